@@ -109,7 +109,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s; 0s with neither --join nor --bootstrap-expect)", "SHOAL_LINGER")
 
 	// How it is watched.
-	text(&f.metricsListen, "metrics-listen", "", "address for /metrics without a key (default --listen, with an owner's key unless that is on loopback)", "SHOAL_METRICS_LISTEN")
+	text(&f.metricsListen, "metrics-listen", "", "address for /metrics without a key (default --listen, with an owner's key unless that is on loopback and no connection enforces permissions)", "SHOAL_METRICS_LISTEN")
 	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
 	text(&f.logLevel, "log-level", "info", "debug, info, warn or error", "SHOAL_LOG_LEVEL")
 }
