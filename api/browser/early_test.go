@@ -64,7 +64,7 @@ func keysAreHeldUntilTheyMeanSomething(t *testing.T, s *site) {
 }
 
 // keysMayBeOthers: each single key can be put elsewhere, has one meaning at a time,
-// and can be put back.
+// and can be put back; all of them can be switched off.
 func keysMayBeOthers(t *testing.T, s *site) {
 	t.Parallel()
 	b := s.open(t, "")
@@ -98,6 +98,15 @@ func keysMayBeOthers(t *testing.T, s *site) {
 	eval[bool](b, `document.activeElement.blur(), true`)
 	b.press("j")
 	b.until("the old key is back", `document.querySelector('.file.on')`)
+
+	b.goTo("/help/keys", 200)
+	b.click("#keysOff")
+	b.goTo(find("needle"), 200)
+	eval[bool](b, `document.activeElement.blur(), true`)
+	b.press("j", "/")
+	b.expect("no key does anything", `!document.querySelector('.file.on') && document.activeElement.id !== 'query'`)
+	b.press("Ctrl+k")
+	b.until("but those with a modifier", `document.activeElement.closest('#palette')`)
 }
 
 // lateResultsKeepTheFocus of somebody who has gone into the results before all of
