@@ -60,6 +60,10 @@ func AliveIDs(members []Member) (ids []string) {
 // Alive reports whether a member can be reached, as far as gossip knows.
 func (c *Cluster) Alive(node string) bool { return c.network.alive(node) }
 
+// Outlived says why this node must not answer any more: an operator has given up its
+// cluster and made another one of it. It is nil while it may.
+func (c *Cluster) Outlived() error { return c.succession.reason() }
+
 // readyPatience is how long a node that knows its catalog waits for the
 // cluster before it serves what it has.
 const readyPatience = 15 * time.Second

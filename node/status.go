@@ -477,8 +477,9 @@ func (n *Node) Ready() ReadyResponse {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
 
-	// With an old catalog it may let in who has been shut out.
-	if err := n.Current(); err != nil {
+	// With an old catalog it may let in who has been shut out. That its cluster was given
+	// up stands there already.
+	if err := n.Current(); err != nil && n.cluster.Outlived() == nil {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
 

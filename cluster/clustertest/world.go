@@ -311,5 +311,8 @@ func (n *Node) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, er
 	return index, err
 }
 
+// Outlived is nil: no other cluster takes the place of this one.
+func (n *Node) Outlived() error { return nil }
+
 // Await waits for nothing: what is agreed on is applied.
 func (n *Node) Await(context.Context, uint64) error { return nil }

@@ -11,10 +11,15 @@ import (
 // believe a credential.
 const AgeVariable = "SHOAL_MAX_PERMISSION_AGE"
 
-// Current fails with ErrStale where this node has heard of no leader for so
-// long that a revocation may have passed it by. Credentials are not believed
-// then; what is open to everybody stays open.
+// Current fails with ErrStale where a revocation may have passed this node by:
+// it has heard of no leader for long, or another cluster has taken the place of
+// its own. Credentials are not believed then; what is open to everybody stays
+// open as far as the gate lets it.
 func (k *Keyring) Current() error {
+	if why := k.catalog.Outlived(); why != nil {
+		return call.Fail(call.ErrStale, "this node is not ready: %v", why)
+	}
+
 	// Every request with a credential comes by here: no bound is below this.
 	age := k.catalog.Age()
 	if age <= config.LeastPermissionAge {

@@ -2,6 +2,7 @@ package account
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,5 +43,18 @@ func TestAnEmptyCatalogIsNotOld(t *testing.T) {
 	k := NewKeyring(l, func(string) (string, bool) { return "", false }, l.time, nil)
 	if err := k.Current(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A key may have been revoked in the cluster that has taken the place of this
+// one, however lately this node has heard of its leader.
+func TestNoCredentialIsBelievedInAClusterThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.person("ann@example.com", catalog.RoleMember)
+	l.outlived = errors.New("the cluster was given up")
+	k := NewKeyring(l, func(string) (string, bool) { return "0", true }, l.time, nil)
+	if err := k.Current(); !errors.Is(err, call.ErrStale) || !strings.Contains(err.Error(), "given up") {
+		t.Errorf("credentials: %v", err)
 	}
 }

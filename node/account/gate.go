@@ -19,6 +19,8 @@ type Agreed interface {
 	View() *catalog.View
 	// Await waits until this node has applied an index.
 	Await(ctx context.Context, index uint64) error
+	// Outlived is why the catalog of this node counts no more, nil while it does.
+	Outlived() error
 }
 
 // Gate is the one door to repositories on behalf of a viewer. It is safe for
@@ -38,10 +40,16 @@ type Repos struct {
 }
 
 // Repos lets a viewer in. It fails with ErrUnauthenticated where the viewer is
-// nobody.
+// nobody, and with ErrUnavailable where another cluster has taken the place of
+// this one.
 func (g *Gate) Repos(v catalog.Viewer) (*Repos, error) {
 	if v.Role == catalog.RoleNone {
 		return nil, call.Fail(call.ErrUnauthenticated, "Not authenticated")
+	}
+
+	// Rights may have been taken away in the new cluster, which this node never hears of.
+	if why := g.agreed.Outlived(); why != nil {
+		return nil, call.Fail(call.ErrUnavailable, "this node is not ready: %v", why)
 	}
 
 	// From here on all is of one view, so that no answer mixes two states of the catalog.

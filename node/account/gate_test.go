@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -37,10 +38,33 @@ func TestOnlyOwnersAdministerAndNobodySeesNothing(t *testing.T) {
 	}
 }
 
+// A node of a cluster that an operator has given up knows nothing of what the new
+// one takes away: it lets nobody in, and says why.
+func TestNobodyIsLetInByACatalogThatCountsNoMore(t *testing.T) {
+	t.Parallel()
+	gate := NewGate(&agreed{view: catalog.New().View(), outlived: errors.New("the cluster was given up")})
+	for _, v := range []catalog.Viewer{catalog.Guest(), {Role: catalog.RoleMember, Name: "ann"}, catalog.Operator()} {
+		_, err := gate.Repos(v)
+		if !errors.Is(err, call.ErrUnavailable) || !strings.Contains(err.Error(), "given up") {
+			t.Errorf("%s: %v", v.Role, err)
+		}
+
+		// The same where another node has let them in.
+		_, err = gate.Again(t.Context(), Pass{Viewer: v}, func(*Repos) bool { return true })
+		if !errors.Is(err, call.ErrUnavailable) {
+			t.Errorf("%s by another node: %v", v.Role, err)
+		}
+	}
+}
+
 // agreed is a catalog that stands still, or moves on when it is waited for.
-type agreed struct{ view, next *catalog.View }
+type agreed struct {
+	view, next *catalog.View
+	outlived   error
+}
 
 func (a *agreed) View() *catalog.View { return a.view }
+func (a *agreed) Outlived() error     { return a.outlived }
 
 func (a *agreed) Await(_ context.Context, index uint64) error {
 	if a.next == nil || a.next.Index() < index {

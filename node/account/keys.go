@@ -75,6 +75,8 @@ type Catalog interface {
 	View() *catalog.View
 	// Age is for how long this node may have missed changes.
 	Age() time.Duration
+	// Outlived is why the catalog of this node counts no more, nil while it does.
+	Outlived() error
 	// Propose changes it and returns when this node has applied the change.
 	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 	// Sync returns when this node has applied all that was confirmed before.

@@ -15,12 +15,13 @@ import (
 type ledger struct {
 	t *testing.T
 
-	mu      sync.Mutex // guards the fields below
-	state   *catalog.State
-	index   uint64
-	now     time.Time
-	written map[string]int // commands by their names
-	age     time.Duration  // of the catalog
+	mu       sync.Mutex // guards the fields below
+	state    *catalog.State
+	index    uint64
+	now      time.Time
+	written  map[string]int // commands by their names
+	age      time.Duration  // of the catalog
+	outlived error          // why it counts no more
 }
 
 func newLedger(t *testing.T) *ledger {
@@ -61,6 +62,8 @@ func (l *ledger) Propose(_ context.Context, cmds ...catalog.Command) (uint64, er
 func (l *ledger) Sync(context.Context) (uint64, error) { return l.index, nil }
 
 func (l *ledger) Age() time.Duration { return l.age }
+
+func (l *ledger) Outlived() error { return l.outlived }
 
 func (l *ledger) AwaitOn(context.Context, uint64, ...string) []string { return nil }
 

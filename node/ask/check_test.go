@@ -20,6 +20,7 @@ import (
 type agreed struct{ *clustertest.World }
 
 func (agreed) Await(context.Context, uint64) error { return nil }
+func (agreed) Outlived() error                     { return nil }
 
 // shaky is a cluster with the file local/app a.go, the nodes of which cannot be
 // reached for a while.

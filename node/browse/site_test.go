@@ -25,6 +25,7 @@ type agreed struct{ view *catalog.View }
 
 func (a agreed) View() *catalog.View                 { return a.view }
 func (a agreed) Await(context.Context, uint64) error { return nil }
+func (a agreed) Outlived() error                     { return nil }
 
 // untouched has every mirror, and none may be opened.
 type untouched struct{ t *testing.T }

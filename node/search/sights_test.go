@@ -24,6 +24,7 @@ type agreed struct{ view *catalog.View }
 
 func (a agreed) View() *catalog.View                 { return a.view }
 func (a agreed) Await(context.Context, uint64) error { return nil }
+func (a agreed) Outlived() error                     { return nil }
 
 // A leaf that is asked for what the viewer may not see searches nothing, and
 // says which repositories are hidden: a defect of the root is no leak.
