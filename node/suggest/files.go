@@ -68,8 +68,7 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 	}
 
 	var found []scored
-	// Spaces are for the eye of who types: hardly any path has one.
-	letters := strings.ToLower(strings.ReplaceAll(req.Query, " ", ""))
+	letters := lettersOf(req.Query)
 	for _, p := range l.paths {
 		if score, ok := fuzzy(p, letters, nil); ok {
 			found = append(found, scored{p, score})
@@ -88,6 +87,21 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 	}
 
 	return out, nil
+}
+
+// lettersOf is what is looked for in paths, in the one form in which fuzzy compares it.
+func lettersOf(query string) string {
+	// Spaces are for the eye of who types: hardly any path has one.
+	letters := []byte(strings.ReplaceAll(query, " ", ""))
+
+	// As fuzzy does with those of a path: a capital letter beyond ASCII would else be
+	// found in no path, not even in the one that it was copied from.
+	for i, c := range letters {
+		if c >= 'A' && c <= 'Z' {
+			letters[i] = c + 'a' - 'A'
+		}
+	}
+	return string(letters)
 }
 
 // fuzzy reports whether a path has letters in it in their order, and how well:

@@ -42,7 +42,7 @@ func (f *fake) Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*brows
 	f.trees++
 	blob := func(path string) browse.TreeNode { return browse.TreeNode{Type: "blob", Path: path} }
 	return &browse.TreeResponse{Root: browse.TreeNode{Type: "tree", Children: []browse.TreeNode{
-		{Type: "tree", Path: "api", Children: []browse.TreeNode{blob("api/routes.go"), blob("api/routes_test.go")}}, blob("rotten/gone.txt"), blob("README.md"),
+		{Type: "tree", Path: "api", Children: []browse.TreeNode{blob("api/routes.go"), blob("api/routes_test.go")}}, blob("rotten/gone.txt"), blob("README.md"), blob("docs/Übersicht.md"),
 	}}}, nil
 }
 
@@ -121,7 +121,7 @@ func TestPathsByTheirLetters(t *testing.T) {
 	f := &fake{}
 	s := suggester(f)
 	for _, c := range []struct{ query, want string }{
-		{"routes", "api/routes.go"}, {"artest", "api/routes_test.go"}, {"routesgo", "api/routes.go"}, {"readme", "README.md"}, {"gone", "rotten/gone.txt"},
+		{"routes", "api/routes.go"}, {"artest", "api/routes_test.go"}, {"routesgo", "api/routes.go"}, {"readme", "README.md"}, {"Über", "docs/Übersicht.md"}, {"gone", "rotten/gone.txt"},
 	} {
 		r, err := s.Files(t.Context(), catalog.Guest(), FilesRequest{Repo: "acme/app", Query: c.query})
 		if err != nil || len(r.Paths) == 0 || r.Paths[0].Path != c.want {
