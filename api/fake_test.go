@@ -511,7 +511,7 @@ func (f *fake) ListTree(_ context.Context, _ catalog.Viewer, req browse.ListTree
 	return answer(f, &browse.ListTreeResponse{Repo: req.Repo, Commit: "c0ffee", Entries: []browse.TreeEntry{{Path: "a", Name: "a", Depth: 1, Type: "blob"}}})
 }
 func (f *fake) Outline(_ context.Context, _ catalog.Viewer, req browse.OutlineRequest) (*browse.OutlineResponse, error) {
-	return answer(f, &browse.OutlineResponse{Commit: "c0ffee", Files: []browse.OutlineFile{{Path: req.Paths[0], Language: "Go", Lines: 3, Symbols: []browse.OutlineSymbol{{Name: "main", Kind: "function", ParentName: "main", ParentKind: "package", Signature: "()", First: 1, Last: 3}}}}})
+	return answer(f, &browse.OutlineResponse{Commit: "c0ffee", Cut: true, Files: []browse.OutlineFile{{Path: req.Paths[0], Language: "Go", Lines: 3, Symbols: []browse.OutlineSymbol{{Name: "main", Kind: "function", ParentName: "main", ParentKind: "package", Signature: "()", First: 1, Last: 3}}}}})
 }
 func (f *fake) Trace(context.Context, catalog.Viewer, browse.TraceRequest) (*browse.TraceResponse, error) {
 	return answer(f, &browse.TraceResponse{Commits: []browse.CommitInfo{aCommit}, Paths: map[string][]string{"c0ffee": {"main.go"}}})

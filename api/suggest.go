@@ -115,8 +115,9 @@ func (a *suggestRoutes) files(ctx context.Context, c *call) error {
 }
 
 type outlineJSON struct {
-	Commit  string       `json:"commit"`
-	Symbols []symbolJSON `json:"symbols"`
+	Commit      string       `json:"commit"`
+	Symbols     []symbolJSON `json:"symbols"`
+	IsTruncated bool         `json:"isTruncated"`
 }
 
 type symbolJSON struct {
@@ -141,8 +142,8 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// One path was asked for: there is one file, or none that defines anything.
-	out := outlineJSON{Commit: r.Commit, Symbols: []symbolJSON{}}
+	// A path of a directory stands for the files in it: what they define is one list.
+	out := outlineJSON{Commit: r.Commit, Symbols: []symbolJSON{}, IsTruncated: r.Cut}
 	for _, f := range r.Files {
 		for _, x := range f.Symbols {
 			out.Symbols = append(out.Symbols, symbolJSON{x.Name, x.Kind, x.ParentName, x.ParentKind, x.Signature, x.First, x.Last})
