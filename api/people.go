@@ -268,7 +268,6 @@ type sessionJSON struct {
 	EndsAt    string `json:"endsAt"`
 	Address   string `json:"address"`
 	Agent     string `json:"agent"`
-	Current   bool   `json:"current"`
 }
 
 // listSessions is GET /api/users/{user}/sessions.
@@ -280,17 +279,18 @@ func (a *userRoutes) listSessions(ctx context.Context, c *call, by account.Holde
 
 	out := make([]sessionJSON, len(list))
 	for i, x := range list {
-		out[i] = sessionJSON{x.ID, x.Method, stamp(x.Created), stamp(x.Used), stamp(x.Ends), x.Address, x.Agent, x.ID == c.viewer.Session}
+		out[i] = sessionJSON{x.ID, x.Method, stamp(x.Created), stamp(x.Used), stamp(x.Ends), x.Address, x.Agent}
 	}
 	return c.json(out)
 }
 
 // endSessions is DELETE /api/users/{user}/sessions.
 func (a *userRoutes) endSessions(ctx context.Context, c *call, by account.Holder) error {
-	// An id that is empty by mistake must not mean all of them.
+	// An id that is empty by mistake must not mean all of them. Nor must others: a key
+	// asks here, so that every session is another one.
 	which, given := c.arg("session")
-	if given && (which == "" || len(which) > 64 || strings.Trim(which, "0123456789abcdefghijklmnopqrstuvwxyz") != "") {
-		return &failure{Status: 400, Code: codeInvalidParams, Message: "session: give the id of a session, or others, or leave it out for all."}
+	if given && (which == "" || which == "others" || len(which) > 64 || strings.Trim(which, "0123456789abcdefghijklmnopqrstuvwxyz") != "") {
+		return &failure{Status: 400, Code: codeInvalidParams, Message: "session: give the id of a session, or leave it out for all."}
 	}
 	n, err := a.sessions.EndSessions(ctx, by, c.wild[0], which)
 	if err != nil {
