@@ -205,7 +205,7 @@ func (c *changes) Undrain(ctx context.Context, by account.Owner, req operate.Dra
 }
 func (c *changes) Remove(ctx context.Context, by account.Owner, req operate.RemoveRequest) (*operate.RemoveResponse, error) {
 	if !req.AcceptLoss {
-		return nil, nodecall.Fail(nodecall.ErrExists, "node n1 has the last copy of 1 of the repositories (a/b)")
+		return nil, nodecall.Fail(nodecall.ErrHeld, "node n1 has the last copy of 1 of the repositories (a/b)")
 	}
 	c.note("remove " + req.Node)
 	return c.fake.Remove(ctx, by, req)

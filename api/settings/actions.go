@@ -234,7 +234,7 @@ func (p *Pages) refused(ctx context.Context, v *layout.Visit, by account.Owner, 
 	}
 	v.Status, d.Wrong = 409, told.Error()
 	// Only this refusal is about a loss, and only then is the box shown: nobody ticks it by habit.
-	d.Accept = d.loss && told.Kind == call.ErrExists
+	d.Accept = d.loss && told.Kind == call.ErrHeld
 	return p.dialog(ctx, v, by, d)
 }
 

@@ -203,7 +203,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, req RemoveReques
 		if len(out.Lost) > 0 {
 			what = fmt.Sprintf("%d of the repositories (%s)", len(out.Lost), FirstFew(out.Lost))
 		}
-		return out, call.Fail(call.ErrExists, "node %s has the last copy of %s: drain it, or accept the loss", m.ID, what)
+		return out, call.Fail(call.ErrHeld, "node %s has the last copy of %s: drain it, or accept the loss", m.ID, what)
 	}
 
 	if err := d.members.Remove(ctx, m.ID); err != nil {

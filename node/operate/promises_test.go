@@ -136,7 +136,7 @@ func (d *desk) write(_ context.Context, w io.Writer) error {
 // kinds are what failures are called below.
 var kinds = map[string]error{
 	"invalid": call.ErrInvalid, "not found": call.ErrNotFound, "no repository": call.ErrRepoNotFound, "unable": call.ErrUnable,
-	"exists": call.ErrExists, "no leader": call.ErrNoLeader,
+	"exists": call.ErrExists, "held": call.ErrHeld, "no leader": call.ErrNoLeader,
 }
 
 // failed writes a failure as "kind: message".
@@ -345,13 +345,13 @@ func TestWhatOperationsPromise(t *testing.T) {
 			{"undrain n9", `not found: there is no node "n9"; the nodes are n1 (n1:1), n2 (n2:1), n3 (n3:1)`},
 		},
 		"the last copy is not removed unless that is meant": {
-			{"remove n2", "exists: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
+			{"remove n2", "held: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
 			{"remove n2 loss", "n2 is gone, lost git.example.com/x/c"},
 			{"remove n2 loss", `not found: there is no node "n2"; the nodes are n1 (n1:1), n3 (n3:1)`},
 		},
 		"what an owner is not shown is kept from loss without its name": {
 			{"see 1", ""},
-			{"remove n2", "exists: node n2 has the last copy of something: drain it, or accept the loss"},
+			{"remove n2", "held: node n2 has the last copy of something: drain it, or accept the loss"},
 			{"remove n2 loss", "n2 is gone, lost "},
 		},
 		"what others have is not lost with a node": {
@@ -361,14 +361,14 @@ func TestWhatOperationsPromise(t *testing.T) {
 		"a copy on a node that cannot be reached is none": {
 			{"confirm n3", ""},
 			{"lose n3", ""},
-			{"remove n2", "exists: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
+			{"remove n2", "held: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
 		},
 
 		"a node that lags misses no loss": {
 			{"confirm n3", ""},
 			{"lag", ""},
 			{"drop n3", ""},
-			{"remove n2", "exists: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
+			{"remove n2", "held: node n2 has the last copy of 1 of the repositories (git.example.com/x/c): drain it, or accept the loss"},
 		},
 		"whether something is lost is not known without a leader": {
 			{"lead", ""},
