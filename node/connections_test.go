@@ -39,7 +39,7 @@ func TestAConnectionIsListedWhenAnOwnerAsks(t *testing.T) {
 		t.Errorf("a connection that is not there: %v", err)
 	}
 	_, err = n.AcceptListing(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "main"})
-	if !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "nothing is held") {
+	if !errors.Is(err, call.ErrUnable) || !strings.Contains(err.Error(), "nothing is held") {
 		t.Errorf("accepting where nothing is held: %v", err)
 	}
 }

@@ -76,7 +76,8 @@ type ModelCheck struct {
 func (l *models) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck, error) {
 	configured := l.view().File().Models
 	if len(configured) == 0 {
-		return nil, call.Fail(call.ErrInvalid, "%s", NoModel)
+		// The request is good: it is the configuration that lacks something.
+		return nil, call.Fail(call.ErrUnable, "%s", NoModel)
 	}
 
 	out := make([]ModelCheck, len(configured))

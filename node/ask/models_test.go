@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
+	nodecall "github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
@@ -65,7 +66,7 @@ func waitModels(n *nodetest.Node) {
 func TestWithoutAModelASentenceSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{})
-	if _, err := n.CheckModels(t.Context(), account.Operator()); err == nil || !strings.Contains(err.Error(), `Add one to "models"`) {
+	if _, err := n.CheckModels(t.Context(), account.Operator()); !errors.Is(err, nodecall.ErrUnable) || !strings.Contains(err.Error(), `Add one to "models"`) {
 		t.Errorf("%v", err)
 	}
 	if models, err := n.Models(t.Context(), catalog.Operator()); err != nil || len(models) != 0 {

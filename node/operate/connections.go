@@ -121,7 +121,7 @@ func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Comm
 		// The one refusal that is about the state of the connection: an owner
 		// can do something about it.
 		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
-			return nil, call.Fail(call.ErrInvalid, "Connection %q: %s", name, no.Reason)
+			return nil, call.Fail(call.ErrUnable, "Connection %q: %s", name, no.Reason)
 		}
 		return nil, call.WriteError(err)
 	}

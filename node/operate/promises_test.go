@@ -407,7 +407,7 @@ func TestWhatOperationsPromise(t *testing.T) {
 			{"sync work", "no leader: "},
 		},
 		"nothing is accepted where nothing is held": {
-			{"accept work", "invalid: "},
+			{"accept work", "unable: "},
 		},
 
 		"a webhook's secret is replaced, and the last one is good for a day": {
