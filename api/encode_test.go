@@ -97,16 +97,16 @@ func TestUnknownMembersOfABody(t *testing.T) {
 }
 
 // A request without a body is not told that its body is wrong.
-func TestAGetHasNoBodyToBeWrong(t *testing.T) {
+func TestWhatHasNoBodyHasNoneToBeWrong(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fake{guests: true, err: &nodecall.Error{Kind: nodecall.ErrInvalid, Message: "since: no date"}})
-	for method, code := range map[string]string{"GET": "INVALID_QUERY_PARAMS", "POST": "INVALID_REQUEST_BODY"} {
-		path, body := "/api/commits?repo=a", ""
-		if method == "POST" {
-			path, body = "/api/tree", `{"repoName": "a"}`
-		}
-		if resp, got := askAs(t, s, "", method, path, body); resp.StatusCode != 400 || !strings.Contains(string(got), code) {
-			t.Errorf("%s: %d %s", method, resp.StatusCode, got)
+	s := start(t, &fake{guests: true, err: &nodecall.Error{Kind: nodecall.ErrInvalid, Message: "no"}})
+	for _, c := range []struct{ method, path, body, code string }{
+		{"GET", "/api/commits?repo=a", "", codeInvalidParams},
+		{"DELETE", "/api/keys/ci", "", codeInvalidParams},
+		{"POST", "/api/tree", `{"repoName": "a"}`, codeInvalidBody},
+	} {
+		if resp, got := askAs(t, s, ownerKey, c.method, c.path, c.body); resp.StatusCode != 400 || !strings.Contains(string(got), c.code) {
+			t.Errorf("%s: %d %s", c.method, resp.StatusCode, got)
 		}
 	}
 }

@@ -41,9 +41,8 @@ func (s *Server) readBody(c *call, most int) *failure {
 		return tooLarge(most)
 	}
 
-	// Other methods have no body here: what comes with them is not read.
 	stream := c.rc.RequestBodyStream()
-	if stream == nil || c.method != fasthttp.MethodPost && c.method != fasthttp.MethodPatch {
+	if stream == nil || !c.hasBody() {
 		return nil
 	}
 
@@ -80,6 +79,12 @@ func (s *Server) readBody(c *call, most int) *failure {
 		}
 		room = min(2*room, most+1)
 	}
+}
+
+// hasBody reports whether the body of a request is read. Other methods have none
+// here: what comes with them is left alone.
+func (c *call) hasBody() bool {
+	return c.method == fasthttp.MethodPost || c.method == fasthttp.MethodPatch
 }
 
 // unread is the answer for a body that could not be read to its end.

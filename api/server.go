@@ -387,8 +387,8 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 
 	if err := r.handle(catalog.WithActor(ctx, c.actor(s.opt.trusted)), c); err != nil {
 		f := asFailure(ctx, err)
-		if c.method == "GET" && f.Code == codeInvalidBody {
-			f.Code = codeInvalidParams // it has no body
+		if !c.hasBody() && f.Code == codeInvalidBody {
+			f.Code = codeInvalidParams
 		}
 		return f
 	}
