@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
 // document is as much of openapi.json as the tests read.
@@ -16,12 +20,16 @@ type document struct {
 	Paths map[string]map[string]struct {
 		OperationID string `json:"operationId"`
 		Security    []map[string][]string
-		Parameters  []struct{ Name, In string }
+		Parameters  []struct {
+			Name, In string
+			Required bool
+		}
 		RequestBody *struct {
 			Content map[string]struct{ Schema any }
 		}
 		Responses map[string]struct {
-			Content map[string]struct{ Schema json.RawMessage }
+			Description string
+			Content     map[string]struct{ Schema json.RawMessage }
 		}
 	}
 	Components struct{ Schemas map[string]any }
@@ -210,7 +218,8 @@ func TestOpenAPIRequestsAreRead(t *testing.T) {
 				continue
 			}
 			schema := resolve(anyOf(t), content.Schema)
-			for name := range schema["properties"].(map[string]any) {
+			properties, _ := schema["properties"].(map[string]any) // of the event of a host none are told
+			for name := range properties {
 				_, body := ask(t, s, strings.ToUpper(method), path, `{"`+name+`":{"wrong":1}}`)
 				if !strings.Contains(string(body), name+": expected") {
 					t.Errorf("%s %s: a wrong %s is not noticed: %s", method, path, name, body)
@@ -250,6 +259,78 @@ func TestOpenAPIParametersAreRead(t *testing.T) {
 				if !strings.Contains(string(text), p.Name+": ") {
 					t.Errorf("%s %s: a wrong %s is not noticed: %.200s", method, path, p.Name, text)
 				}
+			}
+		}
+	}
+}
+
+// statusOfCodes is with which status the server sends each code that a route may
+// document.
+func statusOfCodes() map[string]string {
+	all := map[string]string{codeInvalidParams: "400", codeMissingParam: "400", codeTooLarge: "413", codeShuttingDown: "503"}
+	for _, k := range nodecall.Kinds {
+		all[k.Code] = fmt.Sprint(k.Status)
+	}
+	return all
+}
+
+// errorCodes finds the codes in a description.
+var errorCodes = regexp.MustCompile(`\b(?:[A-Z]+(?:_[A-Z]+)+|TIMEOUT|UNAVAILABLE)\b`)
+
+// TestOpenAPITellsTheFailuresOfEachRoute holds what a route documents of failures to
+// what its access, its parameters and its body can lead to, and each code to its
+// status.
+func TestOpenAPITellsTheFailuresOfEachRoute(t *testing.T) {
+	t.Parallel()
+	s := start(t, (&fake{}).parts())
+	status := statusOfCodes()
+	for path, methods := range openAPI(t).Paths {
+		for method, op := range methods {
+			name := strings.ToUpper(method) + " " + path
+			told := map[string]bool{} // codes
+			for number, r := range op.Responses {
+				// The tool server behind its route has errors of its own.
+				ours := strings.Contains(string(r.Content["application/json"].Schema), "schemas/Error")
+				if number < "400" || number == "default" || !ours {
+					continue
+				}
+
+				codes := errorCodes.FindAllString(r.Description, -1)
+				if len(codes) == 0 {
+					t.Errorf("%s: %s has no code: %s", name, number, r.Description)
+				}
+				for _, code := range codes {
+					told[code] = true
+					if status[code] != number {
+						t.Errorf("%s: %s is told of with %s, and sent with %q", name, code, number, status[code])
+					}
+				}
+			}
+
+			found, _ := s.routes.at(strings.NewReplacer("{", "", "}", "").Replace(path))
+			at := slices.IndexFunc(found, func(x *route) bool { return x.name == path && x.method == strings.ToUpper(method) })
+			if at < 0 {
+				t.Errorf("%s: not served", name)
+				continue
+			}
+
+			need, query, required := found[at].access, false, false
+			for _, p := range op.Parameters {
+				query = query || p.In == "query"
+				required = required || p.In == "query" && p.Required
+			}
+			guarded := need != accessOpen || found[at].timeout > 0 // a webhook proves itself
+			body := op.RequestBody != nil
+			for code, want := range map[string]bool{
+				codeNotAuthenticated: guarded, codeRateLimited: guarded, codeNoLeader: guarded, codeShuttingDown: guarded, codeTimeout: guarded,
+				codeMissingParam: required, codeInvalidBody: body && path != toolPath, codeTooLarge: body,
+			} {
+				if told[code] != want {
+					t.Errorf("%s: %s is documented: %t, can happen: %t", name, code, told[code], want)
+				}
+			}
+			if need >= accessOwner && !told[codeForbidden] || query && !told[codeInvalidParams] {
+				t.Errorf("%s: documents %v", name, told)
 			}
 		}
 	}
