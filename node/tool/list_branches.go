@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -60,7 +61,13 @@ func runListBranches(ctx context.Context, v catalog.Viewer, h Historian, a *Args
 func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 	var out strings.Builder
 
-	shown, total := 0, 0
+	// Each list has the same room, so that of many branches some tags are left.
+	room := a.room()
+	if branches != nil && tags != nil {
+		room /= 2
+	}
+
+	shown, total, fit, over := 0, 0, 0, 0
 	for _, list := range []struct {
 		noun string
 		r    *browse.RefsResponse
@@ -68,16 +75,28 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 		if list.r == nil {
 			continue
 		}
-		writeRefs(&out, list.noun, list.r)
+		written := writeRefs(&out, list.noun, list.r, room)
+		if left := len(list.r.Refs) - written; left > 0 {
+			over += left
+			fit = min(cmp.Or(fit, written), written)
+		}
+
 		// One page number goes for both lists: it ends where the longer one does.
 		shown = max(shown, len(list.r.Refs))
 		total = max(total, list.r.Total)
 	}
+
+	// Of the list that was cut first the next page lacks nothing; of the other it may repeat some.
+	if over > 0 {
+		return out.String() + noRoom(a, "entry", fit, fit+over)
+	}
 	return out.String() + pages(a, shown, total, false)
 }
 
-// writeRefs writes branches or tags, one on a line.
-func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse) {
+// writeRefs writes branches or tags, one on a line, within a room, and returns how
+// many.
+func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse, room int) (written int) {
+	begin := out.Len()
 	fmt.Fprintf(out, "%s of %s, newest first", count(r.Total, noun), r.Repo)
 	// Told above, as it may be on another page.
 	if r.DefaultBranch != "" && noun == "branch" {
@@ -85,17 +104,27 @@ func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse) {
 	}
 	out.WriteByte('\n')
 
-	for _, b := range r.Refs {
-		date := b.CommittedAt.UTC().Format("2006-01-02")
-		fmt.Fprintf(out, "%s %.12s %s", label(b.Name), b.Commit, date)
-		if b.Default {
-			out.WriteString(" default")
+	for i := range r.Refs {
+		line := refLine(&r.Refs[i])
+		// One at least: a page without any would be asked for again and again.
+		if out.Len()-begin+len(line) > room && i > 0 {
+			return i
 		}
-		// What is indexed is found by searches in all repositories; the rest only with repo and
-		// ref.
-		if b.Indexed {
-			out.WriteString(" indexed")
-		}
-		out.WriteByte('\n')
+		out.WriteString(line)
 	}
+	return len(r.Refs)
+}
+
+// refLine is a branch or tag with its line end.
+func refLine(b *browse.RefInfo) string {
+	line := fmt.Sprintf("%s %.12s %s", label(b.Name), b.Commit, b.CommittedAt.UTC().Format("2006-01-02"))
+	if b.Default {
+		line += " default"
+	}
+	// What is indexed is found by searches in all repositories; the rest only with repo and
+	// ref.
+	if b.Indexed {
+		line += " indexed"
+	}
+	return line + "\n"
 }

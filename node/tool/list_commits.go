@@ -208,7 +208,7 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 		line := commitLine(&r.Commits[i])
 		// One at least: a page without any would be asked for again and again.
 		if out.Len()+len(line) > a.room() && i > 0 {
-			return out.String() + noRoom(a, i, len(r.Commits))
+			return out.String() + noRoom(a, "commit", i, len(r.Commits))
 		}
 		out.WriteString(line + "\n")
 	}
@@ -222,19 +222,6 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 	}
 	out.WriteString(pages(a, len(r.Commits), r.Total, r.AtLeast))
 	return out.String()
-}
-
-// noRoom ends a page that does not fit after some of its commits. The call that
-// goes on has pages of a size that begins one right there, or before.
-func noRoom(a *Args, shown, all int) string {
-	before := (a.Number("page") - 1) * a.Number("perPage")
-	size := shown
-	for before%size != 0 {
-		size--
-	}
-
-	return fmt.Sprintf("Left out: %s of this page, for lack of room; continue with %s.",
-		count(all-shown, "commit"), a.with("page", before/size+2, "perPage", size))
 }
 
 // noCommits says which filter most likely was too narrow.

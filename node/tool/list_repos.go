@@ -68,17 +68,26 @@ func reposText(a *Args, r *browse.ReposResponse) string {
 	out.WriteByte('\n')
 
 	for i := range r.Repos {
-		p := &r.Repos[i]
-		out.WriteString(p.Name)
-		// Beside the name, which alone begins the line: other tools take it as it stands.
-		if notes := repoNotes(p); notes != nil {
-			out.WriteString(" (" + strings.Join(notes, ", ") + ")")
+		line := repoLine(&r.Repos[i])
+		// One at least: a page without any would be asked for again and again.
+		if out.Len()+len(line) > a.room() && i > 0 {
+			return out.String() + noRoom(a, "repository", i, len(r.Repos))
 		}
-		out.WriteByte('\n')
+		out.WriteString(line)
 	}
 
 	out.WriteString(pages(a, len(r.Repos), r.Total, false))
 	return out.String()
+}
+
+// repoLine is a repository with its line end.
+func repoLine(p *browse.RepoInfo) string {
+	// The name alone begins the line: other tools take it as it stands.
+	line := p.Name
+	if notes := repoNotes(p); notes != nil {
+		line += " (" + strings.Join(notes, ", ") + ")"
+	}
+	return line + "\n"
 }
 
 // repoNotes is what is worth knowing of a repository before it is searched.

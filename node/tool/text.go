@@ -128,6 +128,20 @@ func of(a *Args, repo string) string {
 	return repo + " "
 }
 
+// noRoom ends a page of all entries, with their noun, that does not fit after some
+// of them. The call that goes on has pages of a size that begins one right there, or
+// before.
+func noRoom(a *Args, noun string, shown, all int) string {
+	before := (a.Number("page") - 1) * a.Number("perPage")
+	size := shown
+	for before%size != 0 {
+		size--
+	}
+
+	return fmt.Sprintf("Left out: %s of this page, for lack of room; continue with %s.",
+		count(all-shown, noun), a.with("page", before/size+2, "perPage", size))
+}
+
 // pages ends a paged list. atLeast says that there are total or more.
 func pages(a *Args, shown, total int, atLeast bool) string {
 	page, per := a.Number("page"), a.Number("perPage")

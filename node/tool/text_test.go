@@ -224,3 +224,74 @@ func TestAFileAmongManyIsReadOnWithACallThatIsTaken(t *testing.T) {
 		t.Errorf("%d tokens for one file, want 200", one.Number("maxTokens"))
 	}
 }
+
+// walk answers the call that each answer advises, from the first page on, until
+// nothing is left out, and returns all answers.
+func walk(t *testing.T, a *Args, answer func(a *Args) string) string {
+	t.Helper()
+	var all strings.Builder
+	for range 200 {
+		text := answer(a)
+		if most := a.Number("maxTokens") * tokenBytes; len(text) > most {
+			t.Fatalf("an answer of %d bytes, at most %d were asked for", len(text), most)
+		}
+		all.WriteString(text)
+
+		_, next, goesOn := strings.Cut(text, "continue with "+a.tool.Name+" ")
+		if !goesOn {
+			return all.String()
+		}
+		var args struct{ Page, PerPage int }
+		if err := json.Unmarshal([]byte(strings.TrimSuffix(next, ".")), &args); err != nil {
+			t.Fatalf("%s: %v", next, err)
+		}
+		a.set("page", args.Page)
+		if args.PerPage > 0 {
+			a.set("perPage", args.PerPage)
+		}
+	}
+	t.Fatal("the pages have no end")
+	return ""
+}
+
+// pageFrom is the entries of a page of a list.
+func pageFrom[T any](a *Args, list []T) []T {
+	from := min((a.Number("page")-1)*a.Number("perPage"), len(list))
+	return list[from:min(from+a.Number("perPage"), len(list))]
+}
+
+func TestListsKeepToTheirRoomAndLeaveNothingOut(t *testing.T) {
+	t.Parallel()
+	var repos []browse.RepoInfo
+	var branches, tags []browse.RefInfo
+	for i := range 130 {
+		repos = append(repos, browse.RepoInfo{Name: fmt.Sprintf("github.com/acme/service-%03d", i), Error: strings.Repeat("it fails ", i)})
+		branches = append(branches, browse.RefInfo{Name: fmt.Sprintf("feature/branch-%03d", i), Commit: "c0ffee"})
+		tags = append(tags, browse.RefInfo{Name: fmt.Sprintf("v%03d", i), Commit: "c0ffee"})
+	}
+	small := func(tool, kind string) *Args {
+		a := asked(tool, "repo", "r", "page", 1, "perPage", 100, "kind", kind, "maxTokens", 500)
+		a.values["maxTokens"] = 500
+		return a
+	}
+
+	listed := walk(t, small("list_repos", ""), func(a *Args) string {
+		return reposText(a, &browse.ReposResponse{Total: len(repos), Repos: pageFrom(a, repos)})
+	})
+	refs := walk(t, small("list_branches", "all"), func(a *Args) string {
+		return refsText(a,
+			&browse.RefsResponse{Repo: "r", Total: len(branches), Refs: pageFrom(a, branches)},
+			&browse.RefsResponse{Repo: "r", Total: len(tags), Refs: pageFrom(a, tags)})
+	})
+
+	for i := range repos {
+		if !strings.Contains(listed, repos[i].Name+" ") {
+			t.Errorf("%s is on no page", repos[i].Name)
+		}
+		for _, name := range []string{branches[i].Name, tags[i].Name} {
+			if !strings.Contains(refs, name+" ") {
+				t.Errorf("%s is on no page", name)
+			}
+		}
+	}
+}
