@@ -15,7 +15,7 @@ import (
 func getDiff(h Historian) Tool {
 	return Tool{
 		Name: "get_diff", Title: "Compare two revisions",
-		About: "Shows what differs between two revisions (two-dot). auto gives the patch where it fits, else each file with its counts of lines; patch comes in pages. For one commit give base <commit>~1 and head <commit>.",
+		About: "Shows what differs between two revisions (two-dot). auto gives the patch where it fits, else counts of lines by file or directory; patch comes in pages. For one commit give base <commit>~1 and head <commit>.",
 		Params: []Param{
 			repoParam,
 			{Name: "base", Kind: String, Required: true, About: "branch, tag or commit to compare from"},
