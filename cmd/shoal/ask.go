@@ -45,10 +45,10 @@ Exit status: 0 with an answer, 1 when there is none, 2 on an error.
 	f.add(cmd, getenv)
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&f.repos, "repo", "r", nil, "only look at this repository, a full name or its ending; may be repeated")
-	fs.StringVarP(&f.model, "model", "m", "", "provider/model, or model (default the first of the configuration)")
+	fs.StringVarP(&f.model, "model", "m", "", "provider/model, or model (default that of the thread, or the first of the configuration)")
 	fs.StringVarP(&f.thread, "thread", "t", "", "go on with this thread of yours, which has the id of an earlier question")
 	fs.BoolVar(&f.public, "public", false, "let everybody read the new thread who has its link")
-	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing of what the model does")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing of what the model does; only the thread is named")
 	return cmd
 }
 
@@ -100,7 +100,8 @@ func (f *askFlags) run(cmd *cobra.Command, query string) error {
 	}
 
 	// The last line names the thread, also of an answer that failed: it can be asked again there.
-	p.say("thread: " + chat.ID)
+	// It is nothing that the model does, and comes with --quiet too.
+	fmt.Fprintln(p.doing, "thread: "+chat.ID)
 	if p.status != "done" {
 		return exitCode(1)
 	}
