@@ -23,9 +23,10 @@ func reportCommand() *cobra.Command {
 		Short: "Measure the parts and write a report",
 		Long: `Measures build cost, size, latency, throughput and growth, beside ripgrep,
 codesearch and, when it is on PATH, zoekt. Corpora and indexes stay in --dir
-and are used again by the next run. Part history wants a bare repository with
-tags at <dir>/R.git, part localise bare repositories in <dir>/localise, parts
-questions and typos those that they ask about in <dir>/questions (git.git,
+and are used again by the next run. Parts history and growth-revisions want a
+bare repository with tags at <dir>/R.git, part agents git's own there, part tools
+any with a long history; part localise wants bare repositories in <dir>/localise,
+parts questions and typos those that they ask about in <dir>/questions (git.git,
 redis.git, rqlite.git, weaviate.git).`,
 
 		Args: cobra.NoArgs,

@@ -44,7 +44,7 @@ func (f *clientFlags) add(cmd *cobra.Command, getenv func(string) string) {
 	f.cmd = cmd
 	fs := cmd.Flags()
 	fs.StringVar(&f.url, "url", getenv("SHOAL_URL"), "address of any node [SHOAL_URL] (default: the node on this host by its socket, else "+usualURL+")")
-	fs.StringVar(&f.key, "key", getenv("SHOAL_API_KEY"), "API key [SHOAL_API_KEY] (not needed by who may open the node's socket)")
+	fs.StringVar(&f.key, "key", getenv("SHOAL_API_KEY"), "API key [SHOAL_API_KEY] (not needed by who may open the node's socket, unless SHOAL_OPERATOR_SOCKET is false)")
 	fs.StringVar(&f.dataDir, "data-dir", getenv("SHOAL_DATA_DIR"), "data directory of the node on this host, where its socket is [SHOAL_DATA_DIR] (default "+strings.Join(usualDirs, " or ")+")")
 	// A key that stands in the environment must not be shown by --help.
 	if flag := fs.Lookup("key"); flag.DefValue != "" {

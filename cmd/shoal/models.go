@@ -53,7 +53,8 @@ func newModelsCheck(getenv func(string) string) *cobra.Command {
 		Use:   "check",
 		Short: "Call each configured language model once, and say what is wrong",
 		Long: "Call each configured language model once from the node that is asked, with one tiny tool to call, and say what is wrong.\n" +
-			"Each call costs some hundred tokens. Exit status: 0 when every model answers, 1 when one does not, 2 on an error.",
+			"Each call costs some hundred tokens. Exit status: 0 when every model answers and calls the tool, 1 when one\n" +
+			"does not, 2 on an error.",
 		Args: cobra.NoArgs,
 		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
 			return checkModels(cmd.Context(), c, cmd.OutOrStdout())

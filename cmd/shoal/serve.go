@@ -104,7 +104,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.baseURL, "base-url", "", "prefix of every link (default the address of --listen, or the one that other nodes use where that is a wildcard)", "SHOAL_BASE_URL", "AUTH_URL")
 	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
 	text(&f.tlsKey, "tls-key", "", "key of --tls-cert", "SHOAL_TLS_KEY")
-	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any (default the host of --base-url, and addresses)", "SHOAL_ALLOWED_HOSTS")
+	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any. The host of --base-url, localhost and addresses need none", "SHOAL_ALLOWED_HOSTS")
 	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits and the audit, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
 	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s; 0s with neither --join nor --bootstrap-expect)", "SHOAL_LINGER")
 
@@ -123,7 +123,7 @@ func (f *serveFlags) addNumbers(cmd *cobra.Command, getenv func(string) string) 
 
 	fs := cmd.Flags()
 	fs.IntVar(&f.expect, "bootstrap-expect", expect, "nodes that form a new cluster together [SHOAL_BOOTSTRAP_EXPECT]")
-	fs.IntVar(&f.replicas, "replicas", replicas, "copies of the index [SHOAL_REPLICAS]")
+	fs.IntVar(&f.replicas, "replicas", replicas, "copies of the index and of the git mirrors [SHOAL_REPLICAS]")
 	fs.Float64Var(&f.weight, "weight", weight, "share of the data [SHOAL_WEIGHT]")
 	fs.Float64Var(&f.rate, "rate-limit", rate, "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
 }
