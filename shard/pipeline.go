@@ -91,7 +91,7 @@ func (p *pipeline) put(t *batch) { p.work <- t; p.write <- t }
 // encode is the work of an encoder.
 func (p *pipeline) encode() {
 	defer func() { p.finished <- struct{}{} }()
-	enc := lz.NewEncoder(p.b.dict, p.b.opt.Dense)
+	enc := lz.NewEncoder(p.b.dict)
 	for t := range p.work {
 		p.b.encode(enc, t)
 		close(t.encoded)

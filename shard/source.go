@@ -61,7 +61,6 @@ type BuildOptions struct {
 	MaxTrigrams int                    // distinct trigrams of a file; 0 means 20,000
 	Always      func(path string) bool // files to which the two limits do not apply; nil means none
 	SliceBytes  int64                  // text of one shard file, exceeded by at most one document; 0 means 512 MiB
-	Dense       bool                   // spend more time for fewer bytes, as compaction does
 	Workers     int                    // goroutines; 0 means GOMAXPROCS
 	Progress    func(done, total int64)
 	DeltaLimit  int     // shards of one repository before Update folds; 0 means 8

@@ -29,7 +29,7 @@ func realBlocks(b *testing.B) (texts, blocks [][]byte, dict []byte) {
 		}
 	}
 	dict = Train(texts[:len(texts)/2], MaxDict)
-	e := NewEncoder(dict, os.Getenv("SHOAL_LZ_BEST") != "")
+	e := NewEncoder(dict)
 	var all []byte
 	ends := []int{0}
 	for _, t := range texts {
@@ -66,7 +66,7 @@ func BenchmarkEncode(b *testing.B) {
 	for i := range texts {
 		sum += len(texts[i])
 	}
-	e := NewEncoder(dict, false)
+	e := NewEncoder(dict)
 	var out []byte
 	b.SetBytes(int64(sum))
 	for b.Loop() {

@@ -29,8 +29,7 @@ const (
 // is chosen without a branch; and so are lengths up to 16, and up to eight bytes that
 // match before the place found.
 type Encoder struct {
-	dict int     // bytes
-	best *chains // nil for the fast way
+	dict int // bytes
 	out  writer
 
 	text   []byte                 // a margin, the dictionary, the block, a margin
@@ -39,13 +38,9 @@ type Encoder struct {
 }
 
 // NewEncoder returns an encoder over a dictionary (nil for none, at most MaxDict
-// bytes). With best it searches longer for better matches: several times slower, for
-// compaction.
-func NewEncoder(dict []byte, best bool) *Encoder {
+// bytes).
+func NewEncoder(dict []byte) *Encoder {
 	dict = dict[:min(len(dict), MaxDict)]
-	if best {
-		return &Encoder{best: newChains(dict)}
-	}
 
 	// Eight bytes are hashed at once, so a shorter one could not be found in.
 	if len(dict) < 8 {
@@ -76,10 +71,6 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	}
 
 	e.out.reset()
-	if e.best != nil {
-		return e.out.finish(dst, src[e.best.encode(&e.out, src):])
-	}
-
 	// An empty place of a table is position 0, which is as good a guess as any
 	// other before i. Before each step
 	//
@@ -166,21 +157,3 @@ func (e *Encoder) reach(text unsafe.Pointer, i, at, anchor int) int {
 
 // load64 reads eight bytes.
 func load64(p unsafe.Pointer, i int) uint64 { return *(*uint64)(unsafe.Add(p, i)) }
-
-// matchLength returns how many bytes a and b have in common from their beginning.
-func matchLength(a, b []byte) int {
-	n := min(len(a), len(b))
-
-	// Words of eight bytes, then the bytes that are left.
-	i := 0
-	for ; i+8 <= n; i += 8 {
-		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
-			return i + bits.TrailingZeros64(x)>>3
-		}
-	}
-
-	for i < n && a[i] == b[i] {
-		i++
-	}
-	return i
-}

@@ -65,11 +65,9 @@ func checkLoose(t *testing.T, block, dict, want []byte) {
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, dict := range [][]byte{nil, []byte("x"), []byte("static int struct foo return EXPORT aaaaaaaaaaaaaaaaaaaaaaaaaa"), bytes.Repeat([]byte("0123456789 static struct"), MaxDict/24)} {
-		for _, best := range []bool{false, true} {
-			e := NewEncoder(dict, best)
-			for _, src := range texts(1, 60) {
-				check(t, e, dict, src)
-			}
+		e := NewEncoder(dict)
+		for _, src := range texts(1, 60) {
+			check(t, e, dict, src)
 		}
 	}
 }
@@ -80,8 +78,7 @@ func FuzzRoundTrip(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src, dict []byte) {
 		src, dict = src[:min(len(src), MaxBlock)], dict[:min(len(dict), MaxDict)]
-		check(t, NewEncoder(dict, false), dict, src)
-		check(t, NewEncoder(dict, true), dict, src)
+		check(t, NewEncoder(dict), dict, src)
 	})
 }
 
@@ -117,7 +114,7 @@ func TestDamagedBlocksAreDecodedByAllWaysAlike(t *testing.T) {
 	r := rand.New(rand.NewSource(4))
 	dict := bytes.Repeat([]byte("static struct return 0123456789 "), 40)
 	for _, d := range [][]byte{nil, dict[:20], dict} {
-		e := NewEncoder(d, false)
+		e := NewEncoder(d)
 		for _, src := range texts(5, 60) {
 			block := e.Encode(nil, src)
 			for range 20 {
@@ -133,7 +130,7 @@ func TestDamagedBlocksAreDecodedByAllWaysAlike(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	e := NewEncoder(nil, false)
+	e := NewEncoder(nil)
 	for _, src := range texts(3, 4) {
 		f.Add(e.Encode(nil, src), len(src), []byte("dictionary of some bytes"))
 	}
@@ -145,7 +142,7 @@ func FuzzDecode(f *testing.F) {
 // TestTheExampleOfThePackage holds the block drawn in the package comment.
 func TestTheExampleOfThePackage(t *testing.T) {
 	t.Parallel()
-	block := NewEncoder(nil, false).Encode(nil, []byte("go func go func main"))
+	block := NewEncoder(nil).Encode(nil, []byte("go func go func main"))
 	if want := "\x01\x00" + "\x84\x08\x00" + "go func main"; string(block) != want {
 		t.Errorf("block % x, want % x", block, want)
 	}
