@@ -41,8 +41,12 @@ message to the tool server of a node. For agent clients that start a program:
 // maxMessage bounds one message of the agent, as the tool server does.
 const maxMessage = 1 << 20
 
-// maxRunning bounds how many messages are on their way at a time.
-const maxRunning = 32
+// maxRunning bounds how many messages are on their way at a time, maxWaiting how
+// many more are read meanwhile.
+const (
+	maxRunning = 32
+	maxWaiting = 32
+)
 
 // stdio passes messages between an agent on standard input and output and a
 // tool server. Each message is a request of its own; answers are written in
@@ -93,31 +97,39 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 	defer wg.Wait()
 	slots := make(chan struct{}, maxRunning)
 
-	for {
+	var waiting []func() // for a slot, the oldest first
+	for next := lines; next != nil || len(waiting) > 0; {
+		// While some wait more is read: a cancellation behind them frees a slot. With as many
+		// waiting as may be, the agent waits.
+		free, more := slots, next
+		if len(waiting) == 0 {
+			free = nil
+		}
+		if len(waiting) == maxWaiting {
+			more = nil
+		}
+
 		select {
 		case <-ctx.Done():
 			return nil
-		case line, ok := <-lines:
-			if !ok {
-				return <-failed
-			}
-			if len(line) == 0 {
-				continue
-			}
 
-			pass := b.begin(ctx, line)
-			if pass == nil {
-				continue
-			}
-
-			// With as many messages under way as may be, the agent waits.
-			slots <- struct{}{}
+		case free <- struct{}{}:
+			pass := waiting[0]
+			waiting = waiting[1:]
 			wg.Go(func() {
 				defer func() { <-slots }()
 				pass()
 			})
+
+		case line, ok := <-more:
+			if !ok {
+				next = nil // what waits is still sent
+			} else if pass := b.begin(ctx, line); pass != nil {
+				waiting = append(waiting, pass)
+			}
 		}
 	}
+	return <-failed
 }
 
 // readLines sends the lines of in, until it or ctx ends.
@@ -142,6 +154,10 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 // a cancellation finds the call before it, and needs no slot: with all of them
 // taken it is what frees one.
 func (b *stdio) begin(ctx context.Context, line []byte) (pass func()) {
+	if len(line) == 0 {
+		return nil
+	}
+
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
 		b.fail(nil, -32700, "the message is not JSON: "+err.Error())

@@ -91,11 +91,12 @@ func TestTheBridgeServesARealClient(t *testing.T) {
 	}
 }
 
-// TestACancellationNeedsNoSlot has as many calls on their way as may be. The first
-// is cancelled in the line after the last of them.
+// TestACancellationNeedsNoSlot has as many calls on their way as may be, and two
+// more behind them. The first of all and the last are cancelled in the lines after
+// them; the one between is made then.
 func TestACancellationNeedsNoSlot(t *testing.T) {
 	t.Parallel()
-	began, ended := make(chan string, maxRunning), make(chan string, maxRunning)
+	began, ended := make(chan string, maxRunning+2), make(chan string, maxRunning+2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		began <- string(text)
@@ -108,13 +109,17 @@ func TestACancellationNeedsNoSlot(t *testing.T) {
 	b := &stdio{client: &client{base: server.URL, http: server.Client()}, out: io.Discard, running: map[string]context.CancelFunc{}}
 	done := make(chan error, 1)
 	go func() { done <- b.run(ctx, in) }()
-	for id := range maxRunning {
+	for id := range maxRunning + 2 {
 		fmt.Fprintf(agent, `{"jsonrpc":"2.0","id":%d,"method":"tools/call"}`+"\n", id)
 	}
 	for range maxRunning {
 		<-began
 	}
-	fmt.Fprintln(agent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}`)
+	go func() { // it waits for ever where the bridge does not read on
+		for _, id := range []int{maxRunning + 1, 0} {
+			fmt.Fprintf(agent, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`+"\n", id)
+		}
+	}()
 	select {
 	case text := <-ended:
 		if !strings.Contains(text, `"id":0,`) {
@@ -122,6 +127,14 @@ func TestACancellationNeedsNoSlot(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("the call goes on")
+	}
+	select {
+	case text := <-began:
+		if !strings.Contains(text, fmt.Sprintf(`"id":%d,`, maxRunning)) {
+			t.Errorf("%s was made", text)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the call that waited is not made")
 	}
 	stop()
 	_ = agent.Close()
