@@ -52,8 +52,11 @@ func TestNamesThatAreLikeOne(t *testing.T) {
 	if !regexp.MustCompile(similarExpr("performEvictons")).MatchString("performEvictions") {
 		t.Error("a misspelled name is not looked for")
 	}
-	if got, ok := likeness("evitc", "evict"); !ok || got != 1 || !regexp.MustCompile(similarExpr("evitc")).MatchString("evict") {
-		t.Errorf("two letters of a short name in the wrong order: %d %t", got, ok)
+	// Wherever they are: the name is cut in the middle to be looked for.
+	for wrong, right := range map[string]string{"evitc": "evict", "mian": "main", "amin": "main", "mani": "main", "pasre": "parse", "prase": "parse"} {
+		if got, ok := likeness(wrong, right); !ok || got != 1 || !regexp.MustCompile(similarExpr(wrong)).MatchString(right) {
+			t.Errorf("two letters of a short name in the wrong order, %s: %d %t", wrong, got, ok)
+		}
 	}
 
 	// Of letters of several bytes, none is cut: half a letter would be in every name.

@@ -200,7 +200,8 @@ const mostEdits = 2
 
 // similarExpr is an expression for the names that may be like one. Of a name in
 // mostEdits+1 pieces, one piece stays as it is, whichever letters are wrong. A
-// short name has one wrong letter at most, and two pieces.
+// short name has one mistake at most, and two pieces, which it can only have both
+// changed where the letters at their border are exchanged.
 func similarExpr(name string) string {
 	// Cut between letters: of a piece that is a part of one nothing would be left, and
 	// an empty piece is in every name.
@@ -211,6 +212,8 @@ func similarExpr(name string) string {
 		pieces = []string{string(letters[:size]), string(letters[size : 2*size]), string(letters[2*size:])}
 	case half >= 2:
 		pieces = []string{string(letters[:half]), string(letters[half:])}
+		letters[half-1], letters[half] = letters[half], letters[half-1]
+		pieces = append(pieces, string(letters))
 	}
 
 	for i, p := range pieces {
