@@ -164,6 +164,11 @@ func (p *printer) safe(s string) string {
 	if !p.terminal {
 		return s
 	}
+	return printable(s)
+}
+
+// printable is a text without control characters but tabs.
+func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\t' {
 			return '\uFFFD'

@@ -27,8 +27,11 @@ type searchAnswer struct {
 	Files      []fileAnswer `json:"files"`
 	Repos      []repoAnswer `json:"repositoryInfo"`
 	Exhaustive bool         `json:"isSearchExhaustive"`
-	Past       []pastAnswer `json:"past"`
-	Hints      []string     `json:"hints"`
+	Cluster    struct {
+		ReposMissing []string // at most mostMissing of those that are not indexed, or of which a shard did not answer
+	} `json:"cluster"`
+	Past  []pastAnswer `json:"past"`
+	Hints []string     `json:"hints"`
 }
 
 // pastAnswer is a repository of which a commit was read from git.
@@ -227,19 +230,7 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 		fmt.Fprintf(w, "shoal: no repository of this query has the revision %q; of more than 8 repositories only indexed revisions are searched\n", rev)
 	}
 
-	// Where only the numbers are shown they are of everything, whatever the limit of matches.
-	silent := a.Stats.ShardsAnswered < a.Stats.ShardsRequired
-	if !a.Exhaustive && (silent || !f.onlyCount()) {
-		why := "a limit was reached; raise it with --matches or narrow the query"
-		switch {
-		case a.Stats.FlushReason == "symbols_unavailable":
-			why = "symbols of some files are not known: they come after the text, and without ctags on the nodes not at all"
-		case a.Stats.FlushReason == "timeout":
-			why = "time ran out; narrow the query"
-		case silent:
-			why = fmt.Sprintf("%d of %s did not answer", a.Stats.ShardsRequired-a.Stats.ShardsAnswered, catalog.Counted(a.Stats.ShardsRequired, "shard", "shards"))
-		}
-
+	if why := a.lacks(f.onlyCount()); why != "" {
 		fmt.Fprintf(w, "shoal: not everything is shown: %s\n", why)
 	}
 
@@ -249,5 +240,40 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 			catalog.Counted(len(a.Repos), "repository", "repositories"), took.Round(time.Microsecond*100))
 	}
 }
+
+// lacks is why an answer is not all there is, "" where it is. numbers tells that
+// only how much there is will be shown.
+func (a *searchAnswer) lacks(numbers bool) string {
+	missing := len(a.Cluster.ReposMissing)
+	names := printable(strings.Join(a.Cluster.ReposMissing, ", "))
+
+	// The worst first: who raises a limit finds nothing of what was not searched.
+	silent := a.Stats.ShardsRequired - a.Stats.ShardsAnswered
+	switch {
+	case a.Exhaustive:
+		return ""
+	case silent > 0 && missing > 0:
+		return fmt.Sprintf("%d of %s did not answer; it lacks, in whole or in part, %s", silent, catalog.Counted(a.Stats.ShardsRequired, "shard", "shards"), names)
+	case silent > 0:
+		return fmt.Sprintf("%d of %s did not answer", silent, catalog.Counted(a.Stats.ShardsRequired, "shard", "shards"))
+
+	case a.Stats.FlushReason == "timeout":
+		return "time ran out; narrow the query"
+	case missing == mostMissing:
+		return fmt.Sprintf("%d repositories or more could not be searched, as %s; shoal status has why", missing, names)
+	case missing > 0:
+		return fmt.Sprintf("%s could not be searched: %s; shoal status has why", catalog.Counted(missing, "repository", "repositories"), names)
+	case a.Stats.FlushReason == "symbols_unavailable":
+		return "symbols of some files are not known: they come after the text, and without ctags on the nodes not at all"
+
+	// The numbers are of everything, whatever the limit of matches.
+	case numbers:
+		return ""
+	}
+	return "a limit was reached; raise it with --matches or narrow the query"
+}
+
+// mostMissing is how many repositories a node names that could not be searched.
+const mostMissing = 20
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

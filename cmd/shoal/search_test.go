@@ -1,0 +1,43 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// What an answer lacks is said by its gravest reason: to raise the limit finds nothing
+// of a repository that is not indexed.
+func TestWhatAnAnswerLacksIsSaid(t *testing.T) {
+	t.Parallel()
+	var many []string
+	for range mostMissing {
+		many = append(many, `"local/b"`)
+	}
+
+	for _, c := range []struct{ answer, want, count string }{
+		{`"isSearchExhaustive": true`, "", ""},
+		{`"stats": {"flushReason": "limit"}`, "a limit was reached", ""},
+		{`"stats": {"flushReason": "timeout"}`, "time ran out", "time ran out"},
+		{`"stats": {"flushReason": "symbols_unavailable"}`, "symbols of some files", "symbols of some files"},
+		{`"stats": {"flushReason": "final"}, "cluster": {"reposMissing": ["local/a\u001b"]}`, "1 repository could not be searched: local/a\uFFFD; ", "1 repository could not be searched"},
+		{`"stats": {"flushReason": "limit"}, "cluster": {"reposMissing": ["local/a", "local/b"]}`, "2 repositories could not be searched: local/a, local/b; ", "2 repositories"},
+		{`"stats": {"flushReason": "limit"}, "cluster": {"reposMissing": [` + strings.Join(many, ",") + `]}`, "20 repositories or more could not be searched", "20 repositories or more"},
+		{`"stats": {"flushReason": "shards_unavailable", "shardsRequired": 3, "shardsAnswered": 2}`, "1 of 3 shards did not answer", "1 of 3 shards did not answer"},
+		{
+			`"stats": {"flushReason": "timeout", "shardsRequired": 3, "shardsAnswered": 1}, "cluster": {"reposMissing": ["local/a"]}`,
+			"2 of 3 shards did not answer; it lacks, in whole or in part, local/a", "2 of 3 shards",
+		},
+	} {
+		var a searchAnswer
+		if err := json.Unmarshal([]byte("{"+c.answer+"}"), &a); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.lacks(false); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", c.answer, got, c.want)
+		}
+		if got := a.lacks(true); !strings.HasPrefix(got, c.count) || c.count == "" && got != "" {
+			t.Errorf("%s, as a count: %q, want %q", c.answer, got, c.count)
+		}
+	}
+}
