@@ -46,5 +46,13 @@ func TestARepositoryWithoutACommitLacksNoRevision(t *testing.T) {
 		if err != nil || r.Cut.Why != why {
 			t.Errorf("at %s: %+v, %v; want cut %q", ref, r, err, why)
 		}
+
+		// Words are ranked in the same repositories, whoever names the revision.
+		for _, req := range []search.RankedRequest{{Query: "kraken", Ref: ref, Limit: 1}, {Query: "kraken rev:" + ref, Limit: 1}} {
+			r, err := n.Ranked(t.Context(), catalog.Operator(), req)
+			if err != nil || r.Cut.Why != why || why != "" && r.Cut.Ref != ref {
+				t.Errorf("%+v: %+v, %v; want cut %q", req, r, err, why)
+			}
+		}
 	}
 }

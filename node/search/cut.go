@@ -1,6 +1,9 @@
 package search
 
-import "github.com/shoalsearch/shoal/cluster/catalog"
+import (
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+)
 
 // Cut is what an answer lacks.
 type Cut struct {
@@ -8,6 +11,7 @@ type Cut struct {
 	Count  int       // of repositories or parts of the index, with the reasons that speak of them
 	Of     int       // of how many
 	Failed int       // repositories that could not be indexed; the answer lacks nothing else of them
+	Ref    string    // with the reasons that speak of a revision
 
 	// Files that could hold a match and were not searched, as they are kept by
 	// name only: at most three of Unsearched are named.
@@ -90,11 +94,14 @@ func (r *root) unready() (pending, failed int) {
 
 // lackingOf notes, where all repositories were searched at a ref and nothing
 // else was left out, that it is not indexed everywhere.
-func (r *root) lackingOf(repo, ref string, cut *Cut) {
+func (r *root) lackingOf(repo, ref string, cut *Cut) { lackingOf(r.seen, repo, ref, cut) }
+
+// lackingOf is the same for what the viewer of several searches may see.
+func lackingOf(seen *account.Repos, repo, ref string, cut *Cut) {
 	if repo != "" || ref == "" || ref == "HEAD" || cut.Why != "" {
 		return
 	}
-	for repo := range r.seen.All() {
+	for repo := range seen.All() {
 		// Where nothing was ever committed there is nothing that could be searched.
 		if !repo.Indexed() || repo.NoCommit() {
 			continue
@@ -112,5 +119,9 @@ func (r *root) lackingOf(repo, ref string, cut *Cut) {
 		cut.Why = CutNoRevision
 	default:
 		cut.Why = CutRevision
+	}
+
+	if cut.Why != "" {
+		cut.Ref = ref
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/paths"
@@ -90,6 +91,10 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 		return nil, err
 	}
 	r.out.Cut.addUnsearched(kept)
+
+	// Last: what the searches lack is graver than a revision that some have not. Of the query
+	// or of the call, whichever named it.
+	lackingOf(r.seen, req.Repo, r.req.Ref, &r.out.Cut)
 	return r.out, nil
 }
 
@@ -103,7 +108,8 @@ type ranking struct {
 	filter []query.Q // what every file has to satisfy
 	words  []rankedWord
 	files  map[fileKey]*candidate
-	total  int // documents that were searched
+	total  int            // documents that were searched
+	seen   *account.Repos // by the last of the searches
 	out    *RankedResponse
 }
 
@@ -293,7 +299,7 @@ func (r *ranking) list(i int) error {
 		return err
 	}
 
-	r.total = max(r.total, found.documents())
+	r.total, r.seen = max(r.total, found.documents()), found.seen
 	w.files = max(found.stats.Files, len(found.files))
 
 	// The lists of common words are long, and symbols only move files up: what

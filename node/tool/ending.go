@@ -79,7 +79,11 @@ func (e *end) lacks(a *Args, cut search.Cut, more string) {
 		missing("%s not indexed yet", count(cut.Count, "repository"))
 	// The index knows few revisions of each repository, a mirror knows all: with repo it is asked.
 	case search.CutRevision, search.CutNoRevision:
-		missing("%q is not indexed in %d of %d repositories; with repo it is searched wherever it exists", a.Text("ref"), cut.Count, cut.Of)
+		where := "with repo it is searched wherever it exists"
+		if a.tool.Name == "search" {
+			where = "grep with repo searches it wherever it exists" // words are ranked by the index alone
+		}
+		missing("%q is not indexed in %d of %d repositories; %s", cut.Ref, cut.Count, cut.Of, where)
 
 	// Named with its cause: an operator without ctags looks for a fault otherwise.
 	case search.CutSymbols:

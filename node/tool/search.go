@@ -55,12 +55,7 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 	e := end{found: len(r.Files) > 0}
 	e.lacks(l.Args, r.Cut, "")
 	if len(r.Files) == 0 {
-		// The first word alone, as the one that was thought of first.
-		text := "No file has these words" + ". Try other words of the same meaning"
-		if len(r.Words) > 1 {
-			text += ", or fewer: " + l.with("query", strings.Join(r.Words[:1], " "))
-		}
-		return text + ".\n" + e.String()
+		return l.noWords(r) + "\n" + e.String()
 	}
 
 	blocks, paths := l.rankedBlocks(r)
@@ -83,6 +78,22 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 		e.left = append(e.left, more)
 	}
 	return out.String() + e.String()
+}
+
+// noWords is the answer where no file has the words, with what could be tried.
+func (l *lookup) noWords(r *search.RankedResponse) string {
+	// Where the revision was not searched other words find no more: the end tells of that.
+	text := "No file has these words."
+	if r.Cut.Why == search.CutNoRevision {
+		return text
+	}
+
+	text += " Try other words of the same meaning"
+	// The first word alone, as the one that was thought of first.
+	if len(r.Words) > 1 {
+		text += ", or fewer: " + l.with("query", strings.Join(r.Words[:1], " "))
+	}
+	return text + "."
 }
 
 // rankedHead says how many files there are, and how many have all words.
