@@ -30,9 +30,9 @@ func newAsk(getenv func(string) string) *cobra.Command {
 		Use:   "ask QUESTION",
 		Short: "Ask a question about code; a language model searches, reads and answers",
 		Long: `Ask a question about code. A language model of the configuration searches and reads the
-repositories and answers with citations that were checked. The answer goes to standard output while it is
-written, what the model does to standard error. The last line there names the thread: with it a further
-question is asked that remembers the ones before.
+repositories and answers with citations that were checked. The answer goes to standard output, to a terminal
+while it is written; what the model does goes to standard error. The last line there names the thread: with it
+a further question is asked that remembers the ones before.
 Exit status: 0 with an answer, 1 when there is none, 2 on an error.
 
   shoal ask 'How is a write replicated?'

@@ -44,10 +44,10 @@ func newConfigCheck(getenv func(string) string) *cobra.Command {
 		Use:   "check FILE",
 		Short: "Validate a configuration file (- is standard input); exit 1 and print every error on failure",
 		Long: "Validate a configuration file (- is standard input) and say what each connection will list. Every error is printed with its\n" +
-			"path (of a file that is no JSON the first one), and the exit code is 1; warnings are printed in any case. With --explain, three lists say what of a good file works\n" +
-			"in this version, what is accepted without an effect, and what opens something. With --online each host is asked from here,\n" +
-			"with the variables of this shell: the first repositories are printed, and what the host tells of the token; the exit code\n" +
-			"is 1 where a host does not list.",
+			"path (of a file that is no JSON the first one), and the exit code is 1; the warnings of a good file are printed. With --explain,\n" +
+			"three lists say what of a good file works in this version, what is accepted without an effect, and what opens something. With\n" +
+			"--online each host is asked from here, with the variables of this shell: the first repositories are printed, and what the host\n" +
+			"tells of the token; the exit code is 1 where a host does not list.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return check.run(cmd, args[0]) },
 	}
