@@ -128,7 +128,7 @@ func keptText(a *Args, cut search.Cut, brief bool) string {
 		return text
 	// A search in one repository reads some of these files too, from the mirror.
 	case a.Text("repo") == "":
-		return text + "; a search with repo reads them"
+		return text + "; grep with repo reads the first of them"
 	}
 
 	// The search was in that repository already; what is left is to read.
