@@ -374,6 +374,7 @@ func (s *Server) authenticate(ctx context.Context, c *call, need access, page bo
 
 // run calls the handler and turns what went wrong, a panic too, into a failure.
 func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
+	// One broken answer must not end the node, which serves everybody else.
 	defer func() {
 		if p := recover(); p != nil {
 			c.stream = nil
@@ -381,12 +382,15 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 		}
 	}()
 
+	// Unpacked it could be of any size: the bound of a body is one of what comes.
 	if enc := c.requestHeader("Content-Encoding"); enc != "" && enc != "identity" {
 		return &failure{Status: 415, Code: codeMediaType, Message: "Content-Encoding " + enc + " is not supported: send the body as it is."}
 	}
 
 	if err := r.handle(catalog.WithActor(ctx, c.actor(s.opt.trusted)), c); err != nil {
 		f := asFailure(ctx, err)
+
+		// A rule that is broken without a body was broken by the address.
 		if !c.hasBody() && f.Code == codeInvalidBody {
 			f.Code = codeInvalidParams
 		}
