@@ -341,6 +341,29 @@ func (f *front) asks(method, path, token, body string, header ...string) *http.R
 	return resp
 }
 
+// call calls a tool and gives the status and the answer as it came.
+func (a *agent) call(tool, args string) (int, string) {
+	a.t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, args)
+	req, err := http.NewRequest("POST", a.base+"/api/mcp", strings.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Authorization", "Bearer "+a.tokens.Access)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	said, err := io.ReadAll(resp.Body)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return resp.StatusCode, string(said)
+}
+
 func (a *agent) works(token string) int {
 	a.t.Helper()
 	return a.asks("POST", "/api/mcp", token, listTools).StatusCode

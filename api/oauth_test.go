@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,7 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/model/modeltest"
 )
 
 func TestAnAgentIsLetInUsedAndEnded(t *testing.T) {
@@ -252,6 +256,60 @@ func TestRequestsOfAgentsAreBounded(t *testing.T) {
 		if resp, _ := askAs(t, s, "", "GET", path, ""); resp.StatusCode != 405 {
 			t.Errorf("GET %s: %d", path, resp.StatusCode)
 		}
+	}
+}
+
+// A program that was let in has its questions answered, though it has no key; once it
+// is let in no more, or the person is suspended, a question under way ends.
+func TestAProgramThatWasLetInAsks(t *testing.T) {
+	t.Parallel()
+	for how, end := range map[string]func(f *front, a *agent){
+		"": nil,
+		"let in no more": func(_ *front, a *agent) {
+			a.post("/oauth/revoke", "application/x-www-form-urlencoded", url.Values{"token": {a.tokens.Refresh}, "client_id": {a.id}}.Encode(), nil)
+		},
+		"suspended": func(f *front, _ *agent) {
+			ctx := catalog.WithActor(t.Context(), catalog.Actor{Type: catalog.ActorOperator})
+			if _, err := f.node().ChangeUser(ctx, account.Operator(), account.ChangeUserRequest{User: "ann@example.com", State: catalog.AccountSuspended}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(cmp.Or(how, "let in"), func(t *testing.T) {
+			t.Parallel()
+			f := openFront(t, 1, nil)
+			a := f.person("ann@example.com").agent()
+
+			// In the middle of the answer what lets it in ends: the next step is not made.
+			steps := 0
+			model := modeltest.Play(t, func(*modeltest.Request) modeltest.Turn {
+				if steps++; steps == 1 {
+					if end != nil {
+						end(f, a)
+					}
+					return modeltest.Turn{Calls: []modeltest.Call{{ID: "a", Name: "list_repos", Arguments: "{}"}}}
+				}
+				return modeltest.Turn{Text: "There are no repositories."}
+			})
+			f.node().Configure(fmt.Sprintf(`{"models": [{"provider": "openai-compatible", "model": "scripted", "baseUrl": %q}]}`, model.URL))
+			f.node().Wait("the model", func() error {
+				if _, said := a.call("list_language_models", "{}"); !strings.Contains(said, "scripted") {
+					return errors.New(said)
+				}
+				return nil
+			})
+
+			_, said := a.call("ask_codebase", `{"query":"Which repositories are there?"}`)
+			if want := how == ""; strings.Contains(said, "There are no repositories.") != want {
+				t.Errorf("the answer is %s", said)
+			}
+			if strings.Contains(said, "Try again in a few seconds") {
+				t.Errorf("the advice does not help: %s", said)
+			}
+			if want := map[bool]int{true: 2, false: 1}[how == ""]; steps != want {
+				t.Errorf("the model was asked %d times, want %d", steps, want)
+			}
+		})
 	}
 }
 

@@ -67,6 +67,28 @@ func (g *Gate) Repos(v catalog.Viewer) (*Repos, error) {
 	return &Repos{View: view, Set: set, viewer: v}, nil
 }
 
+// Still fails with ErrUnauthenticated where a viewer who was let in a while ago would
+// not be now: the account is suspended or gone, or the key, or what a program was let
+// in by, is revoked. It is for what goes on for long after that; what is read of
+// repositories is bound by each look of its own.
+func (g *Gate) Still(v catalog.Viewer) error {
+	view := g.agreed.View()
+	if v.Account != "" {
+		if a := view.Account(v.Account); a == nil || a.State != catalog.AccountActive {
+			return call.Fail(call.ErrUnauthenticated, "The account of the asker has been suspended or deleted.")
+		}
+	}
+
+	// A program has the id of what it was let in by in place of a key's.
+	if v.KeyID == "" || view.Key(v.KeyID) != nil {
+		return nil
+	}
+	if c := view.Consent(v.KeyID); c == nil || !c.Ended.IsZero() {
+		return call.Fail(call.ErrUnauthenticated, "The key of the asker has been revoked.")
+	}
+	return nil
+}
+
 // Blind tells whether what is counted by index file must not be told: files
 // hold several repositories, and the viewer may not see all of them. It does not
 // depend on which there are.

@@ -3,8 +3,10 @@ package account
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
@@ -126,6 +128,53 @@ func TestAViewerIsLetInAgainWhereTheDataIs(t *testing.T) {
 		}
 		if x.err != nil && !call.Elsewhere(err) {
 			t.Errorf("%s: another node is not asked: %v", what, err)
+		}
+	}
+}
+
+// Who was let in a while ago is still there until the account, the key or the consent
+// that they came by is not.
+func TestWhoIsStillThere(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, enforced, 1)
+	ann := catalog.User{ID: "u1", Email: "ann@example.com", Role: catalog.RoleMember, State: catalog.AccountActive}
+	w.Do(&catalog.PutAccount{Account: ann})
+	w.Do(&catalog.CreateKey{Key: catalog.Key{ID: "k1", Name: "ci", Role: catalog.RoleMember, Account: "u1", Hash: make([]byte, 32)}})
+	w.Do(&catalog.PutConsent{Since: w.View().Account("u1").Changed, Consent: catalog.Consent{ID: "c1", Account: "u1", Client: make([]byte, 32), Expires: w.Now().Add(time.Hour)}})
+
+	viewers := map[string]catalog.Viewer{
+		"guest": catalog.Guest(), "operator": catalog.Operator(),
+		"ann": {Account: "u1"}, "key": {Account: "u1", KeyID: "k1"}, "program": {Account: "u1", KeyID: "c1"}, "unknown": {KeyID: "x"},
+	}
+	gone := func() string {
+		var out []string
+		gate := NewGate(&agreed{view: w.View()})
+		for name, v := range viewers {
+			if err := gate.Still(v); errors.Is(err, call.ErrUnauthenticated) {
+				out = append(out, name)
+			} else if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+
+	for _, step := range []struct {
+		what string
+		do   catalog.Command
+		gone string
+	}{
+		{"nothing", nil, "unknown"},
+		{"the key is revoked", &catalog.RevokeKey{ID: "k1"}, "key unknown"},
+		{"the program is let in no more", &catalog.EndConsents{IDs: []string{"c1"}}, "key program unknown"},
+		{"the account is suspended", &catalog.PutAccount{Instead: w.View().Account("u1").Changed, Account: catalog.User{ID: "u1", Email: ann.Email, Role: ann.Role, State: catalog.AccountSuspended}}, "ann key program unknown"},
+	} {
+		if step.do != nil {
+			w.Do(step.do)
+		}
+		if got := gone(); got != step.gone {
+			t.Errorf("%s: %q are gone, want %q", step.what, got, step.gone)
 		}
 	}
 }

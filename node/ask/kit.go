@@ -6,9 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
-	"github.com/shoalsearch/shoal/node/call"
 )
 
 // kit is what a turn works with while it is answered, the same for all.
@@ -34,12 +32,4 @@ func (k *kit) mostSteps() int {
 		return usualSteps
 	}
 	return n
-}
-
-// stillThere fails where the asker's key has been revoked meanwhile.
-func (k *kit) stillThere(v catalog.Viewer) error {
-	if v.KeyID != "" && k.catalog.View().Key(v.KeyID) == nil {
-		return call.Fail(call.ErrUnauthenticated, "The key of the asker has been revoked.")
-	}
-	return nil
 }

@@ -167,8 +167,9 @@ func (l *loop) say(text string) {
 // work goes step by step until the model has answered.
 func (l *loop) work(ctx context.Context) error {
 	for step := l.done + 1; ; step++ {
-		// At each step: a key that is revoked ends what was begun with it.
-		if err := l.t.kit.stillThere(l.t.asker); err != nil {
+		// At each step: with a key that is revoked, or an account that is suspended, ends what was
+		// begun with it.
+		if err := l.t.kit.gate.Still(l.t.asker); err != nil {
 			return err
 		}
 

@@ -125,8 +125,10 @@ func (d *desk) answer(ctx context.Context, v catalog.Viewer, args *tool.Args) (s
 		return "", err
 	}
 	r := &c.Turns[0]
+	// It says itself whether asking again may help: a key that the provider refuses will be
+	// refused in a few seconds, too.
 	if r.Status != Done {
-		return "", call.Fail(call.ErrUnavailable, "%s", r.Error)
+		return "", call.Fail(call.ErrUnable, "%s", r.Error)
 	}
 	return d.text(r), nil
 }

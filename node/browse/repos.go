@@ -222,6 +222,13 @@ func InfoOf(repo *catalog.Repo, base string) RepoInfo {
 	}
 }
 
+// isEmpty reports whether a repository has no commit: by what was found when it was
+// fetched, and before that by what its host says. Gitea calls one empty for minutes
+// after its first push.
+func isEmpty(repo *catalog.Repo) bool {
+	return repo.NoCommit() || repo.Empty && len(repo.Revisions) == 0
+}
+
 // repoState is InfoOf with all that a list shows.
 func (b *Browser) repoState(seen *account.Repos, repo *catalog.Repo) RepoInfo {
 	view := seen.View
@@ -230,8 +237,7 @@ func (b *Browser) repoState(seen *account.Repos, repo *catalog.Repo) RepoInfo {
 	info.Fork, info.Archived, info.Public = repo.Fork, repo.Archived, repo.Public
 	info.Visibility, info.Description, info.Stars = repo.Visibility.String(), repo.Description, repo.Stars
 
-	// Empty by what the host says, or by what was found when it was fetched.
-	info.SizeBytes, info.Empty, info.Unfetchable = repo.SizeBytes, repo.Empty || repo.NoCommit(), repo.Unfetchable
+	info.SizeBytes, info.Empty, info.Unfetchable = repo.SizeBytes, isEmpty(repo), repo.Unfetchable
 	info.LeftOut = int(repo.LeftOut)
 	info.FormerNames = view.FormerNames(repo)
 	info.PushedAt, info.IndexedAt = repo.PushedAt, repo.IndexedAt
