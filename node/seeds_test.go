@@ -106,6 +106,10 @@ type seedRun struct {
 
 	clocks sync.Map // by data directory: how far the clock of a node is off
 
+	// writing is held by each write, and by whoever compares all catalogs: at 50 writes a
+	// second five nodes that are read one after the other hardly ever are at one index.
+	writing sync.RWMutex
+
 	mu    sync.Mutex // guards the fields below
 	acked []string
 	tried map[string]bool
@@ -290,6 +294,8 @@ func (r *seedRun) mend() {
 func (r *seedRun) converge(when string) {
 	r.t.Helper()
 	nodetest.Wait(r.t, "the nodes to agree "+when, func() error {
+		r.writing.Lock()
+		defer r.writing.Unlock()
 		leaders, hashes := map[string]bool{}, map[uint64]map[uint64]bool{}
 		for i := range r.up {
 			n := r.up[i].Load()
@@ -395,9 +401,11 @@ func (r *seedRun) writeLoop(ctx context.Context, rng *rand.Rand) {
 		r.tried[name] = true
 		r.mu.Unlock()
 		if n := r.up[rng.IntN(len(r.up))].Load(); n != nil {
+			r.writing.RLock()
 			short, cancel := context.WithTimeout(ctx, 700*time.Millisecond)
 			_, err := n.CreateKey(short, account.Operator(), account.CreateKeyRequest{Name: name})
 			cancel()
+			r.writing.RUnlock()
 			if err == nil {
 				r.writes.Add(1)
 				r.mu.Lock()
