@@ -98,7 +98,8 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "POST /api/users", "", `{"email":"ann@example.com"}`, codeExists},
 	{"owner", "POST /api/users/{user}", "/api/users/none", `{}`, codeNotFound},
 	{"owner", "DELETE /api/users/{user}", "/api/users/none", "", codeNotFound},
-	{"owner", "DELETE /api/users/{user}", "/api/users/olga@example.com", "", codeInvalidParams},
+	{"owner", "DELETE /api/users/{user}", "/api/users/olga@example.com", "", "NOT_POSSIBLE_NOW"},
+	{"owner", "POST /api/users/{user}", "/api/users/olga@example.com", `{"state":"suspended"}`, "NOT_POSSIBLE_NOW"},
 	{"owner", "POST /api/users/{user}/grants", "/api/users/none/grants", `{}`, codeNotFound},
 	{"owner", "POST /api/users/{user}/grants", "", `{"add":["none"]}`, codeRepoNotFound},
 	{"owner", "GET /api/users/{user}/access", "/api/users/none/access?repo=local/app", "", codeNotFound},
@@ -133,17 +134,17 @@ var asked = []struct{ who, route, target, body, code string }{
 var unasked = map[string]string{
 	"RESPONSE_TOO_LARGE": "a file or a history beyond what is read at once",
 
-	"POST /api/search REPOSITORY_NOT_FOUND":         "one is taken from the viewer while git is read",
-	"POST /api/stream_search REPOSITORY_NOT_FOUND":  "one is taken from the viewer while git is read",
-	"POST /api/repos/{id}/reindex NOT_FOUND":        "it vanishes while it is asked for",
-	"POST /api/models/check NOT_POSSIBLE_NOW":       "a configuration without a model",
-	"POST /api/config CONFIRMATION_REQUIRED":        "more than twenty repositories",
-	"POST /api/users/{user} ALREADY_EXISTS":         "two changes at once",
-	"POST /api/nodes/{node}/drain ALREADY_EXISTS":   "a removal at the same time",
-	"POST /api/nodes/{node}/undrain ALREADY_EXISTS": "a removal at the same time",
-	"POST /api/chat NOT_POSSIBLE_NOW":               "hundreds of threads",
-	"POST /api/chat/blocking NOT_POSSIBLE_NOW":      "hundreds of threads",
-	"POST /api/chat/blocking NOT_FOUND":             "the thread is deleted while it is answered",
+	"POST /api/search REPOSITORY_NOT_FOUND":           "one is taken from the viewer while git is read",
+	"POST /api/stream_search REPOSITORY_NOT_FOUND":    "one is taken from the viewer while git is read",
+	"POST /api/repos/{id}/reindex NOT_FOUND":          "it vanishes while it is asked for",
+	"POST /api/models/check NOT_POSSIBLE_NOW":         "a configuration without a model",
+	"POST /api/config CONFIRMATION_REQUIRED":          "more than twenty repositories",
+	"POST /api/keys NOT_POSSIBLE_NOW":                 "ten thousand keys",
+	"POST /api/users NOT_POSSIBLE_NOW":                "fifty thousand accounts",
+	"POST /api/nodes/{node}/undrain NOT_POSSIBLE_NOW": "a removal at the same time",
+	"POST /api/chat NOT_POSSIBLE_NOW":                 "hundreds of threads",
+	"POST /api/chat/blocking NOT_POSSIBLE_NOW":        "hundreds of threads",
+	"POST /api/chat/blocking NOT_FOUND":               "the thread is deleted while it is answered",
 }
 
 // TestFailuresThatAreDocumentedHappen brings about every failure that the document has

@@ -63,7 +63,7 @@ func TestAKeyIsWhatItsAccountIsNow(t *testing.T) {
 		"suspend": change(account.ChangeUserRequest{User: "second@example.com", State: catalog.AccountSuspended}),
 		"delete":  func() error { _, err := n.DeleteUser(ctx, by, "second@example.com"); return err }(),
 	} {
-		if !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "last owner") {
+		if !errors.Is(err, call.ErrUnable) || !strings.Contains(err.Error(), "last owner") {
 			t.Errorf("%s the last owner: %v", what, err)
 		}
 	}

@@ -85,6 +85,10 @@ type PutAccount struct {
 	Instead uint64
 }
 
+// LastOwner is the reason for which a change of an account is refused, as Invalid,
+// that would leave nobody who may make owners.
+const LastOwner = "this is the last owner who is active: make somebody else an owner first"
+
 // DeleteAccount removes an account, its keys, grants, sessions and ways to sign in.
 type DeleteAccount struct{ ID string }
 
@@ -151,7 +155,7 @@ func (c *PutAccount) apply(t *txn) Result {
 	}
 
 	if t.lastOwner(old) && (a.Role != RoleOwner || a.State != AccountActive) {
-		return refuse(Invalid, "this is the last owner who is active: make somebody else an owner first")
+		return refuse(Invalid, LastOwner)
 	}
 
 	a.Created, a.By, a.Changed = old.Created, old.By, t.index
@@ -204,7 +208,7 @@ func (c *DeleteAccount) apply(t *txn) Result {
 	}
 
 	if t.lastOwner(a) {
-		return refuse(Invalid, "this is the last owner who is active: make somebody else an owner first")
+		return refuse(Invalid, LastOwner)
 	}
 
 	// What hangs on an account goes with it, in the same entry.

@@ -255,9 +255,19 @@ func (k *Keyring) CreateKey(ctx context.Context, by Holder, req CreateKeyRequest
 	}
 
 	if _, err := k.catalog.Propose(ctx, &catalog.CreateKey{Key: key}); err != nil {
-		return nil, call.WriteError(err)
+		return nil, notMade(err, k.named(account, req.Name))
 	}
 	return &CreateKeyResponse{Key: text, Info: keyInfo(k.catalog.View(), &key)}, nil
+}
+
+// named reports whether an account, "" for nobody, has a key of a name.
+func (k *Keyring) named(account, name string) bool {
+	for key := range k.catalog.View().Keys() {
+		if key.Account == account && key.Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // check says what is wrong with a request, but for whom the key is.

@@ -96,9 +96,27 @@ func (u *People) CreateUser(ctx context.Context, by Owner, req CreateUserRequest
 	// Whether the address is taken is decided where it is applied, so that
 	// two at once make one account.
 	if _, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a}); err != nil {
-		return nil, call.WriteError(err)
+		return nil, notMade(err, u.catalog.View().AccountByEmail(email) != nil)
 	}
 	return u.info(u.catalog.View().Account(a.ID)), nil
+}
+
+// notMade is why something with a name was not made: there is one of that name, or
+// another reason, as that there are as many as there may be.
+func notMade(err error, there bool) error {
+	if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict && there {
+		return call.Fail(call.ErrExists, "%s", no.Reason)
+	}
+	return call.WriteError(err)
+}
+
+// notChanged is why an account was not changed.
+func notChanged(err error) error {
+	// Nothing is wrong with what was asked for: it is possible once there is another owner.
+	if no, ok := catalog.Refused(err); ok && no.Reason == catalog.LastOwner {
+		return call.Fail(call.ErrUnable, "%s", no.Reason)
+	}
+	return call.WriteError(err)
 }
 
 // newID is the id of an account: "u" and 16 digits, so that it is never an
@@ -219,7 +237,7 @@ func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest
 	// A change that somebody else made since the account was read is not undone.
 	index, err := u.catalog.Propose(ctx, &catalog.PutAccount{Account: a, Instead: old.Changed})
 	if err != nil {
-		return nil, call.WriteError(err)
+		return nil, notChanged(err)
 	}
 	awaitOthers(ctx, u.catalog, index)
 	return u.info(u.catalog.View().Account(a.ID)), nil
@@ -335,7 +353,7 @@ func (u *People) DeleteUser(ctx context.Context, by Owner, user string) (*UserIn
 
 	index, err := u.catalog.Propose(ctx, &catalog.DeleteAccount{ID: a.ID})
 	if err != nil {
-		return nil, call.WriteError(err)
+		return nil, notChanged(err)
 	}
 	awaitOthers(ctx, u.catalog, index)
 	return info, nil

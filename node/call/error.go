@@ -170,7 +170,7 @@ func WriteError(err error) error {
 		case catalog.NotFound:
 			return Fail(ErrNotFound, "%s", refusal.Reason)
 		case catalog.Conflict, catalog.Stale:
-			return Fail(ErrExists, "%s", refusal.Reason)
+			return Fail(ErrUnable, "%s", refusal.Reason)
 		}
 		return Fail(ErrInvalid, "%s", refusal.Reason)
 
