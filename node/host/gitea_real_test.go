@@ -90,7 +90,7 @@ func TestARealGiteaIsListed(t *testing.T) {
 		}
 	}
 	got = list("", config.Gitea{Users: []string{"ann"}, Repos: []string{"acme/tool"}})
-	if got.names() != "acme/tool" || got.problems() != "" {
+	if got.names() != "acme/tool" || got.problems() != "TARGET_EMPTY@users/ann" {
 		t.Errorf("without a token: %s, %s", got.names(), got.problems())
 	}
 
@@ -107,7 +107,7 @@ func TestARealGiteaIsListed(t *testing.T) {
 	if err := h.List(t.Context(), &recorder{}); !errors.As(err, &r) || r.Code != ScopeMissing {
 		t.Errorf("with a token that lacks a scope: %v", err)
 	}
-	if got = list(s.Token, config.Gitea{Token: token, Orgs: []string{"none", "other"}}); got.problems() != "TARGET_NOT_FOUND@orgs/none!" {
+	if got = list(s.Token, config.Gitea{Token: token, Orgs: []string{"none", "other"}}); got.problems() != "TARGET_EMPTY@orgs/other TARGET_NOT_FOUND@orgs/none!" {
 		t.Errorf("an organisation that is not there: %s", got.problems())
 	}
 
