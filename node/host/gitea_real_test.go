@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/host/giteatest"
@@ -145,6 +148,93 @@ func TestARealGiteaIsListed(t *testing.T) {
 	if _, _, err := h.(Finder).Lookup(t.Context(), id(tool)); !errors.Is(err, ErrGone) {
 		t.Errorf("look-up of a deleted one: %v", err)
 	}
+}
+
+// restarting stops a server before some of the first calls that it passes on, so that
+// these fail. Whoever waits then waits until the server is back.
+type restarting struct {
+	http.RoundTripper
+	server *giteatest.Server
+	before []int // the numbers of these calls
+
+	mu       sync.Mutex // guards the fields below
+	calls    int
+	restarts int
+	down     bool
+}
+
+// RoundTrip is of http.RoundTripper.
+func (r *restarting) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	if r.calls++; slices.Contains(r.before, r.calls) && !r.down {
+		r.server.Stop()
+		r.down, r.restarts = true, r.restarts+1
+	}
+	r.mu.Unlock()
+	return r.RoundTripper.RoundTrip(req)
+}
+
+// wait is the Wait of Tools.
+func (r *restarting) wait(ctx context.Context, _ time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down {
+		r.server.Launch()
+		r.down = false
+	}
+	return ctx.Err()
+}
+
+// The server is restarted twice and more in the middle of a listing of 300
+// repositories in five organisations: all of them come, each once.
+func TestARealGiteaIsRestartedWhileItIsListed(t *testing.T) {
+	t.Parallel()
+	s := giteatest.Start(t)
+	var orgs []string
+	for i := range 5 {
+		org := fmt.Sprintf("org%d", i)
+		orgs = append(orgs, org)
+		s.Org(org)
+
+		var some sync.WaitGroup
+		for j := range 60 {
+			if some.Go(func() { s.Repo(org, fmt.Sprintf("r%02d", j), giteatest.Options{Empty: true}) }); j%4 == 3 {
+				some.Wait()
+			}
+		}
+		some.Wait()
+	}
+
+	ts := realTools(t, s.Token)
+	r := &restarting{RoundTripper: ts.Transport, server: s, before: []int{2, 5, 9}}
+	ts.Transport, ts.Wait = r, r.wait
+	h, err := Open(&config.Gitea{URL: s.URL, Token: &config.Token{Env: "T"}, Orgs: orgs}, ts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got recorder
+	if err := h.List(t.Context(), &got); err != nil {
+		t.Fatal(err)
+	}
+
+	seen := map[string]int{}
+	for _, repo := range got.repos {
+		seen[repo.DisplayName]++
+	}
+	for _, org := range orgs {
+		for j := range 60 {
+			if name := fmt.Sprintf("%s/r%02d", org, j); seen[name] != 1 {
+				t.Errorf("%s came %d times", name, seen[name])
+			}
+		}
+	}
+	if len(got.repos) != 300 || got.problems() != "" {
+		t.Errorf("%d repositories, %s", len(got.repos), got.problems())
+	}
+	if r.restarts < 2 {
+		t.Errorf("the server was restarted %d times in %d calls", r.restarts, r.calls)
+	}
+	t.Logf("%d repositories by %d calls and %d restarts", len(got.repos), r.calls, r.restarts)
 }
 
 // TestAPrivateRepositoryOfARealGiteaIsFetched fetches with what Credential
