@@ -205,7 +205,7 @@ func (p *proposer) whileSameLeader(ctx context.Context) (context.Context, contex
 	}
 }
 
-// lead commits an entry as the leader. Its time is the leader's.
+// lead commits an entry as the leader. Its time is the agreed one.
 func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
 	data, err := catalog.Stamp(data, p.time.now())
 	if err != nil {

@@ -161,7 +161,6 @@ func (n *Node) wireDoors(tools host.Tools) {
 		File:     func() *config.File { return n.cluster.View().File() },
 		Lookup:   n.env.Lookup,
 		Secret:   n.env.Secret,
-		Forget:   n.env.Forget,
 
 		Hosts:     tools,
 		Transport: n.opt.Providers,

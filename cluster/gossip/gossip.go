@@ -338,11 +338,11 @@ func (g *Gossip) Peer(node string) (Peer, bool) {
 func (g *Gossip) Ahead() map[string]time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	out := map[string]time.Duration{}
+	out, now := map[string]time.Duration{}, g.o.Now()
 	for node, p := range g.best() {
 		// From the last answer on both clocks have gone on; only this node's own may have been set.
 		if p.Alive && !p.there.IsZero() {
-			out[node] = p.there.Add(clock.Since(p.heard)).Sub(g.o.Now())
+			out[node] = p.there.Add(clock.Since(p.heard)).Sub(now)
 		}
 	}
 	return out

@@ -87,7 +87,7 @@ func New(d Deps) *Asker {
 	retention := &retention{catalog: d.Catalog, lookup: d.Lookup, log: d.Log}
 
 	// What a turn works with while it runs, and how it is kept.
-	kit := &kit{sources: d.Sources, models: models, gate: d.Gate, catalog: d.Catalog, lookup: d.Lookup, now: d.Now, pace: pace, log: d.Log}
+	kit := &kit{sources: d.Sources, models: models, gate: d.Gate, lookup: d.Lookup, now: d.Now, pace: pace, log: d.Log}
 	keeper := &keeper{catalog: d.Catalog, nodes: d.Nodes, store: d.Threads, log: d.Log}
 	runs := newRuns(d.Now)
 

@@ -14,7 +14,6 @@ type kit struct {
 	sources Sources
 	models  *models
 	gate    *account.Gate
-	catalog Catalog
 	lookup  func(variable string) (string, bool)
 	now     func() time.Time
 	pace    pace

@@ -167,8 +167,8 @@ func (l *loop) say(text string) {
 // work goes step by step until the model has answered.
 func (l *loop) work(ctx context.Context) error {
 	for step := l.done + 1; ; step++ {
-		// At each step: with a key that is revoked, or an account that is suspended, ends what was
-		// begun with it.
+		// At each step: what was begun with a key ends when that is revoked, and what somebody has
+		// begun when their account is suspended.
 		if err := l.t.kit.gate.Still(l.t.asker); err != nil {
 			return err
 		}

@@ -49,6 +49,14 @@ type Tools struct {
 	Answers       *Answers // that outlive the process; nil keeps none
 }
 
+// Refused is to be called by whoever was refused with a secret: where secrets are
+// kept, they are asked for anew.
+func (t *Tools) Refused() {
+	if t.Forget != nil {
+		t.Forget()
+	}
+}
+
 // idlePerHost is how many connections to a host wait for the next call.
 const idlePerHost = 8
 
@@ -218,9 +226,7 @@ func (c *client) patiently(ctx context.Context, q question, into any) (http.Head
 
 // changed reports whether the credential is another than the one that was refused.
 func (c *client) changed(ctx context.Context, refused string) bool {
-	if c.tools.Forget != nil {
-		c.tools.Forget()
-	}
+	c.tools.Refused()
 	value, err := c.authorize(ctx)
 	return err == nil && value != refused
 }

@@ -54,9 +54,7 @@ func (rs *remotes) fetch(ctx context.Context, repo *catalog.Repo, opt git.FetchO
 // changed gives a remote with its credential of now, where that is another than the
 // one that was refused.
 func (rs *remotes) changed(ctx context.Context, repo *catalog.Repo, refused git.Remote) (git.Remote, bool) {
-	if rs.hosts.Forget != nil {
-		rs.hosts.Forget()
-	}
+	rs.hosts.Refused()
 	fresh, err := rs.remote(ctx, repo)
 	return fresh, err == nil && fresh.Credential != refused.Credential
 }

@@ -205,7 +205,7 @@ func TestARefusedSecretOfAClientIsReadOnceMore(t *testing.T) {
 			i := newIDP(t)
 			d := openIDDesk(t, i)
 			d.env["SECRET"] = "old"
-			d.d.Forget = func() { d.env["SECRET"] = c.manager }
+			d.d.Hosts.Forget = func() { d.env["SECRET"] = c.manager }
 			x := d.begin(t, Start{})
 			i.says(x.sent.Get("nonce"), nil)
 			if _, err := d.back(t, x, nil); (err == nil) != c.comesIn {

@@ -53,7 +53,6 @@ type Deps struct {
 	File      func() *config.File // the configuration in force
 	Lookup    func(name string) (value string, ok bool)
 	Secret    func(ctx context.Context, t config.Token) (string, error)
-	Forget    func()            // has kept secrets asked for anew, since one was refused; nil where none are kept
 	Hosts     host.Tools        // by which code hosts are asked in the name of people
 	Transport http.RoundTripper // by which providers are asked
 	BaseURL   string            // of the service, without a trailing slash
@@ -181,9 +180,7 @@ func (s *Server) atProvider(ctx context.Context, p *provider, at *reached, ask f
 		return token, err
 	}
 
-	if s.d.Forget != nil {
-		s.d.Forget()
-	}
+	s.d.Hosts.Refused()
 	fresh, failed := s.config(ctx, p, at)
 	if failed != nil || fresh.ClientID == cfg.ClientID && fresh.ClientSecret == cfg.ClientSecret {
 		return token, err
