@@ -39,6 +39,8 @@ type stand struct {
 	lone bool
 	// id is the last part of the external id.
 	id func(r hosttest.Repo) string
+	// real is the real server behind it; nil where there is none.
+	real *realGitea
 }
 
 // pages is how a deployment tells where the next page is; "" for one without pages.
@@ -88,6 +90,17 @@ func azureStand(d *hosttest.Deployment, deployment config.Deployment) stand {
 	}
 }
 
+func giteaStand() stand {
+	return stand{
+		host: hosttest.Gitea(), target: "orgs/", id: number,
+		has: []string{"forks", "archived", "names"},
+		conn: func(url string, w wanted) config.Connection {
+			return &config.Gitea{Token: standToken, URL: url, Orgs: w.owners, Users: w.users, Repos: w.repos,
+				Exclude: config.GiteaExclude{Forks: w.noForks, Archived: w.noArchived, Repos: w.noRepos}}
+		},
+	}
+}
+
 // stands are the deployments of the table.
 func stands() []stand {
 	return []stand{
@@ -101,14 +114,7 @@ func stands() []stand {
 					Exclude: config.GitLabExclude{Forks: w.noForks, Archived: w.noArchived, UserOwnedProjects: w.noUser, Projects: w.noRepos, Topics: w.noTopics}}
 			},
 		},
-		{
-			host: hosttest.Gitea(), target: "orgs/", id: number,
-			has: []string{"forks", "archived", "names"},
-			conn: func(url string, w wanted) config.Connection {
-				return &config.Gitea{Token: standToken, URL: url, Orgs: w.owners, Users: w.users, Repos: w.repos,
-					Exclude: config.GiteaExclude{Forks: w.noForks, Archived: w.noArchived, Repos: w.noRepos}}
-			},
-		},
+		giteaStand(),
 		{
 			host: hosttest.Gerrit(), target: "projects", lone: true, id: hosttest.Repo.Path,
 			has: []string{"all", "archived", "names", "hidden"},
@@ -223,7 +229,12 @@ func (st *stand) start(t *testing.T, repos ...hosttest.Repo) *trial {
 			repos[i].Owner = st.owner(repos[i].Owner)
 		}
 	}
-	tr := &trial{T: t, st: st, s: hosttest.Start(t, st.host, repos...), tools: tools(t)}
+	tr := &trial{T: t, st: st, tools: tools(t)}
+	if st.real != nil {
+		tr.s = hosttest.Before(t, st.host, st.real.behind(), repos...)
+	} else {
+		tr.s = hosttest.Start(t, st.host, repos...)
+	}
 	tr.tools.Transport = tr.s.Transport()
 	return tr
 }

@@ -33,7 +33,7 @@ var conformance = []struct {
 	{"selection", "each property, alone and with each set of others", nil, tryProperties},
 	{"selection", "what is not there stops nothing else", alone, tryMissing},
 	{"paging", "no entry to three pages and one", nil, tryPages},
-	{"paging", "an empty page in the middle", pagedBy("", "offset"), tryHollow},
+	{"paging", "an empty page in the middle", hollow, tryHollow},
 	{"paging", "a next page at another host", pagedBy("", "offset", "start"), tryElsewhere},
 	{"paging", "pages in a circle", pagedBy(""), tryCircle},
 	{"paging", "one removed and one made between two pages", pagedBy(""), tryMoved},
@@ -90,6 +90,10 @@ func alone(st *stand) bool { return st.lone }
 func pagedBy(ways ...string) func(*stand) bool {
 	return func(st *stand) bool { return slices.Contains(ways, st.pages()) }
 }
+
+// hollow reports that a deployment has no empty page with others behind it: one
+// that pages otherwise, or a real one, of which none is known.
+func hollow(st *stand) bool { return st.real != nil || pagedBy("", "offset")(st) }
 
 // sound fails the test where a listing did not come to its end without issues.
 func sound(tr *trial, what string, rec *recorder, err error) {
@@ -328,6 +332,9 @@ func tryFacts(t *testing.T, st *stand) {
 	slices.SortFunc(rec.repos, func(a, b Repo) int { return strings.Compare(a.Name, b.Name) })
 	var text strings.Builder
 	for _, r := range rec.repos {
+		if st.real != nil {
+			st.real.plain(t, &r)
+		}
 		fmt.Fprintf(&text, "%s\n  id %s\n  shown %s, type %s, from %s\n  git %s\n  web %s\n", r.Name, r.ExternalID, r.DisplayName, r.HostType, r.Target, r.Remote.URL, r.WebURL)
 		fmt.Fprintf(&text, "  %s branch=%s topics=%v stars=%d size=%d pushed=%s%s\n", []string{"unknown", "public", "internal", "private"}[r.Visibility],
 			r.DefaultBranch, r.Topics, r.Stars, r.SizeBytes, r.PushedAt.UTC().Format(time.RFC3339), flags(&r))
@@ -337,7 +344,11 @@ func tryFacts(t *testing.T, st *stand) {
 	if u := strings.TrimPrefix(tr.s.URL, "http://"); u != "" {
 		host, _, _ = strings.Cut(u, "/")
 	}
-	golden(t, "conform/"+strings.ReplaceAll(st.host.Name, " ", "-")+".txt", strings.ReplaceAll(text.String(), host, "HOST"))
+	name := strings.ReplaceAll(st.host.Name, " ", "-")
+	if st.real != nil {
+		name += "-real"
+	}
+	golden(t, "conform/"+name+".txt", strings.ReplaceAll(text.String(), host, "HOST"))
 }
 
 func flags(r *Repo) (out string) {
@@ -356,6 +367,10 @@ func flags(r *Repo) (out string) {
 // its name and by its id.
 func tryNames(t *testing.T, st *stand) {
 	names := []string{"a b", "100%25", "c#", "c++", "größe", "dots.git", "a&b=c", "it's", strings.Repeat("x", 1024)}
+	if st.real != nil {
+		// What the real one takes.
+		names = []string{".a.b-c_d", "-dash-", "_under_", "100", "CamelCase", ".github", strings.Repeat("x", 100)}
+	}
 	if st.host.Name == "gitlab" || st.host.Name == "gerrit" {
 		names = append(names, strings.Repeat("deeper/", 20)+"end")
 	}
@@ -732,8 +747,13 @@ func tryPushes(t *testing.T, st *stand) {
 		return
 	}
 
+	since := time.Date(2026, 2, 1, 0, 4, 30, 0, time.UTC)
+	if st.real != nil {
+		since = st.real.push("acme/r005", "acme/r006")
+	}
+
 	var marks []string
-	targets, err := c.Changed(t.Context(), time.Date(2026, 2, 1, 0, 4, 30, 0, time.UTC), func(m Mark) { marks = append(marks, m.ExternalID[strings.LastIndex(m.ExternalID, ":")+1:]) })
+	targets, err := c.Changed(t.Context(), since, func(m Mark) { marks = append(marks, m.ExternalID[strings.LastIndex(m.ExternalID, ":")+1:]) })
 	if err != nil || len(targets) != 1 {
 		t.Fatalf("%v, %v", targets, err)
 	}

@@ -32,7 +32,7 @@ import (
 // Variable names the program in the environment of the tests.
 const Variable = "SHOAL_TEST_GITEA"
 
-// patience is how long the server may take to answer.
+// patience is how long the server may take for anything.
 const patience = time.Minute
 
 // Server is a running Gitea. Its methods end the test where the server does
@@ -47,9 +47,10 @@ type Server struct {
 	cmd     *exec.Cmd
 }
 
-// Start starts an empty server, which is stopped when the test ends. Without
+// Start starts an empty server, which is stopped when the test ends. Settings are
+// lines of its configuration behind those that every server of a test has. Without
 // a program the test is skipped.
-func Start(t testing.TB) *Server {
+func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	program := os.Getenv(Variable)
 	if program == "" {
@@ -59,7 +60,7 @@ func Start(t testing.TB) *Server {
 	// The database is made before the server runs, and the administrator before anybody can
 	// ask: there is no first page to fill in.
 	s := &Server{t: t, program: program, dir: t.TempDir()}
-	s.configure(freePort(t))
+	s.configure(freePort(t), settings)
 	s.run("migrate")
 
 	said := s.run("admin", "user", "create", "--admin", "--username", "boss", "--password", "not-a-secret-1", "--email", "boss@example.com",
@@ -89,7 +90,7 @@ func freePort(t testing.TB) string {
 
 // configure writes the server's settings: what the tests need, and nothing
 // that works in the background.
-func (s *Server) configure(port string) {
+func (s *Server) configure(port string, settings []string) {
 	s.t.Helper()
 
 	// The address is known before the server runs: what it tells of itself has it.
@@ -126,7 +127,7 @@ ISSUE_INDEXER_TYPE = db
 [log]
 MODE = console
 LEVEL = warn
-`)
+`) + strings.Join(settings, "\n")
 	if err := os.WriteFile(s.file(), []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
@@ -162,16 +163,26 @@ func (s *Server) Launch() {
 		s.t.Fatal(err)
 	}
 
+	s.Until(s.answers, func() string {
+		text, _ := os.ReadFile(log.Name())
+		return "gitea does not answer:\n" + string(text)
+	})
+}
+
+// Until waits until something holds of the server, and ends the test with what is
+// said of it where it does not come to hold.
+func (s *Server) Until(holds func() bool, otherwise func() string) {
+	s.t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !s.answers() {
+
+	for !holds() {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			text, _ := os.ReadFile(log.Name())
-			s.t.Fatalf("gitea does not answer within %v:\n%s", patience, text)
+			s.t.Fatalf("after %v: %s", patience, otherwise())
 		}
 	}
 }

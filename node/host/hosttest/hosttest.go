@@ -8,6 +8,7 @@
 // (schema/README.md): an answer that does not fit fails the test, so that no
 // test rests on what a host would never say. Its pages are tiny, git asks for
 // the form of credential of its host, and a [Fault] may stand before every call.
+// [Before] has a real server answer in its place.
 package hosttest
 
 import (
@@ -60,6 +61,7 @@ type Server struct {
 
 	t    testing.TB
 	http *httptest.Server
+	real *Real // that answers; nil where this server does
 
 	mu     sync.Mutex // guards the fields below
 	repos  []Repo
@@ -153,6 +155,9 @@ func (s *Server) Do(change func(s *State)) {
 	defer s.mu.Unlock()
 	s.owned = nil
 	change(&State{Repos: &s.repos, Token: &s.token, Page: &s.page, Hollow: &s.hollow, Fault: &s.fault, Trust: &s.trust})
+	if s.real != nil {
+		s.real.Have(s.repos)
+	}
 }
 
 // State is what a test may change of a server.
@@ -189,6 +194,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault := s.fault
 	s.mu.Unlock()
 
+	if s.real != nil && ofGit(r) {
+		s.pass(w, r)
+		return
+	}
 	if s.serveGit(w, r) {
 		return
 	}
@@ -197,6 +206,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.calls++
 	s.mu.Unlock()
 	if fault != nil && fault(w, r) {
+		return
+	}
+	if s.real != nil {
+		s.pass(w, r)
 		return
 	}
 
