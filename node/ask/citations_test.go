@@ -159,14 +159,7 @@ func TestWhatCannotBeCheckedIsToldSo(t *testing.T) {
 	}
 	waitWhole(f)
 
-	// Who has it is seen on the disks.
-	holder := slices.IndexFunc(f.Nodes, func(n *nodetest.Node) bool {
-		found, err := filepath.Glob(filepath.Join(n.Dir, "mirrors", "*.git", "HEAD"))
-		return err == nil && len(found) == 1
-	})
-	if holder < 0 {
-		t.Fatal("no node has the mirror")
-	}
+	holder := onlyHolder(f)
 	gone <- func() { f.Crash(holder) }
 
 	r, events := answered(t, f.Nodes[(holder+1)%3], ask.Question{Query: "What is seven?"})
@@ -179,4 +172,29 @@ func TestWhatCannotBeCheckedIsToldSo(t *testing.T) {
 	if slices.ContainsFunc(events, func(e ask.Event) bool { return e.Kind == ask.KindAgain }) {
 		t.Errorf("the model was asked again: %q", plainEvents(events))
 	}
+}
+
+// onlyHolder waits until one node has the one repository that there is, and has its
+// place for good. Where it was indexed before all nodes had joined, that may be
+// another node, and for a moment both have it.
+func onlyHolder(f *nodetest.Fleet) (holder int) {
+	f.Nodes[0].Wait("the repository to be where it has its place, and nowhere else", func() error {
+		s := f.Nodes[0].Status()
+		var wanted, has []int
+		for i, n := range f.Nodes {
+			if slices.ContainsFunc(s.Members, func(m node.MemberStatus) bool { return m.ID == n.ID() && m.Groups > 0 }) {
+				wanted = append(wanted, i)
+			}
+			if found, err := filepath.Glob(filepath.Join(n.Dir, "mirrors", "*.git", "HEAD")); err == nil && len(found) > 0 {
+				has = append(has, i)
+			}
+		}
+
+		if len(has) != 1 || !slices.Equal(has, wanted) || s.Jobs.Pending+s.Jobs.Running > 0 {
+			return fmt.Errorf("it is on %d and has its place on %d, jobs %+v", has, wanted, s.Jobs)
+		}
+		holder = has[0]
+		return nil
+	})
+	return holder
 }
