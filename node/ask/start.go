@@ -107,21 +107,28 @@ func (s *starter) resume(ctx context.Context, id string, fence uint64) {
 	if !s.runs.claim(id) {
 		return
 	}
-	defer s.runs.release(id)
+	err := s.goOn(ctx, id, fence)
 
-	t, from, err := s.resumed(ctx, id, fence)
-	switch {
 	// Another node has it, or this one stops: neither is an end of the turn.
-	case errors.Is(err, thread.ErrLost), err != nil && ctx.Err() != nil:
-		return
-	// It would fail again each time it is looked after, and never end.
-	case err != nil:
-		s.kit.log.Error("a question cannot be gone on with", "err", err)
-		s.keeper.abandon(ctx, id, fence)
+	if err == nil || errors.Is(err, thread.ErrLost) || ctx.Err() != nil {
 		return
 	}
 
+	// It would fail again each time it is looked after, and never end. Its place is free by
+	// now: whoever is told of the end may ask the next question at once.
+	s.kit.log.Error("a question cannot be gone on with", "err", err)
+	s.keeper.abandon(ctx, id, fence)
+}
+
+// goOn begins a turn again whose place has been claimed, and gives up the place.
+func (s *starter) goOn(ctx context.Context, id string, fence uint64) error {
+	defer s.runs.release(id)
+	t, from, err := s.resumed(ctx, id, fence)
+	if err != nil {
+		return err
+	}
 	s.runs.start(t, from)
+	return nil
 }
 
 // resumed makes a turn of what is in its log.
