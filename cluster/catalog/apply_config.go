@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -33,6 +34,14 @@ func NewSetConfig(raw []byte, f *config.File) *SetConfig {
 			Hash: hashText(conn.Shared().Raw),
 		})
 	}
+	return c
+}
+
+// Following has the command keep what connections have listed that only get
+// another name, where a view has such ones, and returns it. Of others the command
+// stays as it was: earlier versions can apply it.
+func (c *SetConfig) Following(v *View) *SetConfig {
+	c.Renames = len(v.renamed(v.droppedBy(c.Connections), c.Connections)) > 0
 	return c
 }
 
@@ -79,6 +88,9 @@ func (c *SetConfig) apply(t *txn) Result {
 	}
 
 	t.setConfig(&Config{Raw: c.Raw, Hash: c.Hash, Index: t.index, At: t.now, By: t.node})
+	if c.Renames {
+		gone = t.renameConnections(gone, c.Connections)
+	}
 	t.defineConnections(c.Connections)
 	t.dropConnections(gone, c.Keep)
 	t.allChanged()
@@ -127,8 +139,8 @@ func (s *State) setConfig(c *Config) {
 }
 
 // droppedBy are the connections that are not in a list.
-func (s *State) droppedBy(keep []ConnectionDef) (gone []*Connection) {
-	for c := range s.connections.records() {
+func (t *tables) droppedBy(keep []ConnectionDef) (gone []*Connection) {
+	for c := range t.connections.records() {
 		if !slices.ContainsFunc(keep, func(d ConnectionDef) bool { return d.Name == c.Name }) {
 			gone = append(gone, c)
 		}
@@ -136,9 +148,26 @@ func (s *State) droppedBy(keep []ConnectionDef) (gone []*Connection) {
 	return gone
 }
 
+// renamed are the new names of connections that only get another name, by the
+// former ones: under another name with the same definition it is the same
+// connection. Of several alike the first one gets the first name.
+func (t *tables) renamed(gone []*Connection, defs []ConnectionDef) map[string]string {
+	names := map[string]string{}
+	for _, d := range defs {
+		if t.connections.get(d.Name) != nil {
+			continue
+		}
+		i := slices.IndexFunc(gone, func(c *Connection) bool { return c.Hash == d.Hash && names[c.Name] == "" })
+		if i >= 0 {
+			names[gone[i].Name] = d.Name
+		}
+	}
+	return names
+}
+
 // letGo counts the repositories that are listed by nobody but connections
 // that go, and all that are listed. A connection that only gets another name
-// lets go of nothing: its repositories are listed again at once.
+// lets go of nothing.
 func (s *State) letGo(gone []*Connection, keep []ConnectionDef) (lost, all int) {
 	names := map[string]bool{}
 	for _, c := range gone {
@@ -173,6 +202,45 @@ func connectionList(list []*Connection) string {
 		text += fmt.Sprintf(" and %d more", len(list)-few)
 	}
 	return text
+}
+
+// renameConnections gives connections that only get another name what they have
+// listed under the former one, so that nothing is missing until they are listed
+// again, and returns those that go.
+func (t *txn) renameConnections(gone []*Connection, defs []ConnectionDef) (left []*Connection) {
+	names := t.renamed(gone, defs)
+	for _, c := range gone {
+		now, ok := names[c.Name]
+		if !ok {
+			left = append(left, c)
+			continue
+		}
+
+		// A listing that runs is of the former name: its end is refused, and it begins anew.
+		n := *c
+		n.Name = now
+		t.dropJob(JobSync, c.Name)
+		t.connections.delete(c.Name)
+		t.connections.set(n.Name, &n)
+		t.enqueue(JobSync, n.Name, true, time.Time{})
+	}
+
+	var listed []*Repo
+	for r := range t.repos.records() {
+		if slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return names[c.Name] != "" }) {
+			listed = append(listed, r)
+		}
+	}
+	for _, old := range listed {
+		r := *old
+		r.Connections = slices.Clone(r.Connections)
+		for i, c := range r.Connections {
+			r.Connections[i].Name = cmp.Or(names[c.Name], c.Name)
+		}
+		slices.SortFunc(r.Connections, func(a, b RepoConnection) int { return strings.Compare(a.Name, b.Name) })
+		t.setRepo(&r)
+	}
+	return left
 }
 
 // dropConnections removes connections, and takes them from their

@@ -346,6 +346,79 @@ func TestWhatAConfigurationDropsIsKeptAndComesBackAsItWas(t *testing.T) {
 	}
 }
 
+// Connections that get another name keep what they have listed, and are listed again.
+func TestARenamedConnectionKeepsItsRepositories(t *testing.T) {
+	t.Parallel()
+	defs := func(text string) (list []ConnectionDef) {
+		for _, word := range strings.Fields(text) {
+			name, hash, _ := strings.Cut(word, "=")
+			list = append(list, ConnectionDef{name, "git", hash})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		what, before, after string // connections and what they are defined as
+		earlier             bool   // the entry is of a version that did not know of this
+		want                string // who has the repositories one and both then
+		listed              string // the connections that are to be listed again
+	}{
+		{"another name", "a=1 b=2", "b=2 z=1", false, "z / b z", "z"},
+		{"of before the field", "a=1 b=2", "b=2 z=1", true, " / b", "z"},
+		{"another definition too", "a=1 b=2", "b=2 z=3", false, " / b", "z"},
+		{"exchanged names", "a=1 b=2", "a=2 b=1", false, "a / a b", "a b"},
+		{"one of two alike", "a=1 b=1", "b=1 z=1", false, "z / b z", "z"},
+		{"both of two alike", "a=1 b=1", "y=1 z=1", false, "y / y z", "y z"},
+		{"two that become one", "a=1 b=1", "z=1", false, "z / z", "z"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			b := newBook(t)
+			set := func(text string) *SetConfig {
+				return &SetConfig{Raw: []byte(text), Hash: hashText(text), Connections: defs(text), Instead: InsteadOfAny, Careful: true, Keep: time.Hour}
+			}
+			b.do(set(c.before))
+			b.member("n1")
+			b.listing("a", "h/one", "h/both")
+			b.listing("b", "h/both")
+
+			change := set(c.after).Following(b.s.View())
+			if c.earlier {
+				change.Renames = false
+			}
+			b.do(change)
+
+			var has []string
+			for r := range b.s.View().Repos() {
+				var names []string
+				for _, conn := range r.Connections {
+					names = append(names, conn.Name)
+				}
+				has = append(has, strings.Join(names, " "))
+			}
+			if got := strings.Join(has, " / "); got != c.want {
+				t.Errorf("the repositories are of %q, want %q", got, c.want)
+			}
+
+			var listed []string
+			for j := range b.s.View().JobsOfKind(JobSync, JobWaiting) {
+				listed = append(listed, j.Subject)
+			}
+			slices.Sort(listed)
+			if got := strings.Join(listed, " "); got != c.listed {
+				t.Errorf("listed again are %q, want %q", got, c.listed)
+			}
+
+			// What the host has no more leaves with the next listing, as ever.
+			if c.what == "another name" {
+				b.listing("z", "h/both")
+				if got := b.names(); got != "h/both h/one(orphaned)" {
+					t.Errorf("after the next listing: %s", got)
+				}
+			}
+		})
+	}
+}
+
 func TestContextsIncludeThenExclude(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)

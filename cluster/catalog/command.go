@@ -43,6 +43,9 @@ type SetConfig struct {
 	// before the field are not careful.
 	Careful bool
 	Keep    time.Duration // how long the data of repositories that it lets go of stays, beside the usual grace period
+	// Renames lets a connection that only gets another name keep what it has
+	// listed. Entries of before the field let go of it until it is listed again.
+	Renames bool
 }
 
 // SealConfig replaces the bytes of the configuration that has a hash by the

@@ -47,7 +47,7 @@ func (c *Configurer) ApplyConfig(ctx context.Context, by account.Owner, req Appl
 		return out, nil
 	}
 
-	set := catalog.NewSetConfig(req.Text, file)
+	set := catalog.NewSetConfig(req.Text, file).Following(c.d.Catalog.View())
 	set.Careful = !req.Accept
 	if _, err := c.d.Catalog.Propose(ctx, set); err != nil {
 		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Held {

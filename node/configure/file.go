@@ -261,7 +261,7 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 
 	// Another configuration may come into force meanwhile: that one is newer
 	// than this file then, and this one is only seen.
-	set := catalog.NewSetConfig(raw, file)
+	set := catalog.NewSetConfig(raw, file).Following(f.agreed.View())
 	set.Instead = force.Index
 
 	f.offered = append(f.offered[max(0, len(f.offered)-maxSeen):], hash)
