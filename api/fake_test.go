@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node"
@@ -18,7 +19,6 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	nodecall "github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/chronicle"
-	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/node/host/giteatest"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )

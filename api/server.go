@@ -17,10 +17,10 @@ import (
 
 	"github.com/shoalsearch/shoal/api/auth"
 	"github.com/shoalsearch/shoal/api/people"
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
-	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/host"
 )
 

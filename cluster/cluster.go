@@ -22,9 +22,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/wire"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // Options say how a node takes part. Zero values are the defaults named.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // env is what every part of a node has. Its methods are safe for concurrent

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/wire"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // How a node without a cluster comes into one.

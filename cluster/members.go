@@ -6,8 +6,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // Members are all that are not removed, by id.

@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/shoalsearch/shoal/node/clock"
-	"github.com/shoalsearch/shoal/node/gauge"
+	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster/gauge"
 )
 
 // metrics are what an operator sees of the cluster on this node. Times are

@@ -11,8 +11,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // ErrNoLeader is returned by Propose when no leader accepted the commands

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/bbolt"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // logFile is the file of the raft log and of the votes.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // lockPatience is how long a start waits for the former process to be gone.

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
-	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/host/giteatest"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )

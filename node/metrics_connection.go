@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/gauge"
+	"github.com/shoalsearch/shoal/cluster/gauge"
 	"github.com/shoalsearch/shoal/node/host"
 )
 

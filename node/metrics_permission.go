@@ -3,7 +3,7 @@ package node
 import (
 	"time"
 
-	"github.com/shoalsearch/shoal/node/gauge"
+	"github.com/shoalsearch/shoal/cluster/gauge"
 	"github.com/shoalsearch/shoal/node/job"
 )
 

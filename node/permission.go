@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // permissionVariables ask for permission sync, the first that is set.

@@ -26,7 +26,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // MaxMeta is how many bytes a node can tell of itself.

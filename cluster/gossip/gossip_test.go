@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 var testKey = bytes.Repeat([]byte{7}, 32)

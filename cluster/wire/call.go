@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // caller is the client's side of a connection. One call is in flight at most:

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // link is a connection whose other side is known.

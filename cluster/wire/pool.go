@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // pool keeps the connections on which this node calls others, and bounds how

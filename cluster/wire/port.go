@@ -24,7 +24,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // Protocol is what a connection is for; it is agreed on by ALPN.

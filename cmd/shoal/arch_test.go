@@ -21,7 +21,7 @@ const module = "github.com/shoalsearch/shoal"
 // The rows of the import graph, lowest first: a package imports only packages
 // of lower rows. README draws the same picture.
 var rows = [][]string{
-	{"node/clock", "node/gauge", "node/host/giteatest", "node/host/hosttest", "node/seal"},
+	{"clock", "cluster/gauge", "node/host/giteatest", "node/host/hosttest", "node/seal"},
 	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "node/place"},
 	{"cluster/catalog", "shard/symbols", "shard/git", "node/environ", "node/model"},
 	{"cluster", "node/host", "shard"},
@@ -444,12 +444,12 @@ func root(e ast.Expr) string {
 func TestTopFoldersExplainThemselves(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
-	for _, dir := range []string{"node", "cluster", "shard", "trigram", "api", "bench", "cmd"} {
+	for _, dir := range []string{"node", "cluster", "shard", "trigram", "api", "bench", "cmd", "clock"} {
 		if _, err := os.Stat(filepath.Join(root, dir, "DESIGN.md")); err != nil {
 			t.Errorf("%s has no DESIGN.md: purpose, flow, decisions with the alternative refused", dir)
 		}
 	}
-	allowed := map[string]bool{"node": true, "cluster": true, "shard": true, "trigram": true, "api": true, "cmd": true, "bench": true, "docs": true, "examples": true, "ops": true, "bin": true, "data": true}
+	allowed := map[string]bool{"node": true, "cluster": true, "shard": true, "trigram": true, "api": true, "cmd": true, "bench": true, "clock": true, "docs": true, "examples": true, "ops": true, "bin": true, "data": true}
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)
@@ -463,7 +463,7 @@ func TestTopFoldersExplainThemselves(t *testing.T) {
 
 // clocks are the folders that may look at the clock of the machine: the one
 // place for it, programs, and what measures.
-var clocks = []string{"node/clock", "cmd", "bench", ".ci"}
+var clocks = []string{"clock", "cmd", "bench", ".ci"}
 
 func TestTheTimeComesFromOneClock(t *testing.T) {
 	t.Parallel()
@@ -478,7 +478,7 @@ func TestTheTimeComesFromOneClock(t *testing.T) {
 				return true
 			}
 			if id, ok := sel.X.(*ast.Ident); ok && id.Name == "time" && slices.Contains([]string{"Now", "Since", "Until"}, sel.Sel.Name) {
-				t.Errorf("%s: time.%s: ask node/clock, or the clock that the part was given", s.at(sel), sel.Sel.Name)
+				t.Errorf("%s: time.%s: ask package clock, or the clock that the part was given", s.at(sel), sel.Sel.Name)
 			}
 			return true
 		})

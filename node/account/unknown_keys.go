@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // Bounds of the questions about unknown keys.

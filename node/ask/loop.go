@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/model"
 	"github.com/shoalsearch/shoal/node/tool"
 )

@@ -11,8 +11,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/thread"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 const (

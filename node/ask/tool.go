@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/tool"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // helloCall asks a node for nothing but an answer. A node of a version that does

@@ -16,9 +16,9 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // FileStatus is the state of the configuration file of a node.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // agreedConfig is a catalog that is agreed on once synced is closed.

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 

@@ -2,7 +2,7 @@ package hold
 
 import (
 	"context"
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 	"io"
 	"sync"
 	"sync/atomic"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // The pace of scrubbing: every file once in scrubRound, or later where that

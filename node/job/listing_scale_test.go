@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/config"
-	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/host/hosttest"
 )

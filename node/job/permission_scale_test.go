@@ -11,9 +11,9 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // benchPeople names the variable that has a company's permissions measured,

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/clock"
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // network stands between the nodes of a fleet. Each pair of nodes has two

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/clock"
 	"github.com/shoalsearch/shoal/shard"
 )
 

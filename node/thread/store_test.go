@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/clock"
 )
 
 // TestWhoMayWriteALog asks a copy to take entries of one node and another.
