@@ -176,6 +176,21 @@ func (w *world) hide(t *testing.T, n *nodetest.Node, passed *atomic.Int64) {
 	ask(func(c operate.ConnectionStatus) bool { return !c.HiddenAt.IsZero() })
 }
 
+// listed waits until what is shown has been listed since the clock is ahead, which is
+// due at once, and nothing is left to do.
+func (w *world) listed(n *nodetest.Node) {
+	since := time.Now().Add(catalog.ServeRefused / 2)
+	n.Wait("the listings that are due", func() error {
+		s := n.Status()
+		late := slices.ContainsFunc(s.Connections, func(c operate.ConnectionStatus) bool { return c.Name != "gone" && c.EndedAt.Before(since) })
+		// What the host refuses waits for its next try.
+		if late || s.Jobs.Pending+s.Jobs.Running > s.Jobs.Retrying {
+			return fmt.Errorf("jobs %+v, %+v", s.Jobs, s.Connections)
+		}
+		return nil
+	})
+}
+
 // aims is what is asked about: some of the visible, some of the hidden, and a
 // repository that neither cluster ever had.
 func (w *world) aims() aims {
@@ -286,12 +301,18 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 	case w.host != nil:
 		passed.Store(int64(catalog.ServeRefused))
 	}
+	if w.host != nil {
+		w.listed(n)
+	}
 
 	s := &side{key: w.viewer(t, ctx, n), strip: []string{dir}}
 	for _, x := range nodes {
 		s.strip = append(s.strip, x.ID(), x.ClusterAddr(), x.GossipAddr())
 	}
-	s.url = "http://" + start(t, partsOf(n.Node), func(o *Options) { o.Gatherer = n.Metrics }).Addr().String()
+	// What one of two busy clusters has no time to look up would be a difference.
+	parts := partsOf(n.Node)
+	parts.suggest = suggesterOf(n.Node, time.Minute)
+	s.url = "http://" + start(t, parts, func(o *Options) { o.Gatherer = n.Metrics }).Addr().String()
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/shoalsearch/shoal/api/auth"
 	"github.com/shoalsearch/shoal/api/people"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/suggest"
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
@@ -43,7 +44,7 @@ type parts struct {
 func partsOf(n *node.Node) parts {
 	return parts{
 		keys: n, sessions: n, signing: n, doors: n.SignIn(), base: n.BaseURL(),
-		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, apiKeys: n, members: n, models: n, chats: n, users: n, config: n, jobs: n, events: n, audit: n, trail: n, suggest: suggesterOf(n),
+		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, apiKeys: n, members: n, models: n, chats: n, users: n, config: n, jobs: n, events: n, audit: n, trail: n, suggest: suggesterOf(n, suggest.Within),
 		agents: agentsOf(n.OAuth()),
 		tools:  tool.Parts{Search: n, Browse: n, History: n, List: n}, asking: []tool.Tool{n.Asker.Tool()},
 		enforces: n.Enforces,

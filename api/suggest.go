@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
@@ -35,9 +36,9 @@ func (a *suggestRoutes) rows() []route {
 	}
 }
 
-// suggesterOf makes the suggestions of a node.
-func suggesterOf(n *node.Node) suggester {
-	return suggest.New(suggest.Deps{Find: n, List: n, Read: n, Contexts: func(ctx context.Context, v catalog.Viewer) ([]suggest.Context, error) {
+// suggesterOf makes the suggestions of a node, for which it may look so long.
+func suggesterOf(n *node.Node, within time.Duration) suggester {
+	return suggest.New(suggest.Deps{Find: n, List: n, Read: n, Within: within, Contexts: func(ctx context.Context, v catalog.Viewer) ([]suggest.Context, error) {
 		all, err := n.Contexts(ctx, v)
 		out := make([]suggest.Context, len(all))
 		for i, c := range all {

@@ -46,6 +46,7 @@ type Deps struct {
 	List     Lister
 	Read     Reader
 	Contexts func(context.Context, catalog.Viewer) ([]Context, error)
+	Within   time.Duration // that a completion may look things up
 }
 
 // Suggester completes queries and paths. It is safe for concurrent use.
@@ -60,8 +61,8 @@ func New(d Deps) *Suggester { return &Suggester{d: d} }
 // The bounds of an answer.
 const (
 	MaxQuery = 4096                   // bytes
+	Within   = 150 * time.Millisecond // for all that has to be looked up
 	most     = 12                     // suggestions
-	within   = 150 * time.Millisecond // for all that has to be looked up
 )
 
 // Kind is what is suggested.
@@ -103,7 +104,7 @@ func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string,
 	}
 
 	// What comes later than a person's next letter is of no use.
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, s.d.Within)
 	defer cancel()
 	// A name with two colons is one of a language, as content::Web.
 	var out []Suggestion

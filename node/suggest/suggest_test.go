@@ -62,7 +62,7 @@ func (f *fake) Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*brows
 }
 
 func suggester(f *fake) *Suggester {
-	return New(Deps{Find: f, List: f, Read: f, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) {
+	return New(Deps{Find: f, List: f, Read: f, Within: Within, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) {
 		return []Context{{"web", "the pages"}, {"infra", "the rest"}}, nil
 	}})
 }

@@ -250,7 +250,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 			{"lang:", 0, most, "language"},
 		} {
 			b := &busy{slow: tt.slow}
-			s := New(Deps{Find: b, List: b, Read: b})
+			s := New(Deps{Find: b, List: b, Read: b, Within: Within})
 			began := time.Now()
 			got, err := s.Complete(t.Context(), catalog.Guest(), tt.typed, len(tt.typed))
 			if err != nil || len(got) != tt.count {
@@ -265,8 +265,8 @@ func TestAnAnswerIsBounded(t *testing.T) {
 			if text := strings.Join(kinds, " "); text != tt.kinds {
 				t.Errorf("%s: %s, want %s", tt.typed, text, tt.kinds)
 			}
-			if took := time.Since(began); took > within {
-				t.Errorf("%s: took %v, at most %v", tt.typed, took, within)
+			if took := time.Since(began); took > Within {
+				t.Errorf("%s: took %v, at most %v", tt.typed, took, Within)
 			}
 		}
 	})
@@ -293,7 +293,7 @@ func (f *failing) Definitions(context.Context, catalog.Viewer, search.SymbolRequ
 func TestWhatFailsIsLeftOut(t *testing.T) {
 	t.Parallel()
 	f := &failing{}
-	s := New(Deps{Find: f, List: f, Read: f, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) { return nil, errBroken }})
+	s := New(Deps{Find: f, List: f, Read: f, Within: Within, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) { return nil, errBroken }})
 	for _, r := range []row{
 		{"fi|", "file:|"}, {"repo:a|", ""}, {"rev:|", "rev:* |"}, {"context:|", ""}, {"file:a|", ""}, {"sym:ab|", ""}, {"reposet:a|", ""},
 	} {
