@@ -60,13 +60,7 @@ func TestARealGiteaIsListed(t *testing.T) {
 	// More repositories than the server puts on a page.
 	s.Org("acme")
 	s.Org("other")
-	var many sync.WaitGroup
-	for i := range 103 {
-		if many.Go(func() { s.Repo("acme", fmt.Sprintf("r%03d", i), giteatest.Options{Empty: true}) }); i%4 == 3 {
-			many.Wait()
-		}
-	}
-	many.Wait()
+	s.Repos("acme", "r%03d", 103)
 	limited := s.User("ann", "read:repository", "read:organization", "read:user")
 	blind := s.User("bob", "read:user")
 	secret := s.Repo("ann", "secret", giteatest.Options{Private: true, Description: "of Ann"})
@@ -195,14 +189,7 @@ func TestARealGiteaIsRestartedWhileItIsListed(t *testing.T) {
 		org := fmt.Sprintf("org%d", i)
 		orgs = append(orgs, org)
 		s.Org(org)
-
-		var some sync.WaitGroup
-		for j := range 60 {
-			if some.Go(func() { s.Repo(org, fmt.Sprintf("r%02d", j), giteatest.Options{Empty: true}) }); j%4 == 3 {
-				some.Wait()
-			}
-		}
-		some.Wait()
+		s.Repos(org, "r%02d", 60)
 	}
 
 	ts := realTools(t, s.Token)

@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -296,6 +297,21 @@ func (s *Server) Repo(owner, name string, o Options) (id int64) {
 	var made struct{ ID int64 }
 	s.Do("POST", path, map[string]any{"name": name, "private": o.Private, "auto_init": !o.Empty, "default_branch": "main", "description": o.Description}, &made)
 	return made.ID
+}
+
+// Repos makes n empty repositories of an owner, whose names a format makes of their
+// numbers from 0 on.
+func (s *Server) Repos(owner, format string, n int) {
+	s.t.Helper()
+
+	// A few at a time: its database has one writer.
+	var some sync.WaitGroup
+	for i := range n {
+		if some.Go(func() { s.Repo(owner, fmt.Sprintf(format, i), Options{Empty: true}) }); i%4 == 3 {
+			some.Wait()
+		}
+	}
+	some.Wait()
 }
 
 // Push commits files to the default branch of a repository, all at once.

@@ -195,7 +195,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 
 	if s.real != nil && ofGit(r) {
-		s.pass(w, r)
+		s.real.pass.ServeHTTP(w, r)
 		return
 	}
 	if s.serveGit(w, r) {
@@ -209,7 +209,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.real != nil {
-		s.pass(w, r)
+		s.real.pass.ServeHTTP(w, r)
 		return
 	}
 

@@ -16,6 +16,8 @@ type Real struct {
 	// Have makes it have these repositories and no others. It is called with the
 	// world that a test begins with, and after each change of it.
 	Have func(repos []Repo)
+
+	pass http.Handler // has it answer
 }
 
 // Before starts a server that stands before a real one until the test ends, as a
@@ -23,9 +25,15 @@ type Real struct {
 // token is led on with that of the real server, and all others with what they brought.
 func Before(t testing.TB, d *Deployment, real Real, repos ...Repo) *Server {
 	t.Helper()
+	target, err := url.Parse(real.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	real.Have(repos)
 	s := Start(t, d, repos...)
 	s.real = &real
+	real.pass = s.passTo(target)
 	return s
 }
 
@@ -34,23 +42,17 @@ func ofGit(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/info/refs") || strings.HasSuffix(r.URL.Path, "/git-upload-pack")
 }
 
-// pass has the real server answer.
-func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	token := s.token
-	s.mu.Unlock()
-
-	target, err := url.Parse(s.real.URL)
-	if err != nil {
-		s.t.Errorf("%s: %v", s.Deployment.Name, err)
-		return
-	}
-
-	(&httputil.ReverseProxy{
+// passTo passes calls on to the real server, which is at an address.
+func (s *Server) passTo(target *url.URL) http.Handler {
+	return &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Path = strings.TrimPrefix(p.In.URL.Path, s.Deployment.prefix)
 			p.Out.URL.RawPath = strings.TrimPrefix(p.In.URL.RawPath, s.Deployment.prefix)
 			p.SetURL(target)
+
+			s.mu.Lock()
+			token := s.token
+			s.mu.Unlock()
 			if s.Deployment.authorized(p.In, token) {
 				p.Out.Header.Set("Authorization", "token "+s.real.Token)
 			}
@@ -67,5 +69,5 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 
 		// Whoever asks gives up some calls on purpose; that is nothing to write down.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-	}).ServeHTTP(w, r)
+	}
 }
