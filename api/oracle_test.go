@@ -178,7 +178,7 @@ func (w *world) hide(t *testing.T, n *nodetest.Node, passed *atomic.Int64) {
 
 // listed waits until what is shown has been listed since the clock is ahead, which is
 // due at once, and nothing is left to do.
-func (w *world) listed(n *nodetest.Node) {
+func listed(n *nodetest.Node) {
 	since := time.Now().Add(catalog.ServeRefused / 2)
 	n.Wait("the listings that are due", func() error {
 		s := n.Status()
@@ -295,14 +295,13 @@ func (w *world) build(t *testing.T, p *pool, hidden bool) *side {
 		n.WaitIndexed(all)
 	}
 
-	switch {
-	case refused != "":
-		w.hide(t, n, &passed)
-	case w.host != nil:
-		passed.Store(int64(catalog.ServeRefused))
-	}
 	if w.host != nil {
-		w.listed(n)
+		if refused != "" {
+			w.hide(t, n, &passed)
+		} else {
+			passed.Store(int64(catalog.ServeRefused))
+		}
+		listed(n)
 	}
 
 	s := &side{key: w.viewer(t, ctx, n), strip: []string{dir}}
