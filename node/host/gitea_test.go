@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/config"
@@ -126,6 +127,27 @@ func TestALookUpTellsGoneFromUnknown(t *testing.T) {
 	}
 }
 
+// asksFirst holds every call back until the first one whose path has a part is
+// on its way.
+type asksFirst struct {
+	http.RoundTripper
+	part  string
+	asked chan struct{}
+	once  sync.Once
+}
+
+func (a *asksFirst) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.URL.Path, a.part) {
+		a.once.Do(func() { close(a.asked) })
+	}
+	select {
+	case <-a.asked:
+		return a.RoundTripper.RoundTrip(r)
+	case <-r.Context().Done():
+		return nil, context.Cause(r.Context())
+	}
+}
+
 func TestAServerThatFailsLeavesTheListingInPart(t *testing.T) {
 	t.Parallel()
 	html := func(status int) func(http.ResponseWriter, *http.Request) bool {
@@ -173,9 +195,19 @@ func TestAServerThatFailsLeavesTheListingInPart(t *testing.T) {
 			t.Parallel()
 			s := newGiteaServer(t, acme()...)
 			s.fault = c.fault
-			var got recorder
+
+			// A limit is the credential's: had acme been refused first, other would not be asked.
+			tools := tools(t)
+			tools.Transport = &asksFirst{tools.Transport, "/orgs/other", make(chan struct{}), sync.Once{}}
+
 			conn := &config.Gitea{URL: s.URL + "/git", Token: &config.Token{Env: "T"}, Orgs: []string{"acme", "other"}}
-			if err := openTest(t, conn).List(t.Context(), &got); err != nil {
+			h, err := Open(conn, tools)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			var got recorder
+			if err := h.List(t.Context(), &got); err != nil {
 				t.Fatal(err)
 			}
 			if got.problems() != c.want || !strings.Contains(got.names(), "git/other/tool") {
