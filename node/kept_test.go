@@ -39,6 +39,47 @@ func TestASearchCountsTheFilesThatItCouldNotLookInto(t *testing.T) {
 	}
 }
 
+// The counts that are kept of one search are those of the next only where it asks
+// for the same, and only until something changes.
+func TestFilesThatWereNotLookedIntoAreCountedAnew(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "app")
+	large := strings.Repeat("nothing here\n", 200)
+	repo := nodetest.NewRepo(t, dir, map[string]string{"main.go": "package main // a kraken\n", "large.txt": large})
+	repo.Git("branch", "older")
+	repo.Commit(map[string]string{"larger.txt": large + large})
+	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"settings": {"maxFileSize": 1000, "reindexIntervalMs": 200, "reindexRepoPollingIntervalMs": 20}, "connections": {"app": {"type": "git", "url": "file://%s", "revisions": {"branches": ["older"]}}}}`, dir)})
+	n.WaitIndexed(1)
+
+	count := func(query string) int {
+		t.Helper()
+		r, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: query})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Stats.FilesNotSearched
+	}
+	for _, c := range []struct {
+		query string
+		want  int
+	}{{"kraken", 2}, {"sea", 2}, {"kraken rev:older", 1}, {"sea", 2}, {"kraken rev:none", 0}, {"sea file:larger", 1}, {"kraken", 2}} {
+		if got := count(c.query); got != c.want {
+			t.Errorf("%s: %d files not searched, want %d", c.query, got, c.want)
+		}
+	}
+
+	repo.Commit(map[string]string{"largest.txt": large + large + large})
+	n.Wait("the file that was pushed", func() error {
+		if got := count("kraken"); got != 3 {
+			return fmt.Errorf("%d files not searched, want 3", got)
+		}
+		return nil
+	})
+	if got := count("kraken rev:older"); got != 1 {
+		t.Errorf("an older revision: %d files not searched, want 1", got)
+	}
+}
+
 func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
 	t.Parallel()
 	n := kept(t)

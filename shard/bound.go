@@ -297,10 +297,8 @@ func (b *bound) scan(holds func(o int) bool, all bool) docSet {
 // skipped returns the documents that are kept by name only.
 func (b *bound) skipped() docSet {
 	set := newDocSet(b.s.m.documents)
-	for d, why := range b.s.docSkip {
-		if skip(why) != indexed {
-			set.add(d)
-		}
+	for _, d := range b.s.skipped() {
+		set.add(int(d))
 	}
 	return set
 }

@@ -45,6 +45,22 @@ type shard struct {
 
 	stemOnce sync.Once // guards the field below
 	stems    []uint32  // of stemsByDocument
+
+	skipOnce sync.Once // guards the field below
+	skips    []uint32  // of skipped
+}
+
+// skipped returns the documents that are kept by name only, which are few, in
+// ascending order. The list is shared.
+func (s *shard) skipped() []uint32 {
+	s.skipOnce.Do(func() {
+		for d, why := range s.docSkip {
+			if skip(why) != indexed {
+				s.skips = append(s.skips, uint32(d))
+			}
+		}
+	})
+	return s.skips
 }
 
 // ready reads and checks the columns. Every use of the shard begins here.

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"slices"
 
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -43,14 +44,67 @@ func reachAll(subs []query.Q) (reached []query.Q, unknown bool) {
 }
 
 // CountUnsearched counts the files that are kept by name only and that q could
-// reach: a search for q has not looked into them.
+// reach: a search for q has not looked into them. Where ctx ends it may count too few.
 func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 	reached, unknown := Reach(q)
 	if !unknown {
 		return 0, nil
 	}
 
-	skipped := &query.And{Subs: []query.Q{&query.Lang{Name: query.SkippedLang}, reached}}
+	reached = query.Simplify(reached)
+	rev, ok := reached.(*query.Rev)
+	if !ok {
+		return v.countSkipped(ctx, reached)
+	}
+
+	// Most searches name a revision and nothing else that is known: of that each file
+	// of the view keeps its count.
+	sum := 0
+	for _, m := range v.members {
+		n, err := v.skippedAt(ctx, rev, m)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// skipCount is how many files of a group are kept by name only in a revision. It
+// is immutable.
+type skipCount struct {
+	revision string
+	files    int
+}
+
+// skippedAt counts the files of a member in a revision that are kept by name only.
+func (v *View) skippedAt(ctx context.Context, rev *query.Rev, m *member) (int, error) {
+	alone := &View{set: v.set, members: []*member{m}}
+
+	// What is wrong with a damaged file is told by a search.
+	if m.ready() != nil {
+		return alone.countSkipped(ctx, rev)
+	}
+
+	if known := m.skips.Load(); known != nil && known.revision == rev.Pattern {
+		return known.files, nil
+	}
+
+	n, err := 0, error(nil)
+	if slices.Contains(m.sh.m.languages, SkippedLanguage) {
+		n, err = alone.countSkipped(ctx, rev)
+	}
+
+	// A count that was cut short is good for this answer alone.
+	if err == nil && ctx.Err() == nil {
+		m.skips.Store(&skipCount{rev.Pattern, n})
+	}
+	return n, err
+}
+
+// countSkipped counts the files that are kept by name only and satisfy a query.
+func (v *View) countSkipped(ctx context.Context, q query.Q) (int, error) {
+	skipped := &query.And{Subs: []query.Q{&query.Lang{Name: query.SkippedLang}, q}}
 	res, err := v.Search(ctx, Request{Q: query.Simplify(skipped), MaxMatches: 1, CountAll: true, NoChunks: true})
 	if err != nil {
 		return 0, err

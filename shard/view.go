@@ -72,7 +72,8 @@ type joined struct {
 	living docSet    // documents with an occurrence that is not dead
 	count  int       // of living
 
-	last atomic.Pointer[repoMasks] // for the revisions asked last: nearly always those of the next query
+	last  atomic.Pointer[repoMasks] // for the revisions asked last: nearly always those of the next query
+	skips atomic.Pointer[skipCount] // likewise
 }
 
 // repoMasks is the answer of a node about repositories or revisions for each
