@@ -25,7 +25,8 @@ const (
 	fileBytes  = 16 << 20 // of a file, before the next one is begun
 	fileTime   = 24 * time.Hour
 	tidyEvery  = time.Minute // what is old goes, and what was summed up is told
-	shares     = 8           // of the disk's bound, which the series divide
+	restTime   = 20 * time.Millisecond
+	shares     = 8 // of the disk's bound, which the series divide
 )
 
 // noted is an access on its way to a file.
@@ -97,11 +98,18 @@ func (s *series) run(ctx context.Context) {
 	defer tick.Stop()
 	s.tidy()
 
+	// What comes during a rest is written together: to be woken for each access would
+	// cost a busy node more than to write them. One of the two is nil.
+	queue, rested := s.queue, (<-chan time.Time)(nil)
+
 	for {
 		select {
-		case n := <-s.queue:
+		case n := <-queue:
 			s.take(n)
 			s.drain()
+			queue, rested = nil, time.After(restTime)
+		case <-rested:
+			queue, rested = s.queue, nil
 		case done := <-s.flushes:
 			s.drain()
 			close(done)

@@ -213,6 +213,47 @@ func TestACrowdOfRefusalsIsSummedUp(t *testing.T) {
 	})
 }
 
+// The first access is written at once, those of the next moment together; whoever
+// asks sees all of them.
+func TestAccessesOfAMomentAreWrittenTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t.TempDir(), Policy{Disk: plenty})
+		b.running(t, func() {
+			steps := []struct {
+				notes   int
+				pass    time.Duration
+				ask     bool
+				written int64
+			}{
+				{notes: 1, written: 1},
+				{notes: 3, written: 1},
+				{pass: restTime, written: 4},
+				{pass: time.Second, written: 4},
+				{notes: 1, written: 5},
+				{notes: 2, ask: true, written: 7},
+				{notes: 1, written: 7},
+			}
+			for i, step := range steps {
+				for range step.notes {
+					b.note(Access{Action: "code.read", Actor: ann})
+				}
+				time.Sleep(step.pass)
+				synctest.Wait()
+				if step.ask {
+					b.reads.flush(t.Context())
+				}
+				if n := b.reads.written.Load(); n != step.written {
+					t.Errorf("step %d: %d written, want %d", i, n, step.written)
+				}
+			}
+		})
+		if n := b.reads.written.Load(); n != 8 {
+			t.Errorf("%d written at the end, want 8", n)
+		}
+	})
+}
+
 // A list that is read piece by piece has every line once, over files, a restart, a
 // clock that was put back and a line that a crash has cut.
 func TestAccessesAreReadPieceByPiece(t *testing.T) {
@@ -226,6 +267,7 @@ func TestAccessesAreReadPieceByPiece(t *testing.T) {
 				for i := range lines / 2 {
 					b.note(Access{Action: "code.read", Actor: ann, Target: fmt.Sprint(part*lines/2 + i)})
 					if i%20 == 0 {
+						time.Sleep(restTime)
 						synctest.Wait()
 					}
 				}
