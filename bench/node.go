@@ -50,13 +50,13 @@ func writeConfig(path string, settings map[string]any, connections map[string]co
 }
 
 // serve starts a node on dir and waits until it is ready.
-func serve(ctx context.Context, dir, config string, ctags string) (*server, error) {
+func serve(ctx context.Context, dir, config, ctags string, more ...string) (*server, error) {
 	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
-	s, err := launch(dir, "http://"+ports[0], []string{"--config", config,
-		"--listen", ports[0], "--cluster-listen", ports[1], "--gossip-listen", ports[2], "--ctags", ctags})
+	args := []string{"--config", config, "--listen", ports[0], "--cluster-listen", ports[1], "--gossip-listen", ports[2], "--ctags", ctags}
+	s, err := launch(dir, "http://"+ports[0], append(args, more...))
 	if err != nil {
 		return nil, err
 	}

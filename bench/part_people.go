@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -21,7 +20,7 @@ func partPeople(ctx context.Context, r *run) (*Part, error) {
 	}
 
 	open := connection{"type": "git", "url": "file://" + root + "/*"}
-	s, _, err := r.index(ctx, "P", "off", len(repos), map[string]connection{"P": open})
+	s, _, err := r.indexAnew(ctx, "P", "off", len(repos), map[string]connection{"P": open})
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +29,7 @@ func partPeople(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	askers, err := s.hire(ctx, filepath.Join(r.Dir, "P.json"), open)
+	askers, err := s.hire(ctx, r.configOf("P"), open)
 	if err != nil {
 		return nil, err
 	}

@@ -79,14 +79,14 @@ func (o Options) write(text, page string) error {
 
 // PartNames lists the parts in the order of a full report.
 func PartNames() []string {
-	return []string{"build", "table", "hard", "top", "load", "mixed", "change", "many", "start", "history", "symbols", "relevance", "codenav", "people", "tools", "agents", "questions", "typos", "localise", "growth", "growth-repos", "growth-revisions", "growth-matches", "scaling"}
+	return []string{"build", "table", "hard", "top", "load", "mixed", "change", "many", "start", "history", "symbols", "relevance", "codenav", "people", "sign-ins", "tools", "agents", "questions", "typos", "localise", "growth", "growth-repos", "growth-revisions", "growth-matches", "scaling"}
 }
 
 func parts() map[string]func(context.Context, *run) (*Part, error) {
 	return map[string]func(context.Context, *run) (*Part, error){
 		"build": partBuild, "table": partTable, "hard": partHard, "top": partTop, "load": partLoad, "mixed": partMixed, "change": partChange,
 		"many": partMany, "people": partPeople, "start": partStart, "history": partHistory, "symbols": partSymbols, "relevance": partRelevance, "codenav": partCodenav,
-		"tools": partTools, "agents": partAgents, "questions": partQuestions, "typos": partTypos, "localise": partLocalise, "growth": partGrowth, "scaling": partScaling,
+		"sign-ins": partSignIns, "tools": partTools, "agents": partAgents, "questions": partQuestions, "typos": partTypos, "localise": partLocalise, "growth": partGrowth, "scaling": partScaling,
 		"growth-repos": partGrowthRepos, "growth-revisions": partGrowthRevisions, "growth-matches": partGrowthMatches,
 	}
 }
@@ -114,24 +114,35 @@ type built struct {
 	disk     int64
 }
 
-// index starts a node on a new data directory and waits until it has indexed
-// the repositories that urls name. The caller stops the node.
+// index starts a node on a new data directory, or on one that is kept, and waits
+// until it has indexed the repositories of the connections. The caller stops the
+// node.
 func (r *run) index(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
-	dir := filepath.Join(r.Dir, "node-"+name)
 	if !r.Keep {
-		if err := os.RemoveAll(dir); err != nil {
-			return nil, built{}, err
-		}
+		return r.indexAnew(ctx, name, ctags, repos, connections)
 	}
+	return r.indexOn(ctx, name, ctags, repos, connections)
+}
+
+// indexAnew is index whatever is kept: for parts that change what a node knows.
+func (r *run) indexAnew(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
+	if err := os.RemoveAll(r.dataOf(name)); err != nil {
+		return nil, built{}, err
+	}
+	return r.indexOn(ctx, name, ctags, repos, connections)
+}
+
+// indexOn is index on the data directory as it is.
+func (r *run) indexOn(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
 
 	// Outside of the data directory, which may be wiped.
-	config := filepath.Join(r.Dir, name+".json")
+	config := r.configOf(name)
 	if err := writeConfig(config, nil, connections); err != nil {
 		return nil, built{}, err
 	}
 
 	start := time.Now()
-	s, err := serve(ctx, dir, config, ctags)
+	s, err := serve(ctx, r.dataOf(name), config, ctags)
 	if err != nil {
 		return nil, built{}, err
 	}
@@ -154,6 +165,12 @@ func (r *run) index(ctx context.Context, name, ctags string, repos int, connecti
 	}
 	return s, b, nil
 }
+
+// dataOf is the data directory of the node of a name.
+func (r *run) dataOf(name string) string { return filepath.Join(r.Dir, "node-"+name) }
+
+// configOf is the configuration file of the node of a name.
+func (r *run) configOf(name string) string { return filepath.Join(r.Dir, name+".json") }
 
 // node returns the node that holds L, without symbols, started once a run.
 func (r *run) node(ctx context.Context) (*server, error) {
