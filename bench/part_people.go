@@ -36,11 +36,13 @@ func partPeople(ctx context.Context, r *run) (*Part, error) {
 
 	var all [3][]time.Duration
 	for _, q := range baseline() {
-		// In turn, so that what else the machine does meets all of them.
+		// In turn, so that what else the machine does meets all of them, and each of them
+		// first as often as the others: what one leaves to be collected the next one pays.
 		var took [3][]time.Duration
-		for range 3 * r.Repeat {
-			for i, a := range askers {
-				_, d, err := a.exchange(ctx, q.body(100, true))
+		for round := range 3 * r.Repeat {
+			for k := range askers {
+				i := (round + k) % len(askers)
+				_, d, err := askers[i].exchange(ctx, q.body(100, true))
 				if err != nil {
 					return nil, err
 				}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sort"
 	"sync"
-	"sync/atomic"
 
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/trigram"
@@ -39,7 +38,7 @@ type shard struct {
 	base                       []repoView     // of each repository, as when the file was written
 	places                     map[uint32]int // index of each repository by its number; nil if there are few
 
-	last atomic.Pointer[joined] // the group that was searched last
+	joins joins // of the groups that were searched last
 
 	found candidates // that earlier searches found
 

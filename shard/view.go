@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -49,6 +50,26 @@ func Groups(parts []Part) []*Group {
 	return groups
 }
 
+// Within is the group of those parts whose repositories are wanted; nil where that is
+// none of them.
+func (g *Group) Within(wanted func(repo uint32) bool) *Group {
+	in := &Group{}
+	for _, p := range g.Parts {
+		if !wanted(p.Repo) {
+			continue
+		}
+		if !p.Dead.IsZero() {
+			in.sides = append(in.sides, len(in.Parts))
+		}
+		in.Parts = append(in.Parts, p)
+	}
+
+	if len(in.Parts) == 0 {
+		return nil
+	}
+	return in
+}
+
 // member is one shard file of a view, and the side files that change how it is read.
 type member struct {
 	entry *entry
@@ -74,6 +95,41 @@ type joined struct {
 
 	last  atomic.Pointer[repoMasks] // for the revisions asked last: nearly always those of the next query
 	skips atomic.Pointer[skipCount] // likewise
+}
+
+// groupsKept is how many groups of a shard keep what they come to: people who may not
+// see the same repositories ask in turn.
+const groupsKept = 8
+
+// joins keeps what the groups come to that were searched last. It is safe for
+// concurrent use.
+type joins struct {
+	mu   sync.Mutex // guards the field below
+	last []*joined  // the newest first
+}
+
+// of returns what a group comes to, nil where that is not known.
+func (c *joins) of(g *Group) *joined {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.last, func(j *joined) bool { return j.group == g })
+	if i < 0 {
+		return nil
+	}
+
+	j := c.last[i]
+	copy(c.last[1:i+1], c.last[:i])
+	c.last[0] = j
+	return j
+}
+
+// keep takes on what a group comes to, in place of that of the group which was
+// searched longest ago.
+func (c *joins) keep(j *joined) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = slices.Insert(c.last, 0, j)
+	c.last = slices.Delete(c.last, min(len(c.last), groupsKept), len(c.last))
 }
 
 // repoMasks is the answer of a node about repositories or revisions for each
@@ -238,15 +294,19 @@ func (m *member) load() error {
 		return err
 	}
 
-	// What the last search worked out for this group still holds.
-	if last := m.sh.last.Load(); last != nil && m.group != nil && last.group == m.group {
-		m.joined = last
+	// What an earlier search worked out for this group still holds.
+	known := (*joined)(nil)
+	if m.group != nil {
+		known = m.sh.joins.of(m.group)
+	}
+	if known != nil {
+		m.joined = known
 	} else {
 		if err := m.join(); err != nil {
 			return err
 		}
 		if m.group != nil {
-			m.sh.last.Store(m.joined)
+			m.sh.joins.keep(m.joined)
 		}
 	}
 

@@ -40,6 +40,47 @@ type layoutFile struct {
 	ids   []string        // of the files that each of them needs: the shard and its symbols
 	unit  unit
 	extra bool // some of them need a file of their own beside these
+
+	mu   sync.Mutex // guards the field below
+	last []narrow   // the newest first
+}
+
+// narrow is a group of some of the repositories of a file.
+type narrow struct {
+	repos *roaring.Bitmap
+	group *shard.Group
+}
+
+// narrowKept is how many narrow groups a file keeps. Who may not see all of a pack
+// asks for the same repositories again and again, and of the same group a shard
+// knows what it comes to.
+const narrowKept = 8
+
+// among is the group of those repositories of the file that are asked for; nil for none.
+func (f *layoutFile) among(repos *roaring.Bitmap) *shard.Group {
+	switch shared := f.repos.AndCardinality(repos); {
+	case shared == 0:
+		return nil
+	case shared == f.repos.GetCardinality():
+		return f.group
+	}
+
+	// Others of the group are not asked for, or may not be seen.
+	wanted := roaring.And(f.repos, repos)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.last, func(n narrow) bool { return n.repos.Equals(wanted) })
+	n := narrow{wanted, nil}
+	if i >= 0 {
+		n = f.last[i]
+		f.last = slices.Delete(f.last, i, i+1)
+	} else {
+		n.group = f.group.Within(wanted.Contains)
+	}
+
+	f.last = slices.Insert(f.last, 0, n)
+	f.last = slices.Delete(f.last, min(len(f.last), narrowKept), len(f.last))
+	return n.group
 }
 
 // layouts keeps the newest layout of a node.
@@ -166,14 +207,9 @@ func recencyOf(view *catalog.View, repo *catalog.Repo) uint8 {
 func (l *layout) targets(view *catalog.View, peers *call.Peers, repos *roaring.Bitmap, ranks map[uint32]rank) []*target {
 	var list []*target
 	for _, f := range l.files {
-		group := f.group
-
-		// Others of the group are not asked for, or may not be seen.
-		switch shared := f.repos.AndCardinality(repos); {
-		case shared == 0:
+		group := f.among(repos)
+		if group == nil {
 			continue
-		case shared < f.repos.GetCardinality():
-			group = within(group, repos.Contains)
 		}
 
 		of := len(list)
@@ -183,21 +219,6 @@ func (l *layout) targets(view *catalog.View, peers *call.Peers, repos *roaring.B
 		}
 	}
 	return list
-}
-
-// within is the part of a group that concerns some repositories; nil when
-// nothing is left.
-func within(g *shard.Group, has func(repo uint32) bool) *shard.Group {
-	var parts []shard.Part
-	for _, p := range g.Parts {
-		if has(p.Repo) {
-			parts = append(parts, p)
-		}
-	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return shard.Groups(parts)[0]
 }
 
 // split makes targets of a group: one for all repositories that the same
@@ -244,7 +265,7 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 
 	// What all of common can answer for stays one target: fewer calls.
 	var list []*target
-	if rest := within(g, func(repo uint32) bool { return !apart[repo] }); rest != nil {
+	if rest := g.Within(func(repo uint32) bool { return !apart[repo] }); rest != nil {
 		list = append(list, &target{group: rest, holders: common, rank: ranks})
 	}
 

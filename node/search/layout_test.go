@@ -47,6 +47,42 @@ func TestSplitOfAPackIsAlwaysTheSame(t *testing.T) {
 	}
 }
 
+// Who asks for the same repositories of a pack again gets the same group, of which
+// shards know what it comes to; those asked for longest ago are made anew.
+func TestTheSameRepositoriesAreTheSameGroup(t *testing.T) {
+	t.Parallel()
+	var parts []shard.Part
+	for repo := range uint32(40) {
+		parts = append(parts, shard.Part{Repo: repo, Shard: shard.FileID{1}, Dead: shard.FileID{byte(repo % 2)}})
+	}
+	f := newLayoutFile(shard.Groups(parts)[0])
+
+	if g := f.among(roaring.BitmapOf(40, 99)); g != nil {
+		t.Errorf("of none of them: %v", g)
+	}
+	if g := f.among(f.repos.Clone()); g != f.group {
+		t.Error("of all of them it is another group")
+	}
+
+	first := f.among(roaring.BitmapOf(7, 3, 99))
+	if len(first.Parts) != 2 || first.Parts[0].Repo != 3 || first.Parts[1].Repo != 7 {
+		t.Fatalf("parts %v", first.Parts)
+	}
+	for i := range uint32(20) {
+		f.among(roaring.BitmapOf(10 + i))
+		if f.among(roaring.BitmapOf(3, 7)) != first {
+			t.Fatalf("after %d others it is another group", i)
+		}
+	}
+
+	for i := range uint32(narrowKept) {
+		f.among(roaring.BitmapOf(10 + i))
+	}
+	if f.among(roaring.BitmapOf(3, 7)) == first || len(f.last) != narrowKept {
+		t.Errorf("%d groups are kept, want %d", len(f.last), narrowKept)
+	}
+}
+
 // Files move from member to member without a change of any repository: who is
 // asked for them follows.
 func TestWhoIsAskedFollowsTheFiles(t *testing.T) {

@@ -294,7 +294,7 @@ func (req *leafRequest) complete(out *leafResponse, incomplete map[uint32]bool) 
 			continue
 		}
 
-		have := within(g, func(repo uint32) bool { return !incomplete[repo] })
+		have := g.Within(func(repo uint32) bool { return !incomplete[repo] })
 		if have == nil {
 			out.Verdicts[i] = verdictMissing
 			continue

@@ -323,7 +323,7 @@ func (s *scatterer) without(t *target, repos []uint32) *target {
 	if len(repos) == 0 {
 		return nil
 	}
-	rest := within(t.group, func(repo uint32) bool { return slices.Contains(repos, repo) })
+	rest := t.group.Within(func(repo uint32) bool { return slices.Contains(repos, repo) })
 	if rest == nil {
 		return nil
 	}

@@ -1,0 +1,97 @@
+package shard
+
+import (
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// People who may see different repositories of a pack ask in turn, more of them than
+// are remembered. Each gets what a set says that nobody else has asked.
+func TestPeopleWhoSeeDifferentRepositoriesAskInTurn(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(57, 1))
+	w := randomWorld(r)
+	for len(w.repos) < 3 {
+		w = randomWorld(r)
+	}
+	for i := range w.repos {
+		versions := make([]string, lastBit(w.repos[i])+1)
+		versions[0] = "no text\x00"
+		w.trees[i]["skipped.bin"] = versions
+	}
+	dir := t.TempDir()
+	set, parts := w.built(t, dir, true, BuildOptions{})
+	whole := Groups(parts)[0]
+
+	// More groups than a shard keeps, each asked for some revisions.
+	type asked struct {
+		group *Group
+		q     query.Q
+	}
+	type answer struct {
+		files      []File
+		unsearched int
+	}
+	var all []asked
+	for len(all) < 2*groupsKept*3 {
+		mask := r.Uint32()
+		g := whole.Within(func(repo uint32) bool { return mask>>(repo%32)&1 == 1 })
+		for _, rev := range []string{"HEAD", "refs/tags/v1.0", "refs/heads/old"} {
+			if g != nil {
+				all = append(all, asked{g, &query.And{Subs: []query.Q{&query.Text{Pattern: words[r.IntN(len(words))]}, &query.Rev{Pattern: rev}}}})
+			}
+		}
+	}
+
+	ask := func(set *Set, a asked) answer {
+		v, missing := set.AcquireGroups([]*Group{a.group})
+		defer v.Release()
+		res, err := v.Search(context.Background(), Request{Q: a.q, CountAll: true, MaxMatches: 20})
+		if err != nil || len(missing) > 0 {
+			t.Errorf("%v, missing %v", err, missing)
+			return answer{}
+		}
+		n, err := v.CountUnsearched(context.Background(), a.q)
+		if err != nil {
+			t.Error(err)
+		}
+		return answer{res.Files, n}
+	}
+
+	want, unsearched := map[int]answer{}, 0
+	for i, a := range all {
+		fresh, err := OpenSet(dir, SetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[i] = ask(fresh, a)
+		unsearched += want[i].unsearched
+		_ = fresh.Close()
+	}
+	if unsearched == 0 {
+		t.Error("nothing is kept by name only")
+	}
+
+	var wg sync.WaitGroup
+	for k := range 4 {
+		order := rand.New(rand.NewPCG(57, uint64(k))).Perm(len(all))
+		wg.Go(func() {
+			for _, i := range slices.Concat(order, order) {
+				if got := ask(set, all[i]); !reflect.DeepEqual(got, want[i]) {
+					t.Errorf("%d repositories, %s: %d files, %d not searched; alone %d, %d", len(all[i].group.Parts), all[i].q, len(got.files), got.unsearched, len(want[i].files), want[i].unsearched)
+				}
+			}
+		})
+	}
+	wg.Wait()
+
+	if n := len(set.files[fileKey{whole.Parts[0].Shard, KindShard}].sh.joins.last); n != groupsKept {
+		t.Errorf("%d groups are kept, want %d", n, groupsKept)
+	}
+}
