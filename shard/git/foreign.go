@@ -341,8 +341,9 @@ func (f *foreign) place(path string) (string, error) {
 }
 
 func (f *foreign) outside(path, real string) error {
-	if path == real {
-		return fmt.Errorf("%s leads to %s, which is not below %s: %w", f.asked, real, f.within, ErrOutside)
+	// The repository itself may be meant: then its own place is what has to be named.
+	if path == f.asked || path == real {
+		return fmt.Errorf("%s leads to %s, which is not below %s: name %s in the url of a connection if it is meant: %w", f.asked, real, f.within, real, ErrOutside)
 	}
 	return fmt.Errorf("%s (by %s) leads to %s, which is not below %s: %w", f.asked, path, real, f.within, ErrOutside)
 }

@@ -45,6 +45,20 @@ func secretRepo(t testing.TB, dir string) (commit string) {
 	return r.git("rev-parse", "main")
 }
 
+// An operator who keeps repositories elsewhere and links to them is told what to name.
+func TestALinkToARepositoryElsewhereSaysWhatToName(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	real, link := filepath.Join(top, "disk2/app"), filepath.Join(top, "srv/app")
+	secretRepo(t, real)
+	symlink(t, real, link)
+
+	_, err := newMirror(t).Fetch(within(t), Remote{URL: LocalURL(link), Within: filepath.Join(top, "srv")}, FetchOptions{})
+	if want := "name " + real + " in the url of a connection"; !errors.Is(err, ErrOutside) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // What one user puts into his directory leads to no repository but his own:
 // each of these showed another one to everybody.
 func TestADirectoryLeadsToNoOtherRepository(t *testing.T) {
