@@ -1,8 +1,10 @@
 package search
 
 import (
+	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -190,16 +192,22 @@ func (r *root) targets() []*target {
 	return list
 }
 
-// recencyOf says how recent a repository is, from 0 to 255: it halves each
-// time that the age doubles beyond a week. It is counted from the newest
-// entry of the catalog, so that all nodes agree.
+// recencyOf says how recent a repository is, counted from the newest configuration,
+// so that all nodes agree.
 func recencyOf(view *catalog.View, repo *catalog.Repo) uint8 {
 	if repo.PushedAt.IsZero() {
 		return 0
 	}
-	weeks := view.Config().At.Sub(repo.PushedAt).Hours() / (24 * 7)
-	half := max(weeks, 0) / 8
-	return uint8(255 / (1 + half))
+	return recency(view.Config().At.Sub(repo.PushedAt))
+}
+
+// recency is 255 for what is new, half of that at eight weeks, a third at sixteen, and
+// so on down to 0.
+func recency(age time.Duration) uint8 {
+	weeks := max(age, 0).Hours() / (24 * 7)
+
+	// Rounded, so that of what is new a second more or less is no rank.
+	return uint8(math.Round(255 / (1 + weeks/8)))
 }
 
 // targets is what has to be asked for some repositories, and who can be at a

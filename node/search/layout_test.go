@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -80,6 +81,19 @@ func TestTheSameRepositoriesAreTheSameGroup(t *testing.T) {
 	}
 	if f.among(roaring.BitmapOf(3, 7)) == first || len(f.last) != narrowKept {
 		t.Errorf("%d groups are kept, want %d", len(f.last), narrowKept)
+	}
+}
+
+func TestWhatIsNewIsEquallyRecent(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		age  time.Duration
+		want uint8
+	}{{-time.Hour, 255}, {0, 255}, {time.Second, 255}, {time.Hour, 255}, {7 * day, 227}, {8 * 7 * day, 128}, {24 * 7 * day, 64}, {200 * 365 * day, 0}} {
+		if got := recency(c.age); got != c.want {
+			t.Errorf("%v: %d, want %d", c.age, got, c.want)
+		}
 	}
 }
 
