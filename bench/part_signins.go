@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -65,8 +66,11 @@ func partSignIns(ctx context.Context, r *run) (*Part, error) {
 		l := s.load(ctx, 4, length, bodies)
 		stop()
 		a := <-guessed
-		if l.errors > 0 || a.failed != nil {
-			return nil, fmt.Errorf("%s: %d searches failed, attempts: %w", g.name, l.errors, a.failed)
+		if a.failed != nil {
+			return nil, fmt.Errorf("%s: sign in: %w", g.name, a.failed)
+		}
+		if l.errors > 0 {
+			return nil, fmt.Errorf("%s: %d searches failed", g.name, l.errors)
 		}
 
 		second := func(n int) float64 { return float64(n) / a.wall.Seconds() }
@@ -98,10 +102,14 @@ func (r *run) entrance(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 
-	if err := s.send(ctx, "/api/users", map[string]any{"email": guessedAt}, nil); err != nil {
-		return nil, err
+	err = s.send(ctx, "/api/users", map[string]any{"email": guessedAt}, nil)
+	if err == nil {
+		err = s.send(ctx, "/api/users/"+guessedAt+"/password", map[string]any{"password": fmt.Sprintf("%016x", rand.Uint64())}, nil)
 	}
-	return s, s.send(ctx, "/api/users/"+guessedAt+"/password", map[string]any{"password": fmt.Sprintf("%016x", rand.Uint64())}, nil)
+	if err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
 }
 
 // guesses is what strangers got.

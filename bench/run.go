@@ -134,7 +134,6 @@ func (r *run) indexAnew(ctx context.Context, name, ctags string, repos int, conn
 
 // indexOn is index on the data directory as it is.
 func (r *run) indexOn(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
-
 	// Outside of the data directory, which may be wiped.
 	config := r.configOf(name)
 	if err := writeConfig(config, nil, connections); err != nil {

@@ -79,11 +79,9 @@ type skipCount struct {
 
 // skippedAt counts the files of a member in a revision that are kept by name only.
 func (v *View) skippedAt(ctx context.Context, rev *query.Rev, m *member) (int, error) {
-	alone := &View{set: v.set, members: []*member{m}}
-
 	// What is wrong with a damaged file is told by a search.
 	if m.ready() != nil {
-		return alone.countSkipped(ctx, rev)
+		return v.alone(m).countSkipped(ctx, rev)
 	}
 
 	if known := m.skips.Load(); known != nil && known.revision == rev.Pattern {
@@ -92,7 +90,7 @@ func (v *View) skippedAt(ctx context.Context, rev *query.Rev, m *member) (int, e
 
 	n, err := 0, error(nil)
 	if slices.Contains(m.sh.m.languages, SkippedLanguage) {
-		n, err = alone.countSkipped(ctx, rev)
+		n, err = v.alone(m).countSkipped(ctx, rev)
 	}
 
 	// A count that was cut short is good for this answer alone.
@@ -101,6 +99,9 @@ func (v *View) skippedAt(ctx context.Context, rev *query.Rev, m *member) (int, e
 	}
 	return n, err
 }
+
+// alone is a view of one member. What it searches is held by v: nobody releases it.
+func (v *View) alone(m *member) *View { return &View{set: v.set, members: []*member{m}} }
 
 // countSkipped counts the files that are kept by name only and satisfy a query.
 func (v *View) countSkipped(ctx context.Context, q query.Q) (int, error) {

@@ -341,9 +341,12 @@ func (f *foreign) place(path string) (string, error) {
 }
 
 func (f *foreign) outside(path, real string) error {
+	switch path {
 	// The repository itself may be meant: then its own place is what has to be named.
-	if path == f.asked || path == real {
+	case f.asked:
 		return fmt.Errorf("%s leads to %s, which is not below %s: name %s in the url of a connection if it is meant: %w", f.asked, real, f.within, real, ErrOutside)
+	case real:
+		return fmt.Errorf("%s leads to %s, which is not below %s: %w", f.asked, real, f.within, ErrOutside)
 	}
 	return fmt.Errorf("%s (by %s) leads to %s, which is not below %s: %w", f.asked, path, real, f.within, ErrOutside)
 }

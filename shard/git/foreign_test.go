@@ -138,8 +138,11 @@ func TestADirectoryLeadsToNoOtherRepository(t *testing.T) {
 			for _, reach := range []string{filepath.Join(top, "users"), ""} {
 				m := newMirror(t)
 				_, err := m.Fetch(within(t), Remote{URL: LocalURL(mine), Within: reach}, FetchOptions{})
-				if err == nil {
+				switch {
+				case err == nil:
 					t.Error("it was fetched without an error")
+				case strings.Contains(err.Error(), "objects in the url"):
+					t.Errorf("objects are named for a repository: %v", err)
 				}
 				if out, err := exec.Command("git", "--git-dir", m.Dir(), "cat-file", "-t", commit).Output(); err == nil {
 					t.Errorf("the mirror has the commit of another repository: %s", out)
