@@ -187,12 +187,23 @@ func (a *archive) sightOf(v catalog.Viewer, asked []byte) *sight {
 	if err != nil {
 		return &sight{}
 	}
-	set := roaring.New()
+
 	// A set that cannot be read: how the answer was found is then shown to nobody.
-	if _, err := set.FromBuffer(asked); err != nil {
+	set, err := readSet(asked)
+	if err != nil {
 		return &sight{repos: repos}
 	}
 	return &sight{repos, roaring.AndNot(set, repos.Set).IsEmpty()}
+}
+
+// readSet reads a set that a file has. It shares nothing with b, which lies anywhere
+// within what was read.
+func readSet(b []byte) (*roaring.Bitmap, error) {
+	set := roaring.New()
+	if err := set.UnmarshalBinary(b); err != nil {
+		return nil, err
+	}
+	return set, set.Validate()
 }
 
 // recent keeps what was said in the turns that were read last. Nobody changes

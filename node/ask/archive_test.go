@@ -1,0 +1,36 @@
+package ask
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Sets are read out of the middle of a file, and what is damaged is refused. With the
+// race detector this also shows that no pointer leads beyond what was read.
+func TestSetsAreReadFromAnywhere(t *testing.T) {
+	t.Parallel()
+	for _, set := range []*roaring.Bitmap{roaring.New(), roaring.BitmapOf(1), roaring.BitmapOf(1, 2, 3, 1<<20)} {
+		written, err := set.ToBytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for before := range 8 {
+			file := slices.Clip(append(make([]byte, before), written...))
+			got, err := readSet(file[before:])
+			if err != nil || !got.Equals(set) {
+				t.Errorf("%s after %d bytes: %v, %v", set, before, got, err)
+			}
+			clear(file) // it shares nothing
+			if !got.Equals(set) {
+				t.Errorf("%s after %d bytes: it shares what was read", set, before)
+			}
+		}
+		if len(written) > 8 {
+			if _, err := readSet(written[:len(written)-1]); err == nil {
+				t.Errorf("%s without its last byte is read", set)
+			}
+		}
+	}
+}
