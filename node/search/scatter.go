@@ -43,6 +43,7 @@ type scatterer struct {
 	refused map[*target]error // by a holder that has too much to do
 	lost    []*target         // no holder answered
 	newer   uint64            // the newest catalog by which a holder lacks a file; 0 for none
+	started bool              // a call has a goroutine of its own
 	wg      sync.WaitGroup
 }
 
@@ -172,6 +173,10 @@ func filesOf(g *shard.Group) []string {
 
 // stop cancels what still runs and waits for it.
 func (s *scatterer) stop() {
+	if !s.started {
+		return
+	}
+
 	// Without the cancel, the wait would last as long as the slowest leaf.
 	for c := range s.running {
 		c.cancel()
@@ -205,8 +210,9 @@ func (s *scatterer) ask(targets []*target, hedge bool) {
 		byNode[next] = append(byNode[next], t)
 	}
 
+	alone := len(byNode) == 1 && len(s.running) == 0
 	for _, node := range slices.Sorted(maps.Keys(byNode)) {
-		s.send(node, byNode[node], hedge)
+		s.send(node, byNode[node], hedge, alone)
 	}
 }
 
@@ -220,7 +226,8 @@ func (s *scatterer) lose(t *target) {
 	}
 }
 
-func (s *scatterer) send(node string, targets []*target, hedge bool) {
+// send asks a node. alone says that no other call runs or is about to.
+func (s *scatterer) send(node string, targets []*target, hedge, alone bool) {
 	ctx, cancel := context.WithCancel(s.r.ctx)
 	c := &asked{node: node, targets: targets, hedge: hedge, began: clock.Now(), cancel: cancel}
 	s.running[c] = true
@@ -233,14 +240,21 @@ func (s *scatterer) send(node string, targets []*target, hedge bool) {
 	}
 
 	s.r.d.Peers.Begin(node)
-	s.wg.Go(func() {
+	run := func() event {
 		defer cancel()
-
 		res, err := s.r.leaves.ask(ctx, node, &req)
 		s.r.d.Peers.Observe(node, clock.Since(c.began), err)
+		return event{call: c, res: res, err: err}
+	}
 
-		s.events <- event{call: c, res: res, err: err}
-	})
+	// Nobody else is asked, and a call to this node is never doubled: nothing to wait for
+	// meanwhile.
+	if alone && node == s.r.d.Cluster.Self() {
+		s.end(run())
+		return
+	}
+	s.started = true
+	s.wg.Go(func() { s.events <- run() })
 }
 
 // end takes in the end of a call.
