@@ -55,14 +55,13 @@ const maxSights = 2000
 //
 // The set is shared: clone it before changing it.
 func (v *View) Visible(who Viewer) *roaring.Bitmap {
-	listed, open := v.openSets()
 	switch {
 	case who.Role == RoleNone:
 		return roaring.New()
 	case who.All:
-		return listed
+		return v.listedSet()
 	case who.Account == "":
-		return open
+		return v.openSet()
 	}
 
 	// The account is looked up again: it may have left since the viewer came in.
@@ -72,9 +71,9 @@ func (v *View) Visible(who Viewer) *roaring.Bitmap {
 	}
 	grants, reads := v.GrantsOf(a.ID), v.readsOf(a.ID)
 	if len(grants)+len(reads) == 0 {
-		return open
+		return v.openSet()
 	}
-	return v.sightOf(a, grants, reads, listed, open)
+	return v.sightOf(a, grants, reads, v.listedSet(), v.openSet())
 }
 
 // sightOf is the set of an account that sees more than what is open. It is worked
@@ -127,14 +126,15 @@ func (v *View) Enforces() bool {
 	return v.FileError() != nil
 }
 
-// openSets are the repositories that are listed, and those of them that are open.
-func (v *View) openSets() (listed, open *roaring.Bitmap) {
-	listed = v.Kept("listed", v.Shown)
-	open = v.Kept("open", func() func(*Repo) bool {
+// listedSet are the repositories that are listed.
+func (v *View) listedSet() *roaring.Bitmap { return v.Kept("listed", v.Shown) }
+
+// openSet are those of them that are open to everybody.
+func (v *View) openSet() *roaring.Bitmap {
+	return v.Kept("open", func() func(*Repo) bool {
 		shown, enforced := v.Shown(), v.enforcements()
 		return func(r *Repo) bool { return shown(r) && isOpen(r, enforced) }
 	})
-	return listed, open
 }
 
 // enforcement is what a connection says of the permissions of its repositories.

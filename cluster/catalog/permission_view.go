@@ -199,7 +199,7 @@ func (v *View) Asked() *roaring.Bitmap {
 	if v.PermissionSync() != PermissionSyncOn {
 		return roaring.New()
 	}
-	_, open := v.openSets()
+	open := v.openSet()
 	return v.Kept("asked", func() func(*Repo) bool {
 		shown := v.Shown()
 		return func(r *Repo) bool {

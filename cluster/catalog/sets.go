@@ -25,14 +25,21 @@ func newSets() *sets { return &sets{made: &made{}} }
 //
 // so a change costs what it changes, not a walk over 100,000 repositories.
 type made struct {
-	mu     sync.Mutex                 // guards the fields below
-	byName map[string]*roaring.Bitmap // shared: nobody changes them
+	mu    sync.Mutex              // guards the fields below
+	byKey map[key]*roaring.Bitmap // shared: nobody changes them
 
 	// before is what these differ from in changed alone; nil where there is none,
 	// or too much has changed. Only the goroutine that applies writes changed, and
 	// only before the first view has it.
 	before  *made
 	changed *roaring.Bitmap
+}
+
+// key is what a set is found by. What nodes are told of permissions changes with
+// members: each setting has its own sets.
+type key struct {
+	name string
+	sync PermissionSync
 }
 
 // mostBefore bounds how many generations of sets are kept for the next ones. Each has
@@ -61,7 +68,7 @@ func (x *sets) next() *sets {
 func (m *made) behind() (before *made, changed *roaring.Bitmap, empty bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.before, m.changed, len(m.byName) == 0
+	return m.before, m.changed, len(m.byKey) == 0
 }
 
 // forget lets go of the generations that are too far back.
@@ -106,38 +113,37 @@ func (s *State) allChanged() { s.sets, s.shared = newSets(), false }
 // hidden, and on whether permissions are enforced, on nothing else. condition is called
 // when the set has to be made, and must not ask for a kept set. The set is shared.
 func (v *View) Kept(name string, condition func() func(*Repo) bool) *roaring.Bitmap {
-	// What nodes are told of permissions changes with members: each setting has its own sets.
-	return v.sets.made.set(v, name+"\x00"+v.PermissionSync().String(), condition)
+	return v.sets.made.set(v, key{name, v.PermissionSync()}, condition)
 }
 
-func (m *made) set(v *View, name string, condition func() func(*Repo) bool) *roaring.Bitmap {
+func (m *made) set(v *View, k key, condition func() func(*Repo) bool) *roaring.Bitmap {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if set := m.byName[name]; set != nil {
+	if set := m.byKey[k]; set != nil {
 		return set
 	}
 
 	holds := condition()
-	set := m.fromBefore(v, name, holds)
+	set := m.fromBefore(v, k, holds)
 	if set == nil {
 		set = v.where(holds)
 	}
 
-	if m.byName == nil {
-		m.byName = map[string]*roaring.Bitmap{}
+	if m.byKey == nil {
+		m.byKey = map[key]*roaring.Bitmap{}
 	}
-	m.byName[name] = set
+	m.byKey[k] = set
 	return set
 }
 
 // fromBefore makes a set of the last generation that has it, nil where none does. The
 // caller has the lock; generations are locked from the newest to the oldest.
-func (m *made) fromBefore(v *View, name string, holds func(*Repo) bool) *roaring.Bitmap {
+func (m *made) fromBefore(v *View, k key, holds func(*Repo) bool) *roaring.Bitmap {
 	changed := roaring.New()
 	for before, more := m.before, m.changed; before != nil; {
 		changed.Or(more)
 		var old *roaring.Bitmap
-		before, more, old = before.find(name)
+		before, more, old = before.find(k)
 		if old == nil {
 			continue
 		}
@@ -157,8 +163,8 @@ func (m *made) fromBefore(v *View, name string, holds func(*Repo) bool) *roaring
 }
 
 // find looks for a set, and tells what is before.
-func (m *made) find(name string) (before *made, changed, set *roaring.Bitmap) {
+func (m *made) find(k key) (before *made, changed, set *roaring.Bitmap) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.before, m.changed, m.byName[name]
+	return m.before, m.changed, m.byKey[k]
 }

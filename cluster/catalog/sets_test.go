@@ -40,8 +40,8 @@ func TestSetsFollowTheRepositories(t *testing.T) {
 			view := b.s.View()
 			before := view.sets.made.before != nil
 			asked := []func() *roaring.Bitmap{
-				func() *roaring.Bitmap { l, _ := view.openSets(); return l },
-				func() *roaring.Bitmap { _, o := view.openSets(); return o },
+				view.listedSet,
+				view.openSet,
 				view.Asked,
 				func() *roaring.Bitmap { return view.linkedAt(hSite) },
 			}
@@ -109,7 +109,8 @@ func TestOldSetsAreLetGo(t *testing.T) {
 	b, _ := observed(t, 3)
 	fence := b.begin(JobSync, "host")
 	for i := range 5 * mostBefore {
-		b.s.View().openSets()
+		b.s.View().listedSet()
+		b.s.View().openSet()
 		b.do(&SyncPage{Connection: "host", Fence: fence, Repos: []ListedRepo{{Name: fmt.Sprint("h/n", i), RepoFacts: RepoFacts{Visibility: Private, ExternalID: fmt.Sprint("bitbucket:h.example.com:", 900+i)}}}})
 	}
 	depth := 0
