@@ -205,6 +205,12 @@ func (c *call) readRights(a *chronicle.Access) {
 // readByBody fills in what the body of a call says. Of the tool server's methods
 // those count that read.
 func (c *call) readByBody(a *chronicle.Access) {
+	// Of a search the body tells nothing else, and the handler has read it.
+	if c.sought != "" {
+		a.Query = c.sought
+		return
+	}
+
 	// Decoded once more, and only where it is small: the audit must not cost what the
 	// handler costs.
 	var s subject

@@ -24,6 +24,7 @@ type call struct {
 	viewer catalog.Viewer
 	sent   []byte // the request's body
 	lease  *lease // what the body and the answer hold of the server's memory
+	sought string // what the handler has read in the body that is looked for, "" for nothing yet
 
 	// The answer. A handler sets one of body and stream.
 	status int

@@ -88,6 +88,7 @@ func searchRequest(c *call) (search.Request, error) {
 	p := c.params()
 	req.RequireComplete = !p.flag("allow_partial", true)
 
+	c.sought = req.Query
 	if err := f.err(); err != nil {
 		return req, err
 	}
