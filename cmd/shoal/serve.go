@@ -26,6 +26,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/heap"
 )
 
 // serveFlags are the flags of `shoal serve` after the environment filled in
@@ -428,6 +429,7 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	// to be read, so there is more room than the searches may take.
 	cores := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(cores + spareThreads)
+	heap.KeepRoom()
 
 	// The node first: the routes stand on its parts.
 	n, err := node.New(f.nodeOptions(log, reg, cores))

@@ -11,9 +11,13 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/heap"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/shard"
 )
+
+// largeBuild is the text, in bytes, from which on a build is large.
+const largeBuild = 64 << 20
 
 // BuildOptions is how index files are made on this node.
 type BuildOptions struct {
@@ -94,7 +98,7 @@ func (b *builder) build(ctx context.Context, a *attempt, repo *catalog.Repo, src
 	opt := b.options()
 	opt.Progress, src.read = a.count, a.addBytes
 	if src.text() >= largeBuild {
-		defer smallHeap()()
+		defer heap.Small()()
 	}
 
 	if optionsOf(repo.InputKey) == options && len(repo.Shards) > 0 && b.files.Complete(repo) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/heap"
 	"github.com/shoalsearch/shoal/node/host"
 )
 
@@ -67,7 +68,7 @@ func (l *listing) Repo(ctx context.Context, repo host.Repo) error {
 
 	// What comes is garbage as soon as it is looked at: the heap need not grow with it.
 	if l.listed++; l.listed == largeListing {
-		l.heap = smallHeap()
+		l.heap = heap.Small()
 	}
 
 	// What the catalog has as it is needs no entry of the log.
