@@ -160,16 +160,6 @@ func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
 	return l.none("reference", r), nil
 }
 
-// use is what a line does with a name.
-type use int
-
-const (
-	used use = iota
-	called
-	declared // a prototype
-	labelled // a label of C, or a jump to it
-)
-
 // usages tells what lines do with a name.
 type usages struct{ label, prototype, call *regexp.Regexp }
 
@@ -182,20 +172,24 @@ func usagesOf(name string) usages {
 	}
 }
 
-// of tells what a line does with the name that it has.
-func (u usages) of(lang string, line []byte) use {
-	// Labels and prototypes are of C's family: elsewhere the same form is a key or a call.
-	curly := lang == "C" || lang == "C++" || lang == "Objective-C" || lang == "Cuda"
-	switch {
-	case curly && u.label.Match(line):
-		return labelled
-	// A return with a call looks like a prototype whose type is called return.
-	case curly && !bytes.HasPrefix(line, []byte("return")) && u.prototype.Match(line):
-		return declared
-	case u.call.Match(line):
-		return called
-	}
-	return used
+// labels reports whether the name is a label of C in a line, or a jump to it.
+func (u usages) labels(lang string, line []byte) bool {
+	return likeC(lang) && u.label.Match(line)
+}
+
+// declares reports whether a line is a prototype of the name. A return with a call
+// looks like one whose type is called return.
+func (u usages) declares(lang string, line []byte) bool {
+	return likeC(lang) && !bytes.HasPrefix(line, []byte("return")) && u.prototype.Match(line)
+}
+
+// calls reports whether a line that is neither of both calls the name.
+func (u usages) calls(line []byte) bool { return u.call.Match(line) }
+
+// likeC reports whether a language has labels and prototypes: elsewhere the same form
+// is a key or a call.
+func likeC(lang string) bool {
+	return lang == "C" || lang == "C++" || lang == "Objective-C" || lang == "Cuda"
 }
 
 // nearDefinition puts the uses of a method, asked for with its type, in order:
@@ -350,8 +344,6 @@ func (w *usesWriter) line(m *search.SymbolMatch, o *browse.OutlineFile) string {
 // are not.
 func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
 	calls := w.Flag("calls")
-	how := w.usages.of(lang, m.Line)
-
 	switch {
 	// In prose a name with a parenthesis behind it is no call.
 	case m.OutsideCode && calls:
@@ -361,18 +353,22 @@ func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
 		w.mentions++
 
 	// A label only has the same letters, whatever is asked for.
-	case how == labelled:
+	case w.usages.labels(lang, m.Line):
 		w.labelled++
 		return false
+	}
+
+	// Looked at only where it is asked for: of a common name there are ten thousand lines.
+	if !calls {
+		return true
+	}
 
 	// A prototype looks like a call, and is none of the places that call.
-	case calls && how == declared:
+	if w.usages.declares(lang, m.Line) {
 		w.declared++
 		return false
-	case calls:
-		return how == called
 	}
-	return true
+	return w.usages.calls(m.Line)
 }
 
 // around is the name of what a use stands in: as the index knows it, else as the

@@ -18,24 +18,33 @@ func TestWhatALineDoesWithAName(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		lang, line string
-		want       use
+		want       string
 	}{
-		{"C", "\tif (!page) goto oom;", labelled},
-		{"C", "oom:", labelled},
-		{"C", "  case A: oom(b); break;", called},
-		{"C", "void oom(struct pool *p);", declared},
-		{"C", "static int oom(int a,", declared},
-		{"C", "\treturn oom(a);", called},
-		{"C", "return oom(a);", called},
-		{"C", "x = oom;", used},
-		{"C", "int r = oom(a);", called},
-		{"Go", "oom:", used},
-		{"Go", "v := oom[int](a)", called},
-		{"Go", "defer oom (a)", called},
-		{"Rust", "let v = oom::<u8>(a);", called},
+		{"C", "\tif (!page) goto oom;", "label"},
+		{"C", "oom:", "label"},
+		{"C", "  case A: oom(b); break;", "call"},
+		{"C", "void oom(struct pool *p);", "prototype"},
+		{"C", "static int oom(int a,", "prototype"},
+		{"C", "\treturn oom(a);", "call"},
+		{"C", "return oom(a);", "call"},
+		{"C", "x = oom;", "use"},
+		{"C", "int r = oom(a);", "call"},
+		{"Go", "oom:", "use"},
+		{"Go", "v := oom[int](a)", "call"},
+		{"Go", "defer oom (a)", "call"},
+		{"Rust", "let v = oom::<u8>(a);", "call"},
 	} {
-		if got := usagesOf("oom").of(tt.lang, []byte(tt.line)); got != tt.want {
-			t.Errorf("%s %q: %d, want %d", tt.lang, tt.line, got, tt.want)
+		u, line, got := usagesOf("oom"), []byte(tt.line), "use"
+		switch {
+		case u.labels(tt.lang, line):
+			got = "label"
+		case u.declares(tt.lang, line):
+			got = "prototype"
+		case u.calls(line):
+			got = "call"
+		}
+		if got != tt.want {
+			t.Errorf("%s %q: %s, want %s", tt.lang, tt.line, got, tt.want)
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 type receivers struct {
 	owner  string // the type
 	before *regexp.Regexp
+	names  map[*search.SymbolMatch]string // of the uses that were looked at
 }
 
 // fewOthers is how many lines are not worth to be told apart.
@@ -41,6 +42,7 @@ func (l *lookup) receivers(r *search.SymbolResponse, counts func(*search.SymbolM
 	w := &receivers{
 		owner:  scope[strings.LastIndexAny(scope, ".:#")+1:],
 		before: regexp.MustCompile(`([\pL\pN_$]*)(?:\([^()]*\)|\[[^\[\]]*\]|[?!])*\s*(?:\.|->|::)\s*` + regexp.QuoteMeta(name)),
+		names:  map[*search.SymbolMatch]string{},
 	}
 
 	// All lines are counted first: apart they are told only where that saves more than it costs.
@@ -67,10 +69,15 @@ func (l *lookup) receivers(r *search.SymbolResponse, counts func(*search.SymbolM
 
 // of is the last name before the method; "" where it is called without one.
 func (w *receivers) of(m *search.SymbolMatch) string {
-	if found := w.before.FindSubmatch(m.Line); found != nil {
-		return string(found[1])
+	// Each line is asked about up to four times, and there may be ten thousand.
+	name, seen := w.names[m]
+	if !seen {
+		if found := w.before.FindSubmatch(m.Line); found != nil {
+			name = string(found[1])
+		}
+		w.names[m] = name
 	}
-	return ""
+	return name
 }
 
 // fits reports whether the receiver of a use may be of the type.
