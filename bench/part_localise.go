@@ -3,6 +3,7 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -55,6 +56,11 @@ func partLocalise(ctx context.Context, r *run) (*Part, error) {
 	// Each has a node of its own: what one has indexed must not help another.
 	for _, dir := range repos {
 		ours, theirs, err := r.localise(ctx, dir)
+		var damage *lacksObjects
+		if errors.As(err, &damage) {
+			p.note("not measured: %s: %v", repoName(dir), damage)
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
@@ -123,10 +129,16 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 	if _, err := gitIn(ctx, r.Dir, nil, nil, "clone", "--quiet", "--bare", dir, copied); err != nil {
 		return ours, theirs, err
 	}
+
 	for _, c := range commits {
 		if _, err := gitIn(ctx, copied, nil, nil, "branch", c.branch, c.parent); err != nil {
 			return ours, theirs, err
 		}
+	}
+
+	// A node would wait for somebody to repair it.
+	if err := wholeHistory(ctx, copied); err != nil {
+		return ours, theirs, err
 	}
 
 	// All of the branches are revisions of one index: a tree of its own for each commit would
@@ -160,6 +172,22 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 	}
 
 	return ours, theirs, nil
+}
+
+// lacksObjects is the error for a repository whose branches lead to what is not there.
+type lacksObjects struct{ err error }
+
+func (e *lacksObjects) Error() string { return "objects of its branches are missing: " + e.err.Error() }
+
+// wholeHistory fails with lacksObjects where a commit, tree or file of a branch is missing.
+func wholeHistory(ctx context.Context, dir string) error {
+	if _, err := gitIn(ctx, dir, nil, nil, "rev-list", "--objects", "--quiet", "--branches"); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return &lacksObjects{err}
+	}
+	return nil
 }
 
 // localisedCommits picks commits from all over the last ones.
