@@ -122,9 +122,10 @@ test-web:
 pictures:
 	SHOAL_TEST_PICTURES=$(abspath docs/pictures) .ci/test-web pictures
 
-# The same browser measures them with the repositories below REPOS, and prints the table.
+# The same browser measures them with the repositories below REPOS on so many NODES, and prints the table.
+NODES ?= 1
 test-web-budgets:
-	SHOAL_TEST_REPOS=$(abspath $(REPOS)) .ci/test-web budgets
+	SHOAL_TEST_REPOS=$(abspath $(REPOS)) SHOAL_TEST_NODES=$(NODES) .ci/test-web budgets
 
 # The colours of code beside those of a highlighter with a grammar for each language, over the
 # files below SOURCES: prints a table.

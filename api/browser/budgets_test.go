@@ -1,11 +1,17 @@
 package browser
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +28,7 @@ import (
 
 // TestBudgets measures the pages and prints a table. It fails on what does not
 // depend on the machine: elements and bytes. SHOAL_TEST_REPOS is a directory of
-// repositories to measure with.
+// repositories to measure with, SHOAL_TEST_NODES how many nodes there are.
 func TestBudgets(t *testing.T) {
 	dir := os.Getenv("SHOAL_TEST_REPOS")
 	if dir == "" {
@@ -38,7 +44,8 @@ func TestBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.node = nodetest.Start(t, nodetest.Config{File: string(file), Env: map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"}, Edit: func(o *node.Options) { o.Ctags = "" }})
+	nodes, _ := strconv.Atoi(os.Getenv("SHOAL_TEST_NODES")) // one where it is not said
+	s.node = cluster(t, nodes, nodetest.Config{File: string(file), Env: map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"}, Edit: func(o *node.Options) { o.Ctags = "" }})
 	repos, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
 		t.Fatal(err)
@@ -49,10 +56,19 @@ func TestBudgets(t *testing.T) {
 	s.url = serve(t, s.node.Node)
 
 	fmt.Printf("\n| what | measured | budget |\n|---|---|---|\n")
-	s.measureTyping(t)
+	s.measureOthers(t)
 	s.measureResults(t)
 	s.measureMatches(t)
 	s.measureFile(t)
+}
+
+// cluster is the first of so many nodes, of one at least.
+func cluster(t *testing.T, nodes int, cfg nodetest.Config) *nodetest.Node {
+	t.Helper()
+	if nodes < 2 {
+		return nodetest.Start(t, cfg)
+	}
+	return nodetest.StartFleet(t, nodes, cfg).Nodes[0]
 }
 
 // row prints a row of the table.
@@ -67,6 +83,7 @@ func (b *tab) far() {
 
 // watch keeps the time of each key until results are painted, and long tasks.
 const watch = `(() => {
+  performance.setResourceTimingBufferSize(100000);
   window.keys = []; window.long = [];
   let since = 0;
   addEventListener('keydown', () => { since = performance.now(); }, true);
@@ -111,6 +128,82 @@ func (s *site) words(t *testing.T, n int) []string {
 	return out
 }
 
+// other is what others who search meanwhile see, and what the nodes spend.
+type other struct {
+	times []float64 // milliseconds, sorted
+	cpu   time.Duration
+	took  time.Duration
+}
+
+func (o other) at(share float64) float64 { return o.times[int(share*float64(len(o.times)-1))] }
+
+// beside searches fifty times a second until f has ended, and 500 times at least. The
+// processor's time is that of the process of this test, in which all nodes run and the
+// browser does not.
+func (s *site) beside(t *testing.T, f func()) (o other) {
+	t.Helper()
+	words := s.words(t, 100)
+	stop, enough, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	began, spent := time.Now(), processTime(t)
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			body, _ := json.Marshal(map[string]any{"query": words[i%len(words)], "matches": 50})
+			asked := time.Now()
+			resp, err := http.Post(s.url+"/api/search", "application/json", bytes.NewReader(body))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != 200 {
+				t.Errorf("a search beside typing: %d", resp.StatusCode)
+			}
+			if o.times = append(o.times, float64(time.Since(asked))/float64(time.Millisecond)); len(o.times) == 500 {
+				close(enough)
+			}
+		}
+	}()
+
+	f()
+	select {
+	case <-enough:
+	case <-done: // it has failed
+	}
+	close(stop)
+	<-done
+	o.cpu, o.took = processTime(t)-spent, time.Since(began)
+	slices.Sort(o.times)
+	return o
+}
+
+// processTime is the processor's time of this process.
+func processTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// measureOthers types, and tells what that is to others who search and to the nodes.
+func (s *site) measureOthers(t *testing.T) {
+	alone := s.beside(t, func() {})
+	beside := s.beside(t, func() { s.measureTyping(t) })
+	cores := func(o other) float64 { return o.cpu.Seconds() / o.took.Seconds() }
+	row("... others, 50 searches a second: p50 / p99 alone, while one types", "%.1f / %.1f ms, %.1f / %.1f ms", "", alone.at(0.5), alone.at(0.99), beside.at(0.5), beside.at(0.99))
+	row("... cores that the nodes take: alone, while one types", "%.2f, %.2f", "", cores(alone), cores(beside))
+}
+
 // measureTyping types queries letter by letter.
 func (s *site) measureTyping(t *testing.T) {
 	const queries = 200
@@ -131,9 +224,10 @@ func (s *site) measureTyping(t *testing.T) {
 	}
 	times := eval[[]float64](b, `keys`)
 	long := eval[[]float64](b, `long`)
+	asked := eval[int](b, `performance.getEntriesByType('resource').filter(e => e.name.includes('/search') || e.name.includes('/suggest')).length`)
 	slices.Sort(times)
 	row("key to painted results, p50 / p95", "%.0f / %.0f ms", "50 / 120 ms", times[len(times)/2], times[len(times)*95/100])
-	row("... letters typed; long tasks meanwhile", "%d; %d", "", typed, len(long))
+	row("... letters typed; requests for them; long tasks meanwhile", "%d; %d; %d", "", typed, asked, len(long))
 }
 
 // loaded is what the browser says of a page.
@@ -175,17 +269,27 @@ func (b *tab) heap() float64 {
 
 // measureResults loads a page of results with nothing kept, and again.
 func (s *site) measureResults(t *testing.T) {
-	var cold []float64
+	// What the browser itself takes on this machine is measured beside it.
+	word := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!doctype html><p>word") }))
+	defer word.Close()
+
+	var cold, empty []float64
 	var last, again loaded
 	for range 20 {
 		b := s.open(t, "")
+		b.do("open a page of one word", chromedp.Navigate(word.URL))
+		b.until("the first paint", `performance.getEntriesByName('first-contentful-paint').length`)
+		empty = append(empty, eval[float64](b, `performance.getEntriesByName('first-contentful-paint')[0].startTime`))
+
+		b = s.open(t, "")
 		b.far()
 		last = b.load(find("int count:100"))
 		cold = append(cold, last.Paint)
 		again = b.load(find("static count:100"))
 	}
 	slices.Sort(cold)
-	row("cold load of results until the first paint, p50 / p95 of 20", "%.0f / %.0f ms", "150 ms", cold[len(cold)/2], cold[len(cold)*95/100])
+	row("cold load of results until the first paint, p50 / p95 of 20; of a page of one word", "%.0f / %.0f ms; %.0f / %.0f ms", "150 ms", cold[len(cold)/2], cold[len(cold)*95/100], empty[len(empty)/2], empty[len(empty)*95/100])
+	row("... of the last: first byte, node", "%.0f ms, %.0f ms", "", last.First, last.Server)
 	row("... bytes, requests, elements", "%.1f kB, %d, %d", "45 kB of results", float64(last.Bytes)/1000, last.Requests, last.Elements)
 	row("the next page of results: bytes", "%.1f kB", "15 kB", float64(again.Bytes)/1000)
 }
