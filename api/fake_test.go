@@ -59,7 +59,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 func (f *fake) parts() parts {
 	return parts{
 		keys: f, sessions: f, signing: f, doors: f, base: cmp.Or(f.base, "http://shoal.example.com"),
-		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, members: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, trail: f, suggest: f,
+		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, callers: f, members: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, trail: f, suggest: f,
 		agents: agentParts{f, f, f, f, f},
 		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f},
 	}
@@ -461,6 +461,14 @@ func (f *fake) Grant(context.Context, account.Owner, account.GrantRequest) (*acc
 }
 func (f *fake) DeleteUser(context.Context, account.Owner, string) (*account.UserInfo, error) {
 	return answer(f, &aUser)
+}
+
+func (f *fake) Caller(v catalog.Viewer) (*account.Caller, error) {
+	who := &account.Caller{Kind: account.CallerUser, ID: "u1", Name: v.Name, Email: "ann@example.com", Role: v.Role, By: account.ByKey, KeyID: cmp.Or(v.KeyID, "k1"), Expires: day}
+	if v.Session != "" {
+		who.By = account.BySession
+	}
+	return answer(f, who)
 }
 
 func (f *fake) CreateKey(_ context.Context, _ account.Holder, _ account.CreateKeyRequest) (*account.CreateKeyResponse, error) {

@@ -59,13 +59,24 @@ func TestSigningInWithAKeyMakesASession(t *testing.T) {
 		t.Error("the key stands in the cookie")
 	}
 
-	// The session opens pages, and the API not.
+	// The session opens pages, and of the API only who it is.
 	cookie := map[string]string{"Cookie": c.Name + "=" + c.Value}
 	if resp, body := visit(t, s, "GET", "/repos", "", cookie); resp.StatusCode != 200 || !strings.Contains(body, "alice") {
 		t.Errorf("a page of who is signed in: %d %s", resp.StatusCode, body)
 	}
 	if resp, _ := visit(t, s, "GET", "/api/repos", "", cookie); resp.StatusCode != 401 {
 		t.Errorf("the API with a cookie: %d, want 401", resp.StatusCode)
+	}
+
+	// It is told whose it is, to its own site.
+	if resp, body := visit(t, s, "GET", "/api/me", "", cookie); resp.StatusCode != 200 || !strings.Contains(body, `"name":"alice"`) || !strings.Contains(body, `"by":"session"`) {
+		t.Errorf("who is signed in: %d %s", resp.StatusCode, body)
+	}
+	for site, status := range map[string]int{"same-origin": 200, "cross-site": 403} {
+		header := map[string]string{"Cookie": cookie["Cookie"], "Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors"}
+		if resp, body := visit(t, s, "GET", "/api/me", "", header); resp.StatusCode != status || strings.Contains(body, "alice") != (status == 200) {
+			t.Errorf("who is signed in, asked %s: %d %s, want %d", site, resp.StatusCode, body, status)
+		}
 	}
 
 	// Signing out ends it at the server, not in the browser only.

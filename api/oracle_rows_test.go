@@ -161,6 +161,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /api/health":          once(get("/api/health")),
 	"GET /api/openapi.json":    once(get("/api/openapi.json")),
 	"POST /api/config":         once(post("/api/config", object{})),
+	"GET /api/me":              once(get("/api/me")),
 	"GET /api/keys":            once(get("/api/keys")),
 	"POST /api/keys":           once(post("/api/keys", object{"name": "x", "allRepositories": true})),
 	"DELETE /api/keys/{key}":   once(shot{method: "DELETE", target: "/api/keys/unknown"}),

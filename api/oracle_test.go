@@ -423,7 +423,7 @@ var unlike = []struct {
 	expr *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`"(catalogIndex|catalogAgeMs|repositoryId|repoId|id|duration|wait|planningDuration|searchDuration|matchTreeConstruction|matchTreeSearch|uptimeSeconds|indexedAt|applied|lag)":("[^"]*"|[0-9.]+)`), `"$1":0`},
+	{regexp.MustCompile(`"(catalogIndex|catalogAgeMs|repositoryId|repoId|id|keyId|duration|wait|planningDuration|searchDuration|matchTreeConstruction|matchTreeSearch|uptimeSeconds|indexedAt|applied|lag)":("[^"]*"|[0-9.]+)`), `"$1":0`},
 	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9.]+(Z|[+-][0-9:]+)?`), "TIME"},
 	{regexp.MustCompile(`[0-9.,]+ ?(ns|µs|ms|seconds|second|s)\b`), "DURATION"},
 	{regexp.MustCompile(`data-key="[0-9]+"`), "NUMBER"},

@@ -57,6 +57,7 @@ type route struct {
 	timeout time.Duration // 0: the handler is quick and never stopped
 	handle  handler
 	page    bool // it is for people: a failure is a page too, and a browser's cookie counts
+	session bool // a browser's cookie counts, though it is no page
 	most    int  // bytes of a body; 0: as usual
 	shared  sharing
 }
@@ -69,6 +70,13 @@ func row(method, name string, need access, timeout time.Duration, h handler) rou
 // taking is the route with a bound of its own on the body.
 func (r route) taking(most int) route {
 	r.most = most
+	return r
+}
+
+// bySession is the route for who shows the cookie of a browser as well. It must not
+// change anything: a page of another site can make a browser send a request.
+func (r route) bySession() route {
+	r.session = true
 	return r
 }
 
@@ -104,7 +112,7 @@ const (
 func (s *Server) newRoutes(p parts) *routes {
 	base, now, log := p.base, s.opt.Now, s.log
 	authenticate := func(ctx context.Context, c *call, need access) error {
-		return s.authenticate(ctx, c, need, false)
+		return s.authenticate(ctx, c, &route{access: need})
 	}
 	tools := s.opt.tools
 	if tools == nil {
@@ -134,6 +142,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		&auditRoutes{p.audit, base, now},
 
 		// Who may do what.
+		&callerRoutes{p.callers},
 		&keyRoutes{p.apiKeys, now},
 		&userRoutes{p.users, p.signing, p.sessions, base},
 		&agentRoutes{p.agents.list},

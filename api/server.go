@@ -333,7 +333,7 @@ func (s *Server) admit(ctx context.Context, c *call, r *route) (leave func(), f 
 	}
 
 	if r.access != accessOpen {
-		if err := s.authenticate(ctx, c, r.access, r.page); err != nil {
+		if err := s.authenticate(ctx, c, r); err != nil {
 			return func() {}, asFailure(ctx, err)
 		}
 	}
@@ -346,13 +346,14 @@ func (s *Server) admit(ctx context.Context, c *call, r *route) (leave func(), f 
 	return func() { s.limits.leave(name) }, nil
 }
 
-func (s *Server) authenticate(ctx context.Context, c *call, need access, page bool) error {
+func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 	req := auth.Request{
 		Authorization: c.requestHeader("Authorization"), APIKey: c.requestHeader(headerKey), Socket: c.door == doorSocket, Tools: c.path == toolPath,
 	}
 
-	// A browser's session counts on pages only, and only without a key.
-	if page && req.Authorization == "" && req.APIKey == "" {
+	// A browser's session counts on pages and where it is asked who one is, and only
+	// without a key.
+	if (r.page || r.session) && req.Authorization == "" && req.APIKey == "" {
 		req.Session = string(c.rc.Request.Header.Cookie(s.cookie))
 	}
 
@@ -362,7 +363,7 @@ func (s *Server) authenticate(ctx context.Context, c *call, need access, page bo
 	}
 	c.viewer = v
 
-	switch need { // refused here, before it counts against any limit
+	switch r.access { // refused here, before it counts against any limit
 	case accessOwner:
 		_, err = account.AsOwner(v)
 	case accessHolder:

@@ -108,6 +108,7 @@ var operations = []struct {
 	{"status", "GET", "/api/status", ``, 200},
 	{"version", "GET", "/api/version", ``, 200},
 	{"health", "GET", "/api/health", ``, 200},
+	{"caller", "GET", "/api/me", ``, 200},
 	{"keys", "GET", "/api/keys", ``, 200},
 	{"create_key", "POST", "/api/keys", `{"name":"ci"}`, 201},
 	{"agents", "GET", "/api/agents", ``, 200},
