@@ -10,6 +10,7 @@ import (
 // connections is what the routes of connections need.
 type connections interface {
 	Connections(context.Context, account.Owner) ([]operate.ConnectionStatus, error)
+	Connection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionResponse, error)
 	SyncConnection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
 	AcceptListing(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
 }
@@ -20,6 +21,7 @@ type connectionRoutes struct{ connections connections }
 func (a *connectionRoutes) rows() []route {
 	return []route{
 		row("GET", "/api/connections", accessOwner, quickTimeout, owners(a.list)),
+		row("GET", "/api/connections/{connection}", accessOwner, quickTimeout, owners(a.get)),
 		row("POST", "/api/connections/{connection}/sync", accessOwner, adminTimeout, owners(a.sync)),
 		row("POST", "/api/connections/{connection}/accept", accessOwner, adminTimeout, owners(a.accept)),
 	}
@@ -118,6 +120,42 @@ func (a *connectionRoutes) list(ctx context.Context, c *call, by account.Owner) 
 		out[i] = connectionOf(&all[i])
 	}
 	return c.json(out)
+}
+
+// syncJSON is a listing that has ended.
+type syncJSON struct {
+	BeganAt string `json:"beganAt"`
+	TookMs  int64  `json:"tookMs"`
+	State   string `json:"state"`
+	Repos   *int   `json:"repos,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+func syncOf(s *operate.SyncRun) syncJSON {
+	out := syncJSON{BeganAt: stamp(s.Began), TookMs: s.Ended.Sub(s.Began).Milliseconds(), State: "failed", Error: s.Error}
+
+	// Of one that failed nothing is counted: it has not changed what there is.
+	if s.Error == "" {
+		out.State, out.Repos = "synced", &s.Repos
+	}
+	return out
+}
+
+// get is GET /api/connections/{connection}: with its last listings.
+func (a *connectionRoutes) get(ctx context.Context, c *call, by account.Owner) error {
+	r, err := a.connections.Connection(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
+	if err != nil {
+		return err
+	}
+
+	syncs := make([]syncJSON, len(r.Syncs))
+	for i := range r.Syncs {
+		syncs[i] = syncOf(&r.Syncs[i])
+	}
+	return c.json(struct {
+		connectionJSON
+		Syncs []syncJSON `json:"syncs"`
+	}{connectionOf(&r.ConnectionStatus), syncs})
 }
 
 // sync is POST /api/connections/{connection}/sync: a listing now.

@@ -296,6 +296,12 @@ var aConnection = operate.ConnectionStatus{
 func (f *fake) Connections(context.Context, account.Owner) ([]operate.ConnectionStatus, error) {
 	return []operate.ConnectionStatus{aConnection}, f.err
 }
+func (f *fake) Connection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionResponse, error) {
+	return answer(f, &operate.ConnectionResponse{ConnectionStatus: aConnection, Syncs: []operate.SyncRun{
+		{Fence: 9, Began: day, Ended: day.Add(1500 * time.Millisecond), Error: "no route to the host"},
+		{Fence: 7, Began: day.Add(-time.Hour), Ended: day.Add(2*time.Second - time.Hour), Repos: 3},
+	}})
+}
 func (f *fake) SyncConnection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error) {
 	c := aConnection
 	return answer(f, &c)

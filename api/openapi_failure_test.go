@@ -76,6 +76,7 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "POST /api/jobs/{id}/retry", "/api/jobs/index:900/retry", "", codeNotFound},
 	{"owner", "POST /api/jobs/{id}/cancel", "/api/jobs/index:900/cancel", "", codeNotFound},
 	{"owner", "POST /api/jobs/{id}/cancel", "/api/jobs/sync:local/cancel", "", "NOT_POSSIBLE_NOW"},
+	{"owner", "GET /api/connections/{connection}", "/api/connections/none", "", codeNotFound},
 	{"owner", "POST /api/connections/{connection}/sync", "/api/connections/none/sync", "", codeNotFound},
 	{"owner", "POST /api/connections/{connection}/accept", "/api/connections/none/accept", "", codeNotFound},
 	{"owner", "POST /api/connections/{connection}/accept", "", "", "NOT_POSSIBLE_NOW"},

@@ -206,6 +206,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/jobs/{id}/retry":                 once(shot{method: "POST", target: "/api/jobs/index:1/retry"}),
 	"GET /settings/jobs":                        once(get("/settings/jobs")),
 	"GET /api/connections":                      once(get("/api/connections")),
+	"GET /api/connections/{connection}":         once(get("/api/connections/closed"), get("/api/connections/none")),
 	"POST /api/connections/{connection}/sync":   once(shot{method: "POST", target: "/api/connections/closed/sync"}),
 	"POST /api/connections/{connection}/accept": once(shot{method: "POST", target: "/api/connections/closed/accept"}),
 	"POST /api/nodes/{node}/drain":              once(shot{method: "POST", target: "/api/nodes/n1/drain"}),

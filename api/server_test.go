@@ -129,6 +129,7 @@ var operations = []struct {
 	{"end_sessions", "DELETE", "/api/users/me/sessions?session=s1", ``, 200},
 	{"apply_config", "POST", "/api/config?accept=true", `{}`, 200},
 	{"connections", "GET", "/api/connections", ``, 200},
+	{"connection", "GET", "/api/connections/main", ``, 200},
 	{"sync_connection", "POST", "/api/connections/main/sync", ``, 202},
 	{"accept_listing", "POST", "/api/connections/main/accept", ``, 202},
 	{"drain", "POST", "/api/nodes/n1/drain", ``, 200},

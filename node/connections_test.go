@@ -34,6 +34,10 @@ func TestAConnectionIsListedWhenAnOwnerAsks(t *testing.T) {
 	if c := all[0]; c.State != "synced" || c.Repos != 2 || !c.EndedAt.After(before.EndedAt) || c.NextAt.Sub(c.EndedAt).Hours() != 24 {
 		t.Errorf("after the listing: %+v", c)
 	}
+	one, err := n.Connection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "main"})
+	if err != nil || !one.NextAt.Equal(all[0].NextAt) || len(one.Syncs) == 0 || one.Syncs[0].Repos != 2 || !one.Syncs[0].Ended.Equal(one.EndedAt) {
+		t.Errorf("the connection by its name: %+v, %v", one, err)
+	}
 
 	if _, err := n.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "other"}); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("a connection that is not there: %v", err)

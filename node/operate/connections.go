@@ -16,6 +16,9 @@ import (
 type Syncer struct {
 	catalog   Catalog
 	following func(connection string) job.FollowingState // how pushes are found, as far as this node knows
+	net       call.Network
+	alive     func(node string) bool
+	syncs     *syncLog
 }
 
 // ConnectionStatus is the state of one connection.
@@ -113,7 +116,7 @@ func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Comm
 	view := s.catalog.View()
 	c := view.Connection(name)
 	if c == nil {
-		return nil, call.Fail(call.ErrNotFound, "Connection %q not found", name)
+		return nil, noConnection(name)
 	}
 
 	before := s.StateOf(view, c)
@@ -126,6 +129,11 @@ func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Comm
 		return nil, call.WriteError(err)
 	}
 	return &before, nil
+}
+
+// noConnection says that the configuration in force names no such connection.
+func noConnection(name string) error {
+	return call.Fail(call.ErrNotFound, "Connection %q not found", name)
 }
 
 // StateOf is how a connection stands at a view.

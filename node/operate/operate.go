@@ -76,17 +76,19 @@ type Operations struct {
 	*Archive
 }
 
-// New makes the operations, which tell other nodes of the jobs of this one from
+// New makes the operations, which tell other nodes of the jobs and listings of this one from
 // now on. It must be called before the cluster runs.
 func New(d Deps) *Operations {
 	queue := &Queue{catalog: d.Catalog, net: d.Net, alive: d.Members.Alive, gate: d.Gate, running: d.Running, log: d.Log}
 	// Before the cluster runs: a node that asks must find somebody who answers.
 	progressCall.Serve(d.Net, queue.serveProgress)
+	syncer := &Syncer{catalog: d.Catalog, following: d.Following, net: d.Net, alive: d.Members.Alive, syncs: newSyncLog()}
+	syncsCall.Serve(d.Net, syncer.serveSyncs)
 
 	return &Operations{
 		Drainer: &Drainer{catalog: d.Catalog, members: d.Members, gate: d.Gate, replicas: d.Replicas},
 		Queue:   queue,
-		Syncer:  &Syncer{catalog: d.Catalog, following: d.Following},
+		Syncer:  syncer,
 
 		Hooks: &Hooks{
 			catalog: d.Catalog,
