@@ -15,7 +15,33 @@ func appendSearch(dst []byte, r *search.Response) []byte {
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), r.Repositories)
 	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
 	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
-	return append(appendHints(appendPast(dst, r.Past), r.Hints), '}')
+	return append(appendFacets(appendHints(appendPast(dst, r.Past), r.Hints), r.Facets), '}')
+}
+
+// appendFacets appends what files were counted by; where nobody asked, nothing.
+func appendFacets(dst []byte, f *search.Facets) []byte {
+	if f == nil {
+		return dst
+	}
+	dst = appendFacet(dst, `,"facets":{"repositories":[`, f.Repositories, f.Exact)
+	dst = appendFacet(dst, `],"languages":[`, f.Languages, f.Exact)
+	dst = appendFacet(dst, `],"paths":[`, f.Paths, f.Exact)
+	dst = appendFacet(dst, `],"revisions":[`, f.Revisions, f.Exact)
+	return append(dst, `]}`...)
+}
+
+// appendFacet appends the most frequent values of a property.
+func appendFacet(dst []byte, name string, values []search.FacetValue, exact bool) []byte {
+	dst = append(dst, name...)
+	for i, v := range values[:min(len(values), search.MaxFacetValues)] {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendTextField(dst, `{"value":`, v.Value)
+		dst = appendInt(dst, `,"count":`, v.Files)
+		dst = append(appendBool(dst, `,"exact":`, exact), '}')
+	}
+	return dst
 }
 
 // appendHints appends what is to be said of the query; where that is nothing, nothing.
@@ -82,7 +108,7 @@ func appendFinalEvent(dst []byte, r *search.Response) []byte {
 	dst = appendStats(append(dst, `{"type":"final","accumulatedStats":`...), &r.Stats)
 	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
 	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
-	return append(appendHints(appendPast(dst, r.Past), r.Hints), '}')
+	return append(appendFacets(appendHints(appendPast(dst, r.Past), r.Hints), r.Facets), '}')
 }
 
 func appendStats(dst []byte, s *search.Stats) []byte {

@@ -118,7 +118,17 @@ func (f *fake) Search(ctx context.Context, v catalog.Viewer, req search.Request)
 	if f.search != nil {
 		return f.search(ctx, v, req)
 	}
-	return answer(f, searchResponse())
+	r := searchResponse()
+	if req.Facets {
+		r.Facets = &search.Facets{
+			Repositories: []search.FacetValue{{Value: "example.com/a/b", Files: 3}},
+			Languages:    []search.FacetValue{{Value: "Go", Files: 2}, {Value: "C", Files: 1}},
+			Paths:        []search.FacetValue{{Value: "d\xe9r/", Files: 2}},
+			Revisions:    []search.FacetValue{{Value: "main", Files: 3}},
+			Exact:        true,
+		}
+	}
+	return answer(f, r)
 }
 
 func (f *fake) StreamSearch(ctx context.Context, v catalog.Viewer, req search.Request, send func(*search.Chunk) error) (*search.Response, error) {

@@ -77,6 +77,7 @@ func searchRequest(c *call) (search.Request, error) {
 		Whole:         f.flag("whole"),
 		Regexp:        f.flag("isRegexEnabled"),
 		CaseSensitive: f.flag("isCaseSensitivityEnabled"),
+		Facets:        f.flag("facets"),
 	}
 
 	// Required and empty differ: an empty query has an error of its own, with its place.

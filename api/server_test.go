@@ -77,7 +77,7 @@ var operations = []struct {
 	name, method, path, body string
 	status                   int
 }{
-	{"search", "POST", "/api/search", `{"query":"main"}`, 200},
+	{"search", "POST", "/api/search", `{"query":"main","facets":true}`, 200},
 	{"find_definitions", "POST", "/api/find_definitions", `{"symbolName":"main"}`, 200},
 	{"find_references", "POST", "/api/find_references", `{"symbolName":"main"}`, 200},
 	{"repos", "GET", "/api/repos?page=2", ``, 200},
@@ -338,6 +338,7 @@ func TestGoodInput(t *testing.T) {
 			search.Request{Query: "a", Matches: 1000, ContextLines: 2, Whole: true, Regexp: true, CaseSensitive: true}},
 		{"/api/search", `{"query":"a","matches":null,"whole":null}`, search.Request{Query: "a"}},
 		{"/api/stream_search?allow_partial=false", `{"query":"a","matches":1000000}`, search.Request{Query: "a", Matches: 1000000, RequireComplete: true}},
+		{"/api/stream_search", `{"query":"a","facets":true}`, search.Request{Query: "a", Facets: true}},
 	} {
 		resp, body := ask(t, s, "POST", c.path, c.body)
 		if got := f.lastReq.Swap(search.Request{}); resp.StatusCode != 200 || got != c.want {

@@ -109,6 +109,24 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 		t.Errorf("counted, the page says %q, want %q", got, want)
 	}
 
+	// A program is told what the page says, and only where it asks for that.
+	for _, c := range []struct {
+		body string
+		want string // of the directory deep/
+	}{
+		{`{"query":"needle","matches":20,"facets":true}`, `{"value":"deep/","count":40,"exact":true}`},
+		{`{"query":"needle count:1 type:repo","facets":true}`, `{"value":"deep/","count":40,"exact":true}`},
+		{`{"query":"type:file needle","matches":100000,"facets":true}`, `{"value":"deep/","count":40,"exact":true}`},
+		{`{"query":"needle","matches":20}`, ``},
+	} {
+		for _, path := range []string{"/api/search", "/api/stream_search"} {
+			_, body := askAs(t, s, "", "POST", path, c.body)
+			if !strings.Contains(string(body), c.want) || strings.Contains(string(body), `"facets":`) != (c.want != "") {
+				t.Errorf("%s %s: want %s in %.3000s", path, c.body, c.want, body)
+			}
+		}
+	}
+
 	lines := map[string]bool{}
 	for at := most; at != ""; {
 		_, body := askAs(t, s, "", "GET", at, "")

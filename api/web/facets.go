@@ -3,19 +3,11 @@ package web
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/search"
-)
-
-// The bounds of a count that somebody asks for.
-const (
-	countedFiles = 50_000
-	countTime    = 10 * time.Second
 )
 
 var facetsTemplate = layout.Parse(templates, "templates/facets.html")
@@ -34,7 +26,7 @@ type narrowing struct {
 func (r *results) narrow(resp *search.Response) narrowing {
 	n := narrowing{Facets: facetsOf(resp, r.Box, facetRows)}
 	// Not where all is counted already, nor where there is nothing that a count could tell of.
-	if !countsFiles(resp) && len(n.Facets) > 0 {
+	if !resp.HasEveryFile() && len(n.Facets) > 0 {
 		n.Count = searchURL(r.Box, r.From) + "&facets=all"
 	}
 	return n
@@ -48,24 +40,15 @@ func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *result
 		return narrowing{}, err
 	}
 
-	// The last filter of a kind is the one that counts.
-	req.Query += " type:file count:all"
-	// Who has set a time keeps it.
-	if !slices.ContainsFunc(tokensOf(r.Query), func(t token) bool { return t.filter == "timeout" }) {
-		req.Query += " timeout:" + countTime.String()
-	}
-
 	// Only the names of the files are needed: lines would be most of the answer.
-	req.Matches, req.PerFile, req.ContextLines = countedFiles, 0, 0
-
-	resp, err := p.searcher.Search(ctx, v, req)
+	resp, err := p.searcher.Search(ctx, v, req.Counting())
 	if err != nil {
 		return narrowing{}, err
 	}
 	return narrowing{
 		Facets:  facetsOf(resp, r.Box, countedRows),
 		Note:    countNote(resp),
-		Summary: summaryOf(resp, countsFiles(resp)),
+		Summary: summaryOf(resp, resp.HasEveryFile()),
 	}, nil
 }
 
@@ -73,7 +56,7 @@ func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *result
 func countNote(resp *search.Response) string {
 	s := &resp.Stats
 	switch {
-	case countsFiles(resp):
+	case resp.HasEveryFile():
 		return "Counted exactly: " + counted(s.Files, "file", "files") + "."
 	case s.FlushReason == search.FlushTimeout:
 		return "Time ran out after " + counted(s.Files, "file", "files") + ": there may be more of each."
@@ -81,12 +64,6 @@ func countNote(resp *search.Response) string {
 		return fmt.Sprintf("The best %s of %s are counted: there may be more of each.", grouping(len(resp.Files)), counted(s.Files, "file", "files"))
 	}
 	return "Some files were not searched: there may be more of each."
-}
-
-// countsFiles reports whether an answer has every file, so that what is counted by
-// file is exact.
-func countsFiles(resp *search.Response) bool {
-	return resp.Exhaustive && resp.Stats.Files == len(resp.Files)
 }
 
 // counts shows the facets of a query alone, for a script.

@@ -1,11 +1,8 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/node/search"
@@ -146,7 +143,7 @@ type facetRow struct {
 // The rows of a facet.
 const (
 	facetRows   = 12
-	countedRows = 100 // where all files were counted
+	countedRows = search.MaxFacetValues // where all files were counted
 )
 
 var plainValue = regexp.MustCompile(`^[\w][\w./+#-]*$`)
@@ -162,58 +159,26 @@ func valueOf(v string) string {
 // facetKind is a property of files, and the filter that asks for a value of it.
 type facetKind struct {
 	name   string
-	least  int                         // values that an answer has to have for the facet to be shown
-	of     func(*search.File) []string // "" is no value
+	least  int // values that an answer has to have for the facet to be shown
+	of     func(*search.Facets) []search.FacetValue
 	filter func(value string) string
 }
 
 var facetKinds = []facetKind{
-	{"Repositories", 1, func(f *search.File) []string { return []string{f.Repository} }, func(v string) string { return "reposet:" + valueOf(v) }},
-	{"Languages", 1, func(f *search.File) []string { return []string{f.Language} }, func(v string) string { return "lang:" + valueOf(v) }},
-	{"Directories", 1, topOf, func(v string) string { return "file:" + fieldRegexp("^"+quoteMeta(v)) }},
-	{"Revisions", 2, revisionsOf, func(v string) string { return "rev:" + valueOf(v) }},
+	{"Repositories", 1, func(f *search.Facets) []search.FacetValue { return f.Repositories }, func(v string) string { return "reposet:" + valueOf(v) }},
+	{"Languages", 1, func(f *search.Facets) []search.FacetValue { return f.Languages }, func(v string) string { return "lang:" + valueOf(v) }},
+	{"Directories", 1, func(f *search.Facets) []search.FacetValue { return f.Paths }, func(v string) string { return "file:" + fieldRegexp("^"+quoteMeta(v)) }},
+	{"Revisions", 2, func(f *search.Facets) []search.FacetValue { return f.Revisions }, func(v string) string { return "rev:" + valueOf(v) }},
 }
 
-// topOf is the first directory of a path.
-func topOf(f *search.File) []string {
-	top, _, deep := strings.Cut(f.Path, "/")
-	if !deep {
-		return nil
-	}
-	return []string{top + "/"}
-}
-
-// revisionsOf is the names of the revisions that have a file. HEAD is another name
-// of one of them, where there are others.
-func revisionsOf(f *search.File) []string {
-	out := make([]string, 0, len(f.Branches))
-	for _, name := range f.Branches {
-		if short := query.ShortRev(name); short != "HEAD" || len(f.Branches) == 1 {
-			out = append(out, short)
-		}
-	}
-	return out
-}
-
-// facetsOf counts files by what facetKinds names. Where the answer is complete
-// the counts are exact, else they are lower bounds and say so. Of each kind the most
-// frequent are told, at most so many rows.
+// facetsOf counts the files of an answer by what facetKinds names. Where it is
+// complete the counts are exact, else they are lower bounds and say so. Of each kind
+// the most frequent are told, at most so many rows.
 func facetsOf(resp *search.Response, b layout.Box, rows int) []facet {
-	exact := countsFiles(resp)
+	found := resp.CountFiles()
 	var out []facet
 	for _, k := range facetKinds {
-		// Once for each value of a file: in several revisions it counts in each.
-		counts := map[string]int{}
-		for i := range resp.Files {
-			for _, v := range k.of(&resp.Files[i]) {
-				counts[v]++
-			}
-		}
-
-		// Of files that have none, as those of no known language.
-		delete(counts, "")
-
-		if f := facetOf(k, counts, exact, b, rows); len(f.Rows) >= k.least {
+		if f := facetOf(k, k.of(found), found.Exact, b, rows); len(f.Rows) >= k.least {
 			out = append(out, f)
 		}
 	}
@@ -221,25 +186,18 @@ func facetsOf(resp *search.Response, b layout.Box, rows int) []facet {
 }
 
 // facetOf is a facet of counted values.
-func facetOf(k facetKind, counts map[string]int, exact bool, b layout.Box, rows int) facet {
-	// The most frequent first; among equals by name, so that the order stays.
-	values := make([]string, 0, len(counts))
-	for v := range counts {
-		values = append(values, v)
-	}
-	slices.SortFunc(values, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
-
+func facetOf(k facetKind, values []search.FacetValue, exact bool, b layout.Box, rows int) facet {
 	f := facet{Name: k.name, More: max(0, len(values)-rows)}
 	for _, v := range values[:min(len(values), rows)] {
-		row := facetRow{Value: v, Count: grouping(counts[v])}
+		row := facetRow{Value: v.Value, Count: grouping(v.Files)}
 		if !exact {
 			row.Count = "≥ " + row.Count
 		}
 
 		// Each row has a query with the value, and one without it.
 		with, without := b, b
-		with.Query = k.filter(v) + " " + grouped(b.Query)
-		without.Query = "-" + k.filter(v) + " " + grouped(b.Query)
+		with.Query = k.filter(v.Value) + " " + grouped(b.Query)
+		without.Query = "-" + k.filter(v.Value) + " " + grouped(b.Query)
 		row.Include, row.Exclude = searchURL(with, 0), searchURL(without, 0)
 		f.Rows = append(f.Rows, row)
 	}

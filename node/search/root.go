@@ -76,6 +76,9 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 		}
 		return nil, call.Fail(call.ErrQuery, "%v", err)
 	}
+	if req.counting {
+		count(parsed)
+	}
 
 	r, err := s.newRootOf(ctx, v, req, parsed)
 	if err != nil {

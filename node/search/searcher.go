@@ -81,7 +81,16 @@ func New(d Deps) *Searcher {
 func (s *Searcher) Search(ctx context.Context, v catalog.Viewer, req Request) (*Response, error) {
 	out, err := s.search(ctx, v, req)
 	s.d.Done(out, err)
-	return out, err
+	if err != nil || !req.Facets {
+		return out, err
+	}
+
+	own := newTally()
+	own.take(out.Files)
+	if err := s.addFacets(ctx, v, req, out, own); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (s *Searcher) search(ctx context.Context, v catalog.Viewer, req Request) (*Response, error) {
@@ -154,7 +163,20 @@ func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Reque
 	if len(r.past) > 0 {
 		batch = wholeStream
 	}
-	out, err := r.stream(batch, send)
+
+	// The response has no files: they are counted as they go by.
+	own, sent := newTally(), send
+	if req.Facets {
+		sent = func(part *Chunk) error {
+			own.take(part.Files)
+			return send(part)
+		}
+	}
+
+	out, err := r.stream(batch, sent)
 	s.d.Done(out, err)
+	if err == nil && req.Facets {
+		err = s.addFacets(ctx, v, req, out, own)
+	}
 	return out, err
 }

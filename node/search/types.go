@@ -16,12 +16,17 @@ type Request struct {
 	Whole         bool
 	Regexp        bool
 	CaseSensitive bool
+	// Facets asks for all files to be counted by their properties, also those that
+	// the answer does not have.
+	Facets bool
 	// RequireComplete fails with ErrIncomplete where an answer would lack a
 	// shard that should have answered.
 	RequireComplete bool
 	// Progress tells whoever looks on how far the search has come; nil for nobody.
 	// A viewer who may not see everything is told nothing before the answer.
 	Progress *Progress
+
+	counting bool // every file is listed, whatever the query says of its type and number
 }
 
 // Response is the answer to a search. Files are in the total order:
@@ -34,6 +39,7 @@ type Response struct {
 	Cluster      ClusterInfo
 	Past         []PastRepo // by name; none where the index had all that was asked for
 	Hints        []string   // what of the query was meant in another way, as it seems
+	Facets       *Facets    // of all files that were counted; nil where they were not asked for
 }
 
 // PastRepo is a repository in which a commit was searched that is not indexed.
