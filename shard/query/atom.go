@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"errors"
 	"regexp/syntax"
 	"slices"
@@ -65,6 +66,7 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 
 	// The value is everything up to the next blank, or what is in quotes.
 	value, quoted := p.value(end)
+	p.note(ValueToken, at, p.pos)
 	if value == "" {
 		return nil, fail(at, "a value that is not empty after %s", name)
 	}
@@ -245,7 +247,7 @@ func checkRegexp(expr string, at int) error {
 	re, err := syntax.Parse(expr, RegexpFlags)
 	if err == nil {
 		if size(re) > MaxRegexpSize {
-			return fail(at, "a smaller regular expression; its repetitions multiply to more than %d parts", MaxRegexpSize)
+			return fail(at, "a smaller regular expression; its repetitions multiply to more than %d parts", MaxRegexpSize).over(len(expr))
 		}
 		return nil
 	}
@@ -256,14 +258,14 @@ func checkRegexp(expr string, at int) error {
 	}
 
 	if bad.Code == syntax.ErrLarge || bad.Code == syntax.ErrNestingDepth {
-		return fail(at, "a smaller regular expression: %s", bad.Code)
+		return fail(at, "a smaller regular expression: %s", bad.Code).over(len(expr))
 	}
 
-	// The error points at the part that is wrong.
+	// The error points at the part that is wrong. What is missing at the end has none.
 	if i := strings.Index(expr, bad.Expr); i > 0 {
 		at += i
 	}
-	return fail(at, "a regular expression in RE2 syntax: %s: %q", bad.Code, clip(bad.Expr))
+	return fail(at, "a regular expression in RE2 syntax: %s: %q", bad.Code, clip(bad.Expr)).over(cmp.Or(len(bad.Expr), len(expr)))
 }
 
 // size is the number of nodes of re with its repetitions written out; beyond MaxRegexpSize,

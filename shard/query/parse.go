@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"time"
 	"unicode"
@@ -62,6 +63,7 @@ const (
 type ParseError struct {
 	Offset   int    // in bytes, from 0, in the text
 	Expected string // what would be right there
+	Length   int    // bytes that are wrong; 0 where something is missing
 }
 
 func (e *ParseError) Error() string {
@@ -81,24 +83,29 @@ func (e *ParseError) Error() string {
 // (int)x, "a":"b". And with Regexp a parenthesis is part of an expression unless its
 // content can only be a query.
 func Parse(text string, opt Options) (*Query, error) {
-	if len(text) > MaxLength {
-		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(text))
+	return (&parser{text: text, regexp: opt.Regexp}).parse(opt)
+}
+
+// parse reads the whole text.
+func (p *parser) parse(opt Options) (*Query, error) {
+	if len(p.text) > MaxLength {
+		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(p.text)).over(len(p.text) - MaxLength)
 	}
 
 	// Neither an expression nor an answer in JSON can hold other bytes.
-	if i := invalidUTF8(text); i >= 0 {
-		return nil, fail(i, "text in UTF-8")
+	if i := invalidUTF8(p.text); i >= 0 {
+		return nil, fail(i, "text in UTF-8").over(1)
 	}
 
-	out := &Query{Count: NoCount}
+	p.out = &Query{Count: NoCount}
 	if opt.CaseSensitive {
-		out.Case = CaseYes
+		p.out.Case = CaseYes
 	}
 
-	p := &parser{text: text, regexp: opt.Regexp, pair: pairs(text, opt.Regexp), out: out}
-	q, err := p.or(len(text))
+	p.pair = pairs(p.text, opt.Regexp)
+	q, err := p.or(len(p.text))
 	if err != nil {
-		return nil, err
+		return nil, p.measured(err)
 	}
 
 	// With directives alone, everything is searched.
@@ -107,13 +114,29 @@ func Parse(text string, opt Options) (*Query, error) {
 	}
 
 	// Case first: of \x41 Simplify makes an A, which nobody wrote as a capital.
-	out.Q = Simplify(withHead(withCase(q, out.Case)))
-	return out, nil
+	p.out.Q = Simplify(withHead(withCase(q, p.out.Case)))
+	return p.out, nil
 }
 
 // fail makes a ParseError.
 func fail(offset int, format string, args ...any) *ParseError {
 	return &ParseError{Offset: offset, Expected: fmt.Sprintf(format, args...)}
+}
+
+// over is the error for so many bytes.
+func (e *ParseError) over(length int) *ParseError {
+	e.Length = length
+	return e
+}
+
+// measured gives an error that does not know it the length of what is wrong: of what
+// was read last, from the offset on.
+func (p *parser) measured(err error) error {
+	var bad *ParseError
+	if errors.As(err, &bad) && bad.Length == 0 {
+		bad.Length = max(0, p.pos-bad.Offset)
+	}
+	return err
 }
 
 // invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
@@ -139,6 +162,9 @@ type parser struct {
 	pos   int // what is read next
 	depth int // of groups
 	atoms int
+
+	tell   bool // somebody wants the tokens
+	tokens []Token
 }
 
 // space skips blanks.
@@ -166,6 +192,7 @@ func (p *parser) or(end int) (Q, error) {
 		}
 
 		// and has stopped at an operator, in either spelling.
+		p.note(OrToken, p.pos, p.pos+len("or"))
 		p.pos += len("or")
 	}
 
@@ -232,9 +259,10 @@ func (p *parser) item(end int) (Q, error) {
 	// Only a filter may stand apart from its minus, and one that speaks of the whole query has no
 	// negation.
 	p.pos++
+	p.note(NotToken, at, p.pos)
 	p.space(end)
 	if name, n := prefixAt(p.text[p.pos:end]); n > 0 && name >= casePrefix {
-		return nil, fail(at, "%s without a minus, because it speaks of the whole query", name)
+		return nil, fail(at, "%s without a minus, because it speaks of the whole query", name).over(1)
 	}
 
 	q, err := p.positive(end)
@@ -292,6 +320,7 @@ func (p *parser) positive(end int) (Q, error) {
 	at := p.pos
 	if name, n := prefixAt(p.text[at:end]); n > 0 {
 		p.pos += n
+		p.note(FilterToken, at, p.pos)
 		return p.filter(name, end)
 	}
 
@@ -301,6 +330,7 @@ func (p *parser) positive(end int) (Q, error) {
 	}
 
 	value, quoted := p.value(end)
+	p.note(WordToken, at, p.pos)
 	if !quoted {
 		p.hint(value, at)
 	}
@@ -361,6 +391,7 @@ func (p *parser) parens(at int) (Q, error) {
 
 	last := p.pair[at]
 	p.pos = at + 1
+	p.note(OpenToken, at, p.pos)
 	p.space(last)
 	empty := p.pos == last
 	q, err := p.or(last)
@@ -370,6 +401,7 @@ func (p *parser) parens(at int) (Q, error) {
 
 	p.depth--
 	p.pos = last + 1
+	p.note(CloseToken, last, p.pos)
 	if empty {
 		return Const(false), nil
 	}
