@@ -20,8 +20,8 @@ var noAccesses = []string{
 	"GET /api/contexts", "GET /api/jobs", "GET /api/jobs/{id}", "GET /api/events", "GET /api/connections", "GET /api/config", "GET /api/webhook/{connection}",
 	"GET /api/keys", "GET /api/users", "GET /api/agents", "GET /api/chat",
 
-	// Proposals while somebody types.
-	"GET /api/suggest", "GET /suggest",
+	// Proposals while somebody types, and what the words of a query mean.
+	"GET /api/suggest", "GET /suggest", "GET /api/query",
 
 	// What agents and browsers find their way by.
 	"GET /.well-known/oauth-protected-resource", "GET /.well-known/oauth-protected-resource/api/mcp",

@@ -196,6 +196,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/webhook/{connection}/rotate":     once(shot{method: "POST", target: "/api/webhook/closed/rotate"}, shot{method: "POST", target: "/api/webhook/none/rotate"}),
 	"GET /api/suggest":                          completions("/api/suggest?query=%s"),
 	"GET /suggest":                              completions("/suggest?cursor=4&query=%s"),
+	"GET /api/query":                            completions("/api/query?query=%s"),
 	"GET /api/files":                            ofRepo("/api/files?repo=%s&query=main"),
 	"GET /api/symbols":                          ofRepo("/api/symbols?repo=%s&path=main.go"),
 	"GET /api/config":                           once(get("/api/config")),

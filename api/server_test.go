@@ -90,6 +90,8 @@ var operations = []struct {
 	{"diff", "GET", "/api/diff?repo=r&base=a&head=b", ``, 200},
 	{"blame", "GET", "/api/blame?repo=r&path=a", ``, 200},
 	{"suggest", "GET", "/api/suggest?query=ma&cursor=2", ``, 200},
+	{"query", "GET", "/api/query?query=-f:_test+language:go&isCaseSensitivityEnabled=true", ``, 200},
+	{"bad_query", "GET", "/api/query?query=%C3%A9+a%5B&isRegexEnabled=true", ``, 200},
 	{"find_files", "GET", "/api/files?repo=r&query=main", ``, 200},
 	{"symbols", "GET", "/api/symbols?repo=r&path=a.go", ``, 200},
 	{"branches", "GET", "/api/branches?repo=r", ``, 200},

@@ -21,8 +21,8 @@ type outliner interface {
 	Outline(context.Context, catalog.Viewer, browse.OutlineRequest) (*browse.OutlineResponse, error)
 }
 
-// suggestRoutes are the routes of completion: of queries, and of the paths and
-// symbols of a repository.
+// suggestRoutes are the routes of completion: of queries, which they also explain,
+// and of the paths and symbols of a repository.
 type suggestRoutes struct {
 	suggester suggester
 	outliner  outliner
@@ -31,6 +31,7 @@ type suggestRoutes struct {
 func (a *suggestRoutes) rows() []route {
 	return []route{
 		row("GET", "/api/suggest", accessRead, quickTimeout, a.suggest),
+		row("GET", "/api/query", accessRead, quickTimeout, a.query),
 		row("GET", "/api/files", accessRead, browseTimeout, a.files),
 		row("GET", "/api/symbols", accessRead, browseTimeout, a.symbols),
 	}

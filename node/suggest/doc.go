@@ -1,6 +1,7 @@
 // Package suggest completes what somebody types: the filters of a query and
 // their values, repositories, files and symbols, and the path of a file of one
-// repository from a few of its letters.
+// repository from a few of its letters. What is written already it explains: each
+// part of a query with its place and its meaning.
 //
 //	repo:acme lang:g|        ->  Go, GraphQL, Groovy, ...
 //	repo:^acme/app$ rev:ma|  ->  main, maintenance

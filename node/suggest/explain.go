@@ -1,0 +1,130 @@
+package suggest
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// Explanation is how a search understands a query.
+type Explanation struct {
+	Tokens    []Token // in order; those up to the mistake, where there is one
+	Canonical string  // the query with what it leaves unsaid; "" with a mistake, and where no text says it
+	Warnings  []Warning
+	Mistake   *Mistake // nil for none
+}
+
+// Token is a part of a query: the bytes from Start to End.
+type Token struct {
+	Kind       TokenKind
+	Start, End int
+	Text       string
+	Meaning    string // of a filter or a sign; "" for none
+}
+
+// TokenKind is what a part of a query is.
+type TokenKind string
+
+// The kinds of parts.
+const (
+	TextToken   TokenKind = "text"   // what is searched for
+	RegexpToken TokenKind = "regexp" // the same, as an expression
+	FilterToken TokenKind = "filter" // a name with its colon
+	ValueToken  TokenKind = "value"  // of the filter before it
+	NotToken    TokenKind = "not"
+	OrToken     TokenKind = "or"
+	OpenToken   TokenKind = "open" // of a group
+	CloseToken  TokenKind = "close"
+)
+
+// signs are the kinds of the parts that stand for themselves, and what they mean.
+var signs = map[query.TokenKind]struct {
+	kind  TokenKind
+	means string
+}{
+	query.NotToken:   {NotToken, "leaves out what matches behind it"},
+	query.OrToken:    {OrToken, "what stands before it, or what stands behind"},
+	query.OpenToken:  {OpenToken, ""},
+	query.CloseToken: {CloseToken, ""},
+	query.ValueToken: {ValueToken, ""},
+}
+
+// Warning is a part of a query that was hardly meant as it is understood.
+type Warning struct {
+	Start, End int
+	Message    string
+	Suggestion string // for the place of the part; "" for none
+}
+
+// Mistake is why a text is no query: at Offset are Length bytes that are wrong, or
+// something is missing where Length is 0.
+type Mistake struct {
+	Message        string // as a search has it
+	Offset, Length int
+	Expected       string
+	Suggestion     string // the whole text as a query for itself; "" where it cannot be one
+}
+
+// Explain tells how a search with these toggles understands a text. It looks nothing
+// up: whether there is what a filter names only a search finds out.
+func Explain(text string, opt query.Options) *Explanation {
+	r := query.Read(text, opt)
+	out := &Explanation{Tokens: make([]Token, len(r.Tokens))}
+	for i, t := range r.Tokens {
+		out.Tokens[i] = token(text[t.Start:t.End], t, opt)
+	}
+
+	if r.Err != nil {
+		out.Mistake = &Mistake{r.Err.Error(), r.Err.Offset, r.Err.Length, r.Err.Expected, asText(text, opt)}
+		return out
+	}
+
+	if canonical, ok := query.Format(r.Query, opt); ok {
+		out.Canonical = canonical
+	}
+	for _, h := range r.Query.Hints {
+		out.Warnings = append(out.Warnings, Warning{h.Offset, h.Offset + len(h.Word), h.String(), h.Ours})
+	}
+	return out
+}
+
+// token is a part of a query as it is told.
+func token(text string, t query.Token, opt query.Options) Token {
+	out := Token{Kind: TextToken, Start: t.Start, End: t.End, Text: text}
+	if sign, ok := signs[t.Kind]; ok {
+		out.Kind, out.Meaning = sign.kind, sign.means
+		return out
+	}
+
+	switch {
+	case t.Kind == query.FilterToken:
+		out.Kind, out.Meaning = FilterToken, meaningOf(strings.TrimSuffix(text, ":"))
+	case opt.Regexp:
+		out.Kind = RegexpToken
+	}
+	return out
+}
+
+// meaningOf is what a filter asks for, by any of its names.
+func meaningOf(name string) string {
+	for _, f := range filters {
+		if f.name == canonical[name] {
+			return f.means
+		}
+	}
+	return ""
+}
+
+// asText is a query for a text itself, with the same toggles; "" for a text that no
+// query can have.
+func asText(text string, opt query.Options) string {
+	quoted := query.Quote(text)
+	if opt.Regexp {
+		quoted = query.QuoteRegexp(regexp.QuoteMeta(text))
+	}
+	if _, err := query.Parse(quoted, opt); err != nil {
+		return ""
+	}
+	return quoted
+}
