@@ -25,6 +25,7 @@ var accesses = map[string]string{
 	"POST /api/find_definitions":     "code.definitions",
 	"POST /api/find_references":      "code.references",
 	"GET /api/source":                "code.read",
+	"GET /api/raw":                   "code.read",
 	"GET /api/blame":                 "code.read",
 	"GET /api/diff":                  "code.read",
 	"GET /api/symbols":               "code.read",

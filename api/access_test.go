@@ -91,6 +91,7 @@ func TestWhatIsReadAndRefusedIsNoted(t *testing.T) {
 		{memberKey, "POST", "/api/search", `{"query":"whale"}`, nil, "code.searched api_key k1 200 of  , looked for whale"},
 		{memberKey, "GET", "/search?query=whale", "", nil, "code.searched api_key k1 200 of  , looked for whale"},
 		{memberKey, "GET", "/api/source?repo=a/b&path=x", "", nil, "code.read api_key k1 200 of repository a/b, looked for "},
+		{memberKey, "GET", "/api/raw?repo=a/b&path=x", "", nil, "code.read api_key k1 200 of repository a/b, looked for "},
 		{memberKey, "POST", "/api/find_references", `{"symbolName":"Swim","repoName":"a/b"}`, nil, "code.references api_key k1 200 of repository a/b, looked for Swim"},
 		{memberKey, "POST", toolPath, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"grep","arguments":{"pattern":"sh.rk","repo":"a/b"}}}`,
 			map[string]string{"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}, "tool.grep api_key k1 200 of repository a/b, looked for sh.rk"},

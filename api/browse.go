@@ -23,6 +23,7 @@ type fileRoutes struct{ files files }
 func (a *fileRoutes) rows() []route {
 	return []route{
 		row("GET", "/api/source", accessRead, browseTimeout, a.source),
+		row("GET", "/api/raw", accessRead, browseTimeout, a.raw),
 		row("POST", "/api/tree", accessRead, browseTimeout, a.tree),
 		row("GET", "/api/diff", accessRead, browseTimeout, a.diff),
 		row("GET", "/api/blame", accessRead, browseTimeout, a.blame),

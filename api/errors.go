@@ -41,6 +41,7 @@ const (
 	codeUnavailable      = "UNAVAILABLE"
 	codeTimeout          = "TIMEOUT"
 	codeAnswerTooLarge   = "RESPONSE_TOO_LARGE"
+	codeRange            = "RANGE_NOT_SATISFIABLE"
 	codeClientGone       = "CLIENT_CLOSED_REQUEST"
 	codeShuttingDown     = "SHUTTING_DOWN"
 	codeNotReady         = "NOT_READY"

@@ -267,7 +267,7 @@ func TestOpenAPIParametersAreRead(t *testing.T) {
 // statusOfCodes is with which status the server sends each code that a route may
 // document.
 func statusOfCodes() map[string]string {
-	all := map[string]string{codeInvalidParams: "400", codeMissingParam: "400", codeTooLarge: "413", codeShuttingDown: "503"}
+	all := map[string]string{codeInvalidParams: "400", codeMissingParam: "400", codeTooLarge: "413", codeRange: "416", codeShuttingDown: "503"}
 	for _, k := range nodecall.Kinds {
 		all[k.Code] = fmt.Sprint(k.Status)
 	}

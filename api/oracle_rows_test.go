@@ -117,6 +117,7 @@ var askedRoutes = map[string]func(aims) []shot{
 		return append(list, a.each(func(r string) shot { return get("/api/repos?query=%s", url.QueryEscape(r)) })...)
 	},
 	"GET /api/source": ofRepo("/api/source?repo=%s&path=main.go"),
+	"GET /api/raw":    ofRepo("/api/raw?repo=%s&path=main.go"),
 	"POST /api/tree": func(a aims) []shot {
 		return a.each(func(r string) shot {
 			return post("/api/tree", object{"repoName": r, "revisionName": "HEAD", "paths": []string{"docs"}})

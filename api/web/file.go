@@ -426,44 +426,6 @@ func readme(entries []browse.TreeEntry) string {
 	return first
 }
 
-// imageTypes is what a browser may show of a repository as it is.
-var imageTypes = map[string]string{
-	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".ico": "image/x-icon", ".svg": "image/svg+xml",
-}
-
-// rawPolicy lets nothing in a raw file run or load.
-const rawPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-
-// raw is the bytes of a file: images and text are shown, everything else is
-// handed over as a file, so that nothing of a repository runs in this site.
-func (p *sources) raw(ctx context.Context, v *layout.Visit, l place) error {
-	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
-	if err != nil {
-		return err
-	}
-
-	// Before any answer, so that none goes without it.
-	v.Set("Content-Security-Policy", rawPolicy)
-	tag := `"` + src.OID + `"`
-	v.Set("ETag", tag)
-	// Private, since a shared cache knows no viewers; and asked for anew, since rights change.
-	v.Set("Cache-Control", "private, no-cache")
-	if src.OID != "" && v.Sent("If-None-Match") == tag {
-		v.Status = http.StatusNotModified
-		return nil
-	}
-
-	// By the name, and never by what is in it: HTML of a repository is shown as a text.
-	v.Body, v.Mime = src.Content, "text/plain; charset=utf-8"
-	if mime := imageTypes[strings.ToLower(path.Ext(l.Path))]; mime != "" {
-		v.Mime = mime
-	} else if src.Binary {
-		v.Mime = "application/octet-stream"
-		v.Set("Content-Disposition", "attachment")
-	}
-	return nil
-}
-
 func short(commit string) string { return commit[:min(len(commit), 10)] }
 
 // noPath fails for a kind of page that needs a path.
