@@ -30,6 +30,7 @@ var accesses = map[string]string{
 	"GET /api/diff":                  "code.read",
 	"GET /api/symbols":               "code.read",
 	"GET /browse/*":                  "code.browsed",
+	"GET /embed/*":                   "code.browsed",
 	"POST /api/tree":                 "code.listed",
 	"GET /api/files":                 "code.listed",
 	"GET /api/commits":               "history.read",
@@ -91,7 +92,7 @@ func (c *call) access(r *route, status int) chronicle.Access {
 		return c.failedEntrance(r, entrance)
 
 	// Of a key that is refused its public part tells an operator which one still runs somewhere.
-	case status == 401 && c.credential() != "":
+	case status == 401 && c.credential() != "" && !r.framed:
 		return chronicle.Access{Action: "credential.refused", Refusal: true, TargetType: "api_key", Target: publicPart(c.credential())}
 
 	// Who comes without anything, or too often, could fill the audit with nothing.
@@ -165,6 +166,8 @@ func (c *call) read(action string) chronicle.Access {
 		c.readByBody(&a)
 	case strings.HasPrefix(c.path, "/browse/"):
 		a.Target = strings.TrimPrefix(c.path, "/browse/")
+	case strings.HasPrefix(c.path, "/embed/"):
+		a.Target = strings.TrimPrefix(c.path, "/embed/")
 	default:
 		a.Target, _ = c.arg("repo")
 		if a.Query, _ = c.arg("q"); a.Query == "" {

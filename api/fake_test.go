@@ -608,7 +608,7 @@ func (p parts) parts() parts { return p }
 // start serves parts on a loopback port until the test ends.
 func start(t *testing.T, on interface{ parts() parts }, change ...func(*Options)) *Server {
 	t.Helper()
-	opt := Options{Listen: "127.0.0.1:0", Version: "v1"}
+	opt := Options{Listen: "127.0.0.1:0", Version: "v1", EmbedAncestors: []string{"https://wiki.example.com"}}
 	for _, c := range change {
 		c(&opt)
 	}

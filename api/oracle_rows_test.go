@@ -260,6 +260,12 @@ var askedRoutes = map[string]func(aims) []shot{
 		}
 		return list
 	},
+	"GET /embed/*": func(a aims) (list []shot) {
+		for _, page := range []string{"/-/blob/main.go", "@v1/-/blob/main.go?lines=1-2", "/-/blob/none", "/-/tree/", ""} {
+			list = append(list, a.each(func(r string) shot { return get("/embed/%s%s", r, page) })...)
+		}
+		return list
+	},
 	"GET /cluster":              once(get("/cluster")),
 	"GET /status":               once(get("/status")),
 	"GET /settings":             once(get("/settings")),

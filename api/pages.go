@@ -36,6 +36,7 @@ type renderer struct {
 	providers providers
 	secure    bool                  // this service is reached by https
 	trusted   func(netip.Addr) bool // addresses of proxies of ours
+	framing   [][2]string           // headers of what pages of other sites show
 	now       func() time.Time
 	log       *slog.Logger
 }
@@ -46,12 +47,14 @@ type pageRoutes struct {
 	people   *people.Pages
 	web      *web.Pages
 	settings *settings.Pages
+	embed    bool // pages of other sites may show lines of files
 }
 
 // pagesOf makes the pages of what a node is made of.
-func pagesOf(p parts, r *renderer, now func() time.Time) *pageRoutes {
+func pagesOf(p parts, r *renderer, embed bool, now func() time.Time) *pageRoutes {
 	return &pageRoutes{
 		renderer: r,
+		embed:    embed,
 		people: people.New(people.Deps{
 			Sessions:  p.sessions,
 			Passwords: p.signing,
@@ -76,6 +79,7 @@ func pagesOf(p parts, r *renderer, now func() time.Time) *pageRoutes {
 			Watcher:  p.chats,
 			Changer:  p.chats,
 			Base:     p.base,
+			Embed:    embed,
 			Now:      now,
 		}),
 
@@ -118,6 +122,13 @@ func (a *pageRoutes) rows() []route {
 	}
 	for _, x := range a.settings.Routes() {
 		page(x.Method, x.Path, accessRead, x.Timeout, x.Handle)
+	}
+
+	// Where nobody may embed, the address is one that does not exist.
+	if a.embed {
+		x := row("GET", embedName, accessRead, browseTimeout, a.renderer.framed(a.web.Embedded))
+		x.framed = true
+		all = append(all, x)
 	}
 	return all
 }

@@ -58,6 +58,7 @@ type route struct {
 	handle  handler
 	page    bool // it is for people: a failure is a page too, and a browser's cookie counts
 	session bool // a browser's cookie counts, though it is no page
+	framed  bool // pages of other sites show it: whoever asks is nobody in particular
 	most    int  // bytes of a body; 0: as usual
 	shared  sharing
 }
@@ -150,7 +151,7 @@ func (s *Server) newRoutes(p parts) *routes {
 
 		&documentRoutes{},
 		&toolRoutes{tools, s.panicked},
-		pagesOf(p, s.renderer, now),
+		pagesOf(p, s.renderer, len(s.opt.EmbedAncestors) > 0, now),
 	} {
 		for _, x := range a.rows() {
 			all.add(x)

@@ -46,8 +46,11 @@ type Options struct {
 	// AllowedHosts are the names by which clients may call the API, besides that
 	// of the base URL: host, or host:port. "*" is any.
 	AllowedHosts []string
-	Version      string
-	Limits       Limits
+	// EmbedAncestors are the sites that may show lines of files within their pages, as
+	// ParseAncestors has them. Without one nothing can be embedded.
+	EmbedAncestors []string
+	Version        string
+	Limits         Limits
 	// TrustedProxies are networks whose connections speak for many clients: they
 	// are not bounded by address, and X-Forwarded-For counts when they send it.
 	TrustedProxies []netip.Prefix
@@ -116,7 +119,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 	limits, secure := opt.Limits.filled(), strings.HasPrefix(p.base, "https:")
 	s := &Server{
 		opt: opt, doors: open, log: opt.Log,
-		renderer: &renderer{p.doors, secure, opt.trusted, opt.Now, opt.Log},
+		renderer: &renderer{p.doors, secure, opt.trusted, framing(opt.EmbedAncestors), opt.Now, opt.Log},
 		limits:   newLimiter(limits, opt.Now),
 		memory:   newMemory(limits.Memory),
 		peers:    newPeers(),
@@ -318,9 +321,12 @@ func (s *Server) fail(c *call, route *route, f *failure) {
 		c.setHeader("WWW-Authenticate", c.challenge(s.authority))
 	}
 
-	if c.wantsPage(route) {
+	switch {
+	case route.framed:
+		s.renderer.failFrame(c, f)
+	case c.wantsPage(route):
 		s.renderer.fail(c, f)
-	} else {
+	default:
 		c.fail(f)
 	}
 	c.dropBody()
@@ -332,10 +338,15 @@ func (s *Server) admit(ctx context.Context, c *call, r *route) (leave func(), f 
 		return func() {}, nil // answered from memory, and asked for by those who watch the node
 	}
 
-	if r.access != accessOpen {
-		if err := s.authenticate(ctx, c, r); err != nil {
-			return func() {}, asFailure(ctx, err)
-		}
+	var err error
+	switch {
+	case r.framed:
+		err = s.guest(c)
+	case r.access != accessOpen:
+		err = s.authenticate(ctx, c, r)
+	}
+	if err != nil {
+		return func() {}, asFailure(ctx, err)
 	}
 
 	name := c.client(s.opt.trusted)

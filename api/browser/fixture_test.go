@@ -91,9 +91,13 @@ func siteOf(t *testing.T, hostile bool) *site {
 // serve opens the door of a node and returns the address of its pages.
 func serve(t testing.TB, n *node.Node) string { return serveAt(t, n, "127.0.0.1:0") }
 
-func serveAt(t testing.TB, n *node.Node, listen string) string {
+func serveAt(t testing.TB, n *node.Node, listen string, change ...func(*api.Options)) string {
 	t.Helper()
-	door, err := api.New(n, api.Options{Listen: listen, Version: "test", Registerer: prometheus.NewRegistry()})
+	opt := api.Options{Listen: listen, Version: "test", Registerer: prometheus.NewRegistry()}
+	for _, c := range change {
+		c(&opt)
+	}
+	door, err := api.New(n, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ var pageTests = []struct {
 	{"EveryPageByKeyboard", everyPageByKeyboard},
 	{"ADayByKeyboard", aDayByKeyboard},
 	{"LinesHaveAddresses", linesHaveAddresses},
+	{"LinesAreEmbedded", linesAreEmbedded},
 	{"ALargeFileStaysUsable", aLargeFileStaysUsable},
 	{"CodeHasColours", codeHasColours},
 	{"ResultsAreAppended", resultsAreAppended},

@@ -86,7 +86,7 @@ func (l place) Revision() string {
 
 // browse is every page of a repository: the kind of the address decides.
 func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
-	l, err := p.place(ctx, v)
+	l, err := p.place(ctx, v, browseUnder)
 	if err != nil {
 		return err
 	}
@@ -104,20 +104,22 @@ func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 		l.Refs = p.revisions.refs(ctx, v.Viewer, l)
 	}
 
-	err = show(ctx, v, l)
+	return noRevision(show(ctx, v, l))
+}
 
-	// A revision that does not exist is a page that does not exist.
+// noRevision makes a page that does not exist of a revision that does not.
+func noRevision(err error) error {
 	if e, bad := errors.AsType[*call.Error](err); bad && errors.Is(err, call.ErrRef) {
 		return call.Fail(call.ErrNotFound, "%s", e.Message)
 	}
 	return err
 }
 
-// place reads the address. A name of a repository may hold an @: of all ways to
+// place reads an address below a prefix. A name of a repository may hold an @: of all ways to
 // read one, that with the longest name of a repository that the viewer may see
 // is meant.
-func (p *reading) place(ctx context.Context, v *layout.Visit) (place, error) {
-	head, rest, deep := strings.Cut(strings.TrimPrefix(v.Path, "/browse/"), "/-/")
+func (p *reading) place(ctx context.Context, v *layout.Visit, under string) (place, error) {
+	head, rest, deep := strings.Cut(strings.TrimPrefix(v.Path, under), "/-/")
 	kind, path, _ := strings.Cut(rest, "/")
 	if !deep {
 		kind, path = "tree", ""

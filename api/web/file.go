@@ -60,6 +60,10 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 	var code *blocks
 	if !src.Binary {
 		code = p.fill(ctx, v, data, src)
+		data.EmbedLines = min(src.Total, mostEmbedded)
+	}
+	if p.embedBase != "" && data.EmbedLines > 0 {
+		data.Embed = embedAddress(p.embedBase, l.Repo, src.Commit, l.Path)
 	}
 
 	head := layout.Head{Title: l.Path, Page: "file", Scripts: []string{"js/file.js"}}
@@ -73,6 +77,8 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 type filePage struct {
 	place
 	Commit, Short, Permalink, External string
+	Embed                              string // where a page of another site shows it from; "" for nowhere
+	EmbedLines                         int    // that such a page shows
 	Language, Size, Lines              string
 	Forged                             int // characters that make the text read as another
 	Tab                                int
@@ -99,15 +105,18 @@ func newFilePage(l place, src *browse.SourceResponse) *filePage {
 		Lines:     counted(src.Total, "line", "lines"),
 		Binary:    src.Binary,
 		LFS:       src.LFS,
-		Tab:       4,
-	}
-
-	// As their own tools show them.
-	if src.Language == "Go" || src.Language == "Makefile" {
-		page.Tab = 8
+		Tab:       tabOf(src.Language),
 	}
 	_, page.Image = imageTypes[strings.ToLower(path.Ext(l.Path))]
 	return page
+}
+
+// tabOf is how wide a tab is: as the tools of the language show it.
+func tabOf(language string) int {
+	if language == "Go" || language == "Makefile" {
+		return 8
+	}
+	return 4
 }
 
 // fill puts the text of a file on its page. It returns the code of one that is sent
@@ -163,26 +172,11 @@ func (p *sources) block(ctx context.Context, v *layout.Visit, l place) error {
 	if err != nil || first < 1 {
 		return call.Fail(call.ErrInvalid, "first is the number of a line, from 1.")
 	}
-	before := min(first-1, linesBefore)
-	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first - before, Lines: before + blockLines})
+	_, text, paint, err := p.some(ctx, v, l, first, blockLines)
 	if err != nil {
 		return err
 	}
 
-	// The lines before tell what is open where the block begins.
-	paint := newPainter(src.Language, 0)
-	if first-before > 1 {
-		paint.state = paint.lang.Enter(src.Content)
-	}
-	text := src.Content
-	for range before {
-		var line []byte
-		line, text, _ = nextLine(text)
-		paint.left = colourBlock
-		paint.colours(line)
-	}
-
-	paint.left = colourBlock
 	b := []byte(`<div class="block"><pre class="text">`)
 	for len(text) > 0 {
 		var line []byte

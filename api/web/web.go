@@ -7,6 +7,7 @@
 //	/search?query=...                      results
 //	/repos                                 the repositories that the viewer may see
 //	/browse/<repo>[@<rev>]/-/blob/<path>   a file; also tree, blame, commits, commit, compare, branches, find, names, raw
+//	/embed/<repo>[@<rev>]/-/blob/<path>    lines of a file within a page of another site
 //	/chat, /chat/<id>[/events]             questions to a language model, and a thread of them as it grows
 //	/settings/keys                         API keys
 //	/settings/access                       programs that act for the reader
@@ -90,6 +91,7 @@ type Deps struct {
 	Changer  ThreadChanger
 	Consents Consents
 	Base     string // prefix of links that leave this site
+	Embed    bool   // pages of other sites may show lines of a file
 	Now      func() time.Time
 }
 
@@ -132,8 +134,9 @@ type (
 	// sources are files and directories at one commit.
 	sources struct {
 		dating
-		files Files
-		trees Trees
+		files     Files
+		trees     Trees
+		embedBase string // prefix of addresses for pages of other sites; "" where none may show a file
 	}
 
 	// revisions are commits, branches, and what differs between them.
@@ -172,7 +175,10 @@ type dating struct{ now func() time.Time }
 
 // New makes the pages.
 func New(d Deps) *Pages {
-	at := dating{d.Now}
+	at, embedBase := dating{d.Now}, ""
+	if d.Embed {
+		embedBase = d.Base
+	}
 	return &Pages{
 		overview:  overview{at, d.Repos, d.Base},
 		searching: searching{d.Search, d.Suggest, d.Now},
@@ -180,7 +186,7 @@ func New(d Deps) *Pages {
 			lister:    d.Repos,
 			searcher:  d.Search,
 			suggester: d.Suggest,
-			sources:   sources{at, d.Files, d.Trees},
+			sources:   sources{at, d.Files, d.Trees, embedBase},
 			revisions: revisions{at, d.History, d.Files, d.Base},
 		},
 		conversations: conversations{at, d.Asker, d.Threads, d.Watcher, d.Changer},

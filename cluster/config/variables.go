@@ -159,6 +159,7 @@ var nodesOwn = []struct {
 	why   string
 }{
 	{[]string{"AUTH_URL", "SHOAL_BASE_URL"}, "It has no effect here. Give it to `shoal serve` on every node (or --base-url): links, cookies and the names that a node answers to go by it before there is a configuration."},
+	{[]string{"SHOAL_EMBED_ANCESTORS"}, "It has no effect here. Give it to `shoal serve` on every node (or --embed-ancestors): which sites may show files is a matter of who runs the nodes."},
 	{[]string{"CTAGS_COMMAND"}, "It has no effect here. Give it to `shoal serve` (or --ctags): a file that all nodes take does not say which programs they run."},
 	{[]string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}, "It has no effect here. Give it to `shoal serve` on the nodes that need it: which proxy leads out is a matter of where a node stands."},
 	{[]string{"SHOAL_HOST_RECORD"}, "It has no effect here. Give it to `shoal serve` or `shoal config check --online`: it names a directory of that machine."},

@@ -40,6 +40,8 @@ type serveFlags struct {
 	tlsCert, tlsKey, hosts, metricsListen                string
 	trustedText                                          string
 	trusted                                              []netip.Prefix // trustedText, by check
+	embedText                                            string
+	embed                                                []string // embedText, by check
 	demo                                                 string
 	anonymous                                            bool    // whatever the environment says
 	unread                                               []error // values of the environment that cannot be read
@@ -106,6 +108,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
 	text(&f.tlsKey, "tls-key", "", "key of --tls-cert", "SHOAL_TLS_KEY")
 	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any. The host of --base-url, localhost and addresses need none", "SHOAL_ALLOWED_HOSTS")
+	text(&f.embedText, "embed-ancestors", "", "sites whose pages may show lines of files that anybody may see, by comma: https://wiki.example.com, or 'self' for this site (default none)", "SHOAL_EMBED_ANCESTORS")
 	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits and the audit, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
 	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s; 0s with neither --join nor --bootstrap-expect)", "SHOAL_LINGER")
 
@@ -240,6 +243,9 @@ func (f *serveFlags) readTexts() (errs []error) {
 
 	if f.trusted, err = parseNetworks(f.trustedText); err != nil {
 		errs = append(errs, fmt.Errorf("--trusted-proxies: %w", err))
+	}
+	if f.embed, err = api.ParseAncestors(f.embedText); err != nil {
+		errs = append(errs, fmt.Errorf("--embed-ancestors: %w", err))
 	}
 	return errs
 }
@@ -545,6 +551,7 @@ func (f *serveFlags) apiOptions(log *slog.Logger, reg *prometheus.Registry, limi
 		TLSKey:        f.tlsKey,
 
 		AllowedHosts:   splitList(f.hosts),
+		EmbedAncestors: f.embed,
 		Limits:         limits,
 		TrustedProxies: f.trusted,
 		Linger:         f.linger,

@@ -27,7 +27,7 @@ func TestUnreadableValuesStopTheStart(t *testing.T) {
 	for name, value := range map[string]string{
 		"SHOAL_RATE_LIMIT": "abc", "SHOAL_WEIGHT": "heavy", "SHOAL_REPLICAS": "two", "SHOAL_BOOTSTRAP_EXPECT": "3.5",
 		"SHOAL_LINGER": "soon", "SHOAL_TRUSTED_PROXIES": "everybody", "SHOAL_LISTEN": "7700", "SHOAL_METRICS_LISTEN": "9100",
-		"SHOAL_BASE_URL": "not a url", "SHOAL_TLS_CERT": "cert.pem",
+		"SHOAL_BASE_URL": "not a url", "SHOAL_TLS_CERT": "cert.pem", "SHOAL_EMBED_ANCESTORS": "https://*.example.com",
 		"REQUIRE_APPROVAL_NEW_MEMBERS": "off", "AUTH_SESSION_MAX_AGE_SECONDS": "1d", "AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING": "0",
 		"SHOAL_OAUTH_REFRESH_GRACE": "31m", "SHOAL_ASK_RETENTION_DAYS": "0", "SHOAL_OPERATOR_SOCKET": "perhaps", "SHOAL_MAX_PERMISSION_AGE": "5s",
 		"SHOAL_AUDIT_QUERIES": "some", "SHOAL_AUDIT_DISK_MB": "4g",
@@ -48,6 +48,7 @@ func TestUnreadableValuesStopTheStart(t *testing.T) {
 		{"--weight", "1e300"}, {"--weight", "inf"}, {"--weight", "nan"}, {"--rate-limit", "nan"}, {"--rate-limit", "-1"},
 		{"--zone", strings.Repeat("z", 300)}, {"--replicas", "0"}, {"--cluster-listen", "0.0.0.0:7701"},
 		{"--config", "https://example.com/shoal.json"}, {"--allowed-hosts", "https://code.example.com"}, {"--allowed-hosts", "a.example.com,*.example.com"},
+		{"--embed-ancestors", "*"}, {"--embed-ancestors", "https://wiki.example.com/page"},
 		{"--join", "10.0.0.1:99999"}, {"--join", "10.0.0.1:7702,10.0.0.2:"}, {"--join", "10.0.0.1:0"}, {"--join", "http://10.0.0.1:7702"}, {"--join", ":7702"}, {"--join", "a:b:c"},
 	} {
 		if _, err := flagsOf(t, nil, args...); err == nil {

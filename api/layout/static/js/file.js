@@ -55,6 +55,22 @@ if (path && navigator.clipboard) {
   path.addEventListener('click', () => navigator.clipboard.writeText(path.dataset.path).then(() => say('The path is copied.')));
 }
 
+// What a page of another site shows the marked lines with, or the first ones.
+const embed = document.getElementById('copyEmbed');
+if (embed && navigator.clipboard) {
+  const quoted = s => '"' + s.replace(/[&"<>]/g, c => '&#' + c.charCodeAt(0) + ';') + '"';
+  embed.hidden = false;
+  embed.addEventListener('click', () => {
+    const marked = location.hash.match(/^#L(\d+)(?:-L?(\d+))?$/);
+    const ends = marked ? [+marked[1], +(marked[2] || marked[1])].sort((a, b) => a - b) : [1, +embed.dataset.lines];
+    const count = ends[1] - ends[0] + 1;
+    if (count > 500) return say('At most 500 lines can be embedded.');
+    const from = embed.dataset.address + (marked ? '?lines=' + ends.join('-') : '');
+    const frame = `<iframe src=${quoted(from)} title=${quoted(embed.dataset.name)} width="100%" height="${Math.min(count, 25) * 20 + 100}" loading="lazy"></iframe>`;
+    navigator.clipboard.writeText(frame).then(() => say('The frame is copied.'));
+  });
+}
+
 const shown = document.querySelector('[data-here]');
 if (shown) keys.add('f', () => {
   const box = document.getElementById('query');

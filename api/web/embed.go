@@ -1,0 +1,174 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/api/web/markdown"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+var embedTemplate = layout.Parse(templates, "templates/embed.html")
+
+// The bounds of what is shown within a page of another site.
+const (
+	mostEmbedded  = 500        // lines
+	embeddedBytes = 512 << 10  // of these lines
+	embedUnder    = "/embed/"  // what their addresses begin with
+	browseUnder   = "/browse/" // what those of the same places begin with
+)
+
+// embedded are lines of a file for the template.
+type embedded struct {
+	Repo, Revision, Path string
+	URL, Shown           string // the page of the file, and which lines of it these are
+	Tab                  int
+	Code                 template.HTML
+	Cut                  bool
+	Trouble              string // why there are none
+}
+
+// Embedded is lines of a file as a page of another site shows them: without a way to
+// anywhere but the page of the file, and without scripts. It draws what the viewer of
+// the visit may see, who has to be nobody in particular: whoever looks at the other
+// page does not know what they are shown.
+func (p *Pages) Embedded(ctx context.Context, v *layout.Visit) error {
+	l, err := p.reading.place(ctx, v, embedUnder)
+	if err != nil {
+		return err
+	}
+	if l.Kind != "blob" || l.Path == "" {
+		return call.Fail(call.ErrNotFound, "Only a file can be embedded: /embed/REPOSITORY@REVISION/-/blob/PATH.")
+	}
+
+	data, err := p.reading.sources.embed(ctx, v, l)
+	if err != nil {
+		return noRevision(err)
+	}
+	return showEmbedded(v, data)
+}
+
+// ShowTrouble makes the answer to a visit what stands in the frame in place of lines.
+func ShowTrouble(v *layout.Visit, status int, message string) error {
+	v.Status = status
+	return showEmbedded(v, &embedded{Trouble: message})
+}
+
+func showEmbedded(v *layout.Visit, data *embedded) error {
+	// Into memory first, as every page: one that fails must leave no half of itself.
+	var b bytes.Buffer
+	if err := embedTemplate.Execute(&b, data); err != nil {
+		return err
+	}
+	v.Mime, v.Body = layout.MimeHTML, b.Bytes()
+	return nil
+}
+
+// embed reads the lines that the address asks for.
+func (p *sources) embed(ctx context.Context, v *layout.Visit, l place) (*embedded, error) {
+	first, last, err := chosenLines(v.Query.Get("lines"))
+	if err != nil {
+		return nil, err
+	}
+	src, text, paint, err := p.some(ctx, v, l, first, last-first+1)
+	if err != nil {
+		return nil, err
+	}
+
+	if src.Binary {
+		return nil, call.Fail(call.ErrNotFound, "This is a binary file: it has no lines.")
+	}
+	if first > max(src.Total, 1) {
+		return nil, call.Fail(call.ErrNotFound, "The file has %s.", counted(src.Total, "line", "lines"))
+	}
+
+	out := &embedded{Repo: l.Repo, Path: l.Path, Revision: l.Revision(), URL: l.At("blob", l.Path), Tab: tabOf(src.Language)}
+	if l.Rev == src.Commit {
+		out.Revision = short(src.Commit)
+	}
+
+	// Of few lines that are very long the beginning is shown.
+	if len(text) > embeddedBytes {
+		text, out.Cut = text[:embeddedBytes], true
+	}
+	code := &blocks{text: text, number: first, paint: paint, anchors: true}
+	var b []byte
+	for len(code.text) > 0 {
+		b = code.append(b)
+	}
+	out.Code = template.HTML(b)
+
+	// Only the source of a document has lines.
+	if markdown.Is(src.Language) {
+		out.URL += plainQuery
+	}
+	switch end := code.number - 1; {
+	case end < first:
+		out.Shown = "an empty file"
+	case end == first:
+		out.Shown, out.URL = fmt.Sprintf("line %d of %s", first, grouping(src.Total)), fmt.Sprintf("%s#L%d", out.URL, first)
+	default:
+		out.Shown, out.URL = fmt.Sprintf("lines %d to %d of %s", first, end, grouping(src.Total)), fmt.Sprintf("%s#L%d-L%d", out.URL, first, end)
+	}
+	return out, nil
+}
+
+// chosenLines reads which lines are to be shown: "12", "10-20", or "" for as many as may
+// be from the first.
+func chosenLines(text string) (first, last int, err error) {
+	if text == "" {
+		return 1, mostEmbedded, nil
+	}
+
+	from, to, ranged := strings.Cut(text, "-")
+	if !ranged {
+		to = from
+	}
+	a, wrong := strconv.ParseUint(from, 10, 30)
+	b, bad := strconv.ParseUint(to, 10, 30)
+	if wrong != nil || bad != nil || a == 0 || b < a {
+		return 0, 0, call.Fail(call.ErrInvalid, "lines: want a line, as 12, or the first and the last, as 10-20.")
+	}
+
+	// Refused, and not cut: the rest of what somebody has chosen would be missing unseen.
+	if b-a >= mostEmbedded {
+		return 0, 0, call.Fail(call.ErrInvalid, "lines: at most %d can be embedded; these are %d.", mostEmbedded, b-a+1)
+	}
+	return int(a), int(b), nil
+}
+
+// embedAddress is where a file of a commit can be embedded from.
+func embedAddress(base, repo, commit, path string) string {
+	return base + embedUnder + strings.TrimPrefix(address(repo, commit, "blob", path), browseUnder)
+}
+
+// some reads some lines of a file, with a painter that knows what is open where they
+// begin.
+func (p *sources) some(ctx context.Context, v *layout.Visit, l place, first, count int) (src *browse.SourceResponse, text []byte, paint *painter, err error) {
+	before := min(first-1, linesBefore)
+	src, err = p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first - before, Lines: before + count})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+
+	// The lines before tell what is open where the block begins.
+	paint = newPainter(src.Language, 0)
+	if first-before > 1 {
+		paint.state = paint.lang.Enter(src.Content)
+	}
+	text = src.Content
+	for range before {
+		var line []byte
+		line, text, _ = nextLine(text)
+		paint.left = colourBlock
+		paint.colours(line)
+	}
+	paint.left = colourBlock
+	return src, text, paint, nil
+}
