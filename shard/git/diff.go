@@ -35,6 +35,8 @@ type FileDiff struct {
 	Removed int
 	Hunks   []Hunk
 	Cut     bool // a limit left out hunks
+
+	Similarity int // of a renamed file, in percent
 }
 
 // DiffOptions bounds a diff. The zero value has the defaults.
@@ -44,6 +46,8 @@ type DiffOptions struct {
 	MaxBytes int    // of hunks; 0 is 16 MiB
 	MaxFiles int    // 0 is 10,000
 	Stat     bool   // count the lines and leave out the hunks
+
+	IgnoreBlanks bool // lines that differ in blanks alone are alike; a file that has no others is left out
 }
 
 // Diff is the difference of two commits.
@@ -80,7 +84,7 @@ func (h *history) Diff(ctx context.Context, base, head string, o DiffOptions) (D
 	}
 
 	// Two commits never change, so what was asked once is known.
-	key := fmt.Sprint(h.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat)
+	key := fmt.Sprint(h.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat, o.IgnoreBlanks)
 	size := func(d Diff) int64 { return d.size() }
 	return h.pool.all.diffs.do(ctx, h.tasks, key, size, func(ctx context.Context) (Diff, error) {
 		return h.diff(ctx, base, head, path, o)
@@ -120,6 +124,9 @@ func (h *history) diff(ctx context.Context, base, head, path string, o DiffOptio
 	} else {
 		c.args = append(c.args, "--patch", "--full-index", "--no-color", "--unified="+strconv.Itoa(around))
 	}
+	if o.IgnoreBlanks {
+		c.args = append(c.args, "--ignore-all-space")
+	}
 
 	c.args = append(c.args, "--end-of-options", base, head, "--")
 	if path != "" {
@@ -143,6 +150,7 @@ func (h *history) diff(ctx context.Context, base, head, path string, o DiffOptio
 	if err != nil {
 		return Diff{}, fmt.Errorf("compare: %w", err)
 	}
+	d.dropBlank()
 	return d.diff, nil
 }
 
@@ -152,8 +160,9 @@ type diffReader struct {
 	o     DiffOptions
 	in    *bufio.Reader
 	diff  Diff
-	file  int // index of the file whose patch is read
-	bytes int // of hunks so far
+	file  int   // index of the file whose patch is read
+	blank []int // indexes of the files that differ in blanks alone
+	bytes int   // of hunks so far
 	long  []byte
 	body  []byte // of the hunk that is read
 }
@@ -179,6 +188,9 @@ func (d *diffReader) read() error {
 			half = true
 		} else {
 			d.file, half = d.file+1, false
+			if err := d.passBlank(func(f *FileDiff) bool { return f.heads(line) }); err != nil {
+				return err
+			}
 		}
 
 		if d.file >= len(d.diff.Files) { // what follows is past MaxFiles
@@ -188,6 +200,8 @@ func (d *diffReader) read() error {
 	}
 
 	if err == io.EOF {
+		d.file++
+		d.passRest()
 		return nil
 	}
 	return err
@@ -248,6 +262,7 @@ func (d *diffReader) raw() error {
 				return err
 			}
 			file.NewPath = to[:len(to)-1]
+			file.Similarity, _ = strconv.Atoi(f[4][1:])
 		}
 
 		if len(d.diff.Files) == d.o.MaxFiles {
@@ -263,9 +278,10 @@ func (d *diffReader) raw() error {
 // "12 TAB 3 TAB path NUL", for a rename "12 TAB 3 TAB NUL old NUL new NUL", and
 // dashes for a binary file.
 func (d *diffReader) numbers() error {
-	for i := 0; ; i++ {
+	for ; ; d.file++ {
 		entry, err := d.in.ReadString(0)
 		if err == io.EOF && entry == "" {
+			d.passRest()
 			return nil
 		}
 		if err != nil {
@@ -284,11 +300,15 @@ func (d *diffReader) numbers() error {
 			}
 		}
 
-		if i >= len(d.diff.Files) { // what follows is past MaxFiles
+		// Only a file without a rename can be missing here, and it has one name.
+		if err := d.passBlank(func(f *FileDiff) bool { return f.NewPath == fields[2] }); err != nil {
+			return err
+		}
+		if d.file >= len(d.diff.Files) { // what follows is past MaxFiles
 			return errStop
 		}
 
-		f := &d.diff.Files[i]
+		f := &d.diff.Files[d.file]
 		f.Binary = fields[0] == "-"
 		f.Added, _ = strconv.Atoi(fields[0])
 		f.Removed, _ = strconv.Atoi(fields[1])

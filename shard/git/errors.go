@@ -11,6 +11,7 @@ import (
 var (
 	ErrNoRef     = fmt.Errorf("no such branch, tag or commit: %w", fs.ErrNotExist)
 	ErrAmbiguous = fmt.Errorf("ambiguous commit prefix: %w", fs.ErrInvalid)
+	ErrNoBase    = fmt.Errorf("no commit in common: %w", fs.ErrInvalid)
 	ErrNoPath    = fmt.Errorf("no such path: %w", fs.ErrNotExist)
 	ErrEmpty     = fmt.Errorf("the repository has no commits: %w", fs.ErrNotExist)
 	ErrBadRef    = fmt.Errorf("not a valid ref: %w", fs.ErrInvalid)

@@ -25,8 +25,12 @@ func FuzzReaders(f *testing.F) {
 				}
 			}
 		}
-		d := &diffReader{o: DiffOptions{MaxBytes: 100, MaxFiles: 3}, in: bufio.NewReader(bytes.NewReader(data))}
-		d.read()
+		for _, o := range []DiffOptions{{}, {IgnoreBlanks: true}, {Stat: true}, {Stat: true, IgnoreBlanks: true}} {
+			o.MaxBytes, o.MaxFiles = 100, 3
+			d := &diffReader{o: o, in: bufio.NewReader(bytes.NewReader(data))}
+			d.read()
+			d.dropBlank()
+		}
 		b := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}
 		b.read(bytes.NewReader(data))
 		for _, r := range b.blame.Ranges {
