@@ -60,6 +60,10 @@ type treeJSON struct {
 type diffJSON struct {
 	Files       []diffFileJSON `json:"files"`
 	IsTruncated bool           `json:"isTruncated"`
+
+	// With the details alone.
+	BaseCommit string `json:"baseCommit,omitempty"`
+	HeadCommit string `json:"headCommit,omitempty"`
 }
 
 type diffFileJSON struct {
@@ -67,6 +71,19 @@ type diffFileJSON struct {
 	NewPath  *string    `json:"newPath"`
 	IsBinary bool       `json:"isBinary"`
 	Hunks    []hunkJSON `json:"hunks"`
+
+	*changeJSON // nil unless the details are asked for
+}
+
+// changeJSON is what the details of a difference say of a file.
+type changeJSON struct {
+	Status      string `json:"status"`
+	OldMode     string `json:"oldMode,omitempty"`
+	NewMode     string `json:"newMode,omitempty"`
+	Similarity  int    `json:"similarity,omitempty"` // of a renamed file; git calls none renamed that has nothing in common
+	Added       int    `json:"added"`
+	Removed     int    `json:"removed"`
+	IsTruncated bool   `json:"isTruncated"`
 }
 
 type hunkJSON struct {
@@ -192,7 +209,20 @@ func treeOf(t browse.TreeNode) treeJSON {
 // diff is GET /api/diff.
 func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 	p := c.params()
-	req := browse.DiffRequest{Repo: p.required("repo"), Base: p.required("base"), Head: p.required("head"), Path: p.text("path")}
+	req := browse.DiffRequest{
+		Repo: p.required("repo"), Base: p.required("base"), Head: p.required("head"), Path: p.text("path"),
+		Stat: p.flag("stat", false), MergeBase: p.flag("mergeBase", false), IgnoreBlanks: p.flag("ignoreWhitespace", false),
+		Context: p.integer("context", 3, 0, 100),
+	}
+	details := p.flag("details", false) || req.Stat
+
+	// Of no lines around a change browse has a number of its own: its zero is the default.
+	if req.Context == 0 {
+		req.Context = -1
+	}
+	if _, given := c.arg("context"); given && req.Stat {
+		p.wrong("context", "is of hunks, which stat leaves out: give one of the two")
+	}
 	if err := p.err(); err != nil {
 		return err
 	}
@@ -206,7 +236,34 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 	for i := range r.Files {
 		out.Files[i] = diffOf(&r.Files[i])
 	}
+
+	// Only for who asks: others have had an answer without these since before there were any.
+	if details {
+		out.BaseCommit, out.HeadCommit = r.BaseCommit, r.HeadCommit
+		for i := range r.Files {
+			out.Files[i].changeJSON = changeOf(&r.Files[i])
+		}
+	}
 	return c.json(out)
+}
+
+// changeNames are the words for what git has letters for.
+var changeNames = map[byte]string{'A': "added", 'D': "deleted", 'M': "modified", 'R': "renamed", 'T': "typeChanged"}
+
+func changeOf(f *browse.DiffFile) *changeJSON {
+	out := &changeJSON{
+		Status: changeNames[f.Status], OldMode: f.OldMode, NewMode: f.NewMode, Similarity: f.Similarity,
+		Added: f.Added, Removed: f.Removed, IsTruncated: f.Cut,
+	}
+
+	// Git writes zeros for the side that is not there.
+	if f.OldPath == "" {
+		out.OldMode = ""
+	}
+	if f.NewPath == "" {
+		out.NewMode = ""
+	}
+	return out
 }
 
 func diffOf(f *browse.DiffFile) diffFileJSON {

@@ -232,11 +232,18 @@ func (f *fake) Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*b
 func (f *fake) Authors(context.Context, catalog.Viewer, browse.AuthorsRequest) (*browse.AuthorsResponse, error) {
 	return answer(f, &browse.AuthorsResponse{Authors: []browse.AuthorInfo{{Name: "A", Email: "a@example.com", Commits: 3}}, Total: 1})
 }
-func (f *fake) Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error) {
-	return answer(f, &browse.DiffResponse{Cut: true, Files: []browse.DiffFile{
-		{OldPath: "a", Hunks: []browse.DiffHunk{{OldStart: 1, OldLines: 2, NewStart: 3, NewLines: 4, Heading: "func x", Body: " a\n-b\n"}}},
-		{NewPath: "b", Binary: true},
-	}})
+func (f *fake) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffRequest) (*browse.DiffResponse, error) {
+	r := &browse.DiffResponse{Cut: true, BaseCommit: "c0ffee", HeadCommit: "bee", Files: []browse.DiffFile{
+		{OldPath: "a", Status: 'D', OldMode: "100644", NewMode: "000000", Removed: 1, Cut: true, Hunks: []browse.DiffHunk{{OldStart: 1, OldLines: 2, NewStart: 3, NewLines: 4, Heading: "func x", Body: " a\n-b\n"}}},
+		{NewPath: "b", Status: 'A', OldMode: "000000", NewMode: "100755", Binary: true},
+	}}
+
+	// As a holder does, the hunks of a count are left out.
+	if req.Stat {
+		r.Files = append(r.Files, browse.DiffFile{OldPath: "c", NewPath: "d", Status: 'R', OldMode: "100644", NewMode: "100644", Added: 2, Removed: 1, Similarity: 95})
+		r.Files[0].Hunks = nil
+	}
+	return answer(f, r)
 }
 func (f *fake) Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error) {
 	return answer(f, &browse.BlameResponse{

@@ -50,9 +50,12 @@ func (a aims) each(make func(repo string) shot) (list []shot) {
 }
 
 // ofRepo is a GET for each repository, the name of which stands for %s.
-func ofRepo(format string) func(a aims) []shot {
-	return func(a aims) []shot {
-		return a.each(func(r string) shot { return get(format, url.QueryEscape(r)) })
+func ofRepo(formats ...string) func(a aims) []shot {
+	return func(a aims) (list []shot) {
+		for _, format := range formats {
+			list = append(list, a.each(func(r string) shot { return get(format, url.QueryEscape(r)) })...)
+		}
+		return list
 	}
 }
 
@@ -126,7 +129,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /api/commits":         ofRepo("/api/commits?repo=%s"),
 	"GET /api/commit":          ofRepo("/api/commit?repo=%s&ref=HEAD"),
 	"GET /api/commits/authors": ofRepo("/api/commits/authors?repo=%s"),
-	"GET /api/diff":            ofRepo("/api/diff?repo=%s&base=v1&head=HEAD"),
+	"GET /api/diff":            ofRepo("/api/diff?repo=%s&base=v1&head=HEAD", "/api/diff?repo=%s&base=v1&head=HEAD&stat=true&mergeBase=true&ignoreWhitespace=true"),
 	"GET /api/blame":           ofRepo("/api/blame?repo=%s&path=main.go"),
 	"GET /api/branches":        ofRepo("/api/branches?repo=%s"),
 	"GET /api/tags":            ofRepo("/api/tags?repo=%s"),
@@ -255,7 +258,7 @@ var askedRoutes = map[string]func(aims) []shot{
 		return append(list, a.each(func(r string) shot { return get("/repos?query=%s", url.QueryEscape(r)) })...)
 	},
 	"GET /browse/*": func(a aims) (list []shot) {
-		for _, page := range []string{"", "/-/tree/", "/-/tree/docs", "/-/blob/main.go", "/-/blame/main.go", "/-/raw/main.go", "/-/commits", "/-/commit/HEAD", "/-/compare/v1...HEAD", "/-/branches", "/-/tags", "@v1/-/blob/main.go"} {
+		for _, page := range []string{"", "/-/tree/", "/-/tree/docs", "/-/blob/main.go", "/-/blame/main.go", "/-/raw/main.go", "/-/commits", "/-/commit/HEAD", "/-/compare/v1...HEAD", "/-/compare/v1..HEAD?w=1", "/-/branches", "/-/tags", "@v1/-/blob/main.go"} {
 			list = append(list, a.each(func(r string) shot { return get("/browse/%s%s", r, page) })...)
 		}
 		return list

@@ -190,6 +190,33 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 	}
 }
 
+// A difference is of the two that are named, or of the second and where they parted.
+func TestADifferenceFromWhereTwoParted(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	back := DiffRequest{Base: "HEAD", Head: "HEAD~1", Stat: true}
+	d, err := ask(t, s, diffOperation(), back)
+	if err != nil || len(d.Files) != 2 || d.Files[1].Status != 'D' {
+		t.Errorf("directly: %+v, %v", d, err)
+	}
+
+	// Where the head is all the base had once, nothing came.
+	back.MergeBase = true
+	d, err = ask(t, s, diffOperation(), back)
+	if err != nil || len(d.Files) != 0 || d.BaseCommit != d.HeadCommit {
+		t.Errorf("since they parted: %+v, %v", d, err)
+	}
+	on := DiffRequest{Base: "HEAD~1", Head: "HEAD", MergeBase: true}
+	if d, err = ask(t, s, diffOperation(), on); err != nil || len(d.Files) != 2 || d.Files[0].Added != 1 {
+		t.Errorf("what came: %+v, %v", d, err)
+	}
+
+	_, err = ask(t, s, diffOperation(), DiffRequest{Base: "HEAD", Head: "feature/search", MergeBase: true})
+	if want := `"HEAD" and "feature/search" in repository "example.org/app" have no commit in common`; !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		t.Errorf("nothing in common: %v", err)
+	}
+}
+
 func TestMissingRefsAndPathsAreExplained(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)

@@ -13,7 +13,8 @@ import (
 // maxHunks bounds the text of a difference, in bytes.
 const maxHunks = 64 << 20
 
-// Diff compares two references directly (two dots).
+// Diff compares two references: directly (two dots), or the second with where the
+// two parted (three).
 func (b *Browser) Diff(ctx context.Context, v catalog.Viewer, req DiffRequest) (*DiffResponse, error) {
 	if req.Base == "" || req.Head == "" {
 		return nil, call.Fail(call.ErrInvalid, "base and head must both be given")
@@ -41,7 +42,19 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 		return nil, err
 	}
 
-	d, err := s.mirror.Diff(ctx, base, head, git.DiffOptions{Path: req.Path, MaxBytes: req.MaxBytes, Context: req.Context, Stat: req.Stat})
+	if req.MergeBase {
+		if base, err = s.parted(ctx, req, base, head); err != nil {
+			return nil, err
+		}
+	}
+
+	d, err := s.mirror.Diff(ctx, base, head, git.DiffOptions{
+		Path:         req.Path,
+		MaxBytes:     req.MaxBytes,
+		Context:      req.Context,
+		Stat:         req.Stat,
+		IgnoreBlanks: req.IgnoreBlanks,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +65,15 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 		out.Files[i] = diffFile(&d.Files[i])
 	}
 	return out, nil
+}
+
+// parted is the commit from which two parted.
+func (s *site) parted(ctx context.Context, req DiffRequest, base, head string) (string, error) {
+	commit, err := s.mirror.MergeBase(ctx, base, head)
+	if errors.Is(err, git.ErrNoBase) {
+		return "", call.Fail(call.ErrInvalid, "%q and %q in repository %q have no commit in common, so that they parted nowhere: compare them directly (with two dots, or without mergeBase)", req.Base, req.Head, s.repo.Name)
+	}
+	return commit, err
 }
 
 func diffFile(f *git.FileDiff) DiffFile {
@@ -66,6 +88,8 @@ func diffFile(f *git.FileDiff) DiffFile {
 		Removed: f.Removed,
 		Cut:     f.Cut,
 		Hunks:   make([]DiffHunk, len(f.Hunks)),
+
+		Similarity: f.Similarity,
 	}
 
 	// Empty where only modes or names changed, never nil: a list in every answer.

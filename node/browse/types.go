@@ -121,13 +121,16 @@ type AuthorInfo struct {
 	Commits     int
 }
 
-// DiffRequest asks for the two-dot difference of two references.
+// DiffRequest asks for the difference of two references.
 type DiffRequest struct {
 	Repo, Base, Head string
 	Path             string // directory prefix or file; "" for all
 	MaxBytes         int    // of hunks; 0 means 16 MiB
 	Context          int    // lines around a change; 0 means 3, -1 none
 	Stat             bool   // count lines and leave out hunks
+
+	MergeBase    bool // from where the two parted (three dots), not from Base itself (two)
+	IgnoreBlanks bool // lines that differ in blanks alone are alike
 }
 
 // DiffResponse is a difference.
@@ -135,7 +138,7 @@ type DiffResponse struct {
 	Files []DiffFile
 	Cut   bool // the bound of size was reached
 
-	BaseCommit, HeadCommit string
+	BaseCommit, HeadCommit string // what was compared: with MergeBase the first is where they parted
 }
 
 // DiffFile is one changed file. OldPath is "" when added, NewPath "" when deleted.
@@ -147,6 +150,7 @@ type DiffFile struct {
 	Added, Removed   int // lines in Hunks
 	Hunks            []DiffHunk
 	Cut              bool // hunks were left out
+	Similarity       int  // of a renamed file, in percent
 }
 
 // DiffHunk is one changed run of lines. Body has the lines with their ' ', '+' or '-'.
