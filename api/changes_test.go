@@ -84,3 +84,79 @@ func TestADifferenceHasDetails(t *testing.T) {
 		}
 	}
 }
+
+// Blanks count or not, in the API and in pages, which say so where nothing is left.
+func TestBlanksOfAChangeAreIgnored(t *testing.T) {
+	t.Parallel()
+	s, _ := changing(t)
+	if d := changed(t, s, "base=v1&head=blanks"); len(d.Files) != 1 || len(d.Files[0].Hunks) != 1 {
+		t.Errorf("with blanks: %+v", d)
+	}
+	for _, more := range []string{"", "&stat=true", "&details=true"} {
+		if d := changed(t, s, "base=v1&head=blanks&ignoreWhitespace=true"+more); len(d.Files) != 0 {
+			t.Errorf("without blanks%s: %+v", more, d)
+		}
+	}
+
+	const nothing = "Nothing is left of this change once blanks are ignored."
+	for path, want := range map[string]bool{
+		"commit/blanks": false, "commit/blanks?w=1": true, "commit/main?w=1": false,
+		"compare/v1..blanks": false, "compare/v1..blanks?w=1": true, "compare/v1...main?w=1": false, "compare/v1..v1": false,
+	} {
+		resp, body := askAs(t, s, "", "GET", "/browse/local/app/-/"+path, "")
+		page := string(body)
+		if got := strings.Contains(page, nothing); resp.StatusCode != 200 || got != want {
+			t.Errorf("%s: %d, says that nothing is left: %t", path, resp.StatusCode, got)
+		}
+		if drawn := strings.Contains(page, `<article class="file"`); drawn == want && path != "compare/v1..v1" {
+			t.Errorf("%s: changes are drawn: %t", path, drawn)
+		}
+	}
+
+	// Each link changes one thing and keeps the others.
+	_, body := askAs(t, s, "", "GET", "/browse/local/app/-/compare/v1...main?w=1&view=split&context=10", "")
+	for _, want := range []string{
+		`href="?context=10&amp;w=1"`, `href="?view=split&amp;w=1"`, `href="?context=50&amp;view=split&amp;w=1"`, `href="?context=10&amp;view=split">counted`,
+		`href="?context=10&amp;view=split&amp;w=1" aria-current="true">ignored`, `href="/browse/local/app/-/compare/main...v1?context=10&amp;view=split&amp;w=1"`,
+	} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// Two dots compare what is named, three the head with where it and the base parted.
+func TestAComparisonIsOfTwoOrThreeDots(t *testing.T) {
+	t.Parallel()
+	s, r := changing(t)
+	parted := r.Git("rev-parse", "v1")
+	if d := changed(t, s, "base=main&head=side&mergeBase=true&details=true"); len(d.Files) != 1 || d.Files[0].Status != "added" || d.BaseCommit != parted {
+		t.Errorf("since they parted: %+v", d)
+	}
+	if d := changed(t, s, "base=main&head=side"); len(d.Files) != 3 {
+		t.Errorf("directly: %+v", d)
+	}
+
+	for path, want := range map[string][]string{
+		"main..side":  {"</bdi> .. <bdi", " in 3 files", `/-/compare/side..main">the other way round`, `/-/compare/main...side">from where`, `/-/compare/main..side" aria-current`},
+		"main...side": {"</bdi> ... <bdi", " in 1 file<", `/-/compare/side...main">the other way round`, "since they parted at <a href=\"/browse/local/app/-/commit/" + parted, `/-/compare/main...side" aria-current`},
+		"side...main": {" in 2 files"},
+	} {
+		resp, body := askAs(t, s, "", "GET", "/browse/local/app/-/compare/"+path, "")
+		for _, w := range want {
+			if resp.StatusCode != 200 || !strings.Contains(string(body), w) {
+				t.Errorf("%s: %d without %s", path, resp.StatusCode, w)
+			}
+		}
+	}
+
+	// Where the two have nothing in common the message says what to do.
+	resp, body := askAs(t, s, "", "GET", "/api/diff?repo=local/app&base=main&head=alone&mergeBase=true", "")
+	if code := failureOf(t, "nothing in common", resp.StatusCode, body); code != codeInvalidParams || !strings.Contains(string(body), "compare them directly (with two dots, or without mergeBase)") {
+		t.Errorf("nothing in common: %s", body)
+	}
+	resp, body = askAs(t, s, "", "GET", "/browse/local/app/-/compare/main...alone", "")
+	if resp.StatusCode != 400 || !strings.Contains(string(body), "compare them directly") {
+		t.Errorf("the page of nothing in common: %d", resp.StatusCode)
+	}
+}

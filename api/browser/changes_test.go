@@ -30,3 +30,27 @@ func aChangeIsReadInTwoWays(t *testing.T, s *site) {
 	b.goTo(page+"?context=50", 200)
 	b.expect("more lines around", `document.querySelectorAll('.row:not(.hunk)').length > 8`)
 }
+
+// blanksOfAChangeAreIgnored: w counts blanks or not, which is in the address beside
+// how else the change is looked at, and a change of which nothing is left says so.
+func blanksOfAChangeAreIgnored(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	page := browse(appRepo, "", "commit", s.app.Git("rev-parse", "feature/x@y"))
+	is := func(choice string) string {
+		return `document.documentElement.dataset.booted && document.querySelector('[aria-label="Blanks"] [aria-current]').textContent === '` + choice + `'`
+	}
+
+	b.goTo(page+"?view=split", 200)
+	b.expect("blanks count", is("counted"))
+	b.press("w")
+	b.until("blanks are ignored", `location.search === '?view=split&w=1' && `+is("ignored"))
+	b.expect("what is more than blanks is still there", `document.querySelector('.add mark').textContent === 'HELLO'`)
+	b.press("w")
+	b.until("blanks count again", `location.search === '?view=split' && `+is("counted"))
+
+	b.goTo(browse(appRepo, "", "compare", "main...main")+"?w=1", 200)
+	b.expect("that nothing is left", `document.querySelector('main').textContent.includes('Nothing is left of this change once blanks are ignored.')`)
+	b.goTo("/help/keys", 200)
+	b.expect("the key is told of", `[...document.querySelectorAll('tr')].some(r => r.querySelector('kbd')?.textContent === 'w' && r.textContent.includes('blanks'))`)
+}

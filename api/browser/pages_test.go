@@ -34,6 +34,7 @@ var pageTests = []struct {
 	{"MarkdownIsADocument", markdownIsADocument},
 	{"HistoryTellsWhoAndWhat", historyTellsWhoAndWhat},
 	{"AChangeIsReadInTwoWays", aChangeIsReadInTwoWays},
+	{"BlanksOfAChangeAreIgnored", blanksOfAChangeAreIgnored},
 	{"KeysAreHeldUntilTheyMeanSomething", keysAreHeldUntilTheyMeanSomething},
 	{"KeysMayBeOthers", keysMayBeOthers},
 	{"LateResultsKeepTheFocus", lateResultsKeepTheFocus},
@@ -180,6 +181,7 @@ func (s *site) states() []state {
 			eval[bool](b, `localStorage.removeItem('keys'), true`)
 		}},
 		{name: "a comparison", path: browse(appRepo, "", "compare", "v1.0...main")},
+		{name: "a comparison without blanks", path: browse(appRepo, "", "compare", "main..main") + "?w=1"},
 		{name: "branches", path: browse(appRepo, "", "branches", "")},
 		{name: "tags", path: browse(appRepo, "", "tags", "")},
 		{name: "hidden characters", path: browse(hostileRepo, "", "blob", "bidi.go")},

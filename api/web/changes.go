@@ -37,16 +37,51 @@ var changeViews = []changeView{
 // changeContexts is how many unchanged lines may stand around a change.
 var changeContexts = []int{3, 10, 50}
 
+// look is how a reader wants to see a change: all of it is in the address.
+type look struct {
+	view   int  // of changeViews
+	around int  // of changeContexts
+	blanks bool // lines that differ in blanks alone are alike
+}
+
+// lookOf reads a look from an address; what is unknown there is the first of its kind.
+func lookOf(q url.Values) look {
+	around, _ := strconv.Atoi(q.Get("context"))
+	return look{
+		view:   max(0, slices.IndexFunc(changeViews, func(c changeView) bool { return c.value == q.Get("view") })),
+		around: max(0, slices.Index(changeContexts, around)),
+		blanks: q.Get("w") == "1",
+	}
+}
+
+// query writes a look for an address. What an address does not name is the first
+// of each: a page has one address.
+func (l look) query() string {
+	q := url.Values{}
+	if value := changeViews[l.view].value; value != "" {
+		q.Set("view", value)
+	}
+	if l.around > 0 {
+		q.Set("context", strconv.Itoa(changeContexts[l.around]))
+	}
+	if l.blanks {
+		q.Set("w", "1")
+	}
+	return "?" + q.Encode()
+}
+
 // change is a commit or a comparison, for their template.
 type change struct {
 	place
 	Commit         *commitRow
 	Parents        []commitRow
 	Base, Head     string
-	Swap           string
+	Dots, Swap     string     // of a comparison
+	Parted         *commitRow // where the two parted, with three dots
 	Files          []changedFile
 	Added, Removed int
 	Cut            bool
+	Alike          bool // nothing is left once blanks are ignored
 	Split          bool
 	Views          []viewList
 }
@@ -77,27 +112,45 @@ func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error 
 
 	// The first commit of all has no parent to be compared with: its page is what it says.
 	if len(c.Parents) > 0 {
-		if err := p.difference(ctx, v, &data, c.Parents[0], c.Hash); err != nil {
+		if _, err := p.difference(ctx, v, &data, browse.DiffRequest{Base: c.Parents[0], Head: c.Hash}); err != nil {
 			return err
 		}
 	}
 	return v.Show(changeHead(c.Message, "commit"), commitTemplate, data)
 }
 
-// compare is the page of the difference of two revisions: <base>...<head>.
+// compare is the page of the difference of two revisions, as git and code hosts
+// write it: <base>..<head> compares the two directly, and <base>...<head> the head
+// with the commit from which it and the base parted.
 func (p *revisions) compare(ctx context.Context, v *layout.Visit, l place) error {
-	// Two dots are read as three. Git lets no name hold two, so the first are the right place.
-	base, head, ok := strings.Cut(l.Path, "...")
+	// Git lets no name hold two dots, so the first are the right place.
+	dots := "..."
+	base, head, ok := strings.Cut(l.Path, dots)
 	if !ok {
-		base, head, ok = strings.Cut(l.Path, "..")
+		dots = ".."
+		base, head, ok = strings.Cut(l.Path, dots)
 	}
 	if !ok || base == "" || head == "" {
 		return noPath()
 	}
-	data := change{place: place{Repo: l.Repo, Kind: "tree"}, Base: base, Head: head, Swap: address(l.Repo, "", "compare", head+"..."+base)}
-	if err := p.difference(ctx, v, &data, base, head); err != nil {
+
+	// Other ways to compare the two keep how the reader looks at it.
+	to := func(base, dots, head string) string {
+		return address(l.Repo, "", "compare", base+dots+head) + strings.TrimSuffix(lookOf(v.Query).query(), "?")
+	}
+	data := change{place: place{Repo: l.Repo, Kind: "tree"}, Base: base, Head: head, Dots: dots, Swap: to(head, dots, base)}
+	r, err := p.difference(ctx, v, &data, browse.DiffRequest{Base: base, Head: head, MergeBase: dots == "..."})
+	if err != nil {
 		return err
 	}
+
+	if dots == "..." {
+		data.Parted = &commitRow{Short: short(r.BaseCommit), URL: address(l.Repo, "", "commit", r.BaseCommit)}
+	}
+	data.Views = append(data.Views, viewList{"Compared", []view{
+		{"from where they parted", to(base, "...", head), dots == "..."},
+		{"directly", to(base, "..", head), dots == ".."},
+	}})
 	return v.Show(changeHead(base+" and "+head, "compare"), commitTemplate, data)
 }
 
@@ -105,21 +158,25 @@ func changeHead(title, page string) layout.Head {
 	return layout.Head{Title: title, Page: page, Scripts: []string{"js/change.js"}}
 }
 
-// difference fills in what changed between two revisions.
-func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *change, base, head string) error {
-	// How the reader wants to see it: both are in the address.
-	at := max(0, slices.IndexFunc(changeViews, func(c changeView) bool { return c.value == v.Query.Get("view") }))
-	around, _ := strconv.Atoi(v.Query.Get("context"))
-	if !slices.Contains(changeContexts, around) {
-		around = changeContexts[0]
-	}
-	data.Split, data.Views = at > 0, changeLinks(at, around)
+// difference fills in what changed between two revisions, and returns what it was
+// told of it.
+func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *change, req browse.DiffRequest) (*browse.DiffResponse, error) {
+	as := lookOf(v.Query)
+	data.Split, data.Views = as.view > 0, changeLinks(as)
 
-	r, err := p.files.Diff(ctx, v.Viewer, browse.DiffRequest{Repo: data.Repo, Base: base, Head: head, MaxBytes: mostChanged, Context: around})
+	req.Repo, req.MaxBytes, req.Context, req.IgnoreBlanks = data.Repo, mostChanged, changeContexts[as.around], as.blanks
+	r, err := p.files.Diff(ctx, v.Viewer, req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
+	// A file that is gone is read where it still was.
+	before := req.Base
+	if req.MergeBase {
+		before = r.BaseCommit
+	}
+
+	data.Alike = as.blanks && len(r.Files) == 0
 	data.Cut = r.Cut
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -130,45 +187,38 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 			Removed: f.Removed,
 			Binary:  f.Binary,
 			Cut:     f.Cut,
-			URL:     address(data.Repo, head, "blob", f.NewPath),
+			URL:     address(data.Repo, req.Head, "blob", f.NewPath),
 		}
 
 		// Of a file that is gone, the name and the page are those that it had.
 		if f.NewPath == "" {
-			row.Name, row.URL = f.OldPath, address(data.Repo, base, "blob", f.OldPath)
+			row.Name, row.URL = f.OldPath, address(data.Repo, before, "blob", f.OldPath)
 		} else if f.OldPath != "" && f.OldPath != f.NewPath {
 			row.Old = f.OldPath
 		}
 
-		row.Code = template.HTML(appendHunks(nil, f.Hunks, shard.Language(row.Name, nil), changeViews[at]))
+		row.Code = template.HTML(appendHunks(nil, f.Hunks, shard.Language(row.Name, nil), changeViews[as.view]))
 		data.Added, data.Removed = data.Added+f.Added, data.Removed+f.Removed
 		data.Files = append(data.Files, row)
 	}
-	return nil
+	return r, nil
 }
 
 // changeLinks is the other ways to look at the same change.
-func changeLinks(at, around int) []viewList {
-	// What an address does not name is the first of each: a page has one address.
-	link := func(at, around int) string {
-		q := url.Values{}
-		if value := changeViews[at].value; value != "" {
-			q.Set("view", value)
-		}
-		if around != changeContexts[0] {
-			q.Set("context", strconv.Itoa(around))
-		}
-		return "?" + q.Encode()
-	}
-
+func changeLinks(as look) []viewList {
+	// Each differs in one thing, and keeps the others.
 	sides, lines := viewList{Name: "Old and new"}, viewList{Name: "Around a change"}
 	for i, c := range changeViews {
-		sides.Views = append(sides.Views, view{c.name, link(i, around), i == at})
+		sides.Views = append(sides.Views, view{c.name, look{i, as.around, as.blanks}.query(), i == as.view})
 	}
-	for _, n := range changeContexts {
-		lines.Views = append(lines.Views, view{counted(n, "line", "lines"), link(at, n), n == around})
+	for i, n := range changeContexts {
+		lines.Views = append(lines.Views, view{counted(n, "line", "lines"), look{as.view, i, as.blanks}.query(), i == as.around})
 	}
-	return []viewList{sides, lines}
+
+	return []viewList{sides, lines, {"Blanks", []view{
+		{"counted", look{as.view, as.around, false}.query(), !as.blanks},
+		{"ignored", look{as.view, as.around, true}.query(), as.blanks},
+	}}}
 }
 
 // changedLine is a line of a hunk.

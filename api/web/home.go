@@ -213,7 +213,7 @@ var keyHelp = []keyRow{
 	{"n p", "next and previous match, next and previous place that changed", []string{"n", "p"}},
 	{"o", "open it", []string{"o"}},
 	{"e", "more lines around the matches: 1, 3, 10", []string{"e"}},
-	{"w", "go on with long lines in the next row, or not", []string{"w"}},
+	{"w", "go on with long lines in the next row, or not; in a change, count blanks or ignore them", []string{"w"}},
 	{"x, X", "fold and unfold the file, all files", []string{"x", "X"}},
 	{"b, h", "blame, history of the file", []string{"b", "h"}},
 	{"m", "Markdown as a document, or its source", []string{"m"}},

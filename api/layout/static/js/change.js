@@ -1,5 +1,6 @@
 // Keys of a commit and of a comparison: j and k go through the files, n and p
-// through the places that changed. data-change of the root is the place.
+// through the places that changed, and w counts blanks or not. data-change of the
+// root is the place.
 import { keys } from './keys.js';
 
 const files = [...document.querySelectorAll('article.file')];
@@ -30,3 +31,4 @@ keys.add('j', () => toFile(1));
 keys.add('k', () => toFile(-1));
 keys.add('n', () => toPlace(1));
 keys.add('p', () => toPlace(-1));
+keys.add('w', () => { const a = document.querySelector('[aria-label="Blanks"] a:not([aria-current])'); if (a) location.href = a.href; });
