@@ -48,6 +48,10 @@ type sourceJSON struct {
 	LineCount           int    `json:"lineCount"` // of the whole file
 	IsBinary            bool   `json:"isBinary"`
 	HasInvalidCharacter bool   `json:"hasReplacementCharacters"` // bytes that are not UTF-8 were replaced
+
+	// Where they were asked for: the runs of each line, and whether there are more lines than have theirs.
+	Tokens    *[][]tokenJSON `json:"tokens,omitempty"`
+	TokensCut *bool          `json:"areTokensTruncated,omitempty"`
 }
 
 type treeJSON struct {
@@ -145,6 +149,7 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 			p.wrong("endLine", "must not be before startLine")
 		}
 	}
+	colours := p.flag("tokens", false)
 	if err := p.err(); err != nil {
 		return err
 	}
@@ -155,13 +160,21 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	}
 
 	// Bytes that are no text become U+FFFD on the way out, and the answer says so.
-	return c.json(sourceJSON{
+	out := sourceJSON{
 		Source: string(r.Content), Language: r.Language, Path: r.Path, Repo: r.Repo,
 		RepoCodeHostType: r.HostKind, RepoDisplayName: r.DisplayName, RepoExternalWebURL: r.RepoWebURL,
 		WebURL: r.WebURL, ExternalWebURL: r.ExternalWebURL, BlobSha: r.OID, Commit: r.Commit,
 		StartLine: max(r.FirstLine, 1), LineCount: r.Total, IsBinary: r.Binary,
 		HasInvalidCharacter: !utf8.Valid(r.Content),
-	})
+	}
+	if colours {
+		lines, cut, err := a.tokens(ctx, c, r)
+		if err != nil {
+			return err
+		}
+		out.Tokens, out.TokensCut = &lines, &cut
+	}
+	return c.json(out)
 }
 
 // tree is POST /api/tree: the given paths, the directories that connect them

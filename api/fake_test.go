@@ -212,7 +212,7 @@ func (f *fake) RotateWebhook(ctx context.Context, _ account.Owner, req operate.C
 
 func (f *fake) Source(_ context.Context, _ catalog.Viewer, _ browse.SourceRequest) (*browse.SourceResponse, error) {
 	return answer(f, &browse.SourceResponse{
-		Content: []byte("a\xe9\n"), Language: "Go", Path: "dir/a.go", Repo: "example.com/a/b", HostKind: "genericGitHost", DisplayName: "a/b",
+		Content: []byte("a\xe9 // b\n"), Language: "Go", Path: "dir/a.go", Repo: "example.com/a/b", HostKind: "genericGitHost", DisplayName: "a/b",
 		RepoWebURL: "https://example.com/a/b", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b/x", OID: "b10b", Commit: "c0ffee", FirstLine: 2, Total: 9,
 	})
 }

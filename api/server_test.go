@@ -82,7 +82,7 @@ var operations = []struct {
 	{"find_references", "POST", "/api/find_references", `{"symbolName":"main"}`, 200},
 	{"repos", "GET", "/api/repos?page=2", ``, 200},
 	{"reindex", "POST", "/api/repos/7/reindex", ``, 202},
-	{"source", "GET", "/api/source?repo=example.com/a/b&path=dir/a.go", ``, 200},
+	{"source", "GET", "/api/source?repo=example.com/a/b&path=dir/a.go&tokens=true", ``, 200},
 	{"tree", "POST", "/api/tree", `{"repoName":"r","revisionName":"HEAD","paths":[""]}`, 200},
 	{"commits", "GET", "/api/commits?repo=r", ``, 200},
 	{"commit", "GET", "/api/commit?repo=r&ref=HEAD", ``, 200},

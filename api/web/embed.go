@@ -157,18 +157,6 @@ func (p *sources) some(ctx context.Context, v *layout.Visit, l place, first, cou
 		return nil, nil, nil, err
 	}
 
-	// The lines before tell what is open where the block begins.
-	paint = newPainter(src.Language, 0)
-	if first-before > 1 {
-		paint.state = paint.lang.Enter(src.Content)
-	}
-	text = src.Content
-	for range before {
-		var line []byte
-		line, text, _ = nextLine(text)
-		paint.left = colourBlock
-		paint.colours(line)
-	}
-	paint.left = colourBlock
+	text, paint = paintAfter(src.Content, before, first-before == 1, src.Language)
 	return src, text, paint, nil
 }

@@ -96,6 +96,24 @@ func newPainter(language string, state lex.State) *painter {
 	return &painter{lang: lex.For(language), state: state, left: colourBlock}
 }
 
+// paintAfter reads the first lines of a part of a file for what they leave open, and
+// returns the text after them with a painter for it. whole is whether the part begins
+// where the file does.
+func paintAfter(part []byte, lines int, whole bool, language string) (text []byte, paint *painter) {
+	paint, text = newPainter(language, 0), part
+	if !whole {
+		paint.state = paint.lang.Enter(part)
+	}
+	for range lines {
+		var line []byte
+		line, text, _ = nextLine(text)
+		paint.left = colourBlock
+		paint.colours(line)
+	}
+	paint.left = colourBlock
+	return text, paint
+}
+
 // colours finds the colours of the next line. The slice is good until the next
 // call. A long line has them at its beginning only, and one beyond plainLine
 // has none: what follows it begins anew.

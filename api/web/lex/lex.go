@@ -34,6 +34,11 @@ const (
 	Directive
 )
 
+// String is the name of a class, for programs.
+func (c Class) String() string {
+	return [...]string{Plain: "plain", Comment: "comment", String: "string", Number: "number", Keyword: "keyword", Type: "type", Directive: "directive"}[c]
+}
+
 // Span is a run of bytes of a line that is of a class other than Plain.
 type Span struct {
 	Start, End int
