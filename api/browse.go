@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -59,6 +60,12 @@ type treeJSON struct {
 	Path     string     `json:"path"`
 	Name     string     `json:"name"`
 	Children []treeJSON `json:"children"`
+
+	// Where details were asked for.
+	Mode   string  `json:"mode,omitempty"`
+	Size   *int64  `json:"size,omitempty"`   // bytes of a blob
+	Target *string `json:"target,omitempty"` // of a symlink
+	Commit string  `json:"commit,omitempty"` // of a submodule
 }
 
 type diffJSON struct {
@@ -186,7 +193,7 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 	}
 
 	req := browse.TreeRequest{Repo: f.required("repoName"), Ref: f.text("revisionName"), Recursive: f.flag("recursive")}
-	req.Max = f.integer("maxEntries", 0, 1, 1_000_000)
+	req.Max, req.Details = f.integer("maxEntries", 0, 1, 1_000_000), f.flag("details")
 
 	// Without paths it is the root. An empty list means the same.
 	if _, ok := f.member("paths"); ok {
@@ -208,13 +215,29 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 		Tree        treeJSON `json:"tree"`
 		Commit      string   `json:"commit"`
 		IsTruncated bool     `json:"isTruncated"`
-	}{treeOf(r.Root), r.Commit, r.Cut})
+	}{treeOf(r.Root, req.Details, r.Detailed), r.Commit, r.Cut})
 }
 
-func treeOf(t browse.TreeNode) treeJSON {
+// treeOf is a tree with the details that were asked for; what git has to be asked for
+// is known only where the node that has the mirror has read it.
+func treeOf(t browse.TreeNode, details, read bool) treeJSON {
 	out := treeJSON{Type: t.Type, Path: t.Path, Name: t.Name, Children: make([]treeJSON, len(t.Children))}
 	for i, child := range t.Children {
-		out.Children[i] = treeOf(child)
+		out.Children[i] = treeOf(child, details, read)
+	}
+	if !details {
+		return out
+	}
+
+	out.Mode = fmt.Sprintf("%06o", t.Mode)
+	switch {
+	case t.Type == "commit":
+		out.Commit = t.OID
+	case t.Type == "blob" && read:
+		out.Size = &t.Size
+		if t.Target != "" {
+			out.Target = &t.Target
+		}
 	}
 	return out
 }

@@ -217,7 +217,9 @@ func (f *fake) Source(_ context.Context, _ catalog.Viewer, _ browse.SourceReques
 	})
 }
 func (f *fake) Tree(_ context.Context, _ catalog.Viewer, _ browse.TreeRequest) (*browse.TreeResponse, error) {
-	return answer(f, &browse.TreeResponse{Commit: "c0ffee", Cut: true, Root: browse.TreeNode{Type: "tree", Children: []browse.TreeNode{{Type: "blob", Path: "a", Name: "a"}}}})
+	return answer(f, &browse.TreeResponse{Commit: "c0ffee", Cut: true, Detailed: true, Root: browse.TreeNode{Type: "tree", Mode: 0o040000, Children: []browse.TreeNode{
+		{Type: "blob", Path: "a", Name: "a", Mode: 0o120000, Size: 3, Target: "b/c"}, {Type: "commit", Path: "m", Name: "m", Mode: 0o160000, OID: "dad"},
+	}}})
 }
 
 var aCommit = browse.CommitInfo{Hash: "c0ffee", Date: day, Message: "subject", Body: "body", Refs: "HEAD -> main", AuthorName: "A", AuthorEmail: "a@example.com", Parents: []string{"dad"}}

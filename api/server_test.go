@@ -83,7 +83,7 @@ var operations = []struct {
 	{"repos", "GET", "/api/repos?page=2", ``, 200},
 	{"reindex", "POST", "/api/repos/7/reindex", ``, 202},
 	{"source", "GET", "/api/source?repo=example.com/a/b&path=dir/a.go&tokens=true", ``, 200},
-	{"tree", "POST", "/api/tree", `{"repoName":"r","revisionName":"HEAD","paths":[""]}`, 200},
+	{"tree", "POST", "/api/tree", `{"repoName":"r","revisionName":"HEAD","paths":[""],"details":true}`, 200},
 	{"commits", "GET", "/api/commits?repo=r", ``, 200},
 	{"commit", "GET", "/api/commit?repo=r&ref=HEAD", ``, 200},
 	{"authors", "GET", "/api/commits/authors?repo=r", ``, 200},

@@ -119,17 +119,22 @@ func answerTree(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, e
 			return nil, s.explain(ctx, err, commit, path)
 		}
 
-		// A directory is shown with what is in it, as long as there is room.
-		t.add(at)
 		if at.Kind != git.Dir {
+			if at, err = s.sized(ctx, at, req.Details); err != nil {
+				return nil, err
+			}
+			t.add(at)
 			continue
 		}
+
+		// A directory is shown with what is in it, as long as there is room.
+		t.add(at)
 		if t.count >= req.Max {
 			t.cut = true
 			break
 		}
 
-		o := git.ListOptions{Max: req.Max - t.count}
+		o := git.ListOptions{Max: req.Max - t.count, Sizes: req.Details}
 		if req.Recursive {
 			o.Depth = -1
 		}
@@ -144,12 +149,51 @@ func answerTree(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, e
 			t.add(e)
 		}
 	}
-	return &TreeResponse{Root: t.freeze(t.nodes[""]), Commit: commit, Cut: t.cut}, nil
+
+	if req.Details {
+		if err := t.readTargets(ctx, s.mirror); err != nil {
+			return nil, err
+		}
+	}
+	return &TreeResponse{Root: t.freeze(t.nodes[""]), Commit: commit, Cut: t.cut, Detailed: req.Details}, nil
+}
+
+// sized is an entry with its size, where that is wanted and it has one.
+func (s *site) sized(ctx context.Context, e git.Entry, wanted bool) (git.Entry, error) {
+	if !wanted || !e.Kind.IsBlob() {
+		return e, nil
+	}
+	one, err := s.mirror.Sized(ctx, []git.Entry{e})
+	if err != nil {
+		return e, err
+	}
+	return one[0], nil
+}
+
+// The bounds of what is read of symlinks: a tree may be made of nothing else.
+const (
+	maxLinks   = 10_000
+	maxTarget  = 4096    // bytes of one target
+	maxTargets = 4 << 20 // bytes of all
+)
+
+// readTargets reads where the symlinks lead.
+func (t *treeBuilder) readTargets(ctx context.Context, m *git.Mirror) error {
+	left := maxTargets
+	return m.Scan(ctx, t.links[:min(len(t.links), maxLinks)], maxTarget, func(e git.Entry, target []byte) bool {
+		// What does not fit any more ends the reading, and has no target.
+		if left -= len(target); left < 0 {
+			return false
+		}
+		t.nodes[e.Path].Target = string(target)
+		return true
+	})
 }
 
 // treeBuilder puts entries into a tree, in any order and more than once.
 type treeBuilder struct {
 	nodes map[string]*growing // by path
+	links []git.Entry         // the symlinks among them
 	count int
 	cut   bool
 }
@@ -167,7 +211,8 @@ func newTree() *treeBuilder {
 // add puts in an entry, and the directories above it.
 func (t *treeBuilder) add(e git.Entry) {
 	g := t.at(e.Path)
-	g.OID, g.Mode = e.OID, e.Kind.Mode()
+	known := g.OID != ""
+	g.OID, g.Mode, g.Size = e.OID, e.Kind.Mode(), max(e.Size, 0)
 	switch e.Kind {
 	case git.Dir:
 		g.Type = "tree"
@@ -175,6 +220,9 @@ func (t *treeBuilder) add(e git.Entry) {
 		g.Type = "commit"
 	default:
 		g.Type = "blob"
+	}
+	if e.Kind == git.Symlink && !known {
+		t.links = append(t.links, e)
 	}
 }
 

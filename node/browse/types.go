@@ -40,13 +40,15 @@ type TreeRequest struct {
 	Paths     []string // "" is the root
 	Recursive bool     // with everything below
 	Max       int      // entries; 0 means 100,000
+	Details   bool     // with the sizes of files and the targets of symlinks
 }
 
 // TreeResponse is a tree. Entries are sorted: directories first, then by name.
 type TreeResponse struct {
-	Root   TreeNode
-	Commit string
-	Cut    bool // Max was reached
+	Root     TreeNode
+	Commit   string
+	Cut      bool // Max was reached
+	Detailed bool // Details are there: a node of an older version has none
 }
 
 // TreeNode is a file or directory. Type is "tree", "blob" or "commit" (a submodule).
@@ -57,6 +59,10 @@ type TreeNode struct {
 	OID      string
 	Mode     uint32
 	Children []TreeNode
+
+	// With Details.
+	Size   int64  // bytes of a file, or of the target of a symlink
+	Target string // of a symlink; "" where it is too long, or one of too many
 }
 
 // CommitsRequest asks for a page of the history of a revision.
