@@ -555,6 +555,12 @@ func (f *fake) Complete(_ context.Context, _ catalog.Viewer, text string, cursor
 func (f *fake) Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error) {
 	return answer(f, &suggest.FilesResponse{Commit: "c0ffee", Paths: []suggest.Path{{Path: "dir/main.go", At: []int{4, 5}}}, Total: 2, Cut: true})
 }
+func (f *fake) Symbols(context.Context, catalog.Viewer, suggest.SymbolsRequest) (*suggest.SymbolsResponse, error) {
+	return answer(f, &suggest.SymbolsResponse{
+		Commit: "c0ffee", Cut: true, Similar: []string{"main2"},
+		Symbols: []suggest.FoundSymbol{{Path: "dir/main.go", Line: 3, Name: "main", Kind: "function", ParentName: "p", ParentKind: "package"}},
+	})
+}
 func (f *fake) Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error) {
 	return answer(f, &search.RankedResponse{Words: []string{"main"}, Whole: 1, Files: []search.RankedFile{{Repo: "example.com/a/b", Path: "main.go", Language: "Go", Words: 1, Lines: []browse.Line{{Number: 3, Text: []byte("func main() {")}}}}})
 }

@@ -74,6 +74,8 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "GET /api/symbols", "?repo=none&path=a.go", "", codeRepoNotFound},
 	{"owner", "GET /api/symbols", "?repo=local/app&path=none", "", codeFileNotFound},
 	{"owner", "GET /api/symbols", "?repo=local/app&path=a.go&ref=none", "", codeRef},
+	{"owner", "GET /api/symbols", "?repo=none&query=a", "", codeRepoNotFound},
+	{"owner", "GET /api/symbols", "?repo=local/app&query=a&ref=none", "", codeRef},
 
 	// What the cluster does.
 	{"owner", "GET /api/jobs/{id}", "/api/jobs/index:900", "", codeNotFound},
@@ -291,8 +293,12 @@ func (f *failures) common(path, method string) {
 		}
 	}
 
-	// Each parameter by itself is wrong, beside good ones that have to be there.
+	// Each parameter by itself is wrong, beside good ones that have to be there: of those
+	// of which one has to be, the first.
 	good := url.Values{}
+	if path == "/api/symbols" {
+		good.Set("path", "x")
+	}
 	for _, p := range op.Parameters {
 		if p.In == "query" && p.Required {
 			good.Set(p.Name, "x")

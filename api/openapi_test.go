@@ -187,6 +187,20 @@ func resolve(doc, schema any) map[string]any {
 
 // unused lists the properties of a schema that no part of a value has.
 func unused(doc any, schema map[string]any, value any, at string) []string {
+	// Of several forms it is one: the one of which the least is missing.
+	for _, kind := range []string{"oneOf", "anyOf"} {
+		forms, _ := schema[kind].([]any)
+		var least []string
+		for i, form := range forms {
+			if m := unused(doc, resolve(doc, form), value, at); i == 0 || len(m) < len(least) {
+				least = m
+			}
+		}
+		if forms != nil {
+			return least
+		}
+	}
+
 	var missing []string
 	switch v := value.(type) {
 	case map[string]any:

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -14,6 +15,7 @@ import (
 type suggester interface {
 	Complete(ctx context.Context, v catalog.Viewer, query string, cursor int) ([]suggest.Suggestion, error)
 	Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error)
+	Symbols(context.Context, catalog.Viewer, suggest.SymbolsRequest) (*suggest.SymbolsResponse, error)
 }
 
 // outliner tells what files define.
@@ -120,6 +122,7 @@ type outlineJSON struct {
 	Commit      string       `json:"commit"`
 	Symbols     []symbolJSON `json:"symbols"`
 	IsTruncated bool         `json:"isTruncated"`
+	Similar     []string     `json:"similarNames,omitempty"` // of a search by name
 }
 
 type symbolJSON struct {
@@ -130,11 +133,21 @@ type symbolJSON struct {
 	Signature  string `json:"signature,omitempty"`
 	FirstLine  int    `json:"firstLine"`
 	LastLine   int    `json:"lastLine,omitempty"`
+	Path       string `json:"path,omitempty"` // of a search by name
 }
 
-// symbols is GET /api/symbols: what a file defines.
+// symbols is GET /api/symbols: what a file defines, or where a repository has symbols
+// of a name.
 func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 	p := c.params()
+	if _, byName := c.arg("query"); byName {
+		return a.namedSymbols(ctx, c, p)
+	}
+
+	// A limit that is accepted and does nothing would be taken for one.
+	if _, limited := c.arg("limit"); limited {
+		p.wrong("limit", "only beside query; of a file all symbols are listed")
+	}
 	req := browse.OutlineRequest{Repo: p.required("repo"), Ref: p.text("ref"), Paths: []string{p.required("path")}}
 	if err := p.err(); err != nil {
 		return err
@@ -148,8 +161,34 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 	out := outlineJSON{Commit: r.Commit, Symbols: []symbolJSON{}, IsTruncated: r.Cut}
 	for _, f := range r.Files {
 		for _, x := range f.Symbols {
-			out.Symbols = append(out.Symbols, symbolJSON{x.Name, x.Kind, x.ParentName, x.ParentKind, x.Signature, x.First, x.Last})
+			out.Symbols = append(out.Symbols, symbolJSON{x.Name, x.Kind, x.ParentName, x.ParentKind, x.Signature, x.First, x.Last, ""})
 		}
+	}
+	return c.json(out)
+}
+
+// namedSymbols is GET /api/symbols with a query.
+func (a *suggestRoutes) namedSymbols(ctx context.Context, c *call, p *params) error {
+	req := suggest.SymbolsRequest{Repo: p.required("repo"), Ref: p.text("ref"), Query: p.required("query"), Limit: p.integer("limit", 50, 1, suggest.MaxSymbols)}
+
+	// Both would be two questions: which of them was meant nobody can tell.
+	switch _, inFile := c.arg("path"); {
+	case inFile:
+		p.wrong("path", "give path for the symbols of a file, or query for those of a name, not both")
+	case len(req.Query) > suggest.MaxName || strings.Contains(req.Query, "\n") || req.Query != "" && strings.TrimSpace(req.Query) == "":
+		p.wrong("query", "expected a name of 1 to %d bytes on one line", suggest.MaxName)
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+
+	r, err := a.suggester.Symbols(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+	out := outlineJSON{Commit: r.Commit, Symbols: make([]symbolJSON, len(r.Symbols)), IsTruncated: r.Cut, Similar: r.Similar}
+	for i, x := range r.Symbols {
+		out.Symbols[i] = symbolJSON{Name: x.Name, Kind: x.Kind, ParentName: x.ParentName, ParentKind: x.ParentKind, FirstLine: x.Line, Path: x.Path}
 	}
 	return c.json(out)
 }

@@ -34,6 +34,8 @@ type SymbolRequest struct {
 	Paths  paths.Filter
 	Prefix bool   // of definitions: Symbol begins the name, in any case
 	Kind   string // of definitions, as ctags names it; "" for any
+
+	Letters bool // of definitions: the name has the letters of Symbol in their order, in any case
 }
 
 // SymbolResponse is where a symbol was found.
@@ -151,7 +153,7 @@ func (s *Searcher) defined(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	scope, name := qualified(req.Symbol)
 
 	// Some names have such a sign in them, so the whole is looked for first.
-	if err != nil || len(out.Files) > 0 || req.Prefix || scope == "" {
+	if err != nil || len(out.Files) > 0 || req.Prefix || req.Letters || scope == "" {
 		return out, name, err
 	}
 
@@ -244,8 +246,11 @@ func likeness(name, other string) (rank int, ok bool) {
 
 func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {
 	expr := "^" + regexp.QuoteMeta(name) + "$"
-	if req.Prefix {
+	switch {
+	case req.Prefix:
 		expr = "(?i)^" + regexp.QuoteMeta(name)
+	case req.Letters:
+		expr = lettersExpr(name)
 	}
 
 	named := &query.Text{Pattern: expr, Regexp: true, Field: query.Symbol}
@@ -260,6 +265,16 @@ func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req Symbol
 	}
 
 	return out, nil
+}
+
+// lettersExpr is an expression for the names that have the letters of one in their
+// order. Spaces are for the eye of who types.
+func lettersExpr(name string) string {
+	letters := strings.Split(strings.ReplaceAll(name, " ", ""), "")
+	for i, l := range letters {
+		letters[i] = regexp.QuoteMeta(l)
+	}
+	return "(?i)" + strings.Join(letters, ".*")
 }
 
 // keep drops the places that are not wanted, and what is left empty by that.

@@ -29,7 +29,7 @@ func (s *Searcher) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req
 
 	// Uses are looked for only where they decide what comes first. They are no
 	// part of the answer: where they cannot be had, it stands as it is.
-	if req.Prefix || len(out.Files) < 2 || rank(out.Files[0], out.Files[1]) != 0 {
+	if req.Prefix || req.Letters || len(out.Files) < 2 || rank(out.Files[0], out.Files[1]) != 0 {
 		return
 	}
 	uses, err := s.uses(ctx, v, SymbolRequest{Symbol: name, Repo: req.Repo, Revision: req.Revision, bare: true})

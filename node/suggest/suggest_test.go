@@ -35,7 +35,7 @@ func (f *fake) Search(_ context.Context, _ catalog.Viewer, req search.Request) (
 }
 
 func (f *fake) Definitions(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
-	return &search.SymbolResponse{Files: []search.SymbolFile{{Path: "greet.go", Matches: []search.SymbolMatch{{Name: req.Symbol + "ing", Kind: "func"}}}}}, nil
+	return &search.SymbolResponse{Commits: map[string]string{req.Repo: "c0ffee"}, Files: []search.SymbolFile{{Path: "greet.go", Matches: []search.SymbolMatch{{Name: req.Symbol + "ing", Kind: "func"}}}}}, nil
 }
 
 func (f *fake) Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error) {
@@ -141,5 +141,22 @@ func TestPathsByTheirLetters(t *testing.T) {
 	}
 	if r, err := s.Files(t.Context(), catalog.Guest(), FilesRequest{Repo: "acme/secret"}); err == nil {
 		t.Errorf("a guest sees %+v", r)
+	}
+}
+
+// What nobody may look at is not told by its symbols, and bad requests are refused.
+func TestSymbolsByTheirNames(t *testing.T) {
+	t.Parallel()
+	s := suggester(&fake{})
+	r, err := s.Symbols(t.Context(), catalog.Guest(), SymbolsRequest{Repo: "acme/app", Query: "Greet"})
+	if err != nil || len(r.Symbols) != 1 || r.Symbols[0].Name != "Greeting" || r.Symbols[0].Path != "greet.go" || r.Commit != "c0ffee" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, req := range []SymbolsRequest{
+		{Repo: "acme/secret", Query: "Greet"}, {Repo: "acme/app", Query: " "}, {Repo: "acme/app", Query: strings.Repeat("a", MaxName+1)}, {Repo: "acme/app", Query: "a", Limit: MaxSymbols + 1},
+	} {
+		if r, err := s.Symbols(t.Context(), catalog.Guest(), req); err == nil {
+			t.Errorf("%.60v: %+v", req, r)
+		}
 	}
 }

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+// Symbols of a repository are found by their names: the name itself, what begins with
+// it, what has its letters, and where nothing does, names that are like it.
+func TestSymbolsAreFoundByTheirNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{
+		"swim/swim.go":  "package pool\n\nfunc Swim() {}\n\ntype Swimmer struct{}\n\nfunc (Swimmer) Wait() {}\n",
+		"set/width.go":  "package set\n\nfunc SetWidthMin() {}\n\nfunc swim() {}\n",
+		"set/other.txt": "func Swimming() {}\n",
+	})
+	nodetest.NewRepo(t, filepath.Join(dir, "other"), map[string]string{"a.go": "package a\n\nfunc Swim() {}\n"})
+	n := nodetest.Start(t, nodetest.Config{
+		Edit: func(o *node.Options) { o.Ctags = "" }, // as it is on the PATH
+		File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir),
+		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
+	})
+	n.WaitIndexed(2)
+	s := start(t, partsOf(n.Node))
+
+	found := func(query string) (text string, status int) {
+		resp, body := askAs(t, s, "", "GET", "/api/symbols?repo=local/app&"+query, "")
+		var got struct {
+			Commit       string
+			Symbols      []symbolJSON
+			IsTruncated  bool
+			SimilarNames []string
+			Message      string
+		}
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Fatalf("%s: %v: %s", query, err, body)
+		}
+		if resp.StatusCode != 200 {
+			return got.Message, resp.StatusCode
+		}
+
+		var words []string
+		for _, x := range got.Symbols {
+			words = append(words, fmt.Sprintf("%s=%s:%d", x.Name, x.Path, x.FirstLine))
+		}
+		if got.IsTruncated {
+			words = append(words, "cut")
+		}
+		if len(got.Commit) != 40 {
+			t.Errorf("%s: of commit %q", query, got.Commit)
+		}
+		return strings.Join(append(words, got.SimilarNames...), " "), 200
+	}
+	nodetest.Wait(t, "the symbols", func() error {
+		if got, _ := found("query=Wait"); got != "Wait=swim/swim.go:7" {
+			return fmt.Errorf("found %s", got)
+		}
+		return nil
+	})
+
+	_, body := askAs(t, s, "", "GET", "/api/commit?ref=HEAD&repo=local/app", "")
+	var head struct{ Hash string }
+	if err := json.Unmarshal(body, &head); err != nil || len(head.Hash) != 40 {
+		t.Fatalf("%v: %s", err, body)
+	}
+
+	for _, c := range []struct{ query, want string }{
+		{"query=Swim", "Swim=swim/swim.go:3 swim=set/width.go:5 Swimmer=swim/swim.go:5 SetWidthMin=set/width.go:3"},
+		{"query=swim&limit=3", "swim=set/width.go:5 Swim=swim/swim.go:3 Swimmer=swim/swim.go:5 cut"},
+		{"query=swim&limit=1", "swim=set/width.go:5 cut"},
+		{"query=s+w+m+n", "SetWidthMin=set/width.go:3"},
+		{"query=Swimer&ref=HEAD", "Swimmer=swim/swim.go:5"},
+		{"query=Swinner", "Swimmer"}, // nothing has it: a name like it
+		{"query=nothinglikeit", ""},
+		{"query=Swimmer&ref=" + head.Hash[:10], "Swimmer=swim/swim.go:5"},
+	} {
+		if got, status := found(c.query); got != c.want || status != 200 {
+			t.Errorf("%s: %d %s\nwant %s", c.query, status, got, c.want)
+		}
+	}
+
+	for _, c := range []struct{ query, want string }{
+		{"query=a&path=swim/swim.go", "not both"},
+		{"query=", "query: required"},
+		{"query=+", "query: expected a name of 1 to 256 bytes on one line"},
+		{"query=" + url.QueryEscape("a\nb"), "on one line"},
+		{"query=" + strings.Repeat("a", 257), "256 bytes"},
+		{"query=a&limit=201", "limit: must be between 1 and 200"},
+		{"path=swim/swim.go&limit=5", "limit: only beside query"},
+		{"ref=HEAD", "path: required"},
+	} {
+		if got, status := found(c.query); !strings.Contains(got, c.want) || status != 400 {
+			t.Errorf("%.80s: %d %s\nwant %s", c.query, status, got, c.want)
+		}
+	}
+}
+
+// A commit that is not indexed is known, and has no names to look up.
+func TestSymbolsOfARevisionThatIsNotIndexed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	repo := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.go": "package a\n\nfunc Swim() {}\n"})
+	repo.Git("branch", "side")
+	repo.Commit(map[string]string{"b.go": "package a\n\nfunc Whale() {}\n"})
+	n := nodetest.Start(t, nodetest.Config{
+		Edit: func(o *node.Options) { o.Ctags = "" }, // as it is on the PATH
+		File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir),
+		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
+	})
+	n.WaitIndexed(1)
+	s := start(t, partsOf(n.Node))
+
+	resp, body := askAs(t, s, "", "GET", "/api/symbols?repo=local/app&ref=side&query=Swim", "")
+	if code := failureOf(t, "not indexed", resp.StatusCode, body); code != codeRef || !strings.Contains(string(body), `is not indexed`) {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}

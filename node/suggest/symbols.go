@@ -1,0 +1,142 @@
+package suggest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// The bounds of a search for a symbol.
+const (
+	MaxSymbols = 200
+	MaxName    = 256 // bytes of what is looked for
+)
+
+// SymbolsRequest asks for the symbols of a repository whose names have the letters of
+// Query in them, in their order.
+type SymbolsRequest struct {
+	Repo, Ref string // Ref "" is HEAD; any other one has to be indexed
+	Query     string
+	Limit     int // symbols, at most MaxSymbols; 0 means 50
+}
+
+// SymbolsResponse has the symbols: the name itself, names that begin with it, then
+// those that have its letters, the best first.
+type SymbolsResponse struct {
+	Commit  string // whose index was looked at
+	Symbols []FoundSymbol
+	Similar []string // where there are none: names that are like it, the nearest first
+	Cut     bool     // more match, or some could not be looked at
+}
+
+// FoundSymbol is a definition in a file.
+type FoundSymbol struct {
+	Path                   string
+	Line                   int // from 1
+	Name, Kind             string
+	ParentName, ParentKind string // what it is defined in; "" at the top
+}
+
+// Symbols finds symbols of a repository by a few letters of their names.
+func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRequest) (*SymbolsResponse, error) {
+	switch {
+	case req.Limit < 0 || req.Limit > MaxSymbols:
+		return nil, call.Fail(call.ErrInvalid, "limit must be from 0 to %d", MaxSymbols)
+	case strings.TrimSpace(req.Query) == "" || len(req.Query) > MaxName:
+		return nil, call.Fail(call.ErrInvalid, "query must have 1 to %d bytes, and not only blanks", MaxName)
+	}
+
+	// A repository or a revision that is not there fails as with every other route.
+	c, err := s.d.Read.Commit(ctx, v, browse.CommitRequest{Repo: req.Repo, Ref: req.Ref})
+	if err != nil {
+		return nil, err
+	}
+	limit := cmp.Or(req.Limit, 50)
+
+	// What begins so is asked for first: of a short query the rest may be cut anywhere.
+	want := search.SymbolRequest{Symbol: req.Query, Repo: req.Repo, Revision: req.Ref, Prefix: true}
+	r, err := s.indexed(ctx, v, &want, c.Hash)
+	if err != nil {
+		return nil, err
+	}
+	out := &SymbolsResponse{Commit: r.Commit(req.Repo), Symbols: foundSymbols(r), Cut: !r.Exhaustive}
+
+	if len(out.Symbols) <= limit {
+		want.Prefix, want.Letters = false, true
+		if r, err = s.d.Find.Definitions(ctx, v, want); err != nil {
+			return nil, err
+		}
+
+		// Those that begin so are among them, unless so many were too many.
+		begin := out.Symbols
+		others := slices.DeleteFunc(foundSymbols(r), func(x FoundSymbol) bool { return slices.Contains(begin, x) })
+		out.Symbols, out.Similar, out.Cut = append(begin, others...), r.Similar, !r.Exhaustive
+	}
+
+	rankSymbols(out.Symbols, req.Query)
+	if len(out.Symbols) > limit {
+		out.Symbols, out.Cut = out.Symbols[:limit], true
+	}
+	return out, nil
+}
+
+// indexed finds definitions in a revision that the index has: by the name that was
+// given, or else by its commit.
+func (s *Suggester) indexed(ctx context.Context, v catalog.Viewer, want *search.SymbolRequest, commit string) (*search.SymbolResponse, error) {
+	name := cmp.Or(want.Revision, "HEAD")
+	for _, rev := range []string{name, commit} {
+		want.Revision = rev
+		r, err := s.d.Find.Definitions(ctx, v, *want)
+		if err != nil {
+			return nil, err
+		}
+		if r.Commit(want.Repo) != "" {
+			return r, nil
+		}
+	}
+	return nil, call.Fail(call.ErrRef, "%q of %s is not indexed: by name symbols are found in indexed revisions only; with path those of a file are listed at any commit", name, want.Repo)
+}
+
+// foundSymbols is the definitions of an answer.
+func foundSymbols(r *search.SymbolResponse) []FoundSymbol {
+	out := []FoundSymbol{}
+	for i := range r.Files {
+		f := &r.Files[i]
+		for _, m := range f.Matches {
+			out = append(out, FoundSymbol{f.Path, int(m.Range.Start.Line), m.Name, m.Kind, m.ParentName, m.ParentKind})
+		}
+	}
+	return out
+}
+
+// rankSymbols puts symbols in the order in which somebody who types a text looks for
+// them. What is alike in all of it keeps its place.
+func rankSymbols(list []FoundSymbol, text string) {
+	letters := lettersOf(text)
+
+	// Above every score of letters: so many are never in a name.
+	const begins, is = 1 << 20, 1 << 21
+	score := func(x *FoundSymbol) int {
+		n, _ := fuzzy(x.Name, letters, nil)
+		switch {
+		case x.Name == text:
+			n += is + begins
+		case strings.EqualFold(x.Name, text):
+			n += is
+		case len(x.Name) >= len(text) && strings.EqualFold(x.Name[:len(text)], text):
+			n += begins
+		}
+		return n
+	}
+
+	// Of equal ones the shorter name: its letters are a greater part of it.
+	slices.SortStableFunc(list, func(a, b FoundSymbol) int {
+		return cmp.Or(score(&b)-score(&a), len(a.Name)-len(b.Name), strings.Compare(a.Name, b.Name))
+	})
+}
