@@ -101,7 +101,10 @@ func completions(format string) func(a aims) []shot {
 func symbolsAt(target string) func(a aims) []shot {
 	return func(a aims) []shot {
 		list := []shot{post(target, object{"symbolName": "main"}), post(target, object{"symbolName": "whale", "language": "Go"})}
-		return append(list, a.each(func(r string) shot { return post(target, object{"symbolName": "Swim", "repoName": r}) })...)
+		list = append(list, a.each(func(r string) shot { return post(target, object{"symbolName": "Swim", "repoName": r}) })...)
+		return append(list, a.each(func(r string) shot {
+			return post(target, object{"symbolName": "main", "pathRepoName": r, "path": "main.go", "line": 3, "limit": 2})
+		})...)
 	}
 }
 

@@ -2,7 +2,9 @@ package api
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -38,6 +40,7 @@ func (a *searchRoutes) rows() []route {
 const (
 	maxMatches      = 1_000_000
 	maxContextLines = 100
+	maxSymbolFiles  = 1000
 )
 
 // search is POST /api/search.
@@ -111,8 +114,33 @@ func symbolRequest(c *call) (search.SymbolRequest, error) {
 		Repo:     f.text("repoName"),
 
 		IncludeDefinitions: f.flag("includeDefinitions"),
+
+		Best: f.integer("limit", 0, 1, maxSymbolFiles),
 	}
+	req.Near = placeOf(f, req.Repo)
 	return req, f.err()
+}
+
+// placeOf is the place where the name of a request stands; nil for none.
+func placeOf(f *fields, repo string) *search.Place {
+	p := &search.Place{
+		Repo:   cmp.Or(f.text("pathRepoName"), repo),
+		Line:   f.integer("line", 0, 1, math.MaxInt32),
+		Column: f.integer("column", 0, 1, math.MaxInt32),
+	}
+
+	// A part of a place is none: it would be accepted and do nothing.
+	for name, needs := range map[string]string{"pathRepoName": "path", "line": "path", "column": "line"} {
+		_, given := f.member(name)
+		if _, ok := f.member(needs); given && !ok {
+			f.wrong(name, "only beside %s", needs)
+		}
+	}
+	if _, given := f.member("path"); !given {
+		return nil
+	}
+	p.Path = f.required("path")
+	return p
 }
 
 // definitions is POST /api/find_definitions.

@@ -123,3 +123,65 @@ func TestSymbolsOfARevisionThatIsNotIndexed(t *testing.T) {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }
+
+// Of definitions with one name that comes first which is nearest to where the name
+// stands, and a limit is one of the best; without a place the order is the usual one.
+func TestDefinitionsNearAPlaceComeFirst(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "one"), map[string]string{"sea/a.go": "package sea\n\nfunc Swim() {}\n", "sea/b.py": "def Swim():\n    pass\n"})
+	nodetest.NewRepo(t, filepath.Join(dir, "two"), map[string]string{"land/a.go": "package land\n\nfunc Swim() {}\n\ntype t struct{}\n\nfunc (t) Swim() {}\n"})
+	n := nodetest.Start(t, nodetest.Config{
+		Edit: func(o *node.Options) { o.Ctags = "" }, // as it is on the PATH
+		File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir),
+		Env:  map[string]string{"FORCE_ENABLE_ANONYMOUS_ACCESS": "true"},
+	})
+	n.WaitIndexed(2)
+	s := start(t, partsOf(n.Node))
+
+	found := func(members string) string {
+		_, body := askAs(t, s, "", "POST", "/api/find_definitions", `{"symbolName":"Swim"`+members+`}`)
+		var got struct {
+			Stats struct{ MatchCount int }
+			Files []struct {
+				FileName, Repository string
+				Matches              []struct {
+					Range struct{ Start struct{ LineNumber int } }
+				}
+			}
+			RepositoryInfo     []struct{ Name string }
+			IsSearchExhaustive bool
+		}
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+
+		var words []string
+		for _, f := range got.Files {
+			words = append(words, strings.TrimPrefix(f.Repository, "local/")+"/"+f.FileName)
+			for _, m := range f.Matches {
+				words[len(words)-1] += fmt.Sprintf(":%d", m.Range.Start.LineNumber)
+			}
+		}
+		return fmt.Sprintf("%s %d %d %t", strings.Join(words, " "), got.Stats.MatchCount, len(got.RepositoryInfo), got.IsSearchExhaustive)
+	}
+	nodetest.Wait(t, "the symbols", func() error {
+		if got := found(""); !strings.HasSuffix(got, " 4 2 true") {
+			return fmt.Errorf("found %s", got)
+		}
+		return nil
+	})
+
+	for _, c := range []struct{ members, want string }{
+		{`,"path":"sea/c.py","pathRepoName":"local/one"`, "one/sea/b.py:1 one/sea/a.go:3 two/land/a.go:3:7 4 2 true"},
+		{`,"path":"sea/c.go","pathRepoName":"local/one","limit":1`, "one/sea/a.go:3 1 1 false"},
+		{`,"path":"land/a.go","line":7`, "two/land/a.go:7:3 one/sea/a.go:3 one/sea/b.py:1 4 2 true"},
+		{`,"path":"land/a.go","line":5,"repoName":"local/two"`, "two/land/a.go:3:7 2 1 true"},
+		{`,"path":"land/a.go","line":7,"column":1,"limit":1`, "two/land/a.go:3:7 2 1 false"},
+		{`,"path":"land/a.go","pathRepoName":"local/hidden","limit":2`, found(`,"limit":2,"path":"nowhere.go"`)},
+	} {
+		if got := found(c.members); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.members, got, c.want)
+		}
+	}
+}

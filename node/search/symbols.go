@@ -36,6 +36,9 @@ type SymbolRequest struct {
 	Kind   string // of definitions, as ctags names it; "" for any
 
 	Letters bool // of definitions: the name has the letters of Symbol in their order, in any case
+
+	Near *Place // what is near it comes first; nil for no place
+	Best int    // files that are kept of those in order; 0 for all
 }
 
 // SymbolResponse is where a symbol was found.
@@ -143,6 +146,8 @@ func (s *Searcher) Definitions(ctx context.Context, v catalog.Viewer, req Symbol
 	}
 
 	s.arrangeDefinitions(ctx, v, req, name, out)
+	out.nearFirst(req.Near)
+	out.best(req.Best)
 	return out, s.addKept(ctx, v, req, out, canDefine)
 }
 
@@ -323,6 +328,8 @@ func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolR
 		return nil, err
 	}
 	arrangeReferences(out, req)
+	out.nearFirst(req.Near)
+	out.best(req.Best)
 	return out, s.addKept(ctx, v, req, out, func(shard.File) bool { return true })
 }
 
@@ -555,17 +562,24 @@ func languages(name string) (query.Q, error) {
 		return nil, call.Fail(call.ErrInvalid, "unknown language %q", name)
 	}
 
-	// A header of C serves C++, and a module of JavaScript TypeScript.
-	groups := [][]string{{"C", "C++"}, {"TypeScript", "JavaScript", "JSX", "TSX"}}
-	for _, g := range groups {
+	or := &query.Or{}
+	for _, g := range mixedLanguages {
 		if !slices.Contains(g, lang) {
 			continue
 		}
-		or := &query.Or{}
 		for _, l := range g {
 			or.Subs = append(or.Subs, &query.Lang{Name: l})
 		}
 		return or, nil
 	}
 	return &query.Lang{Name: lang}, nil
+}
+
+// mixedLanguages are those that are mixed in one program: a header of C serves C++,
+// and a module of JavaScript TypeScript.
+var mixedLanguages = [][]string{{"C", "C++"}, {"TypeScript", "JavaScript", "JSX", "TSX"}}
+
+// mixed reports whether two languages are one or are mixed in one program.
+func mixed(a, b string) bool {
+	return a == b || slices.ContainsFunc(mixedLanguages, func(g []string) bool { return slices.Contains(g, a) && slices.Contains(g, b) })
 }

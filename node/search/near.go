@@ -1,0 +1,95 @@
+package search
+
+import (
+	"cmp"
+	"path"
+	"slices"
+
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// Place is where somebody reads the name that he asks about.
+type Place struct {
+	Repo         string // "" where that is not known
+	Path         string
+	Line, Column int // from 1, the column in runes; 0 where that is not known
+}
+
+// nearFirst puts what is near a place first: what is in the same file before what is
+// in its directory, in its language, and in its repository. In the file itself the
+// last place before it comes first. The order is else as it was; without a place all
+// of it.
+func (r *SymbolResponse) nearFirst(p *Place) {
+	if p == nil {
+		return
+	}
+
+	language := shard.Language(p.Path, nil)
+	near := func(f *SymbolFile) int { return p.nearness(f, language) }
+	slices.SortStableFunc(r.Files, func(a, b SymbolFile) int { return near(&b) - near(&a) })
+
+	for i := range r.Files {
+		if f := &r.Files[i]; p.Line > 0 && p.isIn(f) {
+			slices.SortStableFunc(f.Matches, func(a, b SymbolMatch) int { return p.compare(a.Range.Start, b.Range.Start) })
+		}
+	}
+}
+
+// isIn reports whether the place is in a file. Without a repository every file of the
+// path may be it.
+func (p *Place) isIn(f *SymbolFile) bool {
+	return f.Path == p.Path && (p.Repo == "" || p.Repo == f.Repository)
+}
+
+// nearness is how much a file has in common with that of the place; each of the four
+// counts more than those behind it together.
+func (p *Place) nearness(f *SymbolFile, language string) int {
+	n := 0
+	if p.isIn(f) {
+		n += 8
+	}
+	if path.Dir(f.Path) == path.Dir(p.Path) && (p.Repo == "" || p.Repo == f.Repository) {
+		n += 4
+	}
+	if language != "" && mixed(language, f.Language) {
+		n += 2
+	}
+	if p.Repo == f.Repository {
+		n++
+	}
+	return n
+}
+
+// compare orders positions of the file: those up to the place, the last one first,
+// then those behind it.
+func (p *Place) compare(a, b shard.Position) int {
+	behindA, behindB := p.isBefore(a), p.isBefore(b)
+	order := cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	switch {
+	case behindA && behindB:
+		return order
+	case behindA:
+		return 1
+	case behindB:
+		return -1
+	}
+	return -order
+}
+
+// isBefore reports whether the place is before a position. Without a column it is the
+// end of its line.
+func (p *Place) isBefore(at shard.Position) bool {
+	if int(at.Line) != p.Line {
+		return int(at.Line) > p.Line
+	}
+	return p.Column > 0 && int(at.Column) > p.Column
+}
+
+// best keeps so many files from the first on; 0 keeps all.
+func (r *SymbolResponse) best(files int) {
+	if files == 0 || len(r.Files) <= files {
+		return
+	}
+	r.Files, r.Exhaustive = r.Files[:files], false
+	r.keep(func(SymbolMatch) bool { return true })
+}
