@@ -93,6 +93,10 @@ func searchRequest(c *call) (search.Request, error) {
 	req.RequireComplete = !p.flag("allow_partial", true)
 
 	c.sought = req.Query
+	if f.flag("progress") {
+		req.Progress = &search.Progress{}
+	}
+
 	if err := f.err(); err != nil {
 		return req, err
 	}
@@ -233,28 +237,24 @@ func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search
 		}
 	}()
 
-	// send hands a part over, and waits until the last one was written.
-	send := func(data []byte) error {
-		select {
-		case events <- event{data: data}:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	told := tellProgress(ctx, req.Progress, events)
+	defer told()
 
 	resp, err := a.searcher.StreamSearch(ctx, v, req, func(part *search.Chunk) error {
 		// The encoded part waits for its turn while the last one is being written.
 		if f := held.set(3 * encodedSize(part.Files)); f != nil {
 			return f
 		}
-		return send(appendChunkEvent(nil, part))
+		return sendEvent(ctx, events, appendChunkEvent(nil, part))
 	})
 
 	if err != nil {
 		return err
 	}
-	return send(appendFinalEvent(nil, resp))
+
+	// Behind the last part there is nothing to tell.
+	told()
+	return sendEvent(ctx, events, appendFinalEvent(nil, resp))
 }
 
 // consume writes events until they end or the client has gone.

@@ -127,6 +127,13 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 		}
 	}
 
+	// What a stream tells on its way is in the end what its answer counts.
+	progress := &search.Progress{}
+	whole, err := n.Node.StreamSearch(t.Context(), catalog.Operator(), search.Request{Query: "count:all needle", Progress: progress}, func(*search.Chunk) error { return nil })
+	if done := progress.Now(); err != nil || done.Found != int64(whole.Stats.TotalMatches) || done.Files == 0 || done.FilesDecided != done.Files || done.ShardsAnswered != int64(whole.Stats.ShardsRequired) {
+		t.Errorf("told %+v of %+v, %v", done, whole, err)
+	}
+
 	lines := map[string]bool{}
 	for at := most; at != ""; {
 		_, body := askAs(t, s, "", "GET", at, "")

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// progressEvery is how often a stream tells how far its search has come.
+const progressEvery = 100 * time.Millisecond
+
+// tellProgress sends how far a search has come, from time to time, until the function
+// that it returns is called: after that nothing more is sent. It may be called again.
+// Without somebody to be told, p is nil, nothing is sent.
+func tellProgress(ctx context.Context, p *search.Progress, events chan<- event) (end func()) {
+	if p == nil {
+		return func() {}
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	var teller sync.WaitGroup
+	teller.Go(func() {
+		for clock.Wait(ctx, progressEvery) {
+			if sendEvent(ctx, events, appendProgressEvent(nil, p.Now())) != nil {
+				return // the search has ended, or its client has gone
+			}
+		}
+	})
+	return func() {
+		cancel()
+		teller.Wait()
+	}
+}
+
+// sendEvent hands a part of a stream over, and waits until the last one was written.
+func sendEvent(ctx context.Context, events chan<- event, data []byte) error {
+	select {
+	case events <- event{data: data}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// appendProgressEvent appends how far a search has come.
+func appendProgressEvent(dst []byte, d search.Done) []byte {
+	dst = appendInt(append(dst, `{"type":"progress"`...), `,"shardsAnswered":`, d.ShardsAnswered)
+	dst = appendInt(dst, `,"shardsRequired":`, d.ShardsRequired)
+	dst = appendInt(dst, `,"filesDecided":`, d.FilesDecided)
+	dst = appendInt(dst, `,"filesConsidered":`, d.Files)
+	dst = appendInt(dst, `,"matchesFound":`, d.Found)
+	return append(appendInt(dst, `,"bytesRead":`, d.Bytes), '}')
+}
