@@ -54,7 +54,7 @@ func (k *Keyring) Caller(v catalog.Viewer) (*Caller, error) {
 	// The account goes before its key: it is whose rights count.
 	if v.Account != "" {
 		a := view.Account(v.Account)
-		if a == nil {
+		if a == nil || a.State != catalog.AccountActive {
 			return nil, gone
 		}
 		out.Kind, out.ID, out.Name, out.Email = CallerUser, a.ID, cmp.Or(a.Name, a.Email), a.Email
