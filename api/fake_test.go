@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node"
@@ -59,7 +60,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 func (f *fake) parts() parts {
 	return parts{
 		keys: f, sessions: f, signing: f, doors: f, base: cmp.Or(f.base, "http://shoal.example.com"),
-		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, callers: f, members: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, trail: f, suggest: f,
+		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, callers: f, members: f, raft: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, trail: f, suggest: f,
 		agents: agentParts{f, f, f, f, f},
 		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f},
 	}
@@ -520,6 +521,12 @@ func (f *fake) Contexts(context.Context, catalog.Viewer) ([]configure.ContextInf
 }
 func (f *fake) Drain(_ context.Context, _ account.Owner, req operate.DrainRequest) (*operate.DrainResponse, error) {
 	return answer(f, &operate.DrainResponse{Node: req.Node, Done: true, Remaining: 3, Warning: "w"})
+}
+func (f *fake) Raft(context.Context, account.Owner) (*node.RaftResponse, error) {
+	return answer(f, &node.RaftResponse{Node: "n1", Leader: "n1", Term: 4, Voters: 2, Quorum: 2, Members: []node.RaftMember{
+		{ID: "n1", Address: "127.0.0.1:7701", Role: "leader", Health: "alive", Raft: &cluster.RaftState{State: "leader", Leader: "n1", Term: 4, Heard: true, Contact: 1500 * time.Millisecond, Last: 12, Commit: 11, Applied: 10, Snapshot: 8}},
+		{ID: "n2", Role: "voter", Health: "dead"},
+	}})
 }
 func (f *fake) Undrain(_ context.Context, _ account.Owner, req operate.DrainRequest) (*operate.UndrainResponse, error) {
 	return answer(f, &operate.UndrainResponse{Node: req.Node})

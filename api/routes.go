@@ -135,6 +135,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		&healthRoutes{p.state, s.opt.Version, s.leaving},
 		&metricsRoutes{s.opt.Gatherer, s.hosts.loopback, p.enforces, authenticate, log},
 		&nodeRoutes{p.members},
+		&raftRoutes{p.raft},
 		&connectionRoutes{p.conns},
 		&webhookRoutes{p.hooks, base, now, s.opt.trusted, authenticate},
 		&jobRoutes{p.jobs, base},

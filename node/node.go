@@ -455,6 +455,7 @@ func (n *Node) wireOwners() {
 func (n *Node) handle() {
 	searchedCall.Serve(n.cluster, n.serveSearched)
 	pushesCall.Serve(n.cluster, n.servePushes)
+	raftCall.Serve(n.cluster, n.serveRaft)
 	n.data.transfers.Handle(n.cluster)
 }
 

@@ -246,8 +246,8 @@ func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
 			Address: m.Addr,
 			API:     m.API,
 			Zone:    m.Zone,
-			Role:    "nonvoter",
-			Health:  "dead",
+			Role:    roleOf(&m),
+			Health:  healthOf(&m),
 
 			Draining:  m.State == catalog.MemberDraining,
 			Weight:    float64(m.Weight) / 100,
@@ -262,16 +262,6 @@ func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
 
 		if s.Draining {
 			s.Left, s.Drained = n.Left(view, m.ID)
-		}
-
-		if m.Voter {
-			s.Role = "voter"
-		}
-		if m.Leader {
-			s.Role = "leader"
-		}
-		if m.Alive {
-			s.Health = "alive"
 		}
 
 		// Of itself a node knows better than what it told the others last.
