@@ -60,7 +60,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 func (f *fake) parts() parts {
 	return parts{
 		keys: f, sessions: f, signing: f, doors: f, base: cmp.Or(f.base, "http://shoal.example.com"),
-		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, callers: f, members: f, raft: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, trail: f, suggest: f,
+		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, callers: f, members: f, raft: f, placer: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, trail: f, suggest: f,
 		agents: agentParts{f, f, f, f, f},
 		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f},
 	}
@@ -521,6 +521,14 @@ func (f *fake) Contexts(context.Context, catalog.Viewer) ([]configure.ContextInf
 }
 func (f *fake) Drain(_ context.Context, _ account.Owner, req operate.DrainRequest) (*operate.DrainResponse, error) {
 	return answer(f, &operate.DrainResponse{Node: req.Node, Done: true, Remaining: 3, Warning: "w"})
+}
+func (f *fake) Placement(_ context.Context, _ account.Owner, req node.PlacementRequest) (*node.PlacementResponse, error) {
+	return answer(f, &node.PlacementResponse{
+		Replicas: 2, Tolerates: node.Tolerance{Searches: 1, Known: true, Writes: 1}, Total: 95, Page: req.Page, Per: req.PerPage,
+		Status: node.PlacementStatus{Groups: 95, UnderReplicated: 2, Short: []string{"s"}, NoLiveCopy: 1, Missing: []string{"m"}, Moves: 3, Hot: 4},
+		Nodes:  []node.NodePlacement{{ID: "n1", Health: "alive", Draining: true, Left: 1, Drained: true, Units: 2, Bytes: 3, Coming: 4, Going: 5, Loses: 6, Names: []string{"example.com/a/b"}}},
+		Units:  []node.UnitPlacement{{Unit: 17, Repos: 2, Targets: []string{"n1", "n2"}, Holders: []string{"n1"}, Live: 1}, {Unit: 458753, Slice: true, Repos: 1}},
+	})
 }
 func (f *fake) Raft(context.Context, account.Owner) (*node.RaftResponse, error) {
 	return answer(f, &node.RaftResponse{Node: "n1", Leader: "n1", Term: 4, Voters: 2, Quorum: 2, Members: []node.RaftMember{

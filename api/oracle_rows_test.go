@@ -222,6 +222,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/nodes/{node}/drain":              once(shot{method: "POST", target: "/api/nodes/n1/drain"}),
 	"POST /api/nodes/{node}/undrain":            once(shot{method: "POST", target: "/api/nodes/n1/undrain"}),
 	"POST /api/nodes/{node}/remove":             once(shot{method: "POST", target: "/api/nodes/n1/remove"}),
+	"GET /api/placement":                        once(get("/api/placement"), get("/api/placement?page=2&perPage=1")),
 	"GET /api/raft":                             once(get("/api/raft")),
 	"GET /api/snapshot":                         once(get("/api/snapshot")),
 	"POST /api/webhook/{connection}":            once(post("/api/webhook/closed", object{"ref": "x"}), post("/api/webhook/none", object{"ref": "x"})),

@@ -28,6 +28,7 @@ type parts struct {
 	callers  callers
 	members  members
 	raft     agreement
+	placer   placer
 	models   models
 	chats    chats
 	users    users
@@ -46,7 +47,7 @@ type parts struct {
 func partsOf(n *node.Node) parts {
 	return parts{
 		keys: n, sessions: n, signing: n, doors: n.SignIn(), base: n.BaseURL(),
-		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, apiKeys: n, callers: n, members: n, raft: n, models: n, chats: n, users: n, config: n, jobs: n, events: n, audit: n, trail: n, suggest: suggesterOf(n, suggest.Within),
+		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, apiKeys: n, callers: n, members: n, raft: n, placer: n, models: n, chats: n, users: n, config: n, jobs: n, events: n, audit: n, trail: n, suggest: suggesterOf(n, suggest.Within),
 		agents: agentsOf(n.OAuth()),
 		tools:  tool.Parts{Search: n, Browse: n, History: n, List: n}, asking: []tool.Tool{n.Asker.Tool()},
 		enforces: n.Enforces,

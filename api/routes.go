@@ -136,6 +136,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		&metricsRoutes{s.opt.Gatherer, s.hosts.loopback, p.enforces, authenticate, log},
 		&nodeRoutes{p.members},
 		&raftRoutes{p.raft},
+		&placementRoutes{p.placer, base},
 		&connectionRoutes{p.conns},
 		&webhookRoutes{p.hooks, base, now, s.opt.trusted, authenticate},
 		&jobRoutes{p.jobs, base},

@@ -140,6 +140,7 @@ var operations = []struct {
 	{"drain", "POST", "/api/nodes/n1/drain", ``, 200},
 	{"undrain", "POST", "/api/nodes/n1/undrain", ``, 200},
 	{"remove", "POST", "/api/nodes/n1/remove", ``, 200},
+	{"placement", "GET", "/api/placement?page=2", ``, 200},
 	{"raft", "GET", "/api/raft", ``, 200},
 	{"webhook", "POST", "/api/webhook/main", `{}`, 202},
 	{"webhook_secret", "GET", "/api/webhook/main", ``, 200},

@@ -107,9 +107,23 @@ type placementJSON struct {
 	Hot             int      `json:"hot"`
 }
 
+func placementOf(p *node.PlacementStatus) placementJSON {
+	return placementJSON{p.Groups, p.UnderReplicated, list(p.Short), p.NoLiveCopy, list(p.Missing), p.Moves, p.Hot}
+}
+
 type toleranceJSON struct {
 	Searches *int `json:"searches,omitempty"`
 	Writes   int  `json:"writes"`
+}
+
+func toleranceOf(t node.Tolerance) toleranceJSON {
+	out := toleranceJSON{Writes: t.Writes}
+
+	// Absent where it is not known yet: 0 would be an alarm.
+	if t.Known {
+		out.Searches = &t.Searches
+	}
+	return out
 }
 
 type memberJSON struct {
@@ -219,19 +233,11 @@ func (a *healthRoutes) status(ctx context.Context, c *call) error {
 		Connections: make([]connectionJSON, len(r.Connections)), Running: jobsOf(r.Running), Failed: jobsOf(r.Failed),
 		Config:  configOf(&r.Config),
 		Storage: storageJSON(r.Storage), Permissions: permissionsOf(r.Permissions), Warnings: list(r.Warnings),
-		Placement: placementJSON{
-			r.Placement.Groups, r.Placement.UnderReplicated, list(r.Placement.Short), r.Placement.NoLiveCopy, list(r.Placement.Missing), r.Placement.Moves, r.Placement.Hot,
-		},
+		Placement: placementOf(&r.Placement), Tolerates: toleranceOf(r.Tolerates),
 	}
 
 	for i := range r.Members {
 		out.Members[i] = memberOf(&r.Members[i])
-	}
-
-	// Absent where it is not known yet: 0 would be an alarm.
-	out.Tolerates.Writes = r.Tolerates.Writes
-	if r.Tolerates.Known {
-		out.Tolerates.Searches = &r.Tolerates.Searches
 	}
 
 	for i, k := range r.Connections {

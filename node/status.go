@@ -149,12 +149,11 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 
 	lies := layOf(view)
 	out.Members = n.memberStatus(view, lies)
-	out.Placement.Groups, out.Placement.Hot = len(lies.units), hotUnits(maps.Values(lies.units), n.opt.Replicas)
 
 	// By who is alive now: a copy on a node that is silent is none.
 	short := hold.ShortageOf(view, live, n.opt.Replicas)
 	out.Tolerates = tolerance(out.Members, short, out.Leader)
-	out.Placement.UnderReplicated, out.Placement.NoLiveCopy, out.Placement.Moves = len(short.Few), len(short.None), n.data.copier.Moves(view)
+	out.Placement = n.placementStatus(view, lies, short)
 	out.Running, out.Failed = n.jobStatus(ctx, view, visible)
 
 	// Names of connections and paths of files are an owner's, and so are the
@@ -166,7 +165,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 			m.Address, m.API, m.Zone = "", "", ""
 			m.DiskUsed, m.Searches, m.StartedAt = 0, 0, time.Time{}
 		}
-		out.Storage = StorageStatus{}
+		out.Storage, out.Placement.Short, out.Placement.Missing = StorageStatus{}, nil, nil
 		if seen.Blind() {
 			out.hideTotals()
 		}
@@ -174,8 +173,6 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 	}
 
 	out.Config = n.config.State()
-	out.Placement.Short = short.Few[:min(len(short.Few), maxShort)]
-	out.Placement.Missing = short.None[:min(len(short.None), maxShort)]
 	for c := range view.Connections() {
 		out.Connections = append(out.Connections, n.Syncer.StateOf(view, c))
 	}
@@ -184,6 +181,19 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 	out.Warnings = slices.Concat(n.warnings(view), permissionWarnings(out.Permissions))
 	out.noteFiles(n.NodeFiles(ctx))
 	return out, nil
+}
+
+// placementStatus is how the data lies, with the names for owners.
+func (n *Node) placementStatus(view *catalog.View, lies lay, short hold.Shortage) PlacementStatus {
+	return PlacementStatus{
+		Groups:          len(lies.units),
+		Hot:             hotUnits(maps.Values(lies.units), n.opt.Replicas),
+		UnderReplicated: len(short.Few),
+		Short:           short.Few[:min(len(short.Few), maxShort)],
+		NoLiveCopy:      len(short.None),
+		Missing:         short.None[:min(len(short.None), maxShort)],
+		Moves:           n.data.copier.Moves(view),
+	}
 }
 
 // Enforces reports whether permissions of some connection are enforced, so that

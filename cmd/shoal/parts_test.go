@@ -61,6 +61,7 @@ var pastTheGate = map[string]string{
 	"node/operate/drain.go":   "counts what a node that leaves has, for owners",
 	"node/operate/jobs.go":    "looks each job's repository up in the set of the gate",
 	"node/operate/webhook.go": "push events, which the owner of a connection signs; names are told by the gate",
+	"node/placement.go":       "counts and names what lies on nodes, for owners, as the status does",
 	"node/status.go":          "counts over the set of the gate; what is summed over all is for owners",
 	"node/warnings.go":        "names repositories to owners alone",
 	"node/browse/site.go":     "orders the holders of a repository that the gate has let through",

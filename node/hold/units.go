@@ -96,12 +96,24 @@ func FilesOf(repo catalog.RepoID, s catalog.ShardRef) iter.Seq2[string, string] 
 // mirror and every file of its live generation.
 func KeysOf(repo *catalog.Repo) iter.Seq[string] {
 	return func(yield func(key string) bool) {
-		if !yield(catalog.MirrorKey(repo.ID)) {
+		for _, key := range Pieces(repo) {
+			if !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// Pieces is KeysOf with the unit of placement that each is in.
+func Pieces(repo *catalog.Repo) iter.Seq2[uint64, string] {
+	return func(yield func(unit uint64, key string) bool) {
+		if !yield(place.GroupOf(repo.ID), catalog.MirrorKey(repo.ID)) {
 			return
 		}
 		for _, s := range repo.Shards {
+			unit := UnitOf(repo.ID, s)
 			for key := range FilesOf(repo.ID, s) {
-				if !yield(key) {
+				if !yield(unit, key) {
 					return
 				}
 			}
