@@ -38,6 +38,7 @@ var accesses = map[string]string{
 	"GET /api/commits/authors":       "history.read",
 	"GET /api/branches":              "history.read",
 	"GET /api/tags":                  "history.read",
+	"GET /api/ref":                   "history.read",
 	"GET /api/repos":                 "repository.listed",
 	"GET /repos":                     "repository.listed",
 	"POST " + toolPath:               "tool",

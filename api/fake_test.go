@@ -260,6 +260,9 @@ func (f *fake) Branches(_ context.Context, _ catalog.Viewer, req browse.RefsRequ
 func (f *fake) Tags(ctx context.Context, v catalog.Viewer, req browse.RefsRequest) (*browse.RefsResponse, error) {
 	return f.Branches(ctx, v, req)
 }
+func (f *fake) Ref(context.Context, catalog.Viewer, browse.RefRequest) (*browse.RefResponse, error) {
+	return answer(f, &browse.RefResponse{Commit: "c0ffee", Kind: browse.RefBranch, Name: "main", Indexed: true})
+}
 
 var aJob = operate.JobStatus{Kind: "index", Subject: "example.com/a/b", Node: "n1", Attempt: 2, Started: day, Deadline: day, Step: "reading", Done: 3, Total: 4, Bytes: 5, Error: "no", NextTry: day}
 

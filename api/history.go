@@ -14,6 +14,7 @@ type history interface {
 	Authors(context.Context, catalog.Viewer, browse.AuthorsRequest) (*browse.AuthorsResponse, error)
 	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
 	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+	Ref(context.Context, catalog.Viewer, browse.RefRequest) (*browse.RefResponse, error)
 }
 
 // historyRoutes are the routes of commits and references.
@@ -29,6 +30,7 @@ func (a *historyRoutes) rows() []route {
 		row("GET", "/api/commits/authors", accessRead, browseTimeout, a.authors),
 		row("GET", "/api/branches", accessRead, browseTimeout, a.branches),
 		row("GET", "/api/tags", accessRead, browseTimeout, a.tags),
+		row("GET", "/api/ref", accessRead, browseTimeout, a.ref),
 	}
 }
 
@@ -170,4 +172,24 @@ func (a *historyRoutes) refs(ctx context.Context, c *call, list func(context.Con
 	}
 	c.page(a.base, paged{req.Page, req.PerPage, len(refs), r.Total, false})
 	return c.json(refs)
+}
+
+// ref is GET /api/ref.
+func (a *historyRoutes) ref(ctx context.Context, c *call) error {
+	p := c.params()
+	req := browse.RefRequest{Repo: p.required("repo"), Ref: p.text("ref")}
+	if err := p.err(); err != nil {
+		return err
+	}
+
+	r, err := a.history.Ref(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+	return c.json(struct {
+		Commit    string `json:"commit"`
+		Kind      string `json:"kind"`
+		Name      string `json:"name"`
+		IsIndexed bool   `json:"isIndexed"`
+	}{r.Commit, r.Kind, r.Name, r.Indexed})
 }

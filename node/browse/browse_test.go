@@ -217,6 +217,47 @@ func TestADifferenceFromWhereTwoParted(t *testing.T) {
 	}
 }
 
+// A reference is a branch, a tag or a commit, by whatever name, and one that is not
+// there is not found.
+func TestAReferenceIsTold(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	id := func(ref string) string {
+		commit, err := s.mirror.Resolve(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return commit
+	}
+	head, first, side := id("main"), id("main~1"), id("feature/search")
+	s.repo.Revisions[0].Commit, s.repo.Revisions[1].Commit = head, head
+	for ref, want := range map[string]RefResponse{
+		"": {head, RefBranch, "main", true}, "HEAD": {head, RefBranch, "main", true}, "main": {head, RefBranch, "main", true}, "refs/heads/main": {head, RefBranch, "main", true},
+		"feature/search": {side, RefBranch, "feature/search", false}, "heads/feature/search": {side, RefBranch, "feature/search", false},
+		"v1.0": {head, RefTag, "v1.0", true}, "refs/tags/v1.0": {head, RefTag, "v1.0", true},
+		head: {head, RefCommit, head, true}, strings.ToUpper(head[:8]): {head, RefCommit, head, true}, first[:7]: {first, RefCommit, first, false},
+		"main~1": {first, RefCommit, first, false}, "v1.0^": {first, RefCommit, first, false},
+	} {
+		if r, err := ask(t, s, refOperation(), RefRequest{Ref: ref}); err != nil || *r != want {
+			t.Errorf("%q: %+v, %v, want %+v", ref, r, err, want)
+		}
+	}
+
+	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
+	if r, err := ask(t, s, refOperation(), RefRequest{Ref: "main@{2025-01-01}"}); err != nil || *r != (RefResponse{head, RefCommit, head, true}) {
+		t.Errorf("a time: %+v, %v", r, err)
+	}
+	for ref, want := range map[string]error{
+		"mian": call.ErrNotFound, "0000000": call.ErrNotFound, "main~9": call.ErrNotFound, "mian@{2025-01-01}": call.ErrNotFound,
+		"--all": call.ErrRef, "a..b": call.ErrRef, "main@{soon}": call.ErrRef, "main@{1990}": call.ErrRef,
+	} {
+		_, err := ask(t, s, refOperation(), RefRequest{Ref: ref})
+		if !errors.Is(err, want) || strings.HasPrefix(ref, "mian") && !strings.Contains(err.Error(), `did you mean "main"?`) {
+			t.Errorf("%q: %v, want %v", ref, err, want)
+		}
+	}
+}
+
 func TestMissingRefsAndPathsAreExplained(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)

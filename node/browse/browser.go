@@ -80,6 +80,7 @@ func New(d Deps) *Browser {
 	serve(b, blameOperation())
 	serve(b, branchesOperation())
 	serve(b, tagsOperation())
+	serve(b, refOperation())
 	return b
 }
 

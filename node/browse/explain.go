@@ -47,21 +47,28 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 
 	// What git says is of a name alone; the sentence names the repository and what else there is.
 	commit, err := s.mirror.Resolve(ctx, ref)
+	if err != nil {
+		return "", s.explainRef(ctx, err, ref, call.ErrRef)
+	}
+	return commit, nil
+}
+
+// explainRef gives an error about a ref the words of this package; missing is the
+// kind of one that is not there.
+func (s *site) explainRef(ctx context.Context, err error, ref string, missing error) error {
 	switch {
-	case err == nil:
-		return commit, nil
 	case errors.Is(err, git.ErrEmpty):
-		return "", call.Fail(call.ErrRef, "Repository %q has no commits", s.repo.Name)
+		return call.Fail(missing, "Repository %q has no commits", s.repo.Name)
 	case errors.Is(err, git.ErrAmbiguous):
-		return "", call.Fail(call.ErrRef, "%q begins more than one commit id of %q: write more of it", ref, s.repo.Name)
+		return call.Fail(call.ErrRef, "%q begins more than one commit id of %q: write more of it", ref, s.repo.Name)
 
 	case errors.Is(err, git.ErrBadRef):
-		return "", call.Fail(call.ErrRef, "%.80q is not a valid name of a branch, tag or commit", ref)
+		return call.Fail(call.ErrRef, "%.80q is not a valid name of a branch, tag or commit", ref)
 	case errors.Is(err, git.ErrNoRef):
-		return "", call.Fail(call.ErrRef, "Repository %q has no branch, tag or commit %q%s", s.repo.Name, ref, s.otherRefs(ctx, ref))
+		return call.Fail(missing, "Repository %q has no branch, tag or commit %q%s", s.repo.Name, ref, s.otherRefs(ctx, ref))
 	}
 
-	return "", err
+	return err
 }
 
 // cutDate splits a ref that names a time.

@@ -79,17 +79,36 @@ func (b *base) Resolve(ctx context.Context, ref string) (commit string, err erro
 	return commit, nil
 }
 
-// named finds a branch or tag by one of its names.
+// FullName is the full name of the branch or tag that a ref names; empty where it
+// names a commit in another way. HEAD names the branch that it stands for.
+func (b *base) FullName(ctx context.Context, ref string) (string, error) {
+	s, err := b.refs(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.fullName(ref), nil
+}
+
+// named finds the commit of a branch or tag by one of its names.
 func (s *refState) named(name string) string {
 	switch name {
 	case "", "HEAD", "@":
 		return s.head
 	}
+	return s.byName[s.fullName(name)]
+}
+
+// fullName finds a branch or tag by one of its names.
+func (s *refState) fullName(name string) string {
+	switch name {
+	case "", "HEAD", "@":
+		return s.symref
+	}
 
 	// In the order in which git tries them.
 	for _, full := range []string{name, "refs/" + name, "refs/tags/" + name, "refs/heads/" + name} {
-		if commit := s.byName[full]; commit != "" {
-			return commit
+		if s.byName[full] != "" {
+			return full
 		}
 	}
 	return ""
