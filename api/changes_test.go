@@ -85,6 +85,41 @@ func TestADifferenceHasDetails(t *testing.T) {
 	}
 }
 
+// The history of a file goes on through its renames for who asks, and says what the
+// file was called.
+func TestTheHistoryOfAFileIsFollowed(t *testing.T) {
+	t.Parallel()
+	s, _ := changing(t)
+	for target, want := range map[string]string{
+		"path=new.txt": "1 []", "path=new.txt&follow=true": "2 [new.txt old.txt]", "path=new.txt&follow=true&perPage=1&page=2": "2 [old.txt]",
+		"path=old.txt&follow=true": "2 [old.txt old.txt]", "path=never&follow=true": "0 []", "follow=false": "3 []",
+	} {
+		resp, body := askAs(t, s, "", "GET", "/api/commits?repo=local/app&"+target, "")
+		var commits []commitJSON
+		if err := json.Unmarshal(body, &commits); err != nil {
+			t.Fatalf("%s: %d %s", target, resp.StatusCode, body)
+		}
+		names := []string{}
+		for _, c := range commits {
+			if c.Path != "" {
+				names = append(names, c.Path)
+			}
+		}
+		if got := fmt.Sprint(resp.Header.Get("X-Total-Count"), " ", names); got != want {
+			t.Errorf("%s: %s, want %s", target, got, want)
+		}
+	}
+
+	for target, want := range map[string]string{
+		"follow=true": "path: required with follow", "path=/&follow=true": "is a directory", "path=a.go&follow=true&since=2020": "leave out query, author, since and until", "path=a.go&follow=2": "follow: expected true or false",
+	} {
+		resp, body := askAs(t, s, "", "GET", "/api/commits?repo=local/app&"+target, "")
+		if failureOf(t, target, resp.StatusCode, body); resp.StatusCode != 400 || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d %s, want %s", target, resp.StatusCode, body, want)
+		}
+	}
+}
+
 // Blanks count or not, in the API and in pages, which say so where nothing is left.
 func TestBlanksOfAChangeAreIgnored(t *testing.T) {
 	t.Parallel()

@@ -226,7 +226,11 @@ func (f *fake) Tree(_ context.Context, _ catalog.Viewer, _ browse.TreeRequest) (
 var aCommit = browse.CommitInfo{Hash: "c0ffee", Date: day, Message: "subject", Body: "body", Refs: "HEAD -> main", AuthorName: "A", AuthorEmail: "a@example.com", Parents: []string{"dad"}}
 
 func (f *fake) Commits(_ context.Context, _ catalog.Viewer, req browse.CommitsRequest) (*browse.CommitsResponse, error) {
-	return answer(f, &browse.CommitsResponse{Commits: []browse.CommitInfo{aCommit}, Total: 1, AtLeast: true, Page: req.Page, Per: req.PerPage})
+	c := aCommit
+	if req.Follow {
+		c.Path = "old.go"
+	}
+	return answer(f, &browse.CommitsResponse{Commits: []browse.CommitInfo{c}, Total: 1, AtLeast: true, Page: req.Page, Per: req.PerPage})
 }
 func (f *fake) Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error) {
 	c := aCommit

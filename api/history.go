@@ -43,6 +43,7 @@ type commitJSON struct {
 	AuthorName  string   `json:"authorName"`
 	AuthorEmail string   `json:"authorEmail"`
 	Parents     []string `json:"parents,omitempty"`
+	Path        string   `json:"path,omitempty"` // of a file that is followed
 }
 
 type authorJSON struct {
@@ -66,6 +67,11 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 		Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path"), Query: p.text("query"),
 		Author: p.text("author"), Since: p.text("since"), Until: p.text("until"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
+		Follow: p.flag("follow", false),
+	}
+	if req.Follow && req.Path == "" {
+		p.missing = true
+		p.wrong("path", "required with follow: the file whose history it is")
 	}
 	if err := p.err(); err != nil {
 		return err
@@ -87,7 +93,7 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 }
 
 func commitOf(r *browse.CommitInfo) commitJSON {
-	return commitJSON{r.Hash, stamp(r.Date), r.Message, r.Refs, r.Body, r.AuthorName, r.AuthorEmail, r.Parents}
+	return commitJSON{r.Hash, stamp(r.Date), r.Message, r.Refs, r.Body, r.AuthorName, r.AuthorEmail, r.Parents, r.Path}
 }
 
 // commit is GET /api/commit.

@@ -44,6 +44,9 @@ func (b *Browser) Commits(ctx context.Context, v catalog.Viewer, req CommitsRequ
 	if err := pageOf(&req.Page, &req.PerPage); err != nil {
 		return nil, err
 	}
+	if err := req.followed(); err != nil {
+		return nil, err
+	}
 	since, until, err := b.period(req.Since, req.Until)
 	if err != nil {
 		return nil, err
@@ -52,6 +55,21 @@ func (b *Browser) Commits(ctx context.Context, v catalog.Viewer, req CommitsRequ
 	// "Yesterday" is what it is here: another node may answer, by another clock.
 	req.Since, req.Until = stampOf(since), stampOf(until)
 	return route(ctx, b, v, req.Repo, commitsOperation(), req)
+}
+
+// followed checks what is asked of the history of a file through its renames.
+func (req *CommitsRequest) followed() error {
+	switch {
+	case !req.Follow:
+		return nil
+	case req.Path == "":
+		return call.Fail(call.ErrInvalid, "follow needs the path of a file")
+
+	// A rename in a commit that a filter leaves out would end the history there.
+	case req.Query != "" || len(req.Words) > 0 || req.Author != "" || req.Since != "" || req.Until != "" || req.NoMerges:
+		return call.Fail(call.ErrInvalid, "follow cannot stand beside a filter of commits: leave out query, author, since and until")
+	}
+	return nil
 }
 
 // period reads the dates between which commits are wanted.
@@ -99,6 +117,10 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 		return nil, err
 	}
 
+	if req.Follow {
+		return s.follow(ctx, commit, req)
+	}
+
 	// Both are what Commits wrote, or "" for no bound, which is the zero time.
 	since, _ := time.Parse(time.RFC3339, req.Since)
 	until, _ := time.Parse(time.RFC3339, req.Until)
@@ -129,6 +151,31 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 		Per:     req.PerPage,
 	}
 
+	return out, nil
+}
+
+// follow is a page of the history of one file through its renames.
+func (s *site) follow(ctx context.Context, commit string, req CommitsRequest) (*CommitsResponse, error) {
+	// What is not there may have been: its history is told like that of others. A
+	// directory has no renames to git, and would be told as one without any.
+	if e, err := s.mirror.Stat(ctx, commit, req.Path); err == nil && e.Kind == git.Dir {
+		return nil, call.Fail(call.ErrInvalid, "%q in repository %q is a directory: follow is of one file", req.Path, s.repo.Name)
+	}
+	page, err := s.mirror.Follow(ctx, commit, req.Path, (req.Page-1)*req.PerPage, req.PerPage)
+	if err != nil {
+		return nil, err
+	}
+
+	out := &CommitsResponse{
+		Commits: s.commitInfos(ctx, page.Commits),
+		Total:   page.Total,
+		AtLeast: page.AtLeast,
+		Page:    req.Page,
+		Per:     req.PerPage,
+	}
+	for i := range out.Commits {
+		out.Commits[i].Path = page.Paths[i]
+	}
 	return out, nil
 }
 

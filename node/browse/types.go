@@ -79,6 +79,7 @@ type CommitsRequest struct {
 	PerPage int // 1..100; 0 means 50
 
 	NoMerges bool // only commits with less than two parents
+	Follow   bool // Path is a file, whose history goes on through its renames; beside no filter
 }
 
 // CommitsResponse is a page of commits, newest first, with the count of all.
@@ -102,6 +103,7 @@ type CommitInfo struct {
 	AuthorName  string
 	AuthorEmail string
 	Parents     []string
+	Path        string // of a file that is followed: its name in this commit
 }
 
 // CommitRequest asks for one commit.

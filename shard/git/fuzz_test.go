@@ -16,6 +16,7 @@ func FuzzReaders(f *testing.F) {
 	f.Add([]byte("0123456789012345678901234567890123456789 1 1 1\nauthor Ann\nfilename \"a\\tb\\303\"\n\tline\n"))
 	f.Add([]byte("shoal mirror 1\nsha1\nref: refs/heads/main\n1\n0123456789012345678901234567890123456789 refs/heads/main\nPACK"))
 	f.Add([]byte("hash\x00parents\x00name\x00mail\x001\x002\x00subject\x00body\n\x00"))
+	f.Add([]byte("hash\x00parents\x00name\x00mail\x001\x002\x00subject\x00body\n\x00\nR095\x00old\x00new\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		entries, err := parseTree(data, 20)
 		if err == nil {
@@ -39,6 +40,7 @@ func FuzzReaders(f *testing.F) {
 			}
 		}
 		readCommits(bytes.NewReader(data), func(Commit) error { return nil })
+		readFollowed(bufio.NewReader(bytes.NewReader(data)), func(Commit, string) error { return nil })
 		if _, _, refs, err := readHeader(bufio.NewReader(bytes.NewReader(data))); err == nil {
 			for name := range refs {
 				if !strings.HasPrefix(name, "refs/") {

@@ -51,6 +51,8 @@ type LogPage struct {
 	Total   int       // of all pages
 	AtLeast bool      // there are Total or more: looking ended early, or counting goes on still
 	Reached time.Time // when looking ended early: commits of this time and older were not looked at
+
+	Paths []string // of Follow: the name of the file in each of Commits
 }
 
 // What a reader waits for a page at most: less when something was found.
@@ -167,6 +169,9 @@ func (p *LogPage) size() int64 {
 	for i := range p.Commits {
 		c := &p.Commits[i]
 		n += 400 + int64(len(c.Subject)+len(c.Body)+len(c.AuthorName)+len(c.AuthorEmail))
+	}
+	for _, path := range p.Paths {
+		n += 20 + int64(len(path))
 	}
 	return n
 }
@@ -469,28 +474,35 @@ func basicIsSafe(s string) bool {
 // readCommits parses what commitFormat prints.
 func readCommits(r io.Reader, use func(Commit) error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
-	var f [commitFields]string
-
 	for {
-		for i := range f {
-			s, err := in.ReadString(0)
-			// Only where a commit would begin is the end a good one.
-			if err == io.EOF && i == 0 && s == "" {
-				return nil
-			}
-			if err != nil {
-				if err == io.EOF {
-					err = io.ErrUnexpectedEOF
-				}
-				return err
-			}
-			f[i] = s[:len(s)-1]
+		f, err := readFields(in)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
 		}
 
 		if err := use(commitOf(f)); err != nil {
 			return err
 		}
 	}
+}
+
+// readFields reads the fields of one commit; io.EOF where none begins.
+func readFields(in *bufio.Reader) (f [commitFields]string, err error) {
+	for i := range f {
+		s, err := in.ReadString(0)
+		// Only where a commit would begin is the end a good one.
+		if err == io.EOF && (i > 0 || s != "") {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return f, err
+		}
+		f[i] = s[:len(s)-1]
+	}
+	return f, nil
 }
 
 // commitOf is a commit by its fields in commitFormat.

@@ -1,0 +1,132 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// followTime is how long the history of a file is followed for one page: each commit
+// of the repository has to be looked at, since the names before a rename are not known.
+const followTime = 5 * time.Second
+
+// Follow lists the commits that changed one file, newest first and through its
+// renames, with the name that it had in each in Paths. It goes by one name at a time,
+// as git does: of branches on which the file has two names at the same time some
+// changes are missed. What takes too long ends with what was found until then,
+// AtLeast set, as it is where there are more pages.
+func (h *history) Follow(ctx context.Context, commit, path string, skip, limit int) (LogPage, error) {
+	if err := checkCommit(commit); err != nil {
+		return LogPage{}, err
+	}
+	path, err := cleanPath(path)
+	if err != nil {
+		return LogPage{}, err
+	}
+	if path == "" {
+		return LogPage{}, fmt.Errorf("the root is followed: %w", ErrIsDir)
+	}
+
+	s, err := h.refs(ctx)
+	if err != nil {
+		return LogPage{}, err
+	}
+
+	key := fmt.Sprint(h.dir, "\x00follow\x00", commit, "\x00", path, "\x00", skip, limit)
+	page, err := h.pool.all.pages.do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, func(ctx context.Context) (LogPage, error) {
+		return h.followFile(ctx, commit, path, skip, limit)
+	})
+	if err != nil {
+		return LogPage{}, fmt.Errorf("follow a file: %w", err)
+	}
+
+	// A page is remembered without references, because these move.
+	page.Commits = slices.Clone(page.Commits)
+	for i := range page.Commits {
+		c := &page.Commits[i]
+		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
+	}
+	return page, nil
+}
+
+// followFile is Follow of what is checked.
+func (h *history) followFile(ctx context.Context, commit, path string, skip, limit int) (page LogPage, err error) {
+	looked, cancel := context.WithTimeout(ctx, followTime)
+	defer cancel()
+
+	// Git would count the commits between those of the file as skipped, so that is done
+	// here. One more than the page is asked for, which tells whether there are others.
+	c := h.git("log", "-z", "--no-show-signature", "--follow", "--name-status", "--no-ext-diff", "--no-textconv", commitFormat,
+		"--max-count="+strconv.Itoa(skip+limit+1), "--end-of-options", commit, "--", path)
+	c.timeout, c.limit = followTime+time.Second, 4<<30
+	err = c.stream(looked, func(r io.Reader) error {
+		return readFollowed(bufio.NewReaderSize(r, 64<<10), func(c Commit, name string) error {
+			if page.Total++; page.Total > skip+limit {
+				page.AtLeast = true
+				return errStop
+			}
+			if page.Total > skip {
+				page.Commits, page.Paths = append(page.Commits, c), append(page.Paths, name)
+			}
+			return nil
+		})
+	})
+
+	// The time for looking was up, not the caller's: what was found until then is an answer.
+	if looked.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		page.AtLeast, err = true, nil
+	}
+	return page, err
+}
+
+// readFollowed parses what git log --follow prints: of each commit the fields of
+// commitFormat, and what happened to the one file.
+//
+//	<fields> NEWLINE M NUL name NUL                 or A, D, T
+//	<fields> NEWLINE R095 NUL old NUL new NUL       or C
+func readFollowed(in *bufio.Reader, use func(c Commit, name string) error) error {
+	for {
+		f, err := readFields(in)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+
+		status, err := readPart(in)
+		if err != nil {
+			return err
+		}
+		if len(status) < 2 || status[0] != '\n' {
+			return fmt.Errorf("git log said %.80q", status)
+		}
+
+		// Of two names the second is that of the commit; the first is followed from there on.
+		name, err := readPart(in)
+		if err == nil && strings.IndexByte("RC", status[1]) >= 0 {
+			name, err = readPart(in)
+		}
+		if err != nil {
+			return err
+		}
+		if err := use(commitOf(f), name); err != nil {
+			return err
+		}
+	}
+}
+
+// readPart reads up to the next NUL, which has to be there.
+func readPart(in *bufio.Reader) (string, error) {
+	s, err := in.ReadString(0)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return strings.TrimSuffix(s, "\x00"), err
+}
