@@ -51,8 +51,8 @@ type sourceJSON struct {
 	HasInvalidCharacter bool   `json:"hasReplacementCharacters"` // bytes that are not UTF-8 were replaced
 
 	// Where they were asked for: the runs of each line, and whether there are more lines than have theirs.
-	Tokens    *[][]tokenJSON `json:"tokens,omitempty"`
-	TokensCut *bool          `json:"areTokensTruncated,omitempty"`
+	Tokens    *[][]colouredJSON `json:"tokens,omitempty"`
+	TokensCut *bool             `json:"areTokensTruncated,omitempty"`
 }
 
 type treeJSON struct {

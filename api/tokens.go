@@ -12,16 +12,16 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// tokenJSON is a run of characters of one line that is of a class.
-type tokenJSON struct {
+// colouredJSON is a run of characters of one line that is of a class.
+type colouredJSON struct {
 	Start int    `json:"start"` // characters of the line before it
 	End   int    `json:"end"`
 	Class string `json:"class"`
 }
 
 // tokens are the runs of each line of a source that was read.
-func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceResponse) (lines [][]tokenJSON, cut bool, err error) {
-	lines = [][]tokenJSON{}
+func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceResponse) (lines [][]colouredJSON, cut bool, err error) {
+	lines = [][]colouredJSON{}
 	if r.Binary {
 		return lines, false, nil
 	}
@@ -52,9 +52,9 @@ func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceRespon
 			at = n
 			return chars
 		}
-		row := make([]tokenJSON, len(spans))
+		row := make([]colouredJSON, len(spans))
 		for i, s := range spans {
-			row[i] = tokenJSON{Start: upTo(s.Start), End: upTo(s.End), Class: s.Class.String()}
+			row[i] = colouredJSON{Start: upTo(s.Start), End: upTo(s.End), Class: s.Class.String()}
 		}
 		lines = append(lines, row)
 	}

@@ -35,7 +35,7 @@ func TestColoursAreTold(t *testing.T) {
 	type answer struct {
 		Source             string
 		StartLine          int
-		Tokens             *[][]tokenJSON
+		Tokens             *[][]colouredJSON
 		AreTokensTruncated *bool
 	}
 	read := func(path, more string) answer {
