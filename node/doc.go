@@ -3,7 +3,7 @@
 // the parts that answer. Every public operation is one method with plain
 // structs, of the part that a Node embeds:
 //
-//	account.Keyring      who asks                    Authenticate, CreateKey, Keys, RevokeKey, WebhookSecret
+//	account.Keyring      who asks                    Authenticate, Caller, CreateKey, Keys, RevokeKey, WebhookSecret
 //	account.Sessions     who signed in               Begin, SessionViewer, SessionsOf, EndSessions
 //	account.Passwords    how they sign in            BeginWithPassword, SetPassword, NewLink, BeginWithLink
 //	search.Searcher      all repositories at once    Search, StreamSearch, Definitions, References, Grep, Glob, Ranked
@@ -12,7 +12,7 @@
 //	operate.Operations   the cluster, for owners     Drain, Remove, Jobs, Reindex, Connections, Webhook, Snapshot
 //	configure.Configurer the configuration           ApplyConfig, Configuration, Contexts
 //	chronicle.Chronicle  what happened               Events, Audit, NoteAccess
-//	Node itself          the node and the cluster    Status, Ready, AnonymousAccess
+//	Node itself          the node and the cluster    Status, Placement, Raft, Ready, AnonymousAccess
 //
 // Every operation has exactly one of four shapes:
 //
