@@ -349,7 +349,7 @@ func (f *fake) Ready() node.ReadyResponse {
 	return node.ReadyResponse{Ready: !f.notOK, Reasons: []string{"no catalog yet"}}
 }
 
-var aKey = account.KeyInfo{ID: "k1", Name: "ci", Role: catalog.RoleMember, Prefix: "shoal_1111", Created: day, Expires: day, User: "ann@example.com", All: true}
+var aKey = account.KeyInfo{ID: "k1", Name: "ci", Role: catalog.RoleMember, Prefix: "shoal_1111", Created: day, Expires: day, User: "ann@example.com", All: true, Used: day}
 
 var aSession = account.SessionInfo{ID: "s1", User: "u1", Method: "password", Created: day, Used: day, Ends: day, Address: "192.0.2.1", Agent: "Browser"}
 

@@ -37,10 +37,11 @@ type keyJSON struct {
 	ExpiresAt string `json:"expiresAt,omitempty"`
 	User      string `json:"user,omitempty"`
 	All       bool   `json:"allRepositories,omitempty"`
+	LastUsed  string `json:"lastUsedAt,omitempty"`
 }
 
 func keyOf(k account.KeyInfo) keyJSON {
-	return keyJSON{k.ID, k.Name, k.Role.String(), k.Prefix, stamp(k.Created), stamp(k.Expires), k.User, k.All}
+	return keyJSON{k.ID, k.Name, k.Role.String(), k.Prefix, stamp(k.Created), stamp(k.Expires), k.User, k.All, stamp(k.Used)}
 }
 
 // maxKeyDays bounds the life of a key that has an end.
@@ -86,6 +87,7 @@ func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) erro
 		return err
 	}
 
+	r.Info.Used = time.Time{} // it is new
 	c.status = 201
 	return c.json(struct {
 		keyJSON
