@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
 )
 
 // MimeHTML is the type of every page.
@@ -69,7 +70,8 @@ var nav = [...]link{
 // there adds a row, and names it in Head.Side.
 var side = [...]struct {
 	link
-	owners bool // nobody else is shown it
+	owners  bool // nobody else is shown it
+	holders bool // only who may have API keys
 }{
 	{link: link{Name: "Overview", URL: "/settings", Page: "overview"}},
 	{link: link{Name: "Repositories", URL: "/settings/repos", Page: "repos"}},
@@ -83,23 +85,26 @@ var side = [...]struct {
 	{link: link{Name: "Search contexts", URL: "/settings/contexts", Page: "contexts"}},
 	{link: link{Name: "Agents", URL: "/settings/agents", Page: "agents"}},
 	{link: link{Name: "Access", URL: "/settings/access", Page: "access"}},
-	{link: link{Name: "API keys", URL: "/settings/keys", Page: "keys"}, owners: true},
+	{link: link{Name: "API keys", URL: "/settings/keys", Page: "keys"}, holders: true},
 	{link: link{Name: "People", URL: "/settings/people", Page: "people"}, owners: true},
 	{link: link{Name: "Rights", URL: "/settings/rights", Page: "rights"}, owners: true},
 	{link: link{Name: "Your account", URL: "/settings/account", Page: "account"}},
 }
 
 // sideFor is the rows of side that a page shows.
-func sideFor(here string, owner bool) []link {
+func sideFor(here string, viewer catalog.Viewer) []link {
 	// A page that is not one of the settings has no second navigation.
 	if here == "" {
 		return nil
 	}
 
+	// Hidden, and refused by the page itself as well: a link is no permission.
+	_, owner := account.AsOwner(viewer)
+	_, holder := account.AsHolder(viewer)
+
 	var out []link
 	for _, s := range side {
-		// Hidden, and refused by the page itself as well: a link is no permission.
-		if s.owners && !owner {
+		if s.owners && owner != nil || s.holders && holder != nil {
 			continue
 		}
 
@@ -146,7 +151,7 @@ func (v *Visit) frame(w io.Writer, part string, h Head) {
 	}
 
 	// Copies: the tables are shared by all visits, and here is of this one.
-	f.Around = sideFor(h.Side, f.Owner)
+	f.Around = sideFor(h.Side, v.Viewer)
 	for i, l := range nav {
 		l.here = l.Page == h.Page
 		f.Nav[i] = l

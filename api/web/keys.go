@@ -18,9 +18,10 @@ type Keys interface {
 
 var keysTemplate = layout.Parse(templates, "templates/keys.html")
 
-// keys is the page of API keys, for owners.
+// keys is the page of API keys: all of them for owners, their own for people with an
+// account.
 func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
-	by, err := account.AsOwner(v.Viewer)
+	by, err := account.AsHolder(v.Viewer)
 	if err != nil {
 		return err
 	}
@@ -40,14 +41,15 @@ func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	type row struct{ ID, Name, Role, Prefix, Created, Expires string }
+	type row struct{ ID, Name, Role, Prefix, Whose, Created, Used, Expires string }
 	data := struct {
 		Made, Wrong string
+		Owner       bool // keys of owners may be made, and those of all are shown
 		Rows        []row
-	}{Made: made, Wrong: wrong}
+	}{Made: made, Wrong: wrong, Owner: v.Viewer.Role == catalog.RoleOwner}
 
 	for _, k := range list.Keys {
-		r := row{ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefix: k.Prefix, Created: p.ago(k.Created)}
+		r := row{ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefix: k.Prefix, Whose: k.User, Created: p.ago(k.Created), Used: p.ago(k.Used)}
 		if !k.Expires.IsZero() {
 			r.Expires = k.Expires.UTC().Format("2006-01-02")
 		}
@@ -58,7 +60,7 @@ func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 
 // changeKeys does what a form of the page asks for. It returns the key that was
 // made, or what of the form is wrong, and sets the status for that.
-func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Owner) (made, wrong string, err error) {
+func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Holder) (made, wrong string, err error) {
 	// A form of another site could make a key, or end one.
 	if err := v.SameSite(); err != nil {
 		return "", "", err

@@ -28,6 +28,52 @@ func (k badKeys) Keys(context.Context, account.Holder, account.KeysRequest) (*ac
 	return &account.KeysResponse{}, nil
 }
 
+// usedKeys are two keys, of which one was used.
+type usedKeys struct{ badKeys }
+
+func (usedKeys) Keys(context.Context, account.Holder, account.KeysRequest) (*account.KeysResponse, error) {
+	day := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+	return &account.KeysResponse{Keys: []account.KeyInfo{{ID: "a", Name: "laptop", Created: day, Used: day.Add(20 * time.Hour)}, {ID: "b", Name: "build", Created: day}}}, nil
+}
+
+func TestTheListOfKeysTellsTheirUse(t *testing.T) {
+	t.Parallel()
+	p := New(Deps{Keys: usedKeys{}, Now: func() time.Time { return time.Date(2026, 1, 3, 9, 0, 0, 0, time.UTC) }})
+	v := &layout.Visit{Method: "GET", Viewer: catalog.Operator(), Status: 200, Sent: func(string) string { return "" }}
+	if err := p.keyring.keys(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"used 3 hours ago", "not used yet"} {
+		if !strings.Contains(string(v.Body), want) {
+			t.Errorf("the page lacks %q: %s", want, v.Body)
+		}
+	}
+}
+
+// People make their own keys, which are of members; a key of nobody makes none.
+func TestPeopleMakeTheirOwnKeys(t *testing.T) {
+	t.Parallel()
+	p := New(Deps{Keys: usedKeys{}, Now: time.Now})
+	v := &layout.Visit{Method: "GET", Viewer: catalog.Viewer{Role: catalog.RoleMember, Account: "u1"}, Status: 200, Sent: func(string) string { return "" }}
+	if err := p.keyring.keys(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	body := string(v.Body)
+	if !strings.Contains(body, "Your own") || !strings.Contains(body, `name="name"`) || strings.Contains(body, `name="role"`) {
+		t.Errorf("the page of somebody with an account: %s", body)
+	}
+	if !strings.Contains(body, `href="/settings/keys"`) || strings.Contains(body, `href="/settings/people"`) {
+		t.Errorf("the navigation of somebody with an account: %s", body)
+	}
+
+	for _, who := range []catalog.Viewer{{Role: catalog.RoleMember, KeyID: "k1"}, catalog.Guest()} {
+		v := &layout.Visit{Method: "GET", Viewer: who, Status: 200, Sent: func(string) string { return "" }}
+		if err := p.keyring.keys(t.Context(), v); !errors.Is(err, call.ErrForbidden) {
+			t.Errorf("%+v: %v", who, err)
+		}
+	}
+}
+
 // What the form can mend stands beside it, with the status of its kind; other
 // failures are for the edge, which knows what to say of each.
 func TestAFailureOfTheFormOfKeys(t *testing.T) {
