@@ -1,7 +1,6 @@
 package suggest
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/shoalsearch/shoal/shard/query"
@@ -76,7 +75,7 @@ func Explain(text string, opt query.Options) *Explanation {
 	}
 
 	if r.Err != nil {
-		out.Mistake = &Mistake{r.Err.Error(), r.Err.Offset, r.Err.Length, r.Err.Expected, asText(text, opt)}
+		out.Mistake = &Mistake{r.Err.Error(), r.Err.Offset, r.Err.Length, r.Err.Expected, query.AsText(text, opt)}
 		return out
 	}
 
@@ -114,17 +113,4 @@ func meaningOf(name string) string {
 		}
 	}
 	return ""
-}
-
-// asText is a query for a text itself, with the same toggles; "" for a text that no
-// query can have.
-func asText(text string, opt query.Options) string {
-	quoted := query.Quote(text)
-	if opt.Regexp {
-		quoted = query.QuoteRegexp(regexp.QuoteMeta(text))
-	}
-	if _, err := query.Parse(quoted, opt); err != nil {
-		return ""
-	}
-	return quoted
 }

@@ -165,7 +165,7 @@ func flag(kind FlagKind, name prefix, value string, at int, values ...string) (Q
 		return &Flag{Kind: kind, Value: value}, nil
 	}
 	last := len(values) - 1
-	return nil, fail(at, "%s or %s after %s", strings.Join(values[:last], ", "), values[last], name)
+	return nil, fail(at, "%s or %s after %s", strings.Join(values[:last], ", "), values[last], name).among(values...)
 }
 
 // Language returns the canonical name of a language, as go-enry has it, for its name or an
@@ -198,7 +198,7 @@ func (p *parser) directive(name prefix, value string, at int) error {
 		case "auto":
 			p.out.Case = CaseAuto
 		default:
-			return fail(at, "yes, no or auto after case:")
+			return fail(at, "yes, no or auto after case:").among("yes", "no", "auto")
 		}
 
 	case typePrefix:
@@ -208,7 +208,7 @@ func (p *parser) directive(name prefix, value string, at int) error {
 		case "repo":
 			p.out.Type = RepoType
 		default:
-			return fail(at, "file or repo after type:")
+			return fail(at, "file or repo after type:").among("file", "repo")
 		}
 
 	// How much, and for how long.

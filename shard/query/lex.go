@@ -1,6 +1,9 @@
 package query
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // prefix is the name of a filter, which stands before the colon.
 type prefix uint8
@@ -307,6 +310,19 @@ func QuoteRegexp(expr string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
+}
+
+// AsText is a query for a text itself, with the same toggles; "" for a text that no query
+// can have.
+func AsText(text string, opt Options) string {
+	quoted := Quote(text)
+	if opt.Regexp {
+		quoted = QuoteRegexp(regexp.QuoteMeta(text))
+	}
+	if _, err := Parse(quoted, opt); err != nil {
+		return ""
+	}
+	return quoted
 }
 
 // unquote undoes the escapes of quoted text: \" is a quote, \\ a backslash, and any other

@@ -64,6 +64,8 @@ type ParseError struct {
 	Offset   int    // in bytes, from 0, in the text
 	Expected string // what would be right there
 	Length   int    // bytes that are wrong; 0 where something is missing
+
+	Choices []string // each could stand there instead; nil where they are not a few
 }
 
 func (e *ParseError) Error() string {
@@ -126,6 +128,12 @@ func fail(offset int, format string, args ...any) *ParseError {
 // over is the error for so many bytes.
 func (e *ParseError) over(length int) *ParseError {
 	e.Length = length
+	return e
+}
+
+// among is the error where only some texts are right.
+func (e *ParseError) among(choices ...string) *ParseError {
+	e.Choices = choices
 	return e
 }
 
@@ -310,7 +318,8 @@ func (p *parser) negate(q Q, at int) (Q, error) {
 	case ok && f.Value == "yes":
 		return &Flag{Kind: f.Kind, Value: "no"}, nil
 	case ok && f.Value == "any":
-		return nil, fail(at, "-visibility:public or -visibility:private; no repository is without a visibility")
+		return nil, fail(at, "-visibility:public or -visibility:private; no repository is without a visibility").
+			among("-visibility:public", "-visibility:internal", "-visibility:private")
 	}
 	return &Not{Sub: q}, nil
 }

@@ -50,6 +50,33 @@ func TestReadTellsTheParts(t *testing.T) {
 	}
 }
 
+// Where only some texts could stand in the place of a mistake, each of them can.
+func TestTheChoicesOfAMistakeAreRight(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ in, want string }{
+		{`x case:maybe y`, `yes no auto`},
+		{`type:"a file"`, `file repo`},
+		{`archived:maybe`, `yes no only`},
+		{`(fork:maybe)`, `yes no only`},
+		{`visibility:all`, `public internal private any`},
+		{`a - visibility:any b`, `-visibility:public -visibility:internal -visibility:private`},
+		{`count:many`, ``},
+		{`case:`, ``},
+	} {
+		e := Read(c.in, Options{}).Err
+		if e == nil || strings.Join(e.Choices, " ") != c.want {
+			t.Errorf("%s: %+v, want the choices %q", c.in, e, c.want)
+			continue
+		}
+		for _, choice := range e.Choices {
+			text := c.in[:e.Offset] + choice + c.in[e.Offset+e.Length:]
+			if _, err := Parse(text, Options{}); err != nil {
+				t.Errorf("%s: with %s: %v", c.in, choice, err)
+			}
+		}
+	}
+}
+
 // What is wrong with a text has a place in it and a length.
 func TestAMistakeHasALength(t *testing.T) {
 	t.Parallel()
