@@ -19,8 +19,8 @@
 //     handler returns. What is passed down is copied out of it first ([call]),
 //     and no context is ever derived from it: contexts here descend from the
 //     server's own.
-//   - Every failure leaves as {statusCode, errorCode, message}; errors.go is
-//     the only table from kinds to codes.
+//   - Every failure leaves as {statusCode, errorCode, message}, that of a query with
+//     its place; errors.go is the only table from kinds to codes.
 //   - Every request has a deadline, a bound on its body, and ends when its
 //     client leaves (peer.go).
 package api

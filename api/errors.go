@@ -51,15 +51,24 @@ const (
 // left; nobody receives it.
 const statusClientGone = 499
 
-// failure is an answer outside 2xx: the body that every error has, and the
-// headers that go with some.
+// failure is an answer outside 2xx: the body that every error has, what a mistake
+// in a query adds to it, and the headers that go with some.
 type failure struct {
-	Status     int           `json:"statusCode"`
-	Code       string        `json:"errorCode"`
-	Message    string        `json:"message"`
+	Status  int    `json:"statusCode"`
+	Code    string `json:"errorCode"`
+	Message string `json:"message"`
+	*inQuery
 	RetryAfter time.Duration `json:"-"`
 	Allow      string        `json:"-"`
 	cause      error         // for the log; never shown
+}
+
+// inQuery is the place of a mistake in the text of a query; nil where it has none.
+type inQuery struct {
+	Offset     int      `json:"offset"`
+	Length     int      `json:"length"`
+	Expected   []string `json:"expected"`
+	Suggestion string   `json:"suggestion,omitempty"`
 }
 
 // Error returns the message.
@@ -133,9 +142,11 @@ func fromNode(status int, code string, err error) *failure {
 	return f
 }
 
-// queryFailure adds the place and what could stand there, where the message
-// does not say so itself.
+// queryFailure adds the place and what could stand there: as members, and in words
+// where the message does not say so itself.
 func queryFailure(f *failure, e *nodecall.Error) *failure {
+	f.inQuery = placeInQuery(e)
+
 	if strings.HasPrefix(e.Message, fmt.Sprintf("at byte %d:", e.Offset)) {
 		return f
 	}
@@ -145,6 +156,20 @@ func queryFailure(f *failure, e *nodecall.Error) *failure {
 		f.Message = fmt.Sprintf("%s (at byte %d)", e.Message, e.Offset)
 	}
 	return f
+}
+
+// placeInQuery is where a query is wrong; nil where that is not known.
+func placeInQuery(e *nodecall.Error) *inQuery {
+	// Who knows the place knows what would be right there: an offset of 0 alone says nothing.
+	if e.Expected == "" {
+		return nil
+	}
+
+	place := &inQuery{Offset: e.Offset, Length: e.Length, Expected: e.Choices, Suggestion: e.Suggestion}
+	if len(place.Expected) == 0 {
+		place.Expected = []string{e.Expected}
+	}
+	return place
 }
 
 // sentence is the message of a failure that brings none.

@@ -114,10 +114,28 @@ func searchResponse() *search.Response {
 	}
 }
 
+// noQuery is a text that the fake takes for no query, as a node would.
+const noQuery = "x case:maybe"
+
+func mistake() error {
+	return &nodecall.Error{
+		Kind:       nodecall.ErrQuery,
+		Message:    "at byte 7: expected yes, no or auto after case:",
+		Offset:     7,
+		Length:     5,
+		Expected:   "yes, no or auto after case:",
+		Choices:    []string{"yes", "no", "auto"},
+		Suggestion: `"x case:maybe"`,
+	}
+}
+
 func (f *fake) Search(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
 	f.lastReq.Store(req)
 	if f.search != nil {
 		return f.search(ctx, v, req)
+	}
+	if req.Query == noQuery {
+		return nil, mistake()
 	}
 	r := searchResponse()
 	if req.Facets {

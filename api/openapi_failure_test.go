@@ -259,7 +259,10 @@ func (f *failures) fail(who, route, method, target string, body io.Reader, code 
 		f.t.Fatal(err)
 	}
 
-	var got failure
+	var got struct {
+		Status int    `json:"statusCode"`
+		Code   string `json:"errorCode"`
+	}
 	if err := json.Unmarshal(text, &got); err != nil || got.Code != code || resp.StatusCode != got.Status {
 		f.t.Errorf("%s as %s: %d %.300s, want %s", route, who, resp.StatusCode, text, code)
 		return

@@ -78,6 +78,7 @@ var operations = []struct {
 	status                   int
 }{
 	{"search", "POST", "/api/search", `{"query":"main","facets":true}`, 200},
+	{"search_mistake", "POST", "/api/search", `{"query":"` + noQuery + `"}`, 400},
 	{"find_definitions", "POST", "/api/find_definitions", `{"symbolName":"main"}`, 200},
 	{"find_references", "POST", "/api/find_references", `{"symbolName":"main"}`, 200},
 	{"repos", "GET", "/api/repos?page=2", ``, 200},
@@ -218,6 +219,7 @@ func failureOf(t *testing.T, what string, status int, body []byte) string {
 		StatusCode int
 		ErrorCode  string
 		Message    string
+		inQuery
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()

@@ -242,6 +242,17 @@ func TestAQueryIsHeldToItsBounds(t *testing.T) {
 		t.Errorf("a timeout that is none gives %v", err)
 	}
 
+	// The place of a mistake, and what could stand there.
+	_, err = n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "héron case:maybe"})
+	wrong := (*call.Error)(nil)
+	if !errors.As(err, &wrong) || wrong.Offset != 12 || wrong.Length != 5 || !slices.Equal(wrong.Choices, []string{"yes", "no", "auto"}) || wrong.Suggestion != `"héron case:maybe"` {
+		t.Errorf("a mistake: %+v", wrong)
+	}
+	_, err = n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron a(b", Regexp: true})
+	if !errors.As(err, &wrong) || wrong.Offset != 6 || wrong.Length != 3 || wrong.Choices != nil || wrong.Suggestion != `"heron a\(b"` {
+		t.Errorf("a mistake in an expression: %+v", wrong)
+	}
+
 	// Of a query of any length that is too long one bound is told: a second one was, for those that were much too long.
 	for _, length := range []int{query.MaxLength + 1, 10 * query.MaxLength} {
 		_, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: strings.Repeat("a", length)})

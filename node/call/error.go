@@ -139,6 +139,9 @@ type Error struct {
 	Offset     int           // byte offset in the query, with ErrQuery
 	Expected   string        // what could stand there, with ErrQuery
 	RetryAfter time.Duration // with ErrOverloaded
+	Length     int           // bytes of the query that are wrong, with Expected; 0 where something is missing
+	Choices    []string      // where only some texts could stand there: these, with Expected
+	Suggestion string        // another query that may be meant, with Expected; "" for none
 }
 
 // Error returns the message.

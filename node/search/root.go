@@ -66,15 +66,9 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 		return nil, err
 	}
 
-	parsed, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive})
+	parsed, err := query.Parse(req.Query, req.toggles())
 	if err != nil {
-		// Where the query goes wrong is told apart from what is wrong with it: a
-		// client marks the place.
-		var wrong *query.ParseError
-		if errors.As(err, &wrong) {
-			return nil, &call.Error{Kind: call.ErrQuery, Message: wrong.Error(), Offset: wrong.Offset, Expected: wrong.Expected}
-		}
-		return nil, call.Fail(call.ErrQuery, "%v", err)
+		return nil, mistake(req, err)
 	}
 	if req.counting {
 		count(parsed)
@@ -94,6 +88,30 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 	}
 
 	return r, nil
+}
+
+// toggles is how the query of a request is read.
+func (req *Request) toggles() query.Options {
+	return query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive}
+}
+
+// mistake is the failure of a request whose query cannot be read.
+func mistake(req Request, err error) error {
+	var wrong *query.ParseError
+	if !errors.As(err, &wrong) {
+		return call.Fail(call.ErrQuery, "%v", err)
+	}
+
+	// Where the query goes wrong is told apart from what is wrong with it: a client marks the place.
+	return &call.Error{
+		Kind:       call.ErrQuery,
+		Message:    wrong.Error(),
+		Offset:     wrong.Offset,
+		Length:     wrong.Length,
+		Expected:   wrong.Expected,
+		Choices:    wrong.Choices,
+		Suggestion: query.AsText(req.Query, req.toggles()),
+	}
 }
 
 // check holds a request to its bounds and fills in what it leaves out.
