@@ -281,7 +281,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /status":               once(get("/status")),
 	"GET /settings":             once(get("/settings")),
 	"GET /settings/keys":        once(get("/settings/keys")),
-	"POST /settings/keys":       once(shot{method: "POST", target: "/settings/keys", body: "name=x&all=true"}),
+	"POST /settings/keys":       once(shot{method: "POST", target: "/settings/keys", body: "name=x&role=owner"}),
 	"GET /settings/agents":      once(get("/settings/agents")),
 	"GET /settings/config":      once(get("/settings/config")),
 	"GET /settings/connections": once(get("/settings/connections"), get("/settings/connections?name=closed")),
