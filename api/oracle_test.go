@@ -430,6 +430,7 @@ var unlike = []struct {
 	{regexp.MustCompile(`(catalog|Catalog:?) [0-9,]+`), "catalog 0"},
 	{regexp.MustCompile(`Catalog</dt><dd>[0-9,]+`), "Catalog</dt><dd>0"},
 	{regexp.MustCompile(`shoal_[0-9a-f]{8}`), "PREFIX"},
+	{regexp.MustCompile(`name="revoke" value="[0-9a-f]{8}"`), `name="revoke" value="ID"`},
 	{regexp.MustCompile(`(key|req|k|u)_?[0-9a-f]{12,16}\b`), "ID"},
 }
 
