@@ -456,15 +456,22 @@ func readSets(add, remove []byte) (*roaring.Bitmap, *roaring.Bitmap, error) {
 			continue
 		}
 
-		if err := sets[i].UnmarshalBinary(b); err != nil {
+		set, err := ReadSet(b)
+		if err != nil {
 			return nil, nil, err
 		}
-
-		// It is what a node sent: damaged, it would break whoever reads the set.
-		if err := sets[i].Validate(); err != nil {
-			return nil, nil, err
-		}
+		sets[i] = set
 	}
 
 	return sets[0], sets[1], nil
+}
+
+// ReadSet reads a set of repositories that somebody else has written: damaged, it would
+// break whoever uses it. It shares nothing with b, which may lie anywhere in a buffer.
+func ReadSet(b []byte) (*roaring.Bitmap, error) {
+	set := roaring.New()
+	if err := set.UnmarshalBinary(b); err != nil {
+		return nil, err
+	}
+	return set, set.Validate()
 }

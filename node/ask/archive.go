@@ -189,21 +189,11 @@ func (a *archive) sightOf(v catalog.Viewer, asked []byte) *sight {
 	}
 
 	// A set that cannot be read: how the answer was found is then shown to nobody.
-	set, err := readSet(asked)
+	set, err := catalog.ReadSet(asked)
 	if err != nil {
 		return &sight{repos: repos}
 	}
 	return &sight{repos, roaring.AndNot(set, repos.Set).IsEmpty()}
-}
-
-// readSet reads a set that a file has. It shares nothing with b, which lies anywhere
-// within what was read.
-func readSet(b []byte) (*roaring.Bitmap, error) {
-	set := roaring.New()
-	if err := set.UnmarshalBinary(b); err != nil {
-		return nil, err
-	}
-	return set, set.Validate()
 }
 
 // recent keeps what was said in the turns that were read last. Nobody changes

@@ -1,4 +1,4 @@
-package ask
+package catalog
 
 import (
 	"slices"
@@ -18,7 +18,7 @@ func TestSetsAreReadFromAnywhere(t *testing.T) {
 		}
 		for before := range 8 {
 			file := slices.Clip(append(make([]byte, before), written...))
-			got, err := readSet(file[before:])
+			got, err := ReadSet(file[before:])
 			if err != nil || !got.Equals(set) {
 				t.Errorf("%s after %d bytes: %v, %v", set, before, got, err)
 			}
@@ -28,7 +28,7 @@ func TestSetsAreReadFromAnywhere(t *testing.T) {
 			}
 		}
 		if len(written) > 8 {
-			if _, err := readSet(written[:len(written)-1]); err == nil {
+			if _, err := ReadSet(written[:len(written)-1]); err == nil {
 				t.Errorf("%s without its last byte is read", set)
 			}
 		}
