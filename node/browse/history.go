@@ -142,7 +142,12 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 		return nil, err
 	}
 
-	out := &CommitsResponse{
+	return s.commitsPage(ctx, page, req), nil
+}
+
+// commitsPage shows a page of commits.
+func (s *site) commitsPage(ctx context.Context, page git.LogPage, req CommitsRequest) *CommitsResponse {
+	return &CommitsResponse{
 		Commits: s.commitInfos(ctx, page.Commits),
 		Total:   page.Total,
 		AtLeast: page.AtLeast,
@@ -150,8 +155,6 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 		Page:    req.Page,
 		Per:     req.PerPage,
 	}
-
-	return out, nil
 }
 
 // follow is a page of the history of one file through its renames.
@@ -166,13 +169,7 @@ func (s *site) follow(ctx context.Context, commit string, req CommitsRequest) (*
 		return nil, err
 	}
 
-	out := &CommitsResponse{
-		Commits: s.commitInfos(ctx, page.Commits),
-		Total:   page.Total,
-		AtLeast: page.AtLeast,
-		Page:    req.Page,
-		Per:     req.PerPage,
-	}
+	out := s.commitsPage(ctx, page, req)
 	for i := range out.Commits {
 		out.Commits[i].Path = page.Paths[i]
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,13 +45,7 @@ func (h *history) Follow(ctx context.Context, commit, path string, skip, limit i
 		return LogPage{}, fmt.Errorf("follow a file: %w", err)
 	}
 
-	// A page is remembered without references, because these move.
-	page.Commits = slices.Clone(page.Commits)
-	for i := range page.Commits {
-		c := &page.Commits[i]
-		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
-	}
-	return page, nil
+	return page.marked(s), nil
 }
 
 // followFile is Follow of what is checked.

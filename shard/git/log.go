@@ -108,14 +108,20 @@ func (h *history) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 		return LogPage{}, fmt.Errorf("read history: %w", err)
 	}
 
-	// A page is remembered without references, because these move.
-	page.Commits = slices.Clone(page.Commits)
-	for i := range page.Commits {
-		c := &page.Commits[i]
-		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
-	}
+	page = page.marked(s)
 	h.total(ctx, q, filter, &page)
 	return page, nil
+}
+
+// marked is a page with the references of its commits. A page is remembered without
+// them, because they move.
+func (p LogPage) marked(s *refState) LogPage {
+	p.Commits = slices.Clone(p.Commits)
+	for i := range p.Commits {
+		c := &p.Commits[i]
+		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
+	}
+	return p
 }
 
 // At finds the newest commit by a time in the history of a commit: ErrNoRef where
