@@ -43,7 +43,6 @@ type scatterer struct {
 	refused map[*target]error // by a holder that has too much to do
 	lost    []*target         // no holder answered
 	newer   uint64            // the newest catalog by which a holder lacks a file; 0 for none
-	started bool              // a call has a goroutine of its own
 	wg      sync.WaitGroup
 }
 
@@ -173,8 +172,8 @@ func filesOf(g *shard.Group) []string {
 
 // stop cancels what still runs and waits for it.
 func (s *scatterer) stop() {
-	if !s.started {
-		return
+	if len(s.running) == 0 {
+		return // all have said what came of them
 	}
 
 	// Without the cancel, the wait would last as long as the slowest leaf.
@@ -253,7 +252,6 @@ func (s *scatterer) send(node string, targets []*target, hedge, alone bool) {
 		s.end(run())
 		return
 	}
-	s.started = true
 	s.wg.Go(func() { s.events <- run() })
 }
 
