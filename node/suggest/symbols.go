@@ -135,8 +135,16 @@ func rankSymbols(list []FoundSymbol, text string) {
 		return n
 	}
 
+	// Many symbols have one name: each is looked at once.
+	scores := map[string]int{}
+	for i := range list {
+		if _, known := scores[list[i].Name]; !known {
+			scores[list[i].Name] = score(&list[i])
+		}
+	}
+
 	// Of equal ones the shorter name: its letters are a greater part of it.
 	slices.SortStableFunc(list, func(a, b FoundSymbol) int {
-		return cmp.Or(score(&b)-score(&a), len(a.Name)-len(b.Name), strings.Compare(a.Name, b.Name))
+		return cmp.Or(scores[b.Name]-scores[a.Name], len(a.Name)-len(b.Name), strings.Compare(a.Name, b.Name))
 	})
 }
