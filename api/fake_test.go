@@ -523,7 +523,9 @@ func (f *fake) Caller(v catalog.Viewer) (*account.Caller, error) {
 }
 
 func (f *fake) CreateKey(_ context.Context, _ account.Holder, _ account.CreateKeyRequest) (*account.CreateKeyResponse, error) {
-	return answer(f, &account.CreateKeyResponse{Key: memberKey, Info: aKey})
+	made := aKey
+	made.Used = time.Time{}
+	return answer(f, &account.CreateKeyResponse{Key: memberKey, Info: made})
 }
 func (f *fake) Keys(context.Context, account.Holder, account.KeysRequest) (*account.KeysResponse, error) {
 	return answer(f, &account.KeysResponse{Keys: []account.KeyInfo{aKey}})

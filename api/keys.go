@@ -87,7 +87,6 @@ func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) erro
 		return err
 	}
 
-	r.Info.Used = time.Time{} // it is new
 	c.status = 201
 	return c.json(struct {
 		keyJSON

@@ -25,17 +25,14 @@ func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceRespon
 	if r.Binary {
 		return lines, false, nil
 	}
-	before, err := a.before(ctx, c, r)
+	before, count, err := a.before(ctx, c, r)
 	if err != nil {
 		return nil, false, err
 	}
 
 	// Of the text as it is sent: places in other bytes would be those of nothing.
 	first, text := max(r.FirstLine, 1), readable(r.Content)
-	part, count := slices.Concat(readable(before), text), min(first-1, web.LinesBefore)
-	if before == nil {
-		count = 0
-	}
+	part := slices.Concat(readable(before), text)
 	found, cut := web.Tokens(part, count, first-count == 1, r.Language)
 
 	for _, spans := range found {
@@ -62,23 +59,23 @@ func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceRespon
 }
 
 // before is the lines before a part of a file, which tell what is open where it
-// begins; nil where there are none, or where they are too long to be read for that.
-func (a *fileRoutes) before(ctx context.Context, c *call, r *browse.SourceResponse) ([]byte, error) {
-	count := min(r.FirstLine-1, web.LinesBefore)
+// begins; none where there are none, or where they are too long to be read for that.
+func (a *fileRoutes) before(ctx context.Context, c *call, r *browse.SourceResponse) (text []byte, count int, err error) {
+	count = min(r.FirstLine-1, web.LinesBefore)
 	if count < 1 || len(r.Content) == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 
 	// Of the very commit that the part is of: a branch may have moved on.
 	req := browse.SourceRequest{Repo: r.Repo, Path: r.Path, Ref: r.Commit, FirstLine: r.FirstLine - count, Lines: count}
 	lines, err := a.files.Source(ctx, c.viewer, req)
 	if errors.Is(err, nodecall.ErrTooLarge) {
-		return nil, nil
+		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return lines.Content, nil
+	return lines.Content, count, nil
 }
 
 // readable is a text as JSON has it: U+FFFD stands for each byte that is no UTF-8.

@@ -99,12 +99,12 @@ func sideFor(here string, viewer catalog.Viewer) []link {
 	}
 
 	// Hidden, and refused by the page itself as well: a link is no permission.
-	_, owner := account.AsOwner(viewer)
-	_, holder := account.AsHolder(viewer)
+	_, noOwner := account.AsOwner(viewer)
+	_, noHolder := account.AsHolder(viewer)
 
 	var out []link
 	for _, s := range side {
-		if s.owners && owner != nil || s.holders && holder != nil {
+		if s.owners && noOwner != nil || s.holders && noHolder != nil {
 			continue
 		}
 
