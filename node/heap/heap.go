@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// Room is the garbage, in bytes, that a heap may hold however small it is.
-	Room = 64 << 20
+	// room is the garbage, in bytes, that a heap may hold however small it is.
+	room = 64 << 20
 	// mostPercent bounds GOGC where next to nothing is live.
 	mostPercent = 400
 	// smallPercent is GOGC while something large runs: for Linux a peak some 15 MB
@@ -121,9 +121,9 @@ func (s *setting) adjust() {
 	s.set(want)
 }
 
-// percentFor is GOGC by which a heap has room: that much of live is Room, or all of live.
+// percentFor is GOGC by which a heap has room: that much of live is room, or all of live.
 func percentFor(live uint64) int {
-	return int(min(max(100*Room/max(live, 1), usualPercent), mostPercent))
+	return int(min(max(100*room/max(live, 1), usualPercent), mostPercent))
 }
 
 // liveBytes is what the last collection has left, in bytes.
