@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,24 +90,26 @@ type Kind struct {
 	Readers    Readership
 }
 
-// Kinds returns the table of kinds.
-func Kinds() []Kind {
-	return []Kind{
-		{config.KindGit, "git", openGeneric, genericCredential, hookGeneric, Signal{}, Untold},
-		{config.KindGitHub, "GitHub", openGitHub, githubCredential, hookGitHub, githubSignal, AllTold},
-		{config.KindGitLab, "GitLab", openGitLab, gitlabCredential, hookGitLab, gitlabSignal, AllTold},
-		{config.KindGitea, "Gitea and Forgejo", openGitea, giteaCredential, hookGitea, giteaSignal, AllTold},
-		{config.KindGerrit, "Gerrit", openGerrit, gerritCredential, hookGerrit, gerritSignal, Untold},
-		{config.KindBitbucket, "Bitbucket", openBitbucket, bitbucketCredential, hookBitbucket, bitbucketSignal, SomeTold},
-		{config.KindAzureDevOps, "Azure DevOps", openAzure, azureCredential, hookAzure, Signal{}, Untold},
-	}
+// kinds is the table of kinds, which nobody changes.
+var kinds = [...]Kind{
+	{config.KindGit, "git", openGeneric, genericCredential, hookGeneric, Signal{}, Untold},
+	{config.KindGitHub, "GitHub", openGitHub, githubCredential, hookGitHub, githubSignal, AllTold},
+	{config.KindGitLab, "GitLab", openGitLab, gitlabCredential, hookGitLab, gitlabSignal, AllTold},
+	{config.KindGitea, "Gitea and Forgejo", openGitea, giteaCredential, hookGitea, giteaSignal, AllTold},
+	{config.KindGerrit, "Gerrit", openGerrit, gerritCredential, hookGerrit, gerritSignal, Untold},
+	{config.KindBitbucket, "Bitbucket", openBitbucket, bitbucketCredential, hookBitbucket, bitbucketSignal, SomeTold},
+	{config.KindAzureDevOps, "Azure DevOps", openAzure, azureCredential, hookAzure, Signal{}, Untold},
 }
+
+// Kinds returns the table of kinds, a copy of one's own.
+func Kinds() []Kind { return slices.Clone(kinds[:]) }
 
 // kindOf is the row of a connection.
 func kindOf(conn config.Connection) (Kind, bool) {
-	for _, k := range Kinds() {
-		if k.Name == conn.Kind() {
-			return k, true
+	name := conn.Kind()
+	for i := range kinds {
+		if kinds[i].Name == name {
+			return kinds[i], true
 		}
 	}
 	return Kind{}, false
