@@ -59,7 +59,36 @@ func languageOf(p string, content []byte) string {
 	if l := enry.GetLanguagesByContent(p, head, byExt); len(l) > 0 {
 		return l[0]
 	}
+
+	// No expression fits: a script names its interpreter, and most extensions mean one of them nearly always.
+	if l := enry.GetLanguagesByShebang(p, head, byExt); len(l) > 0 {
+		return l[0]
+	}
+	if l := usual[path.Ext(p)]; l != "" {
+		return l
+	}
 	return byExt[0]
+}
+
+// usual is the language of an extension where nothing in the file tells which of
+// those that share the extension it is: a part of a file, a few lines, or a path alone.
+var usual = map[string]string{
+	".cfg": "INI",
+	".cs":  "C#",
+	".fs":  "F#",
+	".l":   "Lex",
+	".m":   "Objective-C",
+	".md":  "Markdown",
+	".php": "PHP",
+	".pl":  "Perl",
+	".pm":  "Perl",
+	".r":   "R",
+	".rs":  "Rust",
+	".sql": "SQL",
+	".t":   "Perl",
+	".ts":  "TypeScript",
+	".tsx": "TSX",
+	".v":   "Verilog",
 }
 
 // headerLanguage distinguishes the languages of .h files by marks of C++ and

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/go-enry/go-enry/v2"
@@ -35,6 +36,28 @@ func TestMarksSayWhatTheExpressionsSay(t *testing.T) {
 	} {
 		if got := languageOf("a.h", []byte(c)); got != want {
 			t.Errorf("a.h %q: %s, want %s", c, got, want)
+		}
+	}
+}
+
+// TestWhatSaysNothingIsOfTheUsualLanguage: a part of a file is named as the whole is.
+func TestWhatSaysNothingIsOfTheUsualLanguage(t *testing.T) {
+	t.Parallel()
+	for ext, want := range usual {
+		if got := languageOf("a"+ext, []byte("\n\n")); got != want {
+			t.Errorf("a%s: %s, want %s", ext, got, want)
+		}
+		if !slices.Contains(enry.GetLanguagesByExtension("a"+ext, nil, nil), want) {
+			t.Errorf("no file of %s ends in %s", want, ext)
+		}
+	}
+
+	// What the file says goes before.
+	for name, text := range map[string]string{
+		"Raku": "#!/usr/bin/env raku\n", "Perl": "#!/usr/bin/perl\nprint 1\n", "Prolog": ":- module(a, []).\n",
+	} {
+		if got := languageOf("a.pl", []byte(text)); got != name {
+			t.Errorf("a.pl %q: %s, want %s", text, got, name)
 		}
 	}
 }
