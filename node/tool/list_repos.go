@@ -16,8 +16,8 @@ func listRepos(l Lister) Tool {
 		Params: []Param{
 			{Name: "query", Kind: String, About: "part of the name, upper or lower case"},
 			pageParam, perPage(30),
-			{Name: "sort", Kind: String, Words: []string{"name", "pushed"}, Default: "name", About: "by name or by last push"},
-			{Name: "direction", Kind: String, Words: []string{"asc", "desc"}, Default: "asc", About: "ascending or descending"},
+			{Name: "sort", Kind: String, Words: []string{"name", "pushed"}, Default: "name"},
+			{Name: "direction", Kind: String, Words: []string{"asc", "desc"}, Default: "asc"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runListRepos(ctx, v, l, a)

@@ -41,7 +41,13 @@ func runOutline(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (stri
 
 // outlineText writes the definitions of files.
 func outlineText(a *Args, r *browse.OutlineResponse) string {
-	blocks, shown := outlineBlocks(a, r)
+	blocks, shown := outlineBlocks(a, r, true)
+
+	// Of a large file the names matter: parameters are told where they are asked for.
+	brief := sizeOf(blocks) > longOutline
+	if brief {
+		blocks, shown = outlineBlocks(a, r, false)
+	}
 
 	var out strings.Builder
 	switch len(r.Files) {
@@ -63,6 +69,9 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	})
 	// Behind the blocks, for it explains why they are empty.
 	out.WriteString(kindsThere(r, kindsWanted(a)))
+	if brief {
+		out.WriteString("Without parameters; with kinds, or the path of one file, there may be room for them.\n")
+	}
 
 	if left := len(blocks) - whole; left > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(left, "file"), a.with("path", shown[whole].Path)))
@@ -73,16 +82,30 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	return out.String() + e.String()
 }
 
+// longOutline is how many bytes an outline may have with the parameters of functions.
+const longOutline = 6000
+
+// sizeOf is how many bytes the lines of blocks have.
+func sizeOf(blocks []block) (n int) {
+	for i := range blocks {
+		for _, line := range blocks[i].lines {
+			n += len(line)
+		}
+	}
+	return n
+}
+
 // outlineBlocks makes a block of each file that is shown. Among others a file
 // without definitions is not.
-func outlineBlocks(a *Args, r *browse.OutlineResponse) (blocks []block, shown []*browse.OutlineFile) {
+func outlineBlocks(a *Args, r *browse.OutlineResponse, signatures bool) (blocks []block, shown []*browse.OutlineFile) {
 	for i := range r.Files {
 		f := &r.Files[i]
-		b := block{lines: outlineLines(a, f)}
+		lines, symbols := outlineLines(a, f, signatures)
+		b := block{lines: lines}
 		if len(r.Files) > 1 && b.lines == nil {
 			continue
 		}
-		b.head = outlineHead(f, r.Commit, len(b.lines)) + "\n"
+		b.head = outlineHead(f, r.Commit, symbols) + "\n"
 		blocks = append(blocks, b)
 		shown = append(shown, f)
 	}
@@ -100,12 +123,12 @@ func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
 	return head + fmt.Sprintf(", %s, %s", count(f.Lines, "line"), count(symbols, "symbol"))
 }
 
-// outlineLines writes the definitions of a file that are wanted. A definition
-// is as deep as the number of those that it stands in.
-func outlineLines(a *Args, f *browse.OutlineFile) []string {
+// outlineLines writes the definitions of a file that are wanted, and tells how
+// many they are. A definition is as deep as the number of those that it stands in.
+func outlineLines(a *Args, f *browse.OutlineFile, signatures bool) (lines []string, symbols int) {
 	kinds, most := kindsWanted(a), a.Number("depth")
-	var lines []string
 	var open []int // last lines of what is around
+	var run string // what the line that one may be added to begins with: depth and kind
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
 
@@ -118,28 +141,51 @@ func outlineLines(a *Args, f *browse.OutlineFile) []string {
 			open = append(open, s.Last)
 		}
 
+		// A package and the name of an import are no definitions of the file.
 		wanted := kinds == nil || contains(kinds, s.Kind)
-		if s.Kind == "package" || depth >= most || !wanted {
+		if s.Kind == "package" || s.Kind == "packageName" && kinds == nil || depth >= most || !wanted {
 			continue
 		}
-		lines = append(lines, outlineLine(s, depth))
+		symbols++
+
+		// Constants, fields and the like of one line each share a line.
+		name := outlineName(s, depth, signatures)
+		begin := fmt.Sprintf("%s%s", strings.Repeat(" ", depth), s.Kind)
+		last := len(lines) - 1
+		if short := s.Last <= s.First && name == label(s.Name); short && run == begin && len(lines[last]) < sharedLine {
+			lines[last] = fmt.Sprintf("%s, %d %s\n", strings.TrimSuffix(lines[last], "\n"), s.First, name)
+			continue
+		} else if run = ""; short {
+			run = begin
+		}
+		lines = append(lines, outlineLine(s, depth, name))
 	}
-	return lines
+	return lines, symbols
 }
 
-// outlineLine is a definition, set in by its depth. Where what it belongs to
-// stands in another file, its name says so.
-func outlineLine(s *browse.OutlineSymbol, depth int) string {
-	where := fmt.Sprint(s.First)
-	if s.Last > s.First {
-		where = fmt.Sprintf("%d-%d", s.First, s.Last)
-	}
+// sharedLine is how many bytes a line of several definitions has before the next begins.
+const sharedLine = 100
+
+// outlineName is the name of a definition, with its parameters if they are wanted.
+// Where what it belongs to stands in another file, its name says so.
+func outlineName(s *browse.OutlineSymbol, depth int, signature bool) string {
 	name := label(s.Name)
 	if scope := shortScope(s.ParentName, s.ParentKind); scope != "" && depth == 0 {
 		name = scope + "." + name
 	}
-	signature := cut(label(s.Signature), 0, 0)
-	return fmt.Sprintf("%s%s %s %s%s\n", strings.Repeat(" ", depth), where, s.Kind, name, signature)
+	if !signature {
+		return name
+	}
+	return name + cut(label(s.Signature), 0, 0)
+}
+
+// outlineLine is a definition, set in by its depth.
+func outlineLine(s *browse.OutlineSymbol, depth int, name string) string {
+	where := fmt.Sprint(s.First)
+	if s.Last > s.First {
+		where = fmt.Sprintf("%d-%d", s.First, s.Last)
+	}
+	return fmt.Sprintf("%s%s %s %s\n", strings.Repeat(" ", depth), where, s.Kind, name)
 }
 
 // kindsWanted is the kinds that the caller wants, nil for all. Models write

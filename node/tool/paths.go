@@ -9,7 +9,7 @@ import (
 // Parameters that say which files are meant.
 var (
 	pathParam    = Param{Name: "path", Kind: String, About: "directory or file, from the root"}
-	includeParam = Param{Name: "include", Kind: Strings, About: "globs: *.go at any depth, src/**/*.{ts,tsx} from path on"}
+	includeParam = Param{Name: "include", Kind: Strings, About: "globs: *.go at any depth, src/**/*.ts from path on"}
 	excludeParam = Param{Name: "exclude", Kind: Strings, About: "globs, as vendor or *.pb.go"}
 	testsParam   = Param{Name: "tests", Kind: String, Words: []string{"include", "exclude", "only"}, Default: "include"}
 )

@@ -21,11 +21,11 @@ func readFile(b Browser) Tool {
 		Params: []Param{
 			repoParam,
 			{Name: "path", Kind: String, About: "file, from the root"},
-			{Name: "paths", Kind: Strings, About: "several files, at most 10 with path"},
+			{Name: "paths", Kind: Strings, About: "more files, at most 10 with path; lines as a.go:12-40"},
 			refParam,
 			{Name: "offset", Kind: Integer, Min: 1, About: "first line, from 1"},
 			{Name: "limit", Kind: Integer, Min: 1, Max: 500, Clamp: true, Default: 500, About: "most lines"},
-			{Name: "ranges", Kind: String, About: "runs of lines, as 291-308,506-587"},
+			{Name: "ranges", Kind: String, About: "lines of path, as 291-308,506-587"},
 			{Name: "symbol", Kind: String, About: "name whose definition is read"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
@@ -68,11 +68,16 @@ func (r *reading) text() (string, error) {
 	// One file that came in paths is answered like several.
 	case len(paths) > 1 || r.Text("path") == "":
 		return r.several(paths)
-	case r.Has("ranges") || r.Has("symbol"):
+	}
+	return r.one()
+}
+
+// one reads the file that path names: parts of it, or from a line on.
+func (r *reading) one() (string, error) {
+	if r.Text("ranges") != "" || r.Text("symbol") != "" {
 		return r.parts()
 	}
 
-	// The plain case, which is nearly every call.
 	f, err := r.lines(r.Text("path"), r.Number("offset"), r.Number("limit"))
 	if err != nil {
 		return "", err
@@ -82,7 +87,7 @@ func (r *reading) text() (string, error) {
 
 // pathless says that a file has to be named, and how its name is found.
 func (r *reading) pathless() error {
-	if r.Has("symbol") {
+	if r.Text("symbol") != "" {
 		found := callOf("find_symbol_definitions", "symbol", r.Text("symbol"), "repo", r.Text("repo"), "ref", r.Text("ref"), "body", true)
 		return call.Fail(call.ErrInvalid, "path is required; without it: %s", found)
 	}
@@ -99,16 +104,28 @@ func (r *reading) lines(path string, offset, limit int) (*browse.ReadFileRespons
 	})
 }
 
-// several reads the beginnings of files, each with its share of the room.
+// several reads files, each with its share of the room. The ranges and the symbol
+// are those of path; without it, of each file that names no lines of its own.
 func (r *reading) several(paths []string) (string, error) {
 	var texts []string
 	share := max(r.Number("maxTokens")/len(paths), 200)
-	for _, p := range paths {
-		f, err := r.lines(p, r.Number("offset"), r.Number("limit"))
+	for i, p := range paths {
+		one := *r
+		one.Args = r.alone(p, share)
+		if path, lines, ok := linesOf(p); ok {
+			one.set("path", path)
+			one.set("ranges", lines)
+			one.set("symbol", nil)
+		} else if i > 0 && r.Text("path") != "" {
+			one.set("ranges", nil)
+			one.set("symbol", nil)
+		}
+
+		text, err := one.one()
 		var known *call.Error
 		switch {
 		case err == nil:
-			texts = append(texts, fileText(r.alone(p, share), f))
+			texts = append(texts, text)
 		case errors.As(err, &known) && len(texts) > 0:
 			// The first file is there: that another one is not is part of the answer.
 			texts = append(texts, known.Message+".")
@@ -117,6 +134,18 @@ func (r *reading) several(paths []string) (string, error) {
 		}
 	}
 	return strings.Join(texts, "\n\n"), nil
+}
+
+// linesOf splits "store.go:12-40", as lines are named in answers of other tools.
+func linesOf(named string) (path, lines string, ok bool) {
+	i := strings.LastIndexByte(named, ':')
+	if i <= 0 {
+		return "", "", false
+	}
+	if _, err := parseRanges(named[i+1:]); err != nil || named[i+1:] == "" {
+		return "", "", false
+	}
+	return named[:i], named[i+1:], true
 }
 
 // alone is the same call for one of its files.
@@ -138,7 +167,7 @@ func (r *reading) parts() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if r.Has("symbol") {
+	if r.Text("symbol") != "" {
 		defined, err := r.defined()
 		if err != nil {
 			return "", err

@@ -154,7 +154,7 @@ func quote(v any) string {
 
 // Parameters that several tools have.
 var (
-	repoParam    = Param{Name: "repo", Kind: String, Required: true, About: "full name, as github.com/acme/app, or its ending"}
+	repoParam    = Param{Name: "repo", Kind: String, Required: true, About: "as github.com/acme/app, or its ending"}
 	anyRepoParam = Param{Name: "repo", Kind: String, About: "as github.com/acme/app; else all"}
 	refParam     = Param{Name: "ref", Kind: String, About: "branch, tag, commit, x@{date}"}
 	pageParam    = Param{Name: "page", Kind: Integer, Min: 1, Default: 1, About: ""}
