@@ -9,7 +9,7 @@
 //	                           │
 //	    Revisions, Union, Blobs, Scan       what an index is built from
 //	    Resolve, Source, List, Files, Stat  what a reader browses
-//	    Log, Trace, Authors, Show, Blame
+//	    Log, Last, Trace, Authors, Show, Blame
 //	    Diff, Changes, Nearest
 //
 // Every run of git goes through one place (run.go): no shell, no prompt, no

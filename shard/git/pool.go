@@ -21,7 +21,7 @@ const (
 	poolRest = 30 * time.Second // after which an idle process is let go
 
 	diffBytes = 32 << 20 // of remembered differences
-	pageBytes = 8 << 20  // of remembered pages of history, and of blames
+	pageBytes = 8 << 20  // of remembered pages of history, of blames, and of last changes
 )
 
 // Processes bounds the git processes that answer questions about single objects,
@@ -31,10 +31,11 @@ const (
 type Processes struct {
 	now func() time.Time
 
-	free   chan struct{}    // a token for each process that may still be started
-	pages  flights[LogPage] // of history with a filter: the same words are asked for again and again
-	blames flights[Blame]   // who reads a blame comes back to it
-	diffs  flights[Diff]    // what was compared lately: who reads a part of a difference often reads on
+	free   chan struct{}         // a token for each process that may still be started
+	pages  flights[LogPage]      // of history with a filter: the same words are asked for again and again
+	blames flights[Blame]        // who reads a blame comes back to it
+	diffs  flights[Diff]         // what was compared lately: who reads a part of a difference often reads on
+	lasts  flights[*LastChanges] // a directory is come back to again and again
 
 	mu      sync.Mutex // guards the fields below
 	idle    []*catFile // of all mirrors, most recently used last
@@ -46,7 +47,7 @@ type Processes struct {
 // everything that is read through them.
 func NewProcesses(most int, now func() time.Time) *Processes {
 	ps := &Processes{now: now, free: make(chan struct{}, most)}
-	ps.diffs.most, ps.pages.most, ps.blames.most = diffBytes, pageBytes, pageBytes
+	ps.diffs.most, ps.pages.most, ps.blames.most, ps.lasts.most = diffBytes, pageBytes, pageBytes, pageBytes
 	for range most {
 		ps.free <- struct{}{}
 	}

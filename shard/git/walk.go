@@ -22,6 +22,8 @@ type chronicle struct {
 	extras []extra // commits that the graph does not have; their positions follow the graph's
 	byID   map[string]uint32
 	buf    []byte
+
+	ask func(kind pack.Kind, id []byte) ([]byte, error) // for what the packs cannot answer; nil where git is asked for all of it then
 }
 
 // extra is a commit that the graph does not have yet.
@@ -51,6 +53,9 @@ func (c *chronicle) close() {
 func (c *chronicle) object(kind pack.Kind, id []byte) ([]byte, error) {
 	var err error
 	c.buf, err = c.store.Read(c.buf[:0], kind, id)
+	if c.ask != nil && errors.Is(err, pack.ErrAskGit) {
+		return c.ask(kind, id)
+	}
 	return c.buf, err
 }
 
@@ -364,23 +369,32 @@ func (w *walk) within(tree []byte, at int) (found, error) {
 //	<mode in octal> <name> NUL <id, idBytes long>
 func lookInTree(b []byte, name string, idBytes int) (found, error) {
 	for len(b) > 0 {
-		// A mode has six digits at most.
-		space := bytes.IndexByte(b[:min(len(b), 8)], ' ')
-		if space < 0 {
+		mode, at, id, rest, ok := nextInTree(b, idBytes)
+		if !ok {
 			return found{}, pack.ErrAskGit
 		}
-		nul := bytes.IndexByte(b[space:], 0)
-		if nul < 0 || len(b) < space+nul+1+idBytes {
-			return found{}, pack.ErrAskGit
+		if string(at) == name {
+			return found{string(mode), string(id)}, nil
 		}
-
-		id := b[space+nul+1 : space+nul+1+idBytes]
-		if string(b[space+1:space+nul]) == name {
-			return found{string(b[:space]), string(id)}, nil
-		}
-		b = b[space+nul+1+idBytes:]
+		b = rest
 	}
 	return found{}, nil
+}
+
+// nextInTree cuts the first entry off a tree object.
+func nextInTree(b []byte, idBytes int) (mode, name, id, rest []byte, ok bool) {
+	// A mode has six digits at most.
+	space := bytes.IndexByte(b[:min(len(b), 8)], ' ')
+	if space < 0 {
+		return nil, nil, nil, nil, false
+	}
+	nul := bytes.IndexByte(b[space:], 0)
+	if nul < 0 || len(b) < space+nul+1+idBytes {
+		return nil, nil, nil, nil, false
+	}
+
+	end := space + nul
+	return b[:space], b[space+1 : end], b[end+1 : end+1+idBytes], b[end+1+idBytes:], true
 }
 
 // queued is a commit that waits for its turn.

@@ -1,0 +1,455 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
+)
+
+// LastQuery asks for the last change of each entry of a directory.
+type LastQuery struct {
+	Commit string        // where to begin, an id
+	Path   string        // of the directory; "" is the root
+	Max    int           // entries; 0 is 10,000
+	Time   time.Duration // 0 is 5 s; what was found until then is the answer
+}
+
+// LastChanges is the last change of each entry of a directory.
+type LastChanges struct {
+	Entries []LastChange      // directories before files, each in the order of bytes
+	Commits map[string]Commit // by id, without their bodies and parents
+	Cut     bool              // the directory has more entries than were asked for
+}
+
+// LastChange is the last change of one entry: the commit that git log -1 shows for
+// it. One of Commit and From is set.
+type LastChange struct {
+	Name   string // in the directory
+	Commit string // that changed it
+	From   string // where the time ended: a commit that has the entry as it is here, and so its last change too
+}
+
+const (
+	lastTime    = 5 * time.Second
+	lastEntries = 10_000
+	lastTrees   = 2000 // directories of the past of which is remembered what they have in common with this one
+)
+
+// Last finds the last change of each entry of a directory in one walk through the
+// history. What takes too long ends with what was found until then: to ask again
+// with From as the commit goes on there. The answer is not the caller's alone: it
+// must not be changed.
+func (h *history) Last(ctx context.Context, q LastQuery) (*LastChanges, error) {
+	if q.Max <= 0 {
+		q.Max = lastEntries
+	}
+	if q.Time <= 0 {
+		q.Time = lastTime
+	}
+
+	// Its errors are those of a listing.
+	dir, err := h.files.Stat(ctx, q.Commit, q.Path)
+	if err != nil {
+		return nil, err
+	}
+	if dir.Kind != Dir {
+		return nil, fmt.Errorf("%q: %w", q.Path, ErrNotDir)
+	}
+
+	key := fmt.Sprint(h.dir, "\x00", q.Commit, "\x00", dir.Path, "\x00", q.Max, q.Time)
+	found, err := h.pool.all.lasts.do(ctx, h.tasks, key, (*LastChanges).size, func(ctx context.Context) (*LastChanges, error) {
+		return h.last(ctx, q, dir)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find last changes: %w", err)
+	}
+	return found, nil
+}
+
+// size is about how many bytes of memory the answer takes; negative for one that
+// must not be remembered, because the next time may find more.
+func (l *LastChanges) size() int64 {
+	n := int64(200)
+	for _, e := range l.Entries {
+		if e.From != "" {
+			return -1
+		}
+		n += int64(100 + len(e.Name))
+	}
+	for _, c := range l.Commits {
+		n += int64(400 + len(c.Subject) + len(c.AuthorName) + len(c.AuthorEmail))
+	}
+	return n
+}
+
+// last is Last of a directory that is there.
+func (h *history) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChanges, err error) {
+	c, err := openChronicle(h.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	c.ask = func(kind pack.Kind, id []byte) ([]byte, error) { return h.askObject(ctx, kind, id) }
+
+	shallow, err := shallowOf(h.dir)
+	if err != nil {
+		return nil, err
+	}
+
+	// The time is looked at after each commit, so that whoever asks again gets on.
+	now := h.pool.all.now
+	began := now()
+	late := func() error {
+		if now().Sub(began) >= q.Time {
+			return errLate
+		}
+		return context.Cause(ctx)
+	}
+
+	// The graph is mapped: a fault while it is read is an error.
+	var foreign []string
+	err = pack.Protect(func() error {
+		w, err := c.lastWalk(q.Commit, dir, q.Max)
+		if err != nil {
+			return err
+		}
+		w.shallow = shallow
+
+		if err := w.run(late); err != nil {
+			return err
+		}
+		out, foreign, err = w.changes()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	// Texts in encodings that only git knows.
+	known, err := h.shown(ctx, foreign)
+	for _, c := range known {
+		c.Body, c.Parents = "", nil
+		out.Commits[c.Hash] = c
+	}
+	return out, err
+}
+
+// askObject has git read an object that is in no pack, or large.
+func (h *history) askObject(ctx context.Context, kind pack.Kind, id []byte) (text []byte, err error) {
+	oid := hex.EncodeToString(id)
+	err = h.pool.with(ctx, func(c *catFile) error {
+		return c.contents(oid, func(info objectInfo, r io.Reader) error {
+			switch {
+			case info.kind != kind.String():
+				return fmt.Errorf("object %s is missing or not a %s", oid, kind)
+			case info.size > maxTree:
+				return fmt.Errorf("%s %s: %w", kind, oid, ErrTooLarge)
+			}
+			text, err = io.ReadAll(r)
+			return err
+		})
+	})
+	return text, err
+}
+
+// shallowOf is the commits whose parents a repository does not have, since its remote
+// does not have them either.
+func shallowOf(dir string) (map[string]bool, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+
+	text, err := pack.ReadFile(root, "shallow", maxShallow)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which commits have no parents here: %w", err)
+	}
+
+	out := map[string]bool{}
+	for id := range strings.FieldsSeq(string(text)) {
+		out[id] = true
+	}
+	return out, nil
+}
+
+// lastWalk goes back through history with the entries of a directory. Each entry is
+// at one commit at any time, which has it as the directory has it at the start:
+//
+//	one of the parents has it so too    it goes on to the first of those
+//	none has                            the commit is its last change
+//
+// That is what git log does with a path. The newest commit comes first, so that
+// entries which come to a commit on several ways go on from there together.
+type lastWalk struct {
+	*walk
+	shallow map[string]bool
+
+	entries []lastEntry
+	byName  map[string]int      // into entries
+	cut     bool                // there are more
+	pending map[uint32][]int    // by position of a commit: the entries that are there
+	same    map[string][]uint64 // by id of a tree: a bit for each entry that it has so
+	none    []uint64            // of a directory that is not there
+}
+
+// lastEntry is an entry on its way.
+type lastEntry struct {
+	name  string
+	kind  Kind
+	oid   string // as bytes
+	found bool
+	at    uint32 // the commit; with found its last change
+}
+
+// lastWalk puts the first entries of a directory at a commit.
+func (c *chronicle) lastWalk(commit string, dir Entry, most int) (*lastWalk, error) {
+	along, err := c.walk(commit, dir.Path)
+	if err != nil {
+		return nil, err
+	}
+
+	id, err := hex.DecodeString(dir.OID)
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.object(pack.Tree, id)
+	if err != nil {
+		return nil, err
+	}
+
+	w := &lastWalk{walk: along, byName: map[string]int{}, pending: map[uint32][]int{}, same: map[string][]uint64{}}
+	if err := w.list(text, len(id), most); err != nil {
+		return nil, err
+	}
+	w.none = make([]uint64, (len(w.entries)+63)/64)
+
+	// The walk begins at the one commit that is in its queue.
+	all := make([]int, len(w.entries))
+	for i := range all {
+		all[i] = i
+	}
+	w.hand(w.queue.pop().pos, all)
+	return w, nil
+}
+
+// list takes the first entries of a tree object, in the order of a listing.
+func (w *lastWalk) list(tree []byte, idBytes, most int) error {
+	listed, err := parseTree(tree, idBytes)
+	if err != nil {
+		return err
+	}
+
+	slices.SortStableFunc(listed, directoriesFirst)
+	for _, e := range listed {
+		// A tree that was made to hurt may have a name twice: the first is what git finds.
+		if _, twice := w.byName[e.name]; twice {
+			continue
+		}
+		if w.cut = len(w.entries) == most; w.cut {
+			break
+		}
+
+		oid, err := hex.DecodeString(e.oid)
+		if err != nil {
+			return err
+		}
+		w.byName[e.name] = len(w.entries)
+		w.entries = append(w.entries, lastEntry{name: e.name, kind: e.kind, oid: string(oid)})
+	}
+	return nil
+}
+
+// hand gives entries, and the memory that they are in, to a commit.
+func (w *lastWalk) hand(pos uint32, entries []int) {
+	if len(entries) == 0 {
+		return
+	}
+	if waiting, queued := w.pending[pos]; queued {
+		w.pending[pos] = append(waiting, entries...)
+		return
+	}
+
+	w.pending[pos] = entries
+	w.queue.push(queued{w.c.date(pos), w.order, pos})
+	w.order++
+}
+
+// run goes back until each entry is found, or the time is over, which is no failure.
+func (w *lastWalk) run(late func() error) error {
+	for len(w.queue) > 0 {
+		err := w.step()
+		if err == nil {
+			err = late()
+		}
+
+		// Beyond so many commits that are in no graph another walk begins.
+		if errors.Is(err, errLate) || errors.Is(err, pack.ErrAskGit) && len(w.c.extras) == maxExtras {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step takes the newest commit, and hands its entries on to its parents.
+func (w *lastWalk) step() (err error) {
+	pos := w.queue.pop().pos
+	entries := w.pending[pos]
+	delete(w.pending, pos)
+
+	// What fails here leaves the entries where they are.
+	defer func() {
+		if err != nil {
+			w.hand(pos, entries)
+		}
+	}()
+
+	w.near = w.near[:0]
+	if !w.shallow[hex.EncodeToString(w.c.id(pos))] {
+		if w.near, err = w.c.parents(w.near, pos); err != nil {
+			return err
+		}
+	}
+
+	// The filter of the graph answers most commits without reading a tree.
+	if w.key != nil && len(w.near) > 0 && int(pos) < w.c.graph.Commits() && w.c.graph.Unchanged(pos, w.key) {
+		w.hand(w.near[0], entries)
+		return nil
+	}
+
+	for _, parent := range w.near {
+		same, err := w.sameIn(parent)
+		if err != nil {
+			return err
+		}
+
+		// Those that go on come first; where they stand in the list means nothing.
+		on := 0
+		for k, i := range entries {
+			if same[i/64]&(1<<(i%64)) != 0 {
+				entries[on], entries[k] = i, entries[on]
+				on++
+			}
+		}
+		w.hand(parent, entries[:on:on])
+		entries = entries[on:]
+	}
+
+	for _, i := range entries {
+		w.entries[i].found, w.entries[i].at = true, pos
+	}
+	return nil
+}
+
+// sameIn is a bit for each entry that a commit has as the directory has it at the
+// start.
+func (w *lastWalk) sameIn(pos uint32) ([]uint64, error) {
+	dir := found{mode: "40000", id: string(w.c.tree(pos))}
+	if w.path != nil {
+		var err error
+		if dir, err = w.look(pos); err != nil {
+			return nil, err
+		}
+	}
+	if dir.mode != "40000" {
+		return w.none, nil
+	}
+	if known, ok := w.same[dir.id]; ok {
+		return known, nil
+	}
+
+	text, err := w.c.object(pack.Tree, []byte(dir.id))
+	if err != nil {
+		return nil, err
+	}
+	same, err := w.compare(text, len(dir.id))
+	if err != nil {
+		return nil, err
+	}
+
+	if len(w.same) == lastTrees {
+		clear(w.same)
+	}
+	w.same[dir.id] = same
+	return same, nil
+}
+
+// compare holds a tree object against the entries.
+func (w *lastWalk) compare(tree []byte, idBytes int) ([]uint64, error) {
+	same := make([]uint64, len(w.none))
+	for len(tree) > 0 {
+		mode, name, id, rest, ok := nextInTree(tree, idBytes)
+		if !ok {
+			return nil, pack.ErrAskGit
+		}
+		tree = rest
+
+		i, wanted := w.byName[string(name)]
+		if !wanted || w.entries[i].oid != string(id) {
+			continue
+		}
+
+		// Modes of old versions of git that mean the same are the same.
+		bits, err := strconv.ParseUint(string(mode), 8, 32)
+		if err == nil && w.entries[i].kind == kindOfMode(bits) {
+			same[i/64] |= 1 << (i % 64)
+		}
+	}
+	return same, nil
+}
+
+// changes tells what the walk has found. foreign are commits whose text is in an
+// encoding that only git knows.
+func (w *lastWalk) changes() (out *LastChanges, foreign []string, err error) {
+	// What still waits is where the time ended.
+	for pos, entries := range w.pending {
+		for _, i := range entries {
+			w.entries[i].at = pos
+		}
+	}
+
+	out = &LastChanges{Entries: make([]LastChange, len(w.entries)), Commits: map[string]Commit{}, Cut: w.cut}
+	for i, e := range w.entries {
+		id := bytes.Clone(w.c.id(e.at))
+		hash := hex.EncodeToString(id)
+		if !e.found {
+			out.Entries[i] = LastChange{Name: e.name, From: hash}
+			continue
+		}
+
+		// A commit stands once: many entries have the same.
+		out.Entries[i] = LastChange{Name: e.name, Commit: hash}
+		if _, known := out.Commits[hash]; known {
+			continue
+		}
+
+		text, err := w.c.object(pack.Commit, id)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		c, ok := parseCommit(id, text)
+		if !ok {
+			foreign = append(foreign, hash)
+		}
+		c.Body, c.Parents = "", nil
+		out.Commits[hash] = c
+	}
+	return out, foreign, nil
+}
