@@ -39,6 +39,7 @@ var accesses = map[string]string{
 	"GET /api/branches":              "history.read",
 	"GET /api/tags":                  "history.read",
 	"GET /api/ref":                   "history.read",
+	"GET /api/lastcommits":           "history.read",
 	"GET /api/repos":                 "repository.listed",
 	"GET /repos":                     "repository.listed",
 	"POST " + toolPath:               "tool",

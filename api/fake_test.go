@@ -282,6 +282,12 @@ func (f *fake) Branches(_ context.Context, _ catalog.Viewer, req browse.RefsRequ
 func (f *fake) Tags(ctx context.Context, v catalog.Viewer, req browse.RefsRequest) (*browse.RefsResponse, error) {
 	return f.Branches(ctx, v, req)
 }
+func (f *fake) LastCommits(context.Context, catalog.Viewer, browse.LastCommitsRequest) (*browse.LastCommitsResponse, error) {
+	return answer(f, &browse.LastCommitsResponse{
+		Commit: "c0ffee", Cut: true, Entries: []browse.LastEntry{{Name: "a", Hash: "dad"}, {Name: "b", From: "bee"}},
+		Commits: map[string]browse.LastCommit{"dad": {Hash: "dad", Date: day, Message: "subject", AuthorName: "A"}},
+	})
+}
 func (f *fake) Ref(context.Context, catalog.Viewer, browse.RefRequest) (*browse.RefResponse, error) {
 	return answer(f, &browse.RefResponse{Commit: "c0ffee", Kind: browse.RefBranch, Name: "main", Indexed: true})
 }

@@ -15,6 +15,7 @@ type history interface {
 	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
 	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
 	Ref(context.Context, catalog.Viewer, browse.RefRequest) (*browse.RefResponse, error)
+	LastCommits(context.Context, catalog.Viewer, browse.LastCommitsRequest) (*browse.LastCommitsResponse, error)
 }
 
 // historyRoutes are the routes of commits and references.
@@ -31,6 +32,7 @@ func (a *historyRoutes) rows() []route {
 		row("GET", "/api/branches", accessRead, browseTimeout, a.branches),
 		row("GET", "/api/tags", accessRead, browseTimeout, a.tags),
 		row("GET", "/api/ref", accessRead, browseTimeout, a.ref),
+		row("GET", "/api/lastcommits", accessRead, browseTimeout, a.lastCommits),
 	}
 }
 
@@ -58,6 +60,26 @@ type refJSON struct {
 	CommittedAt string `json:"committedAt,omitempty"`
 	IsDefault   bool   `json:"isDefault"`
 	IsIndexed   bool   `json:"isIndexed"`
+}
+
+type lastCommitsJSON struct {
+	Commit      string                    `json:"commit"` // of the reference
+	Entries     []lastEntryJSON           `json:"entries"`
+	Commits     map[string]lastCommitJSON `json:"commits"`
+	IsTruncated bool                      `json:"isTruncated"`
+}
+
+type lastEntryJSON struct {
+	Name string `json:"name"`
+	Hash string `json:"hash,omitempty"`
+	From string `json:"from,omitempty"` // where it was not found in time
+}
+
+type lastCommitJSON struct {
+	Hash       string `json:"hash"`
+	Date       string `json:"date"`
+	Message    string `json:"message"`
+	AuthorName string `json:"authorName"`
 }
 
 // commits is GET /api/commits.
@@ -198,4 +220,28 @@ func (a *historyRoutes) ref(ctx context.Context, c *call) error {
 		Name      string `json:"name"`
 		IsIndexed bool   `json:"isIndexed"`
 	}{r.Commit, r.Kind, r.Name, r.Indexed})
+}
+
+// lastCommits is GET /api/lastcommits.
+func (a *historyRoutes) lastCommits(ctx context.Context, c *call) error {
+	p := c.params()
+	req := browse.LastCommitsRequest{Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path")}
+	if err := p.err(); err != nil {
+		return err
+	}
+
+	r, err := a.history.LastCommits(ctx, c.viewer, req)
+	if err != nil {
+		return err
+	}
+
+	// Commits stand once and entries name them, as in a blame.
+	out := lastCommitsJSON{Commit: r.Commit, Entries: make([]lastEntryJSON, len(r.Entries)), Commits: map[string]lastCommitJSON{}, IsTruncated: r.Cut}
+	for i, e := range r.Entries {
+		out.Entries[i] = lastEntryJSON{e.Name, e.Hash, e.From}
+	}
+	for hash, x := range r.Commits {
+		out.Commits[hash] = lastCommitJSON{x.Hash, stamp(x.Date), x.Message, x.AuthorName}
+	}
+	return c.json(out)
 }

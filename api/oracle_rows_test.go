@@ -136,6 +136,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /api/blame":           ofRepo("/api/blame?repo=%s&path=main.go"),
 	"GET /api/branches":        ofRepo("/api/branches?repo=%s"),
 	"GET /api/tags":            ofRepo("/api/tags?repo=%s"),
+	"GET /api/lastcommits":     ofRepo("/api/lastcommits?repo=%s", "/api/lastcommits?repo=%s&path=docs"),
 	"GET /api/ref":             ofRepo("/api/ref?repo=%s&ref=v1", "/api/ref?repo=%s&ref=none"),
 	"POST /api/chat": func(a aims) []shot {
 		return a.each(func(r string) shot { return post("/api/chat", object{"query": "what is it?", "repos": []string{r}}) })

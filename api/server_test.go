@@ -102,6 +102,7 @@ var operations = []struct {
 	{"branches", "GET", "/api/branches?repo=r", ``, 200},
 	{"tags", "GET", "/api/tags?repo=r", ``, 200},
 	{"ref", "GET", "/api/ref?repo=r&ref=main", ``, 200},
+	{"lastcommits", "GET", "/api/lastcommits?repo=r&path=d", ``, 200},
 	{"models", "GET", "/api/models", ``, 200},
 	{"chat", "POST", "/api/chat", `{"query":"How?","repos":["a/b"],"languageModel":{"provider":"anthropic","model":"m"}}`, 202},
 	{"chat_blocking", "POST", "/api/chat/blocking", `{"query":"How?"}`, 200},

@@ -81,6 +81,7 @@ func New(d Deps) *Browser {
 	serve(b, branchesOperation())
 	serve(b, tagsOperation())
 	serve(b, refOperation())
+	serve(b, lastCommitsOperation())
 	return b
 }
 
