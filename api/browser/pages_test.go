@@ -59,6 +59,7 @@ var pageTests = []struct {
 	{"ACardTellsOfAName", aCardTellsOfAName},
 	{"WhatStandsBesideAFile", whatStandsBesideAFile},
 	{"AFeedTellsOfCommits", aFeedTellsOfCommits},
+	{"ADirectoryTellsItsLastCommits", aDirectoryTellsItsLastCommits},
 	{"SettingsStayFresh", settingsStayFresh},
 	{"AnAnswerIsSeenWhileItIsGiven", anAnswerIsSeenWhileItIsGiven},
 	{"OneTruthAboutWhatFailed", oneTruthAboutWhatFailed},

@@ -27,3 +27,17 @@ func anyCommitAndAnyDay(t *testing.T, s *site) {
 	b.expect("no commit is as old", `document.querySelector('#trouble').innerText.includes('as old as 1990-01-01')`)
 	ask("repo:large straw at:1990", 400)
 }
+
+// aDirectoryTellsItsLastCommits puts the last commit of each entry into the list of a
+// directory once that is there; its size stays the last column.
+func aDirectoryTellsItsLastCommits(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(browse(appRepo, "", "tree", ""), 200)
+	b.until("the last commits", `document.documentElement.dataset.last === 'told'`)
+	b.expect("each row has one", `[...document.querySelectorAll('#entries tbody tr')].every(row => row.cells.length === 4 && row.cells[1].querySelector('a[href*="/-/commit/"]'))`)
+	b.expect("the columns have names", `[...document.querySelectorAll('#entries th')].map(th => th.innerText).join() === 'Name,Last change,When,Size'`)
+
+	last := s.app.Git("log", "-1", "--format=%H", "--", "README.md")
+	b.expect("it is the one that git has", `[...document.querySelectorAll('#entries tr')].find(row => row.innerText.startsWith('README.md')).cells[1].querySelector('a').href.endsWith('/`+last+`')`)
+}

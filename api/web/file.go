@@ -3,7 +3,6 @@ package web
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +21,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-var (
-	fileTemplate = layout.Parse(templates, "templates/file.html", "templates/place.html")
-	treeTemplate = layout.Parse(templates, "templates/tree.html", "templates/place.html")
-)
+var fileTemplate = layout.Parse(templates, "templates/file.html", "templates/place.html")
 
 // The shape of a file's page: blocks that a browser lays out only where they are
 // seen, so that the largest file opens at once and can still be searched by the
@@ -349,75 +345,6 @@ func (p *sources) symbols(ctx context.Context, v *layout.Visit, l place) templat
 		return ""
 	}
 	return template.HTML(b.String())
-}
-
-// tree is the page of a directory, with its README.
-func (p *sources) tree(ctx context.Context, v *layout.Visit, l place) error {
-	r, err := p.trees.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Sizes: true, MaxEntries: browse.MaxEntries})
-	if err != nil {
-		return err
-	}
-
-	type entry struct{ Name, URL, Kind, Size string }
-	data := struct {
-		place
-		CommitURL, Short string
-		Entries          []entry
-		Cut              bool
-		Readme           string
-		ReadmeURL        string
-		Document         *document     // the README, where it is drawn
-		Refused          string        // why it is not
-		Text             template.HTML // its source, where it is not drawn
-	}{place: l, CommitURL: address(l.Repo, "", "commit", r.Commit), Short: short(r.Commit), Cut: r.Cut}
-
-	for _, e := range r.Entries {
-		row := entry{Name: e.Name, Kind: e.Type, URL: l.At("blob", e.Path)}
-		if e.Type == "tree" {
-			row.URL = l.At("tree", e.Path)
-		} else {
-			row.Size = sizeOf(int64(e.Size))
-		}
-		data.Entries = append(data.Entries, row)
-	}
-
-	// A README that cannot be read is left out: the directory is there all the same.
-	if data.Readme = readme(r.Entries); data.Readme != "" {
-		data.ReadmeURL = l.At("blob", data.Readme)
-		if src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: data.Readme, Ref: l.Rev}); err == nil && !src.Binary {
-			if markdown.Is(src.Language) && len(src.Content) > 0 {
-				data.Document, data.Refused = p.document(l, data.Readme, src.Content, 2)
-			}
-			if data.Document == nil {
-				data.Text = layout.Text(string(src.Content[:min(len(src.Content), 512<<10)]))
-			}
-		}
-	}
-
-	title := l.Repo
-	if l.Path != "" {
-		title = l.Path
-	}
-	return v.Show(layout.Head{Title: title, Page: "tree", Scripts: []string{"js/file.js"}}, treeTemplate, data)
-}
-
-// readme is the path of the file that a directory is read by: one of Markdown
-// before others, else the first; "" for none.
-func readme(entries []browse.TreeEntry) string {
-	first := ""
-	for _, e := range entries {
-		name := strings.ToLower(e.Name)
-		if e.Type == "tree" || name != "readme" && !strings.HasPrefix(name, "readme.") {
-			continue
-		}
-
-		// The first of Markdown is enough: entries are in the order of their names.
-		if markdown.Named(name) {
-			return e.Path
-		}
-		first = cmp.Or(first, e.Path)
-	}
-	return first
 }
 
 func short(commit string) string { return commit[:min(len(commit), 10)] }

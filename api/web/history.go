@@ -36,7 +36,7 @@ type commitRow struct {
 	Author, Email, When, Date string
 }
 
-func (p *revisions) commitRow(repo string, c *browse.CommitInfo) commitRow {
+func (p dating) commitRow(repo string, c *browse.CommitInfo) commitRow {
 	return commitRow{
 		Hash: c.Hash, Short: short(c.Hash), URL: address(repo, "", "commit", c.Hash), Files: address(repo, c.Hash, "tree", ""), Message: c.Message, Body: c.Body,
 		Author: c.AuthorName, Email: c.AuthorEmail, When: p.ago(c.Date), Date: c.Date.UTC().Format("2006-01-02 15:04 UTC"),

@@ -67,6 +67,7 @@ type History interface {
 	Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error)
 	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
 	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
+	LastCommits(context.Context, catalog.Viewer, browse.LastCommitsRequest) (*browse.LastCommitsResponse, error)
 }
 
 // Suggester completes queries and paths.
@@ -136,6 +137,7 @@ type (
 		dating
 		files     Files
 		trees     Trees
+		history   History
 		embedBase string // prefix of addresses for pages of other sites; "" where none may show a file
 	}
 
@@ -186,7 +188,7 @@ func New(d Deps) *Pages {
 			lister:    d.Repos,
 			searcher:  d.Search,
 			suggester: d.Suggest,
-			sources:   sources{at, d.Files, d.Trees, embedBase},
+			sources:   sources{at, d.Files, d.Trees, d.History, embedBase},
 			revisions: revisions{at, d.History, d.Files, d.Base},
 		},
 		conversations: conversations{at, d.Asker, d.Threads, d.Watcher, d.Changer},

@@ -1,0 +1,153 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"html/template"
+	"net/url"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/api/web/markdown"
+	"github.com/shoalsearch/shoal/node/browse"
+)
+
+var (
+	treeTemplate    = layout.Parse(templates, "templates/tree.html", "templates/place.html")
+	entriesTemplate = treeTemplate.Lookup("entries")
+)
+
+// treeEntry is a row of a directory.
+type treeEntry struct {
+	Name, URL, Kind, Size string
+	History               string
+	Last                  *commitRow // that changed it last; nil where it was not found in time
+}
+
+// treePage is a directory for its template.
+type treePage struct {
+	place
+	CommitURL, Short string
+	LastURL          string // of the entries with their last commits
+	Entries          []treeEntry
+	Told             bool // the last commits are there
+	Cut              bool
+	Readme           string
+	ReadmeURL        string
+	Document         *document     // the README, where it is drawn
+	Refused          string        // why it is not
+	Text             template.HTML // its source, where it is not drawn
+}
+
+// tree is the page of a directory, with its README. A script asks for the entries once
+// more, with the commit that changed each last: to find those takes longer than the page.
+func (p *sources) tree(ctx context.Context, v *layout.Visit, l place) error {
+	if v.Part == "last" {
+		return p.lastCommits(ctx, v, l)
+	}
+	r, err := p.listed(ctx, v, l, l.Rev)
+	if err != nil {
+		return err
+	}
+
+	data := newTreePage(l, r)
+	data.LastURL = l.At("tree", l.Path) + "?" + url.Values{"at": {r.Commit}}.Encode()
+	p.readme(ctx, v, data, r)
+
+	title := l.Repo
+	if l.Path != "" {
+		title = l.Path
+	}
+	return v.Show(layout.Head{Title: title, Page: "tree", Scripts: []string{"js/file.js", "js/tree.js"}}, treeTemplate, data)
+}
+
+// listed is the entries of a directory at a revision.
+func (p *sources) listed(ctx context.Context, v *layout.Visit, l place, rev string) (*browse.ListTreeResponse, error) {
+	return p.trees.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: rev, Sizes: true, MaxEntries: browse.MaxEntries})
+}
+
+// newTreePage is the page of a directory without its README.
+func newTreePage(l place, r *browse.ListTreeResponse) *treePage {
+	data := &treePage{place: l, CommitURL: address(l.Repo, "", "commit", r.Commit), Short: short(r.Commit), Cut: r.Cut}
+	for _, e := range r.Entries {
+		row := treeEntry{Name: e.Name, Kind: e.Type, URL: l.At("blob", e.Path), History: l.At("commits", e.Path)}
+		if e.Type == "tree" {
+			row.URL = l.At("tree", e.Path)
+		} else {
+			row.Size = sizeOf(int64(e.Size))
+		}
+		data.Entries = append(data.Entries, row)
+	}
+	return data
+}
+
+// lastCommits is the part of the page of a directory that tells the last commit of each
+// entry, at the commit that the page shows: its branch may have moved since.
+func (p *sources) lastCommits(ctx context.Context, v *layout.Visit, l place) error {
+	at := cmp.Or(v.Query.Get("at"), l.Rev)
+	r, err := p.listed(ctx, v, l, at)
+	if err != nil {
+		return err
+	}
+	last, err := p.history.LastCommits(ctx, v.Viewer, browse.LastCommitsRequest{Repo: l.Repo, Path: l.Path, Ref: at})
+	if err != nil {
+		return err
+	}
+
+	hashes := make(map[string]string, len(last.Entries))
+	for _, e := range last.Entries {
+		hashes[e.Name] = e.Hash
+	}
+
+	data := newTreePage(l, r)
+	data.Told = true
+	for i := range data.Entries {
+		c, found := last.Commits[hashes[data.Entries[i].Name]]
+		if !found {
+			continue
+		}
+		row := p.commitRow(l.Repo, &browse.CommitInfo{Hash: c.Hash, Date: c.Date, Message: c.Message, AuthorName: c.AuthorName})
+		data.Entries[i].Last = &row
+	}
+	return v.Show(layout.Head{}, entriesTemplate, data)
+}
+
+// readme puts the README of a directory on its page. One that cannot be read is left
+// out: the directory is there all the same.
+func (p *sources) readme(ctx context.Context, v *layout.Visit, data *treePage, r *browse.ListTreeResponse) {
+	if data.Readme = readme(r.Entries); data.Readme == "" {
+		return
+	}
+
+	data.ReadmeURL = data.At("blob", data.Readme)
+	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: data.Repo, Path: data.Readme, Ref: data.Rev})
+	if err != nil || src.Binary {
+		return
+	}
+
+	if markdown.Is(src.Language) && len(src.Content) > 0 {
+		data.Document, data.Refused = p.document(data.place, data.Readme, src.Content, 2)
+	}
+	if data.Document == nil {
+		data.Text = layout.Text(string(src.Content[:min(len(src.Content), 512<<10)]))
+	}
+}
+
+// readme is the path of the file that a directory is read by: one of Markdown
+// before others, else the first; "" for none.
+func readme(entries []browse.TreeEntry) string {
+	first := ""
+	for _, e := range entries {
+		name := strings.ToLower(e.Name)
+		if e.Type == "tree" || name != "readme" && !strings.HasPrefix(name, "readme.") {
+			continue
+		}
+
+		// The first of Markdown is enough: entries are in the order of their names.
+		if markdown.Named(name) {
+			return e.Path
+		}
+		first = cmp.Or(first, e.Path)
+	}
+	return first
+}
