@@ -48,6 +48,11 @@ type DiffOptions struct {
 	Stat     bool   // count the lines and leave out the hunks
 
 	IgnoreBlanks bool // lines that differ in blanks alone are alike; a file that has no others is left out
+
+	// A part of the files, and hunks of those alone; not beside Stat. MaxFiles bounds
+	// all that are counted, 100,000 where it is 0.
+	Skip  int
+	Limit int // 0 is all
 }
 
 // Diff is the difference of two commits.
@@ -55,6 +60,9 @@ type Diff struct {
 	Files []FileDiff // in the order of their paths
 	Cut   bool       // a limit left something out
 	late  bool       // the limit was one of time
+
+	Total   int  // files, in Files or not
+	AtLeast bool // there are more of them
 }
 
 const (
@@ -81,10 +89,13 @@ func (h *history) Diff(ctx context.Context, base, head string, o DiffOptions) (D
 	}
 	if o.MaxFiles <= 0 {
 		o.MaxFiles = 10_000
+		if o.Limit > 0 {
+			o.MaxFiles = 100_000
+		}
 	}
 
 	// Two commits never change, so what was asked once is known.
-	key := fmt.Sprint(h.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat, o.IgnoreBlanks)
+	key := fmt.Sprint(h.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat, o.IgnoreBlanks, o.Skip, o.Limit)
 	size := func(d Diff) int64 { return d.size() }
 	return h.pool.all.diffs.do(ctx, h.tasks, key, size, func(ctx context.Context) (Diff, error) {
 		return h.diff(ctx, base, head, path, o)
@@ -151,6 +162,7 @@ func (h *history) diff(ctx context.Context, base, head, path string, o DiffOptio
 		return Diff{}, fmt.Errorf("compare: %w", err)
 	}
 	d.dropBlank()
+	d.takePart()
 	return d.diff, nil
 }
 
@@ -193,7 +205,8 @@ func (d *diffReader) read() error {
 			}
 		}
 
-		if d.file >= len(d.diff.Files) { // what follows is past MaxFiles
+		// What follows is past MaxFiles, or past the part that is asked for.
+		if d.file >= len(d.diff.Files) || d.partIsRead() {
 			return errStop
 		}
 		line, err = d.patch(&d.diff.Files[d.file])
@@ -266,7 +279,7 @@ func (d *diffReader) raw() error {
 		}
 
 		if len(d.diff.Files) == d.o.MaxFiles {
-			d.diff.Cut = true
+			d.diff.Cut, d.diff.AtLeast = true, true
 			continue // the list must be read to its end
 		}
 
@@ -359,7 +372,7 @@ func (d *diffReader) patch(f *FileDiff) (next []byte, err error) {
 
 		// A hunk, unless the patches are long enough already.
 		case bytes.HasPrefix(line, []byte("@@ ")):
-			if d.bytes > d.o.MaxBytes {
+			if d.bytes > d.o.MaxBytes && d.o.Limit == 0 {
 				d.cutFrom(d.file)
 				return nil, errStop
 			}
@@ -404,6 +417,11 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 		case line[0] == '+':
 			newLeft--
 			f.Added++
+		}
+
+		// The hunks of other parts are read for what follows them.
+		if !d.isInPart() {
+			continue
 		}
 
 		// A line counts whether it is kept or not.
