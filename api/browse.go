@@ -19,7 +19,10 @@ type files interface {
 }
 
 // fileRoutes are the routes of files and their changes.
-type fileRoutes struct{ files files }
+type fileRoutes struct {
+	files files
+	base  string
+}
 
 func (a *fileRoutes) rows() []route {
 	return []route{
@@ -252,6 +255,16 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 	}
 	details := p.flag("details", false) || req.Stat
 
+	// Either of the two asks for a page; without them the answer has all files.
+	_, page := c.arg("page")
+	_, per := c.arg("perPage")
+	if page || per {
+		req.Page, req.PerPage = p.integer("page", 1, 1, 1<<30), p.integer("perPage", 50, 1, 100)
+	}
+	if (page || per) && req.Stat {
+		p.wrong("page", "is of hunks, and stat tells of all files at once: leave out one of the two, with perPage")
+	}
+
 	// Of no lines around a change browse has a number of its own: its zero is the default.
 	if req.Context == 0 {
 		req.Context = -1
@@ -279,6 +292,9 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 		for i := range r.Files {
 			out.Files[i].changeJSON = changeOf(&r.Files[i])
 		}
+	}
+	if req.PerPage > 0 {
+		c.page(a.base, paged{req.Page, req.PerPage, len(r.Files), r.Total, r.AtLeast})
 	}
 	return c.json(out)
 }

@@ -268,6 +268,9 @@ func (f *fake) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffRequest)
 		r.Files = append(r.Files, browse.DiffFile{OldPath: "c", NewPath: "d", Status: 'R', OldMode: "100644", NewMode: "100644", Added: 2, Removed: 1, Similarity: 95})
 		r.Files[0].Hunks = nil
 	}
+	if req.PerPage > 0 {
+		r.Files, r.Total = r.Files[:1], 3
+	}
 	return answer(f, r)
 }
 func (f *fake) Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error) {

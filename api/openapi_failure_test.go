@@ -65,6 +65,7 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "GET /api/diff", "?repo=none&base=a&head=b", "", codeRepoNotFound},
 	{"owner", "GET /api/diff", "?repo=local/app&base=HEAD&head=none", "", codeRef},
 	{"owner", "GET /api/diff", "?repo=local/app&base=HEAD&head=HEAD&stat=true&context=1", "", codeInvalidParams},
+	{"owner", "GET /api/diff", "?repo=local/app&base=HEAD&head=HEAD&stat=true&perPage=1", "", codeInvalidParams},
 	{"owner", "GET /api/blame", "?repo=none&path=a.go", "", codeRepoNotFound},
 	{"owner", "GET /api/blame", "?repo=local/app&path=none", "", codeFileNotFound},
 	{"owner", "GET /api/blame", "?repo=local/app&path=a.go&ref=none", "", codeRef},

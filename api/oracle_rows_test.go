@@ -132,7 +132,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /api/commits":         ofRepo("/api/commits?repo=%s", "/api/commits?repo=%s&path=main.go&follow=true"),
 	"GET /api/commit":          ofRepo("/api/commit?repo=%s&ref=HEAD"),
 	"GET /api/commits/authors": ofRepo("/api/commits/authors?repo=%s"),
-	"GET /api/diff":            ofRepo("/api/diff?repo=%s&base=v1&head=HEAD", "/api/diff?repo=%s&base=v1&head=HEAD&stat=true&mergeBase=true&ignoreWhitespace=true"),
+	"GET /api/diff":            ofRepo("/api/diff?repo=%s&base=v1&head=HEAD", "/api/diff?repo=%s&base=v1&head=HEAD&stat=true&mergeBase=true&ignoreWhitespace=true", "/api/diff?repo=%s&base=v1&head=HEAD&page=1&perPage=1"),
 	"GET /api/blame":           ofRepo("/api/blame?repo=%s&path=main.go"),
 	"GET /api/branches":        ofRepo("/api/branches?repo=%s"),
 	"GET /api/tags":            ofRepo("/api/tags?repo=%s"),

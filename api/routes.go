@@ -125,7 +125,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		// What is found and read.
 		&searchRoutes{p.search, &s.buffers, s.panicked},
 		&repoRoutes{p.repos, base},
-		&fileRoutes{p.files},
+		&fileRoutes{p.files, base},
 		&historyRoutes{p.history, base},
 		&suggestRoutes{p.suggest, p.tools.Browse},
 		&modelRoutes{p.models},

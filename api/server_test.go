@@ -92,6 +92,7 @@ var operations = []struct {
 	{"diff", "GET", "/api/diff?repo=r&base=a&head=b", ``, 200},
 	{"diff_details", "GET", "/api/diff?repo=r&base=a&head=b&details=true&mergeBase=true&ignoreWhitespace=true&context=0", ``, 200},
 	{"diff_stat", "GET", "/api/diff?repo=r&base=a&head=b&stat=true", ``, 200},
+	{"diff_page", "GET", "/api/diff?repo=r&base=a&head=b&page=2&perPage=1", ``, 200},
 	{"blame", "GET", "/api/blame?repo=r&path=a", ``, 200},
 	{"suggest", "GET", "/api/suggest?query=ma&cursor=2", ``, 200},
 	{"query", "GET", "/api/query?query=-f:_test+language:go&isCaseSensitivityEnabled=true", ``, 200},
@@ -483,6 +484,22 @@ func TestPaging(t *testing.T) {
 	resp, _ = ask(t, s, "GET", "/api/commits?repo=r", "")
 	if got := resp.Header.Get("Link"); got != "" {
 		t.Errorf("one page has Link %q", got)
+	}
+}
+
+// A difference has pages where one is asked for.
+func TestADifferenceHasPages(t *testing.T) {
+	t.Parallel()
+	s := start(t, (&fake{}).parts())
+	for query, want := range map[string]string{
+		"":                  " ",
+		"&page=2&perPage=1": `3 <http://shoal.example.com/api/diff?repo=r&base=a&head=b&page=1&perPage=1>; rel="first", <http://shoal.example.com/api/diff?repo=r&base=a&head=b&page=1&perPage=1>; rel="prev", <http://shoal.example.com/api/diff?repo=r&base=a&head=b&page=3&perPage=1>; rel="next", <http://shoal.example.com/api/diff?repo=r&base=a&head=b&page=3&perPage=1>; rel="last"`,
+		"&page=1":           "3 ",
+	} {
+		resp, _ := ask(t, s, "GET", "/api/diff?repo=r&base=a&head=b"+query, "")
+		if got := resp.Header.Get("X-Total-Count") + " " + resp.Header.Get("Link"); got != want {
+			t.Errorf("%q: %s\nwant %s", query, got, want)
+		}
 	}
 }
 

@@ -217,6 +217,38 @@ func TestADifferenceFromWhereTwoParted(t *testing.T) {
 	}
 }
 
+// A difference is told page by page, with the number of its files.
+func TestADifferenceComesInPages(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	for page, want := range map[int]string{1: "src/server/main.go", 2: "src/util.go", 3: ""} {
+		d, err := ask(t, s, diffOperation(), DiffRequest{Base: "HEAD~1", Head: "HEAD", Page: page, PerPage: 1})
+		if err != nil || d.Total != 2 || d.AtLeast || want == "" && len(d.Files) != 0 || want != "" && (len(d.Files) != 1 || d.Files[0].NewPath != want || len(d.Files[0].Hunks) != 1) {
+			t.Errorf("page %d: %+v, %v", page, d, err)
+		}
+	}
+	if d, err := ask(t, s, diffOperation(), DiffRequest{Base: "HEAD~1", Head: "HEAD"}); err != nil || d.Total != 0 || len(d.Files) != 2 {
+		t.Errorf("all: %+v, %v", d, err)
+	}
+
+	for _, tt := range []struct {
+		req, want DiffRequest
+		bad       bool
+	}{
+		{DiffRequest{Stat: true}, DiffRequest{Stat: true}, false},
+		{DiffRequest{Page: 2}, DiffRequest{Page: 2, PerPage: 50}, false},
+		{DiffRequest{PerPage: 7}, DiffRequest{Page: 1, PerPage: 7}, false},
+		{DiffRequest{PerPage: 101}, DiffRequest{}, true},
+		{DiffRequest{Page: -1}, DiffRequest{}, true},
+		{DiffRequest{Page: 1, Stat: true}, DiffRequest{}, true},
+	} {
+		got := tt.req
+		if err := got.paged(); (err != nil) != tt.bad || err != nil && !errors.Is(err, call.ErrInvalid) || err == nil && got != tt.want {
+			t.Errorf("%+v: %+v, %v", tt.req, got, err)
+		}
+	}
+}
+
 // A reference is a branch, a tag or a commit, by whatever name, and one that is not
 // there is not found.
 func TestAReferenceIsTold(t *testing.T) {

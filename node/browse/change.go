@@ -22,7 +22,28 @@ func (b *Browser) Diff(ctx context.Context, v catalog.Viewer, req DiffRequest) (
 	if req.MaxBytes < 0 || req.MaxBytes > maxHunks {
 		return nil, call.Fail(call.ErrInvalid, "a difference has at most %d bytes", maxHunks)
 	}
-	return route(ctx, b, v, req.Repo, diffOperation(), req)
+	if err := req.paged(); err != nil {
+		return nil, err
+	}
+
+	out, err := route(ctx, b, v, req.Repo, diffOperation(), req)
+	if err == nil && req.PerPage > 0 && out.Total == 0 {
+		// A node of an older version knows no pages, and told of all files.
+		out.Total, out.AtLeast = len(out.Files), out.Cut
+		out.Files = cutPage(out.Files, req.Page, req.PerPage)
+	}
+	return out, err
+}
+
+// paged checks what is asked of the pages of a difference.
+func (req *DiffRequest) paged() error {
+	if req.Page == 0 && req.PerPage == 0 {
+		return nil
+	}
+	if req.Stat {
+		return call.Fail(call.ErrInvalid, "stat tells of all files at once: leave out page and perPage")
+	}
+	return pageOf(&req.Page, &req.PerPage)
 }
 
 func diffOperation() operation[DiffRequest, DiffResponse] {
@@ -54,6 +75,8 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 		Context:      req.Context,
 		Stat:         req.Stat,
 		IgnoreBlanks: req.IgnoreBlanks,
+		Skip:         max(0, req.Page-1) * req.PerPage,
+		Limit:        req.PerPage,
 	})
 	if err != nil {
 		return nil, err
@@ -61,6 +84,9 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 
 	// The commits are told, for names move: who pages through it asks for these.
 	out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head}
+	if req.PerPage > 0 {
+		out.Total, out.AtLeast = d.Total, d.AtLeast
+	}
 	for i := range d.Files {
 		out.Files[i] = diffFile(&d.Files[i])
 	}

@@ -139,6 +139,9 @@ type DiffRequest struct {
 
 	MergeBase    bool // from where the two parted (three dots), not from Base itself (two)
 	IgnoreBlanks bool // lines that differ in blanks alone are alike
+
+	// A page of the files; not beside Stat, which tells of all.
+	Page, PerPage int // PerPage 1..100; both 0: all of them
 }
 
 // DiffResponse is a difference.
@@ -147,6 +150,10 @@ type DiffResponse struct {
 	Cut   bool // the bound of size was reached
 
 	BaseCommit, HeadCommit string // what was compared: with MergeBase the first is where they parted
+
+	// Of a page: the files on all pages.
+	Total   int
+	AtLeast bool // there are Total or more
 }
 
 // DiffFile is one changed file. OldPath is "" when added, NewPath "" when deleted.
