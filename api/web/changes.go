@@ -17,8 +17,12 @@ import (
 
 var commitTemplate = layout.Parse(templates, "templates/commit.html", "templates/place.html")
 
-// mostChanged is the bytes of changed lines on a page.
-const mostChanged = 2 << 20
+// The bounds of a page of changes. Further files are on further pages; lines of its own
+// files that it has no room for are left out, and the page says so.
+const (
+	mostChanged  = 2 << 20 // bytes of changed lines
+	changedFiles = 100
+)
 
 // changeView is a way to draw changed lines; sides are the colours of the old and
 // the new ones.
@@ -42,15 +46,18 @@ type look struct {
 	view   int  // of changeViews
 	around int  // of changeContexts
 	blanks bool // lines that differ in blanks alone are alike
+	page   int  // of the files; 0 is the first
 }
 
 // lookOf reads a look from an address; what is unknown there is the first of its kind.
 func lookOf(q url.Values) look {
 	around, _ := strconv.Atoi(q.Get("context"))
+	page, _ := strconv.Atoi(q.Get("page"))
 	return look{
 		view:   max(0, slices.IndexFunc(changeViews, func(c changeView) bool { return c.value == q.Get("view") })),
 		around: max(0, slices.Index(changeContexts, around)),
 		blanks: q.Get("w") == "1",
+		page:   min(max(0, page-1), 1<<20),
 	}
 }
 
@@ -67,6 +74,9 @@ func (l look) query() string {
 	if l.blanks {
 		q.Set("w", "1")
 	}
+	if l.page > 0 {
+		q.Set("page", strconv.Itoa(l.page+1))
+	}
 	return "?" + q.Encode()
 }
 
@@ -79,7 +89,11 @@ type change struct {
 	Dots, Swap     string     // of a comparison
 	Parted         *commitRow // where the two parted, with three dots
 	Files          []changedFile
-	Added, Removed int
+	Total          string // of all pages
+	Added, Removed int    // of all pages
+	Least          bool   // there are more files than are counted
+	Shown          string // which files of them, where there are more pages
+	Before, After  string // those pages
 	Cut            bool
 	Alike          bool // nothing is left once blanks are ignored
 	Split          bool
@@ -105,7 +119,7 @@ func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error 
 	}
 
 	row := p.commitRow(l.Repo, c)
-	data := change{place: place{Repo: l.Repo, Rev: c.Hash, Kind: "tree"}, Commit: &row}
+	data := change{place: place{Repo: l.Repo, Rev: c.Hash, Kind: "tree"}, Commit: &row, Total: counted(0, "file", "files")}
 	for _, parent := range c.Parents {
 		data.Parents = append(data.Parents, commitRow{Short: short(parent), URL: address(l.Repo, "", "commit", parent)})
 	}
@@ -136,7 +150,9 @@ func (p *revisions) compare(ctx context.Context, v *layout.Visit, l place) error
 
 	// Other ways to compare the two keep how the reader looks at it.
 	to := func(base, dots, head string) string {
-		return address(l.Repo, "", "compare", base+dots+head) + strings.TrimSuffix(lookOf(v.Query).query(), "?")
+		as := lookOf(v.Query)
+		as.page = 0
+		return address(l.Repo, "", "compare", base+dots+head) + strings.TrimSuffix(as.query(), "?")
 	}
 	data := change{place: place{Repo: l.Repo, Kind: "tree"}, Base: base, Head: head, Dots: dots, Swap: to(head, dots, base)}
 	r, err := p.difference(ctx, v, &data, browse.DiffRequest{Base: base, Head: head, MergeBase: dots == "..."})
@@ -165,8 +181,12 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 	data.Split, data.Views = as.view > 0, changeLinks(as)
 
 	req.Repo, req.MaxBytes, req.Context, req.IgnoreBlanks = data.Repo, mostChanged, changeContexts[as.around], as.blanks
+	req.Page, req.PerPage = as.page+1, changedFiles
 	r, err := p.files.Diff(ctx, v.Viewer, req)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.turn(ctx, v, data, as, req, r); err != nil {
 		return nil, err
 	}
 
@@ -176,7 +196,7 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 		before = r.BaseCommit
 	}
 
-	data.Alike = as.blanks && len(r.Files) == 0
+	data.Alike = as.blanks && r.Total == 0
 	data.Cut = r.Cut
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -198,10 +218,51 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 		}
 
 		row.Code = template.HTML(appendHunks(nil, f.Hunks, shard.Language(row.Name, nil), changeViews[as.view]))
-		data.Added, data.Removed = data.Added+f.Added, data.Removed+f.Removed
 		data.Files = append(data.Files, row)
 	}
 	return r, nil
+}
+
+// turn fills in what is told of all pages, and the way to those before and after this one.
+func (p *revisions) turn(ctx context.Context, v *layout.Visit, data *change, as look, req browse.DiffRequest, r *browse.DiffResponse) error {
+	data.Total = counted(r.Total, "file", "files")
+	if r.AtLeast {
+		data.Total = "≥ " + data.Total
+	}
+
+	// Where one page has all files, it tells the lines of all.
+	all := r
+	if r.Total > len(r.Files) || r.AtLeast {
+		req.Base, req.Head, req.MergeBase = r.BaseCommit, r.HeadCommit, false
+		req.Stat, req.Page, req.PerPage, req.Context = true, 0, 0, 0
+
+		var err error
+		if all, err = p.files.Diff(ctx, v.Viewer, req); err != nil {
+			return err
+		}
+	}
+	data.Least = r.AtLeast || all != r && all.Cut
+	for i := range all.Files {
+		data.Added, data.Removed = data.Added+all.Files[i].Added, data.Removed+all.Files[i].Removed
+	}
+
+	if r.Total > changedFiles || as.page > 0 {
+		data.Shown = fmt.Sprintf("files %s to %s", grouping(as.page*changedFiles+1), grouping(as.page*changedFiles+len(r.Files)))
+	}
+	if len(r.Files) == 0 && as.page > 0 {
+		data.Shown = "no files are on this page"
+	}
+
+	// Pages beyond the last lead back to it.
+	pages, page := (r.Total+changedFiles-1)/changedFiles, as.page
+	if page > 0 {
+		as.page = max(0, min(page, pages)-1)
+		data.Before = as.query()
+	}
+	if as.page = page + 1; as.page < pages {
+		data.After = as.query()
+	}
+	return nil
 }
 
 // changeLinks is the other ways to look at the same change.
@@ -209,15 +270,15 @@ func changeLinks(as look) []viewList {
 	// Each differs in one thing, and keeps the others.
 	sides, lines := viewList{Name: "Old and new"}, viewList{Name: "Around a change"}
 	for i, c := range changeViews {
-		sides.Views = append(sides.Views, view{c.name, look{i, as.around, as.blanks}.query(), i == as.view})
+		sides.Views = append(sides.Views, view{c.name, look{i, as.around, as.blanks, as.page}.query(), i == as.view})
 	}
 	for i, n := range changeContexts {
-		lines.Views = append(lines.Views, view{counted(n, "line", "lines"), look{as.view, i, as.blanks}.query(), i == as.around})
+		lines.Views = append(lines.Views, view{counted(n, "line", "lines"), look{as.view, i, as.blanks, as.page}.query(), i == as.around})
 	}
 
 	return []viewList{sides, lines, {"Blanks", []view{
-		{"counted", look{as.view, as.around, false}.query(), !as.blanks},
-		{"ignored", look{as.view, as.around, true}.query(), as.blanks},
+		{"counted", look{as.view, as.around, false, 0}.query(), !as.blanks},
+		{"ignored", look{as.view, as.around, true, 0}.query(), as.blanks},
 	}}}
 }
 

@@ -1,12 +1,16 @@
 package web
 
 import (
+	"context"
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/html"
 
 	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
 )
@@ -76,6 +80,66 @@ func TestAChangeIsDrawnInTwoWays(t *testing.T) {
 				t.Fatalf("%s: no %s in its place in\n%s", changeViews[c.view].name, want, got)
 			}
 			at += i + len(want)
+		}
+	}
+}
+
+// manyFiles differ in so many files, each by one line.
+type manyFiles struct {
+	Files
+	count int
+	asked []browse.DiffRequest
+}
+
+func (m *manyFiles) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffRequest) (*browse.DiffResponse, error) {
+	m.asked = append(m.asked, req)
+	r := &browse.DiffResponse{BaseCommit: "dad", HeadCommit: "c0ffee"}
+	first, last := 0, m.count
+	if req.PerPage > 0 {
+		first, last = min((req.Page-1)*req.PerPage, m.count), min(req.Page*req.PerPage, m.count)
+		r.Total = m.count
+	}
+	for i := first; i < last; i++ {
+		r.Files = append(r.Files, browse.DiffFile{NewPath: fmt.Sprint("f", i), Status: 'A', Added: 1})
+	}
+	return r, nil
+}
+
+// A change of many files has pages, each of which tells of how many files and lines the
+// whole is; other ways to look at it stay on the page, but for one that has other files.
+func TestAChangeOfManyFilesHasPages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		count                int
+		query                string
+		files                int
+		shown, before, after string
+	}{
+		{100, "", 100, "", "", ""},
+		{250, "view=split", 100, "files 1 to 100", "", "?page=2&view=split"},
+		{250, "page=2", 100, "files 101 to 200", "?", "?page=3"},
+		{250, "page=3", 50, "files 201 to 250", "?page=2", ""},
+		{250, "page=9", 0, "no files are on this page", "?page=3", ""},
+		{250, "page=x", 100, "files 1 to 100", "", "?page=2"},
+	} {
+		q, err := url.ParseQuery(c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, data := &manyFiles{count: c.count}, change{}
+		p := &revisions{files: files}
+		if _, err := p.difference(t.Context(), &layout.Visit{Query: q}, &data, browse.DiffRequest{Base: "a", Head: "b", MergeBase: true}); err != nil {
+			t.Fatal(err)
+		}
+
+		if len(data.Files) != c.files || data.Total != fmt.Sprint(c.count, " files") || data.Added != c.count || data.Shown != c.shown || data.Before != c.before || data.After != c.after {
+			t.Errorf("%d files, %q: %d, %s, +%d, %q, before %q, after %q", c.count, c.query, len(data.Files), data.Total, data.Added, data.Shown, data.Before, data.After)
+		}
+		if n := len(files.asked); n > 1 != (c.count > 100) || n == 2 && (!files.asked[1].Stat || files.asked[1].PerPage != 0 || files.asked[1].Base != "dad" || files.asked[1].MergeBase) {
+			t.Errorf("%d files, %q: asked for %+v", c.count, c.query, files.asked)
+		}
+		if page := q.Get("page"); page == "2" && (data.Views[0].Views[1].URL != "?page=2&view=split" || data.Views[2].Views[1].URL != "?w=1") {
+			t.Errorf("other views are %+v", data.Views)
 		}
 	}
 }
