@@ -60,6 +60,7 @@ type history struct {
 	counter counter
 	authors remembered[[]Author] // by filter
 	changes remembered[*Changes] // by both commits
+	gone    remembered[Gone]     // by commit and path
 }
 
 // Open returns the mirror in dir, with processes of its own; see
