@@ -69,6 +69,7 @@ func New(d Deps) *Browser {
 	serve(b, listTreeOperation())
 	serve(b, outlineOperation())
 	serve(b, traceOperation())
+	serve(b, lastSeenOperation())
 	serve(b, sourceOperation())
 
 	// Reads of the history.

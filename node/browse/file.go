@@ -212,18 +212,21 @@ func newTree() *treeBuilder {
 func (t *treeBuilder) add(e git.Entry) {
 	g := t.at(e.Path)
 	known := g.OID != ""
-	g.OID, g.Mode, g.Size = e.OID, e.Kind.Mode(), max(e.Size, 0)
-	switch e.Kind {
-	case git.Dir:
-		g.Type = "tree"
-	case git.Submodule:
-		g.Type = "commit"
-	default:
-		g.Type = "blob"
-	}
+	g.OID, g.Mode, g.Size, g.Type = e.OID, e.Kind.Mode(), max(e.Size, 0), typeOf(e.Kind)
 	if e.Kind == git.Symlink && !known {
 		t.links = append(t.links, e)
 	}
+}
+
+// typeOf is the word for what stands at a path.
+func typeOf(k git.Kind) string {
+	switch k {
+	case git.Dir:
+		return "tree"
+	case git.Submodule:
+		return "commit"
+	}
+	return "blob"
 }
 
 func (t *treeBuilder) at(path string) *growing {

@@ -156,6 +156,7 @@ func TestOnlyLightReadsAreDoubledAtAHolderThatWorks(t *testing.T) {
 		row(t, s, scanOperation(), heavy)
 		row(t, s, pastOperation(), heavy)
 		row(t, s, traceOperation(), heavy)
+		row(t, s, lastSeenOperation(), heavy)
 		row(t, s, commitsOperation(), heavy)
 		row(t, s, authorsOperation(), heavy)
 		row(t, s, diffOperation(), heavy)
