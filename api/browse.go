@@ -16,6 +16,7 @@ type files interface {
 	Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error)
 	Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error)
 	Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error)
+	LastSeen(context.Context, catalog.Viewer, browse.LastSeenRequest) (*browse.LastSeenResponse, error)
 }
 
 // fileRoutes are the routes of files and their changes.
@@ -159,12 +160,15 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 			p.wrong("endLine", "must not be before startLine")
 		}
 	}
-	colours := p.flag("tokens", false)
+	colours, seen := p.flag("tokens", false), p.flag("lastSeen", false)
 	if err := p.err(); err != nil {
 		return err
 	}
 
 	r, err := a.files.Source(ctx, c.viewer, req)
+	if err != nil && seen {
+		return a.lastSeen(ctx, c, err, browse.LastSeenRequest{Repo: req.Repo, Ref: req.Ref, Paths: []string{req.Path}})
+	}
 	if err != nil {
 		return err
 	}
@@ -197,6 +201,7 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 
 	req := browse.TreeRequest{Repo: f.required("repoName"), Ref: f.text("revisionName"), Recursive: f.flag("recursive")}
 	req.Max, req.Details = f.integer("maxEntries", 0, 1, 1_000_000), f.flag("details")
+	seen := f.flag("lastSeen")
 
 	// Without paths it is the root. An empty list means the same.
 	if _, ok := f.member("paths"); ok {
@@ -210,6 +215,9 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 		req.Paths = []string{""}
 	}
 	r, err := a.files.Tree(ctx, c.viewer, req)
+	if err != nil && seen {
+		return a.lastSeen(ctx, c, err, browse.LastSeenRequest{Repo: req.Repo, Ref: req.Ref, Paths: req.Paths})
+	}
 	if err != nil {
 		return err
 	}

@@ -52,12 +52,13 @@ const (
 const statusClientGone = 499
 
 // failure is an answer outside 2xx: the body that every error has, what a mistake
-// in a query adds to it, and the headers that go with some.
+// in a query or a missing path adds to it, and the headers that go with some.
 type failure struct {
 	Status  int    `json:"statusCode"`
 	Code    string `json:"errorCode"`
 	Message string `json:"message"`
 	*inQuery
+	*seenBefore
 	RetryAfter time.Duration `json:"-"`
 	Allow      string        `json:"-"`
 	cause      error         // for the log; never shown

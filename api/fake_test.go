@@ -229,13 +229,25 @@ func (f *fake) RotateWebhook(ctx context.Context, _ account.Owner, req operate.C
 	return f.WebhookKeys(ctx, req.Name)
 }
 
-func (f *fake) Source(_ context.Context, _ catalog.Viewer, _ browse.SourceRequest) (*browse.SourceResponse, error) {
+// gonePath is a path that the fake had once.
+const gonePath = "gone.go"
+
+func (f *fake) Source(_ context.Context, _ catalog.Viewer, req browse.SourceRequest) (*browse.SourceResponse, error) {
+	if req.Path == gonePath {
+		return nil, nodecall.Fail(nodecall.ErrFileNotFound, "File %q not found", gonePath)
+	}
 	return answer(f, &browse.SourceResponse{
 		Content: []byte("a\xe9 // b\n"), Language: "Go", Path: "dir/a.go", Repo: "example.com/a/b", HostKind: "genericGitHost", DisplayName: "a/b",
 		RepoWebURL: "https://example.com/a/b", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b/x", OID: "b10b", Commit: "c0ffee", FirstLine: 2, Total: 9,
 	})
 }
-func (f *fake) Tree(_ context.Context, _ catalog.Viewer, _ browse.TreeRequest) (*browse.TreeResponse, error) {
+func (f *fake) LastSeen(_ context.Context, _ catalog.Viewer, req browse.LastSeenRequest) (*browse.LastSeenResponse, error) {
+	return answer(f, &browse.LastSeenResponse{Path: req.Paths[0], Commit: "dad", Type: "blob", Removed: &aCommit, Renamed: "new.go"})
+}
+func (f *fake) Tree(_ context.Context, _ catalog.Viewer, req browse.TreeRequest) (*browse.TreeResponse, error) {
+	if slices.Contains(req.Paths, gonePath) {
+		return nil, nodecall.Fail(nodecall.ErrFileNotFound, "File %q not found", gonePath)
+	}
 	return answer(f, &browse.TreeResponse{Commit: "c0ffee", Cut: true, Detailed: true, Root: browse.TreeNode{Type: "tree", Mode: 0o040000, Children: []browse.TreeNode{
 		{Type: "blob", Path: "a", Name: "a", Mode: 0o120000, Size: 3, Target: "b/c"}, {Type: "commit", Path: "m", Name: "m", Mode: 0o160000, OID: "dad"},
 	}}})

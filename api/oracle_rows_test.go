@@ -122,12 +122,15 @@ var askedRoutes = map[string]func(aims) []shot{
 		list := []shot{get("/api/repos"), get("/api/repos?perPage=1"), get("/api/repos?perPage=2&page=2"), get("/api/repos?sort=pushed&direction=desc"), get("/api/repos?connection=closed"), get("/api/repos?connection=none")}
 		return append(list, a.each(func(r string) shot { return get("/api/repos?query=%s", url.QueryEscape(r)) })...)
 	},
-	"GET /api/source": ofRepo("/api/source?repo=%s&path=main.go"),
+	"GET /api/source": ofRepo("/api/source?repo=%s&path=main.go", "/api/source?repo=%s&path=none&lastSeen=true"),
 	"GET /api/raw":    ofRepo("/api/raw?repo=%s&path=main.go"),
 	"POST /api/tree": func(a aims) []shot {
-		return a.each(func(r string) shot {
+		list := a.each(func(r string) shot {
 			return post("/api/tree", object{"repoName": r, "revisionName": "HEAD", "paths": []string{"docs"}})
 		})
+		return append(list, a.each(func(r string) shot {
+			return post("/api/tree", object{"repoName": r, "paths": []string{"none"}, "lastSeen": true})
+		})...)
 	},
 	"GET /api/commits":         ofRepo("/api/commits?repo=%s", "/api/commits?repo=%s&path=main.go&follow=true"),
 	"GET /api/commit":          ofRepo("/api/commit?repo=%s&ref=HEAD"),
@@ -267,7 +270,7 @@ var askedRoutes = map[string]func(aims) []shot{
 		return append(list, a.each(func(r string) shot { return get("/repos?query=%s", url.QueryEscape(r)) })...)
 	},
 	"GET /browse/*": func(a aims) (list []shot) {
-		for _, page := range []string{"", "/-/tree/", "/-/tree/docs", "/-/blob/main.go", "/-/blame/main.go", "/-/raw/main.go", "/-/commits", "/-/commit/HEAD", "/-/compare/v1...HEAD", "/-/compare/v1..HEAD?w=1", "/-/branches", "/-/tags", "@v1/-/blob/main.go"} {
+		for _, page := range []string{"", "/-/tree/", "/-/tree/docs", "/-/blob/main.go", "/-/blob/none", "/-/tree/none", "/-/blame/main.go", "/-/raw/main.go", "/-/commits", "/-/commit/HEAD", "/-/compare/v1...HEAD", "/-/compare/v1..HEAD?w=1", "/-/branches", "/-/tags", "@v1/-/blob/main.go"} {
 			list = append(list, a.each(func(r string) shot { return get("/browse/%s%s", r, page) })...)
 		}
 		return list

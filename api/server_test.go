@@ -85,6 +85,8 @@ var operations = []struct {
 	{"reindex", "POST", "/api/repos/7/reindex", ``, 202},
 	{"source", "GET", "/api/source?repo=example.com/a/b&path=dir/a.go&tokens=true", ``, 200},
 	{"tree", "POST", "/api/tree", `{"repoName":"r","revisionName":"HEAD","paths":[""],"details":true}`, 200},
+	{"source_last_seen", "GET", "/api/source?repo=r&path=gone.go&lastSeen=true", ``, 404},
+	{"tree_last_seen", "POST", "/api/tree", `{"repoName":"r","paths":["gone.go"],"lastSeen":true}`, 404},
 	{"commits", "GET", "/api/commits?repo=r", ``, 200},
 	{"commits_follow", "GET", "/api/commits?repo=r&path=new.go&follow=true", ``, 200},
 	{"commit", "GET", "/api/commit?repo=r&ref=HEAD", ``, 200},

@@ -104,7 +104,7 @@ func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 		l.Refs = p.revisions.refs(ctx, v.Viewer, l)
 	}
 
-	return noRevision(show(ctx, v, l))
+	return noRevision(p.revisions.orGone(ctx, v, l, show(ctx, v, l)))
 }
 
 // noRevision makes a page that does not exist of a revision that does not.

@@ -53,6 +53,7 @@ type Files interface {
 	Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error)
 	Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error)
 	Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error)
+	LastSeen(context.Context, catalog.Viewer, browse.LastSeenRequest) (*browse.LastSeenResponse, error)
 }
 
 // Trees lists directories, and what files define.
