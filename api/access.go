@@ -62,6 +62,7 @@ var accesses = map[string]string{
 // entrances are the routes by which somebody comes in, with the action of a failure.
 var entrances = map[string]string{
 	"POST /login":                       "login.failed",
+	"POST /api/session":                 "login.failed",
 	"POST /join":                        "login.failed",
 	"GET /api/auth/callback/{provider}": "login.failed",
 	"POST /oauth/token":                 "token.refused",
@@ -117,21 +118,31 @@ func (c *call) failedEntrance(r *route, action string) chronicle.Access {
 		a.TargetType, a.Target = "provider", c.wild[0]
 		return a
 	}
-	if r.name != "/login" {
-		return a
-	}
 
 	// A key is pasted there too, and counts by what lists show of it.
-	form, err := url.ParseQuery(string(c.requestBody()))
-	if err != nil {
-		return a
-	}
-	if email := form.Get("email"); strings.Contains(email, "@") && !strings.ContainsAny(email, " \t\n") {
+	email, key := c.shown(r)
+	if strings.Contains(email, "@") && !strings.ContainsAny(email, " \t\n") {
 		a.TargetType, a.Target = "user", email
-	} else if key := strings.TrimSpace(form.Get("key")); key != "" {
+	} else if key := strings.TrimSpace(key); key != "" {
 		a.TargetType, a.Target = "api_key", publicPart(key)
 	}
 	return a
+}
+
+// shown is the address or the key that somebody has sent who wants to come in, "" for
+// what cannot be read.
+func (c *call) shown(r *route) (email, key string) {
+	switch r.name {
+	case "/login":
+		form, _ := url.ParseQuery(string(c.requestBody())) // nil has no values
+		return form.Get("email"), form.Get("key")
+	case sessionPath:
+		var sent struct{ Email, Key string }
+		if json.Unmarshal(c.requestBody(), &sent) == nil {
+			return sent.Email, sent.Key
+		}
+	}
+	return "", ""
 }
 
 // publicPart is what lists show of a key, "" for what is no key.

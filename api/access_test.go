@@ -111,6 +111,11 @@ func TestWhatIsReadAndRefusedIsNoted(t *testing.T) {
 		{"", "POST", "/login", url.Values{"email": {"hunter2"}, "password": {"hunter2"}}.Encode(), form, "login.failed anonymous  401 of  , looked for "},
 		{"", "POST", "/login", url.Values{"key": {bad}}.Encode(), form, "login.failed anonymous  401 of api_key shoal_99999999, looked for "},
 		{"", "POST", "/login", url.Values{"key": {memberKey}}.Encode(), form, ""},
+		{"", "POST", "/api/session", `{"email":"ann@example.com","password":"hunter2"}`, form, "login.failed anonymous  401 of user ann@example.com, looked for "},
+		{"", "POST", "/api/session", `{"email":"hunter2","password":"hunter2"}`, form, "login.failed anonymous  401 of  , looked for "},
+		{"", "POST", "/api/session", `{"key":"` + bad + `"}`, form, "login.failed anonymous  401 of api_key shoal_99999999, looked for "},
+		{"", "POST", "/api/session", `["hunter2"]`, form, "login.failed anonymous  400 of  , looked for "},
+		{"", "POST", "/api/session", `{"key":"` + memberKey + `"}`, form, ""},
 	} {
 		mu.Lock()
 		noted = nil

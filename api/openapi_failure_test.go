@@ -124,6 +124,12 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "POST /api/users/{user}/password", "/api/users/none/password", `{"password":"correct horse"}`, codeNotFound},
 	{"owner", "POST /api/users/{user}/link", "/api/users/none/link", `{}`, codeNotFound},
 
+	// Signing in.
+	{"wrong", "POST /api/session", "", `{"key":"none"}`, codeNotAuthenticated},
+	{"wrong", "POST /api/session", "", `{"email":"ann@example.com","password":"wrong"}`, codeNotAuthenticated},
+	{"wrong", "POST /api/session", "", `{"email":"nobody@example.com","password":"wrong"}`, codeNotAuthenticated},
+	{"wrong", "POST /api/session", "", `{"email":"ann@example.com","password":"wrong","key":"none"}`, codeInvalidBody},
+
 	// Questions.
 	{"ann", "POST /api/chat", "", `{"query":"x","repos":["none"]}`, codeRepoNotFound},
 	{"ann", "POST /api/chat/blocking", "", `{"query":"x","repos":["none"]}`, codeRepoNotFound},
@@ -157,6 +163,8 @@ var unasked = map[string]string{
 	"POST /api/keys NOT_POSSIBLE_NOW":                 "ten thousand keys",
 	"POST /api/users NOT_POSSIBLE_NOW":                "fifty thousand accounts",
 	"POST /api/nodes/{node}/undrain NOT_POSSIBLE_NOW": "a removal at the same time",
+	"POST /api/session INSUFFICIENT_PERMISSIONS":      "no credential in a header, and no page of this site",
+	"DELETE /api/session INSUFFICIENT_PERMISSIONS":    "no credential in a header, and no page of this site",
 	"POST /api/chat NOT_POSSIBLE_NOW":                 "hundreds of threads",
 	"POST /api/chat/blocking NOT_POSSIBLE_NOW":        "hundreds of threads",
 	"POST /api/chat/blocking NOT_FOUND":               "the thread is deleted while it is answered",
@@ -287,7 +295,9 @@ func (f *failures) common(path, method string) {
 	if of.access == accessOpen && of.timeout == 0 {
 		return // nobody is asked who they are
 	}
-	f.fail("wrong", name, method, target, http.NoBody, codeNotAuthenticated)
+	if path != sessionPath { // by which people come in and go
+		f.fail("wrong", name, method, target, http.NoBody, codeNotAuthenticated)
+	}
 	switch of.access {
 	case accessOwner:
 		f.fail("ann", name, method, target, http.NoBody, codeForbidden)

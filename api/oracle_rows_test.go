@@ -174,6 +174,8 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /api/openapi.json":    once(get("/api/openapi.json")),
 	"POST /api/config":         once(post("/api/config", object{})),
 	"GET /api/me":              once(get("/api/me")),
+	"POST /api/session":        once(post("/api/session", object{"key": "none"}), post("/api/session", object{"email": "ann@example.com", "password": "none"})),
+	"DELETE /api/session":      once(shot{method: "DELETE", target: "/api/session"}),
 	"GET /api/keys":            once(get("/api/keys")),
 	"POST /api/keys":           once(post("/api/keys", object{"name": "x", "allRepositories": true})),
 	"DELETE /api/keys/{key}":   once(shot{method: "DELETE", target: "/api/keys/unknown"}),

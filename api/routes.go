@@ -119,6 +119,7 @@ func (s *Server) newRoutes(p parts) *routes {
 	if tools == nil {
 		tools = toolServer(p, s.opt.Version, log)
 	}
+	pages := pagesOf(p, s.renderer, len(s.opt.EmbedAncestors) > 0, now)
 
 	all := &routes{exact: map[string][]*route{}}
 	for _, a := range []area{
@@ -146,6 +147,7 @@ func (s *Server) newRoutes(p parts) *routes {
 
 		// Who may do what.
 		&callerRoutes{p.callers},
+		&sessionRoutes{pages.people, s.renderer.visit},
 		&keyRoutes{p.apiKeys, now},
 		&userRoutes{p.users, p.signing, p.sessions, base},
 		&agentRoutes{p.agents.list},
@@ -153,7 +155,7 @@ func (s *Server) newRoutes(p parts) *routes {
 
 		&documentRoutes{},
 		&toolRoutes{tools, s.panicked},
-		pagesOf(p, s.renderer, len(s.opt.EmbedAncestors) > 0, now),
+		pages,
 	} {
 		for _, x := range a.rows() {
 			all.add(x)

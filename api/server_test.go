@@ -121,6 +121,8 @@ var operations = []struct {
 	{"version", "GET", "/api/version", ``, 200},
 	{"health", "GET", "/api/health", ``, 200},
 	{"caller", "GET", "/api/me", ``, 200},
+	{"begin_session", "POST", "/api/session", `{"email":"ann@example.com","password":"correct horse"}`, 201},
+	{"end_session", "DELETE", "/api/session", ``, 200},
 	{"keys", "GET", "/api/keys", ``, 200},
 	{"create_key", "POST", "/api/keys", `{"name":"ci"}`, 201},
 	{"agents", "GET", "/api/agents", ``, 200},

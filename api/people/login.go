@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/account"
@@ -48,16 +49,13 @@ func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 	}
 
 	// A form without an address is that of keys, even where the key was forgotten.
-	var begun *account.BegunSession
-	var err error
-	if key := strings.TrimSpace(v.Form.Get("key")); key != "" || email == "" {
-		begun, err = p.Sessions.BeginWithKey(ctx, key, signInOf(v))
-	} else {
-		begun, err = p.Passwords.BeginWithPassword(ctx, email, v.Form.Get("password"), signInOf(v))
+	shown := Shown{Key: strings.TrimSpace(v.Form.Get("key"))}
+	if shown.Key == "" {
+		shown.Email, shown.Password = email, v.Form.Get("password")
 	}
-
+	_, err := p.SignIn(ctx, v, shown)
 	if err == nil {
-		return p.enter(v, begun, next)
+		return v.Redirect(303, localAddress(next))
 	}
 
 	// What the API says of a key is for programs: people read whether it is one.
@@ -68,6 +66,25 @@ func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 		return p.showLogin(v, next, email, said)
 	}
 	return err
+}
+
+// Shown is what somebody shows who signs in: an address and its password, or a key.
+type Shown struct{ Email, Password, Key string }
+
+// SignIn begins a session of who has a good key, or an e-mail address and its
+// password, and gives the visit its cookie. It returns when the session ends.
+func (p *Pages) SignIn(ctx context.Context, v *layout.Visit, by Shown) (ends time.Time, err error) {
+	var begun *account.BegunSession
+	if by.Email == "" {
+		begun, err = p.Sessions.BeginWithKey(ctx, by.Key, signInOf(v))
+	} else {
+		begun, err = p.Passwords.BeginWithPassword(ctx, by.Email, by.Password, signInOf(v))
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	setCookie(v, begun.Token, begun.Expires.Sub(p.Now()))
+	return begun.Expires, nil
 }
 
 // refused is what to say where the form is shown again, "" for a failure that
@@ -100,8 +117,16 @@ func (p *Pages) refused(v *layout.Visit, err error) string {
 	return e.Message
 }
 
-// signOut ends the session, on all nodes.
+// signOut ends the session and leads to the first page.
 func (p *Pages) signOut(ctx context.Context, v *layout.Visit) error {
+	if err := p.SignOut(ctx, v); err != nil {
+		return err
+	}
+	return v.Redirect(303, "/")
+}
+
+// SignOut ends the session of the visit, on all nodes, and takes its cookie back.
+func (p *Pages) SignOut(ctx context.Context, v *layout.Visit) error {
 	if err := p.Sessions.EndSession(ctx, token(v)); err != nil {
 		return err
 	}
@@ -110,7 +135,7 @@ func (p *Pages) signOut(ctx context.Context, v *layout.Visit) error {
 	setCookie(v, "", 0)
 	// What scripts keep in the browser is of the person who leaves.
 	v.Set("Clear-Site-Data", `"storage"`)
-	return v.Redirect(303, "/")
+	return nil
 }
 
 type joinPage struct {
