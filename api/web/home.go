@@ -218,14 +218,14 @@ var keyHelp = []keyRow{
 	{"b, h", "blame, history of the file", []string{"b", "h"}},
 	{"m", "Markdown as a document, or its source", []string{"m"}},
 	{"l", "go to a line of the file", []string{"l"}},
-	{"r", "definitions and references of the selected name", []string{"r"}},
+	{"r", "definitions and references of the selected name, or of one that you type", []string{"r"}},
 	{"f", "search in this file", []string{"f"}},
 	{".", "open the line in your editor", []string{"."}},
 	{"[ ]", "show and hide the files, the symbols", []string{"[", "]"}},
 	{"t", "find a file by letters of its path", []string{"t"}},
 	{"y", "address of this very commit", []string{"y"}},
 	{"Down, Tab, Enter", "choose and take a suggestion of the box", nil},
-	{"Esc", "close what is open, stop the search", nil},
+	{"Esc", "close what is open, stop the search, leave the box", nil},
 }
 
 func singleKeys() []string {

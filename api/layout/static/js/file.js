@@ -12,8 +12,6 @@ keys.add('y', () => {
   if (link) { history.replaceState(null, '', link.getAttribute('href') + location.hash); say('The address names this very commit now.'); }
 });
 keys.add('l', () => {
-  const form = document.getElementById('goto');
-const back = () => (document.getElementById('code') || document.getElementById('main')).focus({ preventScroll: true });
   if (form) { form.hidden = false; form.querySelector('input').focus(); }
 });
 const form = document.getElementById('goto');

@@ -1,5 +1,6 @@
 // The panel of a name: where it is defined and used. It opens by r with a word
 // selected or the cursor on it, by a double click with Alt, and from the outline.
+// Without a mouse nothing is selected: r asks for a name then.
 import { keys } from './keys.js';
 import { fetchPart, parse, say } from './part.js';
 
@@ -54,8 +55,33 @@ export function around(text, at) {
   return [at - before.length, at + after.length];
 }
 
+// What r asks with: a box that knows the names of the text.
+const form = document.getElementById('lookup'), most = 1000, far = 500000; // names that are offered, and letters that are read for them
+
+function ask() {
+  const known = new Set();
+  for (const [name] of (document.getElementById('code')?.textContent || '').slice(0, far).matchAll(/[\p{L}_$][\p{L}\p{N}_$]+/gu)) {
+    if (known.add(name).size === most) break;
+  }
+  document.getElementById('namesHere').replaceChildren(...[...known].map(name => new Option(name, name)));
+  form.hidden = false;
+  form.querySelector('input').select();
+  form.querySelector('input').focus();
+}
+
+// asked ends that, with the focus in the text.
+function asked() {
+  form.hidden = true;
+  (document.getElementById('code') || document.getElementById('main')).focus({ preventScroll: true });
+}
+
+if (form) {
+  form.addEventListener('submit', e => { e.preventDefault(); asked(); show(form.querySelector('input').value.trim()); });
+  form.addEventListener('keydown', e => { if (e.key === 'Escape') asked(); });
+}
+
 if (root) {
-  keys.add('r', () => { const name = word(); if (name) show(name); else say('Select a name first.'); });
+  keys.add('r', () => { const name = word(); if (name) show(name); else if (form) ask(); });
   document.addEventListener('dblclick', e => { if (e.altKey && e.target.closest('#code .text')) show(word()); });
   document.addEventListener('click', e => {
     const link = e.target.closest('a[data-name]');
