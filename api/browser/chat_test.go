@@ -65,6 +65,7 @@ func anAnswerIsSeenWhileItIsGiven(t *testing.T, s *site) {
 	b.until("the next step", `document.querySelector('.doing').textContent === 'Step 2'`)
 	b.expect("what the model said before it is no answer", `document.querySelector('.answer').textContent === ''`)
 	eval[bool](b, `window.same = document.documentElement, true`)
+	b.tabTo("#chat form button")
 	close(called)
 	b.until("half of the answer", `document.querySelector('.answer').textContent.startsWith('It is <b>')`)
 	b.expect("it is being answered", `document.querySelector('[data-events]') && document.querySelector('.doing').textContent.startsWith('Step 2')`)
@@ -72,6 +73,7 @@ func anAnswerIsSeenWhileItIsGiven(t *testing.T, s *site) {
 	b.until("the answer", `!document.querySelector('[data-events]') && document.querySelector('.answer')?.textContent.includes('that is all')`)
 	b.expect("with its citation", `document.querySelector('.answer a.cite').getAttribute('href').startsWith('/browse/local/app@')`)
 	b.expect("and a further question", `document.querySelector('textarea[name=query]')`)
+	b.expect("with the focus, whose button is gone", `document.activeElement.matches('#chat textarea[name=query]')`)
 	b.expect("where it stood", `window.same === document.documentElement && !document.querySelector('#chat img, #chat b')`)
 	b.expect("and it is said", `document.getElementById('status').textContent === 'The answer is complete.'`)
 

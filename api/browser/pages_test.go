@@ -21,6 +21,7 @@ var pageTests = []struct {
 	{"HiddenCharactersAreSeen", hiddenCharactersAreSeen},
 	{"EveryPageByKeyboard", everyPageByKeyboard},
 	{"ADayByKeyboard", aDayByKeyboard},
+	{"TheKeyboardKeepsItsPlace", theKeyboardKeepsItsPlace},
 	{"LinesHaveAddresses", linesHaveAddresses},
 	{"LinesAreEmbedded", linesAreEmbedded},
 	{"ALargeFileStaysUsable", aLargeFileStaysUsable},

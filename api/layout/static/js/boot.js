@@ -13,16 +13,49 @@ keys.add('?', () => { location.href = '/help/keys'; });
 for (const [key, to] of [['h', '/'], ['r', '/repos'], ['c', '/settings/nodes'], ['s', '/settings']]) keys.add('g ' + key, () => { location.href = to; });
 
 let palette = null; // once it was asked for
+let before = null; // what had the focus before the box was asked for
 
 // focusBox takes the selected text of the page into the box.
 function focusBox() {
+  before = document.activeElement;
   const picked = String(getSelection()).trim();
   if (picked && !picked.includes('\n') && picked.length < 200) box.value = picked;
   box.focus();
   box.select();
 }
 
+// leaveBox gives the focus back to where it was, or to the page, so that single
+// keys are heard.
+function leaveBox() {
+  const to = before && before !== document.body && before !== box && before.isConnected && before.checkVisibility() ? before : document.getElementById('main');
+  before = null;
+  if (to) to.focus({ preventScroll: true });
+  else box.blur(); // the page is still on its way
+}
+
+// escape leaves the box, unless what listens to it had something to close or to
+// stop; a menu that is open around the focus is closed. The browser's own meaning,
+// to empty the box, would throw the query away.
+function escape(e) {
+  const menu = e.target.closest('.picker[open], .tools .menu[open]');
+  if (menu) { menu.open = false; menu.firstElementChild.focus(); }
+  if (e.target !== box) return;
+  if (!e.defaultPrevented) leaveBox();
+  e.preventDefault();
+}
+
+// A menu that lies over the page is closed behind a focus that goes on.
+document.addEventListener('focusout', e => {
+  const menu = e.target.closest('.picker[open]');
+  if (menu && e.relatedTarget && !menu.contains(e.relatedTarget)) menu.open = false;
+});
+
+// What is there to be copied is selected while the keyboard is at it.
+document.addEventListener('focusin', e => { if (e.target.matches('pre.copy:focus-visible')) getSelection().selectAllChildren(e.target); });
+document.addEventListener('focusout', e => { if (e.target.matches('pre.copy') && e.target.contains(getSelection().anchorNode)) getSelection().removeAllRanges(); });
+
 document.addEventListener('keydown', e => {
+  if (e.key === 'Escape') escape(e);
   if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key === 'k') {
     e.preventDefault();
     if (palette) palette.open();
@@ -62,7 +95,7 @@ function showOwn() {
     button.className = 'plain';
     button.textContent = 'as before';
     button.setAttribute('aria-label', from + ' as before');
-    button.addEventListener('click', () => { const { [from]: _, ...rest } = own(); localStorage.setItem('keys', JSON.stringify(rest)); showOwn(); });
+    button.addEventListener('click', () => { const { [from]: _, ...rest } = own(); localStorage.setItem('keys', JSON.stringify(rest)); showOwn(); remap.elements.from.focus(); });
     li.append(kbd, ' does what ' + from + ' did ', button);
     return li;
   }));

@@ -56,7 +56,9 @@ function follow() {
 // redraw asks for the thread as it is, and follows what is left of it.
 async function redraw(done) {
   try {
-    put(document.getElementById('chat'), await fetchPart(location.href, 'chat'));
+    const html = await fetchPart(location.href, 'chat'), here = document.getElementById('chat').contains(document.activeElement);
+    put(document.getElementById('chat'), html);
+    if (here) (document.querySelector('#chat textarea') || document.getElementById('main')).focus({ preventScroll: true }); // what had the focus is gone
   } catch {
     setTimeout(redraw, later, done);
     return;

@@ -14,9 +14,10 @@ const results = () => document.getElementById('results');
 // typed asks for results of what stands in the box, unless the page is slow.
 function typed() {
   clearTimeout(timer);
+  timer = 0;
   const regex = document.getElementById('regex').checked;
   if (small.matches || slow > 3 || box.value.trim().length < (regex ? 3 : 2)) return;
-  timer = setTimeout(() => run('typed'), quick ? 8 : 40);
+  timer = setTimeout(() => { timer = 0; run('typed'); }, quick ? 8 : 40);
 }
 
 // run draws the results of the box. An older request is left, and an answer to
@@ -94,6 +95,7 @@ export function recent() {
 
 function stop() {
   clearTimeout(timer);
+  timer = 0;
   if (running) { running.abort(); running = null; say('Stopped.'); }
 }
 
@@ -119,16 +121,14 @@ function doing(html) {
 box.addEventListener('input', typed);
 form.addEventListener('change', e => { if (e.target !== box && box.value.trim()) submit(); });
 form.addEventListener('submit', e => { e.preventDefault(); submit(); });
-document.addEventListener('keydown', e => {
-  if (e.key !== 'Escape') return;
-  if (e.target === box) e.preventDefault(); // which would throw the query away
-  stop();
-});
+box.addEventListener('keydown', e => { if (e.key === 'Escape' && (running || timer)) e.preventDefault(); }); // the search is what it stops
+document.addEventListener('keydown', e => { if (e.key === 'Escape') stop(); });
 
 function submit() {
   if (!box.value.trim()) return;
   if (!results() || location.pathname !== '/search') { location.href = address(); return; }
   clearTimeout(timer);
+  timer = 0;
   if (address() !== location.pathname + location.search) history.pushState(null, '', address());
   asked = '';
   run('results');
@@ -143,9 +143,11 @@ document.addEventListener('click', async e => {
   e.preventDefault();
   const from = parse(await progress(fetchPart(next.href, 'results')));
   const more = from.querySelectorAll('#files > .file, #files > .group, #files > .next');
-  const list = document.getElementById('files');
+  const list = document.getElementById('files'), here = document.activeElement === next;
   next.closest('.next').remove();
   list.append(...more);
+  const first = here && [...more].map(m => m.querySelector('a.path, a')).find(a => a);
+  if (first) first.focus(); // who came by the keyboard goes on at the first of them
   document.documentElement.dataset.ready = 'search:more';
   say(more.length + ' more');
 });
@@ -253,7 +255,12 @@ shelf('saved', saved(), (url, li) => {
   button.className = 'plain';
   button.textContent = 'remove';
   button.setAttribute('aria-label', 'remove ' + li.textContent);
-  button.addEventListener('click', () => { keep(url); li.remove(); });
+  button.addEventListener('click', () => {
+    const next = li.nextElementSibling || li.previousElementSibling;
+    keep(url);
+    li.remove();
+    (next ? next.querySelector('button') : document.getElementById('main')).focus();
+  });
   return [' ', button];
 });
 if (location.pathname === '/search' && box.value) remember(box.value);

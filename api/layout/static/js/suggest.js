@@ -101,6 +101,7 @@ box.addEventListener('keydown', e => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.key === 'Shift') return;
   const arrow = e.key === 'ArrowDown' || e.key === 'ArrowUp';
   if (e.key === 'Escape' && (list || waiting.length)) { e.stopImmediatePropagation(); e.preventDefault(); close(); return; }
+  if (e.key === 'Escape' && coming) { e.preventDefault(); close(); return; } // the list is on its way
   if (coming && (arrow || waiting.length && (e.key === 'Enter' || e.key === 'Tab' && !e.shiftKey))) {
     e.preventDefault();
     if (!waiting.length) ask();
