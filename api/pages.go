@@ -207,6 +207,7 @@ func (r *renderer) visit(c *call) *layout.Visit {
 		Viewer: c.viewer, Secure: r.secure, Sent: c.requestHeader, Status: 200,
 		Cookie: func(name string) string { return string(c.rc.Request.Header.Cookie(name)) }, Address: c.address(r.trusted).String(),
 	}
+	v.Arrives = layout.Arrives(v.Sent)
 	v.Query, _ = url.ParseQuery(string(c.rc.URI().QueryString())) // what cannot be read of it is absent
 	return v
 }
@@ -220,7 +221,12 @@ func (c *call) answerPage(v *layout.Visit) {
 		c.setHeader("X-Accel-Buffering", "no")
 	}
 
-	// After those of the page: a page that needs another policy has said so.
+	// A page may have said so itself where it needs another policy.
+	if !c.answers("Content-Security-Policy") {
+		c.setHeader("Content-Security-Policy", v.Policy())
+	}
+
+	// After those of the page, for the same reason.
 	for _, kv := range pageHeaders {
 		if !c.answers(kv[0]) {
 			c.setHeader(kv[0], kv[1])
@@ -231,7 +237,6 @@ func (c *call) answerPage(v *layout.Visit) {
 
 // pageHeaders go with every page that does not set them itself.
 var pageHeaders = [...][2]string{
-	{"Content-Security-Policy", layout.CSP},
 	{"Cache-Control", "no-store"},
 	{"Referrer-Policy", "same-origin"}, // with no-referrer a browser sends forms with "Origin: null", which is refused
 	{"X-Frame-Options", "DENY"},

@@ -43,6 +43,7 @@ var pageTests = []struct {
 	{"UnknownAddressesAreNotFound", unknownAddressesAreNotFound},
 	{"ReadableWithoutScripts", readableWithoutScripts},
 	{"FitsAPhone", fitsAPhone},
+	{"AFirstPageWaitsForNoStyle", aFirstPageWaitsForNoStyle},
 	{"TheFirstPageIsAboutThisNode", theFirstPageIsAboutThisNode},
 	{"OwnersHaveSettings", ownersHaveSettings},
 	{"TheBoxCompletes", theBoxCompletes},

@@ -12,8 +12,8 @@ import (
 // MimeHTML is the type of every page.
 const MimeHTML = "text/html; charset=utf-8"
 
-// CSP is the Content-Security-Policy of every page: nothing inline, nothing
-// from elsewhere, and no script may make markup of a text but by the one
+// CSP is the Content-Security-Policy of every page: nothing inline but the style that
+// Policy allows, nothing from elsewhere, and no script may make markup of a text but by the one
 // policy of static/js/part.js.
 const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types shoal"
@@ -45,8 +45,9 @@ type Box struct {
 // frame is what the base template draws.
 type frame struct {
 	Head
-	Modules []string // of all scripts of the page, so that none waits for another to name it
-	Viewer  string   // name of who is signed in; "" for a guest
+	Style   template.CSS // that the page carries; "" where it names the address of it
+	Modules []string     // of all scripts of the page, so that none waits for another to name it
+	Viewer  string       // name of who is signed in; "" for a guest
 	Owner   bool
 	Nav     []link
 	Around  []link // the settings that the viewer may open; nil beside them
@@ -128,11 +129,12 @@ var base = Parse(templates, "templates/base.html")
 //	name   the same for a name, in an element with a direction of its own
 //	plain  a text for an attribute or a title
 //	asset  the address of a static file
+//	brand  the drawing beside the name of the site
 //
 // It panics where they do not parse.
 func Parse(from embed.FS, files ...string) *template.Template {
 	return template.Must(template.New(lastPart(files[0])).Funcs(template.FuncMap{
-		"text": Text, "name": Name, "plain": Plain, "asset": Asset,
+		"text": Text, "name": Name, "plain": Plain, "asset": Asset, "brand": brand,
 	}).ParseFS(from, files...))
 }
 
@@ -148,6 +150,10 @@ func (v *Visit) frame(w io.Writer, part string, h Head) {
 	f := frame{Head: h, Modules: modulesOf(h.Scripts), Nav: make([]link, len(nav)), Owner: v.Viewer.Role == catalog.RoleOwner}
 	if v.Viewer.KeyID != "" || v.Viewer.Session != "" || f.Owner {
 		f.Viewer = v.Viewer.Name
+	}
+
+	if v.Arrives {
+		f.Style = carried().css
 	}
 
 	// Copies: the tables are shared by all visits, and here is of this one.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"html/template"
 	"io/fs"
 	"path"
 	"regexp"
@@ -76,6 +77,13 @@ func Static(url string) (f File, lasting, ok bool) {
 	f, ok = files[name]
 	return f, of == version, ok
 }
+
+// brand is the drawing of icon.svg in a page itself: an image that has to be asked for
+// keeps a browser busy just before it paints. Next to the name it says nothing more.
+var brand = sync.OnceValue(func() template.HTML {
+	files, _ := assets()
+	return template.HTML(strings.Replace(string(files["icon.svg"].Body), "<svg ", `<svg width="20" height="20" aria-hidden="true" `, 1))
+})
 
 // bootScript is the module of every page.
 const bootScript = "js/boot.js"

@@ -29,6 +29,7 @@ type Visit struct {
 	Secure  bool                     // the site is reached by TLS
 	Sent    func(name string) string // a header of the request
 	Cookie  func(name string) string // a cookie of the request, "" without it
+	Arrives bool                     // the reader comes from elsewhere: the page carries its style
 	Address string                   // where the reader comes from, for records
 
 	// The answer. Stream, where it is set, writes it after the handler has

@@ -61,7 +61,7 @@ func (p *agents) consent(ctx context.Context, v *layout.Visit) error {
 	}
 
 	// The browser follows the answer to the form only where it may.
-	v.Set("Content-Security-Policy", strings.Replace(layout.CSP, "form-action 'self'", "form-action 'self' "+asked.Source, 1))
+	v.Set("Content-Security-Policy", strings.Replace(v.Policy(), "form-action 'self'", "form-action 'self' "+asked.Source, 1))
 	return v.Show(layout.Head{Title: "Let an agent in", Page: "consent"}, consentTemplate, struct {
 		*oauth.Pending
 		Account, ID string
