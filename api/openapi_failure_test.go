@@ -57,6 +57,8 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "POST /api/tree", "", `{"repoName":"local/app","revisionName":"none"}`, codeRef},
 	{"owner", "GET /api/commits", "?repo=none", "", codeRepoNotFound},
 	{"owner", "GET /api/commits", "?repo=local/app&ref=none", "", codeRef},
+	{"owner", "GET /api/commits", "?repo=local/app&ref=none..HEAD", "", codeRef},
+	{"owner", "GET /api/commits", "?repo=local/app&ref=HEAD...HEAD", "", codeInvalidParams},
 	{"owner", "GET /api/commits", "?repo=local/app&path=a.go&follow=true&author=ann", "", codeInvalidParams},
 	{"owner", "GET /api/commit", "?repo=none&ref=HEAD", "", codeRepoNotFound},
 	{"owner", "GET /api/commit", "?repo=local/app&ref=none", "", codeRef},

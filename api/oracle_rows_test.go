@@ -132,7 +132,7 @@ var askedRoutes = map[string]func(aims) []shot{
 			return post("/api/tree", object{"repoName": r, "paths": []string{"none"}, "lastSeen": true})
 		})...)
 	},
-	"GET /api/commits":         ofRepo("/api/commits?repo=%s", "/api/commits?repo=%s&path=main.go&follow=true"),
+	"GET /api/commits":         ofRepo("/api/commits?repo=%s", "/api/commits?repo=%s&path=main.go&follow=true", "/api/commits?repo=%s&ref=v1..HEAD"),
 	"GET /api/commit":          ofRepo("/api/commit?repo=%s&ref=HEAD"),
 	"GET /api/commits/authors": ofRepo("/api/commits/authors?repo=%s"),
 	"GET /api/diff":            ofRepo("/api/diff?repo=%s&base=v1&head=HEAD", "/api/diff?repo=%s&base=v1&head=HEAD&stat=true&mergeBase=true&ignoreWhitespace=true", "/api/diff?repo=%s&base=v1&head=HEAD&page=1&perPage=1"),

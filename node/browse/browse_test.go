@@ -150,6 +150,12 @@ func TestHistoryOfAMirror(t *testing.T) {
 	if err != nil || len(r.Commits) != 1 || r.Commits[0].Body != "the body" {
 		t.Errorf("%+v, %v", r, err)
 	}
+	for _, ref := range []string{"main~1..main", "main~1..", "HEAD~1..v1.0", "v1.0~1..HEAD"} {
+		r, err := ask(t, s, commitsOperation(), CommitsRequest{Ref: ref, Page: 1, PerPage: 50})
+		if err != nil || len(r.Commits) != 1 || r.Total != 1 || r.Commits[0].Message != "Change" {
+			t.Errorf("%q: %+v, %v", ref, r, err)
+		}
+	}
 	c, err := ask(t, s, commitOperation(), CommitRequest{Ref: "feature/search"})
 	if err != nil || c.Message != "Feature" || c.Refs != "feature/search" || len(c.Parents) != 0 {
 		t.Errorf("%+v, %v", c, err)
@@ -186,6 +192,27 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 	for _, req := range []BlameRequest{{Path: "bin", Ref: "feature/search"}, {Path: "bin", Ref: "feature/search", First: 1, Lines: 1}} {
 		if _, err := ask(t, s, blameOperation(), req); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "is a binary file: it has no lines") {
 			t.Errorf("blame of a binary file: %v", err)
+		}
+	}
+}
+
+// What is wrong with a range is told by the part that is wrong.
+func TestARangeThatIsNone(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	for ref, want := range map[string]string{
+		"v1.0...main": `"v1.0...main" has three dots: write "v1.0..main" for the commits that "main" has and "v1.0" has not`,
+		"...main":     `write "..main" for the commits that "main" has and "HEAD" has not`,
+		"v1.0..mian":  `has no branch, tag or commit "mian"; did you mean "main"?`,
+		"v9..main":    `has no branch, tag or commit "v9"`,
+		"v1.0..a..b":  `"a..b" is not a valid name`,
+		"main..--all": `"--all" is not a valid name`,
+	} {
+		if _, err := ask(t, s, commitsOperation(), CommitsRequest{Ref: ref, Page: 1, PerPage: 50}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", ref, err, want)
+		}
+		if _, err := ask(t, s, traceOperation(), TraceRequest{Ref: ref, Text: "run"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", ref, err, want)
 		}
 	}
 }

@@ -53,6 +53,32 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 	return commit, nil
 }
 
+// resolveRange makes commits of a ref, or of a range of refs: not is the one whose
+// history is left out, "" for a ref alone.
+func (s *site) resolveRange(ctx context.Context, ref string) (commit, not string, err error) {
+	from, to, ok := CutRange(ref)
+	if !ok {
+		commit, err = s.resolve(ctx, ref)
+		return commit, "", err
+	}
+
+	// What three dots mean to git, commits of either side, is hardly what is wanted.
+	if strings.HasPrefix(to, ".") {
+		return "", "", call.Fail(call.ErrInvalid, "%.80q has three dots: write %.80q for the commits that %.80q has and %.80q has not", ref,
+			from+".."+to[1:], cmp.Or(to[1:], "HEAD"), cmp.Or(from, "HEAD"))
+	}
+
+	if not, err = s.resolve(ctx, from); err != nil {
+		return "", "", err
+	}
+	commit, err = s.resolve(ctx, to)
+	return commit, not, err
+}
+
+// CutRange splits a range of refs as git writes it, A..B. A side that is left out is
+// HEAD, as elsewhere a ref that is "".
+func CutRange(ref string) (from, to string, ok bool) { return strings.Cut(ref, "..") }
+
 // explainRef gives an error about a ref the words of this package; missing is the
 // kind of one that is not there.
 func (s *site) explainRef(ctx context.Context, err error, ref string, missing error) error {

@@ -112,13 +112,13 @@ func commitsOperation() operation[CommitsRequest, CommitsResponse] {
 
 // answerCommits is a page of the history of a ref.
 func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsResponse, error) {
-	commit, err := s.resolve(ctx, req.Ref)
+	commit, not, err := s.resolveRange(ctx, req.Ref)
 	if err != nil {
 		return nil, err
 	}
 
 	if req.Follow {
-		return s.follow(ctx, commit, req)
+		return s.follow(ctx, commit, not, req)
 	}
 
 	// Both are what Commits wrote, or "" for no bound, which is the zero time.
@@ -127,6 +127,7 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 
 	page, err := s.mirror.Log(ctx, git.LogQuery{
 		Commit:   commit,
+		Not:      not,
 		Path:     req.Path,
 		Query:    req.Query,
 		Words:    req.Words,
@@ -158,13 +159,19 @@ func (s *site) commitsPage(ctx context.Context, page git.LogPage, req CommitsReq
 }
 
 // follow is a page of the history of one file through its renames.
-func (s *site) follow(ctx context.Context, commit string, req CommitsRequest) (*CommitsResponse, error) {
+func (s *site) follow(ctx context.Context, commit, not string, req CommitsRequest) (*CommitsResponse, error) {
 	// What is not there may have been: its history is told like that of others. A
 	// directory has no renames to git, and would be told as one without any.
 	if e, err := s.mirror.Stat(ctx, commit, req.Path); err == nil && e.Kind == git.Dir {
 		return nil, call.Fail(call.ErrInvalid, "%q in repository %q is a directory: follow is of one file", req.Path, s.repo.Name)
 	}
-	page, err := s.mirror.Follow(ctx, commit, req.Path, (req.Page-1)*req.PerPage, req.PerPage)
+	page, err := s.mirror.Follow(ctx, git.LogQuery{
+		Commit: commit,
+		Not:    not,
+		Path:   req.Path,
+		Skip:   (req.Page - 1) * req.PerPage,
+		Limit:  req.PerPage,
+	})
 	if err != nil {
 		return nil, err
 	}

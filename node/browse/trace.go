@@ -12,7 +12,7 @@ import (
 // TraceRequest asks which commits changed a text, or some lines of a file.
 // One of Text, Expr and First is set.
 type TraceRequest struct {
-	Repo, Ref    string
+	Repo, Ref    string // Ref as of CommitsRequest
 	Path         string // a file or directory; with First the file
 	Text         string // how often it stands in a file changed
 	Expr         string // an expression that a changed line matches
@@ -55,7 +55,7 @@ func traceOperation() operation[TraceRequest, TraceResponse] {
 
 // answerTrace lists the commits that changed a file, lines of it, or a text anywhere.
 func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse, error) {
-	commit, err := s.resolve(ctx, req.Ref)
+	commit, not, err := s.resolveRange(ctx, req.Ref)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +74,7 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 
 	page, err := s.mirror.Trace(ctx, git.TraceQuery{
 		Commit: commit,
+		Not:    not,
 		Path:   req.Path,
 		Text:   req.Text,
 		Expr:   req.Expr,

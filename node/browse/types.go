@@ -68,7 +68,7 @@ type TreeNode struct {
 // CommitsRequest asks for a page of the history of a revision.
 type CommitsRequest struct {
 	Repo    string
-	Ref     string
+	Ref     string // or a range of refs, A..B: what B has in its history and A has not
 	Path    string
 	Query   string   // in the message, case-insensitive
 	Words   []string // all of them in the message, case-insensitive; not beside Query

@@ -15,16 +15,18 @@ import (
 // of the repository has to be looked at, since the names before a rename are not known.
 const followTime = 5 * time.Second
 
-// Follow lists the commits that changed one file, newest first and through its
-// renames, with the name that it had in each in Paths. It goes by one name at a time,
+// Follow lists the commits that changed the file Path, newest first and through its
+// renames, with the name that it had in each in Paths. Of the question it takes what
+// tells where to look and which page is wanted, and no filter. It goes by one name at a time,
 // as git does: of branches on which the file has two names at the same time some
 // changes are missed. What takes too long ends with what was found until then,
 // AtLeast set, as it is where there are more pages.
-func (h *history) Follow(ctx context.Context, commit, path string, skip, limit int) (LogPage, error) {
-	if err := checkCommit(commit); err != nil {
+func (h *history) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
+	revision, err := q.revision()
+	if err != nil {
 		return LogPage{}, err
 	}
-	path, err := cleanPath(path)
+	path, err := cleanPath(q.Path)
 	if err != nil {
 		return LogPage{}, err
 	}
@@ -37,9 +39,9 @@ func (h *history) Follow(ctx context.Context, commit, path string, skip, limit i
 		return LogPage{}, err
 	}
 
-	key := fmt.Sprint(h.dir, "\x00follow\x00", commit, "\x00", path, "\x00", skip, limit)
+	key := fmt.Sprint(h.dir, "\x00follow\x00", revision, "\x00", path, "\x00", q.Skip, q.Limit)
 	page, err := h.pool.all.pages.do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, func(ctx context.Context) (LogPage, error) {
-		return h.followFile(ctx, commit, path, skip, limit)
+		return h.followFile(ctx, revision, path, q.Skip, q.Limit)
 	})
 	if err != nil {
 		return LogPage{}, fmt.Errorf("follow a file: %w", err)
@@ -49,14 +51,14 @@ func (h *history) Follow(ctx context.Context, commit, path string, skip, limit i
 }
 
 // followFile is Follow of what is checked.
-func (h *history) followFile(ctx context.Context, commit, path string, skip, limit int) (page LogPage, err error) {
+func (h *history) followFile(ctx context.Context, revision, path string, skip, limit int) (page LogPage, err error) {
 	looked, cancel := context.WithTimeout(ctx, followTime)
 	defer cancel()
 
 	// Git would count the commits between those of the file as skipped, so that is done
 	// here. One more than the page is asked for, which tells whether there are others.
 	c := h.git("log", "-z", "--no-show-signature", "--follow", "--name-status", "--no-ext-diff", "--no-textconv", commitFormat,
-		"--max-count="+strconv.Itoa(skip+limit+1), "--end-of-options", commit, "--", path)
+		"--max-count="+strconv.Itoa(skip+limit+1), "--end-of-options", revision, "--", path)
 	c.timeout, c.limit = followTime+time.Second, 4<<30
 	err = c.stream(looked, func(r io.Reader) error {
 		return readFollowed(bufio.NewReaderSize(r, 64<<10), func(c Commit, name string) error {

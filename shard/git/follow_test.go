@@ -39,7 +39,7 @@ func TestAFileIsFollowedThroughItsRenames(t *testing.T) {
 		{":(glob)**", 0, 50, ": 0 false"},
 	} {
 		for range 2 { // from git, and remembered
-			page, err := m.Follow(within(t), head, tt.path, tt.skip, tt.limit)
+			page, err := m.Follow(within(t), LogQuery{Commit: head, Path: tt.path, Skip: tt.skip, Limit: tt.limit})
 			var got []string
 			for i, c := range page.Commits {
 				got = append(got, fmt.Sprintf("%s in %q", c.Subject, page.Paths[i]))
@@ -50,19 +50,19 @@ func TestAFileIsFollowedThroughItsRenames(t *testing.T) {
 		}
 	}
 
-	page, err := m.Follow(within(t), head, "old name", 0, 50)
+	page, err := m.Follow(within(t), LogQuery{Commit: head, Path: "old name", Limit: 50})
 	if last := page.Commits[2]; err != nil || last.Body != "with a body" || last.AuthorName != "Ann" || len(last.Parents) != 0 {
 		t.Errorf("%+v, %v", last, err)
 	}
-	if page, err = m.Follow(within(t), head, "other", 0, 1); err != nil || page.Commits[0].Head {
+	if page, err = m.Follow(within(t), LogQuery{Commit: head, Path: "other", Limit: 1}); err != nil || page.Commits[0].Head {
 		t.Errorf("%+v, %v", page, err)
 	}
 	for _, path := range []string{"", "/", "../x", "a\x00b"} {
-		if _, err := m.Follow(within(t), head, path, 0, 50); err == nil {
+		if _, err := m.Follow(within(t), LogQuery{Commit: head, Path: path, Limit: 50}); err == nil {
 			t.Errorf("%q is followed", path)
 		}
 	}
-	if _, err := m.Follow(within(t), "HEAD", "other", 0, 50); !errors.Is(err, ErrBadRef) {
+	if _, err := m.Follow(within(t), LogQuery{Commit: "HEAD", Path: "other", Limit: 50}); !errors.Is(err, ErrBadRef) {
 		t.Errorf("no id of a commit: %v", err)
 	}
 }

@@ -33,6 +33,7 @@ type Commit struct {
 // LogQuery selects commits.
 type LogQuery struct {
 	Commit string   // where to begin, an id
+	Not    string   // an id: what is in its history is left out; "" leaves nothing out
 	Path   string   // only commits that change it
 	Query  string   // in the message, without regard to case: as it stands, or as a basic regular expression
 	Words  []string // each of them in the message as it stands, without regard to case; beside Query only where that is ""
@@ -286,6 +287,11 @@ type matcher func(text []byte, low *[]byte) bool
 // begin starts a walk for a question. match is nil when every commit of the walk
 // is asked for.
 func (c *chronicle) begin(q LogQuery, stop func() error) (w *walk, match matcher, err error) {
+	// Where two histories part is found by walking both at once, which git does well.
+	if q.Not != "" {
+		return nil, nil, pack.ErrAskGit
+	}
+
 	path, err := cleanPath(q.Path)
 	if err != nil {
 		return nil, nil, err
@@ -378,9 +384,6 @@ func (h *history) askLog(ctx context.Context, q LogQuery, filter []string) (page
 
 // arguments are the filters as git log takes them, and where to begin.
 func (q *LogQuery) arguments() ([]string, error) {
-	if err := checkCommit(q.Commit); err != nil {
-		return nil, err
-	}
 	path, err := cleanPath(q.Path)
 	if err != nil {
 		return nil, err
@@ -403,12 +406,26 @@ func (q *LogQuery) arguments() ([]string, error) {
 		args = append(args, "--until=@"+strconv.FormatInt(q.Until.Unix(), 10))
 	}
 
+	revision, err := q.revision()
+	if err != nil {
+		return nil, err
+	}
+
 	// A name that begins with a dash is no option from here on.
-	args = append(args, "--end-of-options", q.Commit, "--")
+	args = append(args, "--end-of-options", revision, "--")
 	if path != "" {
 		args = append(args, path)
 	}
 	return args, nil
+}
+
+// revision is the commits to choose from as git writes them, in one argument: where to
+// begin, and what is left out.
+func (q *LogQuery) revision() (string, error) {
+	if err := checkCommit(q.Commit); err != nil || q.Not == "" {
+		return q.Commit, err
+	}
+	return q.Not + ".." + q.Commit, checkCommit(q.Not)
 }
 
 // textFilters are the filters by message and author. Each text is looked for

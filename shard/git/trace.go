@@ -24,6 +24,7 @@ var ErrBadFilter = fmt.Errorf("%w: not a change that git can look for", fs.ErrIn
 // Lines is set.
 type TraceQuery struct {
 	Commit   string // where to begin, an id
+	Not      string // an id: what is in its history is left out; "" leaves nothing out
 	Path     string // only changes in this file or directory; with Lines the file
 	Text     string // the number of its occurrences in a file has changed
 	Expr     string // a changed line matches this expression
@@ -108,7 +109,7 @@ func (q *TraceQuery) check() error {
 
 // walkArguments are the filters of a walk, and where it begins.
 func (q *TraceQuery) walkArguments(path bool) ([]string, error) {
-	l := LogQuery{Commit: q.Commit, Since: q.Since, Until: q.Until, NoMerges: q.NoMerges}
+	l := LogQuery{Commit: q.Commit, Not: q.Not, Since: q.Since, Until: q.Until, NoMerges: q.NoMerges}
 	if path {
 		l.Path = q.Path
 	}
