@@ -28,7 +28,8 @@ func listCommits(h Historian) Tool {
 			{Name: "since", Kind: String, About: "2024-05-01 or `30 days ago`"},
 			{Name: "until", Kind: String},
 			{Name: "noMerges", Kind: Boolean, Default: false},
-			refParam, pageParam, perPage(50),
+			{Name: "ref", Kind: String, About: refParam.About + ", or A..B: what B has and A has not"},
+			pageParam, perPage(50),
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runListCommits(ctx, v, h, a)
@@ -161,7 +162,13 @@ func olderTraces(a *Args, r *browse.TraceResponse) string {
 	if a.Has("lines") && r.From != "" && len(r.Commits) > 0 {
 		oldest := r.Commits[len(r.Commits)-1].Hash[:12]
 		lines := fmt.Sprintf("%s:%d-%d", r.From, r.FromFirst, r.FromLast)
-		return "older changes; continue with " + a.with("ref", oldest+"~1", "lines", lines)
+
+		// What was left out of a range stays so: the walk goes on from the new end of it.
+		ref := oldest + "~1"
+		if from, _, ok := browse.CutRange(a.Text("ref")); ok {
+			ref = from + ".." + ref
+		}
+		return "older changes; continue with " + a.with("ref", ref, "lines", lines)
 	}
 	if r.Reached.IsZero() {
 		return "what is older: looking at it took too long; narrow with path or since"
@@ -227,6 +234,7 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 // noCommits says which filter most likely was too narrow.
 func noCommits(a *Args) string {
 	hint := ""
+	from, to, ranged := browse.CutRange(a.Text("ref"))
 	switch {
 	case a.Text("since") != "" || a.Text("until") != "":
 		hint = " At any time: " + a.with("since", nil, "until", nil) + "."
@@ -234,6 +242,9 @@ func noCommits(a *Args) string {
 		hint = " If the path may be wrong: " + callOf("glob", "pattern", path.Base(a.Text("path")), "repo", a.Text("repo")) + "."
 	case a.Text("query") != "":
 		hint = " Each word has to be in the message: try fewer words, or changes for text of the code."
+	case ranged:
+		// Most often the two stand the wrong way round.
+		hint = " A..B is what B has and A has not; the other way round: " + a.with("ref", to+".."+from) + "."
 	}
 	return "No commit matches." + hint + "\n" + complete
 }
