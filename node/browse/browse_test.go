@@ -183,6 +183,23 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 	if err != nil || len(d.Files) != 2 || d.Files[0].Hunks[0].Body != " package main\n \n-func main() {}\n+func main() { run() }\n" || d.Files[1].OldPath != "" {
 		t.Errorf("%+v, %v", d, err)
 	}
+
+	// The message comes where it was asked for, and the difference is the change of one commit.
+	for _, tt := range []struct {
+		req  DiffRequest
+		want string
+	}{
+		{DiffRequest{Base: "HEAD~1", Head: "HEAD", Message: true}, "Change"},
+		{DiffRequest{Base: "HEAD^", Head: "v1.0", Message: true, Stat: true}, "Change"},
+		{DiffRequest{Base: "HEAD~1", Head: "HEAD"}, ""},
+		{DiffRequest{Base: "HEAD", Head: "HEAD~1", Message: true}, ""},
+		{DiffRequest{Base: "HEAD", Head: "HEAD", Message: true}, ""},
+	} {
+		if d, err := ask(t, s, diffOperation(), tt.req); err != nil || d.Commit.Message != tt.want {
+			t.Errorf("%+v: %+v, %v", tt.req, d, err)
+		}
+	}
+
 	b, err := ask(t, s, blameOperation(), BlameRequest{Path: "src/server/main.go"})
 	if err != nil || len(b.Ranges) != 2 || b.Ranges[1].StartLine != 3 || b.Commits[b.Ranges[1].Hash].AuthorName != "Bob" {
 		t.Errorf("%+v, %v", b, err)

@@ -3,6 +3,7 @@ package browse
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -90,7 +91,20 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 	for i := range d.Files {
 		out.Files[i] = diffFile(&d.Files[i])
 	}
-	return out, nil
+	return out, s.tellCommit(ctx, req, out)
+}
+
+// tellCommit fills in the commit whose change a difference is, where that was asked
+// for and it is the change of one.
+func (s *site) tellCommit(ctx context.Context, req DiffRequest, out *DiffResponse) error {
+	if !req.Message {
+		return nil
+	}
+	c, err := s.mirror.Show(ctx, out.HeadCommit)
+	if err == nil && slices.Contains(c.Parents, out.BaseCommit) {
+		out.Commit = s.commitInfos(ctx, []git.Commit{c})[0]
+	}
+	return err
 }
 
 // parted is the commit from which two parted.

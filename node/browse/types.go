@@ -142,6 +142,8 @@ type DiffRequest struct {
 
 	// A page of the files; not beside Stat, which tells of all.
 	Page, PerPage int // PerPage 1..100; both 0: all of them
+
+	Message bool // tell of the commit Head, where Base is a parent of it
 }
 
 // DiffResponse is a difference.
@@ -154,6 +156,8 @@ type DiffResponse struct {
 	// Of a page: the files on all pages.
 	Total   int
 	AtLeast bool // there are Total or more
+
+	Commit CommitInfo // with Message, where the difference is what one commit changed
 }
 
 // DiffFile is one changed file. OldPath is "" when added, NewPath "" when deleted.

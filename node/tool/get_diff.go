@@ -15,11 +15,11 @@ import (
 func getDiff(h Historian) Tool {
 	return Tool{
 		Name: "get_diff", Title: "Compare two revisions",
-		About: "Shows what differs between two revisions (two-dot). auto gives the patch where it fits, else counts of lines by file or directory; patch comes in pages. For one commit give base <commit>~1 and head <commit>.",
+		About: "Shows what differs between two revisions (two-dot). auto gives the patch where it fits, else counts of lines by file or directory; patch comes in pages. For one commit, with its message, give base <commit>~1 and head <commit>.",
 		Params: []Param{
 			repoParam,
-			{Name: "base", Kind: String, Required: true, About: "branch, tag or commit to compare from"},
-			{Name: "head", Kind: String, Required: true, About: "branch, tag or commit to compare to"},
+			{Name: "base", Kind: String, Required: true, About: "branch, tag or commit"},
+			{Name: "head", Kind: String, Required: true, About: "the same"},
 			{Name: "path", Kind: String, About: "only this file or directory"},
 			{Name: "mode", Kind: String, Words: []string{"auto", "names", "stat", "patch"}, Default: "auto"},
 			includeParam, excludeParam,
@@ -44,9 +44,13 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (st
 		return "", err
 	}
 
-	// A patch that does not fit is asked for again as counts.
-	tooLarge := c.mode == "auto" && (c.r.Cut || c.size() > a.room())
-	if tooLarge {
+	// A patch of several files that does not fit is asked for again as counts.
+	tooLarge := c.mode == "auto" && (c.r.Cut || len(c.message())+c.size() > a.room())
+	switch {
+	// Of a single file counts tell next to nothing: its patch begins here.
+	case tooLarge && len(c.files) == 1 && len(c.files[0].lines) > 0:
+		c.mode = "patch"
+	case tooLarge:
 		c.mode = "stat"
 		if err := c.ask(ctx, v, h, true); err != nil {
 			return "", err
@@ -79,6 +83,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 		Path:    c.Text("path"),
 		Stat:    stat,
 		Context: c.Number("context"),
+		Message: true,
 	}
 	if req.Context == 0 {
 		// 0 would mean the usual number.
@@ -128,7 +133,7 @@ func (c *comparison) size() int {
 
 func (c *comparison) text() string {
 	if len(c.files) == 0 {
-		return c.same()
+		return c.message() + c.same()
 	}
 
 	// Of the files that are kept: the numbers belong to what follows.
@@ -141,6 +146,11 @@ func (c *comparison) text() string {
 	files := count(len(c.files), "file")
 
 	var out strings.Builder
+	// Who goes on with a further page has read it on the first.
+	if c.Number("page") <= 1 {
+		out.WriteString(c.message())
+	}
+
 	// Names move, so the commits they stood for are told.
 	fmt.Fprintf(&out, "%s (%.8s) .. %s (%.8s): %s, +%d -%d\n", base, c.r.BaseCommit, head, c.r.HeadCommit, files, plus, minus)
 
@@ -157,6 +167,16 @@ func (c *comparison) text() string {
 		e.left = append(e.left, "the difference is larger than can be read at once, and the numbers are too small; narrow it with path")
 	}
 	return out.String() + e.String()
+}
+
+// message tells of the commit whose change this is; "" where it is not that of one.
+func (c *comparison) message() string {
+	if c.r.Commit.Hash == "" {
+		return ""
+	}
+	// The patch is what was asked for: at least half of the room is for it.
+	body := bodyText(c.r.Commit.Body, min(maxMessage, c.room()/2))
+	return commitLine(&c.r.Commit) + "\n" + body
 }
 
 // same is the answer where nothing differs.
@@ -193,7 +213,7 @@ func (c *comparison) list(out *strings.Builder, e *end) {
 	}
 
 	// Only where the caller has not chosen this form is the patch missing.
-	if !c.Has("mode") {
+	if c.Text("mode") == "auto" {
 		e.left = append(e.left, "the patch, which does not fit; continue with "+c.with("mode", "patch")+", or with path")
 	}
 }
@@ -201,8 +221,12 @@ func (c *comparison) list(out *strings.Builder, e *end) {
 // patch writes a page of the patch.
 func (c *comparison) patch(out *strings.Builder, e *end) {
 	// The whole is cut each time: the same commits and room give the same pages.
-	pages := c.pages(c.room() - out.Len())
 	page := c.Number("page")
+	room, message := c.room()-out.Len(), len(c.message())
+	if page <= 1 {
+		room += message // which stands on the first page alone
+	}
+	pages := c.pages(room, message)
 	if page > len(pages) {
 		e.left = append(e.left, fmt.Sprintf("everything: there is no page %d, the last is %s", page, c.with("page", len(pages))))
 		return
@@ -213,26 +237,28 @@ func (c *comparison) patch(out *strings.Builder, e *end) {
 	}
 }
 
-// pages cuts the patch where a page is full. A file that goes on on the next
-// page is named there again.
-func (c *comparison) pages(room int) (pages []string) {
+// pages cuts the patch where a page is full, of which the first has room for less by
+// what is taken there. A file that goes on on the next page is named there again.
+func (c *comparison) pages(room, taken int) (pages []string) {
 	var page strings.Builder
+	free := room - taken
 	next := func() {
 		pages = append(pages, page.String())
 		page.Reset()
+		free = room
 	}
 
 	for i := range c.files {
 		f := &c.files[i]
 
 		// A file begins on a page only where there is room for some of its lines.
-		if page.Len() > 0 && page.Len()+len(f.line())+leastShare > room {
+		if page.Len() > 0 && page.Len()+len(f.line())+leastShare > free {
 			next()
 		}
 
 		page.WriteString(f.line())
 		for k, l := range f.lines {
-			if page.Len()+len(l) > room && k > 0 {
+			if page.Len()+len(l) > free && k > 0 {
 				next()
 				page.WriteString("… " + f.head)
 			}

@@ -137,8 +137,8 @@ func TestThePagesOfAPatchAreAllOfIt(t *testing.T) {
 		c.files = append(c.files, diffBlock(&c.r.Files[i]))
 	}
 	lines := 0
-	for _, page := range c.pages(2000) {
-		if len(page) > 2100 {
+	for i, page := range c.pages(2000, 500) {
+		if len(page) > 2100 || i == 0 && len(page) > 1600 {
 			t.Errorf("a page of %d bytes", len(page))
 		}
 		for _, l := range []byte(page) {

@@ -16,18 +16,19 @@ import (
 func listCommits(h Historian) Tool {
 	return Tool{
 		Name: "list_commits", Title: "List commits",
-		About: "Lists commits, newest first, as `hash date author: subject`, by path, author, time, words of the message, or what they changed: changes for a text that came or went, lines for the history of some lines. get_diff shows a change.",
+		About: "Lists commits, newest first, as `hash date author: subject`, up to 3 with the body: by path, author, time, message, or what they changed (changes, lines). get_diff shows a change.",
 		Params: []Param{
 			repoParam,
-			{Name: "path", Kind: String, About: "only commits that changed this file or directory"},
-			{Name: "query", Kind: String, About: "words of the message, in any order and case; \"a phrase\" in quotes"},
-			{Name: "changes", Kind: String, About: "text of code whose number of occurrences changed"},
+			{Name: "path", Kind: String, About: "file or directory that changed"},
+			{Name: "query", Kind: String, About: "words of the message in any order; \"a phrase\" in quotes"},
+			{Name: "changes", Kind: String, About: "text of code that came or went"},
 			{Name: "changesRegex", Kind: String, About: "expression that an added or removed line matches"},
 			{Name: "lines", Kind: String, About: "lines of a file at ref, as src/a.c:520-560"},
 			{Name: "author", Kind: String, About: "part of name or e-mail"},
 			{Name: "since", Kind: String, About: "2024-05-01 or `30 days ago`"},
 			{Name: "until", Kind: String},
 			{Name: "noMerges", Kind: Boolean, Default: false},
+			{Name: "body", Kind: Boolean, Default: false, About: "with bodies"},
 			{Name: "ref", Kind: String, About: refParam.About + ", or A..B: what B has and A has not"},
 			pageParam, perPage(50),
 		},
@@ -127,6 +128,8 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 	}
 	fmt.Fprintf(&out, "%s, newest first\n", count(len(r.Commits), "commit"))
 
+	var e end
+	most, bare := bodyRoom(a, len(r.Commits)), 0
 	for i := range r.Commits {
 		c := &r.Commits[i]
 		out.WriteString(commitLine(c))
@@ -136,9 +139,19 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 			out.WriteString(inPaths(paths))
 		}
 		out.WriteByte('\n')
+
+		// Such an answer has no pages: a commit without its body is more than none.
+		body := bodyText(c.Body, most)
+		if out.Len()+len(body) > a.room() && body != "" {
+			bare++
+			continue
+		}
+		out.WriteString(body)
 	}
 
-	var e end
+	if bare > 0 {
+		e.left = append(e.left, fmt.Sprintf("bodies of %s, for lack of room; get_diff of one commit shows it", count(bare, "message")))
+	}
 	if r.AtLeast {
 		e.left = append(e.left, olderTraces(a, r))
 	}
@@ -211,13 +224,15 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 	}
 	fmt.Fprintf(&out, "%s, newest first\n", count(r.Total, "commit"))
 
+	most := bodyRoom(a, len(r.Commits))
 	for i := range r.Commits {
 		line := commitLine(&r.Commits[i])
+		body := bodyText(r.Commits[i].Body, most)
 		// One at least: a page without any would be asked for again and again.
-		if out.Len()+len(line) > a.room() && i > 0 {
+		if out.Len()+len(line)+len(body) > a.room() && i > 0 {
 			return out.String() + noRoom(a, "commit", i, len(r.Commits))
 		}
-		out.WriteString(line + "\n")
+		out.WriteString(line + "\n" + body)
 	}
 
 	// Goes on by date, not by page: the next walk begins where this one was given up.

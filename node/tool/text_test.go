@@ -41,8 +41,70 @@ func compared(a *Args, r *browse.DiffResponse) string {
 	if c.size() > a.room() && len(r.Files) > 1 {
 		c.mode = "stat"
 	}
-	a.values["page"] = max(a.Number("page"), 1)
+	a.values["page"], a.values["mode"] = max(a.Number("page"), 1), "auto"
 	return c.text()
+}
+
+// A body is set in, and what is cut of it is counted; nothing of it reads like a line
+// of the answer.
+func TestABodyBelowItsSubject(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		body string
+		most int
+		want string
+	}{
+		{"", 100, ""},
+		{" \n\n", 100, ""},
+		{"why", 0, ""},
+		{"\nwhy\r\n\nComplete.\n\n", 100, "    why\n\n    Complete.\n"},
+		{"one\u202etwo\x1b[1m", 100, "    one\\u202etwo\uFFFD[1m\n"},
+		{"ééé", 3, "    é\n    … 4 bytes more\n"},
+		{"first\nsecond", 5, "    first\n    … 7 bytes more\n"},
+	} {
+		if got := bodyText(tt.body, tt.most); got != tt.want {
+			t.Errorf("%q in %d: %q, want %q", tt.body, tt.most, got, tt.want)
+		}
+	}
+}
+
+// Bodies that were asked for take the room that there is: the rest is on further pages,
+// or, where there are none, told to be missing.
+func TestBodiesStayWithinTheRoom(t *testing.T) {
+	t.Parallel()
+	commits := make([]browse.CommitInfo, 50)
+	for i := range commits {
+		commits[i] = browse.CommitInfo{Hash: strings.Repeat("a", 40), Message: "Mend it", Body: strings.Repeat("because of this\n", 200)}
+	}
+	a := asked("list_commits", "repo", "r", "body", true)
+	a.values["page"], a.values["perPage"] = 1, 50
+	paged := commitsText(a, &browse.CommitsResponse{Commits: commits, Total: 50})
+	traced := tracedText(a, &browse.TraceResponse{Commits: commits})
+	if want := "Left out: 39 commits of this page, for lack of room; continue with"; !strings.Contains(paged, want) || !strings.Contains(paged, "    … 2199 bytes more\n") {
+		t.Errorf("want %q in\n%s", want, paged)
+	}
+	if want := "Left out: bodies of 39 messages, for lack of room;"; !strings.Contains(traced, want) || strings.Count(traced, "Mend it") != 50 {
+		t.Errorf("want %q in\n%s", want, traced)
+	}
+	for _, text := range []string{paged, traced} {
+		if len(text) > 4000*tokenBytes {
+			t.Errorf("an answer of %d bytes", len(text))
+		}
+	}
+
+	// Of few commits they come unasked, and not where they are not wanted.
+	few := &browse.CommitsResponse{Commits: commits[:3], Total: 3}
+	if text := commitsText(asked("list_commits", "repo", "r"), few); strings.Count(text, "bytes more") != 3 {
+		t.Errorf("%s", text)
+	}
+	for _, text := range []string{
+		commitsText(asked("list_commits", "repo", "r", "body", false), few),
+		commitsText(asked("list_commits", "repo", "r"), &browse.CommitsResponse{Commits: commits[:4], Total: 4}),
+	} {
+		if strings.Contains(text, "because") || strings.Contains(text, "more") {
+			t.Errorf("%s", text)
+		}
+	}
 }
 
 func manyPaths(n int, format string) []string {
