@@ -205,6 +205,16 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 		t.Errorf("%+v, %v", b, err)
 	}
 
+	// Of few lines their text and the bodies of messages come too, where they were asked for.
+	few := BlameRequest{Path: "src/server/main.go", First: 1, Lines: 1, Texts: true}
+	if b, err = ask(t, s, blameOperation(), few); err != nil || string(b.Texts) != "package main\n" || b.Total != 3 || b.Commits[b.Ranges[0].Hash].Body != "the body" {
+		t.Errorf("%+v, %v", b, err)
+	}
+	few.Texts = false
+	if b, err = ask(t, s, blameOperation(), few); err != nil || b.Texts != nil || b.Commits[b.Ranges[0].Hash].Body != "" {
+		t.Errorf("%+v, %v", b, err)
+	}
+
 	// A binary file is a mistake of who asks, not an answer that is too large.
 	for _, req := range []BlameRequest{{Path: "bin", Ref: "feature/search"}, {Path: "bin", Ref: "feature/search", First: 1, Lines: 1}} {
 		if _, err := ask(t, s, blameOperation(), req); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "is a binary file: it has no lines") {

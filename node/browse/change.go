@@ -148,6 +148,9 @@ func diffFile(f *git.FileDiff) DiffFile {
 
 // Blame finds where each line of a file comes from.
 func (b *Browser) Blame(ctx context.Context, v catalog.Viewer, req BlameRequest) (*BlameResponse, error) {
+	if req.Texts && (req.Lines < 1 || req.Lines > blameTexts) {
+		return nil, call.Fail(call.ErrInvalid, "texts are of 1 to %d lines", blameTexts)
+	}
 	return route(ctx, b, v, req.Repo, blameOperation(), req)
 }
 
@@ -170,6 +173,11 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 	}
 
 	// Commits stand once: a file has few of them and thousands of lines.
+	bodies, err := s.bodies(ctx, req, b)
+	if err != nil {
+		return nil, err
+	}
+
 	out.Ranges, out.Commits = make([]BlameRange, len(b.Ranges)), make(map[string]BlameCommit, len(b.Commits))
 	for i, r := range b.Ranges {
 		out.Ranges[i] = BlameRange{Hash: r.Commit, Path: r.Path, StartLine: r.First, LineCount: r.Lines}
@@ -184,9 +192,32 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 			AuthorEmail:  c.AuthorEmail,
 			PreviousHash: c.PreviousHash,
 			PreviousPath: c.PreviousPath,
+			Body:         bodies[hash],
 		}
 	}
 	return out, nil
+}
+
+// Of a blame with texts, how many lines it may have, and how many bytes they may.
+const (
+	blameTexts = 10
+	blameBytes = 64 << 10
+)
+
+// bodies reads the bodies of the messages of a blame with texts, by hash.
+func (s *site) bodies(ctx context.Context, req BlameRequest, b git.Blame) (map[string]string, error) {
+	found := map[string]string{}
+	if !req.Texts {
+		return found, nil
+	}
+	for hash := range b.Commits {
+		c, err := s.mirror.Show(ctx, hash)
+		if err != nil {
+			return nil, err
+		}
+		found[hash] = c.Body
+	}
+	return found, nil
 }
 
 // blame asks for the whole file or, within a time, for some of its lines.
@@ -202,7 +233,11 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 	}
 
 	// Lines are counted first, so that a run beyond the end is an empty answer, not an error of git.
-	src, err := s.mirror.Source(ctx, commit, req.Path, git.SourceOptions{Lines: 1, Count: true})
+	part := git.SourceOptions{Lines: 1, Count: true}
+	if req.Texts {
+		part = git.SourceOptions{FirstLine: req.First, Lines: req.Lines, MaxBytes: blameBytes, Count: true}
+	}
+	src, err := s.mirror.Source(ctx, commit, req.Path, part)
 	switch {
 	case err != nil:
 		return b, err
@@ -211,6 +246,9 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 	}
 
 	out.Total = src.Total
+	if req.Texts {
+		out.Texts = src.Content
+	}
 	if req.First > src.Total {
 		return b, nil
 	}

@@ -184,6 +184,8 @@ type DiffHunk struct {
 type BlameRequest struct {
 	Repo, Path, Ref string
 	First, Lines    int // a run of lines, from 1; 0 means the whole file
+
+	Texts bool // of a run of few lines, with what they say and with bodies of messages
 }
 
 // BlameResponse is the blame of a file.
@@ -195,6 +197,8 @@ type BlameResponse struct {
 	// Of a run of lines.
 	Total int  // lines of the file
 	Late  bool // not all lines were found in time: they are in no range
+
+	Texts []byte // with Texts: the lines, of which very long ones may be cut
 }
 
 // BlameRange is a run of lines from one commit.
@@ -212,6 +216,8 @@ type BlameCommit struct {
 	AuthorName, AuthorEmail string
 	PreviousHash            string // "" when none
 	PreviousPath            string
+
+	Body string // with Texts
 }
 
 // RefsRequest asks for a page of branches or tags.

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -12,13 +13,13 @@ import (
 func blame(h Historian) Tool {
 	return Tool{
 		Name: "blame", Title: "Who changed lines last",
-		About: "Tells for lines of a file which commit changed them last, as `first-last hash date author: subject`. list_commits with lines tells all commits that changed them.",
+		About: "Tells for lines of a file which commit changed them last, as `first-last hash date author: subject`; for up to 3 with text and body. list_commits with lines tells all commits.",
 		Params: []Param{
 			repoParam,
 			{Name: "path", Kind: String, Required: true, About: "file, from the root"},
 			refParam,
 			{Name: "offset", Kind: Integer, Min: 1, Default: 1, About: "first line"},
-			{Name: "limit", Kind: Integer, Min: 1, Max: 500, Default: 50, Clamp: true, About: "lines"},
+			{Name: "limit", Kind: Integer, Min: 1, Max: mostBlamed, Default: 50, Clamp: true, About: "lines"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runBlame(ctx, v, h, a)
@@ -34,6 +35,7 @@ func runBlame(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (stri
 		Ref:   a.Text("ref"),
 		First: a.Number("offset"),
 		Lines: a.Number("limit"),
+		Texts: a.Number("limit") <= fewCommits,
 	})
 	if err != nil {
 		return "", err
@@ -57,6 +59,7 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 
 	// A run is written whole or not at all: the next page begins with one.
 	next := last + 1
+	told := map[string]bool{}
 	for _, run := range r.Ranges {
 		line := blameLine(run, r.Commits[run.Hash])
 		// Lines from before a rename: at their commit the file stands under another path.
@@ -69,6 +72,13 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 			break
 		}
 		out.WriteString(line + "\n")
+
+		// A commit of several runs has its body with the first of them.
+		if !told[run.Hash] {
+			told[run.Hash] = true
+			out.WriteString(bodyText(r.Commits[run.Hash].Body, min(longestBody, blameShare(a))))
+		}
+		out.WriteString(runText(a, r, run))
 	}
 
 	var e end
@@ -76,10 +86,36 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 	if r.Late {
 		e.unlooked = append(e.unlooked, "the history of lines that are not shown, within 5 seconds; ask for fewer lines with limit")
 	}
-	if next <= r.Total {
+	// Who named the lines, and got them all, has not asked for those behind.
+	named := a.Has("limit") && a.Number("limit") < mostBlamed && next > last
+	if next <= r.Total && !named {
 		e.left = append(e.left, fmt.Sprintf("lines %d-%d; continue with %s", next, r.Total, a.with("offset", next)))
 	}
 	return out.String() + e.String()
+}
+
+// mostBlamed is how many lines one call may ask for.
+const mostBlamed = 500
+
+// blameShare is how many bytes each line and each body may have, so that as many of
+// both as there can be have room beside what else is told.
+func blameShare(a *Args) int { return a.room() / (2*fewCommits + 2) }
+
+// runText is the lines of a run with their numbers; "" where they were not asked for.
+func runText(a *Args, r *browse.BlameResponse, run browse.BlameRange) string {
+	var out strings.Builder
+	number := a.Number("offset")
+	for line := range bytes.Lines(r.Texts) {
+		if number >= run.StartLine && number < run.StartLine+run.LineCount {
+			text := shownLine(bytes.TrimSuffix(line, []byte("\n")))
+			if most := blameShare(a); len(text) > most {
+				text = cutEnd(text, most)
+			}
+			fmt.Fprintf(&out, "%d: %s\n", number, text)
+		}
+		number++
+	}
+	return out.String()
 }
 
 // blameLine is a run of lines with the commit that changed them last.
