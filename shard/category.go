@@ -1,10 +1,6 @@
 package shard
 
-import (
-	"regexp"
-	"slices"
-	"strings"
-)
+import "strings"
 
 // category says how likely a reader wants to see a path first. The order of the
 // constants is the order of documents in a shard, so that a search which stops early
@@ -24,9 +20,12 @@ var dirCategories = map[string]dirMask{
 	"vendor": vendorDir, "node_modules": vendorDir, "third_party": vendorDir, "thirdparty": vendorDir, "3rdparty": vendorDir,
 	"external": vendorDir, "bower_components": vendorDir, "dist": vendorDir, "godeps": vendorDir, ".yarn": vendorDir,
 
-	"test": testDir, "tests": testDir, "testdata": testDir, "__tests__": testDir, "spec": testDir, "specs": testDir,
-	"testing": testDir, "selftests": testDir, "fixtures": testDir, "e2e": testDir, "mocks": testDir, "benchmarks": testDir,
-	"samples": testDir, "examples": testDir, "example": testDir,
+	"test": testDir, "tests": testDir, "testdata": testDir, "__tests__": testDir,
+	"testing": testDir, "selftests": testDir, "fixtures": testDir, "e2e": testDir, "mocks": testDir,
+
+	"spec": specDir, "specs": specDir,
+
+	"benchmarks": sampleDir, "samples": sampleDir, "examples": sampleDir, "example": sampleDir,
 
 	"doc": docDir, "docs": docDir, "documentation": docDir, "man": docDir,
 }
@@ -37,6 +36,8 @@ type dirMask uint8
 const (
 	vendorDir dirMask = 1 << iota
 	testDir
+	specDir   // tests where the language calls them specs; else it may be what an interface is
+	sampleDir // wanted as late as tests, and none
 	docDir
 )
 
@@ -53,10 +54,8 @@ func dirsOf(path string) (m dirMask) {
 	}
 }
 
-// What in the name of a file decides its category.
+// What in the name of a file decides its category, besides testNames.
 var (
-	testMarks    = []string{"_test.", ".test.", ".spec.", "_spec.", "_mock.", "-test."}
-	testStarts   = []string{"test_", "test-"}
 	generateEnds = []string{".min.js", ".min.css", ".pb.go", ".pb.cc", ".pb.h", "_pb2.py", "_pb2_grpc.py", ".g.dart",
 		".freezed.dart", ".designer.cs", ".generated.go", "_generated.go", ".gen.go", "_gen.go", ".map", ".lock",
 		"package-lock.json", "go.sum", "pnpm-lock.yaml", "_shipped", ".snap", ".svg"}
@@ -74,7 +73,7 @@ func categoryOf(path string) category {
 	switch {
 	case dirs&vendorDir != 0:
 		return vendoredCode
-	case dirs&testDir != 0, containsAny(base, testMarks), prefixAny(base, testStarts):
+	case dirs&sampleDir != 0, isTest(path, lower, dirs):
 		return testCode
 	case suffixAny(base, generateEnds):
 		return generatedCode
@@ -109,30 +108,6 @@ func suffixAny(s string, ends []string) bool {
 		}
 	}
 	return false
-}
-
-// TestPaths is a regular expression for the paths of tests: what is in a directory
-// for tests, or is named like one.
-func TestPaths() string {
-	var dirs []string
-	for dir, mask := range dirCategories {
-		if mask&testDir != 0 {
-			dirs = append(dirs, regexp.QuoteMeta(dir))
-		}
-	}
-	slices.Sort(dirs)
-
-	return "(?i)(?:^|/)(?:" + strings.Join(dirs, "|") + ")/" +
-		"|(?:" + quoteAll(testMarks) + ")[^/]*$" +
-		"|(?:^|/)(?:" + quoteAll(testStarts) + ")[^/]*$"
-}
-
-func quoteAll(texts []string) string {
-	quoted := make([]string, len(texts))
-	for i, t := range texts {
-		quoted[i] = regexp.QuoteMeta(t)
-	}
-	return strings.Join(quoted, "|")
 }
 
 // What PathRank returns, besides 0 for source.
