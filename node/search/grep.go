@@ -36,6 +36,7 @@ type GrepFile struct {
 	Path    string
 	Matches int           // ranges that match; lines with a match where Lines are given
 	Lines   []browse.Line // none with Counts
+	Ranges  int           // ranges that match, of which one may lie on several lines
 }
 
 // Grep finds matching lines. With a repository and a ref that is not indexed
@@ -107,20 +108,20 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 	// Counts need no lines: files come with how many matches they have.
 	if req.Counts {
 		for _, f := range r.files[:min(len(r.files), req.Limit)] {
-			out.add(GrepFile{Repo: f.RepoName, Path: f.Path, Matches: f.Matches})
+			out.add(GrepFile{Repo: f.RepoName, Path: f.Path, Matches: f.Matches, Ranges: f.Matches})
 		}
 		return out, nil
 	}
 
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
-		out.add(grepFile(f.Repository, f.Path, linesOf(f.Chunks)))
+		out.add(grepFile(f.Repository, f.Path, linesOf(f.Chunks), rangesOf(f.Chunks)))
 	}
 	return out, nil
 }
 
 // grepFile is a file with its lines.
-func grepFile(repo, path string, lines []browse.Line) GrepFile {
-	f := GrepFile{Repo: repo, Path: path, Lines: lines}
+func grepFile(repo, path string, lines []browse.Line, ranges int) GrepFile {
+	f := GrepFile{Repo: repo, Path: path, Lines: lines, Ranges: ranges}
 	for _, l := range lines {
 		if !l.Around {
 			f.Matches++
@@ -132,6 +133,14 @@ func grepFile(repo, path string, lines []browse.Line) GrepFile {
 func (r *GrepResponse) add(f GrepFile) {
 	r.Files = append(r.Files, f)
 	r.Matches += f.Matches
+}
+
+// rangesOf counts the matches in chunks.
+func rangesOf(chunks []shard.Chunk) (n int) {
+	for i := range chunks {
+		n += len(chunks[i].Ranges)
+	}
+	return n
 }
 
 // linesOf lists the lines of chunks, once each: those with a match, and those

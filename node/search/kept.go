@@ -98,9 +98,9 @@ func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepReque
 		case len(out.Files) >= req.Limit:
 			out.Cut.Why = CutLimit
 		case req.Counts:
-			out.add(GrepFile{Repo: req.Repo, Path: f.Path, Matches: f.Matches})
+			out.add(GrepFile{Repo: req.Repo, Path: f.Path, Matches: f.Matches, Ranges: f.Matches})
 		default:
-			out.add(grepFile(req.Repo, f.Path, f.Lines))
+			out.add(grepFile(req.Repo, f.Path, f.Lines, f.Matches))
 		}
 	}
 

@@ -41,9 +41,9 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 	out := &GrepResponse{Cut: shared.cutOf(found, req.Limit)}
 	for _, f := range files[:min(len(files), req.Limit)] {
 		if req.Counts {
-			out.add(GrepFile{Repo: req.Repo, Path: f.Path, Matches: f.Matches})
+			out.add(GrepFile{Repo: req.Repo, Path: f.Path, Matches: f.Matches, Ranges: f.Matches})
 		} else {
-			out.add(grepFile(req.Repo, f.Path, f.Lines))
+			out.add(grepFile(req.Repo, f.Path, f.Lines, f.Matches))
 		}
 	}
 	return out, found.Beside.Name, nil

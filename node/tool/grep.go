@@ -72,7 +72,8 @@ func pathIsThere(ctx context.Context, v catalog.Viewer, b Browser, a *Args) erro
 // grepping is one call of grep.
 type grepping struct {
 	*Args
-	pattern string // with the flag for ignoreCase
+	pattern string // that is searched: with the flag for ignoreCase, within a line
+	over    bool   // the pattern may match over lines
 	group   string // "" for none
 	limit   int
 	offset  int // files
@@ -89,6 +90,9 @@ func newGrepping(a *Args) *grepping {
 	if a.Flag("ignoreCase") {
 		g.pattern = "(?i)" + g.pattern
 	}
+	// The calls that an answer advises have the caller's own.
+	g.pattern, g.over = withinLine(g.pattern)
+
 	if a.Flag("groupByRepo") {
 		g.group = "repo"
 	}
@@ -141,7 +145,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	if r.Cut.Why != "" {
 		out.WriteString("At least ")
 	}
-	fmt.Fprintf(&out, "%s in %s", count(r.Matches, g.noun()), count(len(r.Files), "file"))
+	fmt.Fprintf(&out, "%s %s", g.found(r), count(len(r.Files), "file"))
 	if g.Text("repo") == "" {
 		fmt.Fprintf(&out, " of %s", count(reposOf(r.Files), "repository"))
 	}
@@ -171,11 +175,21 @@ func (g *grepping) text(r *search.GrepResponse) string {
 // them.
 const mostRead = 500
 
-func (g *grepping) noun() string {
-	if g.Text("mode") == "files" {
-		return "match"
+// found tells how much matches, up to the files that it is in.
+func (g *grepping) found(r *search.GrepResponse) string {
+	ranges := 0
+	for i := range r.Files {
+		ranges += r.Files[i].Ranges
 	}
-	return "matching line"
+
+	switch {
+	case g.Text("mode") == "files":
+		return count(r.Matches, "match") + " in"
+	// A match over several lines is one: the number of lines alone would look like that of matches.
+	case g.over && ranges != r.Matches:
+		return fmt.Sprintf("%s on %s in", count(ranges, "match"), count(r.Matches, "line"))
+	}
+	return count(r.Matches, "matching line") + " in"
 }
 
 // more is the call for the files behind those of an answer.
@@ -387,7 +401,7 @@ func (g *grepping) nothing(r *search.GrepResponse) string {
 	case r.Cut.Why == search.CutNoRevision:
 	case filtered:
 		hint = " In all files: " + g.with("include", nil, "exclude", nil, "tests", nil) + "."
-	case !strings.HasPrefix(g.pattern, "(?i)"):
+	case !g.Flag("ignoreCase") && !strings.HasPrefix(g.Text("pattern"), "(?i)"):
 		hint = " To ignore case: " + g.with("ignoreCase", true) + "."
 	}
 	return "No line matches." + hint + "\n" + e.String()

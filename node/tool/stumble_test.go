@@ -54,6 +54,8 @@ func TestWhereAgentsStumble(t *testing.T) {
 		{"a tool of another name", "Grep", `{"pattern":"Close"}`, "did you mean grep?", ""},
 		{"the product's own comes before what others wrote", "find_symbol_definitions", `{"symbol":"Close","repo":"acme/app"}`, "store/store.go\n34 [method in struct store.Store]: func (s *Store) Close() error {\nvendor/", ""},
 		{"matches over several lines", "grep", `{"pattern":"backoff \\*= 2\\n\\t}","repo":"acme/app"}`, "store/replica.go", "No line"},
+		{"a class does not match the end of a line", "grep", `{"pattern":"^\\s*// (Store|Get)","repo":"acme/app","path":"store/store.go"}`, "2 matching lines in 1 file\nstore/store.go\n11: ", "10: "},
+		{"a match over lines is one", "grep", `{"pattern":"mu.Lock.*\\n.*Unlock","repo":"acme/app"}`, "2 matches on 4 lines in 1 file", "matching lines"},
 		{"a file with wrong letters", "glob", `{"pattern":"evcit.c","repo":"acme/app"}`, "src/evict.c", ""},
 		{"what has not changed is told by an old revision", "find_symbol_definitions", `{"symbol":"retryReplica","repo":"acme/app","ref":"v1.0.0"}`, "No definition", "replica.go\n6"},
 	} {

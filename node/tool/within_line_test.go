@@ -1,0 +1,97 @@
+package tool
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestClassesStayWithinALine(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		pattern, want string
+		over          bool
+	}{
+		{`^\s*(rpc|service) \w+`, `(?m:^[\t\f\r ]*(rpc|service) [0-9A-Z_a-z]+)`, false},
+		{`a[^x]b`, `a[^\nx]b`, false},
+		{`\W\D`, `[^\n0-9A-Z_a-z][^\n0-9]`, false},
+		{`[^\n]*\s`, `[^\n]*[\t\f\r ]`, false},
+		{`[^]\n]\s`, `[^\n\]][\t\f\r ]`, false},
+		{`[[:space:]]`, `[\t\v-\r ]`, false},
+		{`\Qa\n\E\s`, `a\\n[\t\f\r ]`, false},
+		{`\\n\s`, `\\n[\t\f\r ]`, false},
+		{`plain.*\w$`, `plain.*\w$`, false}, // nothing to lose
+		{`(?s)plain\s`, `plain[\t\f\r ]`, false},
+
+		{`{\n\s*}`, ``, true},
+		{"a\n\\s", ``, true},
+		{`a\x0a\s`, ``, true},
+		{`a\x{a}\s`, ``, true},
+		{`a\012\s`, ``, true},
+		{`a\r?\s`, ``, true},
+		{`[\s\n]`, ``, true},
+		{`[]\n]\s`, ``, true},
+		{`(?s)a.b\s`, ``, true},
+		{`[\s\S]\s`, ``, true},
+		{`(.|\s)x`, ``, true},
+		{`a(`, ``, true},
+		{strings.Repeat(`[^\pL]`, 3), ``, true}, // too long when written out
+	} {
+		want := tt.want
+		if tt.over {
+			want = tt.pattern
+		}
+		if got, over := withinLine(tt.pattern); got != want || over != tt.over {
+			t.Errorf("%s: %s, over lines %v, want %s, %v", tt.pattern, got, over, want, tt.over)
+		}
+	}
+}
+
+// matchedByText is the numbers of the lines of a text that a pattern matches in,
+// searched as a whole.
+func matchedByText(re *regexp.Regexp, text string) (lines []int) {
+	for _, m := range re.FindAllStringIndex(text, -1) {
+		for n := strings.Count(text[:m[0]], "\n"); n <= strings.Count(text[:m[1]], "\n"); n++ {
+			if !slices.Contains(lines, n) {
+				lines = append(lines, n)
+			}
+		}
+	}
+	return lines
+}
+
+// FuzzWithinLine holds the pattern that is searched to what the caller's finds in
+// each line alone.
+func FuzzWithinLine(f *testing.F) {
+	text := "service A {\n\n  rpc B\n\t\n x\r\n\r\n}\nab\n"
+	for _, pattern := range []string{`^\s*(rpc|service) \w+`, `\s+`, `[^x]+`, `\W`, `(?i)X\D*`, `[[:^alpha:]]\s`, `^\s*$`, `[^\n]\s`, `\PL`, `(a|\s)*b`, `\bx\B`, `[^a-]`, `(?i)[\Wk]`, `(?U)\s+x`, `(?-s)a.\s`} {
+		f.Add(pattern, text)
+	}
+
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		// The start and the end of a text are no place of a line.
+		if len(pattern) > 100 || len(text) > 1000 || strings.Contains(pattern, `\A`) || strings.Contains(pattern, `\z`) || strings.Contains(pattern, `(?`) && strings.Contains(pattern, "m") {
+			return
+		}
+		naive, err := regexp.Compile("(?m)" + pattern)
+		expr, over := withinLine(pattern)
+		if err != nil || over {
+			return
+		}
+		re, err := regexp.Compile("(?m)" + expr)
+		if err != nil {
+			t.Fatalf("%s is searched as %s: %v", pattern, expr, err)
+		}
+
+		var want []int
+		for n, line := range strings.Split(text, "\n") {
+			if naive.MatchString(line) {
+				want = append(want, n)
+			}
+		}
+		if got := matchedByText(re, text); !slices.Equal(got, want) {
+			t.Errorf("%q, searched as %q, in %q: lines %v, want %v", pattern, expr, text, got, want)
+		}
+	})
+}
