@@ -34,25 +34,31 @@ func TestFilesThatAreKeptByNameOnlyAreTold(t *testing.T) {
 	}
 }
 
-// An overview by directory has the first of many, and the call for the next.
+// An overview has as many groups as there is room for, those with most first, and
+// the call for the others.
 func TestAnOverviewHasTheLargestGroups(t *testing.T) {
 	t.Parallel()
 	r := &search.GrepResponse{}
-	for i := range 60 {
+	for i := range 120 {
 		dir := string(rune('a'+i/26)) + string(rune('a'+i%26))
-		r.Files = append(r.Files, search.GrepFile{Repo: "example.com/acme/app", Path: dir + "/x/f.go", Matches: 100 - i})
-		r.Matches += 100 - i
+		r.Files = append(r.Files, search.GrepFile{Repo: "example.com/acme/app", Path: dir + "/x/f.go", Matches: 200 - i})
+		r.Matches += 200 - i
 	}
-	for group, want := range map[string]string{
-		"directory": "aa/x: 100 in 1\n|20 directories with fewer; continue with grep {",
-		"file":      "aa/x/f.go: 100\n|Complete.",
+	for _, tt := range []struct {
+		group  string
+		tokens int
+		first  string
+		end    string
+	}{
+		{"directory", 4000, "aa/x: 200 in 1\n", "ep/x: 81 in 1\nComplete."},
+		{"file", 4000, "aa/x/f.go: 200\n", "ep/x/f.go: 81\nComplete."},
+		{"directory", 500, "aa/x: 200 in 1\n", `directories with fewer; continue with grep {"repo":"example.com/acme/app","pattern":"x","mode":"count","groupBy":"directory","offset":103}.`},
 	} {
-		a := asked("grep", "repo", "example.com/acme/app", "pattern", "x", "mode", "count", "groupBy", group)
+		a := asked("grep", "repo", "example.com/acme/app", "pattern", "x", "mode", "count", "groupBy", tt.group)
+		a.values["maxTokens"] = tt.tokens
 		got := newGrepping(a).text(r)
-		for part := range strings.SplitSeq(want, "|") {
-			if !strings.Contains(got, part) {
-				t.Errorf("by %s: %q is not in\n%s", group, part, got)
-			}
+		if !strings.Contains(got, tt.first) || !strings.HasSuffix(got, tt.end) || len(got) > tt.tokens*tokenBytes {
+			t.Errorf("by %s in %d tokens: no %q, or not ending in %q:\n%s", tt.group, tt.tokens, tt.first, tt.end, got)
 		}
 	}
 }

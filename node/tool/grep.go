@@ -297,10 +297,6 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	e := end{found: true}
 	// Here offset passes over groups, as limit still means files.
 	rest := tallies[min(g.offset, len(tallies)):]
-	most := mostTallies
-	if g.group == "file" {
-		most = mostTallyFiles
-	}
 	for i, t := range rest {
 		line := fmt.Sprintf("%s: %d in %d\n", t.name, t.matches, t.files)
 		if g.group == "file" {
@@ -308,7 +304,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 		}
 
 		// They come in falling order, so what is left is known to be less.
-		if out.Len()+len(line) > g.room() || i == most {
+		if out.Len()+len(line) > g.room() && i > 0 {
 			left := count(len(rest)-i, g.groupNoun())
 			e.left = append(e.left, fmt.Sprintf("%s with fewer; continue with %s", left, g.with("offset", g.offset+i)))
 			break
@@ -318,13 +314,6 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	e.lacks(g.Args, r.Cut, "")
 	return out.String() + e.String()
 }
-
-// How many groups are shown at a time: more directories are no overview, while
-// who counts by file wants to go through them.
-const (
-	mostTallies    = 40
-	mostTallyFiles = 100
-)
 
 func (g *grepping) groupNoun() string {
 	switch g.group {
