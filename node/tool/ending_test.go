@@ -1,9 +1,11 @@
 package tool
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -60,5 +62,36 @@ func TestAnOverviewHasTheLargestGroups(t *testing.T) {
 		if !strings.Contains(got, tt.first) || !strings.HasSuffix(got, tt.end) || len(got) > tt.tokens*tokenBytes {
 			t.Errorf("by %s in %d tokens: no %q, or not ending in %q:\n%s", tt.group, tt.tokens, tt.first, tt.end, got)
 		}
+	}
+}
+
+// Files come by rank, and those of a repository below one heading; what has no room
+// is left to the call for the rest, each file once.
+func TestARepositoryIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	r := &search.GrepResponse{}
+	for i := range 60 {
+		r.Files = append(r.Files, search.GrepFile{Repo: string(rune('x' + i%3)), Path: fmt.Sprintf("f%02d.go", i), Matches: 1, Lines: []browse.Line{{Number: 1, Text: []byte(strings.Repeat("w", 150))}}})
+		r.Matches++
+	}
+
+	a := asked("grep", "pattern", "w", "limit", 100)
+	a.values["maxTokens"] = 500
+	got := newGrepping(a).text(r)
+	for _, repo := range []string{"[x]\n", "[y]\n", "[z]\n"} {
+		if n := strings.Count(got, repo); n != 1 {
+			t.Errorf("%q stands %d times in\n%s", repo, n, got)
+		}
+	}
+
+	// The first files by rank, and no others.
+	shown := strings.Count(got, ".go\n")
+	for i := range r.Files {
+		if strings.Contains(got, r.Files[i].Path) != (i < shown) {
+			t.Errorf("%d files are shown; %s among them: %v", shown, r.Files[i].Path, i >= shown)
+		}
+	}
+	if next := fmt.Sprintf(`"offset":%d}`, shown); !strings.Contains(got, next) {
+		t.Errorf("no %s in\n%s", next, got)
 	}
 }

@@ -155,6 +155,10 @@ func (g *grepping) text(r *search.GrepResponse) string {
 
 	e := end{found: true}
 
+	// Only among those that have room: the call that goes on passes over files by rank.
+	_, fitting := share(g.blocks(files), g.room()-out.Len())
+	files = together(files, fitting)
+
 	// For the rest of a file its path is enough, and the filters could only exclude it.
 	shown := writeBlocks(g.Args, &out, g.blocks(files), &e, func(i int) string {
 		return g.with("repo", files[i].Repo, "path", files[i].Path, "include", nil, "exclude", nil, "limit", nil, "offset", nil)
@@ -169,6 +173,22 @@ func (g *grepping) text(r *search.GrepResponse) string {
 		e.hint = "How many where: " + g.with("groupBy", "directory", "context", nil, "perFile", nil, "limit", nil, "offset", nil) + "."
 	}
 	return out.String() + e.String()
+}
+
+// together puts those of the first n files that are of one repository at the place
+// of the best of them.
+func together(files []search.GrepFile, n int) []search.GrepFile {
+	place := map[string]int{}
+	for i := range files[:n] {
+		if _, ok := place[files[i].Repo]; !ok {
+			place[files[i].Repo] = i
+		}
+	}
+
+	// Stable: the files of a repository keep their order by rank.
+	files = slices.Clone(files)
+	slices.SortStableFunc(files[:n], func(x, y search.GrepFile) int { return place[x.Repo] - place[y.Repo] })
+	return files
 }
 
 // mostRead is how many lines somebody reads before the answer is too broad for
