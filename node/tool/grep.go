@@ -50,7 +50,41 @@ func runGrep(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Ar
 			return "", err
 		}
 	}
+	g.filtered = g.leftOut(ctx, v, s)
 	return g.text(r), nil
+}
+
+// leftOut tells what the filter of tests kept from the answer, with the call that
+// has it; "" for nothing. Without it an answer would read as if there was no more.
+func (g *grepping) leftOut(ctx context.Context, v catalog.Viewer, s Searcher) string {
+	kept := map[string]string{"exclude": "only", "only": "exclude"}[g.Text("tests")]
+	if kept == "" {
+		return ""
+	}
+	named := "named like tests"
+	if kept == "exclude" {
+		named = "not named like tests"
+	}
+	call := g.with("tests", kept, "limit", nil, "offset", nil)
+
+	// Counted, and not read: files without their lines.
+	req := g.request()
+	req.Paths.Tests, req.Limit, req.Context, req.Counts = kept, 10000, 0, true
+	r, err := s.Grep(ctx, v, req)
+	switch {
+	// That the number is not known must not cost the answer.
+	case err != nil || len(r.Files) == 0 && r.Cut.Why != "":
+		return fmt.Sprintf("what matches in files %s; %s has it", named, call)
+	case len(r.Files) == 0:
+		return ""
+	}
+
+	most := ""
+	if r.Cut.Why != "" {
+		most = "at least "
+	}
+	files := count(len(r.Files), "file") + " " + named
+	return fmt.Sprintf("%s%s, with %s; %s has them", most, files, count(r.Matches, "match"), call)
 }
 
 // pathIsThere fails where the directory or file to search in is not there:
@@ -74,9 +108,11 @@ type grepping struct {
 	*Args
 	pattern string // that is searched: with the flag for ignoreCase, within a line
 	over    bool   // the pattern may match over lines
-	group   string // "" for none
-	limit   int
-	offset  int // files
+
+	filtered string // what is left out by the filter of tests, with how to get it
+	group    string // "" for none
+	limit    int
+	offset   int // files
 }
 
 func newGrepping(a *Args) *grepping {
@@ -153,7 +189,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 		fmt.Fprintf(&out, "; from file %d on", g.offset+1)
 	}
 
-	e := end{found: true}
+	e := g.ending(true)
 
 	// Only among those that have room: the call that goes on passes over files by rank.
 	_, fitting := share(g.blocks(files), g.room()-out.Len())
@@ -189,6 +225,15 @@ func together(files []search.GrepFile, n int) []search.GrepFile {
 	files = slices.Clone(files)
 	slices.SortStableFunc(files[:n], func(x, y search.GrepFile) int { return place[x.Repo] - place[y.Repo] })
 	return files
+}
+
+// ending is the end of an answer that lacks what the filter of tests took.
+func (g *grepping) ending(found bool) end {
+	e := end{found: found}
+	if g.filtered != "" {
+		e.left = append(e.left, g.filtered)
+	}
+	return e
 }
 
 // mostRead is how many lines somebody reads before the answer is too broad for
@@ -314,7 +359,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	}
 	out.WriteByte('\n')
 
-	e := end{found: true}
+	e := g.ending(true)
 	// Here offset passes over groups, as limit still means files.
 	rest := tallies[min(g.offset, len(tallies)):]
 	for i, t := range rest {
@@ -399,7 +444,7 @@ func (g *grepping) groupOf(f *search.GrepFile) string {
 
 // nothing is the answer where no line matches, with what could be tried.
 func (g *grepping) nothing(r *search.GrepResponse) string {
-	var e end
+	e := g.ending(false)
 	e.lacks(g.Args, r.Cut, "")
 
 	// One hint, the filters before the case. Where the revision was not searched none is right:
