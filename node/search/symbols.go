@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -50,6 +51,7 @@ type SymbolResponse struct {
 	Similar      []string // where nothing has the name: names that are like it, at most 10
 	Cut          Cut
 	Commits      map[string]string // by repository: the commit whose index answered
+	Mistyped     bool              // Symbol is likely the first of Similar with some letters wrong
 }
 
 // Commit is the commit of a repository whose index was searched; "" where the
@@ -140,7 +142,7 @@ func (s *Searcher) Definitions(ctx context.Context, v catalog.Viewer, req Symbol
 
 	// A name of one or two letters is like half of all names.
 	if len(out.Files) == 0 && !req.Prefix && len(name) > 2 {
-		if out.Similar, err = s.similar(ctx, v, req, name); err != nil {
+		if err := s.similar(ctx, v, req, name, out); err != nil {
 			return nil, err
 		}
 	}
@@ -170,14 +172,14 @@ func (s *Searcher) defined(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	return out, name, nil
 }
 
-// Similar lists names of symbols that are like one: the same letters in
+// similar adds names of symbols that are like one: the same letters in
 // another case, then those that take the fewest changes, then those that have
 // it in them, the shortest first.
-func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) ([]string, error) {
+func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) error {
 	near := &query.Text{Pattern: similarExpr(name), Regexp: true, Field: query.Symbol}
 	found, err := s.symbols(ctx, v, req, near, maxSimilar)
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	names := map[string]bool{}
@@ -199,34 +201,54 @@ func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	list := slices.SortedFunc(maps.Keys(rank), func(a, b string) int {
 		return cmp.Or(rank[a]-rank[b], len(a)-len(b), strings.Compare(a, b))
 	})
-	return list[:min(len(list), 10)], nil
+	out.Similar = list[:min(len(list), 10)]
+	out.Mistyped = len(list) > 0 && rank[list[0]] <= mostEdits
+	return nil
 }
 
 // mostEdits is how many letters of a name may be wrong.
 const mostEdits = 2
 
+// longestNear is how many letters a name has at most for which others are near.
+const longestNear = 200
+
 // similarExpr is an expression for the names that may be like one. Of a name in
-// mostEdits+1 pieces, one piece stays as it is, whichever letters are wrong. A
+// mostEdits+1 pieces, one piece stays as it is, whichever letters are wrong, and not
+// far from its place: that keeps the many names out that end in "ction" somewhere. A
 // short name has one mistake at most, and two pieces, which it can only have both
 // changed where the letters at their border are exchanged.
 func similarExpr(name string) string {
-	// Cut between letters: of a piece that is a part of one nothing would be left, and
-	// an empty piece is in every name.
 	letters := []rune(name)
-	pieces := []string{name}
+	var parts []string
 	switch size, half := len(letters)/(mostEdits+1), len(letters)/2; {
+	case len(letters) > longestNear: // nobody mistypes such a name, and expressions count to 1,000 only
 	case size >= 2:
-		pieces = []string{string(letters[:size]), string(letters[size : 2*size]), string(letters[2*size:])}
+		for i := range mostEdits + 1 {
+			last := (i + 1) * size
+			if i == mostEdits {
+				last = len(letters)
+			}
+			parts = append(parts, pieceExpr(letters, i*size, last, mostEdits))
+		}
 	case half >= 2:
-		pieces = []string{string(letters[:half]), string(letters[half:])}
-		letters[half-1], letters[half] = letters[half], letters[half-1]
-		pieces = append(pieces, string(letters))
+		parts = append(parts, pieceExpr(letters, 0, half, 1), pieceExpr(letters, half, len(letters), 1))
+		swapped := slices.Clone(letters)
+		swapped[half-1], swapped[half] = swapped[half], swapped[half-1]
+		parts = append(parts, "^"+regexp.QuoteMeta(string(swapped))+"$")
 	}
 
-	for i, p := range pieces {
-		pieces[i] = regexp.QuoteMeta(p)
-	}
-	return "(?i)" + strings.Join(pieces, "|")
+	// Or the whole of it stands in a longer one.
+	parts = append(parts, regexp.QuoteMeta(name))
+	return "(?i)" + strings.Join(parts, "|")
+}
+
+// pieceExpr is an expression for names that have the letters first to last-1 of a
+// name as they are, with as many letters before and behind them as so many edits leave.
+func pieceExpr(letters []rune, first, last, edits int) string {
+	before, behind := first, len(letters)-last
+	return fmt.Sprintf("^.{%d,%d}%s.{%d,%d}$",
+		max(0, before-edits), before+edits, regexp.QuoteMeta(string(letters[first:last])),
+		max(0, behind-edits), behind+edits)
 }
 
 // likeness ranks a name that is like another, the nearest first; false for one

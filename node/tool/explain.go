@@ -156,6 +156,17 @@ func oneEndingIn(ctx context.Context, l Lister, v catalog.Viewer, name string) s
 	return found
 }
 
+// onlyNear is the repository that a name was mistyped from, "" where there is none
+// or where several could be meant.
+func onlyNear(ctx context.Context, l Lister, v catalog.Viewer, name string) string {
+	name = plainRepo(name)
+	near := nearRepos(name, repoNames(ctx, l, v, path.Base(name)), 2)
+	if len(near) != 1 {
+		return ""
+	}
+	return near[0]
+}
+
 // suggestRepos names repositories that could be meant.
 func suggestRepos(ctx context.Context, l Lister, v catalog.Viewer, name string) string {
 	names := repoNames(ctx, l, v, path.Base(plainRepo(name)))

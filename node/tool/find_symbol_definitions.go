@@ -88,7 +88,34 @@ func (l *lookup) undefined(r *search.SymbolResponse) (string, error) {
 			return fmt.Sprintf("No definition of %s with this %s; without:\n", label(l.Text("symbol")), filters) + l.definitions(all), nil
 		}
 	}
-	return l.none("definition", r), nil
+	return l.nearest(r)
+}
+
+// nearest is the answer where nothing has the name: the definitions of the one that
+// it was mistyped from, if there is such a one, and further names that are like it.
+func (l *lookup) nearest(r *search.SymbolResponse) (string, error) {
+	if !r.Mistyped || l.Text("match") == "prefix" {
+		return l.none("definition", r), nil
+	}
+
+	// The answer goes on as one about the nearest name: what it advises has to ask for that.
+	wrong := l.Text("symbol")
+	l.set("symbol", r.Similar[0])
+
+	found, err := l.define()
+	if err != nil {
+		return "", err
+	}
+	if len(found.Files) == 0 { // of another kind
+		l.set("symbol", wrong)
+		return l.none("definition", r), nil
+	}
+
+	head := fmt.Sprintf("No definition of %s found. ", label(wrong))
+	if further := r.Similar[1:]; len(further) > 0 {
+		head += "Similar names: " + label(strings.Join(further, ", ")) + ". "
+	}
+	return head + "The nearest name:\n" + l.definitions(found), nil
 }
 
 // definitions writes definitions by file.

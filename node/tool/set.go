@@ -202,7 +202,8 @@ func (s *Set) named(name string) *Tool {
 }
 
 // run runs a tool. Where the repository has no such full name but exactly one
-// that ends like it, that one is meant.
+// that ends like it, that one is meant; where only one is nearly so, it is taken,
+// and the answer begins with that.
 func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text string, err error) {
 	defer func() {
 		// One broken answer must not end the node, which serves everybody else.
@@ -223,5 +224,14 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 		a.set("repo", full)
 		return t.Run(ctx, v, a)
 	}
-	return text, err
+
+	near := onlyNear(ctx, s.list, v, name)
+	if near == "" {
+		return text, err
+	}
+	a.set("repo", near)
+	if text, err = t.Run(ctx, v, a); err != nil {
+		return text, err
+	}
+	return fmt.Sprintf("There is no repository %s; this is of %s.\n", label(name), near) + text, nil
 }
