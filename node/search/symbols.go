@@ -198,8 +198,11 @@ func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequ
 		}
 	}
 
+	// Of two that are as near, the one whose letters have the same case.
+	const mostCases = 20
+	cased := func(other string) int { return browse.Edits(name, other, mostCases) }
 	list := slices.SortedFunc(maps.Keys(rank), func(a, b string) int {
-		return cmp.Or(rank[a]-rank[b], len(a)-len(b), strings.Compare(a, b))
+		return cmp.Or(rank[a]-rank[b], cased(a)-cased(b), len(a)-len(b), strings.Compare(a, b))
 	})
 	out.Similar = list[:min(len(list), 10)]
 	out.Mistyped = len(list) > 0 && rank[list[0]] <= mostEdits

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-func listCommits(h Historian) Tool {
+func listCommits(h Historian, b Browser) Tool {
 	return Tool{
 		Name: "list_commits", Title: "List commits",
 		About: "Lists commits, newest first, as `hash date author: subject`, up to 3 with the body: by path, author, time, message, or what they changed (changes, lines). get_diff shows a change.",
@@ -23,7 +23,7 @@ func listCommits(h Historian) Tool {
 			{Name: "query", Kind: String, About: "words of the message in any order; \"a phrase\" in quotes"},
 			{Name: "changes", Kind: String, About: "text of code that came or went"},
 			{Name: "changesRegex", Kind: String, About: "expression that an added or removed line matches"},
-			{Name: "lines", Kind: String, About: "lines of a file at ref, as src/a.c:520-560"},
+			{Name: "lines", Kind: String, About: "lines or a definition of a file at ref, as src/a.c:520-560 or src/a.c:main"},
 			{Name: "author", Kind: String, About: "part of name or e-mail"},
 			{Name: "since", Kind: String, About: "2024-05-01 or `30 days ago`"},
 			{Name: "until", Kind: String},
@@ -33,17 +33,17 @@ func listCommits(h Historian) Tool {
 			pageParam, perPage(50),
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			return runListCommits(ctx, v, h, a)
+			return runListCommits(ctx, v, h, b, a)
 		},
 	}
 }
 
 // runListCommits answers a call of list_commits.
-func runListCommits(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
+func runListCommits(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Args) (string, error) {
 	if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
 		// These have git look into the changes themselves, which is bound by time and not by
 		// pages.
-		return traced(ctx, v, h, a)
+		return traced(ctx, v, h, b, a)
 	}
 
 	// The others are told by what a commit says of itself.
@@ -80,7 +80,7 @@ func wordsOf(query string) (words []string) {
 }
 
 // traced lists the commits that changed a text, or some lines.
-func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
+func traced(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Args) (string, error) {
 	// Each is a walk of its own through the history, which takes neither another one nor words.
 	kinds := 0
 	for _, name := range []string{"changes", "changesRegex", "lines"} {
@@ -107,9 +107,9 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string
 
 	// The file and its lines come as one text, so that path cannot say another file.
 	if a.Has("lines") {
-		path, first, last, ok := git.ParseLines(a.Text("lines"))
-		if !ok {
-			return "", call.Fail(call.ErrInvalid, "lines has to be a file and lines of it, as src/a.c:520-560")
+		path, first, last, err := linesAsked(ctx, v, b, a)
+		if err != nil {
+			return "", err
 		}
 		req.Path, req.First, req.Last = path, first, last
 	}
@@ -121,12 +121,52 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string
 	return tracedText(a, r), nil
 }
 
+// linesAsked is the file and the lines that lines names, by their numbers or by what
+// is defined there.
+func linesAsked(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (path string, first, last int, err error) {
+	path, first, last, ok := git.ParseLines(a.Text("lines"))
+	if ok {
+		return path, first, last, nil
+	}
+
+	// The first colon: names have some of their own, as Store::Close.
+	path, name, ok := strings.Cut(a.Text("lines"), ":")
+	if !ok || path == "" || name == "" || name[0] >= '0' && name[0] <= '9' {
+		return "", 0, 0, call.Fail(call.ErrInvalid, "lines has to be a file and lines or a definition of it, as src/a.c:520-560 or src/a.c:main")
+	}
+
+	// Of a range, the lines are those of its end.
+	ref := a.Text("ref")
+	if _, to, ok := browse.CutRange(ref); ok {
+		ref = to
+	}
+	where := newArgs(a.tool)
+	where.set("repo", a.Text("repo"))
+	where.set("ref", ref)
+	where.set("path", path)
+	where.set("symbol", name)
+
+	defined, err := (&reading{Args: where, ctx: ctx, viewer: v, browse: b}).defined()
+	if err != nil {
+		return "", 0, 0, err
+	}
+
+	// What the answer advises asks for the same lines, wherever it goes on.
+	lines := path + ":" + rangesText(defined[:1])
+	a.set("lines", lines)
+	return path, defined[0].first, defined[0].last, nil
+}
+
 func tracedText(a *Args, r *browse.TraceResponse) string {
 	var out strings.Builder
 	if r.AtLeast {
 		out.WriteString("At least ")
 	}
-	fmt.Fprintf(&out, "%s, newest first\n", count(len(r.Commits), "commit"))
+	of := ""
+	if a.Has("lines") {
+		of = " of " + label(a.Text("lines"))
+	}
+	fmt.Fprintf(&out, "%s%s, newest first\n", count(len(r.Commits), "commit"), of)
 
 	var e end
 	most, bare := bodyRoom(a, len(r.Commits)), 0

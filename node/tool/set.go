@@ -83,7 +83,7 @@ func New(p Parts, more ...Tool) *Set {
 		definitions(p.Search, p.Browse),
 		references(p.Search, p.Browse),
 		outline(p.Browse),
-		listCommits(p.History),
+		listCommits(p.History, p.Browse),
 		blame(p.History),
 		getDiff(p.History),
 		listBranches(p.History),
