@@ -148,17 +148,17 @@ func outlineLines(a *Args, f *browse.OutlineFile, signatures bool) (lines []stri
 		}
 		symbols++
 
-		// Constants, fields and the like of one line each share a line.
+		// Constants, fields and the like share a line with those of their kind; of a large file all do.
 		name := outlineName(s, depth, signatures)
-		begin := fmt.Sprintf("%s%s", strings.Repeat(" ", depth), s.Kind)
+		begin := strings.Repeat(" ", depth) + s.Kind
 		last := len(lines) - 1
-		if short := s.Last <= s.First && name == label(s.Name); short && run == begin && len(lines[last]) < sharedLine {
-			lines[last] = fmt.Sprintf("%s, %d %s\n", strings.TrimSuffix(lines[last], "\n"), s.First, name)
+		if short := !signatures || s.Last <= s.First && name == label(s.Name); short && run == begin && len(lines[last]) < sharedLine {
+			lines[last] = fmt.Sprintf("%s, %s %s\n", strings.TrimSuffix(lines[last], "\n"), linesOfSymbol(s), name)
 			continue
 		} else if run = ""; short {
 			run = begin
 		}
-		lines = append(lines, outlineLine(s, depth, name))
+		lines = append(lines, fmt.Sprintf("%s%s %s %s\n", strings.Repeat(" ", depth), linesOfSymbol(s), s.Kind, name))
 	}
 	return lines, symbols
 }
@@ -179,13 +179,12 @@ func outlineName(s *browse.OutlineSymbol, depth int, signature bool) string {
 	return name + cut(label(s.Signature), 0, 0)
 }
 
-// outlineLine is a definition, set in by its depth.
-func outlineLine(s *browse.OutlineSymbol, depth int, name string) string {
-	where := fmt.Sprint(s.First)
+// linesOfSymbol is the lines of a definition, as far as they are known.
+func linesOfSymbol(s *browse.OutlineSymbol) string {
 	if s.Last > s.First {
-		where = fmt.Sprintf("%d-%d", s.First, s.Last)
+		return fmt.Sprintf("%d-%d", s.First, s.Last)
 	}
-	return fmt.Sprintf("%s%s %s %s\n", strings.Repeat(" ", depth), where, s.Kind, name)
+	return fmt.Sprint(s.First)
 }
 
 // kindsWanted is the kinds that the caller wants, nil for all. Models write
