@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/go-enry/go-enry/v2"
+	"github.com/go-enry/go-enry/v2/data"
 )
 
 // TestMarksSayWhatTheExpressionsSay compares what is decided by marks with
@@ -59,5 +60,13 @@ func TestWhatSaysNothingIsOfTheUsualLanguage(t *testing.T) {
 		if got := languageOf("a.pl", []byte(text)); got != name {
 			t.Errorf("a.pl %q: %s, want %s", text, got, name)
 		}
+	}
+}
+
+// TestTheClassifierTakesNoMemory: it is asked for nothing.
+func TestTheClassifierTakesNoMemory(t *testing.T) {
+	t.Parallel()
+	if n := len(data.TokensLogProbabilities); n > 0 {
+		t.Errorf("go-enry's classifier has the words of %d languages in memory", n)
 	}
 }
