@@ -91,6 +91,7 @@ func New(opt Options) (*Node, error) {
 	opt.Dir = dir
 	opt = withDefaults(opt)
 	n := &Node{opt: opt, began: opt.Now(), lanes: newLanes(opt.Cores)}
+	shard.DropClassifier()
 
 	// What is open is closed in reverse, here on an error and else when Run ends.
 	if err := n.open(); err != nil {

@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"path"
 	"slices"
+	"sync"
 
 	"github.com/go-enry/go-enry/v2"
 	"github.com/go-enry/go-enry/v2/data"
 )
 
-// go-enry's classifier knows how often each word stands in each language, in 13 MB that
-// every process would keep. Nothing here asks it: expressions and endings decide.
-func init() { clear(data.TokensLogProbabilities) }
+// DropClassifier gives back the 13 MB in which go-enry knows how often each word stands
+// in each language, for a classifier that nothing here asks: expressions and endings
+// decide. It may be called by many at once; the first call counts.
+var DropClassifier = sync.OnceFunc(func() { clear(data.TokensLogProbabilities) })
 
 // SkippedLanguage is the language of files that are kept by name only.
 const SkippedLanguage = "skipped"

@@ -63,10 +63,14 @@ func TestWhatSaysNothingIsOfTheUsualLanguage(t *testing.T) {
 	}
 }
 
-// TestTheClassifierTakesNoMemory: it is asked for nothing.
+// TestTheClassifierTakesNoMemory: without it languages are told as before.
 func TestTheClassifierTakesNoMemory(t *testing.T) {
 	t.Parallel()
+	DropClassifier()
 	if n := len(data.TokensLogProbabilities); n > 0 {
 		t.Errorf("go-enry's classifier has the words of %d languages in memory", n)
+	}
+	if got := languageOf("a.pl", []byte("\n")); got != "Perl" {
+		t.Errorf("a.pl: %s", got)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -125,10 +123,8 @@ func codeFirst(a, b SymbolMatch) int {
 	return -1
 }
 
-const (
-	maxSymbolMatches = 10_000 // places of one answer, as of a search
-	maxSimilar       = 10_000 // looked at for similar names
-)
+// maxSymbolMatches is how many places one answer has, as of a search.
+const maxSymbolMatches = 10_000
 
 // Definitions finds where a symbol is defined. The product's own source comes
 // first, there what can be called or instantiated before variables and members,
@@ -170,108 +166,6 @@ func (s *Searcher) defined(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	}
 	out.keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
 	return out, name, nil
-}
-
-// similar adds names of symbols that are like one: the same letters in
-// another case, then those that take the fewest changes, then those that have
-// it in them, the shortest first.
-func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) error {
-	near := &query.Text{Pattern: similarExpr(name), Regexp: true, Field: query.Symbol}
-	found, err := s.symbols(ctx, v, req, near, maxSimilar)
-	if err != nil {
-		return err
-	}
-
-	names := map[string]bool{}
-	for _, f := range found.Files {
-		for _, m := range f.Matches {
-			names[m.Name] = true
-		}
-	}
-	delete(names, "")
-
-	// Names of the index are only likely to be like it: each is measured.
-	rank := map[string]int{}
-	for other := range names {
-		if r, ok := likeness(strings.ToLower(name), strings.ToLower(other)); ok {
-			rank[other] = r
-		}
-	}
-
-	// Of two that are as near, the one whose letters have the same case.
-	const mostCases = 20
-	cased := func(other string) int { return browse.Edits(name, other, mostCases) }
-	list := slices.SortedFunc(maps.Keys(rank), func(a, b string) int {
-		return cmp.Or(rank[a]-rank[b], cased(a)-cased(b), len(a)-len(b), strings.Compare(a, b))
-	})
-	out.Similar = list[:min(len(list), 10)]
-	out.Mistyped = len(list) > 0 && rank[list[0]] <= mostEdits
-	return nil
-}
-
-// mostEdits is how many letters of a name may be wrong.
-const mostEdits = 2
-
-// longestNear is how many letters a name has at most for which others are near.
-const longestNear = 200
-
-// similarExpr is an expression for the names that may be like one. Of a name in
-// mostEdits+1 pieces, one piece stays as it is, whichever letters are wrong, and not
-// far from its place: that keeps the many names out that end in "ction" somewhere. A
-// short name has one mistake at most, and two pieces, which it can only have both
-// changed where the letters at their border are exchanged.
-func similarExpr(name string) string {
-	letters := []rune(name)
-	var parts []string
-	switch size, half := len(letters)/(mostEdits+1), len(letters)/2; {
-	case len(letters) > longestNear: // nobody mistypes such a name, and expressions count to 1,000 only
-	case size >= 2:
-		for i := range mostEdits + 1 {
-			last := (i + 1) * size
-			if i == mostEdits {
-				last = len(letters)
-			}
-			parts = append(parts, pieceExpr(letters, i*size, last, mostEdits))
-		}
-	case half >= 2:
-		parts = append(parts, pieceExpr(letters, 0, half, 1), pieceExpr(letters, half, len(letters), 1))
-		swapped := slices.Clone(letters)
-		swapped[half-1], swapped[half] = swapped[half], swapped[half-1]
-		parts = append(parts, "^"+regexp.QuoteMeta(string(swapped))+"$")
-	}
-
-	// Or the whole of it stands in a longer one.
-	parts = append(parts, regexp.QuoteMeta(name))
-	return "(?i)" + strings.Join(parts, "|")
-}
-
-// pieceExpr is an expression for names that have the letters first to last-1 of a
-// name as they are, with as many letters before and behind them as so many edits leave.
-func pieceExpr(letters []rune, first, last, edits int) string {
-	before, behind := first, len(letters)-last
-	return fmt.Sprintf("^.{%d,%d}%s.{%d,%d}$",
-		max(0, before-edits), before+edits, regexp.QuoteMeta(string(letters[first:last])),
-		max(0, behind-edits), behind+edits)
-}
-
-// likeness ranks a name that is like another, the nearest first; false for one
-// that is not. Both are in lower case.
-func likeness(name, other string) (rank int, ok bool) {
-	if name == other {
-		return 0, true
-	}
-	// With half of its letters changed a short name is another one.
-	if d := browse.Edits(name, other, mostEdits); d <= mostEdits && d < len(name)/2 {
-		return d, true
-	}
-
-	switch i := strings.Index(other, name); {
-	case i == 0:
-		return mostEdits + 1, true
-	case i > 0:
-		return mostEdits + 2, true
-	}
-	return 0, false
 }
 
 func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {

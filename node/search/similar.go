@@ -1,0 +1,134 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// maxSimilar is how many symbols are looked at for similar names.
+const maxSimilar = 10_000
+
+// similar adds names of symbols that are like one: the same letters in
+// another case, then those that take the fewest changes, then those that have
+// it in them, the shortest first.
+func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) error {
+	near := &query.Text{Pattern: similarExpr(name), Regexp: true, Field: query.Symbol}
+	found, err := s.symbols(ctx, v, req, near, maxSimilar)
+	if err != nil {
+		return err
+	}
+
+	names := map[string]bool{}
+	for _, f := range found.Files {
+		for _, m := range f.Matches {
+			names[m.Name] = true
+		}
+	}
+	delete(names, "")
+
+	// Names of the index are only likely to be like it: each is measured.
+	rank := map[string]int{}
+	for other := range names {
+		if r, ok := likeness(strings.ToLower(name), strings.ToLower(other)); ok {
+			rank[other] = r
+		}
+	}
+
+	// Of two that are as near, the one whose letters have the same case.
+	const mostCases = 20
+	cased := func(other string) int { return browse.Edits(name, other, mostCases) }
+	list := slices.SortedFunc(maps.Keys(rank), func(a, b string) int {
+		return cmp.Or(rank[a]-rank[b], cased(a)-cased(b), len(a)-len(b), strings.Compare(a, b))
+	})
+	out.Similar = list[:min(len(list), 10)]
+	out.Mistyped = len(list) > 0 && rank[list[0]] <= mostEdits
+	return nil
+}
+
+// mostEdits is how many letters of a name may be wrong.
+const mostEdits = 2
+
+// longestNear is how many letters a name has at most for which others are near.
+const longestNear = 200
+
+// similarExpr is an expression for the names that may be like one. Of a name in
+// mostEdits+1 pieces, one piece stays as it is, whichever letters are wrong, and not
+// far from its place. Millions of names end in "ction": so the first letter is right
+// too, or else what follows it is. For performEviction:
+//
+//	^perfo.{8,12}$           the first piece is right
+//	^p.{2,6}rmEvi.{3,7}$     the second, and the first letter
+//	^p.{7,11}ction$          the third
+//	^.{0,2}erfo.{8,12}$      all of the first piece but its first letter
+//	^.{3,7}rmEviction$       all behind the first piece
+//	performEviction          it stands in a longer name
+//
+// A short name has one mistake at most, and two pieces, which it can only have both
+// changed where the letters at their border are exchanged.
+func similarExpr(name string) string {
+	letters := []rune(name)
+	n, third, half := len(letters), len(letters)/(mostEdits+1), len(letters)/2
+
+	var parts []string
+	switch {
+	case n > longestNear: // nobody mistypes such a name, and expressions count to 1,000 only
+	case third >= 2:
+		first := "^" + regexp.QuoteMeta(name[:len(string(letters[:1]))])
+		parts = append(parts,
+			"^"+pieceExpr(letters, 0, third, mostEdits),
+			first+pieceExpr(letters[1:], third-1, 2*third-1, mostEdits),
+			first+pieceExpr(letters[1:], 2*third-1, n-1, mostEdits),
+			"^.{0,2}"+pieceExpr(letters[1:], 0, third-1, mostEdits),
+			"^"+pieceExpr(letters, third, n, mostEdits))
+	case half >= 2:
+		parts = append(parts, "^"+pieceExpr(letters, 0, half, 1), "^"+pieceExpr(letters, half, n, 1))
+		swapped := slices.Clone(letters)
+		swapped[half-1], swapped[half] = swapped[half], swapped[half-1]
+		parts = append(parts, "^"+regexp.QuoteMeta(string(swapped))+"$")
+	}
+
+	// Or the whole of it stands in a longer one.
+	parts = append(parts, regexp.QuoteMeta(name))
+	return "(?i)" + strings.Join(parts, "|")
+}
+
+// pieceExpr is an expression for what has the letters first to last-1 of a name as
+// they are, with as many letters before and behind them as so many edits leave.
+func pieceExpr(letters []rune, first, last, edits int) string {
+	around := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprintf(".{%d,%d}", max(0, n-edits), n+edits)
+	}
+	return around(first) + regexp.QuoteMeta(string(letters[first:last])) + around(len(letters)-last) + "$"
+}
+
+// likeness ranks a name that is like another, the nearest first; false for one
+// that is not. Both are in lower case.
+func likeness(name, other string) (rank int, ok bool) {
+	if name == other {
+		return 0, true
+	}
+	// With half of its letters changed a short name is another one.
+	if d := browse.Edits(name, other, mostEdits); d <= mostEdits && d < len(name)/2 {
+		return d, true
+	}
+
+	switch i := strings.Index(other, name); {
+	case i == 0:
+		return mostEdits + 1, true
+	case i > 0:
+		return mostEdits + 2, true
+	}
+	return 0, false
+}

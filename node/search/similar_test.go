@@ -1,0 +1,59 @@
+package search
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestEveryMistypedNameIsLookedFor makes up to two mistakes in names, anywhere, and
+// the expression for each has to find the name that was meant.
+func TestEveryMistypedNameIsLookedFor(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, right := range []string{"performEvictions", "fsmSnapshot", "Store", "need_to_gc", "vm_swappiness", "größteZahl"} {
+		most := mostEdits
+		if len([]rune(right)) < 3*(mostEdits+1) {
+			most = 1 // of short names: see similarExpr
+		}
+		for range 400 {
+			wrong := mistyped(r, right, 1+r.IntN(most))
+			if expr := similarExpr(wrong); !regexp.MustCompile(expr).MatchString(right) {
+				t.Fatalf("%s is not found by %s: %s", right, wrong, expr)
+			}
+		}
+	}
+}
+
+// mistyped puts a letter in, leaves one out or changes one, some times.
+func mistyped(r *rand.Rand, name string, mistakes int) string {
+	letters := []rune(name)
+	for range mistakes {
+		i := r.IntN(len(letters))
+		switch r.IntN(3) {
+		case 0:
+			letters = append(letters[:i:i], append([]rune{'x'}, letters[i:]...)...)
+		case 1:
+			letters = append(letters[:i:i], letters[i+1:]...)
+		default:
+			letters[i] = 'x'
+		}
+	}
+	return string(letters)
+}
+
+// TestNamesThatOnlyEndAlikeAreNotLookedFor: of the names of Linux ten thousand would
+// come before the one that was meant.
+func TestNamesThatOnlyEndAlikeAreNotLookedFor(t *testing.T) {
+	t.Parallel()
+	expr := regexp.MustCompile(similarExpr("performEviction"))
+	for _, other := range []string{"netlink_function", "mod_vmstat_action", "xt_match_section", "performance_counter_of_a_section"} {
+		if expr.MatchString(other) {
+			t.Errorf("%s is looked for", other)
+		}
+	}
+	if long := strings.Repeat("aVeryLongName", 100); !regexp.MustCompile(similarExpr(long)).MatchString(long + "s") {
+		t.Error("a long name is not found in a longer one")
+	}
+}
