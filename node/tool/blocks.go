@@ -11,6 +11,7 @@ import (
 type block struct {
 	head  string   // a line above the others, with its line end
 	lines []string // each with its line end
+	left  int      // of the lines, those that fit left out
 }
 
 func (b *block) size() int {
@@ -67,9 +68,9 @@ func (b *block) fit(out *strings.Builder, level int, rest func(left int) string)
 	for i, l := range b.lines {
 		// A cut is worth its line only where more than half a share is left out.
 		if !whole && i > 0 && used+len(l)+leastShare/2 > level {
-			left = len(b.lines) - i
-			out.WriteString(rest(left))
-			return left
+			b.left = len(b.lines) - i
+			out.WriteString(rest(b.left))
+			return b.left
 		}
 		out.WriteString(l)
 		used += len(l)

@@ -24,6 +24,7 @@ func getDiff(h Historian) Tool {
 			{Name: "mode", Kind: String, Words: []string{"auto", "names", "stat", "patch"}, Default: "auto"},
 			includeParam, excludeParam,
 			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 3, Clamp: true, About: "lines around a change"},
+			{Name: "commits", Kind: Boolean, Default: false, About: "also list those that made it"},
 			{Name: "page", Kind: Integer, Min: 1, Default: 1, About: "page of the patch"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
@@ -44,6 +45,13 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (st
 		return "", err
 	}
 
+	// On each page, though the first alone shows them: they take of its room.
+	if c.Flag("commits") {
+		if err := c.between(ctx, v, h); err != nil {
+			return "", err
+		}
+	}
+
 	// A patch of several files that does not fit is asked for again as counts.
 	tooLarge := c.mode == "auto" && (c.r.Cut || len(c.message())+c.size() > a.room())
 	switch {
@@ -62,9 +70,10 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (st
 // comparison is one call of get_diff.
 type comparison struct {
 	*Args
-	mode  string
-	r     *browse.DiffResponse
-	files []changed
+	mode    string
+	r       *browse.DiffResponse
+	files   []changed
+	commits string // those between the two, if they are wanted
 }
 
 // changed is one file of a difference, ready to be written.
@@ -119,6 +128,45 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 	return nil
 }
 
+// mostBetween is how many commits a comparison lists.
+const mostBetween = 30
+
+// between lists the commits that head has and base has not, of the path that is
+// compared.
+func (c *comparison) between(ctx context.Context, v catalog.Viewer, h Historian) error {
+	r, err := h.Commits(ctx, v, browse.CommitsRequest{
+		Repo:    c.Text("repo"),
+		Ref:     c.r.BaseCommit + ".." + c.r.HeadCommit,
+		Path:    c.Text("path"),
+		Page:    1,
+		PerPage: mostBetween,
+	})
+	if err != nil {
+		return err
+	}
+
+	var out strings.Builder
+	if r.AtLeast {
+		out.WriteString("At least ")
+	}
+	fmt.Fprintf(&out, "%s that head has and base has not, newest first\n", count(r.Total, "commit"))
+	for i := range r.Commits {
+		// The difference is what was asked for first: at most a third of the room is for these.
+		line := commitLine(&r.Commits[i])
+		if i > 0 && out.Len()+len(line) > c.room()/3 || i == mostBetween {
+			break
+		}
+		out.WriteString(line + "\n")
+		r.Total--
+	}
+
+	if r.Total > 0 {
+		fmt.Fprintf(&out, "… %d more: %s\n", r.Total, callOf("list_commits", "repo", c.Text("repo"), "path", c.Text("path"), "ref", c.Text("base")+".."+c.Text("head")))
+	}
+	c.commits = out.String() + "\n"
+	return nil
+}
+
 // size is how many bytes the patch has.
 func (c *comparison) size() int {
 	n := 0
@@ -169,10 +217,11 @@ func (c *comparison) text() string {
 	return out.String() + e.String()
 }
 
-// message tells of the commit whose change this is; "" where it is not that of one.
+// message tells of the commit whose change this is, or of those that made it, if they
+// are wanted; "" where it is not that of one.
 func (c *comparison) message() string {
-	if c.r.Commit.Hash == "" {
-		return ""
+	if c.commits != "" || c.r.Commit.Hash == "" {
+		return c.commits
 	}
 	// The patch is what was asked for: at least half of the room is for it.
 	body := bodyText(c.r.Commit.Body, min(maxMessage, c.room()/2))

@@ -196,7 +196,14 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	files = together(files, fitting)
 
 	// For the rest of a file its path is enough, and the filters could only exclude it.
-	shown := writeBlocks(g.Args, &out, g.blocks(files), &e, func(i int) string {
+	blocks := g.blocks(files)
+	shown := writeBlocks(g.Args, &out, blocks, &e, func(i int) string {
+		// The same call would show the same again: the file has the rest.
+		f := &files[i]
+		if g.Text("path") == f.Path && len(blocks[i].lines) <= len(f.Lines) {
+			next := f.Lines[len(blocks[i].lines)-blocks[i].left].Number
+			return callOf("read_file", "repo", f.Repo, "path", f.Path, "ref", g.Text("ref"), "offset", next)
+		}
 		return g.with("repo", files[i].Repo, "path", files[i].Path, "include", nil, "exclude", nil, "limit", nil, "offset", nil)
 	})
 	if left := len(files) - shown; left > 0 {

@@ -170,6 +170,10 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 
 	var e end
 	most, bare := bodyRoom(a, len(r.Commits)), 0
+	newest := 0
+	if a.Has("lines") && !a.Has("body") {
+		newest = bodyRoom(a, 1)
+	}
 	for i := range r.Commits {
 		c := &r.Commits[i]
 		out.WriteString(commitLine(c))
@@ -181,7 +185,11 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 		out.WriteByte('\n')
 
 		// Such an answer has no pages: a commit without its body is more than none.
+		// Why some lines are as they are, the last change of them tells.
 		body := bodyText(c.Body, most)
+		if i == 0 && body == "" {
+			body = bodyText(c.Body, newest)
+		}
 		if out.Len()+len(body) > a.room() && body != "" {
 			bare++
 			continue

@@ -70,7 +70,7 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	// Behind the blocks, for it explains why they are empty.
 	out.WriteString(kindsThere(r, kindsWanted(a)))
 	if brief {
-		out.WriteString("Without parameters; with kinds, or the path of one file, there may be room for them.\n")
+		out.WriteString("Without parameters and fields; with kinds, or the path of one file, there may be room for them.\n")
 	}
 
 	if left := len(blocks) - whole; left > 0 {
@@ -146,6 +146,10 @@ func outlineLines(a *Args, f *browse.OutlineFile, signatures bool) (lines []stri
 		if s.Kind == "package" || s.Kind == "packageName" && kinds == nil || depth >= most || !wanted {
 			continue
 		}
+		// Fields are the most of many a large file, and who needs them reads their type.
+		if !signatures && kinds == nil && depth > 0 && contains(fieldKinds, s.Kind) {
+			continue
+		}
 		symbols++
 
 		// Constants, fields and the like share a line with those of their kind; of a large file all do.
@@ -162,6 +166,9 @@ func outlineLines(a *Args, f *browse.OutlineFile, signatures bool) (lines []stri
 	}
 	return lines, symbols
 }
+
+// fieldKinds is what ctags calls parts of a type that hold a value.
+var fieldKinds = []string{"member", "field", "property", "anonMember", "enumerator", "enumConstant"}
 
 // sharedLine is how many bytes a line of several definitions has before the next begins.
 const sharedLine = 100

@@ -16,6 +16,7 @@ func TestALongOutlineHasNoParameters(t *testing.T) {
 	for i := range 200 {
 		f.Symbols = append(f.Symbols, browse.OutlineSymbol{Name: fmt.Sprint("Call", i), Kind: "function", First: i * 10, Last: i*10 + 8, Signature: "(ctx context.Context, req Request)"})
 	}
+	f.Symbols = append(f.Symbols, browse.OutlineSymbol{Name: "Pool", Kind: "struct", First: 1995, Last: 1999}, browse.OutlineSymbol{Name: "size", Kind: "member", First: 1996, Last: 1996})
 	for i := range 100 {
 		f.Symbols = append(f.Symbols, browse.OutlineSymbol{Name: fmt.Sprint("Err", i), Kind: "variable", First: 2000 + i, Last: 2000 + i})
 	}
@@ -24,12 +25,12 @@ func TestALongOutlineHasNoParameters(t *testing.T) {
 	a := asked("outline", "repo", "r", "path", "a.go")
 	a.values["depth"] = 2
 	text := outlineText(a, r)
-	for _, want := range []string{"9000 lines, 300 symbols", " Call198", "2000 variable Err0, 2001 Err1,", "Without parameters"} {
+	for _, want := range []string{"9000 lines, 301 symbols", "1995-1999 struct Pool\n", " Call198", "2000 variable Err0, 2001 Err1,", "Without parameters and fields"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "ctx") || len(text) > 7000 {
+	if strings.Contains(text, "ctx") || strings.Contains(text, "1996 ") || len(text) > 7000 {
 		t.Errorf("%d bytes:\n%s", len(text), text)
 	}
 
@@ -37,5 +38,22 @@ func TestALongOutlineHasNoParameters(t *testing.T) {
 	a.set("kinds", []string{"variable"})
 	if text := outlineText(a, r); strings.Contains(text, "Without parameters") || !strings.Contains(text, ", 100 symbols") {
 		t.Errorf("one kind:\n%s", text)
+	}
+}
+
+// TestTheLastChangeOfLinesTellsWhy: of many commits only the newest has its body.
+func TestTheLastChangeOfLinesTellsWhy(t *testing.T) {
+	t.Parallel()
+	r := &browse.TraceResponse{}
+	for i := range 9 {
+		r.Commits = append(r.Commits, browse.CommitInfo{Hash: strings.Repeat(fmt.Sprint(i), 40), Message: fmt.Sprint("change ", i), Body: fmt.Sprintf("reason %d\n", i)})
+	}
+
+	text := tracedText(asked("list_commits", "repo", "r", "lines", "a.c:1-9"), r)
+	if !strings.Contains(text, "change 0\n    reason 0\n") || strings.Contains(text, "reason 1") {
+		t.Errorf("of lines:\n%s", text)
+	}
+	if text := tracedText(asked("list_commits", "repo", "r", "changes", "x"), r); strings.Contains(text, "reason") {
+		t.Errorf("of a text:\n%s", text)
 	}
 }
