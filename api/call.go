@@ -2,6 +2,8 @@ package api
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
 	"net/netip"
 	"slices"
@@ -25,6 +27,9 @@ type call struct {
 	sent   []byte // the request's body
 	lease  *lease // what the body and the answer hold of the server's memory
 	sought string // what the handler has read in the body that is looked for, "" for nothing yet
+
+	// Who the viewer is by now, for an answer that goes on for long; nil where nobody was asked.
+	again func(context.Context) (catalog.Viewer, error)
 
 	// The answer. A handler sets one of body and stream.
 	status int
@@ -114,14 +119,23 @@ func (c *call) setHeader(name, value string) {
 
 // json answers with the encoding of v.
 func (c *call) json(v any) error {
-	var b strings.Builder
+	body, err := encode(v)
+	if err != nil {
+		return err
+	}
+	c.mime, c.body = mimeJSON, body
+	return nil
+}
+
+// encode is the encoding of v in one line, as every answer has it.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return err
+		return nil, err
 	}
-	c.mime, c.body = mimeJSON, []byte(strings.TrimSuffix(b.String(), "\n"))
-	return nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // paged is what the headers of a paged list tell.

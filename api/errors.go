@@ -117,7 +117,7 @@ func asFailure(ctx context.Context, err error) *failure {
 		case errors.Is(cause, errPeerGone):
 			return &failure{Status: statusClientGone, Code: codeClientGone, Message: "The client closed the connection.", cause: err}
 		case errors.Is(cause, errStopping):
-			return &failure{Status: 503, Code: codeShuttingDown, Message: "This node is stopping; ask another one.", RetryAfter: time.Second, cause: err}
+			return stopping(err)
 		}
 	}
 
@@ -125,6 +125,11 @@ func asFailure(ctx context.Context, err error) *failure {
 		return fromNode(k.Status, k.Code, err)
 	}
 	return &failure{Status: 500, Code: codeUnexpected, Message: "Unexpected error: the node's log has the details.", cause: err}
+}
+
+// stopping is the answer of a node that stops.
+func stopping(cause error) *failure {
+	return &failure{Status: 503, Code: codeShuttingDown, Message: "This node is stopping; ask another one.", RetryAfter: time.Second, cause: cause}
 }
 
 // fromNode keeps what a nodecall.Error says for people and where.

@@ -144,24 +144,29 @@ func TestOpenAPIHasEveryField(t *testing.T) {
 	}
 	_, body := ask(t, s, "GET", "/api/nothing", "")
 	check("an error", "/api/repos", "get", "default", "application/json", body)
-	_, stream := ask(t, s, "POST", "/api/stream_search", `{"query":"a"}`)
-	for line := range strings.Lines(string(stream)) {
-		data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: ")
-		if !ok || data == "[DONE]" {
-			continue
-		}
-		schema, err := compiler.Compile("openapi.json#/components/schemas/SearchEvent")
+	checkEvents := func(schema, stream string) {
+		compiled, err := compiler.Compile("openapi.json#/components/schemas/" + schema)
 		if err != nil {
 			t.Fatal(err)
 		}
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := schema.Validate(value); err != nil {
-			t.Errorf("event does not fit: %v\n%s", err, data)
+		for line := range strings.Lines(stream) {
+			data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: ")
+			if !ok || data == "[DONE]" {
+				continue
+			}
+			value, err := jsonschema.UnmarshalJSON(strings.NewReader(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := compiled.Validate(value); err != nil {
+				t.Errorf("event does not fit: %v\n%s", err, data)
+			}
 		}
 	}
+	_, stream := ask(t, s, "POST", "/api/stream_search", `{"query":"a"}`)
+	checkEvents("SearchEvent", string(stream))
+	_, stream = ask(t, s, "GET", "/api/status?watch=true", "")
+	checkEvents("StatusEvent", string(stream))
 }
 
 func escape(s string) string {

@@ -133,7 +133,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		&chatRoutes{p.chats, p.chats, base},
 
 		// The node and its cluster.
-		&healthRoutes{p.state, s.opt.Version, s.leaving},
+		&healthRoutes{p.state, s.opt.Version, s.leaving, make(chan struct{}, maxStatusWatches)},
 		&metricsRoutes{s.opt.Gatherer, s.hosts.loopback, p.enforces, authenticate, log},
 		&nodeRoutes{p.members},
 		&raftRoutes{p.raft},

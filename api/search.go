@@ -262,9 +262,7 @@ func consume(ctx context.Context, w *bufio.Writer, first event, events <-chan ev
 	// The status has gone out: a failure is the last event.
 	for e, ok := first, true; ok; e, ok = <-events {
 		if e.err != nil {
-			f := asFailure(ctx, e.err)
-			e.data = append(append([]byte(`{"type":"error","error":`), f.body()...), '}')
-			return writeEvent(w, e.data)
+			return writeEvent(w, errorEvent(asFailure(ctx, e.err)))
 		}
 		if err := writeEvent(w, e.data); err != nil {
 			return err
@@ -276,6 +274,11 @@ func consume(ctx context.Context, w *bufio.Writer, first event, events <-chan ev
 		return context.Cause(ctx)
 	}
 	return writeEvent(w, []byte("[DONE]"))
+}
+
+// errorEvent is the last event of a stream that a failure ended.
+func errorEvent(f *failure) []byte {
+	return append(append([]byte(`{"type":"error","error":`), f.body()...), '}')
 }
 
 func writeEvent(w *bufio.Writer, data []byte) error {

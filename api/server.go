@@ -368,11 +368,13 @@ func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 		req.Session = string(c.rc.Request.Header.Cookie(s.cookie))
 	}
 
-	v, err := s.auth.Viewer(ctx, req)
+	// The credentials are a copy: whoever asks again does so when the request is long over.
+	again := func(ctx context.Context) (catalog.Viewer, error) { return s.auth.Viewer(ctx, req) }
+	v, err := again(ctx)
 	if err != nil {
 		return err
 	}
-	c.viewer = v
+	c.viewer, c.again = v, again
 
 	switch r.access { // refused here, before it counts against any limit
 	case accessOwner:

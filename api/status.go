@@ -22,11 +22,12 @@ type healthRoutes struct {
 	state   state
 	version string
 	leaving <-chan struct{} // closed when the server begins to stop
+	watches chan struct{}   // has one for each watch of the status that is under way
 }
 
 func (a *healthRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/status", accessRead, quickTimeout, a.status),
+		row("GET", "/api/status", accessRead, statusWatchTime, a.status),
 		row("GET", "/api/version", accessOpen, 0, a.tellVersion),
 		row("GET", "/api/health", accessOpen, 0, a.health),
 		row("GET", "/livez", accessOpen, 0, a.live),
@@ -222,12 +223,27 @@ func list[T any](s []T) []T {
 
 // status is GET /api/status.
 func (a *healthRoutes) status(ctx context.Context, c *call) error {
+	p := c.params()
+	watched := p.flag("watch", false)
+	if err := p.err(); err != nil {
+		return err
+	}
+	if watched {
+		return a.watch(ctx, c)
+	}
+
+	// The route lasts as long as a watch may: one look is quick.
+	ctx, cancel := context.WithTimeout(ctx, quickTimeout)
+	defer cancel()
 	r, err := a.state.Status(ctx, c.viewer, node.StatusRequest{})
 	if err != nil {
 		return err
 	}
+	return c.json(statusOf(r))
+}
 
-	out := statusJSON{
+func statusOf(r *node.StatusResponse) *statusJSON {
+	out := &statusJSON{
 		Version: r.Version, Node: r.Node, Leader: r.Leader, CatalogIndex: r.CatalogIndex, CatalogAgeMs: r.CatalogAge.Milliseconds(),
 		Members: make([]memberJSON, len(r.Members)), Repos: repoCountsJSON(r.Repos), Jobs: jobCountsJSON(r.Jobs),
 		Connections: make([]connectionJSON, len(r.Connections)), Running: jobsOf(r.Running), Failed: jobsOf(r.Failed),
@@ -243,7 +259,7 @@ func (a *healthRoutes) status(ctx context.Context, c *call) error {
 	for i, k := range r.Connections {
 		out.Connections[i] = connectionOf(&k)
 	}
-	return c.json(out)
+	return out
 }
 
 func jobsOf(jobs []operate.JobStatus) []jobJSON {
