@@ -71,7 +71,7 @@ func TestReferencesLeaveOutDefinitionsAndPutCodeFirst(t *testing.T) {
 		file(2, "def.go", "Go", `function|func run() {}`),
 	}}
 	for _, include := range []bool{false, true} {
-		out := symbolResponse(answer, 0)
+		out := symbolResponse(answer, &SymbolRequest{})
 		arrangeReferences(out, SymbolRequest{IncludeDefinitions: include})
 		var got []string
 		for _, f := range out.Files {

@@ -22,6 +22,7 @@ const maxSimilar = 10_000
 // it in them, the shortest first.
 func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) error {
 	near := &query.Text{Pattern: similarExpr(name), Regexp: true, Field: query.Symbol}
+	req.Signature = false // names are all that is wanted
 	found, err := s.symbols(ctx, v, req, near, maxSimilar)
 	if err != nil {
 		return err

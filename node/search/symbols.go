@@ -38,6 +38,8 @@ type SymbolRequest struct {
 
 	Near *Place // what is near it comes first; nil for no place
 	Best int    // files that are kept of those in order; 0 for all
+
+	Signature bool // tell each definition with the source that begins it
 }
 
 // SymbolResponse is where a symbol was found.
@@ -75,6 +77,8 @@ type SymbolMatch struct {
 
 	ParentName, ParentKind string // what encloses a definition; "" when nothing does
 	OutsideCode            bool   // a reference in a comment or in a string literal
+
+	Signature string // of a definition, where it was asked for: its source up to the body, at most 200 bytes
 
 	Around shard.Symbol // what a reference stands in, as the index knows it; without a name where that is nothing
 
@@ -295,7 +299,7 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	}
 
 	r, err := s.onOneIndex(ctx, func() (*root, error) {
-		r, err := s.newRootOf(ctx, v, Request{Matches: most}, s.inToolTime(subs))
+		r, err := s.newRootOf(ctx, v, Request{Matches: most, ContextLines: req.around()}, s.inToolTime(subs))
 		if err == nil {
 			r.leaf.Around = text.Field == query.Content && !req.bare
 		}
@@ -311,7 +315,7 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 		return nil, err
 	}
 
-	out := symbolResponse(answer, req.Limit)
+	out := symbolResponse(answer, &req)
 
 	// The answer says what it lacks, and which commits it speaks of.
 	out.Cut = r.cutOf(answer, max(len(out.Files), 1))
@@ -401,7 +405,16 @@ func commitOf(seen *account.Repos, repository, rev string) string {
 	return ""
 }
 
-func symbolResponse(answer *Response, limit int) *SymbolResponse {
+// around is how many lines beside those with a name are asked for.
+func (r *SymbolRequest) around() int {
+	if r.Signature {
+		return signatureLines
+	}
+	return 0
+}
+
+func symbolResponse(answer *Response, req *SymbolRequest) *SymbolResponse {
+	limit := req.Limit
 	if limit <= 0 {
 		limit = 1000
 	}
@@ -409,7 +422,7 @@ func symbolResponse(answer *Response, limit int) *SymbolResponse {
 	out := &SymbolResponse{Exhaustive: answer.Exhaustive}
 	used := map[uint32]bool{}
 	for _, f := range answer.Files {
-		file := symbolFile(f)
+		file := symbolFile(f, req.Signature)
 		if len(file.Matches) == 0 {
 			continue
 		}
@@ -434,8 +447,9 @@ func symbolResponse(answer *Response, limit int) *SymbolResponse {
 	return out
 }
 
-// symbolFile is a file of an answer with a place for each range in it.
-func symbolFile(f File) SymbolFile {
+// symbolFile is a file of an answer with a place for each range in it, and with the
+// signatures of definitions where they are wanted.
+func symbolFile(f File, signed bool) SymbolFile {
 	file := SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language}
 	for _, c := range f.Chunks {
 		for i, rg := range c.Ranges {
@@ -449,6 +463,9 @@ func symbolFile(f File) SymbolFile {
 			}
 			if i < len(c.Around) {
 				m.Around = c.Around[i]
+			}
+			if signed && m.Kind != "" {
+				m.Signature = signatureOf(f.Language, c, rg)
 			}
 			file.Matches = append(file.Matches, m)
 		}

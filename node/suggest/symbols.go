@@ -24,6 +24,8 @@ type SymbolsRequest struct {
 	Repo, Ref string // Ref "" is HEAD; any other one has to be indexed
 	Query     string
 	Limit     int // symbols, at most MaxSymbols; 0 means 50
+
+	Signature bool // tell each with the source that begins it
 }
 
 // SymbolsResponse has the symbols: the name itself, names that begin with it, then
@@ -41,6 +43,8 @@ type FoundSymbol struct {
 	Line                   int // from 1
 	Name, Kind             string
 	ParentName, ParentKind string // what it is defined in; "" at the top
+
+	Signature string // where it was asked for: its source up to the body, at most 200 bytes
 }
 
 // Symbols finds symbols of a repository by a few letters of their names.
@@ -60,7 +64,7 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 	limit := cmp.Or(req.Limit, 50)
 
 	// What begins so is asked for first: of a short query the rest may be cut anywhere.
-	want := search.SymbolRequest{Symbol: req.Query, Repo: req.Repo, Revision: req.Ref, Prefix: true}
+	want := search.SymbolRequest{Symbol: req.Query, Repo: req.Repo, Revision: req.Ref, Prefix: true, Signature: req.Signature}
 	r, err := s.indexed(ctx, v, &want, c.Hash)
 	if err != nil {
 		return nil, err
@@ -109,7 +113,7 @@ func foundSymbols(r *search.SymbolResponse) []FoundSymbol {
 	for i := range r.Files {
 		f := &r.Files[i]
 		for _, m := range f.Matches {
-			out = append(out, FoundSymbol{f.Path, int(m.Range.Start.Line), m.Name, m.Kind, m.ParentName, m.ParentKind})
+			out = append(out, FoundSymbol{f.Path, int(m.Range.Start.Line), m.Name, m.Kind, m.ParentName, m.ParentKind, m.Signature})
 		}
 	}
 	return out
