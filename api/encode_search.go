@@ -289,6 +289,11 @@ func appendSymbolFile(dst []byte, f *search.SymbolFile) []byte {
 			dst = appendTextField(dst, `,"parent":{"symbol":`, m.ParentName)
 			dst = append(appendTextField(dst, `,"kind":`, m.ParentKind), '}')
 		}
+
+		// Only where the request asked for it.
+		if m.Signature != "" {
+			dst = appendTextField(dst, `,"signature":`, m.Signature)
+		}
 		dst = append(dst, '}')
 	}
 	return append(dst, `]}`...)

@@ -175,21 +175,25 @@ func answer[T any](f *fake, r *T) (*T, error) {
 	return r, nil
 }
 
-func (f *fake) symbols() (*search.SymbolResponse, error) {
+func (f *fake) symbols(req search.SymbolRequest) (*search.SymbolResponse, error) {
+	signature := ""
+	if req.Signature {
+		signature = "func main()"
+	}
 	return answer(f, &search.SymbolResponse{
 		MatchCount: 1, Exhaustive: true,
 		Repositories: searchResponse().Repositories,
 		Files: []search.SymbolFile{{
 			RepoID: 7, Repository: "example.com/a/b", Path: "main.go", WebURL: "http://shoal/browse/x", Language: "Go",
-			Matches: []search.SymbolMatch{{Line: []byte("func main() {"), Range: shard.Range{Start: at(5, 1, 6), End: at(9, 1, 10)}, Kind: "function", ParentName: "p", ParentKind: "package"}},
+			Matches: []search.SymbolMatch{{Line: []byte("func main() {"), Range: shard.Range{Start: at(5, 1, 6), End: at(9, 1, 10)}, Kind: "function", ParentName: "p", ParentKind: "package", Signature: signature}},
 		}},
 	})
 }
-func (f *fake) Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
-	return f.symbols()
+func (f *fake) Definitions(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+	return f.symbols(req)
 }
-func (f *fake) References(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
-	return f.symbols()
+func (f *fake) References(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+	return f.symbols(req)
 }
 
 func (f *fake) Repos(_ context.Context, _ catalog.Viewer, req browse.ReposRequest) (*browse.ReposResponse, error) {
@@ -618,10 +622,14 @@ func (f *fake) Complete(_ context.Context, _ catalog.Viewer, text string, cursor
 func (f *fake) Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error) {
 	return answer(f, &suggest.FilesResponse{Commit: "c0ffee", Paths: []suggest.Path{{Path: "dir/main.go", At: []int{4, 5}}}, Total: 2, Cut: true})
 }
-func (f *fake) Symbols(context.Context, catalog.Viewer, suggest.SymbolsRequest) (*suggest.SymbolsResponse, error) {
+func (f *fake) Symbols(_ context.Context, _ catalog.Viewer, req suggest.SymbolsRequest) (*suggest.SymbolsResponse, error) {
+	signature := ""
+	if req.Signature {
+		signature = "func main()"
+	}
 	return answer(f, &suggest.SymbolsResponse{
 		Commit: "c0ffee", Cut: true, Similar: []string{"main2"},
-		Symbols: []suggest.FoundSymbol{{Path: "dir/main.go", Line: 3, Name: "main", Kind: "function", ParentName: "p", ParentKind: "package"}},
+		Symbols: []suggest.FoundSymbol{{Path: "dir/main.go", Line: 3, Name: "main", Kind: "function", ParentName: "p", ParentKind: "package", Signature: signature}},
 	})
 }
 func (f *fake) Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error) {

@@ -101,6 +101,7 @@ func completions(format string) func(a aims) []shot {
 func symbolsAt(target string) func(a aims) []shot {
 	return func(a aims) []shot {
 		list := []shot{post(target, object{"symbolName": "main"}), post(target, object{"symbolName": "whale", "language": "Go"})}
+		list = append(list, post(target, object{"symbolName": "main", "includeDefinitions": true, "signature": true}))
 		list = append(list, a.each(func(r string) shot { return post(target, object{"symbolName": "Swim", "repoName": r}) })...)
 		return append(list, a.each(func(r string) shot {
 			return post(target, object{"symbolName": "main", "pathRepoName": r, "path": "main.go", "line": 3, "limit": 2})
@@ -213,7 +214,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /api/query":                        completions("/api/query?query=%s"),
 	"GET /api/files":                        ofRepo("/api/files?repo=%s&query=main"),
 	"GET /api/symbols": func(a aims) []shot {
-		return append(ofRepo("/api/symbols?repo=%s&path=main.go")(a), ofRepo("/api/symbols?repo=%s&query=sw")(a)...)
+		return append(ofRepo("/api/symbols?repo=%s&path=main.go")(a), ofRepo("/api/symbols?repo=%s&query=sw", "/api/symbols?repo=%s&query=sw&signature=true")(a)...)
 	},
 	"GET /api/config":                           once(get("/api/config")),
 	"GET /api/contexts":                         once(get("/api/contexts")),

@@ -103,8 +103,9 @@ func searchRequest(c *call) (search.Request, error) {
 	return req, p.err()
 }
 
-// symbolRequest decodes the body of find_definitions and find_references.
-func symbolRequest(c *call) (search.SymbolRequest, error) {
+// symbolRequest decodes the body of find_definitions and find_references; defined says
+// that it is of the former.
+func symbolRequest(c *call, defined bool) (search.SymbolRequest, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return search.SymbolRequest{}, err
@@ -122,6 +123,11 @@ func symbolRequest(c *call) (search.SymbolRequest, error) {
 		Best: f.integer("limit", 0, 1, maxSymbolFiles),
 	}
 	req.Near = placeOf(f, req.Repo)
+
+	// A use has none: it would be accepted and do nothing.
+	if req.Signature = f.flag("signature"); req.Signature && !defined && !req.IncludeDefinitions {
+		f.wrong("signature", "of find_references only beside includeDefinitions: definitions have one")
+	}
 	return req, f.err()
 }
 
@@ -149,20 +155,23 @@ func placeOf(f *fields, repo string) *search.Place {
 
 // definitions is POST /api/find_definitions.
 func (a *searchRoutes) definitions(ctx context.Context, c *call) error {
-	return a.symbols(ctx, c, a.searcher.Definitions)
+	req, err := symbolRequest(c, true)
+	if err != nil {
+		return err
+	}
+	return a.symbols(ctx, c, req, a.searcher.Definitions)
 }
 
 // references is POST /api/find_references.
 func (a *searchRoutes) references(ctx context.Context, c *call) error {
-	return a.symbols(ctx, c, a.searcher.References)
-}
-
-func (a *searchRoutes) symbols(ctx context.Context, c *call, find func(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)) error {
-	req, err := symbolRequest(c)
+	req, err := symbolRequest(c, false)
 	if err != nil {
 		return err
 	}
+	return a.symbols(ctx, c, req, a.searcher.References)
+}
 
+func (a *searchRoutes) symbols(ctx context.Context, c *call, req search.SymbolRequest, find func(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)) error {
 	resp, err := find(ctx, c.viewer, req)
 	if err != nil {
 		return err

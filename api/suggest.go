@@ -148,6 +148,9 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 	if _, limited := c.arg("limit"); limited {
 		p.wrong("limit", "only beside query; of a file all symbols are listed")
 	}
+	if _, signed := c.arg("signature"); signed {
+		p.wrong("signature", "only beside query; of a file the parameters of functions are told in any case")
+	}
 	req := browse.OutlineRequest{Repo: p.required("repo"), Ref: p.text("ref"), Paths: []string{p.required("path")}}
 	if err := p.err(); err != nil {
 		return err
@@ -169,7 +172,7 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 
 // namedSymbols is GET /api/symbols with a query.
 func (a *suggestRoutes) namedSymbols(ctx context.Context, c *call, p *params) error {
-	req := suggest.SymbolsRequest{Repo: p.required("repo"), Ref: p.text("ref"), Query: p.required("query"), Limit: p.integer("limit", 50, 1, suggest.MaxSymbols)}
+	req := suggest.SymbolsRequest{Repo: p.required("repo"), Ref: p.text("ref"), Query: p.required("query"), Limit: p.integer("limit", 50, 1, suggest.MaxSymbols), Signature: p.flag("signature", false)}
 
 	// Both would be two questions: which of them was meant nobody can tell.
 	switch _, inFile := c.arg("path"); {
@@ -188,7 +191,7 @@ func (a *suggestRoutes) namedSymbols(ctx context.Context, c *call, p *params) er
 	}
 	out := outlineJSON{Commit: r.Commit, Symbols: make([]symbolJSON, len(r.Symbols)), IsTruncated: r.Cut, Similar: r.Similar}
 	for i, x := range r.Symbols {
-		out.Symbols[i] = symbolJSON{Name: x.Name, Kind: x.Kind, ParentName: x.ParentName, ParentKind: x.ParentKind, FirstLine: x.Line, Path: x.Path}
+		out.Symbols[i] = symbolJSON{Name: x.Name, Kind: x.Kind, ParentName: x.ParentName, ParentKind: x.ParentKind, Signature: x.Signature, FirstLine: x.Line, Path: x.Path}
 	}
 	return c.json(out)
 }
