@@ -15,7 +15,6 @@ function make() {
     const scope = e.target.closest('a[data-scope]');
     if (scope && !e.ctrlKey && !e.metaKey) { e.preventDefault(); fill(scope.getAttribute('href')); }
   });
-  panel.addEventListener('close', () => { if (back) back.focus(); });
   document.body.append(panel);
 }
 
@@ -24,7 +23,7 @@ async function fill(url) {
     const from = parse(await fetchPart(url, 'names'));
     panel.replaceChildren(...from.querySelector('#names').childNodes);
     if (!panel.open) panel.show();
-    const first = panel.querySelector('.named a, a');
+    const first = panel.querySelector('.named a') || panel.querySelector('a');
     if (first) first.focus();
     document.documentElement.dataset.ready = 'names:' + url;
     say(panel.innerText.slice(0, 100));
@@ -37,6 +36,13 @@ export function show(name) {
   if (!panel) make();
   back = document.activeElement;
   fill(root.dataset.names + '?' + new URLSearchParams({ name }));
+}
+
+// shut gives the focus back at once, not when the browser tells that it is closed: a
+// key that is pressed meanwhile may have moved it by then.
+function shut() {
+  panel.close();
+  if (back) back.focus();
 }
 
 // word is what is selected, or the word at the caret.
@@ -87,7 +93,7 @@ if (root) {
     const link = e.target.closest('a[data-name]');
     if (link && !e.ctrlKey && !e.metaKey) { e.preventDefault(); show(link.dataset.name); }
   });
-  document.addEventListener('keydown', e => { if (e.key === 'Escape' && panel && panel.open) panel.close(); });
+  document.addEventListener('keydown', e => { if (e.key === 'Escape' && panel && panel.open) shut(); });
 
   const filter = document.getElementById('outline');
   if (filter) {
