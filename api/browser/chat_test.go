@@ -72,7 +72,7 @@ func anAnswerIsSeenWhileItIsGiven(t *testing.T, s *site) {
 	close(half)
 	b.until("the answer", `!document.querySelector('[data-events]') && document.querySelector('.answer')?.textContent.includes('that is all')`)
 	b.expect("with its citation", `document.querySelector('.answer a.cite').getAttribute('href').startsWith('/browse/local/app@')`)
-	b.expect("and a further question", `document.querySelector('textarea[name=query]')`)
+	b.until("and a further question, once the answer is kept", `document.querySelector('textarea[name=query]')`)
 	b.expect("with the focus, whose button is gone", `document.activeElement.matches('#chat textarea[name=query]')`)
 	b.expect("where it stood", `window.same === document.documentElement && !document.querySelector('#chat img, #chat b')`)
 	b.expect("and it is said", `document.getElementById('status').textContent === 'The answer is complete.'`)

@@ -3,7 +3,7 @@
 // the page is drawn anew where it stands.
 import { fetchPart, parse, put, say } from './part.js';
 
-const later = 3000;
+const later = 3000, soon = 300;
 
 // element is the first one of a class in a turn, made where there is none.
 function element(turn, tag, name) {
@@ -18,7 +18,11 @@ function element(turn, tag, name) {
 
 function follow() {
   const turn = document.querySelector('[data-events]');
-  if (!turn) return;
+  if (!turn) {
+    // All is said, and about to be kept: a further question has to wait for that.
+    if (document.querySelector('#chat input[value=stop]')) setTimeout(redraw, soon);
+    return;
+  }
   const doing = turn.querySelector('.doing'), steps = element(turn, 'ol', 'steps'), answer = element(turn, 'pre', 'answer');
   answer.replaceChildren();
   let step = 0;
@@ -58,7 +62,7 @@ async function redraw(done) {
   try {
     const html = await fetchPart(location.href, 'chat'), here = document.getElementById('chat').contains(document.activeElement);
     put(document.getElementById('chat'), html);
-    if (here) (document.querySelector('#chat textarea') || document.getElementById('main')).focus({ preventScroll: true }); // what had the focus is gone
+    if (here) (document.querySelector('#chat textarea, #chat form button') || document.getElementById('main')).focus({ preventScroll: true }); // what had the focus is gone
   } catch {
     setTimeout(redraw, later, done);
     return;
