@@ -249,11 +249,16 @@ func (b *tab) press(keys ...string) {
 // from the key is not typed either.
 func (b *tab) strike(r rune) {
 	b.t.Helper()
-	name := string(r)
+	name, code := string(r), int64(unicode.ToUpper(r))
 	if r == '\r' {
 		name = "Enter"
 	}
-	event := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: name, Text: string(r), UnmodifiedText: string(r), WindowsVirtualKeyCode: int64(unicode.ToUpper(r))}
+
+	// The numbers of signs are those of other keys: that of a point is Delete's.
+	if unicode.IsPunct(r) || unicode.IsSymbol(r) {
+		code = 0
+	}
+	event := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: name, Text: string(r), UnmodifiedText: string(r), WindowsVirtualKeyCode: code}
 	b.must(call(b.ctx, input.DispatchKeyEvent, event))
 	event.Type, event.Text, event.UnmodifiedText = input.DispatchKeyEventTypeKeyUp, "", ""
 	b.must(call(b.ctx, input.DispatchKeyEvent, event))
