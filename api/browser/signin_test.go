@@ -152,7 +152,7 @@ func TestPagesSignPeopleInByPassword(t *testing.T) {
 		axe := axeCore(t)
 		for _, look := range looks {
 			b.wear(look)
-			for name, path := range map[string]string{"one's own account": "/settings/account", "an agent that asks to be let in": consentPage(t, s.url)} {
+			for name, path := range map[string]string{"one's own account": "/settings/account", "an agent that asks to be let in": consentPage(t, s.url, "http://localhost:9/back")} {
 				b.goTo(path, 200)
 				b.expect(name, `location.pathname + location.search === `+quote(path)+` && document.querySelector('main form')`)
 				b.reports(name)
@@ -172,9 +172,9 @@ func TestPagesSignPeopleInByPassword(t *testing.T) {
 }
 
 // consentPage registers an agent, and is the page on which somebody lets it in.
-func consentPage(t *testing.T, base string) string {
+func consentPage(t *testing.T, base, back string) string {
 	t.Helper()
-	resp, err := http.Post(base+"/oauth/register", "application/json", strings.NewReader(`{"client_name": "An agent", "redirect_uris": ["http://localhost:9/back"]}`))
+	resp, err := http.Post(base+"/oauth/register", "application/json", strings.NewReader(`{"client_name": "An agent", "redirect_uris": [`+quote(back)+`]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,8 @@ func consentPage(t *testing.T, base string) string {
 	return "/oauth/authorize?" + url.Values{
 		"response_type":         {"code"},
 		"client_id":             {client.ID},
-		"redirect_uri":          {"http://localhost:9/back"},
+		"redirect_uri":          {back},
+		"state":                 {client.ID},
 		"resource":              {base + "/api/mcp"},
 		"code_challenge":        {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"}, // the example of RFC 7636
 		"code_challenge_method": {"S256"},

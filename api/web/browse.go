@@ -84,6 +84,15 @@ func (l place) Revision() string {
 	return cmp.Or(l.Rev, l.Branch, "HEAD")
 }
 
+// kinds is the table of the pages of a repository, by what their addresses have
+// behind /-/.
+func (p *reading) kinds() map[string]func(context.Context, *layout.Visit, place) error {
+	return map[string]func(context.Context, *layout.Visit, place) error{
+		"tree": p.sources.tree, "blob": p.sources.file, "blame": p.revisions.blame, "raw": p.sources.raw,
+		"commits": p.revisions.commits, "commit": p.revisions.commit, "compare": p.revisions.compare, "branches": p.revisions.branches, "tags": p.revisions.branches, "find": p.find, "names": p.names, "commits.atom": p.revisions.feed,
+	}
+}
+
 // browse is every page of a repository: the kind of the address decides.
 func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 	l, err := p.place(ctx, v, browseUnder)
@@ -91,10 +100,7 @@ func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	show, ok := map[string]func(context.Context, *layout.Visit, place) error{
-		"tree": p.sources.tree, "blob": p.sources.file, "blame": p.revisions.blame, "raw": p.sources.raw,
-		"commits": p.revisions.commits, "commit": p.revisions.commit, "compare": p.revisions.compare, "branches": p.revisions.branches, "tags": p.revisions.branches, "find": p.find, "names": p.names, "commits.atom": p.revisions.feed,
-	}[l.Kind]
+	show, ok := p.kinds()[l.Kind]
 	if !ok {
 		return call.Fail(call.ErrNotFound, "A repository has no page %q.", l.Kind)
 	}

@@ -22,6 +22,8 @@ package web
 import (
 	"context"
 	"embed"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
@@ -235,3 +237,7 @@ func (p *Pages) Routes() []Route {
 		{"/help/{topic}", "GET", quick, p.overview.help},
 	}...)
 }
+
+// Kinds is the kinds of pages below /browse/, by what their addresses have behind
+// /-/; the page of a directory needs none.
+func (p *Pages) Kinds() []string { return slices.Sorted(maps.Keys(p.reading.kinds())) }
