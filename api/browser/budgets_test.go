@@ -293,6 +293,7 @@ func (s *site) measureResults(t *testing.T) {
 		again = b.load(find("static count:100"))
 	}
 	slices.Sort(cold)
+	slices.Sort(empty)
 	row("cold load of results until the first paint, p50 / p95 of 20; of a page of one word", "%.0f / %.0f ms; %.0f / %.0f ms", "150 ms", cold[len(cold)/2], cold[len(cold)*95/100], empty[len(empty)/2], empty[len(empty)*95/100])
 	row("... of the last: first byte, node", "%.0f ms, %.0f ms", "", last.First, last.Server)
 	row("... bytes, requests, elements", "%.1f kB, %d, %d", "45 kB of results", float64(last.Bytes)/1000, last.Requests, last.Elements)
