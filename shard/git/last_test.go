@@ -130,12 +130,7 @@ func TestLastChangesOfWhatIsNoFile(t *testing.T) {
 // commit by which to go on is, and who goes on there gets to the end.
 func TestLastChangesAreFoundPartByPart(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
-	h := &stream{}
-	for i := range 30 {
-		h.commit("refs/heads/main", i, "Ann", fmt.Sprint("commit ", i), fmt.Sprintf("f%02d", i), "x")
-	}
-	r.load(h)
+	r := repoOfFiles(t, 30)
 	source := fetched(t, r.url())
 
 	// A clock by which each commit takes a second.
@@ -187,12 +182,7 @@ func TestLastChangesAreFoundPartByPart(t *testing.T) {
 // A history that its remote has cut off begins where it does for git.
 func TestLastChangesOfAShallowHistory(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
-	h := &stream{}
-	for i := range 5 {
-		h.commit("refs/heads/main", i, "Ann", fmt.Sprint("commit ", i), fmt.Sprintf("f%02d", i), "x")
-	}
-	r.load(h)
+	r := repoOfFiles(t, 5)
 	shallow := filepath.Join(t.TempDir(), "shallow.git")
 	run(t, "", nil, "clone", "--quiet", "--bare", "--depth=2", r.url(), shallow)
 
@@ -216,4 +206,16 @@ func TestLastChangesOfObjectsThatAreInNoPack(t *testing.T) {
 	if n := lastAsGit(t, m, r.git("rev-parse", "main"), "d"); n != 5 {
 		t.Errorf("%d entries", n)
 	}
+}
+
+// repoOfFiles is a repository with so many commits, of which each adds a file.
+func repoOfFiles(t *testing.T, n int) *repo {
+	t.Helper()
+	r := newRepo(t)
+	h := &stream{}
+	for i := range n {
+		h.commit("refs/heads/main", i, "Ann", fmt.Sprint("commit ", i), fmt.Sprintf("f%02d", i), "x")
+	}
+	r.load(h)
+	return r
 }

@@ -552,12 +552,20 @@ func unixTime(s string) time.Time {
 }
 
 // Show returns one commit.
-func (b *base) Show(ctx context.Context, commit string) (Commit, error) {
-	s, err := b.refs(ctx)
+func (h *history) Show(ctx context.Context, commit string) (c Commit, err error) {
+	s, err := h.refs(ctx)
 	if err != nil {
-		return Commit{}, err
+		return c, err
 	}
-	c, err := b.show(ctx, commit)
+
+	// It is the first of its own history; what the packs do not tell git is asked.
+	page, err := h.read(ctx, LogQuery{Commit: commit, Limit: 1})
+	if err == nil && len(page.Commits) == 1 {
+		c = page.Commits[0]
+	} else {
+		c, err = h.show(ctx, commit)
+	}
+
 	c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
 	return c, err
 }

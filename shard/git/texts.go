@@ -19,7 +19,7 @@ import (
 // parseCommit reads a commit as it is stored. ok is false for one whose text is
 // in an encoding that only git knows.
 func parseCommit(id, text []byte) (c Commit, ok bool) {
-	c.Hash = hex.EncodeToString(id)
+	c.Hash, c.Parents = hex.EncodeToString(id), []string{}
 	head, message, _ := bytes.Cut(text, []byte("\n\n"))
 
 	// A damaged commit without a head is all message.
