@@ -98,10 +98,19 @@ func beginning(text string, most int) string {
 		return text
 	}
 
-	// Between characters, where there are any.
-	end := most - len(sign)
-	for end > 0 && end > most-len(sign)-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+	return strings.TrimRight(WholeLetters(text, most-len(sign)), " ") + sign
+}
+
+// WholeLetters is the first bytes of a text, at most so many, without a part of a
+// letter. What is no UTF-8 has no letters to keep whole: it is cut where it is.
+func WholeLetters(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+
+	end := most
+	for end > 0 && end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return strings.TrimRight(text[:end], " ") + sign
+	return text[:end]
 }

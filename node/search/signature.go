@@ -3,8 +3,8 @@ package search
 import (
 	"bytes"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -46,7 +46,7 @@ func signature(lang string, text []byte, at int) string {
 			break
 		}
 	}
-	return strings.TrimSpace(wholeRunes(out, signatureBytes))
+	return strings.TrimSpace(browse.WholeLetters(string(out), signatureBytes))
 }
 
 // signatureOf is the signature of the name at a range of a chunk.
@@ -119,18 +119,4 @@ func (s *signatureScan) ends(rest []byte) bool {
 		return s.depth == 0
 	}
 	return false
-}
-
-// wholeRunes is the first bytes of a text, at most so many, without a part of a letter.
-func wholeRunes(text []byte, most int) string {
-	if len(text) <= most {
-		return string(text)
-	}
-
-	// What is no UTF-8 has no letters to keep whole: it is cut where it is.
-	end := most
-	for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return string(text[:end])
 }

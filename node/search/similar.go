@@ -36,23 +36,38 @@ func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	}
 	delete(names, "")
 
-	// Names of the index are only likely to be like it: each is measured.
-	rank := map[string]int{}
-	for other := range names {
-		if r, ok := likeness(strings.ToLower(name), strings.ToLower(other)); ok {
-			rank[other] = r
+	list := nearNames(name, slices.Collect(maps.Keys(names)))
+	for _, n := range list[:min(len(list), 10)] {
+		out.Similar = append(out.Similar, n.name)
+	}
+	out.Mistyped = len(list) > 0 && list[0].rank <= mostEdits
+	return nil
+}
+
+// nearName is a name that is like another.
+type nearName struct {
+	name  string
+	rank  int // by likeness, in any case
+	cased int // edits between the two as they are written; any number above mostCases is the same
+}
+
+// mostCases is how far the case of letters is told apart, in edits.
+const mostCases = 20
+
+// nearNames are those of some names that are like one, the nearest first; of two
+// that are as near, the one whose letters have the same case.
+func nearNames(name string, others []string) (list []nearName) {
+	// Names of the index are only likely to be like it: each is measured, and once.
+	for _, other := range others {
+		if rank, ok := likeness(strings.ToLower(name), strings.ToLower(other)); ok {
+			list = append(list, nearName{other, rank, browse.Edits(name, other, mostCases)})
 		}
 	}
 
-	// Of two that are as near, the one whose letters have the same case.
-	const mostCases = 20
-	cased := func(other string) int { return browse.Edits(name, other, mostCases) }
-	list := slices.SortedFunc(maps.Keys(rank), func(a, b string) int {
-		return cmp.Or(rank[a]-rank[b], cased(a)-cased(b), len(a)-len(b), strings.Compare(a, b))
+	slices.SortFunc(list, func(a, b nearName) int {
+		return cmp.Or(a.rank-b.rank, a.cased-b.cased, len(a.name)-len(b.name), strings.Compare(a.name, b.name))
 	})
-	out.Similar = list[:min(len(list), 10)]
-	out.Mistyped = len(list) > 0 && rank[list[0]] <= mostEdits
-	return nil
+	return list
 }
 
 // mostEdits is how many letters of a name may be wrong.

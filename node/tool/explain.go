@@ -133,14 +133,11 @@ func plainRepo(name string) string {
 	return strings.TrimSuffix(name, "/")
 }
 
-// oneEndingIn is the only repository whose name ends in the given parts, ""
-// where there is none or more than one.
-func oneEndingIn(ctx context.Context, l Lister, v catalog.Viewer, name string) string {
-	name = plainRepo(name)
+// oneEndingIn is the only one of some repositories whose name ends in the given
+// parts, "" where there is none or more than one.
+func oneEndingIn(name string, names []string) string {
 	found := ""
-
-	// Asked by the last part alone, which is in the name of whatever ends so.
-	for _, full := range repoNames(ctx, l, v, path.Base(name)) {
+	for _, full := range names {
 		// With a slash before it: app is not meant by acme/webapp.
 		ends := strings.HasSuffix(strings.ToLower(full), "/"+strings.ToLower(name))
 		if !ends && !strings.EqualFold(full, name) {
@@ -156,11 +153,10 @@ func oneEndingIn(ctx context.Context, l Lister, v catalog.Viewer, name string) s
 	return found
 }
 
-// onlyNear is the repository that a name was mistyped from, "" where there is none
-// or where several could be meant.
-func onlyNear(ctx context.Context, l Lister, v catalog.Viewer, name string) string {
-	name = plainRepo(name)
-	near := nearRepos(name, repoNames(ctx, l, v, path.Base(name)), 2)
+// onlyNear is the one of some repositories that a name was mistyped from, "" where
+// there is none or where several could be meant.
+func onlyNear(name string, names []string) string {
+	near := nearRepos(name, names, 2)
 	if len(near) != 1 {
 		return ""
 	}

@@ -92,7 +92,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 		Path:    c.Text("path"),
 		Stat:    stat,
 		Context: c.Number("context"),
-		Message: true,
+		Message: c.r == nil, // asked again for counts, it is known
 	}
 	if req.Context == 0 {
 		// 0 would mean the usual number.
@@ -111,6 +111,9 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 		return err
 	}
 
+	if c.r != nil {
+		r.Commit = c.r.Commit
+	}
 	c.r, c.files = r, nil
 	for i := range r.Files {
 		f := &r.Files[i]

@@ -3,7 +3,8 @@ package tool
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/shoalsearch/shoal/node/browse"
 )
 
 const (
@@ -24,15 +25,10 @@ func bodyText(body string, most int) string {
 		return ""
 	}
 	body = strings.TrimSpace(body)
-
-	// A letter of several bytes is not cut through.
-	size := min(len(body), most)
-	for size > 0 && size < len(body) && !utf8.RuneStart(body[size]) {
-		size--
-	}
+	shown := browse.WholeLetters(body, most)
 
 	var out strings.Builder
-	for line := range strings.Lines(body[:size]) {
+	for line := range strings.Lines(shown) {
 		text := strings.TrimRight(label(strings.TrimSuffix(line, "\n")), " \t")
 		if text != "" {
 			text = "    " + text
@@ -41,7 +37,7 @@ func bodyText(body string, most int) string {
 	}
 
 	// A line that was cut through ends like one that was not.
-	if left := len(body) - size; left > 0 {
+	if left := len(body) - len(shown); left > 0 {
 		fmt.Fprintf(&out, "    … %s more\n", count(left, "byte"))
 	}
 	return out.String()

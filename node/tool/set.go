@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"runtime/debug"
 	"strings"
 
@@ -215,17 +216,20 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 	// The full name first: the listing is asked only where that failed, so no good call pays for
 	// it.
 	text, err = t.Run(ctx, v, a)
-	name := a.Text("repo")
-	if name == "" || !errors.Is(err, call.ErrRepoNotFound) {
+	asked := a.Text("repo")
+	if asked == "" || !errors.Is(err, call.ErrRepoNotFound) {
 		return text, err
 	}
-	if full := oneEndingIn(ctx, s.list, v, name); full != "" {
+	// Asked by the last part alone, which is in the name of whatever ends so.
+	name := plainRepo(asked)
+	names := repoNames(ctx, s.list, v, path.Base(name))
+	if full := oneEndingIn(name, names); full != "" {
 		// Set as if given: the calls that the answer advises have the full name.
 		a.set("repo", full)
 		return t.Run(ctx, v, a)
 	}
 
-	near := onlyNear(ctx, s.list, v, name)
+	near := onlyNear(name, names)
 	if near == "" {
 		return text, err
 	}
@@ -233,5 +237,5 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 	if text, err = t.Run(ctx, v, a); err != nil {
 		return text, err
 	}
-	return fmt.Sprintf("There is no repository %s; this is of %s.\n", label(name), near) + text, nil
+	return fmt.Sprintf("There is no repository %s; this is of %s.\n", label(asked), near) + text, nil
 }
