@@ -106,8 +106,10 @@ func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, nam
 	holders := b.mirrorHolders(seen.View, repo.ID)
 	at := &readAt[Req]{Pass: seen.Pass(), Repo: repo.ID, Req: req}
 	resp, err := call.Race[*Resp]{
-		Nodes:  holders,
-		Beyond: func(ctx context.Context) []string { return b.answering(ctx, seen.View, repo.ID, holders) },
+		Nodes: holders,
+		Beyond: func(ctx context.Context, waiting bool) []string {
+			return b.answering(ctx, v, repo.ID, holders, waiting)
+		},
 		Ask:    func(ctx context.Context, node string) (*Resp, error) { return readFrom(ctx, b, node, op, at) },
 		Silent: b.silence(op.heavy),
 		Next:   elsewhere,
@@ -226,10 +228,20 @@ func (b *Browser) mirrorHolders(view *catalog.View, id catalog.RepoID) []string 
 }
 
 // answering lists further nodes with the mirror of a repository: those that
-// gossip calls dead and that answer all the same.
-func (b *Browser) answering(ctx context.Context, view *catalog.View, id catalog.RepoID, but []string) []string {
-	ids := slices.Clone(view.Holders(catalog.MirrorKey(id)))
-	return b.d.Peers.Answering(ctx, slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(but, id) }))
+// gossip calls dead and that answer all the same, and those that are known to have
+// it only now. A node that joined a moment ago learns late where everything is.
+func (b *Browser) answering(ctx context.Context, v catalog.Viewer, id catalog.RepoID, but []string, waiting bool) []string {
+	seen, err := b.d.Gate.Repos(v)
+	if err != nil {
+		return nil
+	}
+
+	ids := slices.Clone(seen.View.Holders(catalog.MirrorKey(id)))
+	ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(but, id) })
+	if waiting {
+		return b.d.Peers.There(ctx, ids)
+	}
+	return b.d.Peers.Answering(ctx, ids)
 }
 
 // kindly gives the errors of lower packages the kinds of this one.

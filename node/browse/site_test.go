@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +68,7 @@ type sea struct {
 	handlers map[string]cluster.Handler
 	work     func(ctx context.Context, node string, hello bool) error
 	alive    func(node string) bool
+	gate     account.Agreed // nil for the catalog of the cluster
 
 	mu    sync.Mutex // guards the field below
 	asked []string
@@ -94,9 +96,13 @@ func readOnce[Req, Resp any](t *testing.T, s *sea, op operation[Req, Resp]) (ask
 	t.Helper()
 	s.handlers, s.asked = map[string]cluster.Handler{}, nil
 	op.method().Serve(s, func(context.Context, *readAt[Req]) (*Resp, error) { return new(Resp), nil })
+	gate := s.gate
+	if gate == nil {
+		gate = agreed{s.View()}
+	}
 	b := &Browser{readers: newReaders(), d: Deps{
 		Cluster: s,
-		Gate:    account.NewGate(agreed{s.View()}),
+		Gate:    account.NewGate(gate),
 		Peers:   call.NewPeers(s, s.alive),
 		Fresh:   func(*catalog.View, *catalog.Repo) bool { return true },
 		Log:     slog.New(slog.DiscardHandler),
@@ -218,6 +224,45 @@ func TestAReadGoesOnAtTheNextHolder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// followed is a catalog that the node learns of while it reads.
+type followed struct {
+	agreed
+	now atomic.Pointer[catalog.View]
+}
+
+func (f *followed) View() *catalog.View { return f.now.Load() }
+
+// All that the node knows of at first is a holder that is silent. It learns of the
+// other one while it waits.
+func TestAReadGoesOnAtAHolderThatIsLearntOfLate(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 3)
+	w.Repos("c", "r")
+	w.Index(1, "n2", catalog.ShardRef{ID: strings.Repeat("ab", 32)})
+	w.Confirm("n2", catalog.MirrorKey(1))
+	view := new(followed)
+	view.now.Store(w.View())
+	w.Confirm("n3", catalog.MirrorKey(1))
+
+	synctest.Test(t, func(t *testing.T) {
+		s := &sea{Node: w.Node("n1"), alive: func(string) bool { return true }, gate: view}
+		s.work = func(ctx context.Context, node string, _ bool) error {
+			if node != "n2" {
+				return nil
+			}
+			clock.Wait(ctx, 2500*time.Millisecond)
+			view.now.Store(w.View())
+			<-ctx.Done()
+			return ctx.Err()
+		}
+
+		asked, took, err := readOnce(t, s, readFileOperation())
+		if asked != "n2 n3" || took != 3*time.Second || err != nil {
+			t.Errorf("asked %q in %v, got %v; want n2 n3 in 3s", asked, took, err)
+		}
+	})
 }
 
 // errSilence is what a node does that says nothing.

@@ -62,25 +62,28 @@ func (p *Peers) Gone(ctx context.Context, node string) bool {
 	return false
 }
 
-// Answering asks members that gossip calls dead whether they are there, all at
-// once, and gives those that are. Gossip errs for moments: a machine that is
-// short of time misses its questions, a network loses packets and lets
-// connections through. It takes StallTime at most. Who gave no answer is not
-// asked again for goneTime, so that of all the calls that lack the data of a dead
-// node few wait for it.
+// Answering asks members that gossip calls dead whether they are there, and gives
+// those that are. It takes StallTime at most. Who gave no answer is not asked again
+// for goneTime, so that of all the calls that lack the data of a dead node few wait
+// for it.
 func (p *Peers) Answering(ctx context.Context, ids []string) []string {
-	ask := slices.DeleteFunc(slices.Clone(ids), p.gone)
+	return p.There(ctx, slices.DeleteFunc(slices.Clone(ids), p.gone))
+}
 
-	// Each has its own place in the list, so the order stays.
-	there := make([]bool, len(ask))
+// There is Answering for a call that has to wait anyway: whoever gave no answer a
+// moment ago is asked, too. Gossip errs for moments: a machine that is short of
+// time misses its questions, a network loses packets and lets connections through.
+func (p *Peers) There(ctx context.Context, ids []string) []string {
+	// All at once. Each has its own place in the list, so the order stays.
+	there := make([]bool, len(ids))
 	var wg sync.WaitGroup
-	for i, id := range ask {
+	for i, id := range ids {
 		wg.Go(func() { there[i] = p.hello(ctx, id, StallTime) })
 	}
 	wg.Wait()
 
 	var out []string
-	for i, id := range ask {
+	for i, id := range ids {
 		if there[i] {
 			out = append(out, id)
 		}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/shoalsearch/shoal/clock"
 )
@@ -31,9 +33,11 @@ type Race[T any] struct {
 	// Every other error is the answer.
 	Next func(err error) bool
 
-	// Beyond names more nodes, when all of Nodes have failed or are silent. It is
-	// called once at most.
-	Beyond func(ctx context.Context) []string
+	// Beyond names more nodes, when all of Nodes have failed or are silent. waiting
+	// tells that a silent one is waited for, which is when it is called again each
+	// StallTime: to look once more costs the asker nothing then. Who was asked
+	// before may be among them.
+	Beyond func(ctx context.Context, waiting bool) []string
 
 	// Failed is told of each node that failed so that the next was asked.
 	Failed func(node string, err error)
@@ -47,7 +51,7 @@ var ErrNobody = errors.New("there is no node to ask")
 // Every call has ended when it returns. What a call panics with, it panics with.
 func (r Race[T]) Run(ctx context.Context) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &course[T]{Race: r, ctx: ctx, left: r.Nodes, events: make(chan step[T]), last: ErrNobody}
+	c := &course[T]{Race: r, ctx: ctx, left: r.Nodes, asked: map[string]bool{}, events: make(chan step[T]), last: ErrNobody}
 	defer c.wg.Wait()
 	defer cancel() // before the wait, which would last as long as the slowest call
 
@@ -74,9 +78,10 @@ func (r Race[T]) Run(ctx context.Context) (T, error) {
 type course[T any] struct {
 	Race[T]
 	ctx    context.Context
-	left   []string // not asked yet
-	looked bool     // beyond Nodes
-	failed []string // to be asked again
+	left   []string        // not asked yet
+	asked  map[string]bool // some time or other
+	looked bool            // beyond Nodes
+	failed []string        // to be asked again
 
 	begun   int // calls so far, and the look beyond: each has its number
 	running int // of these
@@ -96,6 +101,7 @@ type step[T any] struct {
 	err    error
 	panic  string   // that the call ended with, and where
 	more   []string // from beyond, with no node
+	again  bool     // those that have failed are asked once more, too
 }
 
 // take takes a step in, and reports whether it is the end.
@@ -110,7 +116,11 @@ func (c *course[T]) take(s step[T]) bool {
 		panic(s.panic)
 	case s.silent:
 	case s.node == "":
-		c.left = append(c.left, s.more...)
+		fresh := slices.DeleteFunc(s.more, func(node string) bool { return c.asked[node] })
+		c.left = append(c.left, fresh...)
+		if s.again {
+			c.left, c.failed = append(c.failed, c.left...), nil
+		}
 	case s.err == nil || c.ctx.Err() != nil || !c.Next(s.err):
 		return true
 	default:
@@ -118,16 +128,17 @@ func (c *course[T]) take(s step[T]) bool {
 		c.Failed(s.node, s.err)
 	}
 
-	// Of one that was silent before, the next has been asked already.
-	if c.hope == s.of {
+	// Of one that was silent before, the next has been asked already, unless there was none.
+	if c.hope == s.of || c.hope == 0 && !s.silent {
 		c.hope = 0
 		c.next()
 	}
 	return false
 }
 
-// next asks the next node. Where none is left, it looks beyond, and then asks
-// those that have failed again, as long as there is somebody to wait for anyway.
+// next asks the next node. Where none is left, it looks beyond, and then, as long
+// as there is somebody to wait for anyway, asks those that have failed again and
+// looks beyond once more.
 func (c *course[T]) next() {
 	switch {
 	case len(c.left) > 0:
@@ -137,18 +148,26 @@ func (c *course[T]) next() {
 
 	case !c.looked && c.Beyond != nil:
 		c.looked = true
-		of := c.begin()
-		c.wg.Go(func() { c.tell(step[T]{of: of, more: c.Beyond(c.ctx)}) })
+		c.look(0)
 
 	// All that run are silent. Who could not answer a moment ago is the better hope.
-	case c.running > 0 && len(c.failed) > 0:
-		of, again := c.begin(), c.failed
-		c.failed = nil
-		c.wg.Go(func() {
-			clock.Wait(c.ctx, StallTime)
-			c.tell(step[T]{of: of, more: again})
-		})
+	case c.running > 0 && (len(c.failed) > 0 || c.Beyond != nil):
+		c.look(StallTime)
 	}
+}
+
+// look finds out after some time who can be asked beside those that were. Where it
+// waits, those that have failed can be.
+func (c *course[T]) look(after time.Duration) {
+	waiting := c.running > 0
+	of := c.begin()
+	c.wg.Go(func() {
+		s := step[T]{of: of, again: after > 0}
+		if clock.Wait(c.ctx, after) && c.Beyond != nil {
+			s.more = c.Beyond(c.ctx, waiting)
+		}
+		c.tell(s)
+	})
 }
 
 // begin counts a call, on which the hope rests now, and gives its number.
@@ -161,6 +180,7 @@ func (c *course[T]) begin() int {
 
 // ask sends a call, and watches whether the node is silent.
 func (c *course[T]) ask(node string) {
+	c.asked[node] = true
 	of := c.begin()
 	ctx, end := context.WithCancel(c.ctx)
 

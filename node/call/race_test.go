@@ -86,6 +86,17 @@ func silent(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
+// back says nothing until some time after it was asked first.
+func back(after time.Duration) doing {
+	began := sync.OnceValue(time.Now)
+	return func(ctx context.Context, method string) error {
+		if time.Since(began()) < after {
+			return silent(ctx, method)
+		}
+		return nil
+	}
+}
+
 // cutOff works for long, and goes silent some time after it was asked first.
 func cutOff(after time.Duration) doing {
 	began := sync.OnceValue(time.Now)
@@ -97,14 +108,30 @@ func cutOff(after time.Duration) doing {
 	}
 }
 
-// onceThen fails the first time.
-func onceThen(err error) doing {
+// onceThen fails the first times, with one error each.
+func onceThen(errs ...error) doing {
 	var calls atomic.Int64
 	return func(context.Context, string) error {
-		if calls.Add(1) == 1 {
-			return err
+		if n := int(calls.Add(1)); n <= len(errs) {
+			return errs[n-1]
 		}
 		return nil
+	}
+}
+
+// lateThen fails the first time, some time after it was asked, and says nothing to
+// a hello until then.
+func lateThen(d time.Duration, err error) doing {
+	var failed atomic.Bool
+	return func(ctx context.Context, method string) error {
+		switch {
+		case failed.Load():
+			return nil
+		case method == "hello":
+			return silent(ctx, method)
+		}
+		defer failed.Store(true)
+		return failing(d, err)(ctx, method)
 	}
 }
 
@@ -118,6 +145,7 @@ func TestARaceAsksTheNextOneInTime(t *testing.T) {
 	for name, tt := range map[string]struct {
 		nodes  []doing // n1, n2, ...
 		beyond []doing // d1, d2, ...: those that gossip calls dead
+		missed string  // who gave no answer a moment ago
 		heavy  bool
 		asked  string // who, and when
 		ended  string // whose calls were cancelled
@@ -151,6 +179,14 @@ func TestARaceAsksTheNextOneInTime(t *testing.T) {
 		"the second has it a moment later, while the first is silent": {
 			nodes: []doing{silent, onceThen(remote(ErrUnavailable))},
 			asked: "n1@0s n2@1s n2@2s", ended: "n1", answer: "n2", took: 2 * time.Second,
+		},
+		"the second is late, and has it a moment later, while the first is silent": {
+			nodes: []doing{silent, lateThen(1500*time.Millisecond, remote(ErrUnavailable))},
+			asked: "n1@0s n2@1s n2@3s", ended: "n1", answer: "n2", took: 3 * time.Second,
+		},
+		"the second lacks it twice, while the first is silent": {
+			nodes: []doing{silent, onceThen(remote(ErrUnavailable), remote(ErrUnavailable))},
+			asked: "n1@0s n2@1s n2@2s n2@3s", ended: "n1", answer: "n2", took: 3 * time.Second,
 		},
 		"a late failure of the first does not ask twice": {
 			nodes: []doing{failing(1100*time.Millisecond, refused), after(200 * time.Millisecond), after(0)},
@@ -196,6 +232,21 @@ func TestARaceAsksTheNextOneInTime(t *testing.T) {
 			beyond: []doing{after(0)},
 			asked:  "n1@0s d1@1s", ended: "n1", answer: "d1", took: time.Second,
 		},
+		"one that gossip calls dead, and that was silent a moment ago, beside a silent one": {
+			nodes:  []doing{silent},
+			beyond: []doing{after(0)}, missed: "d1",
+			asked: "n1@0s d1@1s", ended: "n1", answer: "d1", took: time.Second,
+		},
+		"it is back only after a while": {
+			nodes:  []doing{silent},
+			beyond: []doing{back(2500 * time.Millisecond)},
+			asked:  "n1@0s d1@5s", ended: "n1", answer: "d1", took: 5 * time.Second,
+		},
+		"nobody is waited for, and it was silent a moment ago": {
+			nodes:  []doing{failing(0, refused)},
+			beyond: []doing{after(0)}, missed: "d1",
+			asked: "n1@0s", answer: refused.Error(),
+		},
 		"those that are dead in truth cost a second": {
 			beyond: []doing{silent, silent},
 			answer: ErrNobody.Error(), took: time.Second,
@@ -224,6 +275,9 @@ func TestARaceAsksTheNextOneInTime(t *testing.T) {
 				}
 				w := newTown(all)
 				peers := NewPeers(w, func(node string) bool { return node[0] == 'n' })
+				if tt.missed != "" {
+					peers.Missed(tt.missed)
+				}
 				silence := peers.Late
 				if tt.heavy {
 					silence = peers.Gone
@@ -233,7 +287,12 @@ func TestARaceAsksTheNextOneInTime(t *testing.T) {
 				defer cancel()
 				answer, err := Race[string]{
 					Nodes: nodes, Ask: w.ask, Silent: silence, Next: Elsewhere,
-					Beyond: func(ctx context.Context) []string { return peers.Answering(ctx, dead) },
+					Beyond: func(ctx context.Context, waiting bool) []string {
+						if waiting {
+							return peers.There(ctx, dead)
+						}
+						return peers.Answering(ctx, dead)
+					},
 					Failed: func(string, error) {},
 				}.Run(ctx)
 				if err != nil {
