@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 // child runs a node on dir/data and makes keys, writing down each one that
-// was acknowledged.
+// was acknowledged. With the first it prints a line.
 func child(dir string) error {
 	n, err := node.New(node.Options{
 		Dir: filepath.Join(dir, "data"), ConfigPath: filepath.Join(dir, "config.json"),
@@ -60,10 +61,12 @@ func child(dir string) error {
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	var first sync.Once
 	for i := 0; ctx.Err() == nil; i++ {
 		made, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: fmt.Sprintf("%d-%d", os.Getpid(), i)})
 		if err == nil {
 			fmt.Fprintln(acked, made.Key)
+			first.Do(func() { fmt.Println("acknowledged") })
 		}
 		<-tick.C
 	}
@@ -94,8 +97,20 @@ func TestNothingIsLostByKilling(t *testing.T) {
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), "SHOAL_TEST_CHILD="+dir)
 		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
+		}
+
+		// Half of them are killed while they start, which on a busy machine takes longer
+		// than any of these moments; the others once they have acknowledged a write.
+		if round%2 == 1 {
+			if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+				t.Fatalf("the process ended before it acknowledged a write: %v", err)
+			}
 		}
 		repos[rng.IntN(len(repos))].Commit(map[string]string{"a.txt": fmt.Sprintf("seal %d\n", round)})
 		nodetest.Moment(time.Duration(100+rng.IntN(900)) * time.Millisecond)
