@@ -136,19 +136,31 @@ func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 	case errors.Is(err, git.ErrIsDir):
 		return call.Fail(call.ErrFileNotFound, "%q in repository %q is a directory, not a file", p, s.repo.Name)
 	case errors.Is(err, git.ErrNotDir):
+		if sub := s.submodule(ctx, commit, p); sub != nil {
+			return sub
+		}
 		return call.Fail(call.ErrFileNotFound, "%q in repository %q is a file, not a directory", p, s.repo.Name)
 
 	// Git has no such names, and never will: looking for others would mislead.
 	case errors.Is(err, git.ErrBadPath):
 		return call.Fail(call.ErrFileNotFound, "File %.80q not found in repository %q: write paths from its root; none of their parts can be one or two dots", p, s.repo.Name)
 	case errors.Is(err, git.ErrNoPath), errors.Is(err, fs.ErrNotExist):
-		if e, err := s.mirror.Stat(ctx, commit, p); err == nil && e.Kind == git.Submodule {
-			return call.Fail(call.ErrFileNotFound, "%q in repository %q is a submodule: another repository at commit %.12s, whose files are not in this one", p, s.repo.Name, e.OID)
+		if sub := s.submodule(ctx, commit, p); sub != nil {
+			return sub
 		}
 		return call.Fail(call.ErrFileNotFound, "File %q not found in repository %q at %.12s%s", p, s.repo.Name, commit, s.otherPaths(ctx, commit, p))
 	}
 
 	return err
+}
+
+// submodule is the error of a path that is one, and nil for every other path.
+func (s *site) submodule(ctx context.Context, commit, p string) error {
+	e, err := s.mirror.Stat(ctx, commit, p)
+	if err != nil || e.Kind != git.Submodule {
+		return nil
+	}
+	return call.Fail(call.ErrFileNotFound, "%q in repository %q is a submodule: another repository at commit %.12s, whose files are not in this one", p, s.repo.Name, e.OID)
 }
 
 // otherPaths names files that could be meant: of the same name elsewhere, or

@@ -35,4 +35,20 @@ func TestASubmoduleIsAnotherRepository(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
+
+	// It has no entries either.
+	for name, read := range map[string]func() error{
+		"list_tree": func() error {
+			_, err := ask(t, s, listTreeOperation(), ListTreeRequest{Path: "sub/alpha", Depth: 1, MaxEntries: 10})
+			return err
+		},
+		"last_commits": func() error {
+			_, err := ask(t, s, lastCommitsOperation(), LastCommitsRequest{Path: "sub/alpha"})
+			return err
+		},
+	} {
+		if err := read(); err == nil || !strings.Contains(err.Error(), "is a submodule: another repository at commit "+other[:12]) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
