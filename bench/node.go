@@ -257,10 +257,41 @@ func (s *server) indexed(ctx context.Context, repos int) error {
 	if repos > 100 {
 		every = time.Second // a status goes through all of them, and its cost is the node's
 	}
-	return poll(ctx, 2*time.Hour, every, fmt.Sprintf("%d repositories to be indexed", repos), func() bool {
-		status, err := s.status(ctx)
-		return err == nil && status.Repos.Indexed >= repos && status.Jobs.Running == 0
+
+	w := indexWait{repos: repos, busy: time.Now()}
+	var failed error
+	err := poll(ctx, 2*time.Hour, every, fmt.Sprintf("%d repositories to be indexed", repos), func() (done bool) {
+		st, err := s.status(ctx)
+		done, failed = w.look(time.Now(), st, err)
+		return done
 	})
+	if failed != nil {
+		err = fmt.Errorf("%w (log: %s.log)", failed, s.dir)
+	}
+	return err
+}
+
+// indexWait is a wait for repositories to be indexed.
+type indexWait struct {
+	repos int
+	busy  time.Time // when the node had something to do last
+}
+
+// look takes in a status of the node, and reports whether the wait is over. It fails
+// where the node has had nothing to do for long and has not indexed all: a folder that
+// it may not read, such as a link that leads out of it, would be waited for in vain.
+func (w *indexWait) look(now time.Time, st status, err error) (done bool, failed error) {
+	if err != nil || st.Jobs.Running+st.Jobs.Pending > 0 {
+		w.busy = now
+	}
+
+	switch {
+	case err == nil && st.Repos.Indexed >= w.repos && st.Jobs.Running == 0:
+		return true, nil
+	case now.Sub(w.busy) > 5*quietTime:
+		return true, fmt.Errorf("the node has nothing to do any more, and has indexed %d repositories of %d", st.Repos.Indexed, w.repos)
+	}
+	return false, nil
 }
 
 // settled waits until the node has had nothing to do for a while: small

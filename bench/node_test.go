@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -49,6 +50,36 @@ func TestAKeptDirectoryGivesAKeyAgain(t *testing.T) {
 		s := &server{dir: dir}
 		if err := s.makeKey(ctx); err != nil || s.key != want {
 			t.Fatalf("key %q, %v; want %q", s.key, err, want)
+		}
+	}
+}
+
+// A wait for repositories goes on while the node has something to do, and no longer.
+func TestAWaitForRepositoriesEnds(t *testing.T) {
+	t.Parallel()
+	at := func(indexed, running int) (st status) {
+		st.Repos.Indexed, st.Jobs.Running = indexed, running
+		return st
+	}
+	began := time.Now()
+
+	w := indexWait{repos: 2, busy: began}
+	for i, step := range []struct {
+		after      time.Duration
+		st         status
+		err        error
+		done, fail bool
+	}{
+		{time.Minute, at(0, 1), nil, false, false},
+		{time.Hour, at(2, 1), nil, false, false},
+		{time.Hour + time.Second, at(1, 0), nil, false, false},
+		{time.Hour + time.Minute, at(0, 0), errors.New("no answer"), false, false},
+		{time.Hour + time.Minute + 5*quietTime, at(1, 0), nil, false, false},
+		{time.Hour + time.Minute + 5*quietTime, at(2, 0), nil, true, false},
+		{time.Hour + time.Minute + 5*quietTime + 1, at(1, 0), nil, true, true},
+	} {
+		if done, err := w.look(began.Add(step.after), step.st, step.err); done != step.done || (err != nil) != step.fail {
+			t.Errorf("step %d: done %t, %v; want done %t, a failure %t", i+1, done, err, step.done, step.fail)
 		}
 	}
 }
