@@ -20,15 +20,11 @@ func (s *search) render(ctx context.Context) (*Result, error) {
 	res := &Result{Cut: s.cut}
 
 	hits := s.hits(res)
-	for _, h := range hits {
-		s.stats.TotalMatches += h.ranges()
-	}
-	s.stats.Files = len(hits)
 	s.stats.Planning = s.planning
 
 	chosen := s.choose(s.best(hits))
-	if len(chosen) < s.stats.Files {
-		res.Cut = true
+	if len(chosen) < len(hits) {
+		res.Cut, res.More = true, true
 	}
 
 	files, err := s.files(ctx, chosen)
@@ -49,8 +45,9 @@ func (s *search) render(ctx context.Context) (*Result, error) {
 	return res, nil
 }
 
-// hits returns the hits of the first round in the order of shards and pieces,
-// and notes in res what is missing from them.
+// hits returns the hits of the first round in the order of shards and pieces, those
+// behind the place that the search goes on from. All are counted, and res is told
+// what is missing.
 func (s *search) hits(res *Result) []hit {
 	var hits []hit
 	for _, r := range s.runs {
@@ -61,12 +58,13 @@ func (s *search) hits(res *Result) []hit {
 
 		// Pieces after the limit were left out by an early stop.
 		counted := r.pieces[:min(r.limit, len(r.pieces))]
-		for _, pc := range counted {
-			hits = append(hits, pc.hits...)
+		first := s.firstPieces(r)
+		for i, pc := range counted {
+			hits = s.count(hits, pc.hits, i < first, res)
 		}
 		for _, pc := range r.pieces[len(counted):] {
 			s.stats.FilesSkipped += len(pc.docs)
-			res.Cut = true
+			res.Cut, res.More = true, true
 		}
 
 		if r.b == nil { // the deadline came before it was bound
@@ -82,6 +80,25 @@ func (s *search) hits(res *Result) []hit {
 	return hits
 }
 
+// count counts the hits of a piece, and adds those that no answer has shown yet.
+// early: they are among those that the first answer looked at.
+func (s *search) count(hits, more []hit, early bool, res *Result) []hit {
+	s.stats.Files += len(more)
+	for _, h := range more {
+		s.stats.TotalMatches += h.ranges()
+	}
+	if s.r.After == nil && s.r.First == nil {
+		return append(hits, more...)
+	}
+
+	for _, h := range more {
+		if s.unshown(&h, early, res) {
+			hits = append(hits, h)
+		}
+	}
+	return hits
+}
+
 // show adds rendered files to the result, as many as memory allows, and sets
 // res.Cut where anything is left out of them.
 func (s *search) show(res *Result, files []rendered) {
@@ -89,7 +106,7 @@ func (s *search) show(res *Result, files []rendered) {
 	for i := range files {
 		f := &files[i]
 		if memory -= f.bytes; memory < 0 {
-			res.Cut = true
+			res.Cut, res.More, res.Full = true, true, true
 			break
 		}
 
@@ -100,7 +117,7 @@ func (s *search) show(res *Result, files []rendered) {
 		}
 
 		if f.shown < f.all {
-			res.Cut = true
+			res.Cut, res.More = true, true
 		}
 
 		s.stats.ActualMatches += f.shown
@@ -121,7 +138,11 @@ func (s *search) order(a, b hit) int {
 		return c
 	}
 
-	return cmp.Or(cmp.Compare(a.mask, b.mask), cmp.Compare(a.oid(), b.oid()))
+	// The same path in revisions that differ: by their names, which a mask has not.
+	if c := slices.Compare(a.revisions(), b.revisions()); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.oid(), b.oid())
 }
 
 // best returns the first hits of the order, sorted: as many as may be shown, going
@@ -159,6 +180,17 @@ func (n hit) repoName(s *search) string {
 		return name
 	}
 	return n.run.b.s.m.repos[repo].Name
+}
+
+// revisions are the names of those that the file is in, of those that were asked for.
+func (n hit) revisions() (names []string) {
+	repo := n.run.m.repos[n.run.b.s.occRepo.At(int(n.occ))]
+	for _, r := range repo.revisions {
+		if n.mask>>(r.Bit&63)&1 != 0 {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
 func (n hit) path() string { return string(n.rawPath()) }
@@ -295,18 +327,15 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 	f.OID, f.Score, f.Matches = n.oid(), float64(n.score), int(n.content)
 	f.Language = sh.m.languages[sh.occLang.At(o)]
 	f.Skipped = skip(sh.docSkip[n.doc]).reason()
-
-	for _, r := range repo.revisions {
-		if n.mask>>(r.Bit&63)&1 != 0 {
-			f.Revisions = append(f.Revisions, r.Name)
-		}
-	}
+	f.Revisions = n.revisions()
 
 	// What may be shown goes to the content first. The matches beyond the limit of a
 	// file are told by their number: they are not cut off.
-	out.all, out.shown = s.showable(n), min(shown, n.ranges())
-	inside := min(len(spans), shown)
+	out.all, out.shown = s.showable(n), min(shown, n.ranges()-int(n.given))
 	names := e.nameSpans(o)
+	before := min(len(spans), int(n.given))
+	spans, names = spans[before:], names[min(len(names), int(n.given)-before):]
+	inside := min(len(spans), shown)
 	f.NameMatch = nameRanges(f.Path, names[:min(len(names), shown-inside)])
 
 	if inside > 0 && !s.r.NoChunks {

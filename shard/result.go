@@ -17,6 +17,11 @@ type Result struct {
 	// Failed lists the parts that could not be searched because a file is damaged:
 	// the answer is not complete for their repositories.
 	Failed []Part
+	// More reports that files or matches stand behind those returned; Full that the
+	// files end where they do as the memory was used up.
+	More, Full bool
+	// Shown is the files that Request.First left out, and the one that it showed in part.
+	Shown Tally
 }
 
 // File is one document with what matched in it.

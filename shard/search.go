@@ -132,6 +132,7 @@ type hit struct {
 	mask    uint64 // revisions for which the query holds
 	content int32  // matches in the content
 	names   int32  // matches in the path
+	given   int32  // of the places, those that an answer before this one has shown
 	score   float32
 }
 
@@ -144,10 +145,11 @@ func (s *search) weight(h hit) int { return max(1, s.showable(h)) }
 
 // showable is how many places of the file may be shown at most.
 func (s *search) showable(h hit) int {
+	left := h.ranges() - int(h.given)
 	if s.r.MaxPerFile > 0 {
-		return min(h.ranges(), s.r.MaxPerFile)
+		return min(left, s.r.MaxPerFile)
 	}
-	return h.ranges()
+	return left
 }
 
 // The size of a piece, in posting units: enough work to be worth handing out,
@@ -175,11 +177,10 @@ const (
 	stopUnits  = 12 * pieceUnits
 )
 
-// enough is how many matches end the search of a shard after so many units.
-// For 10 matches shown and one shard: 250 at first, 125 after 6,144 units, 62
-// after 12,288, and so on down to 10.
-func (s *search) enough(units int) int {
-	shown := s.r.MaxMatches
+// enough is how many matches end the search of a shard after so many units, where
+// so many are shown. For 10 matches shown and one shard: 250 at first, 125 after
+// 6,144 units, 62 after 12,288, and so on down to 10.
+func (s *search) enough(shown, units int) int {
 	choice := max(shown*stopShare, max(shown*stopFactor, stopLeast)/max(s.r.Shards, 1))
 
 	return max(shown, choice>>(units/stopUnits))
@@ -365,7 +366,7 @@ func (s *search) worth(r *run) bool {
 	}
 
 	k, b := r.pieces[r.done-1].units, r.pieces[r.next-1].units
-	return float64(r.sum)*float64(b) < float64(s.enough(b))*float64(k)
+	return float64(r.sum)*float64(b) < float64(s.enough(s.r.MaxMatches, b))*float64(k)
 }
 
 // help starts another goroutine if a core is free. s.mu is held.
@@ -405,11 +406,13 @@ func (s *search) bind(e *evaluator, r *run) error {
 		r.b.cache = s.v.set.cache
 	}
 
-	if !s.r.CountAll {
+	// What a search that stopped early has looked at is told only in its order and pieces.
+	early := !s.r.CountAll || s.r.First != nil
+	if early {
 		r.b.namedFirst()
 	}
 
-	r.cut(s.r.CountAll)
+	r.cut(!early)
 	s.r.Progress.Add(int64(len(r.b.docs)), 0, 0, 0)
 
 	// Counters are shared by all runs.
@@ -528,7 +531,7 @@ func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error 
 		r.done++
 
 		last := r.pieces[r.done-1].units
-		if !s.r.CountAll && r.sum >= s.enough(last) && r.done < r.limit {
+		if !s.r.CountAll && r.sum >= s.enough(s.r.MaxMatches, last) && r.done < r.limit {
 			r.limit = r.done
 		}
 	}
