@@ -33,6 +33,10 @@ type PastRequest struct {
 	Matches, Files, Context int
 	Whole, Count, NoChunks  bool
 	Recency                 float64 // of the repository, in the order of the answer
+
+	// What earlier answers have shown, as in shard.Request.
+	First *shard.First
+	After *shard.Mark
 }
 
 // PastResponse is what the mirror has of the answer; the index has the rest.
@@ -49,6 +53,9 @@ type PastResponse struct {
 	Stats    shard.Stats
 	Cut      bool
 	Untagged bool
+
+	More, Full bool        // as shard.Result has them
+	Shown      shard.Tally // of the files that PastRequest.First left out
 }
 
 // Past searches a commit that is not indexed: the files that an indexed revision
@@ -203,12 +210,16 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 		Whole:        req.Whole,
 		NoChunks:     req.NoChunks,
 		Rank:         func(uint32) (string, float64) { return s.repo.Name, req.Recency },
+
+		First: req.First,
+		After: req.After,
 	})
 	if err != nil {
 		return err
 	}
 
 	out.Files, out.Stats, out.Cut, out.Untagged = found.Files, found.Stats, found.Cut, found.Untagged
+	out.More, out.Full, out.Shown = found.More, found.Full, found.Shown
 	out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, q)
 	return err
 }

@@ -38,6 +38,8 @@ var (
 	ErrHeld = errors.New("not confirmed")
 	// ErrUnable: the state of the cluster does not allow the operation; the message says what to do.
 	ErrUnable = errors.New("not possible now")
+	// ErrChanged: what was begun cannot be gone on with, since what it is about has changed.
+	ErrChanged = errors.New("changed meanwhile")
 	// ErrOverloaded: too much is under way; Error.RetryAfter says when to ask again.
 	ErrOverloaded = wire.ErrOverloaded
 	// ErrIncomplete: the caller asked for a complete answer or none, and some shards did not answer.
@@ -85,6 +87,7 @@ var Kinds = []Kind{
 	{Err: ErrExists, Wire: "already-exists", Status: 400, Code: "ALREADY_EXISTS"},
 	{Err: ErrHeld, Wire: "held", Status: 409, Code: "CONFIRMATION_REQUIRED"},
 	{Err: ErrUnable, Wire: "unable", Status: 409, Code: "NOT_POSSIBLE_NOW"},
+	{Err: ErrChanged, Wire: "changed", Status: 409, Code: "INDEX_CHANGED"},
 	{
 		Err:    ErrTooLarge,
 		Wire:   "answer-too-large",

@@ -19,7 +19,7 @@ func (r *root) respond() (*Response, error) {
 	if err := r.ctx.Err(); errors.Is(err, context.Canceled) {
 		return nil, call.Fail(context.Canceled, "the search was given up by its caller")
 	}
-	missing := r.stats.ShardsRequired - r.stats.ShardsAnswered - r.unasked
+	missing := r.missing()
 
 	// What is missing because its last holder had too much to do is there in a
 	// second: better to ask again than to take a part for the answer.
@@ -50,6 +50,9 @@ func (r *root) respond() (*Response, error) {
 	r.shape.fill(r, out, r.files, r.req.Matches)
 	return out, nil
 }
+
+// missing is how many shards had to answer and did not.
+func (r *root) missing() int { return r.stats.ShardsRequired - r.stats.ShardsAnswered - r.unasked }
 
 func (r *root) flushReason(missing int) FlushReason {
 	switch {

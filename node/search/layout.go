@@ -1,6 +1,7 @@
 package search
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -23,6 +24,46 @@ type layout struct {
 	files     []*layoutFile // in the order of the first repository of each
 	unindexed *roaring.Bitmap
 	rank      map[uint32]rank
+
+	mu     sync.Mutex // guards the field below
+	states []scoped   // the newest first
+}
+
+// scoped is a digest of what some repositories are found by.
+type scoped struct {
+	repos *roaring.Bitmap
+	state []byte
+}
+
+// state stands for the names, ranks and index files of some repositories. Of many it
+// takes milliseconds, so that it is kept for the next search of the same.
+func (l *layout) state(repos *roaring.Bitmap) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.states {
+		if s.repos.Equals(repos) {
+			return s.state
+		}
+	}
+
+	var parts []string
+	for it := repos.Iterator(); it.HasNext(); {
+		id := it.Next()
+		repo := l.view.Repo(id)
+		if repo == nil {
+			continue
+		}
+
+		parts = append(parts, fmt.Sprint(id, l.rank[id].recency), repo.Name)
+		for _, s := range repo.Shards {
+			parts = append(parts, s.ID, s.Dead, s.Symbols)
+		}
+	}
+
+	made := scoped{repos.Clone(), digest(parts...)}
+	l.states = slices.Insert(l.states, 0, made)
+	l.states = slices.Delete(l.states, min(len(l.states), narrowKept), len(l.states))
+	return made.state
 }
 
 // rank is what orders a repository among others.

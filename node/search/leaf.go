@@ -35,6 +35,10 @@ type leafRequest struct {
 	Heavy    bool
 	Within   time.Duration // until the answer is of no more use
 
+	// What earlier answers to the same query have shown, which is left out.
+	First *shard.First
+	After *shard.Mark
+
 	progress *shard.Progress // of a search of this node; it does not travel
 }
 
@@ -62,6 +66,9 @@ type leafResponse struct {
 	Cut      bool
 	Untagged bool // symbols were asked for, and are not known in a file
 	Wait     time.Duration
+
+	More, Full bool        // as shard.Result has them
+	Shown      shard.Tally // of the files that leafRequest.First left out
 }
 
 // boxed carries a query through gob, which needs a struct around an interface.
@@ -166,6 +173,7 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 
 	// What was not searched is counted only where somebody shows it.
 	out.Files, out.Stats, out.Cut, out.Untagged = res.Files, res.Stats, res.Cut, res.Untagged
+	out.More, out.Full, out.Shown = res.More, res.Full, res.Shown
 	if req.Reach && ctx.Err() == nil {
 		out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, req.Q.Q)
 		if err != nil {
@@ -191,6 +199,9 @@ func (req *leafRequest) search() shard.Request {
 		Whole:        req.Whole,
 		NoChunks:     req.NoChunks,
 		Around:       req.Around,
+
+		First: req.First,
+		After: req.After,
 
 		Rank:        ranker(req),
 		MemoryLimit: memoryLimit,

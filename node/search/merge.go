@@ -14,6 +14,8 @@ func (r *root) take(res *leafResponse) {
 	r.stats.Wait = max(r.stats.Wait, res.Wait)
 	r.cut = r.cut || res.Cut
 	r.untagged = r.untagged || res.Untagged
+	r.more = r.more || res.More
+	r.shown.Join(res.Shown)
 
 	// The order of an answer goes by names, which the leaves do not send.
 	for i := range res.Files {
@@ -22,15 +24,44 @@ func (r *root) take(res *leafResponse) {
 		}
 	}
 
+	if res.Full {
+		r.endAt(res.Files)
+	}
 	r.files = append(r.files, res.Files...)
 	slices.SortStableFunc(r.files, compareFiles)
-	r.files = r.shape.keep(r.files)
+	r.files = r.upToEnd(r.shape.keep(r.files))
 
-	files, cut := limitFiles(r.files, r.leaf.Matches, r.leaf.Files, memoryLimit)
+	files, cut, full := limitFiles(r.files, r.leaf.Matches, r.leaf.Files, memoryLimit)
 	r.files = files
-	if cut {
-		r.cut = true
+	if full {
+		r.endAt(files)
 	}
+	r.cut, r.more = r.cut || cut, r.more || cut
+}
+
+// endAt notes that files behind the last of these may lack, as there was no memory for
+// them.
+func (r *root) endAt(files []shard.File) {
+	if len(files) == 0 {
+		return
+	}
+	last := files[len(files)-1]
+	if r.last == nil || compareFiles(last, *r.last) < 0 {
+		r.last = &last
+	}
+}
+
+// upToEnd is files without those behind which others lack, so that another answer can
+// go on from there.
+func (r *root) upToEnd(files []shard.File) []shard.File {
+	if r.last == nil || !r.req.Pages || r.shape == &ofRepositories {
+		return files
+	}
+	n := len(files)
+	for n > 0 && compareFiles(files[n-1], *r.last) > 0 {
+		n--
+	}
+	return files[:n]
 }
 
 // compareFiles is the total order of an answer.
@@ -64,24 +95,24 @@ func countRanges(f shard.File) int {
 }
 
 // limitFiles keeps what fits in a number of matches, of files (0 for any) and
-// of bytes, in the order given.
-func limitFiles(files []shard.File, matches, most int, memory int64) (kept []shard.File, cut bool) {
+// of bytes, in the order given. full: the bytes were what ended it.
+func limitFiles(files []shard.File, matches, most int, memory int64) (kept []shard.File, cut, full bool) {
 	left := matches
 	for i := range files {
 		memory -= sizeOf(files[i])
 		if left <= 0 || memory < 0 || most > 0 && i == most {
-			return files[:i], true
+			return files[:i], true, memory < 0
 		}
 
 		// A file without ranges matched by its name, which counts as one.
 		n := max(countRanges(files[i]), 1)
 		if n > left {
 			files[i] = trimFile(files[i], left)
-			return files[:i+1], true
+			return files[:i+1], true, false
 		}
 		left -= n
 	}
-	return files, false
+	return files, false, false
 }
 
 // sizeOf is the memory that a file of an answer takes, about.

@@ -145,6 +145,8 @@ func (r *root) pastRequest(repo *catalog.Repo, rev string, at time.Time) browse.
 		Whole:    r.leaf.Whole,
 		Count:    r.leaf.CountAll,
 		NoChunks: r.leaf.NoChunks,
+		First:    r.leaf.First,
+		After:    r.leaf.After,
 	}
 
 	if repo.Indexed() {
@@ -225,7 +227,15 @@ func (r *root) takePast() {
 
 	for _, p := range r.past {
 		f := p.found
-		r.take(&leafResponse{Files: f.Files, Stats: f.Stats, Cut: f.Cut, Untagged: f.Untagged})
+		r.take(&leafResponse{
+			Files:    f.Files,
+			Stats:    f.Stats,
+			Cut:      f.Cut,
+			Untagged: f.Untagged,
+			More:     f.More,
+			Full:     f.Full,
+			Shown:    f.Shown,
+		})
 	}
 }
 

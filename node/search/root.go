@@ -58,6 +58,13 @@ type root struct {
 
 	given    map[uint32]bool // repositories that were counted, where they are the answer
 	returned int             // of them that were given out
+	namesCut bool            // there are others behind them
+
+	asked []byte      // digest of the query
+	place *place      // that the search goes on from; nil for none
+	shown shard.Tally // of the files that its first answer showed
+	more  bool        // files or matches stand behind those that came back
+	last  *shard.File // behind which files may lack, as a memory was full; nil for none
 }
 
 // newRoot parses the query and finds what it is about.
@@ -74,15 +81,26 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 		count(parsed)
 	}
 
+	place, err := s.open(ctx, req.After, parsed)
+	if err != nil {
+		return nil, err
+	}
+
 	r, err := s.newRootOf(ctx, v, req, parsed)
 	if err != nil {
 		return nil, err
 	}
 
 	r.leaf.Reach = true
+	r.asked = digestOf(parsed)
+	r.goOn(place)
 
 	// What the index has not, git may have.
-	if err := r.lookBack(v, s.d.Scanner, parsed.At); err != nil {
+	err = r.lookBack(v, s.d.Scanner, parsed.At)
+	if err == nil {
+		err = r.unchanged()
+	}
+	if err != nil {
 		r.close()
 		return nil, err
 	}
@@ -121,6 +139,10 @@ func (s *Searcher) check(req *Request) error {
 		return call.Fail(call.ErrInvalid, "matches must be from 1 to %d", MaxMatches)
 	case req.ContextLines < 0 || req.ContextLines > MaxContext:
 		return call.Fail(call.ErrInvalid, "contextLines must be from 0 to %d", MaxContext)
+	case req.Pages && req.PerFile > 0:
+		return call.Fail(call.ErrInvalid, "the best lines of each file have no place where they end")
+	case req.After != "" && !req.Pages:
+		return call.Fail(call.ErrInvalid, "after: parts of a stream come in no order, and have no place to go on from")
 	}
 
 	// What is left out is what the node gives as a rule, within the same bound.

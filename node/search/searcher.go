@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/seal"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -53,6 +55,8 @@ type Deps struct {
 	Batch   int                            // shards that a part of a stream comes from; 0 means 64
 	Time    time.Duration                  // of a search of a tool; 0 means 5 seconds
 
+	Places *seal.Box // seals the places where answers end
+
 	BaseURL string // prefix of every link, without a trailing slash
 	Log     *slog.Logger
 
@@ -64,6 +68,7 @@ type Searcher struct {
 	d       Deps
 	leaves  *leaves
 	layouts layouts
+	noSeal  atomic.Int64 // until when no place is sealed, in nanoseconds of Unix time
 }
 
 // New makes a Searcher, which answers the searches of other nodes from now on.
@@ -99,7 +104,15 @@ func (s *Searcher) search(ctx context.Context, v catalog.Viewer, req Request) (*
 		return nil, err
 	}
 	defer r.close()
-	return r.respond()
+
+	out, err := r.respond()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.end(ctx, r, out); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // onOneIndex runs a search that begin makes. Where a generation was replaced

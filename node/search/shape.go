@@ -136,9 +136,12 @@ func fillRepositories(r *root, out *Response, files []shard.File, _ int) {
 	slices.SortFunc(list, func(a, b browse.RepoInfo) int { return strings.Compare(a.Name, b.Name) })
 	out.Stats.Files, out.Stats.TotalMatches = len(list), len(list)
 
+	// Those of earlier answers are counted too.
+	list = slices.DeleteFunc(list, func(repo browse.RepoInfo) bool { return !r.beyond(repo.Name) })
+
 	// Counted over all batches.
 	if most := max(r.req.Matches-r.returned, 0); len(list) > most {
-		list, r.cut = list[:most], true
+		list, r.cut, r.namesCut = list[:most], true, true
 		out.Exhaustive, out.Stats.FlushReason = false, FlushLimit
 	}
 

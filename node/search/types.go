@@ -25,6 +25,11 @@ type Request struct {
 	// Progress tells whoever looks on how far the search has come; nil for nobody.
 	// A viewer who may not see everything is told nothing before the answer.
 	Progress *Progress
+	// Pages asks for the place where the answer ends, where more stands behind it.
+	// After is that of an answer to the same query: the search goes on from there.
+	// Pages goes with Search alone, and without PerFile; After with Pages.
+	Pages bool
+	After string
 
 	counting bool // every file is listed, whatever the query says of its type and number
 }
@@ -40,6 +45,10 @@ type Response struct {
 	Past         []PastRepo // by name; none where the index had all that was asked for
 	Hints        []string   // what of the query was meant in another way, as it seems
 	Facets       *Facets    // of all files that were counted; nil where they were not asked for
+
+	// Next is where an answer goes on from that has After of it; "" where nothing stands
+	// behind this one, or it lacks something.
+	Next string
 }
 
 // PastRepo is a repository in which a commit was searched that is not indexed.

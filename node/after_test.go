@@ -1,0 +1,321 @@
+package node_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// shoals makes repositories whose files are much alike, so that most of them have the
+// same score: n repositories of so many files of up to five matches each.
+func shoals(t *testing.T, dir string, n, files int) (repos []*nodetest.Repo) {
+	t.Helper()
+	for r := range n {
+		tree := map[string]string{}
+		for i := range files {
+			// A line of its own: a text that is the same everywhere is one document.
+			tree[fmt.Sprintf("d%d/cod%03d.txt", i%3, i)] = lines("cod", 1+i%5) + fmt.Sprintf("no %d of %d\n", i, r)
+		}
+		repos = append(repos, nodetest.NewRepo(t, filepath.Join(dir, fmt.Sprintf("r%d", r)), tree))
+	}
+	return repos
+}
+
+// itemsOf is every match of an answer in its order; of a list its files or repositories.
+func itemsOf(r *search.Response) (all []string) {
+	for _, f := range r.Files {
+		name := f.Repository + ":" + f.Path
+		n := len(all)
+		for _, c := range f.Chunks {
+			for _, m := range c.Ranges {
+				all = append(all, fmt.Sprintf("%s:%d", name, m.Start.Offset))
+			}
+		}
+		for _, m := range f.NameRanges {
+			all = append(all, fmt.Sprintf("%s:name:%d", name, m.Start.Offset))
+		}
+		if len(all) == n {
+			all = append(all, name)
+		}
+	}
+	if len(r.Files) == 0 {
+		for _, repo := range r.Repositories {
+			all = append(all, repo.Name)
+		}
+	}
+	return all
+}
+
+// walked asks one answer after the other, each of the next of some nodes, until the
+// last one.
+func walked(t *testing.T, nodes []*nodetest.Node, v catalog.Viewer, req search.Request) (items []string, answers int) {
+	t.Helper()
+	req.Pages = true
+	for {
+		r, err := nodes[answers%len(nodes)].Node.Search(t.Context(), v, req)
+		if err != nil {
+			t.Fatalf("%q, answer %d: %v", req.Query, answers, err)
+		}
+		items, answers = append(items, itemsOf(r)...), answers+1
+		if r.Exhaustive != (r.Next == "") {
+			t.Fatalf("%q, answer %d: exhaustive %t, next %q", req.Query, answers, r.Exhaustive, r.Next)
+		}
+		if r.Next == "" {
+			return items, answers
+		}
+		if answers > 1000 {
+			t.Fatalf("%q does not end", req.Query)
+		}
+		req.After = r.Next
+	}
+}
+
+// Answers that go on from one another have every match once, whatever node is asked
+// and wherever the limit ends an answer.
+func TestOneAnswerAfterTheOther(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shoals(t, dir, 4, 90)
+	fleet := nodetest.StartFleet(t, 3, nodetest.Config{File: still(dir)})
+	for _, n := range fleet.Nodes {
+		n.WaitIndexed(4)
+	}
+
+	for _, test := range []struct {
+		query string
+		sizes []int
+		early bool // the first answer is a choice: the order is not that of the whole
+	}{
+		{"cod", []int{1000, 333, 17}, true},
+		{"cod count:all", []int{1000, 333, 17}, false},
+		{"repo:r1 cod count:all", []int{1, 2, 100}, false},
+		{"repo:r1 file:cod00 cod count:all", []int{1, 3}, false},
+		{"type:file cod", []int{100, 7}, false},
+		{"type:repo cod", []int{1, 3, 4}, false},
+		{"lang:text", []int{50}, false},
+		{"nothing", []int{1}, false},
+	} {
+		everything := search.Request{Query: test.query, Matches: search.MaxMatches}
+		whole, err := fleet.Nodes[0].Node.Search(t.Context(), catalog.Operator(), everything)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range test.sizes {
+			got, answers := walked(t, fleet.Nodes, catalog.Operator(), search.Request{Query: test.query, Matches: size})
+			want := itemsOf(whole)
+			if least := (len(want) + size - 1) / size; answers < least || answers > least+1 {
+				t.Errorf("%q by %d: %d answers for %d", test.query, size, answers, len(want))
+			}
+			if test.early {
+				slices.Sort(got)
+				slices.Sort(want)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%q by %d: %d items, want %d", test.query, size, len(got), len(want))
+			}
+		}
+	}
+
+	// The counts of later answers are those of the whole, exactly.
+	req := search.Request{Query: "cod", Matches: 20, Pages: true}
+	first, err := fleet.Nodes[0].Node.Search(t.Context(), catalog.Operator(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Stats.FilesSkipped == 0 {
+		t.Error("the first answer has looked at everything: that it may choose is not tested")
+	}
+	req.After = first.Next
+	second, err := fleet.Nodes[1].Node.Search(t.Context(), catalog.Operator(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := second.Stats; s.Files != 4*90 || s.TotalMatches != 4*18*15 || s.ActualMatches != 20 {
+		t.Errorf("the second answer counts %+v", s)
+	}
+}
+
+// Answers with a commit that is read from git go on too.
+func TestACommitThatIsNotIndexedGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	repo := shoals(t, dir, 1, 40)[0]
+	old := repo.Git("rev-parse", "HEAD")
+	repo.Commit(map[string]string{"d0/cod000.txt": "gone\n", "d1/cod001.txt": "gone\n", "d2/new.txt": lines("cod", 2)})
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(1)
+
+	query := "cod count:all rev:" + old
+	want := itemsOf(n.Search(query))
+	got, answers := walked(t, []*nodetest.Node{n}, catalog.Operator(), search.Request{Query: query, Matches: 13})
+	if !slices.Equal(got, want) || answers < 5 || len(want) != 8*15 {
+		t.Errorf("%d items in %d answers, want %d", len(got), answers, len(want))
+	}
+}
+
+// An answer goes on only where its order is still the same.
+func TestAnswersGoOnWhileTheIndexIsTheSame(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	repos := shoals(t, dir, 2, 30)
+	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"settings": {"reindexIntervalMs": 300}, "connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir)})
+	n.WaitIndexed(2)
+
+	begin := func(query string) search.Request {
+		t.Helper()
+		req := search.Request{Query: query, Matches: 10, Pages: true}
+		r, err := n.Node.Search(t.Context(), catalog.Operator(), req)
+		if err != nil || r.Next == "" {
+			t.Fatalf("%q: next %q, %v", query, r.Next, err)
+		}
+		req.After = r.Next
+		return req
+	}
+	all, one := begin("cod"), begin("repo:r1 cod")
+	if _, err := n.Node.Search(t.Context(), catalog.Operator(), all); err != nil {
+		t.Fatalf("nothing has changed: %v", err)
+	}
+
+	repos[0].Commit(map[string]string{"d0/cod000.txt": lines("cod", 9) + "func cod\n", "new.txt": "a whale\n"})
+	n.Wait("the new commit to be indexed", func() error {
+		if found := n.Find("whale"); len(found) == 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+
+	_, err := n.Node.Search(t.Context(), catalog.Operator(), all)
+	if kind := call.KindOf(err); !errors.Is(err, call.ErrChanged) || kind.Status != 409 || !strings.Contains(err.Error(), "Begin anew") {
+		t.Errorf("after a change: %v", err)
+	}
+	if r, err := n.Node.Search(t.Context(), catalog.Operator(), one); err != nil || len(r.Files) == 0 {
+		t.Errorf("after a change of another repository: %v", err)
+	}
+}
+
+// A place says nothing by itself, and cannot be made up.
+func TestAPlaceIsOfOneQueryAndOneCluster(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shoals(t, dir, 1, 30)
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(1)
+	req := search.Request{Query: "cod", Matches: 10, Pages: true}
+	r, err := n.Node.Search(t.Context(), catalog.Operator(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	sealed, err := base64.RawURLEncoding.DecodeString(r.Next)
+	if err != nil || strings.Contains(string(sealed), "cod") {
+		t.Errorf("the place shows what it is of: %q, %v", sealed, err)
+	}
+	sealed[len(sealed)/2] ^= 1
+	forged := base64.RawURLEncoding.EncodeToString(sealed)
+
+	ask := func(change func(*search.Request)) error {
+		again := req
+		again.After = r.Next
+		change(&again)
+		_, err := n.Node.Search(t.Context(), catalog.Operator(), again)
+		return err
+	}
+	for name, test := range map[string]struct {
+		change func(*search.Request)
+		kind   error
+		says   string
+	}{
+		"as it is":     {func(*search.Request) {}, nil, ""},
+		"other size":   {func(r *search.Request) { r.Matches, r.ContextLines, r.Whole = 3, 2, true }, nil, ""},
+		"other time":   {func(r *search.Request) { r.Query = "timeout:1m cod count:all" }, nil, ""},
+		"no place":     {func(r *search.Request) { r.After = "" }, nil, ""},
+		"other query":  {func(r *search.Request) { r.Query = "lines" }, call.ErrInvalid, "another query"},
+		"other toggle": {func(r *search.Request) { r.CaseSensitive = true }, call.ErrInvalid, "another query"},
+		"other type":   {func(r *search.Request) { r.Query = "cod type:file" }, call.ErrInvalid, "another query"},
+		"forged":       {func(r *search.Request) { r.After = forged }, call.ErrInvalid, "changed on the way"},
+		"cut":          {func(r *search.Request) { r.After = r.After[:20] }, call.ErrInvalid, "changed on the way"},
+		"no base64":    {func(r *search.Request) { r.After = "%" }, call.ErrInvalid, "changed on the way"},
+		"too long":     {func(r *search.Request) { r.After = strings.Repeat("A", 1<<20) }, call.ErrInvalid, "changed on the way"},
+		"out of time":  {func(r *search.Request) { r.Query = "cod timeout:1ns" }, call.ErrIncomplete, "same `after`"},
+		"bad query":    {func(r *search.Request) { r.Query = "cod case:maybe" }, call.ErrQuery, ""},
+		"no pages":     {func(r *search.Request) { r.Pages = false }, call.ErrInvalid, "stream"},
+		"best lines":   {func(r *search.Request) { r.PerFile = 3 }, call.ErrInvalid, "best lines"},
+	} {
+		err := ask(test.change)
+		if !errors.Is(err, test.kind) || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %v", name, err, test.kind)
+		}
+	}
+
+	// Who begins gets what there is in that time, without a place to go on from.
+	late, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "cod timeout:1ns", Matches: 10, Pages: true})
+	if err != nil || late.Next != "" || late.Exhaustive {
+		t.Errorf("an answer that lacks something: %+v, %v", late, err)
+	}
+
+	_, err = n.StreamSearch(t.Context(), catalog.Operator(), search.Request{Query: "cod", After: r.Next}, func(*search.Chunk) error { return nil })
+	if !errors.Is(err, call.ErrInvalid) {
+		t.Errorf("a stream goes on: %v", err)
+	}
+}
+
+// A place of somebody who may see more shows a viewer nothing that he may not see; two
+// who may see the same can go on from one another's.
+func TestAPlaceOfAnotherViewer(t *testing.T) {
+	t.Parallel()
+	n := guarded(t, "app", "bay", "zhidden")
+	viewer := func(name string, repos ...string) catalog.Viewer {
+		t.Helper()
+		_, key := user(t, n, name, catalog.RoleMember)
+		if _, err := n.Grant(context.Background(), account.Operator(), account.GrantRequest{User: name, Add: repos}); err != nil {
+			t.Fatal(err)
+		}
+		v, err := n.Authenticate(context.Background(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	ann, bob := viewer("ann@example.com", "local/app", "local/bay"), viewer("bob@example.com", "local/app", "local/bay")
+
+	for _, query := range []string{"shark", "type:repo shark", "repo:app shark", "type:file shark"} {
+		want, _ := walked(t, []*nodetest.Node{n}, ann, search.Request{Query: query, Matches: 1})
+		for _, item := range want {
+			if strings.Contains(item, "zhidden") {
+				t.Fatalf("%q shows %s", query, item)
+			}
+		}
+
+		req := search.Request{Query: query, Matches: 1, Pages: true}
+		next := func(v catalog.Viewer) string {
+			t.Helper()
+			r, err := n.Node.Search(t.Context(), v, req)
+			if err != nil || r.Next == "" {
+				t.Fatalf("%q: %v", query, err)
+			}
+			return r.Next
+		}
+		operators, anns := next(catalog.Operator()), next(ann)
+
+		req.After = anns
+		if r, err := n.Node.Search(t.Context(), bob, req); err != nil || !slices.Equal(itemsOf(r), want[1:2]) {
+			t.Errorf("%q: bob goes on from ann: %v, %v", query, r, err)
+		}
+		req.After = operators
+		r, err := n.Node.Search(t.Context(), ann, req)
+		if hidden := query != "repo:app shark"; hidden != errors.Is(err, call.ErrChanged) {
+			t.Errorf("%q: ann goes on from the operator: %v, %v", query, r, err)
+		}
+	}
+}
