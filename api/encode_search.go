@@ -15,7 +15,13 @@ func appendSearch(dst []byte, r *search.Response) []byte {
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), r.Repositories)
 	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
 	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
-	return append(appendFacets(appendHints(appendPast(dst, r.Past), r.Hints), r.Facets), '}')
+	dst = appendFacets(appendHints(appendPast(dst, r.Past), r.Hints), r.Facets)
+
+	// Absent where nothing stands behind the answer.
+	if r.Next != "" {
+		dst = appendTextField(dst, `,"next":`, r.Next)
+	}
+	return append(dst, '}')
 }
 
 // appendFacets appends what files were counted by; where nobody asked, nothing.

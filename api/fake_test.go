@@ -111,6 +111,7 @@ func searchResponse() *search.Response {
 		Exhaustive:   true,
 		Cluster: search.ClusterInfo{CatalogIndex: 99, CatalogAge: 1500 * time.Millisecond, ShardsMissing: []string{"ab"}, ReposMissing: []string{"r"},
 			NodesFailed: []string{"n2"}},
+		Next: "bmV4dA",
 	}
 }
 

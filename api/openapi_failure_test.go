@@ -37,7 +37,9 @@ var asked = []struct{ who, route, target, body, code string }{
 	{"owner", "POST /api/search", "", `{"query":"(a","isRegexEnabled":true}`, codeQuery},
 	{"owner", "POST /api/search", "", `{"query":"x at:1980"}`, codeRef},
 	{"owner", "POST /api/search", "", `{"query":"context:none x"}`, codeContextNotFound},
+	{"owner", "POST /api/search", "", `{"query":"a","after":"x"}`, codeInvalidBody},
 	{"owner", "POST /api/stream_search", "", `{"query":"(a","isRegexEnabled":true}`, codeQuery},
+	{"owner", "POST /api/stream_search", "", `{"query":"a","after":"x"}`, codeInvalidBody},
 	{"owner", "POST /api/stream_search", "", `{"query":"x at:1980"}`, codeRef},
 	{"owner", "POST /api/stream_search", "", `{"query":"context:none x"}`, codeContextNotFound},
 	{"owner", "POST /api/find_definitions", "", `{"symbolName":"a","repoName":"none"}`, codeRepoNotFound},
@@ -157,6 +159,7 @@ var asked = []struct{ who, route, target, body, code string }{
 var unasked = map[string]string{
 	"RESPONSE_TOO_LARGE": "a file or a history beyond what is read at once",
 
+	"POST /api/search INDEX_CHANGED":                  "a repository is indexed between two answers",
 	"POST /api/search REPOSITORY_NOT_FOUND":           "one is taken from the viewer while git is read",
 	"POST /api/stream_search REPOSITORY_NOT_FOUND":    "one is taken from the viewer while git is read",
 	"POST /api/repos/{id}/reindex NOT_FOUND":          "it vanishes while it is asked for",

@@ -49,6 +49,7 @@ func (a *searchRoutes) search(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	req.Pages = true
 	resp, err := a.searcher.Search(ctx, c.viewer, req)
 	if err != nil {
 		return err
@@ -81,6 +82,7 @@ func searchRequest(c *call) (search.Request, error) {
 		Regexp:        f.flag("isRegexEnabled"),
 		CaseSensitive: f.flag("isCaseSensitivityEnabled"),
 		Facets:        f.flag("facets"),
+		After:         f.text("after"),
 	}
 
 	// Required and empty differ: an empty query has an error of its own, with its place.
