@@ -232,7 +232,7 @@ func TestARangeThatIsNone(t *testing.T) {
 		"...main":     `write "..main" for the commits that "main" has and "HEAD" has not`,
 		"v1.0..mian":  `has no branch, tag or commit "mian"; did you mean "main"?`,
 		"v9..main":    `has no branch, tag or commit "v9"`,
-		"v1.0..a..b":  `"a..b" is not a valid name`,
+		"v1.0..a..b":  `"a..b" is a range of commits, and one is wanted: "a" or "b"`,
 		"main..--all": `"--all" is not a valid name`,
 	} {
 		if _, err := ask(t, s, commitsOperation(), CommitsRequest{Ref: ref, Page: 1, PerPage: 50}); err == nil || !strings.Contains(err.Error(), want) {
@@ -357,6 +357,8 @@ func TestMissingRefsAndPathsAreExplained(t *testing.T) {
 		{"release", "x", call.ErrRef, `; its default branch is "main"`},
 		{"v1.1", "x", call.ErrRef, `; did you mean "v1.0"?`},
 		{"--upload-pack=x", "x", call.ErrRef, "is not a valid name"},
+		{"v1.0..main", "x", call.ErrRef, `is a range of commits, and one is wanted: "v1.0" or "main"`},
+		{"v1.0...", "x", call.ErrRef, `is a range of commits, and one is wanted: "v1.0" or "HEAD"`},
 		{"", "server/main.go", call.ErrFileNotFound, `; did you mean "src/server/main.go"?`},
 		{"", "src/utils.go", call.ErrFileNotFound, `; did you mean "src/util.go"?`},
 		{"", "src", call.ErrFileNotFound, `"src" in repository "example.org/app" is a directory, not a file`},

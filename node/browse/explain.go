@@ -61,11 +61,8 @@ func (s *site) resolveRange(ctx context.Context, ref string) (commit, not string
 		commit, err = s.resolve(ctx, ref)
 		return commit, "", err
 	}
-
-	// What three dots mean to git, commits of either side, is hardly what is wanted.
-	if strings.HasPrefix(to, ".") {
-		return "", "", call.Fail(call.ErrInvalid, "%.80q has three dots: write %.80q for the commits that %.80q has and %.80q has not", ref,
-			from+".."+to[1:], cmp.Or(to[1:], "HEAD"), cmp.Or(from, "HEAD"))
+	if err := CheckRange(ref); err != nil {
+		return "", "", err
 	}
 
 	if not, err = s.resolve(ctx, from); err != nil {
@@ -79,6 +76,17 @@ func (s *site) resolveRange(ctx context.Context, ref string) (commit, not string
 // HEAD, as elsewhere a ref that is "".
 func CutRange(ref string) (from, to string, ok bool) { return strings.Cut(ref, "..") }
 
+// CheckRange refuses a range with three dots: what it means to git, the commits of
+// either side, is hardly what is wanted.
+func CheckRange(ref string) error {
+	from, to, ok := CutRange(ref)
+	if !ok || !strings.HasPrefix(to, ".") {
+		return nil
+	}
+	return call.Fail(call.ErrInvalid, "%.80q has three dots: write %.80q for the commits that %.80q has and %.80q has not", ref,
+		from+".."+to[1:], cmp.Or(to[1:], "HEAD"), cmp.Or(from, "HEAD"))
+}
+
 // explainRef gives an error about a ref the words of this package; missing is the
 // kind of one that is not there.
 func (s *site) explainRef(ctx context.Context, err error, ref string, missing error) error {
@@ -88,6 +96,9 @@ func (s *site) explainRef(ctx context.Context, err error, ref string, missing er
 	case errors.Is(err, git.ErrAmbiguous):
 		return call.Fail(call.ErrRef, "%q begins more than one commit id of %q: write more of it", ref, s.repo.Name)
 
+	case errors.Is(err, git.ErrBadRef) && strings.Contains(ref, ".."):
+		from, to, _ := CutRange(ref)
+		return call.Fail(call.ErrRef, "%.80q is a range of commits, and one is wanted: %.80q or %.80q", ref, cmp.Or(from, "HEAD"), cmp.Or(strings.TrimLeft(to, "."), "HEAD"))
 	case errors.Is(err, git.ErrBadRef):
 		return call.Fail(call.ErrRef, "%.80q is not a valid name of a branch, tag or commit", ref)
 	case errors.Is(err, git.ErrNoRef):

@@ -33,6 +33,8 @@ func explain(ctx context.Context, l Lister, v catalog.Viewer, t *Tool, a *Args, 
 		return message + suggestRepos(ctx, l, v, repo)
 	case errors.Is(err, call.ErrFileNotFound):
 		return message + elsewhere(a, message)
+	case errors.Is(err, call.ErrRef) && strings.Contains(message, "is a range of commits"):
+		return message // which names what to write
 	case errors.Is(err, call.ErrRef):
 		there := quote(map[string]any{"repo": repo})
 		return message + " See the branches with list_branches " + there + ", or leave ref out for the default branch."

@@ -137,6 +137,9 @@ func linesAsked(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (path
 
 	// Of a range, the lines are those of its end.
 	ref := a.Text("ref")
+	if err := browse.CheckRange(ref); err != nil {
+		return "", 0, 0, err
+	}
 	if _, to, ok := browse.CutRange(ref); ok {
 		ref = to
 	}
