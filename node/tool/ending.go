@@ -50,6 +50,13 @@ func (e *end) String() string {
 	return text
 }
 
+// leaves adds what was left out; "" for nothing.
+func (e *end) leaves(text string) {
+	if text != "" {
+		e.left = append(e.left, text)
+	}
+}
+
 // lacks adds what a search did not find or did not look at. more is the call
 // that raises the limit, "" where that is of no use.
 func (e *end) lacks(a *Args, cut search.Cut, more string) {

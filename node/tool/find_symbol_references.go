@@ -33,20 +33,9 @@ func references(s Searcher, b Browser) Tool {
 // runReferences answers a call of find_symbol_references.
 func runReferences(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
 	l := &lookup{a, ctx, v, s, b}
-	req := l.request()
-	req.Symbol = l.name()
-
-	r, err := s.References(ctx, v, req)
+	r, err := l.used()
 	if err != nil {
 		return "", err
-	}
-
-	// A revision that is not indexed is read in the repository that is named.
-	if !l.indexed(r) && a.Text("repo") != "" {
-		r, err = l.usedAt()
-		if err != nil {
-			return "", err
-		}
 	}
 
 	if len(r.Files) == 0 {
@@ -56,6 +45,19 @@ func runReferences(ctx context.Context, v catalog.Viewer, s Searcher, b Browser,
 		return "", err
 	}
 	return l.references(r), nil
+}
+
+// used is the references of the name.
+func (l *lookup) used() (*search.SymbolResponse, error) {
+	req := l.request()
+	req.Symbol = l.name()
+	r, err := l.search.References(l.ctx, l.viewer, req)
+
+	// A revision that is not indexed is read in the repository that is named.
+	if err == nil && !l.indexed(r) && l.Text("repo") != "" {
+		return l.usedAt()
+	}
+	return r, err
 }
 
 // usedAt is the references at a revision that is not indexed: lines that have
@@ -380,12 +382,17 @@ func around(m *search.SymbolMatch, o *browse.OutlineFile) string {
 	return enclosing(o, int(m.Range.Start.Line))
 }
 
-func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
-	// With calls no other line counts: the noun says which question was answered.
-	noun := "reference"
+// noun is what a line is called. With calls no other one counts: it says which
+// question was answered.
+func (w *usesWriter) noun() string {
 	if w.Flag("calls") {
-		noun = "call"
+		return "call"
 	}
+	return "reference"
+}
+
+func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
+	noun := w.noun()
 
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s of %s in %s", count(w.lines, noun), label(w.name()), count(w.files, "file"))
@@ -423,6 +430,7 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 	if w.over > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(w.over, noun), w.beyond()))
 	}
+	e.leaves(w.leftByTests())
 	e.lacks(w.Args, r.Cut, "")
 	return out.String() + e.String()
 }

@@ -55,36 +55,26 @@ func runGrep(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Ar
 }
 
 // leftOut tells what the filter of tests kept from the answer, with the call that
-// has it; "" for nothing. Without it an answer would read as if there was no more.
+// has it; "" for nothing.
 func (g *grepping) leftOut(ctx context.Context, v catalog.Viewer, s Searcher) string {
-	kept := map[string]string{"exclude": "only", "only": "exclude"}[g.Text("tests")]
+	kept, named := otherTests(g.Args)
 	if kept == "" {
 		return ""
 	}
-	named := "named like tests"
-	if kept == "exclude" {
-		named = "not named like tests"
-	}
-	call := g.with("tests", kept, "limit", nil, "offset", nil)
+	left := leftByTests{call: g.with("tests", kept, "limit", nil, "offset", nil)}
 
 	// Counted, and not read: files without their lines.
 	req := g.request()
 	req.Paths.Tests, req.Limit, req.Context, req.Counts = kept, 10000, 0, true
 	r, err := s.Grep(ctx, v, req)
-	switch {
-	// That the number is not known must not cost the answer.
-	case err != nil || len(r.Files) == 0 && r.Cut.Why != "":
-		return fmt.Sprintf("what matches in files %s; %s has it", named, call)
-	case len(r.Files) == 0:
-		return ""
+	if err != nil {
+		left.failed = true
+		return left.text(named)
 	}
 
-	most := ""
-	if r.Cut.Why != "" {
-		most = "at least "
-	}
-	files := count(len(r.Files), "file") + " " + named
-	return fmt.Sprintf("%s%s, with %s; %s has them", most, files, count(r.Matches, "match"), call)
+	left.files, left.atLeast = len(r.Files), r.Cut.Why != ""
+	left.found = count(r.Matches, "match")
+	return left.text(named)
 }
 
 // pathIsThere fails where the directory or file to search in is not there:
@@ -237,9 +227,7 @@ func together(files []search.GrepFile, n int) []search.GrepFile {
 // ending is the end of an answer that lacks what the filter of tests took.
 func (g *grepping) ending(found bool) end {
 	e := end{found: found}
-	if g.filtered != "" {
-		e.left = append(e.left, g.filtered)
-	}
+	e.leaves(g.filtered)
 	return e
 }
 

@@ -19,7 +19,7 @@ func rankedSearch(s Searcher, b Browser) Tool {
 			{Name: "query", Kind: String, Required: true, About: "words, as: retry replication backoff"},
 			anyRepoParam, pathParam, includeParam, excludeParam, testsParam,
 			{Name: "ref", Kind: String, About: "indexed branch or tag"},
-			{Name: "limit", Kind: Integer, Min: 1, Max: 100, Default: 10, About: "most files"},
+			{Name: "limit", Kind: Integer, Min: 1, Max: mostRanked, Default: 10, About: "most files"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runRankedSearch(ctx, v, s, b, a)
@@ -30,13 +30,14 @@ func rankedSearch(s Searcher, b Browser) Tool {
 // runRankedSearch answers a call of search.
 func runRankedSearch(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
 	l := &lookup{a, ctx, v, s, b}
-	r, err := s.Ranked(ctx, v, search.RankedRequest{
+	req := search.RankedRequest{
 		Query: a.Text("query"),
 		Repo:  a.Text("repo"),
 		Ref:   a.Text("ref"),
 		Paths: pathsOf(a),
 		Limit: a.Number("limit"),
-	})
+	}
+	r, err := s.Ranked(ctx, v, req)
 	if err != nil {
 		return "", err
 	}
@@ -47,14 +48,19 @@ func runRankedSearch(ctx context.Context, v catalog.Viewer, s Searcher, b Browse
 			return "", err
 		}
 	}
-	return l.ranked(r), nil
+	return l.ranked(r, l.leftByTestsOf(req)), nil
 }
 
-// ranked writes files with their best lines.
-func (l *lookup) ranked(r *search.RankedResponse) string {
+// mostRanked is how many files a ranking has at most.
+const mostRanked = 100
+
+// ranked writes files with their best lines; tests is what the filter of tests left
+// out, "" for nothing.
+func (l *lookup) ranked(r *search.RankedResponse, tests string) string {
 	e := end{found: len(r.Files) > 0}
 	e.lacks(l.Args, r.Cut, "")
 	if len(r.Files) == 0 {
+		e.leaves(tests)
 		return l.noWords(r) + "\n" + e.String()
 	}
 
@@ -72,11 +78,12 @@ func (l *lookup) ranked(r *search.RankedResponse) string {
 	// A greater limit helps only where all of these had room.
 	if shown < len(blocks) || r.More {
 		more := "files that rank lower"
-		if l.Number("limit") < 100 && shown == len(blocks) {
-			more += "; continue with " + l.with("limit", min(100, 3*l.Number("limit")))
+		if l.Number("limit") < mostRanked && shown == len(blocks) {
+			more += "; continue with " + l.with("limit", min(mostRanked, 3*l.Number("limit")))
 		}
-		e.left = append(e.left, more)
+		e.leaves(more)
 	}
+	e.leaves(tests)
 	return out.String() + e.String()
 }
 
