@@ -10,6 +10,8 @@ type Args struct {
 	values map[string]any // string, int, bool, []string or map[string]string by name
 	given  []string       // names that the caller gave, in the order of the row
 	asked  string         // repo as the caller wrote it
+
+	told map[string]bool // of one of several symbols: what the answers before it say; nil elsewhere
 }
 
 func newArgs(t *Tool) *Args { return &Args{tool: t, values: map[string]any{}} }

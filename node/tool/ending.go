@@ -102,8 +102,21 @@ func (e *end) lacks(a *Args, cut search.Cut, more string) {
 	// These do not depend on why the search ended, and are told beside it.
 	e.failed = cut.Failed
 	if cut.Unsearched > 0 {
-		e.unlooked = append(e.unlooked, keptText(a, cut, e.found))
+		e.unlooked = append(e.unlooked, keptOnce(a, cut, e.found))
 	}
+}
+
+// keptOnce is keptText, or where the answer about a symbol before this one has it
+// already, that these are the same files.
+func keptOnce(a *Args, cut search.Cut, brief bool) string {
+	files := keptText(a, cut, true)
+	if a.told[files] {
+		return "the same files"
+	}
+	if a.told != nil {
+		a.told[files] = true
+	}
+	return keptText(a, cut, brief)
 }
 
 // keptText names files that are kept by name only; at length, why they are and how

@@ -64,8 +64,10 @@ func ofEachName(run runFunc) runFunc {
 
 		var out strings.Builder
 		left := a.Number("maxTokens")
+		told := map[string]bool{}
 		for i, name := range names {
 			one := a.about(name, left/(len(names)-i))
+			one.told = told
 			text, err := run(ctx, v, one)
 			if err != nil {
 				return "", err
