@@ -25,15 +25,20 @@ type lookup struct {
 
 // name is the symbol without what it is defined in.
 func (l *lookup) name() string {
-	name := l.Text("symbol")
+	_, name := qualifiedName(l.Text("symbol"))
+	return name
+}
+
+// qualifiedName splits a name from what it is defined in; scope is "" for none.
+func qualifiedName(symbol string) (scope, name string) {
 	// C++ and Rust, most others, Ruby and documentation of Java.
 	for _, sep := range []string{"::", ".", "#"} {
 		// Neither at the start nor at the end: on both sides of it has to be a name.
-		if i := strings.LastIndex(name, sep); i > 0 && i+len(sep) < len(name) {
-			return name[i+len(sep):]
+		if i := strings.LastIndex(symbol, sep); i > 0 && i+len(sep) < len(symbol) {
+			return symbol[:i], symbol[i+len(sep):]
 		}
 	}
-	return name
+	return "", symbol
 }
 
 func (l *lookup) request() search.SymbolRequest {

@@ -105,13 +105,8 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Ar
 		Limit:    a.Number("perPage"),
 	}
 
-	// The file and its lines come as one text, so that path cannot say another file.
 	if a.Has("lines") {
-		path, first, last, err := linesAsked(ctx, v, b, a)
-		if err != nil {
-			return "", err
-		}
-		req.Path, req.First, req.Last = path, first, last
+		return tracedLines(ctx, v, h, b, a, req)
 	}
 
 	r, err := h.Trace(ctx, v, req)
@@ -121,43 +116,77 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Ar
 	return tracedText(a, r), nil
 }
 
-// linesAsked is the file and the lines that lines names, by their numbers or by what
-// is defined there.
-func linesAsked(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (path string, first, last int, err error) {
-	path, first, last, ok := git.ParseLines(a.Text("lines"))
-	if ok {
-		return path, first, last, nil
-	}
-
-	// The first colon: names have some of their own, as Store::Close.
-	path, name, ok := strings.Cut(a.Text("lines"), ":")
-	if !ok || path == "" || name == "" || name[0] >= '0' && name[0] <= '9' {
-		return "", 0, 0, call.Fail(call.ErrInvalid, "lines has to be a file and lines or a definition of it, as src/a.c:520-560 or src/a.c:main")
-	}
-
+// tracedLines lists the commits that changed some lines.
+func tracedLines(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Args, req browse.TraceRequest) (string, error) {
 	// Of a range, the lines are those of its end.
-	ref := a.Text("ref")
+	ref := req.Ref
 	if err := browse.CheckRange(ref); err != nil {
-		return "", 0, 0, err
+		return "", err
 	}
 	if _, to, ok := browse.CutRange(ref); ok {
 		ref = to
 	}
-	where := newArgs(a.tool)
-	where.set("repo", a.Text("repo"))
-	where.set("ref", ref)
-	where.set("path", path)
-	where.set("symbol", name)
+
+	// The file and its lines come as one text, so that path cannot say another file.
+	at, err := linesAsked(a, ref)
+	if err != nil {
+		return "", err
+	}
+	if at.name != "" {
+		if err := at.define(ctx, v, b); err != nil {
+			return "", at.tell(ctx, v, h, err)
+		}
+	}
+
+	req.Path, req.First, req.Last = at.path, at.first, at.last
+	r, err := h.Trace(ctx, v, req)
+	if err != nil {
+		return "", at.tell(ctx, v, h, err)
+	}
+	return tracedText(a, r), nil
+}
+
+// linesAt is the file and the lines that lines names.
+type linesAt struct {
+	*Args
+	ref, path   string
+	first, last int
+	name        string // of a definition, whose lines they are; "" for lines by their numbers
+}
+
+// linesAsked is what lines names, of a definition without its lines.
+func linesAsked(a *Args, ref string) (*linesAt, error) {
+	at := &linesAt{Args: a, ref: ref}
+	var ok bool
+	if at.path, at.first, at.last, ok = git.ParseLines(a.Text("lines")); ok {
+		return at, nil
+	}
+
+	// The first colon: names have some of their own, as Store::Close.
+	at.path, at.name, ok = strings.Cut(a.Text("lines"), ":")
+	if !ok || at.path == "" || at.name == "" || at.name[0] >= '0' && at.name[0] <= '9' {
+		return nil, call.Fail(call.ErrInvalid, "lines has to be a file and lines or a definition of it, as src/a.c:520-560 or src/a.c:main")
+	}
+	return at, nil
+}
+
+// define fills in the lines of the definition.
+func (at *linesAt) define(ctx context.Context, v catalog.Viewer, b Browser) error {
+	where := newArgs(at.tool)
+	where.set("repo", at.Text("repo"))
+	where.set("ref", at.ref)
+	where.set("path", at.path)
+	where.set("symbol", at.name)
 
 	defined, err := (&reading{Args: where, ctx: ctx, viewer: v, browse: b}).defined()
 	if err != nil {
-		return "", 0, 0, err
+		return err
 	}
+	at.first, at.last = defined[0].first, defined[0].last
 
 	// What the answer advises asks for the same lines, wherever it goes on.
-	lines := path + ":" + rangesText(defined[:1])
-	a.set("lines", lines)
-	return path, defined[0].first, defined[0].last, nil
+	at.set("lines", at.path+":"+rangesText(defined[:1]))
+	return nil
 }
 
 func tracedText(a *Args, r *browse.TraceResponse) string {

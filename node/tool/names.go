@@ -65,6 +65,7 @@ var otherNames = map[string][]string{
 	"identifier":      {"symbol"},
 	"symbolname":      {"symbol"},
 	"function":        {"symbol"},
+	"symbol":          {"changes"},
 	"repository":      {"repo"},
 	"repositories":    {"repo"},
 	"reponame":        {"repo"},

@@ -162,6 +162,11 @@ func sample(t testing.TB) (*nodetest.Node, *tool.Set) {
 	history(empty(t, filepath.Join(dir, "app")))
 	lib := empty(t, filepath.Join(dir, "lib"))
 	lib.CommitAs("Ada Bell", day(1), "Begin the library", map[string]string{
+		"lib.go": "package lib\n\n// Answer answers.\nfunc Answer() int { return 42 }\n\n// Guess answers too.\nfunc Guess() int { return 41 }\n",
+		"old.go": "package lib\n\n// Old is old.\nfunc Old() {}\n",
+	})
+	lib.Git("rm", "-q", "old.go")
+	lib.CommitAs("Ben Cole", day(2), "Answer once", map[string]string{
 		"lib.go":      "package lib\n\n// Answer answers.\nfunc Answer() int { return 42 }\n",
 		"lib_test.go": "package lib\n\nvar tested = Answer()\n",
 		"shape.rs":    shapeRs,

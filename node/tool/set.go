@@ -40,6 +40,7 @@ type Historian interface {
 	Trace(context.Context, catalog.Viewer, browse.TraceRequest) (*browse.TraceResponse, error)
 	Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error)
 	Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error)
+	LastSeen(context.Context, catalog.Viewer, browse.LastSeenRequest) (*browse.LastSeenResponse, error)
 }
 
 // Model is a configured language model. The first one of a list is the default.

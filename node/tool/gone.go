@@ -1,0 +1,49 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// tell adds to the failure of the lines what tells of them: for a file that is
+// gone the commit that removed it, for a definition the call that finds it.
+func (at *linesAt) tell(ctx context.Context, v catalog.Viewer, h Historian, err error) error {
+	var failed *call.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+
+	switch {
+	case errors.Is(err, call.ErrFileNotFound):
+		if gone := at.removed(ctx, v, h); gone != "" {
+			return call.Fail(call.ErrNotFound, "%s %s", sentence(failed.Message), gone)
+		}
+		at.values["path"] = at.path // what else is told of it speaks of the path
+
+	case errors.Is(err, call.ErrNotFound) && at.name != "":
+		_, name := qualifiedName(at.name)
+		find := callOf("list_commits", "repo", at.Text("repo"), "ref", at.ref, "path", at.path, "changes", name)
+		return call.Fail(call.ErrNotFound, "%s If it was there once, %s finds the commits that brought and removed it", sentence(failed.Message), find)
+	}
+	return err
+}
+
+// removed tells which commit removed the file, and the call for its lines before
+// that; "" where none is known to.
+func (at *linesAt) removed(ctx context.Context, v catalog.Viewer, h Historian) string {
+	r, err := h.LastSeen(ctx, v, browse.LastSeenRequest{Repo: at.Text("repo"), Ref: at.ref, Paths: []string{at.path}})
+	if err != nil || r.Removed == nil {
+		return "" // an addition to what failed: that is told anyway
+	}
+
+	text := "It was removed by " + commitLine(r.Removed)
+	if r.Renamed != "" {
+		text += fmt.Sprintf(", which moved it to %q", label(r.Renamed))
+	}
+	return text + "; before that: " + at.with("ref", fmt.Sprintf("%.12s", r.Commit))
+}
