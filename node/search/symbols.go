@@ -52,6 +52,7 @@ type SymbolResponse struct {
 	Cut          Cut
 	Commits      map[string]string // by repository: the commit whose index answered
 	Mistyped     bool              // Symbol is likely the first of Similar with some letters wrong
+	OtherScopes  []string          // of definitions of a qualified name: the other types that define its last part, as ctags writes them
 }
 
 // Commit is the commit of a repository whose index was searched; "" where the
@@ -168,8 +169,28 @@ func (s *Searcher) defined(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	if err != nil {
 		return nil, "", err
 	}
+	out.OtherScopes = out.typesBut(scope)
 	out.keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
 	return out, name, nil
+}
+
+// typesBut lists what the places are defined in, each once, but for one scope and for
+// what is no type.
+func (r *SymbolResponse) typesBut(scope string) (types []string) {
+	listed := map[string]bool{}
+	for i := range r.Files {
+		for _, m := range r.Files[i].Matches {
+			switch m.ParentKind {
+			case "", "package", "namespace", "module", "file", "function":
+				continue
+			}
+			if !listed[m.ParentName] && !inScope(m.ParentName, scope) {
+				listed[m.ParentName] = true
+				types = append(types, m.ParentName)
+			}
+		}
+	}
+	return types
 }
 
 func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {

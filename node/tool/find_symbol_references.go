@@ -41,10 +41,11 @@ func runReferences(ctx context.Context, v catalog.Viewer, s Searcher, b Browser,
 	if len(r.Files) == 0 {
 		return l.unused(r)
 	}
-	if err := l.nearDefinition(r); err != nil {
+	o, err := l.owner()
+	if err != nil {
 		return "", err
 	}
-	return l.references(r), nil
+	return l.references(r, o), nil
 }
 
 // used is the references of the name.
@@ -194,42 +195,14 @@ func likeC(lang string) bool {
 	return lang == "C" || lang == "C++" || lang == "Objective-C" || lang == "Cuda"
 }
 
-// nearDefinition puts the uses of a method, asked for with its type, in order:
-// first those in a repository that defines it, then those in its language.
-// A method of the same name in another language is another method.
-func (l *lookup) nearDefinition(r *search.SymbolResponse) error {
-	// Without a type there is nothing to be near to, and in one repository all are equally near.
-	if l.name() == l.Text("symbol") || l.Text("repo") != "" {
-		return nil
-	}
-	defined, err := l.search.Definitions(l.ctx, l.viewer, search.SymbolRequest{Symbol: l.Text("symbol"), Revision: l.Text("ref")})
-	if err != nil {
-		return err
+// references writes uses by file, with the definitions around them. o is nil where
+// the name is asked for without a type.
+func (l *lookup) references(r *search.SymbolResponse, o *owner) string {
+	w := &usesWriter{lookup: l, usages: usagesOf(l.name()), left: l.Number("limit"), owner: o}
+	if o != nil {
+		w.order(r)
 	}
 
-	// The definition is asked for with its type, the uses were found without it.
-	repos, languages := map[string]bool{}, map[string]bool{}
-	for i := range defined.Files {
-		repos[defined.Files[i].Repository] = true
-		languages[defined.Files[i].Language] = true
-	}
-
-	// Stable, so that the order by relevance holds within each of the three.
-	distance := func(f search.SymbolFile) int {
-		switch {
-		case !languages[f.Language]:
-			return 2
-		case !repos[f.Repository]:
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(r.Files, func(a, b search.SymbolFile) int { return distance(a) - distance(b) })
-	return nil
-}
-
-// references writes uses by file, with the definitions around them.
-func (l *lookup) references(r *search.SymbolResponse) string {
 	var repos, paths []string
 	// One use with its function is enough: the index either keeps them or does not.
 	known := false // to the index: what the uses stand in
@@ -245,10 +218,6 @@ func (l *lookup) references(r *search.SymbolResponse) string {
 		outlines = l.outlines(repos, paths, r.Commits)
 	}
 
-	// Two passes: whether receivers tell the uses apart is known only after all were seen.
-	w := &usesWriter{lookup: l, usages: usagesOf(l.name()), left: l.Number("limit")}
-	w.receivers = l.receivers(r, w.counts)
-	w.declared, w.labelled, w.onlyMention, w.mentions = 0, 0, 0, 0 // the lines are looked at again
 	for i := range r.Files {
 		f := &r.Files[i]
 		w.file(f, outlines[[2]string{f.Repository, f.Path}])
@@ -256,10 +225,27 @@ func (l *lookup) references(r *search.SymbolResponse) string {
 	return w.text(r, paths)
 }
 
+// order puts the uses of a method in order: those that are likely of its type
+// first.
+func (w *usesWriter) order(r *search.SymbolResponse) {
+	by := w.lookup.receivers(w.owner)
+	by.fitFirst(r)
+	if w.Text("repo") == "" { // in one repository all are equally near
+		w.owner.nearDefinition(r)
+	}
+
+	// Two passes: whether receivers tell the uses apart is known only after all were seen.
+	if by.tellApart(r, w.counts) {
+		w.receivers = by
+	}
+	w.declared, w.labelled, w.onlyMention, w.mentions = 0, 0, 0, 0 // the lines are looked at again
+}
+
 // usesWriter gathers the lines of an answer and counts what it leaves out.
 type usesWriter struct {
 	*lookup
 	usages                          usages
+	owner                           *owner     // nil where the name is asked for without a type
 	receivers                       *receivers // nil where all lines are shown alike
 	others                          others     // the lines whose receiver is named otherwise
 	blocks                          []block
@@ -395,6 +381,9 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 	noun := w.noun()
 
 	var out strings.Builder
+	if w.owner != nil {
+		out.WriteString(w.owner.text(w.lookup))
+	}
 	fmt.Fprintf(&out, "%s of %s in %s", count(w.lines, noun), label(w.name()), count(w.files, "file"))
 	if notes := w.notes(); notes != "" {
 		out.WriteString(" (" + notes + ")")
@@ -405,7 +394,7 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 		fmt.Fprintf(&out, "; %s of any type: the receiver is not resolved", label(w.name()))
 	}
 	if w.receivers != nil {
-		fmt.Fprintf(&out, ", those named like %s come first", label(w.receivers.owner))
+		fmt.Fprintf(&out, ", those named like %s come first", label(w.owner.name))
 		// Last among the blocks: where room is short the last ones are left out first.
 		w.blocks = append(w.blocks, w.others.block())
 	}

@@ -70,7 +70,7 @@ func TestUsesBeyondTheLimitAreCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := (&lookup{Args: a}).references(r)
+		text := (&lookup{Args: a}).references(r, nil)
 		if !strings.HasPrefix(text, "1500 references of oom in 5 files") || !strings.Contains(text, want) || !strings.Contains(text, "1 in main: oom()") {
 			t.Errorf("limit %d: %s", limit, text)
 		}
@@ -208,7 +208,7 @@ func TestReceiversOfOtherNamesAreShownByLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &search.SymbolResponse{Files: []search.SymbolFile{file}}
-		if got := (&lookup{Args: a}).references(r); !strings.Contains(got, want) {
+		if got := (&lookup{Args: a}).references(r, ownerOf(symbol)); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", symbol, got)
 		}
 	}
@@ -249,6 +249,16 @@ func TestWordsThatNoFileHas(t *testing.T) {
 	}
 }
 
+// ownerOf is the type that a symbol is asked for with, which nothing defines; nil for
+// none. rivals are other types with the method.
+func ownerOf(symbol string, rivals ...string) *owner {
+	scope, _ := qualifiedName(symbol)
+	if scope == "" {
+		return nil
+	}
+	return newOwner(scope, &search.SymbolResponse{OtherScopes: rivals})
+}
+
 // defining is a searcher that knows where one name is defined.
 type defining struct {
 	Searcher
@@ -283,8 +293,13 @@ func TestUsesNearTheDefinitionComeFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &search.SymbolResponse{Files: slices.Clone(uses)}
-		if err := (&lookup{a, t.Context(), catalog.Operator(), d, nil}).nearDefinition(r); err != nil {
+		l := &lookup{a, t.Context(), catalog.Operator(), d, nil}
+		o, err := l.owner()
+		if err != nil {
 			t.Fatal(err)
+		}
+		if o != nil {
+			(&usesWriter{lookup: l, usages: usagesOf(l.name()), owner: o}).order(r)
 		}
 
 		var got []string
@@ -321,7 +336,7 @@ func TestManyReceiversOfOtherNamesAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := (&lookup{Args: a}).references(&search.SymbolResponse{Files: []search.SymbolFile{file}})
+	got := (&lookup{Args: a}).references(&search.SymbolResponse{Files: []search.SymbolFile{file}}, ownerOf("Store.Close"))
 	want := `65 calls of Close in 1 file; Close of any type: the receiver is not resolved, those named like Store come first
 f.go
 1 in run: store.Close()

@@ -21,30 +21,29 @@ import (
 // is shown with its text, and the other one by its lines or, where they are many,
 // by the names of the receivers.
 type receivers struct {
-	owner  string // the type
+	*owner
 	before *regexp.Regexp
 	names  map[*search.SymbolMatch]string // of the uses that were looked at
+	judged map[string]int                 // how like the owner names are
 }
 
 // fewOthers is how many lines are not worth to be told apart.
 const fewOthers = 10
 
-// receivers is nil where the name is asked for without a type, and where the
-// names of receivers do not tell uses apart. counts tells which lines count.
-func (l *lookup) receivers(r *search.SymbolResponse, counts func(*search.SymbolMatch, string) bool) *receivers {
-	name := l.name()
-	scope := strings.TrimRight(strings.TrimSuffix(l.Text("symbol"), name), ".:#")
-	if scope == "" {
-		return nil
-	}
-
+// receivers judges the uses of a name by what stands before it.
+func (l *lookup) receivers(o *owner) *receivers {
 	// Calls and indexes between receiver and name are passed over, as in NewStore(x).Close().
-	w := &receivers{
-		owner:  scope[strings.LastIndexAny(scope, ".:#")+1:],
-		before: regexp.MustCompile(`([\pL\pN_$]*)(?:\([^()]*\)|\[[^\[\]]*\]|[?!])*\s*(?:\.|->|::)\s*` + regexp.QuoteMeta(name)),
+	return &receivers{
+		owner:  o,
+		before: regexp.MustCompile(`([\pL\pN_$]*)(?:\([^()]*\)|\[[^\[\]]*\]|[?!])*\s*(?:\.|->|::)\s*` + regexp.QuoteMeta(l.name())),
 		names:  map[*search.SymbolMatch]string{},
+		judged: map[string]int{},
 	}
+}
 
+// tellApart reports whether the uses are to be shown apart by their receivers.
+// counts tells which lines count.
+func (w *receivers) tellApart(r *search.SymbolResponse, counts func(*search.SymbolMatch, string) bool) bool {
 	// All lines are counted first: apart they are told only where that saves more than it costs.
 	fit, others := 0, 0
 	for i := range r.Files {
@@ -61,11 +60,30 @@ func (l *lookup) receivers(r *search.SymbolResponse, counts func(*search.SymbolM
 	}
 
 	// Where none fits, names say nothing here: to set all of them apart would hide every use.
-	if fit == 0 || others < fewOthers {
-		return nil
-	}
-	return w
+	return fit > 0 && others >= fewOthers
 }
+
+// fitFirst puts files with uses of receivers that are likely of the type before
+// others. What stands in comments and strings alone stays last.
+func (w *receivers) fitFirst(r *search.SymbolResponse) {
+	best := map[fileOf]int{}
+	for i := range r.Files {
+		f := &r.Files[i]
+		at := fileOf{f.Repository, f.Path}
+		best[at] = unlikeOwner + 1
+		for k := range f.Matches {
+			if m := &f.Matches[k]; !m.OutsideCode {
+				best[at] = min(best[at], w.like(m))
+			}
+		}
+	}
+	slices.SortStableFunc(r.Files, func(a, b search.SymbolFile) int {
+		return best[fileOf{a.Repository, a.Path}] - best[fileOf{b.Repository, b.Path}]
+	})
+}
+
+// fileOf names a file.
+type fileOf struct{ repo, path string }
 
 // of is the last name before the method; "" where it is called without one.
 func (w *receivers) of(m *search.SymbolMatch) string {
@@ -81,13 +99,25 @@ func (w *receivers) of(m *search.SymbolMatch) string {
 }
 
 // fits reports whether the receiver of a use may be of the type.
-func (w *receivers) fits(m *search.SymbolMatch) bool {
+func (w *receivers) fits(m *search.SymbolMatch) bool { return w.like(m) < unlikeOwner }
+
+// like is how likely the receiver of a use is of the type.
+func (w *receivers) like(m *search.SymbolMatch) int {
 	receiver := w.of(m)
 	switch receiver {
 	case "", "self", "this", "super", "Self":
-		return shortScope(m.Around.ParentName, m.Around.ParentKind) == w.owner
+		if shortScope(m.Around.ParentName, m.Around.ParentKind) == w.owner.name {
+			return likeOwner
+		}
+		return unlikeOwner
 	}
-	return namedLike(receiver, w.owner)
+
+	like, known := w.judged[receiver]
+	if !known {
+		like = w.likeness(receiver)
+		w.judged[receiver] = like
+	}
+	return like
 }
 
 // brief is a use by its receiver and its line.

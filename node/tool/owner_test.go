@@ -1,0 +1,90 @@
+package tool
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// A receiver is of the type that has most of its name; letters alone are of the one
+// that is asked for.
+func TestAReceiverIsOfTheTypeItIsNamedLikeMost(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		symbol, rivals string
+		want           map[string]int
+	}{
+		{"Store.Close", "", map[string]int{
+			"store": likeOwner, "Store": likeOwner, "store2": likeOwner, "s": likeOwner, "str": likeOwner,
+			"boltStore": withOwner, "mainStore": withOwner, "f": unlikeOwner, "resp": unlikeOwner,
+		}},
+		{"store.Store.Close", "raftboltdb.BoltStore os.File", map[string]int{
+			"store": likeOwner, "s": likeOwner, "mainStore": withOwner, "boltStore": unlikeOwner, "myBoltStore": unlikeOwner, "file": unlikeOwner,
+		}},
+		{"BoltStore::Close", "Store", map[string]int{
+			"boltStore": likeOwner, "bs": likeOwner, "b": likeOwner, "store": unlikeOwner, "mainStore": unlikeOwner,
+		}},
+		{"FileStore.Close", "File T", map[string]int{
+			"file": unlikeOwner, "fileStore": likeOwner, "fs": likeOwner, "t": unlikeOwner,
+		}},
+	} {
+		o := ownerOf(tt.symbol, strings.Fields(tt.rivals)...)
+		for receiver, want := range tt.want {
+			if got := o.likeness(receiver); got != want {
+				t.Errorf("%s of %s, beside %s: %d, want %d", receiver, tt.symbol, tt.rivals, got, want)
+			}
+		}
+	}
+}
+
+// The definition stands above the uses; files whose receivers are named like the type
+// come before others, and what is in comments alone comes last.
+func TestTheDefinitionAndItsLikelyUsesComeFirst(t *testing.T) {
+	t.Parallel()
+	use := func(path, text string, outside bool) search.SymbolFile {
+		m := search.SymbolMatch{Line: []byte(text), OutsideCode: outside, Around: shard.Symbol{Name: "run"}}
+		m.Range.Start.Line = 7
+		return search.SymbolFile{Repository: "example.com/acme/app", Path: path, Language: "Go", Matches: []search.SymbolMatch{m}}
+	}
+	r := &search.SymbolResponse{Files: []search.SymbolFile{
+		use("a.go", "boltStore.Close()", false),
+		use("b.go", "f.Close()", false),
+		use("c.go", "mainStore.Close()", false),
+		use("d.go", "s.Close()", false),
+		use("e.go", "// store.Close", true),
+	}}
+
+	defined := use("store.go", "func (s *Store) Close() error {", false)
+	defined.Matches[0].Kind, defined.Matches[0].ParentKind, defined.Matches[0].ParentName = "method", "struct", "store.Store"
+	many := &search.SymbolResponse{MatchCount: 5, OtherScopes: []string{"raftboltdb.BoltStore"}}
+	for range 5 {
+		many.Files = append(many.Files, defined)
+	}
+
+	row := references(nil, nil)
+	row.Params = append(row.Params, maxTokens)
+	a, err := row.decode(json.RawMessage(`{"symbol":"Store.Close","repo":"example.com/acme/app"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := "Defined at store.go:7 [method in struct store.Store]: func (s *Store) Close() error {\n"
+	want := line + line + line + `Defined at 2 more places: find_symbol_definitions {"symbol":"Store.Close","repo":"example.com/acme/app"}
+5 references of Close in 5 files (1 in comments or strings (~)); Close of any type: the receiver is not resolved
+d.go
+7 in run: s.Close()
+c.go
+7 in run: mainStore.Close()
+a.go
+7 in run: boltStore.Close()
+b.go
+7 in run: f.Close()
+e.go
+7~: // store.Close
+Complete.`
+	if got := (&lookup{Args: a}).references(r, newOwner("Store", many)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
