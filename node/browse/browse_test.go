@@ -195,8 +195,13 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 		{DiffRequest{Base: "HEAD", Head: "HEAD~1", Message: true}, ""},
 		{DiffRequest{Base: "HEAD", Head: "HEAD", Message: true}, ""},
 	} {
-		if d, err := ask(t, s, diffOperation(), tt.req); err != nil || d.Commit.Message != tt.want {
-			t.Errorf("%+v: %+v, %v", tt.req, d, err)
+		d, err := ask(t, s, diffOperation(), tt.req)
+		if err != nil || d.Commit.Message != tt.want {
+			t.Fatalf("%+v: %+v, %v", tt.req, d, err)
+		}
+		// And with it the first tag that has it.
+		if told := d.FirstTag != nil; told != (tt.want != "") || told && *d.FirstTag != (FirstTag{Name: "v1.0"}) {
+			t.Errorf("%+v: first in %+v", tt.req, d.FirstTag)
 		}
 	}
 

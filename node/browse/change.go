@@ -101,10 +101,16 @@ func (s *site) tellCommit(ctx context.Context, req DiffRequest, out *DiffRespons
 		return nil
 	}
 	c, err := s.mirror.Show(ctx, out.HeadCommit)
-	if err == nil && slices.Contains(c.Parents, out.BaseCommit) {
-		out.Commit = s.commitInfos(ctx, []git.Commit{c})[0]
+	if err != nil || !slices.Contains(c.Parents, out.BaseCommit) {
+		return err
 	}
-	return err
+	out.Commit = s.commitInfos(ctx, []git.Commit{c})[0]
+
+	// An addition: where it cannot be had, the difference stands without it.
+	if first, err := s.mirror.FirstTag(ctx, out.HeadCommit); err == nil && first.Tags > 0 {
+		out.FirstTag = &FirstTag{Name: first.Name, Release: first.Release, Late: first.Late}
+	}
+	return nil
 }
 
 // parted is the commit from which two parted.

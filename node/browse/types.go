@@ -158,6 +158,15 @@ type DiffResponse struct {
 	AtLeast bool // there are Total or more
 
 	Commit CommitInfo // with Message, where the difference is what one commit changed
+
+	FirstTag *FirstTag // of Commit; nil where the repository has no tags, and from nodes of older versions
+}
+
+// FirstTag is the tag that had a commit in its history first.
+type FirstTag struct {
+	Name    string // "" where no tag has the commit
+	Release string // where Name is that of a pre-release: the first that is none; "" for none yet
+	Late    bool   // not all was looked at in time: what is not named is not known
 }
 
 // DiffFile is one changed file. OldPath is "" when added, NewPath "" when deleted.

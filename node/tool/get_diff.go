@@ -15,7 +15,7 @@ import (
 func getDiff(h Historian) Tool {
 	return Tool{
 		Name: "get_diff", Title: "Compare two revisions",
-		About: "Shows what differs between two revisions (two-dot). auto gives the patch where it fits, else counts of lines by file or directory; patch comes in pages. For one commit, with its message, give base <commit>~1 and head <commit>.",
+		About: "Shows what differs between two revisions (two-dot). auto gives the patch where it fits, else counts of lines by file or directory; patch comes in pages. For one commit, with its message and first tag, give base <commit>~1 and head <commit>.",
 		Params: []Param{
 			repoParam,
 			{Name: "base", Kind: String, Required: true, About: "branch, tag or commit"},
@@ -112,7 +112,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 	}
 
 	if c.r != nil {
-		r.Commit = c.r.Commit
+		r.Commit, r.FirstTag = c.r.Commit, c.r.FirstTag
 	}
 	c.r, c.files = r, nil
 	for i := range r.Files {
@@ -228,7 +228,25 @@ func (c *comparison) message() string {
 	}
 	// The patch is what was asked for: at least half of the room is for it.
 	body := bodyText(c.r.Commit.Body, min(maxMessage, c.room()/2))
-	return commitLine(&c.r.Commit) + "\n" + body
+	return commitLine(&c.r.Commit) + "\n" + body + firstTagText(c.r.FirstTag, c.r.Commit.Refs)
+}
+
+// firstTagText tells which tag had a commit first, on a line; "" where that stands
+// beside it among what points at it.
+func firstTagText(t *browse.FirstTag, refs string) string {
+	switch {
+	case t == nil:
+		return ""
+	case t.Late && t.Name == "":
+		return "Its first tag was not found within 2 seconds.\n"
+	case t.Name == "":
+		return "No tag has it.\n"
+	case t.Release != "":
+		return fmt.Sprintf("First in %s, as a release in %s.\n", label(t.Name), label(t.Release))
+	case slices.Contains(strings.Split(refs, ", "), "tag: "+t.Name):
+		return ""
+	}
+	return fmt.Sprintf("First in %s.\n", label(t.Name))
 }
 
 // same is the answer where nothing differs.

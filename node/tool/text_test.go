@@ -68,6 +68,29 @@ func TestABodyBelowItsSubject(t *testing.T) {
 	}
 }
 
+// Which tag has a commit first is a line of its own, where it tells more than what
+// points at the commit.
+func TestTheFirstTagOfACommit(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		first *browse.FirstTag
+		refs  string
+		want  string
+	}{
+		{nil, "", ""},
+		{&browse.FirstTag{}, "main", "No tag has it.\n"},
+		{&browse.FirstTag{Late: true}, "", "Its first tag was not found within 2 seconds.\n"},
+		{&browse.FirstTag{Name: "v1.2.0"}, "tag: v1.2", "First in v1.2.0.\n"},
+		{&browse.FirstTag{Name: "v1.2.0"}, "HEAD -> main, tag: v1.2.0, dev", ""},
+		{&browse.FirstTag{Name: "v2-rc1", Late: true}, "", "First in v2-rc1.\n"},
+		{&browse.FirstTag{Name: "v2-rc1", Release: "v2"}, "tag: v2-rc1", "First in v2-rc1, as a release in v2.\n"},
+	} {
+		if got := firstTagText(tt.first, tt.refs); got != tt.want {
+			t.Errorf("%+v at %q: %q, want %q", tt.first, tt.refs, got, tt.want)
+		}
+	}
+}
+
 // Bodies that were asked for take the room that there is: the rest is on further pages,
 // or, where there are none, told to be missing.
 func TestBodiesStayWithinTheRoom(t *testing.T) {

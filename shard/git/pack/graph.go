@@ -291,6 +291,13 @@ func (g *Graph) Date(pos uint32) int64 {
 	return int64(binary.BigEndian.Uint64(l.facts[i*(g.idBytes+factBytes)+g.idBytes+8:]) & (1<<34 - 1))
 }
 
+// Generation is one more than the largest of a commit's parents, 1 for a commit
+// without any; 0 where the graph does not know it. It stops rising at 1<<30 - 1.
+func (g *Graph) Generation(pos uint32) uint32 {
+	l, i := g.at(pos)
+	return binary.BigEndian.Uint32(l.facts[i*(g.idBytes+factBytes)+g.idBytes+8:]) >> 2
+}
+
 // Parents appends the positions of a commit's parents, all of them below
 // Commits. The error is ErrAskGit.
 func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {

@@ -1,0 +1,246 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
+)
+
+// firstTagTime is how long is looked for the tags that have a commit.
+const firstTagTime = 2 * time.Second
+
+// FirstTag is the tag that had a commit in its history first, by the time of the
+// commits that tags are at.
+type FirstTag struct {
+	Name    string // short; "" where no tag has the commit
+	Release string // where Name is that of a pre-release, as v2.0-rc1: the first that is none; "" for none yet
+	Tags    int    // how many the mirror has
+	Late    bool   // time ran out: what is not named above is not known
+}
+
+// FirstTag finds the first tag that has a commit. It looks for two seconds at most.
+func (h *history) FirstTag(ctx context.Context, commit string) (FirstTag, error) {
+	return h.firstTagIn(ctx, firstTagTime, commit)
+}
+
+// firstTagIn is FirstTag with a time of its own for looking.
+func (h *history) firstTagIn(ctx context.Context, most time.Duration, commit string) (first FirstTag, err error) {
+	if err := checkCommit(commit); err != nil {
+		return first, err
+	}
+	tags, err := h.Tags(ctx)
+	if err != nil || len(tags) == 0 {
+		return first, err
+	}
+
+	c, err := openChronicle(h.dir)
+	if err != nil {
+		return first, err
+	}
+	defer c.close()
+	c.ask = func(kind pack.Kind, id []byte) ([]byte, error) { return h.askObject(ctx, kind, id) }
+
+	shallow, err := shallowOf(h.dir)
+	if err != nil {
+		return first, err
+	}
+
+	now := h.pool.all.now
+	began := now()
+	late := func() error {
+		if now().Sub(began) >= most {
+			return errLate
+		}
+		return context.Cause(ctx)
+	}
+
+	// The graph is mapped: a fault while it is read is an error.
+	first.Tags = len(tags)
+	err = pack.Protect(func() error {
+		d, err := c.reaching(commit)
+		if err != nil {
+			return err
+		}
+		d.stop, d.shallow = late, shallow
+		return first.among(d, tags)
+	})
+	switch {
+	case errors.Is(err, errLate):
+		first.Late = true
+	case err != nil:
+		return FirstTag{}, fmt.Errorf("find the first tag with a commit: %w", err)
+	}
+	return first, nil
+}
+
+// among fills in the first of some tags that have the commit, and the first release.
+func (f *FirstTag) among(d *reach, tags []Ref) error {
+	slices.SortFunc(tags, func(a, b Ref) int { return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Full, b.Full)) })
+	for _, tag := range tags {
+		if f.Name != "" && isPreRelease(tag.Name) {
+			continue
+		}
+		has, err := d.has(tag.Commit)
+		if err != nil {
+			return err
+		}
+
+		switch {
+		case !has:
+		case f.Name == "" && isPreRelease(tag.Name):
+			f.Name = tag.Name
+		case f.Name == "":
+			f.Name = tag.Name
+			return nil
+		default:
+			f.Release = tag.Name
+			return nil
+		}
+	}
+	return nil
+}
+
+// preRelease is the end of a name as v2.0-rc1, 3.0.0b2 or v1.0.0-beta.3.
+var preRelease = regexp.MustCompile(`(?i)(?:rc|alpha|beta|pre|preview|dev|snapshot|nightly|canary|\d[ab])[-._]?\d*$`)
+
+// isPreRelease reports whether a tag is named like one of a version that is yet to
+// come, or like no version at all, as nightly.
+func isPreRelease(name string) bool {
+	return preRelease.MatchString(name) || !strings.ContainsAny(name, "0123456789")
+}
+
+// reach tells which commits have one in their history. Each commit is walked once
+// for all that is asked, and none that is too near to the root: the generation of a
+// commit is above those of its parents.
+type reach struct {
+	c          *chronicle
+	of         uint32
+	generation uint32 // of the commit; 0 where that is not known
+	inGraph    bool   // the commit is in the graph, which has all parents of what it has
+	seen, yes  bits   // that were walked, and those of them that have it
+	way        []step // from the commit that is asked about to the one that is looked at
+	stop       func() error
+	shallow    map[string]bool
+	steps      int
+	near       []uint32
+}
+
+// step is a commit on the way, and how many of its parents were looked at.
+type step struct {
+	pos  uint32
+	seen int32
+}
+
+func (c *chronicle) reaching(commit string) (*reach, error) {
+	id, err := hex.DecodeString(commit)
+	if err != nil {
+		return nil, err
+	}
+	pos, err := c.position(id)
+	if err != nil {
+		return nil, err
+	}
+
+	d := &reach{c: c, of: pos, inGraph: int(pos) < c.graph.Commits()}
+	if d.inGraph {
+		d.generation = c.graph.Generation(pos)
+	}
+	d.yes.add(pos)
+	return d, nil
+}
+
+// has reports whether a commit is the one, or has it in its history. The error is
+// errLate where stop says so.
+func (d *reach) has(commit string) (bool, error) {
+	id, err := hex.DecodeString(commit)
+	if err != nil {
+		return false, err
+	}
+	from, err := d.c.position(id)
+	if err != nil {
+		return false, err
+	}
+
+	// Depth first, so that what leads to the commit is known to have it when it is met.
+	for d.enter(from); len(d.way) > 0; d.steps++ {
+		if d.steps&1023 == 1023 {
+			if err := d.stop(); err != nil {
+				return false, err
+			}
+		}
+
+		top := &d.way[len(d.way)-1]
+		if d.near, err = d.parents(top.pos); err != nil {
+			return false, err
+		}
+		if int(top.seen) == len(d.near) {
+			d.way = d.way[:len(d.way)-1]
+			continue
+		}
+
+		next := d.near[top.seen]
+		top.seen++
+		if d.yes.has(next) {
+			for _, s := range d.way {
+				d.yes.add(s.pos)
+			}
+			d.way = d.way[:0]
+			return true, nil
+		}
+		d.enter(next)
+	}
+	return d.yes.has(from), nil
+}
+
+// enter goes on to a commit, if its history has to be looked at. Once: a damaged graph
+// may lead in a circle.
+func (d *reach) enter(pos uint32) {
+	if !d.yes.has(pos) && !d.seen.has(pos) && d.mayHave(pos) {
+		d.seen.add(pos)
+		d.way = append(d.way, step{pos: pos})
+	}
+}
+
+// mayHave tells by the graph alone whether a commit can be a descendant.
+func (d *reach) mayHave(pos uint32) bool {
+	switch {
+	case int(pos) >= d.c.graph.Commits():
+		return true
+	case !d.inGraph:
+		return false // it would have a parent that the graph has not
+	}
+	// Graphs of old versions of git have no generations: 0 is less than any other.
+	g := d.c.graph.Generation(pos)
+	return g == 0 || g > d.generation
+}
+
+func (d *reach) parents(pos uint32) ([]uint32, error) {
+	if d.shallow != nil && d.shallow[hex.EncodeToString(d.c.id(pos))] {
+		return nil, nil
+	}
+	return d.c.parents(d.near[:0], pos)
+}
+
+// bits is a set of positions.
+type bits []uint64
+
+func (b *bits) add(pos uint32) {
+	word := int(pos / 64)
+	if word >= len(*b) {
+		*b = append(*b, make([]uint64, word+1-len(*b))...)
+	}
+	(*b)[word] |= 1 << (pos % 64)
+}
+
+func (b bits) has(pos uint32) bool {
+	word := int(pos / 64)
+	return word < len(b) && b[word]&(1<<(pos%64)) != 0
+}

@@ -1,0 +1,134 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The first tag that has a commit is the one at the earliest commit that does, with
+// the graph, without it, and where the graph lacks what is new.
+func TestTheFirstTagThatHasACommit(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	h := &stream{}
+	for i := range 12 {
+		h.commit("refs/heads/main", i+1, "Ann", fmt.Sprint("main ", i), "a", fmt.Sprint(i))
+	}
+	r.load(h)
+	id := func(ref string) string { return r.git("rev-parse", ref+"^{commit}") }
+	base := id("main")
+
+	// A branch from the middle that is merged at the end, and one that never is.
+	h = &stream{}
+	fmt.Fprintf(h, "reset refs/heads/side\nfrom %s\n\nreset refs/heads/alone\nfrom %s\n\nreset refs/heads/main\nfrom %s\n\n", id("main~8"), id("main~8"), base)
+	h.commit("refs/heads/side", 20, "Bob", "side", "b", "1")
+	h.commit("refs/heads/alone", 21, "Bob", "alone", "c", "1")
+	fmt.Fprintf(h, "commit refs/heads/main\ncommitter Ann <ann@example.org> %d +0000\ndata 5\nmerge\nfrom %s\nmerge refs/heads/side\n\n", at(22), base)
+	r.load(h)
+	merge := id("main")
+	for tag, at := range map[string]string{
+		"v1.0": base + "~10", "v2.0-rc1": base + "~7", "v2.0-rc2": base + "~6", "v2.0": base + "~5", "v3.0": base + "~2", "v4.0-beta.1": merge,
+	} {
+		r.git("tag", "-a", "-m", tag, tag, at)
+	}
+	r.git("tag", "nightly", base+"~3")
+
+	rows := []struct{ commit, name, release string }{
+		{base + "~11", "v1.0", ""},
+		{base + "~10", "v1.0", ""}, // the tag's own commit
+		{base + "~9", "v2.0-rc1", "v2.0"},
+		{base + "~6", "v2.0-rc2", "v2.0"},
+		{base + "~5", "v2.0", ""},
+		{base + "~4", "nightly", "v3.0"},
+		{base + "~2", "v3.0", ""},
+		{base, "v4.0-beta.1", ""}, // no release yet
+		{"side", "v4.0-beta.1", ""},
+		{"alone", "", ""},
+	}
+	check := func(what string, m *Mirror) {
+		t.Helper()
+		for _, tt := range rows {
+			got, err := m.FirstTag(within(t), id(tt.commit))
+			if err != nil || got.Name != tt.name || got.Release != tt.release || got.Tags != 7 || got.Late {
+				t.Errorf("%s: %s: %+v, %v, want %q then %q", what, tt.commit, got, err, tt.name, tt.release)
+			}
+			// The twin: git's own list of the tags that have it.
+			list := strings.Fields(r.git("tag", "--contains", id(tt.commit)))
+			if tt.name == "" && len(list) > 0 || tt.name != "" && !slices.Contains(list, tt.name) {
+				t.Errorf("%s: git lists %q", tt.commit, list)
+			}
+		}
+	}
+
+	m := fetched(t, r.url())
+	check("as it was fetched", m)
+	run(t, m.Dir(), nil, "commit-graph", "write", "--reachable")
+	check("with a graph", m)
+
+	// What comes later is not in the graph.
+	h = &stream{}
+	h.commit("refs/heads/main", 2_000_000, "Ann", "later", "a", "later")
+	r.load(h)
+	rows = append(rows, struct{ commit, name, release string }{"main", "", ""})
+	fetchAgain(t, m, r.url())
+	check("newer than the graph", m)
+}
+
+// Bad input is refused; what was not looked at in time is told, and the end of the
+// caller's own time is no answer.
+func TestTheFirstTagIsLookedForInBounds(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	h := &stream{}
+	for i := range 3000 {
+		h.commit("refs/heads/main", i+1, "Ann", "one", "a", fmt.Sprint(i))
+	}
+	r.load(h)
+	m := fetched(t, r.url())
+	head, root := r.git("rev-parse", "main"), r.git("rev-parse", "main~2999")
+	if got, err := m.FirstTag(within(t), head); err != nil || got != (FirstTag{}) {
+		t.Errorf("without a tag: %+v, %v", got, err)
+	}
+
+	r.git("tag", "v1")
+	fetchAgain(t, m, r.url())
+	if _, err := m.FirstTag(within(t), "HEAD"); !errors.Is(err, ErrBadRef) {
+		t.Errorf("no id of a commit: %v", err)
+	}
+	if got, err := m.firstTagIn(within(t), 1, root); err != nil || !got.Late || got.Name != "" {
+		t.Errorf("without time: %+v, %v", got, err)
+	}
+	if got, err := m.FirstTag(within(t), root); err != nil || got.Name != "v1" || got.Late {
+		t.Errorf("%+v, %v", got, err)
+	}
+
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := m.FirstTag(gone, root); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the caller has left: %+v, %v", got, err)
+	}
+}
+
+func TestTagsOfPreReleases(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"v6.1": false, "7.0.0": false, "release-2024-05-01": false, "v1.2.3-1": false, "go1.22.1": false, "v2-search": false,
+		"v6.1-rc1": true, "v2.0.0-beta.3": true, "3.0.0b2": true, "3.0a1": true, "1.0.0rc2": true, "v1-alpha": true, "nightly": true, "latest": true, "v3.0-dev": true, "2.0-SNAPSHOT": true,
+	} {
+		if got := isPreRelease(name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// fetchAgain brings what has come to a remote.
+func fetchAgain(t *testing.T, m *Mirror, address string) {
+	t.Helper()
+	if _, err := m.Fetch(within(t), Remote{URL: address}, FetchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
