@@ -43,8 +43,10 @@ func placeOfDirs(path string) int {
 		switch dir {
 		case "deps":
 			return placeDeps
-		case "tools", "scripts", "contrib", "hack":
+		case "tools", "scripts", "contrib", "hack", "demo", "demos":
 			return placeTools
+		case "testutil", "testutils", "testhelper", "testhelpers":
+			return placeTests
 		case "utils", "util", "misc":
 			// Further down they are parts of the product.
 			if i == 0 {
@@ -66,4 +68,40 @@ func headerRank(p string) int {
 		return 1
 	}
 	return 0
+}
+
+// programRank orders the places where programs begin by how likely a program is the
+// one that its repository is named after:
+//
+//	0  main.go  src/main.rs  cmd/prometheus/main.go  src/redis.c    the product itself, in its own repository
+//	1  cmd/rqlited/main.go  weaviate-server/main.go                 its server
+//	2  src/server.c  server/main.go                                 a server
+//	3  the others
+func programRank(repository, p string) int {
+	name := strings.ToLower(path.Base(repository))
+	p = strings.ToLower(p)
+	stem := strings.TrimSuffix(path.Base(p), path.Ext(p))
+
+	// What is in src is called like that which src is in.
+	dir := path.Dir(p)
+	if path.Base(dir) == "src" {
+		dir = path.Dir(dir)
+	}
+	if dir == "." && stem == "main" {
+		return 0
+	}
+
+	rank := 3
+	for _, called := range []string{stem, path.Base(dir)} {
+		suffix, own := strings.CutPrefix(called, name)
+		switch {
+		case own && suffix == "":
+			return 0
+		case own && (suffix == "d" || strings.TrimLeft(suffix, "-_") == "server"):
+			rank = min(rank, 1)
+		case called == "server" || called == "daemon":
+			rank = min(rank, 2)
+		}
+	}
+	return rank
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -73,10 +74,41 @@ func TestThePlacesOfARepository(t *testing.T) {
 		"src/a_test.go": placeTests, "tests/main.c": placeTests, "examples/x/main.go": placeTests, "system_test/helpers.go": placeTests,
 		"vendor/x/main.c": placeDeps, "deps/linenoise/example.c": placeDeps, "deps/jemalloc/test/unit/hpa.c": placeDeps,
 		"tools/lib/slab.c": placeTools, "utils/lru/lfu-simulation.c": placeTools, "tools/testing/radix-tree/linux.c": placeTools,
+		"internal/testutil/main.go": placeTests, "demo/main.go": placeTools,
 		"api/api.pb.go": placeGenerated,
 	} {
 		if got := placeRank(path); got != want {
 			t.Errorf("%s: place %d, want %d", path, got, want)
+		}
+	}
+}
+
+// Of programs the one comes first that its repository is named after, then its server,
+// before all that helps to make it. Other names keep their order.
+func TestTheProgramOfARepositoryComesFirst(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ repo, name, paths, want string }{
+		{"github.com/rqlite/rqlite", "main", "cmd/rqbench/main.go cmd/rqlited/main.go tools/rqlite/main.go cmd/rqlite/main.go", "cmd/rqlite/main.go cmd/rqlited/main.go cmd/rqbench/main.go tools/rqlite/main.go"},
+		{"github.com/redis/redis", "main", "src/redis-benchmark.c src/redis-cli.c src/server.c deps/linenoise/redis.c", "src/server.c src/redis-benchmark.c src/redis-cli.c deps/linenoise/redis.c"},
+		{"github.com/weaviate/weaviate", "main", "cmd/backup/main.go test/helper/main.go examples/weaviate/main.go cmd/weaviate-server/main.go", "cmd/weaviate-server/main.go cmd/backup/main.go examples/weaviate/main.go test/helper/main.go"},
+		{"github.com/junegunn/fzf", "main", "src/gen/main.go main.go", "main.go src/gen/main.go"},
+		{"github.com/acme/app", "Main", "Lib/Gen/Program.cs App/Program.cs", "App/Program.cs Lib/Gen/Program.cs"},
+		{"github.com/acme/tool", "main", "build.rs src/main.rs", "src/main.rs build.rs"},
+		{"github.com/acme/app", "run", "lib/x.go tools/run.go app/app.go", "lib/x.go app/app.go tools/run.go"},
+	} {
+		out := &SymbolResponse{}
+		for p := range strings.FieldsSeq(tt.paths) {
+			out.Files = append(out.Files, SymbolFile{Repository: tt.repo, Path: p, Matches: []SymbolMatch{{Kind: "function", Name: tt.name}}})
+		}
+
+		// No name of which uses would have to be looked for.
+		(&Searcher{}).arrangeDefinitions(t.Context(), catalog.Operator(), SymbolRequest{Prefix: true}, tt.name, out)
+		var got []string
+		for _, f := range out.Files {
+			got = append(got, f.Path)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s of %s: %s, want %s", tt.name, tt.repo, got, tt.want)
 		}
 	}
 }

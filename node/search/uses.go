@@ -11,17 +11,23 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// arrangeDefinitions puts definitions in order: by place, then by kind, sources
-// before headers, and what is alike in all of that by how often it is used.
+// arrangeDefinitions puts definitions in order: by place, then by kind, of programs
+// those that are named like their repository, sources before headers, and what is
+// alike in all of that by how often it is used.
 func (s *Searcher) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) {
 	kind := func(a, b SymbolMatch) int { return shard.KindRank(a.Kind) - shard.KindRank(b.Kind) }
 	for i := range out.Files {
 		slices.SortStableFunc(out.Files[i].Matches, kind)
 	}
+	program := func(SymbolFile) int { return 0 }
+	if strings.EqualFold(name, "main") {
+		program = func(f SymbolFile) int { return programRank(f.Repository, f.Path) }
+	}
 	rank := func(a, b SymbolFile) int {
 		return cmp.Or(
 			placeRank(a.Path)-placeRank(b.Path),
 			kind(a.Matches[0], b.Matches[0]),
+			program(a)-program(b),
 			headerRank(a.Path)-headerRank(b.Path),
 		)
 	}
