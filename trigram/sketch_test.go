@@ -1,0 +1,160 @@
+package trigram
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"testing"
+)
+
+// A sketch never rules out a text with a match, whatever the pattern, and wherever in
+// the text it is.
+func TestASketchRulesOutNoTextWithAMatch(t *testing.T) {
+	t.Parallel()
+	docs := append(randomDocs(7, 30, 3000), randomDocs(8, 3, 200_000)...)
+	docs = append(docs, longLines(9)...)
+	sketches := make([]*Sketch, len(docs))
+	for i, d := range docs {
+		sketches[i] = NewSketch(d)
+	}
+
+	r := rand.New(rand.NewSource(10))
+	matched, ruledOut := 0, 0
+	for range 120 {
+		expr := randomExpr(r, docs[r.Intn(len(docs))])
+		tree, err := syntax.Parse(expr, flags)
+		if err != nil {
+			continue
+		}
+		re, err := regexp.Compile("(?m:" + expr + ")")
+		if err != nil {
+			continue
+		}
+		f := FromRegexp(tree, false)
+		for i, d := range docs {
+			may := f.MayMatch(sketches[i])
+			switch {
+			case !may:
+				ruledOut++
+				if re.Match(d) {
+					t.Fatalf("%q matches document %d, which is ruled out; formula %s", expr, i, f)
+				}
+			case len(d) < 3000 && re.Match(d):
+				matched++
+			}
+		}
+	}
+	if matched < 200 || ruledOut < 200 {
+		t.Errorf("%d matches and %d documents ruled out: the test says nothing", matched, ruledOut)
+	}
+}
+
+// At both ends of a text, and for what ASCII alone does not tell.
+func TestASketchOfEnds(t *testing.T) {
+	t.Parallel()
+	filler := strings.Repeat("lorem ipsum dolor\n", 5000)
+	for _, c := range []struct {
+		text, expr string
+		may        bool
+	}{
+		{"", "needle", false},
+		{"", "^$", true},
+		{"needle", "^needle$", true},
+		{"a needle", "^needle$", false},
+		{"a\nneedle\r\n", "^needle$", true},
+		{filler + "needle", "needle$", true},
+		{filler + "needle", "needles$", false},
+		{"needle" + filler, "^needle", true},
+		{"a needle" + filler, "^needle", false},
+		{"the mas\u212a of", "(?i)mask", true},
+		{"the ma\u017fk of", "(?i)mask", true},
+		{"the mas of", "(?i)mask", false},
+		{"x 12345678 y", "[0-9]{8}", true},
+		{"日本", "日本", true},
+		{"日本", "本日", false},
+		{"one two", "(three|four)", false},
+		{"one two", "(three|two)", true},
+		{"one", "one.*two", false},
+		{"one two", "[r-t]wo", true},
+		{"one two", "[x-z]wo", false},
+		{"no letter of it", ".*", true},
+	} {
+		f := FromRegexp(parse(t, c.expr), false)
+		if got := f.MayMatch(NewSketch([]byte(c.text))); got != c.may {
+			t.Errorf("%q in %.60q: %t, want %t; formula %s", c.expr, c.text, got, c.may, f)
+		}
+	}
+}
+
+// What a sketch is for: of names that a large text does not have, it rules out nearly
+// all, and it is small.
+func TestASketchRulesOutWhatATextHasNot(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewSource(3))
+	parts := strings.Fields("status mask fault config pipe plane cursor gamma index data enable reset clock gate mode page table base address queue")
+	name := func() string { return parts[r.Intn(len(parts))] + "_" + parts[r.Intn(len(parts))] }
+	var text []byte
+	for len(text) < 1<<20 {
+		text = fmt.Appendf(text, "#define %s_%s 0x%08x\n", strings.ToUpper(name()), strings.ToUpper(name()), r.Uint32())
+	}
+	s := NewSketch(text)
+	if s.Size() > len(text)/15 || NewSketch(nil).Size() > 200 || NewSketch(make([]byte, 1<<24)).Size() > s.Size() {
+		t.Errorf("%d bytes for a text of %d", s.Size(), len(text))
+	}
+
+	wrong, asked := 0, 0
+	for _, verb := range strings.Fields("lock unlock kmalloc kfree schedule register_netdev probe devm_ioremap spin_lock_irqsave list_for_each_entry") {
+		for _, noun := range parts {
+			asked++
+			if FromRegexp(parse(t, verb+"_"+noun+`\(`), false).MayMatch(s) {
+				wrong++
+			}
+		}
+	}
+	if wrong > asked/20 {
+		t.Errorf("%d of %d names may be there", wrong, asked)
+	}
+
+	// One that was filled with everything says nothing, and is right all the same.
+	noise := make([]byte, 1<<20)
+	r.Read(noise)
+	copy(noise[1<<19:], "needle")
+	if !FromLiteral("needle", false).MayMatch(NewSketch(noise)) {
+		t.Error("the needle in the noise is ruled out")
+	}
+}
+
+// FuzzSketch looks for a match in a text that its sketch rules out.
+func FuzzSketch(f *testing.F) {
+	f.Add("foo.*bar", []byte("a foo and a bar\n"), uint32(296))
+	f.Add(`(?i)k[0-9]+s$`, []byte("K1234ſ\n"), uint32(1))
+	f.Add(`^}$`, []byte("}\r\n"), uint32(304))
+	f.Add(`a\s*b[^c]{3,}`, []byte("a\n\n b\xffxyz"), uint32(0))
+	f.Add(`[0-9a-f]{12}|é+`, []byte("0123456789ab É"), uint32(288))
+	f.Fuzz(func(t *testing.T, expr string, text []byte, at uint32) {
+		if len(expr) > 200 || len(text) > 2000 {
+			return
+		}
+		tree, err := syntax.Parse(expr, flags)
+		if err != nil {
+			return
+		}
+		re, err := regexp.Compile("(?m:" + expr + ")")
+		if err != nil {
+			return
+		}
+
+		// Alone, and in a longer text.
+		formula := FromRegexp(tree, false)
+		before := int(at % 5000)
+		long := append(bytes.Repeat([]byte("lorem ipsum\n"), 500)[:before], text...)
+		for _, d := range [][]byte{text, long, append(long[:len(long):len(long)], "\nmore\n"...)} {
+			if re.Match(d) && !formula.MayMatch(NewSketch(d)) {
+				t.Fatalf("%q matches %q behind %d bytes, and is ruled out; formula %s", expr, text, before, formula)
+			}
+		}
+	})
+}
