@@ -54,6 +54,14 @@ func (b *Blobs) Next(dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, io.EOF
 	}
+	return b.Read(dst, oid)
+}
+
+// Read appends a blob to dst and returns it, as Next does, whatever the order asked.
+func (b *Blobs) Read(dst []byte, oid string) ([]byte, error) {
+	if b.ctx.Err() != nil {
+		return dst, context.Cause(b.ctx)
+	}
 
 	if !pack.IsID(oid) {
 		return dst, fmt.Errorf("%.80q is no object id", oid)
