@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -85,7 +86,7 @@ func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
 	n := kept(t)
 	grep := func(req search.GrepRequest) *search.GrepResponse {
 		t.Helper()
-		req.Pattern = "kraken"
+		req.Pattern = cmp.Or(req.Pattern, "kraken")
 		r, err := n.Grep(t.Context(), catalog.Operator(), req)
 		if err != nil {
 			t.Fatal(err)
@@ -103,5 +104,13 @@ func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
 	}
 	if r := grep(search.GrepRequest{Repo: "local/app", Counts: true, Ref: "HEAD~0"}); len(r.Files) != 2 || r.Matches != 2 {
 		t.Errorf("a commit by its name: %+v", r)
+	}
+
+	// The large file was read once for both, and not at all for what it has not.
+	if r := grep(search.GrepRequest{Repo: "local/app", Pattern: "octopus"}); len(r.Files) != 0 || r.Cut.Unsearched != 0 {
+		t.Errorf("what no file has: %+v", r)
+	}
+	if k := n.Node.KeptFiles(); k.Read != 1 || k.Remembered != 1 || k.Sketched != 1 || k.Bytes == 0 {
+		t.Errorf("%+v", k)
 	}
 }

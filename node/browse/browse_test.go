@@ -21,7 +21,7 @@ import (
 )
 
 // gitRun runs git for a test, with a fixed identity and no configuration.
-func gitRun(t *testing.T, stdin string, args ...string) string {
+func gitRun(t testing.TB, stdin string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Stdin = strings.NewReader(stdin)

@@ -55,12 +55,13 @@ type Browser struct {
 	d       Deps
 	readers *readers
 	scratch *scratch
+	kept    *keptFiles
 }
 
 // New makes a Browser, which answers the reads of other nodes from now on. It
 // must be called before the cluster runs.
 func New(d Deps) *Browser {
-	b := &Browser{d: d, readers: newReaders(), scratch: newScratch(d.Scratch)}
+	b := &Browser{d: d, readers: newReaders(), scratch: newScratch(d.Scratch), kept: newKeptFiles()}
 
 	// Reads of files and trees.
 	serve(b, scanOperation())

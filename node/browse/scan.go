@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 
 // The bounds of a search in a commit that is not indexed.
 const (
-	keptBytes   = 16 << 20 // of the files that are named
 	binaryBytes = 8000     // of a file that has a NUL among them
 	scanLines   = 2000     // shown of one file
 	scanBytes   = 32 << 20 // of lines, in all
@@ -119,17 +116,21 @@ func (s *site) scanLines(ctx context.Context, f *finder, files []git.Entry, req 
 		return call.Fail(call.ErrInvalid, "pattern: %v", err)
 	}
 	defer context.AfterFunc(ctx, f.m.Stop)()
-	return s.mirror.Scan(ctx, files, s.scanSize(req), f.visit)
+
+	if req.Only != nil {
+		return s.scanNamed(ctx, f, files, req.Pattern)
+	}
+	return s.mirror.Scan(ctx, files, s.maxFile, f.visit)
 }
 
 // scan is what is looked at: all of a commit, or how it differs from an
 // indexed revision.
 type scan struct {
-	mirror  *git.Mirror
+	site    *site
 	commit  string
 	keep    func(path string) bool
 	only    []string
-	absent  []string // of only
+	absent  []string // of only: the commit has nothing to search there
 	beside  catalog.Revision
 	changes *git.Changes
 	without []string
@@ -141,7 +142,7 @@ func (s *site) scanOf(ctx context.Context, req ScanRequest) (*scan, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &scan{mirror: s.mirror, keep: keep, only: req.Only}
+	c := &scan{site: s, keep: keep, only: req.Only}
 	if c.commit, err = s.resolve(ctx, req.Ref); err != nil || req.Only != nil {
 		return c, err
 	}
@@ -170,55 +171,24 @@ func (s *site) scanOf(ctx context.Context, req ScanRequest) (*scan, error) {
 	return c, nil
 }
 
-// named is the files that are named, as long as they are not too much to read.
-func (c *scan) named(ctx context.Context) (files []git.Entry, err error) {
-	c.absent = nil
-	room := int64(keptBytes)
+// list is the files to look at, in the order of their paths.
+func (c *scan) list(ctx context.Context) (files []git.Entry, err error) {
+	// Those that are named are read whatever they are; else what an index has not.
+	if c.only != nil {
+		files, c.absent, err = c.site.namedFiles(ctx, c.commit, c.only)
+		return files, err
+	}
+	if c.beside.Name == "" {
+		return c.site.mirror.Files(ctx, c.commit, c.keep)
+	}
 
-	for _, path := range c.only {
-		e, err := c.mirror.Stat(ctx, c.commit, path)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, git.ErrNoPath) {
-			c.absent = append(c.absent, path) // in this commit there is nothing to search
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-
-		if e.Kind.IsBlob() && e.Size <= room {
-			room -= e.Size
+	// Only what differs: the index answers for the rest.
+	for _, e := range c.changes.Now {
+		if c.keep(e.Path) {
 			files = append(files, e)
 		}
 	}
 	return files, nil
-}
-
-// list is the files to look at, in the order of their paths.
-func (c *scan) list(ctx context.Context) ([]git.Entry, error) {
-	// Those that are named are read whatever they are; else what an index has not.
-	if c.only != nil {
-		return c.named(ctx)
-	}
-	if c.beside.Name == "" {
-		return c.mirror.Files(ctx, c.commit, c.keep)
-	}
-
-	// Only what differs: the index answers for the rest.
-	var kept []git.Entry
-	for _, e := range c.changes.Now {
-		if c.keep(e.Path) {
-			kept = append(kept, e)
-		}
-	}
-	return kept, nil
-}
-
-// scanSize is the size of the largest files that a request is to look at.
-func (s *site) scanSize(req ScanRequest) int64 {
-	if req.Only != nil {
-		return keptBytes
-	}
-	return s.maxFile
 }
 
 // finder gathers the files with a match, the best of them with their lines.
@@ -246,14 +216,22 @@ func (f *finder) names(files []git.Entry) {
 	}
 }
 
+// begin counts a file as looked at; false ends the search.
+func (f *finder) begin(path string) bool {
+	if f.late = f.expired(); f.late {
+		return false
+	}
+	f.looked = append(f.looked, path)
+	return true
+}
+
 // visit looks for matches in one file; false ends the search.
 func (f *finder) visit(e git.Entry, content []byte) bool {
-	if f.late = f.expired(); f.late {
+	if !f.begin(e.Path) {
 		return false
 	}
 
 	// Binary files count as looked at, and have no matches.
-	f.looked = append(f.looked, e.Path)
 	if bytes.IndexByte(content[:min(len(content), binaryBytes)], 0) >= 0 {
 		return true
 	}

@@ -23,6 +23,7 @@ type site struct {
 	outlines *symbol.Pool // finds definitions with their extents; nil where the program is missing
 	maxFile  int64        // bytes of the largest file that is searched; 0 means the default
 
+	kept    *keptFiles         // what is remembered of files that are searched here again and again
 	scratch *scratch           // small indexes of commits that are not indexed
 	options shard.BuildOptions // of those
 	now     func() time.Time
@@ -199,6 +200,7 @@ func readHere[Req, Resp any](ctx context.Context, b *Browser, op operation[Req, 
 		mirror:   b.d.Mirrors.Get(at.Repo),
 		outlines: b.d.Outlines,
 		maxFile:  seen.View.File().Settings.MaxFileSize,
+		kept:     b.kept,
 		scratch:  b.scratch,
 		options:  b.d.Options(seen.View.File().Settings),
 		now:      b.d.Now,
