@@ -9,6 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/gauge"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/hold"
@@ -54,6 +55,7 @@ type snapshot struct {
 
 	diskFree, diskTotal int64
 	running, waiting    int // searches here
+	kept                browse.KeptFiles
 }
 
 func newMetrics(n *Node) *metrics {
@@ -132,12 +134,13 @@ func (n *Node) snapshot() *snapshot {
 	}
 
 	s.running, s.waiting = n.lanes.searches()
+	s.kept = n.KeptFiles()
 	return s
 }
 
 // stateMetrics are those of the cluster, then those of this node.
 func stateMetrics() []stateMetric {
-	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), hereMetrics())
+	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), hereMetrics(), keptMetrics())
 }
 
 func clusterMetrics() []stateMetric {
@@ -276,6 +279,21 @@ func hereMetrics() []stateMetric {
 				emit(float64(s.running), "running")
 				emit(float64(s.waiting), "waiting")
 			}},
+	}
+}
+
+// keptMetrics tell of files that are kept by name only, which a grep in one repository
+// looks into.
+func keptMetrics() []stateMetric {
+	return []stateMetric{
+		{Desc: gauge.Desc("shoal_kept_files_searched_total", "Files kept by name only that this node has searched, by what it took: sketch (of the text, which rules out a match), memory (the text, remembered), mirror.", "by"), Count: true,
+			Read: func(s *snapshot, emit gauge.Emit) {
+				emit(float64(s.kept.Sketched), "sketch")
+				emit(float64(s.kept.Remembered), "memory")
+				emit(float64(s.kept.Read), "mirror")
+			}},
+		{Desc: gauge.Desc("shoal_kept_files_bytes", "Bytes of memory that this node remembers files kept by name only in."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.kept.Bytes)) }},
 	}
 }
 

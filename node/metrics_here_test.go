@@ -1,12 +1,14 @@
 package node
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/job"
 )
 
@@ -50,5 +52,18 @@ func TestWatchedCountersBeginAtZero(t *testing.T) {
 		if len(series) != c.want {
 			t.Errorf("%s: %d series before anything has happened, want %d", name, len(series), c.want)
 		}
+	}
+}
+
+// How files that are kept by name only were searched is told by what it took.
+func TestKeptFilesAreCountedByWhatTheyTook(t *testing.T) {
+	t.Parallel()
+	s := &snapshot{kept: browse.KeptFiles{Sketched: 5, Remembered: 3, Read: 2, Bytes: 70}}
+	got := map[string]float64{}
+	for _, m := range keptMetrics() {
+		m.Read(s, func(v float64, labels ...string) { got[strings.Join(labels, " ")] = v })
+	}
+	if want := map[string]float64{"sketch": 5, "memory": 3, "mirror": 2, "": 70}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
