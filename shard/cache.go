@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// blockCache holds decoded blocks of content. People ask about the same places
+// blockCache holds decoded blocks of content, and pages of the names of symbols. People ask about the same places
 // again and again, and copying a block costs a tenth of decoding it. A search that
 // reads very many blocks passes the cache by: it would only evict all the others.
 //
@@ -64,6 +64,25 @@ func (c *blockCache) get(f *file.File, row int, dst []byte) bool {
 	}
 	return false
 }
+
+// Page implements symbols.PageCache. A page of names is decoded at many times the cost
+// of a copy, as a block of content is, and is no larger.
+func (c *blockCache) Page(f *file.File, number int, dst []byte) ([]byte, bool) {
+	r := c.place(f, number)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.slots {
+		if s := &r.slots[i]; s.f == f && s.row == number {
+			dst = append(dst, s.text...)
+			r.first(i)
+			return dst, true
+		}
+	}
+	return dst, false
+}
+
+// KeepPage implements symbols.PageCache.
+func (c *blockCache) KeepPage(f *file.File, number int, text []byte) { c.put(f, number, text) }
 
 // first moves a slot to the front.
 func (r *blockRow) first(i int) {

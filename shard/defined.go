@@ -190,7 +190,7 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	var failed error
 	i := 0
 
-	err := y.Rows(e.doc, &e.symbols, func(r symbols.Row) bool {
+	err := y.RowsFrom(e.doc, spans[0].Start-symbols.MaxName, &e.symbols, func(r symbols.Row) bool {
 		// i: the first span that this row or a later one can hold.
 		for i < len(spans) && spans[i].Start < r.Offset {
 			i++

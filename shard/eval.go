@@ -54,7 +54,7 @@ func (s *search) evaluator() *evaluator {
 		e = &evaluator{}
 	}
 
-	e.p = s.p
+	e.p, e.symbols.Cache = s.p, s.v.set.cache
 	n := len(s.p.patterns)
 	e.found, e.used = slices.Grow(e.found[:0], n)[:n], slices.Grow(e.used[:0], n)[:n]
 	return e

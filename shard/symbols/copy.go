@@ -146,7 +146,7 @@ func (o *copying) copy(d copiedDoc) error {
 
 	// The rows are the same in number and order, so their extents are, too.
 	o.c.docs[d.to] = coded
-	o.c.extents[d.to], err = o.from.extentsOf(d.from)
+	o.c.extents[d.to], err = o.from.extentsOf(d.from, nil)
 	return err
 }
 

@@ -87,97 +87,112 @@ type Line struct{ Start, End int }
 // the one that begins last. It calls use with the index of each line that stands
 // in one.
 func (y *File) Around(doc int, lines []Line, recent *Recent, use func(line int, s Symbol)) error {
-	// Without an extent no row lasts: the rows need not be decoded.
-	extents, err := y.extentsOf(doc)
-	if len(extents) == 0 || len(lines) == 0 || err != nil {
-		return err
-	}
-
-	open, at, err := y.openRows(doc, lines, extents, recent)
+	open, err := y.openRows(doc, recent)
 	if err != nil {
 		return err
 	}
 
-	for i := range lines {
-		if at[i] < 0 {
+	for i, line := range lines {
+		// The last that has begun, or one around it that has not ended yet.
+		at := sort.Search(len(open), func(k int) bool { return open[k].Offset >= line.End }) - 1
+		for at >= 0 && open[at].end <= line.Start {
+			at = open[at].longer
+		}
+		if at < 0 {
 			continue
 		}
 
-		// Only now are names decoded, which costs a page each.
-		s, err := y.Symbol(open[at[i]].Row, recent)
+		// Only now are names decoded, which may cost a page each.
+		s, err := y.Symbol(open[at].Row, recent)
 		if err != nil {
 			return err
 		}
-
 		use(i, s)
 	}
 	return nil
 }
 
-// extentsOf returns what extentWriter has written of a document.
-func (y *File) extentsOf(doc int) ([]byte, error) {
+// openRow is a row that lasts longer than its line, and where it ends. Of those
+// before it, longer is the last one that ends behind it, -1 for none: a line at which
+// this one has ended stands in none of those between.
+//
+//	func f() {        0: ends at 9, longer -1
+//	  for ... {       1: ends at 4, longer 0
+//	  }
+//	  switch ... {    2: ends at 8, longer 0
+type openRow struct {
+	Row
+	end    int
+	longer int
+}
+
+// openRows are the rows of a document that last. They are valid until the next call.
+func (y *File) openRows(doc int, recent *Recent) ([]openRow, error) {
+	if recent.of(y); recent.openDoc == doc+1 {
+		return recent.open, nil
+	}
+
+	// Without an extent no row lasts: the rows need not be decoded.
+	recent.openDoc = 0
+	extents, err := y.extentsOf(doc, recent.extents)
+	if len(extents) == 0 || err != nil {
+		return nil, err
+	}
+	recent.extents = extents
+	rows, err := y.rows(doc, recent)
+	if err != nil {
+		return nil, err
+	}
+
+	recent.open = recent.open[:0]
+	if !recent.nest(rows, &extentReader{b: extents}) {
+		return nil, y.f.Damaged("extents of document %d", doc)
+	}
+	recent.openDoc = doc + 1
+	return recent.open, nil
+}
+
+// extentsOf returns what extentWriter has written of a document, decoded into buf.
+func (y *File) extentsOf(doc int, buf []byte) ([]byte, error) {
 	coded := file.Entry(y.extents, y.extentEnd, doc)
 	if len(coded) == 0 {
 		return nil, nil
 	}
-	extents, ok := y.code.extents.decodeCoded(nil, coded)
+	extents, ok := y.code.extents.decodeCoded(buf, coded)
 	if !ok {
 		return nil, y.f.Damaged("extents of document %d", doc)
 	}
 	return extents, nil
 }
 
-// openRow is a row that lasts longer than its line, and where it ends.
-type openRow struct {
-	Row
-	end int
-}
-
-// openRows collects the rows that last, and for each line the index of the row
-// that it stands in, -1 for none.
-func (y *File) openRows(doc int, lines []Line, extents []byte, recent *Recent) (rows []openRow, at []int, err error) {
-	r := extentReader{b: extents}
-	err = y.Rows(doc, recent, func(row Row) bool {
-		// Rows that begin after the last line stand around none.
-		if row.Offset >= lines[len(lines)-1].End {
+// nest appends the rows that last to open. It reports false where the extents are
+// damaged.
+func (h *Recent) nest(rows []Row, extents *extentReader) bool {
+	stack, dst := h.nested[:0], h.open
+	for _, row := range rows {
+		extent := extents.next()
+		if extents.malformed {
 			return false
 		}
-
-		if extent := r.next(); extent > 0 {
-			rows = append(rows, openRow{row, row.Offset + extent})
-		}
-		return !r.malformed
-	})
-
-	if err == nil && r.malformed {
-		err = y.f.Damaged("extents of document %d", doc)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-
-	// Lines ascend, and so do the rows: what has ended before a line has ended for
-	// good, and what is then on top of the stack began last.
-	at = make([]int, len(lines))
-	var stack []int
-	next := 0
-	for i, line := range lines {
-		// Rows that begin before the line ends go on the stack.
-		begun := next + sort.Search(len(rows)-next, func(k int) bool { return rows[next+k].Offset >= line.End })
-		for ; next < begun; next++ {
-			stack = append(stack, next)
+		if extent == 0 {
+			continue
 		}
 
-		// Those that ended before it come off: rows[top].end > line.Start, or none is left.
-		for len(stack) > 0 && rows[stack[len(stack)-1]].end <= line.Start {
+		// The ends of dst at stack[0], stack[1], ... fall: those that end no later than this
+		// row does come off, and the next one is the last that ends behind it.
+		end := row.Offset + extent
+		for len(stack) > 0 && dst[stack[len(stack)-1]].end <= end {
 			stack = stack[:len(stack)-1]
 		}
-
-		// What is on top stands around the line.
-		at[i] = -1
+		longer := -1
 		if len(stack) > 0 {
-			at[i] = stack[len(stack)-1]
+			longer = stack[len(stack)-1]
 		}
+
+		stack = append(stack, len(dst))
+		dst = append(dst, openRow{row, end, longer})
 	}
-	return rows, at, nil
+
+	h.nested, h.open = stack, dst
+	return true
 }

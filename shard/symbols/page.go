@@ -71,32 +71,94 @@ func (y *File) page(i int, buf []byte) ([]byte, error) {
 }
 
 // Recent is what a goroutine decoded last. Each chunk of a document asks for the rows of the
-// document, and names that stand together are mostly of one page. The zero value is empty.
+// document and for what they last, and names that are asked for together are of few pages.
+// The zero value is empty.
 type Recent struct {
-	y    *File
+	// Cache keeps pages of names for whoever asks for them next; nil for none.
+	Cache PageCache
+
+	y *File
+
 	doc  int // document of rows, and one; 0 for none
-	rows []byte
-	page int    // page of text, and one; 0 for none
-	text []byte // names
+	rows []Row
+
+	openDoc int // document of open, and one; 0 for none
+	open    []openRow
+	nested  []int // for building open
+
+	coded, extents []byte // of which rows and open were made
+	pages          [recentPages]recentPage
+}
+
+// PageCache keeps pages of names, at most 4,096 bytes each, by their file and number.
+// It is safe for concurrent use.
+type PageCache interface {
+	// Page appends a page to dst, if it is there.
+	Page(f *file.File, number int, dst []byte) ([]byte, bool)
+	// KeepPage keeps a copy of a page.
+	KeepPage(f *file.File, number int, text []byte)
+}
+
+// recentPages is how many pages of names are kept: the page p at p % recentPages.
+const recentPages = 16
+
+// recentPage is a page in full. Its number and one, 0 for none, tells which.
+type recentPage struct {
+	number int
+	text   []byte
 }
 
 // of drops what is of another file.
 func (h *Recent) of(y *File) {
-	if h.y != y {
-		h.y, h.doc, h.page = y, 0, 0
+	if h.y == y {
+		return
+	}
+
+	h.y, h.doc, h.openDoc = y, 0, 0
+	for i := range h.pages {
+		h.pages[i].number = 0
 	}
 }
 
-// keepRows is the largest buffer of rows that is kept for the next search.
-const keepRows = 64 << 10
+// The largest buffers that are kept for the next search.
+const (
+	keepRows  = 2048
+	keepBytes = 64 << 10
+)
 
 // Room returns an empty Recent with the buffers of this one.
 func (h *Recent) Room() Recent {
-	out := Recent{text: h.text}
+	out := Recent{Cache: h.Cache}
 	if cap(h.rows) <= keepRows {
 		out.rows = h.rows
 	}
+	if cap(h.open) <= keepRows {
+		out.open, out.nested = h.open, h.nested
+	}
+	if max(cap(h.coded), cap(h.extents)) <= keepBytes {
+		out.coded, out.extents = h.coded, h.extents
+	}
+
+	for i := range h.pages {
+		out.pages[i].text = h.pages[i].text
+	}
 	return out
+}
+
+// load gets a page out of the cache, or decodes it.
+func (h *Recent) load(number int, buf []byte) ([]byte, error) {
+	if h.Cache == nil {
+		return h.y.page(number, buf)
+	}
+	if text, ok := h.Cache.Page(h.y.f, number, buf[:0]); ok {
+		return text, nil
+	}
+
+	text, err := h.y.page(number, buf)
+	if err == nil {
+		h.Cache.KeepPage(h.y.f, number, text)
+	}
+	return text, err
 }
 
 // name returns the text of a name by its number.
@@ -106,16 +168,19 @@ func (y *File) name(n int, recent *Recent) (string, error) {
 		return "", y.f.Damaged("name %d", n)
 	}
 
-	if recent.of(y); recent.page != p+1 {
-		text, err := y.page(p, recent.text)
+	recent.of(y)
+	kept := &recent.pages[p%recentPages]
+	if kept.number != p+1 {
+		// A decoding that fails leaves a page of no number.
+		kept.number = 0
+		text, err := recent.load(p, kept.text)
 		if err != nil {
-			recent.page = 0
 			return "", err
 		}
-		recent.page, recent.text = p+1, text
+		kept.number, kept.text = p+1, text
 	}
 
-	page := recent.text
+	page := kept.text
 
 	// Count names down from the first of the page: skip of them come before n.
 	for skip := n - int(y.pageName.At(p)); ; skip-- {

@@ -2,6 +2,7 @@ package symbols
 
 import (
 	"encoding/binary"
+	"sort"
 
 	"github.com/shoalsearch/shoal/shard/file"
 )
@@ -77,40 +78,59 @@ func (r *rowReader) uint() uint64 {
 
 // Rows calls use with the symbols of a document, by offset, until it returns false.
 func (y *File) Rows(doc int, recent *Recent, use func(Row) bool) error {
+	return y.RowsFrom(doc, 0, recent, use)
+}
+
+// RowsFrom is Rows for the symbols whose names begin at an offset or behind it.
+func (y *File) RowsFrom(doc, offset int, recent *Recent, use func(Row) bool) error {
+	rows, err := y.rows(doc, recent)
+	if err != nil {
+		return err
+	}
+
+	for _, row := range rows[sort.Search(len(rows), func(i int) bool { return rows[i].Offset >= offset }):] {
+		if !use(row) {
+			break
+		}
+	}
+	return nil
+}
+
+// rows decodes the symbols of a document. They are valid until the next call.
+func (y *File) rows(doc int, recent *Recent) ([]Row, error) {
 	coded := file.Entry(y.docs, y.docEnd, doc)
 	if len(coded) == 0 {
-		return nil
+		return nil, nil
 	}
 
 	// A document is asked about once for each of its chunks, in a row.
-	if recent.of(y); recent.doc != doc+1 {
-		var ok bool
-
-		// A decoding that fails leaves rows of no document.
-		recent.doc = 0
-		if recent.rows, ok = y.code.docs.decodeCoded(recent.rows, coded); !ok {
-			return y.f.Damaged("symbols of document %d", doc)
-		}
-		recent.doc = doc + 1
+	if recent.of(y); recent.doc == doc+1 {
+		return recent.rows, nil
 	}
 
-	r := rowReader{b: recent.rows}
+	// A decoding that fails leaves rows of no document.
+	recent.doc = 0
+	var ok bool
+	if recent.coded, ok = y.code.docs.decodeCoded(recent.coded, coded); !ok {
+		return nil, y.f.Damaged("symbols of document %d", doc)
+	}
+
+	recent.rows = recent.rows[:0]
+	r := rowReader{b: recent.coded}
 	for r.next() {
 		// Names, kinds and parents are indexed with what was read, so a damaged row ends here.
 		if uint(r.row.Name) >= uint(y.names) || r.row.Kind >= len(y.kinds) || r.row.Parent > len(y.parents) || r.row.Offset > maxOffset {
 			r.malformed = true
 			break
 		}
-
-		if !use(r.row) {
-			break
-		}
+		recent.rows = append(recent.rows, r.row)
 	}
 
 	if r.malformed {
-		return y.f.Damaged("symbols of document %d", doc)
+		return nil, y.f.Damaged("symbols of document %d", doc)
 	}
-	return nil
+	recent.doc = doc + 1
+	return recent.rows, nil
 }
 
 // Kind is the name of a kind, as universal-ctags has it.
