@@ -1,8 +1,11 @@
 package browse
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -70,6 +73,15 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 		}
 	}
 
+	// What is told beside the patch is found meanwhile.
+	var told toldCommit
+	var failed error
+	wait := beside(func() {
+		if req.Message {
+			told, failed = s.tellCommit(ctx, base, head)
+		}
+	})
+
 	d, err := s.mirror.Diff(ctx, base, head, git.DiffOptions{
 		Path:         req.Path,
 		MaxBytes:     req.MaxBytes,
@@ -79,38 +91,64 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 		Skip:         max(0, req.Page-1) * req.PerPage,
 		Limit:        req.PerPage,
 	})
-	if err != nil {
+	wait()
+	if err := cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 
 	// The commits are told, for names move: who pages through it asks for these.
-	out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head}
+	out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head, Commit: told.CommitInfo, FirstTag: told.first}
 	if req.PerPage > 0 {
 		out.Total, out.AtLeast = d.Total, d.AtLeast
 	}
 	for i := range d.Files {
 		out.Files[i] = diffFile(&d.Files[i])
 	}
-	return out, s.tellCommit(ctx, req, out)
+	return out, nil
 }
 
-// tellCommit fills in the commit whose change a difference is, where that was asked
-// for and it is the change of one.
-func (s *site) tellCommit(ctx context.Context, req DiffRequest, out *DiffResponse) error {
-	if !req.Message {
-		return nil
+// beside runs f in the background. wait waits for its end, and panics with what f has
+// panicked with: there it would end the node, and here it ends the request.
+func beside(f func()) (wait func()) {
+	ended := make(chan string, 1)
+	go func() {
+		trouble := ""
+		defer func() {
+			if p := recover(); p != nil {
+				trouble = fmt.Sprintf("%v\n\n%s", p, debug.Stack())
+			}
+			ended <- trouble
+		}()
+		f()
+	}()
+
+	return func() {
+		if trouble := <-ended; trouble != "" {
+			panic(trouble)
+		}
 	}
-	c, err := s.mirror.Show(ctx, out.HeadCommit)
-	if err != nil || !slices.Contains(c.Parents, out.BaseCommit) {
-		return err
+}
+
+// toldCommit is a commit whose change a difference is.
+type toldCommit struct {
+	CommitInfo
+	first *FirstTag // nil where it cannot be told
+}
+
+// tellCommit tells of a commit what is told of it beside its patch, where the other
+// one is its parent: of nothing else is a difference the change.
+func (s *site) tellCommit(ctx context.Context, parent, commit string) (told toldCommit, err error) {
+	c, err := s.mirror.Show(ctx, commit)
+	if err != nil || !slices.Contains(c.Parents, parent) {
+		return told, err
 	}
-	out.Commit = s.commitInfos(ctx, []git.Commit{c})[0]
+	told.CommitInfo = s.commitInfos(ctx, []git.Commit{c})[0]
 
 	// An addition: where it cannot be had, the difference stands without it.
-	if first, err := s.mirror.FirstTag(ctx, out.HeadCommit); err == nil && first.Tags > 0 {
-		out.FirstTag = &FirstTag{Name: first.Name, Release: first.Release, Late: first.Late}
+	if first, err := s.mirror.FirstTag(ctx, commit); err == nil && first.Tags > 0 {
+		told.first = &FirstTag{Name: first.Name, Release: first.Release, Late: first.Late}
 	}
-	return nil
+	return told, nil
 }
 
 // parted is the commit from which two parted.

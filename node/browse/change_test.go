@@ -1,0 +1,20 @@
+package browse
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What goes wrong beside a request ends the request, and not the node.
+func TestAPanicBesideARequestIsTheRequests(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "out of range") || !strings.Contains(fmt.Sprint(p), "change_test.go") {
+			t.Errorf("the request sees %v, want what was panicked with, and where", p)
+		}
+	}()
+	wait := beside(func() { _ = []int{}[len(t.Name())] })
+	wait()
+	t.Error("nobody was told")
+}
