@@ -150,7 +150,8 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 	}
 	defer s.stop()
 
-	if err := s.symbolsReady(ctx, symbolsTime, "main"); err != nil {
+	// Any will do: a library has no main.
+	if err := s.symbolsReady(ctx, symbolsTime, `\w+`); err != nil {
 		return ours, theirs, err
 	}
 	for _, c := range commits {

@@ -173,7 +173,7 @@ const (
 	symbolsTimeLarge = 15 * time.Minute // of L, on a machine that others use
 )
 
-// symbolsReady waits until a name is found as a symbol.
+// symbolsReady waits until a symbol is found by a name, or an expression for one.
 func (s *server) symbolsReady(ctx context.Context, limit time.Duration, name string) error {
 	var last error
 	err := poll(ctx, limit, 200*time.Millisecond, fmt.Sprintf("%q to be a symbol", name), func() bool {
