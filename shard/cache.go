@@ -54,15 +54,26 @@ func (c *blockCache) get(f *file.File, row int, dst []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	kept, ok := r.find(f, row)
+	if !ok || len(kept) != len(dst) {
+		return false
+	}
+	copy(dst, kept)
+	return true
+}
+
+// find returns a block of the row, and counts as a use of it. The lock is held, and
+// has to be until the block is copied.
+func (r *blockRow) find(f *file.File, row int) (text []byte, ok bool) {
 	// A row has few slots, so that looking through them costs nothing beside the copy.
 	for i := range r.slots {
-		if s := &r.slots[i]; s.f == f && s.row == row && len(s.text) == len(dst) {
-			copy(dst, s.text)
+		if s := &r.slots[i]; s.f == f && s.row == row {
+			text = s.text
 			r.first(i)
-			return true
+			return text, true
 		}
 	}
-	return false
+	return nil, false
 }
 
 // Page implements symbols.PageCache. A page of names is decoded at many times the cost
@@ -71,14 +82,8 @@ func (c *blockCache) Page(f *file.File, number int, dst []byte) ([]byte, bool) {
 	r := c.place(f, number)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.slots {
-		if s := &r.slots[i]; s.f == f && s.row == number {
-			dst = append(dst, s.text...)
-			r.first(i)
-			return dst, true
-		}
-	}
-	return dst, false
+	text, ok := r.find(f, number)
+	return append(dst, text...), ok
 }
 
 // KeepPage implements symbols.PageCache.
