@@ -92,7 +92,9 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 	}
 
 	r.leaf.Reach = true
-	r.asked = digestOf(parsed)
+	if req.Pages {
+		r.asked = digestOf(parsed)
+	}
 	r.goOn(place)
 
 	// What the index has not, git may have.
