@@ -2,10 +2,10 @@ package shard
 
 import (
 	"cmp"
-	"hash/fnv"
-	"io"
 	"slices"
 	"strings"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Mark is a place in the total order of files: behind the first Shown places of one file.
@@ -52,10 +52,18 @@ func (t *Tally) Add(f *File) { t.add(f.RepoName, f.Path, f.Revisions, f.OID) }
 func (t *Tally) Join(o Tally) { t.Files, t.Sum = t.Files+o.Files, t.Sum+o.Sum }
 
 func (t *Tally) add(repo, path string, revisions []string, oid string) {
-	h := fnv.New64a()
-	for _, s := range append([]string{repo, path, oid}, revisions...) {
+	h := xxhash.New()
+	part := func(s string) {
 		// A path may have any byte but this one, so that the parts stay apart.
-		_, _ = io.WriteString(h, s+"\x00")
+		_, _ = h.WriteString(s)
+		_, _ = h.WriteString("\x00")
+	}
+
+	part(repo)
+	part(path)
+	part(oid)
+	for _, name := range revisions {
+		part(name)
 	}
 	t.Join(Tally{1, h.Sum64()})
 }

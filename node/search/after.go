@@ -5,7 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/gob"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -50,8 +50,12 @@ const isWhole = math.MaxInt32
 // digest stands for some texts.
 func digest(parts ...string) []byte {
 	h := sha256.New()
+	var buf []byte
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d %s", len(p), p)
+		// With its length, no part runs into the next.
+		buf = binary.AppendUvarint(buf[:0], uint64(len(p)))
+		buf = append(buf, p...)
+		h.Write(buf)
 	}
 	return h.Sum(nil)[:16]
 }
@@ -77,8 +81,11 @@ func (s *Searcher) open(ctx context.Context, after string, q *query.Query) (*pla
 	if errors.Is(err, cluster.ErrNoLeader) || ctx.Err() != nil {
 		return nil, call.Fail(call.ErrUnavailable, "after: this node cannot read it now: ask again.")
 	}
-	p := &place{}
-	if err != nil || gob.NewDecoder(bytes.NewReader(plain)).Decode(p) != nil {
+	if err != nil {
+		return nil, broken
+	}
+	p, err := placeOf(plain)
+	if err != nil {
 		return nil, broken
 	}
 
@@ -231,14 +238,9 @@ func (s *Searcher) sealed(ctx context.Context, p *place) string {
 		return ""
 	}
 
-	var plain bytes.Buffer
-	if err := gob.NewEncoder(&plain).Encode(p); err != nil {
-		panic(fmt.Sprintf("BUG: a place cannot be encoded: %v", err))
-	}
-
 	ctx, cancel := context.WithTimeout(ctx, sealTime)
 	defer cancel()
-	sealed, err := s.d.Places.Seal(ctx, plain.Bytes(), placeUse)
+	sealed, err := s.d.Places.Seal(ctx, p.encode(), placeUse)
 	if err != nil {
 		// Other searches would wait for the same in vain.
 		s.noSeal.Store(clock.Now().Add(sealPause).UnixNano())
