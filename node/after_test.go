@@ -57,6 +57,22 @@ func itemsOf(r *search.Response) (all []string) {
 	return all
 }
 
+// tellNext waits until an answer to a query tells its next at each of some nodes: for the
+// first one the cluster makes a secret, which a busy machine may not do in the time that
+// an answer waits for it.
+func tellNext(t *testing.T, query string, nodes ...*nodetest.Node) {
+	t.Helper()
+	for _, n := range nodes {
+		n.Wait("an answer with its next", func() error {
+			r, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: query, Matches: 1, Pages: true})
+			if err == nil && r.Next == "" {
+				err = fmt.Errorf("it has none: %+v", r.Stats)
+			}
+			return err
+		})
+	}
+}
+
 // walked asks one answer after the other, each of the next of some nodes, until the
 // last one.
 func walked(t *testing.T, nodes []*nodetest.Node, v catalog.Viewer, req search.Request) (items []string, answers int) {
@@ -69,7 +85,7 @@ func walked(t *testing.T, nodes []*nodetest.Node, v catalog.Viewer, req search.R
 		}
 		items, answers = append(items, itemsOf(r)...), answers+1
 		if r.Exhaustive != (r.Next == "") {
-			t.Fatalf("%q, answer %d: exhaustive %t, next %q", req.Query, answers, r.Exhaustive, r.Next)
+			t.Fatalf("%q, answer %d: exhaustive %t, next %q, %+v", req.Query, answers, r.Exhaustive, r.Next, r.Stats)
 		}
 		if r.Next == "" {
 			return items, answers
@@ -91,6 +107,7 @@ func TestOneAnswerAfterTheOther(t *testing.T) {
 	for _, n := range fleet.Nodes {
 		n.WaitIndexed(4)
 	}
+	tellNext(t, "cod", fleet.Nodes...)
 
 	for _, test := range []struct {
 		query string
@@ -155,6 +172,7 @@ func TestACommitThatIsNotIndexedGoesOn(t *testing.T) {
 	repo.Commit(map[string]string{"d0/cod000.txt": "gone\n", "d1/cod001.txt": "gone\n", "d2/new.txt": lines("cod", 2)})
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(1)
+	tellNext(t, "cod", n)
 
 	query := "cod count:all rev:" + old
 	want := itemsOf(n.Search(query))
@@ -171,6 +189,7 @@ func TestAnswersGoOnWhileTheIndexIsTheSame(t *testing.T) {
 	repos := shoals(t, dir, 2, 30)
 	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"settings": {"reindexIntervalMs": 300}, "connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir)})
 	n.WaitIndexed(2)
+	tellNext(t, "cod", n)
 
 	begin := func(query string) search.Request {
 		t.Helper()
@@ -211,6 +230,7 @@ func TestAPlaceIsOfOneQueryAndOneCluster(t *testing.T) {
 	shoals(t, dir, 1, 30)
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(1)
+	tellNext(t, "cod", n)
 	req := search.Request{Query: "cod", Matches: 10, Pages: true}
 	r, err := n.Node.Search(t.Context(), catalog.Operator(), req)
 	if err != nil {
@@ -275,6 +295,7 @@ func TestAPlaceIsOfOneQueryAndOneCluster(t *testing.T) {
 func TestAPlaceOfAnotherViewer(t *testing.T) {
 	t.Parallel()
 	n := guarded(t, "app", "bay", "zhidden")
+	tellNext(t, "shark", n)
 	viewer := func(name string, repos ...string) catalog.Viewer {
 		t.Helper()
 		_, key := user(t, n, name, catalog.RoleMember)

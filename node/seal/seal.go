@@ -10,7 +10,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"sync"
+	"sync/atomic"
 )
 
 // Box seals things of one sort under a secret of the cluster, which stays the
@@ -20,23 +20,37 @@ type Box struct {
 	what   string
 	secret func(ctx context.Context, name string) ([]byte, error)
 
-	mu   sync.Mutex // guards the fields below
+	turn chan struct{} // holds who gets the secret
+	keys atomic.Pointer[keys]
+}
+
+// keys are what a box seals with.
+type keys struct {
 	aead cipher.AEAD
-	key  []byte // of tags
+	tag  []byte
 }
 
 // New makes a box by the name of a secret. What it seals is named in errors, as
 // "conversation".
 func New(name, what string, secret func(ctx context.Context, name string) ([]byte, error)) *Box {
-	return &Box{name: name, what: what, secret: secret}
+	return &Box{name: name, what: what, secret: secret, turn: make(chan struct{}, 1)}
 }
 
 // ready gets the secret when it is first needed.
-func (b *Box) ready(ctx context.Context) (cipher.AEAD, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.aead != nil {
-		return b.aead, nil
+func (b *Box) ready(ctx context.Context) (*keys, error) {
+	if k := b.keys.Load(); k != nil {
+		return k, nil
+	}
+
+	// One asks for it. Whoever waits for him does so no longer than his own time.
+	select {
+	case b.turn <- struct{}{}:
+		defer func() { <-b.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("seal of every %s: %w", b.what, context.Cause(ctx))
+	}
+	if k := b.keys.Load(); k != nil {
+		return k, nil
 	}
 
 	secret, err := b.secret(ctx, b.name)
@@ -48,10 +62,14 @@ func (b *Box) ready(ctx context.Context) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal of every %s: %w", b.what, err)
 	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("seal of every %s: %w", b.what, err)
+	}
 
-	b.key = derived(secret, "tag")
-	b.aead, err = cipher.NewGCMWithRandomNonce(block)
-	return b.aead, err
+	k := &keys{aead, derived(secret, "tag")}
+	b.keys.Store(k)
+	return k, nil
 }
 
 func derived(key []byte, use string) []byte {
@@ -62,20 +80,20 @@ func derived(key []byte, use string) []byte {
 
 // Seal seals bytes for one use: they cannot be opened for another.
 func (b *Box) Seal(ctx context.Context, plain []byte, use string) ([]byte, error) {
-	a, err := b.ready(ctx)
+	k, err := b.ready(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return a.Seal(nil, nil, plain, []byte(use)), nil
+	return k.aead.Seal(nil, nil, plain, []byte(use)), nil
 }
 
 // Open opens what Seal sealed for the same use.
 func (b *Box) Open(ctx context.Context, sealed []byte, use string) ([]byte, error) {
-	a, err := b.ready(ctx)
+	k, err := b.ready(ctx)
 	if err != nil {
 		return nil, err
 	}
-	plain, err := a.Open(nil, nil, sealed, []byte(use))
+	plain, err := k.aead.Open(nil, nil, sealed, []byte(use))
 	if err != nil {
 		return nil, fmt.Errorf("a %s cannot be opened: its seal is broken, or is of another cluster", b.what)
 	}
@@ -85,10 +103,11 @@ func (b *Box) Open(ctx context.Context, sealed []byte, use string) ([]byte, erro
 // Tag is a number that stands for a text, and says nothing of it outside this
 // cluster. It is never 0.
 func (b *Box) Tag(ctx context.Context, text string) (uint64, error) {
-	if _, err := b.ready(ctx); err != nil {
+	k, err := b.ready(ctx)
+	if err != nil {
 		return 0, err
 	}
-	h := hmac.New(sha256.New, b.key)
+	h := hmac.New(sha256.New, k.tag)
 	h.Write([]byte(text))
 	return binary.BigEndian.Uint64(h.Sum(nil)) | 1, nil
 }

@@ -3,7 +3,10 @@ package seal
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func secrets(_ context.Context, name string) ([]byte, error) { return []byte("secret of " + name), nil }
@@ -36,4 +39,32 @@ func TestWhatIsSealedOpensForItsUseAlone(t *testing.T) {
 			t.Errorf("%s opens %q", what, got)
 		}
 	}
+}
+
+// While the secret cannot be had, nobody waits longer than his own time, however many
+// wait.
+func TestNobodyWaitsForThoseBeforeHim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		box := New("a", "thing", func(ctx context.Context, _ string) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+
+		began := time.Now()
+		var waiting sync.WaitGroup
+		for range 10 {
+			waiting.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := box.Seal(ctx, []byte("text"), "use"); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		waiting.Wait()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("they have waited for %v", took)
+		}
+	})
 }
