@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -34,14 +34,8 @@ func inBackground[T any](work func() (T, error)) <-chan outcome[T] {
 	ended := make(chan outcome[T], 1) // nobody may be there who takes it
 	go func() {
 		var o outcome[T]
-		defer func() {
-			// Here it would end the node.
-			if p := recover(); p != nil {
-				o.panic = fmt.Sprintf("%v\n\n%s", p, debug.Stack())
-			}
-			ended <- o
-		}()
-		o.it, o.err = work()
+		o.panic = call.Caught(func() { o.it, o.err = work() })
+		ended <- o
 	}()
 	return ended
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -111,16 +109,7 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 // panicked with: there it would end the node, and here it ends the request.
 func beside(f func()) (wait func()) {
 	ended := make(chan string, 1)
-	go func() {
-		trouble := ""
-		defer func() {
-			if p := recover(); p != nil {
-				trouble = fmt.Sprintf("%v\n\n%s", p, debug.Stack())
-			}
-			ended <- trouble
-		}()
-		f()
-	}()
+	go func() { ended <- call.Caught(f) }()
 
 	return func() {
 		if trouble := <-ended; trouble != "" {

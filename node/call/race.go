@@ -3,8 +3,6 @@ package call
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -188,7 +186,7 @@ func (c *course[T]) ask(node string) {
 		defer end() // of the watch, too
 
 		s := step[T]{of: of, node: node}
-		c.guarded(ctx, &s)
+		s.panic = Caught(func() { s.answer, s.err = c.Ask(ctx, node) })
 		c.tell(s)
 	})
 	c.wg.Go(func() {
@@ -196,17 +194,6 @@ func (c *course[T]) ask(node string) {
 			c.tell(step[T]{of: of, node: node, silent: true})
 		}
 	})
-}
-
-// guarded runs a call. A panic of this node's own part is kept for the caller of
-// the race, who ends it with the request: in a goroutine it would end the node.
-func (c *course[T]) guarded(ctx context.Context, s *step[T]) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.panic = fmt.Sprintf("%v\n\n%s", p, debug.Stack())
-		}
-	}()
-	s.answer, s.err = c.Ask(ctx, s.node)
 }
 
 // tell hands a step on, unless the race is over.
