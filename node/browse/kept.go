@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/shard/query"
 	"github.com/shoalsearch/shoal/trigram"
@@ -25,8 +26,6 @@ const (
 	textBytes   = 64 << 20 // texts, for patterns that may be in them
 	sketchBytes = 16 << 20 // sketches of texts, 64 KiB each at most: most patterns need no more
 	placeBytes  = 4 << 20  // which blob a commit has at a path
-
-	recentCost = 200 // bytes that remembering anything takes besides it
 )
 
 // keptBytes is the size of the largest of these files that is looked at.
@@ -37,9 +36,9 @@ const keptBytes = 16 << 20
 // the viewer may see that: a tree may name a blob that only another repository has.
 // It is safe for concurrent use.
 type keptFiles struct {
-	places   *recent[keptPlace, git.Entry]
-	sketches *recent[keptBlob, *trigram.Sketch]
-	texts    *recent[keptBlob, []byte]
+	places   *lru.Cache[keptPlace, git.Entry]
+	sketches *lru.Cache[keptBlob, *trigram.Sketch]
+	texts    *lru.Cache[keptBlob, []byte]
 
 	// How files were looked at: by a sketch alone, in a remembered text, in the mirror.
 	sketched, remembered, read atomic.Int64
@@ -70,9 +69,9 @@ type keptReading struct {
 
 func newKeptFiles() *keptFiles {
 	return &keptFiles{
-		places:   newRecent[keptPlace, git.Entry](placeBytes),
-		sketches: newRecent[keptBlob, *trigram.Sketch](sketchBytes),
-		texts:    newRecent[keptBlob, []byte](textBytes),
+		places:   lru.New[keptPlace, git.Entry](placeBytes),
+		sketches: lru.New[keptBlob, *trigram.Sketch](sketchBytes),
+		texts:    lru.New[keptBlob, []byte](textBytes),
 		reading:  map[keptBlob]*keptReading{},
 	}
 }
@@ -95,7 +94,7 @@ func (k *keptFiles) count() KeptFiles {
 		Sketched:   k.sketched.Load(),
 		Remembered: k.remembered.Load(),
 		Read:       k.read.Load(),
-		Bytes:      k.places.size() + k.sketches.size() + k.texts.size(),
+		Bytes:      k.places.Size() + k.sketches.Size() + k.texts.Size(),
 	}
 }
 
@@ -103,7 +102,7 @@ func (k *keptFiles) count() KeptFiles {
 // paths at which it has nothing to search.
 func (s *site) namedFiles(ctx context.Context, commit string, paths []string) (files []git.Entry, absent []string, err error) {
 	for _, path := range paths {
-		e, ok := s.kept.places.get(keptPlace{s.repo.ID, commit, path})
+		e, ok := s.kept.places.Get(keptPlace{s.repo.ID, commit, path})
 		if !ok {
 			e, err = s.mirror.Stat(ctx, commit, path)
 		}
@@ -130,7 +129,7 @@ func (s *site) namedFiles(ctx context.Context, commit string, paths []string) (f
 	for _, e := range files {
 		if e.Size >= 0 {
 			e.Path = strings.Clone(e.Path) // the request is not remembered with it
-			s.kept.places.put(keptPlace{s.repo.ID, commit, e.Path}, e, int64(len(commit)+2*len(e.Path)+recentCost))
+			s.kept.places.Put(keptPlace{s.repo.ID, commit, e.Path}, e, int64(len(commit)+2*len(e.Path)+lru.Cost))
 		}
 	}
 	return files, absent, nil
@@ -178,7 +177,7 @@ func (k *keptFiles) scan(ctx context.Context, f *finder, repo catalog.RepoID, fi
 
 // rulesOut reports whether a blob is known to have no match.
 func (k *keptFiles) rulesOut(key keptBlob, formula *trigram.Formula) bool {
-	sketch, ok := k.sketches.get(key)
+	sketch, ok := k.sketches.Get(key)
 	if !ok || formula.MayMatch(sketch) {
 		return false
 	}
@@ -191,7 +190,7 @@ func (k *keptFiles) rulesOut(key keptBlob, formula *trigram.Formula) bool {
 func (k *keptFiles) text(ctx context.Context, key keptBlob, read func(oid string) ([]byte, error)) ([]byte, error) {
 	for {
 		k.mu.Lock()
-		if text, ok := k.texts.get(key); ok {
+		if text, ok := k.texts.Get(key); ok {
 			k.mu.Unlock()
 			k.remembered.Add(1)
 			return text, nil
@@ -242,8 +241,8 @@ func (k *keptFiles) lead(ctx context.Context, key keptBlob, r *keptReading, read
 	// Before the others go on: who asks from now on finds both.
 	k.read.Add(1)
 	sketch := trigram.NewSketch(r.text)
-	k.sketches.put(key, sketch, int64(sketch.Size()+recentCost))
-	k.texts.put(key, r.text, int64(cap(r.text)+recentCost))
+	k.sketches.Put(key, sketch, int64(sketch.Size()+lru.Cost))
+	k.texts.Put(key, r.text, int64(cap(r.text)+lru.Cost))
 }
 
 // blobReader reads blobs of a mirror one by one. The packs are opened at the first.

@@ -207,27 +207,9 @@ func TestTextsAreRememberedForTheirRepositoryAlone(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded, and what was used longest ago goes first.
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+// A file that is too large is not looked at at all.
+func TestALargeFileIsNotRead(t *testing.T) {
 	t.Parallel()
-	r := newRecent[int, string](100)
-	for i := range 10 {
-		r.put(i, "", 10)
-	}
-	r.get(0)
-	r.put(10, "", 15)
-	r.put(11, "", 101)
-	var left []int
-	for i := range 12 {
-		if _, ok := r.get(i); ok {
-			left = append(left, i)
-		}
-	}
-	if want := []int{0, 3, 4, 5, 6, 7, 8, 9, 10}; !reflect.DeepEqual(left, want) || r.size() != 95 {
-		t.Errorf("%v in %d bytes, want %v in 95", left, r.size(), want)
-	}
-
-	// A file that is too large is not looked at at all.
 	k := newKeptFiles()
 	f, formula := finderOf("x")
 	err := k.scan(t.Context(), f, 1, []git.Entry{{Path: "huge", Size: keptBytes + 1}}, formula, func(string) ([]byte, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/node/seal"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -68,7 +69,8 @@ type Searcher struct {
 	d       Deps
 	leaves  *leaves
 	layouts layouts
-	noSeal  atomic.Int64 // until when no place is sealed, in nanoseconds of Unix time
+	used    *lru.Cache[string, map[fileKey]int] // see usesOf
+	noSeal  atomic.Int64                        // until when no place is sealed, in nanoseconds of Unix time
 }
 
 // New makes a Searcher, which answers the searches of other nodes from now on.
@@ -77,7 +79,7 @@ func New(d Deps) *Searcher {
 	d.Batch = cmp.Or(d.Batch, streamBatch)
 	d.Time = cmp.Or(d.Time, toolTime)
 	d.lost = &lostCalls{log: d.Log}
-	s := &Searcher{d: d, leaves: newLeaves(d)}
+	s := &Searcher{d: d, leaves: newLeaves(d), used: lru.New[string, map[fileKey]int](usedBytes)}
 	leafCall.Serve(d.Cluster, s.leaves.serve)
 	return s
 }

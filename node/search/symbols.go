@@ -279,19 +279,23 @@ func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolR
 
 // uses finds the whole words of a name, with those that define it.
 func (s *Searcher) uses(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
-	pattern := regexp.QuoteMeta(req.Symbol)
+	return s.symbols(ctx, v, req, wordOf(req.Symbol), maxSymbolMatches)
+}
+
+// wordOf is a name as a whole word in the content of files.
+func wordOf(name string) *query.Text {
+	pattern := regexp.QuoteMeta(name)
 
 	// A border of a word can only stand where the name begins or ends with a
 	// letter of one: "operator+" has none at its end.
-	if wordByte(req.Symbol, 0) {
+	if wordByte(name, 0) {
 		pattern = `\b` + pattern
 	}
-	if wordByte(req.Symbol, len(req.Symbol)-1) {
+	if wordByte(name, len(name)-1) {
 		pattern += `\b`
 	}
 
-	uses := &query.Text{Pattern: pattern, Regexp: true, Field: query.Content}
-	return s.symbols(ctx, v, req, uses, maxSymbolMatches)
+	return &query.Text{Pattern: pattern, Regexp: true, Field: query.Content}
 }
 
 func wordByte(s string, i int) bool {
@@ -304,28 +308,7 @@ func wordByte(s string, i int) bool {
 
 // symbols runs a search for one symbol.
 func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequest, text *query.Text, most int) (*SymbolResponse, error) {
-	if !isSymbol(req.Symbol) {
-		return nil, call.Fail(call.ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
-	}
-
-	rev := cmp.Or(req.Revision, "HEAD")
-	in, err := req.Paths.Exprs()
-	if err != nil {
-		return nil, err
-	}
-
-	subs, err := s.symbolQuery(v, req, rev, text, in)
-	if err != nil {
-		return nil, err
-	}
-
-	r, err := s.onOneIndex(ctx, func() (*root, error) {
-		r, err := s.newRootOf(ctx, v, Request{Matches: most, ContextLines: req.around()}, s.inToolTime(subs))
-		if err == nil {
-			r.leaf.Around = text.Field == query.Content && !req.bare
-		}
-		return r, err
-	})
+	r, err := s.onOneIndex(ctx, func() (*root, error) { return s.symbolRoot(ctx, v, req, text, most) })
 	if err != nil {
 		return nil, err
 	}
@@ -341,8 +324,31 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	// The answer says what it lacks, and which commits it speaks of.
 	out.Cut = r.cutOf(answer, max(len(out.Files), 1))
 	r.lackingOf(req.Repo, req.Revision, &out.Cut)
-	out.nameCommits(r.seen, req.Repo, rev)
+	out.nameCommits(r.seen, req.Repo, cmp.Or(req.Revision, "HEAD"))
 	return out, nil
+}
+
+// symbolRoot begins a search for one symbol.
+func (s *Searcher) symbolRoot(ctx context.Context, v catalog.Viewer, req SymbolRequest, text *query.Text, most int) (*root, error) {
+	if !isSymbol(req.Symbol) {
+		return nil, call.Fail(call.ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
+	}
+
+	in, err := req.Paths.Exprs()
+	if err != nil {
+		return nil, err
+	}
+	subs, err := s.symbolQuery(v, req, cmp.Or(req.Revision, "HEAD"), text, in)
+	if err != nil {
+		return nil, err
+	}
+
+	r, err := s.newRootOf(ctx, v, Request{Matches: most, ContextLines: req.around()}, s.inToolTime(subs))
+	if err != nil {
+		return nil, err
+	}
+	r.leaf.Around = text.Field == query.Content && !req.bare
+	return r, nil
 }
 
 // addKept notes the files that are kept by name only, of those that could have

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -38,14 +39,59 @@ func (s *Searcher) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req
 	if req.Prefix || req.Letters || len(out.Files) < 2 || rank(out.Files[0], out.Files[1]) != 0 {
 		return
 	}
-	uses, err := s.uses(ctx, v, SymbolRequest{Symbol: name, Repo: req.Repo, Revision: req.Revision, bare: true})
+	used, err := s.usesOf(ctx, v, SymbolRequest{Symbol: name, Repo: req.Repo, Revision: req.Revision, bare: true}, out.Files)
 	if err != nil {
 		return
 	}
-	used := countUses(out.Files, uses.Files)
 	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
 		return cmp.Or(rank(a, b), used[keyOf(&b)]-used[keyOf(&a)])
 	})
+}
+
+// usedBytes is what a node remembers of counted uses. Of a name that is written
+// everywhere it takes tens of milliseconds to count them.
+const usedBytes = 8 << 20
+
+// usesOf counts the uses of a name that several files define.
+func (s *Searcher) usesOf(ctx context.Context, v catalog.Viewer, req SymbolRequest, defs []SymbolFile) (map[fileKey]int, error) {
+	r, err := s.symbolRoot(ctx, v, req, wordOf(req.Symbol), maxSymbolMatches)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+
+	// The count is of the index that the viewer may see, and of these definitions in it.
+	parts := []string{string(r.state()), req.Symbol, req.Revision}
+	for i := range defs {
+		parts = append(parts, defs[i].Repository, defs[i].Path)
+		for _, m := range defs[i].Matches {
+			parts = append(parts, m.ParentName, string(m.Line))
+		}
+	}
+	key := string(digest(parts...))
+	if used, ok := s.used.Get(key); ok {
+		return used, nil
+	}
+
+	uses, err := s.uses(ctx, v, req)
+	if err != nil {
+		return nil, err
+	}
+	used := countUses(defs, uses.Files)
+
+	// What lacks a part may have it the next time.
+	if uses.Cut.Why == "" || uses.Cut.Why == CutLimit {
+		s.used.Put(key, used, usedSize(used))
+	}
+	return used, nil
+}
+
+func usedSize(used map[fileKey]int) int64 {
+	size := int64(lru.Cost)
+	for key := range used {
+		size += int64(lru.Cost + len(key.repo) + len(key.path))
+	}
+	return size
 }
 
 func keyOf(f *SymbolFile) fileKey { return fileKey{f.Repository, f.Path} }

@@ -1,13 +1,14 @@
-package browse
+// Package lru remembers what was used lately, in a bounded memory.
+package lru
 
 import (
 	"container/list"
 	"sync"
 )
 
-// recent remembers what was used lately, in a bounded memory: what was used longest
-// ago goes first. It is safe for concurrent use.
-type recent[K comparable, V any] struct {
+// Cache remembers values, of which the one that was used longest ago goes first. It is
+// safe for concurrent use.
+type Cache[K comparable, V any] struct {
 	most int64 // bytes
 
 	mu    sync.Mutex // guards the fields below
@@ -16,19 +17,23 @@ type recent[K comparable, V any] struct {
 	bytes int64     // sum of the sizes in order, at most most
 }
 
-// used is a value of recent.
+// Cost is the bytes that remembering anything takes besides it, about.
+const Cost = 200
+
+// used is a value of a cache.
 type used[K comparable, V any] struct {
 	key   K
 	value V
 	size  int64
 }
 
-func newRecent[K comparable, V any](most int64) *recent[K, V] {
-	return &recent[K, V]{most: most, byKey: map[K]*list.Element{}}
+// New makes a cache for so many bytes.
+func New[K comparable, V any](most int64) *Cache[K, V] {
+	return &Cache[K, V]{most: most, byKey: map[K]*list.Element{}}
 }
 
-// get is the value of a key, which is used by that.
-func (r *recent[K, V]) get(key K) (value V, ok bool) {
+// Get is the value of a key, which is used by that.
+func (r *Cache[K, V]) Get(key K) (value V, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.byKey[key]
@@ -39,9 +44,9 @@ func (r *recent[K, V]) get(key K) (value V, ok bool) {
 	return e.Value.(used[K, V]).value, true
 }
 
-// put remembers a value that takes so many bytes, unless that is more than there is
+// Put remembers a value that takes so many bytes, unless that is more than there is
 // room for. The value of a key never changes.
-func (r *recent[K, V]) put(key K, value V, size int64) {
+func (r *Cache[K, V]) Put(key K, value V, size int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byKey[key] != nil || size > r.most {
@@ -58,8 +63,8 @@ func (r *recent[K, V]) put(key K, value V, size int64) {
 	r.bytes += size
 }
 
-// size is the bytes that are taken.
-func (r *recent[K, V]) size() int64 {
+// Size is the bytes that are taken.
+func (r *Cache[K, V]) Size() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bytes
