@@ -36,9 +36,12 @@ func (h *history) firstTagIn(ctx context.Context, most time.Duration, commit str
 	if err := checkCommit(commit); err != nil {
 		return first, err
 	}
-	tags, err := h.Tags(ctx)
-	if err != nil || len(tags) == 0 {
+	refs, err := h.refs(ctx)
+	if err != nil || len(refs.tags) == 0 {
 		return first, err
+	}
+	if known, ok := refs.firsts.get(commit); ok {
+		return known, nil
 	}
 
 	c, err := openChronicle(h.dir)
@@ -63,29 +66,48 @@ func (h *history) firstTagIn(ctx context.Context, most time.Duration, commit str
 	}
 
 	// The graph is mapped: a fault while it is read is an error.
-	first.Tags = len(tags)
+	first.Tags = len(refs.tags)
 	err = pack.Protect(func() error {
 		d, err := c.reaching(commit)
 		if err != nil {
 			return err
 		}
 		d.stop, d.shallow = late, shallow
-		return first.among(d, tags)
+		return first.among(d, refs.aged())
 	})
 	switch {
 	case errors.Is(err, errLate):
 		first.Late = true
 	case err != nil:
 		return FirstTag{}, fmt.Errorf("find the first tag with a commit: %w", err)
+	default:
+		refs.firsts.put(commit, first)
 	}
 	return first, nil
 }
 
+// agedTag is a tag in the order in which tags came to be.
+type agedTag struct {
+	Ref
+	pre bool // of a version that is yet to come
+}
+
+// aged are all tags, the oldest first.
+func (s *refState) aged() []agedTag {
+	s.ageOnce.Do(func() {
+		for _, tag := range s.tags {
+			s.age = append(s.age, agedTag{tag, isPreRelease(tag.Name)})
+		}
+		slices.SortFunc(s.age, func(a, b agedTag) int { return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Full, b.Full)) })
+	})
+	return s.age
+}
+
 // among fills in the first of some tags that have the commit, and the first release.
-func (f *FirstTag) among(d *reach, tags []Ref) error {
-	slices.SortFunc(tags, func(a, b Ref) int { return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Full, b.Full)) })
-	for _, tag := range tags {
-		if f.Name != "" && isPreRelease(tag.Name) {
+func (f *FirstTag) among(d *reach, tags []agedTag) error {
+	for i := range tags {
+		tag := &tags[i]
+		if f.Name != "" && tag.pre {
 			continue
 		}
 		has, err := d.has(tag.Commit)
@@ -95,7 +117,7 @@ func (f *FirstTag) among(d *reach, tags []Ref) error {
 
 		switch {
 		case !has:
-		case f.Name == "" && isPreRelease(tag.Name):
+		case f.Name == "" && tag.pre:
 			f.Name = tag.Name
 		case f.Name == "":
 			f.Name = tag.Name

@@ -76,6 +76,14 @@ func TestTheFirstTagThatHasACommit(t *testing.T) {
 	rows = append(rows, struct{ commit, name, release string }{"main", "", ""})
 	fetchAgain(t, m, r.url())
 	check("newer than the graph", m)
+	check("asked again", m)
+
+	// What was found holds until the tags are others.
+	r.git("tag", "v0.9", base+"~11")
+	fetchAgain(t, m, r.url())
+	if got, err := m.FirstTag(within(t), id(base+"~11")); err != nil || got.Name != "v0.9" || got.Tags != 8 {
+		t.Errorf("with one tag more: %+v, %v", got, err)
+	}
 }
 
 // Bad input is refused; what was not looked at in time is told, and the end of the
@@ -108,7 +116,7 @@ func TestTheFirstTagIsLookedForInBounds(t *testing.T) {
 
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got, err := m.FirstTag(gone, root); !errors.Is(err, context.Canceled) {
+	if got, err := m.FirstTag(gone, r.git("rev-parse", "main~2998")); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the caller has left: %+v, %v", got, err)
 	}
 }

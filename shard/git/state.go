@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
@@ -25,7 +26,7 @@ type Ref struct {
 }
 
 // refState is what the references say, computed once after each fetch.
-// It is read-only.
+// It is read-only but for what is worked out of it when that is first asked for.
 type refState struct {
 	head     string // commit of HEAD; empty when there is none
 	headTime time.Time
@@ -34,6 +35,10 @@ type refState struct {
 	tags     []Ref
 	byName   map[string]string   // full name to commit
 	byCommit map[string][]string // commit to full names, branches first
+
+	ageOnce sync.Once
+	age     []agedTag            // see aged
+	firsts  remembered[FirstTag] // by commit
 }
 
 // refs returns the state of the references.
@@ -86,7 +91,7 @@ func (b *base) readRefs(ctx context.Context) (*refState, error) {
 		return nil, err
 	}
 
-	s := &refState{byName: map[string]string{}, byCommit: map[string][]string{}}
+	s := &refState{byName: map[string]string{}, byCommit: map[string][]string{}, firsts: remembered[FirstTag]{most: 1000}}
 	value := strings.TrimSpace(string(head))
 	if to, ok := strings.CutPrefix(value, "ref: "); ok {
 		s.symref = to
