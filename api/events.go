@@ -24,6 +24,8 @@ func (a *eventRoutes) rows() []route {
 type eventsJSON struct {
 	Since  string      `json:"since,omitempty"`
 	Events []eventJSON `json:"events"`
+	Next   string      `json:"next,omitempty"`
+	Missed bool        `json:"missed,omitempty"`
 }
 
 type eventJSON struct {
@@ -36,7 +38,7 @@ type eventJSON struct {
 // list is GET /api/events.
 func (a *eventRoutes) list(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
-	req := chronicle.EventsRequest{Limit: p.integer("limit", 100, 1, 1000)}
+	req := chronicle.EventsRequest{Limit: p.integer("limit", 100, 1, 1000), After: p.text("after")}
 	if err := p.err(); err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func (a *eventRoutes) list(ctx context.Context, c *call, by account.Owner) error
 	}
 
 	// Each node remembers some time: since says from when on the list is whole.
-	out := eventsJSON{Since: stamp(r.Since), Events: make([]eventJSON, len(r.Events))}
+	out := eventsJSON{Since: stamp(r.Since), Events: make([]eventJSON, len(r.Events)), Next: r.Next, Missed: r.Missed}
 	for i, e := range r.Events {
 		out.Events[i] = eventJSON{stamp(e.At), e.Kind, e.Subject, e.Text}
 	}

@@ -328,7 +328,7 @@ func (f *fake) Job(context.Context, catalog.Viewer, operate.JobRequest) (*operat
 	return f.job()
 }
 func (f *fake) Events(context.Context, account.Owner, chronicle.EventsRequest) (*chronicle.EventsResponse, error) {
-	return answer(f, &chronicle.EventsResponse{Since: day, Events: []chronicle.Event{{At: day, Kind: "unreachable", Subject: "n2", Text: "node n2 does not answer"}}})
+	return answer(f, &chronicle.EventsResponse{Since: day, Next: "eyJ9", Missed: true, Events: []chronicle.Event{{At: day, Kind: "unreachable", Subject: "n2", Text: "node n2 does not answer"}}})
 }
 func (f *fake) RetryJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error) {
 	return f.job()

@@ -55,12 +55,38 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 		told(n, "draining")
 	}
 
+	// Who goes on at another node gets what is new, and nothing twice.
+	before, err := first.Events(t.Context(), account.Operator(), chronicle.EventsRequest{})
+	if err != nil || before.Next == "" {
+		t.Fatalf("%+v, %v", before, err)
+	}
 	f.Nodes[2].Stop()
 	told(first, "unreachable")
+	f.Nodes[1].Wait("what happened since", func() error {
+		since, err := f.Nodes[1].Events(t.Context(), account.Operator(), chronicle.EventsRequest{After: before.Next})
+		if err != nil {
+			return err
+		}
+		if kinds := kindsOf(since.Events, leaving); since.Missed || !slices.Equal(kinds, []string{"unreachable"}) {
+			return fmt.Errorf("%q of the node, of %+v", kinds, since)
+		}
+		return nil
+	})
 	f.Nodes[1].Stop()
 	f.Nodes[1].Start()
 	told(f.Nodes[1], "draining")
 	if _, err := first.Events(t.Context(), account.Operator(), chronicle.EventsRequest{Limit: 1001}); err == nil {
 		t.Error("a limit without a bound is taken")
 	}
+}
+
+// kindsOf are the kinds of what happened to a node, but for its vote, which may move
+// at any time.
+func kindsOf(events []chronicle.Event, node string) (kinds []string) {
+	for _, e := range events {
+		if e.Subject == node && e.Kind != "voter" {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	return kinds
 }

@@ -1,26 +1,49 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net/url"
+	"slices"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // newEvents is `shoal events`.
 func newEvents(getenv func(string) string) *cobra.Command {
 	var limit int
+	var follow bool
 	return listing[eventsAnswer]{
 		use:   "events",
 		short: "What happened to the cluster lately, newest first (on a node's host, or with an owner's key)",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().IntVar(&limit, "limit", 100, "how many at most, from 1 to 1000")
+			cmd.Flags().BoolVarP(&follow, "follow", "f", false, "oldest first, and then each as it happens, until Ctrl-C")
+			cmd.MarkFlagsMutuallyExclusive("follow", "json")
 		},
-		path: func() string { return fmt.Sprintf("/api/events?limit=%d", limit) },
+		path: func() string { return eventsPath(limit, "") },
 		show: func(w io.Writer, all eventsAnswer) error { return printEvents(w, all, time.Now()) },
+		instead: func(cmd *cobra.Command, c *client) (bool, error) {
+			if !follow {
+				return false, nil
+			}
+			f := follower{client: c, out: cmd.OutOrStdout(), diag: cmd.ErrOrStderr(), pause: 2 * time.Second}
+			return true, f.run(cmd.Context(), limit)
+		},
 	}.command(getenv)
+}
+
+func eventsPath(limit int, after string) string {
+	path := fmt.Sprintf("/api/events?limit=%d", limit)
+	if after != "" {
+		path += "&after=" + url.QueryEscape(after)
+	}
+	return path
 }
 
 type eventsAnswer struct {
@@ -29,6 +52,8 @@ type eventsAnswer struct {
 		At         time.Time
 		Kind, Text string
 	}
+	Next   string
+	Missed bool
 }
 
 func printEvents(w io.Writer, all eventsAnswer, now time.Time) error {
@@ -41,4 +66,58 @@ func printEvents(w io.Writer, all eventsAnswer, now time.Time) error {
 	}
 	_, err := fmt.Fprintf(w, "the nodes remember since %s\n", clockTime(all.Since, now, "?"))
 	return err
+}
+
+// follower prints events as they happen.
+type follower struct {
+	client    *client
+	out, diag io.Writer
+	pause     time.Duration // between two requests
+}
+
+// run prints at most limit events of the past and then the new ones, until ctx ends.
+func (f *follower) run(ctx context.Context, limit int) error {
+	after, failing := "", false
+	for {
+		var all eventsAnswer
+		err := f.client.call(ctx, "GET", eventsPath(limit, after), nil, &all)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && after == "":
+			return err
+		case err != nil && !failing:
+			// A node that is started again remembers nothing, and the others do.
+			fmt.Fprintf(f.diag, "shoal: %v; asking again\n", err)
+		case err == nil:
+			if err := f.print(all, time.Now()); err != nil {
+				return err
+			}
+			// Without it the same would be printed again and again.
+			if all.Next == "" {
+				return fmt.Errorf("%s does not tell where its events go on: it runs an older version", f.client.named())
+			}
+			after = all.Next
+		}
+		failing = err != nil
+
+		// Between two requests no more may happen than one answer has room for.
+		limit = 1000
+		if !clock.Wait(ctx, f.pause) {
+			return nil
+		}
+	}
+}
+
+// print prints events in columns that stay the same, the oldest first.
+func (f *follower) print(all eventsAnswer, now time.Time) error {
+	if all.Missed {
+		fmt.Fprintln(f.diag, "shoal: more has happened than the nodes remember")
+	}
+	for _, e := range slices.Backward(all.Events) {
+		if _, err := fmt.Fprintf(f.out, "%s  %-13s  %s\n", clockTime(e.At, now, "?"), e.Kind, e.Text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -16,6 +16,9 @@ type listing[T any] struct {
 	flags      func(cmd *cobra.Command)       // its own, or nil
 	path       func() string                  // what to ask for, once the flags are read
 	show       func(w io.Writer, all T) error // prints it for people
+
+	// instead does another thing where the flags ask for it; nil for none.
+	instead func(cmd *cobra.Command, c *client) (did bool, err error)
 }
 
 func (l listing[T]) command(getenv func(string) string) *cobra.Command {
@@ -26,6 +29,12 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 		Short: l.short,
 		Args:  cobra.NoArgs,
 		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
+			if l.instead != nil {
+				if did, err := l.instead(cmd, c); did || err != nil {
+					return err
+				}
+			}
+
 			var raw json.RawMessage
 			path := l.path()
 			if err := c.call(cmd.Context(), "GET", path, nil, &raw); err != nil {

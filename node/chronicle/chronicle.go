@@ -42,7 +42,7 @@ type Chronicle struct {
 func New(d Deps) *Chronicle {
 	// One look sees members, leader and catalog together.
 	look := func() sight { return sightOf(d.Members(), d.Leader(), d.View()) }
-	c := &Chronicle{d: d, diary: &diary{now: d.Now, look: look}}
+	c := &Chronicle{d: d, diary: newDiary(d.Now, look)}
 
 	c.trail = newTrail(trailDeps{
 		Dir:    d.Dir,

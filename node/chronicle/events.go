@@ -3,6 +3,7 @@ package chronicle
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,12 +26,17 @@ type Event struct {
 }
 
 // EventsRequest asks for the newest events.
-type EventsRequest struct{ Limit int } // 1..1000; 0 means 100
+type EventsRequest struct {
+	Limit int    // 1..1000; 0 means 100
+	After string // the Next of an answer: only what was noticed since; "" for all
+}
 
 // EventsResponse lists events, newest first.
 type EventsResponse struct {
 	Events []Event
 	Since  time.Time // none before is known
+	Next   string    // After of a later request, at any node; "" where no node that answered can tell
+	Missed bool      // since After more has happened than stands here
 }
 
 // eventsCall asks a node for what it has seen.
@@ -51,8 +57,14 @@ type diary struct {
 	now  func() time.Time
 
 	mu     sync.Mutex // guards the fields below
+	log    string     // name of what is noted since this start of the node
 	events []Event    // oldest first
+	noted  int        // of them, and of those that were dropped before them
 	since  time.Time  // of the first look that saw a catalog
+}
+
+func newDiary(now func() time.Time, look func() sight) *diary {
+	return &diary{now: now, look: look, log: rand.Text()}
 }
 
 // run looks again and again, until the context ends. What was there when the
@@ -84,6 +96,7 @@ func (d *diary) note(events []Event) {
 		e.At = d.now()
 		d.events = append(d.events, e)
 	}
+	d.noted += len(events)
 
 	if extra := len(d.events) - maxEvents; extra > 0 {
 		d.events = slices.Delete(d.events, 0, extra)
@@ -92,15 +105,20 @@ func (d *diary) note(events []Event) {
 
 // eventsHere is what a node tells another one.
 type eventsHere struct {
-	Events []Event
+	Events []Event // oldest first
 	Since  time.Time
+	Log    string // another one after each start; "" from a node that is older than this field
+	Noted  int    // events of it, with those that were dropped before these
 }
+
+// dropped is how many events of the log are remembered no more.
+func (e *eventsHere) dropped() int { return e.Noted - len(e.Events) }
 
 // told is all that is known here.
 func (d *diary) told() eventsHere {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return eventsHere{slices.Clone(d.events), d.since}
+	return eventsHere{slices.Clone(d.events), d.since, d.log, d.noted}
 }
 
 // sight is the cluster as one look sees it.
@@ -229,42 +247,101 @@ func (c *Chronicle) Events(ctx context.Context, _ account.Owner, req EventsReque
 		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to %d", maxEvents)
 	}
 
+	read, err := positionOf(req.After)
+	if err != nil {
+		return nil, err
+	}
+
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var nothing call.Nothing
-	told := eventsCall.AskAll(ctx, c.d.Net, cluster.AliveIDs(c.d.Members()), &nothing)
+	members := c.d.Members()
+	told := eventsCall.AskAll(ctx, c.d.Net, cluster.AliveIDs(members), &nothing)
 
-	return joined(slices.Collect(maps.Values(told)), limit), nil
+	out := joined(told, read, limit)
+	out.Next = read.next(told, members).text()
+	return out, nil
 }
 
-// joined is the newest of what the nodes told, each event once: nodes notice
-// the same within moments of one another.
-func joined(all []*eventsHere, limit int) *EventsResponse {
+// joined is the newest of what the nodes told, without what a reader has had: nodes
+// notice the same within moments of one another, and it is told once.
+//
+//	node 1   unreachable b 10:00:01                    back b 10:00:07
+//	node 2   unreachable b 10:00:02   joined c 10:00:04
+//	told     unreachable b 10:00:01   joined c 10:00:04   back b 10:00:07
+func joined(told map[string]*eventsHere, read position, limit int) *EventsResponse {
 	out := &EventsResponse{Events: []Event{}}
-	var events []Event
-	for _, told := range all {
-		events = append(events, told.Events...)
-		if !told.Since.IsZero() && (out.Since.IsZero() || told.Since.Before(out.Since)) {
-			out.Since = told.Since
+	for _, t := range told {
+		if !t.Since.IsZero() && (out.Since.IsZero() || t.Since.Before(out.Since)) {
+			out.Since = t.Since
 		}
 	}
 
-	slices.SortStableFunc(events, func(a, b Event) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
-	})
-
-	last := map[Event]time.Time{} // when the same was noticed last, by the event without its time
-	for _, e := range events {
-		what := e
-		what.At = time.Time{}
-		if at, ok := last[what]; !ok || e.At.Sub(at) > eventSpread {
-			out.Events = append(out.Events, e)
+	// Had from one node, an event is had from all.
+	for _, h := range happenings(sightings(told, read)) {
+		if !h.had {
+			out.Events = append(out.Events, h.Event)
 		}
-		last[what] = e.At
 	}
 
 	slices.Reverse(out.Events)
+	out.Missed = read != nil && (len(out.Events) > limit || !read.goesOn(told))
 	out.Events = out.Events[:min(limit, len(out.Events))]
+	return out
+}
+
+// sighting is an event as one node noted it.
+type sighting struct {
+	Event
+	node string
+	had  bool // the reader has had it
+}
+
+// sightings are the events of all nodes, in the order of time.
+func sightings(told map[string]*eventsHere, read position) (all []sighting) {
+	for node, t := range told {
+		if read != nil && t.Log == "" {
+			continue // nobody could tell which of them are new
+		}
+		for i, e := range t.Events {
+			all = append(all, sighting{e, node, read.has(node, t.Log, t.dropped()+i+1)})
+		}
+	}
+
+	slices.SortStableFunc(all, func(a, b sighting) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.node, b.node))
+	})
+	return all
+}
+
+// happening is an event with all nodes that noticed it.
+type happening struct {
+	sighting
+	by map[string]bool
+}
+
+// happenings puts together what several nodes have noticed of the same, in the order
+// of time.
+func happenings(all []sighting) (out []*happening) {
+	lately := map[Event][]*happening{} // oldest first, by the event without its time
+	for _, s := range all {
+		what := s.Event
+		what.At = time.Time{}
+
+		// The same again at one node has happened again: its first one is the first of others
+		// too, its second one their second.
+		same := slices.DeleteFunc(lately[what], func(h *happening) bool { return s.At.Sub(h.At) > eventSpread })
+		lately[what] = same
+		if i := slices.IndexFunc(same, func(h *happening) bool { return !h.by[s.node] }); i >= 0 {
+			same[i].by[s.node] = true
+			same[i].had = same[i].had || s.had
+			continue
+		}
+
+		h := &happening{s, map[string]bool{s.node: true}}
+		lately[what] = append(same, h)
+		out = append(out, h)
+	}
 	return out
 }
 

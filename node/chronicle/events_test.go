@@ -3,9 +3,15 @@ package chronicle
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 func TestChangesAreToldAsEvents(t *testing.T) {
@@ -54,22 +60,133 @@ func named(events []Event) (out string) {
 	return out
 }
 
-// Nodes notice the same at about the same time: it is told once. What happens
-// again is told again.
+// heard is what nodes told: "a: -b 10, +b 20" is node a, which noticed that b did not
+// answer, and that it was back, at these seconds. "a~2" has been started again, and
+// "a>3" has dropped three events before these.
+func heard(t *testing.T, lines ...string) map[string]*eventsHere {
+	t.Helper()
+	told := map[string]*eventsHere{}
+	for _, line := range lines {
+		name, events, _ := strings.Cut(line, ":")
+		name, dropped, _ := strings.Cut(name, ">")
+		node, start, _ := strings.Cut(name, "~")
+
+		here := &eventsHere{Log: "log" + start}
+		_, _ = fmt.Sscan(dropped, &here.Noted)
+		for e := range strings.SplitSeq(events, ",") {
+			what, at, ok := strings.Cut(strings.TrimSpace(e), " ")
+			if !ok {
+				continue
+			}
+			seconds, err := strconv.Atoi(at)
+			if err != nil {
+				t.Fatalf("%q: %v", e, err)
+			}
+			kind := map[byte]string{'-': "unreachable", '+': "back"}[what[0]]
+			here.Events = append(here.Events, Event{At: time.Unix(int64(seconds), 0), Kind: kind, Subject: what[1:]})
+		}
+		here.Noted += len(here.Events)
+		told[node] = here
+	}
+	return told
+}
+
+// said is a list in the notation of heard, newest first.
+func said(events []Event) string {
+	var out []string
+	for _, e := range events {
+		out = append(out, fmt.Sprintf("%s%s %d", map[string]string{"unreachable": "-", "back": "+"}[e.Kind], e.Subject, e.At.Unix()))
+	}
+	return strings.Join(out, ", ")
+}
+
+// Nodes notice the same at about the same time: it is told once. What happens again
+// is told again.
 func TestEventsOfAllNodesAreJoined(t *testing.T) {
 	t.Parallel()
-	at := func(seconds int) time.Time { return time.Unix(1700000000+int64(seconds), 0) }
-	down := func(seconds int) Event { return Event{At: at(seconds), Kind: "unreachable", Subject: "b"} }
-	back := func(seconds int) Event { return Event{At: at(seconds), Kind: "back", Subject: "b"} }
-	got := joined([]*eventsHere{
-		{Events: []Event{down(10), back(20), down(100)}, Since: at(5)},
-		{Events: []Event{down(11), back(19), down(102)}, Since: at(0)},
-	}, 10)
-	if names := named(got.Events); names != "unreachable b back b unreachable b " || !got.Since.Equal(at(0)) {
-		t.Errorf("%s since %v", names, got.Since)
+	for _, c := range []struct {
+		told []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"a: -b 10, +b 20, -b 100", "c: -b 11, +b 19, -b 102"}, "-b 100, +b 19, -b 10"},
+		{[]string{"a: -b 10", "c: -b 41"}, "-b 41, -b 10"},
+
+		// Within moments, and one node is behind the other.
+		{[]string{"a: -b 10, +b 12, -b 14", "c: -b 15, +b 17, -b 19"}, "-b 14, +b 12, -b 10"},
+		{[]string{"a: -b 10, +b 12, -b 14", "c: -b 15"}, "-b 14, +b 12, -b 10"},
+		{[]string{"a: -b 10, -c 10", "c: -b 10"}, "-c 10, -b 10"},
+	} {
+		if got := said(joined(heard(t, c.told...), nil, 10).Events); got != c.want {
+			t.Errorf("%q: %s, want %s", c.told, got, c.want)
+		}
 	}
-	if first := joined([]*eventsHere{{Events: []Event{down(10), back(20)}}}, 1).Events; named(first) != "back b " {
-		t.Errorf("one event: %v, want the newest", first)
+
+	told := heard(t, "a: -b 10, +b 20", "c:")
+	told["a"].Since, told["c"].Since = time.Unix(5, 0), time.Unix(3, 0)
+	if got := joined(told, nil, 1); said(got.Events) != "+b 20" || got.Missed || got.Since.Unix() != 3 {
+		t.Errorf("one event: %+v, want the newest, since the first look", got)
+	}
+}
+
+// Who goes on from an answer gets what was noticed since, once, and hears where more
+// has happened.
+func TestAReaderGoesOnWithNewEvents(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		first, later []string
+		want         string
+		missed       bool
+	}{
+		"nothing new":                   {[]string{"a: -b 10"}, []string{"a: -b 10"}, "", false},
+		"a new one":                     {[]string{"a: -b 10"}, []string{"a: -b 10, +b 20"}, "+b 20", false},
+		"other nodes notice it later":   {[]string{"a: -b 10", "c:"}, []string{"a: -b 10", "c: -b 12"}, "", false},
+		"the same again":                {[]string{"a: -b 10"}, []string{"a: -b 10, -b 15"}, "-b 15", false},
+		"seen by a node that is back":   {[]string{"a:"}, []string{"a:", "c: -b 10"}, "-b 10", false},
+		"the clock of a node is slow":   {[]string{"a: -b 10", "c:"}, []string{"a: -b 10", "c: +b 5"}, "+b 5", false},
+		"the node of the first is gone": {[]string{"a: -b 10", "c: -b 11"}, []string{"c: -b 11, +b 30"}, "+b 30", false},
+		"a node was started again":      {[]string{"a: -b 10", "c: -b 11"}, []string{"a~2: +b 30", "c: -b 11, +b 29"}, "+b 29", false},
+		"all nodes were started again":  {[]string{"a: -b 10"}, []string{"a~2: +b 30"}, "+b 30", true},
+		"some are forgotten":            {[]string{"a: -b 10"}, []string{"a>2: +b 30"}, "+b 30", true},
+		"what was read is forgotten":    {[]string{"a: -b 10"}, []string{"a>1: +b 30"}, "+b 30", false},
+		"more than a list has":          {[]string{"a:"}, []string{"a: -b 1, -c 2, -d 3, -e 4, -f 5"}, "-f 5, -e 4, -d 3, -c 2", true},
+		"nobody answers who did":        {[]string{"a: -b 10"}, []string{"c: -b 10"}, "-b 10", true},
+		"forgotten where it was read":   {[]string{"a: -b 10", "c:"}, []string{"a>2: +b 30", "c: -b 11, +b 31"}, "+b 30, -b 11", false},
+	} {
+		members := []cluster.Member{{Member: catalog.Member{ID: "a"}}, {Member: catalog.Member{ID: "c"}}}
+		first := heard(t, c.first...)
+		read, err := positionOf(position(nil).next(first, members).text())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		later := heard(t, c.later...)
+		got := joined(later, read, 4)
+		if said(got.Events) != c.want || got.Missed != c.missed {
+			t.Errorf("%s: %s, missed %v; want %s, %v", what, said(got.Events), got.Missed, c.want, c.missed)
+		}
+
+		// Whoever went on has everything.
+		if again := joined(later, read.next(later, members), 4); len(again.Events) > 0 || again.Missed {
+			t.Errorf("%s: again %s, missed %v", what, said(again.Events), again.Missed)
+		}
+	}
+}
+
+// A node that is away keeps its place; one that is removed has none, so that the text
+// does not grow for ever.
+func TestAPlaceInTheEventsIsOfMembers(t *testing.T) {
+	t.Parallel()
+	read := position{"a": {"log", 3}, "gone": {"log", 9}}
+	got := read.next(heard(t, "c: -b 10"), []cluster.Member{{Member: catalog.Member{ID: "a"}}, {Member: catalog.Member{ID: "c"}}})
+	if want := (position{"a": {"log", 3}, "c": {"log", 1}}); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+
+	for _, text := range []string{"x", "e30", "bnVsbA", "!", strings.Repeat("A", maxPosition+4)} {
+		if p, err := positionOf(text); err == nil {
+			t.Errorf("%.20q is taken for %v", text, p)
+		}
 	}
 }
 
@@ -77,17 +194,17 @@ func TestANodeKeepsSoManyEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		c := &diary{now: time.Now, look: func() sight {
+		c := newDiary(time.Now, func() sight {
 			looks++
 			return sight{config: fmt.Sprint(looks), members: map[string]memberSight{"a": {}}}
-		}}
+		})
 		done := make(chan error)
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { done <- c.run(ctx) }()
 		time.Sleep(eventEvery*(maxEvents+10) + time.Second)
 		stop()
 		<-done
-		if told := c.told(); len(told.Events) != maxEvents || told.Events[maxEvents-1].Subject != fmt.Sprint(maxEvents+11) || told.Since.IsZero() {
+		if told := c.told(); len(told.Events) != maxEvents || told.Events[maxEvents-1].Subject != fmt.Sprint(maxEvents+11) || told.Since.IsZero() || told.dropped() != 10 {
 			t.Errorf("%d events, the newest %+v", len(told.Events), told.Events[len(told.Events)-1])
 		}
 	})
