@@ -45,6 +45,7 @@ var eventsCall = call.To[call.Nothing, eventsHere]("events")
 const (
 	maxEvents   = 1000            // that a node keeps
 	eventEvery  = 2 * time.Second // between two looks
+	settled     = 2               // looks at a cluster with a leader, from which on changes are events
 	eventSpread = 30 * time.Second
 	answerTime  = 300 * time.Millisecond // that other nodes have to tell theirs
 )
@@ -60,21 +61,25 @@ type diary struct {
 	log    string     // name of what is noted since this start of the node
 	events []Event    // oldest first
 	noted  int        // of them, and of those that were dropped before them
-	since  time.Time  // of the first look that saw a catalog
+	since  time.Time  // from when on what happens is noted
 }
 
 func newDiary(now func() time.Time, look func() sight) *diary {
 	return &diary{now: now, look: look, log: rand.Text()}
 }
 
-// run looks again and again, until the context ends. What was there when the
-// catalog was first seen is no event.
+// run looks again and again, until the context ends.
 func (d *diary) run(ctx context.Context) error {
-	before := d.look()
+	// A node that starts hears of the others, and of their leader, one by one: that is
+	// nothing that happens to them.
+	before, led := d.look(), 0
 	for clock.Wait(ctx, eventEvery) {
 		now := d.look()
-		if len(before.members) > 0 {
+		switch {
+		case led == settled:
 			d.note(changes(before, now))
+		case now.leader != "" && len(now.members) > 0:
+			led++
 		}
 		before = now
 	}

@@ -196,16 +196,48 @@ func TestANodeKeepsSoManyEvents(t *testing.T) {
 		looks := 0
 		c := newDiary(time.Now, func() sight {
 			looks++
-			return sight{config: fmt.Sprint(looks), members: map[string]memberSight{"a": {}}}
+			return sight{config: fmt.Sprint(looks), leader: "a", members: map[string]memberSight{"a": {}}}
 		})
 		done := make(chan error)
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { done <- c.run(ctx) }()
-		time.Sleep(eventEvery*(maxEvents+10) + time.Second)
+		time.Sleep(eventEvery*(maxEvents+10+settled) + time.Second)
 		stop()
 		<-done
-		if told := c.told(); len(told.Events) != maxEvents || told.Events[maxEvents-1].Subject != fmt.Sprint(maxEvents+11) || told.Since.IsZero() || told.dropped() != 10 {
+		if told := c.told(); len(told.Events) != maxEvents || told.Events[maxEvents-1].Subject != fmt.Sprint(maxEvents+11+settled) || told.Since.IsZero() || told.dropped() != 10 {
 			t.Errorf("%d events, the newest %+v", len(told.Events), told.Events[len(told.Events)-1])
+		}
+	})
+}
+
+// Of what a node hears while it starts nothing has happened: it was so before.
+func TestWhatANodeHearsAtItsStartIsNoEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		whole := sight{leader: "a", config: "c1", members: map[string]memberSight{"a": {alive: true, voter: true}, "b": {alive: true, voter: true}}}
+		sights := []sight{
+			{},
+			{config: "c1", members: map[string]memberSight{"a": {voter: true}, "b": {voter: true}}},
+			{leader: "a", config: "c1", members: map[string]memberSight{"a": {voter: true}, "b": {alive: true, voter: true}}},
+			whole,
+			whole,
+			{leader: "", config: "c1", members: whole.members},
+		}
+		look := func() sight {
+			now := sights[0]
+			sights = sights[min(1, len(sights)-1):]
+			return now
+		}
+
+		d := newDiary(time.Now, look)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- d.run(ctx) }()
+		time.Sleep(10*eventEvery + time.Second)
+		stop()
+		<-done
+		if got := named(d.told().Events); got != "leader  " {
+			t.Errorf("noted %q, want that there is no leader any more", got)
 		}
 	})
 }
