@@ -2,13 +2,16 @@ package trigram
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/bits"
+	"regexp/syntax"
 	"slices"
+	"unicode/utf8"
 )
 
-// A sketch has a bit for each two bytes of its text, up to a power of two and within
-// these bounds: texts of many megabytes have 5,000 to 40,000 different trigrams, so that
-// a trigram that is not there finds a bit of another one time in 14 at most.
+// Each set of a sketch has a bit for each two bytes of its text, up to a power of two and
+// within these bounds: texts of many megabytes have 5,000 to 40,000 different trigrams, so
+// that one that is not there finds a bit of another one time in 14 at most.
 const (
 	leastSketch = 10 // log2 of bits
 	mostSketch  = 19
@@ -17,18 +20,29 @@ const (
 // A Sketch is a small stand-in for a text that no index has: it tells that a formula
 // has no match there, without the text. It is immutable and safe for concurrent use.
 //
-// It is the set of the text's trigrams by a hash of them, which may seem to hold more
-// than was put in (a Bloom filter). It knows nothing of places, nor of runs.
+// It is the set of the text's trigrams, and that of its runs of four bytes in their own
+// case, by a hash of them: sets that may seem to hold more than was put in (Bloom
+// filters). It knows nothing of places, nor of runs of a class.
 type Sketch struct {
-	bits    []uint64
-	shift   int  // of a hash of 32 bits, to the number of a bit
-	special bool // U+212A or U+017F is in the text
+	bits    []uint64 // of folded trigrams
+	exact   []uint64 // of four bytes as they stand
+	shift   int      // of a hash of 32 bits, to the number of a bit
+	special bool     // U+212A or U+017F is in the text
 }
 
-// NewSketch makes the sketch of a text, of at most 64 KiB.
+// NewSketch makes the sketch of a text, of at most 128 KiB.
 func NewSketch(text []byte) *Sketch {
 	log := min(max(bits.Len(uint(len(text)/2)), leastSketch), mostSketch)
-	s := &Sketch{bits: make([]uint64, 1<<log/64), shift: 32 - log}
+	s := &Sketch{bits: make([]uint64, 1<<log/64), exact: make([]uint64, 1<<log/64), shift: 32 - log}
+
+	if len(text) >= exactBytes {
+		key := binary.BigEndian.Uint32(text) >> 8
+		for _, c := range text[exactBytes-1:] {
+			key = key<<8 | uint32(c)
+			x := s.place(key)
+			s.exact[x>>6] |= 1 << (x & 63)
+		}
+	}
 
 	// A newline is thought before the text, and two after it.
 	s.add(s.add('\n', text), []byte("\n\n"))
@@ -38,7 +52,7 @@ func NewSketch(text []byte) *Sketch {
 }
 
 // Size is the bytes of memory that the sketch takes.
-func (s *Sketch) Size() int { return 8*len(s.bits) + 64 }
+func (s *Sketch) Size() int { return 8*(len(s.bits)+len(s.exact)) + 96 }
 
 // add puts in the trigrams that end in a text. last is the two bytes before it, folded;
 // those at its end are returned.
@@ -59,9 +73,66 @@ func (s *Sketch) has(key uint32) bool {
 	return s.bits[x>>6]&(1<<(x&63)) != 0
 }
 
-// place is the bit of the trigram in the upper bytes of a key: of its product with a
-// large odd number the highest bits, in which all of its own are mixed.
+// place is the bit of a key, a trigram in its upper bytes or four bytes: of its product
+// with a large odd number the highest bits, in which all of its own are mixed.
 func (s *Sketch) place(key uint32) uint32 { return key * 0x9e3779b1 >> (s.shift & 31) }
+
+// exactBytes is how many bytes of a literal are looked up at a time.
+const exactBytes = 4
+
+// mayHave reports whether a text may stand in the text of a sketch, in this case.
+func (s *Sketch) mayHave(text string) bool {
+	for i := 0; i+exactBytes <= len(text); i++ {
+		x := s.place(binary.BigEndian.Uint32([]byte(text[i : i+exactBytes])))
+		if s.exact[x>>6]&(1<<(x&63)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Question is what sketches are asked about an expression. It is immutable and safe for
+// concurrent use.
+type Question struct {
+	formula  *Formula
+	literals []string // that every match has, as they stand
+}
+
+// Ask makes the question of a parsed expression.
+func Ask(re *syntax.Regexp) *Question {
+	return &Question{FromRegexp(re, false), literalsOf(re, nil)}
+}
+
+// MayMatch reports whether the text of a sketch may have a match; false is certain.
+func (q *Question) MayMatch(s *Sketch) bool {
+	return !slices.ContainsFunc(q.literals, func(text string) bool { return !s.mayHave(text) }) && q.formula.MayMatch(s)
+}
+
+// literalsOf appends texts that every match of an expression has.
+//
+//	ext4_[a-z]+_inode    ext4_  _inode
+//	(?:foo|bar)\.baz     .baz
+//	(?i)foo              none: it may be FOO
+func literalsOf(re *syntax.Regexp, out []string) []string {
+	switch re.Op {
+	case syntax.OpConcat, syntax.OpCapture, syntax.OpPlus:
+		for _, sub := range re.Sub {
+			out = literalsOf(sub, out)
+		}
+
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			out = literalsOf(re.Sub[0], out)
+		}
+
+	// A byte that is no UTF-8 is read as U+FFFD, and a line may end in two bytes.
+	case syntax.OpLiteral:
+		if re.Flags&syntax.FoldCase == 0 && !slices.ContainsFunc(re.Rune, func(r rune) bool { return r == utf8.RuneError || r == '\n' || r == '\r' }) {
+			out = append(out, string(re.Rune))
+		}
+	}
+	return out
+}
 
 // MayMatch reports whether the text of a sketch may have a match; false is certain.
 func (f *Formula) MayMatch(s *Sketch) bool { return f.root == nil || s.may(f.root) }

@@ -23,8 +23,8 @@ import (
 // look through them. So a node remembers of them, in the memory that is given here
 // and no more,
 const (
-	textBytes   = 64 << 20 // texts, for patterns that may be in them
-	sketchBytes = 16 << 20 // sketches of texts, 64 KiB each at most: most patterns need no more
+	textBytes   = 48 << 20 // texts, for patterns that may be in them
+	sketchBytes = 32 << 20 // sketches of texts, 128 KiB each at most: most patterns need no more
 	placeBytes  = 4 << 20  // which blob a commit has at a path
 )
 
@@ -144,12 +144,12 @@ func (s *site) scanNamed(ctx context.Context, f *finder, files []git.Entry, patt
 
 	r := &blobReader{ctx: ctx, mirror: s.mirror}
 	defer r.close()
-	return s.kept.scan(ctx, f, s.repo.ID, files, trigram.FromRegexp(re, false), r.read)
+	return s.kept.scan(ctx, f, s.repo.ID, files, trigram.Ask(re), r.read)
 }
 
-// scan looks through files of a repository; read gives the text of a blob. formula is
+// scan looks through files of a repository; read gives the text of a blob. question is
 // that of the expression of f.
-func (k *keptFiles) scan(ctx context.Context, f *finder, repo catalog.RepoID, files []git.Entry, formula *trigram.Formula, read func(oid string) ([]byte, error)) error {
+func (k *keptFiles) scan(ctx context.Context, f *finder, repo catalog.RepoID, files []git.Entry, question *trigram.Question, read func(oid string) ([]byte, error)) error {
 	for _, e := range files {
 		if e.Size > keptBytes {
 			continue
@@ -157,7 +157,7 @@ func (k *keptFiles) scan(ctx context.Context, f *finder, repo catalog.RepoID, fi
 
 		// Where its sketch knows that there is no match, the file has been looked at.
 		key := keptBlob{repo, e.OID}
-		if k.rulesOut(key, formula) {
+		if k.rulesOut(key, question) {
 			if !f.begin(e.Path) {
 				break
 			}
@@ -176,9 +176,9 @@ func (k *keptFiles) scan(ctx context.Context, f *finder, repo catalog.RepoID, fi
 }
 
 // rulesOut reports whether a blob is known to have no match.
-func (k *keptFiles) rulesOut(key keptBlob, formula *trigram.Formula) bool {
+func (k *keptFiles) rulesOut(key keptBlob, question *trigram.Question) bool {
 	sketch, ok := k.sketches.Get(key)
-	if !ok || formula.MayMatch(sketch) {
+	if !ok || question.MayMatch(sketch) {
 		return false
 	}
 	k.sketched.Add(1)

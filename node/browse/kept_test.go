@@ -137,7 +137,7 @@ func textsOf(texts []string) (files []git.Entry, read func(oid string) ([]byte, 
 }
 
 // finderOf looks for a pattern; nil where it is none.
-func finderOf(pattern string) (*finder, *trigram.Formula) {
+func finderOf(pattern string) (*finder, *trigram.Question) {
 	re, err := syntax.Parse(pattern, query.RegexpFlags)
 	if err != nil {
 		return nil, nil
@@ -146,7 +146,7 @@ func finderOf(pattern string) (*finder, *trigram.Formula) {
 	if err != nil {
 		return nil, nil
 	}
-	return &finder{m: m, limit: 100, around: 1, expired: func() bool { return false }}, trigram.FromRegexp(re, false)
+	return &finder{m: m, limit: 100, around: 1, expired: func() bool { return false }}, trigram.Ask(re)
 }
 
 // FuzzKeptFiles compares what is found with what is remembered and without.
@@ -175,8 +175,8 @@ func FuzzKeptFiles(f *testing.F) {
 
 		k := newKeptFiles()
 		for look := range 3 {
-			got, formula := finderOf(pattern)
-			if err := k.scan(t.Context(), got, 1, files, formula, read); err != nil {
+			got, question := finderOf(pattern)
+			if err := k.scan(t.Context(), got, 1, files, question, read); err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(got.files, naive.files) || !reflect.DeepEqual(got.looked, naive.looked) || got.matches != naive.matches || got.found != naive.found || got.late {
@@ -192,8 +192,8 @@ func TestTextsAreRememberedForTheirRepositoryAlone(t *testing.T) {
 	k := newKeptFiles()
 	files, read := textsOf([]string{"the needle\n"})
 	scan := func(repo catalog.RepoID, pattern string, read func(string) ([]byte, error)) error {
-		f, formula := finderOf(pattern)
-		return k.scan(t.Context(), f, repo, files, formula, read)
+		f, question := finderOf(pattern)
+		return k.scan(t.Context(), f, repo, files, question, read)
 	}
 	if err := scan(1, "needle", read); err != nil {
 		t.Fatal(err)
@@ -211,8 +211,8 @@ func TestTextsAreRememberedForTheirRepositoryAlone(t *testing.T) {
 func TestALargeFileIsNotRead(t *testing.T) {
 	t.Parallel()
 	k := newKeptFiles()
-	f, formula := finderOf("x")
-	err := k.scan(t.Context(), f, 1, []git.Entry{{Path: "huge", Size: keptBytes + 1}}, formula, func(string) ([]byte, error) {
+	f, question := finderOf("x")
+	err := k.scan(t.Context(), f, 1, []git.Entry{{Path: "huge", Size: keptBytes + 1}}, question, func(string) ([]byte, error) {
 		return nil, errors.New("it is read")
 	})
 	if err != nil || len(f.looked) != 0 {
@@ -229,8 +229,8 @@ func TestAFileIsReadOnceForAllWhoWait(t *testing.T) {
 		broken := errors.New("broken")
 
 		scan := func(ctx context.Context, read func(string) ([]byte, error)) (int, error) {
-			f, formula := finderOf("needle")
-			err := k.scan(ctx, f, 1, files, formula, read)
+			f, question := finderOf("needle")
+			err := k.scan(ctx, f, 1, files, question, read)
 			return f.found, err
 		}
 
