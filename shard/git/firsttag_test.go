@@ -79,10 +79,17 @@ func TestTheFirstTagThatHasACommit(t *testing.T) {
 	check("asked again", m)
 
 	// What was found holds until the tags are others.
+	oldest := id(base + "~11")
+	if c, err := m.Show(within(t), oldest); err != nil || len(c.Refs) > 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
 	r.git("tag", "v0.9", base+"~11")
 	fetchAgain(t, m, r.url())
-	if got, err := m.FirstTag(within(t), id(base+"~11")); err != nil || got.Name != "v0.9" || got.Tags != 8 {
+	if got, err := m.FirstTag(within(t), oldest); err != nil || got.Name != "v0.9" || got.Tags != 8 {
 		t.Errorf("with one tag more: %+v, %v", got, err)
+	}
+	if c, err := m.Show(within(t), oldest); err != nil || !slices.Equal(c.Refs, []string{"refs/tags/v0.9"}) {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
 

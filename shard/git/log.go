@@ -551,11 +551,15 @@ func unixTime(s string) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// Show returns one commit.
+// Show returns one commit. It is shared: nobody changes it.
 func (h *history) Show(ctx context.Context, commit string) (c Commit, err error) {
 	s, err := h.refs(ctx)
 	if err != nil {
 		return c, err
+	}
+
+	if c, ok := s.shown.get(commit); ok {
+		return c, nil
 	}
 
 	// It is the first of its own history; what the packs do not tell git is asked.
@@ -567,8 +571,14 @@ func (h *history) Show(ctx context.Context, commit string) (c Commit, err error)
 	}
 
 	c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
+	if err == nil && len(c.Subject)+len(c.Body) <= mostShown {
+		s.shown.put(commit, c)
+	}
 	return c, err
 }
+
+// mostShown is the longest message that is remembered, in bytes.
+const mostShown = 16 << 10
 
 // show is Show without the references.
 func (b *base) show(ctx context.Context, commit string) (found Commit, err error) {

@@ -39,6 +39,7 @@ type refState struct {
 	ageOnce sync.Once
 	age     []agedTag            // see aged
 	firsts  remembered[FirstTag] // by commit
+	shown   remembered[Commit]   // by commit
 }
 
 // refs returns the state of the references.
