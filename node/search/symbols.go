@@ -107,11 +107,13 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	}
 	out.dropEmpty()
 
+	places := placesOf(out.Files)
+
 	// dropEmpty came before: each file has a first match.
 	slices.SortStableFunc(out.Files, func(a, b SymbolFile) int {
 		return cmp.Or(
 			codeFirst(a.Matches[0], b.Matches[0]),
-			placeRank(a.Path)-placeRank(b.Path),
+			places[keyOf(&a)]-places[keyOf(&b)],
 			len(b.Matches)-len(a.Matches),
 		)
 	})

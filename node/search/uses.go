@@ -24,9 +24,10 @@ func (s *Searcher) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req
 	if strings.EqualFold(name, "main") {
 		program = func(f SymbolFile) int { return programRank(f.Repository, f.Path) }
 	}
+	places := placesOf(out.Files)
 	rank := func(a, b SymbolFile) int {
 		return cmp.Or(
-			placeRank(a.Path)-placeRank(b.Path),
+			places[keyOf(&a)]-places[keyOf(&b)],
 			kind(a.Matches[0], b.Matches[0]),
 			program(a)-program(b),
 			headerRank(a.Path)-headerRank(b.Path),
@@ -92,6 +93,16 @@ func usedSize(used map[fileKey]int) int64 {
 		size += int64(lru.Cost + len(key.repo) + len(key.path))
 	}
 	return size
+}
+
+// placesOf is the rank of the place of each file: it takes longer to tell than all else
+// by which files are compared.
+func placesOf(files []SymbolFile) map[fileKey]int {
+	places := make(map[fileKey]int, len(files))
+	for i := range files {
+		places[keyOf(&files[i])] = placeRank(files[i].Path)
+	}
+	return places
 }
 
 func keyOf(f *SymbolFile) fileKey { return fileKey{f.Repository, f.Path} }

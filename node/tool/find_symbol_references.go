@@ -177,7 +177,11 @@ func usagesOf(name string) usages {
 
 // labels reports whether the name is a label of C in a line, or a jump to it.
 func (u usages) labels(lang string, line []byte) bool {
-	return likeC(lang) && u.label.Match(line)
+	// Few lines have either, and of a common name there are ten thousand to be matched.
+	if !likeC(lang) || bytes.IndexByte(line, ':') < 0 && !bytes.Contains(line, []byte("goto")) {
+		return false
+	}
+	return u.label.Match(line)
 }
 
 // declares reports whether a line is a prototype of the name. A return with a call

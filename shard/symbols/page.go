@@ -88,6 +88,9 @@ type Recent struct {
 
 	coded, extents []byte // of which rows and open were made
 	pages          [recentPages]recentPage
+
+	named int    // number of text, and one; 0 for none
+	text  string // the name that was asked for last
 }
 
 // PageCache keeps pages of names, at most 4,096 bytes each, by their file and number.
@@ -114,7 +117,7 @@ func (h *Recent) of(y *File) {
 		return
 	}
 
-	h.y, h.doc, h.openDoc = y, 0, 0
+	h.y, h.doc, h.openDoc, h.named = y, 0, 0, 0
 	for i := range h.pages {
 		h.pages[i].number = 0
 	}
@@ -163,12 +166,16 @@ func (h *Recent) load(number int, buf []byte) ([]byte, error) {
 
 // name returns the text of a name by its number.
 func (y *File) name(n int, recent *Recent) (string, error) {
+	// Lines that follow each other mostly stand in the same definition.
+	if recent.of(y); recent.named == n+1 {
+		return recent.text, nil
+	}
+
 	p := sort.Search(y.pageName.Len(), func(i int) bool { return int(y.pageName.At(i)) > n }) - 1
 	if p < 0 {
 		return "", y.f.Damaged("name %d", n)
 	}
 
-	recent.of(y)
 	kept := &recent.pages[p%recentPages]
 	if kept.number != p+1 {
 		// A decoding that fails leaves a page of no number.
@@ -190,7 +197,8 @@ func (y *File) name(n int, recent *Recent) (string, error) {
 		}
 
 		if skip == 0 {
-			return string(line), nil
+			recent.named, recent.text = n+1, string(line)
+			return recent.text, nil
 		}
 
 		page = rest
