@@ -200,7 +200,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/agents/clients":              once(post("/api/agents/clients", object{})),
 	"DELETE /api/agents/{agent}":            once(shot{method: "DELETE", target: "/api/agents/none"}),
 	"GET /api/audit":                        once(get("/api/audit"), get("/api/audit?action=user&perPage=1"), get("/api/audit?format=jsonl")),
-	"GET /api/events":                       once(get("/api/events"), get("/api/events?limit=5"), get("/api/events?after=eyJhIjp7ImxvZyI6ImwiLCJyZWFkIjowfX0")),
+	"GET /api/events":                       once(get("/api/events"), get("/api/events?limit=5"), get("/api/events?after=eyJsb2dzIjp7ImEiOnsibG9nIjoibCIsInJlYWQiOjB9fX0")),
 	"GET /settings/audit":                   once(get("/settings/audit")),
 	"GET /settings/events":                  once(get("/settings/events")),
 	"GET /settings/access":                  once(get("/settings/access")),

@@ -263,18 +263,14 @@ func (c *Chronicle) Events(ctx context.Context, _ account.Owner, req EventsReque
 	members := c.d.Members()
 	told := eventsCall.AskAll(ctx, c.d.Net, cluster.AliveIDs(members), &nothing)
 
-	out := joined(told, read, limit)
-	out.Next = read.next(told, members).text()
+	all := happenings(sightings(told, read))
+	out := listed(told, read, all, limit)
+	out.Next = read.next(told, members, all, c.d.Now()).text()
 	return out, nil
 }
 
-// joined is the newest of what the nodes told, without what a reader has had: nodes
-// notice the same within moments of one another, and it is told once.
-//
-//	node 1   unreachable b 10:00:01                    back b 10:00:07
-//	node 2   unreachable b 10:00:02   joined c 10:00:04
-//	told     unreachable b 10:00:01   joined c 10:00:04   back b 10:00:07
-func joined(told map[string]*eventsHere, read position, limit int) *EventsResponse {
+// listed is the newest of what has happened, without what a reader has had.
+func listed(told map[string]*eventsHere, read *position, all []*happening, limit int) *EventsResponse {
 	out := &EventsResponse{Events: []Event{}}
 	for _, t := range told {
 		if !t.Since.IsZero() && (out.Since.IsZero() || t.Since.Before(out.Since)) {
@@ -282,14 +278,11 @@ func joined(told map[string]*eventsHere, read position, limit int) *EventsRespon
 		}
 	}
 
-	// Had from one node, an event is had from all.
-	for _, h := range happenings(sightings(told, read)) {
+	for _, h := range slices.Backward(all) {
 		if !h.had {
 			out.Events = append(out.Events, h.Event)
 		}
 	}
-
-	slices.Reverse(out.Events)
 	out.Missed = read != nil && (len(out.Events) > limit || !read.goesOn(told))
 	out.Events = out.Events[:min(limit, len(out.Events))]
 	return out
@@ -298,18 +291,24 @@ func joined(told map[string]*eventsHere, read position, limit int) *EventsRespon
 // sighting is an event as one node noted it.
 type sighting struct {
 	Event
-	node string
-	had  bool // the reader has had it
+	what uint64 // see whatOf
+	node string // "" for one that was told a moment ago, of which no more is known
+	had  bool   // the reader has had it
 }
 
 // sightings are the events of all nodes, in the order of time.
-func sightings(told map[string]*eventsHere, read position) (all []sighting) {
+func sightings(told map[string]*eventsHere, read *position) (all []sighting) {
 	for node, t := range told {
 		if read != nil && t.Log == "" {
 			continue // nobody could tell which of them are new
 		}
 		for i, e := range t.Events {
-			all = append(all, sighting{e, node, read.has(node, t.Log, t.dropped()+i+1)})
+			all = append(all, sighting{e, whatOf(&e), node, read.has(node, t.Log, t.dropped()+i+1)})
+		}
+	}
+	if read != nil {
+		for _, l := range read.Late {
+			all = append(all, sighting{Event{At: l.At}, l.What, "", true})
 		}
 	}
 
@@ -326,17 +325,19 @@ type happening struct {
 }
 
 // happenings puts together what several nodes have noticed of the same, in the order
-// of time.
+// of time: nodes notice it within moments of one another, and it is told once. Had from
+// one of them, it is had from all.
+//
+//	node 1   unreachable b 10:00:01                    back b 10:00:07
+//	node 2   unreachable b 10:00:02   joined c 10:00:04
+//	told     unreachable b 10:00:01   joined c 10:00:04   back b 10:00:07
 func happenings(all []sighting) (out []*happening) {
-	lately := map[Event][]*happening{} // oldest first, by the event without its time
+	lately := map[uint64][]*happening{} // oldest first, by what
 	for _, s := range all {
-		what := s.Event
-		what.At = time.Time{}
-
 		// The same again at one node has happened again: its first one is the first of others
 		// too, its second one their second.
-		same := slices.DeleteFunc(lately[what], func(h *happening) bool { return s.At.Sub(h.At) > eventSpread })
-		lately[what] = same
+		same := slices.DeleteFunc(lately[s.what], func(h *happening) bool { return s.At.Sub(h.At) > eventSpread })
+		lately[s.what] = same
 		if i := slices.IndexFunc(same, func(h *happening) bool { return !h.by[s.node] }); i >= 0 {
 			same[i].by[s.node] = true
 			same[i].had = same[i].had || s.had
@@ -344,7 +345,7 @@ func happenings(all []sighting) (out []*happening) {
 		}
 
 		h := &happening{s, map[string]bool{s.node: true}}
-		lately[what] = append(same, h)
+		lately[s.what] = append(same, h)
 		out = append(out, h)
 	}
 	return out

@@ -100,6 +100,10 @@ func said(events []Event) string {
 	return strings.Join(out, ", ")
 }
 
+func listedOf(told map[string]*eventsHere, read *position, limit int) *EventsResponse {
+	return listed(told, read, happenings(sightings(told, read)), limit)
+}
+
 // Nodes notice the same at about the same time: it is told once. What happens again
 // is told again.
 func TestEventsOfAllNodesAreJoined(t *testing.T) {
@@ -117,14 +121,14 @@ func TestEventsOfAllNodesAreJoined(t *testing.T) {
 		{[]string{"a: -b 10, +b 12, -b 14", "c: -b 15"}, "-b 14, +b 12, -b 10"},
 		{[]string{"a: -b 10, -c 10", "c: -b 10"}, "-c 10, -b 10"},
 	} {
-		if got := said(joined(heard(t, c.told...), nil, 10).Events); got != c.want {
+		if got := said(listedOf(heard(t, c.told...), nil, 10).Events); got != c.want {
 			t.Errorf("%q: %s, want %s", c.told, got, c.want)
 		}
 	}
 
 	told := heard(t, "a: -b 10, +b 20", "c:")
 	told["a"].Since, told["c"].Since = time.Unix(5, 0), time.Unix(3, 0)
-	if got := joined(told, nil, 1); said(got.Events) != "+b 20" || got.Missed || got.Since.Unix() != 3 {
+	if got := listedOf(told, nil, 1); said(got.Events) != "+b 20" || got.Missed || got.Since.Unix() != 3 {
 		t.Errorf("one event: %+v, want the newest, since the first look", got)
 	}
 }
@@ -150,24 +154,28 @@ func TestAReaderGoesOnWithNewEvents(t *testing.T) {
 		"some are forgotten":            {[]string{"a: -b 10"}, []string{"a>2: +b 30"}, "+b 30", true},
 		"what was read is forgotten":    {[]string{"a: -b 10"}, []string{"a>1: +b 30"}, "+b 30", false},
 		"more than a list has":          {[]string{"a:"}, []string{"a: -b 1, -c 2, -d 3, -e 4, -f 5"}, "-f 5, -e 4, -d 3, -c 2", true},
-		"nobody answers who did":        {[]string{"a: -b 10"}, []string{"c: -b 10"}, "-b 10", true},
-		"forgotten where it was read":   {[]string{"a: -b 10", "c:"}, []string{"a>2: +b 30", "c: -b 11, +b 31"}, "+b 30, -b 11", false},
+		"nobody answers who did":        {[]string{"a: -b 10"}, []string{"c: -b 10"}, "", true},
+		"forgotten where it was read":   {[]string{"a: -b 10", "c:"}, []string{"a>2: +b 30", "c: -b 11, +b 31"}, "+b 30", false},
 	} {
 		members := []cluster.Member{{Member: catalog.Member{ID: "a"}}, {Member: catalog.Member{ID: "c"}}}
-		first := heard(t, c.first...)
-		read, err := positionOf(position(nil).next(first, members).text())
-		if err != nil {
-			t.Fatal(err)
+		next := func(read *position, told map[string]*eventsHere, now int64) *position {
+			text := read.next(told, members, happenings(sightings(told, read)), time.Unix(now, 0)).text()
+			read, err := positionOf(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return read
 		}
+		read := next(nil, heard(t, c.first...), 15)
 
 		later := heard(t, c.later...)
-		got := joined(later, read, 4)
+		got := listedOf(later, read, 4)
 		if said(got.Events) != c.want || got.Missed != c.missed {
 			t.Errorf("%s: %s, missed %v; want %s, %v", what, said(got.Events), got.Missed, c.want, c.missed)
 		}
 
 		// Whoever went on has everything.
-		if again := joined(later, read.next(later, members), 4); len(again.Events) > 0 || again.Missed {
+		if again := listedOf(later, next(read, later, 50), 4); len(again.Events) > 0 || again.Missed {
 			t.Errorf("%s: again %s, missed %v", what, said(again.Events), again.Missed)
 		}
 	}
@@ -177,13 +185,20 @@ func TestAReaderGoesOnWithNewEvents(t *testing.T) {
 // does not grow for ever.
 func TestAPlaceInTheEventsIsOfMembers(t *testing.T) {
 	t.Parallel()
-	read := position{"a": {"log", 3}, "gone": {"log", 9}}
-	got := read.next(heard(t, "c: -b 10"), []cluster.Member{{Member: catalog.Member{ID: "a"}}, {Member: catalog.Member{ID: "c"}}})
-	if want := (position{"a": {"log", 3}, "c": {"log", 1}}); !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	read := &position{Logs: map[string]readLog{"a": {"log", 3}, "gone": {"log", 9}}}
+	told := heard(t, "c: -b 10, +b 20, -d 35"+strings.Repeat(", -e 40", 3*mostLate))
+	members := []cluster.Member{{Member: catalog.Member{ID: "a"}}, {Member: catalog.Member{ID: "c"}}}
+	got := read.next(told, members, happenings(sightings(told, read)), time.Unix(45, 0))
+	if want := map[string]readLog{"a": {"log", 3}, "c": {"log", 3 + 3*mostLate}}; !maps.Equal(got.Logs, want) || len(got.Late) != mostLate {
+		t.Errorf("%v, want %v and %d of late", got, want, mostLate)
 	}
 
-	for _, text := range []string{"x", "e30", "bnVsbA", "!", strings.Repeat("A", maxPosition+4)} {
+	// What was told long ago is noticed by nobody any more.
+	if got := read.next(told, members, happenings(sightings(told, read))[:3], time.Unix(45, 0)); len(got.Late) != 2 {
+		t.Errorf("late is %v", got.Late)
+	}
+
+	for _, text := range []string{"x", "e30", "bnVsbA", "!", "eyJsb2dzIjp7fX0", strings.Repeat("A", maxPosition+4)} {
 		if p, err := positionOf(text); err == nil {
 			t.Errorf("%.20q is taken for %v", text, p)
 		}
