@@ -36,11 +36,10 @@ func NewSketch(text []byte) *Sketch {
 	s := &Sketch{bits: make([]uint64, 1<<log/64), exact: make([]uint64, 1<<log/64), shift: 32 - log}
 
 	if len(text) >= exactBytes {
-		key := binary.BigEndian.Uint32(text) >> 8
+		key := binary.BigEndian.Uint32(text) >> 8 // the first three
 		for _, c := range text[exactBytes-1:] {
 			key = key<<8 | uint32(c)
-			x := s.place(key)
-			s.exact[x>>6] |= 1 << (x & 63)
+			s.put(s.exact, key)
 		}
 	}
 
@@ -61,16 +60,24 @@ func (s *Sketch) add(last uint32, text []byte) uint32 {
 	key := last << 8
 	for _, c := range text {
 		key = (key | uint32(foldByte[c])) << 8
-		x := s.place(key)
-		s.bits[x>>6] |= 1 << (x & 63)
+		s.put(s.bits, key)
 	}
 	return key >> 8 & 0xffff
 }
 
 // has reports whether a trigram may be in the text.
-func (s *Sketch) has(key uint32) bool {
-	x := s.place(key << 8)
-	return s.bits[x>>6]&(1<<(x&63)) != 0
+func (s *Sketch) has(key uint32) bool { return s.in(s.bits, key<<8) }
+
+// put puts a key into one of the sets.
+func (s *Sketch) put(set []uint64, key uint32) {
+	x := s.place(key)
+	set[x>>6] |= 1 << (x & 63)
+}
+
+// in reports whether a key may be in one of the sets.
+func (s *Sketch) in(set []uint64, key uint32) bool {
+	x := s.place(key)
+	return set[x>>6]&(1<<(x&63)) != 0
 }
 
 // place is the bit of a key, a trigram in its upper bytes or four bytes: of its product
@@ -83,8 +90,7 @@ const exactBytes = 4
 // mayHave reports whether a text may stand in the text of a sketch, in this case.
 func (s *Sketch) mayHave(text string) bool {
 	for i := 0; i+exactBytes <= len(text); i++ {
-		x := s.place(binary.BigEndian.Uint32([]byte(text[i : i+exactBytes])))
-		if s.exact[x>>6]&(1<<(x&63)) == 0 {
+		if !s.in(s.exact, binary.BigEndian.Uint32([]byte(text[i:i+exactBytes]))) {
 			return false
 		}
 	}

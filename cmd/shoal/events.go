@@ -112,7 +112,7 @@ func (f *follower) run(ctx context.Context, limit int) error {
 // print prints events in columns that stay the same, the oldest first.
 func (f *follower) print(all eventsAnswer, now time.Time) error {
 	if all.Missed {
-		fmt.Fprintln(f.diag, "shoal: more has happened than the nodes remember")
+		fmt.Fprintln(f.diag, "shoal: more has happened than is listed")
 	}
 	for _, e := range slices.Backward(all.Events) {
 		if _, err := fmt.Fprintf(f.out, "%s  %-13s  %s\n", clockTime(e.At, now, "?"), e.Kind, e.Text); err != nil {

@@ -66,12 +66,18 @@ func (p *position) text() string {
 	return base64.RawURLEncoding.EncodeToString(plain)
 }
 
+// of is how far the reader is in the log of a node; false where he has had nothing of it,
+// as at the beginning, where p is nil.
+func (p *position) of(node string) (at readLog, ok bool) {
+	if p != nil {
+		at, ok = p.Logs[node]
+	}
+	return at, ok
+}
+
 // has reports whether the reader has had an event: the nth of a log.
 func (p *position) has(node, log string, n int) bool {
-	if p == nil {
-		return false
-	}
-	at, ok := p.Logs[node]
+	at, ok := p.of(node)
 	return ok && at.Log == log && n <= at.Read
 }
 
@@ -79,8 +85,7 @@ func (p *position) has(node, log string, n int) bool {
 // the whole cluster, so that one is enough.
 func (p *position) goesOn(told map[string]*eventsHere) bool {
 	for node, t := range told {
-		at, ok := p.Logs[node]
-		if ok && at.Log == t.Log && at.Read >= t.dropped() {
+		if p.has(node, t.Log, t.dropped()) {
 			return true
 		}
 	}
@@ -92,10 +97,8 @@ func (p *position) goesOn(told map[string]*eventsHere) bool {
 func (p *position) next(told map[string]*eventsHere, members []cluster.Member, all []*happening, now time.Time) *position {
 	next := &position{Logs: map[string]readLog{}}
 	for _, m := range members {
-		if p != nil {
-			if at, ok := p.Logs[m.ID]; ok {
-				next.Logs[m.ID] = at
-			}
+		if at, ok := p.of(m.ID); ok {
+			next.Logs[m.ID] = at
 		}
 		if t := told[m.ID]; t != nil && t.Log != "" {
 			next.Logs[m.ID] = readLog{t.Log, t.Noted}

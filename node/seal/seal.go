@@ -36,18 +36,26 @@ func New(name, what string, secret func(ctx context.Context, name string) ([]byt
 	return &Box{name: name, what: what, secret: secret, turn: make(chan struct{}, 1)}
 }
 
-// ready gets the secret when it is first needed.
+// ready is the keys of the box, which it gets when they are first needed.
 func (b *Box) ready(ctx context.Context) (*keys, error) {
 	if k := b.keys.Load(); k != nil {
 		return k, nil
 	}
+	k, err := b.get(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("seal of every %s: %w", b.what, err)
+	}
+	return k, nil
+}
 
+// get makes the keys out of the secret of the cluster.
+func (b *Box) get(ctx context.Context) (*keys, error) {
 	// One asks for it. Whoever waits for him does so no longer than his own time.
 	select {
 	case b.turn <- struct{}{}:
 		defer func() { <-b.turn }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("seal of every %s: %w", b.what, context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
 	if k := b.keys.Load(); k != nil {
 		return k, nil
@@ -55,16 +63,15 @@ func (b *Box) ready(ctx context.Context) (*keys, error) {
 
 	secret, err := b.secret(ctx, b.name)
 	if err != nil {
-		return nil, fmt.Errorf("seal of every %s: %w", b.what, err)
+		return nil, err
 	}
-
 	block, err := aes.NewCipher(derived(secret, "seal"))
 	if err != nil {
-		return nil, fmt.Errorf("seal of every %s: %w", b.what, err)
+		return nil, err
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		return nil, fmt.Errorf("seal of every %s: %w", b.what, err)
+		return nil, err
 	}
 
 	k := &keys{aead, derived(secret, "tag")}
