@@ -53,7 +53,7 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (st
 	}
 
 	// A patch of several files that does not fit is asked for again as counts.
-	tooLarge := c.mode == "auto" && (c.r.Cut || len(c.message())+c.size() > a.room())
+	tooLarge := c.mode == "auto" && (c.r.Cut || len(c.message())+c.size > a.room())
 	switch {
 	// Of a single file counts tell next to nothing: its patch begins here.
 	case tooLarge && len(c.files) == 1 && len(c.files[0].lines) > 0:
@@ -73,6 +73,7 @@ type comparison struct {
 	mode    string
 	r       *browse.DiffResponse
 	files   []changed
+	size    int    // bytes of files as a patch
 	commits string // those between the two, if they are wanted
 }
 
@@ -114,19 +115,27 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 	if c.r != nil {
 		r.Commit, r.FirstTag = c.r.Commit, c.r.FirstTag
 	}
-	c.r, c.files = r, nil
+	c.r, c.files, c.size = r, nil, 0
 	for i := range r.Files {
 		f := &r.Files[i]
 		kept := f.OldPath != "" && keeps(f.OldPath) || f.NewPath != "" && keeps(f.NewPath)
 		if !kept {
 			continue
 		}
-		// Without patches the lines cannot be counted here; git has.
+
 		file := diffBlock(f)
+		// Without patches the lines cannot be counted here; git has.
 		if stat {
 			file.plus, file.minus = f.Added, f.Removed
 		}
 		c.files = append(c.files, file)
+		c.size += file.size()
+
+		// Two releases differ by megabytes. What does not fit is asked for again as counts,
+		// but of a single file, so that a second one has to be seen.
+		if c.mode == "auto" && len(c.files) > 1 && c.size > c.room() {
+			break
+		}
 	}
 	return nil
 }
@@ -168,18 +177,6 @@ func (c *comparison) between(ctx context.Context, v catalog.Viewer, h Historian)
 	}
 	c.commits = out.String() + "\n"
 	return nil
-}
-
-// size is how many bytes the patch has.
-func (c *comparison) size() int {
-	n := 0
-	for i := range c.files {
-		n += len(c.files[i].line())
-		for _, l := range c.files[i].lines {
-			n += len(l)
-		}
-	}
-	return n
 }
 
 func (c *comparison) text() string {
@@ -337,6 +334,15 @@ func (c *comparison) pages(room, taken int) (pages []string) {
 	}
 	next()
 	return pages
+}
+
+// size is how many bytes the file has in a patch.
+func (c *changed) size() int {
+	n := len(c.line())
+	for _, l := range c.lines {
+		n += len(l)
+	}
+	return n
 }
 
 // line is a file in a list.

@@ -1,12 +1,15 @@
 package tool
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
 )
@@ -32,17 +35,38 @@ func diffOf(lines int, paths ...string) *browse.DiffResponse {
 	return r
 }
 
-// compared is the text of a comparison in the mode that its size asks for.
-func compared(a *Args, r *browse.DiffResponse) string {
-	c := &comparison{Args: a, mode: "patch", r: r}
+// differing is a history in which any two revisions differ so.
+type differing struct {
+	Historian
+	*browse.DiffResponse
+}
+
+// Diff counts lines and leaves out hunks where it is asked to.
+func (d differing) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffRequest) (*browse.DiffResponse, error) {
+	r := *d.DiffResponse
+	r.Files = slices.Clone(r.Files)
 	for i := range r.Files {
-		c.files = append(c.files, diffBlock(&r.Files[i]))
+		f := &r.Files[i]
+		if !req.Stat {
+			continue
+		}
+		for _, h := range f.Hunks {
+			f.Added += strings.Count("\n"+h.Body, "\n+")
+			f.Removed += strings.Count("\n"+h.Body, "\n-")
+		}
+		f.Hunks = nil
 	}
-	if c.size() > a.room() && len(r.Files) > 1 {
-		c.mode = "stat"
-	}
+	return &r, nil
+}
+
+// compared is the text of a comparison in the form that its size asks for.
+func compared(a *Args, r *browse.DiffResponse) string {
 	a.values["page"], a.values["mode"] = max(a.Number("page"), 1), "auto"
-	return c.text()
+	text, err := runGetDiff(context.Background(), catalog.Viewer{}, differing{DiffResponse: r}, a)
+	if err != nil {
+		return err.Error()
+	}
+	return text
 }
 
 // A body is set in, and what is cut of it is counted; nothing of it reads like a line
@@ -166,6 +190,27 @@ func TestADifferenceOfAnySizeIsOfUse(t *testing.T) {
 	r.Files = append(r.Files, browse.DiffFile{NewPath: "added", NewMode: "100644"}, browse.DiffFile{OldPath: "gone", OldMode: "100644", Binary: true})
 	if text := compared(a(), r); !strings.Contains(text, "R old -> new name +1 -1\n") || !strings.Contains(text, "A added +0 -0\n") || !strings.Contains(text, "D gone +0 -0\nBinary files differ\n") {
 		t.Error(text)
+	}
+}
+
+// Two releases differ by megabytes, which are not written to find out that they do not
+// fit. Of a single file they are: its patch is shown in pages.
+func TestWhatDoesNotFitIsNotWritten(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		mode string
+		r    *browse.DiffResponse
+		want int // files that are written
+	}{
+		{"auto", diffOf(5000, manyPaths(200, "d%d/f%d.go")...), 2},
+		{"patch", diffOf(5000, manyPaths(200, "d%d/f%d.go")...), 200},
+		{"auto", diffOf(50_000, "one.go"), 1},
+		{"auto", diffOf(2, manyPaths(20, "d%d/f%d.go")...), 20},
+	} {
+		c := &comparison{Args: asked("get_diff", "repo", "r", "base", "a", "head", "b"), mode: tt.mode}
+		if err := c.ask(t.Context(), catalog.Viewer{}, differing{DiffResponse: tt.r}, false); err != nil || len(c.files) != tt.want {
+			t.Errorf("%s of %d files: %d written, want %d, %v", tt.mode, len(tt.r.Files), len(c.files), tt.want, err)
+		}
 	}
 }
 
