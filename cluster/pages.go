@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,10 +10,12 @@ import (
 )
 
 // bbolt reads the tree of its pages in goroutines of its own when it opens a
-// file, and a place or a length that a turned bit has made too great ends the
-// process there, with no error that could be returned. So places and lengths
-// are looked at before. The form of pages is that of bbolt's package common,
-// version 2, in the byte order of the machine.
+// file. A place or a length that a turned bit has made too great ends the process
+// there, with no error that could be returned; and of what else is wrong with the
+// tree it tells while such a goroutine still reads the file, which is closed then.
+// So all that it looks at is looked at before: places, lengths, the order of keys,
+// and that each page belongs to one place. The form of pages is that of bbolt's
+// package common, version 2, in the byte order of the machine.
 
 var errPages = errors.New("its pages do not hang together")
 
@@ -70,79 +73,121 @@ func verifyPages(path string) error {
 	if w.size < pageHeader+pageElement || w.pages > uint64(info.Size())/w.size {
 		return errPages
 	}
-	return w.page(root)
+	_, err = w.page(root, keyRange{})
+	return err
 }
 
-// page checks a page of the file and all below it.
-func (w *pageTree) page(id uint64) error {
-	// Pages 0 and 1 are heads; one that was seen before would be a circle.
-	if id < 2 || id >= w.pages || w.seen[id] {
-		return fmt.Errorf("%w: page %d", errPages, id)
+// keyRange is the keys that a page may have: from a first one on, and below an
+// end. nil is no bound.
+type keyRange struct{ first, end []byte }
+
+// page checks a page of the file and all below it, and returns the last key there;
+// nil where there is none.
+func (w *pageTree) page(id uint64, keys keyRange) (last []byte, err error) {
+	// Pages 0 and 1 are heads.
+	if id < 2 || id >= w.pages {
+		return nil, fmt.Errorf("%w: page %d", errPages, id)
 	}
-	w.seen[id] = true
 
 	head := make([]byte, pageHeader)
 	if _, err := w.f.ReadAt(head, int64(id*w.size)); err != nil {
-		return fmt.Errorf("page %d: %w", id, err)
+		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
 
 	// Pages after it that belong to it: together they are read as one.
 	more := uint64(binary.NativeEndian.Uint32(head[12:]))
 	if binary.NativeEndian.Uint64(head) != id || more >= w.pages-id {
-		return fmt.Errorf("%w: page %d", errPages, id)
+		return nil, fmt.Errorf("%w: page %d", errPages, id)
+	}
+
+	// A page that was seen before would be a circle, or would belong to two places.
+	for i := id; i <= id+more; i++ {
+		if w.seen[i] {
+			return nil, fmt.Errorf("%w: page %d", errPages, i)
+		}
+		w.seen[i] = true
 	}
 
 	body := make([]byte, (more+1)*w.size)
 	if _, err := w.f.ReadAt(body, int64(id*w.size)); err != nil {
-		return fmt.Errorf("page %d: %w", id, err)
+		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
 
-	if err := w.elements(body); err != nil {
-		return fmt.Errorf("page %d: %w", id, err)
+	if last, err = w.elements(body, keys); err != nil {
+		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
-	return nil
+	return last, nil
 }
 
-// elements checks what a page holds, one of the file or one inside of a value.
-func (w *pageTree) elements(page []byte) error {
+// elements checks what a page holds, one of the file or one inside of a value, and
+// returns the last key of it and below it.
+func (w *pageTree) elements(page []byte, keys keyRange) (last []byte, err error) {
 	if len(page) < pageHeader {
-		return errPages
+		return nil, errPages
 	}
 
 	ne := binary.NativeEndian
 	flags, count := ne.Uint16(page[8:]), int(ne.Uint16(page[10:]))
 	if flags != branchPage && flags != leafPage || pageHeader+count*pageElement > len(page) {
-		return errPages
+		return nil, errPages
 	}
 
 	for i := range count {
-		at := pageHeader + i*pageElement
-		e := page[at:]
-		if flags == branchPage {
-			// A key lies somewhere behind its element: both must be within the page.
-			if uint64(at)+uint64(ne.Uint32(e))+uint64(ne.Uint32(e[4:])) > uint64(len(page)) {
-				return errPages
-			}
-
-			if err := w.page(ne.Uint64(e[8:])); err != nil {
-				return err
-			}
-			continue
+		key, value, err := element(page, i)
+		if err != nil {
+			return nil, err
 		}
 
-		value := uint64(at) + uint64(ne.Uint32(e[4:])) + uint64(ne.Uint32(e[8:]))
-		end := value + uint64(ne.Uint32(e[12:]))
-		if end > uint64(len(page)) {
-			return errPages
+		// The first may be the first of the range; each other one is greater than all before it.
+		tooLow := i > 0 && bytes.Compare(key, last) <= 0 || bytes.Compare(key, keys.first) < 0
+		if tooLow || keys.end != nil && bytes.Compare(key, keys.end) >= 0 {
+			return nil, fmt.Errorf("%w: its keys are in disorder", errPages)
 		}
+		last = key
 
-		if ne.Uint32(e)&bucketLeaf != 0 {
-			if err := w.bucket(page[value:end]); err != nil {
-				return err
+		switch {
+		case flags == branchPage:
+			// Below it are the keys up to that of the next element.
+			below := keyRange{key, keys.end}
+			if i+1 < count {
+				if below.end, _, err = element(page, i+1); err != nil {
+					return nil, err
+				}
+			}
+			if last, err = w.page(ne.Uint64(page[pageHeader+i*pageElement+8:]), below); err != nil {
+				return nil, err
+			}
+		case ne.Uint32(page[pageHeader+i*pageElement:])&bucketLeaf != 0:
+			if err := w.bucket(value); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return last, nil
+}
+
+// element is the key of an element of a page, and the value where it has one. A key
+// lies somewhere behind its element, and its value behind it: both must be within
+// the page.
+//
+//	branch  place of the key, length of the key, page below (8 bytes)
+//	leaf    flags, place of the key, length of the key, length of the value
+func element(page []byte, i int) (key, value []byte, err error) {
+	ne := binary.NativeEndian
+	at := pageHeader + i*pageElement
+	e := page[at:]
+
+	begin, length, more := uint64(ne.Uint32(e)), uint64(ne.Uint32(e[4:])), uint64(0)
+	if ne.Uint16(page[8:]) == leafPage {
+		begin, length, more = uint64(ne.Uint32(e[4:])), uint64(ne.Uint32(e[8:])), uint64(ne.Uint32(e[12:]))
+	}
+
+	begin += uint64(at)
+	end := begin + length
+	if end+more > uint64(len(page)) {
+		return nil, nil, errPages
+	}
+	return page[begin:end], page[end : end+more], nil
 }
 
 // bucket checks the pages of a bucket, or the page that its value holds.
@@ -150,8 +195,11 @@ func (w *pageTree) bucket(value []byte) error {
 	if len(value) < bucketHead {
 		return errPages
 	}
+	var err error
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
-		return w.page(root)
+		_, err = w.page(root, keyRange{})
+	} else {
+		_, err = w.elements(value[bucketHead:], keyRange{})
 	}
-	return w.elements(value[bucketHead:])
+	return err
 }
