@@ -400,9 +400,9 @@ func (n *network) admit(from Peer, proto wire.Protocol) error {
 // answered without the network. The deadline and the end of the context reach
 // the handler.
 //
-// A call whose connection breaks is made once more: every connection of a key
-// ends when the key is no longer valid, and so all holders of a shard could
-// fail one search at the same moment.
+// A call whose connection breaks is made once more, on a new one: every connection
+// of a key ends when the key is no longer valid, and so all holders of a shard
+// could fail one search at the same moment.
 func (n *network) call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
 	if node == n.self.node {
 		h := n.handlers[method]
@@ -419,9 +419,8 @@ func (n *network) call(ctx context.Context, node, method string, in []byte) ([]b
 
 	out, err := n.port.Call(ctx, t, method, in)
 
-	// A connection that was kept may be dead: the next one is new.
 	if errors.Is(err, wire.ErrBroken) && ctx.Err() == nil {
-		return n.port.Call(ctx, t, method, in)
+		return n.port.CallAnew(ctx, t, method, in)
 	}
 	return out, err
 }

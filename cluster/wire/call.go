@@ -55,17 +55,24 @@ const drainTime = 2 * time.Second
 // Any number of goroutines may call; MaxCallsToNode calls to one node run at a
 // time, the others wait for their turn.
 func (p *Port) Call(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
-	return p.ask(ctx, poolKey{t, Call}, method, in)
+	return p.ask(ctx, poolKey{t, Call}, false, method, in)
+}
+
+// CallAnew is Call on a connection that is opened for it: those that were kept may
+// all have broken at once, which is not noticed of each at the same moment.
+func (p *Port) CallAnew(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
+	return p.ask(ctx, poolKey{t, Call}, true, method, in)
 }
 
 // CallJoin is Call for methods of HandleJoin: from and to nodes that are in no
 // cluster yet.
 func (p *Port) CallJoin(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
-	return p.ask(ctx, poolKey{t, Join}, method, in)
+	return p.ask(ctx, poolKey{t, Join}, false, method, in)
 }
 
-// ask takes a slot, finds or opens a connection, and makes one call on it.
-func (p *Port) ask(ctx context.Context, k poolKey, method string, in []byte) ([]byte, error) {
+// ask takes a slot, finds or opens a connection, and makes one call on it. anew
+// passes over those that were kept.
+func (p *Port) ask(ctx context.Context, k poolKey, anew bool, method string, in []byte) ([]byte, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("call %s on %s: %w", method, name(k.Target), err)
 	}
@@ -80,7 +87,10 @@ func (p *Port) ask(ctx context.Context, k poolKey, method string, in []byte) ([]
 	}
 	defer p.pool.leave(k)
 
-	c := p.pool.get(k)
+	var c *caller
+	if !anew {
+		c = p.pool.get(k)
+	}
 	if c == nil {
 		var err error
 		if c, err = p.open(ctx, k); err != nil {

@@ -85,6 +85,37 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// All connections that are kept have broken, and nobody has noticed yet. A call on one
+// of them breaks, and the next one may get another: one that is made anew does not.
+func TestACallAnewTakesNoConnectionThatWasKept(t *testing.T) {
+	t.Parallel()
+	key := NewKey()
+	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
+	b.Handle("echo", echo)
+	k := poolKey{b.target(), Call}
+	for range 3 {
+		if err := a.pool.enter(within(t), k); err != nil {
+			t.Fatal(err)
+		}
+		l, err := a.dial(within(t), k.Target, k.proto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.pool.put(&caller{l: l, key: k}) // nobody listens
+		a.pool.leave(k)
+		l.NetConn().Close()
+		t.Cleanup(func() { l.Close() })
+	}
+
+	if _, err := a.Call(within(t), b.target(), "echo", nil); !errors.Is(err, ErrBroken) {
+		t.Errorf("a call on a connection that was kept: %v", err)
+	}
+	out, err := a.CallAnew(within(t), b.target(), "echo", []byte("x"))
+	if err != nil || string(out) != "a:x" {
+		t.Errorf("a call anew: %q, %v", out, err)
+	}
+}
+
 func TestErrorsKeepTheirKind(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
