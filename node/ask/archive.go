@@ -19,7 +19,7 @@ import (
 // Misses that ask the leader at a time, and for how long.
 const (
 	missesAtOnce = 4
-	missTime     = 2 * time.Second
+	missTime     = 5 * time.Second // as long as a write waits for a leader
 )
 
 // archive finds threads and what was said in them, as far as a viewer may see it.
@@ -44,28 +44,41 @@ func (a *archive) visible(v catalog.Viewer, id string) (*catalog.Thread, error) 
 }
 
 // fresh is visible for a thread that may have begun on another node a moment
-// ago: where there is none, this node asks the leader what is new.
+// ago: where there is none, this node asks the leader what is new. Where nobody
+// leads, as after the node that began it was killed, that cannot be told, and is
+// not answered with no.
 func (a *archive) fresh(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
 	// What cannot be an id is not worth a question to the leader, and what is here needs none.
 	if len(id) != idLength || a.catalog.View().Thread(id) != nil {
 		return a.visible(v, id)
 	}
+
 	select {
 	case a.misses <- struct{}{}:
-		_ = a.newest(ctx, id)
+		err := a.sync(ctx)
 		<-a.misses
+		if err != nil {
+			return nil, err
+		}
 	default: // somebody tries ids
+		return nil, call.Fail(call.ErrOverloaded, "Too many chats are looked for at once.")
 	}
 	return a.visible(v, id)
 }
 
-// newest is a thread as the leader has it; nil where there is none. Without a
-// leader this node's view is what there is.
-func (a *archive) newest(ctx context.Context, id string) *catalog.Thread {
-	ctx, cancel := context.WithTimeout(ctx, missTime)
+// sync brings this node's view up to the leader's.
+func (a *archive) sync(ctx context.Context) error {
+	short, cancel := context.WithTimeout(ctx, missTime)
 	defer cancel()
-	_, _ = a.catalog.Sync(ctx)
-	return a.catalog.View().Thread(id)
+
+	_, err := a.catalog.Sync(short)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return call.Fail(call.ErrNoLeader, "Whether there is such a chat cannot be told while the cluster has no leader. Try again in a few seconds.")
 }
 
 // Sees fails where there is no such thread for a viewer.

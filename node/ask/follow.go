@@ -182,7 +182,9 @@ func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) er
 	}
 
 	// It may have ended or moved a moment ago, of which this node has yet to hear.
-	now := f.archive.newest(ctx, id)
+	// Without a leader its view is what there is.
+	_ = f.archive.sync(ctx)
+	now := f.archive.catalog.View().Thread(id)
 	switch {
 	case now == nil || now.Run.Fence == 0 || len(now.Turns) != len(h.Turns):
 		return nil

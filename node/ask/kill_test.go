@@ -17,6 +17,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/ask"
+	nodecall "github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
@@ -116,9 +117,18 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 		w := &watcher{grew: make(chan struct{}, 1)}
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error, 1)
-		go func() {
-			left <- on.WatchChat(ctx, catalog.Operator(), started.ID, 0, func(e ask.Event) error { w.note(e); return nil })
-		}()
+		watch := func(ctx context.Context, n *nodetest.Node, after int) {
+			for {
+				err := n.WatchChat(ctx, catalog.Operator(), started.ID, after, func(e ask.Event) error { w.note(e); after = e.N; return nil })
+				// The node may not know the question yet, and nobody leads who could tell: so it
+				// says, and is asked again.
+				if !errors.Is(err, nodecall.ErrNoLeader) {
+					left <- err
+					return
+				}
+			}
+		}
+		go watch(ctx, on, 0)
 
 		// After some events, which may be all of them, the node is gone.
 		at := rng.IntN(34)
@@ -145,9 +155,7 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 			<-left
 			seen = w.all()
 			ctx, leave = context.WithCancel(t.Context())
-			go func() {
-				left <- other.WatchChat(ctx, catalog.Operator(), started.ID, len(seen), func(e ask.Event) error { w.note(e); return nil })
-			}()
+			go watch(ctx, other, len(seen))
 		}
 		if err := <-left; err != nil && !errors.Is(err, context.Canceled) {
 			wrong("%v", err)

@@ -38,7 +38,7 @@ func TestTheNextQuestionFollowsALostOne(t *testing.T) {
 	const id = "5b0c7a4e9d1f2a3b4c5d6e7f80912a3b"
 	w := clustertest.New(t, `{}`, 1)
 	w.Do(&catalog.BeginTurn{Thread: id, New: true, Owner: "operator", Node: "n1", Copies: []string{"n1"}})
-	e := &ending{late: &late{w, w.View()}}
+	e := &ending{late: &late{World: w, view: w.View()}}
 	runs := newRuns(time.Now)
 
 	told := false

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
 	"github.com/shoalsearch/shoal/node/call"
@@ -46,12 +47,16 @@ func TestARequestMeansOneTurn(t *testing.T) {
 // late is a catalog of which this node has an old view until it asks the leader.
 type late struct {
 	*clustertest.World
-	view *catalog.View
+	view  *catalog.View
+	alone bool // there is no leader
 }
 
 func (l *late) View() *catalog.View { return l.view }
 
 func (l *late) Sync(context.Context) (uint64, error) {
+	if l.alone {
+		return 0, cluster.ErrNoLeader
+	}
 	l.view = l.World.View()
 	return l.view.Index(), nil
 }
@@ -65,6 +70,41 @@ func (l *late) Propose(context.Context, ...catalog.Command) (uint64, error) {
 func (l *late) Self() string      { return "n1" }
 func (l *late) Alive(string) bool { return true }
 func (l *late) Leading() bool     { return false }
+
+// TestAThreadThatIsNotKnownYet looks for threads at a node whose view is old.
+func TestAThreadThatIsNotKnownYet(t *testing.T) {
+	t.Parallel()
+	const id, other = "5b0c7a4e9d1f2a3b4c5d6e7f80912a3b", "00000000000000000000000000000000"
+	w := clustertest.New(t, `{}`, 1)
+	old := w.View()
+	w.Do(&catalog.BeginTurn{Thread: id, New: true, Owner: "operator", Node: "n1", Copies: []string{"n1"}})
+
+	for name, tt := range map[string]struct {
+		id    string
+		alone bool // nobody leads
+		busy  bool // as many are looked for as may be
+		want  error
+	}{
+		"it is at the leader":               {id: id},
+		"it is nowhere":                     {id: other, want: call.ErrNotFound},
+		"nobody leads":                      {id: id, alone: true, want: call.ErrNoLeader},
+		"nobody leads, and it is nowhere":   {id: other, alone: true, want: call.ErrNoLeader},
+		"somebody tries ids":                {id: id, busy: true, want: call.ErrOverloaded},
+		"what cannot be an id is not there": {id: "0123", alone: true, busy: true, want: call.ErrNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &archive{catalog: &late{World: w, view: old, alone: tt.alone}, misses: make(chan struct{}, 1)}
+			if tt.busy {
+				a.misses <- struct{}{}
+			}
+			h, err := a.fresh(t.Context(), catalog.Operator(), tt.id)
+			if !errors.Is(err, tt.want) || tt.want == nil && (err != nil || h == nil) {
+				t.Errorf("%v, %v; want %v", h, err, tt.want)
+			}
+		})
+	}
+}
 
 // TestWhatIsOverNeedNotBeStopped stops a question of which this node does not know
 // yet what became of it.
@@ -95,7 +135,7 @@ func TestWhatIsOverNeedNotBeStopped(t *testing.T) {
 			t.Parallel()
 			w := clustertest.New(t, `{}`, 1)
 			w.Do(begin)
-			l := &late{w, w.View()}
+			l := &late{World: w, view: w.View()}
 			tt.then(w, w.View().Thread(id).Run.Fence)
 
 			r := &remote{runs: newRuns(time.Now), nodes: l, pace: 1}
