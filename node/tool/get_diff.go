@@ -52,17 +52,29 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (st
 		}
 	}
 
-	// A patch of several files that does not fit is asked for again as counts.
 	tooLarge := c.mode == "auto" && (c.r.Cut || len(c.message())+c.size > a.room())
-	switch {
-	// Of a single file counts tell next to nothing: its patch begins here.
-	case tooLarge && len(c.files) == 1 && len(c.files[0].lines) > 0:
+	if !tooLarge {
+		return c.text(), nil
+	}
+
+	// Of a single file counts tell next to nothing: its patch begins here, and has to be
+	// known to its end.
+	if len(c.files) == 1 {
 		c.mode = "patch"
-	case tooLarge:
-		c.mode = "stat"
-		if err := c.ask(ctx, v, h, true); err != nil {
-			return "", err
+		if c.r.Cut {
+			if err := c.ask(ctx, v, h, false); err != nil {
+				return "", err
+			}
 		}
+		if len(c.files[0].lines) > 0 {
+			return c.text(), nil
+		}
+	}
+
+	// A patch of several files that does not fit is asked for again as counts.
+	c.mode = "stat"
+	if err := c.ask(ctx, v, h, true); err != nil {
+		return "", err
 	}
 	return c.text(), nil
 }
@@ -84,6 +96,10 @@ type changed struct {
 	plus, minus int
 }
 
+// enough is how many bytes of a patch are looked at to find out whether it fits. It is
+// far more than any room: long lines are shown in part.
+const enough = 1 << 20
+
 // ask compares; stat counts lines and leaves out the patches.
 func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, stat bool) error {
 	req := browse.DiffRequest{
@@ -98,6 +114,9 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 	if req.Context == 0 {
 		// 0 would mean the usual number.
 		req.Context = -1
+	}
+	if c.mode == "auto" && !c.Has("include") && !c.Has("exclude") {
+		req.MaxBytes = enough // with a filter, what is kept may stand behind that
 	}
 
 	r, err := h.Diff(ctx, v, req)

@@ -45,9 +45,17 @@ type differing struct {
 func (d differing) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffRequest) (*browse.DiffResponse, error) {
 	r := *d.DiffResponse
 	r.Files = slices.Clone(r.Files)
+	size := 0
 	for i := range r.Files {
 		f := &r.Files[i]
 		if !req.Stat {
+			for _, h := range f.Hunks {
+				size += len(h.Body)
+			}
+			if req.MaxBytes > 0 && size > req.MaxBytes {
+				f.Hunks = []browse.DiffHunk{{OldStart: 1, OldLines: 1, Body: "-the beginning\n"}}
+				f.Cut, r.Cut = true, true
+			}
 			continue
 		}
 		for _, h := range f.Hunks {
@@ -172,6 +180,8 @@ func TestADifferenceOfAnySizeIsOfUse(t *testing.T) {
 	}{
 		{"small", diffOf(2, "x/y.go"), []string{"M x/y.go +2 -2\n@@ -1,2 +1,2 @@\n-the old line\n", "\nComplete."}},
 		{"one large file", diffOf(5000, "x/y.go"), []string{"1 file, +5000 -5000\nM x/y.go +5000 -5000\n", "-the old line", `continue with get_diff {"repo":"r","base":"a","head":"b","mode":"patch","page":2}.`}},
+		{"one file of megabytes", diffOf(50_000, "x/y.go"), []string{"1 file, +50000 -50000\nM x/y.go +50000 -50000\n", "-the old line", `"mode":"patch","page":2}.`}},
+		{"files of megabytes", diffOf(50_000, "x/y.go", "z.go"), []string{"2 files, +100000 -100000\nM x/y.go +50000 -50000\n", `"mode":"patch"`}},
 		{"many files", diffOf(200, manyPaths(200, "d%d/f%d.go")...), []string{"M d0/f0.go +200 -200\n", "M d19/f199.go +200 -200\n", `"mode":"patch"`}},
 		{"more files than a list holds", diffOf(3, manyPaths(5000, "top/d%d/f%d.go")...), []string{"5000 files, ", "top/d0/: 250 files, +750 -750\n", `"path":"top/d0"`}},
 	} {
