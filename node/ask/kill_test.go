@@ -145,7 +145,6 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 				left <- err
 			}
 		}
-		seen := w.all()
 		killed := time.Now()
 		f.Crash(victim)
 
@@ -153,9 +152,9 @@ func TestAnAnswerSurvivesTheNodeThatGivesIt(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			leave()
 			<-left
-			seen = w.all()
+			seen := len(w.all())
 			ctx, leave = context.WithCancel(t.Context())
-			go watch(ctx, other, len(seen))
+			go watch(ctx, other, seen)
 		}
 		if err := <-left; err != nil && !errors.Is(err, context.Canceled) {
 			wrong("%v", err)
