@@ -60,12 +60,27 @@ func TestFilesThatWereNotLookedIntoAreCountedAnew(t *testing.T) {
 		}
 		return r.Stats.FilesNotSearched
 	}
+	listed := func(req search.GrepRequest) int {
+		t.Helper()
+		req.Pattern = "kraken"
+		r, err := n.Grep(t.Context(), catalog.Operator(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Cut.Unsearched
+	}
 	for _, c := range []struct {
 		query string
 		want  int
 	}{{"kraken", 2}, {"sea", 2}, {"kraken rev:older", 1}, {"sea", 2}, {"kraken rev:none", 0}, {"sea file:larger", 1}, {"kraken", 2}} {
 		if got := count(c.query); got != c.want {
 			t.Errorf("%s: %d files not searched, want %d", c.query, got, c.want)
+		}
+	}
+	for range 2 {
+		all, larger, none := listed(search.GrepRequest{}), listed(search.GrepRequest{Paths: paths.Filter{Include: []string{"larger*"}}}), listed(search.GrepRequest{Paths: paths.Filter{Include: []string{"*.go"}}})
+		if all != 2 || larger != 1 || none != 0 {
+			t.Errorf("of all, of one and of no large file %d, %d and %d were not searched", all, larger, none)
 		}
 	}
 
@@ -76,6 +91,9 @@ func TestFilesThatWereNotLookedIntoAreCountedAnew(t *testing.T) {
 		}
 		return nil
 	})
+	if got := listed(search.GrepRequest{}); got != 3 {
+		t.Errorf("a grep after the push: %d files not searched, want 3", got)
+	}
 	if got := count("kraken rev:older"); got != 1 {
 		t.Errorf("an older revision: %d files not searched, want 1", got)
 	}

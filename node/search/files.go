@@ -37,6 +37,11 @@ func (req *GrepRequest) search(in paths.Exprs, rev string) toolQuery {
 // toolSearch runs a search of a tool. One file more than wanted is asked for,
 // to know whether there are more.
 func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, t toolQuery) (*root, error) {
+	return s.onOneIndex(ctx, func() (*root, error) { return s.toolRoot(ctx, v, t) })
+}
+
+// toolRoot begins a search of a tool.
+func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, t toolQuery) (*root, error) {
 	seen, err := s.d.Gate.Repos(v)
 	if err != nil {
 		return nil, err
@@ -48,13 +53,12 @@ func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, t toolQuery
 	}
 
 	// A tool bounds the files of its answer, never the matches.
-	return s.onOneIndex(ctx, func() (*root, error) {
-		r, err := s.newRootOf(ctx, v, Request{Matches: MaxMatches, ContextLines: t.around}, s.inToolTime(subs))
-		if err == nil {
-			r.leaf.Files, r.leaf.NoChunks = t.files+1, t.listing
-		}
-		return r, err
-	})
+	r, err := s.newRootOf(ctx, v, Request{Matches: MaxMatches, ContextLines: t.around}, s.inToolTime(subs))
+	if err != nil {
+		return nil, err
+	}
+	r.leaf.Files, r.leaf.NoChunks = t.files+1, t.listing
+	return r, nil
 }
 
 // inToolTime is a query of a tool, which ends with what was found so far: nobody

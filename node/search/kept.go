@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -42,19 +43,36 @@ func (s *Searcher) searchKept(ctx context.Context, v catalog.Viewer, req GrepReq
 }
 
 // addUnsearched counts files that were not searched, and names the first.
-func (c *Cut) addUnsearched(files []shard.File) {
+func (c *Cut) addUnsearched(files []UnsearchedFile) {
 	c.Unsearched += len(files)
-	for _, f := range files[:min(len(files), 3)] {
-		c.UnsearchedFiles = append(c.UnsearchedFiles, UnsearchedFile{Repo: f.RepoName, Path: f.Path, Why: f.Skipped})
-	}
+	c.UnsearchedFiles = append(c.UnsearchedFiles, files[:min(len(files), 3)]...)
 }
 
-// keptByName lists the texts that are kept by name only.
-func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]shard.File, error) {
-	subs := []query.Q{&query.Lang{Name: query.SkippedLang}}
-	subs = append(subs, where...)
+// keptBytes is what a node remembers of the lists of keptByName.
+const keptBytes = 4 << 20
 
-	r, err := s.toolSearch(ctx, v, toolQuery{subs: subs, rev: rev, repo: repo, files: mostKept, listing: true})
+// keptByName lists the texts that are kept by name only. Each answer about names or
+// texts asks for them, and they change with the index alone: a node remembers them.
+func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]UnsearchedFile, error) {
+	t := toolQuery{
+		subs:    append([]query.Q{&query.Lang{Name: query.SkippedLang}}, where...),
+		rev:     rev,
+		repo:    repo,
+		files:   mostKept,
+		listing: true,
+	}
+
+	begun, err := s.toolRoot(ctx, v, t)
+	if err != nil {
+		return nil, err
+	}
+	kept, ok := s.kept.Get(begun.key())
+	begun.close()
+	if ok {
+		return slices.Clone(kept), nil
+	}
+
+	r, err := s.toolSearch(ctx, v, t)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +80,42 @@ func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []que
 	if _, err := r.respond(); err != nil {
 		return nil, err
 	}
+	kept = unsearched(r.files)
 
-	// What git takes for binary has no lines to look at.
-	return slices.DeleteFunc(r.files, func(f shard.File) bool { return f.Skipped == shard.SkippedBinary }), nil
+	// What lacks a part may have it the next time. It is of the index that was searched,
+	// which may be newer than the one before.
+	if r.whole() {
+		s.kept.Put(r.key(), kept, keptSize(kept))
+	}
+	return slices.Clone(kept), nil
+}
+
+// key stands for what a search finds: the query, and the index that it is asked of.
+func (r *root) key() string { return string(digest(r.q.String(), string(r.state()))) }
+
+// unsearched are the files that have text, of those that are kept by name only: what git
+// takes for binary has no lines to look at.
+func unsearched(files []shard.File) []UnsearchedFile {
+	out := make([]UnsearchedFile, 0, len(files))
+	for _, f := range files {
+		if f.Skipped != shard.SkippedBinary {
+			out = append(out, UnsearchedFile{Repo: f.RepoName, Path: f.Path, Why: f.Skipped})
+		}
+	}
+	return out
+}
+
+func keptSize(kept []UnsearchedFile) int64 {
+	size := int64(lru.Cost)
+	for _, f := range kept {
+		size += int64(lru.Cost + len(f.Repo) + len(f.Path) + len(f.Why))
+	}
+	return size
 }
 
 // readKept searches as many of the files as it may in the mirror, and returns
 // those that were not searched.
-func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepRequest, kept []shard.File, out *GrepResponse) ([]shard.File, error) {
+func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepRequest, kept []UnsearchedFile, out *GrepResponse) ([]UnsearchedFile, error) {
 	scan := browse.ScanRequest{
 		Ref:     req.Ref,
 		Pattern: req.Pattern,
@@ -104,5 +150,5 @@ func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepReque
 		}
 	}
 
-	return slices.DeleteFunc(kept, func(f shard.File) bool { return slices.Contains(found.Looked, f.Path) }), nil
+	return slices.DeleteFunc(kept, func(f UnsearchedFile) bool { return slices.Contains(found.Looked, f.Path) }), nil
 }

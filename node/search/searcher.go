@@ -69,8 +69,9 @@ type Searcher struct {
 	d       Deps
 	leaves  *leaves
 	layouts layouts
-	used    *lru.Cache[string, map[fileKey]int] // see usesOf
-	noSeal  atomic.Int64                        // until when no place is sealed, in nanoseconds of Unix time
+	used    *lru.Cache[string, map[fileKey]int]  // see usesOf
+	kept    *lru.Cache[string, []UnsearchedFile] // see keptByName
+	noSeal  atomic.Int64                         // until when no place is sealed, in nanoseconds of Unix time
 }
 
 // New makes a Searcher, which answers the searches of other nodes from now on.
@@ -79,7 +80,12 @@ func New(d Deps) *Searcher {
 	d.Batch = cmp.Or(d.Batch, streamBatch)
 	d.Time = cmp.Or(d.Time, toolTime)
 	d.lost = &lostCalls{log: d.Log}
-	s := &Searcher{d: d, leaves: newLeaves(d), used: lru.New[string, map[fileKey]int](usedBytes)}
+	s := &Searcher{
+		d:      d,
+		leaves: newLeaves(d),
+		used:   lru.New[string, map[fileKey]int](usedBytes),
+		kept:   lru.New[string, []UnsearchedFile](keptBytes),
+	}
 	leafCall.Serve(d.Cluster, s.leaves.serve)
 	return s
 }

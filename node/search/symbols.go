@@ -276,7 +276,7 @@ func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolR
 	arrangeReferences(out, req)
 	out.nearFirst(req.Near)
 	out.best(req.Best)
-	return out, s.addKept(ctx, v, req, out, func(shard.File) bool { return true })
+	return out, s.addKept(ctx, v, req, out, func(string) bool { return true })
 }
 
 // uses finds the whole words of a name, with those that define it.
@@ -355,7 +355,7 @@ func (s *Searcher) symbolRoot(ctx context.Context, v catalog.Viewer, req SymbolR
 
 // addKept notes the files that are kept by name only, of those that could have
 // changed the answer.
-func (s *Searcher) addKept(ctx context.Context, v catalog.Viewer, req SymbolRequest, out *SymbolResponse, could func(shard.File) bool) error {
+func (s *Searcher) addKept(ctx context.Context, v catalog.Viewer, req SymbolRequest, out *SymbolResponse, could func(path string) bool) error {
 	in, err := req.Paths.Exprs()
 	if err != nil {
 		return err
@@ -364,12 +364,12 @@ func (s *Searcher) addKept(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	if err != nil {
 		return err
 	}
-	out.Cut.addUnsearched(slices.DeleteFunc(kept, func(f shard.File) bool { return !could(f) }))
+	out.Cut.addUnsearched(slices.DeleteFunc(kept, func(f UnsearchedFile) bool { return !could(f.Path) }))
 	return nil
 }
 
 // canDefine tells whether a file is of a language with symbols, by its name alone.
-func canDefine(f shard.File) bool { return symbol.Has(f.Path, shard.Language(f.Path, nil)) }
+func canDefine(path string) bool { return symbol.Has(path, shard.Language(path, nil)) }
 
 // isSymbol tells what can be the name of a symbol.
 func isSymbol(name string) bool {
