@@ -3,15 +3,19 @@ package cluster
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
 const killChild = "SHOAL_TEST_KILL_CHILD"
@@ -113,4 +117,53 @@ func killOnce(t *testing.T, dir string, acked, writes int, after time.Duration) 
 	io.Copy(io.Discard, out)
 	cmd.Wait()
 	return acked
+}
+
+// A node that was killed while it founded its cluster, wherever, founds it at the next
+// start.
+func TestAFoundingThatWasCutShortIsFinished(t *testing.T) {
+	t.Parallel()
+	for name, cut := range map[string]func(s *store) error{
+		"with the identity":   nil,
+		"with an empty log":   func(*store) error { return nil },
+		"with raft's term":    func(s *store) error { return s.SetUint64(currentTerm, 1) },
+		"with a term of none": func(s *store) error { return s.SetUint64(currentTerm, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			h, err := openHome(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, err := h.loadIdentity()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := writeFile(filepath.Join(dir, "cluster.key"), []byte(wire.NewKey().Text()+"\n")); err != nil {
+				t.Fatal(err)
+			}
+			id.ClusterID, id.Founding = randomID(), true
+			if err := id.start(); err != nil {
+				t.Fatal(err)
+			}
+
+			if cut != nil {
+				s, err := openStore(h.raft, offline())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(cut(s), s.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h.close()
+
+			n := start(t, options(t, dir))
+			until(t, "the cluster stands", func() bool { return n.Ready() == nil && n.founded() })
+			if got := n.View().ClusterID(); got != id.ClusterID {
+				t.Errorf("the cluster is %s, want %s", got, id.ClusterID)
+			}
+		})
+	}
 }

@@ -155,7 +155,7 @@ func saveAsRaft(h *home, id *identity, state *catalog.State) error {
 		return fail(err)
 	}
 
-	if err := store.SetUint64([]byte("CurrentTerm"), term); err != nil { // the name is raft's
+	if err := store.SetUint64(currentTerm, term); err != nil {
 		return fail(err)
 	}
 	return nil

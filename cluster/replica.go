@@ -70,11 +70,31 @@ func (r *replica) openLog(exit func(reason string)) (err error) {
 // begin makes raft's part of a new cluster with this node as its only voter.
 // Done again it changes nothing.
 func (r *replica) begin(trans *transport) error {
+	if err := r.dropTerm(); err != nil {
+		return fmt.Errorf("cluster: make a new cluster: %w", err)
+	}
+
 	err := raft.BootstrapCluster(r.config(), r.store, r.store, r.snaps, trans, r.onlySelf())
 	if err != nil && !errors.Is(err, raft.ErrCantBootstrap) {
 		return fmt.Errorf("cluster: make a new cluster: %w", err)
 	}
 	return nil
+}
+
+// dropTerm takes the term back that a crash has left without an entry. Raft writes the
+// term of a new cluster before its first entry, and would take it for the sign of a
+// cluster that there is, of which this node would wait to hear for ever. The node
+// founds that cluster itself: nobody else can have had a vote of it in that term.
+func (r *replica) dropTerm() error {
+	last, err := r.store.LastIndex()
+	if err != nil {
+		return err
+	}
+	covered, err := r.snapshotted()
+	if err != nil || last > 0 || covered > 0 {
+		return err
+	}
+	return r.store.SetUint64(currentTerm, 0)
 }
 
 // start starts raft, and returns when what was known to be committed is applied.

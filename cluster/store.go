@@ -41,6 +41,9 @@ type store struct {
 	dog       *watchdog
 }
 
+// currentTerm is the name under which raft keeps its term.
+var currentTerm = []byte("CurrentTerm")
+
 func openStore(dir string, dog *watchdog) (*store, error) {
 	path := filepath.Join(dir, logFile)
 	if err := verify(path); err != nil {

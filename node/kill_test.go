@@ -93,8 +93,11 @@ func TestNothingIsLostByKilling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A process that acknowledges nothing is ended, so that the test tells of it.
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
 	for round := range rounds {
-		cmd := exec.Command(self)
+		cmd := exec.CommandContext(ctx, self)
 		cmd.Env = append(os.Environ(), "SHOAL_TEST_CHILD="+dir)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
