@@ -58,6 +58,10 @@ func TestBudgets(t *testing.T) {
 	if !nodetest.Eventually(20*time.Minute, func() bool { return s.node.Status().Repos.Indexed == len(repos)+1 }) {
 		t.Fatalf("the repositories are not indexed: %+v", s.node.Status())
 	}
+	// What a cluster does once all is indexed, as copying, is no load of its pages.
+	if !nodetest.Eventually(20*time.Minute, func() bool { return atRest(s.node.Status()) }) {
+		t.Fatalf("the cluster has still something to do: %+v", s.node.Status())
+	}
 	s.url = serve(t, s.node.Node)
 
 	fmt.Printf("\n| what | measured | budget |\n|---|---|---|\n")
@@ -65,6 +69,11 @@ func TestBudgets(t *testing.T) {
 	s.measureResults(t)
 	s.measureMatches(t)
 	s.measureFile(t)
+}
+
+// atRest reports whether all copies are where they belong, and no job is left.
+func atRest(s *node.StatusResponse) bool {
+	return s.Jobs.Pending+s.Jobs.Running == 0 && s.Placement.UnderReplicated+s.Placement.Moves == 0
 }
 
 // cluster is the first of so many nodes, of one at least.
