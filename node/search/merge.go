@@ -1,6 +1,7 @@
 package search
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -31,7 +32,7 @@ func (r *root) take(res *leafResponse) {
 	slices.SortStableFunc(r.files, compareFiles)
 	r.files = r.upToEnd(r.shape.keep(r.files))
 
-	files, cut, full := limitFiles(r.files, r.leaf.Matches, r.leaf.Files, memoryLimit)
+	files, cut, full := limitFiles(r.files, limits{r.leaf.Matches, r.leaf.Files, memoryLimit, r.req.ContextLines})
 	r.files = files
 	if full {
 		r.endAt(files)
@@ -94,20 +95,27 @@ func countRanges(f shard.File) int {
 	return n
 }
 
-// limitFiles keeps what fits in a number of matches, of files (0 for any) and
-// of bytes, in the order given. full: the bytes were what ended it.
-func limitFiles(files []shard.File, matches, most int, memory int64) (kept []shard.File, cut, full bool) {
-	left := matches
+// limits bound what an answer shows.
+type limits struct {
+	matches int
+	files   int // 0 for any number
+	memory  int64
+	context int // lines around a match, of which one that is left out takes its own along
+}
+
+// limitFiles keeps what fits, in the order given. full: the memory was what ended it.
+func limitFiles(files []shard.File, most limits) (kept []shard.File, cut, full bool) {
+	left, memory := most.matches, most.memory
 	for i := range files {
 		memory -= sizeOf(files[i])
-		if left <= 0 || memory < 0 || most > 0 && i == most {
+		if left <= 0 || memory < 0 || most.files > 0 && i == most.files {
 			return files[:i], true, memory < 0
 		}
 
 		// A file without ranges matched by its name, which counts as one.
 		n := max(countRanges(files[i]), 1)
 		if n > left {
-			files[i] = trimFile(files[i], left)
+			files[i] = trimFile(files[i], left, most.context)
 			return files[:i+1], true, false
 		}
 		left -= n
@@ -127,7 +135,7 @@ func sizeOf(f shard.File) int64 {
 
 // trimFile keeps the first ranges of a file: of its content, and where some are left of
 // its name.
-func trimFile(f shard.File, left int) shard.File {
+func trimFile(f shard.File, left, context int) shard.File {
 	inside := countRanges(f) - len(f.NameMatch)
 	f.NameMatch = f.NameMatch[:min(len(f.NameMatch), max(0, left-inside))]
 
@@ -136,22 +144,48 @@ func trimFile(f shard.File, left int) shard.File {
 		if left == 0 {
 			break
 		}
-
-		// Symbols and Around run beside Ranges, and are cut with them.
 		if len(c.Ranges) > left {
-			c.Ranges = c.Ranges[:left]
-			if len(c.Symbols) > left {
-				c.Symbols = c.Symbols[:left]
-			}
-			if len(c.Around) > left {
-				c.Around = c.Around[:left]
-			}
+			c = trimChunk(c, left, context)
 		}
-
 		left -= len(c.Ranges)
 		chunks = append(chunks, c)
 	}
 
 	f.Chunks = chunks
 	return f
+}
+
+// trimChunk keeps the first ranges of a chunk, with the lines around them. Lines of the
+// others would tell how many a shard had found before the answer was cut.
+func trimChunk(c shard.Chunk, left, context int) shard.Chunk {
+	c.Ranges = c.Ranges[:left]
+
+	// Symbols and Around run beside Ranges, and are cut with them.
+	c.Symbols = c.Symbols[:min(left, len(c.Symbols))]
+	c.Around = c.Around[:min(left, len(c.Around))]
+
+	end := 0
+	for _, r := range c.Ranges {
+		last := r.End.Offset
+		if last > r.Start.Offset {
+			last-- // a match that ends with a newline ends its last line
+		}
+		end = max(end, lineEnd(c.Content, int(last-c.Start.Offset)))
+	}
+	for range context {
+		end = lineEnd(c.Content, end)
+	}
+	c.Content = c.Content[:end]
+	return c
+}
+
+// lineEnd is where the line that a place is in ends, behind its newline.
+func lineEnd(text []byte, at int) int {
+	if at >= len(text) {
+		return len(text)
+	}
+	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+		return at + i + 1
+	}
+	return len(text)
 }
