@@ -34,6 +34,8 @@ type TraceResponse struct {
 	// of the last commit.
 	From                string
 	FromFirst, FromLast int
+
+	Changed map[string]git.ChangedLines // by hash: of the newest 20, where a text or an expression was looked for
 }
 
 // Trace looks through the history of a repository for a change.
@@ -98,6 +100,7 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 		From:      page.From,
 		FromFirst: page.FromLines[0],
 		FromLast:  page.FromLines[1],
+		Changed:   page.Changed,
 	}
 
 	return out, nil

@@ -11,24 +11,18 @@ import (
 )
 
 // tell adds to the failure of the lines what tells of them: for a file that is
-// gone the commit that removed it, for a definition the call that finds it.
+// gone the commit that removed it.
 func (at *linesAt) tell(ctx context.Context, v catalog.Viewer, h Historian, err error) error {
 	var failed *call.Error
 	if !errors.As(err, &failed) {
 		return err
 	}
 
-	switch {
-	case errors.Is(err, call.ErrFileNotFound):
+	if errors.Is(err, call.ErrFileNotFound) {
 		if gone := at.removed(ctx, v, h); gone != "" {
 			return call.Fail(call.ErrNotFound, "%s %s", sentence(failed.Message), gone)
 		}
 		at.values["path"] = at.path // what else is told of it speaks of the path
-
-	case errors.Is(err, call.ErrNotFound) && at.name != "":
-		_, name := qualifiedName(at.name)
-		find := callOf("list_commits", "repo", at.Text("repo"), "ref", at.ref, "path", at.path, "changes", name)
-		return call.Fail(call.ErrNotFound, "%s If it was there once, %s finds the commits that brought and removed it", sentence(failed.Message), find)
 	}
 	return err
 }

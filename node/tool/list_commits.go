@@ -16,7 +16,7 @@ import (
 func listCommits(h Historian, b Browser) Tool {
 	return Tool{
 		Name: "list_commits", Title: "List commits",
-		About: "Lists commits, newest first, as `hash date author: subject`, up to 3 with the body: by path, author, time, message, or what they changed (changes, lines). get_diff shows a change.",
+		About: "Lists commits, newest first, as `hash date author: subject`, up to 3 with the body: by path, author, time, message, or what they changed (lines; changes and changesRegex, with those lines as +, -). get_diff shows a change.",
 		Params: []Param{
 			repoParam,
 			{Name: "path", Kind: String, About: "file or directory that changed"},
@@ -214,13 +214,22 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 		if !a.Has("lines") && !(len(paths) == 1 && paths[0] == a.Text("path")) {
 			out.WriteString(inPaths(paths))
 		}
-		out.WriteByte('\n')
+
+		// What came and went says more of such a commit than its message.
+		below, more := changedText(r.Changed[c.Hash])
+		out.WriteString(more + "\n")
 
 		// Such an answer has no pages: a commit without its body is more than none.
 		// Why some lines are as they are, the last change of them tells.
 		body := bodyText(c.Body, most)
 		if i == 0 && body == "" {
 			body = bodyText(c.Body, newest)
+		}
+		if below != "" {
+			body = below
+			if a.Flag("body") {
+				body += bodyText(c.Body, most)
+			}
 		}
 		if out.Len()+len(body) > a.room() && body != "" {
 			bare++
@@ -230,12 +239,27 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 	}
 
 	if bare > 0 {
-		e.left = append(e.left, fmt.Sprintf("bodies of %s, for lack of room; get_diff of one commit shows it", count(bare, "message")))
+		e.left = append(e.left, fmt.Sprintf("lines or bodies below %s, for lack of room; get_diff of one commit shows them", count(bare, "commit")))
 	}
 	if r.AtLeast {
 		e.left = append(e.left, olderTraces(a, r))
 	}
 	return out.String() + e.String()
+}
+
+// mostChanged is how many lines are shown of what a commit changed.
+const mostChanged = 3
+
+// changedText writes the first lines that came and went, set in like the body of a
+// message, and how many there are in all, where that is more; "" for none.
+func changedText(c git.ChangedLines) (lines, more string) {
+	for _, line := range c.Lines[:min(len(c.Lines), mostChanged)] {
+		lines += "    " + line[:1] + " " + cut(strings.TrimSpace(clean([]byte(line[1:]))), 0, 0) + "\n"
+	}
+	if c.Added+c.Removed > mostChanged {
+		more = fmt.Sprintf(" (such lines: +%d -%d)", c.Added, c.Removed)
+	}
+	return lines, more
 }
 
 // inPaths names the first files that a commit changed.

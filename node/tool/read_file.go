@@ -268,10 +268,18 @@ func (r *reading) defined() ([]lineRange, error) {
 // among those that it defines.
 func (r *reading) undefined(want string, names []string) error {
 	message := fmt.Sprintf("%q defines no %s", r.Text("path"), r.Text("symbol"))
+	repo, ref, path := r.Text("repo"), r.Text("ref"), r.Text("path")
+	once := " If it was here once: " + callOf("list_commits", "repo", repo, "path", path, "changes", want, "ref", ref)
 	if near := NearestName(want, names); near != "" {
-		message += ", did you mean " + near + "?"
+		return call.Fail(call.ErrNotFound, "%s, did you mean %s?%s", message, near, once)
+	}
+
+	// It is elsewhere, it was here once, or it is called otherwise.
+	message += ". Elsewhere: " + callOf("find_symbol_definitions", "symbol", want, "repo", repo, "ref", ref) + "." + once
+	if alike := alikeNames(want, names); alike != nil {
+		message += ". Here, with a word of it: " + label(strings.Join(alike, ", "))
 	} else {
-		message += ". What it defines: " + callOf("outline", "repo", r.Text("repo"), "path", r.Text("path"), "ref", r.Text("ref"))
+		message += ". What the file defines: " + callOf("outline", "repo", repo, "path", path, "ref", ref)
 	}
 	return call.Fail(call.ErrNotFound, "%s", message)
 }

@@ -138,7 +138,7 @@ func TestBodiesStayWithinTheRoom(t *testing.T) {
 	if want := "Left out: 39 commits of this page, for lack of room; continue with"; !strings.Contains(paged, want) || !strings.Contains(paged, "    … 2199 bytes more\n") {
 		t.Errorf("want %q in\n%s", want, paged)
 	}
-	if want := "Left out: bodies of 39 messages, for lack of room;"; !strings.Contains(traced, want) || strings.Count(traced, "Mend it") != 50 {
+	if want := "Left out: lines or bodies below 39 commits, for lack of room;"; !strings.Contains(traced, want) || strings.Count(traced, "Mend it") != 50 {
 		t.Errorf("want %q in\n%s", want, traced)
 	}
 	for _, text := range []string{paged, traced} {

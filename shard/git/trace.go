@@ -46,6 +46,8 @@ type TracePage struct {
 	// of the last commit of the page they were.
 	From      string
 	FromLines [2]int
+
+	Changed map[string]ChangedLines // by commit, of the first of the page, where a text or an expression was looked for
 }
 
 const (
@@ -170,6 +172,9 @@ func (h *history) compare(ctx context.Context, q TraceQuery) (page TracePage, er
 	page.Total = len(found)
 	found = found[min(q.Skip, len(found)):]
 	page.Commits, err = h.shown(ctx, found[:min(q.Limit, len(found))])
+	if err == nil {
+		page.Changed = h.changedLines(ctx, q, page.Commits)
+	}
 	return page, err
 }
 
@@ -194,18 +199,18 @@ func nextCommits(in *bufio.Reader, most int) (commits []string, first time.Time,
 	return commits, first, nil
 }
 
-// compareBatch has git compare commits with their parents. It prints those
-// that have the change, each followed by its files:
-//
-//	<commit> NUL :100644 100644 <oid> <oid> M NUL path NUL ...
-func (h *history) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, paths map[string][]string) error {
-	c := h.git("diff-tree", "--stdin", "-r", "--root", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv")
+// compareCommits is the git that compares the commits on its standard input with
+// their parents, and tells of those with the change in the form that is asked for.
+func (h *history) compareCommits(q TraceQuery, form ...string) (*command, error) {
+	c := h.git("diff-tree", "--stdin", "-r", "--root", "--no-renames", "--no-ext-diff", "--no-textconv")
+	c.args = append(c.args, form...)
+
 	if q.Text != "" {
 		c.args = append(c.args, "-S"+q.Text)
 	} else {
 		expr, fold, err := gitExpr(q.Expr)
 		if err != nil {
-			return err
+			return nil, err
 		}
 
 		c.args = append(c.args, "-G"+expr)
@@ -214,10 +219,22 @@ func (h *history) compareBatch(ctx context.Context, q TraceQuery, batch []string
 		}
 	}
 
-	// The batch goes in through stdin; a path limits what is compared.
+	// A path limits what is compared.
 	c.args = append(c.args, "--")
 	if q.Path != "" {
 		c.args = append(c.args, q.Path)
+	}
+	return c, nil
+}
+
+// compareBatch has git compare commits with their parents. It prints those
+// that have the change, each followed by its files:
+//
+//	<commit> NUL :100644 100644 <oid> <oid> M NUL path NUL ...
+func (h *history) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, paths map[string][]string) error {
+	c, err := h.compareCommits(q, "-z", "--raw")
+	if err != nil {
+		return err
 	}
 	c.stdin = strings.NewReader(strings.Join(batch, "\n") + "\n")
 	c.timeout = q.Time + time.Second

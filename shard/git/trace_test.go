@@ -1,6 +1,7 @@
 package git
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -48,6 +49,46 @@ func TestTraceFindsWhatChangedATextOrLines(t *testing.T) {
 		bad.Commit = head
 		if _, err := m.Trace(ctx, bad); err == nil {
 			t.Errorf("%+v was not refused", bad)
+		}
+	}
+}
+
+func TestATraceTellsTheLinesThatCameAndWent(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	h := &stream{}
+	h.commit("refs/heads/main", 1, "Ann", "Begin", "a", "one\n--- two\nthree\n")
+	h.commit("refs/heads/main", 2, "Ann", "Move", "a", "three\none\ntwo\ntwo\ntwo\ntwo\ntwo\n")
+	h.commit("refs/heads/main", 3, "Ann", "End", "a", "three\none\n++ two")
+	r.load(h)
+	m := fetched(t, r.url())
+	head := r.git("rev-parse", "main")
+
+	end := ChangedLines{Added: 1, Removed: 5, Lines: []string{"-two", "-two", "-two", "-two"}}
+	move := ChangedLines{Added: 5, Removed: 1, Lines: []string{"---- two", "+two", "+two", "+two"}}
+	begin := ChangedLines{Added: 1, Lines: []string{"+--- two"}}
+	for _, tt := range []struct {
+		name string
+		q    TraceQuery
+		want []ChangedLines
+	}{
+		{"a text", TraceQuery{Text: "two"}, []ChangedLines{end, move, begin}},
+		{"a text in a file", TraceQuery{Text: "two", Path: "a", Limit: 1}, []ChangedLines{end}},
+		{"an expression", TraceQuery{Expr: `\btwo$`}, []ChangedLines{end, move, begin}},
+		{"in any case", TraceQuery{Expr: `(?i)^--- TWO`}, []ChangedLines{{Removed: 1, Lines: []string{"---- two"}}, begin}},
+		{"a text of two lines", TraceQuery{Text: "two\nthree"}, []ChangedLines{{}, {}}},
+	} {
+		tt.q.Commit = head
+		p, err := m.Trace(within(t), tt.q)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		var got []ChangedLines
+		for _, c := range p.Commits {
+			got = append(got, p.Changed[c.Hash])
+		}
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 }

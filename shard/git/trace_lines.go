@@ -1,0 +1,136 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
+)
+
+// ChangedLines is what a commit did to the lines that a trace looks for.
+type ChangedLines struct {
+	Added, Removed int
+	Lines          []string // the first of them, each with + or - before it
+}
+
+const (
+	tracedCommits = 20          // of a page whose lines are told
+	tracedLines   = 4           // of a commit that are told
+	tracedBytes   = 32 << 20    // of patches that are read for them
+	tracedTime    = time.Second // for all of them
+	tracedLength  = 2000        // bytes of a line
+)
+
+// changedLines reads the patches of the first commits of a page for the lines that
+// match. It is an addition: of a commit that is not reached in time, or whose patch
+// is too long, nothing is told.
+func (h *history) changedLines(ctx context.Context, q TraceQuery, commits []Commit) map[string]ChangedLines {
+	wanted := q.lineMatcher()
+	if wanted == nil || len(commits) == 0 {
+		return nil
+	}
+
+	c, err := h.compareCommits(q, "--patch", "--unified=0", "--no-color")
+	if err != nil {
+		return nil
+	}
+	var ids strings.Builder
+	for _, commit := range commits[:min(len(commits), tracedCommits)] {
+		ids.WriteString(commit.Hash + "\n")
+	}
+	c.stdin = strings.NewReader(ids.String())
+	c.timeout, c.limit = tracedTime, tracedBytes
+
+	// What was read until an error is told: the end of the time is one.
+	p := &patchLines{wanted: wanted, found: map[string]ChangedLines{}}
+	if err := c.stream(ctx, p.read); err != nil {
+		delete(p.found, p.commit) // read in part
+	}
+	return p.found
+}
+
+// lineMatcher tells which lines are looked for; nil where no line alone can be.
+func (q *TraceQuery) lineMatcher() func(line []byte) bool {
+	if q.Text != "" {
+		text := []byte(q.Text)
+		return func(line []byte) bool { return bytes.Contains(line, text) }
+	}
+
+	// check has parsed it, so that it is one.
+	expr, err := regexp.Compile(q.Expr)
+	if err != nil {
+		return nil
+	}
+	return expr.Match
+}
+
+// patchLines reads patches without lines around them, as git diff-tree prints them:
+//
+//	<commit>
+//	diff --git a/src/a.c b/src/a.c
+//	--- a/src/a.c
+//	+++ b/src/a.c
+//	@@ -1 +1,2 @@
+//	-one
+//	+two
+type patchLines struct {
+	wanted func(line []byte) bool
+	commit string // whose patch is read
+	inHunk bool   // what begins with a sign is a line of a file
+	found  map[string]ChangedLines
+}
+
+func (p *patchLines) read(r io.Reader) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, err := readLine(in)
+		if errors.Is(err, io.EOF) && line == "" {
+			return nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		p.line(line)
+	}
+}
+
+// line takes the next line of the patches.
+func (p *patchLines) line(line string) {
+	switch {
+	case pack.IsID(line):
+		p.commit, p.inHunk = line, false
+		p.found[p.commit] = ChangedLines{}
+
+	// The head of a file, which has --- and +++ in it.
+	case strings.HasPrefix(line, "diff "):
+		p.inHunk = false
+	case strings.HasPrefix(line, "@@"):
+		p.inHunk = true
+	case p.inHunk && line != "" && p.wanted([]byte(line[1:])):
+		p.keep(line)
+	}
+}
+
+// keep counts a line that is looked for, and keeps the first ones.
+func (p *patchLines) keep(line string) {
+	c := p.found[p.commit]
+	switch line[0] {
+	case '+':
+		c.Added++
+	case '-':
+		c.Removed++
+	default:
+		return // git's word that a file ends without a newline
+	}
+
+	if len(c.Lines) < tracedLines {
+		c.Lines = append(c.Lines, line[:min(len(line), tracedLength)])
+	}
+	p.found[p.commit] = c
+}
