@@ -53,6 +53,7 @@ type SymbolResponse struct {
 	Commits      map[string]string // by repository: the commit whose index answered
 	Mistyped     bool              // Symbol is likely the first of Similar with some letters wrong
 	OtherScopes  []string          // of definitions of a qualified name: the other types that define its last part, as ctags writes them
+	Defined      []SymbolFile      // of references: the definitions of the name that were taken out of Files
 }
 
 // Commit is the commit of a repository whose index was searched; "" where the
@@ -93,9 +94,8 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	out.MatchCount = 0
 	for i := range out.Files {
 		f := &out.Files[i]
-		// What has a kind is a definition.
 		if !req.IncludeDefinitions {
-			f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool { return m.Kind != "" })
+			out.takeDefinitions(f)
 		}
 		for j := range f.Matches {
 			m := &f.Matches[j]
@@ -107,6 +107,8 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	}
 	out.dropEmpty()
 
+	defined := placesOf(out.Defined)
+	slices.SortStableFunc(out.Defined, func(a, b SymbolFile) int { return defined[keyOf(&a)] - defined[keyOf(&b)] })
 	places := placesOf(out.Files)
 
 	// dropEmpty came before: each file has a first match.
@@ -117,6 +119,24 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 			len(b.Matches)-len(a.Matches),
 		)
 	})
+}
+
+// takeDefinitions moves the definitions of a file from its places to Defined.
+func (r *SymbolResponse) takeDefinitions(f *SymbolFile) {
+	// What has a kind is a definition.
+	defines := func(m SymbolMatch) bool { return m.Kind != "" }
+
+	taken := *f
+	taken.Matches = nil
+	for _, m := range f.Matches {
+		if defines(m) {
+			taken.Matches = append(taken.Matches, m)
+		}
+	}
+	if taken.Matches != nil {
+		r.Defined = append(r.Defined, taken)
+	}
+	f.Matches = slices.DeleteFunc(f.Matches, defines)
 }
 
 // codeFirst puts code before what is in a comment or in a string literal.

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -111,15 +112,20 @@ func (l *lookup) nearest(r *search.SymbolResponse) (string, error) {
 		return l.none("definition", r), nil
 	}
 
-	head := fmt.Sprintf("No definition of %s found. ", label(wrong))
+	others := ""
 	if further := r.Similar[1:]; len(further) > 0 {
-		head += "Similar names: " + label(strings.Join(further, ", ")) + ". "
+		others = " (others: " + label(strings.Join(further, ", ")) + ")"
 	}
-	return head + "The nearest name:\n" + l.definitions(found), nil
+	return fmt.Sprintf("No definition of %s found. The nearest name%s:\n", label(wrong), others) + l.definitions(found), nil
 }
 
 // definitions writes definitions by file.
 func (l *lookup) definitions(r *search.SymbolResponse) string {
+	packages := 0
+	if !l.Has("kind") {
+		packages = dropPackages(r)
+	}
+
 	var repos, paths []string
 	for i := range r.Files {
 		repos = append(repos, r.Files[i].Repository)
@@ -147,6 +153,9 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 	}
 	found, in := count(r.MatchCount, "definition"), count(len(r.Files), "file")
 	fmt.Fprintf(&out, "%s %s %s in %s", found, of, label(l.Text("symbol")), in)
+	if packages > 0 {
+		fmt.Fprintf(&out, " (%s not shown)", count(packages, "package clause"))
+	}
 
 	e := end{found: true}
 	whole := writeBlocks(l.Args, &out, w.blocks, &e, func(i int) string { return l.with("path", paths[i], "include", nil) })
@@ -160,6 +169,31 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 	}
 	e.lacks(l.Args, r.Cut, "")
 	return out.String() + e.String()
+}
+
+// dropPackages leaves out the lines that name a package, which each of its files
+// has, where something else has the name too. It tells how many they are.
+func dropPackages(r *search.SymbolResponse) (dropped int) {
+	isPackage := func(m search.SymbolMatch) bool { return m.Kind == "package" }
+	for i := range r.Files {
+		for _, m := range r.Files[i].Matches {
+			if isPackage(m) {
+				dropped++
+			}
+		}
+	}
+
+	// Only a package has the name: then it is what was asked for.
+	if dropped == r.MatchCount {
+		return 0
+	}
+
+	for i := range r.Files {
+		r.Files[i].Matches = slices.DeleteFunc(r.Files[i].Matches, isPackage)
+	}
+	r.Files = slices.DeleteFunc(r.Files, func(f search.SymbolFile) bool { return len(f.Matches) == 0 })
+	r.MatchCount -= dropped
+	return dropped
 }
 
 // definitionsWriter gathers the lines of an answer.

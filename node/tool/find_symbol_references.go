@@ -17,7 +17,7 @@ import (
 func references(s Searcher, b Browser) Tool {
 	return Tool{
 		Name: "find_symbol_references", Title: "Find references",
-		About: "Finds where a name is used, as `line in function: text` by file: uses in code first, comments and strings as `line~`. calls keeps only calls: use it to learn who calls. Names are compared, not types.",
+		About: "Finds where a name is used, as `line in function: text` by file, below where it is defined: uses in code first, comments and strings as `line~`. calls keeps only calls: use it to learn who calls. Names are compared, not types.",
 		Params: []Param{
 			symbolParam, anyRepoParam,
 			{Name: "calls", Kind: Boolean, Default: false},
@@ -86,8 +86,15 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 			Language:   shard.Language(f.Path, nil), // by name alone: the content is not at hand
 		}
 
+		o := outlines[[2]string{f.Repo, f.Path}]
+		if defined := file; o != nil {
+			if defined.Matches = l.definedIn(f.Lines, o); defined.Matches != nil {
+				out.Defined = append(out.Defined, defined)
+			}
+		}
+
 		// Lines that only define the name leave a file without uses, which is not shown.
-		file.Matches = l.usedIn(f.Lines, file.Language, outlines[[2]string{f.Repo, f.Path}])
+		file.Matches = l.usedIn(f.Lines, file.Language, o)
 		if file.Matches != nil {
 			out.Files = append(out.Files, file)
 			out.MatchCount += len(file.Matches)
@@ -152,6 +159,13 @@ func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
 			return fmt.Sprintf("No reference of %s with this %s; without there are %d in %s: %s.\n%s", label(l.name()), filters,
 				elsewhere.MatchCount, count(len(elsewhere.Files), "file"), l.render(l.tool.Name), e.String()), nil
 		}
+	}
+
+	// A name that is defined has no use: names that are like it would not help.
+	if defined := l.definedText(r.Defined); defined != "" {
+		var e end
+		e.lacks(l.Args, r.Cut, "")
+		return fmt.Sprintf("%sNo reference of %s found.\n%s", defined, label(l.Text("symbol")), e.String()), nil
 	}
 
 	// References have no list of similar names; definitions do.
@@ -387,6 +401,8 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 	var out strings.Builder
 	if w.owner != nil {
 		out.WriteString(w.owner.text(w.lookup))
+	} else {
+		out.WriteString(w.definedText(r.Defined))
 	}
 	fmt.Fprintf(&out, "%s of %s in %s", count(w.lines, noun), label(w.name()), count(w.files, "file"))
 	if notes := w.notes(); notes != "" {

@@ -59,14 +59,43 @@ func (o *owner) text(l *lookup) string {
 				return out.String()
 			}
 			shown++
-
-			m := &f.Matches[k]
-			where := label(f.Path)
-			if l.Text("repo") == "" {
-				where = f.Repository + " " + where
-			}
-			fmt.Fprintf(&out, "Defined at %s:%d [%s]: %s\n", where, m.Range.Start.Line, kindText(m), cut(strings.TrimSpace(clean(m.Line)), 0, 0))
+			out.WriteString(l.definedAtLine(f, &f.Matches[k]))
 		}
+	}
+	return out.String()
+}
+
+// definedAtLine tells of one definition, above the uses.
+func (l *lookup) definedAtLine(f *search.SymbolFile, m *search.SymbolMatch) string {
+	where := label(f.Path)
+	if l.Text("repo") == "" {
+		where = f.Repository + " " + where
+	}
+	return fmt.Sprintf("Defined at %s:%d [%s]: %s\n", where, m.Range.Start.Line, kindText(m), cut(strings.TrimSpace(clean(m.Line)), 0, 0))
+}
+
+// definedText tells where a name that is asked for without a type is defined, of
+// what its uses were looked for in; "" for nowhere.
+func (l *lookup) definedText(files []search.SymbolFile) string {
+	var out strings.Builder
+	places := 0
+	for i := range files {
+		for k := range files[i].Matches {
+			// Each file of a package names it: that tells nothing of its uses.
+			m := &files[i].Matches[k]
+			if m.Kind == "package" {
+				continue
+			}
+			if places++; places <= mostOwned {
+				out.WriteString(l.definedAtLine(&files[i], m))
+			}
+		}
+	}
+
+	// Of many the first are no better than the others.
+	if places > mostOwned {
+		return fmt.Sprintf("Defined at %d places: %s\n", places, callOf("find_symbol_definitions", "symbol", l.Text("symbol"),
+			"repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref")))
 	}
 	return out.String()
 }
