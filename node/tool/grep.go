@@ -25,9 +25,9 @@ func grep(s Searcher, b Browser) Tool {
 			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 0, Clamp: true, About: "lines before and after each match"},
 			{Name: "mode", Kind: String, Words: []string{"lines", "files", "count"}, Default: "lines"},
 			{Name: "groupBy", Kind: String, Words: []string{"repo", "directory", "file"}, About: "counts by this instead of lines"},
-			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files"},
+			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files, or groups"},
 			{Name: "perFile", Kind: Integer, Min: 1, Max: 1000, About: "most lines of a file"},
-			{Name: "offset", Kind: Integer, Min: 0, Max: 10000, Default: 0, About: "files, or groups, to pass over"},
+			{Name: "offset", Kind: Integer, Min: 0, Max: 10000, Default: 0, About: "of them to pass over"},
 			{Name: "groupByRepo", Kind: Boolean, Default: false, About: "as groupBy repo"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
@@ -144,8 +144,8 @@ func (g *grepping) request() search.GrepRequest {
 		req.Counts, req.Context = true, 0
 	}
 
-	// Counts are of as many files as can be had, not of the first hundred.
-	if g.group != "" && !g.Has("limit") {
+	// Counts are of as many files as can be had: limit is one of groups.
+	if g.group != "" {
 		req.Limit = 10000
 	}
 
@@ -355,8 +355,12 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	out.WriteByte('\n')
 
 	e := g.ending(true)
-	// Here offset passes over groups, as limit still means files.
+	// Here limit and offset are of groups.
 	rest := tallies[min(g.offset, len(tallies)):]
+	most := len(rest)
+	if g.Has("limit") {
+		most = g.limit
+	}
 	for i, t := range rest {
 		line := fmt.Sprintf("%s: %d in %d\n", t.name, t.matches, t.files)
 		if g.group == "file" {
@@ -364,7 +368,8 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 		}
 
 		// They come in falling order, so what is left is known to be less.
-		if out.Len()+len(line) > g.room() && i > 0 {
+		full := out.Len()+len(line) > g.room() && i > 0
+		if full || i == most {
 			left := count(len(rest)-i, g.groupNoun())
 			e.left = append(e.left, fmt.Sprintf("%s with fewer; continue with %s", left, g.with("offset", g.offset+i)))
 			break
