@@ -133,12 +133,14 @@ func liveBytes() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// afterCollections calls f after each collection from now on, one call at a time.
+// afterCollections calls f after each collection from now on; a call may begin before
+// the last one has ended.
 func afterCollections(f func()) {
-	// A thing that nobody holds is cleaned up by the next collection.
+	// A thing that nobody holds is cleaned up by the next collection. The next thing comes
+	// first: a collection that began while f runs would find none.
 	var arm func()
 	arm = func() {
-		runtime.AddCleanup(new([16]byte), func(struct{}) { f(); arm() }, struct{}{})
+		runtime.AddCleanup(new([16]byte), func(struct{}) { arm(); f() }, struct{}{})
 	}
 	arm()
 }

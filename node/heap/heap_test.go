@@ -103,7 +103,8 @@ func TestGOGCOfWhoRunsTheProcessHolds(t *testing.T) {
 	r.wants(t, "told 50", 50)
 }
 
-// The runtime's own collections are noticed, each of them.
+// The runtime's own collections are noticed, each of them: also one that begins as
+// soon as the one before was told of.
 func TestCollectionsAreNoticed(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{}, 100)
