@@ -66,8 +66,7 @@ func (s *self) cluster() string {
 func (s *self) enter(cluster string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.id.ClusterID, s.id.Promise = cluster, promise{}
-	return s.id.save()
+	return s.change(func(id *identity) { id.ClusterID, id.Promise = cluster, promise{} })
 }
 
 // found writes down that the node founds a cluster, unless it is bound to
@@ -78,8 +77,7 @@ func (s *self) found(cluster string) error {
 	if s.id.Promise.Cluster != "" || s.id.ClusterID != "" {
 		return errBound
 	}
-	s.id.ClusterID, s.id.Founding = cluster, true
-	return s.id.save()
+	return s.change(func(id *identity) { id.ClusterID, id.Founding = cluster, true })
 }
 
 var errBound = errors.New("this node was bound to another founder")
@@ -98,8 +96,7 @@ func (s *self) founded() error {
 	if !s.id.Founding {
 		return nil
 	}
-	s.id.Founding = false
-	return s.id.save()
+	return s.change(func(id *identity) { id.Founding = false })
 }
 
 // promised is the founder that the node is bound to, if any.
@@ -125,16 +122,14 @@ func (s *self) promise(p promise) error {
 	}
 
 	// On the disk before it is said: a node that crashes keeps its word.
-	s.id.Promise = p
-	return s.id.save()
+	return s.change(func(id *identity) { id.Promise = p })
 }
 
 // release frees the node of its promise.
 func (s *self) release() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.id.Promise = promise{}
-	return s.id.save()
+	return s.change(func(id *identity) { id.Promise = promise{} })
 }
 
 // try notes which cluster the node tries to found, "" for none. It is never
@@ -160,6 +155,17 @@ func (s *self) settle() error {
 	if err != nil || now == s.id.Place {
 		return err
 	}
-	s.id.Place = now
-	return s.id.save()
+	return s.change(func(id *identity) { id.Place = now })
+}
+
+// change edits who the node is, once that is on the disk: what could not be written
+// has not happened, and is tried again by who asks again. s.mu is held.
+func (s *self) change(edit func(id *identity)) error {
+	next := *s.id
+	edit(&next)
+	if err := next.save(); err != nil {
+		return err
+	}
+	*s.id = next
+	return nil
 }

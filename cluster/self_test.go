@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What could not be written has not happened: who asks again is not told that it
+// stands, and it is written when there is room.
+func TestWhatIsNotOnTheDiskIsNotSaid(t *testing.T) {
+	t.Parallel()
+	bound := promise{Cluster: "c1", Founder: "n1"}
+	for _, tt := range []struct {
+		name   string
+		before func(s *self) error // nil for nothing
+		change func(s *self) error
+		stands func(id *identity) bool
+	}{
+		{"a promise", nil, func(s *self) error { return s.promise(bound) }, func(id *identity) bool { return id.Promise == bound }},
+		{"its end", func(s *self) error { return s.promise(bound) }, (*self).release, func(id *identity) bool { return id.Promise == promise{} }},
+		{"a cluster", nil, func(s *self) error { return s.enter("c1") }, func(id *identity) bool { return id.ClusterID == "c1" }},
+		{"a founding", nil, func(s *self) error { return s.found("c1") }, func(id *identity) bool { return id.Founding }},
+		{"its end", func(s *self) error { return s.found("c1") }, (*self).founded, func(id *identity) bool { return !id.Founding }},
+		{"a place", func(s *self) error { s.id.Place = "elsewhere"; return nil }, (*self).settle, func(id *identity) bool { return id.Place != "elsewhere" }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s, err := openSelf(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.home.close()
+			if tt.before != nil {
+				if err := tt.before(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			// What node.json is written as first cannot be made.
+			full := filepath.Join(dir, "node.json.new")
+			if err := os.Mkdir(full, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := tt.change(s); err == nil || tt.stands(s.id) {
+					t.Errorf("without room: %v, %+v", err, s.id)
+				}
+			}
+
+			if err := os.Remove(full); err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.change(s); err != nil {
+				t.Fatal(err)
+			}
+
+			data, err := os.ReadFile(filepath.Join(dir, "node.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var written identity
+			if err := json.Unmarshal(data, &written); err != nil || !tt.stands(&written) || !tt.stands(s.id) {
+				t.Errorf("with room: %v, written %s, said %+v", err, data, s.id)
+			}
+		})
+	}
+}
