@@ -91,5 +91,5 @@ func (r *SymbolResponse) best(files int) {
 		return
 	}
 	r.Files, r.Exhaustive = r.Files[:files], false
-	r.keep(func(SymbolMatch) bool { return true })
+	r.Keep(func(SymbolMatch) bool { return true })
 }

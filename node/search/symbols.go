@@ -107,8 +107,10 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 	}
 	out.dropEmpty()
 
+	// Definitions keep their order by relevance within each kind of place.
 	defined := placesOf(out.Defined)
 	slices.SortStableFunc(out.Defined, func(a, b SymbolFile) int { return defined[keyOf(&a)] - defined[keyOf(&b)] })
+
 	places := placesOf(out.Files)
 
 	// dropEmpty came before: each file has a first match.
@@ -123,20 +125,21 @@ func arrangeReferences(out *SymbolResponse, req SymbolRequest) {
 
 // takeDefinitions moves the definitions of a file from its places to Defined.
 func (r *SymbolResponse) takeDefinitions(f *SymbolFile) {
-	// What has a kind is a definition.
-	defines := func(m SymbolMatch) bool { return m.Kind != "" }
-
-	taken := *f
+	taken, uses := *f, f.Matches[:0]
 	taken.Matches = nil
 	for _, m := range f.Matches {
-		if defines(m) {
+		// What has a kind is a definition.
+		if m.Kind != "" {
 			taken.Matches = append(taken.Matches, m)
+		} else {
+			uses = append(uses, m)
 		}
 	}
+
+	f.Matches = uses
 	if taken.Matches != nil {
 		r.Defined = append(r.Defined, taken)
 	}
-	f.Matches = slices.DeleteFunc(f.Matches, defines)
 }
 
 // codeFirst puts code before what is in a comment or in a string literal.
@@ -192,7 +195,7 @@ func (s *Searcher) defined(ctx context.Context, v catalog.Viewer, req SymbolRequ
 		return nil, "", err
 	}
 	out.OtherScopes = out.typesBut(scope)
-	out.keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
+	out.Keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
 	return out, name, nil
 }
 
@@ -232,7 +235,7 @@ func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req Symbol
 
 	// A query cannot ask for a kind: what is of others is left out of the answer.
 	if req.Kind != "" {
-		out.keep(func(m SymbolMatch) bool { return m.Kind == req.Kind })
+		out.Keep(func(m SymbolMatch) bool { return m.Kind == req.Kind })
 	}
 
 	return out, nil
@@ -248,8 +251,8 @@ func lettersExpr(name string) string {
 	return "(?i)" + strings.Join(letters, ".*")
 }
 
-// keep drops the places that are not wanted, and what is left empty by that.
-func (r *SymbolResponse) keep(wanted func(m SymbolMatch) bool) {
+// Keep drops the places that are not wanted, and what is left empty by that.
+func (r *SymbolResponse) Keep(wanted func(m SymbolMatch) bool) {
 	r.MatchCount = 0
 	for i := range r.Files {
 		f := &r.Files[i]

@@ -174,26 +174,16 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 // dropPackages leaves out the lines that name a package, which each of its files
 // has, where something else has the name too. It tells how many they are.
 func dropPackages(r *search.SymbolResponse) (dropped int) {
-	isPackage := func(m search.SymbolMatch) bool { return m.Kind == "package" }
-	for i := range r.Files {
-		for _, m := range r.Files[i].Matches {
-			if isPackage(m) {
-				dropped++
-			}
-		}
-	}
+	other := func(m search.SymbolMatch) bool { return m.Kind != "package" }
 
 	// Only a package has the name: then it is what was asked for.
-	if dropped == r.MatchCount {
+	if !slices.ContainsFunc(r.Files, func(f search.SymbolFile) bool { return slices.ContainsFunc(f.Matches, other) }) {
 		return 0
 	}
 
-	for i := range r.Files {
-		r.Files[i].Matches = slices.DeleteFunc(r.Files[i].Matches, isPackage)
-	}
-	r.Files = slices.DeleteFunc(r.Files, func(f search.SymbolFile) bool { return len(f.Matches) == 0 })
-	r.MatchCount -= dropped
-	return dropped
+	before := r.MatchCount
+	r.Keep(other)
+	return before - r.MatchCount
 }
 
 // definitionsWriter gathers the lines of an answer.

@@ -87,10 +87,11 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 		}
 
 		o := outlines[[2]string{f.Repo, f.Path}]
-		if defined := file; o != nil {
-			if defined.Matches = l.definedIn(f.Lines, o); defined.Matches != nil {
-				out.Defined = append(out.Defined, defined)
-			}
+		if o != nil {
+			file.Matches = l.definedIn(f.Lines, o)
+		}
+		if file.Matches != nil {
+			out.Defined = append(out.Defined, file)
 		}
 
 		// Lines that only define the name leave a file without uses, which is not shown.

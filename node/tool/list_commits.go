@@ -215,27 +215,24 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 			out.WriteString(inPaths(paths))
 		}
 
-		// What came and went says more of such a commit than its message.
 		below, more := changedText(r.Changed[c.Hash])
 		out.WriteString(more + "\n")
 
-		// Such an answer has no pages: a commit without its body is more than none.
-		// Why some lines are as they are, the last change of them tells.
-		body := bodyText(c.Body, most)
-		if i == 0 && body == "" {
-			body = bodyText(c.Body, newest)
+		// What came and went says more of such a commit than its message. Why some lines are
+		// as they are, the last change of them tells.
+		if below == "" || a.Flag("body") {
+			below += bodyText(c.Body, most)
 		}
-		if below != "" {
-			body = below
-			if a.Flag("body") {
-				body += bodyText(c.Body, most)
-			}
+		if below == "" && i == 0 {
+			below = bodyText(c.Body, newest)
 		}
-		if out.Len()+len(body) > a.room() && body != "" {
+
+		// Such an answer has no pages: a commit without what stands below it is more than none.
+		if out.Len()+len(below) > a.room() && below != "" {
 			bare++
 			continue
 		}
-		out.WriteString(body)
+		out.WriteString(below)
 	}
 
 	if bare > 0 {

@@ -2,7 +2,6 @@ package git
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -56,18 +55,20 @@ func (h *history) changedLines(ctx context.Context, q TraceQuery, commits []Comm
 }
 
 // lineMatcher tells which lines are looked for; nil where no line alone can be.
-func (q *TraceQuery) lineMatcher() func(line []byte) bool {
+func (q *TraceQuery) lineMatcher() func(line string) bool {
+	if strings.Contains(q.Text, "\n") {
+		return nil
+	}
 	if q.Text != "" {
-		text := []byte(q.Text)
-		return func(line []byte) bool { return bytes.Contains(line, text) }
+		return func(line string) bool { return strings.Contains(line, q.Text) }
 	}
 
-	// check has parsed it, so that it is one.
+	// What is none was refused when the commits were compared.
 	expr, err := regexp.Compile(q.Expr)
 	if err != nil {
 		return nil
 	}
-	return expr.Match
+	return expr.MatchString
 }
 
 // patchLines reads patches without lines around them, as git diff-tree prints them:
@@ -80,7 +81,7 @@ func (q *TraceQuery) lineMatcher() func(line []byte) bool {
 //	-one
 //	+two
 type patchLines struct {
-	wanted func(line []byte) bool
+	wanted func(line string) bool
 	commit string // whose patch is read
 	inHunk bool   // what begins with a sign is a line of a file
 	found  map[string]ChangedLines
@@ -112,7 +113,7 @@ func (p *patchLines) line(line string) {
 		p.inHunk = false
 	case strings.HasPrefix(line, "@@"):
 		p.inHunk = true
-	case p.inHunk && line != "" && p.wanted([]byte(line[1:])):
+	case p.inHunk && line != "" && p.wanted(line[1:]):
 		p.keep(line)
 	}
 }
