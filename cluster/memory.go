@@ -114,7 +114,15 @@ func (m *memory) keep(member func(node string) bool) error {
 		err = writeFile(m.path, data)
 	}
 	if err != nil {
+		m.unkept()
 		return fmt.Errorf("cluster: peers.json: %w", err)
 	}
 	return nil
+}
+
+// unkept has the next keep write what this one could not.
+func (m *memory) unkept() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changed = true
 }

@@ -68,3 +68,37 @@ func TestWhatIsNotOnTheDiskIsNotSaid(t *testing.T) {
 		})
 	}
 }
+
+// What is remembered of the others is written when there is room, though nothing
+// new has come.
+func TestWhatIsRememberedIsKeptWhenThereIsRoom(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m, err := openMemory(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.note("c1", "a", mark{5, 2})
+
+	// What peers.json is written as first cannot be made.
+	full := filepath.Join(dir, "peers.json.new")
+	if err := os.Mkdir(full, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	all := func(string) bool { return true }
+	for range 2 {
+		if err := m.keep(all); err == nil {
+			t.Error("without room it is kept")
+		}
+	}
+
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.keep(all); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = openMemory(dir); err != nil || m.of("c1", "a") != (mark{5, 2}) {
+		t.Errorf("with room: %v, %v", err, m.of("c1", "a"))
+	}
+}
