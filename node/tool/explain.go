@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -39,6 +40,8 @@ func explain(ctx context.Context, l Lister, v catalog.Viewer, t *Tool, a *Args, 
 		there := quote(map[string]any{"repo": repo})
 		return message + " See the branches with list_branches " + there + ", or leave ref out for the default branch."
 
+	case errors.Is(err, call.ErrQuery) && strings.Contains(message, string(syntax.ErrInvalidRepeatSize)):
+		return message + " A count is at most 1000, also of what repeats within another; more is written as x{0,1000}x{0,800}."
 	case errors.Is(err, call.ErrQuery):
 		// A pattern that does not parse is often plain text with brackets in it.
 		literal := a.with("pattern", regexp.QuoteMeta(a.Text("pattern")))

@@ -20,7 +20,7 @@ func glob(s Searcher, b Browser) Tool {
 		Params: []Param{
 			{Name: "pattern", Kind: String, Required: true, About: "glob: ** crosses directories, * and ? do not, {a,b} is either; /*.go is the root alone"},
 			anyRepoParam,
-			{Name: "path", Kind: String, About: "directory to look below; pattern is then relative to it"},
+			{Name: "path", Kind: String, About: "directory that pattern is relative to"},
 			refParam,
 			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files"},
 		},

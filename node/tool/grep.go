@@ -1,10 +1,8 @@
 package tool
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,14 +15,14 @@ import (
 func grep(s Searcher, b Browser) Tool {
 	return Tool{
 		Name: "grep", Title: "Search file contents",
-		About: "Finds lines that match a regular expression (RE2; \\n and (?s) match over lines) in one repository or all, ranked by file, as `line: text`. mode and groupBy tell where matches are, for a few tokens.",
+		About: "Finds lines that match a regular expression (\\n and (?s) match over lines) in one repository or all, ranked by file, as `line: text`. mode and groupBy tell where or what matches are, for a few tokens.",
 		Params: []Param{
-			{Name: "pattern", Kind: String, Required: true, About: "regular expression; escape ( ) [ ] { } . * + ? | to find them as they are"},
+			{Name: "pattern", Kind: String, Required: true, About: "RE2; escape ( ) [ ] { } . * + ? | to find them as they are"},
 			anyRepoParam, pathParam, includeParam, excludeParam, testsParam, refParam,
 			{Name: "ignoreCase", Kind: Boolean, Default: false},
 			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 0, Clamp: true, About: "lines before and after each match"},
 			{Name: "mode", Kind: String, Words: []string{"lines", "files", "count"}, Default: "lines"},
-			{Name: "groupBy", Kind: String, Words: []string{"repo", "directory", "file"}, About: "counts by this instead of lines"},
+			{Name: "groupBy", Kind: String, Words: []string{"repo", "directory", "file", "match"}, About: "counts by this instead of lines; match: by the text that matched, or its first group"},
 			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files, or groups"},
 			{Name: "perFile", Kind: Integer, Min: 1, Max: 1000, About: "most lines of a file"},
 			{Name: "offset", Kind: Integer, Min: 0, Max: 10000, Default: 0, About: "of them to pass over"},
@@ -139,9 +137,10 @@ func (g *grepping) request() search.GrepRequest {
 		Limit:   min(g.limit+g.offset, 10000),
 		Context: g.Number("context"),
 	}
-	// Lines that are not shown need not be read: files come with how many they have.
+	// Lines that are not shown need not be read: files come with how many they have. What
+	// matched stands in them.
 	if g.group != "" || g.Text("mode") == "files" {
-		req.Counts, req.Context = true, 0
+		req.Counts, req.Context = g.group != "match", 0
 	}
 
 	// Counts are of as many files as can be had: limit is one of groups.
@@ -331,115 +330,6 @@ func aroundMatch(line string, expr *regexp.Regexp) string {
 		}
 	}
 	return cut(line, from, to)
-}
-
-// tally counts what a group has.
-type tally struct {
-	name           string
-	files, matches int
-}
-
-// groups writes how much each group has, those with most first.
-func (g *grepping) groups(r *search.GrepResponse) string {
-	tallies := g.tallies(r.Files)
-
-	var out strings.Builder
-	// The number of groups is told where it differs from that of files.
-	fmt.Fprintf(&out, "%s in %s", count(r.Matches, "match"), count(len(r.Files), "file"))
-	switch g.group {
-	case "directory":
-		fmt.Fprintf(&out, " of %s", count(len(tallies), "directory"))
-	case "repo":
-		fmt.Fprintf(&out, " of %s", count(len(tallies), "repository"))
-	}
-	out.WriteByte('\n')
-
-	e := g.ending(true)
-	// Here limit and offset are of groups.
-	rest := tallies[min(g.offset, len(tallies)):]
-	most := len(rest)
-	if g.Has("limit") {
-		most = g.limit
-	}
-	for i, t := range rest {
-		line := fmt.Sprintf("%s: %d in %d\n", t.name, t.matches, t.files)
-		if g.group == "file" {
-			line = fmt.Sprintf("%s: %d\n", t.name, t.matches)
-		}
-
-		// They come in falling order, so what is left is known to be less.
-		full := out.Len()+len(line) > g.room() && i > 0
-		if full || i == most {
-			left := count(len(rest)-i, g.groupNoun())
-			e.left = append(e.left, fmt.Sprintf("%s with fewer; continue with %s", left, g.with("offset", g.offset+i)))
-			break
-		}
-		out.WriteString(line)
-	}
-	e.lacks(g.Args, r.Cut, "")
-	return out.String() + e.String()
-}
-
-func (g *grepping) groupNoun() string {
-	switch g.group {
-	case "repo":
-		return "repository"
-	case "directory":
-		return "directory"
-	}
-	return "file"
-}
-
-// tallies sums files up. A directory is two levels below the path that is
-// searched; it is the repository's own where there is no such level.
-func (g *grepping) tallies(files []search.GrepFile) []tally {
-	var all []tally
-	at := map[string]int{}
-	for i := range files {
-		// Found by name, for the files of a group do not stand together: they come by rank.
-		name := g.groupOf(&files[i])
-
-		k, ok := at[name]
-		if !ok {
-			k = len(all)
-			at[name] = k
-			all = append(all, tally{name: name})
-		}
-
-		all[k].files++
-		all[k].matches += files[i].Matches
-	}
-
-	// Of equal ones by name: offset goes on in the same order with the next call.
-	slices.SortStableFunc(all, func(x, y tally) int {
-		return cmp.Or(cmp.Compare(y.matches, x.matches), cmp.Compare(x.name, y.name))
-	})
-	return all
-}
-
-func (g *grepping) groupOf(f *search.GrepFile) string {
-	if g.group == "repo" {
-		return f.Repo
-	}
-
-	name := label(f.Path)
-	if g.group == "directory" {
-		// Below the path that was asked for: above it all are the same.
-		base := strings.Trim(g.Text("path"), "/")
-		below := strings.TrimPrefix(path.Dir(name), base)
-		parts := strings.SplitN(strings.TrimPrefix(below, "/"), "/", 3)
-		levels := parts[:min(len(parts), 2)]
-		name = path.Join(append([]string{base}, levels...)...)
-		if name == "" {
-			name = "." // the root has no name
-		}
-	}
-
-	// src of one repository is not src of another.
-	if g.Text("repo") == "" {
-		name = f.Repo + " " + name
-	}
-	return name
 }
 
 // nothing is the answer where no line matches, with what could be tried.

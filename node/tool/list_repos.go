@@ -12,7 +12,7 @@ import (
 func listRepos(l Lister) Tool {
 	return Tool{
 		Name: "list_repos", Title: "List repositories",
-		About: "Lists repositories with default branch, last push, and why one is not indexed. Use it to find the full name of a repository, which other tools take as repo.",
+		About: "Lists repositories with default branch, last push, and why one is not indexed. Use it to find the full name that other tools take as repo.",
 		Params: []Param{
 			{Name: "query", Kind: String, About: "part of the name, upper or lower case"},
 			pageParam, perPage(30),

@@ -13,14 +13,14 @@ import (
 func listTree(b Browser) Tool {
 	return Tool{
 		Name: "list_tree", Title: "List a directory",
-		About: "Lists files and directories of a repository as an indented tree, directories first and ending in a slash. Use it to learn how a repository is laid out; glob is better for finding one file.",
+		About: "Lists files and directories of a repository as an indented tree, directories first, with a slash. Use it to learn how a repository is laid out; glob is better for finding one file.",
 		Params: []Param{
 			repoParam,
-			{Name: "path", Kind: String, About: "directory from the root; the root if left out"},
+			{Name: "path", Kind: String, About: "directory from the root, or the root"},
 			refParam,
 			{Name: "depth", Kind: Integer, Min: 1, Max: 10, Default: 1, About: "levels below path"},
-			{Name: "includeFiles", Kind: Boolean, Default: true, About: "list files"},
-			{Name: "includeDirectories", Kind: Boolean, Default: true, About: "list directories"},
+			{Name: "includeFiles", Kind: Boolean, Default: true},
+			{Name: "includeDirectories", Kind: Boolean, Default: true},
 			{Name: "sizes", Kind: Boolean, Default: false, About: "bytes of each file"},
 			{Name: "maxEntries", Kind: Integer, Min: 1, Max: 10000, Default: 1000, About: "most entries"},
 		},

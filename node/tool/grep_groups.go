@@ -1,0 +1,214 @@
+package tool
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// tally counts what a group has.
+type tally struct {
+	name           string
+	files, matches int
+	last           int // file that was counted last
+}
+
+// groups writes how much each group has, those with most first.
+func (g *grepping) groups(r *search.GrepResponse) string {
+	tallies := g.tallies(r.Files)
+	matches := 0
+	for _, t := range tallies {
+		matches += t.matches
+	}
+
+	var out strings.Builder
+	// The number of groups is told where it differs from that of files.
+	fmt.Fprintf(&out, "%s in %s", count(matches, "match"), count(len(r.Files), "file"))
+	switch g.group {
+	case "directory":
+		fmt.Fprintf(&out, " of %s", count(len(tallies), "directory"))
+	case "repo":
+		fmt.Fprintf(&out, " of %s", count(len(tallies), "repository"))
+	case "match":
+		// With where it is in no group, a single file is told here.
+		if len(r.Files) == 1 {
+			fmt.Fprintf(&out, " (%s)", of(g.Args, r.Files[0].Repo)+label(r.Files[0].Path))
+		}
+		fmt.Fprintf(&out, ", %s", count(len(tallies), "different text"))
+	}
+	out.WriteByte('\n')
+
+	e := g.ending(true)
+	// Here limit and offset are of groups.
+	rest := tallies[min(g.offset, len(tallies)):]
+	most := len(rest)
+	if g.Has("limit") {
+		most = g.limit
+	}
+	for i, t := range rest {
+		name := cut(t.name, 0, 0)
+		line := fmt.Sprintf("%s: %d in %d\n", name, t.matches, t.files)
+		if g.group == "file" || g.group == "match" && t.files == 1 {
+			line = fmt.Sprintf("%s: %d\n", name, t.matches)
+		}
+
+		// They come in falling order, so what is left is known to be less.
+		full := out.Len()+len(line) > g.room() && i > 0
+		if full || i == most {
+			left := count(len(rest)-i, g.groupNoun())
+			e.left = append(e.left, fmt.Sprintf("%s with fewer; continue with %s", left, g.with("offset", g.offset+i)))
+			break
+		}
+		out.WriteString(line)
+	}
+	e.lacks(g.Args, r.Cut, "")
+	return out.String() + e.String()
+}
+
+func (g *grepping) groupNoun() string {
+	switch g.group {
+	case "repo":
+		return "repository"
+	case "directory":
+		return "directory"
+	case "match":
+		return "text"
+	}
+	return "file"
+}
+
+// tallies sums files up, by where they are or by what matched in them.
+func (g *grepping) tallies(files []search.GrepFile) []tally {
+	sums := newSums()
+	if g.group == "match" {
+		g.sumTexts(files, sums)
+	} else {
+		for i := range files {
+			sums.add(g.groupOf(&files[i]), i, files[i].Matches)
+		}
+	}
+
+	// Of equal ones by name: offset goes on in the same order with the next call.
+	all := sums.all
+	slices.SortStableFunc(all, func(x, y tally) int {
+		return cmp.Or(cmp.Compare(y.matches, x.matches), cmp.Compare(x.name, y.name))
+	})
+	return all
+}
+
+// sums are tallies that are found by name: the files of a group do not stand together,
+// for they come by rank.
+type sums struct {
+	all []tally
+	at  map[string]int
+}
+
+func newSums() *sums { return &sums{at: map[string]int{}} }
+
+// add counts matches in a file, given by its number. All those of a group in one file
+// come before those in another.
+func (s *sums) add(name string, file, matches int) {
+	k, ok := s.at[name]
+	if !ok {
+		k = len(s.all)
+		s.at[name] = k
+		s.all = append(s.all, tally{name: name, last: -1})
+	}
+
+	t := &s.all[k]
+	t.matches += matches
+	if t.last != file {
+		t.files, t.last = t.files+1, file
+	}
+}
+
+// sumTexts counts each text that matched. The expression is run again: no answer of a
+// search has what a group of it matched.
+func (g *grepping) sumTexts(files []search.GrepFile, sums *sums) {
+	expr, err := regexp.Compile("(?m)" + g.pattern)
+	if err != nil {
+		return // what cannot be compiled was refused before
+	}
+
+	for i := range files {
+		for _, run := range runsOfLines(files[i].Lines) {
+			found := expr.FindAllSubmatchIndex(run, -1)
+			for _, at := range found {
+				sums.add(textLabel(textOf(run, at)), i, 1)
+			}
+
+			// What it needs is not in the lines, as the carriage return before a line break.
+			if found == nil {
+				sums.add(textLabel(run), i, 1)
+			}
+		}
+	}
+}
+
+// runsOfLines puts lines that follow each other together, for a match may lie on several.
+func runsOfLines(lines []browse.Line) (runs [][]byte) {
+	for i, line := range lines {
+		if i > 0 && lines[i-1].Number == line.Number-1 {
+			last := &runs[len(runs)-1]
+			*last = append(append(*last, '\n'), line.Text...)
+			continue
+		}
+		runs = append(runs, bytes.Clone(line.Text))
+	}
+	return runs
+}
+
+// textOf is what the first group that took part in a match has found, or the whole match
+// where none did. at is what regexp tells of it: the ends of the match, then of each group.
+func textOf(run []byte, at []int) []byte {
+	for k := 2; k < len(at); k += 2 {
+		if at[k] >= 0 {
+			return run[at[k]:at[k+1]]
+		}
+	}
+	return run[at[0]:at[1]]
+}
+
+// textLabel is a text that matched, on one line.
+func textLabel(text []byte) string {
+	if len(text) == 0 {
+		return `""`
+	}
+	lines := strings.Split(string(text), "\n")
+	for i := range lines {
+		lines[i] = label(lines[i])
+	}
+	return strings.Join(lines, `\n`)
+}
+
+func (g *grepping) groupOf(f *search.GrepFile) string {
+	if g.group == "repo" {
+		return f.Repo
+	}
+
+	name := label(f.Path)
+	if g.group == "directory" {
+		// Below the path that was asked for: above it all are the same.
+		base := strings.Trim(g.Text("path"), "/")
+		below := strings.TrimPrefix(path.Dir(name), base)
+		parts := strings.SplitN(strings.TrimPrefix(below, "/"), "/", 3)
+		levels := parts[:min(len(parts), 2)]
+		name = path.Join(append([]string{base}, levels...)...)
+		if name == "" {
+			name = "." // the root has no name
+		}
+	}
+
+	// src of one repository is not src of another.
+	if g.Text("repo") == "" {
+		name = f.Repo + " " + name
+	}
+	return name
+}
