@@ -70,7 +70,7 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	// Behind the blocks, for it explains why they are empty.
 	out.WriteString(kindsThere(r, kindsWanted(a)))
 	if brief {
-		out.WriteString("Without parameters and fields; with kinds, or the path of one file, there may be room for them.\n")
+		out.WriteString("Without parameters and fields, and constants and the like by number where they are many; kinds lists them, and the path of one file may have room. .Name is of the type that is named before it.\n")
 	}
 
 	if left := len(blocks) - whole; left > 0 {
@@ -124,11 +124,37 @@ func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
 }
 
 // outlineLines writes the definitions of a file that are wanted, and tells how
-// many they are. A definition is as deep as the number of those that it stands in.
+// many they are.
 func outlineLines(a *Args, f *browse.OutlineFile, signatures bool) (lines []string, symbols int) {
+	rows := outlineRows(a, f, signatures)
+	for i := 0; i < len(rows); {
+		run := runOf(rows[i:])
+
+		// Of a large file that many constants and the like are told by their number, unless
+		// their kind was asked for.
+		if !signatures && len(run) > longRun && kindsWanted(a) == nil && run[0].short() {
+			first, last := &run[0], &run[len(run)-1]
+			lines = append(lines, fmt.Sprintf("%s%d-%d %s: %d, %s to %s\n",
+				first.indent(), first.First, last.First, first.Kind, len(run), first.name(false), last.name(false)))
+		} else {
+			lines = append(lines, sharedLines(run, signatures)...)
+		}
+		i += len(run)
+	}
+	return lines, len(rows)
+}
+
+// outlineRow is a definition that is shown. It is as deep as the number of those that it
+// stands in.
+type outlineRow struct {
+	*browse.OutlineSymbol
+	depth int
+}
+
+// outlineRows picks the definitions of a file that are wanted.
+func outlineRows(a *Args, f *browse.OutlineFile, signatures bool) (rows []outlineRow) {
 	kinds, most := kindsWanted(a), a.Number("depth")
 	var open []int // last lines of what is around
-	var run string // what the line that one may be added to begins with: depth and kind
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
 
@@ -150,28 +176,73 @@ func outlineLines(a *Args, f *browse.OutlineFile, signatures bool) (lines []stri
 		if !signatures && kinds == nil && depth > 0 && contains(fieldKinds, s.Kind) {
 			continue
 		}
-		symbols++
-
-		// Constants, fields and the like share a line with those of their kind; of a large file all do.
-		name := outlineName(s, depth, signatures)
-		begin := strings.Repeat(" ", depth) + s.Kind
-		last := len(lines) - 1
-		if short := !signatures || s.Last <= s.First && name == label(s.Name); short && run == begin && len(lines[last]) < sharedLine {
-			lines[last] = fmt.Sprintf("%s, %s %s\n", strings.TrimSuffix(lines[last], "\n"), linesOfSymbol(s), name)
-			continue
-		} else if run = ""; short {
-			run = begin
-		}
-		lines = append(lines, fmt.Sprintf("%s%s %s %s\n", strings.Repeat(" ", depth), linesOfSymbol(s), s.Kind, name))
+		rows = append(rows, outlineRow{s, depth})
 	}
-	return lines, symbols
+	return rows
+}
+
+// runOf is the first rows that could share a line: as deep, of one kind, and all on one
+// line of the file or none of them.
+func runOf(rows []outlineRow) []outlineRow {
+	n := 1
+	for n < len(rows) && rows[n].depth == rows[0].depth && rows[n].Kind == rows[0].Kind && rows[n].short() == rows[0].short() {
+		n++
+	}
+	return rows[:n]
+}
+
+// longRun is how many definitions of one line a large file's outline lists by name.
+const longRun = 8
+
+// sharedLine is how many bytes a line of several definitions has before the next begins.
+const sharedLine = 100
+
+// sharedLines writes a run. Constants, fields and the like share lines; of a large file
+// all do.
+func sharedLines(run []outlineRow, signatures bool) (lines []string) {
+	open := false // the last line may be added to
+	scope := ""   // of the last name on it
+	for i := range run {
+		r := &run[i]
+		name := r.name(signatures)
+		share := !signatures || r.short() && name == label(r.Name)
+
+		last := len(lines) - 1
+		if !open || !share || len(lines[last]) >= sharedLine {
+			lines = append(lines, fmt.Sprintf("%s%s %s %s\n", r.indent(), linesOfSymbol(r.OutlineSymbol), r.Kind, name))
+			open, scope = share, r.scope()
+			continue
+		}
+
+		// What several belong to is named once on a line.
+		if scope != "" && r.scope() == scope {
+			name = strings.TrimPrefix(name, scope)
+		}
+		scope = r.scope()
+		lines[last] = fmt.Sprintf("%s, %s %s\n", strings.TrimSuffix(lines[last], "\n"), linesOfSymbol(r.OutlineSymbol), name)
+	}
+	return lines
+}
+
+// short tells of a definition that is known to be on one line, or that has no known end.
+func (r *outlineRow) short() bool { return r.Last <= r.First }
+
+func (r *outlineRow) indent() string { return strings.Repeat(" ", r.depth) }
+
+func (r *outlineRow) name(signature bool) string {
+	return outlineName(r.OutlineSymbol, r.depth, signature)
+}
+
+// scope is what stands before the point of a name; "" where it has none.
+func (r *outlineRow) scope() string {
+	if r.depth > 0 {
+		return ""
+	}
+	return shortScope(r.ParentName, r.ParentKind)
 }
 
 // fieldKinds is what ctags calls parts of a type that hold a value.
 var fieldKinds = []string{"member", "field", "property", "anonMember", "enumerator", "enumConstant"}
-
-// sharedLine is how many bytes a line of several definitions has before the next begins.
-const sharedLine = 100
 
 // outlineName is the name of a definition, with its parameters if they are wanted.
 // Where what it belongs to stands in another file, its name says so.

@@ -20,12 +20,15 @@ func TestALongOutlineHasNoParameters(t *testing.T) {
 	for i := range 100 {
 		f.Symbols = append(f.Symbols, browse.OutlineSymbol{Name: fmt.Sprint("Err", i), Kind: "variable", First: 2000 + i, Last: 2000 + i})
 	}
+	for i, name := range []string{"Get", "Put"} {
+		f.Symbols = append(f.Symbols, browse.OutlineSymbol{Name: name, Kind: "method", ParentName: "Pool", ParentKind: "struct", First: 2200 + 10*i, Last: 2205 + 10*i})
+	}
 	r := &browse.OutlineResponse{Commit: "0123456789abcdef", Files: []browse.OutlineFile{f}}
 
 	a := asked("outline", "repo", "r", "path", "a.go")
 	a.values["depth"] = 2
 	text := outlineText(a, r)
-	for _, want := range []string{"9000 lines, 301 symbols", "1995-1999 struct Pool\n", " Call198", "2000 variable Err0, 2001 Err1,", "Without parameters and fields"} {
+	for _, want := range []string{"9000 lines, 303 symbols", "1995-1999 struct Pool\n", " Call198", "2000-2099 variable: 100, Err0 to Err99\n", "2200-2205 method Pool.Get, 2210-2215 .Put\n", "Without parameters and fields"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -36,7 +39,7 @@ func TestALongOutlineHasNoParameters(t *testing.T) {
 
 	// What is asked for alone has room.
 	a.set("kinds", []string{"variable"})
-	if text := outlineText(a, r); strings.Contains(text, "Without parameters") || !strings.Contains(text, ", 100 symbols") {
+	if text := outlineText(a, r); strings.Contains(text, "Without parameters") || !strings.Contains(text, ", 100 symbols") || !strings.Contains(text, "2000 variable Err0, 2001 Err1,") {
 		t.Errorf("one kind:\n%s", text)
 	}
 }
