@@ -12,29 +12,29 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-func getDiff(h Historian) Tool {
+func getDiff(h Historian, b Browser) Tool {
 	return Tool{
 		Name: "get_diff", Title: "Compare two revisions",
-		About: "Shows what differs between two revisions (two-dot). auto gives the patch where it fits, else counts of lines by file or directory; patch comes in pages. For one commit, with its message and first tag, give base <commit>~1 and head <commit>.",
+		About: "Shows what differs between two revisions (two-dot). symbols names the functions and types that came, went or changed; auto gives the patch where it fits, else symbols of one file or counts of lines; patch comes in pages. base <commit>~1 and head <commit> show one commit, its message and first tag.",
 		Params: []Param{
 			repoParam,
 			{Name: "base", Kind: String, Required: true, About: "branch, tag or commit"},
 			{Name: "head", Kind: String, Required: true, About: "the same"},
 			{Name: "path", Kind: String, About: "only this file or directory"},
-			{Name: "mode", Kind: String, Words: []string{"auto", "names", "stat", "patch"}, Default: "auto"},
+			{Name: "mode", Kind: String, Words: []string{"auto", "names", "stat", "symbols", "patch"}, Default: "auto"},
 			includeParam, excludeParam,
 			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 3, Clamp: true, About: "lines around a change"},
 			{Name: "commits", Kind: Boolean, Default: false, About: "also list those that made it"},
 			{Name: "page", Kind: Integer, Min: 1, Default: 1, About: "page of the patch"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			return runGetDiff(ctx, v, h, a)
+			return runGetDiff(ctx, v, h, b, a)
 		},
 	}
 }
 
 // runGetDiff answers a call of get_diff.
-func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
+func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Args) (string, error) {
 	c := &comparison{Args: a, mode: a.Text("mode")}
 	// Who asks for a further page has seen the first one, which only a patch has.
 	if c.mode == "auto" && a.Number("page") > 1 {
@@ -52,19 +52,28 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (st
 		}
 	}
 
+	if c.mode == "symbols" {
+		if err := c.findSymbols(ctx, v, b); err != nil {
+			return "", err
+		}
+	}
+
 	tooLarge := c.mode == "auto" && (c.r.Cut || len(c.message())+c.size > a.room())
 	if !tooLarge {
 		return c.text(), nil
 	}
 
-	// Of a single file counts tell next to nothing: its patch begins here, and has to be
-	// known to its end.
+	// Of a single file counts tell next to nothing: it is summed up by what is defined in it,
+	// or else its patch begins here. Both have to know it to its end.
 	if len(c.files) == 1 {
 		c.mode = "patch"
 		if c.r.Cut {
 			if err := c.ask(ctx, v, h, false); err != nil {
 				return "", err
 			}
+		}
+		if err := c.findSymbols(ctx, v, b); err == nil && c.hasSymbols() {
+			c.mode = "symbols"
 		}
 		if len(c.files[0].lines) > 0 {
 			return c.text(), nil
@@ -87,6 +96,8 @@ type comparison struct {
 	files   []changed
 	size    int    // bytes of files as a patch
 	commits string // those between the two, if they are wanted
+
+	symbols outlined // of files, where they are wanted
 }
 
 // changed is one file of a difference, ready to be written.
@@ -94,6 +105,7 @@ type changed struct {
 	block
 	path        string
 	plus, minus int
+	diff        *browse.DiffFile
 }
 
 // enough is how many bytes of a patch are looked at to find out whether it fits. It is
@@ -111,7 +123,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 		Context: c.Number("context"),
 		Message: c.r == nil, // asked again for counts, it is known
 	}
-	if req.Context == 0 {
+	if req.Context == 0 || c.mode == "symbols" {
 		// 0 would mean the usual number.
 		req.Context = -1
 	}
@@ -225,6 +237,8 @@ func (c *comparison) text() string {
 	switch c.mode {
 	case "names", "stat":
 		c.list(&out, &e)
+	case "symbols":
+		c.bySymbols(&out, &e)
 	default:
 		c.patch(&out, &e)
 	}
@@ -436,7 +450,7 @@ func grouped(files []changed, depth int) []changed {
 // hunks.
 func diffBlock(f *browse.DiffFile) changed {
 	from, to := label(f.OldPath), label(f.NewPath)
-	c := changed{path: cmp.Or(to, from)}
+	c := changed{path: cmp.Or(to, from), diff: f}
 	c.head = changeOf(from, to)
 	// A change of mode alone has no lines and would look like no change.
 	if f.OldMode != f.NewMode && from != "" && to != "" {

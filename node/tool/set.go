@@ -87,7 +87,7 @@ func New(p Parts, more ...Tool) *Set {
 		outline(p.Browse),
 		listCommits(p.History, p.Browse),
 		blame(p.History),
-		getDiff(p.History),
+		getDiff(p.History, p.Browse),
 		listBranches(p.History),
 		listModels(p.List),
 	}

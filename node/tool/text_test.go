@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,10 +68,17 @@ func (d differing) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffRequ
 	return &r, nil
 }
 
+// unoutlined is a node without the program that finds symbols.
+type unoutlined struct{ Browser }
+
+func (unoutlined) Outline(context.Context, catalog.Viewer, browse.OutlineRequest) (*browse.OutlineResponse, error) {
+	return nil, errors.New("this node cannot find symbols")
+}
+
 // compared is the text of a comparison in the form that its size asks for.
 func compared(a *Args, r *browse.DiffResponse) string {
 	a.values["page"], a.values["mode"] = max(a.Number("page"), 1), "auto"
-	text, err := runGetDiff(context.Background(), catalog.Viewer{}, differing{DiffResponse: r}, a)
+	text, err := runGetDiff(context.Background(), catalog.Viewer{}, differing{DiffResponse: r}, unoutlined{}, a)
 	if err != nil {
 		return err.Error()
 	}

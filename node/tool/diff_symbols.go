@@ -1,0 +1,292 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+)
+
+// mostSummedUp is how many files of a difference are summed up by their symbols: as many as
+// one look for symbols takes.
+const mostSummedUp = 20
+
+// outlined is what a comparison knows of the symbols of its files.
+type outlined struct {
+	old, new map[string]*browse.OutlineFile // by path
+	cut      bool                           // time ran out for some
+}
+
+// findSymbols finds what is defined in the files with most changed lines, which come first
+// from then on.
+func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b Browser) error {
+	slices.SortStableFunc(c.files, func(x, y changed) int { return cmp.Compare(y.plus+y.minus, x.plus+x.minus) })
+
+	// Links and submodules are no text, and have no definitions.
+	var old, head []string
+	for _, f := range c.files[:min(len(c.files), mostSummedUp)] {
+		if f.diff.Binary {
+			continue
+		}
+		if isText(f.diff.OldMode) {
+			old = append(old, f.diff.OldPath)
+		}
+		if isText(f.diff.NewMode) {
+			head = append(head, f.diff.NewPath)
+		}
+	}
+
+	var err error
+	if c.symbols.old, err = c.outlines(ctx, v, b, c.r.BaseCommit, old); err != nil {
+		return err
+	}
+	c.symbols.new, err = c.outlines(ctx, v, b, c.r.HeadCommit, head)
+	return err
+}
+
+// hasSymbols tells whether something is defined in one of the files.
+func (c *comparison) hasSymbols() bool {
+	for _, side := range []map[string]*browse.OutlineFile{c.symbols.old, c.symbols.new} {
+		for _, f := range side {
+			if len(f.Symbols) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isText tells by the mode of a file that it is neither a link nor a submodule.
+func isText(mode string) bool { return strings.HasPrefix(mode, "100") }
+
+// outlines finds what is defined in files of a commit.
+func (c *comparison) outlines(ctx context.Context, v catalog.Viewer, b Browser, commit string, paths []string) (map[string]*browse.OutlineFile, error) {
+	found := map[string]*browse.OutlineFile{}
+	if len(paths) == 0 {
+		return found, nil
+	}
+
+	r, err := b.Outline(ctx, v, browse.OutlineRequest{Repo: c.Text("repo"), Ref: commit, Paths: paths})
+	if err != nil {
+		return nil, err
+	}
+	c.symbols.cut = c.symbols.cut || r.Cut
+	for i := range r.Files {
+		found[r.Files[i].Path] = &r.Files[i]
+	}
+	return found, nil
+}
+
+// bySymbols writes for each file which definitions came, went and changed.
+func (c *comparison) bySymbols(out *strings.Builder, e *end) {
+	files := c.files[:min(len(c.files), mostSummedUp)]
+	blocks := make([]block, len(files))
+	for i := range files {
+		f := &files[i]
+		blocks[i] = block{
+			head:  f.line(),
+			lines: symbolLines(f.diff, c.symbols.old[f.diff.OldPath], c.symbols.new[f.diff.NewPath]),
+		}
+	}
+
+	text := out.String()
+	out.Reset()
+	out.WriteString(strings.TrimSuffix(text, "\n"))
+	shown := writeBlocks(c.Args, out, blocks, e, func(i int) string {
+		// The same call would show the same again: the patch has the rest.
+		if c.Text("path") == files[i].path {
+			return c.with("mode", "patch")
+		}
+		return c.with("path", files[i].path, "include", nil, "exclude", nil)
+	})
+
+	if left := len(c.files) - shown; left > 0 {
+		e.left = append(e.left, fmt.Sprintf("%s with fewer changed lines; continue with %s, or with path", count(left, "file"), c.with("mode", "stat")))
+	}
+	if c.symbols.cut {
+		e.unlooked = append(e.unlooked, "some files for symbols, within 5 seconds; give the path of one")
+	}
+	// Who has asked for symbols has not asked for the patch.
+	if c.Text("mode") == "auto" {
+		e.left = append(e.left, "the patch, which does not fit; continue with "+c.with("mode", "patch"))
+	}
+}
+
+// defined is a definition on one side of a file that changed, or on both.
+type defined struct {
+	name, kind  string
+	old, new    bool // it is there
+	short       bool // on one line
+	plus, minus int  // of its lines, without those of definitions in it
+}
+
+// symbolLines sums the changes of a file up by its definitions; nil where it has none.
+func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
+	// Those of the new side first, in their order; what went follows in the order it had.
+	var all []*defined
+	at := map[string]*defined{}
+	newSide := innermostByLine(head, func(key string, d defined) *defined {
+		d.new = true
+		all, at[key] = append(all, &d), &d
+		return &d
+	})
+	oldSide := innermostByLine(old, func(key string, d defined) *defined {
+		known := at[key]
+		if known == nil {
+			known = &d
+			all = append(all, known)
+		}
+		known.old = true
+		return known
+	})
+
+	// Lines that stand in no definition are counted in one that has no name.
+	other := &defined{old: true, new: true}
+	countLines(f, func(line int) { innermost(oldSide, line, other).minus++ }, func(line int) { innermost(newSide, line, other).plus++ })
+	if len(all) == 0 {
+		return nil
+	}
+
+	lines := linesOfDefined(all)
+	if other.plus+other.minus > 0 {
+		lines = append(lines, fmt.Sprintf("elsewhere: +%d -%d\n", other.plus, other.minus))
+	}
+	return lines
+}
+
+// innermostByLine tells for each line of a file, by its number, the innermost definition that it
+// is part of; nil for none. Each definition is shown to place, which says what it is counted
+// as. Its key has a number, for several may have one name.
+func innermostByLine(f *browse.OutlineFile, place func(key string, d defined) *defined) []*defined {
+	if f == nil {
+		return nil
+	}
+
+	parts := make([]*defined, f.Lines+1)
+	seen := map[string]int{}
+	inside := 0 // last line of the function that was opened last
+	for i := range f.Symbols {
+		s := &f.Symbols[i]
+
+		// What is local to a function, and fields, are part of what they stand in.
+		local := s.First <= inside
+		if local || s.Kind == "package" || s.Kind == "packageName" || contains(fieldKinds, s.Kind) || s.First < 1 {
+			continue
+		}
+		if contains(functionKinds, s.Kind) {
+			inside = s.Last
+		}
+
+		d := defined{name: outlineName(s, 0, false), kind: s.Kind, short: s.Last <= s.First}
+		key := d.kind + " " + d.name
+		seen[key]++
+		part := place(fmt.Sprint(key, " ", seen[key]), d)
+
+		// Inner ones come later and take their lines from what is around them.
+		for line := s.First; line <= min(max(s.Last, s.First), f.Lines); line++ {
+			parts[line] = part
+		}
+	}
+	return parts
+}
+
+// functionKinds is what ctags calls what has code that runs.
+var functionKinds = []string{"function", "method", "func", "subroutine", "procedure", "constructor", "singletonMethod"}
+
+// innermost is the definition that a line is part of, or other for none.
+func innermost(parts []*defined, line int, other *defined) *defined {
+	if line < len(parts) && parts[line] != nil {
+		return parts[line]
+	}
+	return other
+}
+
+// countLines tells of each line of the old side that went, and of each one of the new side
+// that came, by its number.
+func countLines(f *browse.DiffFile, went, came func(line int)) {
+	for _, h := range f.Hunks {
+		old, head := h.OldStart, h.NewStart
+		for line := range strings.Lines(h.Body) {
+			switch line[0] {
+			case '-':
+				went(old)
+				old++
+			case '+':
+				came(head)
+				head++
+			case ' ':
+				old++
+				head++
+			}
+		}
+	}
+}
+
+// linesOfDefined writes what came, what went and what changed, those of a kind together.
+func linesOfDefined(all []*defined) []string {
+	var lines []string
+	for _, what := range []string{"new", "gone", "changed"} {
+		for _, kind := range kindsOf(all) {
+			begin := what + " " + label(kind) + ": "
+			line := begin
+			for _, d := range all {
+				if d.kind != kind || d.what() != what {
+					continue
+				}
+				// A line has room for some; the next begins as it does.
+				if len(line) > sharedLine {
+					lines = append(lines, line+"\n")
+					line = begin
+				}
+				if line != begin {
+					line += ", "
+				}
+				line += d.text()
+			}
+			if line != begin {
+				lines = append(lines, line+"\n")
+			}
+		}
+	}
+	return lines
+}
+
+// kindsOf lists the kinds of definitions, in the order of the first of each.
+func kindsOf(all []*defined) (kinds []string) {
+	for _, d := range all {
+		if !slices.Contains(kinds, d.kind) {
+			kinds = append(kinds, d.kind)
+		}
+	}
+	return kinds
+}
+
+// what tells what happened to a definition; "" for nothing.
+func (d *defined) what() string {
+	switch {
+	case !d.old:
+		return "new"
+	case !d.new:
+		return "gone"
+	case d.plus+d.minus > 0:
+		return "changed"
+	}
+	return ""
+}
+
+// text is the name of a definition with how much of it changed.
+func (d *defined) text() string {
+	switch {
+	case d.short:
+		return d.name
+	case !d.old:
+		return fmt.Sprintf("%s +%d", d.name, d.plus)
+	case !d.new:
+		return fmt.Sprintf("%s -%d", d.name, d.minus)
+	}
+	return fmt.Sprintf("%s +%d -%d", d.name, d.plus, d.minus)
+}
