@@ -16,7 +16,7 @@ import (
 func listCommits(h Historian, b Browser) Tool {
 	return Tool{
 		Name: "list_commits", Title: "List commits",
-		About: "Lists commits, newest first, as `hash date author: subject`, up to 3 with the body: by path, author, time, message, or what they changed: lines, or changes and changesRegex with the lines (+, -).",
+		About: "Lists commits, newest first, as `hash date author: subject`, up to 3 with the body: by path, author, time, message, or what they changed: lines, or changes and changesRegex with the lines (+, -) instead.",
 		Params: []Param{
 			repoParam,
 			{Name: "path", Kind: String, About: "file or directory that changed"},
