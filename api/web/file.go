@@ -231,7 +231,8 @@ func (b *blocks) append(dst []byte) []byte {
 	for n := first; n < b.number; n++ {
 		// An address of a line leads to an element; in a large file the script goes there instead.
 		if b.anchors {
-			dst = fmt.Appendf(dst, "<span id=\"L%d\">%d</span>\n", n, n)
+			dst = append(appendInt(append(dst, `<span id="L`...), n), `">`...)
+			dst = append(appendInt(dst, n), "</span>\n"...)
 		} else {
 			dst = append(appendInt(dst, n), '\n')
 		}
