@@ -135,7 +135,7 @@ func (s *site) tellCommit(ctx context.Context, parent, commit string) (told told
 
 	// An addition: where it cannot be had, the difference stands without it.
 	if first, err := s.mirror.FirstTag(ctx, commit); err == nil && first.Tags > 0 {
-		told.first = &FirstTag{Name: first.Name, Release: first.Release, Late: first.Late}
+		told.first = &FirstTag{Name: first.Name, Release: first.Release, Late: first.Late, Whole: first.Whole}
 	}
 	return told, nil
 }

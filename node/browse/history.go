@@ -299,7 +299,7 @@ func (b *Browser) Branches(ctx context.Context, v catalog.Viewer, req RefsReques
 	if err := pageOf(&req.Page, &req.PerPage); err != nil {
 		return nil, err
 	}
-	return route(ctx, b, v, req.Repo, branchesOperation(), req)
+	return askRefs(ctx, b, v, branchesOperation(), req)
 }
 
 // Tags lists tags, newest first.
@@ -307,7 +307,20 @@ func (b *Browser) Tags(ctx context.Context, v catalog.Viewer, req RefsRequest) (
 	if err := pageOf(&req.Page, &req.PerPage); err != nil {
 		return nil, err
 	}
-	return route(ctx, b, v, req.Repo, tagsOperation(), req)
+	return askRefs(ctx, b, v, tagsOperation(), req)
+}
+
+// askRefs asks for refs where the mirror is.
+func askRefs(ctx context.Context, b *Browser, v catalog.Viewer, o operation[RefsRequest, RefsResponse], req RefsRequest) (*RefsResponse, error) {
+	r, err := route(ctx, b, v, req.Repo, o, req)
+	if err != nil {
+		return nil, err
+	}
+	// A node of an older version lists them all.
+	if req.Contains != "" && r.Contains == "" {
+		return nil, call.Fail(call.ErrUnavailable, "the node that has the repository cannot tell what contains a commit; try again when all nodes are of one version")
+	}
+	return r, nil
 }
 
 func branchesOperation() operation[RefsRequest, RefsResponse] {
@@ -352,7 +365,20 @@ func (s *site) refs(ctx context.Context, refs []git.Ref, req RefsRequest) (*Refs
 	// Filtered before they are counted: the total is of what was asked for.
 	want := strings.ToLower(req.Query)
 	refs = slices.DeleteFunc(refs, func(r git.Ref) bool { return !strings.Contains(strings.ToLower(r.Name), want) })
+	var has string
+	var late bool
+	if req.Contains != "" {
+		if has, err = s.resolve(ctx, req.Contains); err != nil {
+			return nil, err
+		}
+		if refs, late, err = s.mirror.Having(ctx, has, refs); err != nil {
+			return nil, err
+		}
+	}
+
 	out := &RefsResponse{
+		Contains:      has,
+		Late:          late,
 		Repo:          s.repo.Name,
 		DefaultBranch: branch,
 		IndexedAt:     s.repo.IndexedAt,

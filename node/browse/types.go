@@ -167,6 +167,7 @@ type FirstTag struct {
 	Name    string // "" where no tag has the commit
 	Release string // where Name is that of a pre-release: the first that is none; "" for none yet
 	Late    bool   // not all was looked at in time: what is not named is not known
+	Whole   string // where Name is of a part of the repository, as globset-0.4.17: the first release named by its version alone; "" for none
 }
 
 // DiffFile is one changed file. OldPath is "" when added, NewPath "" when deleted.
@@ -234,6 +235,8 @@ type RefsRequest struct {
 	Repo          string
 	Query         string // case-insensitive part of the name
 	Page, PerPage int    // PerPage 1..100; 0 means 50
+
+	Contains string // a branch, tag or commit: only what has it in its history; "" for all
 }
 
 // RefsResponse lists refs, newest first.
@@ -244,6 +247,9 @@ type RefsResponse struct {
 	Refs          []RefInfo
 	Total         int
 	Page, Per     int
+
+	Contains string // the commit that all have in their history, where that was asked for
+	Late     bool   // not all were looked at in time: what is missing may have it too
 }
 
 // RefInfo is a branch or a tag.

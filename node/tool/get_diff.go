@@ -271,8 +271,13 @@ func firstTagText(t *browse.FirstTag, refs string) string {
 		return "Its first tag was not found within 2 seconds.\n"
 	case t.Name == "":
 		return "No tag has it.\n"
+	case t.Release != "" && t.Whole != "":
+		return fmt.Sprintf("First in %s, as a release in %s, and of those without such a name in %s.\n", label(t.Name), label(t.Release), label(t.Whole))
 	case t.Release != "":
 		return fmt.Sprintf("First in %s, as a release in %s.\n", label(t.Name), label(t.Release))
+	// A part of a repository may have tags of its own, and few ask for those.
+	case t.Whole != "":
+		return fmt.Sprintf("First in %s, and of the releases without such a name in %s.\n", label(t.Name), label(t.Whole))
 	case slices.Contains(strings.Split(refs, ", "), "tag: "+t.Name):
 		return ""
 	}

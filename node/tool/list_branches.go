@@ -16,8 +16,9 @@ func listBranches(h Historian) Tool {
 		About: "Lists branches or tags of a repository, newest first, with their commits.",
 		Params: []Param{
 			repoParam,
-			{Name: "query", Kind: String, About: "part of the name, upper or lower case"},
+			{Name: "query", Kind: String, About: "part of the name, in any case"},
 			{Name: "kind", Kind: String, Words: []string{"branches", "tags", "all"}, Default: "branches"},
+			{Name: "contains", Kind: String, About: "commit that they have"},
 			pageParam, perPage(50),
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
@@ -33,6 +34,8 @@ func runListBranches(ctx context.Context, v catalog.Viewer, h Historian, a *Args
 		Query:   a.Text("query"),
 		Page:    a.Number("page"),
 		PerPage: a.Number("perPage"),
+
+		Contains: a.Text("contains"),
 	}
 
 	kind := a.Text("kind")
@@ -67,7 +70,7 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 		room /= 2
 	}
 
-	shown, total, fit, over := 0, 0, 0, 0
+	shown, total, fit, over, late := 0, 0, 0, 0, false
 	for _, list := range []struct {
 		noun string
 		r    *browse.RefsResponse
@@ -82,6 +85,7 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 		}
 
 		// One page number goes for both lists: it ends where the longer one does.
+		late = late || list.r.Late
 		shown = max(shown, len(list.r.Refs))
 		total = max(total, list.r.Total)
 	}
@@ -90,6 +94,9 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 	if over > 0 {
 		return out.String() + noRoom(a, "entry", fit, fit+over)
 	}
+	if late {
+		return out.String() + "Not searched: what was not reached within 2 seconds."
+	}
 	return out.String() + pages(a, shown, total, false)
 }
 
@@ -97,7 +104,14 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 // many.
 func writeRefs(out *strings.Builder, noun string, r *browse.RefsResponse, room int) (written int) {
 	begin := out.Len()
-	fmt.Fprintf(out, "%s of %s, newest first", count(r.Total, noun), r.Repo)
+	if r.Late {
+		out.WriteString("At least ") // what was not looked at is not counted
+	}
+	fmt.Fprintf(out, "%s of %s", count(r.Total, noun), r.Repo)
+	if r.Contains != "" {
+		fmt.Fprintf(out, " with %.12s in the history", r.Contains)
+	}
+	out.WriteString(", newest first")
 	// Told above, as it may be on another page.
 	if r.DefaultBranch != "" && noun == "branch" {
 		fmt.Fprintf(out, "; default %s", r.DefaultBranch)

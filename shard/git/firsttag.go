@@ -24,6 +24,7 @@ type FirstTag struct {
 	Release string // where Name is that of a pre-release, as v2.0-rc1: the first that is none; "" for none yet
 	Tags    int    // how many the mirror has
 	Late    bool   // time ran out: what is not named above is not known
+	Whole   string // where Name is of a part of the repository, as globset-0.4.17: the first release named by its version alone; "" for none
 }
 
 // FirstTag finds the first tag that has a commit. It looks for two seconds at most.
@@ -44,21 +45,65 @@ func (h *history) firstTagIn(ctx context.Context, most time.Duration, commit str
 		return known, nil
 	}
 
+	first.Tags = len(refs.tags)
+	first.Late, err = h.reaching(ctx, most, commit, func(d *reach) error { return first.among(d, refs.aged()) })
+	if err != nil {
+		return FirstTag{}, fmt.Errorf("find the first tag with a commit: %w", err)
+	}
+	if !first.Late {
+		refs.firsts.put(commit, first)
+	}
+	return first, nil
+}
+
+// Having keeps those of some refs that have a commit in their history. It looks for two
+// seconds at most: late says that those that are missing may have it too.
+func (h *history) Having(ctx context.Context, commit string, refs []Ref) (kept []Ref, late bool, err error) {
+	return h.havingIn(ctx, firstTagTime, commit, refs)
+}
+
+// havingIn is Having with a time of its own for looking.
+func (h *history) havingIn(ctx context.Context, most time.Duration, commit string, refs []Ref) (kept []Ref, late bool, err error) {
+	if err := checkCommit(commit); err != nil {
+		return nil, false, err
+	}
+
+	late, err = h.reaching(ctx, most, commit, func(d *reach) error {
+		for _, ref := range refs {
+			has, err := d.has(ref.Commit)
+			if err != nil {
+				return err
+			}
+			if has {
+				kept = append(kept, ref)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("find what has a commit: %w", err)
+	}
+	return kept, late, nil
+}
+
+// reaching gives do what tells which commits have one in their history. It is late where
+// that took as long as it may.
+func (h *history) reaching(ctx context.Context, most time.Duration, commit string, do func(*reach) error) (late bool, err error) {
 	c, err := openChronicle(h.dir)
 	if err != nil {
-		return first, err
+		return false, err
 	}
 	defer c.close()
 	c.ask = func(kind pack.Kind, id []byte) ([]byte, error) { return h.askObject(ctx, kind, id) }
 
 	shallow, err := shallowOf(h.dir)
 	if err != nil {
-		return first, err
+		return false, err
 	}
 
 	now := h.pool.all.now
 	began := now()
-	late := func() error {
+	stop := func() error {
 		if now().Sub(began) >= most {
 			return errLate
 		}
@@ -66,69 +111,82 @@ func (h *history) firstTagIn(ctx context.Context, most time.Duration, commit str
 	}
 
 	// The graph is mapped: a fault while it is read is an error.
-	first.Tags = len(refs.tags)
 	err = pack.Protect(func() error {
 		d, err := c.reaching(commit)
 		if err != nil {
 			return err
 		}
-		d.stop, d.shallow = late, shallow
-		return first.among(d, refs.aged())
+		d.stop, d.shallow = stop, shallow
+		return do(d)
 	})
-	switch {
-	case errors.Is(err, errLate):
-		first.Late = true
-	case err != nil:
-		return FirstTag{}, fmt.Errorf("find the first tag with a commit: %w", err)
-	default:
-		refs.firsts.put(commit, first)
+	if errors.Is(err, errLate) {
+		return true, nil
 	}
-	return first, nil
+	return false, err
 }
 
 // agedTag is a tag in the order in which tags came to be.
 type agedTag struct {
 	Ref
-	pre bool // of a version that is yet to come
+	series string // what stands before the version, as globset- or v; the whole name where there is none
+	whole  bool   // named by a version alone, as v1.2.3
+	pre    bool   // of a version that is yet to come
 }
+
+func newAgedTag(tag Ref) agedTag {
+	series := tag.Name
+	if i := strings.IndexAny(series, "0123456789"); i >= 0 {
+		series = series[:i]
+	}
+	return agedTag{tag, series, versionAlone.MatchString(tag.Name), isPreRelease(tag.Name)}
+}
+
+// bare tells of a name without a version, as nightly.
+func (t *agedTag) bare() bool { return t.series == t.Name }
 
 // aged are all tags, the oldest first.
 func (s *refState) aged() []agedTag {
 	s.ageOnce.Do(func() {
 		for _, tag := range s.tags {
-			s.age = append(s.age, agedTag{tag, isPreRelease(tag.Name)})
+			s.age = append(s.age, newAgedTag(tag))
 		}
 		slices.SortFunc(s.age, func(a, b agedTag) int { return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Full, b.Full)) })
 	})
 	return s.age
 }
 
-// among fills in the first of some tags that have the commit, and the first release.
+// among fills in the first of some tags that have the commit, and the first releases.
 func (f *FirstTag) among(d *reach, tags []agedTag) error {
+	var name *agedTag
 	for i := range tags {
 		tag := &tags[i]
-		if f.Name != "" && tag.pre {
+
+		// Only what may still be told is looked at: to look takes a walk through the history.
+		release := name != nil && name.pre && f.Release == "" && !tag.pre && (name.bare() || tag.series == name.series)
+		whole := name != nil && !name.whole && !name.bare() && f.Whole == "" && !tag.pre && tag.whole
+		if name != nil && !release && !whole {
 			continue
 		}
+
 		has, err := d.has(tag.Commit)
 		if err != nil {
 			return err
 		}
-
 		switch {
 		case !has:
-		case f.Name == "" && tag.pre:
-			f.Name = tag.Name
-		case f.Name == "":
-			f.Name = tag.Name
-			return nil
-		default:
+		case name == nil:
+			name, f.Name = tag, tag.Name
+		case release:
 			f.Release = tag.Name
-			return nil
+		case whole:
+			f.Whole = tag.Name
 		}
 	}
 	return nil
 }
+
+// versionAlone is a name as v1.2.3, 15.0.0 or release-2.0.
+var versionAlone = regexp.MustCompile(`(?i)^(?:v|ver|version|rel|release)?[-._/]?\d`)
 
 // preRelease is the end of a name as v2.0-rc1, 3.0.0b2 or v1.0.0-beta.3.
 var preRelease = regexp.MustCompile(`(?i)(?:rc|alpha|beta|pre|preview|dev|snapshot|nightly|canary|\d[ab])[-._]?\d*$`)

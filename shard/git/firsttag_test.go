@@ -147,3 +147,80 @@ func fetchAgain(t *testing.T, m *Mirror, address string) {
 		t.Fatal(err)
 	}
 }
+
+// Parts of a repository may have tags of their own: then the first release that is named
+// by its version alone is told too.
+func TestTheFirstTagOfAPart(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	h := &stream{}
+	for i := range 10 {
+		h.commit("refs/heads/main", i+1, "Ann", fmt.Sprint("main ", i), "a", fmt.Sprint(i))
+	}
+	r.load(h)
+	for tag, back := range map[string]int{"core-0.1": 9, "core-0.2-rc1": 8, "glob-1.0": 7, "core-0.2": 6, "14.0": 5, "glob-1.1": 4, "15.0.0-rc1": 3, "15.0.0": 2, "release-16": 1} {
+		r.git("tag", tag, fmt.Sprintf("main~%d", back))
+	}
+	m := fetched(t, r.url())
+
+	for _, tt := range []struct {
+		back                 int
+		name, release, whole string
+	}{
+		{9, "core-0.1", "", "14.0"},
+		{8, "core-0.2-rc1", "core-0.2", "14.0"}, // not glob-1.0, which is of another part
+		{7, "glob-1.0", "", "14.0"},
+		{5, "14.0", "", ""},
+		{4, "glob-1.1", "", "15.0.0"},
+		{3, "15.0.0-rc1", "15.0.0", ""},
+		{1, "release-16", "", ""},
+		{0, "", "", ""},
+	} {
+		got, err := m.FirstTag(within(t), r.git("rev-parse", fmt.Sprintf("main~%d", tt.back)))
+		if err != nil || got.Name != tt.name || got.Release != tt.release || got.Whole != tt.whole {
+			t.Errorf("main~%d: %+v, %v, want %q, %q, %q", tt.back, got, err, tt.name, tt.release, tt.whole)
+		}
+	}
+}
+
+// What has a commit is what git lists.
+func TestRefsThatHaveACommit(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	h := &stream{}
+	for i := range 3000 {
+		h.commit("refs/heads/main", i+1, "Ann", "one", "a", fmt.Sprint(i))
+	}
+	r.load(h)
+	for i := range 20 {
+		r.git("tag", fmt.Sprintf("v%d", i), fmt.Sprintf("main~%d", i*150))
+	}
+	m := fetched(t, r.url())
+	tags, err := m.Tags(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, back := range []int{0, 1, 149, 150, 1000, 2999} {
+		commit := r.git("rev-parse", fmt.Sprintf("main~%d", back))
+		kept, late, err := m.Having(within(t), commit, tags)
+		if err != nil || late {
+			t.Fatal(late, err)
+		}
+		var names []string
+		for _, ref := range kept {
+			names = append(names, ref.Name)
+		}
+		slices.Sort(names)
+		if want := strings.Fields(r.git("tag", "--contains", commit)); !slices.Equal(names, want) {
+			t.Errorf("main~%d: %q, git lists %q", back, names, want)
+		}
+	}
+
+	if _, late, err := m.havingIn(within(t), 1, r.git("rev-parse", "main~2999"), tags); err != nil || !late {
+		t.Errorf("without time: %v, %v", late, err)
+	}
+	if _, _, err := m.Having(within(t), "HEAD", tags); !errors.Is(err, ErrBadRef) {
+		t.Errorf("no id of a commit: %v", err)
+	}
+}
