@@ -15,8 +15,8 @@ import (
 // Filter says in which files of a repository something is looked for. The
 // zero value takes them all.
 //
-// A glob with a slash has to match the path from Dir on; one without matches
-// the last part of a path at any depth, and a plain name also stands for all
+// A glob with a slash has to match the path from Dir on, or the whole of it where the glob
+// begins with Dir; one without matches the last part of a path at any depth, and a plain name also stands for all
 // that is below directories of that name. "/*.go" is the root alone.
 type Filter struct {
 	Dir     string   // directory, or one file; "" for the root
@@ -137,6 +137,7 @@ func pathExpr(dir, glob string) (string, error) {
 		return "", err
 	}
 
+	named := dir != "" && strings.HasPrefix(plain, dir+"/") // the path from the root, as an answer has it
 	if dir != "" {
 		dir = regexp.QuoteMeta(dir) + "/"
 	}
@@ -149,7 +150,10 @@ func pathExpr(dir, glob string) (string, error) {
 	}
 
 	// A slash anywhere binds the glob to the directory, as in the files of git.
-	if strings.Contains(plain, "/") {
+	switch {
+	case named:
+		return begin + "(?:" + dir + ")?" + expr + end, nil
+	case strings.Contains(plain, "/"):
 		return begin + dir + expr + end, nil
 	}
 	if dir != "" {
