@@ -19,7 +19,7 @@ func blame(h Historian) Tool {
 			{Name: "path", Kind: String, Required: true, About: "file, from the root"},
 			refParam,
 			{Name: "offset", Kind: Integer, Min: 1, Default: 1, About: "first line"},
-			{Name: "limit", Kind: Integer, Min: 1, Max: mostBlamed, Default: 50, Clamp: true, About: "lines"},
+			{Name: "limit", Kind: Integer, Min: 1, Max: mostBlamed, Default: 50, Clamp: true},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runBlame(ctx, v, h, a)

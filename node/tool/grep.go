@@ -18,7 +18,7 @@ func grep(s Searcher, b Browser) Tool {
 		About: "Finds lines that match a regular expression (\\n and (?s) match over lines) in one repository or all, ranked by file, as `line: text`. mode and groupBy tell where or what matches are, for a few tokens.",
 		Params: []Param{
 			{Name: "pattern", Kind: String, Required: true, About: "RE2; escape ( ) [ ] { } . * + ? | to find them as they are"},
-			anyRepoParam, pathParam, includeParam, excludeParam, testsParam, refParam,
+			anyRepoParam, pathParam, includeParam, excludeParam, testsParam, {Name: "ref", Kind: String, About: "branch, tag, commit, x@{date}; several as a,b"},
 			{Name: "ignoreCase", Kind: Boolean, Default: false},
 			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 0, Clamp: true, About: "lines before and after each match"},
 			{Name: "mode", Kind: String, Words: []string{"lines", "files", "count"}, Default: "lines"},
@@ -28,9 +28,9 @@ func grep(s Searcher, b Browser) Tool {
 			{Name: "offset", Kind: Integer, Min: 0, Max: 10000, Default: 0, About: "of them to pass over"},
 			{Name: "groupByRepo", Kind: Boolean, Default: false, About: "as groupBy repo"},
 		},
-		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+		Run: ofEachRef(func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runGrep(ctx, v, s, b, a)
-		},
+		}),
 	}
 }
 

@@ -28,7 +28,7 @@ func listCommits(h Historian, b Browser) Tool {
 			{Name: "since", Kind: String, About: "2024-05-01 or `30 days ago`"},
 			{Name: "until", Kind: String},
 			{Name: "noMerges", Kind: Boolean, Default: false},
-			{Name: "body", Kind: Boolean, Default: false, About: "with bodies"},
+			{Name: "body", Kind: Boolean, Default: false},
 			{Name: "ref", Kind: String, About: refParam.About + ", or A..B: what B has and A has not"},
 			pageParam, perPage(50),
 		},

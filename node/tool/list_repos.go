@@ -14,7 +14,7 @@ func listRepos(l Lister) Tool {
 		Name: "list_repos", Title: "List repositories",
 		About: "Lists repositories with default branch, last push, and why one is not indexed. Use it to find the full name that other tools take as repo.",
 		Params: []Param{
-			{Name: "query", Kind: String, About: "part of the name, upper or lower case"},
+			{Name: "query", Kind: String, About: "part of the name, in any case"},
 			pageParam, perPage(30),
 			{Name: "sort", Kind: String, Words: []string{"name", "pushed"}, Default: "name"},
 			{Name: "direction", Kind: String, Words: []string{"asc", "desc"}, Default: "asc"},

@@ -11,9 +11,11 @@ const (
 	// fewCommits is how many commits, or lines of a blame, are few enough that each is
 	// told with the whole of its message unasked.
 	fewCommits = 3
-	// longestBody is how many bytes of a message are shown below its subject.
+	// longestBody is how many bytes of a message are shown below its subject, where many
+	// share the room.
 	longestBody = 1000
-	// maxMessage is the same of the one commit that get_diff shows.
+	// maxMessage is the same of the one commit that get_diff shows, and of a few whose
+	// bodies are asked for.
 	maxMessage = 4000
 )
 
@@ -48,7 +50,7 @@ func bodyText(body string, most int) string {
 func bodyRoom(a *Args, commits int) int {
 	switch {
 	case a.Flag("body"):
-		return longestBody
+		return min(max(longestBody, a.room()/max(commits, 1)), maxMessage)
 	// Unasked they may not take the room of what was asked for.
 	case !a.Has("body") && commits <= fewCommits:
 		return min(longestBody, a.room()/(fewCommits+1))

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -9,10 +10,11 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
 )
 
-// A call about a symbol may name several: who asks for one of them asks for the
-// next one, and each call costs more than its answer.
+// A call about a symbol, or a grep at a revision, may name several: who asks for one of
+// them asks for the next one, and each call costs more than its answer.
 
 const (
 	mostAtOnce  = 8
@@ -56,39 +58,79 @@ func ofEachName(run runFunc) runFunc {
 		if names == nil {
 			return run(ctx, v, a)
 		}
-
-		// No answer is worth less than a look at it; what has no room comes next.
-		most := min(mostAtOnce, max(1, a.Number("maxTokens")/leastForOne))
-		later := names[min(most, len(names)):]
-		names = names[:len(names)-len(later)]
-
-		var out strings.Builder
-		left := a.Number("maxTokens")
-		told := map[string]bool{}
-		for i, name := range names {
-			one := a.about(name, left/(len(names)-i))
-			one.told = told
-			text, err := run(ctx, v, one)
-			if err != nil {
-				return "", err
-			}
-			out.WriteString(strings.TrimSuffix(text, "\n") + "\n")
-
-			// What one does not need the others have.
-			left = max(left-len(text)/tokenBytes, leastForOne*(len(names)-i-1))
-		}
-
-		if len(later) > 0 {
-			fmt.Fprintf(&out, "Left out: %s; continue with %s.\n", label(strings.Join(later, ", ")), a.with("symbol", strings.Join(later, ",")))
-		}
-		return strings.TrimSuffix(out.String(), "\n"), nil
+		return ofEach(ctx, v, a, run, "symbol", names)
 	}
 }
 
-// about is the same call for one symbol, with some of its room.
-func (a *Args) about(symbol string, tokens int) *Args {
+// ofEachRef answers a call that names several revisions with an answer about each below
+// its name. A name with commas that is one revision is taken as such.
+func ofEachRef(run runFunc) runFunc {
+	named := func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+		text, err := run(ctx, v, a)
+		// What one of several lacks is an answer about it.
+		if errors.Is(err, call.ErrRef) {
+			text, err = "There is no such revision.", nil
+		}
+		return label(a.Text("ref")) + ": " + text, err
+	}
+	return func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+		refs := refsOf(a.Text("ref"))
+		if len(refs) < 2 {
+			return run(ctx, v, a)
+		}
+		// Among all repositories no name is refused.
+		if a.Text("repo") != "" {
+			if text, err := run(ctx, v, a); !errors.Is(err, call.ErrRef) {
+				return text, err
+			}
+		}
+		return ofEach(ctx, v, a, named, "ref", refs)
+	}
+}
+
+// refsOf is the revisions in a list as "v1.0, v1.1".
+func refsOf(list string) (refs []string) {
+	for part := range strings.SplitSeq(list, ",") {
+		if ref := strings.TrimSpace(part); ref != "" && !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// ofEach makes a call for each of several values of a parameter.
+func ofEach(ctx context.Context, v catalog.Viewer, a *Args, run runFunc, param string, values []string) (string, error) {
+	// No answer is worth less than a look at it; what has no room comes next.
+	most := min(mostAtOnce, max(1, a.Number("maxTokens")/leastForOne))
+	later := values[min(most, len(values)):]
+	values = values[:len(values)-len(later)]
+
+	var out strings.Builder
+	left := a.Number("maxTokens")
+	told := map[string]bool{}
+	for i, value := range values {
+		one := a.about(param, value, left/(len(values)-i))
+		one.told = told
+		text, err := run(ctx, v, one)
+		if err != nil {
+			return "", err
+		}
+		out.WriteString(strings.TrimSuffix(text, "\n") + "\n")
+
+		// What one does not need the others have.
+		left = max(left-len(text)/tokenBytes, leastForOne*(len(values)-i-1))
+	}
+
+	if len(later) > 0 {
+		fmt.Fprintf(&out, "Left out: %s; continue with %s.\n", label(strings.Join(later, ", ")), a.with(param, strings.Join(later, ",")))
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// about is the same call with another value of a parameter, and some of its room.
+func (a *Args) about(param, value string, tokens int) *Args {
 	one := &Args{tool: a.tool, values: maps.Clone(a.values), given: slices.Clone(a.given), asked: a.asked}
-	one.values["symbol"] = symbol
+	one.values[param] = value
 	one.values["maxTokens"] = tokens
 	return one
 }

@@ -62,7 +62,7 @@ func (l *lookup) leftByTests() string {
 	}
 
 	// The same call with the other filter, of which the lines are only counted.
-	other := &lookup{l.about(l.Text("symbol"), l.Number("maxTokens")), l.ctx, l.viewer, l.search, l.browse}
+	other := &lookup{l.about("symbol", l.Text("symbol"), l.Number("maxTokens")), l.ctx, l.viewer, l.search, l.browse}
 	other.set("tests", kept)
 	left := leftByTests{call: l.with("tests", kept, "limit", nil)}
 

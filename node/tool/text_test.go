@@ -124,6 +124,8 @@ func TestTheFirstTagOfACommit(t *testing.T) {
 		{&browse.FirstTag{Name: "v1.2.0"}, "HEAD -> main, tag: v1.2.0, dev", ""},
 		{&browse.FirstTag{Name: "v2-rc1", Late: true}, "", "First in v2-rc1.\n"},
 		{&browse.FirstTag{Name: "v2-rc1", Release: "v2"}, "tag: v2-rc1", "First in v2-rc1, as a release in v2.\n"},
+		{&browse.FirstTag{Name: "glob-0.4", Whole: "15.0.0"}, "tag: glob-0.4", "First in glob-0.4, and of the releases without such a name in 15.0.0.\n"},
+		{&browse.FirstTag{Name: "glob-1-rc1", Release: "glob-1", Whole: "v2"}, "", "First in glob-1-rc1, as a release in glob-1, and of those without such a name in v2.\n"},
 	} {
 		if got := firstTagText(tt.first, tt.refs); got != tt.want {
 			t.Errorf("%+v at %q: %q, want %q", tt.first, tt.refs, got, tt.want)
@@ -153,6 +155,12 @@ func TestBodiesStayWithinTheRoom(t *testing.T) {
 		if len(text) > 4000*tokenBytes {
 			t.Errorf("an answer of %d bytes", len(text))
 		}
+	}
+
+	// Who asks for those of few commits gets them whole.
+	asking := asked("list_commits", "repo", "r", "body", true)
+	if text := commitsText(asking, &browse.CommitsResponse{Commits: commits[:2], Total: 2}); strings.Count(text, "because of this") != 400 {
+		t.Errorf("%s", text)
 	}
 
 	// Of few commits they come unasked, and not where they are not wanted.
