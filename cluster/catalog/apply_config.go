@@ -64,7 +64,7 @@ func (c *SetConfig) apply(t *txn) Result {
 	}
 
 	// Nodes that have the same file all propose it, and one entry is enough.
-	if t.config.Index > 0 && t.config.Hash == c.Hash {
+	if t.configured(c.Hash) {
 		return Result{ID: t.config.Index}
 	}
 
@@ -96,6 +96,9 @@ func (c *SetConfig) apply(t *txn) Result {
 	t.allChanged()
 	return Result{ID: t.index}
 }
+
+// configured tells whether the configuration with a hash is in force.
+func (t *txn) configured(hash string) bool { return t.config.Index > 0 && t.config.Hash == hash }
 
 // defineConnections stores the connections of a configuration, and has those
 // listed that are new or changed.

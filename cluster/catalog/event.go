@@ -134,6 +134,9 @@ func (t *txn) tell(c Command) *Event {
 		return nil
 	}
 	e := rule.tell(t, c)
+	if e.Action == "" {
+		return nil
+	}
 	return &e
 }
 

@@ -10,7 +10,7 @@ import (
 type eventRule struct {
 	typ    reflect.Type
 	always bool                      // also where a node does it by itself
-	tell   func(*txn, Command) Event // from the state before the change; nil: it leaves none
+	tell   func(*txn, Command) Event // from the state before the change, without an action where it will change nothing; nil: it leaves none
 	silent string                    // why it leaves none
 }
 
@@ -47,7 +47,11 @@ const (
 var eventRules = []eventRule{
 	untold[Noop]("changes nothing"),
 	untold[InitCluster]("there is nobody yet"),
-	alwaysTold(func(_ *txn, c *SetConfig) Event {
+	alwaysTold(func(t *txn, c *SetConfig) Event {
+		// Nodes that start with the same file may all propose it.
+		if t.configured(c.Hash) {
+			return Event{}
+		}
 		return Event{Action: "config.changed", TargetType: "configuration", Target: c.Hash, Message: Counted(len(c.Connections), "connection", "connections")}
 	}),
 	told(func(t *txn, c *EnqueueJob) Event { return t.jobEvent("job.requested", c.Kind, c.Subject) }),
