@@ -66,3 +66,28 @@ func TestGlobsThatMeanTooMuchAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A path that an answer named works as a glob, also where a directory is given beside it.
+func TestAGlobMayBeginWithTheDirectory(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		glob, path string
+		want       bool
+	}{
+		{"lib/a.js", "lib/a.js", true},
+		{"lib/a.js", "lib/lib/a.js", true}, // from the directory on, as any other
+		{"lib/*.js", "lib/b.js", true},
+		{"lib/*.js", "lib/c/b.js", false},
+		{"lib/c/", "lib/c/b.js", true},
+		{"c/b.js", "lib/c/b.js", true},
+		{"li/a.js", "lib/a.js", false},
+		{"/lib/a.js", "lib/a.js", false}, // bound to the directory by its slash
+	} {
+		if got := keeps(t, Filter{Dir: "lib", Include: []string{tt.glob}}, tt.path); got != tt.want {
+			t.Errorf("%q below lib takes %q: %v, want %v", tt.glob, tt.path, got, tt.want)
+		}
+		if got := !keeps(t, Filter{Dir: "lib", Exclude: []string{tt.glob}}, tt.path); got != tt.want {
+			t.Errorf("%q below lib leaves out %q: %v, want %v", tt.glob, tt.path, got, tt.want)
+		}
+	}
+}
