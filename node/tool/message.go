@@ -14,35 +14,62 @@ const (
 	// longestBody is how many bytes of a message are shown below its subject, where many
 	// share the room.
 	longestBody = 1000
-	// maxMessage is the same of the one commit that get_diff shows, and of a few whose
-	// bodies are asked for.
+	// askedBody is the same of a few commits whose bodies are asked for.
+	askedBody = 2000
+	// maxMessage is the same of the one commit that get_diff shows.
 	maxMessage = 4000
+	// longestEnd is how many bytes of the end are shown of a message that is cut: what a
+	// commit closes or takes back stands there.
+	longestEnd = 250
 )
 
 // bodyText writes the body of a message below its subject, set in, so that no line
-// of it can be taken for one of the answer. What is behind the first most bytes is
+// of it can be taken for one of the answer. Of one of more than most bytes the middle is
 // left out, and that is said; "" for no body, and where most is 0.
 func bodyText(body string, most int) string {
 	if most <= 0 {
 		return ""
 	}
+
 	body = strings.TrimSpace(body)
-	shown := browse.WholeLetters(body, most)
+	begin, end := body, ""
+	if len(body) > most {
+		end = lastLines(body, min(longestEnd, most/4))
+		begin = browse.WholeLetters(body, most-len(end))
+	}
 
 	var out strings.Builder
-	for line := range strings.Lines(shown) {
+	setIn(&out, begin)
+	// A line that was cut through ends like one that was not.
+	if left := len(body) - len(begin) - len(end); left > 0 {
+		fmt.Fprintf(&out, "    … %s more\n", count(left, "byte"))
+	}
+	setIn(&out, end)
+	return out.String()
+}
+
+// lastLines is as many whole lines of the end of a text as have room.
+func lastLines(text string, room int) string {
+	from := len(text)
+	for from > 0 {
+		before := strings.LastIndexByte(text[:from-1], '\n') + 1
+		if len(text)-before > room {
+			break
+		}
+		from = before
+	}
+	return text[from:]
+}
+
+// setIn writes the lines of a text below something.
+func setIn(out *strings.Builder, text string) {
+	for line := range strings.Lines(text) {
 		text := strings.TrimRight(label(strings.TrimSuffix(line, "\n")), " \t")
 		if text != "" {
 			text = "    " + text
 		}
 		out.WriteString(text + "\n")
 	}
-
-	// A line that was cut through ends like one that was not.
-	if left := len(body) - len(shown); left > 0 {
-		fmt.Fprintf(&out, "    … %s more\n", count(left, "byte"))
-	}
-	return out.String()
 }
 
 // bodyRoom is how many bytes of each body an answer shows: as many as the caller
@@ -50,7 +77,7 @@ func bodyText(body string, most int) string {
 func bodyRoom(a *Args, commits int) int {
 	switch {
 	case a.Flag("body"):
-		return min(max(longestBody, a.room()/max(commits, 1)), maxMessage)
+		return min(max(longestBody, a.room()/max(commits, 1)), askedBody)
 	// Unasked they may not take the room of what was asked for.
 	case !a.Has("body") && commits <= fewCommits:
 		return min(longestBody, a.room()/(fewCommits+1))

@@ -19,6 +19,7 @@ import (
 const (
 	mostAtOnce  = 8
 	leastForOne = 500 // tokens of the answer about one name
+	leastForRef = 200 // of that at one revision: who compares some asks for little
 )
 
 // oneName is how a name looks in a list: without the commas and spaces that
@@ -58,7 +59,7 @@ func ofEachName(run runFunc) runFunc {
 		if names == nil {
 			return run(ctx, v, a)
 		}
-		return ofEach(ctx, v, a, run, "symbol", names)
+		return ofEach(ctx, v, a, run, "symbol", names, leastForOne)
 	}
 }
 
@@ -84,7 +85,7 @@ func ofEachRef(run runFunc) runFunc {
 				return text, err
 			}
 		}
-		return ofEach(ctx, v, a, named, "ref", refs)
+		return ofEach(ctx, v, a, named, "ref", refs, leastForRef)
 	}
 }
 
@@ -98,10 +99,11 @@ func refsOf(list string) (refs []string) {
 	return refs
 }
 
-// ofEach makes a call for each of several values of a parameter.
-func ofEach(ctx context.Context, v catalog.Viewer, a *Args, run runFunc, param string, values []string) (string, error) {
+// ofEach makes a call for each of several values of a parameter, each of which has at
+// least so many tokens.
+func ofEach(ctx context.Context, v catalog.Viewer, a *Args, run runFunc, param string, values []string, least int) (string, error) {
 	// No answer is worth less than a look at it; what has no room comes next.
-	most := min(mostAtOnce, max(1, a.Number("maxTokens")/leastForOne))
+	most := min(mostAtOnce, max(1, a.Number("maxTokens")/least))
 	later := values[min(most, len(values)):]
 	values = values[:len(values)-len(later)]
 
@@ -118,7 +120,7 @@ func ofEach(ctx context.Context, v catalog.Viewer, a *Args, run runFunc, param s
 		out.WriteString(strings.TrimSuffix(text, "\n") + "\n")
 
 		// What one does not need the others have.
-		left = max(left-len(text)/tokenBytes, leastForOne*(len(values)-i-1))
+		left = max(left-len(text)/tokenBytes, least*(len(values)-i-1))
 	}
 
 	if len(later) > 0 {

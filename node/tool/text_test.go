@@ -101,6 +101,7 @@ func TestABodyBelowItsSubject(t *testing.T) {
 		{"one\u202etwo\x1b[1m", 100, "    one\\u202etwo\uFFFD[1m\n"},
 		{"ééé", 3, "    é\n    … 4 bytes more\n"},
 		{"first\nsecond", 5, "    first\n    … 7 bytes more\n"},
+		{"a long first line of a message\nsecond\nlast\n", 32, "    a long first line of a messa\n    … 10 bytes more\n    last\n"},
 	} {
 		if got := bodyText(tt.body, tt.most); got != tt.want {
 			t.Errorf("%q in %d: %q, want %q", tt.body, tt.most, got, tt.want)
@@ -159,7 +160,9 @@ func TestBodiesStayWithinTheRoom(t *testing.T) {
 
 	// Who asks for those of few commits gets them whole.
 	asking := asked("list_commits", "repo", "r", "body", true)
-	if text := commitsText(asking, &browse.CommitsResponse{Commits: commits[:2], Total: 2}); strings.Count(text, "because of this") != 400 {
+	short := commits[0]
+	short.Body = strings.Repeat("because of this\n", 120)
+	if text := commitsText(asking, &browse.CommitsResponse{Commits: []browse.CommitInfo{short, short}, Total: 2}); strings.Count(text, "because of this") != 240 {
 		t.Errorf("%s", text)
 	}
 
