@@ -428,7 +428,8 @@ func (c *Cluster) Handle(method string, h Handler) { c.network.handle(method, h)
 func (c *Cluster) HandleStream(method string, h StreamHandler) { c.network.handleStream(method, h) }
 
 // Propose sends commands as one entry to the leader, waits until this node
-// has applied it, and returns its index. An error that wraps
+// has applied it, and returns the index at which it took effect, which is that
+// of its first try. An error that wraps
 // *catalog.Refusal says that a command was refused; the others of the
 // entry were still applied. ErrNoLeader is returned after the hold time.
 func (c *Cluster) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {

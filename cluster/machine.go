@@ -160,7 +160,14 @@ func (m *machine) apply(l *raft.Log) any {
 		m.fatal(fmt.Errorf("cluster: this node stops, since at entry %d its catalog is not that of the leader: empty its data directory and let it join again", l.Index))
 		return errStuck
 	}
-	return results
+	return took{m.state.TookEffect(e), results}
+}
+
+// took is what came of an entry, and the index at which it took effect: that of its first
+// try, where it is a retry.
+type took struct {
+	index   uint64
+	results []catalog.Result
 }
 
 func (m *machine) publish(applied uint64) {

@@ -221,8 +221,9 @@ func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Res
 	}
 
 	switch r := f.Response().(type) {
-	case []catalog.Result:
-		return f.Index(), r, nil
+	// Not the index of this try: what the first one wrote bears its own, as a fence.
+	case took:
+		return r.index, r.results, nil
 	case error:
 		return 0, nil, r
 	}

@@ -123,6 +123,17 @@ func (s *State) Apply(e Entry) []Result {
 	return results
 }
 
+// TookEffect is the index at which an entry that has been applied changed the state: its
+// own, or that of its first try where it is a retry.
+func (s *State) TookEffect(e Entry) uint64 {
+	if e.Request != ([16]byte{}) {
+		if first := s.requests.get(string(e.Request[:])); first != nil {
+			return first.Index
+		}
+	}
+	return e.Index
+}
+
 // remember keeps the results of an entry for its retries, and drops the oldest:
 //
 //	order.len() <= maxRequests, replies <= maxReplies
