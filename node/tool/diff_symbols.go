@@ -48,16 +48,9 @@ func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b Browse
 	return err
 }
 
-// hasSymbols tells whether something is defined in one of the files.
+// hasSymbols tells whether what is defined in one of the files is known.
 func (c *comparison) hasSymbols() bool {
-	for _, side := range []map[string]*browse.OutlineFile{c.symbols.old, c.symbols.new} {
-		for _, f := range side {
-			if len(f.Symbols) > 0 {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.files, func(f changed) bool { return c.symbols.lines(f.diff) != nil })
 }
 
 // isText tells by the mode of a file that it is neither a link nor a submodule.
@@ -86,11 +79,7 @@ func (c *comparison) bySymbols(out *strings.Builder, e *end) {
 	files := c.files[:min(len(c.files), mostSummedUp)]
 	blocks := make([]block, len(files))
 	for i := range files {
-		f := &files[i]
-		blocks[i] = block{
-			head:  f.line(),
-			lines: symbolLines(f.diff, c.symbols.old[f.diff.OldPath], c.symbols.new[f.diff.NewPath]),
-		}
+		blocks[i] = block{head: files[i].line(), lines: c.symbols.lines(files[i].diff)}
 	}
 
 	text := out.String()
@@ -108,12 +97,23 @@ func (c *comparison) bySymbols(out *strings.Builder, e *end) {
 		e.left = append(e.left, fmt.Sprintf("%s with fewer changed lines; continue with %s, or with path", count(left, "file"), c.with("mode", "stat")))
 	}
 	if c.symbols.cut {
-		e.unlooked = append(e.unlooked, "some files for symbols, within 5 seconds; give the path of one")
+		e.unlooked = append(e.unlooked, "files for symbols, which took more than 5 seconds; give the path of one")
 	}
 	// Who has asked for symbols has not asked for the patch.
 	if c.Text("mode") == "auto" {
 		e.left = append(e.left, "the patch, which does not fit; continue with "+c.with("mode", "patch"))
 	}
+}
+
+// lines sums the changes of a file up by its definitions, where those of both sides are
+// known: of one side alone all would seem to have come, or gone.
+func (o *outlined) lines(f *browse.DiffFile) []string {
+	old, head := o.old[f.OldPath], o.new[f.NewPath]
+	lacks := old == nil && isText(f.OldMode) || head == nil && isText(f.NewMode)
+	if o.cut || lacks || f.Cut {
+		return nil
+	}
+	return symbolLines(f, old, head)
 }
 
 // defined is a definition on one side of a file that changed, or on both.

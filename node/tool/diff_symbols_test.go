@@ -63,3 +63,34 @@ func TestADifferenceBySymbols(t *testing.T) {
 		})
 	}
 }
+
+// TestOneSideAloneIsNotSummedUp: where the symbols of a side are not known, nothing is said
+// to have come or gone.
+func TestOneSideAloneIsNotSummedUp(t *testing.T) {
+	t.Parallel()
+	f := &browse.DiffFile{OldPath: "a.go", NewPath: "a.go", OldMode: "100644", NewMode: "100644", Hunks: []browse.DiffHunk{{OldStart: 1, NewStart: 1, Body: "-a\n+b\n"}}}
+	side := map[string]*browse.OutlineFile{"a.go": {Lines: 3, Symbols: []browse.OutlineSymbol{{Name: "f", Kind: "function", First: 1, Last: 3}}}}
+	added := *f
+	added.OldPath, added.OldMode = "", ""
+	added.Hunks = []browse.DiffHunk{{NewStart: 1, Body: "+b\n"}}
+	cut := *f
+	cut.Cut = true
+
+	for _, tt := range []struct {
+		name  string
+		known outlined
+		file  *browse.DiffFile
+		want  int // lines
+	}{
+		{"both", outlined{old: side, new: side}, f, 1},
+		{"no old side", outlined{new: side}, f, 0},
+		{"no new side", outlined{old: side}, f, 0},
+		{"some files took too long", outlined{old: side, new: side, cut: true}, f, 0},
+		{"not the whole patch", outlined{old: side, new: side}, &cut, 0},
+		{"a new file", outlined{new: side}, &added, 1},
+	} {
+		if got := tt.known.lines(tt.file); len(got) != tt.want {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+}

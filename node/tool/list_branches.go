@@ -94,10 +94,11 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 	if over > 0 {
 		return out.String() + noRoom(a, "entry", fit, fit+over)
 	}
+	rest := pages(a, shown, total, false)
 	if late {
-		return out.String() + "Not searched: what was not reached within 2 seconds."
+		rest = strings.TrimPrefix(strings.TrimPrefix(rest, complete)+" Not searched: what was not reached within 2 seconds.", " ")
 	}
-	return out.String() + pages(a, shown, total, false)
+	return out.String() + rest
 }
 
 // writeRefs writes branches or tags, one on a line, within a room, and returns how
