@@ -19,6 +19,10 @@ func AppendText(dst, text []byte) []byte {
 	done := 0
 	for i := 0; i < len(text); {
 		b := text[i]
+		if asItIs[b] {
+			i++
+			continue
+		}
 		// Most text is ASCII, where a byte says all.
 		if b < utf8.RuneSelf {
 			if with := escapes[b]; with != "" {
@@ -48,6 +52,14 @@ func AppendText(dst, text []byte) []byte {
 }
 
 var escapes = [utf8.RuneSelf]string{'<': "&lt;", '>': "&gt;", '&': "&amp;", '"': "&#34;", '\'': "&#39;"}
+
+// asItIs tells which bytes stand for themselves in HTML: most of ASCII.
+var asItIs = func() (table [256]bool) {
+	for b := range utf8.RuneSelf {
+		table[b] = escapes[b] == "" && (b >= ' ' || b == '\n' || b == '\t') && b != 0x7f
+	}
+	return table
+}()
 
 // appendHidden appends a character that is not seen. A control character is
 // left out of the text itself: HTML has none.

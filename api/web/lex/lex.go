@@ -283,10 +283,17 @@ func (f *fence) rest(line []byte, at, depth int) (end, open int) {
 			at += len(f.open)
 			depth = min(depth+1, 200)
 		default:
-			at++
+			// On to the next byte that may be one of these.
+			for at++; at < len(line) && !f.mayTurn(line[at]); at++ {
+			}
 		}
 	}
 	return len(line), depth
+}
+
+// mayTurn reports whether an escape, the end, or one more beginning may begin with a byte.
+func (f *fence) mayTurn(b byte) bool {
+	return b == f.escape || f.close == "" || b == f.close[0] || f.nests && b == f.open[0]
 }
 
 // closed reports whether enough # follow a closing quote.
