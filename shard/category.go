@@ -83,15 +83,6 @@ func categoryOf(path string) category {
 	return plainCode
 }
 
-func containsAny(s string, parts []string) bool {
-	for _, p := range parts {
-		if strings.Contains(s, p) {
-			return true
-		}
-	}
-	return false
-}
-
 func prefixAny(s string, starts []string) bool {
 	for _, p := range starts {
 		if strings.HasPrefix(s, p) {

@@ -9,7 +9,7 @@ import (
 // naming is how tests are named in some languages. Marks, starts and names stand in
 // small letters and are found in any case.
 type naming struct {
-	marks  []string // what a name has in it, with the dot in front of its ending
+	marks  []string // what a name has in it, with the dot in front of its ending; or its end, with the ending
 	starts []string // what a name begins with
 	names  []string // whole names, without their ending
 	ends   []string // what a name ends in, as it is written: FooTest is a test, Latest is none
@@ -76,12 +76,23 @@ func isTest(path, lower string, dirs dirMask) bool {
 	switch {
 	case dirs&specDir != 0 && hasSpecs(ext):
 		return true
-	case containsAny(base, n.marks), prefixAny(base, n.starts), slices.Contains(n.names, stem):
+	case marked(base, ext, n.marks), prefixAny(base, n.starts), slices.Contains(n.names, stem):
 		return true
 	}
 
 	// As it is written: without its ending, which may have other letters in small ones.
 	return n.ends != nil && suffixAny(path[:strings.LastIndexByte(path, '.')], n.ends)
+}
+
+// marked reports whether a name has one of some marks in it. One with the ending stands at
+// the end: a_test.go.go is no test.
+func marked(base, ext string, marks []string) bool {
+	return slices.ContainsFunc(marks, func(mark string) bool {
+		if ext != "" && strings.HasSuffix(mark, "."+ext) {
+			return strings.HasSuffix(base, mark)
+		}
+		return strings.Contains(base, mark)
+	})
 }
 
 // TestPaths is a regular expression for the paths that isTest takes: what is in a

@@ -13,7 +13,7 @@ func TestTestsAreNamedAsInTheirLanguage(t *testing.T) {
 	expr := regexp.MustCompile(TestPaths())
 	for _, tt := range []struct{ language, tests, others string }{
 		{"Go", "a_test.go a/b_test.go A_TEST.GO store_mock.go testdata/x.go e2e/run.go",
-			"adapters/rest/embedded_spec.go test_helpers.go test-x.go a.test.go a_tests.go a_spec.go contest.go latest_test_run.go a_test.x.go"},
+			"adapters/rest/embedded_spec.go test_helpers.go test-x.go a.test.go a_tests.go a_spec.go contest.go latest_test_run.go a_test.x.go a_test.go.go"},
 		{"Python", "test_a.py a_test.py a/conftest.py app/tests.py tests/x.py a_tests.py", "contest.py attest.py test.py a_spec.py my_conftest.py"},
 		{"Ruby", "a_spec.rb spec/models/user.rb a_test.rb spec/spec_helper.rb", "inspec.rb a_specs.rb"},
 		{"JavaScript", "a.spec.js a.test.js a-test.js a_spec.js __tests__/a.js a-spec.mjs specs/a.cjs", "aspec.js latest.js spec.js"},
@@ -53,7 +53,7 @@ func TestExamplesAreNoTests(t *testing.T) {
 
 // FuzzTestPaths holds the expression to the judgement of the path itself.
 func FuzzTestPaths(f *testing.F) {
-	for _, path := range []string{"a/b_test.go", "test_.go", "test_go", "x.test.go", "x.test.o", "spec/a.rb", "FooTest.java", "tests.rs/x", "a.spec.d.ts", "test-.GO", "spec/a\n.ts"} {
+	for _, path := range []string{"a/b_test.go", "test_.go", "test_go", "x.test.go", "x.test.o", "spec/a.rb", "FooTest.java", "tests.rs/x", "a.spec.d.ts", "test-.GO", "spec/a\n.ts", "_test.go.go", ".test.."} {
 		f.Add(path)
 	}
 	expr := regexp.MustCompile(TestPaths())
