@@ -99,6 +99,15 @@ func (st *state) open(guest, owner *tab) *tab {
 	return b
 }
 
+// untilTyped waits until the results of a query that was typed are drawn, and nothing is on
+// its way that would take their place. A phone waits for the query to be sent.
+func (b *tab) untilTyped(query string) {
+	b.t.Helper()
+	if eval[int](b, "innerWidth") >= 800 {
+		b.until("the results of what was typed", fmt.Sprintf(`document.title === %q`, query+" - Shoal"))
+	}
+}
+
 // states are every page in every state that a reader meets.
 func (s *site) states() []state {
 	blob := func(path string) string { return browse(appRepo, "", "blob", path) }
@@ -123,11 +132,13 @@ func (s *site) states() []state {
 				return // a phone waits for the query to be sent
 			}
 			b.press("needle")
+			b.untilTyped("needle")
 			b.until("results", `document.querySelectorAll('#files .file').length > 3`)
 		}},
 		{name: "suggestions", path: "/", act: func(b *tab) {
 			b.press("re")
 			b.until("suggestions", `document.querySelector('#suggest')`)
+			b.untilTyped("re")
 		}},
 		{name: "the finder", path: browse(appRepo, "", "", ""), act: func(b *tab) {
 			b.press("t")
