@@ -23,16 +23,16 @@ func AppendText(dst, text []byte) []byte {
 			i++
 			continue
 		}
-		// Most text is ASCII, where a byte says all.
+		// The rest of ASCII is escaped, or is not seen.
 		if b < utf8.RuneSelf {
+			dst = append(dst, text[done:i]...)
 			if with := escapes[b]; with != "" {
-				dst = append(append(dst, text[done:i]...), with...)
-				done = i + 1
-			} else if b < ' ' && b != '\n' && b != '\t' || b == 0x7f {
-				dst = appendHidden(append(dst, text[done:i]...), rune(b))
-				done = i + 1
+				dst = append(dst, with...)
+			} else {
+				dst = appendHidden(dst, rune(b))
 			}
 			i++
+			done = i
 			continue
 		}
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,7 @@ func TestRowRates(t *testing.T) {
 
 	files := sourcesByLanguage(t, dirs)
 	fmt.Println("| language | files, bytes | page of a file, MB/s | all of it coloured, MB/s | results, MB/s | chroma, MB/s |\n|---|---|---|---|---|---|")
-	for _, language := range sortedKeys(files) {
+	for _, language := range slices.Sorted(maps.Keys(files)) {
 		texts := files[language]
 		size := 0
 		for _, text := range texts {
@@ -145,13 +146,4 @@ func sourcesByLanguage(t *testing.T, dirs []string) map[string][][]byte {
 		}
 	}
 	return out
-}
-
-func sortedKeys(files map[string][][]byte) []string {
-	var keys []string
-	for key := range files {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -15,20 +15,21 @@ import (
 // one look for symbols takes.
 const mostSummedUp = 20
 
-// outlined is what a comparison knows of the symbols of its files.
+// outlined is what is known of the symbols of the files of a comparison.
 type outlined struct {
 	old, new map[string]*browse.OutlineFile // by path
 	cut      bool                           // time ran out for some
 }
 
-// findSymbols finds what is defined in the files with most changed lines, which come first
-// from then on.
+// findSymbols sums up the files with most changed lines by what is defined in them; they
+// come first from then on.
 func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b Browser) error {
 	slices.SortStableFunc(c.files, func(x, y changed) int { return cmp.Compare(y.plus+y.minus, x.plus+x.minus) })
+	files := c.files[:min(len(c.files), mostSummedUp)]
 
 	// Links and submodules are no text, and have no definitions.
 	var old, head []string
-	for _, f := range c.files[:min(len(c.files), mostSummedUp)] {
+	for _, f := range files {
 		if f.diff.Binary {
 			continue
 		}
@@ -40,34 +41,37 @@ func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b Browse
 		}
 	}
 
+	var known outlined
 	var err error
-	if c.symbols.old, err = c.outlines(ctx, v, b, c.r.BaseCommit, old); err != nil {
+	if known.old, err = known.outlines(ctx, v, b, c.Text("repo"), c.r.BaseCommit, old); err != nil {
 		return err
 	}
-	c.symbols.new, err = c.outlines(ctx, v, b, c.r.HeadCommit, head)
-	return err
-}
+	if known.new, err = known.outlines(ctx, v, b, c.Text("repo"), c.r.HeadCommit, head); err != nil {
+		return err
+	}
 
-// hasSymbols tells whether what is defined in one of the files is known.
-func (c *comparison) hasSymbols() bool {
-	return slices.ContainsFunc(c.files, func(f changed) bool { return c.symbols.lines(f.diff) != nil })
+	c.hurried = known.cut
+	for i := range files {
+		files[i].symbols = known.lines(files[i].diff)
+	}
+	return nil
 }
 
 // isText tells by the mode of a file that it is neither a link nor a submodule.
 func isText(mode string) bool { return strings.HasPrefix(mode, "100") }
 
 // outlines finds what is defined in files of a commit.
-func (c *comparison) outlines(ctx context.Context, v catalog.Viewer, b Browser, commit string, paths []string) (map[string]*browse.OutlineFile, error) {
+func (o *outlined) outlines(ctx context.Context, v catalog.Viewer, b Browser, repo, commit string, paths []string) (map[string]*browse.OutlineFile, error) {
 	found := map[string]*browse.OutlineFile{}
 	if len(paths) == 0 {
 		return found, nil
 	}
 
-	r, err := b.Outline(ctx, v, browse.OutlineRequest{Repo: c.Text("repo"), Ref: commit, Paths: paths})
+	r, err := b.Outline(ctx, v, browse.OutlineRequest{Repo: repo, Ref: commit, Paths: paths})
 	if err != nil {
 		return nil, err
 	}
-	c.symbols.cut = c.symbols.cut || r.Cut
+	o.cut = o.cut || r.Cut
 	for i := range r.Files {
 		found[r.Files[i].Path] = &r.Files[i]
 	}
@@ -79,12 +83,9 @@ func (c *comparison) bySymbols(out *strings.Builder, e *end) {
 	files := c.files[:min(len(c.files), mostSummedUp)]
 	blocks := make([]block, len(files))
 	for i := range files {
-		blocks[i] = block{head: files[i].line(), lines: c.symbols.lines(files[i].diff)}
+		blocks[i] = block{head: files[i].line(), lines: files[i].symbols}
 	}
 
-	text := out.String()
-	out.Reset()
-	out.WriteString(strings.TrimSuffix(text, "\n"))
 	shown := writeBlocks(c.Args, out, blocks, e, func(i int) string {
 		// The same call would show the same again: the patch has the rest.
 		if c.Text("path") == files[i].path {
@@ -96,7 +97,7 @@ func (c *comparison) bySymbols(out *strings.Builder, e *end) {
 	if left := len(c.files) - shown; left > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s with fewer changed lines; continue with %s, or with path", count(left, "file"), c.with("mode", "stat")))
 	}
-	if c.symbols.cut {
+	if c.hurried {
 		e.unlooked = append(e.unlooked, "files for symbols, which took more than 5 seconds; give the path of one")
 	}
 	// Who has asked for symbols has not asked for the patch.

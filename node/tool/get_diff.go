@@ -72,7 +72,7 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a
 				return "", err
 			}
 		}
-		if err := c.findSymbols(ctx, v, b); err == nil && c.hasSymbols() {
+		if err := c.findSymbols(ctx, v, b); err == nil && c.files[0].symbols != nil {
 			c.mode = "symbols"
 		}
 		if len(c.files[0].lines) > 0 {
@@ -96,8 +96,7 @@ type comparison struct {
 	files   []changed
 	size    int    // bytes of files as a patch
 	commits string // those between the two, if they are wanted
-
-	symbols outlined // of files, where they are wanted
+	hurried bool   // time ran out for the symbols of some files
 }
 
 // changed is one file of a difference, ready to be written.
@@ -106,6 +105,7 @@ type changed struct {
 	path        string
 	plus, minus int
 	diff        *browse.DiffFile
+	symbols     []string // what came, went and changed in it, where that is wanted and known
 }
 
 // enough is how many bytes of a patch are looked at to find out whether it fits. It is
@@ -231,15 +231,17 @@ func (c *comparison) text() string {
 	}
 
 	// Names move, so the commits they stood for are told.
-	fmt.Fprintf(&out, "%s (%.8s) .. %s (%.8s): %s, +%d -%d\n", base, c.r.BaseCommit, head, c.r.HeadCommit, files, plus, minus)
+	fmt.Fprintf(&out, "%s (%.8s) .. %s (%.8s): %s, +%d -%d", base, c.r.BaseCommit, head, c.r.HeadCommit, files, plus, minus)
 
 	var e end
 	switch c.mode {
 	case "names", "stat":
+		out.WriteByte('\n')
 		c.list(&out, &e)
 	case "symbols":
 		c.bySymbols(&out, &e)
 	default:
+		out.WriteByte('\n')
 		c.patch(&out, &e)
 	}
 

@@ -188,6 +188,8 @@ func textLabel(text []byte) string {
 	return strings.Join(lines, `\n`)
 }
 
+// groupOf is the group of a file. A directory is two levels below the path that is
+// searched; it is the repository's own where there is no such level.
 func (g *grepping) groupOf(f *search.GrepFile) string {
 	if g.group == "repo" {
 		return f.Repo

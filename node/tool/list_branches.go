@@ -91,12 +91,17 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 	}
 
 	// Of the list that was cut first the next page lacks nothing; of the other it may repeat some.
-	if over > 0 {
-		return out.String() + noRoom(a, "entry", fit, fit+over)
-	}
 	rest := pages(a, shown, total, false)
-	if late {
-		rest = strings.TrimPrefix(strings.TrimPrefix(rest, complete)+" Not searched: what was not reached within 2 seconds.", " ")
+	if over > 0 {
+		rest = noRoom(a, "entry", fit, fit+over)
+	}
+
+	unlooked := end{unlooked: []string{"what was not reached within 2 seconds"}}
+	switch {
+	case late && rest == complete:
+		rest = unlooked.String()
+	case late:
+		rest += " " + unlooked.String()
 	}
 	return out.String() + rest
 }

@@ -127,12 +127,13 @@ func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
 // many they are.
 func outlineLines(a *Args, f *browse.OutlineFile, signatures bool) (lines []string, symbols int) {
 	rows := outlineRows(a, f, signatures)
+	asked := kindsWanted(a) != nil
 	for i := 0; i < len(rows); {
 		run := runOf(rows[i:])
 
 		// Of a large file that many constants and the like are told by their number, unless
 		// their kind was asked for.
-		if !signatures && len(run) > longRun && kindsWanted(a) == nil && run[0].short() {
+		if !signatures && !asked && len(run) > longRun && run[0].short() {
 			first, last := &run[0], &run[len(run)-1]
 			lines = append(lines, fmt.Sprintf("%s%d-%d %s: %d, %s to %s\n",
 				first.indent(), first.First, last.First, first.Kind, len(run), first.name(false), last.name(false)))

@@ -9,21 +9,27 @@ import (
 	"testing"
 )
 
+// straight is a repository whose main branch has so many commits, one after the other.
+func straight(t *testing.T, commits int) *repo {
+	t.Helper()
+	r, h := newRepo(t), &stream{}
+	for i := range commits {
+		h.commit("refs/heads/main", i+1, "Ann", fmt.Sprint("main ", i), "a", fmt.Sprint(i))
+	}
+	r.load(h)
+	return r
+}
+
 // The first tag that has a commit is the one at the earliest commit that does, with
 // the graph, without it, and where the graph lacks what is new.
 func TestTheFirstTagThatHasACommit(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
-	h := &stream{}
-	for i := range 12 {
-		h.commit("refs/heads/main", i+1, "Ann", fmt.Sprint("main ", i), "a", fmt.Sprint(i))
-	}
-	r.load(h)
+	r := straight(t, 12)
 	id := func(ref string) string { return r.git("rev-parse", ref+"^{commit}") }
 	base := id("main")
 
 	// A branch from the middle that is merged at the end, and one that never is.
-	h = &stream{}
+	h := &stream{}
 	fmt.Fprintf(h, "reset refs/heads/side\nfrom %s\n\nreset refs/heads/alone\nfrom %s\n\nreset refs/heads/main\nfrom %s\n\n", id("main~8"), id("main~8"), base)
 	h.commit("refs/heads/side", 20, "Bob", "side", "b", "1")
 	h.commit("refs/heads/alone", 21, "Bob", "alone", "c", "1")
@@ -97,12 +103,7 @@ func TestTheFirstTagThatHasACommit(t *testing.T) {
 // caller's own time is no answer.
 func TestTheFirstTagIsLookedForInBounds(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
-	h := &stream{}
-	for i := range 3000 {
-		h.commit("refs/heads/main", i+1, "Ann", "one", "a", fmt.Sprint(i))
-	}
-	r.load(h)
+	r := straight(t, 3000)
 	m := fetched(t, r.url())
 	head, root := r.git("rev-parse", "main"), r.git("rev-parse", "main~2999")
 	if got, err := m.FirstTag(within(t), head); err != nil || got != (FirstTag{}) {
@@ -152,12 +153,7 @@ func fetchAgain(t *testing.T, m *Mirror, address string) {
 // by its version alone is told too.
 func TestTheFirstTagOfAPart(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
-	h := &stream{}
-	for i := range 10 {
-		h.commit("refs/heads/main", i+1, "Ann", fmt.Sprint("main ", i), "a", fmt.Sprint(i))
-	}
-	r.load(h)
+	r := straight(t, 10)
 	for tag, back := range map[string]int{"core-0.1": 9, "core-0.2-rc1": 8, "glob-1.0": 7, "core-0.2": 6, "14.0": 5, "glob-1.1": 4, "15.0.0-rc1": 3, "15.0.0": 2, "release-16": 1} {
 		r.git("tag", tag, fmt.Sprintf("main~%d", back))
 	}
@@ -186,12 +182,7 @@ func TestTheFirstTagOfAPart(t *testing.T) {
 // What has a commit is what git lists.
 func TestRefsThatHaveACommit(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
-	h := &stream{}
-	for i := range 3000 {
-		h.commit("refs/heads/main", i+1, "Ann", "one", "a", fmt.Sprint(i))
-	}
-	r.load(h)
+	r := straight(t, 3000)
 	for i := range 20 {
 		r.git("tag", fmt.Sprintf("v%d", i), fmt.Sprintf("main~%d", i*150))
 	}

@@ -293,7 +293,7 @@ func (f *fence) rest(line []byte, at, depth int) (end, open int) {
 
 // mayTurn reports whether an escape, the end, or one more beginning may begin with a byte.
 func (f *fence) mayTurn(b byte) bool {
-	return b == f.escape || f.close == "" || b == f.close[0] || f.nests && b == f.open[0]
+	return b == f.escape || b == f.close[0] || f.nests && b == f.open[0]
 }
 
 // closed reports whether enough # follow a closing quote.
