@@ -94,7 +94,7 @@ func check(t *testing.T, expr string, fold bool, text []byte) {
 func FuzzExpression(f *testing.F) {
 	for _, expr := range []string{
 		`a`, `abc`, `a*`, `a*?b`, `(a|ab)(c|bcd)`, `(|a)b?`, `(|ab)|b`, `^a`, `a$`, `^$`, `^\s*a$`, `(^|b)a`, `\ba\b`, `\Bk`,
-		`[0-9]{3}`, `[A-Z]{2,}`, `[a-z]+_lock\(`, `\bv[0-9]+\.[0-9]+\b`, `.`, `..`, `.*b`, `(?s).a`, `[^a]+`, `\s+`, `a\nb`, `\Aa`, `a\z`,
+		`[0-9]{3}`, `[A-Z]{2,}`, `[a-z]+_lock\(`, `\bv[0-9]+\.[0-9]+\b`, `.`, `..`, `.*b`, `(?s).a`, `[^a]+`, `\s+`, `a\nb`, `\Aa`, `a\z`, `\A(?:abc|abd|ab|v\dx?)\z`, `\A(a|)\z`, `\Aa[^b]\z`, `\A(a?b?|é)\z`,
 		`é`, `[é-ü]+`, `\pL+`, `\x{FFFD}`, `[^\x00-\x7f]`, `k+`, `ſs`, `fixme|xxx|hack`, `a.{2,4}?b`, `(a+)(b+)`, `\s\s`, `x*y*z`, `\w+\s*\(\)`,
 	} {
 		for _, text := range []string{

@@ -45,10 +45,11 @@ func (m *Matcher) Again() *Matcher {
 
 // compiled is what all matchers of one pattern share.
 type compiled struct {
-	// One of these does the work: a literal, runs of a class, or the automaton of
-	// plan, for which filter, if there is one, finds where to look.
+	// One of these does the work: a literal, runs of a class, a list of whole texts, or
+	// the automaton of plan, for which filter, if there is one, finds where to look.
 	literal    *literal
 	runs       *runs
+	whole      whole
 	plan       *plan
 	filter     *filter
 	emptyLines bool // of a twin: it is that of `^$`
@@ -65,8 +66,9 @@ type scratch struct {
 	ahead, back *machine // of the plan
 }
 
-// Compile compiles a pattern: to a literal if it is one, to runs of a class if it
-// is that, else to an automaton. The error of a bad expression is a *syntax.Error.
+// Compile compiles a pattern: to a literal if it is one, to runs of a class or to a list
+// of whole texts if it is that, else to an automaton. The error of a bad expression is a
+// *syntax.Error.
 func Compile(expr string, o Options) (*Matcher, error) {
 	if len(expr) > MaxPattern {
 		return nil, ErrTooLong
@@ -112,6 +114,9 @@ func compileTree(re *syntax.Regexp) (*compiled, error) {
 	}
 	if r := runsOf(re); r != nil {
 		return &compiled{runs: r}, nil
+	}
+	if w := wholeOf(re); w != nil {
+		return &compiled{whole: w}, nil
 	}
 
 	p, err := newPlan(re)
@@ -278,6 +283,8 @@ func (m *Matcher) next(s *scratch, text []byte, from int) (start, end int, ok bo
 		return m.literal.next(&s.cursor, from)
 	case m.runs != nil:
 		return m.runs.next(&s.cursor, from)
+	case m.whole != nil:
+		return m.whole.next(text, from)
 	case m.plan.empty:
 		return m.nextLine(s, text, from)
 	}

@@ -1,0 +1,134 @@
+package match
+
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+// whole is a list of texts, of which one has to be all of the text that is searched, as
+// in `\A(?:main\.go|go\.mod)\z`. That a path is one of a hundred is asked of every path of
+// a shard: an automaton would work out states for each of them.
+type whole map[string]bool
+
+// A list has so many texts at most, and all of them together so many bytes.
+const (
+	wholeMost  = 4096
+	wholeBytes = 1 << 20
+)
+
+// wholeOf returns re as a list of whole texts, nil if it is something else.
+func wholeOf(re *syntax.Regexp) whole {
+	parts := flat(re)
+	last := len(parts) - 1
+	if last < 2 || parts[0].Op != syntax.OpBeginText || parts[last].Op != syntax.OpEndText {
+		return nil
+	}
+
+	texts := textsOf(&syntax.Regexp{Op: syntax.OpConcat, Sub: parts[1:last]})
+	w := make(whole, len(texts))
+	for _, t := range texts {
+		// The empty match does not count, and the automaton has the rule for that.
+		if t == "" {
+			return nil
+		}
+		w[t] = true
+	}
+
+	if len(w) == 0 {
+		return nil
+	}
+	return w
+}
+
+// textsOf lists all that an expression can match, nil where that is no short list:
+//
+//	`cmd/(main|tool)\.go`  ->  cmd/main.go, cmd/tool.go
+func textsOf(re *syntax.Regexp) []string {
+	switch re.Op {
+	case syntax.OpEmptyMatch:
+		return []string{""}
+	case syntax.OpCapture:
+		return textsOf(re.Sub[0])
+
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			if re.Flags&syntax.FoldCase != 0 || r == utf8.RuneError || !utf8.ValidRune(r) {
+				return nil // stands for other texts too
+			}
+		}
+		return []string{string(re.Rune)}
+
+	// The parser makes a class of alternatives that differ in one letter.
+	case syntax.OpCharClass:
+		var out []string
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			if re.Rune[i+1]-re.Rune[i] > 64 || re.Rune[i+1] >= utf8.RuneSelf {
+				return nil
+			}
+			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
+				out = append(out, string(r))
+			}
+		}
+		return out
+
+	case syntax.OpAlternate:
+		var out []string
+		for _, sub := range re.Sub {
+			some := textsOf(sub)
+			if some == nil || len(out)+len(some) > wholeMost {
+				return nil
+			}
+			out = append(out, some...)
+		}
+		return out
+
+	// It also makes one optional that another one begins with.
+	case syntax.OpQuest:
+		some := textsOf(re.Sub[0])
+		if some == nil {
+			return nil
+		}
+		return append(some, "")
+
+	case syntax.OpConcat:
+		out := []string{""}
+		for _, sub := range re.Sub {
+			if out = joined(out, textsOf(sub)); out == nil {
+				break
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// joined is every text of a followed by every one of b, nil where those are too many.
+func joined(a, b []string) []string {
+	if len(a)*len(b) > wholeMost || bytesIn(a)*len(b)+bytesIn(b)*len(a) > wholeBytes {
+		return nil
+	}
+
+	var out []string
+	for _, before := range a {
+		for _, after := range b {
+			out = append(out, before+after)
+		}
+	}
+	return out
+}
+
+// bytesIn is how many bytes some texts have together.
+func bytesIn(texts []string) (sum int) {
+	for _, t := range texts {
+		sum += len(t)
+	}
+	return sum
+}
+
+// next returns all of a text, where it is one of the list.
+func (w whole) next(text []byte, from int) (start, end int, ok bool) {
+	if from > 0 || !w[string(text)] {
+		return 0, 0, false
+	}
+	return 0, len(text), true
+}
