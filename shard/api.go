@@ -13,6 +13,7 @@ type Request struct {
 	ContextLines int     // lines around a match in its chunk
 	Whole        bool    // return the whole content of each file
 	NoChunks     bool    // return files without chunks, for listings
+	FilesOnly    bool    // find out which files match, but no places in them: each counts as one match
 	Around       bool    // return the definitions around matches, too
 	// Rank gives the name by which a repository is ordered and how recent it
 	// is, from 0 to 1. Nil means the name in the shard and 0.

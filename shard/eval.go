@@ -27,6 +27,8 @@ type evaluator struct {
 	joined []match.Span // buffer of spans
 	regexp int          // documents given to an expression
 
+	filesOnly bool // of a document one match is enough
+
 	ranked  *repoView // the repository that recency belongs to
 	recency float64
 }
@@ -54,7 +56,7 @@ func (s *search) evaluator() *evaluator {
 		e = &evaluator{}
 	}
 
-	e.p, e.symbols.Cache = s.p, s.v.set.cache
+	e.p, e.filesOnly, e.symbols.Cache = s.p, s.r.FilesOnly, s.v.set.cache
 	n := len(s.p.patterns)
 	e.found, e.used = slices.Grow(e.found[:0], n)[:n], slices.Grow(e.used[:0], n)[:n]
 	return e
@@ -172,12 +174,12 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 }
 
 // contains reports whether a content pattern matches in the document. If it is
-// the only pattern all its matches are collected at once: they will be wanted.
+// the only pattern all its matches are collected at once, where they will be wanted.
 func (e *evaluator) contains(pat int) (bool, error) {
 	f := &e.found[pat]
 	if f.state == unknown {
 		limit := 1
-		if len(e.p.contents) == 1 {
+		if len(e.p.contents) == 1 && !e.filesOnly {
 			limit = -1
 		}
 		if err := e.find(pat, limit); err != nil {

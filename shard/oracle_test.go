@@ -492,6 +492,35 @@ func (w *world) check(t *testing.T, v *View, q query.Q, contextLines int) {
 	if res.Stats.TotalMatches != matches || res.Stats.Files != len(want) || res.Stats.ActualMatches != matches {
 		t.Fatalf("%s: stats %+v, %d matches in %d files", q, res.Stats, matches, len(want))
 	}
+	w.checkList(t, v, q, want)
+}
+
+// checkList holds lists of files without places to be the same files, also when they
+// end early.
+func (w *world) checkList(t *testing.T, v *View, q query.Q, want []scanned) {
+	t.Helper()
+	all := map[string]bool{}
+	for _, s := range want {
+		all[s.Repo+"\x00"+s.Path+"\x00"+s.OID] = true
+	}
+
+	for _, r := range []Request{
+		{MaxMatches: 1 << 30, CountAll: true, NoChunks: true},
+		{MaxMatches: 1 << 30, CountAll: true, NoChunks: true, FilesOnly: true},
+		{MaxMatches: 2, NoChunks: true, FilesOnly: true},
+	} {
+		r.Q = q
+		res := answerOf(t, v, r)
+		for _, f := range res.Files {
+			if !all[f.RepoName+"\x00"+f.Path+"\x00"+f.OID] || len(f.Chunks) > 0 {
+				t.Fatalf("%s: %s is no file of the list, or has places", q, f.Path)
+			}
+		}
+
+		if n := min(r.MaxMatches, len(all)); len(res.Files) != n || r.CountAll && res.Stats.Files != n {
+			t.Fatalf("%s: a list of %d files, counted %d, want %d", q, len(res.Files), res.Stats.Files, n)
+		}
+	}
 }
 
 func names(s []scanned) (out []string) {

@@ -314,13 +314,6 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 	sh, o := b.s, int(n.occ)
 	e.moveTo(b, int(n.doc))
 
-	spans, err := e.spans(o, n.mask)
-	if err != nil {
-		return err
-	}
-
-	// The first round has asked holds; that all of it is true is forgotten but for
-	// the arms of an Or, which spans asks again.
 	repo := n.run.m.repos[sh.occRepo.At(o)]
 	f := &out.File
 	f.Repo, f.RepoName, f.Path = repo.id, n.repoName(s), n.path()
@@ -332,14 +325,24 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 	// What may be shown goes to the content first. The matches beyond the limit of a
 	// file are told by their number: they are not cut off.
 	out.all, out.shown = s.showable(n), min(shown, n.ranges()-int(n.given))
-	names := e.nameSpans(o)
-	before := min(len(spans), int(n.given))
-	spans, names = spans[before:], names[min(len(names), int(n.given)-before):]
-	inside := min(len(spans), shown)
+	var names []match.Span
+	if n.names > 0 {
+		names = e.nameSpans(o)
+	}
+
+	before := min(int(n.content), int(n.given))
+	names = names[min(len(names), int(n.given)-before):]
+	inside := min(int(n.content)-before, shown)
 	f.NameMatch = nameRanges(f.Path, names[:min(len(names), shown-inside)])
 
+	// The first round has asked holds; that all of it is true is forgotten but for
+	// the arms of an Or, which spans asks again.
 	if inside > 0 && !s.r.NoChunks {
-		if f.Chunks, err = s.bestChunks(e, spans, inside); err != nil {
+		spans, err := e.spans(o, n.mask)
+		if err != nil {
+			return err
+		}
+		if f.Chunks, err = s.bestChunks(e, spans[before:], inside); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/shard/file"
+	"github.com/shoalsearch/shoal/shard/match"
 )
 
 // Search answers r from the parts of the view. The context's end stops it
@@ -562,17 +563,19 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 		}
 
 		// All matches, so that they can be counted and scored.
-		spans, err := e.spans(o, mask)
-		if err != nil {
-			return err
+		var spans, names []match.Span
+		if !s.r.FilesOnly {
+			if spans, err = e.spans(o, mask); err != nil {
+				return err
+			}
+			names = e.nameSpans(o)
 		}
 		if err := ctx.Err(); err != nil {
 			return err // a stopped pattern may have overlooked something
 		}
 
 		// A hit is small: its text is rendered only if it is shown.
-		h := hit{run: r, doc: uint32(e.doc), occ: uint32(o), mask: mask, content: int32(len(spans))}
-		h.names = int32(len(e.nameSpans(o)))
+		h := hit{run: r, doc: uint32(e.doc), occ: uint32(o), mask: mask, content: int32(len(spans)), names: int32(len(names))}
 		h.score = float32(s.score(e, r, o, spans))
 		pc.hits = append(pc.hits, h)
 		pc.matches += s.weight(h)
