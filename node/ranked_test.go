@@ -1,7 +1,9 @@
 package node_test
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,5 +37,73 @@ func TestRankedTellsOfTheFilesThatItShows(t *testing.T) {
 		if r.Whole != limit-1 {
 			t.Errorf("with a limit of %d, %d files are said to have all words", limit, r.Whole)
 		}
+	}
+}
+
+// Words that thousands of files have are looked for in the files of the rarer ones:
+// these come first, and those that have the common words too before the others.
+func TestRankedFindsCommonWordsBesideRareOnes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := map[string]string{"park/worker.go": "package x\n"}
+	for i := range 1300 {
+		// More files have the rare word alone than are ever read.
+		text := "park worker"
+		switch {
+		case i < 200:
+			text = "moor"
+		case i == 200:
+			text = "moor\npark"
+		case i == 201:
+			text = "moor\npark worker"
+		case i == 202:
+			text = "harbour"
+		}
+		files[fmt.Sprintf("pkg/%04d.txt", i)] = fmt.Sprintf("%s\n%d\n", text, i)
+	}
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), files)
+	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"all": {"type": "git", "url": "file://` + dir + `/*"}}}`})
+	n.WaitIndexed(1)
+
+	for query, want := range map[string]string{
+		"worker park moor":         "pkg/0201.txt pkg/0200.txt",
+		"park moor harbour worker": "pkg/0201.txt",
+		"park worker":              "park/worker.go",
+		"worker moor absent":       "pkg/0201.txt",
+	} {
+		r, err := n.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: query, Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Cut.Why != "" || strings.Contains(query, "absent") != slices.Equal(r.Missing, []string{"absent"}) {
+			t.Errorf("%s: cut %+v, missing %q", query, r.Cut, r.Missing)
+		}
+
+		var got []string
+		for _, f := range r.Files {
+			got = append(got, f.Path)
+		}
+		if !strings.HasPrefix(strings.Join(got, " "), want) {
+			t.Errorf("%s: %q, want %s first", query, got, want)
+		}
+	}
+}
+
+// The files that are read are named in one expression, which has its bound.
+func TestRankedFindsFilesOfLongPaths(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	deep := strings.Repeat("deep", 50) + "/" + strings.Repeat("down", 50)
+	files := map[string]string{}
+	for i := range 110 {
+		files[fmt.Sprintf("%s/%03d.txt", deep, i)] = fmt.Sprintf("moor %d\n", i)
+	}
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), files)
+	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"all": {"type": "git", "url": "file://` + dir + `/*"}}}`})
+	n.WaitIndexed(1)
+
+	r, err := n.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: "moor", Limit: 10})
+	if err != nil || len(r.Files) != 10 || !r.More || len(r.Files[0].Lines) != 1 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -14,12 +14,14 @@ import (
 
 // toolQuery is a search of a tool: in a revision, in one repository or all.
 type toolQuery struct {
-	subs    []query.Q
-	rev     string
-	repo    string // "" for all
-	files   int
-	around  int  // lines
-	listing bool // files without chunks
+	subs      []query.Q
+	rev       string
+	repo      string // "" for all
+	files     int
+	matches   int  // after which it may stop, of filesOnly; 0 for all files
+	around    int  // lines
+	listing   bool // files without chunks
+	filesOnly bool // a listing that does not count the places in them
 }
 
 func (req *GrepRequest) search(in paths.Exprs, rev string) toolQuery {
@@ -57,7 +59,10 @@ func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, t toolQuery) 
 	if err != nil {
 		return nil, err
 	}
-	r.leaf.Files, r.leaf.NoChunks = t.files+1, t.listing
+	if t.matches > 0 {
+		r.leaf.Matches = t.matches
+	}
+	r.leaf.Files, r.leaf.NoChunks, r.leaf.FilesOnly = t.files+1, t.listing || t.filesOnly, t.filesOnly
 	return r, nil
 }
 

@@ -39,6 +39,8 @@ type leafRequest struct {
 	First *shard.First
 	After *shard.Mark
 
+	FilesOnly bool // find out which files match, but no places in them
+
 	progress *shard.Progress // of a search of this node; it does not travel
 }
 
@@ -198,6 +200,7 @@ func (req *leafRequest) search() shard.Request {
 		ContextLines: req.Context,
 		Whole:        req.Whole,
 		NoChunks:     req.NoChunks,
+		FilesOnly:    req.FilesOnly,
 		Around:       req.Around,
 
 		First: req.First,

@@ -13,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -46,9 +47,8 @@ type RankedFile struct {
 // The bounds of a ranking.
 const (
 	rankedWords      = 12
-	rankedList       = 3000 // files of one word that are looked at
-	rankedCandidates = 100  // files whose lines are read
-	rankedLines      = 3    // shown of a file
+	rankedCandidates = 100 // files whose lines are read
+	rankedLines      = 3   // shown of a file
 )
 
 // Ranked finds files by words. The files with the most of the rarest words come
@@ -56,7 +56,7 @@ const (
 // no file has is left out. Files that lack some of the others are there too, as
 // long as they have half of them; each says how many it has.
 //
-//	words -> the files of each word -> the best by rarity -> their lines and symbols -> order
+//	words -> the files of each word (see listWords) -> the best by rarity -> their lines and symbols -> order
 func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedRequest) (*RankedResponse, error) {
 	if req.Limit < 1 || req.Limit > 100 {
 		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to 100")
@@ -71,10 +71,8 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 	}
 
 	// Which files have which words decides which are worth reading.
-	for i := range r.words {
-		if err := r.list(i); err != nil {
-			return nil, err
-		}
+	if err := r.listWords(); err != nil {
+		return nil, err
 	}
 	r.dropMissing()
 
@@ -109,7 +107,7 @@ type ranking struct {
 	words  []rankedWord
 	files  map[fileKey]*candidate
 	total  int            // documents that were searched
-	seen   *account.Repos // by the last of the searches
+	seen   *account.Repos // by the last of the lists
 	out    *RankedResponse
 }
 
@@ -117,9 +115,15 @@ type ranking struct {
 type rankedWord struct {
 	text   string
 	expr   string // in any case
-	re     *regexp.Regexp
-	files  int // that have it
+	m      *match.Matcher
+	files  int // that have it; of a common word an estimate
 	weight float64
+}
+
+func newRankedWord(text string) (rankedWord, error) {
+	expr := wordExpr(text)
+	m, err := match.Compile(expr, match.Options{})
+	return rankedWord{text: text, expr: expr, m: m}, err
 }
 
 type fileKey struct{ repo, path string }
@@ -142,13 +146,12 @@ func (r *ranking) parse() error {
 	words := r.split(r.revision(parsed.Q))
 
 	// An expression a word: it is matched as people write code, in parts of names too.
-	for _, word := range telling(words) {
-		expr := wordExpr(word)
-		re, err := regexp.Compile(expr)
+	for _, text := range telling(words) {
+		word, err := newRankedWord(text)
 		if err != nil {
 			return call.Fail(call.ErrInvalid, "query: %v", err)
 		}
-		r.words = append(r.words, rankedWord{text: word, expr: expr, re: re})
+		r.words = append(r.words, word)
 	}
 
 	if len(r.words) == 0 {
@@ -281,69 +284,13 @@ func (r *ranking) search(t toolQuery, q ...query.Q) (*root, error) {
 	return r.s.toolSearch(r.ctx, r.viewer, t)
 }
 
-// list finds the files that have the word of that index.
-func (r *ranking) list(i int) error {
-	w := &r.words[i]
-	inFile := &query.Or{Subs: []query.Q{
-		&query.Text{Pattern: w.expr, Regexp: true, Field: query.Content},
-		&query.Text{Pattern: w.expr, Regexp: true, Field: query.Name},
-	}}
-	found, err := r.search(toolQuery{files: rankedList, listing: true}, inFile)
-	if err != nil {
-		return err
-	}
-
-	defer found.close()
-	answer, err := found.respond()
-	if err != nil {
-		return err
-	}
-
-	r.total, r.seen = max(r.total, found.documents()), found.seen
-	w.files = max(found.stats.Files, len(found.files))
-
-	// The lists of common words are long, and symbols only move files up: what
-	// these lack does not matter.
-	cut := found.cutOf(answer, rankedList)
-	if cut.Why == CutLimit || cut.Why == CutSymbols {
-		cut.Why = ""
-	}
-	if r.out.Cut.Why == "" {
-		r.out.Cut = cut
-	}
-
-	for at := range found.files {
-		f := &found.files[at]
-		key := fileKey{f.RepoName, f.Path}
-		c := r.files[key]
-		if c == nil {
-			c = &candidate{fileKey: key, language: f.Language}
-			r.files[key] = c
-		}
-		c.found(i, w, f.Path)
-	}
-	return nil
-}
-
-// documents is how many there are in the repositories that a search is of. What
-// others have in the same files does not count.
-func (r *root) documents() (sum int) {
-	for it := r.repos.Iterator(); it.HasNext(); {
-		repo := r.seen.View.Repo(it.Next())
-		if repo == nil {
-			continue
-		}
-		for _, s := range repo.Shards {
-			sum += int(s.Docs)
-		}
-	}
-	return sum
-}
-
 // dropMissing leaves out the words that no file has, and weighs the others.
 func (r *ranking) dropMissing() {
 	for i := range r.words {
 		w := &r.words[i]
+		if w.files == 0 {
+			w.files = r.having(i) // by their paths
+		}
 		if w.files == 0 {
 			r.out.Missing = append(r.out.Missing, w.text)
 			continue
@@ -352,6 +299,14 @@ func (r *ranking) dropMissing() {
 		share := float64(max(r.total, w.files)) / float64(w.files)
 		w.weight = math.Log(1 + share)
 	}
+}
+
+// having is how many of the candidates have the word of that index.
+func (r *ranking) having(i int) (n int) {
+	for _, c := range r.files {
+		n += int(c.has >> i & 1)
+	}
+	return n
 }
 
 // best is the files that are worth reading.
@@ -381,47 +336,22 @@ func (r *ranking) best() []*candidate {
 	return best
 }
 
-// look reads the lines and the symbols of the candidates.
+// look reads the lines of the candidates that have words, and of those that define a
+// symbol its name.
 func (r *ranking) look(best []*candidate) error {
 	if len(best) == 0 {
 		return nil
 	}
 
-	kept := map[fileKey]*candidate{}
-	exprs := make([]string, len(best))
-	var repos []string
-	for i, c := range best {
-		kept[c.fileKey] = c
-		exprs[i] = regexp.QuoteMeta(c.path)
-		if !slices.Contains(repos, c.repo) {
-			repos = append(repos, c.repo)
-		}
-	}
-	r.files = kept
-
-	// By exact path: what else these repositories have is out of the question.
-	pattern := `\A(?:` + strings.Join(exprs, "|") + `)\z`
-	these := []query.Q{
-		&query.RepoSet{Names: repos},
-		&query.Text{Pattern: pattern, Regexp: true, Field: query.Name},
-	}
-	if err := r.lookAt(these, query.Content, (*candidate).takeLines); err != nil {
-		return err
-	}
-	return r.lookAt(these, query.Symbol, (*candidate).takeSymbols)
-}
-
-// lookAt asks for the words in the texts, or in the symbols, of some files.
-func (r *ranking) lookAt(these []query.Q, field query.Field, take func(c *candidate, r *ranking, f *File)) error {
-	or := &query.Or{}
+	anyWord := &query.Or{}
 	for i := range r.words {
 		// A word that no file has would only be looked for once more.
 		if r.words[i].files > 0 {
-			or.Subs = append(or.Subs, &query.Text{Pattern: r.words[i].expr, Regexp: true, Field: field})
+			anyWord.Subs = append(anyWord.Subs, r.inText(i))
 		}
 	}
 
-	found, err := r.search(toolQuery{files: 4 * rankedCandidates}, append([]query.Q{or}, these...)...)
+	found, err := r.search(toolQuery{files: 4 * rankedCandidates}, append(r.keep(best), anyWord)...)
 	if err != nil {
 		return err
 	}
@@ -435,10 +365,41 @@ func (r *ranking) lookAt(these []query.Q, field query.Field, take func(c *candid
 	for i := range answer.Files {
 		f := &answer.Files[i]
 		if c := r.files[fileKey{f.Repository, f.Path}]; c != nil {
-			take(c, r, f)
+			c.takeLines(r, f)
+			c.takeSymbols(r, f)
 		}
 	}
 	return nil
+}
+
+// keep forgets all candidates but the first, and returns what holds for these. Of long
+// paths there are fewer: an expression has its bound.
+func (r *ranking) keep(best []*candidate) []query.Q {
+	const before, after = `\A(?:`, `)\z`
+	left := match.MaxPattern - len(before) - len(after)
+
+	r.files = map[fileKey]*candidate{}
+	var paths, repos []string
+	for _, c := range best {
+		path := regexp.QuoteMeta(c.path)
+		if left -= len(path) + len("|"); left < 0 {
+			break
+		}
+		paths = append(paths, path)
+
+		r.files[c.fileKey] = c
+		c.linesWith = [rankedWords]float64{} // no estimate any more
+		if !slices.Contains(repos, c.repo) {
+			repos = append(repos, c.repo)
+		}
+	}
+
+	// By exact path: what else these repositories have is out of the question.
+	pattern := before + strings.Join(paths, "|") + after
+	return []query.Q{
+		&query.RepoSet{Names: repos},
+		&query.Text{Pattern: pattern, Regexp: true, Field: query.Name},
+	}
 }
 
 // takeLines looks at the lines with words, and keeps the best.

@@ -21,7 +21,7 @@ import (
 // subjects, led to the files that they changed (bench, part localise).
 type relevance struct {
 	has, inPath, inSymbol uint64               // one bit for each word
-	lines                 [rankedWords]float64 // with each word
+	linesWith             [rankedWords]float64 // each word; an estimate until they are read
 	bestLine, bestWindow  float64
 	bestSymbol            float64
 	recent                []wordsAt // the lines of the window that ends at the last one
@@ -35,6 +35,7 @@ const (
 	perPath      = 2.0
 	perLine      = 0.5
 	longLineRate = 0.25
+	placesJudged = 8 // of a word in a line
 )
 
 // wordsAt is a line of a file, and how strongly it has each word.
@@ -63,19 +64,23 @@ func (c *relevance) score(words []rankedWord, path string) float64 {
 			score += w
 		}
 
-		// Many lines count for more, up to the weight once again: lines/(lines+often) < 1.
-		score += w * c.lines[i] / (c.lines[i] + often)
+		// Many lines count for more, up to the weight once again: n/(n+often) < 1.
+		score += w * c.linesWith[i] / (c.linesWith[i] + often)
 	}
 
 	return score * kindFactor[min(shard.PathRank(path), len(kindFactor)-1)]
 }
 
-// found takes into account that the file has a word, the one of that index, in
-// its text or its path.
-func (c *relevance) found(i int, w *rankedWord, path string) {
-	c.has |= 1 << i
-	if w.strength([]byte(path)) == 1 {
-		c.inPath |= 1 << i
+// named takes the path of the file into account.
+func (c *relevance) named(words []rankedWord, path string) {
+	for i := range words {
+		s := words[i].strength([]byte(path))
+		if s > 0 {
+			c.has |= 1 << i
+		}
+		if s == 1 {
+			c.inPath |= 1 << i
+		}
 	}
 }
 
@@ -93,7 +98,7 @@ func (c *relevance) line(words []rankedWord, l browse.Line) float64 {
 		at.words[i] = s
 		weight += s * words[i].weight
 		c.has |= 1 << i
-		c.lines[i] += s
+		c.linesWith[i] += s
 	}
 
 	// What a program made has everything side by side.
@@ -142,17 +147,17 @@ func (c *relevance) name(words []rankedWord, name string) {
 // strength is how much a text has of a word: 0 when it is not there, 1 when it
 // begins a word or a part of one, as retry in doRetry and retry_count.
 func (w *rankedWord) strength(text []byte) float64 {
-	if w.files == 0 {
-		return 0
-	}
-
 	// Its first places tell: a word that begins none of them is a part of others here.
-	strength := 0.0
-	for _, m := range w.re.FindAllIndex(text, 8) {
-		if beginsPart(text, m[0]) {
+	strength, from := 0.0, 0
+	for range placesJudged {
+		start, end, ok := w.m.Next(text, from)
+		switch {
+		case !ok:
+			return strength
+		case beginsPart(text, start):
 			return 1
 		}
-		strength = insideWord
+		strength, from = insideWord, end
 	}
 	return strength
 }

@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -13,15 +12,21 @@ import (
 func relevanceOf(path, text string, names []string, words ...string) float64 {
 	var list []rankedWord
 	for _, w := range words {
-		list = append(list, rankedWord{text: w, re: regexp.MustCompile(wordExpr(w)), files: 1, weight: 1})
+		word, err := newRankedWord(w)
+		if err != nil {
+			panic(err)
+		}
+		word.files, word.weight = 1, 1
+		list = append(list, word)
 	}
 
 	var c relevance
 	for i := range list {
-		if re := list[i].re; re.MatchString(text) || re.MatchString(path) {
-			c.found(i, &list[i], path)
+		if list[i].m.Matches([]byte(text)) {
+			c.has |= 1 << i
 		}
 	}
+	c.named(list, path)
 	for i, line := range strings.Split(text, "\n") {
 		c.line(list, browse.Line{Number: i + 1, Text: []byte(line)})
 	}
