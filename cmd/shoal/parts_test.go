@@ -69,7 +69,7 @@ var pastTheGate = map[string]string{
 	"node/search/group.go":    "names what another node asks for; the leaf asks the gate",
 	"node/search/layout.go":   "the same for all viewers; a search takes what is in its set",
 	"node/search/merge.go":    "names what leaves found",
-	"node/search/ranked.go":   "counts over the set of a search",
+	"node/search/wordlist.go": "counts over the set of a search",
 	"node/search/scatter.go":  "compares generations of what was asked for",
 	"node/search/shape.go":    "names what leaves found",
 }
