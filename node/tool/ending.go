@@ -50,6 +50,15 @@ func (e *end) String() string {
 	return text
 }
 
+// searched ends a sentence that nothing was found, where that is said of a part alone.
+func searched(cut search.Cut) string {
+	switch cut.Why {
+	case search.CutTime, search.CutParts, search.CutPending, search.CutUnknown:
+		return " in what was searched."
+	}
+	return "."
+}
+
 // leaves adds what was left out; "" for nothing.
 func (e *end) leaves(text string) {
 	if text != "" {

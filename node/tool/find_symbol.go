@@ -82,7 +82,7 @@ func (l *lookup) none(noun string, r *search.SymbolResponse) string {
 	var e end
 	e.lacks(l.Args, r.Cut, "")
 
-	text := fmt.Sprintf("No %s of %s found.", noun, label(l.Text("symbol")))
+	text := fmt.Sprintf("No %s of %s found%s", noun, label(l.Text("symbol")), searched(r.Cut))
 	// Names of definitions are the better hint; without one the word may still stand somewhere.
 	if len(r.Similar) > 0 {
 		text += " Similar names: " + label(strings.Join(r.Similar, ", ")) + "."

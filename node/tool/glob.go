@@ -111,7 +111,7 @@ func noFile(a *Args, r *search.GlobResponse, near []string) string {
 	var e end
 	e.lacks(a, r.Cut, "")
 
-	text := "No file matches."
+	text := "No file matches" + searched(r.Cut)
 	pattern := strings.TrimLeft(a.Text("pattern"), "/")
 	switch {
 	// A name that exists is a better hint than a wider pattern.

@@ -348,5 +348,5 @@ func (g *grepping) nothing(r *search.GrepResponse) string {
 	case !g.Flag("ignoreCase") && !strings.HasPrefix(g.Text("pattern"), "(?i)"):
 		hint = " To ignore case: " + g.with("ignoreCase", true) + "."
 	}
-	return "No line matches." + hint + "\n" + e.String()
+	return "No line matches" + searched(r.Cut) + hint + "\n" + e.String()
 }

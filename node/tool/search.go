@@ -69,7 +69,7 @@ func (l *lookup) ranked(r *search.RankedResponse, tests string) string {
 	var out strings.Builder
 	out.WriteString(rankedHead(r))
 	if len(r.Missing) > 0 {
-		out.WriteString("; no file has " + quotedWords(r.Missing))
+		out.WriteString("; no file has " + quotedWords(r.Missing) + strings.TrimSuffix(searched(r.Cut), "."))
 	}
 
 	// One file with all of its lines is one call away.
@@ -89,9 +89,10 @@ func (l *lookup) ranked(r *search.RankedResponse, tests string) string {
 
 // noWords is the answer where no file has the words, with what could be tried.
 func (l *lookup) noWords(r *search.RankedResponse) string {
-	// Where the revision was not searched other words find no more: the end tells of that.
-	text := "No file has these words."
-	if r.Cut.Why == search.CutNoRevision {
+	// Where not all was searched, other words are no help: the end tells what is.
+	where := searched(r.Cut)
+	text := "No file has these words" + where
+	if r.Cut.Why == search.CutNoRevision || where != "." {
 		return text
 	}
 

@@ -346,6 +346,29 @@ func TestASearchThatRanOutOfTimeSaysSo(t *testing.T) {
 	}
 }
 
+// Where a part alone was searched, nothing is denied of the rest, nor are other words advised.
+func TestNothingIsDeniedOfWhatWasNotSearched(t *testing.T) {
+	t.Parallel()
+	for _, why := range []search.CutReason{"", search.CutLimit, search.CutTime, search.CutParts, search.CutPending, search.CutUnknown} {
+		cut, part := search.Cut{Why: why, Count: 1, Of: 3}, why != "" && why != search.CutLimit
+		grep, words := asked("grep", "pattern", "x", "tests", "include"), asked("search", "query", "x y")
+		for tool, got := range map[string]string{
+			"grep":   newGrepping(grep).text(&search.GrepResponse{Cut: cut}),
+			"glob":   noFile(asked("glob", "pattern", "x"), &search.GlobResponse{Cut: cut}, nil),
+			"symbol": (&lookup{Args: asked("find_symbol_definitions", "symbol", "x")}).none("definition", &search.SymbolResponse{Cut: cut}),
+			"search": (&lookup{Args: words}).noWords(&search.RankedResponse{Cut: cut, Words: []string{"x", "y"}}),
+		} {
+			first, _, _ := strings.Cut(got, "\n")
+			if strings.Contains(first, " in what was searched.") != part {
+				t.Errorf("%s, cut by %q: %s", tool, why, first)
+			}
+			if tool == "search" && strings.Contains(first, "fewer") == part {
+				t.Errorf("cut by %q: %s", why, first)
+			}
+		}
+	}
+}
+
 // What does not show in a call that is advised is escaped, and means the same.
 func TestNothingHidesInACall(t *testing.T) {
 	for text, want := range map[string]string{
