@@ -243,13 +243,11 @@ func (s *search) files(ctx context.Context, hits []hit) ([]rendered, error) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			defer s.gate.leave()
-			s.renderAll(ctx, w)
+			s.renderAll(ctx, w, lane)
 		}()
 	}
 
-	s.renderAll(ctx, w)
-	s.gate.leave()
+	s.renderAll(ctx, w, lane)
 	wg.Wait()
 	s.spent += clock.Since(began)
 
@@ -269,8 +267,8 @@ type rendering struct {
 }
 
 // renderAll is the work of one goroutine: it takes the next hit until there is none, or
-// the memory is full.
-func (s *search) renderAll(ctx context.Context, w *rendering) {
+// the memory is full. It begins with a slot of the gate and gives it up at the end.
+func (s *search) renderAll(ctx context.Context, w *rendering, lane int) {
 	e := s.evaluator()
 	defer s.recycle(e)
 
@@ -290,7 +288,13 @@ func (s *search) renderAll(ctx context.Context, w *rendering) {
 			}
 		}
 		w.memory.Add(w.out[i].bytes)
+
+		// Between files a waiting search of a lighter lane goes first, as between pieces.
+		if s.gate.yield(ctx, lane) != nil {
+			return
+		}
 	}
+	s.gate.leave()
 }
 
 // allot returns how many of its matches each hit may show. With 10 matches to

@@ -160,6 +160,60 @@ func TestANulBehindTheHeadOfAFileIsText(t *testing.T) {
 	}
 }
 
+// TestRenderingGivesWay lets a light search wait while the only slot renders the
+// files of a heavy one: it is served before the next file.
+func TestRenderingGivesWay(t *testing.T) {
+	t.Parallel()
+	w := manyFiles(40)
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	v, _ := set.Acquire(parts)
+	defer v.Release()
+
+	ctx, g := context.Background(), newGate(1)
+	s := &search{v: v, r: Request{Q: &query.Text{Pattern: "common"}, MaxMatches: 1 << 20, MemoryLimit: 1 << 30}, gate: g, runs: []*run{{m: v.members[0]}}}
+	var err error
+	if s.p, err = newPlan(s.r.Q, &set.known); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.work(ctx); err != nil {
+		t.Fatal(err)
+	}
+	hits := s.hits(&Result{})
+
+	// The name of a repository is asked for once a file.
+	files, served := 0, make(chan struct{})
+	s.spent = time.Second
+	s.r.Rank = func(uint32) (string, float64) {
+		switch files++; files {
+		case 1:
+			go func() {
+				if g.enter(ctx, light) == nil {
+					close(served)
+					g.leave()
+				}
+			}()
+			for waiting := 0; waiting == 0; runtime.Gosched() {
+				g.mu.Lock()
+				waiting = len(g.lanes[light])
+				g.mu.Unlock()
+			}
+		case 2:
+			select {
+			case <-served:
+			default:
+				t.Error("the light search still waits when the second file is rendered")
+			}
+		}
+		return "r", 0
+	}
+	if _, err := s.files(ctx, hits); err != nil || files < 40 {
+		t.Errorf("%d files, %v", files, err)
+	}
+	if g.free != 1 {
+		t.Errorf("%d slots are free, want 1", g.free)
+	}
+}
+
 // TestLightSearchesPassHeavyOnes holds every slot of a gate and lets a light
 // and a heavy search wait: the light one is served first, and every fourth
 // moveTo goes to the heavy lane.
