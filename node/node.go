@@ -302,14 +302,16 @@ func (n *Node) wireTags() {
 
 // lanes admit work to the processors: cheap searches never wait behind
 // expensive ones, nor behind reads of mirrors.
-type lanes struct{ light, heavy, reads *call.Lane }
+type lanes struct{ light, heavy, long, reads *call.Lane }
 
 func newLanes(cores int) lanes {
-	// Light ones are short, so several share a core; heavy ones leave half of the cores to them.
-	// Reads wait for git and the disk more than for a core.
+	// Light ones are short, so several share a core; heavy ones leave half of the cores to them, and
+	// those that are long their place to other heavy ones. Reads wait for git and the disk more than
+	// for a core.
 	return lanes{
 		light: call.NewLane("searches", 4*cores, 128*cores),
 		heavy: call.NewLane("searches", max(1, cores/2), 32*cores),
+		long:  call.NewLane("searches", 2*cores, 0),
 		reads: call.NewLane("reads of repositories", max(16, 8*cores), 1024),
 	}
 }
@@ -318,7 +320,8 @@ func newLanes(cores int) lanes {
 func (l lanes) searches() (running, waiting int) {
 	r1, w1 := l.light.Busy()
 	r2, w2 := l.heavy.Busy()
-	return r1 + r2, w1 + w2
+	r3, _ := l.long.Busy() // nobody waits for it
+	return r1 + r2 + r3, w1 + w2
 }
 
 // wireReaders makes what answers viewers: reading and searching.
@@ -354,6 +357,7 @@ func (n *Node) wireReaders() {
 
 		Light:   n.lanes.light,
 		Heavy:   n.lanes.heavy,
+		Long:    n.lanes.long,
 		Meter:   &n.searched,
 		Matches: n.defaultMatches,
 		Done:    n.metrics.search,

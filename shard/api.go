@@ -14,6 +14,7 @@ type Request struct {
 	Whole        bool    // return the whole content of each file
 	NoChunks     bool    // return files without chunks, for listings
 	FilesOnly    bool    // find out which files match, but no places in them: each counts as one match
+	OnePerRepo   bool    // with FilesOnly, and without a limit: of each repository in each shard any one file is enough
 	Around       bool    // return the definitions around matches, too
 	// Rank gives the name by which a repository is ordered and how recent it
 	// is, from 0 to 1. Nil means the name in the shard and 0.

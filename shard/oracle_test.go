@@ -499,9 +499,9 @@ func (w *world) check(t *testing.T, v *View, q query.Q, contextLines int) {
 // end early.
 func (w *world) checkList(t *testing.T, v *View, q query.Q, want []scanned) {
 	t.Helper()
-	all := map[string]bool{}
+	all, repos := map[string]bool{}, map[string]bool{}
 	for _, s := range want {
-		all[s.Repo+"\x00"+s.Path+"\x00"+s.OID] = true
+		all[s.Repo+"\x00"+s.Path+"\x00"+s.OID], repos[s.Repo] = true, true
 	}
 
 	for _, r := range []Request{
@@ -520,6 +520,14 @@ func (w *world) checkList(t *testing.T, v *View, q query.Q, want []scanned) {
 		if n := min(r.MaxMatches, len(all)); len(res.Files) != n || r.CountAll && res.Stats.Files != n {
 			t.Fatalf("%s: a list of %d files, counted %d, want %d", q, len(res.Files), res.Stats.Files, n)
 		}
+	}
+
+	found := map[string]bool{}
+	for _, f := range answerOf(t, v, Request{Q: q, MaxMatches: 1 << 30, CountAll: true, NoChunks: true, FilesOnly: true, OnePerRepo: true}).Files {
+		found[f.RepoName] = true
+	}
+	if !maps.Equal(found, repos) {
+		t.Fatalf("%s: repositories %v, want %v", q, found, repos)
 	}
 }
 

@@ -109,10 +109,11 @@ type run struct {
 	m      *member
 	b      *bound
 	pieces []piece
-	next   int // the piece to take next
-	done   int // pieces from the first on that are decided
-	sum    int // matches in pieces[:done]
-	limit  int // pieces that count
+	had    []atomic.Bool // by repository: a file of it is found, where one is enough
+	next   int           // the piece to take next
+	done   int           // pieces from the first on that are decided
+	sum    int           // matches in pieces[:done]
+	limit  int           // pieces that count
 	failed bool
 }
 
@@ -413,6 +414,10 @@ func (s *search) bind(e *evaluator, r *run) error {
 		r.b.namedFirst()
 	}
 
+	if s.r.OnePerRepo {
+		r.had = make([]atomic.Bool, len(r.m.repos))
+	}
+
 	r.cut(!early)
 	s.r.Progress.Add(int64(len(r.b.docs)), 0, 0, 0)
 
@@ -545,8 +550,9 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 	sh := r.b.s
 	for o := int(sh.docOccur.At(e.doc)); o < int(sh.docOccur.At(e.doc+1)); o++ {
 		// Not of this view, or of no revision that is alive.
-		repo := r.m.repos[sh.occRepo.At(o)]
-		if repo == nil {
+		number := sh.occRepo.At(o)
+		repo := r.m.repos[number]
+		if repo == nil || r.had != nil && r.had[number].Load() {
 			continue
 		}
 		mask := repo.mask(sh, o)
@@ -579,6 +585,9 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 		h.score = float32(s.score(e, r, o, spans))
 		pc.hits = append(pc.hits, h)
 		pc.matches += s.weight(h)
+		if r.had != nil {
+			r.had[number].Store(true)
+		}
 	}
 	return nil
 }

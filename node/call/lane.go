@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +49,40 @@ func (l *Lane) Enter(ctx context.Context) (leave func(), waited time.Duration, e
 	case <-ctx.Done():
 		return nil, clock.Since(began), ctx.Err()
 	}
+}
+
+// EnterLong is Enter for work of which some is long: what is not done after a while
+// goes on in the next lane, where that has a free place, and gives its own to who waits.
+func (l *Lane) EnterLong(ctx context.Context, after time.Duration, next *Lane) (leave func(), waited time.Duration, err error) {
+	first, waited, err := l.Enter(ctx)
+	if err != nil {
+		return nil, waited, err
+	}
+
+	var mu sync.Mutex // guards the fields below
+	lane, left := l, false
+	timer := time.AfterFunc(after, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if left {
+			return
+		}
+
+		select {
+		case next.places <- struct{}{}:
+			lane = next
+			first()
+		default: // both are full: it stays where it is
+		}
+	})
+
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		left = true
+		<-lane.places
+	}, waited, nil
 }
 
 // Busy is how much runs, and how much waits.

@@ -39,7 +39,8 @@ type leafRequest struct {
 	First *shard.First
 	After *shard.Mark
 
-	FilesOnly bool // find out which files match, but no places in them
+	FilesOnly  bool // find out which files match, but no places in them
+	OnePerRepo bool // and of each repository any one of them
 
 	progress *shard.Progress // of a search of this node; it does not travel
 }
@@ -147,12 +148,7 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 		defer cancel()
 	}
 
-	// Cheap searches never wait behind expensive ones.
-	lane := l.d.Light
-	if req.Heavy {
-		lane = l.d.Heavy
-	}
-	leave, wait, err := lane.Enter(ctx)
+	leave, wait, err := l.enter(ctx, req.Heavy)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +183,18 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 	return out, nil
 }
 
+// longAfter is how long a search may take before it makes room for another heavy one.
+const longAfter = 250 * time.Millisecond
+
+// enter waits until a search may begin. Cheap searches never wait behind expensive
+// ones, nor those, for more than a moment, behind the longest.
+func (l *leaves) enter(ctx context.Context, heavy bool) (leave func(), wait time.Duration, err error) {
+	if heavy {
+		return l.d.Heavy.EnterLong(ctx, longAfter, l.d.Long)
+	}
+	return l.d.Light.Enter(ctx)
+}
+
 // search is what a request asks of the shards.
 func (req *leafRequest) search() shard.Request {
 	return shard.Request{
@@ -201,6 +209,7 @@ func (req *leafRequest) search() shard.Request {
 		Whole:        req.Whole,
 		NoChunks:     req.NoChunks,
 		FilesOnly:    req.FilesOnly,
+		OnePerRepo:   req.OnePerRepo,
 		Around:       req.Around,
 
 		First: req.First,

@@ -48,8 +48,8 @@ type Deps struct {
 	Scanner Scanner
 	Peers   *call.Peers
 
-	Light, Heavy *call.Lane // searches of shards here: cheap ones never wait behind expensive ones
-	Meter        Meter
+	Light, Heavy, Long *call.Lane // searches of shards here: cheap ones never wait behind expensive ones
+	Meter              Meter
 
 	Matches func() int                     // ranges returned where a request names no number
 	Done    func(out *Response, err error) // is told of every search that was asked here

@@ -64,14 +64,16 @@ var ofFiles = shape{
 }
 
 // ofRepositories is repositories that have a match. A leaf cannot know which
-// others have found already, so it is asked for all.
+// others have found already, so it is asked for all, of each shard by one file.
 var ofRepositories = shape{
 	listing: true,
-	limit:   func(leaf *leafRequest, _ int) { leaf.Matches = MaxMatches },
-	keep:    onePerRepository,
-	fill:    fillRepositories,
-	used:    func(part *Response) int { return part.Stats.ActualMatches },
-	count:   func(s *shard.Stats, answer shard.Stats) { s.Files, s.TotalMatches = answer.Files, answer.TotalMatches },
+	limit: func(leaf *leafRequest, _ int) {
+		leaf.Matches, leaf.FilesOnly, leaf.OnePerRepo = MaxMatches, true, true
+	},
+	keep:  onePerRepository,
+	fill:  fillRepositories,
+	used:  func(part *Response) int { return part.Stats.ActualMatches },
+	count: func(s *shard.Stats, answer shard.Stats) { s.Files, s.TotalMatches = answer.Files, answer.TotalMatches },
 }
 
 func all(files []shard.File) []shard.File { return files }

@@ -1,0 +1,59 @@
+package call
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// What is long makes room for others, as long as the next lane has a place for it; in
+// the end all places are free again.
+func TestWhatIsLongMakesRoom(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	l, next := NewLane("searches", 1, 8), NewLane("searches", 1, 0)
+
+	// The second begins before the first ends.
+	first, _, err := l.EnterLong(ctx, time.Millisecond, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, _, err := l.EnterLong(ctx, time.Millisecond, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Both lanes are full: a third one waits until one of them ends.
+	began := make(chan func())
+	go func() {
+		third, _, err := l.EnterLong(ctx, time.Hour, next)
+		if err != nil {
+			t.Error(err)
+		}
+		began <- third
+	}()
+	for waiting := 0; waiting == 0; _, waiting = l.Busy() {
+	}
+	if running, _ := next.Busy(); running != 1 {
+		t.Errorf("%d run in the next lane, want 1", running)
+	}
+	second()
+	third := <-began
+
+	// The first had gone on in the next lane, so that one is free now.
+	first()
+	third()
+	for _, lane := range []*Lane{l, next} {
+		if running, waiting := lane.Busy(); running+waiting != 0 {
+			t.Errorf("%d run and %d wait in the end", running, waiting)
+		}
+	}
+
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	held, _, _ := l.Enter(ctx)
+	if _, _, err := l.EnterLong(ended, time.Hour, next); err == nil {
+		t.Error("an ended request has begun")
+	}
+	held()
+}
