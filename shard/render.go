@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/shard/file"
@@ -243,11 +244,11 @@ func (s *search) files(ctx context.Context, hits []hit) ([]rendered, error) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			s.renderAll(ctx, w, lane)
+			s.renderAll(ctx, w, began)
 		}()
 	}
 
-	s.renderAll(ctx, w, lane)
+	s.renderAll(ctx, w, began)
 	wg.Wait()
 	s.spent += clock.Since(began)
 
@@ -268,7 +269,7 @@ type rendering struct {
 
 // renderAll is the work of one goroutine: it takes the next hit until there is none, or
 // the memory is full. It begins with a slot of the gate and gives it up at the end.
-func (s *search) renderAll(ctx context.Context, w *rendering, lane int) {
+func (s *search) renderAll(ctx context.Context, w *rendering, began time.Time) {
 	e := s.evaluator()
 	defer s.recycle(e)
 
@@ -289,8 +290,9 @@ func (s *search) renderAll(ctx context.Context, w *rendering, lane int) {
 		}
 		w.memory.Add(w.out[i].bytes)
 
-		// Between files a waiting search of a lighter lane goes first, as between pieces.
-		if s.gate.yield(ctx, lane) != nil {
+		// What has taken long gives way between files to what is short. A short answer is not
+		// interrupted: files are small, and each turn of a heavy search is a whole piece.
+		if s.spent+clock.Since(began) > heavyAfter && s.gate.yield(ctx, heavy) != nil {
 			return
 		}
 	}

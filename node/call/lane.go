@@ -54,7 +54,7 @@ func (l *Lane) Enter(ctx context.Context) (leave func(), waited time.Duration, e
 // EnterLong is Enter for work of which some is long: what is not done after a while
 // goes on in the next lane, where that has a free place, and gives its own to who waits.
 func (l *Lane) EnterLong(ctx context.Context, after time.Duration, next *Lane) (leave func(), waited time.Duration, err error) {
-	first, waited, err := l.Enter(ctx)
+	_, waited, err = l.Enter(ctx)
 	if err != nil {
 		return nil, waited, err
 	}
@@ -70,8 +70,8 @@ func (l *Lane) EnterLong(ctx context.Context, after time.Duration, next *Lane) (
 
 		select {
 		case next.places <- struct{}{}:
+			<-lane.places
 			lane = next
-			first()
 		default: // both are full: it stays where it is
 		}
 	})

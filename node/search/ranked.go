@@ -343,15 +343,15 @@ func (r *ranking) look(best []*candidate) error {
 		return nil
 	}
 
-	anyWord := &query.Or{}
+	// A word that no file has would only be looked for once more.
+	var words []int
 	for i := range r.words {
-		// A word that no file has would only be looked for once more.
 		if r.words[i].files > 0 {
-			anyWord.Subs = append(anyWord.Subs, r.inText(i))
+			words = append(words, i)
 		}
 	}
 
-	found, err := r.search(toolQuery{files: 4 * rankedCandidates}, append(r.keep(best), anyWord)...)
+	found, err := r.search(toolQuery{files: 4 * rankedCandidates}, append(r.keep(best), r.anyInText(words))...)
 	if err != nil {
 		return err
 	}

@@ -146,12 +146,7 @@ func (r *ranking) listAll(words []int) (files int, err error) {
 // listWithin notes which of the files that have one of some words have another one,
 // too.
 func (r *ranking) listWithin(i int, words []int) error {
-	anyWord := &query.Or{}
-	for _, k := range words {
-		anyWord.Subs = append(anyWord.Subs, r.inText(k))
-	}
-
-	found, err := r.list(toolQuery{files: rankedList, filesOnly: true}, r.inText(i), anyWord)
+	found, err := r.list(toolQuery{files: rankedList, filesOnly: true}, r.inText(i), r.anyInText(words))
 	if err != nil {
 		return err
 	}
@@ -164,6 +159,15 @@ func (r *ranking) listWithin(i int, words []int) error {
 // inText holds for files that have the word of that index in their text.
 func (r *ranking) inText(i int) query.Q {
 	return &query.Text{Pattern: r.words[i].expr, Regexp: true, Field: query.Content}
+}
+
+// anyInText holds for files that have one of some words in their text.
+func (r *ranking) anyInText(words []int) query.Q {
+	or := &query.Or{}
+	for _, i := range words {
+		or.Subs = append(or.Subs, r.inText(i))
+	}
+	return or
 }
 
 // list searches, and notes what the search lacks.
