@@ -123,6 +123,14 @@ type defined struct {
 	old, new    bool // it is there
 	short       bool // on one line
 	plus, minus int  // of its lines, without those of definitions in it
+
+	was, is string // of one on one line: what went and what came, with one space for any blanks
+}
+
+// realigned reports whether only blanks of a definition on one line changed, as they do
+// where a longer name comes beside it.
+func (d *defined) realigned() bool {
+	return d.plus+d.minus > 0 && d.old && d.new && d.short && d.was == d.is
 }
 
 // symbolLines sums the changes of a file up by its definitions; nil where it has none.
@@ -147,7 +155,19 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 
 	// Lines that stand in no definition are counted in one that has no name.
 	other := &defined{old: true, new: true}
-	countLines(f, func(line int) { innermost(oldSide, line, other).minus++ }, func(line int) { innermost(newSide, line, other).plus++ })
+	countLines(f, func(line int, text string) {
+		d := innermost(oldSide, line, other)
+		d.minus++
+		if d.short {
+			d.was += blanksAsOne(text)
+		}
+	}, func(line int, text string) {
+		d := innermost(newSide, line, other)
+		d.plus++
+		if d.short {
+			d.is += blanksAsOne(text)
+		}
+	})
 	if len(all) == 0 {
 		return nil
 	}
@@ -156,8 +176,21 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 	if other.plus+other.minus > 0 {
 		lines = append(lines, fmt.Sprintf("elsewhere: +%d -%d\n", other.plus, other.minus))
 	}
+
+	realigned := 0
+	for _, d := range all {
+		if d.realigned() {
+			realigned++
+		}
+	}
+	if realigned > 0 {
+		lines = append(lines, fmt.Sprintf("blanks alone: %s of one line\n", count(realigned, "definition")))
+	}
 	return lines
 }
+
+// blanksAsOne is a text in which one space stands for any spaces, tabs and ends of lines.
+func blanksAsOne(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // innermostByLine tells for each line of a file, by its number, the innermost definition that it
 // is part of; nil for none. Each definition is shown to place, which says what it is counted
@@ -207,17 +240,17 @@ func innermost(parts []*defined, line int, other *defined) *defined {
 }
 
 // countLines tells of each line of the old side that went, and of each one of the new side
-// that came, by its number.
-func countLines(f *browse.DiffFile, went, came func(line int)) {
+// that came, by its number and with its text.
+func countLines(f *browse.DiffFile, went, came func(line int, text string)) {
 	for _, h := range f.Hunks {
 		old, head := h.OldStart, h.NewStart
 		for line := range strings.Lines(h.Body) {
 			switch line[0] {
 			case '-':
-				went(old)
+				went(old, line[1:])
 				old++
 			case '+':
-				came(head)
+				came(head, line[1:])
 				head++
 			case ' ':
 				old++
@@ -273,7 +306,7 @@ func (d *defined) what() string {
 		return "new"
 	case !d.new:
 		return "gone"
-	case d.plus+d.minus > 0:
+	case d.plus+d.minus > 0 && !d.realigned():
 		return "changed"
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -17,7 +18,7 @@ import (
 func references(s Searcher, b Browser) Tool {
 	return Tool{
 		Name: "find_symbol_references", Title: "Find references",
-		About: "Finds where a name is used, as `line in function: text` by file, below where it is defined: uses in code first, comments and strings as `line~`. calls keeps only calls: use it to learn who calls. Names are compared, not types.",
+		About: "Finds where a name is used, as `line in function: text` by file, below where it is defined: code first, comments and strings as `line~`; many in tests by line or number, unless tests is given. calls keeps only calls. Names are compared, not types.",
 		Params: []Param{
 			symbolParam, anyRepoParam,
 			{Name: "calls", Kind: Boolean, Default: false},
@@ -221,6 +222,7 @@ func (l *lookup) references(r *search.SymbolResponse, o *owner) string {
 	if o != nil {
 		w.order(r)
 	}
+	w.tests = w.testUses(r)
 
 	var repos, paths []string
 	// One use with its function is enough: the index either keeps them or does not.
@@ -257,7 +259,12 @@ func (w *usesWriter) order(r *search.SymbolResponse) {
 	if by.tellApart(r, w.counts) {
 		w.receivers = by
 	}
-	w.declared, w.labelled, w.onlyMention, w.mentions = 0, 0, 0, 0 // the lines are looked at again
+	w.forget()
+}
+
+// forget begins the counts anew: the lines are looked at again.
+func (w *usesWriter) forget() {
+	w.declared, w.labelled, w.onlyMention, w.mentions = 0, 0, 0, 0
 }
 
 // usesWriter gathers the lines of an answer and counts what it leaves out.
@@ -267,9 +274,11 @@ type usesWriter struct {
 	owner                           *owner     // nil where the name is asked for without a type
 	receivers                       *receivers // nil where all lines are shown alike
 	others                          others     // the lines whose receiver is named otherwise
+	tests                           *testUses  // nil where tests are shown as all else
 	blocks                          []block
-	of                              []int // number of each block's file
-	seen, files                     int   // files; those of them with lines that count
+	of                              []int    // number of each block's file
+	goOn                            []string // the calls for the blocks behind those of files
+	seen, files                     int      // files; those of them with lines that count
 	lines, mentions                 int
 	declared, labelled, onlyMention int // not shown
 	left, over                      int
@@ -284,7 +293,8 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 
 	number, before := w.seen, w.lines
 	w.seen++
-	var others []*search.SymbolMatch
+	var others, tests []*search.SymbolMatch
+	isTest := w.tests != nil && shard.IsTest(f.Path)
 
 	last := uint32(0)
 	for k := range f.Matches {
@@ -305,6 +315,10 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 			others = append(others, m)
 			continue
 		}
+		if isTest {
+			tests = append(tests, m)
+			continue
+		}
 
 		if w.left == 0 {
 			w.over++
@@ -318,12 +332,15 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 	if w.lines > before {
 		w.files++
 	}
+	where := label(f.Path)
+	if w.Text("repo") == "" {
+		where = f.Repository + " " + where
+	}
 	if others != nil {
-		where := label(f.Path)
-		if w.Text("repo") == "" {
-			where = f.Repository + " " + where
-		}
 		w.others.add(w.receivers, where, others)
+	}
+	if tests != nil {
+		w.tests.add(where, tests)
 	}
 	if b.lines != nil {
 		w.blocks = append(w.blocks, b)
@@ -416,19 +433,13 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 	}
 	if w.receivers != nil {
 		fmt.Fprintf(&out, ", those named like %s come first", label(w.owner.name))
-		// Last among the blocks: where room is short the last ones are left out first.
-		w.blocks = append(w.blocks, w.others.block())
 	}
 
 	e := end{found: w.lines > 0}
-	// Where they are only counted, the lines themselves are one call away.
-	if w.receivers != nil && !w.others.byLine() {
-		e.left = append(e.left, fmt.Sprintf("lines of %s by receivers of other names; continue with %s", count(w.others.lines, noun), w.with("symbol", w.name())))
-	}
+	w.sumUp(&e)
 	shown := writeBlocks(w.Args, &out, w.blocks, &e, func(i int) string {
-		// The block behind those of files is the one of other receivers.
-		if i == len(w.of) {
-			return w.with("symbol", w.name())
+		if i >= len(w.of) {
+			return w.goOn[i-len(w.of)]
 		}
 		return w.with("path", paths[w.of[i]], "include", nil)
 	})
@@ -443,6 +454,24 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 	e.leaves(w.leftByTests())
 	e.lacks(w.Args, r.Cut, "")
 	return out.String() + e.String()
+}
+
+// sumUp adds what is told of many uses together, behind the files: where room is short the
+// last blocks are left out first. Where they are only counted, the lines are one call away.
+func (w *usesWriter) sumUp(e *end) {
+	add := func(b block, lines int, byLine bool, what, call string) {
+		w.blocks, w.goOn = append(w.blocks, b), append(w.goOn, call)
+		if !byLine {
+			e.left = append(e.left, fmt.Sprintf("lines of %s %s; continue with %s", count(lines, w.noun()), what, call))
+		}
+	}
+
+	if w.tests != nil && w.tests.lines > 0 {
+		add(w.tests.block(), w.tests.lines, w.tests.byLine(), "in tests", w.with("tests", paths.TestsOnly))
+	}
+	if w.receivers != nil {
+		add(w.others.block(), w.others.lines, w.others.byLine(), "by receivers of other names", w.with("symbol", w.name()))
+	}
 }
 
 // notes says what is not shown, or shown in another way.

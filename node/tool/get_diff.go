@@ -300,14 +300,10 @@ func (c *comparison) same() string {
 // for that are summed up by directories.
 func (c *comparison) list(out *strings.Builder, e *end) {
 	// Written first and measured: half a list of files would hide the other half.
-	lines := make([]string, len(c.files))
+	lines := listed(c.files, c.mode == "names")
 	size := 0
-	for i := range c.files {
-		lines[i] = c.files[i].line()
-		if c.mode == "names" {
-			lines[i] = c.files[i].head
-		}
-		size += len(lines[i])
+	for _, l := range lines {
+		size += len(l)
 	}
 
 	if size > c.room()-out.Len() {

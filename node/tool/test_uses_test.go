@@ -1,0 +1,72 @@
+package tool
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
+)
+
+// TestUsesInTests: many uses in tests are told behind those in the product, by their lines
+// or, of more than are read, by their number. Who says which tests are wanted, or asks for
+// them by path, has each with its text.
+func TestUsesInTests(t *testing.T) {
+	t.Parallel()
+	uses := func(path string, n int) search.SymbolFile {
+		f := search.SymbolFile{Repository: "r", Path: path, Language: "Go"}
+		for i := range n {
+			m := search.SymbolMatch{Line: []byte("oom()"), Around: shard.Symbol{Name: "run"}}
+			m.Range.Start.Line = uint32(i + 1)
+			f.Matches = append(f.Matches, m)
+		}
+		return f
+	}
+	mention := func(path string) search.SymbolFile {
+		f := uses(path, 1)
+		f.Matches[0].OutsideCode = true
+		return f
+	}
+
+	const one = "1 in run: oom()"
+	for _, tt := range []struct {
+		name, args string
+		files      []search.SymbolFile
+		want       []string // parts of the answer, in their order
+		without    string
+	}{
+		{"by line", ``, []search.SymbolFile{uses("a.go", 1), uses("a_test.go", 3), mention("b_test.go"), uses("c_test.go", 8)},
+			[]string{"13 references of oom in 4 files", "a.go\n" + one, "In tests, by line:\na_test.go: 1, 2, 3\nb_test.go: 1~\nc_test.go: 1, 2, 3, 4, 5, 6, 7, 8\nComplete."}, "_test.go\n"},
+		{"by number", ``, []search.SymbolFile{uses("a.go", 1), uses("a_test.go", 30), uses("b_test.go", 31)},
+			[]string{one, "In tests, how often in 2 files: b_test.go 31, a_test.go 30\n", `Left out: lines of 61 references in tests; continue with find_symbol_references {"symbol":"oom","repo":"r","tests":"only"}.`}, "_test.go\n"},
+		{"few", ``, []search.SymbolFile{uses("a.go", 1), uses("a_test.go", 10)}, []string{one, "a_test.go\n" + one, "10 in run: oom()", "Complete."}, "In tests"},
+		{"no others", ``, []search.SymbolFile{uses("a_test.go", 11), mention("a.go")}, []string{"a_test.go\n" + one, "11 in run: oom()"}, "In tests"},
+		{"wanted", `,"tests":"include"`, []search.SymbolFile{uses("a.go", 1), uses("a_test.go", 11)}, []string{one, "a_test.go\n" + one}, "In tests"},
+		{"a directory of tests", `,"path":"tests"`, []search.SymbolFile{uses("tests/a.go", 1), uses("tests/b.go", 11)}, []string{one, "tests/b.go\n" + one}, "In tests"},
+		{"beyond the limit", `,"limit":1`, []search.SymbolFile{uses("a.go", 2), uses("a_test.go", 11)}, []string{one, "In tests, by line:\na_test.go: 1, 2", "Left out: 1 reference; continue"}, "2 in run"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			row := references(nil, nil)
+			row.Params = append(row.Params, maxTokens)
+			a, err := row.decode(json.RawMessage(`{"symbol":"oom","repo":"r"` + tt.args + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			text := (&lookup{Args: a}).references(&search.SymbolResponse{Files: tt.files}, nil)
+			rest := text
+			for _, want := range tt.want {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
+					t.Fatalf("%q is not there, or not in its place:\n%s", want, text)
+				}
+				rest = after
+			}
+			if strings.Contains(text, tt.without) {
+				t.Errorf("%q is there:\n%s", tt.without, text)
+			}
+		})
+	}
+}
