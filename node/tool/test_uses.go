@@ -43,6 +43,7 @@ func (w *usesWriter) testUses(r *search.SymbolResponse) *testUses {
 		for k := range f.Matches {
 			switch m := &f.Matches[k]; {
 			case !w.counts(m, f.Language):
+			case w.receivers != nil && !w.receivers.fits(m): // told of elsewhere, without their text
 			case test:
 				inTests++
 			case !m.OutsideCode:

@@ -70,3 +70,32 @@ func TestUsesInTests(t *testing.T) {
 		})
 	}
 }
+
+// TestUsesInTestsOfAType: what is told by receivers alone is no reason to take the text from
+// those of the type.
+func TestUsesInTestsOfAType(t *testing.T) {
+	t.Parallel()
+	use := func(path, line string, n int) search.SymbolFile {
+		f := search.SymbolFile{Repository: "r", Path: path, Language: "Go"}
+		for i := range n {
+			m := search.SymbolMatch{Line: []byte(line), Around: shard.Symbol{Name: "run"}}
+			m.Range.Start.Line = uint32(i + 1)
+			f.Matches = append(f.Matches, m)
+		}
+		return f
+	}
+	r := &search.SymbolResponse{Files: []search.SymbolFile{use("a.go", "f.Close()", 11), use("store_test.go", "store.Close()", 11)}}
+	defined := &search.SymbolResponse{MatchCount: 1, Files: []search.SymbolFile{use("store.go", "func (s *Store) Close() error {", 1)}}
+	defined.Files[0].Matches[0].Kind, defined.Files[0].Matches[0].ParentKind, defined.Files[0].Matches[0].ParentName = "method", "struct", "Store"
+
+	row := references(nil, nil)
+	row.Params = append(row.Params, maxTokens)
+	a, err := row.decode(json.RawMessage(`{"symbol":"Store.Close","repo":"r"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := (&lookup{Args: a}).references(r, newOwner("Store", defined))
+	if strings.Contains(text, "In tests") || !strings.Contains(text, "store_test.go\n1 in run: store.Close()") {
+		t.Errorf("got\n%s", text)
+	}
+}
