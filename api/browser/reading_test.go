@@ -86,6 +86,15 @@ func resultsAreAppended(t *testing.T, s *site) {
 	b.until("more files", fmt.Sprintf(`document.querySelectorAll('#files .file').length > %d`, before))
 	b.expect("the first file is the same element", `window.first.isConnected && window.first === document.querySelector('#files .file')`)
 	b.expect("the page stays where it was", fmt.Sprintf(`Math.abs(scrollY - %f) < 300`, at))
+	// As many as no test has matches for: the page has them after a dozen of clicks.
+	eval[bool](b, `(scrollTo(0, 0), [...Array(300)].forEach(() => document.getElementById('files').append(first.cloneNode(true))), true)`)
+	laidOut := func(which string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll('#files .file')].at(%s).querySelector('a').checkVisibility({contentVisibilityAuto: true})`, which)
+	}
+	b.until("of more than 300 files those out of sight are not laid out", laidOut("299")+" && !"+laidOut("-1"))
+	eval[bool](b, `(scrollTo(0, 1e6), true)`)
+	b.until("they are where somebody looks", laidOut("-1"))
+	eval[bool](b, `([...document.querySelectorAll('#files .file')].slice(-300).forEach(e => e.remove()), true)`)
 	b.expect("no file twice", `(l => new Set(l).size === l.length)([...document.querySelectorAll('#files .file .path')].map(a => a.href))`)
 }
 
