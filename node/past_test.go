@@ -187,21 +187,35 @@ func TestTooMuchOfACommitIsNotRead(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	files := map[string]string{}
-	for i := range 3100 {
-		files[fmt.Sprintf("d%d/f%d.txt", i%7, i)] = fmt.Sprintf("walrus %d\n", i)
+	for i := range 21 {
+		files[fmt.Sprintf("f%d.txt", i)] = fmt.Sprintf("walrus %d\n", i)
 	}
 	app := nodetest.NewRepo(t, filepath.Join(root, "app"), files)
+
+	// 21,000 files out of 21: a directory has ten times the one before.
+	for range 3 {
+		tree := app.Git("write-tree")
+		app.Git("read-tree", "--empty")
+		for i := range 10 {
+			app.Git("read-tree", fmt.Sprintf("--prefix=d%d/", i), tree)
+		}
+	}
+	app.Git("commit", "-qm", "many")
 	old := app.Git("rev-parse", "HEAD")
-	app.Git("rm", "-rq", ".")
-	app.Commit(map[string]string{"a.txt": "walrus\n"})
+	for path := range files {
+		files[path] = "" // deleted
+	}
+	files["a.txt"] = "walrus\n"
+	app.Commit(files)
+
 	n := nodetest.Start(t, nodetest.Config{File: still(root)})
 	n.WaitIndexed(1)
 	_, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "walrus rev:" + old})
-	if !errors.Is(err, call.ErrTooLarge) || !strings.Contains(err.Error(), "3100 files") || !strings.Contains(err.Error(), "file:") {
+	if !errors.Is(err, call.ErrTooLarge) || !strings.Contains(err.Error(), "21000 files") || !strings.Contains(err.Error(), "file:") {
 		t.Errorf("all of it: %v", err)
 	}
 	r, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "walrus file:^d3/ count:all rev:" + old})
-	if err != nil || r.Stats.Files != 443 || r.Past[0].Read != 443 || r.Past[0].Beside != "" {
+	if err != nil || r.Stats.Files != 2100 || r.Past[0].Read != 2100 || r.Past[0].Beside != "" {
 		t.Errorf("a directory: %v, %v", err, r)
 	}
 }

@@ -18,8 +18,8 @@ import (
 
 // The bounds of what is read from git for one search in one repository.
 const (
-	pastFiles = 3000
-	pastBytes = 64 << 20
+	pastFiles = 20_000
+	pastBytes = 128 << 20
 	pastDiffs = 1000 // paths in which an indexed revision may differ for the index to be of use
 )
 
