@@ -227,13 +227,14 @@ func (e *ends) begin(l *sourceLine, first, next int) {
 	e.open = append(e.open, d)
 }
 
-// limit notes the end of a definition that ctags knows.
+// limit notes the end of a definition that ctags knows. It tells of some that reach out of
+// what is around them: each counts to its own end.
 func (e *ends) limit(m *mark) {
-	end := m.end
-	if len(e.limits) > 0 {
-		end = min(end, e.limits[len(e.limits)-1])
+	i := len(e.limits)
+	for i > 0 && e.limits[i-1] < m.end {
+		i--
 	}
-	e.limits = append(e.limits, end)
+	e.limits = slices.Insert(e.limits, i, m.end)
 }
 
 // close ends the definitions that do not go on in a line.
