@@ -198,7 +198,7 @@ func (s *site) otherPaths(ctx context.Context, commit, p string) string {
 		return ""
 	}
 
-	slices.SortFunc(names, func(a, b string) int { return common(b, p) - common(a, p) })
+	slices.SortFunc(names, func(a, b string) int { return SharedEnd(b, p) - SharedEnd(a, p) })
 	return "; did you mean " + quoteList(names[:min(3, len(names))]) + "?"
 }
 
@@ -222,8 +222,8 @@ func (s *site) siblings(ctx context.Context, commit, p string) []string {
 	return nearest(p, there, 3)
 }
 
-// common is how many elements at the end two paths share.
-func common(a, b string) int {
+// SharedEnd is how many elements at the end two paths share.
+func SharedEnd(a, b string) int {
 	x, y := strings.Split(a, "/"), strings.Split(b, "/")
 	n := 0
 	for n < len(x) && n < len(y) && x[len(x)-1-n] == y[len(y)-1-n] {

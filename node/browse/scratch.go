@@ -109,7 +109,7 @@ func (s *scratch) make(key string, k *scratched, source func(context.Context) (s
 }
 
 func (s *scratch) fill(ctx context.Context, key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) error {
-	// Few at once: each reads and indexes up to thousands of files.
+	// Few at once: each reads and indexes up to 20,000 files.
 	select {
 	case s.build <- struct{}{}:
 		defer func() { <-s.build }()

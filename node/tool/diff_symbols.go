@@ -133,6 +133,14 @@ func (d *defined) realigned() bool {
 	return d.plus+d.minus > 0 && d.old && d.new && d.short && d.was == d.is
 }
 
+// note adds a line to what went or came of a definition on one line: of longer ones only
+// the number of lines is told.
+func (d *defined) note(side *string, line string) {
+	if d.short {
+		*side += strings.Join(strings.Fields(line), " ")
+	}
+}
+
 // symbolLines sums the changes of a file up by its definitions; nil where it has none.
 func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 	// Those of the new side first, in their order; what went follows in the order it had.
@@ -158,15 +166,11 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 	countLines(f, func(line int, text string) {
 		d := innermost(oldSide, line, other)
 		d.minus++
-		if d.short {
-			d.was += blanksAsOne(text)
-		}
+		d.note(&d.was, text)
 	}, func(line int, text string) {
 		d := innermost(newSide, line, other)
 		d.plus++
-		if d.short {
-			d.is += blanksAsOne(text)
-		}
+		d.note(&d.is, text)
 	})
 	if len(all) == 0 {
 		return nil
@@ -188,9 +192,6 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 	}
 	return lines
 }
-
-// blanksAsOne is a text in which one space stands for any spaces, tabs and ends of lines.
-func blanksAsOne(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // innermostByLine tells for each line of a file, by its number, the innermost definition that it
 // is part of; nil for none. Each definition is shown to place, which says what it is counted

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -296,16 +297,7 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 	var others, tests []*search.SymbolMatch
 	isTest := w.tests != nil && shard.IsTest(f.Path)
 
-	last := uint32(0)
-	for k := range f.Matches {
-		m := &f.Matches[k]
-
-		// A line is shown once.
-		if m.Range.Start.Line == last {
-			continue
-		}
-		last = m.Range.Start.Line
-
+	for m := range lines(f) {
 		if !w.counts(m, f.Language) {
 			continue
 		}
@@ -332,21 +324,43 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 	if w.lines > before {
 		w.files++
 	}
-	where := label(f.Path)
-	if w.Text("repo") == "" {
-		where = f.Repository + " " + where
-	}
 	if others != nil {
-		w.others.add(w.receivers, where, others)
+		w.others.add(w.receivers, w.where(f), others)
 	}
 	if tests != nil {
-		w.tests.add(where, tests)
+		w.tests.add(w.where(f), tests)
 	}
 	if b.lines != nil {
 		w.blocks = append(w.blocks, b)
 		w.of = append(w.of, number)
 		w.last = f.Repository
 	}
+}
+
+// lines are the uses of a file, of those in one line the first: a line is shown once.
+func lines(f *search.SymbolFile) iter.Seq[*search.SymbolMatch] {
+	return func(yield func(*search.SymbolMatch) bool) {
+		last := uint32(0)
+		for k := range f.Matches {
+			m := &f.Matches[k]
+			if m.Range.Start.Line == last {
+				continue
+			}
+			last = m.Range.Start.Line
+
+			if !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// where names a file in a line with its uses.
+func (w *usesWriter) where(f *search.SymbolFile) string {
+	if w.Text("repo") == "" {
+		return f.Repository + " " + label(f.Path)
+	}
+	return label(f.Path)
 }
 
 // line is a use: its number, where it stands, and its text.

@@ -300,7 +300,11 @@ func (c *comparison) same() string {
 // for that are summed up by directories.
 func (c *comparison) list(out *strings.Builder, e *end) {
 	// Written first and measured: half a list of files would hide the other half.
-	lines := listed(c.files, c.mode == "names")
+	write := counted
+	if c.mode == "names" {
+		write = named
+	}
+	lines := write(c.files)
 	size := 0
 	for _, l := range lines {
 		size += len(l)

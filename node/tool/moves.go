@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// listed is a line for each file of a difference: its name or, where names are not all that
-// is wanted, its counts too. Files that only moved with their directory are told together
-// then: the names say the same of each.
-func listed(files []changed, names bool) (lines []string) {
-	if names {
-		for i := range files {
-			lines = append(lines, files[i].head)
-		}
-		return lines
+// named is a line with the name of each file of a difference.
+func named(files []changed) (lines []string) {
+	for i := range files {
+		lines = append(lines, files[i].head)
 	}
+	return lines
+}
 
+// counted is a line with the counts of each file of a difference. Files that only moved with
+// their directory are told together: of each their names would say the same.
+func counted(files []changed) (lines []string) {
 	moves := map[string]*move{}
 	of := make([]*move, len(files)) // the move of each file; nil where it is none
 	for i := range files {
@@ -72,14 +74,11 @@ func (c *changed) move() (from, to, below []string) {
 		return nil, nil, nil
 	}
 
-	from, to = strings.Split(c.diff.OldPath, "/"), strings.Split(c.diff.NewPath, "/")
-	same := 0
-	for same < min(len(from), len(to)) && from[len(from)-1-same] == to[len(to)-1-same] {
-		same++
-	}
+	same := browse.SharedEnd(c.diff.OldPath, c.diff.NewPath)
 	if same == 0 {
 		return nil, nil, nil
 	}
+	from, to = strings.Split(c.diff.OldPath, "/"), strings.Split(c.diff.NewPath, "/")
 	return from[:len(from)-same], to[:len(to)-same], from[len(from)-same:]
 }
 

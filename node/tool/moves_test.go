@@ -26,11 +26,15 @@ func TestWhatMovedTogetherIsToldTogether(t *testing.T) {
 		true: "R lib/a.c -> src/lib/a.c\nR lib/b/c.c -> src/lib/b/c.c\nR lib/d.c -> src/lib/d.c\nR lib/e.c -> src/lib/e.c\nR lib/f.c -> src/lib/g.c\n" +
 			"R lib/run -> src/lib/run (mode 100644 -> 100755)\nR doc/a.md -> a.md\nR doc/b.md -> b.md\n",
 	} {
+		write := counted
+		if names {
+			write = named
+		}
 		var changes []changed
 		for i := range files {
 			changes = append(changes, diffBlock(&files[i]))
 		}
-		if got := strings.Join(listed(changes, names), ""); got != want {
+		if got := strings.Join(write(changes), ""); got != want {
 			t.Errorf("names %t: got\n%s\nwant\n%s", names, got, want)
 		}
 	}

@@ -36,27 +36,34 @@ func (w *usesWriter) testUses(r *search.SymbolResponse) *testUses {
 		return nil
 	}
 
-	inTests, elsewhere := 0, 0
+	// Each line is judged again when it is written: here no further than it takes to know.
+	defer w.forget()
+	inTests, elsewhere := 0, false
 	for i := range r.Files {
 		f := &r.Files[i]
 		test := shard.IsTest(f.Path)
-		for k := range f.Matches {
-			switch m := &f.Matches[k]; {
+		if !test && elsewhere {
+			continue
+		}
+
+		for m := range lines(f) {
+			switch {
 			case !w.counts(m, f.Language):
 			case w.receivers != nil && !w.receivers.fits(m): // told of elsewhere, without their text
 			case test:
 				inTests++
 			case !m.OutsideCode:
-				elsewhere++
+				elsewhere = true
+			}
+			if elsewhere && (!test || inTests > fewOthers) {
+				break
 			}
 		}
+		if elsewhere && inTests > fewOthers {
+			return &testUses{}
+		}
 	}
-	w.forget()
-
-	if elsewhere == 0 || inTests <= fewOthers {
-		return nil
-	}
-	return &testUses{}
+	return nil
 }
 
 // add takes uses in one file.

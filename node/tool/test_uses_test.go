@@ -29,6 +29,15 @@ func TestUsesInTests(t *testing.T) {
 		return f
 	}
 
+	twice := func(f search.SymbolFile) search.SymbolFile {
+		var matches []search.SymbolMatch
+		for _, m := range f.Matches {
+			matches = append(matches, m, m)
+		}
+		f.Matches = matches
+		return f
+	}
+
 	const one = "1 in run: oom()"
 	for _, tt := range []struct {
 		name, args string
@@ -41,6 +50,7 @@ func TestUsesInTests(t *testing.T) {
 		{"by number", ``, []search.SymbolFile{uses("a.go", 1), uses("a_test.go", 30), uses("b_test.go", 31)},
 			[]string{one, "In tests, how often in 2 files: b_test.go 31, a_test.go 30\n", `Left out: lines of 61 references in tests; continue with find_symbol_references {"symbol":"oom","repo":"r","tests":"only"}.`}, "_test.go\n"},
 		{"few", ``, []search.SymbolFile{uses("a.go", 1), uses("a_test.go", 10)}, []string{one, "a_test.go\n" + one, "10 in run: oom()", "Complete."}, "In tests"},
+		{"few lines with two each", ``, []search.SymbolFile{uses("a.go", 1), twice(uses("a_test.go", 10))}, []string{"11 references", "a_test.go\n" + one, "10 in run: oom()", "Complete."}, "In tests"},
 		{"no others", ``, []search.SymbolFile{uses("a_test.go", 11), mention("a.go")}, []string{"a_test.go\n" + one, "11 in run: oom()"}, "In tests"},
 		{"wanted", `,"tests":"include"`, []search.SymbolFile{uses("a.go", 1), uses("a_test.go", 11)}, []string{one, "a_test.go\n" + one}, "In tests"},
 		{"a directory of tests", `,"path":"tests"`, []search.SymbolFile{uses("tests/a.go", 1), uses("tests/b.go", 11)}, []string{one, "tests/b.go\n" + one}, "In tests"},
