@@ -99,7 +99,7 @@ func (s *story) refused(args []string) string {
 		return "it ended without a word"
 	}
 
-	signs := []string{"the data directory was copied", "from a copy of this data directory", "went back in time"}
+	signs := []string{"the data directory was copied", "it was rolled back or is a copy", "went back in time"}
 	if len(args) > 1 && slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(err.Error(), sign) }) {
 		return ""
 	}
