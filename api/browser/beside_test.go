@@ -53,3 +53,41 @@ func whatStandsBesideAFile(t *testing.T, s *site) {
 		t.Error("without scripts there is no tree or no form")
 	}
 }
+
+// aFileSaysWhereOneIs: what the first line in sight is in stands above the text and
+// is told apart among the symbols, of which the filter finds all.
+func aFileSaysWhereOneIs(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.size(1400, 900)
+	file := browse(largeRepo, "", "blob", "parts.py")
+	b.goTo(file, 200)
+	b.expect("nothing above the first lines", `document.getElementById('where').hidden`)
+	b.expect("what there is", `document.getElementById('moreSymbols').textContent === 'The first 250 of 400.' && document.querySelectorAll('#symbols li').length === 250`)
+
+	// Line 504 is of method 100. It stands below the bar, or a third of the window further down.
+	b.goTo("/", 200)
+	b.goTo(file+"#L504", 200)
+	where := `[...document.querySelectorAll('#where a')].map(a => a.textContent).join(' ')`
+	b.until("the class and the method", `/^Whole part(9[4-9]|100)$/.test(`+where+`)`)
+	b.expect("the path", `document.querySelector('#where .dim').textContent === 'parts.py' && document.querySelector('#where').checkVisibility()`)
+	b.expect("the method among the symbols, in sight", `(() => {
+		const here = document.querySelectorAll('#symbols [aria-current]'), list = document.getElementById('symbols').getBoundingClientRect();
+		return here.length === 1 && here[0].textContent === document.querySelector('#where a:last-child').textContent && here[0].getBoundingClientRect().top > list.top && here[0].getBoundingClientRect().bottom < list.bottom;
+	})()`)
+
+	// It follows, over the lines too that were wrapped.
+	b.press("w")
+	eval[bool](b, `(document.querySelector('.block:last-child').scrollIntoView(), true)`)
+	b.until("the methods of the last lines", `/^Whole part3[5-9]\d$/.test(`+where+`)`)
+	b.press("w")
+	b.click("#where a:last-child")
+	b.until("its first line is marked", `location.hash !== '#L504' && document.querySelectorAll('.nums .on').length === 1`)
+
+	// The filter looks through all of them.
+	b.click("#outline")
+	b.press("part398")
+	b.until("one of them", `[...document.querySelectorAll('#symbols li')].map(e => e.querySelector('a').textContent).join() === 'part398' && document.getElementById('moreSymbols').textContent === ''`)
+	b.press("x")
+	b.until("none of them", `!document.querySelector('#symbols li') && document.getElementById('moreSymbols').textContent === 'None.'`)
+}

@@ -187,6 +187,7 @@ const (
 	longLines = 50_000
 	longLine  = 480_000 // bytes
 	hayFiles  = 1000    // with ten matches each
+	manyParts = 399     // methods of one class, five lines each
 )
 
 func largeRepository(t testing.TB, dir string) {
@@ -196,6 +197,14 @@ func largeRepository(t testing.TB, dir string) {
 		fmt.Fprintf(&b, "func line%d() int { return %d } // line \"%d\"\n", i+1, i, i)
 	}
 	files["long.go"] = b.String()
+
+	b.Reset()
+	b.WriteString("class Whole:\n")
+	for i := range manyParts {
+		fmt.Fprintf(&b, "    def part%d(self):\n        x = %d\n        y = x\n        return y\n\n", i, i)
+	}
+	files["parts.py"] = b.String()
+
 	for i := range hayFiles {
 		files[fmt.Sprintf("hay/%02d/file%d.c", i%50, i)] = strings.Repeat("int straw; /* straw */\n\n\n\n", 10)
 	}

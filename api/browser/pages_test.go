@@ -60,6 +60,7 @@ var pageTests = []struct {
 	{"ThePaletteLeadsAnywhere", thePaletteLeadsAnywhere},
 	{"ACardTellsOfAName", aCardTellsOfAName},
 	{"WhatStandsBesideAFile", whatStandsBesideAFile},
+	{"AFileSaysWhereOneIs", aFileSaysWhereOneIs},
 	{"AFeedTellsOfCommits", aFeedTellsOfCommits},
 	{"ADirectoryTellsItsLastCommits", aDirectoryTellsItsLastCommits},
 	{"SettingsStayFresh", settingsStayFresh},

@@ -28,9 +28,8 @@ var fileTemplate = layout.Parse(templates, "templates/file.html", "templates/pla
 // browser's own means.
 const (
 	blockLines    = 200
-	colouredSpans = 2500 // from the start; the rest is plain until it comes near the window
-	linesBefore   = 2000 // that are read for what they leave open, where a block is coloured alone
-	mostSymbols   = 250
+	colouredSpans = 2500             // from the start; the rest is plain until it comes near the window
+	linesBefore   = 2000             // that are read for what they leave open, where a block is coloured alone
 	mostShown     = 8 << 20          // bytes of a file on a page
 	longestShown  = 16 << 10         // bytes of a line
 	streamedFrom  = 256 << 10        // bytes of a file whose page is sent block by block
@@ -318,34 +317,6 @@ func appendShown(dst, line []byte, colours []lex.Span) []byte {
 		return fmt.Appendf(dst, "<span class=\"cut\">%s bytes more: see the raw file</span>\n", grouping(len(line)-longestShown))
 	}
 	return append(appendCode(dst, line, colours, nil), '\n')
-}
-
-// symbolRow is a definition in the outline of a file.
-type symbolRow struct {
-	Name, Kind string
-	Line       int
-	References string
-}
-
-// symbols is the outline of a file, empty where there is none to be had.
-func (p *sources) symbols(ctx context.Context, v *layout.Visit, l place) template.HTML {
-	r, err := p.trees.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
-	// A file has lines without it, so that what fails here is no failure of the page.
-	if err != nil || len(r.Files) != 1 || len(r.Files[0].Symbols) == 0 {
-		return ""
-	}
-
-	out := make([]symbolRow, 0, len(r.Files[0].Symbols))
-	// With its references one click away, in this repository.
-	for _, s := range r.Files[0].Symbols[:min(len(r.Files[0].Symbols), mostSymbols)] {
-		out = append(out, symbolRow{s.Name, s.Kind, s.First, l.At("names", "") + "?" + namesQuery(s.Name, false)})
-	}
-
-	var b bytes.Buffer
-	if err := fileTemplate.ExecuteTemplate(&b, "symbols", out); err != nil {
-		return ""
-	}
-	return template.HTML(b.String())
 }
 
 func short(commit string) string { return commit[:min(len(commit), 10)] }

@@ -5,6 +5,7 @@ import './card.js';
 import './finder.js';
 import './lines.js';
 import './names.js';
+import './outline.js';
 import './wrap.js';
 
 keys.add('y', () => {

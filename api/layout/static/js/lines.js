@@ -15,7 +15,7 @@ export function picked() {
   return [Math.min(a, b), Math.max(a, b)];
 }
 
-const blocks = () => [...code.querySelectorAll('.block')];
+export const blocks = () => [...code.querySelectorAll('.block')];
 const firstOf = block => Number(block.dataset.first);
 
 // span is the text of some lines of an element with lines, counted from 0.

@@ -94,13 +94,4 @@ if (root) {
     if (link && !e.ctrlKey && !e.metaKey) { e.preventDefault(); show(link.dataset.name); }
   });
   document.addEventListener('keydown', e => { if (e.key === 'Escape' && panel && panel.open) shut(); });
-
-  const filter = document.getElementById('outline');
-  if (filter) {
-    filter.hidden = false;
-    filter.addEventListener('input', () => {
-      const wanted = filter.value.toLowerCase();
-      for (const li of filter.parentElement.querySelectorAll('li')) li.hidden = !li.firstElementChild.textContent.toLowerCase().includes(wanted);
-    });
-  }
 }

@@ -1,0 +1,84 @@
+// The symbols beside a file: a filter of them, and which of them the first line in
+// sight is in. That stands above the text once the head of the page is out of sight.
+import { at, blocks } from './lines.js';
+import { wrapped } from './wrap.js';
+
+const aside = document.getElementById('symbols'), most = 250; // rows that are shown at once
+const symbols = aside ? JSON.parse(aside.dataset.all).map(([first, last, name, kind]) => ({ first, last, name, kind })) : [];
+
+const make = (tag, from) => Object.assign(document.createElement(tag), from);
+
+// row is a symbol as the page has it.
+function row({ first, name, kind }) {
+  const li = make('li'), link = make('a', { href: '#L' + first });
+  link.append(make('bdi', { textContent: name }));
+  const uses = make('a', { className: 'not', href: document.querySelector('[data-names]').dataset.names + '?' + new URLSearchParams({ name }), title: 'references, by name and not by compiler', textContent: '⤳' });
+  uses.dataset.name = name;
+  uses.setAttribute('aria-label', 'references of ' + name);
+  li.append(link, ' ', make('span', { className: 'dim', textContent: kind }), ' ', uses);
+  return li;
+}
+
+const filter = document.getElementById('outline');
+if (filter) {
+  const list = aside.querySelector('ul'), more = document.getElementById('moreSymbols');
+  const whole = [...list.children];
+  filter.hidden = false;
+  filter.addEventListener('input', () => {
+    const wanted = filter.value.toLowerCase();
+    const found = symbols.filter(s => s.name.toLowerCase().includes(wanted));
+    list.replaceChildren(...wanted ? found.slice(0, most).map(row) : whole);
+    more.textContent = !wanted ? more.dataset.more : found.length > most ? `The first ${most} of ${found.length}.` : found.length ? '' : 'None.';
+    if (here) outlined(here);
+  });
+}
+
+const code = document.getElementById('code'), bar = document.getElementById('where');
+let here = '';
+
+// around is what a line is in, outermost first.
+const around = line => symbols.filter(s => s.first <= line && line <= s.last && s.first < s.last).slice(-3);
+
+// topLine is the first line below a height of the window.
+function topLine(edge) {
+  const block = blocks().findLast(b => b.getBoundingClientRect().top <= edge);
+  if (!block) return 1;
+  if (!wrapped()) return at(block, edge);
+  const line = [...block.querySelectorAll('.line')].findLast(l => l.getBoundingClientRect().top <= edge);
+  return line ? Number(line.dataset.n) : 1;
+}
+
+// outlined shows in the list which of the symbols it is.
+function outlined(href) {
+  aside.querySelectorAll('[aria-current]').forEach(a => a.removeAttribute('aria-current'));
+  const link = aside.querySelector(`a[href="${href}"]`);
+  if (!link) return;
+  link.setAttribute('aria-current', 'location');
+  // Whoever is in the list moves it himself.
+  if (!aside.matches(':hover, :focus-within')) aside.scrollTop = link.offsetTop - aside.clientHeight / 3;
+}
+
+function follow() {
+  const edge = parseFloat(getComputedStyle(bar).top), sheet = code.getBoundingClientRect();
+  bar.hidden = sheet.top >= edge || sheet.bottom < edge + 60;
+  if (bar.hidden) return;
+
+  const inside = around(topLine(edge + bar.firstElementChild.offsetHeight)), links = inside.map(s => '#L' + s.first).join();
+  if (links === bar.dataset.links) return;
+  bar.dataset.links = links;
+  bar.firstElementChild.replaceChildren(bar.firstElementChild.firstElementChild, ...inside.flatMap(s => {
+    const link = make('a', { href: '#L' + s.first });
+    link.append(make('bdi', { textContent: s.name }));
+    return [' › ', link];
+  }));
+  here = inside.length ? '#L' + inside.at(-1).first : '';
+  if (aside) outlined(here);
+}
+
+if (code && bar) {
+  let asked = false;
+  const soon = () => { if (!asked) { asked = true; requestAnimationFrame(() => { asked = false; follow(); }); } };
+  addEventListener('scroll', soon, { passive: true });
+  addEventListener('resize', soon);
+  soon();
+}

@@ -1,0 +1,65 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"html/template"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/browse"
+)
+
+const (
+	mostSymbols = 250   // that stand beside a file from the start; the filter finds the others
+	mostKnown   = 5_000 // that a page has in all
+)
+
+// outline is the definitions of a file, in the order of their lines.
+type outline struct {
+	place
+	Rows []browse.OutlineSymbol // the first mostSymbols
+	All  string                 // what a script reads of the first mostKnown: [[first, last, name, kind], ...]
+	More string                 // says that there are more than the rows; "" where there are not
+}
+
+// References is the address of the references of a name, in this repository.
+func (o *outline) References(name string) string {
+	return o.At("names", "") + "?" + namesQuery(name, false)
+}
+
+// outlineOf is the definitions of a file as a page has them.
+func outlineOf(l place, symbols []browse.OutlineSymbol) *outline {
+	known := symbols[:min(len(symbols), mostKnown)]
+	all := make([][4]any, len(known))
+	for i, s := range known {
+		all[i] = [4]any{s.First, s.Last, layout.Plain(s.Name), s.Kind}
+	}
+
+	// Numbers and texts: there is nothing in it that could fail.
+	text, _ := json.Marshal(all)
+	o := &outline{place: l, Rows: symbols[:min(len(symbols), mostSymbols)], All: string(text)}
+
+	if n := len(symbols); n > mostSymbols {
+		o.More = "The first " + grouping(mostSymbols) + " of " + grouping(n) + "."
+		if n > mostKnown {
+			o.More += " The filter looks through " + grouping(mostKnown) + "."
+		}
+	}
+	return o
+}
+
+// symbols is the outline of a file, empty where there is none to be had.
+func (p *sources) symbols(ctx context.Context, v *layout.Visit, l place) template.HTML {
+	r, err := p.trees.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
+	// A file has lines without it, so that what fails here is no failure of the page.
+	if err != nil || len(r.Files) != 1 || len(r.Files[0].Symbols) == 0 {
+		return ""
+	}
+
+	var b bytes.Buffer
+	if err := fileTemplate.ExecuteTemplate(&b, "symbols", outlineOf(l, r.Files[0].Symbols)); err != nil {
+		return ""
+	}
+	return template.HTML(b.String())
+}
