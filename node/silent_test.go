@@ -49,6 +49,15 @@ func holders(t *testing.T, f *nodetest.Fleet) (first, second, without int) {
 			without = i
 		}
 	}
+
+	// The third hears of it a moment after node 0, and would know of one holder alone if
+	// the leader were silenced before that.
+	f.Nodes[without].Wait("both holders", func() error {
+		if known := f.Nodes[without].View().Holders(catalog.MirrorKey(1)); len(known) != 2 {
+			return fmt.Errorf("it knows of %q", known)
+		}
+		return nil
+	})
 	return first, second, without
 }
 
