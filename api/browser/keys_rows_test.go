@@ -148,7 +148,9 @@ var keyRows = []keyRow{
 		{"Tab to Index now: local/app, Enter", "what it will do is told", at("/settings/do/reindex")},
 		{"Tab to Index now, Enter", "it is done", text("The repository is queued.")},
 	}},
-	{"Connections", "/settings/connections", anOwner, []string{"GET /settings/connections", "POST /settings/do/{action}"}, []keyStep{
+	{"Connections", "/settings/connections", anOwner, []string{"GET /settings/connections", "GET /settings/connections/{connection}", "POST /settings/do/{action}"}, []keyStep{
+		{"Tab to work, Enter", "how its last listings ended", text("Last listings")},
+		{"Tab to All connections, Enter", "all of them", at("/settings/connections")},
 		{"Tab to List now: work, Enter", "what it will do is told", at("/settings/do/sync")},
 		{"Tab to List now, Enter", "it is done", text("The connection is queued.")},
 	}},

@@ -17,6 +17,13 @@ func oneTruthAboutWhatFailed(t *testing.T, s *site) {
 	guest.goTo("/settings", 200)
 	guest.expect("no connection and no failed job for a guest", `!/\bgone\b|\bwork\b|Given up/.test(document.querySelector('main').innerText) && !document.querySelector('[aria-label="Failed jobs"]')`)
 	guest.goTo("/settings/connections", 403)
+
+	// How its last listings ended stands on a page of its own, for owners alone.
+	owner.goTo("/settings/connections/gone", 200)
+	owner.expect("the listing that failed, and why", `(rows => rows.length > 0 && rows.every(r => /failed.*nosuch/s.test(r.innerText)))([...document.querySelectorAll('[aria-label="Last listings"] tbody tr')])`)
+	owner.goTo("/settings/connections/nowhere", 404)
+	guest.goTo("/settings/connections/gone", 403)
+	guest.goTo("/settings/connections/nowhere", 403)
 }
 
 // settingsStayFresh: a page of the settings is refreshed where it stands. What
@@ -24,7 +31,8 @@ func oneTruthAboutWhatFailed(t *testing.T, s *site) {
 func settingsStayFresh(t *testing.T, s *site) {
 	t.Parallel()
 	b := s.open(t, s.owner)
-	b.goTo("/settings/jobs?state=done", 200)
+	// One row: a job that ends meanwhile would stand above the others, and move them.
+	b.goTo("/settings/jobs?state=done&kind=index&query=local/app", 200)
 	eval[bool](b, `window.row = document.querySelector('tr[data-key]'), window.row.querySelector('.button').focus(), window.top0 = window.row.getBoundingClientRect().top,
 		window.row.querySelector('td').append('stale'), window.row.querySelector('td[data-label=Attempt]').setAttribute('class', 'stale'), true`)
 	b.until("two refreshes", `Number(document.documentElement.dataset.live) >= 2`)

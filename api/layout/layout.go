@@ -129,12 +129,13 @@ var base = Parse(templates, "templates/base.html")
 //	name   the same for a name, in an element with a direction of its own
 //	plain  a text for an attribute or a title
 //	asset  the address of a static file
+//	when   a When
 //	brand  the drawing beside the name of the site
 //
 // It panics where they do not parse.
 func Parse(from embed.FS, files ...string) *template.Template {
 	return template.Must(template.New(lastPart(files[0])).Funcs(template.FuncMap{
-		"text": Text, "name": Name, "plain": Plain, "asset": Asset, "brand": brand,
+		"text": Text, "name": Name, "plain": Plain, "asset": Asset, "brand": brand, "when": When.element,
 	}).ParseFS(from, files...))
 }
 

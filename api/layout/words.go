@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"html/template"
 	"time"
 )
 
@@ -48,6 +49,27 @@ func Distance(now, t time.Time) string {
 		return "just now"
 	}
 	return Span(d) + " ago"
+}
+
+// When is a time as a page shows it: for people, and in full for programs and for
+// whoever points at it. The zero value is no time, and shows nothing.
+type When struct{ Text, Stamp string }
+
+// At says how far a time is from now; the zero time is no time.
+func At(now, t time.Time) When {
+	if t.IsZero() {
+		return When{}
+	}
+	return When{Distance(now, t), t.UTC().Format(time.RFC3339)}
+}
+
+// element is the time in HTML.
+func (w When) element() template.HTML {
+	if w.Text == "" {
+		return ""
+	}
+	// Neither has a character that HTML would read as anything else.
+	return template.HTML(`<time datetime="` + w.Stamp + `" title="` + w.Stamp + `">` + w.Text + `</time>`)
 }
 
 // Span is a length of time in its largest unit: "3 hours".

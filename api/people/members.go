@@ -14,16 +14,18 @@ var membersTemplate = layout.Parse(templates, "templates/members.html")
 
 type membersPage struct {
 	Wrong, Done string
-	Link, Until string // of somebody who was invited just now
+	Link        string // of somebody who was invited just now
+	Until       layout.When
 	Rows        []memberRow
 }
 
 type memberRow struct {
-	ID, Email, Name, Role, State, Created string
-	Keys                                  int
-	Owner, Active, Pending                bool
-	By                                    string
-	Unproven                              bool
+	ID, Email, Name, Role, State string
+	Created                      layout.When
+	Keys                         int
+	Owner, Active, Pending       bool
+	By                           string
+	Unproven                     bool
 }
 
 // members lists the accounts for owners.
@@ -42,7 +44,7 @@ func (p *Pages) showMembers(ctx context.Context, v *layout.Visit, by account.Own
 	}
 	for _, u := range r.Users {
 		data.Rows = append(data.Rows, memberRow{
-			u.ID, u.Email, u.Name, u.Role.String(), u.State.String(), day(u.Created), u.Keys,
+			u.ID, u.Email, u.Name, u.Role.String(), u.State.String(), p.when(u.Created), u.Keys,
 			u.Role == catalog.RoleOwner, u.State == catalog.AccountActive, u.State == catalog.AccountPending, u.By, u.Unproven,
 		})
 	}
@@ -131,5 +133,5 @@ func (p *Pages) link(ctx context.Context, by account.Owner, user string) (data m
 	if err != nil {
 		return data, err
 	}
-	return membersPage{Link: p.Base + "/join?link=" + url.QueryEscape(l.Token), Until: day(l.Expires)}, nil
+	return membersPage{Link: p.Base + "/join?link=" + url.QueryEscape(l.Token), Until: p.when(l.Expires)}, nil
 }

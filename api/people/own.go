@@ -21,8 +21,9 @@ type ownPage struct {
 }
 
 type sessionRow struct {
-	ID, Method, Address, Agent, Used, Ends string
-	Here                                   bool
+	ID, Method, Address, Agent string
+	Used, Ends                 layout.When
+	Here                       bool
 }
 
 // person is the proof that a reader has an account.
@@ -54,7 +55,7 @@ func (p *Pages) showOwn(ctx context.Context, v *layout.Visit, wrong, done string
 			return err
 		}
 		for _, x := range list {
-			data.Sessions = append(data.Sessions, sessionRow{x.ID, x.Method, x.Address, x.Agent, day(x.Used), day(x.Ends), x.ID == v.Viewer.Session})
+			data.Sessions = append(data.Sessions, sessionRow{x.ID, x.Method, x.Address, x.Agent, p.when(x.Used), p.when(x.Ends), x.ID == v.Viewer.Session})
 		}
 	}
 	return v.Show(layout.Head{Title: "Your account", Page: "settings", Side: "account"}, ownTemplate, data)

@@ -166,9 +166,5 @@ func localAddress(next string) string {
 	return next
 }
 
-func day(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
+// when says how far a time is from now.
+func (p *Pages) when(t time.Time) layout.When { return layout.At(p.Now(), t) }

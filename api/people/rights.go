@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -30,7 +29,7 @@ type rightsAnswer struct {
 // since a colour alone says nothing to many.
 type rightsReason struct {
 	Class, Word, Text string
-	Age, Stamp        string // of the answer that it stands on; "" for what holds now
+	At                layout.When // of the answer that it stands on; none for what holds now
 }
 
 // rights tells owners why an account sees a repository, or does not.
@@ -74,16 +73,12 @@ func (p *Pages) rightsAnswer(r *account.WhyResponse) *rightsAnswer {
 
 	// One reason that stops outweighs all that let see: it is marked first.
 	for _, x := range r.Reasons {
-		line := rightsReason{Class: "dim", Word: "no right", Text: x.Text}
+		line := rightsReason{Class: "dim", Word: "no right", Text: x.Text, At: p.when(x.At)}
 		switch {
 		case x.Stops:
 			line.Class, line.Word = "bad", "ends it"
 		case x.Sees:
 			line.Class, line.Word = "good", "enough"
-		}
-
-		if !x.At.IsZero() {
-			line.Age, line.Stamp = layout.Distance(p.Now(), x.At), x.At.UTC().Format(time.RFC3339)
 		}
 		a.Reasons = append(a.Reasons, line)
 	}

@@ -41,7 +41,7 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 
 	type row struct {
 		chronicle.Line
-		When   when
+		When   layout.When
 		Who    string
 		Detail string
 	}

@@ -39,12 +39,12 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 	type file struct {
 		*configure.NodeFile
 		Mark         mark
-		Loaded, Told when
+		Loaded, Told layout.When
 	}
 
 	data := struct {
 		*configure.ConfigurationResponse
-		Since when
+		Since layout.When
 		Has   string // of how many things it has
 		Lists []list
 		Rows  []file

@@ -3,11 +3,17 @@ package settings
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"strings"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/operate"
 )
+
+const connectionsAt = "/settings/connections"
 
 var connectionsTemplate = parse("connections.html")
 
@@ -20,13 +26,38 @@ var connectionMarks = map[string]mark{
 type connectionRow struct {
 	*operate.ConnectionStatus
 	Mark                        mark
-	Synced, Ended, Next, HeldAt when
-	Reset, Expires              when
+	Synced, Ended, Next, HeldAt layout.When
+	Reset, Expires              layout.When
 	Left                        string // of the calls that the host allows
+	Pushes                      []pushWay
+	URL                         string // its own page; "" on that page
 	SyncURL, AcceptURL          string
 }
 
-// connections is the list of connections with their last listings.
+// pushWay is a way on which pushes are found.
+type pushWay struct {
+	Way  string
+	Last layout.When // when it told last; none where it has told nothing
+}
+
+// syncRow is a listing that has ended.
+type syncRow struct {
+	Mark  mark
+	Began layout.When
+	Took  string
+	Repos int
+	Error string
+}
+
+// connectionsPage is all connections, or one with its last listings.
+type connectionsPage struct {
+	Rows    []connectionRow
+	All     string // the page of all of them, on the page of one
+	Syncs   []syncRow
+	Command string
+}
+
+// connections is the list of connections.
 func (p *Pages) connections(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
@@ -38,30 +69,86 @@ func (p *Pages) connections(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	rows := make([]connectionRow, len(all))
+	data := connectionsPage{Command: "shoal connection list"}
 	for i := range all {
-		c := &all[i]
-		rows[i] = connectionRow{
-			ConnectionStatus: c,
-			Mark:             connectionMarks[c.State],
-			Synced:           p.when(c.SyncedAt),
-			Ended:            p.when(c.EndedAt),
-			Next:             p.when(c.NextAt),
-			HeldAt:           p.when(c.HeldAt),
-			Reset:            p.when(c.ResetAt),
-			Expires:          p.when(c.ExpiresAt),
-			SyncURL:          askURL("sync", c.Name),
-		}
-
-		// Only some hosts tell of a limit.
-		if c.Limit > 0 {
-			rows[i].Left = fmt.Sprintf("%s of %s calls left", layout.Grouping(c.Remaining), layout.Grouping(c.Limit))
-		}
-
-		// Without something held there is nothing to accept.
-		if c.Held > 0 {
-			rows[i].AcceptURL = askURL("accept", c.Name)
-		}
+		row := p.connectionRow(&all[i])
+		row.URL = connectionsAt + "/" + url.PathEscape(row.Name)
+		data.Rows = append(data.Rows, row)
 	}
-	return p.show(v, "connections", "Connections", connectionsTemplate, rows)
+	return p.show(v, "connections", "Connections", connectionsTemplate, data)
+}
+
+// connection is one connection with its last listings.
+func (p *Pages) connection(ctx context.Context, v *layout.Visit) error {
+	by, err := account.AsOwner(v.Viewer)
+	if err != nil {
+		return err
+	}
+
+	// What is no address at all is the name of nothing.
+	name, err := url.PathUnescape(strings.TrimPrefix(v.Path, connectionsAt+"/"))
+	if err != nil {
+		return call.Fail(call.ErrNotFound, "There is no such connection.")
+	}
+
+	r, err := p.Connections.Connection(ctx, by, operate.ConnectionRequest{Name: name})
+	if err != nil {
+		return err
+	}
+
+	data := connectionsPage{Rows: []connectionRow{p.connectionRow(&r.ConnectionStatus)}, All: connectionsAt, Command: shell([]string{"shoal", "connection", "show", "SUBJECT"}, name)}
+	for _, s := range r.Syncs {
+		row := syncRow{Mark: good("listed"), Began: p.when(s.Began), Took: s.Ended.Sub(s.Began).Round(time.Millisecond).String(), Repos: s.Repos, Error: s.Error}
+		if s.Error != "" {
+			row.Mark = bad("failed")
+		}
+		data.Syncs = append(data.Syncs, row)
+	}
+	return p.show(v, "connections", "Connection "+layout.Plain(name), connectionsTemplate, data)
+}
+
+func (p *Pages) connectionRow(c *operate.ConnectionStatus) connectionRow {
+	row := connectionRow{
+		ConnectionStatus: c,
+		Mark:             connectionMarks[c.State],
+		Synced:           p.when(c.SyncedAt),
+		Ended:            p.when(c.EndedAt),
+		Next:             p.when(c.NextAt),
+		HeldAt:           p.when(c.HeldAt),
+		Reset:            p.when(c.ResetAt),
+		Expires:          p.when(c.ExpiresAt),
+		Pushes:           p.pushWays(&c.Following),
+		SyncURL:          askURL("sync", c.Name),
+	}
+
+	// Only some hosts tell of a limit.
+	if c.Limit > 0 {
+		row.Left = fmt.Sprintf("%s of %s calls left", layout.Grouping(c.Remaining), layout.Grouping(c.Limit))
+	}
+
+	// Without something held there is nothing to accept.
+	if c.Held > 0 {
+		row.AcceptURL = askURL("accept", c.Name)
+	}
+	return row
+}
+
+// pushWays is how pushes are found, what is told first.
+func (p *Pages) pushWays(f *operate.FollowingStatus) (ways []pushWay) {
+	if !f.HookAt.IsZero() {
+		ways = append(ways, pushWay{"by a webhook", p.when(f.HookAt)})
+	}
+
+	// The host is asked even beside webhooks, of which deliveries get lost.
+	if f.Signal != "" && f.Problem == "" {
+		ways = append(ways, pushWay{fmt.Sprintf("by asking the host for %s every %s", f.Signal, layout.Span(f.Every)), p.when(f.LastAt)})
+	}
+
+	if f.Problem != "" {
+		return append(ways, pushWay{"by fetching each repository from time to time, since the host tells of none: " + f.Problem, layout.When{}})
+	}
+	if len(ways) == 0 {
+		return []pushWay{{"by fetching each repository from time to time", layout.When{}}}
+	}
+	return ways
 }

@@ -29,10 +29,10 @@ func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 	type row struct {
 		chronicle.Event
 		Mark mark
-		When when
+		When layout.When
 	}
 	data := struct {
-		Since when
+		Since layout.When
 		Rows  []row
 	}{Since: p.when(r.Since)}
 

@@ -25,7 +25,7 @@ var jobMarks = map[string]mark{
 type jobRow struct {
 	*operate.JobInfo
 	Mark                       mark
-	Queued, Began, Ended, Next when
+	Queued, Began, Ended, Next layout.When
 	Part                       string // of 100, where it is known how much there is
 	Read                       string
 	RetryURL, CancelURL        string

@@ -20,7 +20,7 @@ type nodeRow struct {
 	*node.MemberStatus
 	Mark                           mark
 	Holds, Disk                    string
-	Up                             when
+	Up                             layout.When
 	Self                           bool // it answers this request
 	DrainURL, UndrainURL, ForgetIt string
 }

@@ -37,7 +37,7 @@ type repoRow struct {
 	*browse.RepoInfo
 	Mark                mark
 	URL, Text, Index    string
-	When, Pushed        when
+	When, Pushed        layout.When
 	Revisions           string
 	Command, ReindexURL string
 }

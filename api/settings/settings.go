@@ -4,7 +4,8 @@
 //
 //	/settings                 overview
 //	/settings/repos           repositories with their states
-//	/settings/connections     code hosts and their listings      owners
+//	/settings/connections     code hosts                         owners
+//	/settings/connections/{connection}   with its last listings  owners
 //	/settings/jobs            what is done, waits and failed     owners
 //	/settings/nodes           the members of the cluster
 //	/settings/placement       copies and what lacks them         owners
@@ -58,6 +59,7 @@ type Repos interface {
 // Connections tells of the code hosts, and asks them.
 type Connections interface {
 	Connections(context.Context, account.Owner) ([]operate.ConnectionStatus, error)
+	Connection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionResponse, error)
 	SyncConnection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
 	AcceptListing(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
 }
@@ -132,7 +134,8 @@ func (p *Pages) Routes() []Route {
 	return []Route{
 		{"/settings", "GET", quick, p.overview},
 		{"/settings/repos", "GET", quick, p.repos},
-		{"/settings/connections", "GET", quick, p.connections},
+		{connectionsAt, "GET", quick, p.connections},
+		{connectionsAt + "/{connection}", "GET", quick, p.connection},
 		{"/settings/jobs", "GET", quick, p.jobs},
 		{"/settings/events", "GET", quick, p.events},
 		{"/settings/audit", "GET", quick, p.audit},
@@ -166,17 +169,8 @@ func parse(file string) *template.Template {
 	return layout.Parse(templates, "templates/"+file, "templates/shared.html")
 }
 
-// when is a time for people and for programs.
-type when struct{ Text, Stamp string }
-
 // when says how far a time is from now.
-func (p *Pages) when(t time.Time) when {
-	if t.IsZero() {
-		// What has not happened is no time, and not 2,000 years ago.
-		return when{}
-	}
-	return when{layout.Distance(p.Now(), t), t.UTC().Format(time.RFC3339)}
-}
+func (p *Pages) when(t time.Time) layout.When { return layout.At(p.Now(), t) }
 
 // mark is a state of something: an icon, a word and a colour, since none of
 // them says it alone.

@@ -27,8 +27,8 @@ type repoRow struct {
 	Branch             string
 	Revisions          int
 	Size               string
-	Indexed, Pushed    string
-	IndexedAt, Error   string
+	Indexed, Pushed    layout.When
+	Error              string
 	Fork, Archived     bool
 	Fresh              bool // it has an index
 	Connections        []string
@@ -42,9 +42,9 @@ func (p *overview) rowOf(r *browse.RepoInfo) repoRow {
 		Branch: r.DefaultBranch, Revisions: len(r.Revisions), Error: r.Error, Fork: r.Fork, Archived: r.Archived,
 		Fresh: !r.IndexedAt.IsZero(), Connections: r.Connections, External: r.ExternalWebURL, HostKind: r.HostKind,
 	}
-	row.Indexed, row.Pushed = p.ago(r.IndexedAt), p.ago(r.PushedAt)
+	row.Indexed, row.Pushed = layout.At(p.now(), r.IndexedAt), layout.At(p.now(), r.PushedAt)
 	if row.Fresh {
-		row.IndexedAt, row.Size = r.IndexedAt.UTC().Format(time.RFC3339), sizeOf(r.TextBytes)
+		row.Size = sizeOf(r.TextBytes)
 	}
 	return row
 }

@@ -45,7 +45,7 @@ func newConnection(getenv func(string) string) *cobra.Command {
 		Use:   "connection",
 		Short: "Connections to code hosts (on a node's host, or with an owner's key)",
 	}
-	cmd.AddCommand(newConnectionList(getenv), newConnectionSync(getenv), newConnectionAccept(getenv), newConnectionWebhook(getenv))
+	cmd.AddCommand(newConnectionList(getenv), newConnectionShow(getenv), newConnectionSync(getenv), newConnectionAccept(getenv), newConnectionWebhook(getenv))
 	return cmd
 }
 
@@ -55,6 +55,34 @@ func newConnectionList(getenv func(string) string) *cobra.Command {
 			printConnections(w, all, time.Now())
 			return nil
 		}}.command(getenv)
+}
+
+// newConnectionShow tells of one connection what the list tells, and how its last
+// listings ended.
+func newConnectionShow(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "State of a connection, and how its last listings ended",
+		Args:  cobra.ExactArgs(1),
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			var k struct {
+				connectionAnswer
+				Syncs []syncAnswer
+			}
+			if err := c.call(cmd.Context(), "GET", "/api/connections/"+url.PathEscape(args[0]), nil, &k); err != nil {
+				return err
+			}
+
+			printConnections(cmd.OutOrStdout(), []connectionAnswer{k.connectionAnswer}, time.Now())
+			printSyncs(cmd.OutOrStdout(), k.Syncs, time.Now())
+			return nil
+		}),
+	}
+
+	f.add(cmd, getenv)
+	f.offer(connectionNames)
+	return cmd
 }
 
 func newConnectionSync(getenv func(string) string) *cobra.Command {
@@ -186,6 +214,34 @@ func waitSynced(ctx context.Context, c *client, before connectionAnswer) (connec
 			return before, fmt.Errorf("connection %s is still being listed; shoal connection list shows how far it is", before.Name)
 		}
 	}
+}
+
+// syncAnswer is a listing that has ended.
+type syncAnswer struct {
+	BeganAt time.Time
+	TookMs  int64
+	State   string
+	Repos   *int // nil of one that failed
+	Error   string
+}
+
+// printSyncs prints the last listings, newest first.
+func printSyncs(w io.Writer, syncs []syncAnswer, now time.Time) {
+	if len(syncs) == 0 {
+		return
+	}
+
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "BEGAN\tSTATE\tTOOK\tREPOSITORIES\tERROR")
+	for _, s := range syncs {
+		repos := ""
+		if s.Repos != nil {
+			repos = fmt.Sprint(*s.Repos)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%v\t%s\t%s\n", clockTime(s.BeganAt, now, ""), s.State, time.Duration(s.TookMs)*time.Millisecond, repos, s.Error)
+	}
+	t.Flush()
 }
 
 func printConnections(w io.Writer, all []connectionAnswer, now time.Time) {

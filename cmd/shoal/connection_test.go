@@ -105,3 +105,31 @@ func TestAWebhookIsShown(t *testing.T) {
 		}
 	}
 }
+
+// One connection is told with how its last listings ended.
+func TestAConnectionTellsOfItsLastListings(t *testing.T) {
+	t.Parallel()
+	node := http.NewServeMux()
+	node.HandleFunc("GET /api/connections/main", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"name":"main","type":"gitea","state":"synced","repos":7,"syncs":[
+			{"beganAt":"2020-01-02T10:00:00Z","tookMs":1500,"state":"synced","repos":7},{"beganAt":"2020-01-01T10:00:00Z","tookMs":30,"state":"failed","error":"it cannot be reached"}]}`))
+	})
+
+	stdout, _, err := run(t, node, "connection", "show", "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for line := range strings.Lines(stdout) {
+		rows = append(rows, strings.Join(strings.Fields(line), " "))
+	}
+	got := strings.Join(rows[len(rows)-3:], "\n")
+	for _, want := range []string{"BEGAN STATE TOOK REPOSITORIES ERROR\n", " synced 1.5s 7\n", " failed 30ms it cannot be reached"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, stdout)
+		}
+	}
+	if !strings.HasPrefix(rows[1], "main gitea synced 7 ") {
+		t.Errorf("the connection is told as %q", rows[1])
+	}
+}
