@@ -174,6 +174,14 @@ func aMistakeIsShownInItsPlace(t *testing.T, s *site) {
 	b.expect("why nothing is found", `document.querySelector('.empty').textContent.includes('Nothing found')`)
 	b.goTo(find("Greeting lang:javascript"), 200)
 	b.expect("near misses with counts", `[...document.querySelectorAll('.empty li')].some(e => e.textContent.includes('without lang:javascript') && /\d/.test(e.textContent))`)
+
+	// A name with letters wrong leads to the name, beside whatever else is searched for.
+	b.goTo(find("Greetign name"), 200)
+	b.until("the name that was meant", `(e => e && e.textContent.startsWith('Greeting in place of Greetign') && /\d/.test(e.textContent))(document.querySelector('.empty li'))`)
+	b.click(".empty li a")
+	b.until("its results", `document.getElementById('query').value === 'Greeting name' && document.querySelector('#files mark')`)
+	b.goTo(find("Grting"), 200)
+	b.expect("no other name", `!/in place of/.test(document.querySelector('.empty').textContent)`)
 }
 
 // historyTellsWhoAndWhat: blame with whole names and the commit before, commits

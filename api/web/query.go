@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -250,16 +251,67 @@ type nearMiss struct {
 	What, URL, Count string
 }
 
+// try is a search that may be a near miss.
+type try struct {
+	what string
+	box  layout.Box
+}
+
+// nameLike is a word that may be a name with a letter wrong; of a shorter one every
+// name would be near.
+var nameLike = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{3,}$`)
+
+// respellTime bounds the look for names that may have been meant: a reader who found
+// nothing should hear so soon.
+const respellTime = time.Second
+
+// respelled is the searches with names of definitions in place of words that are
+// likely these names with some letters wrong: all of them, and each alone. The last
+// three words that may be names are looked at.
+func (p *searching) respelled(ctx context.Context, v catalog.Viewer, b layout.Box) []try {
+	ctx, cancel := context.WithTimeout(ctx, respellTime)
+	defer cancel()
+
+	all := try{box: b}
+	var each []try
+	looked := 0
+	// From the end, so that what is put in moves nothing that is still to be looked at.
+	for _, t := range slices.Backward(tokensOf(b.Query)) {
+		if t.filter != "" || t.not || !nameLike.MatchString(t.text) || looked == 3 {
+			continue
+		}
+		looked++
+
+		// What fails here is no failure of the page.
+		r, err := p.searcher.Definitions(ctx, v, search.SymbolRequest{Symbol: t.text, Limit: 1})
+		if err != nil || !r.Mistyped {
+			continue
+		}
+
+		put := func(query string) string { return query[:t.start] + r.Similar[0] + query[t.start+len(t.text):] }
+		one := try{r.Similar[0] + " in place of " + t.text, b}
+		one.box.Query, all.box.Query = put(b.Query), put(all.box.Query)
+		each = append([]try{one}, each...)
+	}
+
+	// Of one there is nothing to put together.
+	if len(each) < 2 {
+		return each
+	}
+	for i, t := range each {
+		if i > 0 {
+			all.what += ", "
+		}
+		all.what += t.what
+	}
+	return append([]try{all}, each...)
+}
+
 // nearMisses is the searches near one that found nothing which find something,
 // each counted by a search of its own.
 func (p *searching) nearMisses(ctx context.Context, v catalog.Viewer, b layout.Box) []nearMiss {
-	type try struct {
-		what string
-		box  layout.Box
-	}
-
 	// The likeliest first: only five are tried.
-	var tries []try
+	tries := p.respelled(ctx, v, b)
 	if b.Case {
 		other := b
 		other.Case = false

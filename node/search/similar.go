@@ -20,54 +20,112 @@ const maxSimilar = 10_000
 // similar adds names of symbols that are like one: the same letters in
 // another case, then those that take the fewest changes, then those that have
 // it in them, the shortest first.
+//
+// Of a short name more symbols may be like it than are looked at, so that the nearest
+// might be left out: whatever one mistake makes of it is looked for first, and where
+// there is such a name, for no other.
 func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) error {
-	near := &query.Text{Pattern: similarExpr(name), Regexp: true, Field: query.Symbol}
 	req.Signature = false // names are all that is wanted
-	found, err := s.symbols(ctx, v, req, near, maxSimilar)
-	if err != nil {
-		return err
-	}
-
 	names := map[string]bool{}
-	for _, f := range found.Files {
-		for _, m := range f.Matches {
-			names[m.Name] = true
+	whole := true
+	for _, expr := range []string{oneEditExpr(name), similarExpr(name)} {
+		if expr == "" {
+			continue
+		}
+
+		found, err := s.symbols(ctx, v, req, &query.Text{Pattern: expr, Regexp: true, Field: query.Symbol}, maxSimilar)
+		if err != nil {
+			return err
+		}
+		for _, f := range found.Files {
+			for _, m := range f.Matches {
+				names[m.Name] = true
+			}
+		}
+		whole = found.Exhaustive
+
+		delete(names, "")
+		if len(names) > 0 {
+			break
 		}
 	}
-	delete(names, "")
 
 	list := nearNames(name, slices.Collect(maps.Keys(names)))
 	for _, n := range list[:min(len(list), 10)] {
 		out.Similar = append(out.Similar, n.name)
 	}
-	out.Mistyped = len(list) > 0 && list[0].rank <= mostEdits
+
+	// With two mistakes another name may be as near, among those that were not looked at.
+	most := mostEdits
+	if !whole {
+		most = 1
+	}
+	out.Mistyped = len(list) > 0 && list[0].rank <= most
 	return nil
+}
+
+// longestOneEdit is how many letters a name has at most for which oneEditExpr is
+// worth its length: of a longer one the pieces of similarExpr are rare.
+const longestOneEdit = 32
+
+// oneEditExpr is an expression for the names that one mistake makes of a name, "" for
+// none. In place of a letter nothing, another one, or one more stands, or it has
+// changed places with the next. For abc:
+//
+//	^(.{0,2}bc|bac|a.{0,2}c|acb|ab.{0,2})$
+func oneEditExpr(name string) string {
+	letters := []rune(name)
+	if len(letters) > longestOneEdit {
+		return ""
+	}
+
+	var parts []string
+	for i := range letters {
+		before, after := string(letters[:i]), string(letters[i+1:])
+		parts = append(parts, regexp.QuoteMeta(before)+".{0,2}"+regexp.QuoteMeta(after))
+		if i+1 < len(letters) && letters[i] != letters[i+1] {
+			parts = append(parts, regexp.QuoteMeta(before+string(letters[i+1])+string(letters[i])+string(letters[i+2:])))
+		}
+	}
+	return "(?i)^(" + strings.Join(parts, "|") + ")$"
 }
 
 // nearName is a name that is like another.
 type nearName struct {
-	name  string
-	rank  int // by likeness, in any case
-	cased int // edits between the two as they are written; any number above mostCases is the same
+	name    string
+	rank    int // by likeness, in any case
+	letters int // 0 where it has the same letters in another order
+	cased   int // edits between the two as they are written; any number above mostCases is the same
 }
 
 // mostCases is how far the case of letters is told apart, in edits.
 const mostCases = 20
 
-// nearNames are those of some names that are like one, the nearest first; of two
-// that are as near, the one whose letters have the same case.
+// nearNames are those of some names that are like one, the nearest first; of some
+// that are as near, those with the same letters, then those that are written in the
+// same case.
 func nearNames(name string, others []string) (list []nearName) {
 	// Names of the index are only likely to be like it: each is measured, and once.
 	for _, other := range others {
 		if rank, ok := likeness(strings.ToLower(name), strings.ToLower(other)); ok {
-			list = append(list, nearName{other, rank, browse.Edits(name, other, mostCases)})
+			list = append(list, nearName{other, rank, 1, browse.Edits(name, other, mostCases)})
+			if lettersOf(name) == lettersOf(other) {
+				list[len(list)-1].letters = 0
+			}
 		}
 	}
 
 	slices.SortFunc(list, func(a, b nearName) int {
-		return cmp.Or(a.rank-b.rank, a.cased-b.cased, len(a.name)-len(b.name), strings.Compare(a.name, b.name))
+		return cmp.Or(a.rank-b.rank, a.letters-b.letters, a.cased-b.cased, len(a.name)-len(b.name), strings.Compare(a.name, b.name))
 	})
 	return list
+}
+
+// lettersOf is the letters of a name in their own order, all in lower case.
+func lettersOf(name string) string {
+	letters := []rune(strings.ToLower(name))
+	slices.Sort(letters)
+	return string(letters)
 }
 
 // mostEdits is how many letters of a name may be wrong.

@@ -5,6 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/shoalsearch/shoal/node/browse"
 )
 
 // TestEveryMistypedNameIsLookedFor makes up to two mistakes in names, anywhere, and
@@ -55,5 +58,36 @@ func TestNamesThatOnlyEndAlikeAreNotLookedFor(t *testing.T) {
 	}
 	if long := strings.Repeat("aVeryLongName", 100); !regexp.MustCompile(similarExpr(long)).MatchString(long + "s") {
 		t.Error("a long name is not found in a longer one")
+	}
+}
+
+// TestWhateverOneMistakeMakesIsLookedFor: an expression finds each name that is one
+// mistake away, and none that is more than two away, up to the length at which it is
+// worth its own.
+func TestWhateverOneMistakeMakesIsLookedFor(t *testing.T) {
+	t.Parallel()
+	if got, want := oneEditExpr("abc"), "(?i)^(.{0,2}bc|bac|a.{0,2}c|acb|ab.{0,2})$"; got != want {
+		t.Errorf("abc: %s, want %s", got, want)
+	}
+
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, wrong := range []string{"zmaloc", "x.y", "größteZahl", strings.Repeat("n", longestOneEdit)} {
+		expr := regexp.MustCompile(oneEditExpr(wrong))
+		for range 1000 {
+			other := mistyped(r, wrong, 1+r.IntN(3))
+			if i := r.IntN(len(wrong) - 1); r.IntN(4) == 0 && wrong[i] < 0x80 && wrong[i+1] < 0x80 {
+				other = wrong[:i] + string(wrong[i+1]) + string(wrong[i]) + wrong[i+2:]
+			}
+			far := browse.Edits(strings.ToLower(wrong), strings.ToLower(other), 3)
+			if utf8.RuneCountInString(wrong) != len(wrong) && far > 0 {
+				continue // Edits counts bytes
+			}
+			if found := expr.MatchString(other); found && far > 2 || !found && far <= 1 {
+				t.Fatalf("%s for %s, %d edits away: found %v", expr, other, far, found)
+			}
+		}
+	}
+	if oneEditExpr(strings.Repeat("n", longestOneEdit+1)) != "" {
+		t.Error("a long name has an expression")
 	}
 }
