@@ -24,13 +24,14 @@ async function follow(body, heard) {
   }
 }
 
-// put makes html the content of an element, in place of what is there.
-export function put(element, html) {
-  const template = document.createElement('template');
-  template.innerHTML = policy.createHTML(html);
-  const inside = element.id && template.content.getElementById(element.id);
+// put makes html the content of an element, in place of what is there. before is
+// shown the fragment, of which it may take a part.
+export function put(element, html, before) {
+  const from = parse(html);
+  if (before) before(from);
+  const inside = element.id && from.getElementById(element.id);
   if (inside) element.replaceWith(inside);
-  else element.replaceChildren(template.content);
+  else element.replaceChildren(from);
   document.documentElement.dataset.ready = document.documentElement.dataset.page + ':' + ++seq;
 }
 

@@ -17,7 +17,8 @@ function typed() {
   timer = 0;
   const regex = document.getElementById('regex').checked;
   if (small.matches || slow > 3 || box.value.trim().length < (regex ? 3 : 2)) return;
-  timer = setTimeout(() => { timer = 0; run('typed'); }, quick ? 8 : 40);
+  if (quick && !running) run('typed');
+  else timer = setTimeout(() => { timer = 0; run('typed'); }, quick ? 8 : 40);
 }
 
 // run draws the results of the box. An older request is left, and an answer to
@@ -34,7 +35,7 @@ async function run(part, again = false) {
   try {
     const html = await progress(fetchPart(url, part, mine.signal, part === 'results' ? doing : null));
     if (mine !== running || url !== address()) return;
-    redraw(html);
+    redraw(html, part);
     const took = performance.now() - began;
     slow = part === 'typed' ? (took > 300 ? slow + 1 : Math.max(0, slow - 1)) : slow;
     quick = took < 80;
@@ -59,13 +60,28 @@ async function run(part, again = false) {
   }
 }
 
+// While somebody types, the files that the window has no room for are drawn a moment
+// later: most of the time until a letter is answered would go into them.
+const least = 90; // height of a file with one match
+let below = 0;
+
+function first(from) {
+  const rest = [...from.querySelectorAll('#files > .file')].slice(Math.ceil(innerHeight / least));
+  if (!rest.length) return;
+  const last = rest[0].previousElementSibling, list = last.parentElement;
+  for (const e of rest) e.remove();
+  list.setAttribute('aria-busy', 'true');
+  below = setTimeout(() => { last.after(...rest); list.removeAttribute('aria-busy'); }, 150);
+}
+
 // redraw puts results in the place of those before. Who has gone into them by the
 // keyboard stays at the same link, or at least among them.
-function redraw(html) {
+function redraw(html, part) {
   const old = results().contains(document.activeElement) ? document.activeElement : null;
   const same = old && old.getAttribute('href'), place = old ? [...results().querySelectorAll('a')].filter(a => a.checkVisibility() && a.getAttribute('href') === same).indexOf(old) : 0;
   const marked = document.querySelector('.file.on a.path')?.getAttribute('href');
-  put(results(), html);
+  clearTimeout(below);
+  put(results(), html, part === 'typed' ? first : null);
   mark(marked);
   if (!old) return;
   const all = [...results().querySelectorAll('a')].filter(a => a.checkVisibility()), again = all.filter(a => a.getAttribute('href') === same);
