@@ -4,7 +4,10 @@ import { at, blocks } from './lines.js';
 import { wrapped } from './wrap.js';
 
 const aside = document.getElementById('symbols'), most = 250; // rows that are shown at once
-const symbols = aside ? JSON.parse(aside.dataset.all).map(([first, last, name, kind]) => ({ first, last, name, kind })) : [];
+const symbols = aside ? aside.dataset.all.trimEnd().split('\n').map(line => {
+  const [first, last, kind, name] = line.split('\t');
+  return { first: Number(first), last: Number(last), kind, name };
+}) : [];
 
 const make = (tag, from) => Object.assign(document.createElement(tag), from);
 
