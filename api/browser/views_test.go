@@ -52,22 +52,36 @@ func anAnswerHasViews(t *testing.T, s *site) {
 	b.until("one again", `!location.search.includes('ctx') && `+lines+` === `+fmt.Sprint(was))
 
 	b.goTo(find("needle")+"&group=repo", 200)
+	b.grouped()
+	b.expect("links for it", `[...document.querySelectorAll('.menu li a')].some(a => a.textContent === 'best files first') && document.querySelector('.menu [aria-current]').textContent === 'by repository'`)
+
+	// The same while somebody types, when the files out of sight come a moment later.
+	b.goTo(find("needl")+"&group=repo", 200)
+	eval[bool](b, `(q => { q.focus(); q.setSelectionRange(5, 5); })(document.getElementById('query')), true`)
+	b.press("e")
+	b.untilTyped("needle")
+	b.grouped()
+}
+
+// grouped fails where the files of the page do not stand below the name of their
+// repository, or a repository is named twice.
+func (b *tab) grouped() {
+	b.t.Helper()
 	names := eval[[]string](b, `[...document.querySelectorAll('#files > .group, #files > .file')].map(e => e.matches('.group') ? '# ' + e.textContent : e.querySelector('.repo').textContent)`)
 	group, seen := "", map[string]bool{}
 	for _, n := range names {
 		if g, ok := strings.CutPrefix(n, "# "); ok {
 			if group = g; seen[g] {
-				t.Errorf("%s heads two groups", g)
+				b.t.Errorf("%s heads two groups", g)
 			}
 			seen[g] = true
 		} else if n != group {
-			t.Errorf("a file of %s stands below %s", n, group)
+			b.t.Errorf("a file of %s stands below %s", n, group)
 		}
 	}
 	if len(seen) < 3 {
-		t.Errorf("groups %v", seen)
+		b.t.Errorf("groups %v", seen)
 	}
-	b.expect("links for it", `[...document.querySelectorAll('.menu li a')].some(a => a.textContent === 'best files first') && document.querySelector('.menu [aria-current]').textContent === 'by repository'`)
 }
 
 // searchesAreSaved in this browser, listed on the first page, and taken out again.

@@ -65,13 +65,13 @@ async function run(part, again = false) {
 const least = 90; // height of a file with one match
 let below = 0;
 
-function first(from) {
-  const rest = [...from.querySelectorAll('#files > .file')].slice(Math.ceil(innerHeight / least));
-  if (!rest.length) return;
-  const last = rest[0].previousElementSibling, list = last.parentElement;
+function inSight(from) {
+  const file = from.querySelectorAll('#files > .file')[Math.ceil(innerHeight / least)];
+  if (!file) return;
+  const list = file.parentElement, all = [...list.children], rest = all.slice(all.indexOf(file));
   for (const e of rest) e.remove();
   list.setAttribute('aria-busy', 'true');
-  below = setTimeout(() => { last.after(...rest); list.removeAttribute('aria-busy'); }, 150);
+  below = setTimeout(() => { list.append(...rest); list.removeAttribute('aria-busy'); }, 150);
 }
 
 // redraw puts results in the place of those before. Who has gone into them by the
@@ -81,7 +81,7 @@ function redraw(html, part) {
   const same = old && old.getAttribute('href'), place = old ? [...results().querySelectorAll('a')].filter(a => a.checkVisibility() && a.getAttribute('href') === same).indexOf(old) : 0;
   const marked = document.querySelector('.file.on a.path')?.getAttribute('href');
   clearTimeout(below);
-  put(results(), html, part === 'typed' ? first : null);
+  put(results(), html, part === 'typed' ? inSight : null);
   mark(marked);
   if (!old) return;
   const all = [...results().querySelectorAll('a')].filter(a => a.checkVisibility()), again = all.filter(a => a.getAttribute('href') === same);
