@@ -182,8 +182,8 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 			continue
 		}
 
-		// A job may still read it.
-		if now.Sub(since) < grace || c.busy(id) {
+		// A job may still read it, or it belongs here again since this view.
+		if now.Sub(since) < grace || c.busy(id) || wantsMirror(c.cluster.View(), id, c.cluster.Self()) {
 			continue
 		}
 		if err := mirrors.Drop(id); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/git"
 )
 
 type copierCluster interface {
@@ -30,8 +31,15 @@ type Copier struct {
 	mu        sync.Mutex // guards the fields below
 	active    map[string]bool
 	failed    map[string]failure
-	fresh     map[catalog.RepoID]uint64 // generation that the mirror is known to have
-	rewritten map[string]time.Time      // packs of which a part is awaited, since when
+	fresh     map[catalog.RepoID]freshness
+	rewritten map[string]time.Time // packs of which a part is awaited, since when
+}
+
+// freshness is what is known of a mirror: the generation that it has. A mirror that
+// was dropped is another one when it comes back, and nothing is known of that.
+type freshness struct {
+	generation uint64
+	mirror     *git.Mirror
 }
 
 // CopyOptions is what a Copier takes beside its parts.
@@ -72,7 +80,7 @@ func NewCopier(cluster copierCluster, files *Files, from *Transfers, opt CopyOpt
 		opt:       opt,
 		active:    map[string]bool{},
 		failed:    map[string]failure{},
-		fresh:     map[catalog.RepoID]uint64{},
+		fresh:     map[catalog.RepoID]freshness{},
 		rewritten: map[string]time.Time{},
 	}
 }
@@ -142,6 +150,7 @@ func (c *Copier) scene(ctx context.Context, view *catalog.View) *scene {
 		now:    c.opt.Now(),
 		alive:  c.cluster.Alive,
 		has:    c.files.Has,
+		stored: c.files.Mirrors.Has,
 		busy:   c.opt.Busy,
 		fresh:  func(repo *catalog.Repo) bool { return c.Fresh(ctx, view, repo) },
 		rewritten: func(repo catalog.RepoID, id string, live int) bool {
@@ -246,11 +255,12 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 // Fresh reports whether the mirror of this node has the commits of the live
 // generation under their names.
 func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Repo) bool {
-	// A generation never changes: what was found once holds for it.
+	// A generation never changes: what was found once holds for it, in that mirror.
+	found := freshness{repo.GenerationAt, c.files.Mirrors.Get(repo.ID)}
 	c.mu.Lock()
 	known := c.fresh[repo.ID]
 	c.mu.Unlock()
-	if known == repo.GenerationAt && repo.GenerationAt != 0 {
+	if known == found && repo.GenerationAt != 0 {
 		return true
 	}
 	if !c.files.Mirrors.Has(repo.ID) {
@@ -263,11 +273,10 @@ func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Re
 	if j == nil || j.Node != c.cluster.Self() || j.State != catalog.JobDone {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		m := c.files.Mirrors.Get(repo.ID)
 
 		// Under their names: the commits alone may be here since a branch was elsewhere.
 		for _, rev := range repo.Revisions {
-			if commit, err := m.Resolve(ctx, rev.Name); err != nil || commit != rev.Commit {
+			if commit, err := found.mirror.Resolve(ctx, rev.Name); err != nil || commit != rev.Commit {
 				return false
 			}
 		}
@@ -275,7 +284,7 @@ func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Re
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fresh[repo.ID] = repo.GenerationAt
+	c.fresh[repo.ID] = found
 	return true
 }
 

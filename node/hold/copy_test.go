@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -290,4 +291,40 @@ func TestWhatIsKeptForAWhileMovesToo(t *testing.T) {
 	m.Target(place.GroupOf(1), "n2", "n3")
 	m.settle()
 	m.holds(1, "n1", "n3")
+}
+
+// A node that gave a mirror away and gets it back at once, as one that is drained and
+// taken back, has nothing of it: it copies it, and is no holder until then.
+func TestAMirrorThatComesBackIsCopiedAgain(t *testing.T) {
+	t.Parallel()
+	m, _ := oneRepository(t, 3, "n1", "n2")
+	m.settle()
+	m.Target(place.GroupOf(1), "n2", "n3")
+	m.settle()
+	m.holds(1, "n2", "n3")
+	m.collect("n1")
+	if m.nodes["n1"].files.Mirrors.Has(1) {
+		t.Fatal("the mirror is still there")
+	}
+
+	m.Target(place.GroupOf(1), "n1", "n2")
+	m.settle()
+	m.holds(1, "n1", "n2")
+	if !m.nodes["n1"].files.Mirrors.Has(1) {
+		t.Error("n1 is a holder of the mirror, and has none")
+	}
+
+	// Whatever took it away, the others hear of it.
+	if err := m.nodes["n1"].files.Mirrors.Drop(1); err != nil {
+		t.Fatal(err)
+	}
+	n := m.nodes["n1"]
+	if w := n.copier.scene(t.Context(), m.View()).decide(); !slices.Contains(w.given, catalog.MirrorKey(1)) || len(w.mirrors) != 1 {
+		t.Errorf("without its mirror it gives up %q and copies %v", w.given, w.mirrors)
+	}
+	m.settle()
+	m.holds(1, "n1", "n2")
+	if !n.files.Mirrors.Has(1) {
+		t.Error("the mirror is not copied again")
+	}
 }

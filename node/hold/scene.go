@@ -16,10 +16,11 @@ type scene struct {
 	wanted int // copies of everything
 	now    time.Time
 
-	alive func(node string) bool        // can be reached now
-	has   func(file string) bool        // is on this disk
-	busy  func(id catalog.RepoID) bool  // a job works on the mirror here
-	fresh func(repo *catalog.Repo) bool // the mirror here has the commits of the live generation
+	alive  func(node string) bool        // can be reached now
+	has    func(file string) bool        // is on this disk
+	stored func(id catalog.RepoID) bool  // its mirror is on this disk
+	busy   func(id catalog.RepoID) bool  // a job works on the mirror here
+	fresh  func(repo *catalog.Repo) bool // the mirror here has the commits of the live generation
 
 	// rewritten reports whether a pack, of which there are so many live copies, is not
 	// copied yet, since the part of it that belongs here is about to be
@@ -50,7 +51,7 @@ const (
 
 // decide compares what the view wants of this node with what is here.
 //
-//	target, not here           copy by hash, then confirm
+//	target, not here           copy by hash, then confirm; of a mirror that it counts as a holder of, give up first
 //	target, here               confirm
 //	no target, others have it  give up; the collector deletes it after the grace period
 func (s *scene) decide() *work {
@@ -156,6 +157,12 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 			w.held = append(w.held, key)
 		}
 		return
+	}
+
+	// It went while it was no target, and became one again meanwhile: the others must not
+	// rely on it.
+	if held && !s.stored(repo.ID) {
+		w.given = append(w.given, key)
 	}
 
 	from := s.sources(key)

@@ -62,6 +62,7 @@ func (d *disks) scene(node string) *scene {
 	return &scene{
 		view: d.View(), self: node, wanted: d.copies, now: d.Now(), alive: d.Alive,
 		has:       func(file string) bool { return d.have[node][file] },
+		stored:    func(id catalog.RepoID) bool { return d.have[node][catalog.MirrorKey(id)] },
 		busy:      func(catalog.RepoID) bool { return false },
 		fresh:     func(repo *catalog.Repo) bool { return d.have[node][catalog.MirrorKey(repo.ID)] },
 		rewritten: func(catalog.RepoID, string, int) bool { return false },
