@@ -272,9 +272,8 @@ func (p *searching) respelled(ctx context.Context, v catalog.Viewer, b layout.Bo
 	ctx, cancel := context.WithTimeout(ctx, respellTime)
 	defer cancel()
 
-	all := try{box: b}
 	var each []try
-	looked := 0
+	all, looked := b.Query, 0
 	// From the end, so that what is put in moves nothing that is still to be looked at.
 	for _, t := range slices.Backward(tokensOf(b.Query)) {
 		if t.filter != "" || t.not || !nameLike.MatchString(t.text) || looked == 3 {
@@ -290,21 +289,23 @@ func (p *searching) respelled(ctx context.Context, v catalog.Viewer, b layout.Bo
 
 		put := func(query string) string { return query[:t.start] + r.Similar[0] + query[t.start+len(t.text):] }
 		one := try{r.Similar[0] + " in place of " + t.text, b}
-		one.box.Query, all.box.Query = put(b.Query), put(all.box.Query)
-		each = append([]try{one}, each...)
+		one.box.Query, all = put(b.Query), put(all)
+		each = append(each, one)
 	}
 
 	// Of one there is nothing to put together.
+	slices.Reverse(each)
 	if len(each) < 2 {
 		return each
 	}
-	for i, t := range each {
-		if i > 0 {
-			all.what += ", "
-		}
-		all.what += t.what
+
+	var what []string
+	for _, t := range each {
+		what = append(what, t.what)
 	}
-	return append([]try{all}, each...)
+	together := try{strings.Join(what, ", "), b}
+	together.box.Query = all
+	return append([]try{together}, each...)
 }
 
 // nearMisses is the searches near one that found nothing which find something,

@@ -105,14 +105,19 @@ const mostCases = 20
 // that are as near, those with the same letters, then those that are written in the
 // same case.
 func nearNames(name string, others []string) (list []nearName) {
+	lower, letters := strings.ToLower(name), lettersOf(name)
 	// Names of the index are only likely to be like it: each is measured, and once.
 	for _, other := range others {
-		if rank, ok := likeness(strings.ToLower(name), strings.ToLower(other)); ok {
-			list = append(list, nearName{other, rank, 1, browse.Edits(name, other, mostCases)})
-			if lettersOf(name) == lettersOf(other) {
-				list[len(list)-1].letters = 0
-			}
+		rank, ok := likeness(lower, strings.ToLower(other))
+		if !ok {
+			continue
 		}
+
+		n := nearName{other, rank, 0, browse.Edits(name, other, mostCases)}
+		if lettersOf(other) != letters {
+			n.letters = 1
+		}
+		list = append(list, n)
 	}
 
 	slices.SortFunc(list, func(a, b nearName) int {

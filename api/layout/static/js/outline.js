@@ -9,13 +9,14 @@ const symbols = aside ? aside.dataset.all.trimEnd().split('\n').map(line => {
   return { first: Number(first), last: Number(last), kind, name };
 }) : [];
 
+const names = document.querySelector('[data-names]')?.dataset.names;
 const make = (tag, from) => Object.assign(document.createElement(tag), from);
 
 // row is a symbol as the page has it.
 function row({ first, name, kind }) {
   const li = make('li'), link = make('a', { href: '#L' + first });
   link.append(make('bdi', { textContent: name }));
-  const uses = make('a', { className: 'not', href: document.querySelector('[data-names]').dataset.names + '?' + new URLSearchParams({ name }), title: 'references, by name and not by compiler', textContent: '⤳' });
+  const uses = make('a', { className: 'not', href: names + '?' + new URLSearchParams({ name }), title: 'references, by name and not by compiler', textContent: '⤳' });
   uses.dataset.name = name;
   uses.setAttribute('aria-label', 'references of ' + name);
   li.append(link, ' ', make('span', { className: 'dim', textContent: kind }), ' ', uses);

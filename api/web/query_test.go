@@ -1,0 +1,46 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/search"
+)
+
+// speller knows which names are meant by some that are mistyped.
+type speller struct {
+	Searcher
+	meant map[string]string
+}
+
+func (s speller) Definitions(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+	if name := s.meant[req.Symbol]; name != "" {
+		return &search.SymbolResponse{Similar: []string{name}, Mistyped: true}, nil
+	}
+	return &search.SymbolResponse{}, nil
+}
+
+// The words of a query that are likely names with letters wrong are put right, all of
+// them and each alone; filters, quoted texts and what is excluded stay as they are.
+func TestMistypedWordsAreRespelled(t *testing.T) {
+	t.Parallel()
+	p := &searching{searcher: speller{meant: map[string]string{"sdsnw": "sdsnew", "zmaloc": "zmalloc", "dictAd": "dictAdd", "abc": "abcd"}}}
+	for query, want := range map[string][]string{
+		"sdsnw":                                  {"sdsnew"},
+		"free zmaloc file:sdsnw":                 {"free zmalloc file:sdsnw"},
+		"sdsnw free zmaloc":                      {"sdsnew free zmalloc", "sdsnew free zmaloc", "sdsnw free zmalloc"},
+		`"sdsnw" -zmaloc (dictAd) abc`:           nil,
+		"dictAd one two sdsnw three zmaloc four": {"dictAd one two sdsnw three zmalloc four"},
+	} {
+		var got []string
+		for _, try := range p.respelled(t.Context(), catalog.Viewer{}, layout.Box{Query: query}) {
+			got = append(got, try.box.Query)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}
