@@ -17,7 +17,24 @@ import (
 // stops early looks further with a higher limit, and what it finds there may
 // stand before what it found with the lower one: so pages never count on the
 // same beginning, but show of a deeper search what no search before it had.
-var depths = []int{pageMatches, 4 * pageMatches, 16 * pageMatches, mostMatches}
+//
+// Each has room for one file more than its pages: where the limit goes through the
+// last file and a later page gets it, the page is full all the same.
+var depths = []int{pageMatches + perFile, 4*pageMatches + perFile, 16*pageMatches + perFile, mostMatches}
+
+// depthsOf is the depths that pages of so many ranges are gathered with. A search that
+// counts all has one order, however deep it looks: what those before the last would
+// find is where the last begins, and to look through everything takes its time.
+func depthsOf(query string, want int) []int {
+	if !countsAll(query) {
+		return depths
+	}
+	first := slices.IndexFunc(depths, func(limit int) bool { return limit >= want+perFile })
+	if first < 0 {
+		first = len(depths) - 1
+	}
+	return depths[first:]
+}
 
 // heap is what the pages up to one consist of.
 type heap struct {
@@ -55,7 +72,8 @@ func (p *searching) gather(ctx context.Context, v catalog.Viewer, req search.Req
 	h := &heap{}
 	own := ownLimit(req)
 	had := map[fileKey]bool{}
-	for i, limit := range depths {
+	deepest := depths[len(depths)-1]
+	for _, limit := range depthsOf(req.Query, want) {
 		req.Matches = limit
 		resp, err := p.searcher.Search(ctx, v, req)
 		if err != nil {
@@ -63,8 +81,8 @@ func (p *searching) gather(ctx context.Context, v catalog.Viewer, req search.Req
 		}
 
 		// Beyond a limit of its own no search for the query gets.
-		cut, deepest := reached(resp, limit), i == len(depths)-1
-		h.more, h.ends = cut && !deepest && !own, cut && deepest && !own
+		cut := reached(resp, limit) && !own
+		h.more, h.ends = cut && limit < deepest, cut && limit == deepest
 
 		files := resp.Files
 		if h.more {

@@ -33,6 +33,9 @@ func (s *shallow) Search(_ context.Context, _ catalog.Viewer, r search.Request) 
 
 	// It looks at twice the files that it shows, the last of which is the best.
 	looks := min(s.files, 2*(r.Matches/most+1))
+	if countsAll(r.Query) {
+		looks = s.files
+	}
 	left := r.Matches
 	for i := looks - 1; i >= 0 && left > 0; i-- {
 		n := min(most, left)
@@ -41,7 +44,7 @@ func (s *shallow) Search(_ context.Context, _ catalog.Viewer, r search.Request) 
 	}
 
 	resp.Stats.Files, resp.Stats.TotalMatches, resp.Stats.ActualMatches = looks, looks*s.each, r.Matches-left
-	if r.Matches-left < s.files*most {
+	if r.Matches-left < s.files*most && !countsAll(r.Query) {
 		resp.Exhaustive, resp.Stats.FlushReason = false, search.FlushLimit
 	}
 	return resp, nil
@@ -93,29 +96,54 @@ func walk(t *testing.T, s Searcher, box layout.Box) (pages []*results) {
 func TestNoFileIsLostBetweenPages(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ files, each int }{{1, 7}, {3, 49}, {11, 50}, {700, 7}, {300, 400}, {2500, 3}} {
-		t.Run(fmt.Sprintf("%d files of %d", tt.files, tt.each), func(t *testing.T) {
-			t.Parallel()
-			seen := map[string]int{}
-			pages := walk(t, &shallow{files: tt.files, each: tt.each}, layout.Box{Query: "x"})
-			for _, r := range pages {
-				if n := strings.Count(string(r.Files), "<article"); n == 0 && len(pages) > 1 && r != pages[len(pages)-1] {
-					t.Error("a page without a file")
+		for _, query := range []string{"x", "count:all x"} {
+			t.Run(fmt.Sprintf("%s in %d files of %d", query, tt.files, tt.each), func(t *testing.T) {
+				t.Parallel()
+				seen := map[string]int{}
+				pages := walk(t, &shallow{files: tt.files, each: tt.each}, layout.Box{Query: query})
+				for _, r := range pages {
+					if n := strings.Count(string(r.Files), "<article"); n == 0 && len(pages) > 1 && r != pages[len(pages)-1] {
+						t.Error("a page without a file")
+					}
+					for _, part := range strings.Split(string(r.Files), `class="path"`)[1:] {
+						_, name, _ := strings.Cut(part, "<bdi>")
+						name, _, _ = strings.Cut(name, "<")
+						seen[name]++
+					}
 				}
-				for _, part := range strings.Split(string(r.Files), `class="path"`)[1:] {
-					_, name, _ := strings.Cut(part, "<bdi>")
-					name, _, _ = strings.Cut(name, "<")
-					seen[name]++
+				if len(seen) != tt.files {
+					t.Errorf("%d pages have %d files of %d", len(pages), len(seen), tt.files)
 				}
-			}
-			if len(seen) != tt.files {
-				t.Errorf("%d pages have %d files of %d", len(pages), len(seen), tt.files)
-			}
-			for name, n := range seen {
-				if n != 1 {
-					t.Fatalf("%s is there %d times", name, n)
+				for name, n := range seen {
+					if n != 1 {
+						t.Fatalf("%s is there %d times", name, n)
+					}
 				}
-			}
-		})
+			})
+		}
+	}
+}
+
+// The first page is one search, also where the limit goes through a file of which the
+// next page has all; and so is each page of a search that counts everything.
+func TestAPageIsSearchedForOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ files, each int }{{700, 7}, {300, 49}, {300, 400}, {2500, 3}, {9000, 3}} {
+		s := &shallow{files: tt.files, each: tt.each}
+		r := &results{Box: layout.Box{Query: "x"}, now: time.Now}
+		req, err := r.request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.begin("", &req)
+		if _, err := New(Deps{Search: s, Now: time.Now}).searching.lookFor(t.Context(), catalog.Guest(), r, req); err != nil || len(s.asked) != 1 {
+			t.Errorf("%d files of %d: the first page takes %d searches, %v", tt.files, tt.each, len(s.asked), err)
+		}
+
+		s = &shallow{files: tt.files, each: tt.each}
+		if pages := walk(t, s, layout.Box{Query: "count:all x"}); len(pages) < 2 || len(s.asked) != len(pages) {
+			t.Errorf("%d files of %d, all counted: %d pages take %d searches", tt.files, tt.each, len(pages), len(s.asked))
+		}
 	}
 }
 
