@@ -47,8 +47,11 @@ func (f *followers) heard(node string, known mark, args *raft.AppendEntriesReque
 	// What was learned during the call does not count: heartbeats and entries
 	// travel beside each other, and the answer to one that came first may be
 	// read last.
-	if now := (mark{resp.LastLog, resp.Term}); now.before(known) {
-		f.older(node, refusedOlder(now, known))
+	//
+	// Its term says nothing here: no answer has a lower one than its call, so that only
+	// calls of an earlier lead of this node could show it, which still come to an end.
+	if resp.LastLog < known.Index {
+		f.older(node, refusedOlder(mark{resp.LastLog, resp.Term}, known))
 		return
 	}
 

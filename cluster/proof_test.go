@@ -147,6 +147,12 @@ func TestALeaderNoticesAFollowerThatGoesBackWhileItRuns(t *testing.T) {
 		t.Fatalf("answers that overtake each other: told %q, remembers %v", told, m.of("c", "b"))
 	}
 
+	// An answer to a call of an earlier lead of this node has the term of that.
+	f.heard("b", f.known("b"), entries(18, 1), &raft.AppendEntriesResponse{Term: 1, LastLog: 19, Success: true})
+	if len(told) > 0 || m.of("c", "b") != (mark{18, 2}) {
+		t.Fatalf("an answer of an earlier term: told %q, remembers %v", told, m.of("c", "b"))
+	}
+
 	// What is committed may not.
 	f.heard("b", f.known("b"), entries(15, 1), &raft.AppendEntriesResponse{Term: 2, LastLog: 12})
 	if len(told) != 1 || !strings.Contains(told[0], "went back in time") {

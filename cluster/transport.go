@@ -21,8 +21,10 @@ type transport struct {
 	ballot  *ballot
 	own     func() raftPosition
 	term    func() uint64
+	follows func(term uint64) bool // this node follows the leader of a term
 	absence func(node string) absence
 	told    *followers // of each answer of a follower
+	end     <-chan struct{}
 }
 
 // AppendEntries implements raft.Transport. After failures raft waits longer
@@ -58,6 +60,27 @@ func (t *transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, ar
 		return errUnproved
 	}
 	return t.NetworkTransport.RequestPreVote(id, addr, args, resp)
+}
+
+// SetHeartbeatHandler implements raft.Transport. Raft answers heartbeats beside its
+// main goroutine, so that a slow disk costs no lead. Where one begins a term that
+// the main goroutine is beginning an earlier one of, both write it, and what is
+// written last may be the earlier: the term of the node goes back, and others take its
+// disk for an old image. So what is answered there is heartbeats of the leader that
+// this node follows already; the others wait for their turn.
+func (t *transport) SetHeartbeatHandler(answer func(raft.RPC)) {
+	t.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
+		if args, ok := rpc.Command.(*raft.AppendEntriesRequest); ok && t.follows(args.Term) {
+			answer(rpc)
+			return
+		}
+		t.deliver(rpc)
+	})
+}
+
+// followsIn reports whether a node follows the leader of a term.
+func followsIn(node *raft.Raft, term uint64) bool {
+	return node.State() == raft.Follower && node.CurrentTerm() == term
 }
 
 // denied answers a call about an election in which this node takes no part. It
@@ -132,11 +155,13 @@ func newTransport(n *network, r *replica, b *ballot, told *followers) *transport
 		ballot:  b,
 		own:     r.position,
 		term:    func() uint64 { return r.raft.CurrentTerm() },
+		follows: func(term uint64) bool { return followsIn(r.raft, term) },
 		absence: func(node string) absence { return absenceOf(node, n, r) },
 		told:    told,
+		end:     n.life.Done(),
 	}
 
-	n.tasks.Go(func() { t.relay(n.life.Done()) })
+	n.tasks.Go(t.relay)
 	return t
 }
 
@@ -164,7 +189,7 @@ func absenceOf(node string, n *network, r *replica) absence {
 }
 
 // relay hands on what the network brings, so that electSelf can add to it.
-func (t *transport) relay(end <-chan struct{}) {
+func (t *transport) relay() {
 	for {
 		select {
 		case rpc := <-t.NetworkTransport.Consumer():
@@ -173,15 +198,18 @@ func (t *transport) relay(end <-chan struct{}) {
 				rpc.Respond(no, nil)
 				continue
 			}
-
-			select {
-			case t.rpcs <- rpc:
-			case <-end:
-				return
-			}
-		case <-end:
+			t.deliver(rpc)
+		case <-t.end:
 			return
 		}
+	}
+}
+
+// deliver hands a call to raft's main goroutine, once that is free.
+func (t *transport) deliver(rpc raft.RPC) {
+	select {
+	case t.rpcs <- rpc:
+	case <-t.end:
 	}
 }
 
