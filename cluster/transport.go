@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -22,6 +23,7 @@ type transport struct {
 	own     func() raftPosition
 	term    func() uint64
 	follows func(term uint64) bool // this node follows the leader of a term
+	unknown func(node string) bool // no leader is known, and the membership here has no vote for the node
 	absence func(node string) absence
 	told    *followers // of each answer of a follower
 	end     <-chan struct{}
@@ -107,6 +109,32 @@ func (t *transport) denied(command any) any {
 	return nil
 }
 
+// believed grants what raft would refuse because the membership that this node has
+// gives the candidate no vote, although the candidate's log goes on behind the end of
+// this one, with a later membership perhaps. Whoever was given a vote may be the only one
+// who was told before the leader was lost: there would be no leader without it, however
+// many answer. By Ongaro's dissertation (4.1) a voter does not ask its own
+// membership at all. For a vote it makes raft not ask; all else raft looks at as ever.
+func (t *transport) believed(command any) any {
+	ahead := func(candidate []byte, end raftPosition) bool {
+		return t.own().behind(end) && t.unknown(string(candidate))
+	}
+
+	switch r := command.(type) {
+	case *raft.RequestPreVoteRequest:
+		if r.Term >= t.term() && ahead(r.ID, raftPosition{r.LastLogTerm, r.LastLogIndex}) {
+			return &raft.RequestPreVoteResponse{RPCHeader: r.RPCHeader, Term: r.Term, Granted: true}
+		}
+
+	// Raft knows calls without an id, of its first version, and looks for none of them in the membership.
+	case *raft.RequestVoteRequest:
+		if ahead(r.ID, raftPosition{r.LastLogTerm, r.LastLogIndex}) {
+			r.ID = nil
+		}
+	}
+	return nil
+}
+
 // heartbeat tells a call that only says who leads from one about the log.
 func heartbeat(args *raft.AppendEntriesRequest) bool {
 	return len(args.Entries) == 0 && args.PrevLogEntry == 0 && args.PrevLogTerm == 0 && args.LeaderCommitIndex == 0
@@ -156,6 +184,7 @@ func newTransport(n *network, r *replica, b *ballot, told *followers) *transport
 		own:     r.position,
 		term:    func() uint64 { return r.raft.CurrentTerm() },
 		follows: func(term uint64) bool { return followsIn(r.raft, term) },
+		unknown: func(node string) bool { return r.leader() == "" && !slices.Contains(r.voters(), node) },
 		absence: func(node string) absence { return absenceOf(node, n, r) },
 		told:    told,
 		end:     n.life.Done(),
@@ -194,8 +223,12 @@ func (t *transport) relay() {
 		select {
 		case rpc := <-t.NetworkTransport.Consumer():
 			// What is denied never reaches raft, so it casts no vote.
-			if no := t.denied(rpc.Command); no != nil {
-				rpc.Respond(no, nil)
+			answer := t.denied(rpc.Command)
+			if answer == nil {
+				answer = t.believed(rpc.Command)
+			}
+			if answer != nil {
+				rpc.Respond(answer, nil)
 				continue
 			}
 			t.deliver(rpc)
