@@ -27,7 +27,7 @@ var noAccesses = []string{
 	"GET /.well-known/oauth-protected-resource", "GET /.well-known/oauth-protected-resource/api/mcp",
 	"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-authorization-server/api/mcp",
 	"GET /authorize", "GET /oauth/authorize", "GET /login", "GET /join", "GET /", "GET /static/*", "GET /opensearch.xml", "GET /help/{topic}", "GET /~/*",
-	"GET /chat", "GET /cluster", "GET /status", "GET /api/snapshot",
+	"GET /chat", "GET /chats", "GET /cluster", "GET /status", "GET /api/snapshot",
 }
 
 func TestEveryRouteIsAnAccessOrNot(t *testing.T) {

@@ -107,6 +107,12 @@ var keyRows = []keyRow{
 		{"Tab to Letters of the path, type grtest, Enter", "the files with these letters", `location.search.includes('query=grtest')`},
 		{"Tab to greet/greet_test.go, Enter", "the file", in("/-/blob/greet/greet_test.go")},
 	}},
+	{"Symbols found", "/browse/local/app/-/symbols", aGuest, []string{"GET /browse/*/-/symbols", "GET /browse/*/-/blob"}, []keyStep{
+		{"T, type grtng", "the finder of symbols, with the first", `document.querySelector('#symbolFinder')?.dataset.query === 'grtng'`},
+		{"Esc", "it is closed", "!" + element("#symbolFinder[open]")},
+		{"Tab to Letters of the name, type grtng, Enter", "the symbols with these letters", `location.search.includes('query=grtng')`},
+		{"Tab to Greeting…, Enter", "the file, at its line", in("/-/blob/greet/greet.go") + ` && location.hash.startsWith('#L')`},
+	}},
 	{"A name", "/browse/local/app/-/names?name=Greeting", aGuest, []string{"GET /browse/*/-/names"}, []keyStep{
 		{"Tab to in all repositories, Enter", "its places everywhere", text("only in local/app")},
 	}},

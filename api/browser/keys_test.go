@@ -41,6 +41,7 @@ var noPage = map[string]string{
 	"GET /settings/general":             "leads on to /settings",
 	"GET /settings/apiKeys":             "leads on to /settings/keys",
 	"GET /settings/mcp":                 "leads on to /settings/agents",
+	"GET /chats":                        "leads on to /chat",
 	"GET /suggest":                      "is the list below the box",
 	"GET /chat/{id}/events":             "is what a thread's page listens to",
 	"GET /authorize":                    "is /oauth/authorize",

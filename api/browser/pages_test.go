@@ -50,6 +50,7 @@ var pageTests = []struct {
 	{"SuggestionsAreOfWhatIsTyped", suggestionsAreOfWhatIsTyped},
 	{"AllFilesAreCountedForWhoAsks", allFilesAreCountedForWhoAsks},
 	{"AFileIsFoundByItsLetters", aFileIsFoundByItsLetters},
+	{"ASymbolIsFoundByItsLetters", aSymbolIsFoundByItsLetters},
 	{"ASlowSearchCanBeStopped", aSlowSearchCanBeStopped},
 	{"AnAnswerThatBreaksOffIsAskedForAgain", anAnswerThatBreaksOffIsAskedForAgain},
 	{"AHeavySearchTellsHowFarItIs", aHeavySearchTellsHowFarItIs},
@@ -168,6 +169,9 @@ func (s *site) states() []state {
 			b.until("the palette", `document.querySelectorAll('#paletteList li').length > 3`)
 		}},
 		{name: "files found", path: browse(appRepo, "", "find", "") + "?query=go"},
+		{name: "symbols found", path: browse(appRepo, "", "symbols", "") + "?query=greet"},
+		{name: "no symbol found", path: browse(appRepo, "", "symbols", "") + "?query=Greeing"},
+		{name: "letters of a symbol", path: browse(appRepo, "", "symbols", "")},
 		{name: "repositories", path: "/repos"},
 		{name: "no repositories", path: "/repos?query=nosuch"},
 		{name: "a directory", path: browse(appRepo, "", "", "")},

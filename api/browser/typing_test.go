@@ -105,6 +105,30 @@ func aFileIsFoundByItsLetters(t *testing.T, s *site) {
 	b.innocent(browse(hostileRepo, "", "find", ""), 200)
 }
 
+// aSymbolIsFoundByItsLetters, in a dialog and on a page of its own, where the index
+// has the revision.
+func aSymbolIsFoundByItsLetters(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo(browse(appRepo, "", "blob", "main.go"), 200)
+	for i, st := range []step{
+		{[]string{"T"}, `document.activeElement.closest('dialog#symbolFinder') && !document.querySelector('#symbolFinderList li')`},
+		{[]string{"grtng"}, `document.querySelector('#symbolFinder').dataset.query === 'grtng' && document.querySelector('#symbolFinderList [aria-selected=true]').textContent === 'Greeting function in greet · greet/greet.go:4'`},
+		{[]string{"Enter"}, `location.pathname.endsWith('/-/blob/greet/greet.go') && location.hash === '#L4' && document.documentElement.dataset.booted`},
+	} {
+		b.steps(i, st)
+	}
+
+	page := browse(appRepo, "", "symbols", "")
+	b.goTo(page+"?query=Greeitng", 200)
+	b.expect("the name that is meant", `document.querySelector('#found a[href*="query=Greeting"]').textContent === 'Greeting' && document.querySelector('[role=status]').textContent === '0 symbols'`)
+	b.goTo(page+"?query="+strings.Repeat("x", 300), 200)
+	b.expect("what a name may have", `document.querySelector('[role=status]').textContent === 'A name has at most 256 bytes here.'`)
+	b.goTo(browse(appRepo, "v1.0~0", "symbols", "")+"?query=main", 200)
+	b.expect("no symbols of what is not indexed", `document.querySelector('[role=status]').textContent.startsWith('The index does not have this revision')`)
+	b.innocent(browse(hostileRepo, "", "symbols", "")+"?query=i", 200)
+}
+
 // aNameLeadsToItsPlaces: its definitions and references, by name and not by
 // compiler, in a panel over the file and on a page of its own.
 func aNameLeadsToItsPlaces(t *testing.T, s *site) {

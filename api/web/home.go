@@ -222,7 +222,7 @@ var keyHelp = []keyRow{
 	{"f", "search in this file", []string{"f"}},
 	{".", "open the line in your editor", []string{"."}},
 	{"[ ]", "show and hide the files, the symbols", []string{"[", "]"}},
-	{"t", "find a file by letters of its path", []string{"t"}},
+	{"t, T", "find a file by letters of its path, a symbol by letters of its name", []string{"t", "T"}},
 	{"y", "address of this very commit", []string{"y"}},
 	{"Down, Tab, Enter", "choose and take a suggestion of the box", nil},
 	{"Esc", "close what is open, stop the search, leave the box", nil},

@@ -15,6 +15,7 @@ var moved = map[string]string{
 	"/settings/general": "/settings",
 	"/settings/apiKeys": "/settings/keys",
 	"/settings/mcp":     "/settings/agents",
+	"/chats":            "/chat",
 }
 
 // movedRoutes lead from each address of moved to its new one, and from

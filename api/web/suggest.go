@@ -52,30 +52,3 @@ func detailOf(s *suggest.Suggestion) string {
 	}
 	return string(s.Kind) + ": " + s.Detail
 }
-
-var findTemplate = layout.Parse(templates, "templates/find.html", "templates/place.html")
-
-// find is the page on which a file is found by a few letters of its path. A
-// script shows its list in a dialog of other pages.
-func (p *reading) find(ctx context.Context, v *layout.Visit, l place) error {
-	r, err := p.suggester.Files(ctx, v.Viewer, suggest.FilesRequest{Repo: l.Repo, Ref: l.Rev, Query: v.Query.Get("query")})
-	if err != nil {
-		return err
-	}
-
-	type found struct {
-		URL   string
-		Shown string
-	}
-	data := struct {
-		place
-		Query, Total string
-		Cut          bool
-		Rows         []found
-	}{place: l, Query: v.Query.Get("query"), Total: counted(r.Total, "file", "files"), Cut: r.Cut}
-
-	for _, f := range r.Paths {
-		data.Rows = append(data.Rows, found{l.At("blob", f.Path), f.Path})
-	}
-	return v.Show(layout.Head{Title: "Find a file of " + l.Repo, Page: "find", Scripts: []string{"js/file.js"}}, findTemplate, data)
-}

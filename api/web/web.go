@@ -6,7 +6,7 @@
 //	/                                      the search box and what is here
 //	/search?query=...                      results
 //	/repos                                 the repositories that the viewer may see
-//	/browse/<repo>[@<rev>]/-/blob/<path>   a file; also tree, blame, commits, commit, compare, branches, find, names, raw
+//	/browse/<repo>[@<rev>]/-/blob/<path>   a file; also tree, blame, commits, commit, compare, branches, find, symbols, names, raw
 //	/embed/<repo>[@<rev>]/-/blob/<path>    lines of a file within a page of another site
 //	/chat, /chat/<id>[/events]             questions to a language model, and a thread of them as it grows
 //	/settings/keys                         API keys
@@ -73,10 +73,11 @@ type History interface {
 	LastCommits(context.Context, catalog.Viewer, browse.LastCommitsRequest) (*browse.LastCommitsResponse, error)
 }
 
-// Suggester completes queries and paths.
+// Suggester completes queries, paths and names of symbols.
 type Suggester interface {
 	Complete(ctx context.Context, v catalog.Viewer, query string, cursor int) ([]suggest.Suggestion, error)
 	Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error)
+	Symbols(context.Context, catalog.Viewer, suggest.SymbolsRequest) (*suggest.SymbolsResponse, error)
 }
 
 // Deps is what the pages stand on. The contracts are those of the types that

@@ -1,21 +1,24 @@
-// The finder: a file of the repository by a few letters of its path.
+// The finders: a file of the repository by a few letters of its path, a symbol by
+// those of its name.
 import { chooser } from './chooser.js';
 import { keys } from './keys.js';
 import { fetchPart, parse } from './part.js';
 
-// files is the files whose paths have some letters, best first.
-export async function files(url, query, signal) {
+// found is what the page of a finder lists for some letters, best first.
+export async function found(url, query, signal) {
   const from = parse(await fetchPart(url + '?' + new URLSearchParams({ query }), 'find', signal));
   return [...from.querySelectorAll('.finds a')].map(a => ({ href: a.getAttribute('href'), nodes: a.childNodes }));
 }
 
-const link = document.querySelector('a[data-key=t]');
-if (link) {
+for (const [key, id, label] of [['t', 'finder', 'Letters of the path'], ['T', 'symbolFinder', 'Letters of the name of a symbol']]) {
+  const link = document.querySelector(`a[data-key=${key}]`);
+  if (!link) continue;
+
   let open = null;
   const show = () => {
-    open = open || chooser('finder', 'Letters of the path', (query, signal) => files(link.getAttribute('href'), query, signal));
+    open = open || chooser(id, label, (query, signal) => found(link.getAttribute('href'), query, signal));
     open();
   };
-  keys.add('t', show);
+  keys.add(key, show);
   link.addEventListener('click', e => { if (!e.ctrlKey && !e.metaKey) { e.preventDefault(); show(); } });
 }

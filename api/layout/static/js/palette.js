@@ -1,7 +1,7 @@
 // The palette: a page, a repository, a file of the repository in view or a symbol
 // by a few letters. It is loaded when it is first asked for.
 import { chooser } from './chooser.js';
-import { files } from './finder.js';
+import { found } from './finder.js';
 import { fetchPart, parse } from './part.js';
 
 const each = 8; // rows of a kind
@@ -26,13 +26,13 @@ async function symbols(query, signal) {
 
 async function ask(query, signal) {
   const none = Promise.resolve([]), quiet = p => p.catch(() => []);
-  const found = await Promise.all([
+  const rows = await Promise.all([
     query ? quiet(repositories(query, signal)) : none,
-    query && find ? quiet(files(find.getAttribute('href'), query, signal)).then(l => l.slice(0, each).map(r => ({ ...r, kind: 'file' }))) : none,
+    query && find ? quiet(found(find.getAttribute('href'), query, signal)).then(l => l.slice(0, each).map(r => ({ ...r, kind: 'file' }))) : none,
     query.length > 1 ? quiet(symbols(query, signal)) : none,
   ]);
   const search = query ? [{ href: '/search?' + new URLSearchParams({ query }), nodes: ['Search for ' + query], kind: 'search' }] : [];
-  return [...pages(query), ...found.flat(), ...search];
+  return [...pages(query), ...rows.flat(), ...search];
 }
 
 export const open = chooser('palette', 'A page, repository, file or symbol', ask);
