@@ -94,12 +94,17 @@ func await(w *bufio.Writer, ended <-chan outcome[*heap], progress *search.Progre
 // doing is how far a search has come, in words.
 func doing(d search.Done, took time.Duration) string {
 	parts := []string{fmt.Sprintf("Searching for %.1f s", took.Seconds())}
-	if d.ShardsAnswered > 0 && d.ShardsAnswered < d.ShardsRequired {
+	waiting := d.ShardsAnswered > 0 && d.ShardsAnswered < d.ShardsRequired
+	if waiting {
 		parts = append(parts, fmt.Sprintf("%s of %s shards", layout.Grouping(int(d.ShardsAnswered)), layout.Grouping(int(d.ShardsRequired))))
 	}
 	if d.Files > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s files", layout.Grouping(int(d.FilesDecided)), layout.Grouping(int(d.Files))),
-			layout.Size(d.Bytes)+" read", layout.Grouping(int(d.Found))+" found so far")
+		files := layout.Grouping(int(d.FilesDecided))
+		// Other nodes tell of theirs when they have ended: what is done here is not all.
+		if !waiting || d.FilesDecided < d.Files {
+			files += " of " + layout.Grouping(int(d.Files))
+		}
+		parts = append(parts, files+" files", layout.Size(d.Bytes)+" read", layout.Grouping(int(d.Found))+" found so far")
 	}
 	return strings.Join(parts, " · ")
 }

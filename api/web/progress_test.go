@@ -67,6 +67,8 @@ func TestWhatASearchHasDoneInWords(t *testing.T) {
 		{search.Done{}, "Searching for 1.5 s"},
 		{search.Done{ShardsRequired: 1, Files: 2000, FilesDecided: 1000, Bytes: 2_100_000_000, Found: 3211}, "Searching for 1.5 s · 1,000 of 2,000 files · 2.1 GB read · 3,211 found so far"},
 		{search.Done{ShardsRequired: 412, ShardsAnswered: 118}, "Searching for 1.5 s · 118 of 412 shards"},
+		{search.Done{ShardsRequired: 9, ShardsAnswered: 7, Files: 5844, FilesDecided: 5000, Bytes: 1}, "Searching for 1.5 s · 7 of 9 shards · 5,000 of 5,844 files · 1 B read · 0 found so far"},
+		{search.Done{ShardsRequired: 9, ShardsAnswered: 7, Files: 5844, FilesDecided: 5844, Bytes: 1}, "Searching for 1.5 s · 7 of 9 shards · 5,844 files · 1 B read · 0 found so far"},
 	} {
 		if got := doing(c.done, 1500*time.Millisecond); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.done, got, c.want)
