@@ -10,97 +10,89 @@ import (
 	"github.com/shoalsearch/shoal/node/suggest"
 )
 
-var (
-	findTemplate    = layout.Parse(templates, "templates/find.html", "templates/place.html")
-	symbolsTemplate = layout.Parse(templates, "templates/symbols.html", "templates/place.html")
-)
+var findTemplate = layout.Parse(templates, "templates/find.html", "templates/place.html")
 
 // symbolsFound is how many symbols the page of them lists.
 const symbolsFound = 100
 
-// find is the page on which a file is found by a few letters of its path. A
-// script shows its list in a dialog of other pages.
+// finder is a page on which one of many is found by a few letters. A script shows its
+// list in a dialog of other pages.
+type finder struct {
+	place
+	What, Letters string // what is found, and of what the letters are
+	Query, Said   string
+	Rows          []foundRow
+	Similar       []foundRow // what may be meant, with the page that looks for it
+}
+
+// foundRow is what was found: a path by itself, or a name with what it is and where.
+type foundRow struct{ URL, Name, Kind, In, Where string }
+
+// show shows the page of a finder.
+func (f *finder) show(v *layout.Visit, title string) error {
+	return v.Show(layout.Head{Title: title + " of " + f.Repo, Page: "find", Scripts: []string{"js/file.js"}}, findTemplate, f)
+}
+
+// find is the page on which a file is found by a few letters of its path.
 func (p *reading) find(ctx context.Context, v *layout.Visit, l place) error {
 	r, err := p.suggester.Files(ctx, v.Viewer, suggest.FilesRequest{Repo: l.Repo, Ref: l.Rev, Query: v.Query.Get("query")})
 	if err != nil {
 		return err
 	}
 
-	type found struct {
-		URL   string
-		Shown string
+	page := &finder{place: l, What: "Files", Letters: "path", Query: v.Query.Get("query"), Said: counted(r.Total, "file", "files")}
+	if r.Cut {
+		page.Said += "; the repository has more files than are looked at"
 	}
-	data := struct {
-		place
-		Query, Total string
-		Cut          bool
-		Rows         []found
-	}{place: l, Query: v.Query.Get("query"), Total: counted(r.Total, "file", "files"), Cut: r.Cut}
-
 	for _, f := range r.Paths {
-		data.Rows = append(data.Rows, found{l.At("blob", f.Path), f.Path})
+		page.Rows = append(page.Rows, foundRow{URL: l.At("blob", f.Path), Name: f.Path})
 	}
-	return v.Show(layout.Head{Title: "Find a file of " + l.Repo, Page: "find", Scripts: []string{"js/file.js"}}, findTemplate, data)
+	return page.show(v, "Find a file")
 }
 
-// symbolList is the page on which a symbol of a repository is found.
-type symbolList struct {
-	place
-	Query, Said string
-	Rows        []symbolRow
-	Similar     []similarName
-}
-
-// symbolRow is a definition with its place.
-type symbolRow struct{ Name, Kind, In, Where, URL string }
-
-// similarName is a name that may be meant, with the page that looks for it.
-type similarName struct{ Name, URL string }
-
-// symbols is the page on which a symbol is found by a few letters of its name. A script
-// shows its list in a dialog of other pages.
+// symbols is the page on which a symbol is found by a few letters of its name.
 func (p *reading) symbols(ctx context.Context, v *layout.Visit, l place) error {
-	data := &symbolList{place: l, Query: strings.TrimSpace(v.Query.Get("query"))}
-	if err := p.findSymbols(ctx, v, data); err != nil {
+	page := &finder{place: l, What: "Symbols", Letters: "name", Query: strings.TrimSpace(v.Query.Get("query"))}
+	if err := p.findSymbols(ctx, v, page); err != nil {
 		return err
 	}
-	return v.Show(layout.Head{Title: "Find a symbol of " + l.Repo, Page: "find", Scripts: []string{"js/file.js"}}, symbolsTemplate, data)
+	return page.show(v, "Find a symbol")
 }
 
 // findSymbols fills the page with what its letters find.
-func (p *reading) findSymbols(ctx context.Context, v *layout.Visit, data *symbolList) error {
+func (p *reading) findSymbols(ctx context.Context, v *layout.Visit, page *finder) error {
 	switch {
-	case !data.Indexed:
-		data.Said = "The index does not have this revision: symbols are found by name where it is indexed. A file of any commit lists its own."
+	case !page.Indexed:
+		page.Said = "The index does not have this revision: symbols are found by name where it is indexed. A file of any commit lists its own."
 		return nil
-	case data.Query == "":
-		data.Said = "Letters of the name, in their order: hdlreq finds handleRequest."
+	case page.Query == "":
+		page.Said = "Letters of the name, in their order: hdlreq finds handleRequest."
 		return nil
-	case len(data.Query) > suggest.MaxName:
-		data.Said = fmt.Sprintf("A name has at most %d bytes here.", suggest.MaxName)
+	case len(page.Query) > suggest.MaxName:
+		page.Said = fmt.Sprintf("A name has at most %d bytes here.", suggest.MaxName)
 		return nil
 	}
 
-	r, err := p.suggester.Symbols(ctx, v.Viewer, suggest.SymbolsRequest{Repo: data.Repo, Ref: data.Rev, Query: data.Query, Limit: symbolsFound})
+	r, err := p.suggester.Symbols(ctx, v.Viewer, suggest.SymbolsRequest{Repo: page.Repo, Ref: page.Rev, Query: page.Query, Limit: symbolsFound})
 	if err != nil {
 		return err
 	}
 
 	for _, x := range r.Symbols {
-		row := symbolRow{Name: x.Name, Kind: x.Kind, Where: fmt.Sprintf("%s:%d", x.Path, x.Line)}
+		row := foundRow{Name: x.Name, Kind: x.Kind, Where: fmt.Sprintf("%s:%d", x.Path, x.Line)}
 		if x.ParentName != "" {
 			row.In = " in " + x.ParentName
 		}
-		row.URL = fmt.Sprintf("%s#L%d", lines(data.At("blob", x.Path), x.Path), x.Line)
-		data.Rows = append(data.Rows, row)
+		row.URL = fmt.Sprintf("%s#L%d", lines(page.At("blob", x.Path), x.Path), x.Line)
+		page.Rows = append(page.Rows, row)
 	}
 	for _, name := range r.Similar {
-		data.Similar = append(data.Similar, similarName{name, data.At("symbols", "") + "?" + url.Values{"query": {name}}.Encode()})
+		page.Similar = append(page.Similar, foundRow{Name: name, URL: page.At("symbols", "") + "?" + url.Values{"query": {name}}.Encode()})
 	}
 
-	data.Said = counted(len(r.Symbols), "symbol", "symbols")
+	page.Said = counted(len(r.Symbols), "symbol", "symbols")
 	if r.Cut {
-		data.Said += "; there may be more: further letters leave fewer"
+		page.Said += "; there may be more: further letters leave fewer"
 	}
 	return nil
 }
