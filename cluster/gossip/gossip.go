@@ -269,7 +269,7 @@ func (g *Gossip) SetMeta(meta []byte) error {
 	g.meta = slices.Clone(meta)
 	g.mu.Unlock()
 
-	// One wish is enough, however many changes: what is told is the newest.
+	// One wakeup is enough, however many changes: what is told is the newest.
 	if !same {
 		select {
 		case g.wakeup <- struct{}{}:

@@ -28,7 +28,7 @@ func (s *Server) scopes(p *provider) []string {
 // asksAt tells whether a provider is asked what somebody may read.
 func (s *Server) asksAt(p *provider) bool { return p.asks != nil && s.d.Tokens.Wanted() }
 
-// Asking is the wish to ask a code host in the name of somebody.
+// Asking is what it takes to ask a code host in the name of somebody.
 type Asking struct {
 	Identity *catalog.Identity
 	Kept     *catalog.HostToken // of the identity
