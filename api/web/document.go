@@ -114,3 +114,8 @@ func lines(page, file string) string {
 	}
 	return before + plainQuery + fragment
 }
+
+// lineOf is the address of one line of a file, whose page is given.
+func lineOf(page, file string, line int) string {
+	return fmt.Sprintf("%s#L%d", lines(page, file), line)
+}

@@ -79,11 +79,10 @@ func (p *reading) findSymbols(ctx context.Context, v *layout.Visit, page *finder
 	}
 
 	for _, x := range r.Symbols {
-		row := foundRow{Name: x.Name, Kind: x.Kind, Where: fmt.Sprintf("%s:%d", x.Path, x.Line)}
+		row := foundRow{URL: lineOf(page.At("blob", x.Path), x.Path, x.Line), Name: x.Name, Kind: x.Kind, Where: fmt.Sprintf("%s:%d", x.Path, x.Line)}
 		if x.ParentName != "" {
 			row.In = " in " + x.ParentName
 		}
-		row.URL = fmt.Sprintf("%s#L%d", lines(page.At("blob", x.Path), x.Path), x.Line)
 		page.Rows = append(page.Rows, row)
 	}
 	for _, name := range r.Similar {

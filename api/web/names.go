@@ -115,7 +115,7 @@ func (p *reading) namedLines(r *search.SymbolResponse, l place) []namedLine {
 			m := &f.Matches[k]
 			// A line may be a whole file; its beginning tells what it is.
 			line := m.Line[:min(len(m.Line), longestLine)]
-			row := namedLine{Where: f.Path, URL: lines(address(f.Repository, rev, "blob", f.Path), f.Path) + fmt.Sprintf("#L%d", m.Range.Start.Line), Kind: m.Kind}
+			row := namedLine{Where: f.Path, URL: lineOf(address(f.Repository, rev, "blob", f.Path), f.Path, int(m.Range.Start.Line)), Kind: m.Kind}
 
 			if f.Repository != l.Repo {
 				row.Where = f.Repository + " › " + f.Path
