@@ -410,10 +410,11 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 		return nil
 	}
 
-	// Its own time is shorter than that of the whole, so that what was found until then still
+	// Its own time is two thirds of that of the whole, so that what was found until then still
 	// comes. Of the rest of the query only the repositories count: it need not parse while it is
 	// typed.
-	text := "type:file timeout:100ms file:" + query.QuoteRegexp(regexp.QuoteMeta(plain(value)))
+	own := s.d.Within * 2 / 3
+	text := "type:file timeout:" + own.String() + " file:" + query.QuoteRegexp(regexp.QuoteMeta(plain(value)))
 	for _, m := range repoFilter.FindAllString(w.rest, -1) {
 		text += " " + strings.TrimSpace(m)
 	}

@@ -272,6 +272,33 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	})
 }
 
+// asked is a node that keeps the last query of a search.
+type asked struct {
+	fake
+	query string
+}
+
+func (a *asked) Search(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
+	a.query = req.Query
+	return a.fake.Search(ctx, v, req)
+}
+
+// TestFilesHaveAShareOfTheTime that the whole answer has, and leave the rest for
+// what they found to come.
+func TestFilesHaveAShareOfTheTime(t *testing.T) {
+	t.Parallel()
+	for within, want := range map[time.Duration]string{
+		Within:      "type:file timeout:100ms file:",
+		time.Minute: "type:file timeout:40s file:",
+	} {
+		a := &asked{}
+		s := New(Deps{Find: a, List: a, Read: a, Within: within})
+		if _, err := s.Complete(t.Context(), catalog.Guest(), "file:ma", len("file:ma")); err != nil || !strings.HasPrefix(a.query, want) {
+			t.Errorf("within %v: %q, %v; want %s", within, a.query, err, want)
+		}
+	}
+}
+
 // failing is a node on which nothing works.
 type failing struct{ fake }
 
