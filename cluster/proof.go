@@ -347,8 +347,13 @@ func askStill(ctx context.Context, far func() mark, ask func(now mark) ([]byte, 
 	for {
 		now := far()
 		out, err := ask(now)
-		if err == nil || far() == now || ctx.Err() != nil {
+		if err == nil || far() == now {
 			return out, err
+		}
+
+		// An answer that comes as the time ends must not count just because it cannot be asked again.
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
 }

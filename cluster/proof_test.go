@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -229,6 +230,23 @@ func TestATermThatBeginsMeanwhileIsNoRefusal(t *testing.T) {
 	})
 	if err == nil {
 		t.Error("a node that is older is not refused")
+	}
+}
+
+// The answer comes as the time of the round ends, so that it cannot be asked again.
+func TestARefusalOfThePastAtTheEndOfTheTimeIsNone(t *testing.T) {
+	t.Parallel()
+	for later, refuses := range map[mark]bool{{10, 3}: true, {12, 3}: false} {
+		ctx, end := context.WithCancel(t.Context())
+		now := mark{10, 3}
+		_, err := askStill(ctx, func() mark { return now }, func(said mark) ([]byte, error) {
+			now = later
+			end()
+			return nil, refusedOlder(said, mark{12, 3})
+		})
+		if err == nil || (refusalIn(err) != nil) != refuses {
+			t.Errorf("a node that came to %v meanwhile: %v", later, err)
+		}
 	}
 }
 
