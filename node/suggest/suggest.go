@@ -410,7 +410,7 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 		return nil
 	}
 
-	// Its own time is two thirds of that of the whole, so that what was found until then still
+	// Its own time is shorter than that of the whole, so that what was found until then still
 	// comes. Of the rest of the query only the repositories count: it need not parse while it is
 	// typed.
 	own := s.d.Within * 2 / 3
