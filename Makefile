@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: threads long-answers providers citations run build install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-models test-oauth test-signin test-web test-web-budgets pictures test-colours test-hosts bench-hosts house clean
+.PHONY: threads long-answers providers citations run build build-bench install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-models test-oauth test-signin test-web test-web-budgets pictures test-colours test-hosts bench-hosts house clean
 
 run: build
 	@.ci/install git universal-ctags
@@ -16,6 +16,9 @@ run: build
 
 build:
 	$(GO) build -o bin/shoal ./cmd/shoal
+
+build-bench: build
+	$(GO) build -o bin/shoal-bench ./cmd/shoal-bench
 
 install-deps:
 	@.ci/install $(PACKAGES)
@@ -37,9 +40,9 @@ fuzz: install-deps
 
 check: test lint
 
-bench: install-deps build
+bench: install-deps build-bench
 	@.ci/install codesearch ripgrep linux-source-6.1 git xz-utils
-	bin/shoal bench report --out bench/report
+	bin/shoal-bench report --out bench/report
 
 chaos: install-deps
 	@.ci/install iproute2 nftables
@@ -58,8 +61,8 @@ stories: install-deps
 stories-rewrite: install-deps
 	$(GO) test -count=1 -run TestStories ./node -rewrite
 
-soak: install-deps build
-	bin/shoal bench soak
+soak: install-deps build-bench
+	bin/shoal-bench soak
 
 oracle: install-deps
 	SHOAL_ORACLE_CASES=10000 $(GO) test -count=1 -timeout 60m -run TestSearchAgreesWithAScan -v ./shard

@@ -9,11 +9,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Command returns `shoal bench`.
+// Command returns the command tree of shoal-bench.
 func Command() *cobra.Command {
-	cmd := &cobra.Command{Use: "bench", Short: "Measure Shoal against its peers"}
+	cmd := &cobra.Command{Use: "shoal-bench", Short: "Measure Shoal against its peers", SilenceUsage: true, SilenceErrors: true}
 	cmd.AddCommand(reportCommand(), agentCommand(), soakCommand())
 	return cmd
+}
+
+// programFlag adds the flag that names the measured program. Its default is the
+// one that `make build` puts beside this program.
+func programFlag(cmd *cobra.Command, to *string) {
+	beside := "shoal"
+	if self, err := os.Executable(); err == nil {
+		beside = filepath.Join(filepath.Dir(self), "shoal")
+	}
+	cmd.Flags().StringVar(to, "shoal", beside, "program to measure")
 }
 
 func reportCommand() *cobra.Command {
@@ -24,9 +34,8 @@ func reportCommand() *cobra.Command {
 		Long: `Measures build cost, size, latency, throughput and growth, beside ripgrep,
 codesearch and, when it is on PATH, zoekt. Corpora and indexes stay in --dir
 and are used again by the next run. Parts history and growth-revisions want a
-bare repository with tags at <dir>/R.git, part agents git's own there, part tools
-any with a long history; part localise wants bare repositories in <dir>/localise,
-parts questions and typos those that they ask about in <dir>/questions (git.git,
+bare repository with tags at <dir>/R.git, part tools any with a long history; part localise wants bare repositories in <dir>/localise,
+part questions those that it asks about in <dir>/questions (git.git,
 redis.git, rqlite.git, weaviate.git).`,
 
 		Args: cobra.NoArgs,
@@ -40,6 +49,7 @@ redis.git, rqlite.git, weaviate.git).`,
 		},
 	}
 
+	programFlag(cmd, &o.Shoal)
 	cmd.Flags().StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "shoal-bench"), "work folder, kept between runs")
 	cmd.Flags().StringVar(&o.Out, "out", "", "folder of the report; empty prints only")
 	cmd.Flags().StringSliceVar(&o.Parts, "parts", PartNames(), "what to measure")
@@ -50,7 +60,7 @@ redis.git, rqlite.git, weaviate.git).`,
 
 // agentParts are the parts that need a model nowhere: what agents read until they
 // know.
-var agentParts = []string{"questions", "typos", "agents", "localise"}
+var agentParts = []string{"questions", "localise"}
 
 func agentCommand() *cobra.Command {
 	o := Options{Repeat: 1}
@@ -58,9 +68,7 @@ func agentCommand() *cobra.Command {
 		Use:   "agent",
 		Short: "Count what agents read until they have their answers, beside rg and git",
 		Long: `Asks what agents ask, without a model: questions by calls that were written down,
-wrong names by the first advice of each answer, fixed tasks in the formats of this
-tool server and the reference's, and commits by their subjects in the trees before
-them. Beside them run rg, git and ctags in checkouts, with the same questions. The
+and commits by their subjects in the trees before them. Beside them run rg, git and ctags in checkouts, with the same questions. The
 repositories are those of bench report; a part without them says so.`,
 		Args: cobra.NoArgs,
 
@@ -73,6 +81,7 @@ repositories are those of bench report; a part without them says so.`,
 		},
 	}
 
+	programFlag(cmd, &o.Shoal)
 	cmd.Flags().StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "shoal-bench"), "work folder, kept between runs")
 	cmd.Flags().StringVar(&o.Out, "out", "", "folder of the report; empty prints only")
 	cmd.Flags().StringSliceVar(&o.Parts, "parts", agentParts, "what to measure")
@@ -98,6 +107,7 @@ func soakCommand() *cobra.Command {
 		},
 	}
 
+	programFlag(cmd, &o.Shoal)
 	cmd.Flags().StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "shoal-soak"), "work folder, wiped at the start")
 	cmd.Flags().StringVar(&o.Repo, "repo", "", "repository to copy and change; empty makes a small one")
 	cmd.Flags().IntVar(&o.Rounds, "rounds", 1000, "commits, each waited for until it is searchable")

@@ -10,5 +10,5 @@
 //	part     one question, answered by rows and columns (and a chart)
 //	report   the parts of one run, as a text and as one HTML page
 //
-// Nothing of the product imports this package but the command line.
+// Nothing of the product imports this package: cmd/shoal-bench runs it.
 package bench

@@ -49,30 +49,25 @@ func writeConfig(path string, settings map[string]any, connections map[string]co
 	return os.WriteFile(path, data, 0o644)
 }
 
-// serve starts a node on dir and waits until it is ready.
-func serve(ctx context.Context, dir, config, ctags string, more ...string) (*server, error) {
+// serve starts a node of a program on dir and waits until it is ready.
+func serve(ctx context.Context, program, dir, config, ctags string, more ...string) (*server, error) {
 	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
 	args := []string{"--config", config, "--listen", ports[0], "--cluster-listen", ports[1], "--gossip-listen", ports[2], "--ctags", ctags}
-	s, err := launch(dir, "http://"+ports[0], append(args, more...))
+	s, err := launch(program, dir, "http://"+ports[0], append(args, more...))
 	if err != nil {
 		return nil, err
 	}
 	return s, s.wait(ctx)
 }
 
-// launch starts a node on dir that will answer at address.
-func launch(dir, address string, args []string) (*server, error) {
-	// The same binary, by the command that an operator gives.
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-
+// launch starts a node on dir that will answer at address, by the command that
+// an operator gives.
+func launch(program, dir, address string, args []string) (*server, error) {
 	s := &server{dir: dir, url: address, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
-	s.cmd = exec.Command(self, append([]string{"serve", "--data-dir", dir}, args...)...)
+	s.cmd = exec.Command(program, append([]string{"serve", "--data-dir", dir}, args...)...)
 
 	// Without a key, as the peers have none; only what an owner may see takes one.
 	s.cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true")

@@ -185,7 +185,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 		if err := s.stop(); err != nil {
 			return nil, err
 		}
-		if s, err = serve(ctx, s.dir, filepath.Join(r.Dir, "LM.json"), "off"); err != nil {
+		if s, err = serve(ctx, r.Shoal, s.dir, filepath.Join(r.Dir, "LM.json"), "off"); err != nil {
 			return nil, err
 		}
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -35,16 +34,6 @@ type asking struct {
 	ControlAnswer *[]string `json:"controlAnswer"`
 }
 
-// misspelt is a call that names what is not there, and how to go on.
-type misspelt struct {
-	Question string     `json:"q"`
-	Repo     string     `json:"repo"`
-	Field    string     `json:"field"`  // the argument that is wrong
-	Answer   string     `json:"answer"` // is in the answer of the call that was meant
-	Call     namedCall  `json:"call"`
-	Control  [][]string `json:"control"`
-}
-
 // namedCall is a call as the files have it: the tool and its arguments.
 type namedCall toolCall
 
@@ -63,7 +52,7 @@ func (c *namedCall) UnmarshalJSON(data []byte) error {
 }
 
 // questionsOf reads a file of questions.
-func questionsOf[T any](name string) (list []T, err error) {
+func questionsOf(name string) (list []asking, err error) {
 	data, err := questionFiles.ReadFile("questions/" + name)
 	if err == nil {
 		err = json.Unmarshal(data, &list)
@@ -197,6 +186,15 @@ func (q *questioned) control(ctx context.Context, repo string, commands [][]stri
 	return costOf(texts), hasAll(texts, wanted), nil
 }
 
+// cost is what questions took.
+type cost struct{ calls, bytes, tokens int }
+
+func (c *cost) add(o cost) {
+	c.calls += o.calls
+	c.bytes += o.bytes
+	c.tokens += o.tokens
+}
+
 func costOf(texts []string) cost {
 	all := strings.Join(texts, "\n")
 	return cost{len(texts), len(all), estimateTokens(all)}
@@ -219,7 +217,7 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 		Columns: []string{"question", "calls", "tokens", "right", "control's calls", "tokens", "right"}}
 	var list []asking
 	for _, file := range questionLists {
-		some, err := questionsOf[asking](file)
+		some, err := questionsOf(file)
 		if err != nil {
 			return nil, err
 		}
@@ -324,99 +322,4 @@ func (q *questioned) tools(ctx context.Context, a asking) (cost, bool, error) {
 	}
 
 	return costOf(texts), hasAll(texts, a.Answer), nil
-}
-
-// mostRecovery is how many calls may be made until what was meant is found.
-const mostRecovery = 4
-
-// partTypos makes calls that name what is not there, and follows the first advice
-// of each answer.
-func partTypos(ctx context.Context, r *run) (*Part, error) {
-	p := &Part{Title: "From a wrong name to the answer, by the first advice of each answer",
-		Columns: []string{"what is wrong", "calls", "tokens", "found", "control's calls", "tokens", "found"}}
-	list, err := questionsOf[misspelt]("typos.json")
-	if err != nil {
-		return nil, err
-	}
-
-	q, err := r.ask(ctx, p)
-	if q == nil {
-		return p, err
-	}
-	defer q.s.stop()
-
-	// The control's commands are those that lead there: it is told what is meant.
-	var pairs []pair
-	for _, m := range list {
-		pairs = append(pairs, pair{
-			repo: m.Repo, question: m.Question, commands: m.Control, wanted: []string{m.Answer},
-			tools: func() (cost, bool, error) { return q.recover(ctx, m) },
-		})
-	}
-
-	t, err := q.compare(ctx, p, pairs)
-	if err != nil {
-		return nil, err
-	}
-
-	p.row("all", t.ours.calls, t.ours.tokens, t.right == t.asked, t.theirs.calls, t.theirs.tokens, "")
-	p.note("The control knows what to try next: its commands are written down.")
-	return p, nil
-}
-
-// recover makes a call and follows advice until the answer is there.
-func (q *questioned) recover(ctx context.Context, m misspelt) (cost, bool, error) {
-	var texts []string
-	repo, next := m.Repo, m.Call
-	for range mostRecovery {
-		text, err := q.call(ctx, repo, next)
-		if err != nil {
-			return cost{}, false, fmt.Errorf("%s: %w", m.Question, err)
-		}
-
-		if texts = append(texts, text); strings.Contains(text, m.Answer) {
-			return costOf(texts), true, nil
-		}
-
-		// The first advice is followed whatever it is: that is what a program does that cannot know.
-		var ok bool
-		if next, ok = advised(text, m.Field, next); !ok {
-			break
-		}
-
-		// The advice may name another repository, which counts then.
-		if next.args["repo"] != nil {
-			repo = ""
-		}
-	}
-
-	return costOf(texts), false, nil
-}
-
-var (
-	mendedCall = regexp.MustCompile(`Mended: ([a-z_]+) (\{.*\})`)
-	meantName  = regexp.MustCompile(`(?:[Dd]id you mean|Similar names:|Near names:) "?([^\s",?]+)`)
-)
-
-// advised is the call that an answer advises: a mended one as it stands, or the
-// same with the first of the names that could be meant in place of the wrong one.
-func advised(text, field string, last namedCall) (next namedCall, ok bool) {
-	if m := mendedCall.FindStringSubmatch(text); m != nil {
-		next.tool = m[1]
-		return next, json.Unmarshal([]byte(m[2]), &next.args) == nil
-	}
-
-	// A call that is written out is better than a name: nothing has to be put together.
-	m := meantName.FindStringSubmatch(text)
-	if m == nil || field == "" {
-		return next, false
-	}
-
-	next = namedCall{last.tool, map[string]any{field: strings.TrimSuffix(m[1], ".")}}
-	for name, value := range last.args {
-		if name != field {
-			next.args[name] = value
-		}
-	}
-	return next, true
 }

@@ -287,7 +287,7 @@ func (w *swarm) launch() (*server, error) {
 	for i := 1; i < w.next; i++ {
 		args = append(args, "--join", fmt.Sprintf("127.0.%d.%d:7702", 100+w.size, i))
 	}
-	return launch(filepath.Join(w.dir, fmt.Sprintf("n%d", w.next)), "http://"+host+":7700", args)
+	return launch(w.r.Shoal, filepath.Join(w.dir, fmt.Sprintf("n%d", w.next)), "http://"+host+":7700", args)
 }
 
 // add starts one node more and waits until it is ready.

@@ -16,6 +16,7 @@ import (
 
 // Options say what a run measures and where it works.
 type Options struct {
+	Shoal  string // program that is measured
 	Dir    string // work folder: corpora, indexes, data directories; kept between runs
 	Out    string // folder of the report; "" prints only
 	Parts  []string
@@ -79,14 +80,14 @@ func (o Options) write(text, page string) error {
 
 // PartNames lists the parts in the order of a full report.
 func PartNames() []string {
-	return []string{"build", "table", "hard", "top", "load", "mixed", "change", "many", "start", "history", "symbols", "relevance", "codenav", "people", "sign-ins", "tools", "agents", "questions", "typos", "localise", "growth", "growth-repos", "growth-revisions", "growth-matches", "scaling"}
+	return []string{"build", "table", "hard", "top", "load", "mixed", "change", "many", "start", "history", "symbols", "relevance", "codenav", "tools", "questions", "localise", "growth", "growth-repos", "growth-revisions", "growth-matches", "scaling"}
 }
 
 func parts() map[string]func(context.Context, *run) (*Part, error) {
 	return map[string]func(context.Context, *run) (*Part, error){
 		"build": partBuild, "table": partTable, "hard": partHard, "top": partTop, "load": partLoad, "mixed": partMixed, "change": partChange,
-		"many": partMany, "people": partPeople, "start": partStart, "history": partHistory, "symbols": partSymbols, "relevance": partRelevance, "codenav": partCodenav,
-		"sign-ins": partSignIns, "tools": partTools, "agents": partAgents, "questions": partQuestions, "typos": partTypos, "localise": partLocalise, "growth": partGrowth, "scaling": partScaling,
+		"many": partMany, "start": partStart, "history": partHistory, "symbols": partSymbols, "relevance": partRelevance, "codenav": partCodenav,
+		"tools": partTools, "questions": partQuestions, "localise": partLocalise, "growth": partGrowth, "scaling": partScaling,
 		"growth-repos": partGrowthRepos, "growth-revisions": partGrowthRevisions, "growth-matches": partGrowthMatches,
 	}
 }
@@ -141,7 +142,7 @@ func (r *run) indexOn(ctx context.Context, name, ctags string, repos int, connec
 	}
 
 	start := time.Now()
-	s, err := serve(ctx, r.dataOf(name), config, ctags)
+	s, err := serve(ctx, r.Shoal, r.dataOf(name), config, ctags)
 	if err != nil {
 		return nil, built{}, err
 	}

@@ -13,6 +13,7 @@ import (
 
 // SoakOptions say how long a soak runs.
 type SoakOptions struct {
+	Shoal  string        // program that is measured
 	Dir    string        // work folder; wiped
 	Repo   string        // repository to copy and change; "" makes a small one
 	Rounds int           // commits, each waited for until it is searchable
@@ -41,7 +42,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 	}
 
 	// A short grace: what is dropped should be gone by the next sample.
-	s, err := serve(ctx, filepath.Join(o.Dir, "data"), config, "ctags")
+	s, err := serve(ctx, o.Shoal, filepath.Join(o.Dir, "data"), config, "ctags")
 	if err != nil {
 		return nil, err
 	}

@@ -34,8 +34,8 @@ var rows = [][]string{
 	{"node", "api/layout", "api/web/lex", "api/web/markdown"},
 	{"api/auth", "api/mcp", "api/people", "api/settings", "api/web", "node/nodetest"},
 	{"api"},
-	{"bench"},
-	{"cmd/shoal"},
+	{"bench", "cmd/shoal"},
+	{"cmd/shoal-bench"},
 }
 
 // Who alone may import a library (tests aside), and why.
@@ -119,6 +119,9 @@ func TestImportsGoStrictlyDown(t *testing.T) {
 			}
 			if strings.HasPrefix(p.name(), "shard") && strings.HasPrefix(to, "cluster") || strings.HasPrefix(p.name(), "cluster") && strings.HasPrefix(to, "shard") {
 				t.Errorf("%s imports %s: the shard side and the cluster side are strangers; only node knows both", p.name(), to)
+			}
+			if to == "bench" && p.name() != "cmd/shoal-bench" {
+				t.Errorf("%s imports bench: operators do not carry what measures", p.name())
 			}
 		}
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/shoalsearch/shoal/bench"
 	"github.com/shoalsearch/shoal/cluster"
 )
 
@@ -131,7 +130,6 @@ func newRoot(getenv func(string) string) *cobra.Command {
 
 		newMCP(getenv),
 		newVersion(),
-		bench.Command(),
 	)
 
 	root.SetHelpCommand(newHelp())

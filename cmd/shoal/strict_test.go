@@ -20,7 +20,6 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 		"config validate f.json":  "there are apply, check, schema",
 		"cluster-key rotate":      "there are new",
 		"snapshot list":           "there are restore, save",
-		"bench rprt":              "did you mean report?",
 		"help searh":              "did you mean search?",
 		"sttus":                   "did you mean status?",
 		"search":                  "want: shoal search QUERY",
