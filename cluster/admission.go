@@ -55,6 +55,8 @@ func (n *network) record() catalog.Member {
 		Zone:    n.o.Zone,
 		Weight:  uint32(n.o.Weight * 100),
 		Version: n.o.Version,
+		Lowest:  n.o.Build.Lowest,
+		Highest: n.o.Build.Highest(),
 	}
 }
 
@@ -101,6 +103,10 @@ func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, 
 		if err := a.network.admit(Peer{Node: m.ID, Epoch: m.Epoch}, wire.Call); err != nil {
 			return nil, err
 		}
+	}
+
+	if no := a.replica.view().Level().Excludes(&m); no != nil {
+		return nil, fmt.Errorf(refusal+"%w", no)
 	}
 
 	if slices.ContainsFunc(a.replica.servers(), func(s raft.Server) bool { return string(s.ID) == m.ID }) {
@@ -186,7 +192,7 @@ func (a *admission) announceOnce(ctx context.Context) error {
 // ofItself is what of a member the node says at its start. Whatever else the catalog
 // has of it would be taken for a difference, and announced without end.
 func ofItself(m *catalog.Member) catalog.Member {
-	return catalog.Member{ID: m.ID, Epoch: m.Epoch, Addr: m.Addr, Gossip: m.Gossip, API: m.API, Zone: m.Zone, Weight: m.Weight, Version: m.Version}
+	return catalog.Member{ID: m.ID, Epoch: m.Epoch, Addr: m.Addr, Gossip: m.Gossip, API: m.API, Zone: m.Zone, Weight: m.Weight, Version: m.Version, Lowest: m.Lowest, Highest: m.Highest}
 }
 
 // serveAnnounce brings a start of a node into the catalog, as the leader.

@@ -49,6 +49,8 @@ type Options struct {
 	Metrics         prometheus.Registerer // default: none
 	Exit            func(reason string)   // called when the disk of raft stalls or fails; default ends the process with code 70
 
+	Build catalog.Build // the levels that the program applies; default: its own
+
 	// For tests that stand between nodes: how to connect, and which gossip
 	// addresses can be reached. Nil is the network as it is.
 	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -155,6 +157,9 @@ func (o *Options) setDefaults() {
 	o.HoldTime = cmp.Or(o.HoldTime, 5*time.Second)
 	o.Timing = cmp.Or(o.Timing, 1)
 
+	if o.Build.Highest() == 0 {
+		o.Build = catalog.ThisBuild()
+	}
 	if o.Now == nil {
 		o.Now = clock.Now
 	}
@@ -206,7 +211,7 @@ func (c *Cluster) wire(lone bool) {
 	}
 
 	r := &replica{env: c.env, self: c.self, metrics: newMetrics()}
-	r.machine = newMachine(c.env.log, c.fail, func(committed uint64) { r.store.note(committed) })
+	r.machine = newMachine(c.env.log, c.o.Build, c.fail, func(committed uint64) { r.store.note(committed) })
 	r.machine.unsealWith(func(box []byte) ([]byte, error) { return c.keys.unseal(sealedConfig, box) })
 	r.machine.loop.exit, r.machine.took = c.o.Exit, r.metrics.apply
 	n := &network{env: c.env, o: c.o, self: c.self, view: r.view, applied: r.machine.applied.Load, term: r.term}
@@ -232,7 +237,7 @@ func (c *Cluster) wire(lone bool) {
 	c.expulsion = &expulsion{env: c.env, network: n, replica: r}
 	c.electorate = &electorate{env: c.env, network: n, replica: r}
 	c.secrets = &secrets{env: c.env, keys: &c.keys, network: n, replica: r, proposer: c.proposer}
-	c.watch = &watch{env: c.env, replica: r, proposer: c.proposer, exit: c.o.Exit}
+	c.watch = &watch{env: c.env, replica: r, proposer: c.proposer, build: c.o.Build, exit: c.o.Exit}
 }
 
 // answer lets other nodes ask this one.

@@ -24,6 +24,11 @@ func (e *env) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * e.timing)
 }
 
+// unscaled is how long something took as it would at Timing 1.
+func (e *env) unscaled(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / e.timing)
+}
+
 // pause waits, and reports false when the context or the cluster ended.
 func (e *env) pause(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := context.WithCancel(ctx)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,7 +26,9 @@ type machine struct {
 
 	applyMu sync.Mutex // held while state changes: by raft's apply thread, and by replay at the start
 	state   *catalog.State
-	stuck   bool // an entry could not be applied: nothing after it may be
+	build   catalog.Build
+	stuck   error // an entry could not be applied, for this reason: nothing after it may be; nil: none
+	newer   error // a snapshot is of a level that this program cannot apply; nil: none
 
 	view    atomic.Pointer[catalog.View]
 	applied atomic.Uint64             // index of the last entry applied or skipped
@@ -46,8 +49,8 @@ var (
 	_ raft.ConfigurationStore = (*machine)(nil)
 )
 
-func newMachine(log *slog.Logger, fatal func(error), note func(uint64)) *machine {
-	m := &machine{log: log, fatal: fatal, note: note, state: catalog.New(), changed: make(chan struct{})}
+func newMachine(log *slog.Logger, build catalog.Build, fatal func(error), note func(uint64)) *machine {
+	m := &machine{log: log, build: build, fatal: fatal, note: note, state: build.New(), changed: make(chan struct{})}
 	m.view.Store(m.state.View())
 	return m
 }
@@ -80,7 +83,7 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	last := m.applied.Load()
 	for i, l := range logs {
 		out[i] = m.step(l)
-		if !m.stuck {
+		if m.stuck == nil {
 			last = max(last, l.Index)
 		}
 	}
@@ -95,7 +98,7 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 // step applies an entry, unless that was done already: by replay, or before
 // the snapshot that the state came from.
 func (m *machine) step(l *raft.Log) any {
-	if m.stuck {
+	if m.stuck != nil {
 		return errStuck
 	}
 	if l.Type != raft.LogCommand || l.Index <= m.state.Index() {
@@ -127,8 +130,8 @@ func (m *machine) replay(logs raft.LogStore, upto uint64) error {
 		if err := logs.GetLog(index, &l); err != nil {
 			return fmt.Errorf("cluster: read entry %d of the raft log: %w", index, err)
 		}
-		if m.step(&l); m.stuck {
-			return errStuck
+		if m.step(&l); m.stuck != nil {
+			return m.stuck
 		}
 	}
 
@@ -146,21 +149,29 @@ var errStuck = fmt.Errorf("cluster: this version cannot apply the log")
 func (m *machine) apply(l *raft.Log) any {
 	e, err := catalog.DecodeEntry(l.Index, l.Data)
 	if err != nil {
-		m.stuck = true
-		m.fatal(fmt.Errorf("cluster: this node stops, since it cannot apply what the cluster has agreed on: %w", err))
-		return err
+		return m.stop(unable(err))
 	}
 
 	// Snapshots are taken by how many bytes were applied since the last one.
 	m.bytes.Add(int64(len(l.Data)))
 	results := m.state.Apply(e)
 
+	// The entry itself may have raised the level beyond what this program knows.
+	if err := m.state.Unable(); err != nil {
+		return m.stop(unable(err))
+	}
+
 	if m.state.Diverged() {
-		m.stuck = true
-		m.fatal(fmt.Errorf("cluster: this node stops, since at entry %d its catalog is not that of the leader: empty its data directory and let it join again", l.Index))
-		return errStuck
+		return m.stop(fmt.Errorf("cluster: this node stops, since at entry %d its catalog is not that of the leader: empty its data directory and let it join again", l.Index))
 	}
 	return took{m.state.TookEffect(e), results}
+}
+
+// stop lets nothing be applied any more.
+func (m *machine) stop(why error) error {
+	m.stuck = why
+	m.fatal(why)
+	return errStuck
 }
 
 // took is what came of an entry, and the index at which it took effect: that of its first
@@ -214,9 +225,15 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 // has been read and verified.
 func (m *machine) Restore(r io.ReadCloser) error {
 	defer r.Close()
-	s, err := catalog.Load(r)
+	s, err := m.build.Load(r)
 	if err != nil {
 		m.log.Error("snapshot refused", "error", err)
+		if why := unable(err); errors.Is(why, ErrRefused) {
+			m.applyMu.Lock()
+			m.newer = why
+			m.applyMu.Unlock()
+			m.fatal(why)
+		}
 		return err
 	}
 

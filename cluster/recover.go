@@ -202,7 +202,7 @@ func Recover(dataDir string) (*Recovered, error) {
 		return nil, fmt.Errorf("cluster: open snapshots: %w", err)
 	}
 
-	m := &recovery{machine: newMachine(discard(), func(error) {}, func(uint64) {}), id: id}
+	m := &recovery{machine: newMachine(discard(), catalog.ThisBuild(), func(error) {}, func(uint64) {}), id: id}
 
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger = raft.ServerID(id.NodeID), newRaftLog(discard())
@@ -228,8 +228,8 @@ type recovery struct {
 
 // Snapshot implements raft.FSM.
 func (r *recovery) Snapshot() (raft.FSMSnapshot, error) {
-	if r.stuck {
-		return nil, errStuck
+	if r.stuck != nil {
+		return nil, r.stuck
 	}
 	r.done = refound(r.state, r.id, false)
 	return snapshot{r.state.View()}, nil

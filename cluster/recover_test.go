@@ -143,7 +143,7 @@ func loseMajority(t *testing.T, dir string) {
 	for _, other := range []string{"other1", "other2"} {
 		three.Servers = append(three.Servers, raft.Server{ID: raft.ServerID(other), Address: raft.ServerAddress(other)})
 	}
-	m := newMachine(discard(), func(error) {}, func(uint64) {})
+	m := newMachine(discard(), catalog.ThisBuild(), func(error) {}, func(uint64) {})
 	if err := raft.RecoverCluster(conf, m, store, store, snaps, trans, three); err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,12 @@ func (r *replica) dropTerm() error {
 // start starts raft, and returns when what was known to be committed is applied.
 func (r *replica) start(trans *transport) error {
 	r.trans = trans
-	if err := r.newRaft(); err != nil {
+	err := r.newRaft()
+	// Raft goes on with an older snapshot, or says that there is none: neither is the reason.
+	if newer := r.machine.refusedSnapshot(); newer != nil {
+		return newer
+	}
+	if err != nil {
 		return fmt.Errorf("cluster: start raft on %s: %s: %w", r.self.home.raft, startAnew, err)
 	}
 	r.metrics.watchLeaders(r.raft)

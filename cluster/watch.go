@@ -15,24 +15,27 @@ const (
 	watchPause   = 2 * time.Second
 	applyStuck   = 60 * time.Second // for one batch of entries
 	transferLong = 30 * time.Second // for a transfer of leadership
-	quietTime    = 2 * time.Second  // after which the leader marks what is committed
-	checkEvery   = 10 * time.Minute // compares the state hashes of all nodes
+	quietTime    = 2 * time.Second  // after which the leader checks what is committed
+	checkEvery   = 30 * time.Second // after a change that no quiet follows
 	snapshotAge  = time.Hour        // after which there is a new snapshot, if anything changed
 	snapshotLog  = 20 << 20         // bytes applied after which there is one
 )
 
+// checkEntries is after how many entries state hashes are compared.
+const checkEntries = 1000
+
 // watch ends the process when raft can no longer do its work, where raft
-// itself would go on as if nothing was wrong. It also writes marks, has the
-// nodes compare their catalogs, and takes snapshots.
+// itself would go on as if nothing was wrong. It also has the nodes compare their
+// catalogs, raises the level of the catalog, and takes snapshots.
 type watch struct {
 	*env
 	replica  *replica
 	proposer *proposer
+	build    catalog.Build
 	exit     func(reason string)
 
-	marked uint64 // index of the newest mark
-	hashes checker
-	saved  saver
+	checked checkpoint
+	saved   saver
 }
 
 // run looks until the context ends.
@@ -47,8 +50,8 @@ func (w *watch) run(ctx context.Context) {
 			w.exit("a transfer of leadership does not end")
 		}
 
-		w.mark(ctx)
-		w.compare(ctx)
+		w.check(ctx)
+		w.raise(ctx)
 		w.save()
 	}
 }
@@ -64,53 +67,40 @@ func (w *watch) leadsOthers() bool {
 	return w.replica.leading.Load() && len(w.replica.servers()) > 1
 }
 
-// mark writes an entry after a quiet while in which there were others: nodes
-// know that an entry is committed from the next one on, and a node that starts
-// without a quorum serves only what it knows to be committed.
-func (w *watch) mark(ctx context.Context) {
-	if !w.leadsOthers() || w.replica.machine.applied.Load() == w.marked {
-		return
-	}
-	if quiet := w.proposer.time.now().Sub(w.replica.view().Time()); quiet < w.scaled(quietTime) {
-		return
-	}
-
-	index, err := w.proposer.propose(ctx, &catalog.Noop{})
-	if err != nil {
-		w.log.Debug("no mark", "error", fmt.Sprint(err))
-		return
-	}
-	w.marked = index
-}
-
-// checker is the last comparison of all nodes' state hashes.
-type checker struct {
+// checkpoint is the newest check of this leader.
+type checkpoint struct {
 	at    time.Time
-	index uint64 // of the comparison; 0 for none
-	hash  uint64 // that this node had there
+	index uint64 // of its entry
 }
 
-// compare has all nodes compare their state hash, now and then, while this
-// node leads. A node whose hash is another stops.
-func (w *watch) compare(ctx context.Context) {
-	k := &w.hashes
-	if !w.leadsOthers() {
-		k.index = 0
+// due reports whether a state must be checked: soon where the log is quiet, and
+// after many entries or a while where it is not. Nothing follows a check itself.
+func (k checkpoint) due(applied uint64, quiet, waited time.Duration) bool {
+	return applied != k.index && (quiet >= quietTime || applied >= k.index+checkEntries || waited >= checkEvery)
+}
+
+// check writes an entry with this leader's state hash, where that is due. Each node
+// compares it with what it had after the same entry. The entry is a mark, too:
+// nodes know that an entry is committed from the next one on, and a node that
+// starts without a quorum serves only what it knows to be committed.
+func (w *watch) check(ctx context.Context) {
+	k := &w.checked
+	applied, v := w.replica.machine.applied.Load(), w.replica.view()
+	if applied == k.index || !w.leadsOthers() {
+		k.at = clock.Now() // nothing waits to be checked
 		return
 	}
-	if clock.Since(k.at) < w.scaled(checkEvery) {
+	quiet := w.proposer.time.now().Sub(v.Time())
+	if !k.due(applied, w.unscaled(quiet), w.unscaled(clock.Since(k.at))) {
 		return
 	}
 
-	k.at = clock.Now()
-	index, results, err := w.proposer.proposeAll(ctx, &catalog.CheckHash{At: k.index, Hash: k.hash})
-
-	// No answer tells nothing of the hash: the next comparison begins anew.
+	index, err := w.proposer.propose(ctx, &catalog.CheckHash{At: v.Index(), Hash: v.Hash()})
 	if err != nil {
-		k.index = 0
+		w.log.Debug("the catalogs were not compared", "error", fmt.Sprint(err))
 		return
 	}
-	k.index, k.hash = index, results[0].ID
+	k.index, k.at = index, clock.Now()
 }
 
 // saver is what there was when the last snapshot was taken here.

@@ -15,6 +15,9 @@ func (c *PutMember) apply(t *txn) Result {
 	}
 
 	// A member that comes back keeps its number, which its holdings are written by.
+	if no := t.Level().Excludes(&in); no != nil {
+		return Result{Err: no}
+	}
 	m := Member{ID: in.ID, State: MemberAlive, Since: t.now, Joined: t.now, Session: t.index}
 	old := t.members.get(in.ID)
 	if old != nil {
@@ -37,6 +40,7 @@ func (c *PutMember) apply(t *txn) Result {
 
 	m.Epoch, m.Addr, m.Gossip, m.API = in.Epoch, in.Addr, in.Gossip, in.API
 	m.Zone, m.Weight, m.Version = in.Zone, in.Weight, in.Version
+	m.Lowest, m.Highest = in.Lowest, in.Highest
 	t.members.set(m.ID, &m)
 
 	// Its jobs ended with the process that ran them.

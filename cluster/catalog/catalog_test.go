@@ -600,19 +600,40 @@ func TestTheClockNeverRunsBackwards(t *testing.T) {
 	}
 }
 
-func TestCheckHashFindsANodeThatDiverged(t *testing.T) {
+// Two nodes compare what they had after the same entry, however many came since.
+// What a node does not remember it does not judge.
+func TestCheckHash_comparesEqualIndexes(t *testing.T) {
 	t.Parallel()
-	a, z := newBook(t), newBook(t)
-	var at, sum uint64
-	for _, b := range []*book{a, z} {
-		b.do(&SetSecret{Name: "s", Sealed: []byte("x")})
-		sum = b.do(&CheckHash{})
-		at = b.index
-	}
-	a.do(&CheckHash{At: at, Hash: sum})
-	z.do(&CheckHash{At: at, Hash: sum + 1})
-	if a.s.Diverged() || !z.s.Diverged() {
-		t.Fatalf("diverged: %v %v, want false true", a.s.Diverged(), z.s.Diverged())
+	for name, c := range map[string]struct {
+		after  int // entries between the one that is compared and the check
+		other  uint64
+		reload bool
+		want   bool
+	}{
+		"equal":                {after: 0, want: false},
+		"equal, later":         {after: 500, want: false},
+		"other":                {after: 0, other: 1, want: true},
+		"other, later":         {after: 500, other: 1, want: true},
+		"other, long ago":      {after: hashesKept, other: 1, want: false},
+		"other, from snapshot": {after: 3, other: 1, reload: true, want: false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBook(t)
+			b.do(&SetSecret{Name: "s", Sealed: []byte("x")})
+			at, hash := b.index, b.s.View().Hash()
+			if c.reload {
+				b.s = reload(t, b.s)
+			}
+			for range c.after {
+				b.do(&Noop{})
+			}
+			b.do(&CheckHash{})
+			b.do(&CheckHash{At: at, Hash: hash + c.other})
+			if b.s.Diverged() != c.want {
+				t.Errorf("diverged: %v, want %v", b.s.Diverged(), c.want)
+			}
+		})
 	}
 }
 
@@ -688,13 +709,13 @@ func TestNewerBytesAreRefusedAsSuch(t *testing.T) {
 	if _, err := DecodeEntry(1, append(data, 5)); err == nil {
 		t.Fatal("trailing bytes are accepted")
 	}
-	if _, err := DecodeEntry(1, data); !errors.Is(err, errNewer) {
-		t.Fatalf("got %v, want %v", err, errNewer)
+	if _, err := DecodeEntry(1, data); !errors.Is(err, ErrNewer) {
+		t.Fatalf("got %v, want %v", err, ErrNewer)
 	}
 	data[len(data)-3] = 120 // no such command
 	data[len(data)-1] = 0
-	if _, err := DecodeEntry(1, data); !errors.Is(err, errNewer) {
-		t.Fatalf("got %v, want %v", err, errNewer)
+	if _, err := DecodeEntry(1, data); !errors.Is(err, ErrNewer) {
+		t.Fatalf("got %v, want %v", err, ErrNewer)
 	}
 }
 

@@ -29,10 +29,10 @@ import (
 //
 //	01 06 61 2f 62      one field; a string of 3 bytes, "a/b"
 
-var (
-	errShort = errors.New("bytes end too early")
-	errNewer = errors.New("written by a newer version")
-)
+var errShort = errors.New("bytes end too early")
+
+// ErrNewer is wrapped by the errors of what an older program cannot read or apply.
+var ErrNewer = errors.New("written by a newer version")
 
 // MaxEntry is the size of the largest entry, in bytes.
 const MaxEntry = 16 << 20
@@ -373,7 +373,7 @@ func structCoder(t reflect.Type) coder {
 		dec: func(r *reader, v reflect.Value) {
 			n := r.uvarint()
 			if n > uint64(len(fields)) {
-				r.fail(errNewer)
+				r.fail(ErrNewer)
 				return
 			}
 			for i := range int(n) {

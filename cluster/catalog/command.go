@@ -289,10 +289,11 @@ type SetSecret struct {
 // Noop changes nothing but the clock of the catalog.
 type Noop struct{}
 
-// CheckHash makes each node note its state hash before this entry, which
-// Result.ID is. With the index of the last CheckHash and the hash that the
-// proposer had there, each node sees whether it has diverged.
+// CheckHash carries the state hash that the proposer had after an earlier entry.
+// Each node compares it with its own after that entry, and so sees whether its
+// state differs: see [State.Diverged]. It changes nothing. Result.ID is the hash
+// before this entry.
 type CheckHash struct {
-	At   uint64
+	At   uint64 // index of the earlier entry; 0: nothing is compared
 	Hash uint64
 }

@@ -15,6 +15,14 @@
 //
 //	apply thread:  s.Apply(e) ; publish s.View()     any reader: v.Repo(7)
 //
+// Two versions of the program may serve one cluster, so they must apply one log
+// alike. What an entry does therefore depends on the level of the catalog, which
+// the leader raises once every member can apply it. A changed rule waits:
+//
+//	if t.level() >= 2 { the new rule } else { the old one }
+//
+// See level.go.
+//
 // What there is of each kind is a table, with a row in tables.go. Jobs are one
 // state machine, drawn in job.go. The codec of records and commands is in
 // codec.go, the table of commands in entry.go, snapshots in snapshot.go.

@@ -124,6 +124,7 @@ var commandKinds = []commandKind{
 	commandOf[ForkThread](75),
 	commandOf[SealConfig](85),
 	commandOf[CancelJob](86),
+	commandOf[RaiseLevel](90),
 }
 
 func kindOfCommand(c Command) (commandKind, error) {
@@ -209,7 +210,7 @@ func (e *Entry) Encode() ([]byte, error) {
 // is in it is not opened.
 func Stamp(data []byte, at time.Time) ([]byte, error) {
 	if len(data) > 0 && data[0] != entryVersion {
-		return nil, fmt.Errorf("catalog: entry of version %d: %w", data[0], errNewer)
+		return nil, fmt.Errorf("catalog: entry of version %d: %w", data[0], ErrNewer)
 	}
 	if len(data) < stampAt {
 		return nil, fmt.Errorf("catalog: entry: %w", errShort)
@@ -235,7 +236,7 @@ func DecodeEntry(index uint64, data []byte) (Entry, error) {
 	e := Entry{Index: index}
 	r := &reader{b: data}
 	if v := r.take(1); r.err == nil && v[0] != entryVersion {
-		return e, fmt.Errorf("catalog: entry %d of version %d: %w", index, v[0], errNewer)
+		return e, fmt.Errorf("catalog: entry %d of version %d: %w", index, v[0], ErrNewer)
 	}
 
 	copy(e.Request[:], r.take(uint64(len(e.Request))))
@@ -271,7 +272,7 @@ func (r *reader) command() Command {
 	number := r.uvarint()
 	kind, ok := kindOfNumber(number)
 	if !ok {
-		r.fail(fmt.Errorf("command number %d: %w", number, errNewer))
+		r.fail(fmt.Errorf("command number %d: %w", number, ErrNewer))
 		return nil
 	}
 

@@ -91,6 +91,9 @@ var eventRules = []eventRule{
 		return Event{Action: "secret.set", TargetType: "secret", Target: c.Name}
 	}),
 	untold[CheckHash](byNodes),
+	alwaysTold(func(t *txn, c *RaiseLevel) Event {
+		return Event{Action: "cluster.level_raised", TargetType: "cluster", Target: t.meta.ClusterID, Message: fmt.Sprintf("level %d of version %s", c.Level, c.Version)}
+	}),
 	untold[FinishPack](byIndexing),
 	alwaysTold(func(_ *txn, c *AcceptListing) Event {
 		return Event{Action: "connection.listing_accepted", TargetType: "connection", Target: c.Connection}

@@ -37,7 +37,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	}
 	switch rng.IntN(30) {
 	case 0:
-		return &PutMember{Member{ID: node, Epoch: uint64(1+rng.IntN(1+int(v.Index()/40)))<<24 + rng.Uint64N(2), Addr: fmt.Sprint(rng.IntN(3))}}
+		return &PutMember{Member{ID: node, Epoch: uint64(1+rng.IntN(1+int(v.Index()/40)))<<24 + rng.Uint64N(2), Addr: fmt.Sprint(rng.IntN(3)), Highest: uint64(rng.IntN(3))}}
 	case 1:
 		text := []string{"a", "b", "a b", "a b c", ""}[rng.IntN(5)]
 		c := &SetConfig{Raw: []byte(text), Hash: hashText(text), Instead: InsteadOfAny}
@@ -87,7 +87,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	}
 	return []Command{&ReleaseJob{Kind: kind, Subject: subject, Fence: fence}, &SetMemberState{node, MemberState(1 + rng.IntN(2))},
 		&Place{[]Group{{Number: rng.Uint64N(9), Nodes: []uint32{1 + rng.Uint32N(4)}}}}, &InitCluster{"c"}, &CheckHash{},
-		&SetSecret{"s", []byte{byte(rng.IntN(3))}, rng.IntN(2) == 0}, &SealConfig{hashText(string('a' + rune(rng.IntN(3)))), SealedConfig([]byte{byte(rng.IntN(3))})}, &RemoveMember{fmt.Sprintf("n%d", 3+rng.IntN(60))}}[rng.IntN(8)]
+		&SetSecret{"s", []byte{byte(rng.IntN(3))}, rng.IntN(2) == 0}, &SealConfig{hashText(string('a' + rune(rng.IntN(3)))), SealedConfig([]byte{byte(rng.IntN(3))})}, &RemoveMember{fmt.Sprintf("n%d", 3+rng.IntN(60))}, &RaiseLevel{Level: v.Raisable(), Version: "v"}}[rng.IntN(9)]
 }
 
 // drawPeople changes an account or its grants, mostly ones that are there.
@@ -286,7 +286,7 @@ func reload(t *testing.T, s *State) *State {
 	if err := s.View().Save(&buf); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := Load(bytes.NewReader(buf.Bytes()))
+	loaded, err := s.build.Load(bytes.NewReader(buf.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestReplicasAgreeThroughSnapshots(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		now := epoch
-		replicas := []*State{New(), New(), nil}
+		replicas := []*State{future.New(), future.New(), nil}
 		var old *View
 		var oldHash uint64
 		accepted := map[string]int{}
@@ -356,6 +356,9 @@ func TestReplicasAgreeThroughSnapshots(t *testing.T) {
 // rehash computes the state hash from the records alone.
 func rehash(v *View) uint64 {
 	sum := metaKind.hash(&v.meta)
+	if v.raised.Number > 0 {
+		sum += levelKind.hash(&v.raised)
+	}
 	if v.config.Index > 0 {
 		sum += configKind.hash(v.config)
 	}

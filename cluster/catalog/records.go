@@ -144,6 +144,9 @@ type Member struct {
 	Joined  time.Time
 
 	Permissions PermissionSync // what its environment says
+
+	// The levels that its program can apply; 0 of a program that reports none.
+	Lowest, Highest uint64
 }
 
 // Group is the placement of one placement group or of a slice of a large

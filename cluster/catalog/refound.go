@@ -69,7 +69,7 @@ func (t *txn) refoundMembers(node string) (removed []string) {
 
 	if t.members.get(node) == nil {
 		// It was never started: its first start has the epoch after this one.
-		(&PutMember{Member{ID: node, Epoch: NewEpoch(1, 0)}}).apply(t)
+		(&PutMember{Member{ID: node, Epoch: NewEpoch(1, 0), Lowest: t.build.Lowest, Highest: t.build.Highest()}}).apply(t)
 		m := *t.members.get(node)
 		m.Permissions = protection
 		t.members.set(m.ID, &m)

@@ -45,6 +45,9 @@ func (v *View) Save(w io.Writer) error {
 	s := &saver{w: buf}
 
 	s.raw([]byte(snapshotMagic))
+	if v.raised.Number > 0 {
+		s.record(levelKind, &v.raised)
+	}
 	s.record(metaKind, &v.meta)
 	if v.config.Index > 0 {
 		s.record(configKind, v.config)
@@ -112,14 +115,23 @@ func (s *saver) flush() {
 // castagnoli is a table that the library makes once.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// Load reads a snapshot and verifies it.
-func Load(r io.Reader) (*State, error) { return loadInto(New(), r) }
+// Load is Build.Load of the program as it is.
+func Load(r io.Reader) (*State, error) { return ThisBuild().Load(r) }
+
+// Load reads a snapshot and verifies it. A *LevelError says that the program
+// cannot apply its level.
+func (b Build) Load(r io.Reader) (*State, error) { return loadInto(b.New(), r) }
 
 // loadInto is Load into a state that is empty.
 func loadInto(s *State, r io.Reader) (*State, error) {
 	sum := sha256.New()
 	l := &loader{r: bufio.NewReaderSize(r, 256<<10), sum: sum, s: s}
 	if err := l.load(); err != nil {
+		return nil, fmt.Errorf("catalog: read snapshot: %w", err)
+	}
+
+	// One without a level is of the first, which later programs may not know.
+	if err := s.Unable(); err != nil {
 		return nil, fmt.Errorf("catalog: read snapshot: %w", err)
 	}
 
@@ -242,6 +254,8 @@ func (l *loader) records(tag byte) error {
 // restore puts one record of a snapshot into the state.
 func (s *State) restore(tag byte, b []byte) error {
 	switch tag {
+	case levelKind.tag:
+		return s.restoreLevel(b)
 	case metaKind.tag:
 		return metaKind.decode(b, &s.meta)
 	case configKind.tag:
@@ -257,7 +271,7 @@ func (s *State) restore(tag byte, b []byte) error {
 		}
 	}
 	// A kind that is not known may be of a newer version: leaving it out would lose it.
-	return fmt.Errorf("records of kind %d: %w", tag, errNewer)
+	return fmt.Errorf("records of kind %d: %w", tag, ErrNewer)
 }
 
 // reindex makes the indexes from the records, and finds records that

@@ -10,11 +10,12 @@ import (
 // readers use Views.
 type State struct {
 	tables
-	kinds   []JobRow // of jobs, always the same
-	sets    *sets    // shared by views while no repository enters, leaves or is renamed
-	shared  bool     // a view has sets
-	checked check    // of the last CheckHash; not part of the state
-	unseal  Unsealer // of configurations; nil reads none that is sealed
+	kinds  []JobRow // of jobs, always the same
+	sets   *sets    // shared by views while no repository enters, leaves or is renamed
+	shared bool     // a view has sets
+	hashes hashes   // of the last entries; not part of the state
+	unseal Unsealer // of configurations; nil reads none that is sealed
+	build  Build
 }
 
 // meta is what there is once.
@@ -25,12 +26,6 @@ type meta struct {
 	LastRepo   RepoID
 	LastMember uint32
 	Former     []string // ids of the clusters that this one was made of, the newest last
-}
-
-// check is what this node had at a CheckHash.
-type check struct {
-	index, hash uint64
-	diverged    bool
 }
 
 // request is a remembered entry and what it came to.
@@ -47,8 +42,7 @@ const (
 	maxReplies  = 1 << 18
 )
 
-// New returns an empty catalog. A cluster passes no further kinds of jobs:
-// all of its nodes must have the same ones.
+// New is Build.New of the program as it is.
 func New(further ...JobRow) *State {
 	return newState(tableRows, slices.Concat(jobRows, further))
 }
@@ -62,7 +56,7 @@ func (s *State) Unseal(open Unsealer) {
 
 // newState is New with tables and kinds of jobs of its own.
 func newState(rows []tableRow, kinds []JobRow) *State {
-	s := &State{kinds: kinds, sets: newSets(), tables: tables{
+	s := &State{build: ThisBuild(), kinds: kinds, sets: newSets(), tables: tables{
 		rows:   rows,
 		config: &Config{},
 
@@ -97,7 +91,7 @@ func newState(rows []tableRow, kinds []JobRow) *State {
 // the first time. Entries must come with growing indexes.
 func (s *State) Apply(e Entry) []Result {
 	s.meta.Index = e.Index
-	defer s.rehashMeta()
+	defer s.applied()
 
 	// A retry of what was applied already.
 	if e.Request != ([16]byte{}) {
@@ -118,9 +112,20 @@ func (s *State) Apply(e Entry) []Result {
 		if results[i] = c.apply(t); event != nil && results[i].Err == nil {
 			t.record(event, i)
 		}
+		t.also(c)
 	}
 	s.remember(e, results)
 	return results
+}
+
+// also applies what a test adds to a command.
+func (t *txn) also(c Command) {
+	if t.build.Also == nil {
+		return
+	}
+	for _, more := range t.build.Also(t.View(), c) {
+		more.apply(t)
+	}
 }
 
 // TookEffect is the index at which an entry that has been applied changed the state: its
@@ -161,20 +166,18 @@ func (s *State) rehashMeta() { s.metaHash = metaKind.hash(&s.meta) }
 // Index is that of the last entry applied.
 func (s *State) Index() uint64 { return s.meta.Index }
 
-// Diverged reports whether the state of this node differed from that of the node
-// that proposed a CheckHash. Such a state must not be trusted any more.
-func (s *State) Diverged() bool { return s.checked.diverged }
-
 // View returns the state as it is now. It costs the same for any size.
 func (s *State) View() *View {
 	s.shared = true
 	v := &View{sets: s.sets, tables: tables{
-		rows:     s.rows,
-		meta:     s.meta,
-		metaHash: s.metaHash,
-		config:   s.config,
-		confHash: s.confHash,
-		parsed:   s.parsed,
+		rows:       s.rows,
+		meta:       s.meta,
+		metaHash:   s.metaHash,
+		raised:     s.raised,
+		raisedHash: s.raisedHash,
+		config:     s.config,
+		confHash:   s.confHash,
+		parsed:     s.parsed,
 
 		// A frozen tree shares its nodes with the living one, which copies what it changes from now on.
 		names:     s.names.freeze(),
@@ -200,7 +203,7 @@ func (s *State) View() *View {
 
 // Hash is the state hash: equal on all nodes at an equal index.
 func (t *tables) Hash() uint64 {
-	sum := t.metaHash + t.confHash
+	sum := t.metaHash + t.confHash + t.raisedHash
 	for _, row := range t.rows {
 		sum += row.sum(t)
 	}

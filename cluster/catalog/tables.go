@@ -10,11 +10,13 @@ import (
 type tables struct {
 	rows []tableRow // tableRows; a test has one more
 
-	meta     meta
-	metaHash uint64
-	config   *Config
-	confHash uint64
-	parsed   *parsed
+	meta       meta
+	metaHash   uint64
+	raised     Level // zero: level 1
+	raisedHash uint64
+	config     *Config
+	confHash   uint64
+	parsed     *parsed
 
 	connections table[string, Connection]
 	repos       table[RepoID, Repo]

@@ -98,14 +98,14 @@ func TestATableIsOneRow(t *testing.T) {
 	}
 
 	// A version without the row does not drop them silently.
-	if _, err := Load(bytes.NewReader(saved.Bytes())); !errors.Is(err, errNewer) {
+	if _, err := Load(bytes.NewReader(saved.Bytes())); !errors.Is(err, ErrNewer) {
 		t.Errorf("a version that does not know the table: %v", err)
 	}
 }
 
 func TestTagsOfTablesAreTheirOwn(t *testing.T) {
 	t.Parallel()
-	tags := map[byte]bool{0: true, metaKind.tag: true, configKind.tag: true} // 0 ends a snapshot
+	tags := map[byte]bool{0: true, metaKind.tag: true, configKind.tag: true, levelKind.tag: true} // 0 ends a snapshot
 	for _, row := range tableRows {
 		if tags[row.tag()] {
 			t.Errorf("two kinds of records have the tag %d", row.tag())

@@ -1,0 +1,131 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// future is a program that knows one level more.
+var future = Build{Lowest: 1, Versions: []string{"0.1.0", "0.2.0"}}
+
+// able brings a node into the catalog whose program applies levels up to one.
+func (b *book) able(id string, highest uint64) {
+	b.t.Helper()
+	epoch := uint64(1)
+	if m := b.s.View().Member(id); m != nil {
+		epoch = EpochStart(m.Epoch) + 1
+	}
+	b.do(&PutMember{Member{ID: id, Epoch: NewEpoch(epoch, 0), Lowest: min(1, highest), Highest: highest, Version: "v" + id}})
+}
+
+// The level rises once every member can apply it, and never falls. A member that
+// is away counts, and so does one whose program reports no level; a removed one
+// does not.
+func TestLevel_risesWhenEveryMemberCan(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.s = future.New()
+	raise := &RaiseLevel{Level: 2, Version: "0.2.0"}
+	b.able("n1", 2)
+	b.able("n2", 1)
+	b.able("n3", 0)
+
+	for _, step := range []struct {
+		do       func()
+		raisable uint64
+	}{
+		{func() {}, 1},
+		{func() { b.able("n2", 2) }, 1},
+		{func() { b.able("n3", 1) }, 1},
+		{func() { b.do(&RemoveMember{"n3"}) }, 2},
+	} {
+		b.refused(Conflict, raise)
+		step.do()
+		if got := b.s.View().Raisable(); got != step.raisable {
+			t.Fatalf("at entry %d the catalog may be raised to %d, want %d", b.index, got, step.raisable)
+		}
+	}
+	b.do(raise)
+	if got, want := b.s.View().Level(), (Level{2, "0.2.0", b.index}); got != want {
+		t.Fatalf("the level is %+v, want %+v", got, want)
+	}
+
+	// Never again lower, nor the same.
+	b.refused(Conflict, raise)
+	b.refused(Conflict, &RaiseLevel{Level: 1, Version: "0.1.0"})
+
+	// A member that has gone back to the older program is refused, and changes nothing.
+	b.refused(Conflict, &PutMember{Member{ID: "n2", Epoch: NewEpoch(9, 0), Lowest: 1, Highest: 1}})
+	b.refused(Conflict, &PutMember{Member{ID: "n4", Epoch: NewEpoch(1, 0)}})
+	if b.s.View().Raisable() != 2 {
+		t.Error("the catalog could fall")
+	}
+}
+
+// A level is part of the state: of its hash, and of snapshots.
+func TestLevel_isPartOfTheState(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	b.s = future.New()
+	b.able("n1", 2)
+	first := b.s.View().Hash()
+	b.do(&RaiseLevel{Level: 2, Version: "0.2.0"})
+	if b.s.View().Hash() == first {
+		t.Error("the hash is the same at both levels")
+	}
+	again := reload(t, b.s)
+	if got, want := again.View().Level(), b.s.View().Level(); got != want || again.View().Hash() != b.s.View().Hash() {
+		t.Errorf("after a snapshot the level is %+v, want %+v", got, want)
+	}
+
+	// A new cluster made of it keeps the level.
+	b.s.Refound(Successor{Cluster: "new", Node: "n9", Restored: true})
+	if got := b.s.View().Level().Number; got != 2 {
+		t.Errorf("after a restore the level is %d", got)
+	}
+}
+
+// A program that cannot apply the level of a catalog says which version can.
+func TestLevel_unknownIsRefusedWithAVersion(t *testing.T) {
+	t.Parallel()
+	raised := newBook(t)
+	raised.s = future.New()
+	raised.able("n1", 2)
+	raised.do(&RaiseLevel{Level: 2, Version: "0.2.0"})
+	var low, high bytes.Buffer
+	if err := errors.Join(New().View().Save(&low), raised.s.View().Save(&high)); err != nil {
+		t.Fatal(err)
+	}
+	newest := Build{Lowest: 2, Versions: []string{"0.1.0", "0.2.0"}}
+
+	for name, c := range map[string]struct {
+		build    Build
+		snapshot []byte
+		want     string // "" where it can be read
+		newer    bool
+	}{
+		"older program":        {ThisBuild(), high.Bytes(), "the catalog has level 2, and this program applies level 1 alone: start version 0.2.0 or a later one", true},
+		"same program":         {future, high.Bytes(), "", false},
+		"newer program":        {future, low.Bytes(), "", false},
+		"program without rule": {newest, low.Bytes(), "the catalog has level 1, and this program applies level 2 alone: start version 0.1.0, or a later one that applies level 1", false},
+	} {
+		_, err := c.build.Load(bytes.NewReader(c.snapshot))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNewer) != c.newer {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+
+	// The same from a log: the entry is read by any program, and what follows is applied by none that cannot.
+	old := newBook(t)
+	old.able("n1", 2)
+	if old.s.Unable() != nil {
+		t.Fatal("the program cannot apply level 1")
+	}
+	old.do(&RaiseLevel{Level: 2, Version: "0.2.0"})
+	var why *LevelError
+	if err := old.s.Unable(); !errors.As(err, &why) || why.Level.Version != "0.2.0" {
+		t.Errorf("after the entry: %v", err)
+	}
+}

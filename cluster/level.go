@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// unable says why this node cannot go on with what the cluster has agreed on. Where
+// that is of a newer version, another start of this one leads to the same.
+func unable(err error) error {
+	err = fmt.Errorf("cluster: this node stops, since it cannot apply what the cluster has agreed on: %w", err)
+	var level *catalog.LevelError
+	if errors.As(err, &level) || errors.Is(err, catalog.ErrNewer) {
+		return refused(err.Error())
+	}
+	return err
+}
+
+// refusedSnapshot is why a snapshot of this node cannot be applied by this program,
+// nil where none was read that cannot.
+func (m *machine) refusedSnapshot() error {
+	m.applyMu.Lock()
+	defer m.applyMu.Unlock()
+	return m.newer
+}
+
+// raise raises the level of the catalog, while this node leads, once every member
+// can apply the next one.
+func (w *watch) raise(ctx context.Context) {
+	v := w.replica.view()
+	present := v.Level().Number
+	if present >= w.build.Highest() || !w.replica.leading.Load() {
+		return
+	}
+
+	// A node that has joined and not announced itself may be of any version.
+	strange := func(s raft.Server) bool { return v.Member(string(s.ID)) == nil }
+	if slices.ContainsFunc(w.replica.servers(), strange) {
+		return
+	}
+
+	next := min(v.Raisable(), w.build.Highest())
+	if next <= present {
+		return
+	}
+	version := w.build.Versions[next-1]
+	if _, err := w.proposer.propose(ctx, &catalog.RaiseLevel{Level: next, Version: version}); err != nil {
+		w.log.Info("the level of the catalog was not raised", "level", next, "error", err)
+		return
+	}
+	w.log.Info("the level of the catalog was raised", "level", next, "version", version)
+}

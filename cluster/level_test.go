@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// laterBuild is a program that knows level 2, by which a configuration leaves a trace
+// in the catalog that it did not leave before.
+func laterBuild() catalog.Build {
+	return catalog.Build{Lowest: 1, Versions: []string{"0.1.0", "0.2.0"}, Also: func(v *catalog.View, c catalog.Command) []catalog.Command {
+		if v.Level().Number < 2 {
+			return nil
+		}
+		return traceOf(v, c)
+	}}
+}
+
+// wrongBuild is a program with the same change that waits for no level.
+func wrongBuild() catalog.Build {
+	return catalog.Build{Lowest: 1, Versions: []string{"0.1.0"}, Also: traceOf}
+}
+
+func traceOf(v *catalog.View, c catalog.Command) []catalog.Command {
+	if _, ok := c.(*catalog.SetConfig); !ok {
+		return nil
+	}
+	return []catalog.Command{set("trace", fmt.Sprint(v.Index()))}
+}
+
+// build starts another node, or one again on its directory, with a program.
+func (f *flock) build(dir string, b catalog.Build) *testNode {
+	f.t.Helper()
+	o := f.with(dir, 3)
+	o.Build = b
+	return start(f.t, o)
+}
+
+// flockOf is a cluster of nodes that run these programs.
+func flockOf(t *testing.T, builds ...catalog.Build) *flock {
+	t.Helper()
+	f := newFlock(t)
+	for _, b := range builds {
+		dir := t.TempDir()
+		n := f.build(dir, b)
+		f.dirs, f.n = append(f.dirs, dir), append(f.n, n)
+	}
+	f.settled(3, f.n...)
+	f.announced()
+	return f
+}
+
+// announced waits until every node knows what the programs of all can apply.
+func (f *flock) announced() {
+	f.t.Helper()
+	until(f.t, "every node has announced its levels", func() bool {
+		for _, n := range f.n {
+			for _, m := range f.n {
+				if r := n.View().Member(m.Self()); r == nil || r.Highest != m.o.Build.Highest() {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+// push writes a configuration to all nodes at once.
+func (f *flock) push(text string) {
+	f.t.Helper()
+	var all sync.WaitGroup
+	for _, n := range f.n {
+		all.Go(func() {
+			if _, err := n.Propose(f.t.Context(), &catalog.SetConfig{Raw: []byte(text), Hash: text, Instead: catalog.InsteadOfAny}); err != nil {
+				f.t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// equal waits until the nodes are at one index, where they must have one hash.
+func (f *flock) equal() {
+	f.t.Helper()
+	until(f.t, "the nodes are at one index", func() bool {
+		views := make([]*catalog.View, len(f.n))
+		for i, n := range f.n {
+			views[i] = n.View()
+			if views[i].Index() != views[0].Index() {
+				return false
+			}
+		}
+		for i, v := range views {
+			if v.Hash() != views[0].Hash() {
+				f.t.Fatalf("at entry %d node %d has another catalog than the first", v.Index(), i)
+			}
+		}
+		return true
+	})
+}
+
+// Two programs that apply one entry differently stay equal: the new rule waits
+// until the last node knows it, and is then in force at one entry everywhere.
+func TestLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {
+	t.Parallel()
+	f := flockOf(t, laterBuild(), laterBuild(), catalog.ThisBuild())
+	for i := range 4 {
+		f.push(fmt.Sprint("mixed", i))
+	}
+	f.equal()
+	for _, n := range f.n {
+		if v := n.View(); v.Level().Number != 1 || secretOf(v, "trace") != "" {
+			t.Fatalf("with an older node the level is %d, and the new rule left %q", v.Level().Number, secretOf(v, "trace"))
+		}
+	}
+
+	// The last node is upgraded.
+	f.n[2].stop()
+	old := f.n
+	f.n = f.n[:2]
+	last := f.build(f.dirs[2], laterBuild())
+	f.n = old
+	f.n[2] = last
+	for _, n := range f.n {
+		until(t, "the level has risen", func() bool { return n.View().Level().Number == 2 })
+		if got, want := n.View().Level(), f.n[0].View().Level(); got != want || got.Version != "0.2.0" {
+			t.Errorf("the level is %+v, at the first node %+v", got, want)
+		}
+	}
+
+	f.push("upgraded")
+	f.equal()
+	if secretOf(f.n[2].View(), "trace") == "" {
+		t.Error("the new rule is not in force")
+	}
+
+	// The way back is refused, by the directory and by the others, with the version to start.
+	const want = "start version 0.2.0 or a later one"
+	f.n[2].stop()
+	f.n = f.n[:2]
+	o := f.with(f.dirs[2], 3)
+	if _, err := New(o); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
+		t.Errorf("the older program on the directory: %v", err)
+	}
+	c, err := New(f.with(t.TempDir(), 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Run(t.Context()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
+		t.Errorf("a new node of the older program: %v", err)
+	}
+}
+
+// A rule that waits for no level makes the catalogs differ. The next check finds it.
+func TestCheck_findsARuleThatWaitsForNoLevel(t *testing.T) {
+	t.Parallel()
+	f := flockOf(t, catalog.ThisBuild(), catalog.ThisBuild(), wrongBuild())
+	f.push("mixed")
+	until(t, "a node finds that its catalog differs", func() bool {
+		for _, n := range f.n {
+			n.replica.machine.applyMu.Lock()
+			diverged := n.replica.machine.state.Diverged()
+			n.replica.machine.applyMu.Unlock()
+			if diverged {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// A level that the program does not know stops the node for good: as an entry, as
+// one that its log already has, and as a snapshot.
+func TestMachine_stopsAtALevelThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	entry := func(cmds ...catalog.Command) []byte {
+		data, err := (&catalog.Entry{Commands: cmds}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	logs := []*raft.Log{
+		{Index: 1, Data: entry(&catalog.PutMember{Member: catalog.Member{ID: "n1", Epoch: catalog.NewEpoch(1, 0), Lowest: 1, Highest: 2}})},
+		{Index: 2, Data: entry(&catalog.RaiseLevel{Level: 2, Version: "0.2.0"})},
+		{Index: 3, Data: entry(set("after", "v"))},
+	}
+	raised := newMachine(discard(), laterBuild(), func(err error) { t.Error(err) }, func(uint64) {})
+	raised.ApplyBatch(logs)
+	var snapshot bytes.Buffer
+	if err := raised.view.Load().Save(&snapshot); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, reach := range map[string]func(*machine) error{
+		"entry": func(m *machine) error { m.ApplyBatch(logs); return nil },
+		"log": func(m *machine) error {
+			store := raft.NewInmemStore()
+			return errors.Join(store.StoreLogs(logs), m.replay(store, 3))
+		},
+		"snapshot": func(m *machine) error { return m.Restore(io.NopCloser(bytes.NewReader(snapshot.Bytes()))) },
+	} {
+		var stopped []error
+		m := newMachine(discard(), catalog.ThisBuild(), func(err error) { stopped = append(stopped, err) }, func(uint64) {})
+		err := reach(m)
+		if len(stopped) != 1 || !errors.Is(stopped[0], ErrRefused) || !strings.Contains(stopped[0].Error(), "start version 0.2.0 or a later one") {
+			t.Errorf("%s: it stops with %v", name, stopped)
+		}
+		if name == "log" && !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: the start says %v", name, err)
+		}
+		if got := secretOf(m.view.Load(), "after"); got != "" {
+			t.Errorf("%s: what follows was applied", name)
+		}
+	}
+}
+
+// A check follows a change within a minute, and a thousand entries; nothing
+// follows a check.
+func TestCheck_isDueAfterAChange(t *testing.T) {
+	t.Parallel()
+	const last = 5000 // index of the last check
+	for name, c := range map[string]struct {
+		applied       uint64
+		quiet, waited time.Duration
+		want          bool
+	}{
+		"nothing has changed":                {last, time.Hour, time.Hour, false},
+		"changes go on":                      {last + 7, time.Second, time.Second, false},
+		"no change for a moment":             {last + 1, 2 * time.Second, 2 * time.Second, true},
+		"many changes":                       {last + 1000, 0, time.Second, true},
+		"changes go on for long":             {last + 7, time.Second, 30 * time.Second, true},
+		"a log behind that of a former lead": {last - 7, time.Hour, 0, true},
+	} {
+		if got := (checkpoint{index: last}).due(c.applied, c.quiet, c.waited); got != c.want {
+			t.Errorf("%s: due %v, want %v", name, got, c.want)
+		}
+	}
+}
