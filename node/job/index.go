@@ -142,6 +142,9 @@ func heldOf(view *catalog.View, repo *catalog.Repo, node string) (held int64) {
 // damaged it, it is made anew: waiting and trying again would not help.
 func (x *indexer) index(ctx context.Context, a *attempt) error {
 	err := x.once(ctx, a)
+	if errors.Is(err, git.ErrBeyond) {
+		return fmt.Errorf("%w: %w", err, errPermanent)
+	}
 	if suspect := (mirrorError{}); !errors.As(err, &suspect) || ctx.Err() != nil {
 		return err
 	}

@@ -218,6 +218,20 @@ func TestRevisionsThatAreLeftOutAreCounted(t *testing.T) {
 	}
 }
 
+// A repository that has to change before it can be read is not tried again and again.
+func TestRepositoryBeyondBoundsIsNotRetried(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "app")
+	deep := strings.Repeat("d/", 600)
+	if err := os.MkdirAll(filepath.Join(y.origins, "app", deep), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	y.push("app", deep+"a.txt", "walrus\n")
+	if err := y.run(catalog.JobIndex, catalog.RepoSubject(1)); !errors.Is(err, errPermanent) || !strings.Contains(err.Error(), "512 levels") {
+		t.Errorf("600 levels of directories: %v", err)
+	}
+}
+
 // What nobody has any more is made anew, though its input is the same.
 func TestAnIndexThatIsLostIsMadeAnew(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -14,6 +13,11 @@ import (
 // authorsKept is how many authors a list may have to be remembered: one of
 // millions is not worth the memory.
 const authorsKept = 50_000
+
+const (
+	authorsMost = 64 << 20 // bytes of a list of authors
+	authorCost  = 200      // of them for one, besides the texts
+)
 
 // Author is who wrote commits.
 type Author struct {
@@ -60,19 +64,27 @@ func (h *history) Authors(ctx context.Context, commit, path string) ([]Author, e
 // countAuthors reads the name and the address of each commit, with NUL after
 // both.
 func countAuthors(r io.Reader, counts map[authorID]int) error {
-	in := bufio.NewReaderSize(r, 64<<10)
+	in, held := newRecords(r), 0
 	for {
-		name, err := in.ReadString(0)
-		if err == io.EOF && name == "" {
-			return nil
+		name, err := in.field(maxPerson)
+		if err != nil {
+			return ignoreEOF(err)
 		}
 
 		// Half a pair is an error: the output was cut short.
-		email, err := in.ReadString(0)
+		email, err := in.part(maxPerson)
 		if err != nil {
 			return err
 		}
-		counts[authorID{name[:len(name)-1], email[:len(email)-1]}]++
+
+		// Counted before the list grows.
+		id := authorID{name, email}
+		if counts[id] == 0 {
+			if held += len(name) + len(email) + authorCost; held > authorsMost {
+				return fmt.Errorf("the list of authors takes more than %d MB; ask for those of a path: %w", authorsMost>>20, ErrTooLarge)
+			}
+		}
+		counts[id]++
 	}
 }
 

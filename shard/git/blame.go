@@ -70,7 +70,7 @@ func (h *history) blame(ctx context.Context, commit, path string) (Blame, error)
 	c := h.git("blame", "--porcelain", commit, "--", path) // a checked id: blame knows no --end-of-options
 	c.timeout, c.limit = blameTime, 512<<20
 
-	b := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}
+	b := newBlameReader()
 	if err := c.stream(ctx, b.read); err != nil {
 		return Blame{}, fmt.Errorf("blame: %w", err)
 	}
@@ -80,6 +80,11 @@ func (h *history) blame(ctx context.Context, commit, path string) (Blame, error)
 type blameReader struct {
 	blame Blame
 	paths map[string]string // where a commit last had the lines
+	room  *room             // of the texts in the answer
+}
+
+func newBlameReader() *blameReader {
+	return &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}, room: newRoom()}
 }
 
 // read parses the porcelain form. Each line of the file comes with a header;
@@ -145,38 +150,24 @@ func (b *blameReader) fact(at *BlameRange, line string) {
 	// Who and when; what came before; where the file was.
 	switch key {
 	case "author":
-		c.AuthorName = value
+		c.AuthorName = b.room.take(value, maxPerson)
 	case "author-mail":
-		c.AuthorEmail = strings.Trim(value, "<>")
+		c.AuthorEmail = b.room.take(strings.Trim(value, "<>"), maxPerson)
 	case "author-time":
 		c.AuthorTime = unixTime(value)
 	case "summary":
-		c.Summary = value
+		c.Summary = b.room.take(value, maxSubject)
 
 	case "previous":
 		hash, path, _ := strings.Cut(value, " ")
-		c.PreviousHash, c.PreviousPath = hash, unquote(path)
+		c.PreviousHash, c.PreviousPath = hash, b.room.take(unquote(path), maxPath)
 
 	case "filename":
-		at.Path = unquote(value)
+		at.Path = b.room.take(unquote(value), maxPath)
 		b.paths[at.Commit] = at.Path
 	}
 
 	b.blame.Commits[at.Commit] = c
-}
-
-// readLine reads a line of any length, of which only the first 64 KiB are
-// kept, without its newline.
-func readLine(in *bufio.Reader) (string, error) {
-	part, err := in.ReadSlice('\n')
-	line := strings.TrimSuffix(string(part), "\n")
-	for err == bufio.ErrBufferFull {
-		_, err = in.ReadSlice('\n')
-	}
-	if err == io.EOF && line != "" {
-		return line, nil
-	}
-	return line, err
 }
 
 // unquote undoes the quoting that git applies to paths with control

@@ -31,7 +31,7 @@ func (h *history) BlameLines(ctx context.Context, commit, path string, first, la
 
 	c := h.git("blame", "--incremental", fmt.Sprintf("-L%d,%d", first, last), commit, "--", path) // a checked id: blame knows no --end-of-options
 	c.timeout, c.limit = within+time.Second, 64<<20
-	r := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}
+	r := newBlameReader()
 	err = c.stream(looked, r.readIncremental)
 
 	// Out of time: what was found until then is an answer.

@@ -106,7 +106,10 @@ func TestBombsOfTreesAreRefused(t *testing.T) {
 		r, commit := treeBomb(t, tt.levels, tt.names, tt.length)
 		m, ctx := newMirror(t), within(t)
 		if _, err := m.Fetch(ctx, Remote{URL: r.url()}, FetchOptions{}); err != nil {
-			t.Errorf("%s: fetch: %v", tt.name, err)
+			// Git from 2.43 on looks at the depth itself.
+			if tt.levels <= maxDepth || !errors.Is(err, ErrBeyond) {
+				t.Errorf("%s: fetch: %v", tt.name, err)
+			}
 			continue
 		}
 		for what, call := range map[string]func() error{

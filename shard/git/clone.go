@@ -36,8 +36,14 @@ func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o F
 	}
 	defer f.close()
 
-	if done, ok := u.quick(ctx, f); ok {
-		return done, nil
+	there, err := f.listing()
+	if errors.Is(err, pack.ErrManyRefs) {
+		return Fetched{}, fmt.Errorf("list %s: %w", remote, errManyRefs)
+	}
+	if err == nil && !f.partial() {
+		if done, ok := u.quick(ctx, f, there); ok {
+			return done, nil
+		}
 	}
 
 	// The long way: git fetches from a view. As in Fetch, a damaged mirror is
@@ -135,14 +141,9 @@ func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 	return packs, nil
 }
 
-// quick is a fetch without the transport of git. It reports false when it did
+// quick is a fetch of what there has, without the transport of git. It reports false when it did
 // nothing.
-func (u *updater) quick(ctx context.Context, f *foreign) (Fetched, bool) {
-	there, err := f.listing()
-	if err != nil || f.partial() {
-		return Fetched{}, false
-	}
-
+func (u *updater) quick(ctx context.Context, f *foreign, there *listing) (Fetched, bool) {
 	have, err := formatOf(u.dir)
 	if err != nil || have != "" && have != there.format() {
 		return Fetched{}, false

@@ -197,7 +197,7 @@ func readHeader(in *bufio.Reader) (format, head string, refs map[string]string, 
 	// Each line is checked: a copy may come from anywhere.
 	format, head = lines[1], lines[2]
 	n, err := strconv.Atoi(lines[3])
-	if lines[0] != copyMagic || format != "sha1" && format != "sha256" || err != nil || n < 0 || n > maxRefs {
+	if lines[0] != copyMagic || format != "sha1" && format != "sha256" || err != nil || n < 0 || n > pack.MaxRefs {
 		return "", "", nil, errors.New("not a copy of a mirror, or one of another version")
 	}
 

@@ -148,7 +148,7 @@ func (h *history) diff(ctx context.Context, base, head, path string, o DiffOptio
 	// Read while git writes: the answer may be longer than what is kept.
 	d := &diffReader{o: o}
 	err := c.stream(ctx, func(r io.Reader) error {
-		d.in = bufio.NewReaderSize(r, 64<<10)
+		d.in = newRecords(r)
 		return d.read()
 	})
 
@@ -170,11 +170,12 @@ func (h *history) diff(ctx context.Context, base, head, path string, o DiffOptio
 // patches in the same order.
 type diffReader struct {
 	o     DiffOptions
-	in    *bufio.Reader
+	in    *records
 	diff  Diff
 	file  int   // index of the file whose patch is read
 	blank []int // indexes of the files that differ in blanks alone
 	bytes int   // of hunks so far
+	paths int   // bytes of the paths of files so far
 	long  []byte
 	body  []byte // of the hunk that is read
 }
@@ -224,7 +225,7 @@ func (d *diffReader) read() error {
 // ":100644 100644 <oid> <oid> M" NUL path NUL, two paths for a rename.
 func (d *diffReader) raw() error {
 	for {
-		first, err := d.in.Peek(1)
+		first, err := d.in.src.Peek(1)
 		if err == io.EOF {
 			return nil
 		}
@@ -234,7 +235,7 @@ func (d *diffReader) raw() error {
 		}
 
 		if first[0] == 0 { // stands between the list and the patches
-			d.in.Discard(1)
+			d.in.src.Discard(1)
 			return nil
 		}
 
@@ -243,22 +244,21 @@ func (d *diffReader) raw() error {
 		}
 
 		// Modes, ids and status.
-		head, err := d.in.ReadString(0)
+		head, err := d.in.part(maxField)
 		if err != nil {
 			return err
 		}
 
-		f := strings.Fields(strings.TrimRight(head, "\x00"))
+		f := strings.Fields(head)
 		if len(f) != 5 {
 			return fmt.Errorf("git diff-tree said %.80q", head)
 		}
 
 		// One path, or two of a file that got another name.
-		path, err := d.in.ReadString(0)
+		path, err := d.in.part(maxPath)
 		if err != nil {
 			return err
 		}
-		path = path[:len(path)-1]
 
 		// Added and deleted files have one side only.
 		file := FileDiff{OldPath: path, NewPath: path, Status: f[4][0], OldMode: f[0][1:], NewMode: f[1]}
@@ -270,15 +270,14 @@ func (d *diffReader) raw() error {
 
 		// Both paths must be read: the next row begins after them.
 		case 'R', 'C':
-			to, err := d.in.ReadString(0)
-			if err != nil {
+			if file.NewPath, err = d.in.part(maxPath); err != nil {
 				return err
 			}
-			file.NewPath = to[:len(to)-1]
 			file.Similarity, _ = strconv.Atoi(f[4][1:])
 		}
 
-		if len(d.diff.Files) == d.o.MaxFiles {
+		d.paths += len(file.OldPath) + len(file.NewPath)
+		if len(d.diff.Files) == d.o.MaxFiles || d.paths > maxPaths {
 			d.diff.Cut, d.diff.AtLeast = true, true
 			continue // the list must be read to its end
 		}
@@ -292,8 +291,8 @@ func (d *diffReader) raw() error {
 // dashes for a binary file.
 func (d *diffReader) numbers() error {
 	for ; ; d.file++ {
-		entry, err := d.in.ReadString(0)
-		if err == io.EOF && entry == "" {
+		text, length, err := d.in.next(maxPath + maxField)
+		if err == io.EOF {
 			d.passRest()
 			return nil
 		}
@@ -301,20 +300,27 @@ func (d *diffReader) numbers() error {
 			return err
 		}
 
-		fields := strings.SplitN(strings.TrimSuffix(entry, "\x00"), "\t", 3)
+		entry := string(text)
+		fields := strings.SplitN(entry, "\t", 3)
 		if len(fields) != 3 {
 			return fmt.Errorf("git diff-tree said %.80q", entry)
 		}
 
 		// The names of a rename follow by themselves.
 		for skip := 0; fields[2] == "" && skip < 2; skip++ {
-			if _, err := d.in.ReadString(0); err != nil {
+			if _, _, err := d.in.next(0); err != nil {
 				return err
 			}
 		}
 
+		// As raw has shortened it.
+		path := fields[2]
+		if length -= len(entry) - len(path); length > maxPath {
+			path = shortened(path[:maxPath], length)
+		}
+
 		// Only a file without a rename can be missing here, and it has one name.
-		if err := d.passBlank(func(f *FileDiff) bool { return f.NewPath == fields[2] }); err != nil {
+		if err := d.passBlank(func(f *FileDiff) bool { return f.NewPath == path }); err != nil {
 			return err
 		}
 		if d.file >= len(d.diff.Files) { // what follows is past MaxFiles
@@ -331,7 +337,7 @@ func (d *diffReader) numbers() error {
 // line reads a line without its newline; of a very long one the beginning. It
 // is valid until the next is read.
 func (d *diffReader) line() ([]byte, error) {
-	part, err := d.in.ReadSlice('\n')
+	part, err := d.in.src.ReadSlice('\n')
 	if err == nil {
 		return part[:len(part)-1], nil
 	}
@@ -352,7 +358,7 @@ func (d *diffReader) line() ([]byte, error) {
 			return nil, err
 		}
 
-		part, err = d.in.ReadSlice('\n')
+		part, err = d.in.src.ReadSlice('\n')
 	}
 }
 
@@ -443,7 +449,7 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 // noNewlineFollows reports whether the next line is "\ No newline at end of
 // file", which git does not count.
 func (d *diffReader) noNewlineFollows() bool {
-	b, err := d.in.Peek(1)
+	b, err := d.in.src.Peek(1)
 	return err == nil && b[0] == '\\'
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // What can go wrong, besides the errors of contexts and of the file system.
@@ -28,6 +30,11 @@ var (
 	ErrProxy     = errors.New("the proxy that leads there asks for a user and a password, or refuses those of HTTP_PROXY or HTTPS_PROXY")
 	ErrDamaged   = errors.New("the repository is damaged where it comes from: git fsck says there what is missing")
 	ErrClosed    = errors.New("the mirror is closed")
+
+	// ErrBeyond wraps ErrTooLarge: the repository itself has to change before it can be read.
+	ErrBeyond   = fmt.Errorf("the repository is beyond what a node reads: %w", ErrTooLarge)
+	errManyRefs = fmt.Errorf("%w: delete some at its code host, or exclude the repository: %w", pack.ErrManyRefs, ErrBeyond)
+	errDeep     = fmt.Errorf("its directories are more than %d levels deep: remove these from its history, or exclude the repository: %w", maxDepth, ErrBeyond)
 
 	ErrCertificate = errors.New("the certificate of the remote is out of date, for another name, or of an authority that this node does not know; SSL_CERT_FILE names an authority of your own")
 )

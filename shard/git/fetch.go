@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -284,19 +285,13 @@ func (u *updater) heads(ctx context.Context) (map[string]string, error) {
 	}
 
 	// Kept in another form than in plain files, the references are git's to tell.
-	c := u.git("for-each-ref", "--format=%(objectname) %(refname)")
+	c := u.git("for-each-ref", "--format=%(refname)%00%(objectname)%00")
 	c.limit = 1 << 30
-	out, err := c.output(ctx)
-	if err != nil {
-		return nil, err
-	}
-
 	refs := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		oid, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		refs[name] = oid
-	}
-	return refs, nil
+	err := c.stream(ctx, func(r io.Reader) error {
+		return eachRef(newRecords(r), 2, func(f []string) { refs[f[0]] = f[1] })
+	})
+	return refs, err
 }
 
 // prepare makes sure that there is a repository with the right hash algorithm,

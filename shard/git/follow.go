@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -61,13 +60,16 @@ func (h *history) followFile(ctx context.Context, revision, path string, skip, l
 		"--max-count="+strconv.Itoa(skip+limit+1), "--end-of-options", revision, "--", path)
 	c.timeout, c.limit = followTime+time.Second, 4<<30
 	err = c.stream(looked, func(r io.Reader) error {
-		return readFollowed(bufio.NewReaderSize(r, 64<<10), func(c Commit, name string) error {
+		in := newRecords(r)
+		return readFollowed(in, func(c Commit, name string) error {
 			if page.Total++; page.Total > skip+limit {
 				page.AtLeast = true
 				return errStop
 			}
 			if page.Total > skip {
 				page.Commits, page.Paths = append(page.Commits, c), append(page.Paths, name)
+			} else {
+				*in.room = answerTexts // the page does not have it
 			}
 			return nil
 		})
@@ -85,9 +87,9 @@ func (h *history) followFile(ctx context.Context, revision, path string, skip, l
 //
 //	<fields> NEWLINE M NUL name NUL                 or A, D, T
 //	<fields> NEWLINE R095 NUL old NUL new NUL       or C
-func readFollowed(in *bufio.Reader, use func(c Commit, name string) error) error {
+func readFollowed(in *records, use func(c Commit, name string) error) error {
 	for {
-		f, err := readFields(in)
+		c, err := in.commit()
 		if err == io.EOF {
 			return nil
 		}
@@ -95,7 +97,7 @@ func readFollowed(in *bufio.Reader, use func(c Commit, name string) error) error
 			return err
 		}
 
-		status, err := readPart(in)
+		status, err := in.part(maxField)
 		if err != nil {
 			return err
 		}
@@ -104,24 +106,15 @@ func readFollowed(in *bufio.Reader, use func(c Commit, name string) error) error
 		}
 
 		// Of two names the second is that of the commit; the first is followed from there on.
-		name, err := readPart(in)
+		name, err := in.text(maxPath)
 		if err == nil && strings.IndexByte("RC", status[1]) >= 0 {
-			name, err = readPart(in)
+			name, err = in.text(maxPath)
 		}
 		if err != nil {
 			return err
 		}
-		if err := use(commitOf(f), name); err != nil {
+		if err := use(c, name); err != nil {
 			return err
 		}
 	}
-}
-
-// readPart reads up to the next NUL, which has to be there.
-func readPart(in *bufio.Reader) (string, error) {
-	s, err := in.ReadString(0)
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return strings.TrimSuffix(s, "\x00"), err
 }

@@ -28,19 +28,19 @@ func FuzzReaders(f *testing.F) {
 		}
 		for _, o := range []DiffOptions{{}, {IgnoreBlanks: true}, {Stat: true}, {Stat: true, IgnoreBlanks: true}} {
 			o.MaxBytes, o.MaxFiles = 100, 3
-			d := &diffReader{o: o, in: bufio.NewReader(bytes.NewReader(data))}
+			d := &diffReader{o: o, in: newRecords(bytes.NewReader(data))}
 			d.read()
 			d.dropBlank()
 		}
-		b := &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}}
+		b := newBlameReader()
 		b.read(bytes.NewReader(data))
 		for _, r := range b.blame.Ranges {
 			if r.Lines < 1 {
 				t.Errorf("a blame has the range %+v", r)
 			}
 		}
-		readCommits(bytes.NewReader(data), func(Commit) error { return nil })
-		readFollowed(bufio.NewReader(bytes.NewReader(data)), func(Commit, string) error { return nil })
+		newRecords(bytes.NewReader(data)).commits(func(Commit) error { return nil })
+		readFollowed(newRecords(bytes.NewReader(data)), func(Commit, string) error { return nil })
 		if _, _, refs, err := readHeader(bufio.NewReader(bytes.NewReader(data))); err == nil {
 			for name := range refs {
 				if !strings.HasPrefix(name, "refs/") {

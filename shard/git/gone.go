@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -135,16 +134,16 @@ func (h *history) renamed(ctx context.Context, parent, commit, path string) (to 
 
 	// Each entry is followed by the old name and the new one.
 	err = c.stream(ctx, func(r io.Reader) error {
-		in := bufio.NewReaderSize(r, 64<<10)
+		in := newRecords(r)
 		for {
-			if _, err := in.ReadString(0); err != nil {
+			if _, err := in.field(maxField); err != nil {
 				return ignoreEOF(err)
 			}
-			old, err := readPart(in)
+			old, err := in.part(maxPath)
 			if err != nil {
 				return err
 			}
-			now, err := readPart(in)
+			now, err := in.part(maxPath)
 			if err != nil {
 				return err
 			}

@@ -135,7 +135,7 @@ func (h *history) last(ctx context.Context, q LastQuery, dir Entry) (out *LastCh
 		return nil, err
 	}
 
-	// Texts in encodings that only git knows.
+	// Texts that only git reads.
 	known, err := h.shown(ctx, foreign)
 	for _, c := range known {
 		c.Body, c.Parents = "", nil
@@ -414,8 +414,8 @@ func (w *lastWalk) compare(tree []byte, idBytes int) ([]uint64, error) {
 	return same, nil
 }
 
-// changes tells what the walk has found. foreign are commits whose text is in an
-// encoding that only git knows.
+// changes tells what the walk has found. foreign are commits whose text git has to
+// read.
 func (w *lastWalk) changes() (out *LastChanges, foreign []string, err error) {
 	// What still waits is where the time ended.
 	for pos, entries := range w.pending {
@@ -424,6 +424,7 @@ func (w *lastWalk) changes() (out *LastChanges, foreign []string, err error) {
 		}
 	}
 
+	texts := newRoom()
 	out = &LastChanges{Entries: make([]LastChange, len(w.entries)), Commits: map[string]Commit{}, Cut: w.cut}
 	for i, e := range w.entries {
 		id := bytes.Clone(w.c.id(e.at))
@@ -439,16 +440,15 @@ func (w *lastWalk) changes() (out *LastChanges, foreign []string, err error) {
 			continue
 		}
 
-		text, err := w.c.object(pack.Commit, id)
+		c, ok, err := w.c.commit(id)
 		if err != nil {
 			return nil, nil, err
 		}
-
-		c, ok := parseCommit(id, text)
 		if !ok {
 			foreign = append(foreign, hash)
 		}
 		c.Body, c.Parents = "", nil
+		texts.takeCommit(&c)
 		out.Commits[hash] = c
 	}
 	return out, foreign, nil

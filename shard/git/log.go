@@ -1,8 +1,8 @@
 package git
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,10 +63,7 @@ const (
 )
 
 // commitFormat ends each field with a NUL; messages cannot hold one.
-const (
-	commitFormat = "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b"
-	commitFields = 8
-)
+const commitFormat = "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b"
 
 // Log lists commits. What takes too long ends with what was found until
 // then, Reached set: asking again with Until goes on there. Nobody waits long
@@ -212,23 +209,51 @@ func (h *history) read(ctx context.Context, q LogQuery) (page LogPage, err error
 		skip = 0
 	}
 
-	var foreign []int
+	var hits [][]byte
 	if more && err == nil {
-		foreign, err = page.fill(ctx, w, match, skip, q.Limit)
+		hits, err = w.hits(ctx, match, skip, q.Limit)
 	}
 
 	// Out of time: the page has what was found, and says how far that reaches.
 	if errors.Is(err, errLate) {
 		page.AtLeast, page.Reached, err = true, time.Unix(w.reached, 0).UTC(), nil
 	}
-
-	for _, i := range foreign {
-		if err != nil {
-			break
-		}
-		page.Commits[i], err = h.show(ctx, page.Commits[i].Hash)
+	if err == nil {
+		page.Commits, err = h.texts(ctx, c, hits)
 	}
 	return page, err
+}
+
+// texts reads commits: out of the packs, or by one run of git those that have to
+// be.
+func (h *history) texts(ctx context.Context, c *chronicle, ids [][]byte) (list []Commit, err error) {
+	texts := newRoom()
+	var foreign []string
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		one, ok, err := c.commit(id)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			foreign = append(foreign, one.Hash)
+		}
+		texts.takeCommit(&one)
+		list = append(list, one)
+	}
+
+	byGit, err := h.shown(ctx, foreign)
+	if err == nil && len(byGit) != len(foreign) {
+		err = fmt.Errorf("git knows %d of %d commits: %w", len(byGit), len(foreign), ErrNoRef)
+	}
+	for i := range list {
+		if len(byGit) > 0 && list[i].Hash == byGit[0].Hash {
+			list[i], byGit = byGit[0], byGit[1:]
+		}
+	}
+	return list, err
 }
 
 // pass passes over the next n commits. It reports false when there are not so
@@ -244,24 +269,29 @@ func (w *walk) pass(n int) (more bool, err error) {
 	return true, nil
 }
 
-// fill adds the commits of a walk that match: after the first skip of them, up
-// to limit. foreign are the indexes of those whose text is in an encoding that
-// only git knows.
-func (page *LogPage) fill(ctx context.Context, w *walk, match matcher, skip, limit int) (foreign []int, err error) {
-	type looked struct {
-		commit *Commit // nil when it does not match
-		ok     bool
-	}
-	look := func(id, text []byte, low *[]byte) looked {
-		if match != nil && !match(text, low) {
-			return looked{}
-		}
-		c, ok := parseCommit(id, text)
-		return looked{&c, ok}
+// hits are the ids of the commits of a walk that match: after the first skip of
+// them, up to limit.
+func (w *walk) hits(ctx context.Context, match matcher, skip, limit int) (ids [][]byte, err error) {
+	if match == nil {
+		batch, ended := w.batch(nil, limit)
+		err := pack.Protect(func() error {
+			for _, pos := range batch {
+				ids = append(ids, bytes.Clone(w.c.id(pos)))
+			}
+			return nil
+		})
+		return ids, cmp.Or(err, ignoreEOF(ended))
 	}
 
-	err = eachText(ctx, w, limit, look, func(l looked) bool {
-		if l.commit == nil {
+	look := func(id, text []byte, low *[]byte) []byte {
+		if !match(text, low) {
+			return nil
+		}
+		return bytes.Clone(id)
+	}
+
+	err = eachText(ctx, w, limit, look, func(id []byte) bool {
+		if id == nil {
 			return true
 		}
 		// Only commits that match are skipped: a page begins after those of the pages before.
@@ -269,15 +299,10 @@ func (page *LogPage) fill(ctx context.Context, w *walk, match matcher, skip, lim
 			skip--
 			return true
 		}
-
-		if !l.ok {
-			foreign = append(foreign, len(page.Commits))
-		}
-
-		page.Commits = append(page.Commits, *l.commit)
-		return len(page.Commits) < limit
+		ids = append(ids, id)
+		return len(ids) < limit
 	})
-	return foreign, err
+	return ids, err
 }
 
 // matcher reports whether the text of a commit is asked for. low is room to
@@ -366,10 +391,10 @@ func (h *history) askLog(ctx context.Context, q LogQuery, filter []string) (page
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
 		"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
 	c.args = append(c.args, filter...)
-	c.timeout, c.limit = logTime, 256<<20
+	c.timeout, c.limit = logTime, 4<<30
 
 	err = c.stream(ctx, func(r io.Reader) error {
-		return readCommits(r, func(c Commit) error {
+		return newRecords(r).commits(func(c Commit) error {
 			page.Commits = append(page.Commits, c)
 			return nil
 		})
@@ -494,54 +519,6 @@ func basicIsSafe(s string) bool {
 	return err == nil && !strings.Contains(s, "[:") && !strings.Contains(s, "[.") && !strings.Contains(s, "[=")
 }
 
-// readCommits parses what commitFormat prints.
-func readCommits(r io.Reader, use func(Commit) error) error {
-	in := bufio.NewReaderSize(r, 64<<10)
-	for {
-		f, err := readFields(in)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-
-		if err := use(commitOf(f)); err != nil {
-			return err
-		}
-	}
-}
-
-// readFields reads the fields of one commit; io.EOF where none begins.
-func readFields(in *bufio.Reader) (f [commitFields]string, err error) {
-	for i := range f {
-		s, err := in.ReadString(0)
-		// Only where a commit would begin is the end a good one.
-		if err == io.EOF && (i > 0 || s != "") {
-			err = io.ErrUnexpectedEOF
-		}
-		if err != nil {
-			return f, err
-		}
-		f[i] = s[:len(s)-1]
-	}
-	return f, nil
-}
-
-// commitOf is a commit by its fields in commitFormat.
-func commitOf(f [commitFields]string) Commit {
-	return Commit{
-		Hash:        f[0],
-		Parents:     strings.Fields(f[1]),
-		AuthorName:  f[2],
-		AuthorEmail: f[3],
-		AuthorTime:  unixTime(f[4]),
-		CommitTime:  unixTime(f[5]),
-		Subject:     f[6],
-		Body:        strings.TrimRight(f[7], "\n"),
-	}
-}
-
 // unixTime reads seconds since 1970; nonsense is the zero time.
 func unixTime(s string) time.Time {
 	n, err := strconv.ParseInt(s, 10, 64)
@@ -588,8 +565,9 @@ func (b *base) show(ctx context.Context, commit string) (found Commit, err error
 
 	// With the options ended on both sides git has nothing to guess: what stands between is a commit.
 	c := b.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
+	c.limit = 4 << 30 // what is kept is bounded as it is read
 	err = c.stream(ctx, func(r io.Reader) error {
-		return readCommits(r, func(c Commit) error {
+		return newRecords(r).commits(func(c Commit) error {
 			found = c
 			return nil
 		})

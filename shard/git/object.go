@@ -66,7 +66,7 @@ func committed(commit []byte) (string, bool) {
 		return "", false
 	}
 	n, err := strconv.ParseInt(fields[0], 10, 64)
-	return fields[0], err == nil && n >= 0
+	return strings.Clone(fields[0]), err == nil && n >= 0
 }
 
 // treeOf is the tree that a commit names in its first line.

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // Credential opens a remote. It is handed to git in the environment, never
@@ -162,8 +164,8 @@ const tellCredential = `!tell() { test "$1" = get && printf 'username=%s\npasswo
 // without looking for deltas, as the copy is not worth the time.
 const uploadPack = `--upload-pack=git -c pack.window=0 upload-pack`
 
-// maxRefs is how many references a remote may have.
-const maxRefs = 2_000_000
+// maxRefBytes is how long the names of all references of a remote may be.
+const maxRefBytes = 64 << 20
 
 // listing is what a remote says of itself.
 type listing struct {
@@ -241,7 +243,7 @@ func (c *command) speaksGit(ctx context.Context) error {
 //	<oid> TAB refs/tags/v1
 //	<oid> TAB refs/tags/v1^{}        what the tag leads to: not kept
 func (l *listing) read(r io.Reader) error {
-	lines := bufio.NewScanner(r)
+	lines, held := bufio.NewScanner(r), 0
 	lines.Buffer(nil, 1<<20)
 
 	for lines.Scan() {
@@ -259,8 +261,9 @@ func (l *listing) read(r io.Reader) error {
 			l.refs[name] = value
 
 			// The other side decides how many there are: memory must not grow with it.
-			if len(l.refs) > maxRefs {
-				return fmt.Errorf("more than %d branches and tags: %w", maxRefs, ErrTooLarge)
+			held += len(name)
+			if len(l.refs) > pack.MaxRefs || held > maxRefBytes {
+				return errManyRefs
 			}
 		}
 	}

@@ -54,6 +54,7 @@ var fixedConfig = []string{
 	"maintenance.auto", "false",
 	"log.showSignature", "false",
 	"diff.renameLimit", "2000",
+	"core.maxTreeDepth", strconv.Itoa(maxDepth),
 	"transfer.unpackLimit", "1",
 	"submodule.recurse", "false",
 }
@@ -284,6 +285,7 @@ var kinds = []struct {
 	{regexp.MustCompile(`unknown repository extension|Expected git repo version|unknown object format|unknown ref storage format`), ErrUnknown},
 	{regexp.MustCompile(`returned error: 404|repository '.*' not found|does not appear to be a git repository|not a git repository|No such file or directory`), ErrNoRemote},
 	{regexp.MustCompile(`possible repository corruption on the remote side`), ErrDamaged},
+	{regexp.MustCompile(`exceeded maximum allowed tree depth`), errDeep},
 	{regexp.MustCompile(`(?i)out of memory|attempting to allocate .* over limit|cannot allocate memory|unable to create thread`), ErrTooLarge},
 	{regexp.MustCompile(`Operation too slow|Operation timed out|Connection timed out|Timeout was reached`), ErrStalled},
 }

@@ -1,9 +1,9 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -82,8 +82,8 @@ func (b *base) keep(s *refState, fetched uint64) bool {
 	return true
 }
 
-// refFormat has a NUL between the fields.
-const refFormat = "%(refname)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00%(committerdate:unix)%00%(*committerdate:unix)"
+// refFormat has a NUL after each field.
+const refFormat = "%(refname)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00%(committerdate:unix)%00%(*committerdate:unix)%00"
 
 // readRefs reads the references and HEAD.
 func (b *base) readRefs(ctx context.Context) (*refState, error) {
@@ -138,18 +138,44 @@ func (b *base) refLines(ctx context.Context) ([][]string, error) {
 	// Many are told faster by one run of git than by as many files.
 	c := b.git("for-each-ref", "--format="+refFormat)
 	c.limit, c.timeout = 1<<30, 5*time.Minute
-	out, err := c.output(ctx)
-	if err != nil {
-		return nil, err
-	}
-
 	var lines [][]string
-	for line := range bytes.Lines(out) {
-		if f := strings.Split(strings.TrimSuffix(string(line), "\n"), "\x00"); len(f) == 7 {
-			lines = append(lines, f)
+	err := c.stream(ctx, func(r io.Reader) error {
+		return eachRef(newRecords(r), 7, func(f []string) {
+			// Nobody can ask for a longer name.
+			if len(f[0]) <= maxRefName {
+				lines = append(lines, f)
+			}
+		})
+	})
+	return lines, err
+}
+
+// eachRef reads the lines of git for-each-ref, of so many fields with a NUL after
+// each. The first is the name.
+func eachRef(in *records, fields int, use func(f []string)) error {
+	for n := 0; ; n++ {
+		// The line break of the line before stands in front.
+		name, err := in.field(maxPath)
+		if name == "\n" && err == io.ErrUnexpectedEOF {
+			return nil
 		}
+		if err != nil {
+			return ignoreEOF(err)
+		}
+		if n == pack.MaxRefs {
+			return errManyRefs
+		}
+
+		f := append(make([]string, 0, fields), strings.TrimPrefix(name, "\n"))
+		for len(f) < fields {
+			part, err := in.part(maxField)
+			if err != nil {
+				return err
+			}
+			f = append(f, part)
+		}
+		use(f)
 	}
-	return lines, nil
 }
 
 // fewRefLines makes the same lines out of the files of the mirror, without git,

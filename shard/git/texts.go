@@ -34,7 +34,9 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 		// Who, when and from where.
 		switch key {
 		case "parent":
-			c.Parents = append(c.Parents, value)
+			if len(c.Parents) < maxParents {
+				c.Parents = append(c.Parents, value)
+			}
 		case "author":
 			c.AuthorName, c.AuthorEmail, c.AuthorTime = parseIdentity(value)
 		case "committer":

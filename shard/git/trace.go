@@ -54,7 +54,8 @@ const (
 	traceTime  = 5 * time.Second
 	traceFirst = 64 // commits that git compares at a time: little first, since the newest are wanted most
 	traceMost  = 2048
-	tracePaths = 10 // of a commit that are told
+	tracePaths = 10       // of a commit that are told
+	maxPatch   = 16 << 20 // bytes of one change of the lines that are followed
 )
 
 // Trace lists the commits that changed a text, or some lines of a file. The
@@ -241,31 +242,26 @@ func (h *history) compareBatch(ctx context.Context, q TraceQuery, batch []string
 
 	// Ids and entries of files come in one stream, told apart by their form.
 	return c.stream(ctx, func(r io.Reader) error {
-		in := bufio.NewReaderSize(r, 64<<10)
+		in := newRecords(r)
 		for {
-			field, err := in.ReadString(0)
-			if err == io.EOF && field == "" {
-				return nil
-			}
+			field, err := in.field(maxField)
 			if err != nil {
-				return err
+				return ignoreEOF(err)
 			}
-
-			field = strings.TrimSuffix(field, "\x00")
 			if pack.IsID(field) {
 				*found = append(*found, field)
 				continue
 			}
 
 			// What is no id is the entry of a file, and its path follows.
-			path, err := in.ReadString(0)
+			path, err := in.part(maxPath)
 			if err != nil || len(*found) == 0 || !strings.HasPrefix(field, ":") {
 				return fmt.Errorf("git diff-tree said %.80q", field)
 			}
 
 			commit := (*found)[len(*found)-1]
 			if len(paths[commit]) < tracePaths {
-				paths[commit] = append(paths[commit], strings.TrimSuffix(path, "\x00"))
+				paths[commit] = append(paths[commit], path)
 			}
 		}
 	})
@@ -280,8 +276,9 @@ func (h *history) shown(ctx context.Context, commits []string) (list []Commit, e
 	// Unsorted they keep the order of the input: git log would sort them by time.
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--no-walk=unsorted", "--stdin", commitFormat)
 	c.stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
+	c.limit = 4 << 30 // what is kept is bounded as it is read
 	err = c.stream(ctx, func(r io.Reader) error {
-		return readCommits(r, func(c Commit) error {
+		return newRecords(r).commits(func(c Commit) error {
 			list = append(list, c)
 			return nil
 		})
@@ -362,7 +359,7 @@ func (h *history) followLines(ctx context.Context, q TraceQuery) (page TracePage
 
 	f := &lineFollower{q: q, page: &page}
 	page.Paths = map[string][]string{}
-	err = c.stream(looked, func(r io.Reader) error { return f.read(bufio.NewReaderSize(r, 64<<10)) })
+	err = c.stream(looked, func(r io.Reader) error { return f.read(newRecords(r)) })
 
 	// The time for looking was up, not the caller's: what was found until then is an answer.
 	if looked.Err() != nil && ctx.Err() == nil {
@@ -383,25 +380,25 @@ type lineFollower struct {
 	seen int
 }
 
-func (f *lineFollower) read(in *bufio.Reader) error {
-	if _, err := in.ReadBytes(0); err != nil {
+func (f *lineFollower) read(in *records) error {
+	if _, _, err := in.next(0); err != nil {
 		return ignoreEOF(err)
 	}
 
 	for {
-		var fields [commitFields]string
-		for i := range fields {
-			s, err := in.ReadString(0)
-			if err != nil {
-				return ignoreEOF(err)
-			}
-			fields[i] = strings.TrimSuffix(s, "\x00")
+		c, err := in.commit()
+		if err != nil {
+			return ignoreEOF(err)
 		}
 
 		// The last patch ends with the output.
-		patch, err := in.ReadBytes(0)
-		if err != nil && err != io.EOF {
+		patch, length, err := in.next(maxPatch)
+		last := err == io.EOF || err == io.ErrUnexpectedEOF
+		if err != nil && !last {
 			return err
+		}
+		if length > len(patch) {
+			return fmt.Errorf("the change of these lines in commit %.10s takes more than %d MB: %w", c.Hash, maxPatch>>20, ErrTooLarge)
 		}
 
 		if f.seen++; f.seen > f.q.Skip+f.q.Limit {
@@ -409,24 +406,18 @@ func (f *lineFollower) read(in *bufio.Reader) error {
 			return errStop
 		}
 		if f.seen > f.q.Skip {
-			f.keep(fields, patch)
+			f.keep(c, patch)
+		} else {
+			*in.room = answerTexts // the page does not have it
 		}
-		if err == io.EOF {
+		if last {
 			return nil
 		}
 	}
 }
 
-func ignoreEOF(err error) error {
-	if err == io.EOF {
-		return nil
-	}
-	return err
-}
-
 // keep adds a commit to the page, and where its patch says the lines were.
-func (f *lineFollower) keep(fields [commitFields]string, patch []byte) {
-	c := commitOf(fields)
+func (f *lineFollower) keep(c Commit, patch []byte) {
 	f.page.Commits = append(f.page.Commits, c)
 
 	// The old lines of all hunks lie in [first, last].

@@ -290,7 +290,7 @@ func (g *grower) grow(root *dirNode) error {
 	for depth := 0; len(level) > 0; depth++ {
 		// The depth is that of somebody else's trees.
 		if depth > maxDepth {
-			return fmt.Errorf("more than %d levels of directories: %w", maxDepth, ErrTooLarge)
+			return errDeep
 		}
 
 		if err := g.readLevel(level); err != nil {
@@ -457,7 +457,7 @@ func (n *dirNode) weigh(depth int) error {
 	case n.state == isWeighed:
 		return nil
 	case n.state == weighing || depth > maxDepth:
-		return fmt.Errorf("more than %d levels of directories: %w", maxDepth, ErrTooLarge)
+		return errDeep
 	}
 
 	// A node that is met again in this state is inside itself.
@@ -483,7 +483,7 @@ func (n *dirNode) weigh(depth int) error {
 
 	n.state = isWeighed
 	if n.height > maxDepth {
-		return fmt.Errorf("more than %d levels of directories: %w", maxDepth, ErrTooLarge)
+		return errDeep
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type chronicle struct {
 	graph  *pack.Graph
 	store  *pack.Store
 	extras []extra // commits that the graph does not have; their positions follow the graph's
+	links  int     // parents of extras
 	byID   map[string]uint32
 	buf    []byte
 
@@ -33,8 +34,11 @@ type extra struct {
 	date     int64
 }
 
-// maxExtras bounds the commits that are read one by one for their parents.
-const maxExtras = 50_000
+// The commits that are read one by one for their parents, and these together.
+const (
+	maxExtras = 50_000
+	maxLinks  = 4 * maxExtras
+)
 
 func openChronicle(dir string) (*chronicle, error) {
 	s, err := pack.Open(dir)
@@ -57,6 +61,20 @@ func (c *chronicle) object(kind pack.Kind, id []byte) ([]byte, error) {
 		return c.ask(kind, id)
 	}
 	return c.buf, err
+}
+
+// commit reads a commit. ok is false for one that git has to read: its text is
+// in no pack, too long, or in an encoding that only git knows.
+func (c *chronicle) commit(id []byte) (found Commit, ok bool, err error) {
+	c.buf, err = c.store.Read(c.buf[:0], pack.Commit, id)
+	if errors.Is(err, pack.ErrAskGit) {
+		return Commit{Hash: hex.EncodeToString(id)}, false, nil
+	}
+	if err != nil {
+		return found, false, err
+	}
+	found, ok = parseCommit(id, c.buf)
+	return found, ok, nil
 }
 
 // position finds a commit, and reads it when the graph does not have it. The
@@ -83,6 +101,11 @@ func (c *chronicle) position(id []byte) (uint32, error) {
 	x, err := parseExtra(id, text)
 	if err != nil {
 		return 0, err
+	}
+
+	// A commit of some hundred bytes may name its parent thousands of times.
+	if c.links += len(x.parents); c.links > maxLinks {
+		return 0, pack.ErrAskGit
 	}
 
 	pos := uint32(c.graph.Commits() + len(c.extras))

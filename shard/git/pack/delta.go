@@ -12,8 +12,10 @@ import (
 //	chain[0]  chain[1]  ...
 //
 // The deltas are then applied from the last of the chain to the first, each to
-// the text that the one before made. No text on the way is larger than maxText.
+// the text that the one before made. No text on the way is larger than maxText, or
+// than an object of the kind may be.
 func (s *Store) resolve(dst []byte, kind Kind, f *file, e entry) ([]byte, error) {
+	most := min(mostOf(kind), maxText)
 	text, err := s.climb(kind, f, e)
 	if err != nil {
 		return dst, err
@@ -22,7 +24,7 @@ func (s *Store) resolve(dst []byte, kind Kind, f *file, e entry) ([]byte, error)
 	for k := len(s.chain) - 1; k > 0; k-- {
 		// The text is in the other buffer, or among the bases.
 		to := &s.buf[(len(s.chain)-k)&1]
-		if *to, err = s.apply((*to)[:0], text, f, s.chain[k]); err != nil {
+		if *to, err = s.apply((*to)[:0], text, f, s.chain[k], most); err != nil {
 			return dst, err
 		}
 		text = *to
@@ -30,7 +32,7 @@ func (s *Store) resolve(dst []byte, kind Kind, f *file, e entry) ([]byte, error)
 	}
 
 	from := len(dst)
-	if dst, err = s.apply(dst, text, f, s.chain[0]); err == nil {
+	if dst, err = s.apply(dst, text, f, s.chain[0], most); err == nil {
 		s.bases.put(f, s.chain[0].at, dst[from:])
 	}
 	return dst, err
@@ -58,7 +60,7 @@ func (s *Store) climb(kind Kind, f *file, e entry) ([]byte, error) {
 	}
 
 	var err error
-	if s.buf[0], _, err = s.inflate(s.buf[0][:0], f, e, maxText); err != nil {
+	if s.buf[0], _, err = s.inflate(s.buf[0][:0], f, e, min(mostOf(kind), maxText)); err != nil {
 		return nil, err
 	}
 
@@ -67,14 +69,15 @@ func (s *Store) climb(kind Kind, f *file, e entry) ([]byte, error) {
 }
 
 // apply appends what the delta of an entry makes of a text.
-func (s *Store) apply(dst, text []byte, f *file, e entry) (_ []byte, err error) {
+func (s *Store) apply(dst, text []byte, f *file, e entry, most int) (_ []byte, err error) {
 	if s.delta, _, err = s.inflate(s.delta[:0], f, e, maxText); err != nil {
 		return dst, err
 	}
-	return applyDelta(dst, text, s.delta)
+	return applyDelta(dst, text, s.delta, most)
 }
 
-// applyDelta appends what a delta makes of its base:
+// applyDelta appends what a delta makes of its base, if that has at most so many
+// bytes:
 //
 //	size of the base, size of what is made, each 7 bits a byte, the lowest first
 //	0nnnnnnn              the n bytes that follow
@@ -82,8 +85,8 @@ func (s *Store) apply(dst, text []byte, f *file, e entry) (_ []byte, err error) 
 //	                      place follow, three which of the length; 0 is 64 KiB
 //
 // For example 05 07 90 03 04 21 22 23 24 makes of "hello" the text `hel!"#$`.
-func applyDelta(dst, base, delta []byte) ([]byte, error) {
-	size, delta, err := deltaSizes(base, delta)
+func applyDelta(dst, base, delta []byte, most int) ([]byte, error) {
+	size, delta, err := deltaSizes(base, delta, most)
 	if err != nil {
 		return dst, err
 	}
@@ -137,7 +140,7 @@ func applyDelta(dst, base, delta []byte) ([]byte, error) {
 
 // deltaSizes reads the head of a delta: the size of what it makes, and the
 // operations.
-func deltaSizes(base, delta []byte) (size int, rest []byte, err error) {
+func deltaSizes(base, delta []byte, most int) (size int, rest []byte, err error) {
 	of, n := binary.Uvarint(delta)
 
 	// The size is all that a delta says of its base: for another one it was not made.
@@ -151,7 +154,7 @@ func deltaSizes(base, delta []byte) (size int, rest []byte, err error) {
 	}
 
 	// Before anything is allocated: a few bytes may promise any size.
-	if made > maxText {
+	if made > uint64(most) {
 		return 0, nil, errLarge
 	}
 	return int(made), delta[n+m:], nil

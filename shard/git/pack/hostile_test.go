@@ -76,7 +76,7 @@ func TestBombsOfDeltasAreLeftToGit(t *testing.T) {
 
 func TestTheExampleOfADelta(t *testing.T) {
 	t.Parallel()
-	got, err := applyDelta(nil, []byte("hello"), []byte{0x05, 0x07, 0x90, 0x03, 0x04, 0x21, 0x22, 0x23, 0x24})
+	got, err := applyDelta(nil, []byte("hello"), []byte{0x05, 0x07, 0x90, 0x03, 0x04, 0x21, 0x22, 0x23, 0x24}, maxText)
 	if err != nil || string(got) != `hel!"#$` {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -193,9 +193,9 @@ func FuzzDelta(f *testing.F) {
 	f.Fuzz(func(t *testing.T, base, delta []byte) {
 		var out []byte
 		var err error
-		used := allocated(func() { out, err = applyDelta([]byte("x"), base, delta) })
+		used := allocated(func() { out, err = applyDelta([]byte("x"), base, delta, maxText) })
 		if err == nil {
-			if size, _, err := deltaSizes(base, delta); err != nil || len(out) != 1+size {
+			if size, _, err := deltaSizes(base, delta, maxText); err != nil || len(out) != 1+size {
 				t.Errorf("%d bytes, %v; want %d", len(out)-1, err, size)
 			}
 		}

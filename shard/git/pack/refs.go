@@ -9,16 +9,21 @@ import (
 	"strings"
 )
 
+// MaxRefs is how many references of a repository are read.
+const MaxRefs = 200_000
+
+// ErrManyRefs means that there are more.
+var ErrManyRefs = fmt.Errorf("more than %d branches and tags", MaxRefs)
+
 const (
-	maxRefs       = 2_000_000
-	maxLooseRef   = 4 << 10   // bytes of a file with one reference
-	maxPackedRefs = 256 << 20 // bytes of the file with many
+	maxLooseRef   = 4 << 10  // bytes of a file with one reference
+	maxPackedRefs = 64 << 20 // bytes of the file with many
 )
 
 // Refs reads the references of the repository in root, by full name: the
 // loose ones first, since git writes the packed ones before it removes those.
 // The ids are in hex. A symbolic reference, a name that git might not take, or
-// references kept in another form are ErrAskGit.
+// references kept in another form are ErrAskGit; too many are ErrManyRefs.
 func Refs(root *os.Root) (map[string]string, error) {
 	refs := map[string]string{}
 	err := Walk(root, "refs", func(name string, _ fs.DirEntry) error {
@@ -33,6 +38,10 @@ func Refs(root *os.Root) (map[string]string, error) {
 		err = packedRefs(root, refs)
 	}
 
+	// Git would read them all to say the same.
+	if errors.Is(err, ErrManyRefs) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, ask(err)
 	}
@@ -54,8 +63,8 @@ func looseRef(root *os.Root, name string, refs map[string]string) error {
 		return fmt.Errorf("%.80q is no plain reference", name)
 	}
 	refs[name] = oid
-	if len(refs) > maxRefs {
-		return fmt.Errorf("more than %d references: %w", maxRefs, ErrTooLarge)
+	if len(refs) > MaxRefs {
+		return ErrManyRefs
 	}
 	return nil
 }
@@ -91,8 +100,8 @@ func packedRefs(root *os.Root, refs map[string]string) error {
 			refs[name] = oid
 		}
 
-		if len(refs) > maxRefs {
-			return fmt.Errorf("more than %d references: %w", maxRefs, ErrTooLarge)
+		if len(refs) > MaxRefs {
+			return ErrManyRefs
 		}
 	}
 	return nil

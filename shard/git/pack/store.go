@@ -64,6 +64,24 @@ type Store struct {
 // any number of gigabytes.
 const maxText = 16 << 20
 
+// The greatest objects that are read here whole, in bytes. Of a longer message
+// nobody wants all, so that git may read it and its output be cut.
+const (
+	maxMessage = 1 << 20 // a commit or a tag
+	maxTree    = 32 << 20
+)
+
+// mostOf is the greatest size of an object of a kind.
+func mostOf(kind Kind) int {
+	switch kind {
+	case Commit, Tag:
+		return maxMessage
+	case Tree:
+		return maxTree
+	}
+	return maxObject
+}
+
 // Open maps the packs of the repository in dir, those that it knows the form
 // of. The store looks for new ones when an object is in none.
 func Open(dir string) (*Store, error) {
@@ -306,7 +324,7 @@ func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, 
 	from := len(dst)
 	if e.kind == kind {
 		// Stored whole: its checksum is in the index.
-		dst, end, err := s.inflate(dst, f, e, maxObject)
+		dst, end, err := s.inflate(dst, f, e, mostOf(kind))
 		if err == nil && crc32.ChecksumIEEE(f.data[at:end]) != f.sum(i) {
 			err = errDamaged
 		}
