@@ -15,7 +15,7 @@ import (
 func grep(s Searcher, b Browser) Tool {
 	return Tool{
 		Name: "grep", Title: "Search file contents",
-		About: "Finds lines that match a regular expression (\\n and (?s) match over lines) in one repository or all, ranked by file, as `line: text`. mode and groupBy tell where or what matches are, for a few tokens.",
+		About: "Finds lines that match a regular expression in one repository or all (over lines, as [^x] and \\s too, only with \\n or (?s)), ranked by file, as `line: text`. mode and groupBy tell where or what matches are, for a few tokens.",
 		Params: []Param{
 			{Name: "pattern", Kind: String, Required: true, About: "RE2; escape ( ) [ ] { } . * + ? | to find them as they are"},
 			anyRepoParam, pathParam, includeParam, excludeParam, testsParam, {Name: "ref", Kind: String, About: "branch, tag, commit, x@{date}; several as a,b"},
@@ -49,6 +49,7 @@ func runGrep(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Ar
 		}
 	}
 	g.filtered = g.leftOut(ctx, v, s)
+	g.lost = g.overLines(ctx, v, s)
 	return g.text(r), nil
 }
 
@@ -94,10 +95,12 @@ func pathIsThere(ctx context.Context, v catalog.Viewer, b Browser, a *Args) erro
 // grepping is one call of grep.
 type grepping struct {
 	*Args
-	pattern string // that is searched: with the flag for ignoreCase, within a line
+	written string // the caller's pattern, with the flag for ignoreCase
+	pattern string // the pattern that is searched: within a line
 	over    bool   // the pattern may match over lines
 
 	filtered string // what is left out by the filter of tests, with how to get it
+	lost     string // what matches over lines alone, with how to get it
 	group    string // "" for none
 	limit    int
 	offset   int // files
@@ -115,7 +118,8 @@ func newGrepping(a *Args) *grepping {
 		g.pattern = "(?i)" + g.pattern
 	}
 	// The calls that an answer advises have the caller's own.
-	g.pattern, g.over = withinLine(g.pattern)
+	g.written = g.pattern
+	g.pattern, g.over = withinLine(g.written)
 
 	if a.Flag("groupByRepo") {
 		g.group = "repo"
@@ -223,9 +227,11 @@ func together(files []search.GrepFile, n int) []search.GrepFile {
 	return files
 }
 
-// ending is the end of an answer that lacks what the filter of tests took.
+// ending is the end of an answer that lacks what the filter of tests took, and what
+// matches over lines.
 func (g *grepping) ending(found bool) end {
 	e := end{found: found}
+	e.leaves(g.lost)
 	e.leaves(g.filtered)
 	return e
 }

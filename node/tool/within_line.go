@@ -11,11 +11,11 @@ import (
 const longestPattern = 10_000
 
 // withinLine is a pattern whose classes, as \s and [^x], do not match the end of a
-// line: who writes no line end looks for something within a line, as with grep.
+// line: without (?s) and without a line end the unit of a search is the line.
 // over says that the pattern is left as it is and may match over lines, because it
 // asks for that, is no expression, or would be too long with its classes written out.
 func withinLine(pattern string) (expr string, over bool) {
-	if writesLineEnd(pattern) {
+	if asksOverLines(pattern) {
 		return pattern, true
 	}
 
@@ -77,15 +77,18 @@ func withoutLineEnd(ranges []rune) (without []rune, changed bool) {
 	return without, changed
 }
 
-// writesLineEnd reports whether a pattern has a line end in its own words, outside
-// of a class of what is not meant: [^\n] asks to stay within the line.
-func writesLineEnd(pattern string) bool {
+// asksOverLines reports whether a pattern has (?s), or a line end in its own words
+// outside of a class that excludes: [^\n] asks to stay within the line.
+func asksOverLines(pattern string) bool {
 	inClass, negated := false, false
 	for rest := pattern; rest != ""; {
 		token := nextToken(rest, inClass)
+		dotAll := !inClass && setsDotAll(rest)
 		rest = rest[len(token):]
 
 		switch {
+		case dotAll:
+			return true
 		case !inClass && token[0] == '[':
 			// A bracket right at the start of a class is one of its characters, and in the token.
 			inClass, negated = true, strings.HasPrefix(token, "[^")
@@ -96,6 +99,18 @@ func writesLineEnd(pattern string) bool {
 		}
 	}
 	return false
+}
+
+// setsDotAll reports whether a pattern begins with a group that sets the flag s, as
+// (?s) and (?is-m: do.
+func setsDotAll(p string) bool {
+	p, ok := strings.CutPrefix(p, "(?")
+	end := strings.IndexAny(p, ":)")
+	if !ok || end < 0 || strings.Trim(p[:end], "imsU-") != "" {
+		return false
+	}
+	set, _, _ := strings.Cut(p[:end], "-")
+	return strings.Contains(set, "s")
 }
 
 // nextToken is the first part of a pattern that means something on its own.

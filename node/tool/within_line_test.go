@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shoalsearch/shoal/node/browse"
 )
 
 func TestClassesStayWithinALine(t *testing.T) {
@@ -22,7 +24,10 @@ func TestClassesStayWithinALine(t *testing.T) {
 		{`\Qa\n\E\s`, `a\\n[\t\f\r ]`, false},
 		{`\\n\s`, `\\n[\t\f\r ]`, false},
 		{`plain.*\w$`, `plain.*\w$`, false}, // nothing to lose
-		{`(?s)plain\s`, `plain[\t\f\r ]`, false},
+		{`(?-s)plain\s`, `plain[\t\f\r ]`, false},
+		{`(?i-s:plain)[^x]`, `(?i:PLAIN)[^\nx]`, false},
+		{`[(?s)]\s`, `[\(\)\?s][\t\f\r ]`, false},
+		{`\(?s\)\s`, `\(?s\)[\t\f\r ]`, false},
 
 		{`{\n\s*}`, ``, true},
 		{"a\n\\s", ``, true},
@@ -33,6 +38,9 @@ func TestClassesStayWithinALine(t *testing.T) {
 		{`[\s\n]`, ``, true},
 		{`[]\n]\s`, ``, true},
 		{`(?s)a.b\s`, ``, true},
+		{`(?s)plain\s`, ``, true},
+		{`a(?is-m:b)[^x]`, ``, true},
+		{`a[^x](?s)`, ``, true},
 		{`[\s\S]\s`, ``, true},
 		{`(.|\s)x`, ``, true},
 		{`a(`, ``, true},
@@ -94,4 +102,52 @@ func FuzzWithinLine(f *testing.F) {
 			t.Errorf("%q, searched as %q, in %q: lines %v, want %v", pattern, expr, text, got, want)
 		}
 	})
+}
+
+// TestOverLines_TellsHowMany counts what RE2 finds and the rule of lines does not,
+// and holds the advised pattern to what RE2 finds.
+func TestOverLines_TellsHowMany(t *testing.T) {
+	t.Parallel()
+	text := "class A\n  : B {\nclass C : B {\n\n  def x\n\"k\": {\n a,\n b }\nfoo =\n  1\nend"
+	for _, tt := range []struct {
+		pattern string
+		hidden  int
+	}{
+		{`class \w+[^{]*: B`, 1},
+		{`class \w+\s+: B`, 1},
+		{`class \w+\W+B \{`, 1},
+		{`"k": \{[^}]*b`, 1},
+		{`foo\s*=\s*\d`, 1},
+		{`foo =[^x]`, 1},
+		{`class[^{]*`, 1}, // the second line of the first is not shown
+		{`^\s*def`, 0},
+		{`\{\s+def`, 1},
+		{`foo =\s*$`, 0},
+		{`def x\s*`, 0},
+		{`[^z]+`, 0},
+		{`class .[^{]*: B`, 1},
+		{`end[^x]*`, 0},
+		{`zzz[^x]`, 0},
+	} {
+		expr, over := withinLine(tt.pattern)
+		if over {
+			t.Fatalf("%s is searched over lines", tt.pattern)
+		}
+		written, within := regexp.MustCompile("(?m)"+tt.pattern), regexp.MustCompile("(?m)"+expr)
+		var lines []browse.Line
+		for _, n := range matchedByText(written, text) {
+			lines = append(lines, browse.Line{Number: n + 1, Text: []byte(strings.Split(text, "\n")[n])})
+		}
+		got := hiddenIn(lines, written, within)
+		if got != tt.hidden || got > 0 && !hidesMatches(tt.pattern) {
+			t.Errorf("%s: %d hidden, want %d; hides %v", tt.pattern, got, tt.hidden, hidesMatches(tt.pattern))
+		}
+		advised := regexp.MustCompile("(?m)" + overPattern(tt.pattern))
+		if a, b := advised.FindAllString(text, -1), written.FindAllString(text, -1); !slices.Equal(a, b) {
+			t.Errorf("%s: the advised pattern finds %q, want %q", tt.pattern, a, b)
+		}
+		if _, over := withinLine(overPattern(tt.pattern)); !over {
+			t.Errorf("%s: the advised pattern stays within lines", tt.pattern)
+		}
+	}
 }
