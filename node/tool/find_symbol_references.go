@@ -181,14 +181,17 @@ func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
 }
 
 // usages tells what lines do with a name.
-type usages struct{ label, prototype, call *regexp.Regexp }
+type usages struct {
+	name             string
+	label, prototype *regexp.Regexp
+}
 
 func usagesOf(name string) usages {
 	quoted := regexp.QuoteMeta(name)
 	return usages{
+		name:      name,
 		label:     regexp.MustCompile(`\bgoto\s+` + quoted + `\b|^\s*` + quoted + `\s*:(?:[^:]|$)`),
 		prototype: regexp.MustCompile(`^[A-Za-z_][\w\s*&:<>,]*[\s*&]` + quoted + `\s*\([^=]*$`),
-		call:      regexp.MustCompile(quoted + `(?:\[[^\]]*\]|::?<[^>]*>)?\s*\(`),
 	}
 }
 
@@ -206,9 +209,6 @@ func (u usages) labels(lang string, line []byte) bool {
 func (u usages) declares(lang string, line []byte) bool {
 	return likeC(lang) && !bytes.HasPrefix(line, []byte("return")) && u.prototype.Match(line)
 }
-
-// calls reports whether a line that is neither of both calls the name.
-func (u usages) calls(line []byte) bool { return u.call.Match(line) }
 
 // likeC reports whether a language has labels and prototypes: elsewhere the same form
 // is a key or a call.
@@ -244,6 +244,13 @@ func (l *lookup) references(r *search.SymbolResponse, o *owner) string {
 		f := &r.Files[i]
 		w.file(f, outlines[[2]string{f.Repository, f.Path}])
 	}
+
+	// A name may be passed, or called in a way that one line does not show.
+	if w.lines == 0 && w.uncalled > 0 {
+		plain := &lookup{l.about("symbol", l.Text("symbol"), l.Number("maxTokens")), l.ctx, l.viewer, l.search, l.browse}
+		plain.drop("calls")
+		return fmt.Sprintf("No use of %s is a plain call; all uses:\n", label(l.name())) + plain.references(r, o)
+	}
 	return w.text(r, paths)
 }
 
@@ -266,6 +273,7 @@ func (w *usesWriter) order(r *search.SymbolResponse) {
 // forget begins the counts anew: the lines are looked at again.
 func (w *usesWriter) forget() {
 	w.declared, w.labelled, w.onlyMention, w.mentions = 0, 0, 0, 0
+	w.uncalled, w.unruled = 0, 0
 }
 
 // usesWriter gathers the lines of an answer and counts what it leaves out.
@@ -282,6 +290,8 @@ type usesWriter struct {
 	seen, files                     int      // files; those of them with lines that count
 	lines, mentions                 int
 	declared, labelled, onlyMention int // not shown
+	uncalled                        int // uses that are no call, not shown
+	unruled                         int // uses in languages whose calls are not known
 	left, over                      int
 	last                            string
 }
@@ -381,10 +391,10 @@ func (w *usesWriter) line(m *search.SymbolMatch, o *browse.OutlineFile) string {
 // counts tells whether a line is one that is asked for, and counts those that
 // are not.
 func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
-	calls := w.Flag("calls")
+	onlyCalls := w.Flag("calls")
 	switch {
 	// In prose a name with a parenthesis behind it is no call.
-	case m.OutsideCode && calls:
+	case m.OutsideCode && onlyCalls:
 		w.onlyMention++
 		return false
 	case m.OutsideCode:
@@ -397,7 +407,7 @@ func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
 	}
 
 	// Looked at only where it is asked for: of a common name there are ten thousand lines.
-	if !calls {
+	if !onlyCalls {
 		return true
 	}
 
@@ -406,7 +416,16 @@ func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
 		w.declared++
 		return false
 	}
-	return w.usages.calls(m.Line)
+	called, known := calls(lang, w.usages.name, m.Line)
+	switch {
+	// Nothing is known of calls in this language: each use may be one.
+	case !known:
+		w.unruled++
+	case !called:
+		w.uncalled++
+		return false
+	}
+	return true
 }
 
 // around is the name of what a use stands in: as the index knows it, else as the
@@ -465,6 +484,9 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 	if w.over > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(w.over, noun), w.beyond()))
 	}
+	if w.uncalled > 0 {
+		e.leaves(count(w.uncalled, "use") + " that are no plain call; leave calls out")
+	}
 	e.leaves(w.leftByTests())
 	e.lacks(w.Args, r.Cut, "")
 	return out.String() + e.String()
@@ -500,6 +522,7 @@ func (w *usesWriter) notes() string {
 		{w.labelled, "labels %d not shown"},
 		{w.onlyMention, "comments and strings %d not shown"},
 		{w.mentions, "%d in comments or strings (~)"},
+		{w.unruled, "%d uses in languages whose calls are not known"},
 	} {
 		if n.n > 0 {
 			notes = append(notes, fmt.Sprintf(n.text, n.n))

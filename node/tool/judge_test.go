@@ -40,8 +40,10 @@ func TestWhatALineDoesWithAName(t *testing.T) {
 			got = "label"
 		case u.declares(tt.lang, line):
 			got = "prototype"
-		case u.calls(line):
-			got = "call"
+		default:
+			if called, _ := calls(tt.lang, "oom", line); called {
+				got = "call"
+			}
 		}
 		if got != tt.want {
 			t.Errorf("%s %q: %s, want %s", tt.lang, tt.line, got, tt.want)
