@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -20,8 +21,8 @@ func outline(b Browser) Tool {
 			repoParam,
 			{Name: "path", Kind: String, Required: true, About: "file or directory, from the root"},
 			refParam,
-			{Name: "kinds", Kind: Strings, About: "only these: function, method, struct, ..."},
-			{Name: "depth", Kind: Integer, Min: 1, Max: 3, Default: 2, Clamp: true, About: "levels of nesting"},
+			{Name: "kinds", Kind: Strings, About: "only these, at all levels: function, method, struct, ..."},
+			{Name: "depth", Kind: Integer, Min: 1, Default: 2, About: "levels of nesting, without packages, namespaces and modules"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runOutline(ctx, v, b, a)
@@ -41,12 +42,12 @@ func runOutline(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (stri
 
 // outlineText writes the definitions of files.
 func outlineText(a *Args, r *browse.OutlineResponse) string {
-	blocks, shown := outlineBlocks(a, r, true)
+	blocks, shown, hidden := outlineBlocks(a, r, true)
 
 	// Of a large file the names matter: parameters are told where they are asked for.
 	brief := sizeOf(blocks) > longOutline
 	if brief {
-		blocks, shown = outlineBlocks(a, r, false)
+		blocks, shown, hidden = outlineBlocks(a, r, false)
 	}
 
 	var out strings.Builder
@@ -76,10 +77,34 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	if left := len(blocks) - whole; left > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(left, "file"), a.with("path", shown[whole].Path)))
 	}
+	hidden.tell(a, &e)
 	if r.Cut {
 		e.unlooked = append(e.unlooked, "files beyond the first 20, or what took too long; give the path of one file")
 	}
 	return out.String() + e.String()
+}
+
+// hiddenSymbols counts the definitions that an outline does not show.
+type hiddenSymbols struct {
+	deeper int      // below the depth that is shown
+	inside []string // kinds of lambdas, and of variables in functions, each once
+	locals int      // these
+	fields []string // kinds of fields, each once
+	values int      // these
+}
+
+// tell adds what is not shown, with the calls that show it.
+func (h *hiddenSymbols) tell(a *Args, e *end) {
+	if h.deeper > 0 {
+		depth := a.Number("depth")
+		e.leaves(fmt.Sprintf("%s below depth %d; %s", count(h.deeper, "symbol"), depth, a.with("depth", depth+1)))
+	}
+	if h.locals > 0 {
+		e.leaves(fmt.Sprintf("lambdas and locals, %d; %s", h.locals, a.with("kinds", h.inside, "depth", nil)))
+	}
+	if h.values > 0 {
+		e.leaves(fmt.Sprintf("%s; %s", count(h.values, "field"), a.with("kinds", h.fields, "depth", nil)))
+	}
 }
 
 // longOutline is how many bytes an outline may have with the parameters of functions.
@@ -97,10 +122,10 @@ func sizeOf(blocks []block) (n int) {
 
 // outlineBlocks makes a block of each file that is shown. Among others a file
 // without definitions is not.
-func outlineBlocks(a *Args, r *browse.OutlineResponse, signatures bool) (blocks []block, shown []*browse.OutlineFile) {
+func outlineBlocks(a *Args, r *browse.OutlineResponse, signatures bool) (blocks []block, shown []*browse.OutlineFile, hidden hiddenSymbols) {
 	for i := range r.Files {
 		f := &r.Files[i]
-		lines, symbols := outlineLines(a, f, signatures)
+		lines, symbols := outlineLines(a, f, signatures, &hidden)
 		b := block{lines: lines}
 		if len(r.Files) > 1 && b.lines == nil {
 			continue
@@ -109,7 +134,7 @@ func outlineBlocks(a *Args, r *browse.OutlineResponse, signatures bool) (blocks 
 		blocks = append(blocks, b)
 		shown = append(shown, f)
 	}
-	return blocks, shown
+	return blocks, shown, hidden
 }
 
 func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
@@ -124,9 +149,9 @@ func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
 }
 
 // outlineLines writes the definitions of a file that are wanted, and tells how
-// many they are.
-func outlineLines(a *Args, f *browse.OutlineFile, signatures bool) (lines []string, symbols int) {
-	rows := outlineRows(a, f, signatures)
+// many they are. hidden counts the others.
+func outlineLines(a *Args, f *browse.OutlineFile, signatures bool, hidden *hiddenSymbols) (lines []string, symbols int) {
+	rows := outlineRows(a, f, signatures, hidden)
 	asked := kindsWanted(a) != nil
 	for i := 0; i < len(rows); {
 		run := runOf(rows[i:])
@@ -152,34 +177,82 @@ type outlineRow struct {
 	depth int
 }
 
-// outlineRows picks the definitions of a file that are wanted.
-func outlineRows(a *Args, f *browse.OutlineFile, signatures bool) (rows []outlineRow) {
+// outlineRows picks the definitions of a file that are wanted, and counts the others.
+func outlineRows(a *Args, f *browse.OutlineFile, signatures bool, hidden *hiddenSymbols) (rows []outlineRow) {
 	kinds, most := kindsWanted(a), a.Number("depth")
-	var open []int // last lines of what is around
+	if kinds != nil && !a.Has("depth") {
+		most = math.MaxInt
+	}
+
+	var open []*browse.OutlineSymbol // what is around
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
 
 		// What ends before this one begins is around it no more.
-		for len(open) > 0 && open[len(open)-1] < s.First {
+		for len(open) > 0 && open[len(open)-1].Last < s.First {
 			open = open[:len(open)-1]
 		}
-		depth := len(open)
+		depth, level := len(open), levelIn(open)
+		local := isLambda(s) || depth > 0 && isCode(open[depth-1]) && contains(valueKinds, s.Kind)
+		field := depth > 0 && contains(fieldKinds, s.Kind)
 		if s.Last > s.First {
-			open = append(open, s.Last)
+			open = append(open, s)
 		}
 
-		// A package and the name of an import are no definitions of the file.
-		wanted := kinds == nil || contains(kinds, s.Kind)
-		if s.Kind == "package" || s.Kind == "packageName" && kinds == nil || depth >= most || !wanted {
-			continue
-		}
+		// The clause of a package and the name of an import are no definitions of the file.
+		clause := s.Kind == "packageName" || s.Kind == "package" && s.Last <= s.First && f.Language != "Perl"
+		switch {
+		case kinds == nil && clause, kinds != nil && !contains(kinds, s.Kind):
+		// Each of these is as well found by reading what it is in.
+		case kinds == nil && local:
+			hidden.locals++
+			hidden.inside = addOnce(hidden.inside, s.Kind)
+		case level >= most:
+			hidden.deeper++
 		// Fields are the most of many a large file, and who needs them reads their type.
-		if !signatures && kinds == nil && depth > 0 && contains(fieldKinds, s.Kind) {
-			continue
+		case kinds == nil && !signatures && field:
+			hidden.values++
+			hidden.fields = addOnce(hidden.fields, s.Kind)
+		default:
+			rows = append(rows, outlineRow{s, depth})
 		}
-		rows = append(rows, outlineRow{s, depth})
 	}
 	return rows
+}
+
+// levelIn is how deep a definition is in those around it. Packages, namespaces and
+// modules only hold names, and lambdas are not shown: they are no level.
+func levelIn(around []*browse.OutlineSymbol) (level int) {
+	for _, s := range around {
+		if !contains(spaceKinds, s.Kind) && !isLambda(s) {
+			level++
+		}
+	}
+	return level
+}
+
+// What ctags calls parts of a file, in its languages.
+var (
+	spaceKinds = []string{"package", "packageName", "namespace", "module", "submodule", "library", "unit", "program"}
+	codeKinds  = []string{"function", "method", "singletonMethod", "constructor", "destructor", "getter", "setter", "generator", "func", "subroutine", "procedure", "task", "operator", "accessor"}
+	valueKinds = []string{"variable", "constant", "const", "var", "val", "local", "parameter", "property", "label", "globalVar", "binding"}
+)
+
+// isCode reports whether a definition is one of code that runs: what is declared in it
+// nobody else can use.
+func isCode(s *browse.OutlineSymbol) bool { return contains(codeKinds, s.Kind) || s.Kind == "lambda" }
+
+// isLambda reports whether a definition has no name in the source: ctags makes one up.
+func isLambda(s *browse.OutlineSymbol) bool {
+	name := strings.ToLower(s.Name)
+	return s.Kind == "lambda" || isCode(s) && (strings.HasPrefix(name, "<lambda") || strings.HasPrefix(name, "anonymousfunction") || strings.HasPrefix(name, "__anon"))
+}
+
+func addOnce(list []string, s string) []string {
+	if contains(list, s) {
+		return list
+	}
+	return append(list, s)
 }
 
 // runOf is the first rows that could share a line: as deep, of one kind, and all on one

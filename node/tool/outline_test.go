@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -41,6 +42,107 @@ func TestALongOutlineHasNoParameters(t *testing.T) {
 	a.set("kinds", []string{"variable"})
 	if text := outlineText(a, r); strings.Contains(text, "Without parameters") || !strings.Contains(text, ", 100 symbols") || !strings.Contains(text, "2000 variable Err0, 2001 Err1,") {
 		t.Errorf("one kind:\n%s", text)
+	}
+}
+
+// spans makes symbols of a text with a line each: its indent, a kind, a name. One that has
+// deeper ones below it ends with them.
+func spans(text string) (symbols []browse.OutlineSymbol) {
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	indent := func(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+	for i, line := range lines {
+		last := i
+		for last+1 < len(lines) && indent(lines[last+1]) > indent(line) {
+			last++
+		}
+		kind, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		symbols = append(symbols, browse.OutlineSymbol{Kind: kind, Name: name, First: i + 1, Last: last + 1})
+	}
+	return symbols
+}
+
+// outlinedAs is the answer to a call of outline for these symbols.
+func outlinedAs(lang string, symbols []browse.OutlineSymbol, args ...any) string {
+	a := asked("outline", append([]any{"repo", "r", "path", "a"}, args...)...)
+	if !a.Has("depth") {
+		a.values["depth"] = 2
+	}
+	f := browse.OutlineFile{Path: "a", Language: lang, Lines: 9, Symbols: symbols}
+	return outlineText(a, &browse.OutlineResponse{Commit: "0123456789abcdef", Files: []browse.OutlineFile{f}})
+}
+
+const nested = `
+namespace A
+ namespace B
+  module C
+   class D
+    method e
+     variable local
+     class F
+      method g
+       method <lambda>
+        class H
+`
+
+func TestOutline_CountsWhatItDoesNotShow(t *testing.T) {
+	t.Parallel()
+	symbols := spans(nested)
+	for _, tt := range []struct {
+		what      string
+		args      []any
+		want, not string
+	}{
+		{"namespaces and modules are no level", nil, "5-10 method e", "class F"},
+		{"what is deeper is counted", nil, `Left out: 3 symbols below depth 2; outline {"repo":"r","path":"a","depth":3}.`, "Complete"},
+		{"with lambdas and locals", nil, `Left out: lambdas and locals, 2; outline {"repo":"r","path":"a","kinds":["variable","method"]}.`, "Complete"},
+		{"and shown with more depth", []any{"depth", 3}, "class F\n", "method g"},
+		{"up to the last", []any{"depth", 9}, "class H", "below depth"},
+		{"kinds are of all levels", []any{"kinds", []string{"class"}}, "9 lines, 3 symbols", "Left out"},
+		{"unless a depth is given", []any{"kinds", []string{"class"}, "depth", 1}, "9 lines, 1 symbol\n", "Complete"},
+		{"a kind has lambdas and locals", []any{"kinds", []string{"method"}}, "<lambda>", "Left out"},
+		{"a package that is asked for is shown", []any{"kinds", []string{"namespace"}}, "9 lines, 2 symbols", "Left out"},
+	} {
+		got := outlinedAs("C++", symbols, tt.args...)
+		if !strings.Contains(got, tt.want) || strings.Contains(got, tt.not) {
+			t.Errorf("%s: want %q, not %q in\n%s", tt.what, tt.want, tt.not, got)
+		}
+	}
+}
+
+// TestOutline_DepthReachesEveryDefinition adds up what is shown and what is counted in
+// trees of random symbols, at each depth.
+func TestOutline_DepthReachesEveryDefinition(t *testing.T) {
+	t.Parallel()
+	kinds := []string{"namespace", "class", "method", "field", "variable", "module", "function"}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var text strings.Builder
+		depth := 0
+		for i := range 1 + random.IntN(30) {
+			depth = random.IntN(depth + 2)
+			fmt.Fprintf(&text, "%s%s name%d\n", strings.Repeat(" ", depth), kinds[random.IntN(len(kinds))], i)
+		}
+		symbols := spans(text.String())
+
+		shown := 0
+		for most := 1; most <= 31; most++ {
+			a := asked("outline", "repo", "r", "path", "a", "depth", most)
+			var hidden hiddenSymbols
+			rows := outlineRows(a, &browse.OutlineFile{Symbols: symbols}, true, &hidden)
+			if len(rows)+hidden.deeper+hidden.locals+hidden.values != len(symbols) || len(rows) < shown {
+				t.Fatalf("depth %d: %d shown, %+v hidden of %d in\n%s", most, len(rows), hidden, len(symbols), text.String())
+			}
+			shown = len(rows)
+			if most == 31 && hidden.deeper > 0 {
+				t.Fatalf("%d below depth %d in\n%s", hidden.deeper, most, text.String())
+			}
+		}
+
+		a := asked("outline", "repo", "r", "path", "a", "kinds", kinds)
+		a.values["depth"] = 2
+		if rows := outlineRows(a, &browse.OutlineFile{Symbols: symbols}, true, &hiddenSymbols{}); len(rows) != len(symbols) {
+			t.Fatalf("all kinds: %d of %d in\n%s", len(rows), len(symbols), text.String())
+		}
 	}
 }
 
