@@ -31,7 +31,7 @@ func explain(ctx context.Context, l Lister, v catalog.Viewer, t *Tool, a *Args, 
 	repo := a.Text("repo")
 	switch {
 	case errors.Is(err, call.ErrRepoNotFound):
-		return message + suggestRepos(ctx, l, v, repo)
+		return message + suggestRepos(ctx, l, v, a)
 	case errors.Is(err, call.ErrFileNotFound):
 		return message + elsewhere(a, message)
 	case errors.Is(err, call.ErrRef) && strings.Contains(message, "is a range of commits"):
@@ -129,17 +129,23 @@ func repoNames(ctx context.Context, l Lister, v catalog.Viewer, part string) []s
 	return names
 }
 
-// plainRepo is the name of a repository without what people copy with it.
+// plainRepo is the name of a repository in an address that somebody copied: a URL, or
+// the form of ssh.
 func plainRepo(name string) string {
-	for _, prefix := range []string{"https://", "http://"} {
-		name = strings.TrimPrefix(name, prefix)
+	if _, address, ok := strings.Cut(name, "://"); ok {
+		_, behind, user := strings.Cut(address, "@")
+		if name = address; user {
+			name = behind
+		}
+	} else if _, address, ok := strings.Cut(name, "@"); ok {
+		name = strings.Replace(address, ":", "/", 1) // git@host:acme/app
 	}
 	name = strings.TrimSuffix(strings.Trim(name, "/"), ".git")
 	return strings.TrimSuffix(name, "/")
 }
 
 // oneEndingIn is the only one of some repositories whose name ends in the given
-// parts, "" where there is none or more than one.
+// parts, in any case; "" where there is none or more than one.
 func oneEndingIn(name string, names []string) string {
 	found := ""
 	for _, full := range names {
@@ -158,24 +164,15 @@ func oneEndingIn(name string, names []string) string {
 	return found
 }
 
-// onlyNear is the one of some repositories that a name was mistyped from, "" where
-// there is none or where several could be meant.
-func onlyNear(name string, names []string) string {
-	near := nearRepos(name, names, 2)
-	if len(near) != 1 {
-		return ""
-	}
-	return near[0]
-}
-
-// suggestRepos names repositories that could be meant.
-func suggestRepos(ctx context.Context, l Lister, v catalog.Viewer, name string) string {
+// suggestRepos names repositories that could be meant, with the call for the nearest.
+func suggestRepos(ctx context.Context, l Lister, v catalog.Viewer, a *Args) string {
+	name := a.Text("repo")
 	names := repoNames(ctx, l, v, path.Base(plainRepo(name)))
 	if len(names) == 0 {
 		return " No repository is indexed yet that you may see."
 	}
 	if near := nearRepos(plainRepo(name), names, 3); near != nil {
-		return fmt.Sprintf(" Did you mean %s? list_repos shows all.", strings.Join(near, ", "))
+		return fmt.Sprintf(" Did you mean %s? list_repos shows all. Mended: %s", strings.Join(near, ", "), a.with("repo", near[0]))
 	}
 	return " list_repos shows all."
 }

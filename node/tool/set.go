@@ -203,9 +203,9 @@ func (s *Set) named(name string) *Tool {
 	return nil
 }
 
-// run runs a tool. Where the repository has no such full name but exactly one
-// that ends like it, that one is meant; where only one is nearly so, it is taken,
-// and the answer begins with that.
+// run runs a tool. Where no repository has that full name but exactly one ends like it,
+// in any case and in any form of address, that one is meant. No other one is: an answer
+// of another repository would be read as one of the repository that was asked for.
 func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text string, err error) {
 	defer func() {
 		// One broken answer must not end the node, which serves everybody else.
@@ -230,13 +230,5 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 		return t.Run(ctx, v, a)
 	}
 
-	near := onlyNear(name, names)
-	if near == "" {
-		return text, err
-	}
-	a.set("repo", near)
-	if text, err = t.Run(ctx, v, a); err != nil {
-		return text, err
-	}
-	return fmt.Sprintf("There is no repository %s; this is of %s.\n", label(asked), near) + text, nil
+	return text, err
 }
