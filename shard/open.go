@@ -47,6 +47,9 @@ type shard struct {
 
 	skipOnce sync.Once // guards the field below
 	skips    []uint32  // of skipped
+
+	listOnce sync.Once // guards the field below
+	list     *skipList
 }
 
 // skipped returns the documents that are kept by name only, which are few, in

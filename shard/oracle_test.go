@@ -317,6 +317,8 @@ type scanDoc struct {
 func (d *scanDoc) holds(q query.Q, mask uint64) uint64 {
 	yes := false
 	switch q := q.(type) {
+	case query.Const:
+		yes = bool(q)
 	case *query.And:
 		for _, s := range q.Subs {
 			mask = d.holds(s, mask)

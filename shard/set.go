@@ -28,6 +28,7 @@ type Set struct {
 	cache *blockCache
 	spare sync.Pool // of *evaluator
 	known patterns
+	names *pathSets
 
 	mu     sync.Mutex // guards the fields below
 	files  map[fileKey]*entry
@@ -90,7 +91,7 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 		return nil, fmt.Errorf("open index directory: %w", err)
 	}
 
-	s := &Set{dir: dir, opt: opt, gate: newGate(opt.Workers), cache: newBlockCache(), files: map[fileKey]*entry{}}
+	s := &Set{dir: dir, opt: opt, gate: newGate(opt.Workers), cache: newBlockCache(), names: newPathSets(), files: map[fileKey]*entry{}}
 	s.idle.L = &s.mu
 
 	for _, d := range list {

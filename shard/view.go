@@ -93,6 +93,10 @@ type joined struct {
 	living docSet    // documents with an occurrence that is not dead
 	count  int       // of living
 
+	skipOnce sync.Once // guards the fields below, of changedSkips
+	changed  docSet
+	kept     []changedSkip
+
 	last  atomic.Pointer[repoMasks] // for the revisions asked last: nearly always those of the next query
 	skips atomic.Pointer[skipCount] // likewise
 }

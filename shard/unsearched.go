@@ -1,0 +1,274 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+
+	"github.com/shoalsearch/shoal/shard/file"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// CountUnsearched counts the files that are kept by name only and that q could
+// reach: a search for q has not looked into them. Where ctx ends it may count too few.
+//
+// It is no search. A shard lists its files by name only in classes of one repository
+// and one set of revisions; all of a class have the same answer to everything but a
+// pattern of paths, and such a pattern is a set of bits.
+func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
+	reached, unknown := Reach(q)
+	if !unknown {
+		return 0, nil
+	}
+
+	p, err := newPlan(query.Simplify(reached), &v.set.known)
+	if err != nil {
+		return 0, err
+	}
+
+	sum := 0
+	for _, m := range v.members {
+		n := 0
+		err := file.Guard(func() (err error) {
+			n, err = m.countSkipped(ctx, p, v.set.names)
+			return err
+		})
+
+		// A search says what is wrong with a damaged file.
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// skipCount is how many files of a group are kept by name only in a revision. It
+// is immutable.
+type skipCount struct {
+	revision string
+	files    int
+}
+
+// countSkipped counts the files of a member that are kept by name only and satisfy a
+// plan that asks for no content.
+func (m *member) countSkipped(ctx context.Context, p *plan, names *pathSets) (int, error) {
+	if err := m.ready(); err != nil {
+		return 0, err
+	}
+
+	// Most searches name a revision and nothing else that is known: that count is cached.
+	revision := p.root.op == opRev
+	if known := m.skips.Load(); revision && known != nil && known.revision == p.root.name {
+		return known.files, nil
+	}
+
+	c := &skipCounter{ctx: ctx, m: m, list: m.sh.skipList(), masks: make([]*repoMasks, p.slots), paths: make([]docSet, len(p.patterns))}
+	if len(c.list.rows) == 0 || !c.prepare(p, p.root, names) {
+		return 0, nil
+	}
+	n := c.count(p.root)
+
+	// A count that was cut short is good for this answer alone.
+	if revision && ctx.Err() == nil {
+		m.skips.Store(&skipCount{p.root.name, n})
+	}
+	return n, nil
+}
+
+// skipCounter counts the rows of a skipList for which a plan holds.
+type skipCounter struct {
+	ctx   context.Context
+	m     *member
+	list  *skipList
+	revs  []*node      // nodes that ask for revisions
+	masks []*repoMasks // by slot, of opRepos and opRev
+	paths []docSet     // by pattern: the bits of the list whose paths match
+}
+
+// prepare works out what the nodes say of the shard. It reports false if ctx ended.
+func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
+	switch n.op {
+	case opRev:
+		c.revs = append(c.revs, n)
+		c.masks[n.slot] = c.m.masksOf(n)
+	case opRepos:
+		c.masks[n.slot] = c.m.masksOf(n)
+	case opName:
+		c.paths[n.pat] = names.of(c.ctx, c.m.sh, p.patterns[n.pat])
+	}
+
+	for _, sub := range n.subs {
+		if !c.prepare(p, sub, names) {
+			return false
+		}
+	}
+	return c.ctx.Err() == nil
+}
+
+// count sums up the classes. Places of which a later generation changed the revisions
+// are taken out of their classes and counted apart.
+func (c *skipCounter) count(root *node) int {
+	changed, apart := c.m.changedSkips(c.list)
+	sum := 0
+	for i := range c.list.classes {
+		if i&255 == 255 && c.ctx.Err() != nil {
+			break
+		}
+
+		k := &c.list.classes[i]
+		repo := c.m.repos[k.repo]
+		if repo == nil {
+			continue
+		}
+		sum += c.countIn(root, skipRange{k.repo, repo.masks[k.mask], k.word, k.words()}, k.last(), changed)
+	}
+
+	for _, a := range apart {
+		bit := uint64(1) << (a.bit & 63)
+		in := skipRange{a.repo, a.mask, a.bit >> 6, 1}
+		if set := c.union(root, in); set.bits == nil && set.all || set.bits != nil && set.bits[0]&bit != 0 {
+			sum++
+		}
+	}
+	return sum
+}
+
+// countIn counts the rows of a range for which the root holds in any revision; last is
+// the bits of its last word.
+func (c *skipCounter) countIn(root *node, in skipRange, last uint64, changed docSet) int {
+	set := c.union(root, in)
+	if set.bits == nil && !set.all {
+		return 0
+	}
+
+	sum := 0
+	for i := range in.words {
+		word := ^uint64(0)
+		if set.bits != nil {
+			word = set.bits[i]
+		}
+		if i == in.words-1 {
+			word &= last
+		}
+		if changed != nil {
+			word &^= changed[in.word+i]
+		}
+		sum += bits.OnesCount64(word)
+	}
+	return sum
+}
+
+// skipRange is some words of a skipList whose rows have one repository and mask.
+type skipRange struct {
+	repo        int
+	mask        uint64
+	word, words int
+}
+
+// rowSet is a set of the rows of a range: some bits, or with nil bits all or none.
+type rowSet struct {
+	all  bool
+	bits []uint64
+}
+
+// union returns the rows for which the root holds in any revision of the range. Revisions
+// in which every node says the same are one question.
+//
+//	mask 0b111, rev:a holds in 0b001    ->    asked for the bits 0b001 and 0b110
+func (c *skipCounter) union(root *node, in skipRange) rowSet {
+	if in.mask == 0 {
+		return rowSet{}
+	}
+
+	alike := []uint64{in.mask}
+	for _, n := range c.revs {
+		held := c.masks[n.slot].bits[in.repo]
+		for i, part := range alike {
+			if in, out := part&held, part&^held; in != 0 && out != 0 {
+				alike[i] = in
+				alike = append(alike, out)
+			}
+		}
+	}
+
+	set := rowSet{}
+	for _, revisions := range alike {
+		set = set.or(c.holds(root, in, revisions))
+	}
+	return set
+}
+
+// holds returns the rows of a range for which a node holds in revisions that are alike.
+func (c *skipCounter) holds(n *node, in skipRange, revisions uint64) rowSet {
+	switch n.op {
+	case opConst:
+		return rowSet{all: n.yes}
+	case opRev, opRepos:
+		return rowSet{all: c.masks[n.slot].bits[in.repo]&revisions != 0}
+	case opLang:
+		return rowSet{all: n.name == SkippedLanguage}
+	case opName:
+		return rowSet{bits: c.paths[n.pat][in.word : in.word+in.words]}
+	case opNot:
+		return c.holds(n.subs[0], in, revisions).not()
+
+	case opAnd:
+		set := rowSet{all: true}
+		for _, sub := range n.subs {
+			set = set.and(c.holds(sub, in, revisions))
+		}
+		return set
+	case opOr:
+		set := rowSet{}
+		for _, sub := range n.subs {
+			set = set.or(c.holds(sub, in, revisions))
+		}
+		return set
+	}
+	return rowSet{} // a plan that Reach made asks for nothing else
+}
+
+// and returns the intersection. It changes neither set.
+func (s rowSet) and(o rowSet) rowSet {
+	switch {
+	case s.bits == nil && !s.all, o.bits == nil && o.all:
+		return s
+	case o.bits == nil, s.bits == nil:
+		return o
+	}
+
+	out := make([]uint64, len(s.bits))
+	for i := range out {
+		out[i] = s.bits[i] & o.bits[i]
+	}
+	return rowSet{bits: out}
+}
+
+// or returns the union. It changes neither set.
+func (s rowSet) or(o rowSet) rowSet {
+	switch {
+	case s.bits == nil && s.all, o.bits == nil && !o.all:
+		return s
+	case o.bits == nil, s.bits == nil:
+		return o
+	}
+
+	out := make([]uint64, len(s.bits))
+	for i := range out {
+		out[i] = s.bits[i] | o.bits[i]
+	}
+	return rowSet{bits: out}
+}
+
+// not returns the complement. It does not change the set.
+func (s rowSet) not() rowSet {
+	if s.bits == nil {
+		return rowSet{all: !s.all}
+	}
+	out := make([]uint64, len(s.bits))
+	for i := range out {
+		out[i] = ^s.bits[i]
+	}
+	return rowSet{bits: out}
+}
