@@ -102,7 +102,7 @@ flows: install-deps
 
 # Takes each call of the gate away in turn: the comparison has to miss it.
 noninterference-mutants: install-deps
-	$(GO) test -count=1 -tags gatehole -timeout 30m -run TestTheOracleMissesEachCallOfTheGate -v ./api | grep -v level=
+	.ci/gatehole/run -count=1 -timeout 30m -run TestTheOracleMissesEachCallOfTheGate -v ./api | grep -v level=
 
 replay: install-deps
 	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestReplay -v ./shard

@@ -90,18 +90,6 @@ type ballotState struct {
 // closed notes why the node does not vote yet.
 func (b *ballot) closed(why error) { b.state.Store(&ballotState{why: why}) }
 
-// why is the reason why this node does not vote, nil when it does.
-func (b *ballot) why() error {
-	switch s := b.state.Load(); {
-	case s == nil:
-		return errUnproved
-	case s.proved:
-		return nil
-	default:
-		return s.why
-	}
-}
-
 // open lets the node vote, for logs that are not behind bar.
 func (b *ballot) open(bar raftPosition) { b.state.Store(&ballotState{proved: true, bar: bar}) }
 

@@ -46,6 +46,18 @@ func TestAMajorityOrAllMustAgreeWithANodeThatStarts(t *testing.T) {
 	}
 }
 
+// why is the reason why this node does not vote, nil when it does.
+func (b *ballot) why() error {
+	switch s := b.state.Load(); {
+	case s == nil:
+		return errUnproved
+	case s.proved:
+		return nil
+	default:
+		return s.why
+	}
+}
+
 func TestTheBallotIsForLogsThatAreNotBehind(t *testing.T) {
 	t.Parallel()
 	var b ballot

@@ -16,10 +16,10 @@
 //
 // Every operation has exactly one of four shapes:
 //
-//	local    answered from this node's copy of the catalog     Repos, Status, Keys, Models, Authenticate
-//	browse.Browser       one repository, any commit  Repos, Source, Tree, Commits, Diff, Blame, Trace, Outline, ...
-//	scatter              sent to one live holder of each needed shard  what search.Searcher finds
-//	propose  a change of the catalog, through the leader       CreateKey, RevokeKey, ApplyConfig, Reindex, Webhook, Drain, Remove
+//	local    answered from this node's copy of the catalog  Repos, Status, Keys, Models, Authenticate
+//	routed   sent to one live holder of the mirror          Source, Tree, Commits, Diff, Blame, Trace, Outline, ...
+//	scatter  sent to one live holder of each needed shard   what search.Searcher finds
+//	propose  a change of the catalog, through the leader    CreateKey, RevokeKey, ApplyConfig, Reindex, Webhook, Drain, Remove
 //
 // A method that reads takes a context with a deadline, the viewer and a
 // request; one that administers takes an account.Owner in place of the viewer.

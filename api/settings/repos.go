@@ -35,11 +35,11 @@ var repoMarks = map[string]mark{
 // repoRow is a repository in the list.
 type repoRow struct {
 	*browse.RepoInfo
-	Mark                mark
-	URL, Text, Index    string
-	When, Pushed        layout.When
-	Revisions           string
-	Command, ReindexURL string
+	Mark             mark
+	URL, Text, Index string
+	When             layout.When
+	Revisions        string
+	ReindexURL       string
 }
 
 // repos is the list of repositories, as far as the viewer may see them.
@@ -93,7 +93,7 @@ func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 
 func (p *Pages) repoRow(r *browse.RepoInfo) repoRow {
 	row := repoRow{
-		RepoInfo: r, Mark: repoMarks[r.State], URL: browse.WebURL("", r.Name, "", "tree", ""), When: p.when(r.IndexedAt), Pushed: p.when(r.PushedAt),
+		RepoInfo: r, Mark: repoMarks[r.State], URL: browse.WebURL("", r.Name, "", "tree", ""), When: p.when(r.IndexedAt),
 		Revisions:  layout.Counted(len(r.Revisions), "revision", "revisions"),
 		ReindexURL: askURL("reindex", r.Name),
 	}

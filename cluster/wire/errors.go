@@ -88,21 +88,6 @@ type Kind struct {
 	Err  error
 }
 
-// Overloaded is an error of the kind ErrOverloaded with a sentence for the
-// caller. after is when it is worth asking again; it travels with the error.
-func Overloaded(after time.Duration, format string, args ...any) error {
-	return &overloaded{text: fmt.Sprintf(format, args...), after: after}
-}
-
-type overloaded struct {
-	text  string
-	after time.Duration
-}
-
-func (e *overloaded) Error() string           { return e.text }
-func (e *overloaded) Unwrap() error           { return ErrOverloaded }
-func (e *overloaded) TryAgain() time.Duration { return e.after }
-
 // RetryAfter is when an error says that it is worth asking again, on this node
 // or on another; 0 where it says nothing of it. Every error type with a method
 // TryAgain() time.Duration says so, and its time travels in milliseconds.

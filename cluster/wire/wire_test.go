@@ -161,17 +161,27 @@ func (again) Error() string             { return "busy for a while" }
 func (again) Unwrap() error             { return errBusy }
 func (e again) TryAgain() time.Duration { return e.after }
 
+// overloaded is an error of the kind ErrOverloaded with a sentence and a time.
+type overloaded struct {
+	text  string
+	after time.Duration
+}
+
+func (e *overloaded) Error() string           { return e.text }
+func (e *overloaded) Unwrap() error           { return ErrOverloaded }
+func (e *overloaded) TryAgain() time.Duration { return e.after }
+
 func TestErrorsSayWhenToAskAgain(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
 	errs := map[string]error{
-		"overloaded": Overloaded(1500*time.Millisecond, "%d searches wait", 7),
-		"wrapped":    fmt.Errorf("search: %w", Overloaded(2*time.Second, "7 searches wait")),
+		"overloaded": &overloaded{"7 searches wait", 1500 * time.Millisecond},
+		"wrapped":    fmt.Errorf("search: %w", &overloaded{"7 searches wait", 2 * time.Second}),
 		"no time":    fmt.Errorf("%w: ask again some time", ErrOverloaded),
 		"other type": fmt.Errorf("read: %w", again{3 * time.Second}),
 		"no kind":    fmt.Errorf("read: %w", &overloaded{text: "never", after: -time.Second}),
-		"for ever":   Overloaded(1000*time.Hour, "full"),
+		"for ever":   &overloaded{"full", 1000 * time.Hour},
 	}
 	want := map[string]struct {
 		kind error

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -100,9 +99,6 @@ var kinds = [...]Kind{
 	{config.KindBitbucket, "Bitbucket", openBitbucket, bitbucketCredential, hookBitbucket, bitbucketSignal, SomeTold},
 	{config.KindAzureDevOps, "Azure DevOps", openAzure, azureCredential, hookAzure, Signal{}, Untold},
 }
-
-// Kinds returns the table of kinds, a copy of one's own.
-func Kinds() []Kind { return slices.Clone(kinds[:]) }
 
 // kindOf is the row of a connection.
 func kindOf(conn config.Connection) (Kind, bool) {

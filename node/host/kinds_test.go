@@ -274,7 +274,7 @@ func TestEveryKindOfConnectionIsARow(t *testing.T) {
 	}
 
 	rows := map[string]Kind{}
-	for _, k := range Kinds() {
+	for _, k := range kinds {
 		if k.Product == "" || k.Open == nil || k.Credential == nil || k.Hook.signed == nil || k.Hook.Steps == "" {
 			t.Errorf("the row of %s is not whole", k.Name)
 		}

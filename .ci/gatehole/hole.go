@@ -1,5 +1,3 @@
-//go:build gatehole
-
 package account
 
 import (
@@ -8,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 // Holes are the places that call the gate, each of which can be made a hole
@@ -37,10 +37,12 @@ func (h *holes) Sites() []string {
 	return slices.Sorted(maps.Keys(h.sites))
 }
 
-func holed() bool {
+// through returns the viewer, or the operator where the call of the gate under way
+// is a hole.
+func through(v catalog.Viewer) catalog.Viewer {
 	// The caller is the place of the mutation, known by its function.
 	pc := make([]uintptr, 1)
-	runtime.Callers(3, pc) // past Callers, holed and Repos
+	runtime.Callers(3, pc) // past Callers, through and Repos
 	frame, _ := runtime.CallersFrames(pc).Next()
 	site := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
 
@@ -50,5 +52,8 @@ func holed() bool {
 		Holes.sites = map[string]bool{}
 	}
 	Holes.sites[site] = true
-	return Holes.open[site]
+	if Holes.open[site] {
+		return catalog.Operator()
+	}
+	return v
 }
