@@ -120,7 +120,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/find_references":    symbolsAt("/api/find_references"),
 	"POST /api/repos/{id}/reindex": once(shot{method: "POST", target: "/api/repos/1/reindex"}, shot{method: "POST", target: "/api/repos/3/reindex"}, shot{method: "POST", target: "/api/repos/900/reindex"}),
 	"GET /api/repos": func(a aims) []shot {
-		list := []shot{get("/api/repos"), get("/api/repos?perPage=1"), get("/api/repos?perPage=2&page=2"), get("/api/repos?sort=pushed&direction=desc"), get("/api/repos?connection=closed"), get("/api/repos?connection=none")}
+		list := []shot{get("/api/repos"), get("/api/repos?perPage=1"), get("/api/repos?perPage=2&page=2"), get("/api/repos?sort=pushed&direction=desc"), get("/api/repos?sort=stars&direction=desc"), get("/api/repos?connection=closed"), get("/api/repos?connection=none")}
 		return append(list, a.each(func(r string) shot { return get("/api/repos?query=%s", url.QueryEscape(r)) })...)
 	},
 	"GET /api/source": ofRepo("/api/source?repo=%s&path=main.go", "/api/source?repo=%s&path=none&lastSeen=true"),
@@ -269,7 +269,7 @@ var askedRoutes = map[string]func(aims) []shot{
 		return list
 	},
 	"GET /repos": func(a aims) []shot {
-		list := []shot{get("/repos"), get("/repos?sort=pushed")}
+		list := []shot{get("/repos"), get("/repos?sort=pushed"), get("/repos?sort=stars")}
 		return append(list, a.each(func(r string) shot { return get("/repos?query=%s", url.QueryEscape(r)) })...)
 	},
 	"GET /browse/*": func(a aims) (list []shot) {

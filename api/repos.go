@@ -72,7 +72,7 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 	req := browse.ReposRequest{
 		Query: p.text("query"), Connection: p.text("connection"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100),
-		Sort: p.choice("sort", "name", "pushed", "size"), Desc: p.choice("direction", "asc", "desc") == "desc",
+		Sort: p.choice("sort", browse.RepoSorts()...), Desc: p.choice("direction", "asc", "desc") == "desc",
 	}
 
 	// Any is the word for no filter, so that a client can always send one.

@@ -24,6 +24,7 @@ var repoOrders = []struct {
 	{"name", "by name", "name", false},
 	{"pushed", "by last push", "pushed", true},
 	{"size", "by size", "size", true},
+	{"stars", "by stars", "stars", true},
 }
 
 // repoMarks is how each state is shown.

@@ -27,6 +27,7 @@ type repoRow struct {
 	Branch             string
 	Revisions          int
 	Size               string
+	Stars              string // "" for none
 	Indexed, Pushed    layout.When
 	Error              string
 	Fork, Archived     bool
@@ -45,6 +46,9 @@ func (p *overview) rowOf(r *browse.RepoInfo) repoRow {
 	row.Indexed, row.Pushed = layout.At(p.now(), r.IndexedAt), layout.At(p.now(), r.PushedAt)
 	if row.Fresh {
 		row.Size = sizeOf(r.TextBytes)
+	}
+	if r.Stars > 0 {
+		row.Stars = counted(int(r.Stars), "star", "stars")
 	}
 	return row
 }
@@ -118,8 +122,8 @@ func (p *overview) repos(ctx context.Context, v *layout.Visit) error {
 		PerPage:    reposPerPage,
 	}
 
-	if q.Get("sort") == "pushed" {
-		req.Sort, req.Desc = "pushed", true
+	if sort := q.Get("sort"); sort == "pushed" || sort == "stars" {
+		req.Sort, req.Desc = sort, true
 	}
 
 	r, err := p.lister.Repos(ctx, v.Viewer, req)

@@ -19,7 +19,7 @@ type ReposRequest struct {
 	Page       int    // from 1; 0 means 1
 	PerPage    int    // 1..100; 0 means 30
 	State      string // one of RepoStates; "" for all
-	Sort       string // "name" (default), "pushed" or "size" (of the text)
+	Sort       string // one of RepoSorts; "" is by name
 	Desc       bool
 }
 
@@ -153,6 +153,10 @@ func (b *Browser) Repo(_ context.Context, v catalog.Viewer, name string) (*RepoI
 	return &info, nil
 }
 
+// RepoSorts returns the orders of a list, the usual one first. Size is the bytes of
+// the text, stars are those of the code host.
+func RepoSorts() []string { return []string{"name", "pushed", "size", "stars"} }
+
 // check fills in what was left out, and refuses what cannot be.
 func (req *ReposRequest) check() error {
 	if err := call.CheckPage(&req.Page, &req.PerPage, 30); err != nil {
@@ -161,8 +165,8 @@ func (req *ReposRequest) check() error {
 
 	// A word that is not known is a mistake: taken for the usual one it would look like an answer.
 	switch {
-	case req.Sort != "" && req.Sort != "name" && req.Sort != "pushed" && req.Sort != "size":
-		return call.Fail(call.ErrInvalid, "sort must be name, pushed or size")
+	case req.Sort != "" && !slices.Contains(RepoSorts(), req.Sort):
+		return call.Fail(call.ErrInvalid, "sort must be one of %s", strings.Join(RepoSorts(), ", "))
 	case req.State != "" && !slices.Contains(RepoStates(), req.State):
 		return call.Fail(call.ErrInvalid, "state must be one of %s", strings.Join(RepoStates(), ", "))
 	}
@@ -189,6 +193,8 @@ func (req *ReposRequest) order(a, b *catalog.Repo) int {
 		c = a.PushedAt.Compare(b.PushedAt)
 	case "size":
 		c = cmp.Compare(textOf(a), textOf(b))
+	case "stars":
+		c = cmp.Compare(a.Stars, b.Stars)
 	}
 
 	// By name where they are alike, always forwards, so that pages do not change.
