@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/origin"
 )
 
 // call is one request, copied out of fasthttp's reusable one, and its answer.
@@ -64,7 +65,19 @@ func (c *call) arg(name string) (string, bool) {
 	return string(args.Peek(name)), true
 }
 
-// client is what limits count a viewer by: the key, the account, or the address
+// standing is how a client came and what it has shown. A credential that is not
+// good shows nothing: its sender is a stranger.
+func (c *call) standing() standing {
+	switch {
+	case c.door == doorSocket:
+		return operator
+	case c.viewer.KeyID != "" || c.viewer.Account != "":
+		return holder
+	}
+	return stranger
+}
+
+// client is what limits count a viewer by: the key, the account, or the network
 // of who has none.
 func (c *call) client(trusted func(netip.Addr) bool) string {
 	if c.viewer.KeyID != "" {
@@ -74,7 +87,7 @@ func (c *call) client(trusted func(netip.Addr) bool) string {
 		return c.viewer.Account
 	}
 	if addr := c.address(trusted); addr.IsValid() {
-		return addr.String()
+		return origin.Network(addr).String()
 	}
 	return c.rc.RemoteAddr().String()
 }
@@ -84,7 +97,7 @@ func (c *call) client(trusted func(netip.Addr) bool) string {
 // theirs: what stands before it anybody may have written.
 func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
 	// Only who is trusted may speak for others: anybody else could write any address.
-	addr := addressOf(c.rc.RemoteAddr())
+	addr := origin.Of(c.rc.RemoteAddr())
 	if !addr.IsValid() || !trusted(addr) {
 		return addr
 	}

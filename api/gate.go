@@ -12,19 +12,21 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster/origin"
 )
 
 // gate is the listener of a door of the server. It bounds the connections of
-// the process and of one address, and it never ends because accepting one
+// the process and of one network, and it never ends because accepting one
 // failed: a process that has run out of descriptors for a moment goes on when
 // it has some again.
 //
-// A connection waits while no request of it is being answered: nothing came
-// yet, or a head is incomplete, or it is kept alive between two requests. Where
-// there are too many connections the one that has waited longest makes room,
-// first of those that have never asked anything. So somebody who opens
-// thousands and says nothing takes places from themselves only.
+// A connection waits while no request of it is under way: nothing came yet, or a
+// head or a stranger's body is incomplete, or it is kept alive between two
+// requests. Where there are too many connections the one that has waited longest
+// makes room, first of those that have never asked anything, then of strangers.
+// So somebody who opens thousands and says nothing takes places from themselves
+// only. A newcomer always finds room: what is under way has a bound of its own,
+// below that of connections. The operator's connections do not count.
 type gate struct {
 	net.Listener
 	door  door
@@ -47,8 +49,7 @@ const (
 	acceptWarns  = time.Minute          // between two warnings
 )
 
-// Accept waits for the next connection that there is room for. It fails only
-// when the listener is closed.
+// Accept waits for the next connection. It fails only when the listener is closed.
 func (g *gate) Accept() (net.Conn, error) {
 	pause := acceptPause
 	for {
@@ -67,10 +68,7 @@ func (g *gate) Accept() (net.Conn, error) {
 			continue
 		}
 
-		pause = acceptPause
-		if c := g.crowd.enter(raw, g.door); c != nil {
-			return c, nil
-		}
+		return g.crowd.enter(raw, g.door), nil
 	}
 }
 
@@ -79,19 +77,21 @@ type guest struct {
 	net.Conn
 	door  door
 	crowd *crowd
-	from  *origin // nil where connections of an address are not counted
+	from  *network // nil where connections of an address are not counted
 
 	// The fields below are guarded by crowd.mu.
 	gone  bool
-	state int               // of the states below
+	state int               // one of the states below
 	here  [2]*queue.Element // places in the lists of the crowd and of the origin, nil while a request is answered
 }
 
-// The states of a connection. Those before serving are the ones that wait.
+// The states of a connection. Those before busyHolder are the ones that wait.
 const (
-	fresh = iota // has never asked anything
-	idle         // has asked before
-	serving
+	fresh        = iota // has never asked anything
+	idleStranger        // has asked before, without a credential
+	idleHolder          // has asked before, with one
+	busyHolder
+	busyStranger
 )
 
 // Close closes the connection and gives its place back.
@@ -126,56 +126,48 @@ func (c *guest) by() door {
 	return c.door
 }
 
-// origin is an address that connections come from.
-type origin struct {
+// network is where connections come from: an address, or a /64 of IPv6.
+type network struct {
 	addr    netip.Addr
 	open    int
-	waiting [serving]queue.List
+	waiting [busyHolder]queue.List
 }
 
 // crowd is all open connections of a server.
 type crowd struct {
 	limit      int                   // connections
-	perAddress int                   // of one address
+	perAddress int                   // of one network
 	trusted    func(netip.Addr) bool // addresses that speak for others: not bounded by perAddress
 	log        *slog.Logger
 	now        func() time.Time
 	stop       <-chan struct{} // ends a pause
-	dropped    *prometheus.CounterVec
+	dropped    prometheus.Counter
 
-	mu      sync.Mutex // guards the fields below, and those of guests and origins
-	open    int
-	origins map[netip.Addr]*origin
-	waiting [serving]queue.List
-	warned  time.Time
+	mu            sync.Mutex // guards the fields below, and those of guests and networks
+	open          int
+	busyStrangers int
+	networks      map[netip.Addr]*network
+	waiting       [busyHolder]queue.List
+	warned        time.Time
 }
 
-// The reasons for which a connection is dropped, as the metric has them.
-const (
-	dropWaiting = "waited"  // made room for another one
-	dropFull    = "full"    // there were too many
-	dropAddress = "address" // there were too many of its address
-)
-
-// enter counts a new connection, or closes it where nobody can make room.
+// enter counts a new connection. Where there are too many, one that waits makes
+// room: of the same network, or of all. Where all are under way there is room for
+// one more, which waits and makes room for the next.
 func (w *crowd) enter(raw net.Conn, d door) *guest {
 	c := &guest{Conn: raw, door: d, crowd: w}
+	if d == doorSocket {
+		return c
+	}
 	w.mu.Lock()
-	from := w.origin(raw, d)
+	from := w.network(raw, d)
 
 	var victim *guest
-	reason := ""
-
-	// Room is made by the oldest that waits: of the same address, or of all.
 	if from != nil && from.open >= w.perAddress {
-		if victim = oldest(&from.waiting); victim == nil {
-			reason = dropAddress
-		}
+		victim = oldest(&from.waiting)
 	}
-	if victim == nil && reason == "" && w.open >= w.limit {
-		if victim = oldest(&w.waiting); victim == nil {
-			reason = dropFull
-		}
+	if victim == nil && w.open >= w.limit {
+		victim = w.longest()
 	}
 
 	// Its place is given away at once, or two newcomers would take the same victim.
@@ -183,62 +175,52 @@ func (w *crowd) enter(raw net.Conn, d door) *guest {
 		w.forget(victim)
 	}
 
-	if reason == "" {
-		w.open++
-		if c.from = from; from != nil {
-			from.open++
-			w.origins[from.addr] = from
-		}
-		w.put(c, fresh)
+	w.open++
+	if c.from = from; from != nil {
+		from.open++
+		w.networks[from.addr] = from
 	}
+	w.put(c, fresh)
 	w.mu.Unlock()
 
 	// Closing is a system call or two: not under the lock.
-	if victim != nil {
-		w.dropped.WithLabelValues(dropWaiting).Inc()
-		victim.Conn.Close()
-	}
-	if reason != "" {
-		w.dropped.WithLabelValues(reason).Inc()
-		refuse(raw)
-		return nil
-	}
+	w.drop(victim)
 	return c
 }
 
-// origin finds or makes the origin of a connection; nil where it is not bounded.
-func (w *crowd) origin(c net.Conn, d door) *origin {
-	addr := addressOf(c.RemoteAddr())
+// network finds or makes the network of a connection; nil where it is not bounded.
+func (w *crowd) network(c net.Conn, d door) *network {
+	addr := origin.Of(c.RemoteAddr())
 	if d != doorAPI || !addr.IsValid() || w.trusted(addr) {
 		return nil
 	}
-	if o := w.origins[addr]; o != nil {
-		return o
+	addr = origin.Network(addr)
+	if n := w.networks[addr]; n != nil {
+		return n
 	}
-	return &origin{addr: addr}
+	return &network{addr: addr}
 }
 
-// addressOf is the address of a peer without its port; not valid where it has none.
-func addressOf(a net.Addr) netip.Addr {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
+// longest is the connection that makes room for a newcomer, nil where all are
+// under way. Strangers that ask keep half of all places at most: else the places
+// of those that have never asked would be few, and newcomers would close each other.
+func (w *crowd) longest() *guest {
+	if e := w.waiting[idleStranger].Front(); e != nil && w.waiting[idleStranger].Len()+w.busyStrangers > w.limit/2 {
+		return e.Value.(*guest)
 	}
-	return tcp.AddrPort().Addr().Unmap()
+	return oldest(&w.waiting)
 }
 
-// refuse tells a client that there is no room, if it takes the message at once.
-func refuse(c net.Conn) {
-	defer c.Close()
-	body := (&failure{Status: 503, Code: codeUnavailable, Message: "This node has as many connections as it may: try again, or close some of yours."}).body()
-	head := "HTTP/1.1 503 Service Unavailable\r\nContent-Type: " + mimeJSON + "\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
-	if c.SetWriteDeadline(clock.In(50*time.Millisecond)) == nil {
-		_, _ = c.Write(append([]byte(head), body...)) // best effort: the connection ends in any case
+// drop closes a connection that made room; nil is none.
+func (w *crowd) drop(victim *guest) {
+	if victim != nil {
+		w.dropped.Inc()
+		victim.Conn.Close()
 	}
 }
 
 // oldest is the connection that has waited longest, those first that have never asked.
-func oldest(lists *[serving]queue.List) *guest {
+func oldest(lists *[busyHolder]queue.List) *guest {
 	for i := range lists {
 		if e := lists[i].Front(); e != nil {
 			return e.Value.(*guest)
@@ -266,8 +248,14 @@ func (w *crowd) put(c *guest, state int) {
 		}
 		c.here = [2]*queue.Element{}
 	}
+	if c.state == busyStranger {
+		w.busyStrangers--
+	}
 
-	if c.state = state; state == serving {
+	if c.state = state; state == busyStranger {
+		w.busyStrangers++
+	}
+	if state >= busyHolder {
 		return
 	}
 	for i, l := range lists() {
@@ -277,13 +265,25 @@ func (w *crowd) put(c *guest, state int) {
 	}
 }
 
-// begin notes that a request of a connection is being answered, end that it was.
-func (w *crowd) begin(c *guest) { w.move(c, serving) }
+// begin notes that a request of a connection is under way, end that it was answered.
+func (w *crowd) begin(c *guest, by standing) {
+	if by == stranger {
+		w.move(c, busyStranger)
+	} else {
+		w.move(c, busyHolder)
+	}
+}
 
-func (w *crowd) end(c *guest) { w.move(c, idle) }
+func (w *crowd) end(c *guest, by standing) {
+	if by == stranger {
+		w.move(c, idleStranger)
+	} else {
+		w.move(c, idleHolder)
+	}
+}
 
 func (w *crowd) move(c *guest, state int) {
-	if c == nil {
+	if c == nil || c.door == doorSocket {
 		return
 	}
 	w.mu.Lock()
@@ -302,17 +302,17 @@ func (w *crowd) leave(c *guest) {
 // forget gives the place of a connection back. Callers hold the lock.
 func (w *crowd) forget(c *guest) {
 	// The victim's own Close comes later, and must not count twice.
-	if c.gone {
+	if c.gone || c.door == doorSocket {
 		return
 	}
-	w.put(c, serving) // in no list
+	w.put(c, busyHolder) // in no list
 	c.gone = true
 	w.open--
 	if c.from == nil {
 		return
 	}
 	if c.from.open--; c.from.open == 0 {
-		delete(w.origins, c.from.addr)
+		delete(w.networks, c.from.addr)
 	}
 }
 
@@ -334,10 +334,7 @@ func (w *crowd) starved(err error) {
 	open := w.open
 	w.mu.Unlock()
 
-	if victim != nil {
-		w.dropped.WithLabelValues(dropWaiting).Inc()
-		victim.Conn.Close()
-	}
+	w.drop(victim)
 	if warn {
 		w.log.Warn("a connection could not be accepted; the node goes on and tries again", "err", err, "connections", open)
 	}

@@ -7,13 +7,15 @@ import (
 )
 
 // Limits bound what clients may ask of a node at a time. Zero fields take
-// the values of [DefaultLimits], except Rate.
+// the values of [DefaultLimits], except Rate. Strangers, who show no credential,
+// share at most half of Total, of Connections and of Memory. The operator's
+// socket is bounded by none.
 type Limits struct {
-	Rate        float64 // requests a second of one client (a key, or an address without one), with a burst of twice as many; 0: no limit
+	Rate        float64 // requests a second of one client (a key, or a network without one: an address, of IPv6 a /64), with a burst of twice as many; 0: no limit
 	PerClient   int     // requests of one client under way
-	Total       int     // requests under way
+	Total       int     // requests under way; at most seven eighths of Connections
 	Connections int     // open connections
-	PerAddress  int     // open connections of one address; 0: half of Connections
+	PerAddress  int     // open connections of one network; 0: half of Connections
 	Memory      int64   // bytes of request bodies and of answers that wait to be written, together
 }
 
@@ -31,9 +33,22 @@ func (l Limits) filled() Limits {
 	l.Total = cmp.Or(l.Total, usual.Total)
 	l.Connections = cmp.Or(l.Connections, usual.Connections)
 	l.PerAddress = cmp.Or(l.PerAddress, max(1, l.Connections/2))
+
+	// A connection without a request makes room, so a newcomer finds room: some have to be without.
+	l.Total = min(l.Total, max(1, l.Connections-l.Connections/8))
 	l.Memory = cmp.Or(l.Memory, usual.Memory)
 	return l
 }
+
+// standing is what a client has shown of itself.
+type standing uint8
+
+const (
+	stranger standing = iota // nothing, or a credential that is not good
+	sender                   // a stranger whose body is being read; counts for bytes only
+	holder                   // a credential
+	operator                 // came by the socket in the data directory
+)
 
 // limiter counts by client. What it knows of a client that has nothing under
 // way and a full bucket is forgotten.
@@ -42,7 +57,8 @@ type limiter struct {
 	now    func() time.Time
 
 	mu      sync.Mutex // guards the fields below
-	total   int
+	total   int        // of strangers and of holders
+	unknown int        // of strangers
 	clients map[string]*client
 	swept   time.Time
 }
@@ -58,8 +74,11 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 }
 
 // enter admits a request of a client, or says after how long to try again.
-// An admitted request has to leave.
-func (l *limiter) enter(name string) *failure {
+// An admitted request has to leave. The operator is always admitted.
+func (l *limiter) enter(name string, by standing) *failure {
+	if by == operator {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -78,6 +97,8 @@ func (l *limiter) enter(name string) *failure {
 	switch {
 	case l.total >= l.limits.Total:
 		return overloaded("The node has too many requests under way.", time.Second)
+	case by == stranger && l.unknown >= max(1, l.limits.Total/2):
+		return overloaded("Too many requests without a credential are under way: send an API key, or try again.", time.Second)
 	case c.running >= l.limits.PerClient:
 		return overloaded("Too many of your requests are under way.", time.Second)
 
@@ -89,13 +110,22 @@ func (l *limiter) enter(name string) *failure {
 	c.tokens--
 	c.running++
 	l.total++
+	if by == stranger {
+		l.unknown++
+	}
 	return nil
 }
 
-func (l *limiter) leave(name string) {
+func (l *limiter) leave(name string, by standing) {
+	if by == operator {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total--
+	if by == stranger {
+		l.unknown--
+	}
 	if c := l.clients[name]; c != nil {
 		c.running--
 	}

@@ -9,10 +9,15 @@ import (
 // and used and of the answers that wait to be written, of all clients
 // together. What would exceed it is refused with 429 instead of being held.
 //
-//	one client     at most half of it
-//	large pieces   at most seven eighths of it together: the last eighth is
-//	               for small ones, so that a light search finds room while
-//	               others download
+//	one client          at most half of it
+//	large pieces        at most seven eighths of it together: the last eighth is
+//	                    for small ones, so that a light search finds room while
+//	                    others download
+//	strangers           at most half of it together, large pieces seven eighths
+//	                    of that half
+//	bodies that they    at most a quarter of it together, large ones at most an
+//	are sending         eighth, or one of the largest that there are
+//	the operator        as much as they want
 //
 // It is safe for concurrent use.
 type memory struct {
@@ -20,6 +25,7 @@ type memory struct {
 
 	mu      sync.Mutex // guards the fields below
 	held    int64
+	shares  [operator + 1]int64 // of held, by standing
 	clients map[string]int64
 }
 
@@ -35,10 +41,22 @@ func newMemory(limit int64) *memory {
 type lease struct {
 	of     *memory
 	client string
+	by     standing
 	held   int64
 }
 
-func (m *memory) lease(client string) *lease { return &lease{of: m, client: client} }
+func (m *memory) lease(client string, by standing) *lease {
+	return &lease{of: m, client: client, by: by}
+}
+
+// become counts what a lease holds for another standing from now on.
+func (l *lease) become(by standing) {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	l.of.shares[l.by] -= l.held
+	l.of.shares[by] += l.held
+	l.by = by
+}
 
 // set makes the lease n bytes large, or says that it cannot grow that far; it
 // is unchanged then. Shrinking never fails.
@@ -47,19 +65,13 @@ func (l *lease) set(n int64) *failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	// A small piece may use what is left, or a client with downloads could not search.
 	more := n - l.held
-	if more > 0 {
-		most, share := m.limit-m.limit/8, m.limit/2
-		if n <= smallLease {
-			most, share = m.limit, m.limit
-		}
-		if m.held+more > most || m.clients[l.client]+more > share {
-			return overloaded("The node holds as many bytes of requests and answers as it may: try again, or ask for less (matches, contextLines, whole).", time.Second)
-		}
+	if more > 0 && !m.room(l, n <= smallLease, more) {
+		return overloaded("The node holds as many bytes of requests and answers as it may: try again, or ask for less (matches, contextLines, whole).", time.Second)
 	}
 
 	m.held += more
+	m.shares[l.by] += more
 	l.held = n
 
 	// Clients come and go: one that holds nothing is forgotten.
@@ -69,6 +81,28 @@ func (l *lease) set(n int64) *failure {
 		delete(m.clients, l.client)
 	}
 	return nil
+}
+
+// room reports whether a lease may take more bytes. Callers hold the lock.
+func (m *memory) room(l *lease, small bool, more int64) bool {
+	if l.by == operator {
+		return true
+	}
+
+	// A small piece may use what is left, or a client with downloads could not search.
+	large := func(limit int64) int64 { return limit - limit/8 }
+	share, sending := m.limit/2, max(m.limit/8, largestBody)
+	if small {
+		large = func(limit int64) int64 { return limit }
+		share, sending = m.limit, m.limit/4
+	}
+
+	fits := m.held+more <= large(m.limit) && m.clients[l.client]+more <= share
+	if l.by == holder {
+		return fits
+	}
+	strangers := m.shares[stranger] + m.shares[sender]
+	return fits && strangers+more <= large(m.limit/2) && (l.by == stranger || m.shares[sender]+more <= sending)
 }
 
 // end gives everything back.

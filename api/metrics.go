@@ -19,7 +19,7 @@ type meter struct {
 	gone     prometheus.Counter
 	limited  prometheus.Counter
 	panics   prometheus.Counter
-	dropped  *prometheus.CounterVec
+	dropped  prometheus.Counter
 }
 
 func newMeter(reg prometheus.Registerer) *meter {
@@ -33,15 +33,10 @@ func newMeter(reg prometheus.Registerer) *meter {
 		limited: prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_limited_total", Help: "Requests refused with 429."}),
 		panics:  prometheus.NewCounter(prometheus.CounterOpts{Name: "shoal_http_panics_total", Help: "Panics caught while answering: each is a defect."}),
 
-		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "shoal_http_connections_dropped_total",
-			Help: "Connections closed because there were too many: waited (made room for another), full, address (too many of one address).",
-		}, []string{"reason"}),
-	}
-
-	// Every reason is there from the start, as zero.
-	for _, reason := range []string{dropWaiting, dropFull, dropAddress} {
-		m.dropped.WithLabelValues(reason)
+			Help: "Connections without a request under way that were closed to make room for another one.",
+		}),
 	}
 
 	if reg != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/shoalsearch/shoal/api/settings"
 	"github.com/shoalsearch/shoal/api/web"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/origin"
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
@@ -262,7 +263,7 @@ const smallestPacked = 4 << 10
 // pack compresses a page for a reader who is not on this machine. Pages are read
 // by people far away, other than the answers of the API.
 func (c *call) pack() {
-	addr := addressOf(c.rc.RemoteAddr())
+	addr := origin.Of(c.rc.RemoteAddr())
 	near := addr.IsValid() && addr.IsLoopback() && c.requestHeader("X-Forwarded-For") == ""
 	if near || c.stream == nil && len(c.body) < smallestPacked || !strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") || !strings.HasPrefix(c.mime, "text/") {
 		return

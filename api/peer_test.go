@@ -173,9 +173,9 @@ func TestRateLimit(t *testing.T) {
 	now := day
 	l := newLimiter(Limits{Rate: 2}, func() time.Time { return now })
 	enter := func() *failure {
-		f := l.enter("a")
+		f := l.enter("a", holder)
 		if f == nil {
-			l.leave("a")
+			l.leave("a", holder)
 		}
 		return f
 	}
@@ -192,12 +192,12 @@ func TestRateLimit(t *testing.T) {
 	if f := enter(); f != nil {
 		t.Errorf("after Retry-After: %v", f)
 	}
-	if f := l.enter("b"); f != nil {
+	if f := l.enter("b", holder); f != nil {
 		t.Errorf("another client: %v", f)
 	}
-	l.leave("b")
+	l.leave("b", holder)
 	now = now.Add(10 * time.Minute)
-	l.enter("c")
+	l.enter("c", holder)
 	if len(l.clients) != 1 {
 		t.Errorf("idle clients are kept: %d", len(l.clients))
 	}
@@ -208,15 +208,15 @@ func TestLimiterCountsOnlyWhatRuns(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(Limits{Total: 3}, time.Now)
 	for i := range 3 {
-		if f := l.enter(fmt.Sprint(i)); f != nil {
+		if f := l.enter(fmt.Sprint(i), holder); f != nil {
 			t.Fatal(f)
 		}
 	}
-	if l.enter("x") == nil {
+	if l.enter("x", holder) == nil {
 		t.Error("the total is not bounded")
 	}
 	for i := range 3 {
-		l.leave(fmt.Sprint(i))
+		l.leave(fmt.Sprint(i), holder)
 	}
 	if l.total != 0 {
 		t.Errorf("%d under way", l.total)

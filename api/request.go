@@ -5,21 +5,25 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // headRead is called when the head of a request is there. A body that is
 // announced too large is not waited for: the request is taken as one without,
-// marked for readBody, on a connection that ends with it.
-func headRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+// marked for readBody, on a connection that ends with it. Of any other the first
+// byte has to come soon.
+func (s *Server) headRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	h.Del(announced)
 	if n := h.ContentLength(); n > largestBody {
 		h.SetContentLength(0)
 		h.SetConnectionClose()
 		h.Set(announced, strconv.Itoa(n))
 	}
-	return fasthttp.RequestConfig{}
+	return fasthttp.RequestConfig{ReadTimeout: s.opt.patience}
 }
 
 // announced is the mark of a body that was announced too large, with its
@@ -34,7 +38,7 @@ func announcedTooLarge(rc *fasthttp.RequestCtx) int {
 
 // readBody reads the body of a request that was admitted. It gets room as its
 // bytes come, whatever length was announced, out of the memory that all
-// requests share.
+// requests share. Bytes that come slower than bodyRate are not waited for.
 func (s *Server) readBody(c *call, most int) *failure {
 	length := c.rc.Request.Header.ContentLength()
 	if announcedTooLarge(c.rc) > 0 || length > most {
@@ -47,6 +51,7 @@ func (s *Server) readBody(c *call, most int) *failure {
 	}
 
 	// Small at first: who announces a megabyte has sent nothing yet.
+	began := clock.Now()
 	room := firstBody
 	if length >= 0 {
 		room = min(room, length)
@@ -59,6 +64,9 @@ func (s *Server) readBody(c *call, most int) *failure {
 		c.sent = append(make([]byte, 0, room), c.sent...)
 
 		for len(c.sent) < room {
+			if err := c.rc.Conn().SetReadDeadline(s.bodyDue(began, len(c.sent))); err != nil {
+				return unread(err)
+			}
 			n, err := stream.Read(c.sent[len(c.sent):room])
 			c.sent = c.sent[:len(c.sent)+n]
 			switch {
@@ -81,6 +89,13 @@ func (s *Server) readBody(c *call, most int) *failure {
 	}
 }
 
+// bodyDue is the time by which more has to come of a body of which n bytes came
+// since it began.
+func (s *Server) bodyDue(began time.Time, n int) time.Time {
+	owed := s.opt.patience + time.Duration(n)*time.Second/bodyRate
+	return began.Add(min(owed, readTimeout))
+}
+
 // hasBody reports whether the body of a request is read. Other methods have none
 // here: what comes with them is left alone.
 func (c *call) hasBody() bool {
@@ -101,7 +116,7 @@ func unread(err error) *failure {
 }
 
 func lateRequest() *failure {
-	return &failure{Status: 408, Code: codeRequestTimeout, Message: "The request did not arrive within " + readTimeout.String() + "."}
+	return &failure{Status: 408, Code: codeRequestTimeout, Message: "The request came too slowly: send the head and the body without a pause, and the body at 16 KiB a second at least."}
 }
 
 func malformed() *failure {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,9 @@ const (
 	largestBody  = host.MaxDelivery // of the route that takes most
 	firstBody    = 4 << 10          // bytes that a body gets room for before any came
 	maxHeader    = 16 << 10
-	readTimeout  = 30 * time.Second // for a whole request, head and body
+	readTimeout  = 30 * time.Second // for a head, and for a body
+	bodyPatience = 5 * time.Second  // for the first byte of a body; what comes after it keeps up with bodyRate
+	bodyRate     = 16 << 10         // bytes a second
 	writeTimeout = 60 * time.Second // for a small answer, or for each part of a streamed one
 	idleTimeout  = 2 * time.Minute
 	stopGrace    = 5 * time.Second // for running requests when the server stops
@@ -60,7 +63,8 @@ type Options struct {
 	Registerer     prometheus.Registerer // nil keeps the metrics of this package to itself
 	Now            func() time.Time      // nil means the clock of the machine
 
-	tools http.Handler // of the tool server; nil means those of package mcp
+	tools    http.Handler  // of the tool server; nil means those of package mcp
+	patience time.Duration // with which a body may begin; 0 means bodyPatience
 }
 
 // trusted reports whether an address is that of a proxy of ours.
@@ -109,6 +113,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 	if opt.Now == nil {
 		opt.Now = clock.Now
 	}
+	opt.patience = cmp.Or(opt.patience, bodyPatience)
 
 	// Before anything is made that would have to be undone.
 	open, err := openDoors(&opt)
@@ -140,7 +145,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 
 	s.crowd = &crowd{
 		limit: limits.Connections, perAddress: limits.PerAddress, trusted: opt.trusted,
-		log: opt.Log, now: opt.Now, stop: s.base.Done(), dropped: s.meter.dropped, origins: map[netip.Addr]*origin{},
+		log: opt.Log, now: opt.Now, stop: s.base.Done(), dropped: s.meter.dropped, networks: map[netip.Addr]*network{},
 	}
 
 	s.meter.watch(opt.Registerer, s.crowd.count, s.memory.used)
@@ -149,7 +154,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 		Handler:                      s.serve,
 		ErrorHandler:                 s.refuse,
 		ExpectHandler:                s.expect,
-		HeaderReceived:               headRead,
+		HeaderReceived:               s.headRead,
 		StreamRequestBody:            true, // read by readBody, once it is known who asks
 		MaxRequestBodySize:           1,    // bytes of a body to wait for before the handler is called; see readBody for the bound
 		ReadBufferSize:               maxHeader,
@@ -235,23 +240,11 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	s.running.add()
 	guest := guestOf(rc.Conn())
-	s.crowd.begin(guest)
 	began := s.opt.Now()
 
 	c := &call{method: string(rc.Method()), path: string(rc.Path()), rc: rc, door: guest.by(), status: 200}
 	route, f := s.route(c)
 	ctx, cancel := s.bounded(route)
-
-	// Each step is taken only while none before it failed: who asks is known
-	// before a byte of the body is read.
-	leave := func() {}
-	if f == nil {
-		leave, f = s.admit(ctx, c, route)
-	}
-	c.lease = s.memory.lease(c.client(s.opt.trusted))
-	if f == nil {
-		f = s.readBody(c, route.mostBody())
-	}
 
 	// A client that leaves ends the work for it.
 	watched := uint64(0)
@@ -259,6 +252,20 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		watched = s.peers.add(rc.Conn(), cancel)
 	}
 
+	// Each step is taken only while none before it failed: who asks is known
+	// before a byte of the body is read.
+	if f == nil {
+		f = s.identify(ctx, c, route)
+	}
+	by := c.standing()
+	if c.uncounted(route) {
+		by = operator
+	}
+	c.lease = s.memory.lease(c.client(s.opt.trusted), by)
+	leave := func() {}
+	if f == nil {
+		leave, f = s.admit(c, route, guest)
+	}
 	if f == nil {
 		f = s.run(ctx, c, route)
 	}
@@ -279,7 +286,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		leave()
 		c.lease.end()
 		s.meter.done(route.name, c.method, c.status, s.opt.Now().Sub(began))
-		s.crowd.end(guest)
+		s.crowd.end(guest, c.standing())
 		s.running.done()
 	}
 
@@ -332,10 +339,16 @@ func (s *Server) fail(c *call, route *route, f *failure) {
 	c.dropBody()
 }
 
-// admit finds the viewer and counts the request against the limits.
-func (s *Server) admit(ctx context.Context, c *call, r *route) (leave func(), f *failure) {
-	if r.timeout == 0 && (r.access == accessOpen || c.door == doorMetrics) {
-		return func() {}, nil // answered from memory, and asked for by those who watch the node
+// uncounted reports whether a call is answered from memory, and asked for by
+// those who watch the node: no limit refuses it.
+func (c *call) uncounted(r *route) bool {
+	return r.timeout == 0 && (r.access == accessOpen || c.door == doorMetrics)
+}
+
+// identify finds the viewer.
+func (s *Server) identify(ctx context.Context, c *call, r *route) (f *failure) {
+	if c.uncounted(r) {
+		return nil
 	}
 
 	var err error
@@ -346,15 +359,43 @@ func (s *Server) admit(ctx context.Context, c *call, r *route) (leave func(), f 
 		err = s.authenticate(ctx, c, r)
 	}
 	if err != nil {
-		return func() {}, asFailure(ctx, err)
+		return asFailure(ctx, err)
+	}
+	return nil
+}
+
+// admit reads the body and counts the request against the limits. A stranger
+// counts once the body is there. Until then the connection waits: it makes room
+// for others, so that a silent body takes no place from anybody.
+func (s *Server) admit(c *call, r *route, guest *guest) (leave func(), f *failure) {
+	leave = func() {}
+	if c.standing() != stranger {
+		if leave, f = s.enter(c, r, guest); f == nil {
+			f = s.readBody(c, r.mostBody())
+		}
+		return leave, f
 	}
 
-	name := c.client(s.opt.trusted)
-	if f := s.limits.enter(name); f != nil {
+	c.lease.become(sender)
+	if f = s.readBody(c, r.mostBody()); f == nil {
+		c.lease.become(stranger)
+		leave, f = s.enter(c, r, guest)
+	}
+	return leave, f
+}
+
+// enter counts a request as under way.
+func (s *Server) enter(c *call, r *route, guest *guest) (leave func(), f *failure) {
+	if c.uncounted(r) {
+		return func() {}, nil
+	}
+	name, by := c.client(s.opt.trusted), c.standing()
+	if f := s.limits.enter(name, by); f != nil {
 		s.meter.limited.Inc()
 		return func() {}, f
 	}
-	return func() { s.limits.leave(name) }, nil
+	s.crowd.begin(guest, by)
+	return func() { s.limits.leave(name, by) }, nil
 }
 
 func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
