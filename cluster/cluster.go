@@ -122,6 +122,7 @@ type Cluster struct {
 	electorate *electorate // who votes
 	secrets    *secrets    // of the catalog
 	watch      *watch      // over raft
+	inquiry    *inquiry    // how old the catalog is
 
 	ready     atomic.Bool
 	ran       atomic.Bool // Run closes the network
@@ -238,6 +239,8 @@ func (c *Cluster) wire(lone bool) {
 	c.electorate = &electorate{env: c.env, network: n, replica: r}
 	c.secrets = &secrets{env: c.env, keys: &c.keys, network: n, replica: r, proposer: c.proposer}
 	c.watch = &watch{env: c.env, replica: r, proposer: c.proposer, build: c.o.Build, exit: c.o.Exit}
+	c.inquiry = &inquiry{env: c.env, replica: r, proposer: c.proposer}
+	c.inquiry.fresh.note(memory.current(c.self.cluster()))
 }
 
 // answer lets other nodes ask this one.
@@ -295,7 +298,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	ports.Go(func() { c.network.run(portCtx) })
 	c.ran.Store(true)
 	for _, task := range []func(context.Context){
-		c.formation.run, c.proof.run, c.replica.watchLeadership, c.admission.announce, c.tell, c.electorate.run, c.watch.run, c.secrets.run,
+		c.formation.run, c.proof.run, c.replica.watchLeadership, c.admission.announce, c.tell, c.electorate.run, c.watch.run, c.secrets.run, c.inquiry.run,
 	} {
 		tasks.Go(func() { task(ctx) })
 	}
@@ -334,12 +337,19 @@ func (c *Cluster) tell(ctx context.Context) {
 		// Writing it at each look would cost a sync to the disk every time.
 		if clock.Since(kept) >= c.env.scaled(keepPause) {
 			kept = clock.Now()
-			c.proof.keep()
+			c.keepMemory()
 		}
 		if !c.env.pause(ctx, c.env.scaled(tellPause)) {
+			c.keepMemory()
 			return
 		}
 	}
+}
+
+// keepMemory writes down what the next start has to know.
+func (c *Cluster) keepMemory() {
+	c.proof.memory.noteCurrent(c.self.cluster(), c.inquiry.fresh.newest(c.replica.machine.applied.Load()))
+	c.proof.keep()
 }
 
 // Close ends a Cluster that was never Run.
@@ -376,17 +386,10 @@ func (c *Cluster) View() *catalog.View { return c.replica.view() }
 // call. Call it before View to miss nothing.
 func (c *Cluster) Changed() <-chan struct{} { return c.replica.machine.next() }
 
-// Age is for how long this node may have missed changes: 0 on a leader, else
-// the time since it last heard of one.
-func (c *Cluster) Age() time.Duration {
-	if c.Leading() {
-		return 0
-	}
-	if last := c.replica.raft.LastContact(); !last.IsZero() {
-		return clock.Since(last)
-	}
-	return max(0, c.o.Now().Sub(c.View().Time()))
-}
+// Age is for how long this node may have missed changes: the time since it asked
+// a leader for the index that it has applied by now. It is 0 on a node that is
+// alone, and UnknownAge where no such moment is known.
+func (c *Cluster) Age() time.Duration { return c.inquiry.age() }
 
 // Time is the clock that this node stamps entries with and plans by while it leads:
 // that of most members, but never before the newest entry.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
 // mark is a place in the history of a node: it had this entry, which was
@@ -33,13 +34,15 @@ type memory struct {
 	mu      sync.Mutex // guards the fields below
 	cluster string     // whose nodes they are
 	marks   map[string]mark
-	changed bool // since it was kept
+	latest  contact // when this node last had all that was committed, and up to which entry
+	changed bool    // since it was kept
 }
 
 // memoryFile is the form of peers.json.
 type memoryFile struct {
 	Cluster string          `json:"cluster"`
 	Nodes   map[string]mark `json:"nodes"`
+	Current contact         `json:"current,omitzero"`
 }
 
 // openMemory reads what was kept in a data directory. It is an aid: where it
@@ -61,7 +64,7 @@ func openMemory(dir string) (*memory, error) {
 
 	// A file that says null has no map, and notes are written into it.
 	if f.Nodes != nil {
-		m.cluster, m.marks = f.Cluster, f.Nodes
+		m.cluster, m.marks, m.latest = f.Cluster, f.Nodes, f.Current
 	}
 	return m, nil
 }
@@ -80,13 +83,41 @@ func (m *memory) of(cluster, node string) mark {
 func (m *memory) note(cluster, node string, now mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if cluster != m.cluster {
-		m.cluster, m.marks = cluster, map[string]mark{}
-	}
+	m.enter(cluster)
 
 	old := m.marks[node]
 	if now = (mark{max(now.Index, old.Index), max(now.Term, old.Term)}); now != old {
 		m.marks[node], m.changed = now, true
+	}
+}
+
+// enter forgets what was of another cluster.
+func (m *memory) enter(cluster string) {
+	if cluster != m.cluster {
+		m.cluster, m.marks, m.latest = cluster, map[string]mark{}, contact{}
+	}
+}
+
+// currentEvery is how much later a moment has to be that is written down for itself.
+const currentEvery = 20 * time.Second
+
+// current is the moment that was written down in a cluster.
+func (m *memory) current(cluster string) contact {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if cluster != m.cluster {
+		return contact{}
+	}
+	return m.latest
+}
+
+// noteCurrent remembers when this node had all that was committed in its cluster.
+func (m *memory) noteCurrent(cluster string, c contact) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.enter(cluster)
+	if c.At.Sub(m.latest.At) >= currentEvery {
+		m.latest, m.changed = c, true
 	}
 }
 
@@ -105,7 +136,7 @@ func (m *memory) keep(member func(node string) bool) error {
 		}
 	}
 
-	data, err := json.Marshal(memoryFile{m.cluster, m.marks})
+	data, err := json.Marshal(memoryFile{m.cluster, m.marks, m.latest})
 	m.changed = false
 	m.mu.Unlock()
 

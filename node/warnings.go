@@ -44,8 +44,10 @@ func (n *Node) warnings(view *catalog.View) []string {
 	}
 
 	members := n.cluster.Members()
-	if n.cluster.Leader() == "" {
-		out = append(out, leaderless(members, n.cluster.Age()))
+	if age := n.cluster.Age(); n.cluster.Leader() == "" {
+		out = append(out, leaderless(members, age))
+	} else if age > lagging {
+		out = append(out, "this node hears the leader and has not caught up with it"+ago(", its catalog is of ", age)+": look at its disk and at the network between the two")
 	}
 
 	if _, id, began := n.jobs.Poller.Polls(); !began.IsZero() {
@@ -183,9 +185,20 @@ func fullVolume(id string, used int) string {
 	return fmt.Sprintf("the volume of node %s is %d %% full: %s until space is made below its data directory, or elsewhere on the volume", id, used, what)
 }
 
+// lagging is the age of a catalog at which an operator should look.
+const lagging = 30 * time.Second
+
+// ago is the age of a catalog after some words, "" where it is not known.
+func ago(words string, age time.Duration) string {
+	if age == cluster.UnknownAge {
+		return ""
+	}
+	return fmt.Sprintf("%s%s ago", words, age.Round(time.Second))
+}
+
 // leaderless says what goes on without a leader, and who might be missed.
 func leaderless(members []cluster.Member, age time.Duration) string {
-	out := fmt.Sprintf("there is no leader: searches go on with the catalog of %s ago, changes wait", age.Round(time.Second))
+	out := "there is no leader: searches go on" + ago(" with the catalog of ", age) + ", changes wait"
 	var silent []string
 	for _, m := range members {
 		if !m.Alive {

@@ -1,8 +1,10 @@
 package account
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/call"
 )
@@ -12,8 +14,8 @@ import (
 const AgeVariable = "SHOAL_MAX_PERMISSION_AGE"
 
 // Current fails with ErrStale where a revocation may have passed this node by:
-// it has heard of no leader for long, or another cluster has taken the place of
-// its own. Credentials are not believed then; what is open to everybody stays
+// for long it has not applied all that was committed, or another cluster has taken
+// the place of its own. Credentials are not believed then; what is open to everybody stays
 // open as far as the gate lets it.
 func (k *Keyring) Current() error {
 	if why := k.catalog.Outlived(); why != nil {
@@ -33,6 +35,10 @@ func (k *Keyring) Current() error {
 	if most == 0 || age <= most || empty {
 		return nil
 	}
-	return call.Fail(call.ErrStale, "This node has heard nothing from the other nodes for %s and does not know who may still read what: "+
-		"ask another node, or try again when a majority of nodes is back (%s bounds this).", age.Round(time.Second), AgeVariable)
+	since := "since it started"
+	if age < cluster.UnknownAge {
+		since = fmt.Sprintf("for %s", age.Round(time.Second))
+	}
+	return call.Fail(call.ErrStale, "This node has not caught up with the other nodes %s and does not know who may still read what: "+
+		"ask another node, or try again when it reaches a majority of nodes (%s bounds this).", since, AgeVariable)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
 )
@@ -22,6 +23,7 @@ func TestHowOldTheCatalogMayBe(t *testing.T) {
 		{"1h", 59 * time.Minute, false},
 		{"1h", 61 * time.Minute, true},
 		{"0", 1000 * time.Hour, false},
+		{"", cluster.UnknownAge, true},
 		{"soon", 10 * time.Minute, false},
 		{"soon", 11 * time.Minute, true}, // what cannot be read opens nothing
 	} {

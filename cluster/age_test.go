@@ -1,0 +1,230 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// history is a cluster and one node of it, moment by moment: how far the cluster and the
+// node were.
+type history struct {
+	at                 time.Time
+	committed, applied uint64
+	first              map[uint64]time.Time // when the cluster came to an index
+	asked              *contact             // the question on its way, with what it will be answered
+}
+
+// step lets one thing happen.
+func (h *history) step(r *rand.Rand, f *freshness) {
+	h.at = h.at.Add(time.Duration(r.IntN(50)) * time.Millisecond)
+	switch r.IntN(6) {
+	case 0:
+		h.committed++
+		h.first[h.committed] = h.at
+	case 1, 2:
+		h.applied = min(h.committed, h.applied+uint64(r.IntN(4)))
+
+	// The leader answers at any moment between the question and the arrival of the answer.
+	case 3:
+		if h.asked == nil {
+			h.asked = &contact{At: h.at}
+		}
+	case 4:
+		if h.asked != nil && h.asked.Index == 0 {
+			h.asked.Index = h.committed
+		}
+	case 5:
+		if h.asked != nil && h.asked.Index > 0 {
+			f.note(*h.asked)
+			h.asked = nil
+		}
+	}
+}
+
+// age is for how long the node has really missed something; 0 where it has all.
+func (h *history) age() time.Duration {
+	if h.applied == h.committed {
+		return 0
+	}
+	return h.at.Sub(h.first[h.applied+1])
+}
+
+func TestAge_neverBelowWhatTheNodeMissed(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		h := &history{at: time.Unix(1_700_000_000, 0), committed: 1, first: map[uint64]time.Time{}}
+		var f freshness
+		for range 2000 {
+			h.step(r, &f)
+			if got := f.age(h.at, h.applied); got < h.age() {
+				t.Fatalf("seed %d: an age of %v, and the node has missed changes for %v", seed, got, h.age())
+			}
+		}
+
+		// With everything applied, one more question and its answer make the node current.
+		sent := h.at
+		f.note(contact{sent, h.committed})
+		h.applied = h.committed
+		if got := f.age(h.at, h.applied); got != 0 {
+			t.Fatalf("seed %d: an age of %v after it has caught up", seed, got)
+		}
+	}
+}
+
+func TestAge_ofClocksAndStarts(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	for name, c := range map[string]struct {
+		kept    contact
+		applied uint64
+		want    time.Duration
+	}{
+		"nothing is known":                      {contact{}, 9, UnknownAge},
+		"caught up before the start":            {contact{now.Add(-time.Hour), 9}, 9, time.Hour},
+		"the log has lost what it had then":     {contact{now.Add(-time.Hour), 9}, 8, UnknownAge},
+		"the clock was set back since":          {contact{now.Add(time.Hour), 9}, 9, UnknownAge},
+		"the clock was set back a little since": {contact{now.Add(time.Second), 9}, 9, 0},
+	} {
+		var f freshness
+		f.note(c.kept)
+		if got := f.age(now, c.applied); got != c.want {
+			t.Errorf("%s: an age of %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestAge_ofAMachineThatSlept(t *testing.T) {
+	t.Parallel()
+	var f freshness
+	at := time.Now()
+	f.note(contact{at.Add(-time.Hour), 1}) // both clocks
+	f.newest(1)
+	if got := f.age(at, 1); got != time.Hour {
+		t.Errorf("an age of %v after an hour", got)
+	}
+
+	// The monotonic clock has stood still, the wall clock has not.
+	f = freshness{}
+	f.note(contact{at, 1})
+	if got := f.age(at.Round(0).Add(time.Hour), 1); got != time.Hour {
+		t.Errorf("an age of %v after an hour of sleep", got)
+	}
+}
+
+// A node that is far behind drops questions, and still gets younger as it catches up.
+func TestAge_fallsWhileABacklogIsApplied(t *testing.T) {
+	t.Parallel()
+	var f freshness
+	start := time.Unix(1_700_000_000, 0)
+	const asked = 10 * maxWaiting
+	for i := range asked {
+		f.note(contact{start.Add(time.Duration(i) * time.Second), uint64(i)})
+	}
+	now := start.Add(asked * time.Second)
+	last := f.age(now, 0)
+	for i := range uint64(maxWaiting - 1) {
+		age := f.age(now, i)
+		if age > last || age != now.Sub(start)-time.Duration(i)*time.Second {
+			t.Fatalf("an age of %v with %d entries applied, %v before", age, i, last)
+		}
+		last = age
+	}
+	if age := f.age(now, asked); age != time.Second {
+		t.Errorf("an age of %v with everything applied", age)
+	}
+}
+
+// cutOff is three nodes of which one can be cut off.
+func cutOff(t *testing.T) (f *flock, c *cable, victim *testNode) {
+	c = &cable{node: -1}
+	f = newFlock(t)
+	for i := range 3 {
+		o := f.with(t.TempDir(), 3)
+		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return c.dial(ctx, i, network, addr)
+		}
+		f.dirs = append(f.dirs, o.DataDir)
+		f.n = append(f.n, start(t, o))
+	}
+	f.settled(3, f.n...)
+	return f, c, others(f.n, f.leader())[0]
+}
+
+// After a cut heals, the leader is heard at once, and its entries come later: until then
+// the node is as old as it was.
+func TestAge_afterACutCountsWhatWasApplied(t *testing.T) {
+	t.Parallel()
+	f, cable, victim := cutOff(t)
+	cable.cut(slices.Index(f.n, victim), victim.ClusterAddr())
+	f.leader().propose(set("revoked", "v"))
+	acknowledged := time.Now()
+	for i := range 12 { // a backlog
+		f.leader().propose(set(fmt.Sprint("big", i), strings.Repeat("x", 1<<19)))
+	}
+	until(t, "the node is old", func() bool { return victim.Age() > 2*time.Second })
+
+	cable.cut(-1, "")
+	until(t, "the node has caught up", func() bool {
+		// The view last: it may only be newer.
+		missed, age := time.Since(acknowledged), victim.Age()
+		has := secretOf(victim.View(), "revoked") == "v"
+		if !has && age < missed {
+			t.Fatalf("an age of %v, and the node has missed a change for %v", age, missed)
+		}
+		return has && age < time.Second
+	})
+}
+
+// A slow disk, or a large snapshot: the leader is heard all the time.
+func TestAge_growsWhileNothingIsApplied(t *testing.T) {
+	t.Parallel()
+	f, _, victim := cutOff(t)
+	until(t, "the node is current", func() bool { return victim.Age() < time.Second })
+	victim.replica.machine.applyMu.Lock()
+	release := sync.OnceFunc(victim.replica.machine.applyMu.Unlock)
+	defer release()
+	f.leader().propose(set("revoked", "v"))
+	acknowledged := time.Now()
+	until(t, "the node is old", func() bool {
+		missed, age := time.Since(acknowledged), victim.Age()
+		if age < missed {
+			t.Fatalf("an age of %v, and the node has missed a change for %v", age, missed)
+		}
+		return time.Since(acknowledged) > 2*time.Second
+	})
+	release()
+	until(t, "the node is current again", func() bool {
+		age := victim.Age()
+		return age < time.Second && secretOf(victim.View(), "revoked") == "v"
+	})
+}
+
+// What a node knows of its age outlives its process.
+func TestAge_outlivesARestart(t *testing.T) {
+	t.Parallel()
+	f, _, victim := cutOff(t)
+	until(t, "the node is current", func() bool { return victim.Age() < time.Second })
+	i := slices.Index(f.n, victim)
+	victim.stop()
+	stopped := time.Now()
+	for _, n := range others(f.n, victim) {
+		n.stop()
+	}
+	o := f.with(f.dirs[i], 3)
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := run(t, c)
+	if age := n.Age(); age < time.Since(stopped) || age > time.Since(stopped)+time.Minute {
+		t.Errorf("an age of %v, %v after the end of the last start", age, time.Since(stopped))
+	}
+}
