@@ -24,9 +24,12 @@ type book struct {
 	s     *State
 	index uint64
 	now   time.Time
+	story *keptLog // of its entries, while logs are written
 }
 
-func newBook(t *testing.T) *book { return &book{t: t, s: New(), now: epoch} }
+func newBook(t *testing.T) *book {
+	return &book{t: t, s: emptyOf(ThisBuild(), ThisBuild().Highest()), now: epoch}
+}
 
 func (b *book) apply(cmds ...Command) []Result {
 	b.t.Helper()
@@ -36,6 +39,7 @@ func (b *book) apply(cmds ...Command) []Result {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.record(data)
 	e, err = DecodeEntry(b.index, data)
 	if err != nil {
 		b.t.Fatal(err)

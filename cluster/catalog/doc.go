@@ -21,7 +21,8 @@
 //
 //	if t.level() >= 2 { the new rule } else { the old one }
 //
-// See level.go.
+// See level.go. Logs of each level, and the states that they came to, are in
+// testdata/logs: a change of a rule that waits for no level fails TestKeptLogs.
 //
 // What there is of each kind is a table, with a row in tables.go. Jobs are one
 // state machine, drawn in job.go. The codec of records and commands is in

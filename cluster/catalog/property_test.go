@@ -35,12 +35,12 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 	if kind == JobPack && rng.IntN(2) == 0 {
 		return drawPack(rng, v, subject, fence, node)
 	}
-	switch rng.IntN(30) {
+	switch rng.IntN(33) {
 	case 0:
 		return &PutMember{Member{ID: node, Epoch: uint64(1+rng.IntN(1+int(v.Index()/40)))<<24 + rng.Uint64N(2), Addr: fmt.Sprint(rng.IntN(3)), Highest: uint64(rng.IntN(3))}}
 	case 1:
 		text := []string{"a", "b", "a b", "a b c", ""}[rng.IntN(5)]
-		c := &SetConfig{Raw: []byte(text), Hash: hashText(text), Instead: InsteadOfAny}
+		c := &SetConfig{Raw: []byte(text), Hash: hashText(text), Instead: InsteadOfAny, Careful: rng.IntN(4) == 0, Renames: rng.IntN(2) == 0, Keep: time.Duration(rng.IntN(2)) * time.Hour}
 		for _, n := range bytes.Fields([]byte(text)) {
 			c.Connections = append(c.Connections, ConnectionDef{string(n), "git", fmt.Sprint(rng.IntN(3))})
 		}
@@ -60,11 +60,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		}
 		return p
 	case 11, 12:
-		c := &FinishSync{Connection: subject, Fence: fence, Complete: rng.IntN(3) > 0}
-		if j := v.Job(JobSync, subject); j != nil {
-			c.Listed = j.Seen
-		}
-		return c
+		return drawListing(rng, v, subject, fence)
 	case 13, 14:
 		return &FinishIndex{Repo: repo, Fence: fence, Unchanged: rng.IntN(4) == 0, Holder: node, Second: fmt.Sprintf("n%d", rng.IntN(6)), Continue: rng.IntN(4) == 0,
 			Shards: []ShardRef{{ID: hash(rng.IntN(20)), Bytes: 5}, {ID: hash(20 + rng.IntN(20)), Dead: hash(rng.IntN(40))}}}
@@ -84,10 +80,49 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		return drawThread(rng, v, node)
 	case 28, 29:
 		return drawAccess(rng, v, node)
+	case 30, 31, 32:
+		return drawRest(rng, kind, subject, now)
 	}
 	return []Command{&ReleaseJob{Kind: kind, Subject: subject, Fence: fence}, &SetMemberState{node, MemberState(1 + rng.IntN(2))},
 		&Place{[]Group{{Number: rng.Uint64N(9), Nodes: []uint32{1 + rng.Uint32N(4)}}}}, &InitCluster{"c"}, &CheckHash{},
 		&SetSecret{"s", []byte{byte(rng.IntN(3))}, rng.IntN(2) == 0}, &SealConfig{hashText(string('a' + rune(rng.IntN(3)))), SealedConfig([]byte{byte(rng.IntN(3))})}, &RemoveMember{fmt.Sprintf("n%d", 3+rng.IntN(60))}, &RaiseLevel{Level: v.Raisable(), Version: "v"}}[rng.IntN(9)]
+}
+
+// drawListing ends a listing of a connection, in one of the two ways.
+func drawListing(rng *rand.Rand, v *View, connection string, fence uint64) Command {
+	c := FinishSync{Connection: connection, Fence: fence, Complete: rng.IntN(3) > 0, Hash: fmt.Sprint(rng.IntN(3)), Nothing: rng.IntN(9) == 0}
+	if j := v.Job(JobSync, connection); j != nil {
+		c.Listed = j.Seen
+	}
+	repos := []RepoID{1 + rng.Uint32N(20), 1 + rng.Uint32N(20)}
+	switch rng.IntN(4) {
+	case 0:
+		c.Held, c.HeldRepos = 2, repos
+	case 1:
+		c.Kept, c.Partial = repos, []string{"orgs/h"}
+		c.Issues = []ListingIssue{{Code: "c", Target: "orgs/h", Text: "t", Partial: true}}
+	case 2:
+		c.Warnings, c.Excluded = []string{"w"}, []ReasonCount{{"archived", rng.Uint32N(9)}}
+		c.Account, c.Again = Account{Calls: rng.Uint32N(9)}, v.Time().Add(time.Hour)
+	}
+	if rng.IntN(3) == 0 {
+		return &FinishListing{FinishSync: c, Total: c.Listed + rng.Uint32N(2), Gone: repos}
+	}
+	return &c
+}
+
+// drawRest is of the commands that need little to be there.
+func drawRest(rng *rand.Rand, kind JobKind, subject string, now time.Time) Command {
+	id := fmt.Sprint(rng.IntN(9))
+	return []Command{
+		&AcceptListing{Connection: string("abc"[rng.IntN(3)])},
+		&NoteEvent{Action: "a", TargetType: "t", Target: id, Message: "m"},
+		&TouchKeys{IDs: []string{id}, Used: now},
+		&CancelJob{Kind: kind, Subject: subject, Reason: "r"},
+		&SetSecret{"s/" + id, []byte{byte(rng.IntN(3))}, false},
+		&DropSecrets{Names: []string{"s", "s/" + id}},
+		&Noop{},
+	}[rng.IntN(7)]
 }
 
 // drawPeople changes an account or its grants, mostly ones that are there.
