@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster/origin"
 )
 
 // delegate is what memberlist calls. Its methods run in memberlist's own loops:
@@ -78,10 +79,96 @@ func (d *delegate) NotifyPingComplete(n *memberlist.Node, took time.Duration, pa
 	}
 }
 
-// transport is memberlist's, with links that a test can cut.
+// transport is memberlist's, with a bound on the connections that come in, and
+// with links that a test can cut.
 type transport struct {
 	*memberlist.NetTransport
-	reach func(network, addr string) bool
+	reach   func(network, addr string) bool
+	streams chan net.Conn
+	ended   chan struct{} // closed when no more connections are taken
+	once    sync.Once     // closes ended
+}
+
+// The bounds of connections that came in. An exchange is over in milliseconds, so
+// the oldest makes room.
+const (
+	maxStreams      = 64
+	maxStreamsOfOne = 16 // of one network
+	streamPatience  = time.Second
+)
+
+func newTransport(t *memberlist.NetTransport, reach func(network, addr string) bool) *transport {
+	x := &transport{NetTransport: t, reach: reach, streams: make(chan net.Conn), ended: make(chan struct{})}
+	go x.accept()
+	return x
+}
+
+// accept hands over connections that have begun to say something.
+func (t *transport) accept() {
+	open := origin.NewStrangers(maxStreams, maxStreamsOfOne)
+	for {
+		select {
+		case <-t.ended:
+			return
+		case raw := <-t.NetTransport.StreamCh():
+			s := &stream{Conn: raw, leave: open.Enter(raw)}
+			go t.greet(s)
+		}
+	}
+}
+
+// greet waits for the first byte of a connection: nothing is done for one that is silent.
+func (t *transport) greet(s *stream) {
+	first := make([]byte, 1)
+	err := s.SetReadDeadline(clock.In(streamPatience))
+	if err == nil {
+		_, err = s.Conn.Read(first)
+	}
+	if err != nil {
+		s.Close()
+		return
+	}
+
+	s.first = first
+	select {
+	case t.streams <- s:
+	case <-t.ended:
+		s.Close()
+	}
+}
+
+// StreamCh returns the connections that came in.
+func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
+
+// Shutdown closes the port.
+func (t *transport) Shutdown() error {
+	// The library waits until its connections were accepted: accept ends after it.
+	err := t.NetTransport.Shutdown()
+	t.once.Do(func() { close(t.ended) })
+	return err
+}
+
+// stream is a connection that came in. It counts until it is closed.
+type stream struct {
+	net.Conn
+	leave func()
+	first []byte // the byte that was waited for, until it is read
+}
+
+// Read reads what came, beginning with the first byte.
+func (s *stream) Read(p []byte) (int, error) {
+	if len(s.first) > 0 && len(p) > 0 {
+		n := copy(p, s.first)
+		s.first = s.first[n:]
+		return n, nil
+	}
+	return s.Conn.Read(p)
+}
+
+// Close closes the connection and gives its place back.
+func (s *stream) Close() error {
+	s.leave()
+	return s.Conn.Close()
 }
 
 var errCut = errors.New("cut off by the test")

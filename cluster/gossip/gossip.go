@@ -130,14 +130,15 @@ func New(o Options) (*Gossip, error) {
 	}
 
 	// From Create on the library closes the transport.
-	t, port, err := listen(o)
+	raw, port, err := listen(o)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
+	t := newTransport(raw, o.Reach)
 
 	c, err := g.config(port)
 	if err == nil {
-		c.Transport = &transport{NetTransport: t, reach: o.Reach}
+		c.Transport = t
 		g.list, err = memberlist.Create(c)
 	}
 	if err != nil {

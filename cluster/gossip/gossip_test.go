@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -327,6 +329,33 @@ func TestANameThatCannotBeLookedUpIsSaidOnce(t *testing.T) {
 	}{{errors.New("no such host"), 1}, {errors.New("no such host"), 1}, {nil, 1}, {errors.New("no such host"), 2}} {
 		if g.found("nowhere.invalid", step.err); said() != step.want {
 			t.Errorf("after %v it was said %d times, want %d", step.err, said(), step.want)
+		}
+	}
+}
+
+// Connections that say nothing are closed soon, are few, and keep no node out.
+func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	a, _ := begin(t, Options{Node: "a"})
+	var silent []net.Conn
+	for i := range 4 * maxStreams {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%16))}}
+		c, err := d.Dial("tcp", a.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		silent = append(silent, c)
+	}
+
+	b, _ := begin(t, Options{Node: "b", Join: []string{a.Addr()}})
+	await(t, "a b", a, b)
+	for i, c := range silent {
+		if err := c.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+			t.Fatalf("silent connection %d: %v, want it closed", i, err)
 		}
 	}
 }

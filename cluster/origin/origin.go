@@ -1,5 +1,5 @@
-// Package origin says from which network a connection comes, as limits count
-// clients that have not shown who they are.
+// Package origin says from which network a connection comes, and bounds the
+// connections of those that have not proved who they are.
 package origin
 
 import (
@@ -19,8 +19,7 @@ func Of(a net.Addr) netip.Addr {
 // Network is what an address counts as: itself, and of IPv6 the first address of
 // its /64, which one host has to itself.
 func Network(a netip.Addr) netip.Addr {
-	a = a.Unmap().WithZone("")
-	if !a.Is6() {
+	if a = a.Unmap().WithZone(""); !a.Is6() {
 		return a
 	}
 	p, _ := a.Prefix(64) // fails for more bits than an address has only

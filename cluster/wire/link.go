@@ -125,9 +125,9 @@ func (p *Port) enter(l *link) error {
 
 // welcome proves who has connected and serves the connection to its end.
 func (p *Port) welcome(raw net.Conn) {
-	unproved := p.shakes.enter(raw)
+	leave := p.shakes.Enter(raw)
 	l, proto, err := p.greet(raw)
-	p.shakes.leave(unproved)
+	leave()
 	if err != nil {
 		raw.Close()
 		p.o.Log.Debug("connection from another node", "addr", raw.RemoteAddr().String(), "err", err)

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster/origin"
 )
 
 // Protocol is what a connection is for; it is agreed on by ALPN.
@@ -93,7 +94,7 @@ const (
 	MaxHandshakes  = 256      // of those, without a proved identity
 	MaxCallsToNode = 64       // calls to one node at a time; more wait
 
-	MaxHandshakesOfOne = 128 // connections of one address without a proved identity
+	MaxHandshakesOfOne = 128 // connections of one network without a proved identity
 )
 
 // Port is a node's end of all connections to and from the other nodes. All
@@ -106,8 +107,8 @@ type Port struct {
 	raft   *raftListener
 	base   context.Context // of handlers and of dialing; ends with the port
 	cancel context.CancelFunc
-	slots  chan struct{} // connections that came in
-	shakes *strangers    // of those, without a proved identity
+	slots  chan struct{}     // connections that came in
+	shakes *origin.Strangers // of those, without a proved identity
 	pool   *pool
 	wg     sync.WaitGroup // every goroutine of the port
 
@@ -149,7 +150,7 @@ func Listen(o Options) (*Port, error) {
 		kinds:   table,
 		ln:      ln,
 		slots:   make(chan struct{}, MaxConns),
-		shakes:  newStrangers(),
+		shakes:  origin.NewStrangers(MaxHandshakes, MaxHandshakesOfOne),
 		calls:   make(map[string]Handler),
 		joins:   make(map[string]Handler),
 		streams: make(map[string]StreamHandler),

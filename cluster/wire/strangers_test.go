@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -35,39 +34,3 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 		t.Errorf("the oldest silent connection: %v, want it closed", err)
 	}
 }
-
-func TestStrangersOfOneAddress(t *testing.T) {
-	t.Parallel()
-	s := newStrangers()
-	closed := map[string]bool{}
-	enter := func(name, ip string) *stranger {
-		return s.enter(fakeConn{name: name, ip: net.ParseIP(ip), closed: closed})
-	}
-	node := enter("node", "10.0.0.1")
-	for i := range MaxHandshakesOfOne + 5 {
-		enter(fmt.Sprint(i), "10.0.0.9")
-	}
-	for i := range 6 {
-		if got, want := closed[fmt.Sprint(i)], i < 5; got != want {
-			t.Errorf("connection %d: closed %t", i, got)
-		}
-	}
-	if closed["node"] {
-		t.Error("the connection of another address was closed")
-	}
-	s.leave(node)
-	s.leave(node)
-	if s.all.Len() != MaxHandshakesOfOne || len(s.byOrigin) != 1 {
-		t.Errorf("%d connections of %d addresses are left", s.all.Len(), len(s.byOrigin))
-	}
-}
-
-type fakeConn struct {
-	net.Conn
-	name   string
-	ip     net.IP
-	closed map[string]bool
-}
-
-func (c fakeConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.ip, Port: 1} }
-func (c fakeConn) Close() error         { c.closed[c.name] = true; return nil }
