@@ -116,6 +116,7 @@ func TestStrangersTakeNothingFromOthers(t *testing.T) {
 		{"a key that is not good", true, []string{head("/api/search", "Content-Length: 9\r\nAuthorization: Bearer "+forgedKey+"\r\n") + "{"}, 200},
 		{"a key of another form", false, []string{head("/api/search", "Content-Length: 9\r\nX-Sourcebot-Api-Key: x\r\n") + "{"}, 200},
 		{"large bodies", true, []string{head("/api/webhook/main", fmt.Sprintf("Content-Length: %d\r\n", large)) + strings.Repeat("x", large-1)}, 200},
+		{"large bodies that may be signed", true, []string{head("/api/webhook/main", claim()+fmt.Sprintf("Content-Length: %d\r\n", large)) + strings.Repeat("x", large-1)}, 200},
 		{"a request, and then silence", true, []string{"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"}, 200},
 		{"searches that go on", true, []string{head("/api/search", "Content-Type: application/json\r\nContent-Length: 16\r\n") + `{"query":"stay"}`}, 429},
 	} {

@@ -56,10 +56,11 @@ type route struct {
 	access  access
 	timeout time.Duration // 0: the handler is quick and never stopped
 	handle  handler
-	page    bool // it is for people: a failure is a page too, and a browser's cookie counts
-	session bool // a browser's cookie counts, though it is no page
-	framed  bool // pages of other sites show it: whoever asks is nobody in particular
-	most    int  // bytes of a body; 0: as usual
+	page    bool    // it is for people: a failure is a page too, and a browser's cookie counts
+	session bool    // a browser's cookie counts, though it is no page
+	framed  bool    // pages of other sites show it: whoever asks is nobody in particular
+	most    int     // bytes of a body; 0: as usual
+	proof   handler // refuses a call before its body is read; nil refuses none
 	shared  sharing
 }
 
@@ -71,6 +72,12 @@ func row(method, name string, need access, timeout time.Duration, h handler) rou
 // taking is the route with a bound of its own on the body.
 func (r route) taking(most int) route {
 	r.most = most
+	return r
+}
+
+// proving is the route with a look at the head, before the body is read.
+func (r route) proving(by handler) route {
+	r.proof = by
 	return r
 }
 

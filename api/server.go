@@ -357,6 +357,8 @@ func (s *Server) identify(ctx context.Context, c *call, r *route) (f *failure) {
 		err = s.guest(c)
 	case r.access != accessOpen:
 		err = s.authenticate(ctx, c, r)
+	case r.proof != nil:
+		err = r.proof(ctx, c)
 	}
 	if err != nil {
 		return asFailure(ctx, err)

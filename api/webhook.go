@@ -31,28 +31,41 @@ type webhookRoutes struct {
 
 func (a *webhookRoutes) rows() []route {
 	return []route{
-		row("POST", "/api/webhook/{connection}", accessOpen, adminTimeout, a.deliver).taking(host.MaxDelivery),
+		row("POST", "/api/webhook/{connection}", accessOpen, adminTimeout, a.deliver).taking(host.MaxDelivery).proving(a.prove),
 		row("GET", "/api/webhook/{connection}", accessOwner, adminTimeout, owners(a.get)).taking(host.MaxDelivery),
 		row("POST", "/api/webhook/{connection}/rotate", accessOwner, adminTimeout, owners(a.rotate)),
 	}
+}
+
+// prove refuses a call whose head shows neither a signature of its kind of host
+// nor an owner's key. A connection without webhooks, and one that is not there,
+// take none.
+func (a *webhookRoutes) prove(ctx context.Context, c *call) error {
+	hook, delivery, keys := a.delivery(ctx, c)
+	if hook.Signs(delivery, keys.Valid()) {
+		return nil
+	}
+	return a.authenticate(ctx, c, accessOwner)
+}
+
+// delivery is a call, how its connection proves itself, and what it proves it with.
+func (a *webhookRoutes) delivery(ctx context.Context, c *call) (host.Hook, host.Delivery, operate.WebhookKeys) {
+	keys, err := a.hooks.DeliveryKeys(ctx, c.wild[0])
+	if err != nil {
+		keys = operate.WebhookKeys{} // which proves nothing
+	}
+	return a.hooks.Hook(c.wild[0]), host.Delivery{Header: c.requestHeader, Query: c.params().text, Body: c.requestBody(), Now: a.now()}, keys
 }
 
 // deliver is POST /api/webhook/{connection}: a code host tells of a push. It
 // has to be signed with the connection's secret, in the way of its kind of
 // host, or carry an owner's key.
 func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
-	body := c.requestBody()
-
+	var err error
 	by := account.Operator() // who made the signature knows the connection's secret
-	keys, err := a.hooks.DeliveryKeys(ctx, c.wild[0])
-	if err != nil {
-		keys = operate.WebhookKeys{} // which proves nothing
-	}
 
 	// Each kind of host signs in its own way, of the body as it was sent.
-	hook, p := a.hooks.Hook(c.wild[0]), c.params()
-	delivery := host.Delivery{Header: c.requestHeader, Query: p.text, Body: body, Now: a.now()}
-
+	hook, delivery, keys := a.delivery(ctx, c)
 	if hook.Signed(delivery, keys.Valid()) {
 		// A code host is no person, and says thousands of times a day what it says.
 		ctx = catalog.WithActor(ctx, catalog.Actor{Type: catalog.ActorSystem})

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -154,13 +155,40 @@ func TestALargeEventIsTaken(t *testing.T) {
 	}
 }
 
-// Whoever calls a webhook without its secret is limited like others.
+// claim is the head of a delivery that may be signed.
+func claim() string {
+	return fmt.Sprintf("webhook-id: 1\r\nwebhook-timestamp: %d\r\nwebhook-signature: v1,x\r\n", time.Now().Unix())
+}
+
+// Whoever claims to know the secret of a webhook is limited like others.
 func TestCallsOfAWebhookAreLimited(t *testing.T) {
 	t.Parallel()
-	s := start(t, (&fake{}).parts(), func(o *Options) { o.Limits = Limits{Rate: 0.0001} })
-	for i, want := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} {
-		if resp, body := askAs(t, s, "", "POST", "/api/webhook/main", `{}`); resp.StatusCode != want {
-			t.Errorf("call %d: %d %s, want %d", i+1, resp.StatusCode, body, want)
+	f := newFlooded(t, false, func(o *Options) { o.Limits = Limits{Rate: 0.0001} })
+	for i, want := range []string{"401", "429"} {
+		c := f.send("127.0.0.1", head("/api/webhook/main", claim()+"Connection: close\r\nContent-Length: 2\r\n")+"{}")
+		if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+want) {
+			t.Errorf("call %d: %q %v, want %s", i+1, answer, err, want)
 		}
+	}
+}
+
+// The head of a delivery decides whether its body is read.
+func TestTheBodyOfNoDeliveryIsNotRead(t *testing.T) {
+	t.Parallel()
+	f := newFlooded(t, false, func(*Options) {})
+	for name, c := range map[string]struct{ rest, want string }{
+		"nothing":               {"", "401"},
+		"the scheme of another": {"X-Hub-Signature-256: sha256=" + strings.Repeat("0", 64) + "\r\n", "401"},
+		"a token that is wrong": {"X-Gitlab-Token: wrong\r\n", "401"},
+		"a member's key":        {"Authorization: Bearer " + memberKey + "\r\n", "403"},
+		"a key that is wrong":   {"Authorization: Bearer " + forgedKey + "\r\n", "401"},
+	} {
+		conn := f.send("127.0.0.1", head("/api/webhook/main", c.rest+"Content-Length: 9\r\n")+"{")
+		if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+c.want) {
+			t.Errorf("%s: %q %v, want %s", name, answer, err, c.want)
+		}
+	}
+	if used := f.memory.used(); used != 0 {
+		t.Errorf("%v bytes are held", used)
 	}
 }

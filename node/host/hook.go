@@ -46,8 +46,9 @@ type Hook struct {
 	// Steps says where to enter the address and the secret at the host.
 	Steps string
 
-	signed  func(d Delivery, secret string) bool
+	signed  scheme
 	ids     []string // headers that may name the delivery; nil: a field of the body does, or nothing
+	once    bool     // no two events have one body, and the body alone is signed: it names the delivery
 	tokens  bool     // signing tokens are taken too
 	header  string   // that names the event; empty: a field of the body does
 	pushes  []string // events that bring commits; nil: every one does
@@ -66,7 +67,24 @@ func HookOf(conn config.Connection) Hook {
 
 // Signed reports whether whoever sent a delivery knows one of the secrets.
 func (h Hook) Signed(d Delivery, secrets []string) bool {
-	return h.signed != nil && slices.ContainsFunc(secrets, func(s string) bool { return s != "" && h.signed(d, s) })
+	return proves(h.signed.whole, d, secrets)
+}
+
+// Signs reports whether the head of a delivery may be of somebody who knows one of
+// the secrets: it has a signature, or the secret itself. The body is not looked at.
+func (h Hook) Signs(d Delivery, secrets []string) bool {
+	return proves(h.signed.head, d, secrets)
+}
+
+func proves(by func(d Delivery, secret string) bool, d Delivery, secrets []string) bool {
+	return by != nil && slices.ContainsFunc(secrets, func(s string) bool { return s != "" && by(d, s) })
+}
+
+// scheme is how a kind of host proves that it knows the secret; nil functions
+// prove nothing.
+type scheme struct {
+	head  func(d Delivery, secret string) bool // whether the head may belong to a proof
+	whole func(d Delivery, secret string) bool // whether the delivery is one
 }
 
 // SigningToken is a secret in the form in which GitLab takes it to sign with;
@@ -112,6 +130,12 @@ func (h Hook) Read(d Delivery) (Event, error) {
 		e.ID = cmp.Or(d.Header(header), e.ID)
 	}
 
+	// Nobody signs the id that a header tells: it would make one event many.
+	if h.once {
+		sum := sha256.Sum256(d.Body)
+		e.ID = hex.EncodeToString(sum[:])
+	}
+
 	e.Members = slices.Contains(h.members, name)
 
 	if e.Pushed || e.Changed || e.Members {
@@ -133,13 +157,13 @@ var (
 
 	hookGitHub = Hook{
 		Steps:  "Settings of the organisation or repository, Webhooks, Add webhook: the address, application/json, the secret, events Pushes and Repositories; where permissions are synced also Collaborator add, Memberships, Organizations, Teams, Team adds and Visibility changes.",
-		signed: signature("X-Hub-Signature-256"), ids: []string{"X-GitHub-Delivery"}, header: "X-GitHub-Event",
+		signed: signature("X-Hub-Signature-256"), once: true, header: "X-GitHub-Event",
 		pushes: []string{"push", "create", "delete"}, changes: []string{"repository", "public", "installation_repositories"},
 		members: []string{"member", "membership", "organization", "team", "team_add", "repository", "public"},
 	}
 	hookGitLab = Hook{
 		Steps:  "Settings of the group or project, Webhooks (or Admin, System hooks): the address, and the secret as secret token or the signing token; events Push and Tag push; where permissions are synced also Member events, which hooks of groups have, and which system hooks send anyway.",
-		signed: anyOf(tokenIn("X-Gitlab-Token"), standardSignature), ids: []string{"Idempotency-Key", "webhook-id"}, tokens: true, header: "X-Gitlab-Event",
+		signed: anyOf(tokenIn("X-Gitlab-Token"), scheme{standardHead, standardSignature}), ids: []string{"Idempotency-Key", "webhook-id"}, tokens: true, header: "X-Gitlab-Event",
 		pushes:  []string{"Push Hook", "Tag Push Hook", "push", "tag_push", "repository_update"},
 		changes: []string{"Project Hook", "Subgroup Hook", "project_create", "project_destroy", "project_rename", "project_transfer", "project_update", "group_rename"},
 		members: []string{
@@ -149,23 +173,23 @@ var (
 	}
 	hookGitea = Hook{
 		Steps:  "Settings of the organisation or repository, Webhooks, Add Gitea: the address, POST, application/json, the secret, events Push and Repository.",
-		signed: signature("X-Gitea-Signature"), ids: []string{"X-Gitea-Delivery"}, header: "X-Gitea-Event",
+		signed: signature("X-Gitea-Signature"), once: true, header: "X-Gitea-Event",
 		pushes: []string{"push", "create", "delete"}, changes: []string{"repository"},
 	}
 	hookBitbucket = Hook{
 		Steps:  "Settings of the repository, project or workspace, Webhooks: the address, the secret, triggers Push, and those of repositories.",
-		signed: signature("X-Hub-Signature"), ids: []string{"X-Request-UUID", "X-Request-Id"}, header: "X-Event-Key",
+		signed: signature("X-Hub-Signature"), once: true, header: "X-Event-Key",
 		pushes:  []string{"repo:push", "repo:refs_changed", "mirror:repo_synchronized"},
 		changes: []string{"repo:created", "repo:deleted", "repo:updated", "repo:transfer", "repo:modified", "project:modified"},
 	}
 	hookAzure = Hook{
 		Steps:  "Project settings, Service hooks, Web Hooks, Code pushed: the address, any user name, the secret as password.",
-		signed: password, pushes: []string{"git.push"},
+		signed: secretIn(password), pushes: []string{"git.push"},
 		changes: []string{"git.repo.created", "git.repo.deleted", "git.repo.renamed", "git.repo.statuschanged"},
 	}
 	hookGerrit = Hook{
 		Steps:  "webhooks.config of refs/meta/config, plugin webhooks: url is the address with ?token= and the secret, event ref-updated.",
-		signed: func(d Delivery, secret string) bool { return same(d.Query("token"), secret) },
+		signed: secretIn(func(d Delivery) string { return d.Query("token") }),
 		pushes: []string{"ref-updated", "change-merged", "project-head-updated"}, changes: []string{"project-created"},
 	}
 )
@@ -174,31 +198,49 @@ func same(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
 
 // signature is the scheme by which a header has the HMAC-SHA-256 of the body,
 // in hexadecimal digits.
-func signature(header string) func(Delivery, string) bool {
-	return func(d Delivery, secret string) bool {
-		mac := hmac.New(sha256.New, []byte(secret))
-		mac.Write(d.Body)
-		return same(strings.TrimPrefix(d.Header(header), "sha256="), hex.EncodeToString(mac.Sum(nil)))
+func signature(header string) scheme {
+	digits := func(d Delivery) string { return strings.TrimPrefix(d.Header(header), "sha256=") }
+	return scheme{
+		head: func(d Delivery, _ string) bool {
+			sum, err := hex.DecodeString(digits(d))
+			return err == nil && len(sum) == sha256.Size
+		},
+		whole: func(d Delivery, secret string) bool {
+			mac := hmac.New(sha256.New, []byte(secret))
+			mac.Write(d.Body)
+			return same(digits(d), hex.EncodeToString(mac.Sum(nil)))
+		},
 	}
 }
 
+// secretIn is the scheme by which the head has the secret itself.
+func secretIn(head func(Delivery) string) scheme {
+	has := func(d Delivery, secret string) bool { return same(head(d), secret) }
+	return scheme{has, has}
+}
+
 // tokenIn is the scheme by which a header has the secret itself.
-func tokenIn(header string) func(Delivery, string) bool {
-	return func(d Delivery, secret string) bool { return same(d.Header(header), secret) }
+func tokenIn(header string) scheme {
+	return secretIn(func(d Delivery) string { return d.Header(header) })
 }
 
 // signedFor is for how long before and after its time a signed call is taken.
 const signedFor = 5 * time.Minute
+
+// standardHead reports whether a delivery has a signature and a time of now.
+func standardHead(d Delivery, _ string) bool {
+	// The time is signed too: with a bound on its age a call that was overheard is of no use for
+	// long.
+	seconds, err := strconv.ParseInt(d.Header("webhook-timestamp"), 10, 64)
+	return err == nil && d.Now.Sub(time.Unix(seconds, 0)).Abs() <= signedFor && d.Header("webhook-signature") != ""
+}
 
 // standardSignature is the scheme of standardwebhooks.com: the id, the time and
 // the body are signed, so that a call cannot be sent again later.
 func standardSignature(d Delivery, secret string) bool {
 	key, err := hex.DecodeString(secret)
 	id, at := d.Header("webhook-id"), d.Header("webhook-timestamp")
-	// The time is signed too: with a bound on its age a call that was overheard is of no use for
-	// long.
-	seconds, notNumber := strconv.ParseInt(at, 10, 64)
-	if err != nil || notNumber != nil || d.Now.Sub(time.Unix(seconds, 0)).Abs() > signedFor {
+	if err != nil || !standardHead(d, secret) {
 		return false
 	}
 
@@ -212,20 +254,32 @@ func standardSignature(d Delivery, secret string) bool {
 	return slices.ContainsFunc(strings.Fields(d.Header("webhook-signature")), func(given string) bool { return same(given, want) })
 }
 
-// password is the scheme by which the secret is the password of any user.
-func password(d Delivery, secret string) bool {
+// password is the password of any user in a delivery, empty where there is none.
+func password(d Delivery) string {
 	text, ok := strings.CutPrefix(d.Header("Authorization"), "Basic ")
 	if !ok {
-		return false
+		return ""
 	}
 	plain, err := base64.StdEncoding.DecodeString(text)
-	_, given, ok := strings.Cut(string(plain), ":")
-	return err == nil && ok && same(given, secret)
+	if err != nil {
+		return ""
+	}
+	_, after, _ := strings.Cut(string(plain), ":")
+	return after
 }
 
-func anyOf(schemes ...func(Delivery, string) bool) func(Delivery, string) bool {
-	return func(d Delivery, secret string) bool {
-		return slices.ContainsFunc(schemes, func(signed func(Delivery, string) bool) bool { return signed(d, secret) })
+// anyOf is several schemes, each of which is enough.
+func anyOf(schemes ...scheme) scheme {
+	either := func(d Delivery, secret string, of func(scheme) func(Delivery, string) bool) bool {
+		return slices.ContainsFunc(schemes, func(x scheme) bool { return of(x)(d, secret) })
+	}
+	return scheme{
+		head: func(d Delivery, secret string) bool {
+			return either(d, secret, func(x scheme) func(Delivery, string) bool { return x.head })
+		},
+		whole: func(d Delivery, secret string) bool {
+			return either(d, secret, func(x scheme) func(Delivery, string) bool { return x.whole })
+		},
 	}
 }
 

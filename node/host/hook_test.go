@@ -69,6 +69,18 @@ func TestEveryKindSignsItsEvents(t *testing.T) {
 				}
 			}
 			hook := HookOf(c.conn)
+			if head := deliver(c.proof(secret, c.body), c.push, ""); !hook.Signs(head, []string{"new", secret}) {
+				t.Error("the head of a good proof is refused before its body")
+			}
+			for what, head := range map[string]Delivery{
+				"nothing":               deliver(nil, c.push, ""),
+				"the scheme of another": deliver(map[string]string{"X-Shoal-Signature": macOf(secret, c.body)}, c.push, ""),
+				"a word":                deliver(map[string]string{"X-Hub-Signature-256": "sha256=x", "X-Hub-Signature": "x", "X-Gitea-Signature": "", "X-Gitlab-Token": "x", "Authorization": "Basic x", "?token": "x"}, c.push, ""),
+			} {
+				if hook.Signs(head, []string{secret}) {
+					t.Errorf("the body of %s is read", what)
+				}
+			}
 			good := deliver(c.proof(secret, c.body), c.push, c.body)
 			if !hook.Signed(good, []string{"new", secret}) {
 				t.Error("a good proof is refused")
@@ -98,7 +110,7 @@ func TestEveryKindSignsItsEvents(t *testing.T) {
 			}
 		})
 	}
-	if HookOf(nil).Signed(Delivery{Header: func(string) string { return "" }}, []string{secret}) {
+	if none := (Delivery{Header: func(string) string { return "" }}); HookOf(nil).Signed(none, []string{secret}) || HookOf(nil).Signs(none, []string{secret}) {
 		t.Error("a connection that is not there takes events")
 	}
 }
@@ -186,7 +198,26 @@ func TestGitLabSignsWithItsToken(t *testing.T) {
 	}
 }
 
-// A delivery is told from another by what its host calls it.
+// Where the body alone is signed, it names the delivery: an id that nobody signed
+// does not make one event two.
+func TestASignedBodyIsOneDelivery(t *testing.T) {
+	t.Parallel()
+	for header, conn := range map[string]config.Connection{"X-GitHub-Delivery": &config.GitHub{}, "X-Gitea-Delivery": &config.Gitea{}, "X-Request-UUID": &config.Bitbucket{}, "X-Request-Id": &config.Bitbucket{}} {
+		id := func(text, body string) string {
+			e, err := HookOf(conn).Read(Delivery{Header: func(n string) string { return map[string]string{header: text}[n] }, Body: []byte(body)})
+			if err != nil || e.ID == "" {
+				t.Errorf("%s: %+v, %v", header, e, err)
+			}
+			return e.ID
+		}
+		if id("1", "{}") != id("2", "{}") || id("1", "{}") == id("1", "{ }") {
+			t.Errorf("%s tells deliveries apart, not the body", header)
+		}
+	}
+}
+
+// A delivery is told from another by what its host calls it, where that is signed
+// or the delivery has the secret itself.
 func TestADeliveryHasTheIdOfItsHost(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct {
@@ -194,8 +225,7 @@ func TestADeliveryHasTheIdOfItsHost(t *testing.T) {
 		header string
 		body   string
 	}{
-		"g1": {&config.GitHub{}, "X-GitHub-Delivery", `{"id":"no"}`}, "l1": {&config.GitLab{}, "Idempotency-Key", `{}`}, "t1": {&config.Gitea{}, "X-Gitea-Delivery", `{}`},
-		"b1": {&config.Bitbucket{}, "X-Request-UUID", `{}`}, "d1": {&config.Bitbucket{}, "X-Request-Id", `{}`}, "a1": {&config.AzureDevOps{}, "", `{"id":"a1"}`},
+		"l1": {&config.GitLab{}, "Idempotency-Key", `{}`}, "w1": {&config.GitLab{}, "webhook-id", `{}`}, "a1": {&config.AzureDevOps{}, "", `{"id":"a1"}`},
 	} {
 		d := Delivery{Header: func(n string) string { return map[string]string{c.header: want}[n] }, Body: []byte(c.body)}
 		if e, err := HookOf(c.conn).Read(d); err != nil || e.ID != want {

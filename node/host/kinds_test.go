@@ -275,7 +275,7 @@ func TestEveryKindOfConnectionIsARow(t *testing.T) {
 
 	rows := map[string]Kind{}
 	for _, k := range kinds {
-		if k.Product == "" || k.Open == nil || k.Credential == nil || k.Hook.signed == nil || k.Hook.Steps == "" {
+		if k.Product == "" || k.Open == nil || k.Credential == nil || k.Hook.signed.whole == nil || k.Hook.Steps == "" {
 			t.Errorf("the row of %s is not whole", k.Name)
 		}
 		rows[string(k.Name)] = k
