@@ -86,6 +86,7 @@ type Load struct {
 	Applied   uint64    `json:"i,omitempty"` // index of its catalog
 	StartedAt time.Time `json:"t,omitzero"`
 	Replicas  uint32    `json:"r,omitempty"` // copies of each file that it would keep as leader; 0 of an older version
+	Disputed  bool      `json:"x,omitempty"` // it leads, and takes no writes: see ErrDisputed
 }
 
 // Kind is a row of the table of error kinds: see wire.Kind.
@@ -122,6 +123,7 @@ type Cluster struct {
 	electorate *electorate // who votes
 	secrets    *secrets    // of the catalog
 	watch      *watch      // over raft
+	arbiter    *arbiter    // of states that differ
 	inquiry    *inquiry    // how old the catalog is
 
 	ready     atomic.Bool
@@ -216,6 +218,8 @@ func (c *Cluster) wire(lone bool) {
 	r.machine.unsealWith(func(box []byte) ([]byte, error) { return c.keys.unseal(sealedConfig, box) })
 	r.machine.loop.exit, r.machine.took = c.o.Exit, r.metrics.apply
 	n := &network{env: c.env, o: c.o, self: c.self, view: r.view, applied: r.machine.applied.Load, term: r.term}
+	c.arbiter = &arbiter{env: c.env, network: n, replica: r}
+	n.disputed = c.arbiter.disputed.Load
 	c.replica, c.network = r, n
 
 	// Each part gets the ones before it: none of them knows the cluster as a whole.
@@ -229,6 +233,7 @@ func (c *Cluster) wire(lone bool) {
 		hold:    c.o.HoldTime,
 		seal:    c.keys.sealConfigs,
 		audit:   c.o.Audit,
+		stopped: c.arbiter.disputed.Load,
 		given:   c.succession.reason,
 	}
 
@@ -238,14 +243,14 @@ func (c *Cluster) wire(lone bool) {
 	c.expulsion = &expulsion{env: c.env, network: n, replica: r}
 	c.electorate = &electorate{env: c.env, network: n, replica: r}
 	c.secrets = &secrets{env: c.env, keys: &c.keys, network: n, replica: r, proposer: c.proposer}
-	c.watch = &watch{env: c.env, replica: r, proposer: c.proposer, build: c.o.Build, exit: c.o.Exit}
+	c.watch = &watch{env: c.env, replica: r, proposer: c.proposer, arbiter: c.arbiter, build: c.o.Build, exit: c.o.Exit}
 	c.inquiry = &inquiry{env: c.env, replica: r, proposer: c.proposer}
 	c.inquiry.fresh.note(memory.current(c.self.cluster()))
 }
 
 // answer lets other nodes ask this one.
 func (c *Cluster) answer() {
-	for _, part := range []interface{ answer() }{c.proposer, c.formation, c.admission, c.proof, c.proof.twins, c.expulsion} {
+	for _, part := range []interface{ answer() }{c.proposer, c.formation, c.admission, c.proof, c.proof.twins, c.expulsion, c.arbiter} {
 		part.answer()
 	}
 }
@@ -298,7 +303,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	ports.Go(func() { c.network.run(portCtx) })
 	c.ran.Store(true)
 	for _, task := range []func(context.Context){
-		c.formation.run, c.proof.run, c.replica.watchLeadership, c.admission.announce, c.tell, c.electorate.run, c.watch.run, c.secrets.run, c.inquiry.run,
+		c.formation.run, c.proof.run, c.replica.watchLeadership, c.admission.announce, c.tell, c.electorate.run, c.watch.run, c.secrets.run, c.inquiry.run, c.arbiter.run,
 	} {
 		tasks.Go(func() { task(ctx) })
 	}
@@ -391,6 +396,10 @@ func (c *Cluster) Changed() <-chan struct{} { return c.replica.machine.next() }
 // alone, and UnknownAge where no such moment is known.
 func (c *Cluster) Age() time.Duration { return c.inquiry.age() }
 
+// Replaced says what differed when the state of this node was last replaced by that of the
+// majority; "" where that has not happened since it was started.
+func (c *Cluster) Replaced() string { return c.arbiter.said() }
+
 // Time is the clock that this node stamps entries with and plans by while it leads:
 // that of most members, but never before the newest entry.
 func (c *Cluster) Time() time.Time { return c.proposer.time.now() }
@@ -413,7 +422,8 @@ func (c *Cluster) ClusterAddr() string { return c.network.clusterAddr() }
 // GossipAddr is the address for gossip, with the real port.
 func (c *Cluster) GossipAddr() string { return c.network.gossip.Addr() }
 
-// SetLoad sets what gossip tells the others of this node. Applied is filled in.
+// SetLoad sets what gossip tells the others of this node. Applied and
+// Disputed are filled in.
 func (c *Cluster) SetLoad(l Load) { c.network.load.Store(&l) }
 
 // Call asks a member; it is for what changes nothing there. A call to Self is

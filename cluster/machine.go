@@ -30,6 +30,9 @@ type machine struct {
 	stuck   error // an entry could not be applied, for this reason: nothing after it may be; nil: none
 	newer   error // a snapshot is of a level that this program cannot apply; nil: none
 
+	suspected bool          // the majority has another state
+	differs   chan struct{} // has a value once that was found
+
 	view    atomic.Pointer[catalog.View]
 	applied atomic.Uint64             // index of the last entry applied or skipped
 	bytes   atomic.Int64              // applied since the start
@@ -50,7 +53,7 @@ var (
 )
 
 func newMachine(log *slog.Logger, build catalog.Build, fatal func(error), note func(uint64)) *machine {
-	m := &machine{log: log, build: build, fatal: fatal, note: note, state: build.New(), changed: make(chan struct{})}
+	m := &machine{log: log, build: build, fatal: fatal, note: note, state: build.New(), changed: make(chan struct{}), differs: make(chan struct{}, 1)}
 	m.view.Store(m.state.View())
 	return m
 }
@@ -112,7 +115,10 @@ func (m *machine) step(l *raft.Log) any {
 func (m *machine) replay(logs raft.LogStore, upto uint64) error {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
+	return m.replayLocked(logs, upto)
+}
 
+func (m *machine) replayLocked(logs raft.LogStore, upto uint64) error {
 	first, err := logs.FirstIndex()
 	if err != nil {
 		return fmt.Errorf("cluster: read raft log: %w", err)
@@ -161,8 +167,10 @@ func (m *machine) apply(l *raft.Log) any {
 		return m.stop(unable(err))
 	}
 
-	if m.state.Diverged() {
-		return m.stop(fmt.Errorf("cluster: this node stops, since at entry %d its catalog is not that of the leader: empty its data directory and let it join again", l.Index))
+	// It goes on with the state that it has until it has another: see differ.go.
+	if m.state.Diverged() && !m.suspected {
+		m.log.Error("the catalog of this node differs from that of the majority of the nodes", "entry", l.Index)
+		m.suspectLocked()
 	}
 	return took{m.state.TookEffect(e), results}
 }
@@ -242,10 +250,62 @@ func (m *machine) Restore(r io.ReadCloser) error {
 	defer m.applyMu.Unlock()
 
 	s.Unseal(m.unseal)
-	m.state = s
+	m.state, m.suspected = s, false
 	m.publish(max(s.Index(), m.applied.Load()))
 	m.loop.restored(s.Index())
 	return nil
+}
+
+// suspect notes that the majority has another state.
+func (m *machine) suspect() {
+	m.applyMu.Lock()
+	defer m.applyMu.Unlock()
+	m.suspectLocked()
+}
+
+func (m *machine) suspectLocked() {
+	m.suspected = true
+	select {
+	case m.differs <- struct{}{}:
+	default: // it is known
+	}
+}
+
+// differing reports whether the majority is known to have another state.
+func (m *machine) differing() bool {
+	m.applyMu.Lock()
+	defer m.applyMu.Unlock()
+	return m.suspected
+}
+
+// hashAt is the state hash after an entry, where that is known.
+func (m *machine) hashAt(index uint64) (hash uint64, known bool) {
+	m.applyMu.Lock()
+	defer m.applyMu.Unlock()
+	return m.state.HashAt(index)
+}
+
+// swap replaces the state by another, of an entry that this node has applied, and applies
+// the entries since to it. It returns both states, which are then of one entry.
+func (m *machine) swap(s *catalog.State, logs raft.LogStore) (before, after *catalog.View, err error) {
+	m.applyMu.Lock()
+	defer m.applyMu.Unlock()
+	old := m.state
+	if s.Index() > old.Index() {
+		return nil, nil, fmt.Errorf("cluster: the state is of entry %d, and this node has applied %d", s.Index(), old.Index())
+	}
+
+	s.Unseal(m.unseal)
+	m.state, m.suspected = s, false
+	if err = m.replayLocked(logs, old.Index()); err == nil && m.state.Index() < old.Index() {
+		err = errors.New("cluster: the log does not have the entries since the state of the leader")
+	}
+	if err != nil {
+		m.state, m.suspected = old, true
+		return nil, nil, err
+	}
+	m.publish(m.applied.Load())
+	return old.View(), m.state.View(), nil
 }
 
 type snapshot struct{ view *catalog.View }

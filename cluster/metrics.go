@@ -84,7 +84,14 @@ func (m *metrics) raftGauges() []clusterGauge {
 	leaders := number("shoal_raft_leaders_total", "Leaders that this node has seen since it was started.", func(*Cluster) float64 { return float64(m.leaders.Load()) })
 	leaders.Count = true
 
+	replaced := number("shoal_catalog_replaced_total", "How often the catalog of this node differed from that of the majority and was replaced, since it was started.",
+		func(c *Cluster) float64 { return float64(c.arbiter.replaced.Load()) })
+	replaced.Count = true
+
 	return []clusterGauge{
+		replaced,
+		number("shoal_catalog_disputed", "1 while this node leads and takes no changes, since no majority of the nodes has one catalog.",
+			func(c *Cluster) float64 { return gauge.Truth(c.arbiter.disputed.Load()) }),
 		{Desc: gauge.Desc("shoal_raft_state", "1 for the state of this node in raft.", "state"), Read: raftState},
 		{Desc: gauge.Desc("shoal_raft_servers", "Members of raft, by whether they vote.", "voter"), Read: raftServers},
 		leaders,

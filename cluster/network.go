@@ -45,9 +45,10 @@ type network struct {
 	streams  map[string]StreamHandler
 
 	// What this node tells of itself.
-	load    atomic.Pointer[Load]
-	applied func() uint64 // index of its catalog
-	term    func() uint64 // of its raft
+	load     atomic.Pointer[Load]
+	applied  func() uint64 // index of its catalog
+	disputed func() bool   // it leads, and takes no writes
+	term     func() uint64 // of its raft
 }
 
 // open opens the ports. Nothing is served before run.
@@ -189,7 +190,7 @@ func (n *network) ownLoad() Load {
 	if set := n.load.Load(); set != nil {
 		l = *set
 	}
-	l.Applied = n.applied()
+	l.Applied, l.Disputed = n.applied(), n.disputed()
 	return l
 }
 

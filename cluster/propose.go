@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,7 @@ var errNotLeader = errors.New("cluster: not the leader")
 // ownKinds are the kinds of errors that travel between nodes as those of this
 // package.
 var ownKinds = []Kind{
+	{Name: "disputed", Err: ErrDisputed}, // before no-leader, which it is too
 	{Name: "no-leader", Err: ErrNoLeader},
 	{Name: "not-leader", Err: errNotLeader},
 	{Name: "closed", Err: ErrClosed},
@@ -57,6 +59,7 @@ type proposer struct {
 	hold    time.Duration // how long a write waits for a leader
 	seal    func([]catalog.Command) ([]catalog.Command, error)
 	audit   func() Audit
+	stopped func() bool  // this node leads, and may commit nothing but what belongs to members
 	given   func() error // why this node's cluster takes no writes any more; nil while it does
 
 	transferring atomic.Pointer[time.Time] // since when raft refuses writes for a transfer of leadership; nil when it does not
@@ -149,7 +152,7 @@ func (p *proposer) insist(ctx context.Context, data []byte) (uint64, []catalog.R
 		switch {
 		case err == nil:
 			return index, results, p.await(ctx, index)
-		case errors.Is(err, ErrClosed) || errors.Is(err, errStuck):
+		case errors.Is(err, ErrClosed) || errors.Is(err, errStuck) || errors.Is(err, ErrDisputed):
 			return 0, nil, err
 		}
 
@@ -207,6 +210,9 @@ func (p *proposer) whileSameLeader(ctx context.Context) (context.Context, contex
 
 // lead commits an entry as the leader. Its time is the agreed one.
 func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
+	if p.stopped() && !betweenNodes(data) {
+		return 0, nil, ErrDisputed
+	}
 	data, err := catalog.Stamp(data, p.time.now())
 	if err != nil {
 		return 0, nil, err
@@ -228,6 +234,22 @@ func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Res
 		return 0, nil, r
 	}
 	return 0, nil, errStuck
+}
+
+// betweenNodes reports whether an entry has to do with the nodes alone: they come and go
+// also while no majority has one catalog, since that is how it ends.
+func betweenNodes(data []byte) bool {
+	e, err := catalog.DecodeEntry(0, data)
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(e.Commands, func(c catalog.Command) bool {
+		switch c.(type) {
+		case *catalog.PutMember, *catalog.SetMemberState, *catalog.RemoveMember, *catalog.CheckHash, *catalog.Noop, *catalog.Attribute:
+			return false
+		}
+		return true
+	})
 }
 
 // noteTransfer remembers since when writes fail because of a transfer of

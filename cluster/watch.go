@@ -31,6 +31,7 @@ type watch struct {
 	*env
 	replica  *replica
 	proposer *proposer
+	arbiter  *arbiter
 	build    catalog.Build
 	exit     func(reason string)
 
@@ -74,9 +75,10 @@ type checkpoint struct {
 }
 
 // due reports whether a state must be checked: soon where the log is quiet, and
-// after many entries or a while where it is not. Nothing follows a check itself.
+// after many entries or a while where it is not, and at once by a new leader.
+// Nothing follows a check itself.
 func (k checkpoint) due(applied uint64, quiet, waited time.Duration) bool {
-	return applied != k.index && (quiet >= quietTime || applied >= k.index+checkEntries || waited >= checkEvery)
+	return applied != k.index && (k.index == 0 || quiet >= quietTime || applied >= k.index+checkEntries || waited >= checkEvery)
 }
 
 // check writes an entry with this leader's state hash, where that is due. Each node
@@ -86,7 +88,11 @@ func (k checkpoint) due(applied uint64, quiet, waited time.Duration) bool {
 func (w *watch) check(ctx context.Context) {
 	k := &w.checked
 	applied, v := w.replica.machine.applied.Load(), w.replica.view()
-	if applied == k.index || !w.leadsOthers() {
+	if !w.leadsOthers() {
+		k.index = 0
+		w.arbiter.resign()
+	}
+	if k.index == applied || !w.leadsOthers() {
 		k.at = clock.Now() // nothing waits to be checked
 		return
 	}
@@ -95,7 +101,16 @@ func (w *watch) check(ctx context.Context) {
 		return
 	}
 
-	index, err := w.proposer.propose(ctx, &catalog.CheckHash{At: v.Index(), Hash: v.Hash()})
+	// A hash that a majority has not confirmed is not told: the entry is a mark alone.
+	claim := &catalog.CheckHash{At: v.Index(), Hash: v.Hash()}
+	switch w.arbiter.judge(ctx, claim.At, claim.Hash) {
+	case outvoted, disputed:
+		return
+	case unproved:
+		claim = &catalog.CheckHash{}
+	}
+
+	index, err := w.proposer.propose(ctx, claim)
 	if err != nil {
 		w.log.Debug("the catalogs were not compared", "error", fmt.Sprint(err))
 		return

@@ -50,6 +50,13 @@ func (n *Node) warnings(view *catalog.View) []string {
 		out = append(out, "this node hears the leader and has not caught up with it"+ago(", its catalog is of ", age)+": look at its disk and at the network between the two")
 	}
 
+	if slices.ContainsFunc(members, func(m cluster.Member) bool { return m.Alive && m.Load.Disputed }) {
+		out = append(out, "the catalogs of the nodes differ, and no majority has the same one: searches go on, changes are refused; docs/upgrade.md says what to do")
+	}
+	if text := n.cluster.Replaced(); text != "" {
+		out = append(out, text+"; look at the versions of the nodes")
+	}
+
 	if _, id, began := n.jobs.Poller.Polls(); !began.IsZero() {
 		out = append(out, slowFetch(view.Repo(id), n.opt.Now().Sub(began))...)
 	}

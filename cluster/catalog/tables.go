@@ -126,6 +126,8 @@ type tableRow interface {
 	save(t *tables, s *saver)          // its records, by key
 	restore(t *tables, b []byte) error // takes in a record as save wrote it
 	index(s *State) error              // fills the indexes of a table that was restored
+
+	differ(a, b *tables, most int) Difference // names at most so many keys
 }
 
 // row is the tableRow of records of type T under keys of type K.

@@ -180,6 +180,10 @@ func WriteError(err error) error {
 		}
 		return Fail(ErrInvalid, "%s", refusal.Reason)
 
+	case errors.Is(err, cluster.ErrDisputed):
+		return Fail(ErrNoLeader, "The catalogs of the nodes differ, and no majority of them has the same one: nothing is changed until one has. "+
+			"Searches go on. Start the same version on all nodes; docs/upgrade.md says more.")
+
 	// Not to be taken for a refusal: the same change may succeed in a moment.
 	case errors.Is(err, cluster.ErrNoLeader):
 		return Fail(ErrNoLeader, "the cluster has no leader now: %v", err)

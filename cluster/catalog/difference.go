@@ -1,0 +1,99 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"iter"
+	"strings"
+)
+
+// Difference is a table in which two states differ.
+type Difference struct {
+	Table string
+	Count int      // records that are in one state alone, or are not equal
+	Keys  []string // of the first of them
+}
+
+// String names the table and the keys.
+func (d Difference) String() string {
+	text := fmt.Sprintf("%s (%d)", d.Table, d.Count)
+	if len(d.Keys) > 0 {
+		text += ": " + strings.Join(d.Keys, ", ")
+	}
+	if d.Count > len(d.Keys) && len(d.Keys) > 0 {
+		text += ", ..."
+	}
+	return text
+}
+
+// Differences are the tables in which two states differ, each with the keys of at most
+// so many records. Two states of one index that have one hash differ in nothing.
+func (v *View) Differences(other *View, most int) (out []Difference) {
+	for name, hashes := range map[string][2]uint64{
+		metaKind.name:   {v.metaHash, other.metaHash},
+		levelKind.name:  {v.raisedHash, other.raisedHash},
+		configKind.name: {v.confHash, other.confHash},
+	} {
+		if hashes[0] != hashes[1] {
+			out = append(out, Difference{Table: name, Count: 1})
+		}
+	}
+	for _, row := range v.rows {
+		if d := row.differ(&v.tables, &other.tables, most); d.Count > 0 {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// differ implements tableRow.
+func (r *row[K, T]) differ(a, b *tables, most int) Difference {
+	d := Difference{Table: r.kind.name}
+	note := func(k K) {
+		if d.Count++; len(d.Keys) < most {
+			d.Keys = append(d.Keys, keyText(k))
+		}
+	}
+	if r.sum(a) == r.sum(b) {
+		return d
+	}
+
+	// Both are in the order of their keys.
+	left, stopLeft := iter.Pull2(r.at(a).tree.all())
+	defer stopLeft()
+	right, stopRight := iter.Pull2(r.at(b).tree.all())
+	defer stopRight()
+
+	lk, l, lok := left()
+	rk, x, rok := right()
+	for lok || rok {
+		switch {
+		case !rok || lok && cmp.Less(lk, rk):
+			note(lk)
+			lk, l, lok = left()
+		case !lok || cmp.Less(rk, lk):
+			note(rk)
+			rk, x, rok = right()
+		default:
+			if l.hash != x.hash {
+				note(lk)
+			}
+			lk, l, lok = left()
+			rk, x, rok = right()
+		}
+	}
+	return d
+}
+
+// keyText is a key for a line of a log. Some are bytes, or have a zero between two parts.
+func keyText(k any) string {
+	text, ok := k.(string)
+	if !ok {
+		return fmt.Sprint(k)
+	}
+	if plain := func(r rune) bool { return r < ' ' || r > '~' }; bytes.IndexFunc([]byte(text), plain) >= 0 {
+		return fmt.Sprintf("%+q", text)
+	}
+	return text
+}

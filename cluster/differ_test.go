@@ -1,0 +1,191 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+func TestStanding_ofEveryMixOfStates(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20000 {
+		voters := 1 + r.IntN(5)
+		hashes, counts := map[string]uint64{}, map[uint64]int{}
+		for i := range voters {
+			if hash := r.Uint64N(4); hash > 0 || i == 0 { // 0: it has not answered
+				hashes[fmt.Sprint("n", i)] = hash
+				counts[hash]++
+			}
+		}
+
+		// The naive twin: try each state.
+		want, most := unproved, -1
+		if len(counts) > 1 {
+			want = disputed
+		}
+		for hash, n := range counts {
+			if 2*n > voters {
+				want, most = outvoted, n
+				if hashes["n0"] == hash {
+					want = agreed
+				}
+			}
+		}
+		got, nodes := standingOf("n0", hashes, voters)
+		if got != want || most >= 0 && len(nodes) != most {
+			t.Fatalf("%v of %d voters: got %v of %v, want %v", hashes, voters, got, nodes, want)
+		}
+	}
+}
+
+// lines is a log that a test reads.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// restartAs starts a node again with a program.
+func (f *flock) restartAs(i int, b catalog.Build) *testNode {
+	f.t.Helper()
+	f.n[i].stop()
+	all := f.n
+	f.n = others(all, all[i])
+	n := f.build(f.dirs[i], b)
+	f.n = all
+	f.n[i] = n
+	return n
+}
+
+// lead makes a node the leader.
+func (f *flock) lead(n *testNode) {
+	f.t.Helper()
+	until(f.t, "the node leads", func() bool {
+		if !n.Leading() {
+			_ = f.leader().replica.raft.LeadershipTransferToServer(raft.ServerID(n.Self()), raft.ServerAddress(n.Self())).Error()
+		}
+		return n.Leading()
+	})
+}
+
+// One node of three applies a command wrongly, as a follower and as the leader: it takes
+// the state of the others without a restart, keeps a copy, and says what differed. It
+// does not come back with the wrong state.
+func TestDifference_ofAMinorityHeals(t *testing.T) {
+	t.Parallel()
+	for _, leads := range []bool{false, true} {
+		t.Run(fmt.Sprintf("it leads %t", leads), func(t *testing.T) {
+			t.Parallel()
+			f, log := newFlock(t), &lines{}
+			f.add(3)
+			f.add(3)
+			o := f.with(t.TempDir(), 3)
+			o.Build, o.Log = wrongBuild(), slog.New(slog.NewTextHandler(log, nil))
+			wrong := start(t, o)
+			f.dirs, f.n = append(f.dirs, o.DataDir), append(f.n, wrong)
+			f.settled(3, f.n...)
+			if leads {
+				f.lead(wrong)
+			} else {
+				f.lead(f.n[0])
+			}
+
+			f.push("one")
+			until(t, "the wrong state is replaced", func() bool { return wrong.arbiter.replaced.Load() > 0 })
+			if leads {
+				until(t, "another node leads", func() bool { l := f.leader(); return l != wrong })
+			}
+			f.n[0].propose(set("after", "v"))
+			f.equal()
+			if got := secretOf(wrong.View(), "trace"); got != "" {
+				t.Errorf("the wrong record is still there: %q", got)
+			}
+			if text := log.String(); !strings.Contains(text, "secret (1): trace") {
+				t.Errorf("the log does not name the table and the key:\n%s", text)
+			}
+
+			// What it had is kept, a bounded number of times.
+			for i := range statesKept + 1 {
+				before := wrong.arbiter.replaced.Load()
+				f.push(fmt.Sprint("more", i))
+				until(t, "the wrong state is replaced again", func() bool { return wrong.arbiter.replaced.Load() > before })
+			}
+			copies, err := os.ReadDir(filepath.Join(f.dirs[2], differing))
+			if err != nil || len(copies) != statesKept {
+				t.Errorf("%d copies of former states, %v", len(copies), err)
+			}
+
+			// Its own log would lead it to the wrong state again.
+			f.equal()
+			wrong = f.restartAs(2, wrongBuild())
+			if got := secretOf(wrong.View(), "trace"); got != "" {
+				t.Errorf("after a restart the wrong record is back: %q", got)
+			}
+			f.n[1].propose(set("end", "v"))
+			f.equal()
+		})
+	}
+}
+
+// Three nodes with three states: nothing is changed, reads go on, nodes may come and go.
+// It ends when two of them have one state.
+func TestDifference_withoutAMajorityStopsWrites(t *testing.T) {
+	t.Parallel()
+	other := wrongBuild()
+	other.Also = func(v *catalog.View, c catalog.Command) []catalog.Command {
+		if len(traceOf(v, c)) == 0 {
+			return nil
+		}
+		return []catalog.Command{set("other", "v")}
+	}
+	f := flockOf(t, catalog.ThisBuild(), wrongBuild(), other)
+	f.n[0].propose(set("before", "v"))
+	f.push("one")
+	until(t, "a leader sees the dispute", func() bool { return f.leader().arbiter.disputed.Load() })
+
+	for i, n := range f.n {
+		began := time.Now()
+		if _, err := n.Propose(t.Context(), set("during", "v")); !errors.Is(err, ErrDisputed) || !errors.Is(err, ErrNoLeader) {
+			t.Errorf("a write at node %d: %v", i, err)
+		}
+		if took := time.Since(began); took > patience/3 {
+			t.Errorf("node %d refuses a write after %v", i, took)
+		}
+		if secretOf(n.View(), "before") != "v" || n.Ready() != nil {
+			t.Errorf("node %d does not serve", i)
+		}
+	}
+
+	// Started with the right program, the node makes its state anew from its log.
+	f.restartAs(2, catalog.ThisBuild())
+	until(t, "writes are taken", func() bool {
+		_, err := f.n[0].Propose(t.Context(), set("after", "v"))
+		return err == nil
+	})
+	until(t, "all nodes have one state", func() bool { return f.n[1].arbiter.replaced.Load() > 0 })
+	f.equal()
+}
