@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -13,13 +14,61 @@ func appendSearch(dst []byte, r *search.Response) []byte {
 	dst = appendStats(append(dst, `{"stats":`...), &r.Stats)
 	dst = appendFiles(append(dst, `,"files":`...), r.Files)
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), r.Repositories)
-	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
+	dst = appendCoverage(dst, r.Coverage)
 	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
 	dst = appendFacets(appendHints(appendPast(dst, r.Past), r.Hints), r.Facets)
 
 	// Absent where nothing stands behind the answer.
 	if r.Next != "" {
 		dst = appendTextField(dst, `,"next":`, r.Next)
+	}
+	return append(dst, '}')
+}
+
+// appendCoverage appends whether an answer has all that was asked for, and what it has
+// not; where that is nothing, nothing.
+func appendCoverage(dst []byte, c coverage.Coverage) []byte {
+	dst = appendBool(dst, `,"isSearchExhaustive":`, c.Exhaustive())
+	gaps := c.Gaps()
+	if len(gaps) == 0 {
+		return dst
+	}
+
+	dst = append(dst, `,"notSearched":[`...)
+	for i, g := range gaps {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendGap(dst, g)
+	}
+	return append(dst, ']')
+}
+
+// appendGap appends what was not searched: a count that is not known is absent.
+func appendGap(dst []byte, g coverage.Gap) []byte {
+	dst = appendTextField(dst, `{"kind":`, string(g.Kind))
+	if g.Count > 0 {
+		dst = appendInt(dst, `,"count":`, g.Count)
+	}
+	if g.Of > 0 {
+		dst = appendInt(dst, `,"of":`, g.Of)
+	}
+	if g.Ref != "" {
+		dst = appendTextField(dst, `,"revision":`, g.Ref)
+	}
+
+	// The first files by name.
+	for i, f := range g.Files {
+		if i == 0 {
+			dst = append(dst, `,"files":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = appendTextField(dst, `{"repository":`, f.Repo)
+		dst = append(appendTextField(dst, `,"path":`, f.Path), '}')
+	}
+	if len(g.Files) > 0 {
+		dst = append(dst, ']')
 	}
 	return append(dst, '}')
 }
@@ -112,7 +161,7 @@ func appendChunkEvent(dst []byte, c *search.Chunk) []byte {
 // appendFinalEvent appends the last part of a streamed answer.
 func appendFinalEvent(dst []byte, r *search.Response) []byte {
 	dst = appendStats(append(dst, `{"type":"final","accumulatedStats":`...), &r.Stats)
-	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
+	dst = appendCoverage(dst, r.Coverage)
 	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
 	return append(appendFacets(appendHints(appendPast(dst, r.Past), r.Hints), r.Facets), '}')
 }
@@ -266,7 +315,7 @@ func appendSymbols(dst []byte, r *search.SymbolResponse) []byte {
 		dst = appendSymbolFile(dst, &r.Files[i])
 	}
 	dst = appendRepositories(append(dst, `],"repositoryInfo":`...), r.Repositories)
-	dst = appendBool(dst, `,"isSearchExhaustive":`, r.Exhaustive)
+	dst = appendCoverage(dst, r.Coverage)
 	return append(dst, '}')
 }
 

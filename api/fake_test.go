@@ -21,6 +21,7 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/configure"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/model"
@@ -84,6 +85,11 @@ func at(offset, line, column uint32) shard.Position {
 	return shard.Position{Offset: offset, Line: line, Column: column}
 }
 
+// partCovered has each field of a gap.
+var partCovered = coverage.Of(coverage.Parts, 1, 1).With(coverage.Gap{
+	Kind: coverage.NameOnly, Count: 2, Of: 3, Ref: "side", Files: []coverage.File{{Repo: "example.com/a/b", Path: "large.txt"}},
+})
+
 func searchResponse() *search.Response {
 	return &search.Response{
 		Stats: search.Stats{
@@ -108,7 +114,7 @@ func searchResponse() *search.Response {
 			Branches: []string{"refs/heads/main"}, Content: []byte("whole\n"),
 		}, {RepoID: 7, Repository: "example.com/a/b", Path: "plain"}},
 		Repositories: []browse.RepoInfo{{ID: 7, Name: "example.com/a/b", DisplayName: "a/b", ExternalWebURL: "https://example.com/a/b", HostKind: "genericGitHost"}},
-		Exhaustive:   true,
+		Coverage:     partCovered,
 		Cluster: search.ClusterInfo{CatalogIndex: 99, CatalogAge: 1500 * time.Millisecond, ShardsMissing: []string{"ab"}, ReposMissing: []string{"r"},
 			NodesFailed: []string{"n2"}},
 		Next: "bmV4dA",
@@ -182,7 +188,7 @@ func (f *fake) symbols(req search.SymbolRequest) (*search.SymbolResponse, error)
 		signature = "func main()"
 	}
 	return answer(f, &search.SymbolResponse{
-		MatchCount: 1, Exhaustive: true,
+		MatchCount: 1, Coverage: partCovered,
 		Repositories: searchResponse().Repositories,
 		Files: []search.SymbolFile{{
 			RepoID: 7, Repository: "example.com/a/b", Path: "main.go", WebURL: "http://shoal/browse/x", Language: "Go",
@@ -600,10 +606,10 @@ func (f *fake) Grep(ctx context.Context, v catalog.Viewer, req search.GrepReques
 	if f.grep != nil {
 		return f.grep(ctx, v, req)
 	}
-	return answer(f, &search.GrepResponse{Matches: 1, Files: []search.GrepFile{{Repo: "example.com/a/b", Path: "main.go", Matches: 1, Lines: []browse.Line{{Number: 3, Text: []byte("func main() {")}}}}})
+	return answer(f, &search.GrepResponse{Coverage: coverage.Of(coverage.Parts, 1, 1), Matches: 1, Files: []search.GrepFile{{Repo: "example.com/a/b", Path: "main.go", Matches: 1, Lines: []browse.Line{{Number: 3, Text: []byte("func main() {")}}}}})
 }
 func (f *fake) Glob(context.Context, catalog.Viewer, search.GlobRequest) (*search.GlobResponse, error) {
-	return answer(f, &search.GlobResponse{Files: 1, Repos: []search.GlobRepo{{Repo: "example.com/a/b", Paths: []string{"main.go"}}}})
+	return answer(f, &search.GlobResponse{Coverage: coverage.Of(coverage.Parts, 1, 1), Files: 1, Repos: []search.GlobRepo{{Repo: "example.com/a/b", Paths: []string{"main.go"}}}})
 }
 func (f *fake) ReadFile(_ context.Context, _ catalog.Viewer, req browse.ReadFileRequest) (*browse.ReadFileResponse, error) {
 	return answer(f, &browse.ReadFileResponse{Repo: req.Repo, Path: req.Path, Commit: "c0ffee", First: 1, Lines: [][]byte{[]byte("package main")}, Total: 1, Size: 13})
@@ -634,7 +640,7 @@ func (f *fake) Symbols(_ context.Context, _ catalog.Viewer, req suggest.SymbolsR
 	})
 }
 func (f *fake) Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error) {
-	return answer(f, &search.RankedResponse{Words: []string{"main"}, Whole: 1, Files: []search.RankedFile{{Repo: "example.com/a/b", Path: "main.go", Language: "Go", Words: 1, Lines: []browse.Line{{Number: 3, Text: []byte("func main() {")}}}}})
+	return answer(f, &search.RankedResponse{Coverage: coverage.Of(coverage.Parts, 1, 1), Words: []string{"main"}, Whole: 1, Files: []search.RankedFile{{Repo: "example.com/a/b", Path: "main.go", Language: "Go", Words: 1, Lines: []browse.Line{{Number: 3, Text: []byte("func main() {")}}}}})
 }
 func (f *fake) Models(context.Context, catalog.Viewer) ([]tool.Model, error) {
 	return []tool.Model{{Provider: "anthropic", Model: "m", DisplayName: "M", Usable: true}}, f.err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	nodecall "github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/tool"
 )
@@ -215,7 +216,7 @@ func TestNoCallSeesAnotherIdentity(t *testing.T) {
 			<-ctx.Done()
 		}
 		seen <- call{v.Name, req.Pattern}
-		return &search.GrepResponse{}, nil
+		return &search.GrepResponse{Coverage: coverage.Of(coverage.Parts, 1, 1)}, nil
 	}})
 	users := map[string]string{"alice": memberKey, "root": ownerKey}
 	var wg sync.WaitGroup

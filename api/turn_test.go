@@ -55,7 +55,7 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 	s := start(t, partsOf(n.Node))
 
 	all, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "count:all needle", Matches: 100_000})
-	if err != nil || !all.Exhaustive {
+	if err != nil || !all.Coverage.Exhaustive() {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	want := map[string]int{}

@@ -84,8 +84,8 @@ func walked(t *testing.T, nodes []*nodetest.Node, v catalog.Viewer, req search.R
 			t.Fatalf("%q, answer %d: %v", req.Query, answers, err)
 		}
 		items, answers = append(items, itemsOf(r)...), answers+1
-		if r.Exhaustive != (r.Next == "") {
-			t.Fatalf("%q, answer %d: exhaustive %t, next %q, %+v", req.Query, answers, r.Exhaustive, r.Next, r.Stats)
+		if r.Coverage.Exhaustive() != (r.Next == "") {
+			t.Fatalf("%q, answer %d: exhaustive %t, next %q, %+v", req.Query, answers, r.Coverage.Exhaustive(), r.Next, r.Stats)
 		}
 		if r.Next == "" {
 			return items, answers
@@ -280,7 +280,7 @@ func TestAPlaceIsOfOneQueryAndOneCluster(t *testing.T) {
 
 	// Who begins gets what there is in that time, without a place to go on from.
 	late, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "cod timeout:1ns", Matches: 10, Pages: true})
-	if err != nil || late.Next != "" || late.Exhaustive {
+	if err != nil || late.Next != "" || late.Coverage.Exhaustive() {
 		t.Errorf("an answer that lacks something: %+v, %v", late, err)
 	}
 

@@ -53,7 +53,7 @@ func TestThreeNodesAnswerAsOne(t *testing.T) {
 func complete(t *testing.T, n *nodetest.Node, query string) {
 	t.Helper()
 	r := n.Search(query)
-	if !r.Exhaustive || r.Stats.ShardsAnswered != r.Stats.ShardsRequired || len(r.Cluster.ShardsMissing)+len(r.Cluster.NodesFailed) > 0 {
+	if !r.Coverage.Exhaustive() || r.Stats.ShardsAnswered != r.Stats.ShardsRequired || len(r.Cluster.ShardsMissing)+len(r.Cluster.NodesFailed) > 0 {
 		t.Errorf("the answer of %s is not whole: %+v %+v", n.ID(), r.Stats, r.Cluster)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/search"
@@ -67,7 +68,7 @@ func TestFilesThatWereNotLookedIntoAreCountedAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.Cut.Unsearched
+		return r.Coverage.Gap(coverage.NameOnly).Count
 	}
 	for _, c := range []struct {
 		query string
@@ -111,13 +112,13 @@ func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
 		}
 		return r
 	}
-	if r := grep(search.GrepRequest{Repo: "local/app"}); len(r.Files) != 2 || r.Cut.Unsearched != 0 {
+	if r := grep(search.GrepRequest{Repo: "local/app"}); len(r.Files) != 2 || r.Coverage.Gap(coverage.NameOnly).Count != 0 {
 		t.Errorf("one repository: %+v", r)
 	}
-	if r := grep(search.GrepRequest{}); len(r.Files) != 1 || r.Cut.Unsearched != 1 || r.Cut.UnsearchedFiles[0].Path != "docs/large.txt" {
+	if r := grep(search.GrepRequest{}); len(r.Files) != 1 || r.Coverage.Gap(coverage.NameOnly).Count != 1 || r.Coverage.Gap(coverage.NameOnly).Files[0].Path != "docs/large.txt" {
 		t.Errorf("all repositories: %+v", r)
 	}
-	if r := grep(search.GrepRequest{Paths: paths.Filter{Include: []string{"*.go"}}}); r.Cut.Unsearched != 0 {
+	if r := grep(search.GrepRequest{Paths: paths.Filter{Include: []string{"*.go"}}}); r.Coverage.Gap(coverage.NameOnly).Count != 0 {
 		t.Errorf("out of reach: %+v", r)
 	}
 	if r := grep(search.GrepRequest{Repo: "local/app", Counts: true, Ref: "HEAD~0"}); len(r.Files) != 2 || r.Matches != 2 {
@@ -125,7 +126,7 @@ func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
 	}
 
 	// The large file was read once for both, and not at all for what it has not.
-	if r := grep(search.GrepRequest{Repo: "local/app", Pattern: "octopus"}); len(r.Files) != 0 || r.Cut.Unsearched != 0 {
+	if r := grep(search.GrepRequest{Repo: "local/app", Pattern: "octopus"}); len(r.Files) != 0 || r.Coverage.Gap(coverage.NameOnly).Count != 0 {
 		t.Errorf("what no file has: %+v", r)
 	}
 	if k := n.Node.KeptFiles(); k.Read != 1 || k.Remembered != 1 || k.Sketched != 1 || k.Bytes == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/configure"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/search"
@@ -322,14 +323,15 @@ func (m *metrics) begin() {
 const notIndexed = "not_indexed"
 
 // reasonOf is whether an answer was proved exhaustive, and what kept it from that.
-func reasonOf(out *search.Response) (exhaustive, reason string) {
+func reasonOf(c coverage.Coverage) (exhaustive, reason string) {
+	flush := search.FlushReasonOf(c)
 	switch {
-	case out.Exhaustive:
+	case c.Exhaustive():
 		return "true", "complete"
-	case out.Stats.FlushReason == search.FlushFinal:
+	case flush == search.FlushFinal:
 		return "false", notIndexed
 	}
-	return "false", string(out.Stats.FlushReason)
+	return "false", string(flush)
 }
 
 // search counts one answer.
@@ -341,7 +343,7 @@ func (m *metrics) search(out *search.Response, err error) {
 	}
 	m.searches.WithLabelValues(string(out.Stats.FlushReason)).Inc()
 	m.seconds.Observe(out.Stats.Duration.Seconds())
-	exhaustive, reason := reasonOf(out)
+	exhaustive, reason := reasonOf(out.Coverage)
 	m.exhaustive.WithLabelValues(exhaustive, reason).Inc()
 	m.leaves.WithLabelValues("hedged").Add(float64(out.Cluster.Hedged))
 }

@@ -3,27 +3,22 @@ package node
 import (
 	"testing"
 
-	"github.com/shoalsearch/shoal/node/search"
-	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/node/coverage"
 )
 
 // An answer that a client's limit cut must not look like one that lacks shards.
 func TestAnswersAreCountedByWhatTheyLack(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		exhaustive bool
-		flush      search.FlushReason
-		want       string
-	}{
-		{true, search.FlushFinal, "true complete"},
-		{false, search.FlushLimit, "false limit"},
-		{false, search.FlushUnavailable, "false shards_unavailable"},
-		{false, search.FlushUntagged, "false symbols_unavailable"},
-		{false, search.FlushFinal, "false not_indexed"},
+	whole := coverage.Of(coverage.Parts, 1, 1)
+	for want, c := range map[string]coverage.Coverage{
+		"true complete":             whole,
+		"false limit":               whole.With(coverage.Gap{Kind: coverage.Limit}),
+		"false shards_unavailable":  coverage.Of(coverage.Parts, 1, 0).With(coverage.Gap{Kind: coverage.Lost, Count: 1, Of: 1}),
+		"false symbols_unavailable": whole.With(coverage.Gap{Kind: coverage.Symbols, Count: 1}),
+		"false not_indexed":         whole.With(coverage.Gap{Kind: coverage.Pending, Count: 1}),
 	} {
-		out := &search.Response{Exhaustive: c.exhaustive, Stats: search.Stats{Stats: shard.Stats{}, FlushReason: c.flush}}
-		if a, b := reasonOf(out); a+" "+b != c.want {
-			t.Errorf("%v, %s: %s %s, want %s", c.exhaustive, c.flush, a, b, c.want)
+		if exhaustive, reason := reasonOf(c); exhaustive+" "+reason != want {
+			t.Errorf("%+v: %s %s, want %s", c, exhaustive, reason, want)
 		}
 	}
 }

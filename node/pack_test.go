@@ -77,7 +77,7 @@ func TestSmallRepositoriesShareAFileAndStayThemselves(t *testing.T) {
 	all := n.Search("whale")
 	packedInto(t, n, 2) // the last ones may have come too late
 	again := n.Search("whale")
-	if len(again.Files) != count || !again.Exhaustive || again.Stats.ShardsRequired > 2 {
+	if len(again.Files) != count || !again.Coverage.Exhaustive() || again.Stats.ShardsRequired > 2 {
 		t.Errorf("packed: %d files, %+v", len(again.Files), again.Stats)
 	}
 	for i := range again.Files {
@@ -168,7 +168,7 @@ func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
 	f.Nodes[1].Stop()
 	f.Nodes[0].Wait("all to be found without the other node", func() error {
 		r, err := f.Nodes[0].Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "whale"})
-		if err != nil || len(r.Files) != count || !r.Exhaustive || r.Stats.ShardsRequired != 1 {
+		if err != nil || len(r.Files) != count || !r.Coverage.Exhaustive() || r.Stats.ShardsRequired != 1 {
 			return fmt.Errorf("%+v, %v", r, err)
 		}
 		return nil

@@ -72,8 +72,8 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 	for _, rev := range []string{old, old[:9]} {
 		r := find(search.Request{Query: "kraken rev:" + rev})
 		want(t, placesOf(r), before...)
-		if !r.Exhaustive || r.Stats.TotalMatches != 5 || r.Stats.ActualMatches != 5 || r.Stats.Files != 4 {
-			t.Errorf("rev:%s: exhaustive %t, %+v", rev, r.Exhaustive, r.Stats)
+		if !r.Coverage.Exhaustive() || r.Stats.TotalMatches != 5 || r.Stats.ActualMatches != 5 || r.Stats.Files != 4 {
+			t.Errorf("rev:%s: exhaustive %t, %+v", rev, r.Coverage.Exhaustive(), r.Stats)
 		}
 		if len(r.Past) != 1 || r.Past[0].Commit != old || r.Past[0].Read != 3 || r.Past[0].Beside != "HEAD" {
 			t.Errorf("what came from where: %+v", r.Past)
@@ -98,7 +98,7 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 	want(t, placesOf(find(search.Request{Query: `kraken lang:go -file:changed rev:` + old})), "local/app:gone.go:1", "local/app:same.go:1")
 	want(t, placesOf(find(search.Request{Query: `(kraken or other) file:^a\+b rev:` + old})), "local/app:a+b.txt:1")
 	want(t, placesOf(find(search.Request{Query: "type:file kraken rev:" + old})), "local/app:a+b.txt", "local/app:changed.go", "local/app:gone.go", "local/app:same.go")
-	if r := find(search.Request{Query: "kraken count:all rev:" + old, Matches: 2}); r.Exhaustive || len(placesOf(r)) != 2 || r.Stats.TotalMatches != 5 || r.Stats.Files != 4 {
+	if r := find(search.Request{Query: "kraken count:all rev:" + old, Matches: 2}); r.Coverage.Exhaustive() || len(placesOf(r)) != 2 || r.Stats.TotalMatches != 5 || r.Stats.Files != 4 {
 		t.Errorf("two of all: %v, %+v", placesOf(r), r.Stats)
 	}
 	if r := find(search.Request{Query: "type:repo kraken rev:" + old}); len(r.Repositories) != 1 || r.Repositories[0].Name != "local/app" {
@@ -109,7 +109,7 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 		streamed.Files = append(streamed.Files, c.Files...)
 		return nil
 	})
-	if err != nil || !sum.Exhaustive || sum.Stats.TotalMatches != 5 || len(sum.Past) != 1 {
+	if err != nil || !sum.Coverage.Exhaustive() || sum.Stats.TotalMatches != 5 || len(sum.Past) != 1 {
 		t.Errorf("stream: %+v, %v", sum, err)
 	}
 	want(t, placesOf(&streamed), before...)
@@ -152,8 +152,8 @@ func TestADateIsACommitOfEachRepository(t *testing.T) {
 			t.Errorf("%s: %v", query, err)
 			continue
 		}
-		if got := placesOf(r); !slices.Equal(got, places) || !r.Exhaustive {
-			t.Errorf("%s finds %v, want %v; exhaustive %t", query, got, places, r.Exhaustive)
+		if got := placesOf(r); !slices.Equal(got, places) || !r.Coverage.Exhaustive() {
+			t.Errorf("%s finds %v, want %v; exhaustive %t", query, got, places, r.Coverage.Exhaustive())
 		}
 	}
 

@@ -45,7 +45,7 @@ func asked(t *testing.T, n *nodetest.Node, v catalog.Viewer) string {
 		}
 		r.Stats.Duration, r.Stats.Wait, r.Stats.Planning, r.Stats.Searching = 0, 0, 0, 0
 		r.Cluster.CatalogIndex, r.Cluster.CatalogAge, r.Cluster.Hedged = 0, 0, 0
-		out = append(out, r.Stats, r.Cluster, r.Exhaustive, len(r.Repositories))
+		out = append(out, r.Stats, r.Cluster, r.Coverage.Exhaustive(), len(r.Repositories))
 		for _, f := range r.Files {
 			out = append(out, f.Repository, f.Path)
 		}

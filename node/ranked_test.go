@@ -75,8 +75,8 @@ func TestRankedFindsCommonWordsBesideRareOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Cut.Why != "" || strings.Contains(query, "absent") != slices.Equal(r.Missing, []string{"absent"}) {
-			t.Errorf("%s: cut %+v, missing %q", query, r.Cut, r.Missing)
+		if r.Coverage.Worst() != "" || strings.Contains(query, "absent") != slices.Equal(r.Missing, []string{"absent"}) {
+			t.Errorf("%s: cut %+v, missing %q", query, r.Coverage, r.Missing)
 		}
 
 		var got []string

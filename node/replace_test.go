@@ -72,7 +72,7 @@ func whole(t *testing.T, nodes []*nodetest.Node, all []string) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, all) {
-			t.Fatalf("%s finds %q, want %q; exhaustive %t, %+v; %+v", n.ID(), got, all, answer.Exhaustive, answer.Cluster, n.Status().Placement)
+			t.Fatalf("%s finds %q, want %q; exhaustive %t, %+v; %+v", n.ID(), got, all, answer.Coverage.Exhaustive(), answer.Cluster, n.Status().Placement)
 		}
 		if p := n.Status().Placement; p.NoLiveCopy > 0 {
 			t.Fatalf("no live copy of %q", p.Missing)

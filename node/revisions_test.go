@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/search"
 )
@@ -41,16 +42,16 @@ func TestARepositoryWithoutACommitLacksNoRevision(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(2)
 
-	for ref, why := range map[string]search.CutReason{"main": "", "nowhere": search.CutNoRevision} {
+	for ref, why := range map[string]coverage.Kind{"main": "", "nowhere": coverage.NoRevision} {
 		r, err := n.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "kraken", Ref: ref})
-		if err != nil || r.Cut.Why != why {
+		if err != nil || r.Coverage.Worst() != why {
 			t.Errorf("at %s: %+v, %v; want cut %q", ref, r, err, why)
 		}
 
 		// Words are ranked in the same repositories, whoever names the revision.
 		for _, req := range []search.RankedRequest{{Query: "kraken", Ref: ref, Limit: 1}, {Query: "kraken rev:" + ref, Limit: 1}} {
 			r, err := n.Ranked(t.Context(), catalog.Operator(), req)
-			if err != nil || r.Cut.Why != why || why != "" && r.Cut.Ref != ref {
+			if err != nil || r.Coverage.Worst() != why || why != "" && r.Coverage.Gap(why).Ref != ref {
 				t.Errorf("%+v: %+v, %v; want cut %q", req, r, err, why)
 			}
 		}

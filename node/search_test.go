@@ -77,7 +77,7 @@ func TestAStreamHasWhatASearchHas(t *testing.T) {
 				t.Errorf("%q: %s count %v, the search %v", query, name, got, want)
 			}
 		}
-		if !sum.Exhaustive || !whole.Exhaustive || sum.Stats.ShardsAnswered != sum.Stats.ShardsRequired {
+		if !sum.Coverage.Exhaustive() || !whole.Coverage.Exhaustive() || sum.Stats.ShardsAnswered != sum.Stats.ShardsRequired {
 			t.Errorf("%q: not exhaustive: %+v and %+v", query, sum.Stats, whole.Stats)
 		}
 	}
@@ -115,16 +115,16 @@ func checkRepositories(t *testing.T, n *nodetest.Node, repos int) {
 	}
 	for _, query := range []string{"type:repo otter count:3"} {
 		cut := n.Search(query)
-		if len(cut.Repositories) != 3 || cut.Exhaustive || cut.Stats.Files != repos || cut.Stats.ActualMatches != 3 {
-			t.Errorf("%q finds %d repositories, exhaustive %v, %+v", query, len(cut.Repositories), cut.Exhaustive, cut.Stats)
+		if len(cut.Repositories) != 3 || cut.Coverage.Exhaustive() || cut.Stats.Files != repos || cut.Stats.ActualMatches != 3 {
+			t.Errorf("%q finds %d repositories, exhaustive %v, %+v", query, len(cut.Repositories), cut.Coverage.Exhaustive(), cut.Stats)
 		}
 		chunks, sum := stream(t, n, search.Request{Query: query})
 		got := 0
 		for _, c := range chunks {
 			got += len(c.Repositories)
 		}
-		if got != 3 || sum.Exhaustive || sum.Stats.ActualMatches != 3 {
-			t.Errorf("%q streams %d repositories, exhaustive %v, %+v", query, got, sum.Exhaustive, sum.Stats)
+		if got != 3 || sum.Coverage.Exhaustive() || sum.Stats.ActualMatches != 3 {
+			t.Errorf("%q streams %d repositories, exhaustive %v, %+v", query, got, sum.Coverage.Exhaustive(), sum.Stats)
 		}
 	}
 }
@@ -155,8 +155,8 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 			ranges += len(c.Ranges)
 		}
 	}
-	if s := limited.Stats; ranges != 50 || s.ActualMatches != 50 || limited.Exhaustive || s.FlushReason != search.FlushLimit {
-		t.Errorf("with a limit of 50: %d ranges, exhaustive %v, %+v", ranges, limited.Exhaustive, s)
+	if s := limited.Stats; ranges != 50 || s.ActualMatches != 50 || limited.Coverage.Exhaustive() || s.FlushReason != search.FlushLimit {
+		t.Errorf("with a limit of 50: %d ranges, exhaustive %v, %+v", ranges, limited.Coverage.Exhaustive(), s)
 	}
 	exact, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron count:all", Matches: 50})
 	if err != nil {
@@ -194,12 +194,12 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 	}
 
 	// Without ctags there are no symbols, and the answer says that it is for want of them.
-	if r := n.Search("sym:heron"); r.Exhaustive || r.Stats.FlushReason != search.FlushUntagged {
-		t.Errorf("sym: without symbols: exhaustive %v, flushReason %s", r.Exhaustive, r.Stats.FlushReason)
+	if r := n.Search("sym:heron"); r.Coverage.Exhaustive() || r.Stats.FlushReason != search.FlushUntagged {
+		t.Errorf("sym: without symbols: exhaustive %v, flushReason %s", r.Coverage.Exhaustive(), r.Stats.FlushReason)
 	}
 
 	listed := n.Search("type:file heron")
-	if s := listed.Stats; len(listed.Files) != files || s.Files != files || !listed.Exhaustive {
+	if s := listed.Stats; len(listed.Files) != files || s.Files != files || !listed.Coverage.Exhaustive() {
 		t.Errorf("type:file finds %d files, %+v", len(listed.Files), s)
 	}
 	for _, f := range listed.Files {
@@ -212,8 +212,8 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 		t.Errorf("type:file of a name finds %d files", len(named.Files))
 	}
 	few := n.Search("type:file heron count:7")
-	if len(few.Files) != 7 || few.Exhaustive || few.Stats.FlushReason != search.FlushLimit {
-		t.Errorf("type:file with a limit of 7 finds %d files, exhaustive %v, %+v", len(few.Files), few.Exhaustive, few.Stats)
+	if len(few.Files) != 7 || few.Coverage.Exhaustive() || few.Stats.FlushReason != search.FlushLimit {
+		t.Errorf("type:file with a limit of 7 finds %d files, exhaustive %v, %+v", len(few.Files), few.Coverage.Exhaustive(), few.Stats)
 	}
 }
 
@@ -230,12 +230,12 @@ func TestAQueryIsHeldToItsBounds(t *testing.T) {
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": lines("heron", 10)})
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(1)
-	if r := n.Search("heron timeout:1m"); !r.Exhaustive || len(r.Files) != 1 {
+	if r := n.Search("heron timeout:1m"); !r.Coverage.Exhaustive() || len(r.Files) != 1 {
 		t.Errorf("with time enough: %+v", r)
 	}
 	r := n.Search("heron timeout:1ns")
-	if r.Exhaustive || r.Stats.FlushReason != search.FlushTimeout {
-		t.Errorf("with no time: exhaustive %v, %+v", r.Exhaustive, r.Stats)
+	if r.Coverage.Exhaustive() || r.Stats.FlushReason != search.FlushTimeout {
+		t.Errorf("with no time: exhaustive %v, %+v", r.Coverage.Exhaustive(), r.Stats)
 	}
 	_, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron timeout:soon"})
 	if !errors.Is(err, call.ErrQuery) {

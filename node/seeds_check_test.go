@@ -264,15 +264,15 @@ func (c *checker) search(n *node.Node, q seedQuery) (exhaustive bool, err error)
 		for v := r.versionIn(before); v <= r.versionIn(after); v++ {
 			wants = append(wants, q.scan(r, v))
 		}
-		if among(got, wants) || !resp.Exhaustive && partOf(got, wants) {
+		if among(got, wants) || !resp.Coverage.Exhaustive() && partOf(got, wants) {
 			continue
 		}
-		c.violation("%s at index %d, exhaustive %v: %s finds in %s\n%q\nthe scan finds one of\n%q", n.ID(), resp.Cluster.CatalogIndex, resp.Exhaustive, q.text, r.name, got, wants)
+		c.violation("%s at index %d, exhaustive %v: %s finds in %s\n%q\nthe scan finds one of\n%q", n.ID(), resp.Cluster.CatalogIndex, resp.Coverage.Exhaustive(), q.text, r.name, got, wants)
 	}
 	for name := range found {
 		c.violation("%s finds %s in %s, which does not exist", n.ID(), q.text, name)
 	}
-	return resp.Exhaustive, nil
+	return resp.Coverage.Exhaustive(), nil
 }
 
 // partOf reports whether all of a list of files is in one of several, and none

@@ -249,7 +249,7 @@ func answer(n *nodetest.Node, query string) string {
 	}
 	slices.Sort(out)
 	switch {
-	case r.Exhaustive:
+	case r.Coverage.Exhaustive():
 		out = append(out, "complete")
 	case len(r.Cluster.ReposMissing) > 0 && len(r.Cluster.ShardsMissing) == 0:
 		slices.Sort(r.Cluster.ReposMissing)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/search"
 )
@@ -20,38 +21,38 @@ func TestSearchesOfToolsEndInTime(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		time time.Duration
-		want search.CutReason
+		want coverage.Kind
 	}{
 		{"with time enough", 0, ""},
-		{"with no time", time.Nanosecond, search.CutTime},
+		{"with no time", time.Nanosecond, coverage.Late},
 	} {
 		n := nodetest.Start(t, nodetest.Config{File: still(dir), Edit: func(o *node.Options) { o.ToolTime = tt.time }})
 		n.WaitIndexed(1)
 
-		for name, ask := range map[string]func() (search.Cut, error){
-			"grep": func() (search.Cut, error) {
+		for name, ask := range map[string]func() (coverage.Coverage, error){
+			"grep": func() (coverage.Coverage, error) {
 				r, err := n.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "(?s).*"})
-				return cutOf(r, err, func() search.Cut { return r.Cut })
+				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
-			"grep in one repository": func() (search.Cut, error) {
+			"grep in one repository": func() (coverage.Coverage, error) {
 				r, err := n.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "heron", Repo: "local/app"})
-				return cutOf(r, err, func() search.Cut { return r.Cut })
+				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
-			"glob": func() (search.Cut, error) {
+			"glob": func() (coverage.Coverage, error) {
 				r, err := n.Glob(t.Context(), catalog.Operator(), search.GlobRequest{Pattern: "**/*.go"})
-				return cutOf(r, err, func() search.Cut { return r.Cut })
+				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
-			"definitions": func() (search.Cut, error) {
+			"definitions": func() (coverage.Coverage, error) {
 				r, err := n.Definitions(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Heron"})
-				return cutOf(r, err, func() search.Cut { return r.Cut })
+				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
-			"references": func() (search.Cut, error) {
+			"references": func() (coverage.Coverage, error) {
 				r, err := n.References(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Heron"})
-				return cutOf(r, err, func() search.Cut { return r.Cut })
+				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
-			"search": func() (search.Cut, error) {
+			"search": func() (coverage.Coverage, error) {
 				r, err := n.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: "heron package", Limit: 10})
-				return cutOf(r, err, func() search.Cut { return r.Cut })
+				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
 		} {
 			cut, err := ask()
@@ -59,17 +60,17 @@ func TestSearchesOfToolsEndInTime(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, tt.name, err)
 			}
 			// Symbols are not known here: there is no ctags.
-			if cut.Why != tt.want && !(tt.want == "" && cut.Why == search.CutSymbols) {
-				t.Errorf("%s, %s: cut for %q, want %q", name, tt.name, cut.Why, tt.want)
+			if cut.Worst() != tt.want && !(tt.want == "" && cut.Worst() == coverage.Symbols) {
+				t.Errorf("%s, %s: cut for %q, want %q", name, tt.name, cut.Worst(), tt.want)
 			}
 		}
 	}
 }
 
 // cutOf is the cut of an answer, which is there where nothing failed.
-func cutOf[R any](r *R, err error, cut func() search.Cut) (search.Cut, error) {
+func cutOf[R any](r *R, err error, cut func() coverage.Coverage) (coverage.Coverage, error) {
 	if err != nil {
-		return search.Cut{}, err
+		return coverage.Coverage{}, err
 	}
 	return cut(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/search"
@@ -45,20 +46,20 @@ func TestToolsAnswerForCommitsThatAreNotIndexed(t *testing.T) {
 	}
 	old := grep(search.GrepRequest{Pattern: "kraken", Ref: "old"})
 	want(t, lines(old), "changed.go:1:package kraken", "gone.go:1:package kraken", "same.go:1:package kraken", "test/a.go:1:package kraken // kraken")
-	if old.Cut.Why != "" || old.Matches != 4 {
+	if old.Coverage.Worst() != "" || old.Matches != 4 {
 		t.Errorf("%+v", old)
 	}
 	want(t, lines(grep(search.GrepRequest{Pattern: "kraken"})), "new.go:1:package kraken", "same.go:1:package kraken", "test/a.go:1:package kraken // kraken")
 	want(t, lines(grep(search.GrepRequest{Pattern: "kraken", Ref: "old", Paths: paths.Filter{Dir: "test"}})), "test/a.go:1:package kraken // kraken")
 	want(t, lines(grep(search.GrepRequest{Pattern: "other", Ref: "old"})))
-	if r := grep(search.GrepRequest{Pattern: "kraken", Ref: "HEAD~1", Limit: 2}); r.Cut.Why != search.CutLimit || !slices.Equal(lines(r), lines(old)[:2]) {
+	if r := grep(search.GrepRequest{Pattern: "kraken", Ref: "HEAD~1", Limit: 2}); r.Coverage.Worst() != coverage.Limit || !slices.Equal(lines(r), lines(old)[:2]) {
 		t.Errorf("the first two: %v, of %v", lines(r), lines(old))
 	}
-	if r := grep(search.GrepRequest{Pattern: "kraken", Ref: "old", Counts: true}); r.Cut.Why != "" || len(r.Files) != 4 || r.Matches != 5 || r.Files[0].Lines != nil {
+	if r := grep(search.GrepRequest{Pattern: "kraken", Ref: "old", Counts: true}); r.Coverage.Worst() != "" || len(r.Files) != 4 || r.Matches != 5 || r.Files[0].Lines != nil {
 		t.Errorf("counts: %+v", r)
 	}
 	g, err := n.Glob(t.Context(), catalog.Operator(), search.GlobRequest{Pattern: "**/*.go", Repo: "local/app", Ref: "old"})
-	if err != nil || g.Cut.Why != "" || g.Files != 4 || strings.Join(g.Repos[0].Paths, " ") != "changed.go gone.go same.go test/a.go" {
+	if err != nil || g.Coverage.Worst() != "" || g.Files != 4 || strings.Join(g.Repos[0].Paths, " ") != "changed.go gone.go same.go test/a.go" {
 		t.Errorf("%+v, %v", g, err)
 	}
 }

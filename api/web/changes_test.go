@@ -12,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -172,7 +173,7 @@ func FuzzChanges(f *testing.F) {
 // nothing to choose.
 func TestFilesAreCountedByRevision(t *testing.T) {
 	t.Parallel()
-	resp := &search.Response{Exhaustive: true, Files: []search.File{
+	resp := &search.Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Files: []search.File{
 		{Repository: "r", Path: "a.go", Branches: []string{"HEAD", "refs/heads/main", "refs/tags/v1"}},
 		{Repository: "r", Path: "b.go", Branches: []string{"HEAD", "refs/heads/main"}},
 	}}

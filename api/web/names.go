@@ -89,7 +89,7 @@ func namesQuery(name string, all bool) string {
 // atLeast is how many places were found, with a sign where there may be more.
 func atLeast(r *search.SymbolResponse, one, many string) string {
 	text := counted(r.MatchCount, one, many)
-	if !r.Exhaustive {
+	if !r.Coverage.Exhaustive() {
 		text = "≥ " + text
 	}
 	return text

@@ -53,13 +53,13 @@ type number struct{ Name, Value string }
 // what it does not show.
 func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 	s, c := &resp.Stats, &resp.Cluster
-	p := proof{Complete: resp.Exhaustive, Missing: c.ReposMissing, Failed: c.NodesFailed, Past: pastRows(resp.Past)}
+	p := proof{Complete: resp.Coverage.Exhaustive(), Missing: c.ReposMissing, Failed: c.NodesFailed, Past: pastRows(resp.Past)}
 
 	// The worst of what there is to say comes first: a node that did not answer
 	// explains what the reasons after it would only name.
 	shards := fmt.Sprintf("%s of %s answered", grouping(s.ShardsAnswered), counted(s.ShardsRequired, "shard", "shards"))
 	switch {
-	case resp.Exhaustive:
+	case resp.Coverage.Exhaustive():
 		p.Text = "complete: " + shards + ", nothing cut, " + milliseconds(took)
 	case len(c.NodesFailed) > 0 || len(c.ShardsMissing) > 0:
 		p.Warn = true
@@ -116,7 +116,7 @@ func summaryOf(resp *search.Response, exact bool) string {
 	s := &resp.Stats
 	least := ""
 	// A search that ended by a limit or by time may have missed some of each.
-	if !resp.Exhaustive && s.FlushReason != search.FlushFinal && !exact {
+	if !resp.Coverage.Exhaustive() && s.FlushReason != search.FlushFinal && !exact {
 		least = "≥ "
 	}
 	if len(resp.Files) == 0 && len(resp.Repositories) > 0 {

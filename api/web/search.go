@@ -287,7 +287,7 @@ func (r *results) fill(h *heap) {
 	}
 	r.Empty = len(files) == 0 && len(r.Repos) == 0 && r.From == 0
 
-	if !resp.Exhaustive && !r.within && !strings.Contains(r.Query, "count:") {
+	if !resp.Coverage.Exhaustive() && !r.within && !strings.Contains(r.Query, "count:") {
 		all := r.Box
 		all.Query = "count:all " + r.Query
 		r.CountAll = searchURL(all, 0)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -24,7 +25,7 @@ type shallow struct {
 
 func (s *shallow) Search(_ context.Context, _ catalog.Viewer, r search.Request) (*search.Response, error) {
 	s.asked = append(s.asked, r)
-	resp := &search.Response{Exhaustive: true, Stats: search.Stats{FlushReason: search.FlushFinal}}
+	resp := &search.Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Stats: search.Stats{FlushReason: search.FlushFinal}}
 
 	most := s.each
 	if r.PerFile > 0 {
@@ -45,7 +46,7 @@ func (s *shallow) Search(_ context.Context, _ catalog.Viewer, r search.Request) 
 
 	resp.Stats.Files, resp.Stats.TotalMatches, resp.Stats.ActualMatches = looks, looks*s.each, r.Matches-left
 	if r.Matches-left < s.files*most && !countsAll(r.Query) {
-		resp.Exhaustive, resp.Stats.FlushReason = false, search.FlushLimit
+		resp.Coverage, resp.Stats.FlushReason = resp.Coverage.With(coverage.Gap{Kind: coverage.Limit}), search.FlushLimit
 	}
 	return resp, nil
 }

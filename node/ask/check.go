@@ -13,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -157,7 +158,7 @@ func (k *checker) onlyPath(ctx context.Context, repo string, m *mark) (string, e
 	g, err := again(ctx, k, func(ctx context.Context) (*search.GlobResponse, error) {
 		g, err := k.ledger.Searcher.Glob(ctx, k.viewer, req)
 		// Part of an answer proves neither that there is no such path nor that it is the only one.
-		if err == nil && (g.Cut.Why == search.CutParts || g.Cut.Why == search.CutTime) {
+		if err == nil && g.Coverage.Has(coverage.Lost, coverage.Late) {
 			err = call.Fail(call.ErrIncomplete, "a part of the index did not answer")
 		}
 		return g, err

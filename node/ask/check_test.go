@@ -12,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/tool"
 )
@@ -51,7 +52,7 @@ func (s *shaky) ReadFile(ctx context.Context, _ catalog.Viewer, req browse.ReadF
 func (s *shaky) Glob(ctx context.Context, _ catalog.Viewer, req search.GlobRequest) (*search.GlobResponse, error) {
 	if err := s.down(ctx); err != nil {
 		// As a search does, which tells what it has.
-		return &search.GlobResponse{Cut: search.Cut{Why: search.CutParts, Count: 1, Of: 1}}, nil
+		return &search.GlobResponse{Coverage: coverage.Of(coverage.Parts, 1, 0).With(coverage.Gap{Kind: coverage.Lost, Count: 1, Of: 1})}, nil
 	}
 	if req.Pattern != "**/a.go" {
 		return &search.GlobResponse{}, nil

@@ -12,9 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// respond makes the answer of what came back. isSearchExhaustive is a proof
-// by enumeration: every shard that had to answer did, every repository in
-// question has an index, and no limit cut anything.
+// respond makes the answer of what came back.
 func (r *root) respond() (*Response, error) {
 	if err := r.ctx.Err(); errors.Is(err, context.Canceled) {
 		return nil, call.Fail(context.Canceled, "the search was given up by its caller")
@@ -32,13 +30,12 @@ func (r *root) respond() (*Response, error) {
 	}
 
 	out := &Response{
-		Stats:      r.stats,
-		Cluster:    r.clusterInfo(),
-		Past:       r.pastRepos(),
-		Hints:      r.hints,
-		Exhaustive: missing == 0 && len(r.unindexed) == 0 && !r.cut,
+		Stats:    r.stats,
+		Cluster:  r.clusterInfo(),
+		Past:     r.pastRepos(),
+		Hints:    r.hints,
+		Coverage: r.coverage(),
 	}
-	out.Stats.FlushReason = r.flushReason(missing)
 	out.Stats.UnknownRevision = r.unknownRevision()
 	out.Stats.Duration = clock.Since(r.began)
 
@@ -48,25 +45,12 @@ func (r *root) respond() (*Response, error) {
 	}
 
 	r.shape.fill(r, out, r.files, r.req.Matches)
+	out.Stats.FlushReason = FlushReasonOf(out.Coverage)
 	return out, nil
 }
 
 // missing is how many shards had to answer and did not.
 func (r *root) missing() int { return r.stats.ShardsRequired - r.stats.ShardsAnswered - r.unasked }
-
-func (r *root) flushReason(missing int) FlushReason {
-	switch {
-	case r.timeout || errors.Is(r.ctx.Err(), context.DeadlineExceeded):
-		return FlushTimeout
-	case missing > 0:
-		return FlushUnavailable
-	case r.untagged:
-		return FlushUntagged
-	case r.cut:
-		return FlushLimit
-	}
-	return FlushFinal
-}
 
 func (r *root) clusterInfo() ClusterInfo {
 	info := ClusterInfo{

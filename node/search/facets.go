@@ -40,7 +40,7 @@ type FacetValue struct {
 // HasEveryFile reports whether an answer has every file that matches, so that what
 // is counted by file is exact.
 func (r *Response) HasEveryFile() bool {
-	return r.Exhaustive && r.Stats.Files == len(r.Files)
+	return r.Coverage.Exhaustive() && r.Stats.Files == len(r.Files)
 }
 
 // CountFiles counts the files of an answer by their properties.
@@ -75,7 +75,7 @@ func count(q *query.Query) {
 // addFacets counts the files of an answer, whose own were counted already. Where it
 // does not have every file they are counted by a search of their own.
 func (s *Searcher) addFacets(ctx context.Context, v catalog.Viewer, req Request, out *Response, own *tally) error {
-	if out.Exhaustive && out.Stats.Files == own.files {
+	if out.Coverage.Exhaustive() && out.Stats.Files == own.files {
 		out.Facets = own.facets(true)
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -12,7 +13,7 @@ import (
 // and is exact only where the answer has every file.
 func TestFilesAreCountedByTheirProperties(t *testing.T) {
 	t.Parallel()
-	resp := &Response{Exhaustive: true, Files: []File{
+	resp := &Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Files: []File{
 		{Repository: "b", Path: "top.go", Language: "Go", Branches: []string{"HEAD"}},
 		{Repository: "a", Path: "cmd/a/main.go", Language: "Go", Branches: []string{"HEAD", "refs/heads/main", "refs/tags/v1"}},
 		{Repository: "a", Path: "cmd/b/main.c", Language: "C", Branches: []string{"refs/heads/main"}},
@@ -43,7 +44,7 @@ func TestFilesAreCountedByTheirProperties(t *testing.T) {
 	if resp.CountFiles().Exact {
 		t.Error("an answer that lacks a file is exact")
 	}
-	if resp.Stats.Files, resp.Exhaustive = 4, false; resp.CountFiles().Exact {
+	if resp.Stats.Files, resp.Coverage = 4, (coverage.Coverage{}); resp.CountFiles().Exact {
 		t.Error("an answer that is not exhaustive is exact")
 	}
 }

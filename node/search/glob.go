@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
@@ -21,9 +22,9 @@ type GlobRequest struct {
 
 // GlobResponse lists paths by repository.
 type GlobResponse struct {
-	Repos []GlobRepo
-	Files int
-	Cut   Cut
+	Repos    []GlobRepo
+	Files    int
+	Coverage coverage.Coverage
 }
 
 // GlobRepo is the paths of one repository.
@@ -72,8 +73,7 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 		return nil, err
 	}
 
-	out := &GlobResponse{Cut: r.cutOf(answer, req.Limit)}
-	r.lackingOf(req.Repo, req.Ref, &out.Cut)
+	out := &GlobResponse{Coverage: atRevision(upTo(answer.Coverage, req.Limit, len(r.files)), r.seen, req.Repo, req.Ref)}
 
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
 		out.add(f.Repository, f.Path)

@@ -8,6 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -25,9 +26,9 @@ type GrepRequest struct {
 
 // GrepResponse is what was found, in the total order of a search.
 type GrepResponse struct {
-	Files   []GrepFile
-	Matches int // in all Files
-	Cut     Cut
+	Files    []GrepFile
+	Matches  int // in all Files
+	Coverage coverage.Coverage
 }
 
 // GrepFile is one file with matches.
@@ -102,8 +103,7 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 		return nil, err
 	}
 
-	out := &GrepResponse{Cut: r.cutOf(answer, req.Limit)}
-	r.lackingOf(req.Repo, req.Ref, &out.Cut)
+	out := &GrepResponse{Coverage: atRevision(upTo(answer.Coverage, req.Limit, len(r.files)), r.seen, req.Repo, req.Ref)}
 
 	// Counts need no lines: files come with how many matches they have.
 	if req.Counts {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
@@ -38,14 +39,16 @@ func (s *Searcher) searchKept(ctx context.Context, v catalog.Viewer, req GrepReq
 			return err
 		}
 	}
-	out.Cut.addUnsearched(kept)
+	out.Coverage = keptOnly(out.Coverage, kept)
 	return nil
 }
 
-// addUnsearched counts files that were not searched, and names the first.
-func (c *Cut) addUnsearched(files []UnsearchedFile) {
-	c.Unsearched += len(files)
-	c.UnsearchedFiles = append(c.UnsearchedFiles, files[:min(len(files), 3)]...)
+// keptOnly adds files that are kept by name only to a coverage.
+func keptOnly(c coverage.Coverage, files []coverage.File) coverage.Coverage {
+	if len(files) == 0 {
+		return c
+	}
+	return c.With(coverage.Gap{Kind: coverage.NameOnly, Count: len(files), Files: files})
 }
 
 // keptBytes is what a node remembers of the lists of keptByName.
@@ -53,7 +56,7 @@ const keptBytes = 4 << 20
 
 // keptByName lists the texts that are kept by name only. Each answer about names or
 // texts asks for them, and they change with the index alone: a node remembers them.
-func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]UnsearchedFile, error) {
+func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]coverage.File, error) {
 	t := toolQuery{
 		subs:    append([]query.Q{&query.Lang{Name: query.SkippedLang}}, where...),
 		rev:     rev,
@@ -95,17 +98,17 @@ func (r *root) key() string { return string(digest(r.q.String(), string(r.state(
 
 // unsearched are the files that have text, of those that are kept by name only: what git
 // takes for binary has no lines to look at.
-func unsearched(files []shard.File) []UnsearchedFile {
-	out := make([]UnsearchedFile, 0, len(files))
+func unsearched(files []shard.File) []coverage.File {
+	out := make([]coverage.File, 0, len(files))
 	for _, f := range files {
 		if f.Skipped != shard.SkippedBinary {
-			out = append(out, UnsearchedFile{Repo: f.RepoName, Path: f.Path, Why: f.Skipped})
+			out = append(out, coverage.File{Repo: f.RepoName, Path: f.Path, Why: f.Skipped})
 		}
 	}
 	return out
 }
 
-func keptSize(kept []UnsearchedFile) int64 {
+func keptSize(kept []coverage.File) int64 {
 	size := int64(lru.Cost)
 	for _, f := range kept {
 		size += int64(lru.Cost + len(f.Repo) + len(f.Path) + len(f.Why))
@@ -115,7 +118,7 @@ func keptSize(kept []UnsearchedFile) int64 {
 
 // readKept searches as many of the files as it may in the mirror, and returns
 // those that were not searched.
-func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepRequest, kept []UnsearchedFile, out *GrepResponse) ([]UnsearchedFile, error) {
+func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepRequest, kept []coverage.File, out *GrepResponse) ([]coverage.File, error) {
 	scan := browse.ScanRequest{
 		Ref:     req.Ref,
 		Pattern: req.Pattern,
@@ -142,7 +145,7 @@ func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepReque
 		switch {
 		case have[f.Path]:
 		case len(out.Files) >= req.Limit:
-			out.Cut.Why = CutLimit
+			out.Coverage = out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
 		case req.Counts:
 			out.add(GrepFile{Repo: req.Repo, Path: f.Path, Matches: f.Matches, Ranges: f.Matches})
 		default:
@@ -150,5 +153,5 @@ func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepReque
 		}
 	}
 
-	return slices.DeleteFunc(kept, func(f UnsearchedFile) bool { return slices.Contains(found.Looked, f.Path) }), nil
+	return slices.DeleteFunc(kept, func(f coverage.File) bool { return slices.Contains(found.Looked, f.Path) }), nil
 }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -90,6 +91,6 @@ func (r *SymbolResponse) best(files int) {
 	if files == 0 || len(r.Files) <= files {
 		return
 	}
-	r.Files, r.Exhaustive = r.Files[:files], false
+	r.Files, r.Coverage = r.Files[:files], r.Coverage.With(coverage.Gap{Kind: coverage.Limit})
 	r.Keep(func(SymbolMatch) bool { return true })
 }

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 )
 
 // answered is an answer with files as "repo path line:column ...", in their order.
 func answered(files ...string) *SymbolResponse {
-	out := &SymbolResponse{Exhaustive: true, Repositories: []browse.RepoInfo{{ID: 'a', Name: "a"}, {ID: 'b', Name: "b"}}}
+	out := &SymbolResponse{Coverage: coverage.Of(coverage.Parts, 1, 1), Repositories: []browse.RepoInfo{{ID: 'a', Name: "a"}, {ID: 'b', Name: "b"}}}
 	for _, text := range files {
 		words := strings.Fields(text)
 		f := SymbolFile{RepoID: uint32(words[0][0]), Repository: words[0], Path: words[1], Language: shard.Language(words[1], nil)}
@@ -65,13 +66,13 @@ func TestWhatIsNearComesFirst(t *testing.T) {
 func TestTheBestFilesAreKept(t *testing.T) {
 	t.Parallel()
 	r := answered("a x 1:1 2:1", "b y 1:1", "b z 1:1")
-	if r.best(0); r.MatchCount != 4 || len(r.Files) != 3 || !r.Exhaustive {
+	if r.best(0); r.MatchCount != 4 || len(r.Files) != 3 || !r.Coverage.Exhaustive() {
 		t.Errorf("without a limit: %+v", r)
 	}
-	if r.best(3); len(r.Files) != 3 || !r.Exhaustive {
+	if r.best(3); len(r.Files) != 3 || !r.Coverage.Exhaustive() {
 		t.Errorf("with just enough: %+v", r)
 	}
-	if r.best(1); told(r) != "a x 1:1 2:1" || r.MatchCount != 2 || r.Exhaustive || len(r.Repositories) != 1 || r.Repositories[0].Name != "a" {
-		t.Errorf("with one: %s of %v, %d matches, exhaustive %t", told(r), r.Repositories, r.MatchCount, r.Exhaustive)
+	if r.best(1); told(r) != "a x 1:1 2:1" || r.MatchCount != 2 || r.Coverage.Exhaustive() || len(r.Repositories) != 1 || r.Repositories[0].Name != "a" {
+		t.Errorf("with one: %s of %v, %d matches, exhaustive %t", told(r), r.Repositories, r.MatchCount, r.Coverage.Exhaustive())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -65,7 +66,7 @@ func TestReferencesLeaveOutDefinitionsAndPutCodeFirst(t *testing.T) {
 		}
 		return f
 	}
-	answer := &Response{Exhaustive: true, Repositories: []browse.RepoInfo{{ID: 1}, {ID: 2}}, Files: []File{
+	answer := &Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Repositories: []browse.RepoInfo{{ID: 1}, {ID: 2}}, Files: []File{
 		file(1, "doc.go", "Go", `|// run runs`),
 		file(1, "main.go", "Go", `|// see run`, `function|func run() {}`, `|run()`),
 		file(2, "def.go", "Go", `function|func run() {}`),

@@ -12,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -28,13 +29,13 @@ type RankedRequest struct {
 
 // RankedResponse is the files, the best first.
 type RankedResponse struct {
-	Files   []RankedFile
-	Words   []string // that were looked for
-	Missing []string // of the words asked for: no file has them
-	Whole   int      // of Files, those that have all Words
-	More    bool     // there are more files than Limit
-	Cut     Cut
-	Commits map[string]string // by repository: the commit whose index answered
+	Files    []RankedFile
+	Words    []string // that were looked for
+	Missing  []string // of the words asked for: no file has them
+	Whole    int      // of Files, those that have all Words
+	More     bool     // there are more files than Limit
+	Coverage coverage.Coverage
+	Commits  map[string]string // by repository: the commit whose index answered
 }
 
 // RankedFile is one file with its best lines.
@@ -88,11 +89,11 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 	if err != nil {
 		return nil, err
 	}
-	r.out.Cut.addUnsearched(kept)
+	r.out.Coverage = keptOnly(r.out.Coverage, kept)
 
 	// Last: what the searches lack is graver than a revision that some have not. Of the query
 	// or of the call, whichever named it.
-	lackingOf(r.seen, req.Repo, r.req.Ref, &r.out.Cut)
+	r.out.Coverage = atRevision(r.out.Coverage, r.seen, req.Repo, r.req.Ref)
 	return r.out, nil
 }
 

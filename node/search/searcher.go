@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/node/seal"
 	"github.com/shoalsearch/shoal/shard"
@@ -69,9 +70,9 @@ type Searcher struct {
 	d       Deps
 	leaves  *leaves
 	layouts layouts
-	used    *lru.Cache[string, map[fileKey]int]  // see usesOf
-	kept    *lru.Cache[string, []UnsearchedFile] // see keptByName
-	noSeal  atomic.Int64                         // until when no place is sealed, in nanoseconds of Unix time
+	used    *lru.Cache[string, map[fileKey]int] // see usesOf
+	kept    *lru.Cache[string, []coverage.File] // see keptByName
+	noSeal  atomic.Int64                        // until when no place is sealed, in nanoseconds of Unix time
 }
 
 // New makes a Searcher, which answers the searches of other nodes from now on.
@@ -84,7 +85,7 @@ func New(d Deps) *Searcher {
 		d:      d,
 		leaves: newLeaves(d),
 		used:   lru.New[string, map[fileKey]int](usedBytes),
-		kept:   lru.New[string, []UnsearchedFile](keptBytes),
+		kept:   lru.New[string, []coverage.File](keptBytes),
 	}
 	leafCall.Serve(d.Cluster, s.leaves.serve)
 	return s

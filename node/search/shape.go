@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -144,7 +145,7 @@ func fillRepositories(r *root, out *Response, files []shard.File, _ int) {
 	// Counted over all batches.
 	if most := max(r.req.Matches-r.returned, 0); len(list) > most {
 		list, r.cut, r.namesCut = list[:most], true, true
-		out.Exhaustive, out.Stats.FlushReason = false, FlushLimit
+		out.Coverage = out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
 	}
 
 	r.returned += len(list)

@@ -42,7 +42,7 @@ func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequ
 				names[m.Name] = true
 			}
 		}
-		whole = found.Exhaustive
+		whole = found.Coverage.Exhaustive()
 
 		delete(names, "")
 		if len(names) > 0 {

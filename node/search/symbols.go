@@ -12,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -47,9 +48,8 @@ type SymbolResponse struct {
 	MatchCount   int
 	Files        []SymbolFile
 	Repositories []browse.RepoInfo
-	Exhaustive   bool
-	Similar      []string // where nothing has the name: names that are like it, at most 10
-	Cut          Cut
+	Coverage     coverage.Coverage
+	Similar      []string          // where nothing has the name: names that are like it, at most 10
 	Commits      map[string]string // by repository: the commit whose index answered
 	Mistyped     bool              // Symbol is likely the first of Similar with some letters wrong
 	OtherScopes  []string          // of definitions of a qualified name: the other types that define its last part, as ctags writes them
@@ -347,8 +347,7 @@ func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	out := symbolResponse(answer, &req)
 
 	// The answer says what it lacks, and which commits it speaks of.
-	out.Cut = r.cutOf(answer, max(len(out.Files), 1))
-	r.lackingOf(req.Repo, req.Revision, &out.Cut)
+	out.Coverage = atRevision(upTo(out.Coverage, max(len(out.Files), 1), len(r.files)), r.seen, req.Repo, req.Revision)
 	out.nameCommits(r.seen, req.Repo, cmp.Or(req.Revision, "HEAD"))
 	return out, nil
 }
@@ -387,7 +386,7 @@ func (s *Searcher) addKept(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	if err != nil {
 		return err
 	}
-	out.Cut.addUnsearched(slices.DeleteFunc(kept, func(f UnsearchedFile) bool { return !could(f.Path) }))
+	out.Coverage = keptOnly(out.Coverage, slices.DeleteFunc(kept, func(f coverage.File) bool { return !could(f.Path) }))
 	return nil
 }
 
@@ -471,7 +470,7 @@ func symbolResponse(answer *Response, req *SymbolRequest) *SymbolResponse {
 		limit = 1000
 	}
 
-	out := &SymbolResponse{Exhaustive: answer.Exhaustive}
+	out := &SymbolResponse{Coverage: answer.Coverage}
 	used := map[uint32]bool{}
 	for _, f := range answer.Files {
 		file := symbolFile(f, req.Signature)
@@ -481,7 +480,7 @@ func symbolResponse(answer *Response, req *SymbolRequest) *SymbolResponse {
 
 		// One file more than the limit shows that there are more.
 		if len(out.Files) == limit {
-			out.Exhaustive = false
+			out.Coverage = out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
 			break
 		}
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -40,7 +41,7 @@ type Response struct {
 	Stats        Stats
 	Files        []File
 	Repositories []browse.RepoInfo // of Files, by name
-	Exhaustive   bool
+	Coverage     coverage.Coverage
 	Cluster      ClusterInfo
 	Past         []PastRepo // by name; none where the index had all that was asked for
 	Hints        []string   // what of the query was meant in another way, as it seems

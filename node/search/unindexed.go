@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -38,7 +39,7 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 	}
 	slices.SortFunc(files, browse.BestFirst)
 
-	out := &GrepResponse{Cut: shared.cutOf(found, req.Limit)}
+	out := &GrepResponse{Coverage: shared.coverageOf(found, req.Limit)}
 	for _, f := range files[:min(len(files), req.Limit)] {
 		if req.Counts {
 			out.add(GrepFile{Repo: req.Repo, Path: f.Path, Matches: f.Matches, Ranges: f.Matches})
@@ -73,7 +74,7 @@ func (s *Searcher) globUnindexed(ctx context.Context, v catalog.Viewer, req Glob
 	}
 	slices.SortFunc(files, browse.BestFirst)
 
-	out := &GlobResponse{Cut: shared.cutOf(found, req.Limit)}
+	out := &GlobResponse{Coverage: shared.coverageOf(found, req.Limit)}
 	for _, f := range files[:min(len(files), req.Limit)] {
 		out.add(req.Repo, f.Path)
 	}
@@ -83,22 +84,17 @@ func (s *Searcher) globUnindexed(ctx context.Context, v catalog.Viewer, req Glob
 
 // sharedFiles is what the index has of a commit that it does not know.
 type sharedFiles struct {
-	files []shard.File
-	cut   Cut // of the search in the index
+	files    []shard.File
+	coverage coverage.Coverage // of the search in the index
 }
 
-// cutOf is what an answer of limit files lacks.
-func (s *sharedFiles) cutOf(found *browse.ScanResponse, limit int) Cut {
-	over := found.Found+len(s.files) > limit
-	switch {
-	case found.Late:
-		return Cut{Why: CutTime}
-	case s.cut.Why != "" && s.cut.Why != CutLimit:
-		return s.cut
-	case over || s.cut.Why == CutLimit:
-		return Cut{Why: CutLimit}
+// coverageOf is what an answer of limit files covers: the mirror's part and that of the index.
+func (s *sharedFiles) coverageOf(found *browse.ScanResponse, limit int) coverage.Coverage {
+	c := s.coverage.And(coverage.Of(s.coverage.Unit(), 1, 1))
+	if found.Late {
+		c = c.With(coverage.Gap{Kind: coverage.Late})
 	}
-	return s.cut
+	return upTo(c, limit, found.Found+len(s.files))
 }
 
 // besideIndex asks the mirror how a commit differs from the nearest indexed
@@ -124,7 +120,7 @@ func (s *Searcher) besideIndex(ctx context.Context, v catalog.Viewer, name strin
 		}
 		found, err := s.d.Scanner.Scan(ctx, v, name, req)
 		if err != nil || found.Beside.Name == "" {
-			return found, &sharedFiles{}, err
+			return found, &sharedFiles{coverage: coverage.Of(coverage.Parts, 0, 0)}, err
 		}
 
 		r, err := search(found.Beside.Name, len(found.Without))
@@ -159,7 +155,7 @@ func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, e
 		changed[path] = true
 	}
 	return &sharedFiles{
-		files: slices.DeleteFunc(r.files, func(f shard.File) bool { return changed[f.Path] }),
-		cut:   r.cutOf(answer, r.leaf.Files-1),
+		files:    slices.DeleteFunc(r.files, func(f shard.File) bool { return changed[f.Path] }),
+		coverage: upTo(answer.Coverage, r.leaf.Files-1, len(r.files)),
 	}, nil
 }

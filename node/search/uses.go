@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -81,7 +82,7 @@ func (s *Searcher) usesOf(ctx context.Context, v catalog.Viewer, req SymbolReque
 	used := countUses(defs, uses.Files)
 
 	// What lacks a part may have it the next time.
-	if uses.Cut.Why == "" || uses.Cut.Why == CutLimit {
+	if worst := uses.Coverage.Worst(); worst == "" || worst == coverage.Limit {
 		s.used.Put(key, used, usedSize(used))
 	}
 	return used, nil

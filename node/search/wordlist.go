@@ -177,19 +177,19 @@ func (r *ranking) list(t toolQuery, atoms ...query.Q) (*root, error) {
 		return nil, err
 	}
 
+	// Lists are long: that one ends does not matter.
+	found.cut = false
 	answer, err := found.respond()
 	if err != nil {
 		found.close()
 		return nil, err
 	}
 
-	// Lists are long: that one ends does not matter.
-	cut := found.cutOf(answer, t.files)
-	if cut.Why == CutLimit {
-		cut.Why = ""
-	}
-	if r.out.Cut.Why == "" {
-		r.out.Cut = cut
+	// All lists together are the answer.
+	if r.seen == nil {
+		r.out.Coverage = answer.Coverage
+	} else {
+		r.out.Coverage = r.out.Coverage.And(answer.Coverage)
 	}
 	r.seen = found.seen
 	return found, nil

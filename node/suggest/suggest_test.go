@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -35,7 +36,7 @@ func (f *fake) Search(_ context.Context, _ catalog.Viewer, req search.Request) (
 }
 
 func (f *fake) Definitions(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
-	return &search.SymbolResponse{Commits: map[string]string{req.Repo: "c0ffee"}, Files: []search.SymbolFile{{Path: "greet.go", Matches: []search.SymbolMatch{{Name: req.Symbol + "ing", Kind: "func"}}}}}, nil
+	return &search.SymbolResponse{Coverage: coverage.Of(coverage.Parts, 1, 1), Commits: map[string]string{req.Repo: "c0ffee"}, Files: []search.SymbolFile{{Path: "greet.go", Matches: []search.SymbolMatch{{Name: req.Symbol + "ing", Kind: "func"}}}}}, nil
 }
 
 func (f *fake) Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error) {

@@ -69,7 +69,7 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 	if err != nil {
 		return nil, err
 	}
-	out := &SymbolsResponse{Commit: r.Commit(req.Repo), Symbols: foundSymbols(r), Cut: !r.Exhaustive}
+	out := &SymbolsResponse{Commit: r.Commit(req.Repo), Symbols: foundSymbols(r), Cut: !r.Coverage.Exhaustive()}
 
 	if len(out.Symbols) <= limit {
 		want.Prefix, want.Letters = false, true
@@ -80,7 +80,7 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 		// Those that begin so are among them, unless so many were too many.
 		begin := out.Symbols
 		others := slices.DeleteFunc(foundSymbols(r), func(x FoundSymbol) bool { return slices.Contains(begin, x) })
-		out.Symbols, out.Similar, out.Cut = append(begin, others...), r.Similar, !r.Exhaustive
+		out.Symbols, out.Similar, out.Cut = append(begin, others...), r.Similar, !r.Coverage.Exhaustive()
 	}
 
 	rankSymbols(out.Symbols, req.Query)

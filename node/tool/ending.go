@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/coverage"
 )
 
 // end is the last line of an answer: that it is complete, or what it lacks and
@@ -51,9 +51,8 @@ func (e *end) String() string {
 }
 
 // searched ends a sentence that nothing was found, where that is said of a part alone.
-func searched(cut search.Cut) string {
-	switch cut.Why {
-	case search.CutTime, search.CutParts, search.CutPending, search.CutUnknown:
+func searched(c coverage.Coverage) string {
+	if c.Has(coverage.Late, coverage.Lost, coverage.Pending, coverage.Unknown) {
 		return " in what was searched."
 	}
 	return "."
@@ -68,79 +67,81 @@ func (e *end) leaves(text string) {
 
 // lacks adds what a search did not find or did not look at. more is the call
 // that raises the limit, "" where that is of no use.
-func (e *end) lacks(a *Args, cut search.Cut, more string) {
-	missing := func(format string, args ...any) {
-		e.unlooked = append(e.unlooked, fmt.Sprintf(format, args...))
-	}
+func (e *end) lacks(a *Args, c coverage.Coverage, more string) {
+	for _, g := range c.Gaps() {
+		switch g.Kind {
+		case coverage.Limit:
+			// A higher limit first: it loses nothing, while a narrower question may miss what was
+			// sought.
+			less := narrower(a.tool)
+			if more != "" {
+				less = "continue with " + more + ", or " + less
+			}
+			e.left = append(e.left, "more files match than these; "+less)
 
-	// What is left out can be had with another call, what was not searched cannot: they read
-	// differently.
-	less := narrower(a.tool)
-	switch cut.Why {
-	case search.CutLimit:
-		// A higher limit first: it loses nothing, while a narrower question may miss what was
-		// sought.
-		if more != "" {
-			less = "continue with " + more + ", or " + less
+		case coverage.Failed:
+			e.failed = g.Count
+		default:
+			e.unlooked = append(e.unlooked, e.unsearched(a, g))
 		}
-		e.left = append(e.left, "more files match than these; "+less)
+	}
+}
 
+// unsearched names something that was not searched, and what can be done: unlike what was
+// left out, no other call may have it.
+func (e *end) unsearched(a *Args, g coverage.Gap) string {
+	switch g.Kind {
 	// The limit is no help here: the same work would end at the same time.
-	case search.CutTime:
-		missing("what was not reached within 5 seconds; %s, or use a longer literal", less)
+	case coverage.Late:
+		return fmt.Sprintf("what was not reached within 5 seconds; %s, or use a longer literal", narrower(a.tool))
+	case coverage.Lost:
+		return fmt.Sprintf("%d of %d parts of the index did not answer; try again in a few seconds", g.Count, g.Of)
+	case coverage.Pending:
+		return fmt.Sprintf("%s not indexed yet", count(g.Count, "repository"))
 
-	case search.CutParts:
-		missing("%d of %d parts of the index did not answer; try again in a few seconds", cut.Count, cut.Of)
-	case search.CutPending:
-		missing("%s not indexed yet", count(cut.Count, "repository"))
 	// The index knows few revisions of each repository, a mirror knows all: with repo it is asked.
-	case search.CutRevision, search.CutNoRevision:
+	case coverage.Revision, coverage.NoRevision:
 		where := "with repo it is searched wherever it exists"
 		if a.tool.Name == "search" {
 			where = "grep with repo searches it wherever it exists" // words are ranked by the index alone
 		}
-		missing("%q is not indexed in %d of %d repositories; %s", cut.Ref, cut.Count, cut.Of, where)
+		return fmt.Sprintf("%q is not indexed in %d of %d repositories; %s", g.Ref, g.Count, g.Of, where)
 
 	// Named with its cause: an operator without ctags looks for a fault otherwise.
-	case search.CutSymbols:
-		missing("files whose symbols are not known (they come after the text; without ctags on the nodes there are none); grep finds text")
-	case search.CutUnknown:
-		missing("a part of the index; try again in a few seconds")
+	case coverage.Symbols:
+		return "files whose symbols are not known (they come after the text; without ctags on the nodes there are none); grep finds text"
+	case coverage.NameOnly:
+		return keptOnce(a, g, e.found)
 	}
-
-	// These do not depend on why the search ended, and are told beside it.
-	e.failed = cut.Failed
-	if cut.Unsearched > 0 {
-		e.unlooked = append(e.unlooked, keptOnce(a, cut, e.found))
-	}
+	return "a part of the index; try again in a few seconds"
 }
 
 // keptOnce is keptText, or where the answer about a symbol before this one has it
 // already, that these are the same files.
-func keptOnce(a *Args, cut search.Cut, brief bool) string {
-	files := keptText(a, cut, true)
+func keptOnce(a *Args, g coverage.Gap, brief bool) string {
+	files := keptText(a, g, true)
 	if a.told[files] {
 		return "the same files"
 	}
 	if a.told != nil {
 		a.told[files] = true
 	}
-	return keptText(a, cut, brief)
+	return keptText(a, g, brief)
 }
 
 // keptText names files that are kept by name only; at length, why they are and how
 // to read one.
-func keptText(a *Args, cut search.Cut, brief bool) string {
+func keptText(a *Args, g coverage.Gap, brief bool) string {
 	// Where something was found elsewhere, one name tells what kind of files they are.
-	if brief && cut.Unsearched > 1 && len(cut.UnsearchedFiles) > 0 {
-		first := cut.UnsearchedFiles[0]
-		return fmt.Sprintf("%s kept by name only, as %s%s", count(cut.Unsearched, "file"), of(a, first.Repo), label(first.Path))
+	if brief && g.Count > 1 && len(g.Files) > 0 {
+		first := g.Files[0]
+		return fmt.Sprintf("%s kept by name only, as %s%s", count(g.Count, "file"), of(a, first.Repo), label(first.Path))
 	}
 
 	// Nothing was found: then the answer may stand in one of these files, and why they are kept so
 	// matters.
 	var names []string
-	for _, f := range cut.UnsearchedFiles {
+	for _, f := range g.Files {
 		name := of(a, f.Repo) + label(f.Path)
 		if !brief {
 			name += " (" + f.Why + ")"
@@ -149,7 +150,7 @@ func keptText(a *Args, cut search.Cut, brief bool) string {
 	}
 
 	text := "kept by name only: " + strings.Join(names, ", ")
-	if more := cut.Unsearched - len(names); more > 0 {
+	if more := g.Count - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	switch {
@@ -161,6 +162,6 @@ func keptText(a *Args, cut search.Cut, brief bool) string {
 	}
 
 	// The search was in that repository already; what is left is to read.
-	first := cut.UnsearchedFiles[0]
+	first := g.Files[0]
 	return text + "; " + callOf("read_file", "repo", first.Repo, "path", first.Path) + " reads it"
 }

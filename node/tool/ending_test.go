@@ -6,14 +6,18 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 )
+
+// whole is what an answer covers that lacks nothing.
+var whole = coverage.Of(coverage.Parts, 1, 1)
 
 // Files that are kept by name only are told at length where nothing was found, and
 // in a few words where something was.
 func TestFilesThatAreKeptByNameOnlyAreTold(t *testing.T) {
 	t.Parallel()
-	files := []search.UnsearchedFile{
+	files := []coverage.File{
 		{Repo: "example.com/acme/app", Path: "docs/large.txt", Why: "larger than the maximum file size"},
 		{Repo: "example.com/acme/app", Path: "asic/mask.h", Why: "larger than the maximum file size"},
 	}
@@ -29,7 +33,7 @@ func TestFilesThatAreKeptByNameOnlyAreTold(t *testing.T) {
 	} {
 		a := asked("grep", "repo", "example.com/acme/app")
 		e := end{found: tt.found}
-		e.lacks(a, search.Cut{Unsearched: tt.n, UnsearchedFiles: files[:min(tt.n, len(files))]}, "")
+		e.lacks(a, whole.With(coverage.Gap{Kind: coverage.NameOnly, Count: tt.n, Files: files[:min(tt.n, len(files))]}), "")
 		if got := e.String(); !strings.HasSuffix(got, tt.want) {
 			t.Errorf("%d, found %v: %s, want %s", tt.n, tt.found, got, tt.want)
 		}
@@ -40,7 +44,7 @@ func TestFilesThatAreKeptByNameOnlyAreTold(t *testing.T) {
 // the call for the others.
 func TestAnOverviewHasTheLargestGroups(t *testing.T) {
 	t.Parallel()
-	r := &search.GrepResponse{}
+	r := &search.GrepResponse{Coverage: whole}
 	for i := range 120 {
 		dir := string(rune('a'+i/26)) + string(rune('a'+i%26))
 		r.Files = append(r.Files, search.GrepFile{Repo: "example.com/acme/app", Path: dir + "/x/f.go", Matches: 200 - i})
@@ -69,7 +73,7 @@ func TestAnOverviewHasTheLargestGroups(t *testing.T) {
 // is left to the call for the rest, each file once.
 func TestARepositoryIsNamedOnce(t *testing.T) {
 	t.Parallel()
-	r := &search.GrepResponse{}
+	r := &search.GrepResponse{Coverage: whole}
 	for i := range 60 {
 		r.Files = append(r.Files, search.GrepFile{Repo: string(rune('x' + i%3)), Path: fmt.Sprintf("f%02d.go", i), Matches: 1, Lines: []browse.Line{{Number: 1, Text: []byte(strings.Repeat("w", 150))}}})
 		r.Matches++

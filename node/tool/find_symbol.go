@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -80,9 +81,9 @@ func (l *lookup) drop(names ...string) {
 // none is the answer where the symbol was not found.
 func (l *lookup) none(noun string, r *search.SymbolResponse) string {
 	var e end
-	e.lacks(l.Args, r.Cut, "")
+	e.lacks(l.Args, r.Coverage, "")
 
-	text := fmt.Sprintf("No %s of %s found%s", noun, label(l.Text("symbol")), searched(r.Cut))
+	text := fmt.Sprintf("No %s of %s found%s", noun, label(l.Text("symbol")), searched(r.Coverage))
 	// Names of definitions are the better hint; without one the word may still stand somewhere.
 	if len(r.Similar) > 0 {
 		text += " Similar names: " + label(strings.Join(r.Similar, ", ")) + "."
@@ -114,7 +115,7 @@ func (l *lookup) indexed(r *search.SymbolResponse) bool {
 
 	// No file and no commit of the repository means that nobody looked, not that nothing is there.
 	known := r.Commit(l.Text("repo")) != ""
-	return known && r.Cut.Why != search.CutNoRevision
+	return known && !r.Coverage.Has(coverage.NoRevision)
 }
 
 // mostOutlined is how many files of an answer are asked for their definitions.
@@ -237,9 +238,8 @@ func (l *lookup) definedAt() (*search.SymbolResponse, error) {
 	}
 
 	out := &search.SymbolResponse{
-		Cut:        g.Cut,
-		Exhaustive: g.Cut.Why == "",                                  // lines not seen may define it
-		Commits:    map[string]string{l.Text("repo"): l.Text("ref")}, // the outlines are of the ref that was searched
+		Coverage: g.Coverage,                                       // lines not seen may define it
+		Commits:  map[string]string{l.Text("repo"): l.Text("ref")}, // the outlines are of the ref that was searched
 	}
 
 	var paths, repos []string

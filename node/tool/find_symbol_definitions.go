@@ -167,7 +167,7 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 	if more := r.MatchCount - w.shown; more > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s; %s", count(more, "definition"), l.beyond()))
 	}
-	e.lacks(l.Args, r.Cut, "")
+	e.lacks(l.Args, r.Coverage, "")
 	return out.String() + e.String()
 }
 

@@ -72,7 +72,7 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 		return nil, err
 	}
 
-	out := &search.SymbolResponse{Cut: g.Cut, Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
+	out := &search.SymbolResponse{Coverage: g.Coverage, Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
 
 	var repos, paths []string
 	for _, f := range g.Files {
@@ -157,7 +157,7 @@ func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
 		if err == nil && elsewhere.MatchCount > 0 {
 			var e end
 			// Before the filters are dropped: the end speaks of the call that was made.
-			e.lacks(l.Args, elsewhere.Cut, "")
+			e.lacks(l.Args, elsewhere.Coverage, "")
 			l.drop("path", "include", "exclude", "tests")
 			return fmt.Sprintf("No reference of %s with this %s; without there are %d in %s: %s.\n%s", label(l.name()), filters,
 				elsewhere.MatchCount, count(len(elsewhere.Files), "file"), l.render(l.tool.Name), e.String()), nil
@@ -167,7 +167,7 @@ func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
 	// A name that is defined has no use: names that are like it would not help.
 	if defined := l.definedText(r.Defined); defined != "" {
 		var e end
-		e.lacks(l.Args, r.Cut, "")
+		e.lacks(l.Args, r.Coverage, "")
 		return fmt.Sprintf("%sNo reference of %s found.\n%s", defined, label(l.Text("symbol")), e.String()), nil
 	}
 
@@ -488,7 +488,7 @@ func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
 		e.leaves(count(w.uncalled, "use") + " that are no plain call; leave calls out")
 	}
 	e.leaves(w.leftByTests())
-	e.lacks(w.Args, r.Cut, "")
+	e.lacks(w.Args, r.Coverage, "")
 	return out.String() + e.String()
 }
 

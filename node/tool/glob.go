@@ -87,7 +87,7 @@ func globText(a *Args, r *search.GlobResponse, limit int) string {
 	if limit < 10000 {
 		more = a.with("limit", min(10000, limit*4))
 	}
-	e.lacks(a, r.Cut, more)
+	e.lacks(a, r.Coverage, more)
 	return out.String() + e.String()
 }
 
@@ -109,9 +109,9 @@ func pathLines(paths []string, all int) []string {
 // noFile is the answer where no path matches.
 func noFile(a *Args, r *search.GlobResponse, near []string) string {
 	var e end
-	e.lacks(a, r.Cut, "")
+	e.lacks(a, r.Coverage, "")
 
-	text := "No file matches" + searched(r.Cut)
+	text := "No file matches" + searched(r.Coverage)
 	pattern := strings.TrimLeft(a.Text("pattern"), "/")
 	switch {
 	// A name that exists is a better hint than a wider pattern.

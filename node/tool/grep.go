@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -71,7 +72,7 @@ func (g *grepping) leftOut(ctx context.Context, v catalog.Viewer, s Searcher) st
 		return left.text(named)
 	}
 
-	left.files, left.atLeast = len(r.Files), r.Cut.Why != ""
+	left.files, left.atLeast = len(r.Files), r.Coverage.Worst() != ""
 	left.found = count(r.Matches, "match")
 	return left.text(named)
 }
@@ -171,7 +172,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 
 	var out strings.Builder
 	// A search that was cut has counted what it saw.
-	if r.Cut.Why != "" {
+	if r.Coverage.Worst() != "" {
 		out.WriteString("At least ")
 	}
 	fmt.Fprintf(&out, "%s %s", g.found(r), count(len(r.Files), "file"))
@@ -204,7 +205,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	}
 
 	// Behind what was passed over for lack of room, which is the nearer next step.
-	e.lacks(g.Args, r.Cut, g.more(len(r.Files)))
+	e.lacks(g.Args, r.Coverage, g.more(len(r.Files)))
 	if r.Matches > mostRead && g.Text("mode") == "lines" {
 		e.hint = "How many where: " + g.with("groupBy", "directory", "context", nil, "perFile", nil, "limit", nil, "offset", nil) + "."
 	}
@@ -341,18 +342,18 @@ func aroundMatch(line string, expr *regexp.Regexp) string {
 // nothing is the answer where no line matches, with what could be tried.
 func (g *grepping) nothing(r *search.GrepResponse) string {
 	e := g.ending(false)
-	e.lacks(g.Args, r.Cut, "")
+	e.lacks(g.Args, r.Coverage, "")
 
 	// One hint, the filters before the case. Where the revision was not searched none is right:
 	// the end tells of that.
 	filtered := g.List("include") != nil || g.List("exclude") != nil || g.Text("tests") != "include"
 	hint := ""
 	switch {
-	case r.Cut.Why == search.CutNoRevision:
+	case r.Coverage.Has(coverage.NoRevision):
 	case filtered:
 		hint = " In all files: " + g.with("include", nil, "exclude", nil, "tests", nil) + "."
 	case !g.Flag("ignoreCase") && !strings.HasPrefix(g.Text("pattern"), "(?i)"):
 		hint = " To ignore case: " + g.with("ignoreCase", true) + "."
 	}
-	return "No line matches" + searched(r.Cut) + hint + "\n" + e.String()
+	return "No line matches" + searched(r.Coverage) + hint + "\n" + e.String()
 }

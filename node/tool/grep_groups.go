@@ -68,7 +68,7 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 		}
 		out.WriteString(line)
 	}
-	e.lacks(g.Args, r.Cut, "")
+	e.lacks(g.Args, r.Coverage, "")
 	return out.String() + e.String()
 }
 

@@ -55,7 +55,7 @@ func TestWhatALineDoesWithAName(t *testing.T) {
 // has asked for the most is not told to ask for it again.
 func TestUsesBeyondTheLimitAreCounted(t *testing.T) {
 	t.Parallel()
-	r := &search.SymbolResponse{}
+	r := &search.SymbolResponse{Coverage: whole}
 	for f := range 5 {
 		file := search.SymbolFile{Repository: "example.com/acme/app", Path: fmt.Sprintf("f%d.go", f), Language: "Go"}
 		for line := range 300 {
@@ -209,7 +209,7 @@ func TestReceiversOfOtherNamesAreShownByLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &search.SymbolResponse{Files: []search.SymbolFile{file}}
+		r := &search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{file}}
 		if got := (&lookup{Args: a}).references(r, ownerOf(symbol)); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", symbol, got)
 		}
@@ -244,7 +244,7 @@ func TestAGlobForNamesThatAreLikeOne(t *testing.T) {
 
 func TestWordsThatNoFileHas(t *testing.T) {
 	t.Parallel()
-	r := &search.RankedResponse{Files: make([]search.RankedFile, 2), Whole: 2, Missing: []string{"zebra", "not a terminal"}}
+	r := &search.RankedResponse{Coverage: whole, Files: make([]search.RankedFile, 2), Whole: 2, Missing: []string{"zebra", "not a terminal"}}
 	head := rankedHead(r) + "; no file has " + quotedWords(r.Missing)
 	if want := `2 files with all other words, best first; no file has zebra, "not a terminal"`; head != want {
 		t.Errorf("%s, want %s", head, want)
@@ -258,7 +258,7 @@ func ownerOf(symbol string, rivals ...string) *owner {
 	if scope == "" {
 		return nil
 	}
-	return newOwner(scope, &search.SymbolResponse{OtherScopes: rivals})
+	return newOwner(scope, &search.SymbolResponse{Coverage: whole, OtherScopes: rivals})
 }
 
 // defining is a searcher that knows where one name is defined.
@@ -269,7 +269,7 @@ type defining struct {
 
 // Definitions implements Searcher.
 func (d defining) Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
-	return &search.SymbolResponse{Files: d.files}, nil
+	return &search.SymbolResponse{Coverage: whole, Files: d.files}, nil
 }
 
 // The uses of a method of a type begin where it is defined, and in the language
@@ -294,7 +294,7 @@ func TestUsesNearTheDefinitionComeFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &search.SymbolResponse{Files: slices.Clone(uses)}
+		r := &search.SymbolResponse{Coverage: whole, Files: slices.Clone(uses)}
 		l := &lookup{a, t.Context(), catalog.Operator(), d, nil}
 		o, err := l.owner()
 		if err != nil {
@@ -338,7 +338,7 @@ func TestManyReceiversOfOtherNamesAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := (&lookup{Args: a}).references(&search.SymbolResponse{Files: []search.SymbolFile{file}}, ownerOf("Store.Close"))
+	got := (&lookup{Args: a}).references(&search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{file}}, ownerOf("Store.Close"))
 	want := `65 calls of Close in 1 file; Close of any type: the receiver is not resolved, those named like Store come first
 f.go
 1 in run: store.Close()
@@ -360,7 +360,7 @@ func (n *naming) Definitions(_ context.Context, _ catalog.Viewer, req search.Sym
 	n.asked = append(n.asked, req.Symbol)
 	m := search.SymbolMatch{Line: []byte("func " + req.Symbol + "()"), Kind: "function", Name: req.Symbol}
 	m.Range.Start.Line = 3
-	return &search.SymbolResponse{Files: []search.SymbolFile{{Repository: "example.com/acme/app", Path: "f.go", Language: "Go", Matches: []search.SymbolMatch{m}}}, MatchCount: 1}, nil
+	return &search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{{Repository: "example.com/acme/app", Path: "f.go", Language: "Go", Matches: []search.SymbolMatch{m}}}, MatchCount: 1}, nil
 }
 
 // Several names in one call have an answer each, within the room of the call.

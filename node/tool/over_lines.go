@@ -9,7 +9,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/coverage"
 )
 
 // mostOverLines is how many files are read to count what matches over lines.
@@ -36,7 +36,7 @@ func (g *grepping) overLines(ctx context.Context, v catalog.Viewer, s Searcher) 
 		lost += hiddenIn(r.Files[i].Lines, written, within)
 	}
 	switch {
-	case r.Cut.Why == search.CutLimit || r.Cut.Why == search.CutTime:
+	case r.Coverage.Worst() == coverage.Limit || r.Coverage.Worst() == coverage.Late:
 		return fmt.Sprintf("at least %d more over lines: %s", lost, call)
 	case lost == 0:
 		return ""

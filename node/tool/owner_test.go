@@ -49,7 +49,7 @@ func TestTheDefinitionAndItsLikelyUsesComeFirst(t *testing.T) {
 		m.Range.Start.Line = 7
 		return search.SymbolFile{Repository: "example.com/acme/app", Path: path, Language: "Go", Matches: []search.SymbolMatch{m}}
 	}
-	r := &search.SymbolResponse{Files: []search.SymbolFile{
+	r := &search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{
 		use("a.go", "boltStore.Close()", false),
 		use("b.go", "f.Close()", false),
 		use("c.go", "mainStore.Close()", false),
@@ -59,7 +59,7 @@ func TestTheDefinitionAndItsLikelyUsesComeFirst(t *testing.T) {
 
 	defined := use("store.go", "func (s *Store) Close() error {", false)
 	defined.Matches[0].Kind, defined.Matches[0].ParentKind, defined.Matches[0].ParentName = "method", "struct", "store.Store"
-	many := &search.SymbolResponse{MatchCount: 5, OtherScopes: []string{"raftboltdb.BoltStore"}}
+	many := &search.SymbolResponse{Coverage: whole, MatchCount: 5, OtherScopes: []string{"raftboltdb.BoltStore"}}
 	for range 5 {
 		many.Files = append(many.Files, defined)
 	}

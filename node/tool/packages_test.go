@@ -25,7 +25,7 @@ func TestPackageClausesAreNoDefinitionsOfWhatElseHasTheName(t *testing.T) {
 		{"packages alone", []search.SymbolFile{file("package"), file("package")}, 0, 2, 2},
 		{"none", []search.SymbolFile{file("function")}, 0, 1, 1},
 	} {
-		r := &search.SymbolResponse{Files: tt.files}
+		r := &search.SymbolResponse{Coverage: whole, Files: tt.files}
 		for _, f := range tt.files {
 			r.MatchCount += len(f.Matches)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -58,7 +59,7 @@ const mostRanked = 100
 // out, "" for nothing.
 func (l *lookup) ranked(r *search.RankedResponse, tests string) string {
 	e := end{found: len(r.Files) > 0}
-	e.lacks(l.Args, r.Cut, "")
+	e.lacks(l.Args, r.Coverage, "")
 	if len(r.Files) == 0 {
 		e.leaves(tests)
 		return l.noWords(r) + "\n" + e.String()
@@ -69,7 +70,7 @@ func (l *lookup) ranked(r *search.RankedResponse, tests string) string {
 	var out strings.Builder
 	out.WriteString(rankedHead(r))
 	if len(r.Missing) > 0 {
-		out.WriteString("; no file has " + quotedWords(r.Missing) + strings.TrimSuffix(searched(r.Cut), "."))
+		out.WriteString("; no file has " + quotedWords(r.Missing) + strings.TrimSuffix(searched(r.Coverage), "."))
 	}
 
 	// One file with all of its lines is one call away.
@@ -90,9 +91,9 @@ func (l *lookup) ranked(r *search.RankedResponse, tests string) string {
 // noWords is the answer where no file has the words, with what could be tried.
 func (l *lookup) noWords(r *search.RankedResponse) string {
 	// Where not all was searched, other words are no help: the end tells what is.
-	where := searched(r.Cut)
+	where := searched(r.Coverage)
 	text := "No file has these words" + where
-	if r.Cut.Why == search.CutNoRevision || where != "." {
+	if r.Coverage.Has(coverage.NoRevision) || where != "." {
 		return text
 	}
 

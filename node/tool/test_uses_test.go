@@ -65,7 +65,7 @@ func TestUsesInTests(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			text := (&lookup{Args: a}).references(&search.SymbolResponse{Files: tt.files}, nil)
+			text := (&lookup{Args: a}).references(&search.SymbolResponse{Coverage: whole, Files: tt.files}, nil)
 			rest := text
 			for _, want := range tt.want {
 				_, after, ok := strings.Cut(rest, want)
@@ -94,8 +94,8 @@ func TestUsesInTestsOfAType(t *testing.T) {
 		}
 		return f
 	}
-	r := &search.SymbolResponse{Files: []search.SymbolFile{use("a.go", "f.Close()", 11), use("store_test.go", "store.Close()", 11)}}
-	defined := &search.SymbolResponse{MatchCount: 1, Files: []search.SymbolFile{use("store.go", "func (s *Store) Close() error {", 1)}}
+	r := &search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{use("a.go", "f.Close()", 11), use("store_test.go", "store.Close()", 11)}}
+	defined := &search.SymbolResponse{Coverage: whole, MatchCount: 1, Files: []search.SymbolFile{use("store.go", "func (s *Store) Close() error {", 1)}}
 	defined.Files[0].Matches[0].Kind, defined.Files[0].Matches[0].ParentKind, defined.Files[0].Matches[0].ParentName = "method", "struct", "Store"
 
 	row := references(nil, nil)

@@ -76,7 +76,7 @@ func (l *lookup) leftByTests() string {
 	for i := range r.Files {
 		w.file(&r.Files[i], nil)
 	}
-	left.files, left.atLeast = w.files, r.Cut.Why != ""
+	left.files, left.atLeast = w.files, r.Coverage.Worst() != ""
 	left.found = count(w.lines, w.noun())
 	return left.text(named)
 }
@@ -97,6 +97,6 @@ func (l *lookup) leftByTestsOf(req search.RankedRequest) string {
 		return left.text(named)
 	}
 
-	left.files, left.atLeast = len(r.Files), r.More || r.Cut.Why != ""
+	left.files, left.atLeast = len(r.Files), r.More || r.Coverage.Worst() != ""
 	return left.text(named)
 }

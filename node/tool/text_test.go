@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -300,20 +301,20 @@ func TestNothingFoundSaysWhatToTry(t *testing.T) {
 func TestALimitIsRaisedOnlyWhereThatHelps(t *testing.T) {
 	t.Parallel()
 	files := []search.GrepFile{{Repo: "r", Path: "a", Matches: 1, Lines: []browse.Line{{Number: 1, Text: []byte("x")}}}}
-	grepText := func(cut search.Cut) string {
+	grepText := func(gap coverage.Gap) string {
 		a := asked("grep", "pattern", "x", "repo", "r")
 		a.tool.Params = []Param{anyRepoParam, pathParam, includeParam}
-		return newGrepping(a).text(&search.GrepResponse{Files: files, Matches: 1, Cut: cut})
+		return newGrepping(a).text(&search.GrepResponse{Files: files, Matches: 1, Coverage: whole.With(gap)})
 	}
-	over := grepText(search.Cut{Why: search.CutLimit})
+	over := grepText(coverage.Gap{Kind: coverage.Limit})
 	if !strings.HasSuffix(over, `more files match than these; continue with grep {"pattern":"x","repo":"r","offset":1}, or narrow with repo, path, include.`) {
 		t.Error(over)
 	}
-	silent := grepText(search.Cut{Why: search.CutParts, Count: 1, Of: 3})
+	silent := grepText(coverage.Gap{Kind: coverage.Lost, Count: 1, Of: 3})
 	if !strings.HasSuffix(silent, "Not searched: 1 of 3 parts of the index did not answer; try again in a few seconds.") {
 		t.Error(silent)
 	}
-	failed := grepText(search.Cut{Failed: 2})
+	failed := grepText(coverage.Gap{Kind: coverage.Failed, Count: 2})
 	if !strings.HasSuffix(failed, "\nComplete but for 2 repositories that could not be indexed; list_repos tells why.") {
 		t.Error(failed)
 	}
@@ -339,7 +340,7 @@ func TestASearchThatRanOutOfTimeSaysSo(t *testing.T) {
 	t.Parallel()
 	a := asked("grep", "pattern", ".*")
 	a.tool.Params = []Param{anyRepoParam, pathParam}
-	got := newGrepping(a).text(&search.GrepResponse{Cut: search.Cut{Why: search.CutTime}})
+	got := newGrepping(a).text(&search.GrepResponse{Coverage: whole.With(coverage.Gap{Kind: coverage.Late})})
 	want := fmt.Sprintf("what was not reached within %d seconds; narrow with repo, path", browse.ScanTime/time.Second)
 	if !strings.Contains(got, want) || strings.Contains(got, complete) {
 		t.Errorf("%q, want %q and no proof", got, want)
@@ -349,14 +350,18 @@ func TestASearchThatRanOutOfTimeSaysSo(t *testing.T) {
 // Where a part alone was searched, nothing is denied of the rest, nor are other words advised.
 func TestNothingIsDeniedOfWhatWasNotSearched(t *testing.T) {
 	t.Parallel()
-	for _, why := range []search.CutReason{"", search.CutLimit, search.CutTime, search.CutParts, search.CutPending, search.CutUnknown} {
-		cut, part := search.Cut{Why: why, Count: 1, Of: 3}, why != "" && why != search.CutLimit
+	for _, why := range []coverage.Kind{"", coverage.Limit, coverage.Late, coverage.Lost, coverage.Pending, coverage.Unknown} {
+		part := why != "" && why != coverage.Limit
+		c := whole
+		if why != "" {
+			c = c.With(coverage.Gap{Kind: why, Count: 1, Of: 3})
+		}
 		grep, words := asked("grep", "pattern", "x", "tests", "include"), asked("search", "query", "x y")
 		for tool, got := range map[string]string{
-			"grep":   newGrepping(grep).text(&search.GrepResponse{Cut: cut}),
-			"glob":   noFile(asked("glob", "pattern", "x"), &search.GlobResponse{Cut: cut}, nil),
-			"symbol": (&lookup{Args: asked("find_symbol_definitions", "symbol", "x")}).none("definition", &search.SymbolResponse{Cut: cut}),
-			"search": (&lookup{Args: words}).noWords(&search.RankedResponse{Cut: cut, Words: []string{"x", "y"}}),
+			"grep":   newGrepping(grep).text(&search.GrepResponse{Coverage: c}),
+			"glob":   noFile(asked("glob", "pattern", "x"), &search.GlobResponse{Coverage: c}, nil),
+			"symbol": (&lookup{Args: asked("find_symbol_definitions", "symbol", "x")}).none("definition", &search.SymbolResponse{Coverage: c}),
+			"search": (&lookup{Args: words}).noWords(&search.RankedResponse{Coverage: c, Words: []string{"x", "y"}}),
 		} {
 			first, _, _ := strings.Cut(got, "\n")
 			if strings.Contains(first, " in what was searched.") != part {

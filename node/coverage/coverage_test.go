@@ -1,0 +1,49 @@
+package coverage
+
+import (
+	"slices"
+	"testing"
+)
+
+// Nobody who did no work can say that an answer is complete.
+func TestCoverageIsUnknownUntilProved(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		c                    Coverage
+		complete, exhaustive bool
+		worst                Kind
+	}{
+		"zero value":                     {Coverage{}, false, false, Unknown},
+		"nothing to search":              {Of(Parts, 0, 0), true, true, ""},
+		"all searched":                   {Of(Parts, 3, 3), true, true, ""},
+		"one part not searched":          {Of(Parts, 3, 2), false, false, Unknown},
+		"a limit":                        {Of(Parts, 3, 3).With(Gap{Kind: Limit}), false, false, Limit},
+		"kept by name only":              {Of(Parts, 3, 3).With(Gap{Kind: NameOnly, Count: 2}), false, true, ""},
+		"not indexed":                    {Of(Parts, 3, 3).With(Gap{Kind: Failed, Count: 2}), false, false, ""},
+		"the gravest first":              {Of(Parts, 3, 2).With(Gap{Kind: Limit}).With(Gap{Kind: Lost, Count: 1, Of: 3}), false, false, Lost},
+		"with one that is complete":      {Of(Parts, 3, 3).And(Of(Files, 1, 1)), true, true, ""},
+		"with one that is unknown":       {Of(Parts, 3, 3).And(Coverage{}), false, false, Unknown},
+		"unknown with one that is known": {Coverage{}.And(Of(Parts, 3, 3)), false, false, Unknown},
+	} {
+		if tt.c.Complete() != tt.complete || tt.c.Exhaustive() != tt.exhaustive || tt.c.Worst() != tt.worst {
+			t.Errorf("%s: complete %t, exhaustive %t, worst %q", name, tt.c.Complete(), tt.c.Exhaustive(), tt.c.Worst())
+		}
+		if tt.c.Complete() != (len(tt.c.Gaps()) == 0) {
+			t.Errorf("%s: complete %t with gaps %+v", name, tt.c.Complete(), tt.c.Gaps())
+		}
+	}
+}
+
+// Gaps of one kind are one gap, and a value that was handed on does not change.
+func TestCoverageJoinsGapsOfOneKind(t *testing.T) {
+	t.Parallel()
+	one := Of(Parts, 1, 1).With(Gap{Kind: Symbols, Count: 2, Files: []File{{Path: "a"}, {Path: "b"}}})
+	two := one.With(Gap{Kind: Symbols, Count: 5, Files: []File{{Path: "c"}, {Path: "d"}}})
+	got := two.Gap(Symbols)
+	if got.Count != 7 || !slices.Equal(got.Files, []File{{Path: "a"}, {Path: "b"}, {Path: "c"}}) || len(two.Gaps()) != 1 {
+		t.Errorf("joined: %+v", two.Gaps())
+	}
+	if one.Gap(Symbols).Count != 2 || two.Has(Limit) || !two.Has(Limit, Symbols) {
+		t.Errorf("the first has changed: %+v", one)
+	}
+}
