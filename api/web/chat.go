@@ -129,7 +129,7 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 	}{Chat: c, Action: chatPagePath + url.PathEscape(id), Guest: v.Viewer.Role == catalog.RoleGuest}
 
 	for i := range c.Turns {
-		t := p.chatTurn(i, &c.Turns[i])
+		t := p.chatTurn(ctx, i, &c.Turns[i])
 		// From its first event on: the script draws the answer anew from what comes.
 		if t.Waiting {
 			t.Events = fmt.Sprintf("%s/events?after=%d", data.Action, t.First-1)
@@ -163,7 +163,7 @@ type chatPiece struct{ Text, Label, URL, Note string }
 
 // chatTurn is the nth turn of a thread. While it is being answered its text is
 // shown as it comes: half of a document is another one than the whole.
-func (p *conversations) chatTurn(n int, r *ask.Report) chatTurn {
+func (p *conversations) chatTurn(ctx context.Context, n int, r *ask.Report) chatTurn {
 	t := chatTurn{Report: r, Waiting: r.Status == ask.Running}
 
 	for _, piece := range r.Answer {
@@ -181,7 +181,7 @@ func (p *conversations) chatTurn(n int, r *ask.Report) chatTurn {
 
 	t.Looked = layout.Counted(len(t.Sources), "file read", "files read") + ", " + layout.Counted(r.Searches, "search", "searches")
 	if !t.Waiting {
-		t.Drawn, t.Refused = p.answer(n, r.Answer)
+		t.Drawn, t.Refused = p.answer(ctx, n, r.Answer)
 		t.Took = layout.Counted(int(r.Took.Seconds()+0.5), "second", "seconds")
 	}
 	return t

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"html/template"
 	"path"
@@ -29,7 +30,7 @@ type document struct {
 // document draws a file of Markdown below a heading of some level. Its links and
 // images are of the revision of the place. Where there is too much of it, a
 // sentence says so instead.
-func (p *sources) document(l place, file string, text []byte, level int) (*document, string) {
+func (p *sources) document(ctx context.Context, l place, file string, text []byte, level int) (*document, string) {
 	site := p.markdownSite("md", level)
 	// Links of a file are relative to its directory.
 	site.Dir = strings.TrimPrefix(path.Dir("/"+file), "/")
@@ -37,7 +38,7 @@ func (p *sources) document(l place, file string, text []byte, level int) (*docum
 	site.Tree = func(path string) string { return l.At("tree", path) }
 	site.Raw = func(path string) string { return l.At("raw", path) }
 
-	out, refused := drawn(text, site)
+	out, refused := drawn(ctx, text, site)
 	// Of a short document a reader sees all the headings at once.
 	if out != nil && len(out.Contents) < leastContents {
 		out.Contents = nil
@@ -48,7 +49,7 @@ func (p *sources) document(l place, file string, text []byte, level int) (*docum
 // answer draws what a model has written in a thread as its nth turn. Citations
 // that were checked are links. Nothing else of the text leads into this site, and
 // its HTML is text.
-func (p *conversations) answer(n int, pieces []ask.Piece) (*document, string) {
+func (p *conversations) answer(ctx context.Context, n int, pieces []ask.Piece) (*document, string) {
 	site := p.markdownSite("t"+strconv.Itoa(n), 2)
 	// It is not from a repository: its HTML could be what somebody has led the model to write.
 	site.Literal = true
@@ -66,15 +67,15 @@ func (p *conversations) answer(n int, pieces []ask.Piece) (*document, string) {
 		c := citePiece(piece.Cite)
 		site.Cites = append(site.Cites, markdown.Cite{Label: c.Label, URL: c.URL, Note: c.Note})
 	}
-	return drawn([]byte(text.String()), site)
+	return drawn(ctx, []byte(text.String()), site)
 }
 
 func (d dating) markdownSite(prefix string, level int) markdown.Site {
 	return markdown.Site{Prefix: prefix, Level: level, Text: layout.AppendText, Code: appendFenced, Now: d.now}
 }
 
-func drawn(text []byte, site markdown.Site) (*document, string) {
-	doc, err := markdown.Render(text, site)
+func drawn(ctx context.Context, text []byte, site markdown.Site) (*document, string) {
+	doc, err := markdown.Render(ctx, text, site)
 	if err != nil {
 		return nil, fmt.Sprintf("This document is %v, so its source is shown.", err)
 	}

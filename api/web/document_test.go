@@ -17,7 +17,7 @@ func TestADocumentIsOfItsPlace(t *testing.T) {
 	t.Parallel()
 	p := New(Deps{Now: stopped})
 	l := place{Repo: "example.com/a", Rev: "v1/x", Kind: "blob", Path: "docs/a.md"}
-	doc, refused := p.reading.sources.document(l, l.Path, []byte("[a](../b c.go#L3) [a](<../b c.go#L3>) ![d](e%20f.png) [g](h.md#L3) x\u202ey\n\n```golang\nfunc f() {}\n```\n\n```nosuch\nfunc \u200b\n```\n"), 1)
+	doc, refused := p.reading.sources.document(t.Context(), l, l.Path, []byte("[a](../b c.go#L3) [a](<../b c.go#L3>) ![d](e%20f.png) [g](h.md#L3) x\u202ey\n\n```golang\nfunc f() {}\n```\n\n```nosuch\nfunc \u200b\n```\n"), 1)
 	if doc == nil || refused != "" {
 		t.Fatal(refused)
 	}
@@ -31,7 +31,7 @@ func TestADocumentIsOfItsPlace(t *testing.T) {
 		}
 	}
 
-	if doc, refused := p.reading.sources.document(l, l.Path, make([]byte, 513<<10), 1); doc != nil || !strings.Contains(refused, "512 KB") {
+	if doc, refused := p.reading.sources.document(t.Context(), l, l.Path, make([]byte, 513<<10), 1); doc != nil || !strings.Contains(refused, "512 KB") {
 		t.Errorf("%v %q", doc, refused)
 	}
 }
@@ -44,7 +44,7 @@ func TestAnAnswerIsDrawn(t *testing.T) {
 	cite := func(path string, first int, state ask.CiteState) ask.Piece {
 		return ask.Piece{Cite: &ask.Citation{Repo: "r", Path: path, Commit: "c0ffee", First: first, Last: first, State: state}}
 	}
-	doc, _ := p.conversations.answer(2, []ask.Piece{
+	doc, _ := p.conversations.answer(t.Context(), 2, []ask.Piece{
 		{Text: "# One\n\n**It is "}, cite("a*b*.go", 3, ask.Cited), {Text: "** and `"}, cite("b.md", 4, ask.Moved), {Text: "`, not "}, cite("<img src=x>", 0, ask.Unverified),
 		{Text: " \x010\x02 <script>pwned()</script> <b>x</b> [y](/settings/keys) [z](javascript:pwned()) ![w](https://example.com/?secret)"},
 	})

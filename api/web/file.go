@@ -126,7 +126,7 @@ func (p *sources) fill(ctx context.Context, v *layout.Visit, page *filePage, src
 	if page.Markdown = markdown.Is(src.Language); page.Markdown && asksForSource(v) {
 		page.Permalink += plainQuery
 	} else if page.Markdown {
-		page.Document, page.Refused = p.document(page.place, page.Path, text, 1)
+		page.Document, page.Refused = p.document(ctx, page.place, page.Path, text, 1)
 	}
 
 	// The outline costs more than the lines: a large file does not wait for it.

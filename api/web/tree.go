@@ -126,7 +126,7 @@ func (p *sources) readme(ctx context.Context, v *layout.Visit, data *treePage, r
 	}
 
 	if markdown.Is(src.Language) && len(src.Content) > 0 {
-		data.Document, data.Refused = p.document(data.place, data.Readme, src.Content, 2)
+		data.Document, data.Refused = p.document(ctx, data.place, data.Readme, src.Content, 2)
 	}
 	if data.Document == nil {
 		data.Text = layout.Text(string(src.Content[:min(len(src.Content), 512<<10)]))

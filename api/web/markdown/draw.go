@@ -1,35 +1,100 @@
 package markdown
 
 import (
-	"bufio"
 	"bytes"
 	"html"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/yuin/goldmark/ast"
-	gfm "github.com/yuin/goldmark/extension/ast"
-	writer "github.com/yuin/goldmark/renderer/html"
-	"github.com/yuin/goldmark/text"
-	"github.com/yuin/goldmark/util"
+	tokens "golang.org/x/net/html"
 )
 
-// drawing is a document while it is drawn.
+// drawing goes through the HTML of a document, tag by tag, and writes what a page
+// shows of it: the tags that are known, each of them ended, links and images that
+// lead somewhere, headings below those of the page, code in its colours.
 type drawing struct {
 	Site
-	src   []byte
 	out   []byte
 	watch *watch
-	depth int
 
 	ids      map[string]int // how often each was asked for
 	headings []Heading
-	level    int // of the heading before, as it is drawn
+	level    int    // of the heading before, as it is drawn
+	title    []byte // of the heading that is open, without markup
 
-	open  []rawTag // tags of HTML that are not closed
-	links int      // links around; there is one at most
-	begun int      // where the link around begins in out
-	said  int      // where what stands in it does
+	open     []tag   // not ended yet
+	links    int     // links around; there is one at most
+	language *string // of the code that begins here
+}
+
+// tag is a tag that is open.
+type tag struct {
+	name  string
+	end   string      // what ends it
+	begun int         // where it begins in out
+	said  int         // where what stands in it does
+	close func(t tag) // in place of writing end; nil for most
+}
+
+// tagKind is how a tag is drawn.
+type tagKind struct {
+	as     string   // element; "" for one with a function of its own
+	inline bool     // may stand in a line
+	in     []string // the tag must be the innermost that is open; nil for any
+	ends   []string // tags that end where it begins, if one of them is the innermost
+}
+
+var (
+	cells   = []string{"td", "th"}
+	terms   = []string{"dt", "dd"}
+	titles  = []string{"h1", "h2", "h3", "h4", "h5", "h6"}
+	parents = []string{"table", "thead", "tbody"}
+)
+
+// tagKinds is what is drawn. Of every other tag the text stays.
+var tagKinds = map[string]tagKind{
+	"b": {as: "b", inline: true}, "strong": {as: "strong", inline: true}, "i": {as: "em", inline: true}, "em": {as: "em", inline: true},
+	"s": {as: "s", inline: true}, "strike": {as: "s", inline: true}, "del": {as: "del", inline: true}, "ins": {as: "ins", inline: true},
+	"sub": {as: "sub", inline: true}, "sup": {as: "sup", inline: true}, "kbd": {as: "kbd", inline: true}, "samp": {as: "samp", inline: true},
+	"var": {as: "var", inline: true}, "code": {as: "code", inline: true}, "tt": {as: "code", inline: true},
+	"a": {inline: true}, "img": {inline: true}, "br": {inline: true}, "input": {}, "hr": {},
+
+	"p": {as: "p"}, "div": {as: "div"}, "center": {as: "div"}, "pre": {as: "pre"}, "blockquote": {as: "blockquote"},
+	"details": {as: "details"}, "summary": {as: "summary", in: []string{"details"}},
+	"h1": {as: "h1", ends: titles}, "h2": {as: "h2", ends: titles}, "h3": {as: "h3", ends: titles},
+	"h4": {as: "h4", ends: titles}, "h5": {as: "h5", ends: titles}, "h6": {as: "h6", ends: titles},
+	"ul": {as: "ul"}, "ol": {as: "ol"}, "li": {as: "li", in: []string{"ul", "ol"}, ends: []string{"li"}},
+	"dl": {as: "dl"}, "dt": {as: "dt", in: []string{"dl"}, ends: terms}, "dd": {as: "dd", in: []string{"dl"}, ends: terms},
+	"table": {as: "table"}, "thead": {as: "thead", in: []string{"table"}}, "tbody": {as: "tbody", in: []string{"table"}},
+	"tr": {as: "tr", in: parents, ends: []string{"tr"}},
+	"td": {as: "td", in: []string{"tr"}, ends: cells}, "th": {as: "th", in: []string{"tr"}, ends: cells},
+}
+
+// draw goes through a whole document.
+func (d *drawing) draw(source []byte) {
+	for z := tokens.NewTokenizer(bytes.NewReader(source)); ; {
+		kind := z.Next()
+		if kind == tokens.ErrorToken {
+			d.closeTo(0)
+			return
+		}
+		d.watch.tick()
+		t := z.Token()
+
+		// Only what stands at the beginning of a block of code is the code.
+		language := d.language
+		d.language = nil
+		switch kind {
+		case tokens.TextToken:
+			d.words([]byte(t.Data), language)
+		case tokens.StartTagToken, tokens.SelfClosingTagToken:
+			d.start(&t)
+		case tokens.EndTagToken:
+			d.end(t.Data)
+		}
+	}
 }
 
 func (d *drawing) put(parts ...string) {
@@ -41,6 +106,19 @@ func (d *drawing) put(parts ...string) {
 // attribute appends an attribute.
 func (d *drawing) attribute(name, value string) {
 	d.put(" ", name, `="`, html.EscapeString(value), `"`)
+}
+
+// words draws text: as code in a language where that is known, unless a citation
+// stands in it, which must still lead to its source.
+func (d *drawing) words(t []byte, language *string) {
+	if language != nil && (len(d.Cites) == 0 || bytes.IndexByte(t, markBegin) < 0) {
+		d.out = d.Code(d.out, *language, t)
+	} else {
+		d.text(t)
+	}
+	if d.within(titles) >= 0 {
+		d.title = append(d.title, d.plain(string(t))...)
+	}
 }
 
 // text appends text as it reads, with the citations that stand in it.
@@ -90,208 +168,150 @@ func (d *drawing) cite(c *Cite) {
 	d.put("</a>")
 }
 
-// plain is a text for an attribute, each citation as its label.
+// plain is a text for an attribute, each citation as its label. In an address the
+// bytes of its mark are escaped.
 func (d *drawing) plain(s string) string {
 	for i := range d.Cites {
-		if strings.IndexByte(s, markBegin) < 0 {
+		if !strings.Contains(s, "\x01") && !strings.Contains(s, "%01") {
 			break
 		}
 		s = strings.ReplaceAll(s, Mark(i), d.Cites[i].Label)
+		s = strings.ReplaceAll(s, url.PathEscape(Mark(i)), d.Cites[i].Label)
 	}
 	return s
 }
 
-// children draws what stands in a node. Tags of HTML that are opened in it end
-// with it at the latest.
-func (d *drawing) children(n ast.Node) {
-	// Each level is a call within a call, and a document may be nothing but levels.
-	if d.depth++; d.depth > mostDepth {
+// start draws a tag that begins something.
+func (d *drawing) start(t *tokens.Token) {
+	k, ok := tagKinds[t.Data]
+	if !ok {
+		return
+	}
+
+	// As a browser does: an item ends where the next begins, also without its end, and a
+	// paragraph where a block does.
+	if p := d.within([]string{"p"}); p >= 0 && !k.inline && t.Data != "input" {
+		d.closeTo(p)
+	}
+	if slices.Contains(k.ends, d.top()) {
+		d.closeTo(len(d.open) - 1)
+	}
+
+	// A cell outside a table would move out of its place.
+	if k.in != nil && !slices.Contains(k.in, d.top()) {
+		return
+	}
+	if len(d.open) >= mostDepth {
 		panic(stopped{ErrDeep})
 	}
-	open := len(d.open)
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		d.watch.tick()
-		d.node(c)
-	}
 
-	// HTML that a paragraph opens must not swallow the page.
-	d.closeTo(open)
-	d.depth--
-}
-
-// within draws an element with what stands in a node.
-func (d *drawing) within(element string, n ast.Node) {
-	d.put("<", element, ">")
-	d.children(n)
-	d.put("</", element, ">")
-}
-
-// node draws one node. A kind that is not known is what stands in it.
-func (d *drawing) node(n ast.Node) {
-	switch n := n.(type) {
-	case *ast.Paragraph:
-		d.within("p", n)
-		d.put("\n")
-	case *ast.TextBlock:
-		d.children(n)
-		d.put("\n")
-	case *ast.Heading:
-		d.heading(n)
-
-	case *ast.Blockquote:
-		d.within("blockquote", n)
-		d.put("\n")
-	case *ast.List:
-		d.list(n)
-	case *ast.ListItem:
-		d.within("li", n)
-		d.put("\n")
-
-	case *ast.ThematicBreak:
-		d.put("<hr>\n")
-	case *ast.CodeBlock:
-		d.code("", n.Lines())
-	case *ast.FencedCodeBlock:
-		d.code(language(n.Language(d.src)), n.Lines())
-	case *ast.HTMLBlock:
-		d.htmlBlock(n)
-
-	// It is nowhere shown: the links that name it have taken it up.
-	case *ast.LinkReferenceDefinition:
-
-	case *gfm.Table:
-		d.table(n)
+	switch {
+	case k.as == "":
+		d.single(t)
+	case slices.Contains(titles, t.Data):
+		d.heading(t)
+	case slices.Contains(cells, t.Data):
+		d.cell(t)
 	default:
-		d.inline(n)
+		d.element(t, k.as)
 	}
 }
 
-// inline draws a node that stands in a line.
-func (d *drawing) inline(n ast.Node) {
-	// The source is drawn, never passed through: whatever a line holds is text or one of these.
-	switch n := n.(type) {
-	case *ast.Text:
-		d.words(n.Segment.Value(d.src), n.IsRaw())
-		if n.HardLineBreak() {
-			d.put("<br>\n")
-		} else if n.SoftLineBreak() {
-			d.put("\n")
+// single draws a tag that has no end, or is no element here.
+func (d *drawing) single(t *tokens.Token) {
+	switch t.Data {
+	case "br", "hr":
+		d.put("<", t.Data, ">")
+	case "img":
+		d.picture(t)
+	case "a":
+		d.link(t)
+	case "input":
+		if kind, _ := value(t, "type"); kind != "checkbox" {
+			return
 		}
-	case *ast.String:
-		d.words(n.Value, n.IsRaw())
-
-	case *ast.CodeSpan:
-		d.codeSpan(n)
-	case *ast.Emphasis:
-		d.within([...]string{"em", "strong"}[n.Level-1], n)
-	case *gfm.Strikethrough:
-		d.within("del", n)
-	// For ears as well: a box alone does not say that it is of a task.
-	case *gfm.TaskCheckBox:
-		if n.IsChecked {
-			d.put(`<input type="checkbox" disabled="" checked="" aria-label="done"> `)
+		// For ears as well: a box alone does not say that it is of a task.
+		if _, checked := value(t, "checked"); checked {
+			d.put(`<input type="checkbox" disabled="" checked="" aria-label="done">`)
 		} else {
-			d.put(`<input type="checkbox" disabled="" aria-label="to do"> `)
+			d.put(`<input type="checkbox" disabled="" aria-label="to do">`)
 		}
+	}
+}
 
-	case *ast.Link:
-		d.anchored(d.destination(n.Destination), string(n.Title), func() { d.children(n) })
-	case *ast.AutoLink:
-		// Escaped here as the renderer of the library would, since that is not used.
-		address := string(util.URLEscape(n.URL(d.src), false))
-		// The library does not say whether the prefix stood there.
-		if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(address), "mailto:") {
-			address = "mailto:" + address
+// element begins an element that is drawn as it is, or next to it.
+func (d *drawing) element(t *tokens.Token, as string) {
+	end := "</" + as + ">"
+	switch as {
+	case "table":
+		// A box of its own, in which it may be wider than the page.
+		d.put(`<div class="wide" tabindex="0" role="group" aria-label="Table"><table>`)
+		end = `</table></div>`
+	case "pre":
+		d.put(`<pre tabindex="0">`)
+	case "ul", "ol":
+		d.put("<", as)
+		if n, _ := value(t, "start"); as == "ol" && n != "" {
+			d.attribute("start", n)
 		}
-		d.anchored(address, "", func() { d.text(n.Label(d.src)) })
-
-	// Its text is what stands in it without markup, since an attribute has none.
-	case *ast.Image:
-		d.picture(picture{source: d.destination(n.Destination), alt: d.reads(n), title: string(n.Title)})
-	case *ast.RawHTML:
-		d.rawHTML(n)
+		if class, _ := value(t, "class"); class == "tasks" {
+			d.attribute("class", class)
+		}
+		d.put(">")
 	default:
-		d.children(n)
-	}
-}
-
-// words appends text of a line, its escapes and entities resolved unless it is raw.
-func (d *drawing) words(t []byte, raw bool) {
-	if !raw {
-		t = resolved(t)
-	}
-	d.text(t)
-}
-
-// resolved is a text without its escapes and entities.
-func resolved(t []byte) []byte {
-	if !bytes.ContainsAny(t, `\&`) {
-		return t
-	}
-	var b bytes.Buffer
-	w := bufio.NewWriterSize(&b, len(t)+16)
-	writer.DefaultWriter.Write(w, t)
-	_ = w.Flush() // into memory, which does not fail
-	return []byte(html.UnescapeString(b.String()))
-}
-
-// reads is the text of a node without its markup.
-func (d *drawing) reads(n ast.Node) string {
-	// Bounded as the drawing: an alternative text may be nested too.
-	var b strings.Builder
-	var read func(ast.Node, int)
-	read = func(n ast.Node, depth int) {
-		if depth > mostDepth {
-			panic(stopped{ErrDeep})
+		if t.Data == "code" && d.top() == "pre" {
+			class, _ := value(t, "class")
+			language := languageOf(strings.TrimPrefix(class, "language-"))
+			d.language = &language
 		}
-
-		for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-			switch c := c.(type) {
-			case *ast.Text:
-				// Code stands as it is, a backslash and an entity in it too.
-				if t := c.Segment.Value(d.src); n.Kind() == ast.KindCodeSpan {
-					b.Write(t)
-				} else {
-					b.Write(resolved(t))
-				}
-
-				// A line break within a heading or an image is a blank to readers.
-				if c.SoftLineBreak() || c.HardLineBreak() {
-					b.WriteByte(' ')
-				}
-
-			case *ast.String:
-				b.Write(c.Value)
-			case *ast.AutoLink:
-				b.Write(c.Label(d.src))
-			default:
-				read(c, depth+1)
-			}
-		}
+		d.put("<", as, ">")
 	}
-	read(n, d.depth)
-	return d.plain(b.String())
+	d.open = append(d.open, tag{name: t.Data, end: end})
+}
+
+// languageOf is the name of a language in what follows a fence: rust,no_run or
+// {.python}.
+func languageOf(info string) string {
+	s := strings.TrimLeft(info, "{.")
+	if i := strings.IndexAny(s, ",;:{} \t"); i >= 0 {
+		s = s[:i]
+	}
+	return s
 }
 
 // heading draws a heading below those of the page, and leaves out no level: who
 // goes from heading to heading by ear misses none. Its size is that of its own.
-func (d *drawing) heading(n *ast.Heading) {
+func (d *drawing) heading(t *tokens.Token) {
+	own := int(t.Data[1] - '0')
 	// One below the heading before, at most; never above those of the page, and there are six.
-	d.level = min(d.Level+n.Level, max(d.level, d.Level)+1, 6)
-	// From the text, as code hosts do, so that links written for them lead there.
-	title := d.reads(n)
-	id := d.id(slug(title))
-	element := "h" + strconv.Itoa(d.level)
-
-	d.put("<", element)
-	d.attribute("id", id)
-	d.put(` class="size`, strconv.Itoa(n.Level), `">`)
-	d.children(n)
-	d.put("</", element, ">\n")
-	// The list of contents has nothing to show for a heading without text.
-	if title != "" {
-		d.headings = append(d.headings, Heading{Level: n.Level, ID: id, Text: title})
+	d.level = min(d.Level+own, max(d.level, d.Level)+1, 6)
+	element, given := "h"+strconv.Itoa(d.level), ""
+	if id, ok := value(t, "id"); ok {
+		given = id
 	}
+
+	d.title = nil
+	d.open = append(d.open, tag{name: t.Data, begun: len(d.out), said: len(d.out), close: func(h tag) {
+		// From the text, as code hosts do, so that links written for them lead there. An id that
+		// the source gives is kept, with the prefix.
+		text := strings.Join(strings.Fields(string(d.title)), " ")
+		name := given
+		if name == "" {
+			name = slug(text)
+		}
+		id := d.id(name)
+		inside := bytes.Clone(d.out[h.said:])
+		d.out = d.out[:h.begun]
+		d.put("<", element)
+		d.attribute("id", id)
+		d.put(` class="size`, strconv.Itoa(own), `">`, string(inside), "</", element, ">")
+
+		// The list of contents has nothing to show for a heading without text.
+		if text != "" {
+			d.headings = append(d.headings, Heading{Level: own, ID: id, Text: text})
+		}
+		d.title = nil
+	}})
 }
 
 // id is an id that the document does not have yet.
@@ -308,158 +328,62 @@ func (d *drawing) id(name string) string {
 	return id
 }
 
-func (d *drawing) list(n *ast.List) {
-	element := "ul"
-	if n.IsOrdered() {
-		element = "ol"
-	}
-	d.put("<", element)
-	// A browser begins with 1 by itself.
-	if n.IsOrdered() && n.Start != 1 {
-		d.attribute("start", strconv.Itoa(n.Start))
-	}
-
-	// Such a list has boxes in place of its marks.
-	if tasks(n) {
-		d.attribute("class", "tasks")
-	}
-	d.put(">\n")
-	d.children(n)
-	d.put("</", element, ">\n")
-}
-
-// tasks reports whether a list begins with a box to tick.
-func tasks(n *ast.List) bool {
-	if n.FirstChild() == nil || n.FirstChild().FirstChild() == nil {
-		return false
-	}
-	_, ok := n.FirstChild().FirstChild().FirstChild().(*gfm.TaskCheckBox)
-	return ok
-}
-
-// codeSpan draws code within a line.
-func (d *drawing) codeSpan(n *ast.CodeSpan) {
-	d.put("<code>")
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		if t, ok := c.(*ast.Text); ok {
-			d.text(bytes.ReplaceAll(t.Segment.Value(d.src), []byte("\n"), []byte(" ")))
-		}
-	}
-	d.put("</code>")
-}
-
-// code draws a block of code, in its colours where its language is known.
-func (d *drawing) code(language string, lines *text.Segments) {
-	code := lines.Value(d.src)
-	d.put(`<pre tabindex="0"><code>`)
-	// A citation in a block of code must still lead to its source, which counts for more than colours.
-	if len(d.Cites) > 0 && bytes.IndexByte(code, markBegin) >= 0 {
-		d.text(code)
-	} else {
-		d.out = d.Code(d.out, language, code)
-	}
-	d.put("</code></pre>\n")
-}
-
-// language is the name of a language in what follows a fence: rust,no_run or
-// {.python}.
-func language(info []byte) string {
-	s := strings.TrimLeft(string(info), "{.")
-	if i := strings.IndexAny(s, ",;:{} \t"); i >= 0 {
-		s = s[:i]
-	}
-	return s
-}
-
-// A table has a box of its own, in which it may be wider than the page.
-const (
-	tableBegin = `<div class="wide" tabindex="0" role="group" aria-label="Table"><table>`
-	tableEnd   = `</table></div>`
-)
-
-// table draws a table.
-func (d *drawing) table(n *gfm.Table) {
-	d.put(tableBegin, "\n")
-	// The head stands before the body, and a table may have no body at all.
-	body := false
-	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
-		_, head := row.(*gfm.TableHeader)
-		if head {
-			d.put("<thead>")
-		} else if !body {
-			d.put("<tbody>\n")
-			body = true
-		}
-		d.row(row, head)
-		if head {
-			d.put("</thead>")
-		}
-		d.put("\n")
-	}
-	if body {
-		d.put("</tbody>")
-	}
-	d.put(tableEnd, "\n")
-}
-
-// row draws a row of a table. A cell of its head that is empty is no heading.
-func (d *drawing) row(row ast.Node, head bool) {
-	d.put("<tr>")
-	for c := row.FirstChild(); c != nil; c = c.NextSibling() {
-		// Drawn before its tag, which depends on what is in it, and taken out again.
-		begun := len(d.out)
-		d.watch.tick()
-		d.children(c)
-		// Copied, since what follows is written where it stands.
-		inside := bytes.Clone(d.out[begun:])
-		d.out = d.out[:begun]
-
+// cell draws a cell of a table. An empty heading would be read out for each cell
+// below it, so it is none.
+func (d *drawing) cell(t *tokens.Token) {
+	align, _ := value(t, "align")
+	d.open = append(d.open, tag{name: t.Data, begun: len(d.out), said: len(d.out), close: func(c tag) {
+		inside := bytes.Clone(d.out[c.said:])
+		d.out = d.out[:c.begun]
 		element := "td"
-		// An empty heading would be read out for each cell below it.
-		if head && readable(inside) {
+		if c.name == "th" && readable(inside) {
 			element = "th"
 		}
 		d.put("<", element)
 		if element == "th" {
 			d.attribute("scope", "col")
 		}
-
 		// Left is what it is anyhow.
-		if cell, ok := c.(*gfm.TableCell); ok && (cell.Alignment == gfm.AlignRight || cell.Alignment == gfm.AlignCenter) {
-			d.attribute("class", cell.Alignment.String())
+		if align == "right" || align == "center" {
+			d.attribute("class", align)
 		}
 		d.put(">", string(inside), "</", element, ">")
-	}
-	d.put("</tr>")
+	}})
 }
 
-// anchored draws a link. Within another link, and where it would lead nowhere, it
-// is what stands in it.
-func (d *drawing) anchored(address, title string, inside func()) {
-	if !d.openLink(address, title) {
-		inside()
-		return
+// link draws a link, and a place that links lead to. Within another link, and
+// where it would lead nowhere, a link is what stands in it.
+func (d *drawing) link(t *tokens.Token) {
+	// Old documents have places by name. One within a link would end that.
+	for _, key := range []string{"id", "name"} {
+		if name, _ := value(t, key); name != "" && d.links == 0 {
+			d.put("<a")
+			d.attribute("id", d.id(name))
+			d.put("></a>")
+			break
+		}
 	}
-	inside()
-	d.closeLink()
+
+	address, _ := value(t, "href")
+	title, _ := value(t, "title")
+	if !d.openLink(address, title) {
+		d.open = append(d.open, tag{name: "a"})
+	}
 }
 
 // openLink begins a link, and reports whether there is one.
 func (d *drawing) openLink(address, title string) bool {
 	// A link within a link ends the outer one in a browser.
-	if d.links > 0 {
-		return false
+	to, outside := "", false
+	if d.links == 0 {
+		to, outside = d.destination(d.plain(address))
 	}
-
-	// An address that is not allowed leaves the text without a link.
-	to, outside := d.link(address)
 	if to == "" {
 		return false
 	}
 
-	// Where it began is kept: a link in which nothing can be read is taken back.
 	d.links++
-	d.begun = len(d.out)
+	begun := len(d.out)
 	d.put("<a")
 	d.attribute("href", to)
 	if title != "" {
@@ -471,16 +395,16 @@ func (d *drawing) openLink(address, title string) bool {
 		d.attribute("rel", rel)
 	}
 	d.put(">")
-	d.said = len(d.out)
+	d.open = append(d.open, tag{name: "a", begun: begun, said: len(d.out), close: d.closeLink})
 	return true
 }
 
 // closeLink ends a link. One in which nothing can be read is none: who goes by
 // ear would not learn where it leads.
-func (d *drawing) closeLink() {
+func (d *drawing) closeLink(a tag) {
 	d.links--
-	if !readable(d.out[d.said:]) {
-		d.out = append(d.out[:d.begun], d.out[d.said:]...)
+	if !readable(d.out[a.said:]) {
+		d.out = append(d.out[:a.begun], d.out[a.said:]...)
 		return
 	}
 	d.put("</a>")
@@ -490,14 +414,14 @@ func (d *drawing) closeLink() {
 func readable(drawn []byte) bool {
 	// Its tags have been drawn here, so that each has an end, and no > within.
 	for len(drawn) > 0 {
-		tag := bytes.IndexByte(drawn, '<')
-		if tag < 0 {
-			tag = len(drawn)
+		begin := bytes.IndexByte(drawn, '<')
+		if begin < 0 {
+			begin = len(drawn)
 		}
-		if len(bytes.TrimSpace(drawn[:tag])) > 0 {
+		if len(bytes.TrimSpace(drawn[:begin])) > 0 {
 			return true
 		}
-		drawn = drawn[tag:]
+		drawn = drawn[begin:]
 		end := bytes.IndexByte(drawn, '>')
 		if end < 0 {
 			break
@@ -512,24 +436,29 @@ func readable(drawn []byte) bool {
 	return false
 }
 
-// picture is an image as the source has it.
-type picture struct{ source, alt, title, width, height string }
-
 // picture draws an image of the repository. One from elsewhere is a link to it:
 // nobody learns who reads a page.
-func (d *drawing) picture(p picture) {
+func (d *drawing) picture(t *tokens.Token) {
+	source, _ := value(t, "src")
+	alt, _ := value(t, "alt")
+	title, _ := value(t, "title")
+	source, alt = d.plain(source), d.plain(strings.ReplaceAll(alt, "\n", " "))
+	if d.within(titles) >= 0 {
+		d.title = append(d.title, alt...)
+	}
+
 	// Of the repository alone: to load one from elsewhere would tell that site who reads what.
-	if to := d.image(p.source); to != "" {
+	if to := d.image(source); to != "" {
 		d.put("<img")
 		d.attribute("src", to)
-		d.attribute("alt", p.alt)
-		if p.title != "" {
-			d.attribute("title", p.title)
+		d.attribute("alt", alt)
+		if title != "" {
+			d.attribute("title", d.plain(title))
 		}
-		for _, size := range []struct{ name, value string }{{"width", p.width}, {"height", p.height}} {
+		for _, key := range []string{"width", "height"} {
 			// Only numbers: an attribute of the source could else hold anything.
-			if number.MatchString(size.value) {
-				d.attribute(size.name, size.value)
+			if size, _ := value(t, key); number.MatchString(size) {
+				d.attribute(key, size)
 			}
 		}
 		d.put(` loading="lazy">`)
@@ -537,9 +466,67 @@ func (d *drawing) picture(p picture) {
 	}
 
 	// The link needs a text, else it would be none.
-	label := p.alt
-	if strings.TrimSpace(label) == "" {
-		label = "image"
+	if strings.TrimSpace(alt) == "" {
+		alt = "image"
 	}
-	d.anchored(p.source, p.title, func() { d.text([]byte(label)) })
+	linked := d.openLink(source, title)
+	d.text([]byte(alt))
+	if linked {
+		d.closeTo(len(d.open) - 1)
+	}
+}
+
+// end draws the end of a tag; one that is not open ends nothing.
+func (d *drawing) end(name string) {
+	for i := len(d.open) - 1; i >= 0; i-- {
+		if d.open[i].name == name {
+			d.closeTo(i)
+			return
+		}
+	}
+}
+
+// closeTo ends the tags behind the first n.
+func (d *drawing) closeTo(n int) {
+	for len(d.open) > n {
+		t := d.open[len(d.open)-1]
+		d.open = d.open[:len(d.open)-1]
+		if t.close != nil {
+			t.close(t)
+		} else {
+			d.put(t.end)
+		}
+	}
+}
+
+// top is the innermost tag that is open.
+func (d *drawing) top() string {
+	if n := len(d.open); n > 0 {
+		return d.open[n-1].name
+	}
+	return ""
+}
+
+// within is the index of the innermost open tag of some names that has nothing but
+// tags of a line within it; -1 where there is none.
+func (d *drawing) within(names []string) int {
+	for i := len(d.open) - 1; i >= 0; i-- {
+		if slices.Contains(names, d.open[i].name) {
+			return i
+		}
+		if !tagKinds[d.open[i].name].inline {
+			break
+		}
+	}
+	return -1
+}
+
+// value is an attribute of a tag, and whether it has it.
+func value(t *tokens.Token, name string) (string, bool) {
+	for _, a := range t.Attr {
+		if a.Key == name {
+			return a.Val, true
+		}
+	}
+	return "", false
 }

@@ -1,6 +1,7 @@
 package markdown_test
 
 import (
+	"context"
 	"net/url"
 	"os"
 	"regexp"
@@ -158,7 +159,7 @@ func FuzzRender(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, source string) {
 		s := site()
-		doc, err := markdown.Render([]byte(source), s)
+		doc, err := markdown.Render(context.Background(), []byte(source), s)
 		if err != nil {
 			return
 		}

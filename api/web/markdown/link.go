@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-
-	"github.com/yuin/goldmark/util"
 )
 
 var (
@@ -32,17 +30,15 @@ func Named(p string) bool {
 // without the tabs and line breaks in it.
 func trimmed(address string) string {
 	address = strings.TrimFunc(address, func(r rune) bool { return r <= ' ' })
+	for strings.HasPrefix(address, "%20") { // a blank, which the renderer has escaped
+		address = address[len("%20"):]
+	}
 	return breaks.Replace(address)
 }
 
 var breaks = strings.NewReplacer("\t", "", "\n", "", "\r", "")
 
-// destination is an address as the source has it, its escapes and entities resolved.
-func (d *drawing) destination(source []byte) string {
-	return string(util.URLEscape([]byte(strings.TrimSpace(d.plain(string(source)))), true))
-}
-
-// link is where an address leads, and whether that is outside this site. It is ""
+// destination is where an address leads, and whether that is outside this site. It is ""
 // where it leads nowhere.
 //
 //	https://example.com   itself
@@ -50,7 +46,7 @@ func (d *drawing) destination(source []byte) string {
 //	docs/a.md#install     /browse/repo/-/blob/docs/a.md#md-install
 //	main.go#L10           /browse/repo/-/blob/main.go#L10
 //	javascript:alert(1)   ""
-func (d *drawing) link(address string) (to string, outside bool) {
+func (d *drawing) destination(address string) (to string, outside bool) {
 	address = trimmed(address)
 	// As a browser reads it: another site, not a path.
 	if strings.HasPrefix(address, "//") {

@@ -2,17 +2,20 @@
 // What it is given is hostile: whatever stands in it, what comes out has no
 // elements, attributes and addresses but those of a short list.
 //
-//	source -> tree (goldmark, with tables, ~~text~~, tasks and bare addresses)
-//	       -> HTML drawn here, element by element (draw.go, raw.go, link.go)
+//	source -> refused where it is nested too deep (depth.go)
+//	       -> HTML by goldmark, with tables, ~~text~~, tasks and bare addresses;
+//	          of the HTML within it the whole tags (html.go)
+//	       -> its tags one by one: known, ended, links resolved (draw.go, link.go)
 //	       -> what the list allows of it (bluemonday, policy.go)
 //
-// HTML within a document is never passed through. Of its tags those that are
-// harmless are drawn anew, balanced and without their attributes; of the others
-// the text stays, and of scripts and styles nothing.
+// HTML within a document goes the same way as what is made of Markdown. Of tags
+// that are not known the text stays, and of scripts and styles nothing.
 package markdown
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +23,8 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
-	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/renderer"
+	writer "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
 )
 
@@ -30,6 +34,7 @@ const (
 	mostTime  = 50 * time.Millisecond
 	mostGap   = 5 * time.Millisecond // of the time between two looks at the clock, that counts
 	mostDepth = 100                  // elements within each other
+	mostHTML  = 8 << 20              // bytes of HTML on the way
 )
 
 // What a document is not drawn for: what it is, for a sentence about it.
@@ -37,10 +42,12 @@ var (
 	ErrLarge = errors.New("larger than 512 KB")
 	ErrSlow  = errors.New("more than can be drawn in 50 ms")
 	ErrDeep  = errors.New("nested deeper than 100 levels")
+	ErrGrown = errors.New("longer than 8 MB once it is drawn")
+	ErrForm  = errors.New("of a form that cannot be drawn")
 )
 
 // Site is what a page knows of a document besides its text. Its functions are
-// called by one goroutine at a time.
+// called by one goroutine at a time, which may outlive the call of Render.
 type Site struct {
 	Dir string // path of the directory of the document; "" for the root
 
@@ -98,38 +105,82 @@ func Clean(s string) string {
 	return strings.NewReplacer("\x01", "\uFFFD", "\x02", "\uFFFD").Replace(s)
 }
 
-// Render draws a document. It fails with one of the errors above. It is safe for
-// concurrent use.
-func Render(src []byte, s Site) (doc *Document, err error) {
-	if len(src) > mostBytes {
+// Render draws a document. It fails with one of the errors above, and with that of
+// ctx as soon as it ends: what is under way then ends by itself. It takes time by
+// the length of the source, 50 ms at most on a machine that does nothing else. It is
+// safe for concurrent use.
+func Render(ctx context.Context, src []byte, s Site) (*Document, error) {
+	switch {
+	case len(src) > mostBytes:
 		return nil, ErrLarge
+	case nested(src):
+		return nil, ErrDeep
 	}
 
-	// The parser has no way to end early but this one.
+	type result struct {
+		doc *Document
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		doc, err := render(ctx, src, s)
+		done <- result{doc, err}
+	}()
+	select {
+	case r := <-done:
+		return r.doc, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// render is Render of what is not refused by a look.
+func render(ctx context.Context, src []byte, s Site) (doc *Document, err error) {
+	// The parser has no way to end early but this one. What else it throws is of the document
+	// too, which must not end the process.
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case stopped:
 			doc, err = nil, r.why
 		default:
-			panic(r)
+			doc, err = nil, fmt.Errorf("%w (%v)", ErrForm, r)
 		}
 	}()
 
-	watch := &watch{now: s.Now, last: s.Now()}
+	watch := &watch{ctx: ctx, now: s.Now, last: s.Now()}
 	pc := parser.NewContext()
 	pc.Set(watchKey, watch)
-	tree := reader.Parse(text.NewReader(src), parser.WithContext(pc))
+	md := documents
+	if s.Literal {
+		md = answers
+	}
+	made := &output{watch: watch}
+	if err := md.Convert(src, made, parser.WithContext(pc)); err != nil {
+		return nil, err
+	}
 
-	d := &drawing{Site: s, src: src, watch: watch, ids: map[string]int{}, out: make([]byte, 0, 2*len(src))}
-	d.children(tree)
+	d := &drawing{Site: s, watch: watch, ids: map[string]int{}, out: make([]byte, 0, 2*len(src))}
+	d.draw(made.Bytes())
 	watch.look()
 	return &Document{HTML: allowed.SanitizeBytes(d.out), Headings: d.headings}, nil
 }
 
-// reader parses documents. It is safe for concurrent use.
-var reader = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(
-	parser.WithBlockParsers(util.Prioritized(lines{}, 0)),
-	parser.WithInlineParsers(util.Prioritized(delimiters{}, 0)),
-	parser.WithParagraphTransformers(util.Prioritized(paragraphs{}, 0)),
-)).Parser()
+// Readers of documents, and of answers, whose HTML is text. They are safe for
+// concurrent use.
+var documents, answers = newMarkdown(false), newMarkdown(true)
+
+func newMarkdown(literal bool) goldmark.Markdown {
+	return goldmark.New(
+		goldmark.WithExtensions(extension.Linkify, extension.Strikethrough, extension.TaskList,
+			extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
+		goldmark.WithParserOptions(
+			parser.WithBlockParsers(util.Prioritized(lines{}, 0)),
+			parser.WithInlineParsers(util.Prioritized(delimiters{}, 0)),
+			parser.WithParagraphTransformers(util.Prioritized(paragraphs{}, 0)),
+			parser.WithASTTransformers(util.Prioritized(tasks{}, 1000)),
+		),
+		// Addresses of any kind pass here, and are looked at one by one behind it.
+		goldmark.WithRendererOptions(writer.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(pieces{literal}, 0))),
+	)
+}

@@ -2,6 +2,7 @@ package markdown_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"html"
@@ -36,7 +37,7 @@ func site() markdown.Site {
 
 func draw(t testing.TB, s markdown.Site, source string) *markdown.Document {
 	t.Helper()
-	doc, err := markdown.Render([]byte(source), s)
+	doc, err := markdown.Render(context.Background(), []byte(source), s)
 	if err != nil {
 		t.Fatalf("%.100q: %v", source, err)
 	}
@@ -52,16 +53,20 @@ func TestADocumentIsDrawn(t *testing.T) {
 		{"a *b* **c** ~~d~~ `e<f`", "<p>a <em>b</em> <strong>c</strong> <del>d</del> <code>e&lt;f</code></p>\n"},
 		{"a  \nb\nc", "<p>a<br>\nb\nc</p>\n"},
 		{`\*a\* &amp; \&amp; &copy; &#x3C;b>`, "<p>*a* &amp; &amp;amp; © &lt;b&gt;</p>\n"},
-		{"> a\n\n---\n", "<blockquote><p>a</p>\n</blockquote>\n<hr>\n"},
+		{"> a\n\n---\n", "<blockquote>\n<p>a</p>\n</blockquote>\n<hr>\n"},
+
+		// Code in a line ends with as many backticks as it begins with.
+		{"`a ``b` ``c` d`` \\`e` `f", "<p><code>a ``b</code> <code>c` d</code> `e<code> </code>f</p>\n"},
+		{"\\``a`\n```\nb", "<p>`<code>a</code></p>\n<pre tabindex=\"0\"><code>b\n</code></pre>\n"},
 
 		// Headings have ids that are the document's own, and leave out no level.
 		{"# A b\n\n### C, `d`!\n\n# A b", "<h2 id=\"md-a-b\" class=\"size1\">A b</h2>\n<h3 id=\"md-c-d\" class=\"size3\">C, <code>d</code>!</h3>\n<h2 id=\"md-a-b-1\" class=\"size1\">A b</h2>\n"},
 		{"# Ünï_1\n\n# <i>", "<h2 id=\"md-ünï_1\" class=\"size1\">Ünï_1</h2>\n<h2 id=\"md-\" class=\"size1\"><em></em></h2>\n"},
 
 		// Lists.
-		{"- a\n- b\n", "<ul>\n<li>a\n</li>\n<li>b\n</li>\n</ul>\n"},
-		{"3. a\n", "<ol start=\"3\">\n<li>a\n</li>\n</ol>\n"},
-		{"- [x] a\n- [ ] b\n", "<ul class=\"tasks\">\n<li><input type=\"checkbox\" disabled=\"\" checked=\"\" aria-label=\"done\"> a\n</li>\n<li><input type=\"checkbox\" disabled=\"\" aria-label=\"to do\"> b\n</li>\n</ul>\n"},
+		{"- a\n- b\n", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>\n"},
+		{"3. a\n", "<ol start=\"3\">\n<li>a</li>\n</ol>\n"},
+		{"- [x] a\n- [ ] b\n", "<ul class=\"tasks\">\n<li><input type=\"checkbox\" disabled=\"\" checked=\"\" aria-label=\"done\"> a</li>\n<li><input type=\"checkbox\" disabled=\"\" aria-label=\"to do\"> b</li>\n</ul>\n"},
 
 		// Code.
 		{"```go\na < b\n```\n", "<pre tabindex=\"0\"><code><i class=\"k\">go</i> a &lt; b\n</code></pre>\n"},
@@ -69,21 +74,21 @@ func TestADocumentIsDrawn(t *testing.T) {
 		{"    a\n", "<pre tabindex=\"0\"><code>a\n</code></pre>\n"},
 
 		// Tables.
-		{"| |b|\n|-|-:|\n|c|d|\n", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n<thead><tr><td></td><th scope=\"col\" class=\"right\">b</th></tr></thead>\n<tbody>\n<tr><td>c</td><td class=\"right\">d</td></tr>\n</tbody></table></div>\n"},
+		{"| |b|\n|-|-:|\n|c|d|\n", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n<thead>\n<tr>\n<td></td>\n<th scope=\"col\" class=\"right\">b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>c</td>\n<td class=\"right\">d</td>\n</tr>\n</tbody>\n</table></div>\n"},
 
-		{"|<script>|*a*|\n|-|-|\n", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n<thead><tr><td></td><th scope=\"col\"><em>a</em></th></tr></thead>\n</table></div>\n"},
+		{"|<script>|*a*|\n|-|-|\n", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n<thead>\n<tr>\n<td></td>\n<th scope=\"col\"><em>a</em></th>\n</tr>\n</thead>\n</table></div>\n"},
 
 		// A link that says nothing is none.
 		{"a[](b) [![](c.png)](d) <a href=e><b></b></a> [![f](f.png)](g)", "<p>a <img src=\"/raw/docs/c.png\" alt=\"\" loading=\"lazy\"> <b></b> <a href=\"/blob/docs/g\"><img src=\"/raw/docs/f.png\" alt=\"f\" loading=\"lazy\"></a></p>\n"},
 
 		// HTML is drawn anew, and balanced.
 		{"a<br>b <KBD class=x onclick=y()>c</kbd>", "<p>a<br>b <kbd>c</kbd></p>\n"},
-		{"a <b>c *d</b> e* f", "<p>a <b>c <em>d e</em> f</b></p>\n"},
+		{"a <b>c *d</b> e* f", "<p>a <b>c <em>d</em></b> e f</p>\n"},
 		{"</div></section> <b>a", " <b>a</b>"},
-		{"<p align=\"center\">\n<img src=\"a.svg\" width=\"90\" height=\"9%\" alt=\"A\">\n<h1>b</h1>\n\n**c**\n\n</p>\n\nd", "<div>\n<img src=\"/raw/docs/a.svg\" alt=\"A\" width=\"90\" loading=\"lazy\">\n<h2 class=\"size1\">b</h2>\n<p><strong>c</strong></p>\n</div>\n<p>d</p>\n"},
+		{"<p align=\"center\">\n<img src=\"a.svg\" width=\"90\" height=\"9%\" alt=\"A\">\n<h1>b</h1>\n\n**c**\n\n</p>\n\nd", "<p>\n<img src=\"/raw/docs/a.svg\" alt=\"A\" width=\"90\" loading=\"lazy\">\n</p><h2 id=\"md-b\" class=\"size1\">b</h2>\n<p><strong>c</strong></p>\n\n<p>d</p>\n"},
 		{"<details><summary>a</summary>\n\nb\n\n</details>\nc", "<details><summary>a</summary>\n<p>b</p>\n</details>\nc"},
 		{"<ul><li>a<li>b</ul>", "<ul><li>a</li><li>b</li></ul>"},
-		{"<table><tr><th>a<td>b</table>", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table><tr><td>a</td><td>b</td></tr></table></div>"},
+		{"<table><tr><th>a<td>b</table>", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table><tr><th scope=\"col\">a</th><td>b</td></tr></table></div>"},
 		{"<a name=\"X y\"></a>[x](#x-y)", "<p><a id=\"md-x-y\"></a><a href=\"#md-x-y\">x</a></p>\n"},
 		{"<!-- a -->\n\n<script>\nb\n</script>\n\n<style>c{}</style>\n\nd", "\n\n\n<p>d</p>\n"},
 		{"<div>\n<svg onload=x()><text>a</text></svg>\n<iframe src=x>b</iframe>\n<form><input value=c>d</form>", "<div>\na\n\nd</div>"},
@@ -153,9 +158,9 @@ func TestCitationsStayLinks(t *testing.T) {
 	for _, tt := range []struct{ source, want string }{
 		{"By **x " + markdown.Mark(0) + "**, " + markdown.Mark(1) + ".", "<p>By <strong>x " + a + "</strong>, " + c + ".</p>\n"},
 		{markdown.Mark(2), "<p>" + d + "</p>\n"},
-		{"- " + markdown.Mark(0) + "\n- `" + markdown.Mark(2) + "`", "<ul>\n<li>" + a + "\n</li>\n<li><code>" + d + "</code>\n</li>\n</ul>\n"},
+		{"- " + markdown.Mark(0) + "\n- `" + markdown.Mark(2) + "`", "<ul>\n<li>" + a + "</li>\n<li><code>" + d + "</code></li>\n</ul>\n"},
 		{"```go\nx " + markdown.Mark(0) + "\n```", "<pre tabindex=\"0\"><code>x " + a + "\n</code></pre>\n"},
-		{"|a|\n|-|\n|" + markdown.Mark(0) + "|", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n<thead><tr><th scope=\"col\">a</th></tr></thead>\n<tbody>\n<tr><td>" + a + "</td></tr>\n</tbody></table></div>\n"},
+		{"|a|\n|-|\n|" + markdown.Mark(0) + "|", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n<thead>\n<tr>\n<th scope=\"col\">a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>" + a + "</td>\n</tr>\n</tbody>\n</table></div>\n"},
 		{"# A " + markdown.Mark(0), "<h2 id=\"md-a-a_bgo3\" class=\"size1\">A " + a + "</h2>\n"},
 		{"[x " + markdown.Mark(0) + "](https://example.com/" + markdown.Mark(0) + ")", "<p><a href=\"https://example.com/a_b.go:3\"" + outside + ">x a_b.go:3</a></p>\n"},
 		{"https://example.com/" + markdown.Mark(1), "<p><a href=\"https://example.com/\"" + outside + ">https://example.com/</a>" + c + "</p>\n"},
@@ -202,7 +207,7 @@ func TestWhatIsTooMuchIsNotDrawn(t *testing.T) {
 			s := site()
 			s.Now = time.Now
 			began := time.Now()
-			doc, err := markdown.Render([]byte(tt.source), s)
+			doc, err := markdown.Render(context.Background(), []byte(tt.source), s)
 			if took := time.Since(began); took > 5*time.Second { // 50 ms on a machine that does nothing else, and what cannot be stopped
 				t.Errorf("took %v", took)
 			}
@@ -235,7 +240,7 @@ func TestTheClockEndsADrawing(t *testing.T) {
 			now = now.Add(c.look)
 			return now
 		}
-		if _, err := markdown.Render([]byte(c.text), s); !errors.Is(err, c.want) {
+		if _, err := markdown.Render(context.Background(), []byte(c.text), s); !errors.Is(err, c.want) {
 			t.Errorf("%d bytes, %v at each look: %v, want %v", len(c.text), c.look, err, c.want)
 		}
 	}

@@ -1,6 +1,8 @@
 package markdown
 
 import (
+	"bytes"
+	"context"
 	"time"
 
 	"github.com/yuin/goldmark/ast"
@@ -20,20 +22,22 @@ type stopped struct{ why error }
 
 // watch ends a drawing that takes too long.
 type watch struct {
+	ctx   context.Context // of who waits for it
 	now   func() time.Time
 	last  time.Time // when it looked at the clock
 	spent time.Duration
 	ticks int
 
-	block      ast.Node // whose delimiters are counted
+	block      ast.Node // that the two below are of
 	delimiters int
+	backticks  map[int]int // by length of a run of them: where in the source the last begins
 }
 
 var watchKey = parser.NewContextKey()
 
 // tick looks at the clock now and then.
 func (w *watch) tick() {
-	if w.ticks++; w.ticks%32 == 0 {
+	if w.ticks++; w.ticks%8 == 0 {
 		w.look()
 	}
 }
@@ -46,6 +50,9 @@ func (w *watch) look() {
 	w.last = now
 	if w.spent > mostTime {
 		panic(stopped{ErrSlow})
+	}
+	if w.ctx.Err() != nil {
+		panic(stopped{context.Cause(w.ctx)})
 	}
 }
 
@@ -73,7 +80,9 @@ func (lines) Close(ast.Node, text.Reader, parser.Context)                 {}
 func (lines) CanInterruptParagraph() bool                                 { return true }
 func (lines) CanAcceptIndentedLine() bool                                 { return true }
 
-// delimiters is asked about each character that may mean something, and takes none.
+// delimiters is asked about each character that may mean something. It takes
+// backticks that begin no code alone: for each of them the parser would look for an
+// end through the whole block.
 type delimiters struct{}
 
 func (delimiters) Trigger() []byte { return []byte("*_~[]!<`&:") }
@@ -81,18 +90,52 @@ func (delimiters) Trigger() []byte { return []byte("*_~[]!<`&:") }
 func (delimiters) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	w := watchOf(pc)
 	w.tick()
+
+	// The parser works on one block at a time.
+	if w.block != parent {
+		w.block, w.delimiters, w.backticks = parent, 0, nil
+	}
 	switch block.Peek() {
+	case '`':
+		line, at := block.PeekLine()
+		length := len(line) - len(bytes.TrimLeft(line, "`"))
+		if w.lastRun(block.Source(), length) <= at.Start {
+			block.Advance(length)
+			return ast.NewTextSegment(at.WithStop(at.Start + length))
+		}
+
 	// Only these are paired, which takes time by the square of their number.
 	case '*', '_', '~':
-		// The parser works on one block at a time.
-		if w.block != parent {
-			w.block, w.delimiters = parent, 0
-		}
 		if w.delimiters++; w.delimiters > mostDelimiters {
 			panic(stopped{ErrSlow})
 		}
 	}
 	return nil
+}
+
+// lastRun is where in the source the last run of so many backticks of the block
+// begins; -1 where it has none.
+func (w *watch) lastRun(src []byte, length int) int {
+	if w.backticks == nil {
+		w.backticks = map[int]int{}
+		lines := w.block.Lines()
+		for i := range lines.Len() {
+			s := lines.At(i)
+			for at := s.Start; at < s.Stop; at++ {
+				from := at
+				for at < s.Stop && src[at] == '`' {
+					at++
+				}
+				if at > from {
+					w.backticks[at-from] = from
+				}
+			}
+		}
+	}
+	if at, ok := w.backticks[length]; ok {
+		return at
+	}
+	return -1
 }
 
 // paragraphs is shown each paragraph, and leaves it as it is.

@@ -1,0 +1,124 @@
+package markdown
+
+import (
+	"bytes"
+
+	"github.com/yuin/goldmark/ast"
+	gfm "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+	"golang.org/x/net/html"
+)
+
+// pieces writes the HTML that stands in a document into the HTML that is made of
+// it: as text where it is literal, else the tags that are whole. Each piece is read
+// alone, so that none swallows what follows.
+type pieces struct{ literal bool }
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (p pieces) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindHTMLBlock, p.block)
+	r.Register(ast.KindRawHTML, p.inline)
+}
+
+func (p pieces) block(w util.BufWriter, src []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	n := node.(*ast.HTMLBlock)
+	source := n.Lines().Value(src)
+	if n.HasClosure() {
+		source = append(bytes.Clone(source), n.ClosureLine.Value(src)...)
+	}
+
+	if !p.literal {
+		writeTags(w, source, false)
+		return ast.WalkSkipChildren, nil
+	}
+	_, _ = w.WriteString("<pre>")
+	_, _ = w.Write(util.EscapeHTML(source))
+	_, _ = w.WriteString("</pre>\n")
+	return ast.WalkSkipChildren, nil
+}
+
+func (p pieces) inline(w util.BufWriter, src []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	source := node.(*ast.RawHTML).Segments.Value(src)
+	if p.literal {
+		_, _ = w.Write(util.EscapeHTML(source))
+	} else {
+		writeTags(w, source, true)
+	}
+	return ast.WalkSkipChildren, nil
+}
+
+// mute is the elements whose text is not for readers.
+var mute = map[string]bool{"script": true, "style": true, "title": true, "textarea": true, "iframe": true, "noembed": true, "noframes": true, "noscript": true, "xmp": true, "plaintext": true}
+
+// writeTags writes the text and the whole tags of a piece of HTML, in a line only
+// those tags that may stand there. Comments and mute elements are left out.
+func writeTags(w util.BufWriter, source []byte, inline bool) {
+	z := html.NewTokenizer(bytes.NewReader(source))
+	silent := false
+	for {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			return // the end: what is left of a tag that does not end is nothing
+		}
+		raw := bytes.Clone(z.Raw())
+		switch kind {
+		case html.TextToken:
+			// A mute element is one text to the tokenizer, so that the next is to be read again.
+			if !silent {
+				_, _ = w.Write(util.EscapeHTML([]byte(html.UnescapeString(string(raw)))))
+			}
+			silent = false
+		case html.StartTagToken, html.SelfClosingTagToken, html.EndTagToken:
+			name, _ := z.TagName()
+			silent = kind != html.EndTagToken && mute[string(name)]
+			if !mute[string(name)] && (!inline || tagKinds[string(name)].inline) {
+				_, _ = w.Write(raw)
+			}
+		}
+	}
+}
+
+// tasks marks the lists that begin with a box to tick, which have boxes in place of
+// their marks.
+type tasks struct{}
+
+// Transform implements parser.ASTTransformer.
+func (tasks) Transform(doc *ast.Document, _ text.Reader, pc parser.Context) {
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		watchOf(pc).tick()
+		box, ok := n.(*gfm.TaskCheckBox)
+		if !entering || !ok {
+			return ast.WalkContinue, nil
+		}
+		item := box.Parent().Parent()
+		if item != nil && item.PreviousSibling() == nil && item.Kind() == ast.KindListItem {
+			item.Parent().SetAttributeString("class", []byte("tasks"))
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// output takes the HTML of a document, up to a bound: a few kilobytes may name one
+// long address thousands of times.
+type output struct {
+	bytes.Buffer
+	watch *watch
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	if o.Len()+len(p) > mostHTML {
+		panic(stopped{ErrGrown})
+	}
+	o.watch.look()
+	return o.Buffer.Write(p)
+}
