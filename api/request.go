@@ -1,10 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -18,6 +20,12 @@ import (
 // byte has to come soon.
 func (s *Server) headRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	h.Del(announced)
+	h.Del(unclear)
+	if ambiguous(h.RawHeaders()) {
+		h.SetContentLength(0)
+		h.SetConnectionClose()
+		h.Set(unclear, "yes")
+	}
 	if n := h.ContentLength(); n > largestBody {
 		h.SetContentLength(0)
 		h.SetConnectionClose()
@@ -29,6 +37,36 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 // announced is the mark of a body that was announced too large, with its
 // length. What a client sends under that name is dropped.
 const announced = "announced length"
+
+// unclear is the mark of a head that two programs may read differently.
+const unclear = "unclear head"
+
+// ambiguous reports whether two programs may read the fields of a head, as they were
+// sent, differently: a proxy before the node and the node must see one request.
+// RFC 9112 lets a server refuse all of these.
+func ambiguous(fields []byte) bool {
+	framing := 0 // fields that say where the body ends
+	for line := range bytes.Lines(fields) {
+		text, ends := bytes.CutSuffix(line, []byte("\r\n"))
+		folded := len(text) > 0 && (text[0] == ' ' || text[0] == '\t')
+		if !ends || folded || bytes.IndexByte(text, '\r') >= 0 {
+			return true
+		}
+
+		// The length first: most fields are neither.
+		name, value, _ := bytes.Cut(text, []byte(":"))
+		switch {
+		case len(name) == len("Content-Length") && strings.EqualFold(string(name), "Content-Length"):
+			framing++
+		case len(name) == len("Transfer-Encoding") && strings.EqualFold(string(name), "Transfer-Encoding"):
+			framing++
+			if !strings.EqualFold(string(bytes.Trim(value, " \t")), "chunked") {
+				return true
+			}
+		}
+	}
+	return framing > 1
+}
 
 // announcedTooLarge is the length of a body that was announced too large, 0 for none.
 func announcedTooLarge(rc *fasthttp.RequestCtx) int {
@@ -120,7 +158,7 @@ func lateRequest() *failure {
 }
 
 func malformed() *failure {
-	return &failure{Status: 400, Code: codeMalformed, Message: "The request is not well-formed HTTP/1.1."}
+	return &failure{Status: 400, Code: codeMalformed, Message: "The request is not well-formed HTTP/1.1: each line of its head has to end with CR LF and to begin with a name, and one field says how long the body is."}
 }
 
 // dropBody takes what is left of the body of a refused request off the

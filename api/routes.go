@@ -233,6 +233,9 @@ func match(pattern, path string) (wild []string, ok bool) {
 // name what was asked for in metrics.
 func (s *Server) route(c *call) (*route, *failure) {
 	unknown := &route{name: "unknown"}
+	if c.requestHeader(unclear) != "" {
+		return unknown, malformed()
+	}
 	found, wild := s.routes.at(c.path)
 
 	// Who may not call at all learns nothing of what there is.
