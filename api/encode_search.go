@@ -246,6 +246,12 @@ func appendChunk(dst []byte, c *shard.Chunk) []byte {
 	dst = appendRanges(dst, `,"matchRanges":`, c.Ranges)
 	dst = appendPosition(append(dst, `,"contentStart":`...), c.Start)
 
+	// Only where the lines are not whole.
+	if c.Before > 0 || c.After > 0 {
+		dst = appendUint(dst, `,"cut":{"before":`, c.Before)
+		dst = append(appendUint(dst, `,"after":`, c.After), '}')
+	}
+
 	// Ranges without a symbol have none of the list.
 	dst = append(dst, `,"symbols":[`...)
 	first := true

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	nodecall "github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 func FuzzText(f *testing.F) {
@@ -114,5 +115,20 @@ func TestWhatHasNoBodyHasNoneToBeWrong(t *testing.T) {
 		if resp, got := askAs(t, s, ownerKey, c.method, c.path, c.body); resp.StatusCode != 400 || !strings.Contains(string(got), c.code) {
 			t.Errorf("%s: %d %s", c.method, resp.StatusCode, got)
 		}
+	}
+}
+
+func TestChunk_saysWhatOfALineIsCut(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]shard.Chunk{
+		`"cut":{"before":9000,"after":7}`: {Content: []byte("x"), Before: 9000, After: 7},
+		`"cut":{"before":0,"after":7}`:    {Content: []byte("x"), After: 7},
+	} {
+		if got := string(appendChunk(nil, &c)); !json.Valid([]byte(got)) || !strings.Contains(got, want) {
+			t.Errorf("%s lacks %s", got, want)
+		}
+	}
+	if got := string(appendChunk(nil, &shard.Chunk{Content: []byte("x")})); strings.Contains(got, "cut") {
+		t.Errorf("whole lines: %s", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/shard/match"
 )
@@ -42,13 +43,16 @@ type matchedText struct {
 func weighLines(content []byte, spans []match.Span) []bestLine {
 	texts := make([]*matchedText, len(spans))
 	known := map[string]*matchedText{}
+	var lower []byte
 	for i, sp := range spans {
-		text := string(bytes.ToLower(content[sp.Start:sp.End]))
-		if known[text] == nil {
-			known[text] = &matchedText{}
+		lower = appendLower(lower[:0], content[sp.Start:sp.End])
+		t := known[string(lower)]
+		if t == nil {
+			t = &matchedText{}
+			known[string(lower)] = t
 		}
-		texts[i] = known[text]
-		texts[i].matches++
+		texts[i] = t
+		t.matches++
 	}
 
 	// A line counts each text once: one line may have any number of different ones.
@@ -68,6 +72,20 @@ func weighLines(content []byte, spans []match.Span) []bestLine {
 		l.end = i + 1
 	}
 	return lines
+}
+
+// appendLower appends a text in small letters.
+func appendLower(dst, text []byte) []byte {
+	for i, c := range text {
+		switch {
+		case c >= utf8.RuneSelf:
+			return append(dst, bytes.ToLower(text[i:])...)
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
 }
 
 // bestSpans returns at most n of the spans, in order: those on the heaviest lines,

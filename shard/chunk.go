@@ -2,26 +2,55 @@ package shard
 
 import (
 	"bytes"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
+// A line may be a whole file. Where one goes on for more than longLine bytes before or
+// behind a match, so many of cutMargin are shown.
+const (
+	longLine  = 8 << 10
+	cutMargin = 1 << 10
+)
+
+// chunker makes the chunks of one document. It looks for the ends of a line and for
+// columns once a line, however many matches the line has.
+type chunker struct {
+	e       *evaluator
+	context int
+	around  bool
+	stopped *atomic.Bool // the request has ended: what is made is of no use
+
+	before, behind lineOfContext
+	w              walker
+}
+
+// lineOfContext is where the context of a line begins or ends, for the line that was
+// looked at last.
+type lineOfContext struct {
+	line, at int
+	known    bool
+}
+
 // chunks makes chunks of whole lines around spans, with lines of context. Chunks
 // that touch or overlap become one: with two lines of context, matches in lines
-// 10, 12 and 30 are the chunks 8 to 14 and 28 to 32.
+// 10, 12 and 30 are the chunks 8 to 14 and 28 to 32. Of an overlong line the part around
+// a match is enough.
 func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
+	c := &chunker{e: e, context: s.r.ContextLines, around: s.r.Around, stopped: &s.stopped}
 	var out []Chunk
 	for i := 0; i < len(spans); {
-		from, to, err := s.lines(e, spans[i])
+		from, to, err := c.lines(spans[i])
 		if err != nil {
 			return nil, err
 		}
 
 		// As long as the lines of the next span touch these, it joins them.
 		k := i + 1
-		for ; k < len(spans); k++ {
-			a, b, err := s.lines(e, spans[k])
+		for ; k < len(spans) && !c.stopped.Load(); k++ {
+			a, b, err := c.lines(spans[k])
 			if err != nil {
 				return nil, err
 			}
@@ -33,20 +62,27 @@ func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 			to = max(to, b)
 		}
 
-		c, err := s.chunk(e, from, to, spans[i:k])
-		if err != nil {
+		made, err := c.chunk(from, to, spans[i:k])
+		if err != nil || c.stopped.Load() {
 			return nil, err
 		}
 
-		out = append(out, c)
+		out = append(out, made)
 		i = k
 	}
 	return out, nil
 }
 
-// lines returns where the lines of a span begin and end, with context.
-func (s *search) lines(e *evaluator, sp match.Span) (from, to int, err error) {
-	if from, err = e.t.lineStart(sp.Start); err != nil {
+// lines returns where what is shown of the lines of a span begins and ends.
+func (c *chunker) lines(sp match.Span) (from, to int, err error) {
+	if from, err = c.e.t.lineStart(sp.Start); err == nil {
+		if sp.Start-from > longLine {
+			from = c.e.t.runeStart(sp.Start - cutMargin)
+		} else {
+			from, err = c.contextBefore(from)
+		}
+	}
+	if err != nil {
 		return 0, 0, err
 	}
 
@@ -56,86 +92,223 @@ func (s *search) lines(e *evaluator, sp match.Span) (from, to int, err error) {
 		last--
 	}
 
-	if to, err = e.t.lineEnd(last); err != nil {
+	if to, err = c.e.t.lineEnd(last); err != nil {
 		return 0, 0, err
 	}
-
-	// Lines of context: one more at each end in a round.
-	for range s.r.ContextLines {
-		if from > 0 {
-			if from, err = e.t.lineStart(from - 1); err != nil {
-				return 0, 0, err
-			}
-		}
-
-		if to < e.t.size {
-			if to, err = e.t.lineEnd(to); err != nil {
-				return 0, 0, err
-			}
-		}
+	if to-sp.End > longLine {
+		return from, c.e.t.runeStart(sp.End + cutMargin), nil
 	}
-	return from, to, nil
+	to, err = c.contextBehind(to)
+	return from, to, err
 }
 
-// chunk makes one chunk of the lines in [from, to).
-func (s *search) chunk(e *evaluator, from, to int, spans []match.Span) (Chunk, error) {
-	if err := e.t.need(from, to); err != nil {
-		return Chunk{}, err
+// contextBefore goes back over the lines of context before the line at from. It stops
+// within a line that is too long.
+func (c *chunker) contextBefore(from int) (int, error) {
+	if c.before.known && c.before.line == from {
+		return c.before.at, nil
 	}
 
-	line, err := e.t.lineNumber(from)
-	if err != nil {
+	at := from
+	for range c.context {
+		if at == 0 {
+			break
+		}
+		start, err := c.e.t.lineStart(at - 1)
+		if err != nil {
+			return 0, err
+		}
+		if at-start > longLine {
+			at = c.e.t.runeStart(at - cutMargin)
+			break
+		}
+		at = start
+	}
+	c.before = lineOfContext{from, at, true}
+	return at, nil
+}
+
+// contextBehind is contextBefore for the lines behind the one that ends at to.
+func (c *chunker) contextBehind(to int) (int, error) {
+	if c.behind.known && c.behind.line == to {
+		return c.behind.at, nil
+	}
+
+	at := to
+	for range c.context {
+		if at == c.e.t.size {
+			break
+		}
+		end, err := c.e.t.lineEnd(at)
+		if err != nil {
+			return 0, err
+		}
+		if end-at > longLine {
+			at = c.e.t.runeStart(at + cutMargin)
+			break
+		}
+		at = end
+	}
+	c.behind = lineOfContext{to, at, true}
+	return at, nil
+}
+
+// chunk makes one chunk of [from, to).
+func (c *chunker) chunk(from, to int, spans []match.Span) (out Chunk, err error) {
+	t := &c.e.t
+	if err := t.need(from, to); err != nil {
+		return Chunk{}, err
+	}
+	if err := c.measure(&out, from, to); err != nil {
 		return Chunk{}, err
 	}
 
 	// A copy: the buffer is used for the next document.
-	content := append([]byte(nil), e.t.buf[from:to]...)
-	c := Chunk{Content: content, Start: Position{Offset: uint32(from), Line: line, Column: 1}}
-
-	w := walker{text: content, base: from, line: line}
+	out.Content = append([]byte(nil), t.buf[from:to]...)
+	out.Start = c.w.to(from)
+	out.Ranges = make([]Range, 0, len(spans))
 	for _, sp := range spans {
-		start := w.to(sp.Start) // before the end: offsets must grow
-		c.Ranges = append(c.Ranges, Range{Start: start, End: w.to(sp.End)})
+		start := c.w.to(sp.Start) // before the end: offsets must grow
+		out.Ranges = append(out.Ranges, Range{Start: start, End: c.w.to(sp.End)})
 	}
 
-	if c.Symbols, err = e.symbolsOf(spans); err == nil && s.r.Around {
-		c.Around, err = e.around(c)
+	if out.Symbols, err = c.e.symbolsOf(spans); err == nil && c.around {
+		out.Around, err = c.e.around(out)
 	}
-	return c, err
+	return out, err
+}
+
+// measure sets what is cut of the lines at the ends of a chunk, and brings the walker to
+// the line that it begins in.
+func (c *chunker) measure(out *Chunk, from, to int) error {
+	t := &c.e.t
+	if to < t.size && t.buf[to-1] != '\n' {
+		end, err := t.lineEnd(to)
+		if err != nil {
+			return err
+		}
+		out.After = uint32(end - to)
+	}
+
+	line, err := t.lineStart(from)
+	if err != nil {
+		return err
+	}
+	out.Before = uint32(from - line)
+
+	// In the line of the chunk before it goes on where it is.
+	if c.w.text != nil && c.w.lineStart == line && c.w.at <= from {
+		c.w.text = t.buf
+		return nil
+	}
+	number, err := t.lineNumber(line)
+	c.w = walker{text: t.buf, at: line, lineStart: line, columnAt: line, line: number}
+	return err
+}
+
+// First keeps the first n ranges of a chunk, with so many lines of context around them.
+// What is around the others would tell how many a shard had found before the answer was
+// cut.
+func (c Chunk) First(n, context int) Chunk {
+	c.Ranges = c.Ranges[:n]
+
+	// Symbols and Around run beside Ranges, and are cut with them.
+	c.Symbols = c.Symbols[:min(n, len(c.Symbols))]
+	c.Around = c.Around[:min(n, len(c.Around))]
+
+	last, end := 0, 0
+	for _, r := range c.Ranges {
+		at := int(r.End.Offset - c.Start.Offset)
+		last = max(last, at)
+		if r.End.Offset > r.Start.Offset {
+			at-- // a match that ends with a newline ends its last line
+		}
+		end = max(end, endOfLine(c.Content, at))
+	}
+
+	// It ends as if there were no others.
+	if c.length(last, end) > longLine {
+		return c.cutAt(runeStart(c.Content, last+cutMargin))
+	}
+	for range context {
+		next := endOfLine(c.Content, end)
+		if c.length(end, next) > longLine {
+			return c.cutAt(runeStart(c.Content, end+cutMargin))
+		}
+		end = next
+	}
+	return c.cutAt(end)
+}
+
+// length is how many bytes the file has from a place in Content to the end of a line.
+func (c *Chunk) length(from, end int) int {
+	if end == len(c.Content) {
+		end += int(c.After)
+	}
+	return end - from
+}
+
+// cutAt ends the chunk at a place in Content.
+func (c Chunk) cutAt(at int) Chunk {
+	at = min(at, len(c.Content))
+	after := 0
+	if at == 0 || c.Content[at-1] != '\n' {
+		after = c.length(at, endOfLine(c.Content, at))
+	}
+	c.Content, c.After = c.Content[:at], uint32(after)
+	return c
+}
+
+// endOfLine is where the line of a place ends, behind its newline.
+func endOfLine(text []byte, at int) int {
+	if at < len(text) {
+		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+			return at + i + 1
+		}
+	}
+	return len(text)
 }
 
 // walker turns offsets into positions. Offsets must not become smaller from call
 // to call: it counts each line and rune once.
 type walker struct {
 	text      []byte
-	base      int    // offset of text in the file
-	at        int    // in text: newlines before it are counted
-	lineStart int    // in text: where the present line begins
+	at        int    // newlines before it are counted
+	lineStart int    // where the present line begins
 	line      uint32 // its number
 	column    uint32 // runes of the line before columnAt
-	columnAt  int    // in text
+	columnAt  int
 }
 
 // to returns the position of an offset.
-func (w *walker) to(offset int) Position {
-	i := offset - w.base
-
+func (w *walker) to(i int) Position {
 	// On to the line.
 	if n := bytes.Count(w.text[w.at:i], newline); n > 0 {
 		w.line += uint32(n)
-		w.lineStart = bytes.LastIndexByte(w.text[:i], '\n') + 1
+		w.lineStart = w.at + bytes.LastIndexByte(w.text[w.at:i], '\n') + 1
 		w.column, w.columnAt = 0, w.lineStart
 	}
 	w.at = i
 
-	// On to the column. In the middle of a rune nothing is remembered: the rune
-	// would be counted in two pieces.
-	column := w.column + uint32(utf8.RuneCount(w.text[w.columnAt:i]))
-	if i == len(w.text) || utf8.RuneStart(w.text[i]) {
-		w.column, w.columnAt = column, i
-	}
+	// On to the column, up to the rune that the offset is in: it would be counted in two
+	// pieces. The bytes of half a rune are a column each.
+	whole := runeStart(w.text, i)
+	w.column, w.columnAt = w.column+uint32(utf8.RuneCount(w.text[w.columnAt:whole])), whole
+	return Position{Offset: uint32(i), Line: w.line, Column: w.column + uint32(i-whole) + 1}
+}
 
-	return Position{Offset: uint32(offset), Line: w.line, Column: column + 1}
+// runeStart returns where the rune begins that an offset is in: the offset itself where
+// it is in none.
+func runeStart(text []byte, i int) int {
+	for s := i - 1; s >= max(0, i-utf8.UTFMax+1) && i < len(text); s-- {
+		if utf8.RuneStart(text[s]) {
+			if _, size := utf8.DecodeRune(text[s:]); s+size > i {
+				return s
+			}
+			break
+		}
+	}
+	return i
 }
 
 // nameRanges turns spans of a path into ranges.

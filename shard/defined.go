@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"sort"
@@ -243,13 +242,18 @@ func (e *evaluator) around(c Chunk) (out []Symbol, err error) {
 
 	// Lines are asked for by where they begin and end in the document.
 	for i, r := range c.Ranges {
-		at := int(r.Start.Offset - c.Start.Offset)
-		from, to := bytes.LastIndexByte(c.Content[:at], '\n')+1, len(c.Content)
-		if n := bytes.IndexByte(c.Content[at:], '\n'); n >= 0 {
-			to = at + n
+		from, err := e.t.lineStart(int(r.Start.Offset))
+		if err != nil {
+			return nil, err
 		}
-
-		lines[i] = symbols.Line{Start: int(c.Start.Offset) + from, End: int(c.Start.Offset) + to}
+		to, err := e.t.lineEnd(int(r.Start.Offset))
+		if err != nil {
+			return nil, err
+		}
+		if to > from && e.t.buf[to-1] == '\n' {
+			to--
+		}
+		lines[i] = symbols.Line{Start: from, End: to}
 	}
 
 	err = e.b.m.sym.sym.Around(e.doc, lines, &e.symbols, func(i int, y Symbol) {

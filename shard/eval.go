@@ -280,8 +280,8 @@ func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
 	return first, last
 }
 
-// findStarts looks for matches that start in candidate units. done is the end of
-// the last match: matches do not overlap, so the next starts there or later.
+// findStarts looks for matches that start in candidate units. done is how far the text
+// is searched: the next match starts there or later.
 func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
 	done := 0
 	// A stretch of neighbouring candidate units at a time.
@@ -310,10 +310,16 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 		have := len(f.spans)
 		f.spans = e.matches(p, f.spans, e.t.buf[start:end], rest(limit, have))
 		shift(f.spans[have:], start)
-		f.spans = owned(f.spans, have, from, to)
 
+		// An expression is searched for up to the end of its line: candidates there are
+		// done too, or a line would be read as often as it has candidates.
+		if p.text.Regexp {
+			to = max(to, end)
+			done = to
+		}
+		f.spans = owned(f.spans, have, from, to)
 		if n := len(f.spans); n > have {
-			done = f.spans[n-1].End
+			done = max(done, f.spans[n-1].End)
 		}
 	}
 	return nil

@@ -559,20 +559,29 @@ func (w *world) checkChunks(t *testing.T, f File, contextLines int) {
 			t.Fatalf("%s: chunk [%d,%d) of %d bytes, the one before ends at %d", f.Path, from, to, len(text), last)
 		}
 		last = to
-		if from > 0 && text[from-1] != '\n' || to < len(text) && text[to-1] != '\n' {
-			t.Fatalf("%s: chunk [%d,%d) is not whole lines", f.Path, from, to)
+		lineFrom, lineTo := from-int(c.Before), to+int(c.After)
+		if lineFrom > 0 && text[lineFrom-1] != '\n' || lineTo < len(text) && text[lineTo-1] != '\n' || bytes.IndexByte(text[lineFrom:from], '\n') >= 0 || c.After > 0 && bytes.IndexByte(text[to:lineTo-1], '\n') >= 0 {
+			t.Fatalf("%s: chunk [%d,%d) is not whole lines but for %d and %d bytes", f.Path, from, to, c.Before, c.After)
+		}
+		if (c.Before > 0 || c.After > 0) && !hasLongLine(text[lineFrom:lineTo]) {
+			t.Fatalf("%s: chunk [%d,%d) is cut, and no line is overlong", f.Path, from, to)
 		}
 		if c.Start != positions(string(text), [][2]int{{from, from}})[0].Start {
 			t.Fatalf("%s: chunk starts at %v", f.Path, c.Start)
 		}
 		first, end := c.Ranges[0].Start.Line, c.Ranges[len(c.Ranges)-1].End.Line
-		if want := max(1, int(first)-contextLines); int(c.Start.Line) != want {
+		if want := max(1, int(first)-contextLines); int(c.Start.Line) != want && c.Before == 0 {
 			t.Fatalf("%s: chunk starts in line %d, want %d", f.Path, c.Start.Line, want)
 		}
-		if lines := bytes.Count(c.Content, newline); to < len(text) && int(c.Start.Line)+lines-1 < int(end)-1+contextLines {
+		if lines := bytes.Count(c.Content, newline); to < len(text) && c.After == 0 && int(c.Start.Line)+lines-1 < int(end)-1+contextLines {
 			t.Fatalf("%s: chunk of %d lines from %d does not reach %d lines behind %d", f.Path, lines, c.Start.Line, contextLines, end)
 		}
 	}
+}
+
+// hasLongLine reports whether any line of a text may be cut.
+func hasLongLine(text []byte) bool {
+	return slices.ContainsFunc(bytes.Split(text, newline), func(line []byte) bool { return len(line) >= longLine })
 }
 
 // built builds a world and opens it.

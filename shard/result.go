@@ -40,9 +40,12 @@ type File struct {
 	Content   []byte // with Request.Whole
 }
 
-// Chunk is a run of whole lines and the matches in them.
+// Chunk is a run of lines and the matches in them. The lines are whole unless they are
+// overlong.
 type Chunk struct {
 	Content []byte
+	Before  uint32   // bytes of the first line that are left out before Content
+	After   uint32   // bytes of the last line that are left out behind Content
 	Start   Position // of Content in the file
 	Ranges  []Range  // in file coordinates
 	Symbols []Symbol // of each range, in the order of Ranges; absent entries have an empty Name; nil when none

@@ -29,8 +29,15 @@ type text struct {
 	index int64       // compressed bytes read for that
 	loads int         // documents of which anything was decoded
 	began bool        // of the present document something was decoded
+	found knownLine   // of the present document
+	looks int64       // bytes looked through for the ends of lines, of all documents
 	cache *blockCache // nil: pass it by
 }
+
+// knownLine is what was found last of a line, so that its ends are looked for once and
+// not once a match: no newline lies in [start, startTo) or in [endFrom, end-1). The zero
+// value is true of every text.
+type knownLine struct{ start, startTo, endFrom, end int }
 
 // open moves to a document, of which nothing is decoded yet.
 func (t *text) open(s *shard, doc int) {
@@ -38,6 +45,7 @@ func (t *text) open(s *shard, doc int) {
 	t.size = 0
 	t.units = int(s.docUnit.At(doc+1) - s.docUnit.At(doc))
 	t.began = false
+	t.found = knownLine{}
 	if t.units == 0 {
 		t.buf = t.buf[:0]
 		return
@@ -158,25 +166,52 @@ func (t *text) need(from, to int) error {
 
 // lineStart returns where the line begins that holds the byte at offset.
 func (t *text) lineStart(offset int) (int, error) {
+	k := &t.found
+	if k.start <= offset && offset <= k.startTo {
+		return k.start, nil
+	}
+
+	// Behind what is known the search ends there.
+	start, floor := 0, 0
+	if offset > k.startTo {
+		start, floor = k.start, k.startTo
+	}
+
 	// Unit by unit backward: most lines begin in the unit at hand, which is decoded.
-	for end := offset; end > 0; {
+	for end := offset; end > floor; {
 		u := t.unitAt(end - 1)
 		if err := t.load(u, u); err != nil {
 			return 0, err
 		}
 
-		from := u * trigram.UnitSize
+		from := max(u*trigram.UnitSize, floor)
+		t.looks += int64(end - from)
 		if i := bytes.LastIndexByte(t.buf[from:end], '\n'); i >= 0 {
-			return from + i + 1, nil
+			start = from + i + 1
+			break
 		}
 		end = from
 	}
-	return 0, nil
+	k.start, k.startTo = start, offset
+	return start, nil
 }
 
 // lineEnd returns where the line ends that holds the byte at offset: after its
 // newline, or at the end of the text.
 func (t *text) lineEnd(offset int) (int, error) {
+	if k := &t.found; k.endFrom <= offset && offset < k.end {
+		return k.end, nil
+	}
+
+	end, err := t.nextLine(offset)
+	if err == nil {
+		t.found.endFrom, t.found.end = offset, end
+	}
+	return end, err
+}
+
+// nextLine is lineEnd's work.
+func (t *text) nextLine(offset int) (int, error) {
 	for from := offset; from < t.size; {
 		u := t.unitAt(from)
 
@@ -192,6 +227,7 @@ func (t *text) lineEnd(offset int) (int, error) {
 		}
 
 		to := t.covered(u)
+		t.looks += int64(to - from)
 		if i := bytes.IndexByte(t.buf[from:to], '\n'); i >= 0 {
 			return from + i + 1, nil
 		}
@@ -199,6 +235,9 @@ func (t *text) lineEnd(offset int) (int, error) {
 	}
 	return t.size, nil
 }
+
+// runeStart is runeStart of the text, which is decoded there.
+func (t *text) runeStart(offset int) int { return runeStart(t.buf, offset) }
 
 // lineNumber returns the number of the line, from 1, that holds the byte at
 // offset.

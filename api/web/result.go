@@ -152,6 +152,7 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
 	paint.state = paint.lang.Enter(c.Content)
 	// Matches are ranges of the file; those of a line are found by its offset.
 	number, at := int(c.Start.Line), int(c.Start.Offset)
+	before := int(c.Before)
 
 	dst = append(dst, `<div class="chunk">`...)
 	for rest := c.Content; len(rest) > 0; number++ {
@@ -169,11 +170,16 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
 		dst = append(appendInt(dst, number), `</a>`...)
 
 		// A line may be a whole file without a break; what was found in it is what matters.
-		if len(line) > longestLine {
-			dst = appendLong(dst, line, marks)
+		behind := 0
+		if len(after) == 0 {
+			behind = int(c.After)
+		}
+		if len(line) > longestLine || before+behind > 0 {
+			dst = appendLong(dst, line, marks, before, behind)
 		} else {
 			dst = appendCode(dst, line, colours, marks)
 		}
+		before = 0
 		dst = append(dst, "</div>\n"...)
 
 		rest, at = after, at+size
@@ -182,16 +188,16 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
 }
 
 // appendLong appends the part of a long line that stands around its first match,
-// and says how much there is besides.
-func appendLong(dst, line []byte, marks []span) []byte {
+// and says how much there is besides, with what was left out already before and behind.
+func appendLong(dst, line []byte, marks []span, before, behind int) []byte {
 	// A quarter of the room before the match, for what it stands in.
 	from := 0
 	if len(marks) > 0 {
 		from = max(0, marks[0].start-longestLine/4)
 	}
 	to := min(len(line), from+longestLine)
-	if from > 0 {
-		dst = fmt.Appendf(dst, `<span class="cut">%s</span>`, counted(from, "byte", "bytes"))
+	if n := before + from; n > 0 {
+		dst = fmt.Appendf(dst, `<span class="cut">%s</span>`, counted(n, "byte", "bytes"))
 	}
 
 	// Counted from where the part begins, and cut where it ends.
@@ -202,8 +208,8 @@ func appendLong(dst, line []byte, marks []span) []byte {
 		}
 	}
 	dst = appendCode(dst, line[from:to], nil, inside)
-	if to < len(line) {
-		dst = fmt.Appendf(dst, `<span class="cut">%s</span>`, counted(len(line)-to, "byte", "bytes"))
+	if n := len(line) - to + behind; n > 0 {
+		dst = fmt.Appendf(dst, `<span class="cut">%s</span>`, counted(n, "byte", "bytes"))
 	}
 	return dst
 }

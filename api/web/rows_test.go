@@ -27,6 +27,20 @@ func TestMarksStandInTheirPlaceInOtherEncodings(t *testing.T) {
 	}
 }
 
+// A row says how much of its line is left out, by the answer and by the page.
+func TestRow_saysWhatOfALineIsCut(t *testing.T) {
+	t.Parallel()
+	f := &search.File{Repository: "r", Path: "a.txt", Chunks: []shard.Chunk{{
+		Content: []byte("tail\nwhole\nhead" + strings.Repeat("x", longestLine)), Before: 9000, After: 7, Start: shard.Position{Offset: 9000, Line: 1, Column: 9001},
+	}}}
+	got := string(appendFile(nil, f, "", layout.Box{}, folded))
+	for _, want := range []string{`<span class="cut">9,000 bytes</span>`, `<span class="cut">11 bytes</span>`} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("want %s once: %s", want, got)
+		}
+	}
+}
+
 func TestAnAnswerOfRepositoriesShowsThem(t *testing.T) {
 	t.Parallel()
 	repos := []browse.RepoInfo{{ID: 7, Name: "acme/shoal"}}

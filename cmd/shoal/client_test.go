@@ -211,6 +211,19 @@ func TestNamesKeepToTheirLine(t *testing.T) {
 	}
 }
 
+// A line of which the answer has a part says so.
+func TestSearch_marksCutLines(t *testing.T) {
+	t.Parallel()
+	const answer = `{"files":[{"repository":"a/b","fileName":{"text":"f"},"chunks":[{"content":"tail x\nwhole\nx head","cut":{"before":9000,"after":7},
+		"contentStart":{"byteOffset":9000,"lineNumber":1},"matchRanges":[{"start":{"byteOffset":9005},"end":{"byteOffset":9006}},{"start":{"byteOffset":9013},"end":{"byteOffset":9014}}]}]}],"isSearchExhaustive":true}`
+	node := http.NewServeMux()
+	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) })
+	want := "a/b:f:1:…tail x\na/b:f:3:x head…\n"
+	if out, _, err := run(t, node, "search", "x"); err != nil || out != want {
+		t.Errorf("got %q, %v; want %q", out, err, want)
+	}
+}
+
 // Who asks for a revision that is nowhere is told so.
 func TestAnUnknownRevisionIsSaid(t *testing.T) {
 	t.Parallel()

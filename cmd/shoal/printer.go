@@ -74,7 +74,8 @@ func (p *printer) file(f *fileAnswer, context bool) {
 			text := strings.TrimRight(line, "\r\n")
 			spans := c.spans(offset, len(text))
 			if len(spans) > 0 || context {
-				p.line(f, number, text, spans)
+				first, rest := offset == c.ContentStart.ByteOffset, offset+len(line)-c.ContentStart.ByteOffset < len(c.Content)
+				p.line(f, number, text, spans, first && c.Cut.Before > 0, !rest && c.Cut.After > 0)
 			}
 			last = number
 			number++
@@ -97,7 +98,8 @@ func (c *chunkAnswer) spans(offset, n int) []span {
 	return out
 }
 
-func (p *printer) line(f *fileAnswer, number int, text string, spans []span) {
+// line writes a line. before and after say that the answer has left out something there.
+func (p *printer) line(f *fileAnswer, number int, text string, spans []span, before, after bool) {
 	// As grep has them: a line of the context alone has dashes.
 	sep := ":"
 	if len(spans) == 0 {
@@ -109,13 +111,13 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span) {
 	p.paint(colorLine, strconv.Itoa(number))
 	p.paint(colorMark, sep)
 
-	// A file or a pipe gets the whole line: a program may look for what is far behind.
+	// A file or a pipe gets all that the answer has of a line.
 	from, to := 0, len(text)
 	if p.terminal && len(text) > widest {
 		from, to = window(text, spans)
 	}
 
-	if from > 0 {
+	if from > 0 || before {
 		p.out.WriteString("…")
 	}
 
@@ -134,7 +136,7 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span) {
 	}
 
 	p.out.WriteString(p.safe(text[at:to]))
-	if to < len(text) {
+	if to < len(text) || after {
 		p.out.WriteString("…")
 	}
 	p.out.WriteByte('\n')

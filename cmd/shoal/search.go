@@ -63,6 +63,7 @@ type chunkAnswer struct {
 	Content      string
 	MatchRanges  []struct{ Start, End positionAnswer }
 	ContentStart positionAnswer
+	Cut          struct{ Before, After int } // bytes of overlong lines that are left out
 }
 
 type positionAnswer struct{ ByteOffset, LineNumber, Column int }

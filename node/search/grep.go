@@ -147,7 +147,8 @@ func rangesOf(chunks []shard.Chunk) (n int) {
 // around them.
 func linesOf(chunks []shard.Chunk) []browse.Line {
 	var out []browse.Line
-	for _, c := range chunks {
+	for i := range chunks {
+		c := marked(&chunks[i])
 		matched := matchedLines(c.Ranges)
 
 		// The chunks of a file may share a line: only what comes after the last line
@@ -169,6 +170,26 @@ func linesOf(chunks []shard.Chunk) []browse.Line {
 		if len(c.Content) == 0 && matched[number] {
 			out = append(out, browse.Line{Number: number})
 		}
+	}
+	return out
+}
+
+// cutMark stands where bytes of an overlong line are left out.
+const cutMark = "…"
+
+// marked is a chunk whose content tells that its lines are cut.
+func marked(c *shard.Chunk) shard.Chunk {
+	if c.Before == 0 && c.After == 0 {
+		return *c
+	}
+
+	out := *c
+	out.Content = nil
+	if c.Before > 0 {
+		out.Content = append(out.Content, cutMark...)
+	}
+	if out.Content = append(out.Content, c.Content...); c.After > 0 {
+		out.Content = append(out.Content, cutMark...)
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -145,7 +144,7 @@ func trimFile(f shard.File, left, context int) shard.File {
 			break
 		}
 		if len(c.Ranges) > left {
-			c = trimChunk(c, left, context)
+			c = c.First(left, context)
 		}
 		left -= len(c.Ranges)
 		chunks = append(chunks, c)
@@ -153,39 +152,4 @@ func trimFile(f shard.File, left, context int) shard.File {
 
 	f.Chunks = chunks
 	return f
-}
-
-// trimChunk keeps the first ranges of a chunk, with the lines around them. Lines of the
-// others would tell how many a shard had found before the answer was cut.
-func trimChunk(c shard.Chunk, left, context int) shard.Chunk {
-	c.Ranges = c.Ranges[:left]
-
-	// Symbols and Around run beside Ranges, and are cut with them.
-	c.Symbols = c.Symbols[:min(left, len(c.Symbols))]
-	c.Around = c.Around[:min(left, len(c.Around))]
-
-	end := 0
-	for _, r := range c.Ranges {
-		last := r.End.Offset
-		if last > r.Start.Offset {
-			last-- // a match that ends with a newline ends its last line
-		}
-		end = max(end, lineEnd(c.Content, int(last-c.Start.Offset)))
-	}
-	for range context {
-		end = lineEnd(c.Content, end)
-	}
-	c.Content = c.Content[:end]
-	return c
-}
-
-// lineEnd is where the line that a place is in ends, behind its newline.
-func lineEnd(text []byte, at int) int {
-	if at >= len(text) {
-		return len(text)
-	}
-	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
-		return at + i + 1
-	}
-	return len(text)
 }

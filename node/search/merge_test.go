@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,5 +47,18 @@ func TestLinesOfMatchesThatAreLeftOutAreLeftOut(t *testing.T) {
 		if string(got.Content) != c.want || len(got.Ranges) != c.left || len(got.Symbols) != c.left || got.Around != nil {
 			t.Errorf("%q, %d matches with %d lines around: %q, %d ranges, %d symbols", c.text, c.left, c.context, got.Content, len(got.Ranges), len(got.Symbols))
 		}
+	}
+}
+
+// Tools mark the lines of a chunk that are cut.
+func TestLinesOf_marksCutLines(t *testing.T) {
+	t.Parallel()
+	chunk := shard.Chunk{Content: []byte("tail\nwhole\nhead"), Before: 9000, After: 1, Start: shard.Position{Offset: 9000, Line: 7}}
+	var got []string
+	for _, l := range linesOf([]shard.Chunk{chunk}) {
+		got = append(got, string(l.Text))
+	}
+	if want := []string{"…tail", "whole", "head…"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

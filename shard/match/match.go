@@ -64,6 +64,8 @@ type compiled struct {
 type scratch struct {
 	cursor      cursor   // of the literal, the runs or the filter
 	ahead, back *machine // of the plan
+
+	line, lineEnd int // the part of a line that byLines looked at last: no newline lies in it
 }
 
 // Compile compiles a pattern: to a literal if it is one, to runs of a class or to a list
@@ -181,7 +183,7 @@ func (m *Matcher) append(dst []Span, text []byte, limit int) []Span {
 	s := m.scratch(text)
 
 	// A negative limit never counts down to zero.
-	for from := 0; limit != 0 && from <= len(text); limit-- {
+	for from := 0; limit != 0 && from <= len(text) && !m.stop.Load(); limit-- {
 		start, end, next, ok := m.first(s, text, from)
 		if !ok {
 			break
@@ -256,6 +258,7 @@ func (m *Matcher) scratch(text []byte) *scratch {
 		s.ahead.stop, s.back.stop = &m.stop, &m.stop
 	}
 
+	s.line, s.lineEnd = 0, -1
 	switch {
 	case m.literal != nil:
 		s.cursor.reset(text, m.literal)
@@ -326,10 +329,7 @@ func (m *Matcher) byLines(s *scratch, text []byte, from int) (lo, end int, err e
 		}
 
 		lo := m.filter.lowest(text, from, at)
-		limit := len(text)
-		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
-			limit = at + i
-		}
+		limit := s.endOfLine(text, at)
 
 		// The limit is the end of the line: no match goes beyond it.
 		end, err := s.ahead.forward(text, lo, limit, false, nil)
@@ -340,6 +340,18 @@ func (m *Matcher) byLines(s *scratch, text []byte, from int) (lo, end int, err e
 		from = limit + 1
 	}
 	return 0, -1, nil
+}
+
+// endOfLine is where the line of a place ends. A line with many matches is looked through
+// once.
+func (s *scratch) endOfLine(text []byte, at int) int {
+	if at < s.line || at > s.lineEnd {
+		s.line, s.lineEnd = at, len(text)
+		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+			s.lineEnd = at + i
+		}
+	}
+	return s.lineEnd
 }
 
 // acrossLines runs the automaton over the text from the first candidate on. Where
