@@ -21,6 +21,9 @@ func (s *State) setJob(j *Job) {
 
 func (s *State) indexJob(j *Job) {
 	s.jobStates.set(stateKey(j), struct{}{})
+	if j.waits() {
+		s.turns.set(granting(j), struct{}{})
+	}
 	if j.State == JobRunning {
 		s.running.set(runningKey(j), struct{}{})
 	}
@@ -31,6 +34,9 @@ func (s *State) unindexJob(j *Job) {
 		return
 	}
 	s.jobStates.delete(stateKey(j))
+	if j.waits() {
+		s.turns.delete(granting(j))
+	}
 	if j.State == JobRunning {
 		s.running.delete(runningKey(j))
 	}

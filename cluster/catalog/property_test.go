@@ -422,6 +422,7 @@ func checkTables(t *testing.T, s *State) {
 	fresh := reload(t, s)
 	for what, got := range map[string][2]int{
 		"names": {s.names.len(), fresh.names.len()}, "job states": {s.jobStates.len(), fresh.jobStates.len()},
+		"jobs to grant":         {s.turns.len(), fresh.turns.len()},
 		"e-mails":               {s.emails.len(), fresh.emails.len()},
 		"identities by account": {s.persons.len(), fresh.persons.len()},
 		"key hashes":            {s.keyHashes.len(), fresh.keyHashes.len()}, "numbers": {s.numbers.len(), fresh.numbers.len()},

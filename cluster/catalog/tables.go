@@ -46,6 +46,7 @@ type tables struct {
 	externals tree[string, RepoID]   // by the host's own id
 	former    tree[string, RepoID]   // by names that a rename freed
 	jobStates tree[string, struct{}] // state, then jobKey
+	turns     tree[string, struct{}] // by granting, of jobs that wait
 	keyHashes tree[string, string]
 	emails    tree[string, string]   // ids of accounts by their addresses
 	numbers   tree[uint32, string]   // of members

@@ -2,8 +2,7 @@ package job
 
 import (
 	"cmp"
-	"container/heap"
-	"maps"
+	"iter"
 	"slices"
 	"time"
 
@@ -52,6 +51,7 @@ type planner struct {
 	running  map[string]map[catalog.JobKind]int // by node
 	total    map[catalog.JobKind]int
 	packable map[string][]*hold.ClassFile // of the view, once they are asked for
+	looks    int                          // at waiting jobs
 }
 
 func newPlanner(ks kinds, in Input) *planner {
@@ -140,49 +140,81 @@ func (p *planner) count(node string, kind catalog.JobKind) {
 }
 
 // grant gives waiting jobs to nodes: those that a person asked for first,
-// then repositories that were never indexed, then the longest waiting.
+// then repositories that were never indexed, then the longest waiting. It looks at no
+// more jobs than it takes to fill the nodes: thousands may wait.
 func (p *planner) grant() {
-	var queue waiting
-	open := map[catalog.JobKind]bool{}
+	var lines []line
 	for i := range p.kinds {
-		k := &p.kinds[i]
-		if open[k.Job] = p.room(k); !open[k.Job] {
-			continue // thousands may wait, and are not looked at
-		}
-
-		for j := range p.in.View.JobsOfKind(k.Job, catalog.JobWaiting, catalog.JobBackoff) {
-			if !p.in.Now.Before(j.NotBefore) {
-				queue = append(queue, j)
+		if k := &p.kinds[i]; p.room(k) {
+			l := line{kind: k}
+			var stop func()
+			l.next, stop = iter.Pull(p.in.View.JobsToGrant(k.Job, p.in.Now))
+			defer stop()
+			if l.step(p) {
+				lines = append(lines, l)
 			}
 		}
 	}
 
-	heap.Init(&queue)
-	for len(queue) > 0 && slices.Contains(slices.Collect(maps.Values(open)), true) {
-		j := heap.Pop(&queue).(*catalog.Job)
-		k := p.kinds.of(j.Kind)
-		if !open[j.Kind] || k.Blocked != nil && k.Blocked(p, j) {
-			continue
-		}
-
-		// No node has room for it: others of its kind may be for other nodes.
-		n := p.choose(k, j)
-		if n == nil {
-			continue
-		}
-
-		if !p.add(&catalog.GrantJob{
-			Kind:     j.Kind,
-			Subject:  j.Subject,
-			Node:     n.ID,
-			Epoch:    n.Epoch,
-			Deadline: p.in.Now.Add(k.Timeout(p.settings)),
-		}) {
+	for len(lines) > 0 {
+		at := firstLine(lines)
+		l := &lines[at]
+		full := p.grantTo(l.kind, l.head)
+		if len(p.out) >= maxCommands {
 			return
 		}
-		p.count(n.ID, j.Kind)
-		open[j.Kind] = p.room(k)
+		if full || !l.step(p) {
+			lines = slices.Delete(lines, at, at+1)
+		}
 	}
+}
+
+// line is the waiting jobs of a kind, in the order of their turns.
+type line struct {
+	kind *Kind
+	head *catalog.Job
+	next func() (*catalog.Job, bool)
+}
+
+// step goes on to the next job; false at the end.
+func (l *line) step(p *planner) (ok bool) {
+	l.head, ok = l.next()
+	p.looks++
+	return ok
+}
+
+// firstLine is the line whose head has its turn first.
+func firstLine(lines []line) (first int) {
+	for i := range lines {
+		if lines[i].head.GrantedBefore(lines[first].head) {
+			first = i
+		}
+	}
+	return first
+}
+
+// grantTo gives a job to a node, if it may begin and one has room for it. full: no node
+// has room for another of its kind.
+func (p *planner) grantTo(k *Kind, j *catalog.Job) (full bool) {
+	if k.Blocked != nil && k.Blocked(p, j) {
+		return false
+	}
+
+	// No node has room for it: others of its kind may be for other nodes.
+	n := p.choose(k, j)
+	if n == nil {
+		return false
+	}
+
+	p.add(&catalog.GrantJob{
+		Kind:     j.Kind,
+		Subject:  j.Subject,
+		Node:     n.ID,
+		Epoch:    n.Epoch,
+		Deadline: p.in.Now.Add(k.Timeout(p.settings)),
+	})
+	p.count(n.ID, j.Kind)
+	return !p.room(k)
 }
 
 // room reports whether any node could take a job of a kind.
