@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: threads long-answers providers citations run build build-bench install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-models test-oauth test-signin test-web test-web-budgets pictures test-colours test-hosts bench-hosts house clean
+.PHONY: long-answers providers citations run build build-bench install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-models test-oauth test-signin test-web test-web-budgets pictures test-colours test-hosts bench-hosts house clean
 
 run: build
 	@.ci/install git universal-ctags
@@ -71,14 +71,8 @@ oracle: install-deps
 noninterference: install-deps
 	$(GO) test -count=1 -timeout 400m -run 'TestWhatIsHidden' -v ./api -worlds 1000 | grep -v level=
 
-# Kills, losses and take-overs in the log of a question, in many worlds: make threads RUNS=5000 SEED=1
-RUNS ?= 2000
-SEED ?= 1
-threads:
-	$(GO) test -count=1 -timeout 30m -run TestNoEventIsLostOrDoubled -v ./node/thread -runs $(RUNS) -seed $(SEED) | grep -v -e '^=== ' -e '--- PASS.*seed'
-
-# One answer of two minutes on three nodes, of which the one that gives it is killed, and
-# what turns that run take of memory: prints what it measures.
+# One answer of two minutes on three nodes, and what turns that run take of memory:
+# prints what it measures.
 long-answers:
 	$(GO) test -count=1 -timeout 30m -run TestALongAnswer -v ./node/ask -long 2m | grep -v -e '^=== ' -e level=
 

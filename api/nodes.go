@@ -40,8 +40,9 @@ func (a *nodeRoutes) drain(ctx context.Context, c *call, by account.Owner) error
 		Node      string `json:"node"`
 		Done      bool   `json:"done"`
 		Remaining int    `json:"remaining"`
+		Questions int    `json:"questions"`
 		Warning   string `json:"warning,omitempty"`
-	}{r.Node, r.Done, r.Remaining, r.Warning})
+	}{r.Node, r.Done, r.Remaining, r.Questions, r.Warning})
 }
 
 // undrain is POST /api/nodes/{node}/undrain.

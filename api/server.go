@@ -58,6 +58,7 @@ type Options struct {
 	// are not bounded by address, and X-Forwarded-For counts when they send it.
 	TrustedProxies []netip.Prefix
 	Linger         time.Duration         // between saying that it stops and refusing connections: for load balancers to notice
+	Finish         func(context.Context) // what else to wait for meanwhile; nil for nothing
 	Log            *slog.Logger          // nil discards
 	Gatherer       prometheus.Gatherer   // what /metrics shows; nil for nothing
 	Registerer     prometheus.Registerer // nil keeps the metrics of this package to itself
@@ -210,11 +211,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 	close(s.leaving) // /readyz turns bad, streams of agents end
 
-	linger := time.NewTimer(s.opt.Linger)
-	defer linger.Stop()
-	select {
-	case <-linger.C:
-	case err := <-failed:
+	if err := s.linger(failed); err != nil {
 		return broke(err)
 	}
 
@@ -233,6 +230,33 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("stop the API: %w", err)
 	}
 	return nil
+}
+
+// linger waits until load balancers have noticed that this node stops, and what it
+// has to finish is finished.
+func (s *Server) linger(failed <-chan error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		noticed := time.NewTimer(s.opt.Linger)
+		defer noticed.Stop()
+		if s.opt.Finish != nil {
+			s.opt.Finish(ctx)
+		}
+		select {
+		case <-noticed.C:
+		case <-ctx.Done():
+		}
+	}()
+
+	select {
+	case <-over:
+		return nil
+	case err := <-failed:
+		return err
+	}
 }
 
 // serve answers one request. Nothing of rc is used once it returns, except by

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -18,7 +19,7 @@ func TestARetryHasTheIndexOfItsFirstTry(t *testing.T) {
 		Node:    n.Self(),
 		Request: [16]byte{7},
 		Commands: []catalog.Command{&catalog.BeginTurn{
-			Thread: "t1", New: true, Owner: "k:1", Title: []byte("sealed"), Node: n.Self(), Copies: []string{n.Self()},
+			Thread: "t1", New: true, Owner: "k:1", Title: []byte("sealed"), Node: n.Self(), Lost: catalog.ThreadTurn{File: strings.Repeat("a", 64)},
 		}},
 	}
 	data, err := e.Encode()

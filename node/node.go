@@ -374,11 +374,10 @@ func (n *Node) wireReaders() {
 func (n *Node) wireAsker() {
 	timing := cmp.Or(n.opt.Timing, 1)
 	n.threads = thread.New(thread.Deps{
-		Dir:     filepath.Join(n.opt.Dir, "threads"),
-		Net:     n.cluster,
-		View:    n.cluster.View,
-		Propose: n.cluster.Propose,
-		Alive:   n.cluster.Alive,
+		Dir:   filepath.Join(n.opt.Dir, "threads"),
+		Net:   n.cluster,
+		View:  n.cluster.View,
+		Alive: n.cluster.Alive,
 
 		Secret:   n.cluster.Secret,
 		Age:      n.cluster.Age,
@@ -387,7 +386,6 @@ func (n *Node) wireAsker() {
 		Now:      n.opt.Now,
 		Log:      n.opt.Log,
 	})
-	n.closers.add("conversations", n.threads.Close)
 
 	// It asks as people do: through the gate, and those parts that answer people.
 	n.Asker = ask.New(ask.Deps{

@@ -134,6 +134,10 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 		if t.Waiting {
 			t.Events = fmt.Sprintf("%s/events?after=%d", data.Action, t.First-1)
 		}
+		// What has no answer is asked again by one button, at the end of the thread.
+		if c.Mine && i == len(c.Turns)-1 && (t.Status == ask.Failed || t.Status == ask.Stopped) {
+			t.Again = data.Action
+		}
 		data.Turns = append(data.Turns, t)
 	}
 
@@ -155,6 +159,7 @@ type chatTurn struct {
 	Events  string   // address of what comes, while it is being answered
 	Sources []string // that were read
 	Looked  string   // how many, and in how many searches
+	Again   string   // where the same question is asked again; "" where it need not be
 	Took    string
 }
 

@@ -117,7 +117,6 @@ var commandKinds = []commandKind{
 	commandOf[EndConsents](65),
 	commandOf[DropSecrets](66),
 	commandOf[BeginTurn](70),
-	commandOf[MoveRun](71),
 	commandOf[EndTurn](72),
 	commandOf[ChangeThread](73),
 	commandOf[DeleteThread](74),

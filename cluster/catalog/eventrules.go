@@ -178,7 +178,6 @@ var eventRules = []eventRule{
 	}),
 	untold[DropSecrets](byNodes),
 	untold[BeginTurn](byAsking),
-	untold[MoveRun](byAsking),
 	untold[EndTurn](byAsking),
 	told(func(_ *txn, c *ChangeThread) Event {
 		e := Event{Action: "chat.changed", TargetType: "chat", Target: c.Thread, Message: "private"}

@@ -241,17 +241,14 @@ func drawThread(rng *rand.Rand, v *View, node string) Command {
 	if h := v.Thread(id); h != nil {
 		owner, fence = h.Owner, h.Run.Fence+uint64(rng.IntN(5)/4)
 	}
-	copies := []string{node, fmt.Sprintf("n%d", rng.IntN(6))}
-	switch rng.IntN(9) {
+	switch rng.IntN(8) {
 	case 0, 1, 2:
-		return &BeginTurn{Thread: id, New: v.Thread(id) == nil, Owner: owner, Title: []byte("t"), Public: rng.IntN(2) == 0, Asked: rng.Uint64N(9), Node: node, Copies: copies}
-	case 3:
-		return &MoveRun{Thread: id, Fence: fence, Node: node, Copies: copies}
-	case 4, 5:
+		return &BeginTurn{Thread: id, New: v.Thread(id) == nil, Owner: owner, Title: []byte("t"), Public: rng.IntN(2) == 0, Asked: rng.Uint64N(9), Node: node, Lost: ThreadTurn{File: hash(rng.IntN(40)), Events: 4, Failed: true}}
+	case 3, 4:
 		return &EndTurn{Thread: id, Fence: fence, Turn: ThreadTurn{File: hash(rng.IntN(40)), Bytes: 9, Events: 4, Failed: rng.IntN(2) == 0}}
-	case 6:
+	case 5:
 		return &ChangeThread{Thread: id, Title: []byte{byte(rng.IntN(3))}, Public: rng.IntN(2) == 0}
-	case 7:
+	case 6:
 		return &ForkThread{From: id, Thread: fmt.Sprint("t", rng.IntN(9)), Owner: owner}
 	}
 	return &DeleteThread{Thread: id}

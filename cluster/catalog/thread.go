@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"iter"
-	"slices"
 	"strings"
 	"time"
 )
@@ -24,19 +23,18 @@ type Thread struct {
 
 // ThreadTurn is a question of a thread and its answer.
 type ThreadTurn struct {
-	File   string // SHA-256 of the sealed file, hex; "" where all nodes that had the turn are gone
+	File   string // SHA-256 of the sealed file, hex
 	Bytes  uint32
 	Events uint32 // numbers that its events took
 	Failed bool   // it has no answer
 }
 
-// Run is a turn that is being answered. What the runner has done lies on all
-// copies before anybody sees it, so any of them can go on.
+// Run is a turn that is being answered. Its node alone has what was said so far.
 type Run struct {
-	Node   string
-	Copies []string // nodes that have all of it, the runner too
-	Fence  uint64   // index of the entry that let Node run it
-	Since  time.Time
+	Node  string
+	Fence uint64 // index of the entry that let Node run it
+	Since time.Time
+	Lost  ThreadTurn // stands for the turn if the node is lost; its file has the question
 }
 
 // Bytes is the size of what was said.
@@ -62,7 +60,6 @@ const (
 	maxGuestThreads  = 5_000
 	maxThreadTurns   = 200
 	maxThreadBytes   = 8 << 20
-	maxThreadCopies  = 7
 	maxThreadTitle   = 1 << 10
 	maxRunningOfOne  = 3
 	maxRunningGuests = 4
@@ -79,19 +76,11 @@ type BeginTurn struct {
 	Public bool
 	Asked  uint64
 	Node   string
-	Copies []string
+	Lost   ThreadTurn // see Run
 }
 
-// MoveRun changes who answers a question and who has a copy, where it has not
-// been changed meanwhile. Result.ID is the new fence.
-type MoveRun struct {
-	Thread string
-	Fence  uint64 // that in force
-	Node   string
-	Copies []string
-}
-
-// EndTurn ends the question that is being answered.
+// EndTurn ends the question that is being answered: with its answer, or with
+// Run.Lost where its node is lost.
 type EndTurn struct {
 	Thread string
 	Fence  uint64
@@ -122,8 +111,8 @@ type ForkThread struct {
 }
 
 func (c *BeginTurn) apply(t *txn) Result {
-	if problem := runProblem(c.Node, c.Copies); problem != "" {
-		return refuse(Invalid, problem)
+	if c.Node == "" || !isHash(c.Lost.File) {
+		return refuse(Invalid, "a question has a node that answers it and a file")
 	}
 
 	// Guests share one bound: they cannot be told from one another.
@@ -158,7 +147,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 
 	// The index of this entry is the fence: a run that was given up cannot write any more.
 	now := *old
-	now.Run = Run{Node: c.Node, Copies: c.Copies, Fence: t.index, Since: t.now}
+	now.Run = Run{Node: c.Node, Fence: t.index, Since: t.now, Lost: c.Lost}
 	now.Changed = t.now
 	t.setThread(&now)
 	return Result{ID: t.index}
@@ -185,28 +174,6 @@ func (t *txn) roomFor(id, owner string, title []byte) *Result {
 	return nil
 }
 
-// runProblem is what is wrong with where a run is, "" for nothing.
-func runProblem(node string, copies []string) string {
-	if len(copies) > maxThreadCopies || !slices.Contains(copies, node) {
-		return "a run has a node that is one of its copies"
-	}
-	return ""
-}
-
-func (c *MoveRun) apply(t *txn) Result {
-	if problem := runProblem(c.Node, c.Copies); problem != "" {
-		return refuse(Invalid, problem)
-	}
-	old, no := t.runningThread(c.Thread, c.Fence)
-	if old == nil {
-		return no
-	}
-	now := *old
-	now.Run.Node, now.Run.Copies, now.Run.Fence = c.Node, c.Copies, t.index
-	t.setThread(&now)
-	return Result{ID: t.index}
-}
-
 // runningThread is a thread whose question is being answered under a fence.
 func (t *txn) runningThread(id string, fence uint64) (*Thread, Result) {
 	h := t.threads.get(id)
@@ -214,7 +181,7 @@ func (t *txn) runningThread(id string, fence uint64) (*Thread, Result) {
 	case h == nil:
 		return nil, refuse(NotFound, "there is no such thread")
 	case fence == 0 || h.Run.Fence != fence:
-		return nil, refuse(Stale, "another node answers this question")
+		return nil, refuse(Stale, "this question has ended")
 	}
 	return h, Result{}
 }
@@ -225,7 +192,7 @@ func (c *EndTurn) apply(t *txn) Result {
 		return no
 	}
 
-	if c.Turn.File != "" && !isHash(c.Turn.File) {
+	if !isHash(c.Turn.File) {
 		return refuse(Invalid, "what was said is not named by a SHA-256")
 	}
 

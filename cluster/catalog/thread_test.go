@@ -9,7 +9,7 @@ func TestOneNodeAtATimeAnswersAQuestion(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	begin := func(id, owner string) *BeginTurn {
-		return &BeginTurn{Thread: id, New: true, Owner: owner, Title: []byte("sealed"), Node: "n1", Copies: []string{"n1", "n2"}}
+		return &BeginTurn{Thread: id, New: true, Owner: owner, Title: []byte("sealed"), Node: "n1", Lost: ThreadTurn{File: hash(7), Failed: true}}
 	}
 	b.do(begin("t1", "ann"))
 	fence := b.s.View().Thread("t1").Run.Fence
@@ -22,12 +22,10 @@ func TestOneNodeAtATimeAnswersAQuestion(t *testing.T) {
 	other.New = false
 	b.refused(NotFound, other)
 
-	// Whoever takes it over shuts the runner of before out.
-	b.do(&MoveRun{Thread: "t1", Fence: fence, Node: "n2", Copies: []string{"n2"}})
-	b.refused(Stale, &MoveRun{Thread: "t1", Fence: fence, Node: "n1", Copies: []string{"n1"}})
-	b.refused(Stale, &EndTurn{Thread: "t1", Fence: fence, Turn: ThreadTurn{File: hash(1)}})
-	b.refused(Invalid, &MoveRun{Thread: "t1", Fence: fence, Node: "n1", Copies: []string{"n2"}})
-	b.do(&EndTurn{Thread: "t1", Fence: b.s.View().Thread("t1").Run.Fence, Turn: ThreadTurn{File: hash(1), Bytes: 7, Events: 9}})
+	// It ends once: whoever was taken for lost cannot add an answer.
+	b.refused(Invalid, &EndTurn{Thread: "t1", Fence: fence})
+	b.do(&EndTurn{Thread: "t1", Fence: fence, Turn: ThreadTurn{File: hash(1), Bytes: 7, Events: 9}})
+	b.refused(Stale, &EndTurn{Thread: "t1", Fence: fence, Turn: ThreadTurn{File: hash(2)}})
 	h := b.s.View().Thread("t1")
 	if h.Run.Fence != 0 || h.Events() != 9 || h.Bytes() != 7 {
 		t.Errorf("%+v", h)
@@ -53,7 +51,7 @@ func TestQuestionsAtATimeAreBounded(t *testing.T) {
 		most  int
 	}{{"ann", maxRunningOfOne}, {"", maxRunningGuests}} {
 		for i := range tt.most + 1 {
-			c := &BeginTurn{Thread: fmt.Sprint(tt.owner, i), New: true, Owner: tt.owner, Node: "n1", Copies: []string{"n1"}}
+			c := &BeginTurn{Thread: fmt.Sprint(tt.owner, i), New: true, Owner: tt.owner, Node: "n1", Lost: ThreadTurn{File: hash(7)}}
 			if i < tt.most {
 				b.do(c)
 			} else {
@@ -66,7 +64,7 @@ func TestQuestionsAtATimeAreBounded(t *testing.T) {
 func TestThreadsOfOneAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
-	b.do(&BeginTurn{Thread: "first", New: true, Owner: "ann", Node: "n1", Copies: []string{"n1"}})
+	b.do(&BeginTurn{Thread: "first", New: true, Owner: "ann", Node: "n1", Lost: ThreadTurn{File: hash(7)}})
 	b.do(&EndTurn{Thread: "first", Fence: b.s.View().Thread("first").Run.Fence, Turn: ThreadTurn{File: hash(1)}})
 	for i := range maxThreadsOfOne - 1 {
 		b.do(&ForkThread{From: "first", Thread: fmt.Sprint(i), Owner: "ann"})

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 func newDrain(getenv func(string) string) *cobra.Command {
@@ -14,7 +16,8 @@ func newDrain(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain NODE",
 		Short: "Make a node give all it holds to others, so that it can be stopped without a query gap",
-		Long: `Makes a node give all it holds to others, take no jobs and vote no more. When
+		Long: `Makes a node give all it holds to others, take no jobs and no questions, finish
+those that it answers (within ten minutes) and vote no more. When
 the command ends the node can be stopped: no answer lacks anything without it.
 It stays a member; "shoal undrain" takes it back, "shoal remove" forgets it.
 
@@ -35,11 +38,12 @@ node, the first characters of it (four at least), or its address.`,
 // once it is under way, and says how far it is until it has ended.
 func watchDrain(cmd *cobra.Command, c *client, node string) error {
 	warned := false
-	for last := -1; ; {
+	for last, questions := -1, 0; ; {
 		var answer struct {
 			Node, Warning string
 			Done          bool
 			Remaining     int
+			Questions     int
 		}
 		if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(node)+"/drain", nil, &answer); err != nil {
 			return err
@@ -58,6 +62,10 @@ func watchDrain(cmd *cobra.Command, c *client, node string) error {
 		if answer.Remaining != last && answer.Remaining > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s left to copy\n", some(answer.Remaining, nil))
 			last = answer.Remaining
+		}
+		if answer.Questions != questions && answer.Questions > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s still to be answered, within ten minutes\n", catalog.Counted(answer.Questions, "question", "questions"))
+			questions = answer.Questions
 		}
 
 		// Ctrl-C ends the watching alone. To stop a drain there is undrain.

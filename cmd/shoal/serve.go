@@ -442,7 +442,15 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	if err != nil {
 		return nil, nil, err
 	}
-	srv, err := api.New(n, f.apiOptions(log, reg, limits))
+	opt := f.apiOptions(log, reg, limits)
+	opt.Finish = func(ctx context.Context) {
+		n.FinishChats(ctx, func(running int) {
+			if running > 0 {
+				log.Info("this node answers its questions before it stops, for at most ten minutes", "questions", running)
+			}
+		})
+	}
+	srv, err := api.New(n, opt)
 	if err != nil {
 		// A node ends in one way only: with the context of its Run.
 		stopped, stop := context.WithCancel(ctx)

@@ -137,11 +137,16 @@ func (a *archive) brief(ctx context.Context, v catalog.Viewer, h *catalog.Thread
 // said is what was said in a turn that has ended, whose events come after a
 // number.
 func (a *archive) said(ctx context.Context, id string, after int, turn catalog.ThreadTurn) (*kept, error) {
-	// The catalog knows that it was asked, and no node what was said.
-	if turn.File == "" {
-		return lost(id, after, int(turn.Events)), nil
+	k, err := a.file(ctx, id, turn)
+	// The file of a question stands for a turn whose node was lost.
+	if err == nil && k.Report.Status == Running {
+		return lost(k.Report, after, int(turn.Events)), nil
 	}
+	return k, err
+}
 
+// file reads the file of a turn.
+func (a *archive) file(ctx context.Context, id string, turn catalog.ThreadTurn) (*kept, error) {
 	// By file, which never changes: what is kept is never stale.
 	if k := a.recent.get(turn.File); k != nil {
 		return k, nil
@@ -161,27 +166,25 @@ func (a *archive) said(ctx context.Context, id string, after int, turn catalog.T
 	return k, nil
 }
 
-// lost is what there is of a turn of which nothing could be kept, and which took
-// some numbers of events after one.
-func lost(id string, after, events int) *kept {
-	const why = "What was said of this question could not be kept: it is lost. Ask it again."
+// lost is the turn of a question whose node was lost, and which took some numbers of
+// events after one.
+func lost(question Report, after, events int) *kept {
+	const why = "The node that answered this question was lost, and what it had found with it. Ask again."
 	last := after + events
-	k := &kept{Report: Report{ID: id, Status: Failed, Error: why, First: after + 1, Last: last}}
+	question.Status, question.Error, question.First, question.Last = Failed, why, after+1, last
 
-	// At the end of its numbers: those before were given to what was said.
-	if events >= 2 {
-		k.Events = []Event{{N: last - 1, Kind: KindError, Text: why}, {N: last, Kind: KindDone, Text: string(Failed)}}
-	}
-	return k
+	// The end is behind all numbers that were given to what was said.
+	return &kept{question, []Event{
+		{N: after + 1, Kind: KindTurn, Text: question.Query},
+		{N: last - 1, Kind: KindError, Text: why},
+		{N: last, Kind: KindDone, Text: string(Failed)},
+	}}
 }
 
 // earlier is what was said in a thread, as its asker may see it, for the model.
 func (a *archive) earlier(ctx context.Context, v catalog.Viewer, h *catalog.Thread) ([]*Report, error) {
 	var out []*Report
 	for _, turn := range h.Turns {
-		if turn.File == "" {
-			continue // it was lost: the model is told nothing of it
-		}
 		k, err := a.said(ctx, h.ID, 0, turn)
 		if err != nil {
 			return nil, err

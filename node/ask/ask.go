@@ -64,8 +64,8 @@ type Sources struct {
 }
 
 // Asker answers questions. It only puts its parts together: which question
-// becomes a turn (question.go, open.go), where turns run (runs.go) and move
-// (takeover.go), how they are kept (keep.go), and who sees and changes threads
+// becomes a turn (question.go, open.go), where turns run (runs.go), how they are
+// kept (keep.go) and end with their node (lost.go), and who sees and changes threads
 // (archive.go, follow.go, edit.go). It is safe for concurrent use.
 type Asker struct {
 	*models
@@ -73,9 +73,9 @@ type Asker struct {
 	*editor
 	*follower
 	*questions
-	desk     *desk
-	takeover *takeover
-	runs     *runs
+	desk   *desk
+	losses *losses
+	runs   *runs
 }
 
 // New makes an Asker and answers the calls of other nodes. Turns run until Run
@@ -89,11 +89,11 @@ func New(d Deps) *Asker {
 	// What a turn works with while it runs, and how it is kept.
 	kit := &kit{sources: d.Sources, models: models, gate: d.Gate, lookup: d.Lookup, now: d.Now, pace: pace, log: d.Log}
 	keeper := &keeper{catalog: d.Catalog, nodes: d.Nodes, store: d.Threads, log: d.Log}
-	runs := newRuns(d.Now)
+	runs := newRuns()
 
 	// A question is planned, opened as a turn on a node, and started there.
 	planner := &planner{models: models, gate: d.Gate}
-	starter := &starter{archive: archive, planner: planner, kit: kit, keeper: keeper, runs: runs}
+	starter := &starter{archive: archive, kit: kit, keeper: keeper, runs: runs}
 	opener := &opener{archive: archive, planner: planner, keeper: keeper, starter: starter, now: d.Now}
 	questions := &questions{opener: opener, view: d.Catalog.View, nodes: d.Nodes, net: d.Net}
 
@@ -109,17 +109,25 @@ func New(d Deps) *Asker {
 		follower:  follower,
 		questions: questions,
 		desk:      &desk{questions: questions, archive: archive, follower: follower, retention: retention, base: d.BaseURL},
-		takeover:  &takeover{catalog: d.Catalog, nodes: d.Nodes, starter: starter, retention: retention, pace: pace, now: d.Now},
+		losses:    &losses{catalog: d.Catalog, nodes: d.Nodes, runs: runs, keeper: keeper, retention: retention, pace: pace, now: d.Now, silent: map[string]time.Time{}},
 		runs:      runs,
 	}
 }
 
-// Run takes over turns of nodes that are gone until ctx ends. Then it hands
-// over those that run here.
+// Run ends the turns of lost nodes until ctx ends. Then it ends those that run here.
 func (a *Asker) Run(ctx context.Context) error {
-	a.takeover.watch(ctx)
+	a.losses.watch(ctx)
 	a.runs.close()
 	return nil
+}
+
+// FinishChats begins no turn any more and waits until those that run here have ended, for
+// at most ten minutes or until ctx ends. progress learns how many run: at first, and
+// after each change.
+func (a *Asker) FinishChats(ctx context.Context, progress func(running int)) {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	a.runs.finish(ctx, progress)
 }
 
 // pace multiplies times that depend on the network.

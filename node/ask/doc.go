@@ -1,7 +1,7 @@
 // Package ask answers questions about code with a language model that searches
 // and reads by itself.
 //
-//	question ─▶ Turn: a log of events, numbered          watchers read the log from any number on
+//	question ─▶ Turn: events, numbered                  watchers read them from any number on
 //	              │
 //	              ▼  loop.go, within its budgets
 //	       model.Client.Answer ──▶ calls of tools ──▶ tool.Set, with the asker's viewer, narrowed
@@ -14,16 +14,14 @@
 // shows no link that the check of citations did not make. So text in a
 // repository that gives orders has nothing to win.
 //
-// A turn runs on one node, whether or not somebody watches. Its log is on a
-// second one before anybody sees it (run.go, package thread), with all that is
-// needed to go on after the last step (state.go): where the node goes away the
-// other one takes over, and events keep their numbers. thread.go says who sees
-// what of it.
+// A turn runs on one node, whether or not somebody watches, and ends with it: a node
+// that stops finishes its turns first, and of a lost one the question stays (lost.go),
+// to be asked again. thread.go says who sees what of a turn.
 //
 // The parts, each of which knows only those to its right:
 //
 //	questions ─▶ opener ─▶ planner, starter ─▶ runs, keeper      a question becomes a turn
-//	takeover ──▶ starter                                         a turn moves
+//	losses ────▶ runs, keeper                                    a turn whose node is lost ends
 //	follower ──▶ remote ─▶ runs                                  viewers see what is said
 //	desk ──────▶ questions, follower                             the tool ask_codebase
 //	all of them ─▶ archive                                       threads, and who may see them

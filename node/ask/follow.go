@@ -43,25 +43,32 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 	// What is being answered is where it runs. It may end meanwhile: then the
 	// thread is looked at once more.
 	r, err := f.remote.running(ctx, h, 0, 0)
+	now := f.archive.catalog.View().Thread(id)
+	switch {
+	case err == nil && !r.Elsewhere:
+		c.Turns = append(c.Turns, f.archive.sightOf(v, r.Report.Sight).report(r.Report))
+		return &c, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case now == nil || now.Run.Fence != h.Run.Fence:
+		return f.Chat(ctx, v, id)
+	}
+
+	// Its node cannot be asked now: the question is all there is to show.
+	k, err := f.archive.file(ctx, h.ID, h.Run.Lost)
 	if err != nil {
 		return nil, err
 	}
-
-	if r.Elsewhere {
-		// Still the same run: it is about to be taken over, and has nothing to show yet.
-		if now := f.archive.catalog.View().Thread(id); now != nil && now.Run.Fence == h.Run.Fence {
-			c.Turns = append(c.Turns, Report{ID: id, Status: Running, First: h.Events() + 1})
-			return &c, nil
-		}
-		return f.Chat(ctx, v, id)
-	}
-	c.Turns = append(c.Turns, f.archive.sightOf(v, r.Report.Sight).report(r.Report))
+	question := k.Report
+	question.ID, question.First = id, h.Events()+1
+	c.Turns = append(c.Turns, f.archive.sightOf(v, question.Sight).report(question))
 	return &c, nil
 }
 
 // WatchChat gives the events of a thread after a number to fn, as the viewer
 // may see them, until the last one of its last turn, or until ctx ends or fn
-// fails. It does not matter where the turn runs, nor that its node goes away.
+// fails. It does not matter where the turn runs. If its node is lost, the last events
+// say so.
 func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(Event) error) error {
 	for {
 		// Asked for before the thread is: a change between the two would else be waited for in
@@ -83,7 +90,7 @@ func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, a
 			return err
 		}
 
-		// The turn has moved, or is about to.
+		// The turn is about to begin or to end, or its node cannot be asked.
 		timer := time.NewTimer(f.pace.of(lookPause))
 		select {
 		case <-changed:
@@ -136,7 +143,7 @@ func (f *follower) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 			return false, ctx.Err()
 		}
 		if err != nil || r.Elsewhere && len(r.Events) == 0 {
-			return false, nil // whoever goes on has all that was given out
+			return false, nil // its end is in the thread, or about to be
 		}
 
 		may := f.archive.sightOf(v, r.Report.Sight)
@@ -181,15 +188,11 @@ func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) er
 		return nil
 	}
 
-	// It may have ended or moved a moment ago, of which this node has yet to hear.
-	// Without a leader its view is what there is.
+	// It may have ended a moment ago, of which this node has yet to hear. Without a
+	// leader its view is what there is.
 	_ = f.archive.sync(ctx)
-	now := f.archive.catalog.View().Thread(id)
-	switch {
-	case now == nil || now.Run.Fence == 0 || len(now.Turns) != len(h.Turns):
+	if now := f.archive.catalog.View().Thread(id); now == nil || now.Run.Fence != h.Run.Fence {
 		return nil
-	case now.Run.Fence != h.Run.Fence:
-		return f.remote.stop(ctx, now)
 	}
 	return err
 }

@@ -11,13 +11,11 @@ import (
 	"github.com/shoalsearch/shoal/node/thread"
 )
 
-const (
-	proposeTime = 5 * time.Second
-	handTime    = 2 * time.Second
-)
+const proposeTime = 5 * time.Second
 
-// keeper keeps turns: in a log while they run, in a file once they have ended,
-// and in the catalog who runs them. It is safe for concurrent use.
+// keeper keeps turns: the question while they run, and all that was said once they
+// have ended, in files, and in the catalog who runs them. It is safe for concurrent
+// use.
 type keeper struct {
 	catalog Catalog
 	nodes   Nodes
@@ -27,8 +25,7 @@ type keeper struct {
 
 // firstCommand is the command that lets this node answer a question.
 func (k *keeper) firstCommand(ctx context.Context, v catalog.Viewer, q *Question) (*catalog.BeginTurn, error) {
-	self := k.nodes.Self()
-	c := &catalog.BeginTurn{Thread: q.Thread, Owner: ownerOf(v), Node: self, Copies: []string{self}}
+	c := &catalog.BeginTurn{Thread: q.Thread, Owner: ownerOf(v), Node: k.nodes.Self()}
 	if q.Thread == "" {
 		var err error
 		// What a guest asks is public: there is nothing by which he could be known again.
@@ -41,10 +38,6 @@ func (k *keeper) firstCommand(ctx context.Context, v catalog.Viewer, q *Question
 		}
 	}
 
-	// Where there is no other node, this one alone has the question.
-	if second := k.store.Second(c.Thread); second != "" {
-		c.Copies = append(c.Copies, second)
-	}
 	return c, nil
 }
 
@@ -53,24 +46,29 @@ func (k *keeper) tag(ctx context.Context, v catalog.Viewer, q *Question) (uint64
 	return k.store.Tag(ctx, strings.Join([]string{ownerOf(v), q.Query, strings.Join(q.Repos, "\n"), q.Model.Provider, q.Model.Model}, "\x00"))
 }
 
-// begin makes known that this node answers a turn, and begins its log.
-func (k *keeper) begin(ctx context.Context, first *catalog.BeginTurn) (*thread.Log, error) {
-	fence, err := k.catalog.Propose(ctx, first)
+// begin keeps the question and makes known that this node answers it. It returns the
+// fence.
+func (k *keeper) begin(ctx context.Context, first *catalog.BeginTurn, question Report) (fence uint64, err error) {
+	packed, err := pack(&kept{Report: question})
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return k.store.Begin(first.Thread, catalog.Run{Node: first.Node, Copies: first.Copies, Fence: fence}), nil
-}
 
-// resume goes on with the log of a turn that the catalog gives to this node, and
-// returns what it has.
-func (k *keeper) resume(ctx context.Context, h *catalog.Thread) (*thread.Log, [][]byte, error) {
-	return k.store.Resume(ctx, h.ID, h.Run)
+	// The file first: once the catalog names it, it has to be there.
+	file, size, err := k.store.Put(ctx, first.Thread, packed)
+	if err != nil {
+		return 0, call.Fail(call.ErrUnavailable, "The question cannot be kept: %v", err)
+	}
+
+	// How many events were seen, on a node that is lost, is not known. So the turn takes as many
+	// numbers as it can have had: none of them comes again for something else.
+	first.Lost = catalog.ThreadTurn{File: file, Bytes: uint32(size), Events: lostEvents, Failed: true}
+	return k.catalog.Propose(ctx, first)
 }
 
 // end keeps what was said in a turn as a file, and then ends it in the catalog.
-func (k *keeper) end(ctx context.Context, log *thread.Log, r *Report, packed []byte) error {
-	// The file first: once the turn has ended in the catalog nobody keeps the log any more.
+func (k *keeper) end(ctx context.Context, fence uint64, r *Report, packed []byte) error {
+	// The file first: once the turn has ended in the catalog it names nothing else.
 	file, size, err := k.store.Put(ctx, r.ID, packed)
 	if err != nil {
 		return err
@@ -83,43 +81,18 @@ func (k *keeper) end(ctx context.Context, log *thread.Log, r *Report, packed []b
 		Events: uint32(r.Last - r.First + 1),
 		Failed: r.Status != Done,
 	}
-	// Refused where the fence is another: then another node ends it, with all that was said.
-	_, err = k.catalog.Propose(ctx, &catalog.EndTurn{Thread: r.ID, Fence: log.Fence(), Turn: turn})
+	// Refused where this node was taken for lost meanwhile.
+	_, err = k.catalog.Propose(ctx, &catalog.EndTurn{Thread: r.ID, Fence: fence, Turn: turn})
 	return err
 }
 
-// abandon ends a turn of which nothing can be kept.
-func (k *keeper) abandon(ctx context.Context, id string, fence uint64) {
+// lose ends a turn whose node is lost: its question stays.
+func (k *keeper) lose(ctx context.Context, h *catalog.Thread) {
 	ctx, cancel := context.WithTimeout(ctx, proposeTime)
 	defer cancel()
 
-	// How many events were seen, on nodes that are gone, is not known. So it takes as many numbers
-	// as a turn can have: none of them comes again for something else.
-	turn := catalog.ThreadTurn{Events: lostEvents, Failed: true}
-	_, err := k.catalog.Propose(ctx, &catalog.EndTurn{Thread: id, Fence: fence, Turn: turn})
+	_, err := k.catalog.Propose(ctx, &catalog.EndTurn{Thread: h.ID, Fence: h.Run.Fence, Turn: h.Run.Lost})
 	if _, refused := catalog.Refused(err); err != nil && !refused {
-		k.log.Warn("a question that cannot go on was not ended", "err", err)
-	}
-}
-
-// handOver gives a turn to its other copy when this node stops.
-func (k *keeper) handOver(id string, log *thread.Log) {
-	// Another node has it already where the fence is another.
-	h := k.catalog.View().Thread(id)
-	if h == nil || h.Run.Fence != log.Fence() {
-		return
-	}
-
-	for _, node := range h.Run.Copies {
-		if node == k.nodes.Self() || !k.nodes.Alive(node) {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), handTime)
-		defer cancel()
-
-		// Where this fails the copy finds out by itself that this node is gone.
-		move := &catalog.MoveRun{Thread: id, Fence: h.Run.Fence, Node: node, Copies: []string{node}}
-		_, _ = k.catalog.Propose(ctx, move)
-		return
+		k.log.Warn("a question whose node is lost was not ended", "err", err)
 	}
 }

@@ -26,7 +26,6 @@ type ledger struct {
 	mu       sync.Mutex
 	reads    map[[2]string]*Read
 	order    []*Read
-	fresh    []*Read // noted, or read at another commit, since the last take
 	searches int
 }
 
@@ -50,31 +49,18 @@ func (l *ledger) note(repo, path, commit string) {
 	key := [2]string{repo, path}
 	if have := l.reads[key]; have != nil {
 		// Found once more is nothing new, read at another commit is: citations point to that one.
-		if commit != "" && commit != have.Commit {
+		if commit != "" {
 			have.Commit = commit
-			l.fresh = append(l.fresh, have)
 		}
 		return
 	}
 
-	// A bound, for the ledger is in the log, and in the prompt of later questions.
+	// A bound, for the ledger is in the file of the turn.
 	if len(l.order) >= maxLedger || repo == "" || path == "" {
 		return
 	}
 	r := &Read{repo, path, commit}
-	l.reads[key], l.order, l.fresh = r, append(l.order, r), append(l.fresh, r)
-}
-
-// take is what was noted since the last take.
-func (l *ledger) take() (reads []Read, searches int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, r := range l.fresh {
-		// Copies: a later note may change the commit.
-		reads = append(reads, *r)
-	}
-	l.fresh = nil
-	return reads, l.searches
+	l.reads[key], l.order = r, append(l.order, r)
 }
 
 func (l *ledger) searched() {

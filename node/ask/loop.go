@@ -42,17 +42,11 @@ type loop struct {
 	why      string            // why no call is allowed any more
 	repaired bool
 	retold   bool // after an overflow
-	done     int  // steps that were done before this loop
-	saved    int  // of the messages, that are in the log as they are now
 }
 
-// answer answers the question, from the beginning or from what another node has
-// done. It ends with the event done, but where the turn goes on elsewhere.
-func (t *Turn) answer(ctx context.Context, from *state) {
+// answer answers the question. It ends with the event done.
+func (t *Turn) answer(ctx context.Context) {
 	l := newLoop(t)
-	if from != nil {
-		l.restore(from)
-	}
 	err := func() (err error) {
 		defer func() {
 			// A turn that fails is told to who asked; the node goes on with the others.
@@ -62,11 +56,6 @@ func (t *Turn) answer(ctx context.Context, from *state) {
 		}()
 		return l.work(ctx)
 	}()
-
-	// Nothing is said: the log is the other node's now, and so is the end.
-	if errors.Is(context.Cause(ctx), errMoved) {
-		return
-	}
 	t.finish(ctx, err)
 }
 
@@ -82,6 +71,8 @@ func (t *Turn) finish(ctx context.Context, err error) {
 		// It is done.
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		status, message = Failed, fmt.Sprintf("The question was given up after %v.", turnTime)
+	case errors.Is(context.Cause(ctx), errNodeStops):
+		status, message = Failed, "The node that answered was stopped. Ask again."
 	case ctx.Err() != nil:
 		status, message = Stopped, "The question was stopped."
 	case errors.As(err, &known):
@@ -166,7 +157,7 @@ func (l *loop) say(text string) {
 
 // work goes step by step until the model has answered.
 func (l *loop) work(ctx context.Context) error {
-	for step := l.done + 1; ; step++ {
+	for step := 1; ; step++ {
 		// At each step: what was begun with a key ends when that is revoked, and what somebody has
 		// begun when their account is suspended.
 		if err := l.t.kit.gate.Still(l.t.asker); err != nil {
@@ -228,7 +219,6 @@ func (l *loop) work(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		l.save(step)
 	}
 }
 
@@ -344,7 +334,6 @@ func (l *loop) budget(step int) {
 		l.stopCalls(fmt.Sprintf("its budget of %d steps was nearly used", l.steps))
 	case used > maxInput*4/5:
 		l.stopCalls("its budget of tokens was nearly used")
-	// Of the turn, not of this node's part of it.
 	case clock.Since(l.t.began) > turnTime*4/5:
 		l.stopCalls("its time was nearly used")
 	default:
@@ -423,8 +412,6 @@ func (l *loop) compact(above, below float64) {
 		return
 	}
 
-	// Messages that are in the log change now: they are written anew.
-	l.saved = 0
 	for i := range l.req.Messages {
 		// What came last is what is being worked on.
 		if i >= len(l.req.Messages)-1 {

@@ -36,7 +36,6 @@ func (o *opener) begin(ctx context.Context, v catalog.Viewer, q Question) (*Star
 		return nil, err
 	}
 
-	// The command comes last, as it names the copies that are there now.
 	first, err := o.keeper.firstCommand(ctx, v, &q)
 	if err != nil {
 		return nil, err

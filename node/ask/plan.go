@@ -29,10 +29,6 @@ type plan struct {
 	sight  []byte
 }
 
-func planless(v catalog.Viewer, q Question) *plan {
-	return &plan{q: q, asker: v, viewer: v, names: q.Repos, name: q.Model.Provider + "/" + q.Model.Model}
-}
-
 // plan finds the model and the repositories of a question. The client of the model
 // lives until ctx ends.
 func (p *planner) plan(ctx context.Context, v catalog.Viewer, q Question) (*plan, error) {

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -65,21 +66,51 @@ func (a *questions) Ask(ctx context.Context, v catalog.Viewer, q Question) (*Sta
 	if err := refused(v, &q); err != nil {
 		return nil, err
 	}
-	started, err := a.opener.begin(ctx, v, q)
-	if err == nil || !call.Elsewhere(err) {
-		return started, err
-	}
 
-	// Another node may have room for it, or what the model's provider wants.
-	for m := range a.view().Members() {
-		if m.ID == a.nodes.Self() || m.State == catalog.MemberRemoved || !a.nodes.Alive(m.ID) {
-			continue
-		}
-		if there, other := beginCall.Ask(ctx, a.net, m.ID, &beginRequest{v, q}); other == nil {
-			return there, nil
+	// Another node may have room for it, or what the model's provider wants. This one's
+	// reason counts where none has.
+	var why error
+	for _, id := range a.order() {
+		started, err := a.beginAt(ctx, id, v, q)
+		switch {
+		case err == nil:
+			return started, nil
+		case id == a.nodes.Self() && !call.Elsewhere(err):
+			return nil, err
+		case why == nil || id == a.nodes.Self():
+			why = err
 		}
 	}
-	return nil, err
+	return nil, why
+}
+
+// order returns the nodes that may answer a question: this one first, and last those
+// that are being drained, which could not be stopped before the answer.
+func (a *questions) order() []string {
+	var ids, draining []string
+	self := a.nodes.Self()
+	for m := range a.view().Members() {
+		switch {
+		case m.State == catalog.MemberRemoved || m.ID != self && !a.nodes.Alive(m.ID):
+			// Nobody can answer there.
+		case m.State == catalog.MemberDraining:
+			draining = append(draining, m.ID)
+		case m.ID != self:
+			ids = append(ids, m.ID)
+		}
+	}
+	if !slices.Contains(draining, self) {
+		ids = slices.Insert(ids, 0, self)
+	}
+	return append(ids, draining...)
+}
+
+// beginAt begins to answer a question at a node.
+func (a *questions) beginAt(ctx context.Context, id string, v catalog.Viewer, q Question) (*Started, error) {
+	if id == a.nodes.Self() {
+		return a.opener.begin(ctx, v, q)
+	}
+	return beginCall.Ask(ctx, a.net, id, &beginRequest{v, q})
 }
 
 // refused says why what is asked is no question.

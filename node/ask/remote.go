@@ -75,7 +75,7 @@ func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, er
 
 		events, _, ended, lost = t.Events(req.After)
 	}
-	// One that was lost and had ended lacks nothing.
+	// One that could not be kept has its end in the thread alone.
 	return &chatResponse{t.Now(), events, ended, lost && !ended}, nil
 }
 

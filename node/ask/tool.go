@@ -140,9 +140,9 @@ func (d *desk) look(ctx context.Context, v catalog.Viewer, id string) (*tool.Wor
 	if err != nil {
 		return nil, err
 	}
-	w := &tool.Work{ID: id, Status: tool.Working, Doing: "being taken over", Began: h.Created, Changed: h.Changed, Kept: d.retention.keeps(h)}
+	w := &tool.Work{ID: id, Status: tool.Working, Doing: "waiting for its node", Began: h.Created, Changed: h.Changed, Kept: d.retention.keeps(h)}
 
-	// Where the node that answers it cannot be asked, another one goes on.
+	// Where the node that answers it cannot be asked, nothing more is known.
 	if len(h.Turns) == 0 {
 		r, err := d.follower.remote.running(ctx, h, math.MaxInt32, 0)
 		if err == nil && !r.Elsewhere {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/model"
-	"github.com/shoalsearch/shoal/node/thread"
 )
 
 // The kinds of events, in the order in which a turn has them.
@@ -33,7 +32,7 @@ const (
 
 // Event is one step of a turn as watchers see it. N counts from 1 through all
 // turns of a thread, and means the same on every node. It leaves out no number,
-// but for a turn that was lost: see lostEvents.
+// but in a turn whose node was lost: see lostEvents.
 type Event struct {
 	N      int
 	Kind   string
@@ -103,27 +102,23 @@ type Turn struct {
 	limit  model.Limit
 	began  time.Time
 	loop   *loop
-	log    *thread.Log
-	number int // of the turns of the thread before it
+	fence  uint64 // under which the catalog lets this node answer
+	number int    // of the turns of the thread before it
 
 	mu      sync.Mutex
 	events  []Event
-	safe    int     // how many of events every copy has: watchers see those
-	out     []entry // what has yet to be written
+	shown   int // how many of events watchers see
 	size    int
-	wake    chan struct{} // to the writer, that there is something
+	wake    chan struct{} // that there is something to show
 	changed chan struct{} // closed, and made anew, when watchers can see more
 	halt    context.CancelCauseFunc
 	last    bool // the last event was emitted
 	ended   bool // and is seen
-	lost    bool // another node goes on
+	lost    bool // it could not be kept
 }
 
-// Why a turn was ended before its answer.
-var (
-	errStopped = errors.New("stopped by the asker")
-	errMoved   = errors.New("another node goes on")
-)
+// errStopped ends a turn for its asker.
+var errStopped = errors.New("stopped by the asker")
 
 // maxEvents and maxEventText bound the log of a turn. The last event comes also
 // where there are as many.
@@ -132,8 +127,8 @@ const (
 	maxEventText = 2 << 20
 )
 
-// lostEvents is how many numbers a turn takes of which nothing could be kept:
-// behind all that it can have had it has two, which say so.
+// lostEvents is how many numbers a turn takes whose node was lost: behind all that
+// it can have had there are two, which say so.
 const lostEvents = maxEvents + 1 + 2
 
 const idLength = 32
@@ -146,7 +141,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// emit adds an event to the log.
+// emit adds an event.
 func (t *Turn) emit(e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,47 +159,26 @@ func (t *Turn) emit(e Event) {
 	t.events = append(t.events, e)
 	t.last = e.Kind == KindDone
 
-	// What comes before the writer is there again is one entry.
-	if n := len(t.out); n == 0 || t.out[n-1].State != nil || t.out[n-1].Begun != nil {
-		t.out = append(t.out, entry{})
-	}
-	// The report goes with the last event: whoever has that can close the turn.
-	into := &t.out[len(t.out)-1]
-	into.Events = append(into.Events, e)
-	if t.last {
-		r := t.reportLocked()
-		into.Report = &r
-	}
 	t.stir()
 }
 
-// joinLocked adds a piece of text to the one before, which the writer has not
-// taken yet, so that nobody has seen it.
+// joinLocked adds a piece of text to the one before, which nobody has seen yet.
 func (t *Turn) joinLocked(e *Event) bool {
-	if len(t.out) == 0 || e.Kind != KindText && e.Kind != KindReasoning {
+	n := len(t.events)
+	if n == t.shown || e.Kind != KindText && e.Kind != KindReasoning {
 		return false
 	}
 
 	// Of the same step and kind only: between others a reader would lose where it was.
-	waiting := t.out[len(t.out)-1].Events
-	if len(waiting) == 0 || waiting[len(waiting)-1].Kind != e.Kind || waiting[len(waiting)-1].Step != e.Step {
+	last := &t.events[n-1]
+	if last.Kind != e.Kind || last.Step != e.Step {
 		return false
 	}
-	waiting[len(waiting)-1].Text += e.Text
-	t.events[len(t.events)-1].Text += e.Text
+	last.Text += e.Text
 	return true
 }
 
-// note adds to the log what is not for watchers.
-func (t *Turn) note(e entry) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.last {
-		t.out = append(t.out, e)
-		t.stir()
-	}
-}
-
+// stir wakes the publisher.
 func (t *Turn) stir() {
 	select {
 	case t.wake <- struct{}{}:
@@ -212,15 +186,13 @@ func (t *Turn) stir() {
 	}
 }
 
-// Events are those after a number that are safe, and a channel that closes when
-// there are more; ended says that there will be none here.
+// Events returns those after a number that watchers see, and a channel that closes
+// when there are more; ended says that there will be none.
 func (t *Turn) Events(after int) (events []Event, more <-chan struct{}, ended, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Only what every copy has: an event that was seen must not be told otherwise by the next
-	// node.
-	if from := max(after-t.First+1, 0); from < t.safe {
-		events = slices.Clone(t.events[from:t.safe])
+	if from := max(after-t.First+1, 0); from < t.shown {
+		events = slices.Clone(t.events[from:t.shown])
 	}
 	return events, t.changed, t.ended, t.lost
 }
@@ -229,7 +201,7 @@ func (t *Turn) Events(after int) (events []Event, more <-chan struct{}, ended, l
 func (t *Turn) show(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.safe = n
+	t.shown = n
 
 	// The end is seen last, when the answer is in the thread.
 	t.ended = t.last && n == len(t.events)
@@ -238,20 +210,13 @@ func (t *Turn) show(n int) {
 	t.changed = make(chan struct{})
 }
 
-// lose tells watchers to look for the node that goes on.
+// lose tells watchers that the end is not here.
 func (t *Turn) lose() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lost = true
 	close(t.changed)
 	t.changed = make(chan struct{})
-}
-
-// Over reports whether the turn has ended, or goes on elsewhere.
-func (t *Turn) Over() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ended || t.lost
 }
 
 // Now is the report as far as it is. It is the caller's own.

@@ -27,6 +27,7 @@ type DrainResponse struct {
 	Node      string
 	Done      bool
 	Remaining int    // repositories that anybody is shown of which others have too few copies
+	Questions int    // that the node still answers
 	Warning   string // what is lost by this drain; "" for nothing
 }
 
@@ -77,7 +78,7 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, req DrainRequest) 
 		view = d.catalog.View()
 	}
 
-	out := &DrainResponse{Node: m.ID}
+	out := &DrainResponse{Node: m.ID, Questions: questionsAt(view, m.ID)}
 	out.Remaining, out.Done = d.Left(view, m.ID)
 
 	// Fewer nodes than copies is no reason to refuse, but to be said.
@@ -222,9 +223,20 @@ func (d *Drainer) takers(view *catalog.View, but string) (ids []string) {
 	return ids
 }
 
+// questionsAt is how many questions a node answers.
+func questionsAt(view *catalog.View, node string) (n int) {
+	for h := range view.RunningThreads() {
+		if h.Run.Node == node {
+			n++
+		}
+	}
+	return n
+}
+
 // Left is how many repositories a node that leaves has something of that others
-// have too few copies of, and whether it can be stopped. What is hidden is not counted,
-// and given away before the node can go all the same.
+// have too few copies of, and whether it can be stopped: then it answers no question
+// any more. What is hidden is not counted, and given away before the node can go all
+// the same.
 func (d *Drainer) Left(view *catalog.View, leaving string) (left int, done bool) {
 	// Copies on other nodes that leave are none: two that are drained at once would
 	// each count on the other.
@@ -240,7 +252,7 @@ func (d *Drainer) Left(view *catalog.View, leaving string) (left int, done bool)
 			left++
 		}
 	}
-	return left, len(only) == 0
+	return left, len(only) == 0 && questionsAt(view, leaving) == 0
 }
 
 // wanted is the number of copies that there should be beside a node that

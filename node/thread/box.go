@@ -8,7 +8,6 @@ import (
 // What is sealed for one use cannot be opened for another.
 const (
 	boxFile  = "turn"
-	boxEntry = "entry"
 	boxTitle = "title"
 )
 

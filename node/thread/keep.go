@@ -18,6 +18,7 @@ const (
 	keepGrace  = 10 * time.Minute // of a file that no thread names: its thread may be about to
 	fetchBytes = 64 << 20         // in one look
 	oldView    = 30 * time.Second
+	haveTime   = 3 * time.Second // to ask a holder for its files
 )
 
 // Run keeps the files of this node as they should be, until ctx ends.
@@ -43,10 +44,7 @@ func (s *Store) look(ctx context.Context) {
 	left := fetchBytes
 	for h := range view.Threads() {
 		mine := slices.Contains(s.holders(view, h.ID), s.d.Net.Self())
-		for _, turn := range h.Turns {
-			if turn.File == "" {
-				continue
-			}
+		for _, turn := range filesOf(h) {
 			if mine || threads[turn.File] == "" {
 				// Turns of a fork are in files of the thread that it came from: of several
 				// threads one that wants the file here counts.
@@ -60,8 +58,15 @@ func (s *Store) look(ctx context.Context) {
 
 	if ctx.Err() == nil {
 		s.sweepFiles(ctx, view, threads)
-		s.sweepSpools(view)
 	}
+}
+
+// filesOf is the turns of a thread, with the question that is being answered.
+func filesOf(h *catalog.Thread) []catalog.ThreadTurn {
+	if h.Run.Fence == 0 {
+		return h.Turns
+	}
+	return append(slices.Clone(h.Turns), h.Run.Lost)
 }
 
 // copyHere fetches a file that should be here and is not.
@@ -113,7 +118,7 @@ func (s *Store) elsewhere(ctx context.Context, view *catalog.View, thread, file 
 
 	// They are asked, since only they know what is really on their disks.
 	for _, node := range holders {
-		one, cancel := context.WithTimeout(ctx, s.scaled(appendTime))
+		one, cancel := context.WithTimeout(ctx, s.scaled(haveTime))
 		r, err := haveCall.Ask(one, s.d.Net, node, &haveRequest{[]string{file}})
 		cancel()
 
@@ -127,45 +132,4 @@ func (s *Store) elsewhere(ctx context.Context, view *catalog.View, thread, file 
 func (s *Store) old(e fs.DirEntry) bool {
 	info, err := e.Info()
 	return err == nil && s.d.Now().Sub(info.ModTime()) > keepGrace
-}
-
-// sweepSpools deletes the logs of turns that have ended, or of which this node
-// is no copy any more.
-func (s *Store) sweepSpools(view *catalog.View) {
-	needed := map[string]bool{}
-	for h := range view.RunningThreads() {
-		if slices.Contains(h.Run.Copies, s.d.Net.Self()) {
-			needed[nameOf([]byte(h.ID))] = true
-		}
-	}
-	s.closeUnneeded(needed)
-
-	dir := filepath.Join(s.d.Dir, "running")
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return // there is none yet
-	}
-	for _, e := range files {
-		if !needed[e.Name()] && s.old(e) {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
-		}
-	}
-}
-
-// closeUnneeded lets go of logs that are not needed here any more. Those that
-// were written a moment ago may belong to a turn that the catalog is about to
-// name.
-func (s *Store) closeUnneeded(needed map[string]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for thread, p := range s.spools {
-		if needed[nameOf([]byte(thread))] {
-			continue
-		}
-		info, err := os.Stat(p.path)
-		if err != nil || s.d.Now().Sub(info.ModTime()) > keepGrace {
-			p.close(false)
-			delete(s.spools, thread)
-		}
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -23,7 +22,6 @@ type Deps struct {
 	Dir      string // of its files; made when something is written
 	Net      call.Network
 	View     func() *catalog.View
-	Propose  func(ctx context.Context, cmds ...catalog.Command) (index uint64, err error)
 	Alive    func(node string) bool
 	Secret   func(ctx context.Context, name string) ([]byte, error)
 	Age      func() time.Duration // how old the view may be
@@ -37,10 +35,6 @@ type Deps struct {
 type Store struct {
 	d   Deps
 	box *seal.Box
-
-	mu     sync.Mutex        // guards the fields below
-	spools map[string]*spool // by thread, those that were used
-	closed bool
 }
 
 // ErrGone says that no node that can be reached has what was asked for.
@@ -52,8 +46,7 @@ const maxFile = 12 << 20
 // New makes a store and answers the calls of other nodes. It comes before the
 // first call.
 func New(d Deps) *Store {
-	s := &Store{d: d, box: seal.New(secretName, "conversation", d.Secret), spools: map[string]*spool{}}
-	appendCall.Serve(d.Net, s.serveAppend)
+	s := &Store{d: d, box: seal.New(secretName, "conversation", d.Secret)}
 	putCall.Serve(d.Net, s.servePut)
 	getCall.Serve(d.Net, s.serveGet)
 	haveCall.Serve(d.Net, s.serveHave)

@@ -3,9 +3,7 @@ package thread
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -13,74 +11,11 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// TestWhoMayWriteALog asks a copy to take entries of one node and another.
-func TestWhoMayWriteALog(t *testing.T) {
-	t.Parallel()
-	p := &spool{path: filepath.Join(t.TempDir(), "log")}
-	t.Cleanup(func() { p.close(true) })
-	put := func(fence, was uint64, at int, entries ...string) string {
-		var b [][]byte
-		for _, e := range entries {
-			b = append(b, []byte(e))
-		}
-		n, err := p.put(fence, was, at, b)
-		if errors.Is(err, errStale) {
-			return "stale"
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Sprint(n)
-	}
-	for i, tt := range []struct {
-		got, want, why string
-	}{
-		{put(3, 3, 0, "a", "b"), "2", "the first writer begins"},
-		{put(3, 3, 2, "c"), "3", "and goes on"},
-		{put(3, 3, 5, "x"), "0", "something is missing before it: all has to come again"},
-		{put(4, 3, 3, "d"), "4", "the same writer under a new fence"},
-		{put(3, 3, 4, "x"), "stale", "the old fence is shut out"},
-		{put(9, 8, 4, "x"), "0", "another writer cannot go on with what it has not sent"},
-		{put(9, 8, 0, "A"), "1", "it begins anew, and what was longer is gone"},
-		{put(4, 3, 1, "x"), "stale", "the one before is shut out"},
-	} {
-		if tt.got != tt.want {
-			t.Errorf("%d: %s, want %s: %s", i, tt.got, tt.want, tt.why)
-		}
-	}
-
-	// It is the same for who reads the file again, behind a torn entry.
-	p.close(false)
-	f, err := os.OpenFile(p.path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Write([]byte{0, 0, 1, 0, 0, 0, 0, 0}); err != nil || f.Close() != nil {
-		t.Fatal(err)
-	}
-	if got := put(4, 4, 1, "x"); got != "stale" {
-		t.Errorf("after a restart the old fence is %s", got)
-	}
-	if _, err := p.adopt(8); !errors.Is(err, errStale) {
-		t.Errorf("an old fence goes on: %v", err)
-	}
-	entries, err := p.adopt(10)
-	if err != nil || len(entries) != 1 || string(entries[0]) != "A" {
-		t.Errorf("%v: %q", err, entries)
-	}
-	if got := put(9, 9, 1, "x"); got != "stale" {
-		t.Errorf("who has been taken over from is %s", got)
-	}
-	if _, err := p.put(10, 10, 1, [][]byte{make([]byte, maxSpool)}); err == nil {
-		t.Error("a log has no bound")
-	}
-}
-
 // TestFilesAreWhereTheyShouldBe keeps what was said over kills, losses and
 // damage.
 func TestFilesAreWhereTheyShouldBe(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1, 4)
+	w := newWorld(t, 4)
 	ctx := t.Context()
 	plain := bytes.Repeat([]byte("what was said about the planted word "), 50)
 	first := w.nodes[0]
@@ -97,7 +32,7 @@ func TestFilesAreWhereTheyShouldBe(t *testing.T) {
 	if err != nil || bytes.Contains(sealed, []byte("planted")) {
 		t.Fatalf("%v: it lies there in clear", err)
 	}
-	w.do(&catalog.BeginTurn{Thread: thread1, New: true, Owner: "ann", Node: first.id, Copies: []string{first.id}})
+	w.do(&catalog.BeginTurn{Thread: thread1, New: true, Owner: "ann", Node: first.id, Lost: catalog.ThreadTurn{File: nameOf(nil)}})
 	fence := w.state.View().Thread(thread1).Run.Fence
 	w.do(&catalog.EndTurn{Thread: thread1, Fence: fence, Turn: catalog.ThreadTurn{File: file, Bytes: uint32(size), Events: 1}})
 
@@ -174,7 +109,7 @@ func TestFilesAreWhereTheyShouldBe(t *testing.T) {
 // TestOddFilesAreRefused sends a node what is not what its name says.
 func TestOddFilesAreRefused(t *testing.T) {
 	t.Parallel()
-	n := newWorld(t, 1, 1).nodes[0]
+	n := newWorld(t, 1).nodes[0]
 	good := []byte("sealed bytes")
 	for what, req := range map[string]*putRequest{
 		"other bytes":     {nameOf([]byte("others")), good},
@@ -196,73 +131,36 @@ func TestOddFilesAreRefused(t *testing.T) {
 	}
 }
 
-// TestLogsGoWithTheirTurns: a log stays while the catalog names its node, and a
-// while longer.
-func TestLogsGoWithTheirTurns(t *testing.T) {
+// The file with a question stays while the question is answered, and goes when the
+// answer has its own.
+func TestQuestionFileStaysWhileItIsAnswered(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 1, 2)
+	w := newWorld(t, 2)
 	n := w.nodes[0]
-	w.do(&catalog.BeginTurn{Thread: thread1, New: true, Owner: "ann", Node: n.id, Copies: []string{"n0", "n1"}})
-	log := n.store.Begin(thread1, w.state.View().Thread(thread1).Run)
-	if err := log.Append(t.Context(), []byte("a question")); err != nil {
+	file, _, err := n.store.Put(t.Context(), thread1, []byte("a question"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	there := func() (count int) {
+	w.do(&catalog.BeginTurn{Thread: thread1, New: true, Owner: "ann", Node: n.id, Lost: catalog.ThreadTurn{File: file}})
+	w.now = clock.Now().Add(2 * keepGrace)
+	look := func() {
 		for _, n := range w.nodes {
 			n.store.look(t.Context())
-			files, _ := filepath.Glob(filepath.Join(n.dir, "running", "*"))
-			count += len(files)
 		}
-		return count
 	}
-	w.now = clock.Now().Add(2 * keepGrace)
-	if got := there(); got != 2 {
-		t.Errorf("while it is answered there are %d logs, want 2", got)
-	}
-	w.do(&catalog.DeleteThread{Thread: thread1})
-	if got := there(); got != 0 {
-		t.Errorf("long after it there are %d logs", got)
-	}
-}
 
-// TestAClosedStoreHoldsNoFiles closes a store whose log another node still writes
-// to: what is in it stays, and nothing is opened again.
-func TestAClosedStoreHoldsNoFiles(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 1, 2)
-	n, other := w.nodes[0], w.nodes[1]
-	w.do(&catalog.BeginTurn{Thread: thread1, New: true, Owner: "ann", Node: n.id, Copies: []string{n.id, other.id}})
-	run := w.state.View().Thread(thread1).Run
-	log := n.store.Begin(thread1, run)
-	if err := log.Append(t.Context(), []byte("a question")); err != nil {
+	look()
+	if got := w.holdersOf(file); len(got) != 2 {
+		t.Errorf("while the question is answered its file is on %q, want both nodes", got)
+	}
+
+	answer, _, err := n.store.Put(t.Context(), thread1, []byte("a question and an answer"))
+	if err != nil {
 		t.Fatal(err)
 	}
-
-	n.store.Close()
-	files := func(s *Store) (open int) {
-		for _, p := range s.spools {
-			if p.file != nil {
-				open++
-			}
-		}
-		return open
-	}
-	if err := log.Append(t.Context(), []byte("more")); !errors.Is(err, errShut) {
-		t.Errorf("a closed store is written to: %v", err)
-	}
-	for _, thread := range []string{thread1, "another"} {
-		if _, err := n.store.serveAppend(t.Context(), &appendRequest{Thread: thread, Fence: run.Fence, Entries: [][]byte{[]byte("x")}}); !errors.Is(err, errShut) {
-			t.Errorf("%s: a copy in a closed store is written to: %v", thread, err)
-		}
-	}
-	if open := files(n.store); open != 0 || files(other.store) != 1 {
-		t.Errorf("%d files are open behind the close, %d at the other node", open, files(other.store))
-	}
-
-	// Started again, it has what was said.
-	n.start()
-	_, entries, err := n.store.Resume(t.Context(), thread1, run)
-	if err != nil || len(entries) != 1 || string(entries[0]) != "a question" {
-		t.Errorf("%v: %q", err, entries)
+	w.do(&catalog.EndTurn{Thread: thread1, Fence: w.state.View().Thread(thread1).Run.Fence, Turn: catalog.ThreadTurn{File: answer}})
+	look()
+	if question, answered := w.holdersOf(file), w.holdersOf(answer); len(question) != 0 || len(answered) != 2 {
+		t.Errorf("after the answer the question is on %q, the answer on %q", question, answered)
 	}
 }

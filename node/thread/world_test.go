@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,38 +15,30 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// world is some nodes with a catalog and a network between them, in which
-// things go wrong as a seed says. One goroutine works in it.
+const thread1 = "5b0c7a4e9d1f2a3b4c5d6e7f80912a3b"
+
+// world is some nodes with a catalog and a network between them. One goroutine
+// works in it.
 type world struct {
-	t      *testing.T
-	rng    *rand.Rand
-	faults bool
-	now    time.Time
-	state  *catalog.State
-	index  uint64
-	views  []*catalog.View // by index
-	nodes  []*node
+	t     *testing.T
+	now   time.Time
+	state *catalog.State
+	index uint64
+	nodes []*node
 }
 
-// node is one of them: its store, and the catalog as it sees it.
+// node is one of them: its store, and whether it can be reached.
 type node struct {
 	*world
 	id       string
 	dir      string
 	up       bool
-	seen     uint64 // the view
 	handlers map[string]cluster.Handler
 	store    *Store
 }
 
-func newWorld(t *testing.T, seed uint64, nodes int) *world {
-	w := &world{
-		t:     t,
-		rng:   rand.New(rand.NewPCG(seed, 7)),
-		now:   time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC),
-		state: catalog.New(),
-	}
-	w.views = []*catalog.View{w.state.View()}
+func newWorld(t *testing.T, nodes int) *world {
+	w := &world{t: t, now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), state: catalog.New()}
 	dir := t.TempDir()
 	for i := range nodes {
 		n := &node{world: w, id: fmt.Sprintf("n%d", i), dir: filepath.Join(dir, fmt.Sprint(i))}
@@ -62,105 +53,43 @@ func newWorld(t *testing.T, seed uint64, nodes int) *world {
 
 // start starts a node on what is in its directory.
 func (n *node) start() {
-	n.up, n.seen, n.handlers = true, n.index, map[string]cluster.Handler{}
+	n.up, n.handlers = true, map[string]cluster.Handler{}
 	n.store = New(Deps{
-		Dir: n.dir, Net: n, View: n.view, Propose: n.propose, Alive: n.alive, Replicas: 2, Timing: 1,
+		Dir: n.dir, Net: n, View: n.state.View, Alive: func(id string) bool { return n.node(id).up }, Replicas: 2, Timing: 1,
 		Secret: func(_ context.Context, name string) ([]byte, error) { return []byte("the secret " + name), nil },
 		Age:    func() time.Duration { return 0 },
 		Now:    func() time.Time { return n.now },
 		Log:    slog.New(slog.DiscardHandler),
 	})
-	n.t.Cleanup(n.store.Close)
 }
 
-// kill ends a node at once. What it was about to write may be there in part.
-func (n *node) kill() {
-	n.up = false
-	for _, p := range n.store.spools {
-		if p.file != nil && n.rng.IntN(2) == 0 {
-			n.tear(p.path)
-		}
-	}
-	n.store.Close()
-}
-
-// tear leaves the beginning of an entry at the end of a log, of which some may
-// be longer than the whole of the next one.
-func (n *node) tear(path string) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	torn := append([]byte{0, 0, 2, 0}, make([]byte, 400)...)
-	if err := os.WriteFile(path, append(b, torn[:1+n.rng.IntN(400)]...), 0o600); err != nil {
-		n.t.Fatal(err)
-	}
-}
+func (n *node) kill() { n.up = false }
 
 func (w *world) node(id string) *node {
-	for _, n := range w.nodes {
-		if n.id == id {
-			return n
-		}
-	}
-	return nil
+	return w.nodes[slices.IndexFunc(w.nodes, func(n *node) bool { return n.id == id })]
 }
 
-// unlucky is true once in a few times, where things go wrong at all.
-func (w *world) unlucky(once int) bool { return w.faults && w.rng.IntN(once) == 0 }
+func (n *node) Self() string                            { return n.id }
+func (n *node) Handle(method string, h cluster.Handler) { n.handlers[method] = h }
 
-func (n *node) Self() string                                     { return n.id }
-func (n *node) Handle(method string, h cluster.Handler)          { n.handlers[method] = h }
-func (n *node) alive(id string) bool                             { return n.node(id).up != n.unlucky(30) }
-func (n *node) view() *catalog.View                              { n.catchUp(); return n.views[n.seen] }
-func (w *world) do(cmd catalog.Command) (catalog.Result, uint64) { return w.apply(cmd), w.index }
-
-// catchUp lets a node see some of what the catalog has, or all of it.
-func (n *node) catchUp() {
-	behind := int(n.index - n.seen)
-	if behind > 0 && n.faults {
-		behind = n.rng.IntN(behind + 1)
-	}
-	n.seen += uint64(behind)
-}
-
-var errFault = errors.New("a fault of the test")
-
-// Call asks a node. The question, or the answer, may be lost.
+// Call asks a node.
 func (n *node) Call(ctx context.Context, id, method string, in []byte) ([]byte, error) {
 	there := n.node(id)
-	if !n.up || there == nil || !there.up || n.unlucky(10) {
-		return nil, errFault
+	if !there.up {
+		return nil, errors.New("a dead node")
 	}
-	out, err := there.handlers[method](ctx, cluster.Peer{}, in)
-	if n.unlucky(10) {
-		return nil, errFault
-	}
-	return out, err
+	return there.handlers[method](ctx, cluster.Peer{}, in)
 }
 
-func (w *world) apply(cmd catalog.Command) catalog.Result {
+// do changes the catalog.
+func (w *world) do(cmd catalog.Command) {
+	w.t.Helper()
 	w.index++
 	w.now = w.now.Add(time.Second)
 	r := w.state.Apply(catalog.Entry{Index: w.index, At: w.now, Node: "n", Commands: []catalog.Command{cmd}})
-	w.views = append(w.views, w.state.View())
-	return r[0]
-}
-
-// propose changes the catalog. It may be that this fails, or that only the
-// answer to it is lost.
-func (n *node) propose(_ context.Context, cmds ...catalog.Command) (uint64, error) {
-	if !n.up || n.unlucky(8) {
-		return 0, errFault
+	if r[0].Err != nil {
+		w.t.Fatal(r[0].Err)
 	}
-	r := n.apply(cmds[0])
-	if n.unlucky(12) {
-		return 0, errFault
-	}
-	if n.seen = n.index; r.Err != nil {
-		return 0, fmt.Errorf("refused: %w", r.Err)
-	}
-	return n.index, nil
 }
 
 // holdersOf are the nodes that have a file.

@@ -45,7 +45,8 @@ function follow() {
       }
       case 'done':
         source.close();
-        redraw('The answer is complete.');
+        // Where its node was lost, what this page has is all that is left of the answer.
+        redraw(text === 'done' ? 'The answer is complete.' : 'The question has ended without an answer.', answer);
     }
     document.documentElement.dataset.heard = message.lastEventId;
     if (low) scrollTo(scrollX, document.documentElement.scrollHeight);
@@ -58,13 +59,15 @@ function follow() {
 }
 
 // redraw asks for the thread as it is, and follows what is left of it.
-async function redraw(done) {
+async function redraw(done, partial) {
   try {
     const html = await fetchPart(location.href, 'chat'), here = document.getElementById('chat').contains(document.activeElement);
     put(document.getElementById('chat'), html);
+    const last = [...document.querySelectorAll('#chat .turn')].pop(), failed = last && last.querySelector('[role=alert]');
+    if (failed && partial && partial.textContent && !last.querySelector('.answer')) failed.before(partial);
     if (here) (document.querySelector('#chat textarea, #chat form button') || document.getElementById('main')).focus({ preventScroll: true }); // what had the focus is gone
   } catch {
-    setTimeout(redraw, later, done);
+    setTimeout(redraw, later, done, partial);
     return;
   }
   if (done) say(done);
