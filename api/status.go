@@ -41,6 +41,7 @@ type statusJSON struct {
 	Leader       string           `json:"leader"`
 	CatalogIndex uint64           `json:"catalogIndex"`
 	CatalogAgeMs int64            `json:"catalogAgeMs"`
+	Level        levelJSON        `json:"level"`
 	Members      []memberJSON     `json:"members"`
 	Repos        repoCountsJSON   `json:"repos"`
 	Jobs         jobCountsJSON    `json:"jobs"`
@@ -112,6 +113,17 @@ func placementOf(p *node.PlacementStatus) placementJSON {
 	return placementJSON{p.Groups, p.UnderReplicated, list(p.Short), p.NoLiveCopy, list(p.Missing), p.Moves, p.Hot}
 }
 
+type levelJSON struct {
+	Number   int      `json:"number"`
+	Version  string   `json:"version"`
+	Next     int      `json:"next"`
+	WaitsFor []string `json:"waitsFor"`
+}
+
+func levelOf(l node.LevelStatus) levelJSON {
+	return levelJSON{l.Number, l.Version, l.Next, list(l.WaitsFor)}
+}
+
 type toleranceJSON struct {
 	Searches *int `json:"searches,omitempty"`
 	Writes   int  `json:"writes"`
@@ -139,6 +151,7 @@ type memberJSON struct {
 	Drained  bool    `json:"drained"`
 	Weight   float64 `json:"weight"`
 	Version  string  `json:"version"`
+	Level    int     `json:"level"`
 	Groups   int     `json:"groups"`
 	Bytes    int64   `json:"bytes"`
 	Applied  uint64  `json:"applied"`
@@ -155,7 +168,7 @@ type memberJSON struct {
 func memberOf(m *node.MemberStatus) memberJSON {
 	return memberJSON{
 		ID: m.ID, Address: m.Address, API: m.API, Zone: m.Zone, Role: m.Role, Health: m.Health, Draining: m.Draining, Left: m.Left, Drained: m.Drained,
-		Weight: m.Weight, Version: m.Version, Groups: m.Groups, Bytes: m.Bytes, Applied: m.Applied, Lag: m.Lag,
+		Weight: m.Weight, Version: m.Version, Level: m.Level, Groups: m.Groups, Bytes: m.Bytes, Applied: m.Applied, Lag: m.Lag,
 		ConfigHash: m.ConfigHash, ConfigDiffers: m.ConfigDiffers, DiskUsed: m.DiskUsed, Searches: m.Searches, StartedAt: stamp(m.StartedAt),
 	}
 }
@@ -245,6 +258,7 @@ func (a *healthRoutes) status(ctx context.Context, c *call) error {
 func statusOf(r *node.StatusResponse) *statusJSON {
 	out := &statusJSON{
 		Version: r.Version, Node: r.Node, Leader: r.Leader, CatalogIndex: r.CatalogIndex, CatalogAgeMs: r.CatalogAge.Milliseconds(),
+		Level:   levelOf(r.Level),
 		Members: make([]memberJSON, len(r.Members)), Repos: repoCountsJSON(r.Repos), Jobs: jobCountsJSON(r.Jobs),
 		Connections: make([]connectionJSON, len(r.Connections)), Running: jobsOf(r.Running), Failed: jobsOf(r.Failed),
 		Config:  configOf(&r.Config),

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/gauge"
 )
 
@@ -103,6 +104,8 @@ func (m *metrics) raftGauges() []clusterGauge {
 		number("shoal_raft_commit_index", "Index of the newest entry that this node knows to be committed.", func(c *Cluster) float64 { return float64(c.replica.raft.CommitIndex()) }),
 		number("shoal_raft_applied_index", "Index of the newest entry that was handed to the catalog.", func(c *Cluster) float64 { return float64(c.replica.raft.AppliedIndex()) }),
 		number("shoal_raft_snapshot_index", "Index of the newest entry that is in a snapshot of this node.", raftSnapshot),
+		number("shoal_catalog_level", "Level of the catalog: the rules by which all nodes apply changes.", func(c *Cluster) float64 { return float64(c.View().Level().Number) }),
+		{Desc: gauge.Desc("shoal_member_level", "Highest level of the catalog that the program of a member can apply; 0 where it reports none.", "node"), Read: memberLevel},
 		number("shoal_raft_log_bytes", "Bytes of the file of the raft log.", raftLogBytes),
 	}
 }
@@ -185,6 +188,14 @@ func memberLag(c *Cluster, emit gauge.Emit) {
 		// What gossip tells of a member may be newer than this node's catalog.
 		if !x.Self && x.Alive {
 			emit(float64(applied)-float64(min(x.Load.Applied, applied)), x.ID)
+		}
+	}
+}
+
+func memberLevel(c *Cluster, emit gauge.Emit) {
+	for m := range c.View().Members() {
+		if m.State != catalog.MemberRemoved {
+			emit(float64(m.Highest), m.ID)
 		}
 	}
 }

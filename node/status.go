@@ -29,6 +29,7 @@ type StatusResponse struct {
 	Leader       string // id; "" when there is none
 	CatalogIndex uint64
 	CatalogAge   time.Duration
+	Level        LevelStatus
 	Members      []MemberStatus
 	Repos        RepoCounts
 	Jobs         JobCounts
@@ -50,6 +51,20 @@ type Tolerance struct {
 	Searches int
 	Known    bool
 	Writes   int // with how many less changes are still agreed on; -1: they are not now
+}
+
+// LevelStatus is the level of the catalog: the rules by which all nodes apply changes.
+type LevelStatus struct {
+	Number   int
+	Version  string   // the first release that can apply it
+	Next     int      // a higher level that some members can apply; 0 for none
+	WaitsFor []string // ids of the members that cannot apply Next yet
+}
+
+func levelOf(view *catalog.View) LevelStatus {
+	level := view.Level()
+	next, waitsFor := view.NextLevel()
+	return LevelStatus{int(level.Number), level.Version, int(next), waitsFor}
 }
 
 // PlacementStatus is how the data lies on the nodes.
@@ -76,6 +91,7 @@ type MemberStatus struct {
 	Drained  bool // it drains, and others have enough copies of all that it holds
 	Weight   float64
 	Version  string
+	Level    int // the highest level that its program can apply; 0 where it reports none
 	Groups   int // placement groups that it should hold
 	Bytes    int64
 	Applied  uint64
@@ -142,6 +158,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 		Leader:       n.cluster.Leader(),
 		CatalogIndex: view.Index(),
 		CatalogAge:   n.cluster.Age(),
+		Level:        levelOf(view),
 		Repos:        countRepos(view, visible, live),
 		Jobs:         countJobs(view, v.Role == catalog.RoleOwner),
 		Storage:      n.storage(),
@@ -262,6 +279,7 @@ func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
 			Draining:  m.State == catalog.MemberDraining,
 			Weight:    float64(m.Weight) / 100,
 			Version:   m.Version,
+			Level:     int(m.Highest),
 			Groups:    groups[m.Number],
 			Bytes:     lies.bytes[m.Number],
 			Applied:   m.Load.Applied,

@@ -33,8 +33,9 @@ func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
 	}
 	data := struct {
 		Verdict mark
+		Level   node.LevelStatus
 		Rows    []nodeRow
-	}{Verdict: verdict(s)}
+	}{Verdict: verdict(s), Level: s.Level}
 
 	// Links to changes are for owners; the methods behind them refuse everybody else themselves.
 	for i := range s.Members {

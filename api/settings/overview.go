@@ -55,6 +55,7 @@ func tiles(s *node.StatusResponse, owner bool) []tile {
 	out := []tile{
 		{"Nodes", fmt.Sprintf("%d of %d answer", alive, len(s.Members)), "/settings/nodes", unless(alive < len(s.Members), warn)},
 		{"Voters", fmt.Sprintf("%d, quorum %d", voters, voters/2+1), "/settings/nodes", unless(s.Leader == "", bad)},
+		{"Catalog level", levelText(s.Level), "/settings/nodes", unless(len(s.Level.WaitsFor) > 0, warn)},
 		{"Repositories", fmt.Sprintf("%s, %s indexed", layout.Grouping(s.Repos.Total), layout.Grouping(s.Repos.Indexed)), "/settings/repos", mark{}},
 		{"Failed repositories", layout.Grouping(s.Repos.Failed), "/settings/repos?state=failed", unless(s.Repos.Failed > 0, warn)},
 	}
@@ -69,6 +70,15 @@ func tiles(s *node.StatusResponse, owner bool) []tile {
 		tile{"Jobs", fmt.Sprintf("%s waiting, %s running", layout.Grouping(s.Jobs.Pending), layout.Grouping(s.Jobs.Running)), "/settings/jobs", mark{}},
 		tile{"Given up, tried again", fmt.Sprintf("%s, %s", layout.Grouping(s.Jobs.Failed), layout.Grouping(s.Jobs.Retrying)), "/settings/jobs", unless(s.Jobs.Failed+s.Jobs.Retrying > 0, warn)},
 	)
+}
+
+// levelText is the level of the catalog, and for how many nodes a higher one waits.
+func levelText(l node.LevelStatus) string {
+	text := fmt.Sprint(l.Number)
+	if n := len(l.WaitsFor); n > 0 {
+		text += fmt.Sprintf(", %d waits for %s", l.Next, nodes(n))
+	}
+	return text
 }
 
 // unless is good, or the other mark where something is wrong.

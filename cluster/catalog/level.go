@@ -50,8 +50,8 @@ func (b Build) New(further ...JobRow) *State {
 	return s
 }
 
-// unable says why the program cannot apply entries at a level, or returns nil.
-func (b Build) unable(l Level) error {
+// Unable says why the program cannot apply entries at a level, or returns nil.
+func (b Build) Unable(l Level) error {
 	if l.Number >= b.Lowest && l.Number <= b.Highest() {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (t *tables) level() uint64 { return max(1, t.raised.Number) }
 
 // Unable says why this program cannot apply what comes after the last entry, or
 // returns nil. Once it has a reason, no entry may be applied.
-func (s *State) Unable() error { return s.build.unable(s.Level()) }
+func (s *State) Unable() error { return s.build.Unable(s.Level()) }
 
 // RaiseLevel makes the catalog follow the rules of a higher level from the next
 // command on. It is refused while a member cannot apply them. Its fields never
@@ -154,6 +154,25 @@ func (s *State) restoreLevel(b []byte) error {
 	}
 	s.setLevel(l)
 	return s.Unable()
+}
+
+// NextLevel is the highest level that some member can apply, and who cannot: they
+// hold the catalog back. It is 0 where the catalog has that level already.
+func (v *View) NextLevel() (next uint64, waitsFor []string) {
+	for m := range v.Members() {
+		if m.State != MemberRemoved {
+			next = max(next, m.Highest)
+		}
+	}
+	if next <= v.level() {
+		return 0, nil
+	}
+	for m := range v.Members() {
+		if m.State != MemberRemoved && m.Highest < next {
+			waitsFor = append(waitsFor, m.ID)
+		}
+	}
+	return next, waitsFor
 }
 
 // Raisable is the level to which the leader may raise the catalog: the highest

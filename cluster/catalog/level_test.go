@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,21 +36,29 @@ func TestLevel_risesWhenEveryMemberCan(t *testing.T) {
 	for _, step := range []struct {
 		do       func()
 		raisable uint64
+		waitsFor []string
 	}{
-		{func() {}, 1},
-		{func() { b.able("n2", 2) }, 1},
-		{func() { b.able("n3", 1) }, 1},
-		{func() { b.do(&RemoveMember{"n3"}) }, 2},
+		{func() {}, 1, []string{"n2", "n3"}},
+		{func() { b.able("n2", 2) }, 1, []string{"n3"}},
+		{func() { b.able("n3", 1) }, 1, []string{"n3"}},
+		{func() { b.do(&RemoveMember{"n3"}) }, 2, nil},
 	} {
 		b.refused(Conflict, raise)
 		step.do()
 		if got := b.s.View().Raisable(); got != step.raisable {
 			t.Fatalf("at entry %d the catalog may be raised to %d, want %d", b.index, got, step.raisable)
 		}
+		if next, waitsFor := b.s.View().NextLevel(); next != 2 || !slices.Equal(waitsFor, step.waitsFor) {
+			t.Errorf("at entry %d level %d waits for %v, want level 2 for %v", b.index, next, waitsFor, step.waitsFor)
+		}
 	}
 	b.do(raise)
 	if got, want := b.s.View().Level(), (Level{2, "0.2.0", b.index}); got != want {
 		t.Fatalf("the level is %+v, want %+v", got, want)
+	}
+
+	if next, waitsFor := b.s.View().NextLevel(); next != 0 || waitsFor != nil {
+		t.Errorf("level %d waits for %v", next, waitsFor)
 	}
 
 	// Never again lower, nor the same.

@@ -304,13 +304,13 @@ func TestAClusterKeyFile(t *testing.T) {
 func TestStatusShowsTheVersionOfEveryNode(t *testing.T) {
 	t.Parallel()
 	var s statusAnswer
-	answer := `{"version":"1.1","node":"n1","leader":"n2","members":[{"id":"n1","version":"1.1","health":"alive","lag":3},{"id":"n2","version":"1.0","health":"alive"}]}`
+	answer := `{"version":"1.1","node":"n1","leader":"n2","level":{"number":1,"next":2,"waitsFor":["n2"]},"members":[{"id":"n1","version":"1.1","level":2,"health":"alive","lag":3},{"id":"n2","version":"1.0","health":"alive"}]}`
 	if err := json.Unmarshal([]byte(answer), &s); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
 	printStatus(&out, &s)
-	for _, want := range []string{`(?m)^NODE .* LAG +VERSION$`, `(?m)^n1 .* 3 +1\.1$`, `(?m)^n2 .* 0 +1\.0$`} {
+	for _, want := range []string{`(?m)^node n1, .* of level 1, `, `level 2 of the catalog waits .*: n2`, `(?m)^NODE .* LAG +VERSION +LEVEL$`, `(?m)^n1 .* 3 +1\.1 +2$`, `(?m)^n2 .* 0 +1\.0 +unknown$`} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no line like %s in\n%s", want, out.String())
 		}

@@ -124,6 +124,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newDrain(getenv),
 		newUndrain(getenv),
 		newRemove(getenv),
+		newUpgrade(getenv),
 		newSnapshot(getenv),
 		newRecover(getenv),
 		newClusterKey(),

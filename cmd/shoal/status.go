@@ -20,11 +20,12 @@ import (
 type statusAnswer struct {
 	Version, Node, Leader string
 	CatalogIndex          uint64
+	Level                 levelAnswer
 	Members               []struct {
 		ID, Address, API, Zone, Role, Health, Version string
 		Draining, Drained                             bool
 		Bytes                                         int64
-		Groups, Left                                  int
+		Groups, Left, Level                           int
 		Lag                                           uint64
 	}
 	Repos       struct{ Total, Indexed, Failed, Unfetchable int }
@@ -50,6 +51,14 @@ type statusAnswer struct {
 	}
 	Permissions *permissionsAnswer
 	Warnings    []string
+}
+
+// levelAnswer is the level of the catalog, and a higher one that waits for nodes.
+type levelAnswer struct {
+	Number   int      `json:"number"`
+	Version  string   `json:"version"`
+	Next     int      `json:"next"`
+	WaitsFor []string `json:"waitsFor"`
 }
 
 // permissionsAnswer is how far code hosts have said who may read what.
@@ -188,7 +197,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 func printStatus(w io.Writer, s *statusAnswer) {
-	fmt.Fprintf(w, "node %s, version %s, catalog %d, leader %s\n", s.Node, s.Version, s.CatalogIndex, cmp.Or(s.Leader, "none"))
+	fmt.Fprintf(w, "node %s, version %s, catalog %d of level %d, leader %s\n", s.Node, s.Version, s.CatalogIndex, s.Level.Number, cmp.Or(s.Leader, "none"))
+	if s.Level.Next > 0 && len(s.Level.WaitsFor) > 0 {
+		fmt.Fprintf(w, "level %d of the catalog waits for nodes that cannot apply it: %s\n", s.Level.Next, strings.Join(s.Level.WaitsFor, ", "))
+	}
 	fmt.Fprintf(w, "repositories: %d, %d indexed, %d failed    jobs: %d waiting, %d of them after a failure, %d running, %d given up\n",
 		s.Repos.Total, s.Repos.Indexed, s.Repos.Failed, s.Jobs.Pending, s.Jobs.Retrying, s.Jobs.Running, s.Jobs.Failed)
 
@@ -255,7 +267,7 @@ func printMembers(t io.Writer, s *statusAnswer) {
 	if len(s.Members) == 0 {
 		return
 	}
-	fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG\tVERSION")
+	fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG\tVERSION\tLEVEL")
 
 	for _, m := range s.Members {
 		// A drain is a state beside the health: a node that drains is alive.
@@ -268,8 +280,16 @@ func printMembers(t io.Writer, s *statusAnswer) {
 		case m.Draining:
 			health += ", draining"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", m.ID, m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag, m.Version)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", m.ID, m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag, m.Version, levelText(m.Level))
 	}
+}
+
+// levelText is the highest level that a node can apply.
+func levelText(level int) string {
+	if level == 0 {
+		return "unknown"
+	}
+	return fmt.Sprint(level)
 }
 
 // printCopies says which repositories lack copies that can be reached.
