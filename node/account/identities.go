@@ -2,7 +2,6 @@ package account
 
 import (
 	"context"
-	"net/mail"
 	"slices"
 	"strings"
 	"time"
@@ -298,13 +297,8 @@ func (i *Identities) Unlink(ctx context.Context, by Person, authority, subject s
 // clean is the proof in the form in which it is kept. What is no e-mail address
 // is none.
 func (p Proof) clean() Proof {
-	// In lower letters, since it is compared with addresses of accounts.
-	p.Email = strings.ToLower(strings.TrimSpace(p.Email))
-
-	a, err := mail.ParseAddress(p.Email)
-	if err != nil || a.Address != p.Email || len(p.Email) > 254 {
-		p.Email = ""
-	}
+	// As accounts have it, since it is compared with their addresses.
+	p.Email = plainEmail(p.Email)
 
 	// Without an address nothing has been proven.
 	p.Proven = p.Proven && p.Email != ""

@@ -103,3 +103,29 @@ func TestWithAProviderItsSessionsEnd(t *testing.T) {
 	delete(vars, "AUTH_EE_GCP_IAP_ENABLED")
 	expect("without any", map[string]bool{"password": true})
 }
+
+// An address with letters beyond ASCII is nobody's: in lower case some become letters of
+// another address.
+func TestAddressesAreOfASCII(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Ann@Example.COM":       "ann@example.com",
+		" ann@example.com ":     "ann@example.com",
+		"\u212Abob@example.com": "", // Kelvin sign
+		"\u212Bnn@example.com":  "", // Angstrom sign
+		"ann@example\u3002com":  "", // ideographic full stop
+		"ann@ex\u0430mple.com":  "", // Cyrillic a
+		"\u017Fue@example.com":  "", // long s
+		"ann@example.com\u200b": "",
+		"Ann <ann@example.com>": "",
+		"ann":                   "",
+	} {
+		p := Proof{Email: text, Proven: true}.clean()
+		if p.Email != want || p.Proven != (want != "") {
+			t.Errorf("%+q is proven as %q (%t), want %q", text, p.Email, p.Proven, want)
+		}
+		if got, err := cleanEmail(text); got != want || (err == nil) != (want != "") {
+			t.Errorf("%+q is the address %q (%v), want %q", text, got, err, want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
@@ -129,12 +130,27 @@ func newID() string {
 
 // cleanEmail is an address in the form in which accounts have it.
 func cleanEmail(text string) (string, error) {
-	text = strings.ToLower(strings.TrimSpace(text))
+	email := plainEmail(text)
+	if email == "" {
+		return "", call.Fail(call.ErrInvalid, "%q is no e-mail address that an account can have: it is one of ASCII letters, such as ann@example.com", text)
+	}
+	return email, nil
+}
+
+// plainEmail is an address in lower letters; empty for a text that is none, and for
+// one with a letter beyond ASCII. Such a letter looks like another, and some become
+// one in lower case: the Kelvin sign is k then, and the address that of somebody else.
+func plainEmail(text string) string {
+	text = strings.TrimSpace(text)
+	if strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return ""
+	}
+	text = strings.ToLower(text)
 	a, err := mail.ParseAddress(text)
 	if err != nil || a.Address != text || len(text) > 254 {
-		return "", call.Fail(call.ErrInvalid, "%q is no e-mail address", text)
+		return ""
 	}
-	return text, nil
+	return text
 }
 
 func cleanName(name string) error {

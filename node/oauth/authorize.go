@@ -105,13 +105,17 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 		return nil, refused(invalidRedirect, "The client asks to be sent to an address that it has not named before.")
 	}
 
-	// From here on the client can be told.
+	// From here on the client can be told: one that an owner knows, and a program on the
+	// reader's own machine. Anybody may register another, and would have here a link that
+	// leads from this site to theirs.
+	_, local := loopback(redirect)
 	if refusal := s.check(q); refusal != nil {
+		if client.Kind != ByOwner && !local {
+			return nil, refusal
+		}
 		return nil, s.back(redirect, q.Get("state"), q.Has("state"), refusal)
 	}
 
-	// The page warns of these: a program that listens there could be another one.
-	_, local := loopback(redirect)
 	// The request as it was checked, so that the form cannot bring another one back.
 	form, err := s.rings.seal(ctx, pendingBox, pending{
 		Account:   who.Account,

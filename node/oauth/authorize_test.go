@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/shoalsearch/shoal/node/account"
 )
 
 func TestRegistrationTakesWhatClientsSend(t *testing.T) {
@@ -129,7 +131,8 @@ func TestRedirectAddresses(t *testing.T) {
 		}
 	}
 	// What may not be named is not taken either when it was.
-	for _, bad := range []string{"javascript:alert(1)", "JavaScript:x", "data:,x", "file:///etc/passwd", "http://evil.example/", "https://evil.example;sandbox/", "//x.y/", "/cb", "https:x", "https://", "blob:https://x.y/z"} {
+	for _, bad := range []string{"javascript:alert(1)", "JavaScript:x", "data:,x", "file:///etc/passwd", "http://evil.example/", "https://evil.example;sandbox/", "//x.y/", "/cb", "https:x", "https://", "blob:https://x.y/z",
+		"shell:startup", "ms-msdt:/id", "MS-Settings:x", "search-ms:query=x", "mk:@MSITStore:x"} {
 		if matchRedirect([]string{bad}, bad) {
 			t.Errorf("%q is taken", bad)
 		}
@@ -188,6 +191,39 @@ func TestWhatAPersonIsNotAskedAbout(t *testing.T) {
 	}
 	if w.entries() != before {
 		t.Error("it was written to the log")
+	}
+}
+
+// A client that anybody may have registered sends a person to no other site before
+// they have decided. One that an owner knows is told.
+func TestAuthorizeIsNoRedirector(t *testing.T) {
+	t.Parallel()
+	p := newTown(t, 1).nodes[0]
+	const elsewhere = "https://phish.example/login"
+	own, err := p.Register(t.Context(), []byte(`{"client_name":"Agent","redirect_uris":["`+elsewhere+`"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := p.RegisterFor(t.Context(), account.Operator(), "Agent", []string{elsewhere})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, edit := range map[string]func(url.Values){
+		"another type": func(q url.Values) { q.Set("response_type", "x") },
+		"no challenge": func(q url.Values) { q.Del("code_challenge") },
+		"two states":   func(q url.Values) { q.Add("state", "x") },
+		"a resource":   func(q url.Values) { q.Set("resource", "https://other.example/") },
+	} {
+		for client, leaves := range map[string]bool{own.ClientID: false, known.ClientID: true} {
+			q := request(client)
+			q.Set("redirect_uri", elsewhere)
+			edit(q)
+			_, err := p.Authorize(t.Context(), ann, q)
+			var refusal *Refusal
+			if errors.As(err, &refusal) != leaves || err == nil {
+				t.Errorf("%s: %v, want the reader sent away: %t", name, err, leaves)
+			}
+		}
 	}
 }
 

@@ -14,9 +14,10 @@ const (
 	maxRedirectsAll = 2048 // all together
 )
 
-// refusedSchemes run or show something in the browser that is sent there.
+// refusedSchemes run or show something in the browser that is sent there, or in the
+// system behind it. All that begin with ms- and search- are too.
 var refusedSchemes = []string{
-	"javascript", "data", "vbscript", "file", "filesystem", "blob", "about", "view-source", "ws", "wss", "ftp", "mailto", "tel", "intent", "chrome", "edge", "resource", "jar",
+	"javascript", "data", "vbscript", "file", "filesystem", "blob", "about", "view-source", "ws", "wss", "ftp", "mailto", "tel", "intent", "chrome", "edge", "resource", "jar", "shell", "mk", "its", "mhtml", "hcp", "help", "res", "ldap", "ldaps", "smb", "ssh", "telnet", "vnc", "rdp", "x-apple-helpbasic",
 }
 
 // goodRedirect tells whether a client may be sent to an address at all: https,
@@ -42,7 +43,7 @@ func goodRedirect(uri string) bool {
 		// Letters of ASCII only: others look like them.
 		return u.Hostname() != "" && u.Opaque == "" && strings.Trim(strings.ToLower(u.Host), "abcdefghijklmnopqrstuvwxyz0123456789.-:[]") == ""
 	// All others are a program's own, and nobody knows which there are.
-	case slices.Contains(refusedSchemes, scheme):
+	case slices.Contains(refusedSchemes, scheme), strings.HasPrefix(scheme, "ms-"), strings.HasPrefix(scheme, "search-"):
 		return false
 	}
 	return true
