@@ -102,6 +102,10 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 		return 0, nil, fmt.Errorf("%w: %w", ErrNoLeader, why)
 	}
 
+	if no := p.replica.view().Level().Allows(cmds); no != nil {
+		return 0, nil, no
+	}
+
 	// Secrets stand in the log as only the members can open them.
 	if cmds, err = p.seal(cmds); err != nil {
 		return 0, nil, err
@@ -301,8 +305,12 @@ func wait(ctx context.Context, f raft.Future) error {
 func (p *proposer) servePropose(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
 	// Once it is committed every node has to apply it or stop. What a later
 	// version sent, or a mistake, must not come so far.
-	if _, err := catalog.DecodeEntry(0, in); err != nil {
+	e, err := catalog.DecodeEntry(0, in)
+	if err != nil {
 		return nil, err
+	}
+	if no := p.replica.view().Level().Allows(e.Commands); no != nil {
+		return nil, no
 	}
 
 	index, results, err := p.lead(ctx, in)

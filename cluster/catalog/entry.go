@@ -58,11 +58,13 @@ type commandKind struct {
 	number uint64 // in entries; never changes, never used again
 	coder  coder
 	typ    reflect.Type // of the struct
+	level  uint64       // from which on it may be written; 0: from the first
+	tagged bool         // a field of it has a level
 }
 
 func commandOf[T any](number uint64) commandKind {
 	t := reflect.TypeFor[T]()
-	return commandKind{number, compile(t), t}
+	return commandKind{number: number, coder: compile(t), typ: t, tagged: tagged(t)}
 }
 
 // commandKinds is the table of commands. To add one: a struct with an apply

@@ -279,7 +279,10 @@ func writeKept() error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, out.Bytes(), 0o644)
+	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(fieldsFile(level), []byte(strings.Join(fieldsOf(level), "\n")+"\n"), 0o644)
 }
 
 func TestMain(m *testing.M) {

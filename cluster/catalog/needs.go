@@ -1,0 +1,86 @@
+package catalog
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+// A program cannot read a command, or a field of one, that a later level brought.
+// So these wait for their level too:
+//
+//	commandOf[Rename](91).since(2)           a command, in the table of commands
+//	Reason string `level:"2"`                a field, which is zero until then
+
+// since says from which level on a command may be written.
+func (k commandKind) since(level uint64) commandKind {
+	k.level = level
+	return k
+}
+
+// needs is the level that a catalog must have for a command.
+func (k commandKind) needs(c Command) uint64 {
+	level := max(1, k.level)
+	if k.tagged {
+		level = max(level, needs(reflect.ValueOf(c).Elem()))
+	}
+	return level
+}
+
+// needs is the highest level of the fields that are not zero.
+func needs(v reflect.Value) uint64 {
+	level := uint64(1)
+	switch {
+	case v.IsZero() || v.Type() == reflect.TypeFor[time.Time]():
+	case v.Kind() == reflect.Pointer:
+		level = needs(v.Elem())
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() != reflect.Uint8:
+		for i := range v.Len() {
+			level = max(level, needs(v.Index(i)))
+		}
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); !f.IsZero() {
+				level = max(level, levelOf(v.Type().Field(i)), needs(f))
+			}
+		}
+	}
+	return level
+}
+
+// levelOf is the level that brought a field.
+func levelOf(f reflect.StructField) uint64 {
+	level, _ := strconv.ParseUint(f.Tag.Get("level"), 10, 64)
+	return max(1, level)
+}
+
+// tagged reports whether a field of a type, or of what it holds, has a level.
+func tagged(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return tagged(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); levelOf(f) > 1 || t != reflect.TypeFor[time.Time]() && tagged(f.Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Allows says why commands cannot be written into a catalog of this level, or
+// returns nil. A member whose program is older could not read them.
+func (l Level) Allows(cmds []Command) error {
+	for _, c := range cmds {
+		kind, err := kindOfCommand(c)
+		if err != nil {
+			return err
+		}
+		if level := kind.needs(c); level > l.Number {
+			return &Refusal{Conflict, fmt.Sprintf("%s needs level %d of the catalog, which has level %d: upgrade the nodes that hold it back, which `shoal upgrade check` lists", CommandName(c), level, l.Number)}
+		}
+	}
+	return nil
+}
