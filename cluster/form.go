@@ -158,7 +158,7 @@ func (f *formation) join(ctx context.Context, members []peer, p promise) error {
 	}
 
 	if p.Cluster != "" && p.Cluster != members[0].Cluster {
-		return fmt.Errorf("this node promised node %s to join cluster %s, but %s is here: empty the data directory to join it", p.Founder, p.Cluster, members[0].Cluster)
+		return fmt.Errorf("this node promised node %s to join cluster %s, but %s is here: move the data directory away to join it", p.Founder, p.Cluster, members[0].Cluster)
 	}
 
 	in, err := json.Marshal(f.network.record())
@@ -208,7 +208,7 @@ func (f *formation) recheck(ctx context.Context, loose []peer, p promise) error 
 	// While it is there it may still succeed: only its own word frees this node.
 	i := slices.IndexFunc(loose, func(o peer) bool { return o.Node == p.Founder })
 	if i < 0 {
-		return fmt.Errorf("this node promised node %s to join the cluster that it founds, and that node is not there: start it; if it is lost for good, empty this data directory", p.Founder)
+		return fmt.Errorf("this node promised node %s to join the cluster that it founds, and that node is not there: start it; if it is lost for good, move this data directory away", p.Founder)
 	}
 
 	out, err := f.ask(ctx, loose[i], formTime, methodAttempt, []byte(p.Cluster))

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/binary"
@@ -52,6 +53,7 @@ type home struct {
 	dir  string
 	raft string
 	lock *os.File
+	made bool // by this process
 }
 
 // ErrInUse is wrapped where the data directory belongs to another process.
@@ -60,13 +62,15 @@ var ErrInUse = errors.New("in use by another process")
 // openHome makes and locks the data directory.
 func openHome(dir string) (*home, error) {
 	h := &home{dir: dir, raft: filepath.Join(dir, "raft")}
+	_, err := os.Stat(dir)
+	h.made = errors.Is(err, fs.ErrNotExist)
 	if err := os.MkdirAll(h.raft, 0o700); err != nil {
-		return nil, fmt.Errorf("cluster: data directory: %w", err)
+		return nil, cmp.Or(faultOf(h.raft, err), fmt.Errorf("cluster: data directory: %w", err))
 	}
 
 	lock, err := os.Open(h.raft)
 	if err != nil {
-		return nil, fmt.Errorf("cluster: data directory: %w", err)
+		return nil, cmp.Or(faultOf(h.raft, err), fmt.Errorf("cluster: data directory: %w", err))
 	}
 
 	// The kernel lets go of the lock when the process ends, however it ends.
@@ -115,22 +119,22 @@ func (h *home) loadIdentity() (*identity, error) {
 	data, err := os.ReadFile(id.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if h.hasRaft() {
-			return nil, fmt.Errorf("cluster: %s is missing but %s is not empty: put node.json back, or empty the data directory to join as a new node", id.path, h.raft)
+			return nil, fmt.Errorf("cluster: %s is missing but %s is not empty: put node.json back, or move the data directory away to join as a new node", id.path, h.raft)
 		}
 		return id, nil
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("cluster: node.json: %w", err)
+		return nil, cmp.Or(faultOf(id.path, err), fmt.Errorf("cluster: node.json: %w", err))
 	}
 
 	if err := json.Unmarshal(data, id); err != nil || id.NodeID == "" {
-		return nil, fmt.Errorf("cluster: %s is damaged: put it back from a copy, or empty the data directory to join as a new node", id.path)
+		return nil, fmt.Errorf("cluster: %s is damaged: put it back from a copy, or move the data directory away to join as a new node", id.path)
 	}
 
 	// With its log gone it could vote a second time in a term.
 	if id.ClusterID != "" && !id.Founding && !h.hasRaft() {
-		return nil, fmt.Errorf("cluster: %s says that this node is part of a cluster, but the log in %s is gone: a node must not forget its votes. Empty the whole data directory to join as a new node", id.path, h.raft)
+		return nil, fmt.Errorf("cluster: %s says that this node is part of a cluster, but the log in %s is gone: a node must not forget its votes. Move the whole data directory away to join as a new node, and `shoal remove` the old one", id.path, h.raft)
 	}
 	return id, nil
 }
@@ -157,7 +161,7 @@ func (id *identity) save() error {
 		return fmt.Errorf("cluster: node.json: %w", err)
 	}
 	if err := writeFile(id.path, append(data, '\n')); err != nil {
-		return fmt.Errorf("cluster: node.json: %w", err)
+		return cmp.Or(faultOf(id.path, err), fmt.Errorf("cluster: node.json: %w", err))
 	}
 	return nil
 }

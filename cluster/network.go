@@ -389,7 +389,7 @@ func (n *network) admit(from Peer, proto wire.Protocol) error {
 	}
 
 	if m.State == catalog.MemberRemoved {
-		return fmt.Errorf(refusal + "it was removed; empty its data directory to let it join as a new one")
+		return fmt.Errorf(refusal + "it was removed; move its data directory away to let it join as a new one")
 	}
 	if no := m.RefusesEpoch(from.Epoch); no != nil {
 		return fmt.Errorf(refusal+"%w", no)

@@ -210,7 +210,7 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 	// Data that came from elsewhere may be older than the votes that this node gave: all must say what they know.
 	if p.moved {
 		if len(silent) > 0 {
-			return verdict{why: fmt.Errorf("the data directory was moved, copied or restored, and nobody knows whether it is whole: start the nodes %v, or empty it to let the node join as a new one; if they are lost for good, run shoal recover on the node with the newest data", silent)}
+			return verdict{why: fmt.Errorf("the data directory was moved, copied or restored, and nobody knows whether it is whole: start the nodes %v, or move it away to let the node join as a new one; if they are lost for good, run shoal recover on the node with the newest data", silent)}
 		}
 		return verdict{proved: true, bar: bar}
 	}
@@ -371,7 +371,7 @@ func (p *proof) serveRecall(ctx context.Context, from Peer, in []byte) ([]byte, 
 
 // refusedOlder is the refusal of a node that had more before.
 func refusedOlder(now, old mark) error {
-	return fmt.Errorf(refusal+"its data directory went back in time, as when an older image was put back: it ends at entry %d of term %d, and had come to entry %d of term %d before; empty it to let the node join as a new one", now.Index, now.Term, old.Index, old.Term)
+	return fmt.Errorf(refusal+"its data directory went back in time, as when an older image was put back: it ends at entry %d of term %d, and had come to entry %d of term %d before; move it away to let the node join as a new one, and `shoal remove` the old one", now.Index, now.Term, old.Index, old.Term)
 }
 
 // remember notes how far the others have come, as they tell by gossip: what a
@@ -413,6 +413,6 @@ func (p *proof) meetTwin(ctx context.Context, said *time.Time) {
 	}
 	if said.IsZero() || clock.Since(*said) > p.scaled(sayTime) {
 		*said = clock.Now()
-		p.log.Error("another process has the identity of this node: its data directory is a copy of this one's, and is to be emptied", "reason", twin)
+		p.log.Error("another process has the identity of this node: its data directory is a copy of this one's: stop that process, and move the copy away", "reason", twin)
 	}
 }

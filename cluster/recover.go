@@ -67,7 +67,7 @@ func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
 	if err := saveAsRaft(h, id, state); err != nil {
 		return nil, err
 	}
-	return r, id.save()
+	return r, errors.Join(id.save(), h.inherit())
 }
 
 // opens reports whether the secrets of a catalog can be read with the keys of a
@@ -169,7 +169,7 @@ func offline() *watchdog {
 // Recover makes a node of a cluster that has lost the majority of its voters
 // for good the only one of a new cluster, with all that is in its log, also
 // what was not acknowledged. Choose the node whose Index is the highest, and
-// empty the data directories of the others before they join the new cluster.
+// move the data directories of the others away before they join the new cluster.
 func Recover(dataDir string) (*Recovered, error) {
 	// A name that was written wrong must not leave a directory behind.
 	if _, err := os.Stat(dataDir); errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +216,7 @@ func Recover(dataDir string) (*Recovered, error) {
 	if m.done == nil {
 		return nil, errors.New("cluster: recover: nothing was written")
 	}
-	return m.done, id.save()
+	return m.done, errors.Join(id.save(), h.inherit())
 }
 
 // recovery is a machine whose snapshot is that of the new cluster.

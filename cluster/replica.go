@@ -195,7 +195,7 @@ func (r *replica) newRaft() (err error) {
 }
 
 // startAnew is what can be done about a state that is not whole.
-const startAnew = "empty the data directory to let this node join as a new one, or restore a snapshot if it is the only one"
+const startAnew = "move the data directory away to let this node join as a new one (`shoal remove` the old one), or restore a snapshot if it is the only one"
 
 // onlySelf is raft's membership of a new cluster.
 func (r *replica) onlySelf() raft.Configuration {

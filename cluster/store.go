@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +39,7 @@ const logFile = "raft.db"
 //   - Everything has a checksum: see verify.go.
 type store struct {
 	*raftboltdb.BoltStore
+	path      string
 	committed atomic.Uint64 // to be written with the next batch
 	dog       *watchdog
 }
@@ -46,6 +49,9 @@ var currentTerm = []byte("CurrentTerm")
 
 func openStore(dir string, dog *watchdog) (*store, error) {
 	path := filepath.Join(dir, logFile)
+	if err := readable(dir); err != nil {
+		return nil, err
+	}
 	if err := verify(path); err != nil {
 		return nil, err
 	}
@@ -61,9 +67,9 @@ func openStore(dir string, dog *watchdog) (*store, error) {
 		MsgpackUseNewTimeFormat: true,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cluster: open raft log: %w", err)
+		return nil, cmp.Or(faultOf(path, err), fmt.Errorf("cluster: open raft log: %w", err))
 	}
-	return &store{BoltStore: b, dog: dog}, nil
+	return &store{BoltStore: b, path: path, dog: dog}, nil
 }
 
 // note sets the index that is written with the next batch.
@@ -108,10 +114,35 @@ func (s *store) kept() (uint64, error) {
 // read gets an entry and checks it. It returns the commit index that was
 // written with it.
 func (s *store) read(index uint64, l *raft.Log) (committed uint64, err error) {
-	if err := s.BoltStore.GetLog(index, l); err != nil {
+	if err := s.whole(func() error { return s.BoltStore.GetLog(index, l) }); err != nil {
 		return 0, err
 	}
 	return unsealEntry(index, l)
+}
+
+// whole reads or writes the file of the log. bbolt panics where its pages do not hang together
+// any more, as when something else has written to the file: no caller could go on.
+func (s *store) whole(work func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the raft log %s: its pages do not hang together: %v: %w", s.path, p, errDamaged)
+			s.dog.exit(err.Error())
+		}
+	}()
+	return work()
+}
+
+// FirstIndex implements raft.LogStore.
+func (s *store) FirstIndex() (index uint64, err error) {
+	err = s.whole(func() error { index, err = s.BoltStore.FirstIndex(); return err })
+	return index, err
+}
+
+// LastIndex implements raft.LogStore.
+func (s *store) LastIndex() (index uint64, err error) {
+	err = s.whole(func() error { index, err = s.BoltStore.LastIndex(); return err })
+	return index, err
 }
 
 // GetLog implements raft.LogStore. An entry that is not what was written ends
@@ -133,22 +164,23 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 	for i, l := range logs {
 		sealed[i] = sealEntry(l, i == len(logs)-1, s.committed.Load())
 	}
-	return s.dog.guard("write the raft log", func() error { return s.BoltStore.StoreLogs(sealed) })
+	return s.dog.guard("write the raft log", func() error { return s.whole(func() error { return s.BoltStore.StoreLogs(sealed) }) })
 }
 
 // DeleteRange implements raft.LogStore.
 func (s *store) DeleteRange(first, last uint64) error {
-	return s.dog.guard("shorten the raft log", func() error { return s.BoltStore.DeleteRange(first, last) })
+	return s.dog.guard("shorten the raft log", func() error { return s.whole(func() error { return s.BoltStore.DeleteRange(first, last) }) })
 }
 
 // Set implements raft.StableStore.
 func (s *store) Set(k, v []byte) error {
-	return s.dog.guard("write a vote", func() error { return s.BoltStore.Set(k, sealValue(k, v)) })
+	return s.dog.guard("write a vote", func() error { return s.whole(func() error { return s.BoltStore.Set(k, sealValue(k, v)) }) })
 }
 
 // Get implements raft.StableStore.
 func (s *store) Get(k []byte) ([]byte, error) {
-	sealed, err := s.BoltStore.Get(k)
+	var sealed []byte
+	err := s.whole(func() (err error) { sealed, err = s.BoltStore.Get(k); return err })
 	if err != nil {
 		return nil, err
 	}

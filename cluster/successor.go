@@ -61,7 +61,7 @@ func (s *succession) look() {
 		if !p.Alive || !p.succeeds(cluster) || s.reason() != nil {
 			continue
 		}
-		why := fmt.Errorf("this node belongs to cluster %s, which was given up: an operator has made cluster %s of it, with node %s. Stop this node and empty its data directory; started again it joins the new cluster", shortID(cluster), shortID(p.Cluster), p.Node)
+		why := fmt.Errorf("this node belongs to cluster %s, which was given up: an operator has made cluster %s of it, with node %s. Stop this node and move its data directory away; started again it joins the new cluster", shortID(cluster), shortID(p.Cluster), p.Node)
 		s.why.Store(&why)
 		s.log.Error("the cluster of this node was recovered elsewhere: it answers no more", "reason", why)
 	}

@@ -37,7 +37,7 @@ func TestANodeOfAClusterThatWasRecoveredAnswersNoMore(t *testing.T) {
 	back := start(t, f.with(f.dirs[0], 1))
 	until(t, "the node of the old cluster knows that it is outlived", func() bool {
 		err := back.Ready()
-		return err != nil && strings.Contains(err.Error(), "empty its data directory") && strings.Contains(err.Error(), shortID(recovered.Cluster))
+		return err != nil && strings.Contains(err.Error(), "move its data directory away") && strings.Contains(err.Error(), shortID(recovered.Cluster))
 	})
 	began := time.Now()
 	if _, err := back.Propose(context.Background(), set("lost", "v")); !errors.Is(err, ErrNoLeader) || !strings.Contains(err.Error(), "given up") {

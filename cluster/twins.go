@@ -67,7 +67,7 @@ func (s sighting) verdict(from Peer, answer string, err error) error {
 }
 
 func twinRefusal(node, addr string) error {
-	return fmt.Errorf(refusal+"node %s runs already, at %s: the data directory was copied; empty one of the two", node, addr)
+	return fmt.Errorf(refusal+"node %s runs already, at %s: the data directory was copied; move one of the two away", node, addr)
 }
 
 // refuseOwn asks, before this node votes, whether another process is this node.

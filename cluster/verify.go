@@ -101,7 +101,9 @@ func unsealValue(key, sealed []byte) ([]byte, error) {
 // two heads, the tree of pages, and every entry and value. Entries have no gap.
 func verify(path string) (err error) {
 	defer func() {
-		if err != nil {
+		if fault := faultOf(path, err); fault != nil {
+			err = fault
+		} else if err != nil {
 			err = fmt.Errorf("cluster: the raft log %s is damaged: %s: %w", path, startAnew, err)
 		}
 	}()

@@ -107,7 +107,7 @@ func TestTurnedBitsOfTheLogAreFound(t *testing.T) {
 		}
 		s, err := openStore(dir, offline())
 		if err != nil {
-			if !strings.Contains(err.Error(), "is damaged: empty the data directory") {
+			if !strings.Contains(err.Error(), "is damaged: move the data directory away") {
 				t.Errorf("bit %d of byte %d: the error does not say what to do: %v", bit, at, err)
 			}
 			found++
@@ -207,7 +207,7 @@ func TestTurnedLengthsInPagesOfTheLogAreFound(t *testing.T) {
 			s.Close()
 			continue
 		}
-		if !strings.Contains(err.Error(), "is damaged: empty the data directory") {
+		if !strings.Contains(err.Error(), "is damaged: move the data directory away") {
 			t.Errorf("the error does not say what to do: %v", err)
 		}
 		return

@@ -116,7 +116,7 @@ var actions = []action{
 	},
 	{
 		name: "remove", title: "Remove a node for good", button: "Remove", side: "nodes", typed: true, loss: true,
-		about:   []string{"The cluster forgets the node. It stops, and does not come back without an emptied data directory.", "Where it has the last copy of something the removal is refused, unless you accept that the copy is lost; it is then made anew from the code host."},
+		about:   []string{"The cluster forgets the node. It stops, and comes back with a new data directory only.", "Where it has the last copy of something the removal is refused, unless you accept that the copy is lost; it is then made anew from the code host."},
 		command: []string{"shoal", "remove", "SUBJECT"},
 		said:    "The node is removed.",
 		more:    moves,

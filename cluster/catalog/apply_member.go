@@ -53,7 +53,7 @@ func (c *PutMember) apply(t *txn) Result {
 // refuses says why a member cannot be what in says, or returns nil.
 func (m *Member) refuses(in *Member) *Refusal {
 	if m.State == MemberRemoved {
-		return &Refusal{Conflict, "the node was removed from the cluster: empty its data directory to let it join as a new one"}
+		return &Refusal{Conflict, "the node was removed from the cluster: move its data directory away to let it join as a new one"}
 	}
 	return m.RefusesEpoch(in.Epoch)
 }
@@ -61,7 +61,7 @@ func (m *Member) refuses(in *Member) *Refusal {
 // RefusesEpoch says why the node of this member cannot have an epoch, or
 // returns nil.
 func (m *Member) RefusesEpoch(epoch uint64) *Refusal {
-	const older = "the data directory is older than what the cluster knows of this node: it was rolled back or is a copy. Empty it to let the node join as a new one"
+	const older = "the data directory is older than what the cluster knows of this node: it was rolled back or is a copy. Move it away to let the node join as a new one, and `shoal remove` the old one"
 
 	switch {
 	case EpochStart(epoch) < EpochStart(m.Epoch):

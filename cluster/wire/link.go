@@ -217,7 +217,7 @@ func twin(peer, me Peer) error {
 	if peer.Boot == me.Boot {
 		return ErrSelf
 	}
-	return fmt.Errorf("%w: node %s runs twice: two machines have copies of one data directory; remove the directory of one of them", ErrTwin, short(me.Node))
+	return fmt.Errorf("%w: node %s runs twice: two machines have copies of one data directory; stop one of them, and move its directory away", ErrTwin, short(me.Node))
 }
 
 // otherCluster is the error of meeting a node of another cluster, or of none.

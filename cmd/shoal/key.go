@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
@@ -137,5 +138,5 @@ func writeKey(path string) error {
 
 	// On the disk before the command ends: the next one starts a cluster that needs it.
 	_, err = fmt.Fprintln(f, wire.NewKey().Text())
-	return errors.Join(err, f.Sync(), f.Close())
+	return errors.Join(err, f.Sync(), f.Close(), cluster.Inherit(path))
 }

@@ -51,11 +51,15 @@ const (
 	// exitConfig is for who supervises a node: to start it again as it is leads to
 	// the same. It is EX_CONFIG of sysexits.h.
 	exitConfig = 78
+	exitDisk   = 70 // its volume is full or fails
 )
 
 // exitOf is the exit code of an error.
 func exitOf(err error) int {
 	var wrong *notStartable
+	if disk := (*diskFailed)(nil); errors.As(err, &disk) {
+		return exitDisk
+	}
 	if errors.As(err, &wrong) || errors.Is(err, cluster.ErrRefused) {
 		return exitConfig
 	}
@@ -68,13 +72,22 @@ type notStartable struct{ error }
 // Unwrap is the reason.
 func (e *notStartable) Unwrap() error { return e.error }
 
+// diskFailed is why a node cannot start before there is space, or another disk.
+type diskFailed struct{ error }
+
+// Unwrap is the reason.
+func (e *diskFailed) Unwrap() error { return e.error }
+
 // passing are the failures of a start that may be gone at the next one.
 var passing = []error{
-	cluster.ErrInUse, syscall.EADDRINUSE, syscall.ENOSPC, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN,
+	cluster.ErrInUse, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN,
 }
 
 // notStarted tells a failure of a start that another start leads to again.
 func notStarted(err error) error {
+	if cluster.DiskFault(err) {
+		return &diskFailed{err}
+	}
 	if slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) }) {
 		return err
 	}

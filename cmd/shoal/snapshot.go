@@ -123,7 +123,7 @@ func newRecover(getenv func(string) string) *cobra.Command {
 		Short: "Recovery after loss of the majority: make this stopped node a cluster of its own",
 		Long: "Recovery after loss of the majority of nodes for good: makes this stopped node a cluster of its own with the catalog\n" +
 			"that it has. Changes that only the lost nodes had acknowledged are lost. Run it on one node, the one with the\n" +
-			"newest catalog; give the others empty data directories before they join. Sessions, consents of agents and invitations\n" +
+			"newest catalog; move the data directories of the others away before they join. Sessions, consents of agents and invitations\n" +
 			"end, since what ended them may be among what is lost.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

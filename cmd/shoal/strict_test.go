@@ -74,6 +74,10 @@ func TestExitCodes(t *testing.T) {
 		{notStarted(errors.New("the key file is missing")), exitConfig},
 		{notStarted(fmt.Errorf("listen: %w", syscall.EADDRINUSE)), exitFailed},
 		{notStarted(fmt.Errorf("data directory: %w", cluster.ErrInUse)), exitFailed},
+		{notStarted(fmt.Errorf("node.json: %w", syscall.ENOSPC)), exitDisk},
+		{notStarted(fmt.Errorf("raft.db: %w", syscall.EIO)), exitDisk},
+		{notStarted(fmt.Errorf("raft.db: %w", syscall.EACCES)), exitConfig},
+		{notStarted(fmt.Errorf("raft.db: %w", syscall.EROFS)), exitConfig},
 		{fmt.Errorf("ended: %w", cluster.ErrRefused), exitConfig},
 		{errors.New("anything else"), exitFailed},
 	} {

@@ -136,7 +136,7 @@ func (n *nemesis) comeBack(p *process, old string) error {
 		return fmt.Errorf("node %d, whose image was put back, neither works nor ends: %w", p.index+1, back)
 	case p.running():
 		return nil
-	case !strings.Contains(tail(p.log()), "empty"):
+	case !strings.Contains(tail(p.log()), "away"):
 		return fmt.Errorf("node %d, whose image was put back, has ended without a sentence:\n%s", p.index+1, tail(p.log()))
 	}
 	return n.replace(p, old)

@@ -68,7 +68,7 @@ func (n *nemesis) givenUp(ctx context.Context, p *process) error {
 	}
 	err := until(ctx, givenUpLimit, func() error {
 		body, err := n.c.raw(ctx, p, "GET", "/readyz", nil)
-		if text := fmt.Sprint(string(body), err); codeOf(err) != 503 || !strings.Contains(text, "empty its data directory") {
+		if text := fmt.Sprint(string(body), err); codeOf(err) != 503 || !strings.Contains(text, "move its data directory away") {
 			return fmt.Errorf("ready: %s", text)
 		}
 		return nil

@@ -37,7 +37,7 @@ func recall(path string) (memory, error) {
 
 	// A broken memory is not taken for none: nobody knows then what the node had offered.
 	if err != nil {
-		return m, fmt.Errorf("configuration: %s, which remembers what this node's file was, cannot be read: remove it, and the configuration in force stays: %w", path, err)
+		return m, fmt.Errorf("configuration: %s, which remembers what this node's file was, cannot be read: move it away, and the configuration in force stays: %w", path, err)
 	}
 	return m, nil
 }
