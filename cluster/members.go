@@ -90,6 +90,25 @@ func (c *Cluster) Ready() error {
 		return errors.New("the node has not yet caught up with the cluster")
 	}
 
+	if c.o.BootstrapExpect > 1 && clock.Since(c.started) < c.env.scaled(votesPatience) && c.votesMissing() {
+		return errors.New("the nodes of this cluster do not have their votes yet: the loss of one could end it")
+	}
+
 	c.ready.Store(true)
 	return nil
+}
+
+// votesPatience is how long a node of a cluster that forms waits for the votes.
+const votesPatience = time.Minute
+
+// votesMissing reports whether fewer nodes vote than should of those that are there. A new
+// cluster has one voter, and the others get their votes one after the other.
+func (c *Cluster) votesMissing() bool {
+	there := 1
+	for _, p := range c.network.peers() {
+		if p.Alive && (p.Cluster == c.self.cluster() || p.Cluster == "") {
+			there++
+		}
+	}
+	return len(c.replica.voters()) < wantedVoters(there)
 }

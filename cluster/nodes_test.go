@@ -114,6 +114,10 @@ func TestThreeNodesFormOneClusterAndOutliveTheLeader(t *testing.T) {
 	for range 3 {
 		f.add(3)
 	}
+	until(t, "a node is ready", func() bool { return slices.ContainsFunc(f.n, func(n *testNode) bool { return n.Ready() == nil }) })
+	if got := len(f.leader().replica.voters()); got != 3 {
+		t.Errorf("a node of a new cluster is ready with %d votes given", got)
+	}
 	f.settled(3, f.n...)
 	for i, n := range f.n {
 		n.propose(set(fmt.Sprint("from", i), "v"))
