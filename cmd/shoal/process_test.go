@@ -351,23 +351,14 @@ func shoal(t *testing.T, env []string, args ...string) (stdout, stderr string, c
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// A node without git starts, since an operator may install it later, and says at its start and in
-// its status what it cannot do meanwhile.
-func TestANodeWithoutGitSaysSo(t *testing.T) {
+// A node without git could fetch nothing: it does not start, and says so.
+func TestANodeWithoutGitDoesNotStart(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t)
 	p.env = append(p.env, "PATH="+t.TempDir())
 	p.start(t)
-	const says = "git is not on PATH"
-	nodetest.Wait(t, "status tells of it", func() error {
-		out, errs, _ := shoal(t, nil, "status", "--data-dir", p.data())
-		if !strings.Contains(out, says) {
-			return fmt.Errorf("status says %s%s", out, errs)
-		}
-		return p.alive()
-	})
-	if !strings.Contains(p.log(), "level=ERROR msg=\""+says) {
-		t.Error("the log does not say it")
+	if code := p.wait(); code != exitConfig || !strings.Contains(p.log(), "git is not on PATH") {
+		t.Errorf("exit code %d\n%s", code, p.log())
 	}
 }
 

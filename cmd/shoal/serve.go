@@ -61,8 +61,8 @@ func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
 		Long: "Run a node of a shoal. Alone it is a cluster of one; with --join it becomes a member of another's.\n" +
 			"Every flag but --demo can be given by the environment variable in brackets.\n\n" +
 			"Exit code 78 means: do not start me again as I am. A flag, a file or the data directory has to be changed first, or the\n" +
-			"cluster has removed this node. 70 means that its disk failed, stalled or was full. Any other failure is 2. Both may be gone\n" +
-			"at the next start.",
+			"cluster has removed this node. 70 means that its disk failed, stalled or was full. Any other failure is 2, as a port or a\n" +
+			"data directory that another process has. Both may be gone at the next start.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), *f)
@@ -436,6 +436,12 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	cores := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(cores + spareThreads)
 	heap.KeepRoom()
+
+	// What fails now has touched neither the data directory nor the cluster: a node that is
+	// started again and again must not take the lead each time.
+	if err := f.tryOut(ctx); err != nil {
+		return nil, nil, err
+	}
 
 	// The node first: the routes stand on its parts.
 	n, err := node.New(f.nodeOptions(log, reg, cores))

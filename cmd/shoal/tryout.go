@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+// tryOut refuses a start that would fail, or come to nothing, for a reason of this machine:
+// the configuration file, the ports, the certificate, git.
+func (f *serveFlags) tryOut(ctx context.Context) error {
+	for _, try := range []func(context.Context) error{f.tryConfig, f.tryPorts, f.tryCertificate, tryGit} {
+		if err := try(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryConfig refuses a file with mistakes where no configuration can be in force: in a new
+// data directory, of a node that joins nobody.
+func (f *serveFlags) tryConfig(context.Context) error {
+	_, err := os.Stat(filepath.Join(f.dataDir, "node.json"))
+	if fresh := errors.Is(err, fs.ErrNotExist); !fresh || f.config == "" || f.join != "" {
+		return nil
+	}
+	text, err := os.ReadFile(f.config)
+	if err != nil {
+		return fmt.Errorf("--config: %w", err)
+	}
+	if _, err := config.Parse(text); err != nil {
+		return fmt.Errorf("--config %s: %w", f.config, err)
+	}
+	return nil
+}
+
+// tryPorts listens for a moment.
+func (f *serveFlags) tryPorts(ctx context.Context) error {
+	for _, a := range []struct{ flag, addr string }{{"--listen", f.listen}, {"--metrics-listen", f.metricsListen}} {
+		if a.addr == "" {
+			continue
+		}
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", a.addr)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.flag, err)
+		}
+		if err := l.Close(); err != nil {
+			return fmt.Errorf("%s: %w", a.flag, err)
+		}
+	}
+	return nil
+}
+
+func (f *serveFlags) tryCertificate(context.Context) error {
+	if f.tlsCert == "" {
+		return nil
+	}
+	if _, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey); err != nil {
+		return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.tlsCert, f.tlsKey, err)
+	}
+	return nil
+}
+
+func tryGit(context.Context) error {
+	if _, err := exec.LookPath("git"); err != nil {
+		return fmt.Errorf("git is not on PATH, and nothing can be fetched without it: install it: %w", err)
+	}
+	return nil
+}
