@@ -280,3 +280,40 @@ func TestToolServerOverHTTP(t *testing.T) {
 		t.Errorf("too large: %d %s", resp.StatusCode, body)
 	}
 }
+
+// TestToolServer_AnswersInTheFormThatIsAccepted sends a call with and without Accept, to
+// the address with and without a slash at its end.
+func TestToolServer_AnswersInTheFormThatIsAccepted(t *testing.T) {
+	t.Parallel()
+	s := start(t, (&fake{}).parts())
+	for _, path := range []string{"/api/mcp", "/api/mcp/"} {
+		for accept, want := range map[string]string{
+			"":                                     "application/json",
+			"application/json":                     "application/json",
+			"application/json; q=1, application/*": "application/json",
+			"application/json, text/event-stream":  "text/event-stream",
+			"*/*":                                  "text/event-stream",
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.Addr().String()+path, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_repos","arguments":{}}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			if accept != "" {
+				req.Header.Set("Accept", accept)
+			}
+			resp, err := (&http.Client{Transport: withKey{memberKey}}).Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != want || !strings.Contains(string(body), `"content":[{`) || err != nil {
+				t.Errorf("%s, Accept %q: %d %s %s %v", path, accept, resp.StatusCode, resp.Header.Get("Content-Type"), body, err)
+			}
+			if want == "application/json" && !json.Valid(body) {
+				t.Errorf("%s, Accept %q: %s", path, accept, body)
+			}
+		}
+	}
+}

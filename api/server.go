@@ -266,7 +266,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	guest := guestOf(rc.Conn())
 	began := s.opt.Now()
 
-	c := &call{method: string(rc.Method()), path: string(rc.Path()), rc: rc, door: guest.by(), status: 200}
+	c := &call{method: string(rc.Method()), path: servedPath(string(rc.Path())), rc: rc, door: guest.by(), status: 200}
 	route, f := s.route(c)
 	ctx, cancel := s.bounded(route)
 

@@ -9,6 +9,15 @@ import (
 // toolPath is where the tool server is.
 const toolPath = "/api/mcp"
 
+// servedPath is the path by which a request is served: people write the address of the
+// tool server with a slash at its end too.
+func servedPath(path string) string {
+	if path == toolPath+"/" {
+		return toolPath
+	}
+	return path
+}
+
 // sharing is which pages of other sites may ask a route, in a browser of
 // somebody who visits both.
 type sharing uint8

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -136,13 +137,49 @@ func Mount(s *mcp.Server, tasks Tasks, log *slog.Logger) http.Handler {
 
 // mount makes the handler of the server that is chosen for each request.
 func mount(log *slog.Logger, choose func(*http.Request) *mcp.Server) http.Handler {
-	return withFaults(mcp.NewStreamableHTTPHandler(choose, &mcp.StreamableHTTPOptions{
-		Stateless:                    true,
-		PropagateRequestCancellation: true,
-		MaxRequestBodyBytes:          maxBody,
-		Logger:                       slog.New(loud{log.Handler()}),
-		DisableLocalhostProtection:   true, // package api checks Host and Origin for every route
+	handler := func(json bool) http.Handler {
+		return mcp.NewStreamableHTTPHandler(choose, &mcp.StreamableHTTPOptions{
+			Stateless:                    true,
+			JSONResponse:                 json,
+			PropagateRequestCancellation: true,
+			MaxRequestBodyBytes:          maxBody,
+			Logger:                       slog.New(loud{log.Handler()}),
+			DisableLocalhostProtection:   true, // package api checks Host and Origin for every route
+		})
+	}
+	streams, plain := handler(false), handler(true)
+
+	return withFaults(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !onlyJSON(r) {
+			streams.ServeHTTP(w, r)
+			return
+		}
+		// The SDK wants both kinds to be named, whichever it answers with.
+		r = r.Clone(r.Context())
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		plain.ServeHTTP(w, r)
 	}))
+}
+
+// onlyJSON reports whether a client takes JSON and no stream of events, or does not say
+// what it takes.
+func onlyJSON(r *http.Request) bool {
+	accept := strings.Join(r.Header.Values("Accept"), ",")
+	if strings.TrimSpace(accept) == "" {
+		return true
+	}
+
+	json := false
+	for kind := range strings.SplitSeq(accept, ",") {
+		kind, _, _ = strings.Cut(kind, ";")
+		switch strings.ToLower(strings.TrimSpace(kind)) {
+		case "text/event-stream", "text/*", "*/*":
+			return false
+		case "application/json", "application/*":
+			json = true
+		}
+	}
+	return json
 }
 
 // loud lets only what is at least a warning through: to the SDK each call is a
