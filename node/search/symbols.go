@@ -185,6 +185,13 @@ func (s *Searcher) defined(ctx context.Context, v catalog.Viewer, req SymbolRequ
 	out, err := s.definitions(ctx, v, req, req.Symbol)
 	scope, name := qualified(req.Symbol)
 
+	// The sign with which a macro of Rust is used is no part of its name. That of a method of
+	// Ruby is: the whole name was looked for before.
+	if plain := strings.TrimSuffix(req.Symbol, "!"); err == nil && len(out.Files) == 0 && !req.Prefix && !req.Letters && plain != req.Symbol && plain != "" {
+		req.Symbol = plain
+		return s.defined(ctx, v, req)
+	}
+
 	// Some names have such a sign in them, so the whole is looked for first.
 	if err != nil || len(out.Files) > 0 || req.Prefix || req.Letters || scope == "" {
 		return out, name, err
@@ -219,7 +226,7 @@ func (r *SymbolResponse) typesBut(scope string) (types []string) {
 }
 
 func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {
-	expr := "^" + regexp.QuoteMeta(name) + "$"
+	expr := "^" + nameExpr(name) + "$"
 	switch {
 	case req.Prefix:
 		expr = "(?i)^" + regexp.QuoteMeta(name)
@@ -307,9 +314,20 @@ func (s *Searcher) uses(ctx context.Context, v catalog.Viewer, req SymbolRequest
 	return s.symbols(ctx, v, req, wordOf(req.Symbol), maxSymbolMatches)
 }
 
+// operator matches the name of an operator of C++, which may have blanks behind its word.
+var operator = regexp.MustCompile(`^operator\s*([^\w\s].*)$`)
+
+// nameExpr is an expression for a name as ctags and sources write it.
+func nameExpr(name string) string {
+	if m := operator.FindStringSubmatch(name); m != nil {
+		return `operator\s*` + regexp.QuoteMeta(m[1])
+	}
+	return regexp.QuoteMeta(name)
+}
+
 // wordOf is a name as a whole word in the content of files.
 func wordOf(name string) *query.Text {
-	pattern := regexp.QuoteMeta(name)
+	pattern := nameExpr(name)
 
 	// A border of a word can only stand where the name begins or ends with a
 	// letter of one: "operator+" has none at its end.

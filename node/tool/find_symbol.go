@@ -54,7 +54,15 @@ func (l *lookup) request() search.SymbolRequest {
 
 // asText is the call that finds the name as a word.
 func (l *lookup) asText() string {
-	word := `\b` + regexp.QuoteMeta(l.name()) + `\b`
+	// Beside a sign, as in done?, no word begins or ends.
+	name := l.name()
+	word := regexp.QuoteMeta(name)
+	if isNameByte(name[0]) {
+		word = `\b` + word
+	}
+	if isNameByte(name[len(name)-1]) {
+		word += `\b`
+	}
 	return callOf("grep", "pattern", word, "repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref"))
 }
 
