@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-enry/go-enry/v2"
@@ -209,3 +210,18 @@ func isGenerated(content []byte) bool {
 // Language names the language of a file as the index does, by its path and
 // content (the beginning is enough); "" when it has none.
 func Language(path string, content []byte) string { return languageOf(path, content) }
+
+// LanguageGlob returns a glob of the names that files of a language have, given by the
+// ending of its files, its name or an alias; "" where nothing is known of it.
+func LanguageGlob(name string) string {
+	name = strings.TrimPrefix(strings.ToLower(name), ".")
+	if name != "" && len(enry.GetLanguagesByExtension("x."+name, nil, nil)) > 0 {
+		return "*." + name
+	}
+	lang, _ := enry.GetLanguageByAlias(name)
+	endings := enry.GetLanguageExtensions(lang)
+	if len(endings) == 0 {
+		return ""
+	}
+	return "*{" + strings.Join(endings, ",") + "}"
+}

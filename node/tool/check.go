@@ -24,32 +24,37 @@ func (m misuse) Error() string { return string(m) }
 // decode checks the arguments of a call against the row. null is the same as
 // absent; numbers and booleans may come as strings, as some models write them.
 // Everything that is wrong is told at once, followed by the caller's own call
-// as it should have been.
+// as it should have been, where that asks the same.
 func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
-	var members map[string]json.RawMessage
+	var members arguments
 	given := len(raw) > 0 && string(raw) != "null"
 	if given {
 		if err := json.Unmarshal(raw, &members); err != nil {
-			return nil, misuse("The arguments have to be one JSON object, as " + t.example() + ".")
+			return nil, misuse("The arguments have to be one JSON object" + t.withRequired() + ".")
 		}
 	}
+	t.translate(members)
 
 	// Two calls are built side by side: the one that was made, and the one that should have been.
 	a, mended := newArgs(t), newArgs(t)
 	var wrong []string
+	whole := true // the mended call lacks nothing of the other one
 	for i := range t.Params {
 		p := &t.Params[i]
 		problem := p.take(members[p.Name], a, mended)
 		if problem != "" {
 			wrong = append(wrong, p.Name+" "+problem)
+			whole = whole && mended.Has(p.Name)
 		}
 		delete(members, p.Name) // what stays was meant for no parameter
 	}
 
 	// What is left has a name that the row does not know.
-	unknown := slices.Sorted(maps.Keys(members))
-	for _, name := range unknown {
-		wrong = append(wrong, t.unknown(name, members[name], mended))
+	listed := false
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		text, meant, placed := t.unknown(name, members[name], mended)
+		wrong = append(wrong, text)
+		whole, listed = whole && placed, listed || meant == ""
 	}
 
 	if wrong == nil {
@@ -60,11 +65,34 @@ func (t *Tool) decode(raw json.RawMessage) (*Args, error) {
 	// All at once, and with a call to copy: a model that is told one fault at a time takes a step
 	// for each.
 	text := "Wrong arguments: " + strings.Join(wrong, "; ") + "."
-	// The list helps only who does not know the names.
-	if unknown != nil {
+	// The list helps only where nothing near was found.
+	if listed {
 		text += " The parameters of " + t.Name + " are " + strings.Join(t.names(), ", ") + "."
 	}
-	return nil, misuse(text + " Mended: " + t.complete(mended))
+	// A call that lacks something would ask something else.
+	if whole && t.lacking(mended) == nil {
+		text += " Mended: " + mended.render(t.Name)
+	}
+	return nil, misuse(text)
+}
+
+// lacking lists the required parameters that a call has not.
+func (t *Tool) lacking(a *Args) (names []string) {
+	for _, p := range t.Params {
+		if p.Required && !a.Has(p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// withRequired tells which members the arguments must have; "" for none.
+func (t *Tool) withRequired() string {
+	names := t.lacking(newArgs(t))
+	if names == nil {
+		return ""
+	}
+	return " with " + strings.Join(names, ", ")
 }
 
 // take checks one argument and keeps it. What is wrong is told and kept as it
@@ -99,24 +127,28 @@ func (p *Param) take(member json.RawMessage, a, mended *Args) (problem string) {
 	return ""
 }
 
-// unknown tells that the row has no such parameter, and which one was meant.
-func (t *Tool) unknown(name string, member json.RawMessage, mended *Args) string {
+// unknown tells that the row has no such parameter, and which one was meant. placed
+// reports whether the value stands in the mended call.
+func (t *Tool) unknown(name string, member json.RawMessage, mended *Args) (text, meant string, placed bool) {
 	// Cut short: the name is the caller's and may be a whole text.
-	text := fmt.Sprintf("there is no parameter %q", shorten(name))
-	meant := t.meant(name)
-	if meant == "" {
-		return text
+	text = fmt.Sprintf("there is no parameter %q", shorten(name))
+	if meant = t.meant(name); meant == "" {
+		return text, "", false
 	}
 
-	// The value goes where it belongs, if nothing is there.
+	// The value goes where it belongs, but never over what the caller has given under the right
+	// name.
 	for i := range t.Params {
 		p := &t.Params[i]
-		// Never over what the caller has given under the right name.
-		if value, ok := p.mend(member); p.Name == meant && ok && !mended.Has(meant) {
+		if p.Name != meant || mended.Has(meant) || contains(suggestedOnly, bare(name)) {
+			continue
+		}
+		if value, ok := p.mend(member); ok {
 			mended.set(meant, value)
+			placed = true
 		}
 	}
-	return text + " (did you mean " + meant + "?)"
+	return text + " (did you mean " + meant + "?)", meant, placed
 }
 
 func shorten(name string) string {
@@ -134,51 +166,17 @@ func (t *Tool) names() []string {
 	return names
 }
 
-// complete is a mended call, with examples for what it has to have and has not.
-func (t *Tool) complete(mended *Args) string {
-	// The call is to be copied as it is, so it may lack nothing.
-	for _, p := range t.Params {
-		if p.Required && !mended.Has(p.Name) {
-			mended.set(p.Name, t.sample(p.Name))
-		}
-	}
-	return mended.render(t.Name)
-}
-
-// example is a call with the required arguments, for error texts.
-func (t *Tool) example() string { return t.complete(newArgs(t)) }
-
-func (t *Tool) sample(name string) string {
-	switch name {
-	// As in an example of documentation: nobody has such a repository.
-	case "repo":
-		return "github.com/acme/app"
-	case "path":
-		return "src/main.go"
-	case "symbol":
-		return "NewServer"
-	case "base":
-		return "main~5"
-	case "head":
-		return "main"
-	case "query":
-		return "retry replication"
-
-	// The one is a glob, the other an expression; each is no good example of the other.
-	case "pattern":
-		if t.Name == "glob" {
-			return "**/*.go"
-		}
-		return "func main"
-	}
-	return "…"
-}
-
 // decode reads one argument, or says what is wrong with it.
 func (p *Param) decode(raw json.RawMessage) (value any, problem string) {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return nil, "is malformed"
+	}
+	if list, ok := v.([]any); ok && p.Kind != Strings {
+		if len(list) != 1 {
+			return nil, "takes one value: make a call for each"
+		}
+		v = list[0]
 	}
 
 	// Values of the wrong type are taken where only one thing can be meant: models quote numbers
@@ -309,7 +307,7 @@ func (p *Param) integer(v any) (value any, problem string) {
 }
 
 // mend makes of a value what the parameter could take: the nearest number, the
-// nearest word, the first of a list, the text of a number.
+// nearest word, the text of a number.
 func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
 	// What came under another name may be right as it is.
 	if value, problem := p.decode(raw); problem == "" {
@@ -336,18 +334,6 @@ func (p *Param) mend(raw json.RawMessage) (value any, ok bool) {
 		if err == nil && p.Kind == Integer && !math.IsNaN(f) {
 			return p.within(f), true
 		}
-	case []any:
-		// A list for one value: the first is what was thought of first.
-		if len(v) == 0 || p.Kind == Strings {
-			return nil, false
-		}
-
-		first, err := json.Marshal(v[0])
-		if err != nil {
-			return nil, false
-		}
-		value, problem := p.decode(first)
-		return value, problem == ""
 	}
 	return nil, false
 }
