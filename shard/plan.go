@@ -185,7 +185,7 @@ func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 
 // compile compiles a text for matching, and for the postings.
 func compile(t query.Text) (*pattern, error) {
-	m, err := match.Compile(t.Pattern, match.Options{Literal: !t.Regexp, Fold: t.Fold})
+	m, err := match.Compile(t.Pattern, match.Options{Literal: !t.Regexp, Fold: t.Fold, Names: t.Field == query.Name})
 	if err != nil {
 		return nil, fmt.Errorf("plan search: %w", err)
 	}
@@ -215,6 +215,9 @@ func (c *pattern) planLiteral() {
 func (c *pattern) planRegexp() error {
 	t := c.text
 	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups
+	if t.Field == query.Name {
+		flags |= syntax.DotNL
+	}
 	if t.Fold {
 		flags |= syntax.FoldCase
 	}

@@ -110,7 +110,7 @@ func Forged(text []byte) int {
 // Plain is a text for places that hold no elements, such as titles and
 // attributes: what is hidden is written out, what is no UTF-8 is replaced.
 func Plain(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = string([]rune(s)) // each byte that is no UTF-8 is one character
 	if strings.IndexFunc(s, Hidden) < 0 {
 		return s
 	}

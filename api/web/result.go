@@ -104,7 +104,7 @@ func rangesOf(chunks []shard.Chunk) int {
 
 // inFile is the search for the matches of a search that are in one of its files.
 func inFile(box layout.Box, f *search.File) layout.Box {
-	path := strings.ToValidUTF8(f.Path, "\ufffd")
+	path := string([]rune(f.Path)) // each byte that is no UTF-8 is one character
 	expr := strings.ReplaceAll(regexp.QuoteMeta(path), "\ufffd", ".")
 	box.Query = "reposet:" + query.Quote(f.Repository) + " file:" + fieldRegexp("^"+expr+"$") + " " + grouped(box.Query)
 	return box

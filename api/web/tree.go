@@ -19,9 +19,11 @@ var (
 
 // treeEntry is a row of a directory.
 type treeEntry struct {
-	Name, URL, Kind, Size string
-	History               string
-	Last                  *commitRow // that changed it last; nil where it was not found in time
+	Name, Kind, Size string
+	URL              string // "" for a submodule, whose files are in another repository
+	Target           string // of a symbolic link; of a submodule its commit
+	History          string
+	Last             *commitRow // that changed it last; nil where it was not found in time
 }
 
 // treePage is a directory for its template.
@@ -70,10 +72,13 @@ func (p *sources) listed(ctx context.Context, v *layout.Visit, l place, rev stri
 func newTreePage(l place, r *browse.ListTreeResponse) *treePage {
 	data := &treePage{place: l, CommitURL: address(l.Repo, "", "commit", r.Commit), Short: short(r.Commit), Cut: r.Cut}
 	for _, e := range r.Entries {
-		row := treeEntry{Name: e.Name, Kind: e.Type, URL: l.At("blob", e.Path), History: l.At("commits", e.Path)}
-		if e.Type == "tree" {
+		row := treeEntry{Name: e.Name, Kind: e.Type, URL: l.At("blob", e.Path), Target: e.Target, History: l.At("commits", e.Path)}
+		switch e.Type {
+		case "tree":
 			row.URL = l.At("tree", e.Path)
-		} else {
+		case "commit":
+			row.URL, row.Target = "", short(e.Target)
+		default:
 			row.Size = sizeOf(int64(e.Size))
 		}
 		data.Entries = append(data.Entries, row)

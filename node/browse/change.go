@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -80,6 +81,10 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 		}
 	})
 
+	// What was deleted is in the base alone.
+	if req.Path != "" {
+		req.Path = s.pathOf(ctx, base, s.pathOf(ctx, head, req.Path))
+	}
 	d, err := s.mirror.Diff(ctx, base, head, git.DiffOptions{
 		Path:         req.Path,
 		MaxBytes:     req.MaxBytes,
@@ -256,7 +261,7 @@ func (s *site) bodies(ctx context.Context, req BlameRequest, b git.Blame) (map[s
 // blame asks for the whole file or, within a time, for some of its lines.
 func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *BlameResponse) (b git.Blame, err error) {
 	// The whole file is bounded by its size, and not by a time: pages draw all of it.
-	binary := call.Fail(call.ErrInvalid, "%q is a binary file: it has no lines", req.Path)
+	binary := call.Fail(call.ErrInvalid, "%s is a binary file: it has no lines", paths.Quoted(req.Path))
 	if req.Lines <= 0 {
 		b, err = s.mirror.Blame(ctx, commit, req.Path)
 		if errors.Is(err, git.ErrBinary) {

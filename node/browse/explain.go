@@ -9,26 +9,51 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// pathOf is the path in a commit that a caller means. A name that is not UTF-8
-// is shown with a replacement character for each byte that cannot be read, so
-// that is how it comes back; where one file looks so, it is meant.
+// pathOf is the path in a commit that a caller means. What is no UTF-8 in a name, or is
+// not seen, is shown in a written form, so that is how it comes back; where one file or
+// directory is written so, it is meant.
 func (s *site) pathOf(ctx context.Context, commit, p string) string {
-	if !strings.ContainsRune(p, utf8.RuneError) {
+	if !paths.Alike(p) {
 		return p
 	}
-	files, err := s.mirror.Files(ctx, commit, func(other string) bool {
-		return !utf8.ValidString(other) && strings.ToValidUTF8(other, "\uFFFD") == strings.ToValidUTF8(p, "\uFFFD")
+	if _, err := s.mirror.Stat(ctx, commit, p); err == nil {
+		return p
+	}
+
+	want := paths.Written(paths.Characters(strings.Trim(p, "/")))
+	depth := strings.Count(want, "/") + 1
+	meant := map[string]bool{}
+	_, err := s.mirror.Files(ctx, commit, func(other string) bool {
+		if at := firstParts(other, depth); paths.Written(at) == want {
+			meant[at] = true
+		}
+		return false
 	})
-	if err != nil || len(files) != 1 {
+	if err != nil || len(meant) != 1 {
 		return p
 	}
-	return files[0].Path
+	for at := range meant {
+		p = at
+	}
+	return p
+}
+
+// firstParts is the first n parts of a path, or all of it.
+func firstParts(p string, n int) string {
+	for i := range len(p) {
+		if p[i] == '/' {
+			if n--; n == 0 {
+				return p[:i]
+			}
+		}
+	}
+	return p
 }
 
 // resolve makes a commit of a ref. Its errors say what to write instead.
@@ -145,12 +170,12 @@ func (s *site) otherRefs(ctx context.Context, ref string) string {
 func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 	switch {
 	case errors.Is(err, git.ErrIsDir):
-		return call.Fail(call.ErrFileNotFound, "%q in repository %q is a directory, not a file", p, s.repo.Name)
+		return call.Fail(call.ErrFileNotFound, "%s in repository %q is a directory, not a file", paths.Quoted(p), s.repo.Name)
 	case errors.Is(err, git.ErrNotDir):
 		if sub := s.submodule(ctx, commit, p); sub != nil {
 			return sub
 		}
-		return call.Fail(call.ErrFileNotFound, "%q in repository %q is a file, not a directory", p, s.repo.Name)
+		return call.Fail(call.ErrFileNotFound, "%s in repository %q is a file, not a directory", paths.Quoted(p), s.repo.Name)
 
 	// Git has no such names, and never will: looking for others would mislead.
 	case errors.Is(err, git.ErrBadPath):
@@ -159,7 +184,7 @@ func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 		if sub := s.submodule(ctx, commit, p); sub != nil {
 			return sub
 		}
-		return call.Fail(call.ErrFileNotFound, "File %q not found in repository %q at %.12s%s", p, s.repo.Name, commit, s.otherPaths(ctx, commit, p))
+		return call.Fail(call.ErrFileNotFound, "File %s not found in repository %q at %.12s%s", paths.Quoted(p), s.repo.Name, commit, s.otherPaths(ctx, commit, p))
 	}
 
 	return err
@@ -171,7 +196,7 @@ func (s *site) submodule(ctx context.Context, commit, p string) error {
 	if err != nil || e.Kind != git.Submodule {
 		return nil
 	}
-	return call.Fail(call.ErrFileNotFound, "%q in repository %q is a submodule: another repository at commit %.12s, whose files are not in this one", p, s.repo.Name, e.OID)
+	return call.Fail(call.ErrFileNotFound, "%s in repository %q is a submodule: another repository at commit %.12s, whose files are not in this one", paths.Quoted(p), s.repo.Name, e.OID)
 }
 
 // otherPaths names files that could be meant: of the same name elsewhere, or
@@ -235,7 +260,7 @@ func SharedEnd(a, b string) int {
 func quoteList(names []string) string {
 	quoted := make([]string, len(names))
 	for i, n := range names {
-		quoted[i] = fmt.Sprintf("%q", n)
+		quoted[i] = paths.Quoted(n)
 	}
 	if len(quoted) < 2 {
 		return strings.Join(quoted, "")

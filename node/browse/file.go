@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git"
 )
@@ -53,7 +54,7 @@ func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceRespo
 	}
 
 	if src.Cut {
-		return nil, call.Fail(call.ErrTooLarge, "%q has %d bytes, more than the %d of one answer: ask for a range of lines", src.Path, src.Size, maxSource)
+		return nil, call.Fail(call.ErrTooLarge, "%s has %d bytes, more than the %d of one answer: ask for a range of lines", paths.Quoted(src.Path), src.Size, maxSource)
 	}
 
 	return &SourceResponse{
@@ -114,6 +115,7 @@ func answerTree(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, e
 
 	t := newTree()
 	for _, path := range req.Paths {
+		path = s.pathOf(ctx, commit, path)
 		at, err := s.mirror.Stat(ctx, commit, path)
 		if err != nil {
 			return nil, s.explain(ctx, err, commit, path)
@@ -179,13 +181,21 @@ const (
 
 // readTargets reads where the symlinks lead.
 func (t *treeBuilder) readTargets(ctx context.Context, m *git.Mirror) error {
+	return scanTargets(ctx, m, t.links, func(path, target string) { t.nodes[path].Target = target })
+}
+
+// scanTargets reads where symlinks lead.
+func scanTargets(ctx context.Context, m *git.Mirror, links []git.Entry, found func(path, target string)) error {
+	if links == nil {
+		return nil
+	}
 	left := maxTargets
-	return m.Scan(ctx, t.links[:min(len(t.links), maxLinks)], maxTarget, func(e git.Entry, target []byte) bool {
+	return m.Scan(ctx, links[:min(len(links), maxLinks)], maxTarget, func(e git.Entry, target []byte) bool {
 		// What does not fit any more ends the reading, and has no target.
 		if left -= len(target); left < 0 {
 			return false
 		}
-		t.nodes[e.Path].Target = string(target)
+		found(e.Path, string(target))
 		return true
 	})
 }

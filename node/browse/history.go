@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -117,6 +118,7 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 		return nil, err
 	}
 
+	req.Path = s.pathOf(ctx, commit, req.Path)
 	if req.Follow {
 		return s.follow(ctx, commit, not, req)
 	}
@@ -163,7 +165,7 @@ func (s *site) follow(ctx context.Context, commit, not string, req CommitsReques
 	// What is not there may have been: its history is told like that of others. A
 	// directory has no renames to git, and would be told as one without any.
 	if e, err := s.mirror.Stat(ctx, commit, req.Path); err == nil && e.Kind == git.Dir {
-		return nil, call.Fail(call.ErrInvalid, "%q in repository %q is a directory: follow is of one file", req.Path, s.repo.Name)
+		return nil, call.Fail(call.ErrInvalid, "%s in repository %q is a directory: follow is of one file", paths.Quoted(req.Path), s.repo.Name)
 	}
 	page, err := s.mirror.Follow(ctx, git.LogQuery{
 		Commit: commit,
@@ -282,7 +284,7 @@ func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsRe
 	}
 
 	// All of the history is read for any page: the order is by number of commits.
-	list, err := s.mirror.Authors(ctx, commit, req.Path)
+	list, err := s.mirror.Authors(ctx, commit, s.pathOf(ctx, commit, req.Path))
 	if err != nil {
 		return nil, err
 	}

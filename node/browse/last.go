@@ -64,6 +64,7 @@ func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*L
 		return nil, err
 	}
 
+	req.Path = s.pathOf(ctx, commit, req.Path)
 	last, err := s.mirror.Last(ctx, git.LastQuery{Commit: commit, Path: req.Path, Max: lastMost, Time: changeTime})
 	if err != nil {
 		return nil, s.explain(ctx, err, commit, req.Path)

@@ -48,6 +48,7 @@ func answerLastSeen(ctx context.Context, s *site, req LastSeenRequest) (*LastSee
 	}
 
 	for _, path := range req.Paths {
+		path = s.pathOf(ctx, commit, path)
 		_, err := s.mirror.Stat(ctx, commit, path)
 		switch {
 		case err == nil:

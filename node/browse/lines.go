@@ -30,6 +30,8 @@ type ReadFileResponse struct {
 	Total          int      // lines of the file
 	Binary         bool     // then Lines is empty
 	Size           int      // bytes of the file
+	Link           bool     // a symbolic link: what it leads to is its one line
+	LFS            bool     // a pointer of Git LFS, not the file
 }
 
 // ListTreeRequest asks for the entries below a directory.
@@ -59,6 +61,10 @@ type TreeEntry struct {
 	Type  string // tree, blob, commit
 	Depth int
 	Size  int64 // bytes of a file, with Sizes
+	// Target is what a symbolic link leads to, as it is written in it; of a submodule
+	// it is the commit of the other repository. "" for all else, and where it is too long.
+	Target string
+	Link   bool // a symbolic link
 }
 
 // The bounds of what is listed of a repository.
@@ -125,6 +131,8 @@ func answerReadFile(ctx context.Context, s *site, req ReadFileRequest) (*ReadFil
 		Total:    src.Total,
 		Binary:   src.Binary,
 		Size:     int(src.Size),
+		Link:     src.Kind == git.Symlink,
+		LFS:      src.LFS,
 		Language: shard.Language(src.Path, src.Content),
 	}
 
@@ -171,6 +179,7 @@ func answerListTree(ctx context.Context, s *site, req ListTreeRequest) (*ListTre
 	if dir == "." {
 		dir = ""
 	}
+	dir = s.pathOf(ctx, commit, dir)
 
 	entries, cut, err := s.mirror.List(ctx, commit, dir, git.ListOptions{
 		Depth:   req.Depth,
@@ -184,13 +193,33 @@ func answerListTree(ctx context.Context, s *site, req ListTreeRequest) (*ListTre
 	}
 
 	// The listing goes by levels, so a cut keeps the upper ones.
-	return &ListTreeResponse{
+	out := &ListTreeResponse{
 		Repo:    s.repo.Name,
 		Path:    dir,
 		Commit:  commit,
 		Entries: depthFirst(entries, dir, !req.NoDirectories),
 		Cut:     cut,
-	}, nil
+	}
+	return out, s.readLinks(ctx, entries, out)
+}
+
+// readLinks fills in what the symbolic links of a listing lead to.
+func (s *site) readLinks(ctx context.Context, entries []git.Entry, out *ListTreeResponse) error {
+	var links []git.Entry
+	for _, e := range entries {
+		if e.Kind == git.Symlink {
+			links = append(links, e)
+		}
+	}
+
+	targets := map[string]string{}
+	err := scanTargets(ctx, s.mirror, links, func(path, target string) { targets[path] = target })
+	for i := range out.Entries {
+		if e := &out.Entries[i]; e.Link {
+			e.Target = targets[e.Path]
+		}
+	}
+	return err
 }
 
 // depthFirst orders a listing of a directory by levels as a tree is read, with
@@ -221,12 +250,14 @@ func depthFirst(entries []git.Entry, dir string, dirs bool) []TreeEntry {
 }
 
 func treeEntry(e git.Entry, depth int) TreeEntry {
-	t := TreeEntry{Path: e.Path, Name: e.Path[strings.LastIndexByte(e.Path, '/')+1:], Depth: depth, Type: "blob", Size: e.Size}
+	t := TreeEntry{Path: e.Path, Name: e.Path[strings.LastIndexByte(e.Path, '/')+1:], Depth: depth, Type: "blob", Size: max(e.Size, 0)}
 	switch e.Kind {
 	case git.Dir:
 		t.Dir, t.Type = true, "tree"
 	case git.Submodule:
-		t.Type = "commit"
+		t.Type, t.Target = "commit", e.OID
+	case git.Symlink:
+		t.Link = true
 	}
 	return t
 }

@@ -290,7 +290,7 @@ func nameExpr(t *query.Text) string {
 	if t.Fold {
 		expr = "(?i)" + expr
 	}
-	return "(?m)" + expr
+	return "(?ms)" + expr
 }
 
 // pastSource is files of one commit as package shard builds them.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -113,7 +114,7 @@ func (s *site) hasLines(ctx context.Context, commit string, req TraceRequest) er
 	case err != nil:
 		return s.explain(ctx, err, commit, req.Path)
 	case req.Last > src.Total:
-		return call.Fail(call.ErrInvalid, "%q ends at line %d", req.Path, src.Total)
+		return call.Fail(call.ErrInvalid, "%s ends at line %d", paths.Quoted(req.Path), src.Total)
 	}
 	return nil
 }

@@ -63,22 +63,22 @@ func (f *Filter) Keeps() (func(path string) bool, error) {
 }
 
 func (f *Filter) exprs() (must, not []string, err error) {
-	if len(f.Include)+len(f.Exclude) > maxGlobs {
+	included, exclude := Globs(f.Include...), Globs(f.Exclude...)
+	if len(included)+len(exclude) > maxGlobs {
 		return nil, nil, call.Fail(call.ErrInvalid, "at most %d globs can be given", maxGlobs)
 	}
 
 	// The directory itself counts, as it may be one file.
 	dir := cleanDir(f.Dir)
 	if dir != "" {
-		must = append(must, begin+regexp.QuoteMeta(dir)+belowOrEnd)
+		must = append(must, begin+nameExpr(dir)+belowOrEnd)
 	}
 
 	// "!x" among the globs to include is one to exclude.
-	exclude := f.Exclude
 	var include []string
-	for _, glob := range f.Include {
+	for _, glob := range included {
 		if rest, ok := strings.CutPrefix(glob, "!"); ok {
-			exclude = append(exclude[:len(exclude):len(exclude)], rest)
+			exclude = append(exclude, rest)
 			continue
 		}
 
@@ -128,18 +128,43 @@ const (
 	belowOrEnd = `(?:/|\z)`
 )
 
-// pathExpr is the expression of the paths below a directory that a glob means.
+// Globs lists the globs of texts, each of which may have several with commas between them.
+func Globs(texts ...string) (globs []string) {
+	for _, text := range texts {
+		globs = append(globs, globsOf(text)...)
+	}
+	return globs
+}
+
+// nameExpr is the expression of a name as it is written: what it says by codes may also
+// stand in it as it is.
+func nameExpr(written string) string {
+	expr := regexp.QuoteMeta(written)
+	if name := Characters(written); name != written {
+		return "(?:" + expr + "|" + regexp.QuoteMeta(name) + ")"
+	}
+	return expr
+}
+
+// pathExpr is the expression of the paths below a directory that a glob means. A path that
+// has signs of globs is itself too, as app/[id].tsx.
 func pathExpr(dir, glob string) (string, error) {
 	glob = strings.TrimPrefix(glob, "./")
 	plain := strings.TrimSuffix(glob, "/")
-	expr, err := globExpr(strings.TrimPrefix(plain, "/"))
-	if err != nil {
+	from := strings.TrimPrefix(plain, "/")
+	expr, err := globExpr(Characters(from))
+	switch {
+	case strings.ContainsAny(from, `[{\`) && err == nil:
+		expr = "(?:" + expr + "|" + nameExpr(from) + ")"
+	case !strings.ContainsAny(from, "*?") && len(from) <= maxPattern && !IsGlob(from):
+		expr = nameExpr(from) // no glob at all
+	case err != nil:
 		return "", err
 	}
 
 	named := dir != "" && strings.HasPrefix(plain, dir+"/") // the path from the root, as an answer has it
 	if dir != "" {
-		dir = regexp.QuoteMeta(dir) + "/"
+		dir = nameExpr(dir) + "/"
 	}
 	end := `\z`
 	switch {
@@ -164,12 +189,19 @@ func pathExpr(dir, glob string) (string, error) {
 
 // OfGlob is Exprs for the pattern of glob, which means the same but for a
 // plain name: that of a file.
-func OfGlob(dir, glob string) (Exprs, error) {
-	if base := path.Base(glob); !strings.ContainsAny(glob, `*?[{\`) && base == strings.Trim(glob, "/") {
-		glob = strings.TrimSuffix(glob, "/") // no directory can be found
+func OfGlob(dir, pattern string) (Exprs, error) {
+	var exprs []string
+	for _, glob := range globsOf(pattern) {
+		if base := path.Base(glob); !strings.ContainsAny(glob, `*?[{\`) && base == strings.Trim(glob, "/") {
+			glob = strings.TrimSuffix(glob, "/") // no directory can be found
+		}
+		expr, err := pathExpr(cleanDir(dir), glob)
+		if err != nil {
+			return Exprs{}, err
+		}
+		exprs = append(exprs, strings.TrimSuffix(expr, belowOrEnd))
 	}
-	expr, err := pathExpr(cleanDir(dir), glob)
-	return Exprs{Must: []string{strings.TrimSuffix(expr, belowOrEnd)}}, err
+	return Exprs{Must: []string{strings.Join(exprs, "|")}}, nil
 }
 
 // Atoms are the expressions for the index.

@@ -23,7 +23,7 @@ func TestALineOfANameIsNoName(t *testing.T) {
 	t.Parallel()
 	const odd = "dir with space/new\nline.txt"
 	for glob, want := range map[string]bool{
-		"*.txt": false, "line.txt": false, "dir with space/*.txt": false, "new?line.txt": false, "dir with space/new": false, "**/*.txt": false,
+		"line.txt": false, "dir with space/new": false, "new": false, "*.txt": true, "dir with space/*.txt": true, "new?line.txt": true, "**/*.txt": true,
 		"dir with space": true, "dir with space/**": true, "**": true, "new\nline.txt": true, "dir with space/new\n*.txt": true,
 	} {
 		if got := keeps(t, Filter{Include: []string{glob}}, odd); got != want {
@@ -51,7 +51,7 @@ func TestGlobsThatMeanTooMuchAreRefused(t *testing.T) {
 	}
 	for name, f := range map[string]Filter{
 		"braces":           {Include: []string{digits + digits + digits + strings.Repeat("a", 9000)}},
-		"stars":            {Exclude: []string{strings.Repeat("*b", 4900)}},
+		"stars":            {Exclude: []string{strings.Repeat("?*", 4900)}},
 		"globs one by one": {Include: many},
 		"no glob":          {Include: []string{"[" + strings.Repeat("a", 1<<20)}},
 	} {

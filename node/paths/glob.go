@@ -2,6 +2,7 @@ package paths
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -13,15 +14,18 @@ import (
 // maxPattern bounds a glob, in bytes.
 const maxPattern = 10_000
 
+// IsGlob reports whether a text is a glob. One that is not may still be the name of a file.
+func IsGlob(text string) bool { return doublestar.ValidatePattern(text) }
+
 // maxAlternatives bounds what the braces of a glob stand for. All of it together is
 // bounded by what the index takes: see tooLong.
 const maxAlternatives = 1000
 
 // globExpr is the expression for the paths that a doublestar glob matches,
 // without the marks for where a path begins and ends: the index takes
-// expressions. That both match the same paths without newlines FuzzGlobExpr checks.
+// expressions. That both match the same paths FuzzGlobExpr checks.
 func globExpr(glob string) (string, error) {
-	if len(glob) > maxPattern || !doublestar.ValidatePattern(glob) {
+	if len(glob) > maxPattern || !IsGlob(glob) {
 		return "", call.Fail(call.ErrInvalid, "%.100q is not a valid glob", glob)
 	}
 
@@ -103,6 +107,40 @@ func alternativesOf(glob string, open int) (alternatives []string, end int) {
 	return nil, -1
 }
 
+// globsOf lists the globs that are written in one text with commas between them. A comma in
+// braces or in a class is none of those, and the text itself may be the name of a file.
+func globsOf(text string) []string {
+	var globs []string
+	from, depth := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '[':
+			i = classEnd(text, i)
+		case '{':
+			depth++
+		case '}':
+			depth--
+		case ',':
+			if depth == 0 {
+				globs = append(globs, strings.TrimSpace(text[from:i]))
+				from = i + 1
+			}
+		}
+	}
+	if globs == nil {
+		return []string{text}
+	}
+	globs = append(globs, strings.TrimSpace(text[from:]))
+
+	globs = slices.DeleteFunc(globs, func(g string) bool { return g == "" })
+	if !strings.ContainsAny(text, "*?!") {
+		globs = append(globs, text)
+	}
+	return globs
+}
+
 // indexByteOf finds a byte that stands for more than itself; -1 for none.
 func indexByteOf(glob string, c byte, from int) int {
 	for i := from; i < len(glob); i++ {
@@ -144,8 +182,7 @@ func classEnd(glob string, i int) int {
 //	/**/ at the end: the same, where only directories are named
 //	*    letters but no slash          ?    one of them
 //
-// A newline, which git lets stand in a name, is none of the letters: a list of names
-// with one in it would look like two.
+// A line break, which git lets stand in a name, is a letter as any other.
 func plainGlobExpr(glob string) string {
 	var b strings.Builder
 	for i := 0; i < len(glob); i++ {
@@ -168,9 +205,9 @@ func plainGlobExpr(glob string) string {
 			i += 3
 
 		case rest[0] == '*':
-			b.WriteString(`[^/\n]*`)
+			b.WriteString(`[^/]*`)
 		case rest[0] == '?':
-			b.WriteString(`[^/\n]`)
+			b.WriteString(`[^/]`)
 
 		case rest[0] == '[':
 			end := classEnd(glob, i)

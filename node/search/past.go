@@ -304,11 +304,15 @@ func hasRevision(repo *catalog.Repo, rev string) bool {
 	})
 }
 
+// exactName is an expression for a name. A byte that is no UTF-8 is a replacement character
+// in it, which matches such bytes.
+func exactName(path string) string { return regexp.QuoteMeta(string([]rune(path))) }
+
 // exactly is an expression for some paths and no others.
 func exactly(paths []string) string {
 	quoted := make([]string, len(paths))
 	for i, p := range paths {
-		quoted[i] = regexp.QuoteMeta(p)
+		quoted[i] = exactName(p)
 	}
 	return `\A(?:` + strings.Join(quoted, "|") + `)\z`
 }

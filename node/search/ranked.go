@@ -382,7 +382,7 @@ func (r *ranking) keep(best []*candidate) []query.Q {
 	r.files = map[fileKey]*candidate{}
 	var paths, repos []string
 	for _, c := range best {
-		path := regexp.QuoteMeta(c.path)
+		path := exactName(c.path)
 		if left -= len(path) + len("|"); left < 0 {
 			break
 		}

@@ -11,6 +11,8 @@ type Args struct {
 	given  []string       // names that the caller gave, in the order of the row
 	asked  string         // repo as the caller wrote it
 
+	unmatched []string // globs of which no file is; the answer has to tell of them
+
 	told map[string]bool // of one of several symbols: what the answers before it say; nil elsewhere
 }
 

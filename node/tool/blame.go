@@ -45,7 +45,7 @@ func runBlame(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (stri
 
 // blameText writes runs of lines with their commits.
 func blameText(a *Args, r *browse.BlameResponse) string {
-	path := label(a.Text("path"))
+	path := fileLabel(a.Text("path"))
 
 	// The file may end before the lines that were asked for do, and even before the first of them.
 	first := a.Number("offset")
@@ -63,7 +63,7 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 	for _, run := range r.Ranges {
 		line := blameLine(run, r.Commits[run.Hash])
 		// Lines from before a rename: at their commit the file stands under another path.
-		if then := label(run.Path); then != path {
+		if then := fileLabel(run.Path); then != path {
 			line += " (in " + then + ")"
 		}
 

@@ -85,6 +85,7 @@ func (e *end) lacks(a *Args, c coverage.Coverage, more string) {
 			e.unlooked = append(e.unlooked, e.unsearched(a, g))
 		}
 	}
+	e.unlooked = append(e.unlooked, a.unmatched...)
 }
 
 // unsearched names something that was not searched, and what can be done: unlike what was
@@ -135,14 +136,14 @@ func keptText(a *Args, g coverage.Gap, brief bool) string {
 	// Where something was found elsewhere, one name tells what kind of files they are.
 	if brief && g.Count > 1 && len(g.Files) > 0 {
 		first := g.Files[0]
-		return fmt.Sprintf("%s kept by name only, as %s%s", count(g.Count, "file"), of(a, first.Repo), label(first.Path))
+		return fmt.Sprintf("%s kept by name only, as %s%s", count(g.Count, "file"), of(a, first.Repo), fileLabel(first.Path))
 	}
 
 	// Nothing was found: then the answer may stand in one of these files, and why they are kept so
 	// matters.
 	var names []string
 	for _, f := range g.Files {
-		name := of(a, f.Repo) + label(f.Path)
+		name := of(a, f.Repo) + fileLabel(f.Path)
 		if !brief {
 			name += " (" + f.Why + ")"
 		}

@@ -196,7 +196,7 @@ type definitionsWriter struct {
 
 // file writes the definitions in a file, as many as are left to show.
 func (w *definitionsWriter) file(f *search.SymbolFile, o *browse.OutlineFile, commit string) {
-	b := block{head: label(f.Path) + "\n"}
+	b := block{head: fileLabel(f.Path) + "\n"}
 	// Named once for the files of it that stand together.
 	if w.Text("repo") == "" && f.Repository != w.last {
 		b.head = "[" + f.Repository + "]\n" + b.head

@@ -297,7 +297,7 @@ type usesWriter struct {
 }
 
 func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
-	b := block{head: label(f.Path) + "\n"}
+	b := block{head: fileLabel(f.Path) + "\n"}
 	if w.Text("repo") == "" && f.Repository != w.last {
 		b.head = "[" + f.Repository + "]\n" + b.head
 	}
@@ -368,9 +368,9 @@ func lines(f *search.SymbolFile) iter.Seq[*search.SymbolMatch] {
 // where names a file in a line with its uses.
 func (w *usesWriter) where(f *search.SymbolFile) string {
 	if w.Text("repo") == "" {
-		return f.Repository + " " + label(f.Path)
+		return f.Repository + " " + fileLabel(f.Path)
 	}
-	return label(f.Path)
+	return fileLabel(f.Path)
 }
 
 // line is a use: its number, where it stands, and its text.

@@ -456,7 +456,7 @@ func grouped(files []changed, depth int) []changed {
 // diffBlock is one file of a diff: a line with what happened to it, then its
 // hunks.
 func diffBlock(f *browse.DiffFile) changed {
-	from, to := label(f.OldPath), label(f.NewPath)
+	from, to := fileLabel(f.OldPath), fileLabel(f.NewPath)
 	c := changed{path: cmp.Or(to, from), diff: f}
 	c.head = changeOf(from, to)
 	// A change of mode alone has no lines and would look like no change.

@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -49,6 +51,10 @@ func runGlob(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Ar
 		return globText(a, r, req.Limit), nil
 	}
 
+	// The name of a file may be no glob, as [a; but here no file has it.
+	if !paths.IsGlob(req.Pattern) {
+		return "", call.Fail(call.ErrInvalid, "%s is not a valid glob, and no file has that name", paths.Quoted(req.Pattern))
+	}
 	// Before hints: where the directory itself is not there, that is told.
 	if err := pathIsThere(ctx, v, b, a); err != nil {
 		return "", err
@@ -101,7 +107,7 @@ func pathLines(paths []string, all int) []string {
 	}
 	lines := make([]string, len(paths))
 	for i, p := range paths {
-		lines[i] = label(p) + "\n"
+		lines[i] = fileLabel(p) + "\n"
 	}
 	return lines
 }
@@ -148,7 +154,7 @@ func nearFiles(ctx context.Context, v catalog.Viewer, s Searcher, a *Args) []str
 	}
 
 	for i, f := range near {
-		near[i].path = label(f.path)
+		near[i].path = fileLabel(f.path)
 		if a.Text("repo") == "" {
 			near[i].path += " in " + f.repo
 		}
@@ -232,11 +238,11 @@ func byDirectory(paths []string) []string {
 		switch {
 		// A heading for one name would be longer than its path.
 		case dir == "." || in[dir] == 1:
-			lines = append(lines, label(p)+"\n")
+			lines = append(lines, fileLabel(p)+"\n")
 		case !written[dir]:
 			// All of the directory is written where its first path stands.
 			written[dir] = true
-			lines = append(lines, label(dir)+"/\n")
+			lines = append(lines, fileLabel(dir)+"/\n")
 			lines = append(lines, namesIn(dir, paths)...)
 		}
 	}
@@ -247,7 +253,7 @@ func byDirectory(paths []string) []string {
 func namesIn(dir string, paths []string) (lines []string) {
 	for _, p := range paths {
 		if path.Dir(p) == dir {
-			lines = append(lines, " "+label(path.Base(p))+"\n")
+			lines = append(lines, " "+fileLabel(path.Base(p))+"\n")
 		}
 	}
 	return lines

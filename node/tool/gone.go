@@ -8,6 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
 )
 
 // tell adds to the failure of the lines what tells of them: for a file that is
@@ -37,7 +38,7 @@ func (at *linesAt) removed(ctx context.Context, v catalog.Viewer, h Historian) s
 
 	text := "It was removed by " + commitLine(r.Removed)
 	if r.Renamed != "" {
-		text += fmt.Sprintf(", which moved it to %q", label(r.Renamed))
+		text += ", which moved it to " + paths.Quoted(r.Renamed)
 	}
 	return text + "; before that: " + at.with("ref", fmt.Sprintf("%.12s", r.Commit))
 }

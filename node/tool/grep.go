@@ -285,7 +285,7 @@ func (g *grepping) blocks(files []search.GrepFile) []block {
 	for i := range files {
 		f := &files[i]
 		b := &blocks[i]
-		b.head = label(f.Path) + "\n"
+		b.head = fileLabel(f.Path) + "\n"
 		if g.Text("repo") == "" && f.Repo != last {
 			b.head = "[" + f.Repo + "]\n" + b.head
 		}

@@ -195,7 +195,7 @@ func (g *grepping) groupOf(f *search.GrepFile) string {
 		return f.Repo
 	}
 
-	name := label(f.Path)
+	name := fileLabel(f.Path)
 	if g.group == "directory" {
 		// Below the path that was asked for: above it all are the same.
 		base := strings.Trim(g.Text("path"), "/")

@@ -264,7 +264,11 @@ func inPaths(paths []string) string {
 	if len(paths) == 0 {
 		return ""
 	}
-	text := " in " + label(strings.Join(paths[:min(len(paths), 3)], ", "))
+	var first []string
+	for _, p := range paths[:min(len(paths), 3)] {
+		first = append(first, fileLabel(p))
+	}
+	text := " in " + strings.Join(first, ", ")
 	if len(paths) > 3 {
 		text += ", …"
 	}

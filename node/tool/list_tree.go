@@ -65,7 +65,7 @@ func treeText(a *Args, r *browse.ListTreeResponse) string {
 	if !a.Flag("includeDirectories") {
 		noun = "file"
 	}
-	fmt.Fprintf(&out, "%s%s at %.8s: %s\n", of(a, r.Repo), label(where), r.Commit, count(len(r.Entries), noun))
+	fmt.Fprintf(&out, "%s%s at %.8s: %s\n", of(a, r.Repo), fileLabel(where), r.Commit, count(len(r.Entries), noun))
 
 	shown := 0
 	for _, e := range r.Entries {
@@ -84,17 +84,19 @@ func treeText(a *Args, r *browse.ListTreeResponse) string {
 
 // entryLine is an entry of a tree without its line end.
 func entryLine(a *Args, e browse.TreeEntry) string {
-	line := strings.Repeat(" ", max(e.Depth-1, 0)) + label(e.Name)
+	line := strings.Repeat(" ", max(e.Depth-1, 0)) + fileLabel(e.Name)
 	if !a.Flag("includeDirectories") {
 		// An indented name would not say where it is.
-		line = label(e.Path)
+		line = fileLabel(e.Path)
 	}
 
 	switch {
 	case e.Dir:
 		line += "/"
 	case e.Type == "commit":
-		line += " (submodule)"
+		line += fmt.Sprintf(" (submodule at %.12s)", e.Target)
+	case e.Link:
+		line += " -> " + fileLabel(e.Target)
 	case a.Flag("sizes"):
 		line += fmt.Sprintf(" (%d)", e.Size)
 	}

@@ -93,5 +93,5 @@ func sameStart(a, b []string) int {
 
 // directoryOf is a directory by its names, ./ for none.
 func directoryOf(names []string) string {
-	return label(cmp.Or(strings.Join(names, "/"), ".")) + "/"
+	return fileLabel(cmp.Or(strings.Join(names, "/"), ".")) + "/"
 }

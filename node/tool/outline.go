@@ -59,7 +59,7 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 		out.WriteString(strings.TrimSuffix(blocks[0].head, "\n"))
 		blocks[0].head = ""
 	default:
-		fmt.Fprintf(&out, "%s at %.8s: %s with definitions", label(a.Text("path")), r.Commit, count(len(blocks), "file"))
+		fmt.Fprintf(&out, "%s at %.8s: %s with definitions", fileLabel(a.Text("path")), r.Commit, count(len(blocks), "file"))
 	}
 
 	var e end
@@ -138,7 +138,7 @@ func outlineBlocks(a *Args, r *browse.OutlineResponse, signatures bool) (blocks 
 }
 
 func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
-	head := fmt.Sprintf("%s at %.8s", label(f.Path), commit)
+	head := fmt.Sprintf("%s at %.8s", fileLabel(f.Path), commit)
 	if f.Language != "" {
 		head += ", " + f.Language
 	}

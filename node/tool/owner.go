@@ -67,7 +67,7 @@ func (o *owner) text(l *lookup) string {
 
 // definedAtLine tells of one definition, above the uses.
 func (l *lookup) definedAtLine(f *search.SymbolFile, m *search.SymbolMatch) string {
-	where := label(f.Path)
+	where := fileLabel(f.Path)
 	if l.Text("repo") == "" {
 		where = f.Repository + " " + where
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -79,6 +81,13 @@ func (r *reading) one() (string, error) {
 	}
 
 	f, err := r.lines(r.Text("path"), r.Number("offset"), r.Number("limit"))
+	// Lines may be named with the file, as answers and links do. A file of that very name has
+	// been looked for.
+	if path, lines, ok := linesOf(r.Text("path")); ok && errors.Is(err, call.ErrFileNotFound) && !r.Has("offset") {
+		r.set("path", path)
+		r.set("ranges", lines)
+		return r.parts()
+	}
 	if err != nil {
 		return "", err
 	}
@@ -136,8 +145,18 @@ func (r *reading) several(paths []string) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// linesOf splits "store.go:12-40", as lines are named in answers of other tools.
+// anchor matches the lines of a link to a file.
+var anchor = regexp.MustCompile(`^(.+)#L(\d+)(?:-L?(\d+))?$`)
+
+// linesOf splits "store.go:12-40" and "store.go#L12-L40", as lines are named in answers of
+// other tools and in links.
 func linesOf(named string) (path, lines string, ok bool) {
+	if m := anchor.FindStringSubmatch(named); m != nil {
+		named = m[1] + ":" + m[2]
+		if m[3] != "" {
+			named += "-" + m[3]
+		}
+	}
 	i := strings.LastIndexByte(named, ':')
 	if i <= 0 {
 		return "", "", false
@@ -192,7 +211,8 @@ func (r *reading) parts() (string, error) {
 		}
 
 		if i == 0 {
-			fmt.Fprintf(&out, "%s%s at %.8s, %s, %s\n", of(r.Args, f.Repo), label(f.Path), f.Commit, f.Language, count(f.Total, "line"))
+			fmt.Fprintf(&out, "%s%s at %.8s, %s, %s\n", of(r.Args, f.Repo), fileLabel(f.Path), f.Commit, f.Language, count(f.Total, "line"))
+			out.WriteString(instead(r.Args, f))
 		} else {
 			out.WriteString("--\n")
 		}
@@ -307,6 +327,24 @@ func rangesText(ranges []lineRange) string {
 	return strings.Join(parts, ",")
 }
 
+// instead tells of a file that only stands for another one; "" for all others.
+func instead(a *Args, f *browse.ReadFileResponse) string {
+	switch {
+	case f.LFS:
+		return "This is a pointer of Git LFS: the file itself is not in the repository.\n"
+	case !f.Link || len(f.Lines) == 0:
+		return ""
+	}
+
+	target := string(f.Lines[0])
+	at := path.Join(path.Dir(f.Path), target)
+	if path.IsAbs(target) || at == ".." || strings.HasPrefix(at, "../") {
+		return fmt.Sprintf("This is a symbolic link to %s, outside of the repository.\n", fileLabel(target))
+	}
+	call := callOf("read_file", "repo", f.Repo, "path", at, "ref", a.Text("ref"))
+	return fmt.Sprintf("This is a symbolic link to %s; if that is a file: %s\n", fileLabel(target), call)
+}
+
 // longestLine is how many bytes of a line of a file are shown.
 const longestLine = 2000
 
@@ -314,7 +352,7 @@ const longestLine = 2000
 func fileText(a *Args, r *browse.ReadFileResponse) string {
 	var out strings.Builder
 	out.WriteString(of(a, r.Repo))
-	fmt.Fprintf(&out, "%s at %.8s", label(r.Path), r.Commit)
+	fmt.Fprintf(&out, "%s at %.8s", fileLabel(r.Path), r.Commit)
 	if r.Language != "" {
 		fmt.Fprintf(&out, ", %s", r.Language)
 	}
@@ -357,6 +395,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 	// In this order: a model reads from the head how much there is.
 	fmt.Fprintf(&out, ", lines %d-%d of %d", r.First, next-1, r.Total)
 	out.WriteByte('\n')
+	out.WriteString(instead(a, r))
 	out.WriteString(body.String())
 	if shortened > 0 {
 		fmt.Fprintf(&out, "%s cut after %d bytes (…); grep with include shows the part around a match.\n", count(shortened, "line"), longestLine)

@@ -155,7 +155,7 @@ func (l *lookup) rankedBlocks(r *search.RankedResponse) (blocks []block, paths [
 }
 
 func (l *lookup) rankedBlock(f *search.RankedFile, o *browse.OutlineFile, words int) block {
-	b := block{head: label(f.Path)}
+	b := block{head: fileLabel(f.Path)}
 	if f.Language != "" {
 		b.head += " (" + f.Language + ")"
 	}

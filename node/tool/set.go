@@ -67,9 +67,10 @@ type Parts struct {
 
 // Set is the tools that are offered to agents. It may be used by many at once.
 type Set struct {
-	tools []Tool
-	list  Lister
-	log   *slog.Logger
+	tools  []Tool
+	search Searcher
+	list   Lister
+	log    *slog.Logger
 }
 
 // New makes the set of the product's tools, in the order that clients show
@@ -96,7 +97,7 @@ func New(p Parts, more ...Tool) *Set {
 	for i := range tools {
 		tools[i].Params = append(tools[i].Params, maxTokens)
 	}
-	return &Set{tools: append(tools, more...), list: p.List, log: p.Log}
+	return &Set{tools: append(tools, more...), search: p.Search, list: p.List, log: p.Log}
 }
 
 // Tools lists the rows. They are not to be changed.
@@ -105,7 +106,7 @@ func (s *Set) Tools() []Tool { return s.tools }
 // Offered is the set of the rows that can be used now, which is this one where
 // all of them can.
 func (s *Set) Offered() *Set {
-	now := &Set{list: s.list, log: s.log}
+	now := &Set{search: s.search, list: s.list, log: s.log}
 	for _, t := range s.tools {
 		if t.Offered == nil || t.Offered() {
 			now.tools = append(now.tools, t)
@@ -216,7 +217,7 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 
 	// The full name first: the listing is asked only where that failed, so no good call pays for
 	// it.
-	text, err = t.Run(ctx, v, a)
+	text, err = s.runOnce(ctx, v, t, a)
 	asked := a.Text("repo")
 	if asked == "" || !errors.Is(err, call.ErrRepoNotFound) {
 		return text, err
@@ -227,8 +228,14 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 	if full := oneEndingIn(name, names); full != "" {
 		// Set as if given: the calls that the answer advises have the full name.
 		a.set("repo", full)
-		return t.Run(ctx, v, a)
+		return s.runOnce(ctx, v, t, a)
 	}
 
 	return text, err
+}
+
+// runOnce runs a tool for the repository as it is named.
+func (s *Set) runOnce(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (string, error) {
+	a.unmatched = s.unmatched(ctx, v, a)
+	return t.Run(ctx, v, a)
 }

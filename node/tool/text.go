@@ -1,11 +1,12 @@
 package tool
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/shoalsearch/shoal/node/paths"
 )
 
 const (
@@ -42,15 +43,14 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun+"s")
 }
 
-// clean makes valid UTF-8 of bytes of a file and drops what would break a line.
+// clean is a line of a file as text: each byte that is no UTF-8 is a replacement character,
+// and what would break the line or is not seen, as a form feed, is written by its code.
 func clean(s []byte) string {
-	text := strings.ToValidUTF8(string(s), "\uFFFD")
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' {
-			return '\uFFFD'
-		}
-		return r
-	}, strings.TrimSuffix(text, "\r"))
+	text := string(bytes.TrimSuffix(s, []byte("\r")))
+	if !utf8.ValidString(text) {
+		text = string([]rune(text))
+	}
+	return escaped(text, func(r rune) bool { return r < ' ' && r != '\t' })
 }
 
 // label is a name, an argument or a line that somebody else wrote, as it stands
@@ -58,32 +58,27 @@ func clean(s []byte) string {
 // which means the same in the arguments of a call.
 func label(s string) string { return escapeHidden(clean([]byte(s))) }
 
+// fileLabel is the name of a file in its one written form.
+func fileLabel(path string) string { return paths.Written(path) }
+
 // escapeHidden writes what does not show, or reorders the text around it, as JSON
 // writes a character by its code.
-func escapeHidden(text string) string {
-	if strings.IndexFunc(text, isHidden) < 0 {
+func escapeHidden(text string) string { return escaped(text, paths.Hidden) }
+
+// escaped writes some characters of a text by their codes.
+func escaped(text string, which func(rune) bool) string {
+	if strings.IndexFunc(text, which) < 0 {
 		return text
 	}
-
 	var shown strings.Builder
 	for _, r := range text {
-		if !isHidden(r) {
+		if which(r) {
+			shown.WriteString(paths.Escape(r))
+		} else {
 			shown.WriteRune(r)
-			continue
-		}
-		// JSON has no code above 16 bits: one of more is two of them.
-		for _, unit := range utf16.AppendRune(nil, r) {
-			fmt.Fprintf(&shown, `\u%04x`, unit)
 		}
 	}
 	return shown.String()
-}
-
-// isHidden tells of a character that nobody sees where it stands. Joiners are none:
-// letters of some scripts, and pictures of several, are written with them.
-func isHidden(r rune) bool {
-	const nonJoiner, joiner = 0x200c, 0x200d
-	return r != '\t' && r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 // cut shortens a long line to what is around the match at from..to, marking

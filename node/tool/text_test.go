@@ -99,7 +99,7 @@ func TestABodyBelowItsSubject(t *testing.T) {
 		{" \n\n", 100, ""},
 		{"why", 0, ""},
 		{"\nwhy\r\n\nComplete.\n\n", 100, "    why\n\n    Complete.\n"},
-		{"one\u202etwo\x1b[1m", 100, "    one\\u202etwo\uFFFD[1m\n"},
+		{"one\u202etwo\x1b[1m", 100, "    one\\u202etwo\\u001b[1m\n"},
 		{"ééé", 3, "    é\n    … 4 bytes more\n"},
 		{"first\nsecond", 5, "    first\n    … 7 bytes more\n"},
 		{"a long first line of a message\nsecond\nlast\n", 32, "    a long first line of a messa\n    … 10 bytes more\n    last\n"},

@@ -20,6 +20,7 @@ var ErrTooLong = errors.New("pattern is too long")
 type Options struct {
 	Literal bool // the pattern is a run of bytes, not an expression
 	Fold    bool // letters match without regard to case
+	Names   bool // the texts are names of files, in which a dot matches a line break too
 }
 
 // Span is a half-open run of bytes, in offsets from the start of a text.
@@ -87,7 +88,11 @@ func Compile(expr string, o Options) (*Matcher, error) {
 		expr = regexp.QuoteMeta(expr)
 	}
 
-	re, err := parse(expr, o.Fold)
+	flags := syntax.Flags(0)
+	if o.Names {
+		flags = syntax.DotNL
+	}
+	re, err := parseFlags(expr, o.Fold, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +140,11 @@ func compileTree(re *syntax.Regexp) (*compiled, error) {
 
 // parse reads an expression: ^ and $ are anchors of lines, and a dot matches no
 // newline.
-func parse(expr string, fold bool) (*syntax.Regexp, error) {
-	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups
+func parse(expr string, fold bool) (*syntax.Regexp, error) { return parseFlags(expr, fold, 0) }
+
+// parseFlags is parse with further flags.
+func parseFlags(expr string, fold bool, more syntax.Flags) (*syntax.Regexp, error) {
+	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups | more
 	if fold {
 		flags |= syntax.FoldCase
 	}
