@@ -224,6 +224,8 @@ type storageJSON struct {
 	Quarantined int   `json:"quarantined"`
 	DiskFree    int64 `json:"diskFree"`
 	DiskTotal   int64 `json:"diskTotal"`
+
+	UnknownSymbols int `json:"unknownSymbols"`
 }
 
 // list is s, or the empty list for nil: JSON has a list in any case.

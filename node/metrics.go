@@ -46,6 +46,7 @@ type snapshot struct {
 	here          []job.Progress // jobs that run on this node
 	config        configure.FileStatus
 	short         hold.Shortage // of live copies
+	untagged      int           // files here whose symbols are not known
 	moves         int           // copies into this node
 	hot           int           // units with more copies than the rest
 	fetches       int           // to see whether something is new
@@ -118,6 +119,8 @@ func (n *Node) snapshot() *snapshot {
 		here:        n.jobs.Runner.Running(),
 		config:      n.config.State(),
 		short:       hold.ShortageOf(view, live, n.opt.Replicas),
+
+		untagged: sumOf(n.jobs.Symbols.Unknown()),
 
 		moves: n.data.copier.Moves(view),
 		hot:   hotUnits(view.Groups(), n.opt.Replicas),
@@ -256,6 +259,8 @@ func hereMetrics() []stateMetric {
 				emit(float64(len(s.short.None)))
 			}},
 
+		{Desc: gauge.Desc("shoal_files_with_unknown_symbols", "Files on this node whose symbols are not known, since ctags failed on them."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.untagged)) }},
 		{Desc: gauge.Desc("shoal_copies_here", "Copies of files and mirrors into this node that are under way."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.moves)) }},
 		{Desc: gauge.Desc("shoal_fetches_here", "Repositories that this node fetches to see whether something is new."),

@@ -495,7 +495,7 @@ func (n *Node) Run(ctx context.Context) error {
 	// Where one of the others ends with an error, all do.
 	g, gctx := errgroup.WithContext(workCtx)
 	for _, part := range []func(context.Context) error{
-		n.jobs.Leader.Run, n.jobs.Runner.Run, n.jobs.Poller.Run, n.jobs.Follower.Run,
+		n.jobs.Leader.Run, n.jobs.Runner.Run, n.jobs.Poller.Run, n.jobs.Follower.Run, n.jobs.Symbols.Run,
 		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run, n.data.hot.Run,
 		n.config.Run, n.Keyring.Run, n.Sessions.Run, n.agents.Run, n.Asker.Run, n.threads.Run, n.runLoad, n.Chronicle.Run, n.NoteSyncs, n.sayPermissions,
 	} {

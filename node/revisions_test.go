@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -53,6 +54,33 @@ func TestARepositoryWithoutACommitLacksNoRevision(t *testing.T) {
 			r, err := n.Ranked(t.Context(), catalog.Operator(), req)
 			if err != nil || r.Coverage.Worst() != why || why != "" && r.Coverage.Gap(why).Ref != ref {
 				t.Errorf("%+v: %+v, %v; want cut %q", req, r, err, why)
+			}
+		}
+	}
+}
+
+// A revision that is not indexed, or that does not exist, is no proof that a symbol is not there:
+// of one repository as of all.
+func TestSymbolsOfARevisionThatIsNotIndexed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	repo := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"m.txt": "kraken\n"})
+	repo.Git("checkout", "-q", "-b", "side")
+	repo.Commit(map[string]string{"s.txt": "SideOnly kraken\n"})
+	repo.Git("checkout", "-q", "main")
+	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
+	n.WaitIndexed(1)
+
+	for ref, want := range map[string]coverage.Kind{"": "", "HEAD": "", "main": "", "side": coverage.NoRevision, "nosuch": coverage.NoRevision} {
+		for _, name := range []string{"", "local/app"} {
+			req := search.SymbolRequest{Symbol: "SideOnly", Revision: ref, Repo: name}
+			for kind, ask := range map[string]func(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error){
+				"definitions": n.Definitions, "references": n.References,
+			} {
+				r, err := ask(t.Context(), catalog.Operator(), req)
+				if err != nil || r.Coverage.Worst() != want || r.Coverage.Exhaustive() != (want == "") || want != "" && r.Coverage.Gap(want).Ref != ref {
+					t.Errorf("%s at %q of %q: %+v, %v; want %q", kind, ref, name, r, err, want)
+				}
 			}
 		}
 	}

@@ -128,6 +128,8 @@ type StorageStatus struct {
 	Quarantined int   // damaged index files that were put aside, kept for a look
 	DiskFree    int64
 	DiskTotal   int64
+
+	UnknownSymbols int // files here whose symbols are not known, since ctags failed on them
 }
 
 // ReadyResponse says whether a load balancer should send requests here.
@@ -196,6 +198,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 
 	out.Permissions = n.permissions.Of(view)
 	out.Warnings = slices.Concat(n.warnings(view), permissionWarnings(out.Permissions))
+	out.Storage.UnknownSymbols = sumOf(n.jobs.Symbols.Unknown())
 	out.noteFiles(n.NodeFiles(ctx))
 	return out, nil
 }

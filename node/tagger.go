@@ -69,10 +69,10 @@ func newTagger(ctags string, processes int, log *slog.Logger) tagger {
 			})
 		}
 
-		// A file that ctags fails on is searched without symbols.
+		// The symbols of a file that ctags fails on are not known: answers say so.
 		return pool.Tag(ctx, files, define, func(i int, err error) {
 			if err != nil {
-				log.Warn("file has no symbols", "error", err)
+				log.Warn("symbols of a file are not known", "tries", texts[i].Tries, "error", err)
 			}
 			done(i, err)
 		})

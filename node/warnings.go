@@ -31,7 +31,7 @@ func (n *Node) warnings(view *catalog.View) []string {
 	}
 
 	// The cluster.
-	for _, w := range []string{leftOut(view), emptied(view)} {
+	for _, w := range []string{leftOut(view), emptied(view), unknownSymbols(view, n.jobs.Symbols.Unknown())} {
 		if w != "" {
 			out = append(out, w)
 		}
@@ -72,6 +72,29 @@ func (n *Node) warnings(view *catalog.View) []string {
 		}
 	}
 	return out
+}
+
+// unknownSymbols says that ctags failed on files; "" where it did not.
+func unknownSymbols(view *catalog.View, unknown map[catalog.RepoID]int) string {
+	var names []string
+	for id := range unknown {
+		if repo := view.Repo(id); repo != nil {
+			names = append(names, repo.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	first := slices.Min(names)
+	return fmt.Sprintf("the symbols of %s in %s, as %s, are not known: ctags failed on them; they are tried again, at once with `shoal repo reindex %s`",
+		catalog.Counted(sumOf(unknown), "file", "files"), catalog.Counted(len(names), "repository", "repositories"), first, first)
+}
+
+func sumOf(counts map[catalog.RepoID]int) (sum int) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
 }
 
 // permissionWarnings say where somebody sees less than a code host lets them, and

@@ -29,5 +29,7 @@ type Request struct {
 	// in the order of what is left. Only with CountAll, and without MaxPerFile.
 	First *First
 	// Progress counts the work while it goes on; nil for nobody who looks on.
+	untagged bool // only documents whose symbols are not known
+
 	Progress *Progress
 }

@@ -138,6 +138,9 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	if !few {
 		filter = filter.and(alive)
 	}
+	if p.untagged {
+		filter = m.untaggedDocs().and(filter)
+	}
 
 	for d := filter.next(0, b.s.m.documents); d >= 0; d = filter.next(d+1, b.s.m.documents) {
 		b.docs = append(b.docs, uint32(d))

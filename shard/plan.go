@@ -77,6 +77,7 @@ type plan struct {
 	words    [][]byte // words that all have to be there, in the order of the query; nil for fewer than two
 	symbols  bool     // there is an opSymbol
 	named    bool     // matches of a pattern in paths are shown
+	untagged bool     // only documents whose symbols are not known
 	slots    int
 }
 

@@ -73,9 +73,9 @@ func (s *search) hits(res *Result) []hit {
 			continue
 		}
 
-		// Symbols are asked for, and this shard has none yet.
-		if s.p.symbols && r.m.sym == nil && r.m.sh.m.documents > 0 {
-			res.Cut, res.Untagged = true, true
+		// Symbols are asked for, and this shard has none yet, or not those of all files.
+		if s.p.symbols && r.m.untagged() {
+			res.Untagged = true
 		}
 	}
 	return hits

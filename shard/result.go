@@ -8,11 +8,11 @@ import "time"
 type Result struct {
 	Files []File // in the total order: Score descending, Repo name, Path
 	Stats Stats
-	// Cut reports that a limit or a deadline left something out; without it the
-	// answer is complete for every shard that was asked.
+	// Cut reports that a limit or a deadline left something out; without it and
+	// without Untagged the answer is complete for every shard that was asked.
 	Cut bool
-	// Untagged reports that a question about symbols met files whose symbols are not
-	// known (yet): the answer is cut too.
+	// Untagged reports that a question about symbols met shards with files whose symbols
+	// are not known. View.Untagged tells which of them the question reaches.
 	Untagged bool
 	// Failed lists the parts that could not be searched because a file is damaged:
 	// the answer is not complete for their repositories.

@@ -37,6 +37,7 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.untagged = r.untagged
 
 	// An expression can take long over a single document.
 	stop := context.AfterFunc(ctx, p.stop)

@@ -22,10 +22,10 @@ type Tagger = symbols.Tagger
 
 // Symbolize writes the symbols file of a part and returns the part with it. The
 // file is not in the set yet: the caller first makes sure that something keeps it,
-// then calls Add. An error of tag for one text costs the symbols of that text; only
-// the end of ctx ends the whole. The symbols of documents that known parts have are
-// copied.
-func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (Part, error) {
+// then calls Add. An error of tag for one text leaves its symbols unknown; only the end
+// of ctx ends the whole. The symbols of documents that known parts have are copied.
+// Those that known parts do not know are looked for with again alone.
+func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, tag Tagger) (Part, error) {
 	p.Symbols = FileID{}
 
 	// The shard, whose documents are read once more.
@@ -52,7 +52,7 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, tag Tagger) (
 		}
 	}
 
-	id, err := symbols.Write(ctx, s.dir, m.texts(), have, tag)
+	id, err := symbols.Write(ctx, s.dir, m.texts(), have, again, tag)
 	if err != nil {
 		return p, fmt.Errorf("symbolize: %w", err)
 	}

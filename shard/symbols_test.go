@@ -51,7 +51,7 @@ func tagLines(calls *atomic.Int64) Tagger {
 
 // symbolize adds the symbols of a part to a set.
 func symbolize(set *Set, p Part, known []Part, tag Tagger) (Part, error) {
-	p, err := set.Symbolize(context.Background(), p, known, tag)
+	p, err := set.Symbolize(context.Background(), p, known, false, tag)
 	if err != nil {
 		return p, err
 	}
@@ -121,6 +121,86 @@ func TestSymbolsAreFoundWithoutContent(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A file on which the tagger failed is none without symbols: what asks for them says how many
+// such files it could reach. They stay unknown in the next generation, until they are tried again.
+func TestUnknownSymbolsAreCounted(t *testing.T) {
+	t.Parallel()
+	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}}
+	w.trees = []map[string][]string{{
+		"a.go": {"func whale() {\n}\n"}, "broken/b.go": {"func whale2() {\n}\n"}, "broken/c.go": {"func heron() {\n}\n"}, "README.md": {"whale\n"},
+	}}
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	part, err := symbolize(set, parts[0], nil, tagLines(new(atomic.Int64)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	sym := func(pattern string) query.Q { return &query.Text{Pattern: pattern, Regexp: true, Field: query.Symbol} }
+	text := func(pattern string, field query.Field) query.Q { return &query.Text{Pattern: pattern, Field: field} }
+	for _, c := range []struct {
+		q           query.Q
+		none, tried int // unknown files in reach: before symbols were looked for, and after
+	}{
+		{sym("whale"), 3, 2},
+		{&query.And{Subs: []query.Q{sym("whale"), text("heron", query.Content)}}, 1, 1},
+		{&query.And{Subs: []query.Q{sym("whale"), text("a.go", query.Name)}}, 1, 0},
+		{&query.And{Subs: []query.Q{text("whale", query.Content), &query.Not{Sub: sym("x")}}}, 2, 1},
+		{&query.Or{Subs: []query.Q{sym("whale"), text("heron", query.Content)}}, 3, 2},
+		{&query.And{Subs: []query.Q{sym("whale"), &query.Lang{Name: "Markdown"}}}, 0, 0},
+		{text("whale", query.Content), 0, 0},
+	} {
+		for want, p := range map[int]Part{-1: parts[0], -2: part} {
+			if want = c.tried; p == parts[0] {
+				want = c.none
+			}
+			v, _ := set.Acquire([]Part{p})
+			res, err := v.Search(context.Background(), Request{Q: c.q})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := UntaggedFiles{}
+			if res.Untagged {
+				if got, err = v.Untagged(context.Background(), c.q); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got.Count != want || len(got.First) != want {
+				t.Errorf("%v: %+v, want %d files", c.q, got, want)
+			}
+			v.Release()
+		}
+	}
+
+	// Nothing is tried where nobody asks for it; then more time is given, and what works is known.
+	if n, tries := set.UnknownSymbols(part); n != 2 || tries != 1 {
+		t.Errorf("%d files are unknown after %d attempts", n, tries)
+	}
+	var calls atomic.Int64
+	same, err := symbolize(set, parts[0], []Part{part}, tagLines(&calls))
+	if err != nil || same != part || calls.Load() != 0 {
+		t.Errorf("copied: %v, %d files tried, %v", same, calls.Load(), err)
+	}
+	again, err := set.Symbolize(context.Background(), parts[0], []Part{part}, true, func(ctx context.Context, texts []Untagged, use func(Definition), done func(int, error)) error {
+		for i, text := range texts {
+			if calls.Add(1); text.Tries != 1 {
+				t.Errorf("%s is tried with %d attempts before", text.Path, text.Tries)
+			}
+			done(i, errors.New("not yet"))
+			if strings.Contains(string(text.Content), "heron") {
+				use(Definition{Name: []byte("heron"), Kind: "function", Line: 1})
+				done(i, nil)
+			}
+		}
+		return nil
+	})
+	if err != nil || set.Add(again.Symbols.Name(KindSymbols)) != nil {
+		t.Fatal(err)
+	}
+	if n, tries := set.UnknownSymbols(again); n != 1 || tries != 2 || calls.Load() != 2 {
+		t.Errorf("tried again: %d files are unknown after %d attempts, %d tried", n, tries, calls.Load())
 	}
 }
 

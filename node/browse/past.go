@@ -52,7 +52,7 @@ type PastResponse struct {
 	Files    []shard.File
 	Stats    shard.Stats
 	Cut      bool
-	Untagged bool
+	Untagged shard.UntaggedFiles // whose symbols are not known, and that the query reaches
 
 	More, Full bool        // as shard.Result has them
 	Shown      shard.Tally // of the files that PastRequest.First left out
@@ -218,8 +218,13 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 		return err
 	}
 
-	out.Files, out.Stats, out.Cut, out.Untagged = found.Files, found.Stats, found.Cut, found.Untagged
+	out.Files, out.Stats, out.Cut = found.Files, found.Stats, found.Cut
 	out.More, out.Full, out.Shown = found.More, found.Full, found.Shown
+	if found.Untagged {
+		if out.Untagged, err = view.Untagged(ctx, q); err != nil {
+			return err
+		}
+	}
 	out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, q)
 	return err
 }

@@ -108,20 +108,22 @@ func (b *builder) build(ctx context.Context, a *attempt, repo *catalog.Repo, src
 }
 
 // symbols finds the symbols of the files that have none, and takes over what
-// the known ones have of the same texts.
-func (b *builder) symbols(ctx context.Context, a *attempt, known []shard.Part, built []shard.Built) error {
+// the known ones have of the same texts. again tries those once more that the known
+// ones do not know.
+func (b *builder) symbols(ctx context.Context, a *attempt, known []shard.Part, built []shard.Built, again bool) error {
 	tag := func(ctx context.Context, texts []shard.Untagged, use func(shard.Definition), done func(int, error)) error {
-		return b.opt.Tagger(ctx, texts, use, func(i int, err error) {
-			done(i, err)
+		err := b.opt.Tagger(ctx, texts, use, done)
+		for range texts {
 			a.addDone()
-		})
+		}
+		return err
 	}
 
 	for i := range built {
 		if !built[i].Symbols.IsZero() {
 			continue // a file that stays, with its symbols
 		}
-		part, err := b.files.Symbolize(ctx, built[i].Part, known, tag)
+		part, err := b.files.Symbolize(ctx, built[i].Part, known, again, tag)
 		if err != nil {
 			return fmt.Errorf("find symbols: %w", err)
 		}

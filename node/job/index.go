@@ -216,7 +216,7 @@ func (x *indexer) once(ctx context.Context, a *attempt) error {
 	if !tag {
 		return nil
 	}
-	return x.symbolize(ctx, a, in, built)
+	return x.symbolize(ctx, a, in, built, false)
 }
 
 // input is what one run of an index job works on.
@@ -279,11 +279,34 @@ func (x *indexer) same(ctx context.Context, a *attempt, in *input) (done bool, e
 	untagged := x.builder.opt.Tagger != nil && slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool { return s.Symbols == "" })
 	switch {
 	case here && untagged: // an attempt ended between text and symbols
-		return true, x.symbolize(ctx, a, in, liveFiles(repo))
+		return true, x.symbolize(ctx, a, in, liveFiles(repo), false)
+	case here && x.builder.opt.Tagger != nil && unknownSymbols(a.files, repo) > 0:
+		return true, x.symbolize(ctx, a, in, withoutUnknown(a.files, repo), true)
 	case here, !untagged && !x.copies.Lost(a.cluster.View(), repo):
 		return true, x.unchanged(ctx, a, in, here)
 	}
 	return false, nil
+}
+
+// unknownSymbols counts the files of a repository whose symbols are not known, since ctags
+// failed on them.
+func unknownSymbols(files *hold.Files, repo *catalog.Repo) (count int) {
+	for _, p := range hold.Parts(repo) {
+		n, _ := files.UnknownSymbols(p)
+		count += n
+	}
+	return count
+}
+
+// withoutUnknown is the live generation without the symbols files that lack some.
+func withoutUnknown(files *hold.Files, repo *catalog.Repo) []shard.Built {
+	built := liveFiles(repo)
+	for i := range built {
+		if n, _ := files.UnknownSymbols(built[i].Part); n > 0 {
+			built[i].Symbols = shard.FileID{}
+		}
+	}
+	return built
 }
 
 // unchanged ends a job that has nothing to build. Other globs that select the
@@ -388,8 +411,9 @@ func (x *indexer) groom(ctx context.Context, a *attempt, in *input) {
 	}
 }
 
-// symbolize adds the symbols to a generation that is searchable already.
-func (x *indexer) symbolize(ctx context.Context, a *attempt, in *input, built []shard.Built) error {
+// symbolize adds the symbols to a generation that is searchable already. again tries
+// those once more on which ctags failed.
+func (x *indexer) symbolize(ctx context.Context, a *attempt, in *input, built []shard.Built, again bool) error {
 	release, err := x.builder.processor(ctx, a)
 	if err != nil {
 		return err
@@ -402,7 +426,7 @@ func (x *indexer) symbolize(ctx context.Context, a *attempt, in *input, built []
 	known := slices.DeleteFunc(hold.Parts(in.repo), func(p shard.Part) bool {
 		return slices.ContainsFunc(p.Files(), func(f string) bool { return !a.files.Has(f) })
 	})
-	if err := x.builder.symbols(ctx, a, known, built); err != nil {
+	if err := x.builder.symbols(ctx, a, known, built, again); err != nil {
 		return err
 	}
 	return x.publish(ctx, a, in.fin, built, false)

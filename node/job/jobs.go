@@ -48,13 +48,14 @@ type Options struct {
 	Observe func(kind catalog.JobKind, took time.Duration, err error)
 }
 
-// Jobs is the four parts that jobs have on each node. Each runs until its
+// Jobs is the five parts that jobs have on each node. Each runs until its
 // context ends.
 type Jobs struct {
 	Leader   *Leader
 	Runner   *Runner
 	Poller   *Poller
 	Follower *Follower
+	Symbols  *Symbols
 }
 
 // New makes the parts, with the table of kinds.
@@ -83,5 +84,6 @@ func New(d Deps, opt Options) *Jobs {
 		Runner:   runner,
 		Poller:   poller,
 		Follower: follower,
+		Symbols:  newSymbols(d.Cluster, d.Files, opt.Build.Tagger != nil, cmp.Or(opt.Backoff, symbolsWait), d.Now),
 	}
 }

@@ -185,7 +185,7 @@ func (x *packer) symbols(ctx context.Context, a *attempt, p *packing) error {
 
 		// Repositories of one pack share its symbols file.
 		if _, done := symbols[b.Shard]; !done {
-			part, err := a.files.Symbolize(ctx, b.Part, p.parts, tag)
+			part, err := a.files.Symbolize(ctx, b.Part, p.parts, false, tag)
 			if err != nil {
 				return fmt.Errorf("join symbols: %w", err)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/shard"
@@ -17,6 +18,7 @@ import (
 type tagger struct {
 	texts  atomic.Int64
 	broken atomic.Bool
+	fails  atomic.Bool // on each text
 }
 
 func (g *tagger) tag(_ context.Context, texts []shard.Untagged, use func(shard.Definition), done func(int, error)) error {
@@ -25,6 +27,10 @@ func (g *tagger) tag(_ context.Context, texts []shard.Untagged, use func(shard.D
 	}
 	for i := range texts {
 		g.texts.Add(1)
+		if g.fails.Load() {
+			done(i, errors.New("ctags died"))
+			continue
+		}
 		use(shard.Definition{Name: []byte("walrus"), Kind: "function", Line: 1})
 		done(i, nil)
 	}
@@ -76,6 +82,54 @@ func TestSymbolsAreFoundBehindTheText(t *testing.T) {
 	y.push("app", "b.go", "package narwhal\n")
 	if repo = y.index(1); y.lines(1) != 2 || g.texts.Load() != 2 || !y.files.Complete(repo) {
 		t.Errorf("after a push: %+v, with symbols of %s after %d texts", repo.Shards, y.tagged(1), g.texts.Load())
+	}
+}
+
+// A text on which the tagger failed is tried again by a job for unchanged input, and by no push.
+func TestUnknownSymbolsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	y, g := newTaggedYard(t, "app")
+	unknown := newSymbols(nil, y.files, true, time.Minute, time.Now)
+	count := func() string {
+		sum := unknownPart{}
+		for _, u := range unknown.unknown(y.View()) {
+			sum = u
+		}
+		return fmt.Sprintf("%d after %d, %d texts", sum.files, sum.tries, g.texts.Load())
+	}
+
+	y.push("app", "a.go", "package walrus\n")
+	g.fails.Store(true)
+	y.index(1)
+	for _, want := range []string{"1 after 1, 1 texts", "1 after 2, 2 texts"} {
+		if got := count(); got != want {
+			t.Errorf("ctags dies: %s, want %s", got, want)
+		}
+		y.index(1)
+	}
+
+	g.fails.Store(false)
+	y.push("app", "b.go", "package narwhal\n")
+	y.index(1)
+	if got := count(); got != "1 after 3, 4 texts" {
+		t.Errorf("after a push: %s", got)
+	}
+	for range 2 {
+		y.index(1)
+		if got := count(); got != "0 after 0, 5 texts" {
+			t.Errorf("after an index of the same input: %s", got)
+		}
+	}
+}
+
+// Each attempt that failed makes the wait for the next four times as long.
+func TestWaitForUnknownSymbols(t *testing.T) {
+	t.Parallel()
+	s := newSymbols(nil, nil, true, time.Minute, time.Now)
+	for tries, want := range map[int]time.Duration{0: time.Minute, 1: time.Minute, 2: 4 * time.Minute, 3: 16 * time.Minute, 255: 24 * time.Hour} {
+		if got := s.pause(tries); got != want {
+			t.Errorf("after %d: %v, want %v", tries, got, want)
+		}
 	}
 }
 

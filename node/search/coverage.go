@@ -35,8 +35,8 @@ func (r *root) coverage() coverage.Coverage {
 	if n := r.stats.FilesNotSearched; n > 0 {
 		c = c.With(coverage.Gap{Kind: coverage.NameOnly, Count: n})
 	}
-	if r.untagged {
-		c = c.With(coverage.Gap{Kind: coverage.Symbols})
+	for _, g := range r.untagged {
+		c = c.With(g)
 	}
 
 	// Time that ran out cuts too.

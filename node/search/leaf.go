@@ -67,7 +67,7 @@ type leafResponse struct {
 	Files    []shard.File
 	Stats    shard.Stats
 	Cut      bool
-	Untagged bool // symbols were asked for, and are not known in a file
+	Untagged shard.UntaggedFiles // that the query reaches
 	Wait     time.Duration
 
 	More, Full bool        // as shard.Result has them
@@ -170,11 +170,17 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 	}
 
 	// What was not searched is counted only where somebody shows it.
-	out.Files, out.Stats, out.Cut, out.Untagged = res.Files, res.Stats, res.Cut, res.Untagged
+	out.Files, out.Stats, out.Cut = res.Files, res.Stats, res.Cut
 	out.More, out.Full, out.Shown = res.More, res.Full, res.Shown
 	if req.Reach && ctx.Err() == nil {
 		out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, req.Q.Q)
 		if err != nil {
+			return nil, err
+		}
+	}
+
+	if res.Untagged {
+		if out.Untagged, err = view.Untagged(ctx, req.Q.Q); err != nil {
 			return nil, err
 		}
 	}
@@ -260,7 +266,7 @@ func (out *leafResponse) judge(req *leafRequest, res *shard.Result, late bool) {
 		case out.Verdicts[i] != verdictNone:
 		case failed[req.Groups[i].group.Parts[0].Shard]:
 			out.Verdicts[i] = verdictDamaged
-		case late && res.Cut:
+		case late && (res.Cut || res.Untagged):
 			out.Verdicts[i] = verdictLate
 		default:
 			out.Verdicts[i] = verdictDone

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -13,7 +14,7 @@ func (r *root) take(res *leafResponse) {
 	r.stats.Stats.Add(res.Stats)
 	r.stats.Wait = max(r.stats.Wait, res.Wait)
 	r.cut = r.cut || res.Cut
-	r.untagged = r.untagged || res.Untagged
+	r.takeUntagged(res.Untagged)
 	r.more = r.more || res.More
 	r.shown.Join(res.Shown)
 
@@ -37,6 +38,20 @@ func (r *root) take(res *leafResponse) {
 		r.endAt(files)
 	}
 	r.cut, r.more = r.cut || cut, r.more || cut
+}
+
+// takeUntagged notes files whose symbols are not known.
+func (r *root) takeUntagged(u shard.UntaggedFiles) {
+	if u.Count == 0 {
+		return
+	}
+	gap := coverage.Gap{Kind: coverage.Symbols, Count: u.Count}
+	for _, f := range u.First {
+		if repo := r.seen.View.Repo(f.Repo); repo != nil {
+			gap.Files = append(gap.Files, coverage.File{Repo: repo.Name, Path: f.Path})
+		}
+	}
+	r.untagged = append(r.untagged, gap)
 }
 
 // endAt notes that files behind the last of these may lack, as there was no memory for

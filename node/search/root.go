@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -41,12 +42,12 @@ type root struct {
 	files     []shard.File
 	stats     Stats
 	cut       bool
-	untagged  bool      // symbols were asked for, and are not known everywhere
-	lost      []*target // shards without an answer
-	unasked   int       // shards left out, as the limit was reached before them
-	overload  error     // why shards are missing, where their holders had too much to do
-	unindexed []string  // repositories
-	failed    []string  // nodes
+	untagged  []coverage.Gap // files whose symbols were asked for and are not known
+	lost      []*target      // shards without an answer
+	unasked   int            // shards left out, as the limit was reached before them
+	overload  error          // why shards are missing, where their holders had too much to do
+	unindexed []string       // repositories
+	failed    []string       // nodes
 	hedged    int
 	timeout   bool
 	refused   uint64 // index of a catalog by which the viewer may see less than was asked for; 0 for none

@@ -110,11 +110,20 @@ func (e *end) unsearched(a *Args, g coverage.Gap) string {
 
 	// Named with its cause: an operator without ctags looks for a fault otherwise.
 	case coverage.Symbols:
-		return "files whose symbols are not known (they come after the text; without ctags on the nodes there are none); grep finds text"
+		return symbolsText(a, g)
 	case coverage.NameOnly:
 		return keptOnce(a, g, e.found)
 	}
 	return "a part of the index; try again in a few seconds"
+}
+
+// symbolsText names files whose symbols are not known.
+func symbolsText(a *Args, g coverage.Gap) string {
+	text := "symbols of " + count(g.Count, "file")
+	if len(g.Files) > 0 {
+		text += ", as " + of(a, g.Files[0].Repo) + label(g.Files[0].Path)
+	}
+	return text + " (they come after the text; without ctags on the nodes there are none); grep finds text"
 }
 
 // keptOnce is keptText, or where the answer about a symbol before this one has it

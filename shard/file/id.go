@@ -31,7 +31,7 @@ var kinds = [...]struct {
 }{
 	KindShard:   {".shard", 2},
 	KindDead:    {".dead", 2},
-	KindSymbols: {".symbols", 5},
+	KindSymbols: {".symbols", 6},
 }
 
 // ParseID is the inverse of [ID.String].

@@ -268,7 +268,7 @@ local function g() return 1 end
 		{"what follows a comma", "a.js", "JavaScript", "var o = {\n  a: function() {\n    1;\n  }, b: function() {\n    2;\n  }\n};\n", "1-7 o, 2-4 a, 4-6 b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := endsOf(t, p, File{c.path, c.language, []byte(c.text)}); got != c.want {
+			if got := endsOf(t, p, File{Path: c.path, Language: c.language, Content: []byte(c.text)}); got != c.want {
 				t.Errorf("ends are\n%s, want\n%s, of\n%s", got, c.want, c.text)
 			}
 		})
@@ -290,7 +290,7 @@ func TestEndsAgreeWithThoseOfCtags(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, pair := range bothEnds(t, p, File{path, "Go", text}) {
+		for _, pair := range bothEnds(t, p, File{Path: path, Language: "Go", Content: text}) {
 			all++
 			switch pair[1] {
 			case pair[0]:

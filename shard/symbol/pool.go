@@ -27,8 +27,8 @@ var ErrMissing = errors.New("universal-ctags is not installed")
 type Options struct {
 	Command   string        // path or name; "" looks for universal-ctags, then ctags; Off
 	Processes int           // at once; 0 means GOMAXPROCS
-	Timeout   time.Duration // for one file; 0 means 20 s
-	MaxSize   int           // bytes of a file; larger ones have no symbols; 0 means 4 MiB
+	Timeout   time.Duration // CPU time for one file; 0 means 20 s; each attempt before doubles it
+	MaxSize   int           // bytes of a file; of larger ones the symbols stay unknown; 0 means 4 MiB
 }
 
 // Symbol is a definition. There are millions of them, so its names are those
@@ -93,13 +93,16 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	return nil, fmt.Errorf("%w: %w", ErrMissing, reason)
 }
 
+// openTime is how long a program may take to say what it is: a busy machine lets it wait.
+const openTime = time.Minute
+
 // open asks one program whether it can do what is needed here.
 func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 
 	version, err := ask(ctx, path, "--version")
@@ -202,23 +205,27 @@ type File struct {
 	Path     string
 	Language string // a name of go-enry; prose and data have no symbols
 	Content  []byte
+	Tries    int // attempts that failed: the next has more time
 }
 
 // Tag calls use with the symbols of each file, in the order in which ctags
-// finds them, and then done with the file's index; if done gets an error, the
-// symbols of that file do not count. It waits for a free process. A process that
-// a file has brought down is replaced for the next file: only the end of ctx or
-// of the pool ends Tag with an error.
+// finds them, and then done with the file's index. With an error the symbols of the
+// file do not count: they are not known. A file on which a process failed is tried once
+// more, alone in a new process: then done comes a second time, and that counts. Tag waits
+// for a free process. Only the end of ctx or of the pool ends it with an error.
 func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done func(i int, err error)) error {
 	// What has no symbols needs no process.
 	var todo []task
 	for i, f := range files {
 		name, ok := nameFor(f.Path, f.Language)
-		if !ok || len(f.Content) == 0 || len(f.Content) > p.options.MaxSize {
+		switch {
+		case !ok || len(f.Content) == 0:
 			done(i, nil)
-			continue
+		case len(f.Content) > p.options.MaxSize:
+			done(i, fmt.Errorf("find symbols in %q: larger than %d bytes", f.Path, p.options.MaxSize))
+		default:
+			todo = append(todo, task{i, name, f.Content, p.limit(f.Tries)})
 		}
-		todo = append(todo, task{i, name, f.Content})
 	}
 
 	if len(todo) == 0 {
@@ -252,9 +259,17 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 			return ctx.Err()
 		}
 
-		// The file that failed has had its turn; those after it are still to be done.
+		// What a process failed on may be the fault of a file before it, or of the machine.
 		if err != nil {
-			done(todo[n].number, fmt.Errorf("find symbols in %q: %w", files[todo[n].number].Path, err))
+			failed := todo[n]
+			explain := func(err error) error { return fmt.Errorf("find symbols in %q: %w", files[failed.number].Path, err) }
+			done(failed.number, explain(err))
+			if _, proc, err = p.tag(ctx, nil, []task{failed}, use, done); ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				done(failed.number, explain(err))
+			}
 			n++
 		}
 		todo = todo[n:]
@@ -270,6 +285,15 @@ type task struct {
 	number  int
 	name    string // by which ctags sees it
 	content []byte
+	limit   time.Duration // of CPU
+}
+
+// mostDoubled is how often the time for a file is doubled.
+const mostDoubled = 4
+
+// limit is the CPU time for a file after so many attempts that failed.
+func (p *Pool) limit(tries int) time.Duration {
+	return p.options.Timeout << min(max(tries, 0), mostDoubled)
 }
 
 // tag works on the first of the tasks. It returns how many have their answer,
@@ -283,18 +307,18 @@ func (p *Pool) tag(ctx context.Context, proc *process, todo []task, use func(Sym
 	}
 
 	stop := context.AfterFunc(ctx, proc.kill)
-	n, err := proc.tag(todo, p.options.Timeout, use, done)
-	inTime := proc.limit.Stop()
+	n, err := proc.tag(todo, use, done)
+	why := proc.watch.end()
 	undisturbed := stop()
 
 	// Only a process that nothing has happened to is used again.
-	if err == nil && inTime && undisturbed && !proc.late && proc.files < filesPerProcess {
+	if err == nil && why == "" && undisturbed && proc.files < filesPerProcess {
 		return n, proc, nil
 	}
 
 	proc.end()
-	if err != nil && !inTime {
-		err = fmt.Errorf("gave up after %v", p.options.Timeout)
+	if err != nil && why != "" {
+		err = errors.New(why)
 	}
 	return n, nil, err
 }

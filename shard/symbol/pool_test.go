@@ -34,6 +34,9 @@ while read -r head; do
 	half) printf '7\tfunc\tcla'; exit 3;;
 	garbage) echo 'Segmentation fault? \0';;
 	child) sleep 3600;;
+	spin) while :; do :; done;;
+	once) mkdir "$0.once" 2>/dev/null && exit 3; printf '7\tfunc\tclass\tgood\tA\n'; echo '{"_type": "completed", "command": "generate-tags"}';;
+	kill) kill -9 $$;;
 	long) while :; do echo '{"_type": "tag", "name": "again", "line": 1, "kind": "func"}'; done;;
 	esac
 done
@@ -59,7 +62,7 @@ func (p *Pool) tagAll(ctx context.Context, files []File) (out [][]words, errs []
 }
 
 func (p *Pool) symbols(ctx context.Context, path, language, text string) ([]words, error) {
-	out, errs, err := p.tagAll(ctx, []File{{path, language, []byte(text)}})
+	out, errs, err := p.tagAll(ctx, []File{{Path: path, Language: language, Content: []byte(text)}})
 	return out[0], cmp.Or(err, errs[0])
 }
 
@@ -91,7 +94,7 @@ func TestBadFilesCostThemselvesOnly(t *testing.T) {
 			var files []File
 			for i := range 24 {
 				what := kinds[(from+i)%len(kinds)]
-				files = append(files, File{what, "C", []byte(what + "\n")})
+				files = append(files, File{Path: what, Language: "C", Content: []byte(what + "\n")})
 			}
 			symbols, errs, err := p.tagAll(t.Context(), files)
 			if err != nil {
@@ -111,15 +114,65 @@ func TestBadFilesCostThemselvesOnly(t *testing.T) {
 	wg.Wait()
 }
 
-func TestHangingFileIsGivenUp(t *testing.T) {
+// Whatever a program does with a file, the symbols of that file are not known, those of the
+// others are, and nobody waits for ever.
+func TestFailuresOfTheProgram(t *testing.T) {
 	t.Parallel()
-	p := openFake(t, Options{Processes: 1, Timeout: 3 * time.Second})
-	if _, err := p.symbols(t.Context(), "a.c", "C", "hang\n"); err == nil || !strings.Contains(err.Error(), "gave up") {
-		t.Errorf("hanging file: %v", err)
+	for what, want := range map[string]string{
+		"crash": "EOF", "kill": "EOF", "half": "EOF", "garbage": "not an answer", "long": "", "hang": "does nothing", "child": "does nothing", "spin": "gave up",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := openFake(t, Options{Processes: 1, Timeout: 200 * time.Millisecond})
+			files := []File{{Path: "a.c", Language: "C", Content: []byte("good\n")}, {Path: "b.c", Language: "C", Content: []byte(what + "\n")}, {Path: "c.c", Language: "C", Content: []byte("good\n")}}
+			symbols, errs, err := p.tagAll(t.Context(), files)
+			if err != nil || errs[0] != nil || errs[2] != nil || len(symbols[0]) != 1 || len(symbols[2]) != 1 {
+				t.Errorf("the files beside it: %v, %v, %v", symbols, errs, err)
+			}
+			if errs[1] == nil || !strings.Contains(errs[1].Error(), want) {
+				t.Errorf("%v, want %q", errs[1], want)
+			}
+		})
 	}
-	if _, err := p.symbols(t.Context(), "a.c", "C", "long\n"); err == nil {
-		t.Error("endless answer: no error")
+}
+
+// A process may fail by accident: the file is tried once more, alone.
+func TestAFileIsTriedOnceMore(t *testing.T) {
+	t.Parallel()
+	p := openFake(t, Options{Processes: 1, Timeout: 60 * time.Second})
+	for range 2 {
+		if s, err := p.symbols(t.Context(), "a.c", "C", "once\n"); err != nil || len(s) != 1 {
+			t.Errorf("%v, %v", s, err)
+		}
 	}
+}
+
+// Of a file that is too large the symbols are not known; of an empty one there are none.
+func TestLargeFilesAreUnknown(t *testing.T) {
+	t.Parallel()
+	p := openFake(t, Options{Processes: 1, MaxSize: 4})
+	if _, err := p.symbols(t.Context(), "a.c", "C", "good\n"); err == nil {
+		t.Error("a large file: no error")
+	}
+	if s, err := p.symbols(t.Context(), "a.c", "C", ""); err != nil || s != nil {
+		t.Errorf("an empty file: %v, %v", s, err)
+	}
+}
+
+// Each attempt that failed doubles the time of the next, up to a bound.
+func TestTimeGrowsWithAttempts(t *testing.T) {
+	t.Parallel()
+	p := &Pool{options: Options{Timeout: time.Second}}
+	for tries, want := range []time.Duration{1, 2, 4, 8, 16, 16} {
+		if got := p.limit(tries); got != want*time.Second {
+			t.Errorf("after %d: %v", tries, got)
+		}
+	}
+}
+
+func TestACancelledCallEnds(t *testing.T) {
+	t.Parallel()
+	p := openFake(t, Options{Processes: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := p.symbols(ctx, "a.c", "C", "hang\n"); !errors.Is(err, context.Canceled) {
@@ -208,7 +261,7 @@ func TestExtentsAreWhereADefinitionEnds(t *testing.T) {
 	t.Cleanup(p.Close)
 	var got []string
 	text := "package b\n\ntype T struct {\n\tx int\n}\n\nfunc (t *T) Go(a int) error {\n\treturn nil\n}\n"
-	err = p.Tag(t.Context(), []File{{"b.go", "Go", []byte(text)}}, func(s Symbol) {
+	err = p.Tag(t.Context(), []File{{Path: "b.go", Language: "Go", Content: []byte(text)}}, func(s Symbol) {
 		got = append(got, fmt.Sprintf("%d-%d %s %s%s", s.Line, s.End, s.Kind, s.Name, s.Signature))
 	}, func(_ int, err error) {
 		if err != nil {

@@ -28,8 +28,7 @@ type process struct {
 	out    *bufio.Reader
 	answer *pacedReader // below out
 	window int          // bytes that in takes without anybody reading
-	limit  *time.Timer  // kills it; runs while files are under way
-	late   bool         // the limit ran out between two files
+	watch  *watch       // kills it; runs while files are under way
 	files  int
 	send   []byte            // files and what goes before each
 	long   []byte            // a line that did not fit the buffer of out
@@ -73,9 +72,7 @@ func (p *Pool) launch() (*process, error) {
 		window: widen(in) - 2*os.Getpagesize(), kinds: map[string]string{},
 	}
 
-	// The timer runs only while files are under way.
-	proc.limit = time.AfterFunc(time.Hour, proc.kill)
-	proc.limit.Stop()
+	proc.watch = newWatch(cmd.Process.Pid, proc.kill)
 	return proc, nil
 }
 
@@ -117,9 +114,9 @@ func (p *process) end() {
 // tag sends the first of the tasks, as many as the pipe holds, so that the next
 // file is there when ctags has done one. Then it reads the answers. It
 // returns how many came; an error is that of the next task.
-func (p *process) tag(todo []task, timeout time.Duration, use func(Symbol), done func(int, error)) (int, error) {
+func (p *process) tag(todo []task, use func(Symbol), done func(int, error)) (int, error) {
 	todo = p.pack(todo)
-	p.limit.Reset(timeout)
+	p.watch.begin(todo[0].limit)
 
 	// Where ctags ends before it has read all, its answers tell how far
 	// it came.
@@ -136,9 +133,8 @@ func (p *process) tag(todo []task, timeout time.Duration, use func(Symbol), done
 		done(t.number, nil)
 		p.answer.todo -= len(t.content)
 
-		// The timer had fired: ctags was killed after this answer.
-		if !p.limit.Reset(timeout) {
-			p.late = true
+		// Ctags was killed after this answer.
+		if n+1 < len(todo) && !p.watch.begin(todo[n+1].limit) {
 			return n + 1, nil
 		}
 	}

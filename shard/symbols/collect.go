@@ -11,11 +11,13 @@ import (
 
 // Write finds the symbols of some texts and writes them into a file in dir. Symbols of
 // documents that older files know are copied instead of tagged. An error of tag for one
-// text costs the symbols of that text; only the end of ctx, or a text that cannot be read,
-// ends the whole.
-func Write(ctx context.Context, dir string, texts Texts, known []Known, tag Tagger) (file.ID, error) {
+// text leaves the symbols of that text unknown; only the end of ctx, or a text that cannot be
+// read, ends the whole. Texts whose symbols an older file does not know are tried once more
+// with again; else they stay unknown.
+func Write(ctx context.Context, dir string, texts Texts, known []Known, again bool, tag Tagger) (file.ID, error) {
 	c := &collector{
 		texts: texts, tag: tag, docs: make([][]byte, texts.Count), extents: make([][]byte, texts.Count),
+		again: again, tries: make([]uint8, texts.Count),
 		names: newInterner(), parents: newInterner(), kinds: map[string]uint32{},
 	}
 
@@ -37,6 +39,9 @@ type collector struct {
 	docs  [][]byte // by document: its rows, as appendRow writes them; nil while not known
 
 	extents [][]byte // by document: how far its rows last, as extentWriter writes it
+
+	again bool    // try documents that failed before
+	tries []uint8 // by document: attempts that failed, or the last is under way
 
 	mu      sync.Mutex // guards the fields below
 	names   *interner
@@ -91,7 +96,7 @@ func (c *collector) take(ctx context.Context) (int, bool) {
 	defer c.mu.Unlock()
 
 	// Documents from next on are nobody's yet: done writes only those that were taken.
-	for c.next < len(c.docs) && c.docs[c.next] != nil {
+	for c.next < len(c.docs) && (c.docs[c.next] != nil || c.tries[c.next] > 0 && !c.again) {
 		c.next++
 	}
 

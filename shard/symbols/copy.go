@@ -25,7 +25,14 @@ func (c *collector) copyKnown(ctx context.Context, known []Known) error {
 		old := copying{c: c, from: k.File, names: make([]uint32, k.File.names), parents: make([]uint32, len(k.File.parents))}
 		for doc := range k.Texts.Count {
 			key, ok := k.Texts.Key(doc)
-			if to, wanted := want[key]; ok && wanted {
+			to, wanted := want[key]
+			if !ok || !wanted {
+				continue
+			}
+			// What that file does not know, another may.
+			if tries := k.File.tries(doc); tries > 0 {
+				c.tries[to] = uint8(tries)
+			} else {
 				old.docs = append(old.docs, copiedDoc{doc, to})
 				delete(want, key)
 			}

@@ -16,6 +16,8 @@
 //	docs      for each document its symbols, by offset
 //	extents   for each document how far those of its symbols last that do not end
 //	          in their line, see extentWriter
+//	unknown   the documents whose symbols are not known: the gap to the one before, and how
+//	          many attempts failed
 //
 // A worked example. Document 0 has the functions Able at byte 6 and able at 20,
 // document 2 a class able and a function apply. The names are Able, able and

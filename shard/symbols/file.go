@@ -3,6 +3,8 @@ package symbols
 import (
 	"errors"
 	"fmt"
+	"math"
+	"sort"
 	"sync"
 
 	"github.com/shoalsearch/shoal/shard/file"
@@ -35,6 +37,7 @@ type File struct {
 	extents   []byte
 	code      struct{ parents, pages, refs, docs, extents *huffmanTable }
 	post      *trigram.Index
+	unknown   []Unknown // by number
 }
 
 // parent is what a symbol is defined in.
@@ -89,7 +92,43 @@ func (y *File) load() error {
 	if err := y.loadColumns(); err != nil {
 		return err
 	}
+	if err := y.loadUnknown(); err != nil {
+		return err
+	}
 	return y.openPostings()
+}
+
+// loadUnknown reads which documents have symbols that are not known.
+func (y *File) loadUnknown() error {
+	b, err := y.f.Bytes(secUnknown)
+	if err != nil {
+		return err
+	}
+
+	d := file.NewDecoder(b)
+	y.unknown = make([]Unknown, d.Count())
+	doc := uint64(0)
+	for i := range y.unknown {
+		doc += d.Uint()
+		tries := d.Uint()
+		if d.Err() != nil || doc >= uint64(y.documents) || tries > math.MaxUint8 || i > 0 && int(doc) <= y.unknown[i-1].Doc {
+			return fmt.Errorf("%w: unknown symbols", file.ErrDamaged)
+		}
+		y.unknown[i] = Unknown{int(doc), int(tries)}
+	}
+	return d.Err()
+}
+
+// Unknown lists the documents whose symbols are not known, by number. The list is shared.
+func (y *File) Unknown() []Unknown { return y.unknown }
+
+// tries is how many attempts at the symbols of a document failed; 0 where they are known.
+func (y *File) tries(doc int) int {
+	i := sort.Search(len(y.unknown), func(i int) bool { return y.unknown[i].Doc >= doc })
+	if i == len(y.unknown) || y.unknown[i].Doc != doc {
+		return 0
+	}
+	return max(y.unknown[i].Tries, 1)
 }
 
 // loadCodes reads the codes of the sections.

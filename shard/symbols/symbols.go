@@ -28,11 +28,13 @@ type Untagged struct {
 	Path     string
 	Language string // as go-enry names it
 	Content  []byte
+	Tries    int // attempts that failed: the more there were, the more time the next has
 }
 
 // Tagger calls use with the definitions in each text, in any order, and then done with the
-// index of the text; an error given to done voids its definitions. It is called from several
-// goroutines. Its own error ends the whole.
+// index of the text. An error given to done voids the definitions: those of the text are not
+// known. done may come again for a text that is tried again; the last time counts. A Tagger is
+// called from several goroutines. Its own error ends the whole.
 type Tagger func(ctx context.Context, texts []Untagged, use func(Definition), done func(i int, err error)) error
 
 // Key is what the symbols of a document depend on.
@@ -63,6 +65,12 @@ type Known struct {
 	Texts Texts
 }
 
+// Unknown is a document whose symbols are not known, as the program that finds them failed.
+type Unknown struct {
+	Doc   int
+	Tries int // attempts that failed
+}
+
 // MaxName is the longest name that is kept, in bytes. People write none that is longer, and
 // a page must have room for it.
 const MaxName = 1024
@@ -91,6 +99,7 @@ const (
 	secDict
 	secExtentEnd
 	secExtents
+	secUnknown
 	secPostings file.SectionID = 1 << 12 // of the first segment; the others follow
 )
 

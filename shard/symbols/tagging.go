@@ -3,6 +3,7 @@ package symbols
 import (
 	"bytes"
 	"context"
+	"math"
 	"slices"
 )
 
@@ -85,14 +86,15 @@ func (w *tagging) open(doc int) error {
 	// If room has moved, the contents before stay valid where they were.
 	w.room = room
 	w.docs = append(w.docs, doc)
-	w.texts = append(w.texts, Untagged{path, key.Language, room[from:len(room):len(room)]})
+	w.texts = append(w.texts, Untagged{path, key.Language, room[from:len(room):len(room)], int(w.c.tries[doc])})
+	w.c.tries[doc] = min(w.c.tries[doc], math.MaxUint8-1) + 1
 	return nil
 }
 
 // clear makes room for the symbols of the next document.
 func (w *tagging) clear() { w.rows, w.parents, w.bytes = w.rows[:0], w.parents[:0], w.bytes[:0] }
 
-// done ends a text: what add was given are its symbols. An error costs only these.
+// done ends a text: what add was given are its symbols. With an error they stay unknown.
 func (w *tagging) done(i int, err error) {
 	if err == nil {
 		w.locate(w.texts[i])

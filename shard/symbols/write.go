@@ -89,9 +89,30 @@ func (c *collector) write(ctx context.Context, dir string) (file.ID, error) {
 	extents, ends := c.extentColumn()
 	columns.add(secExtents, extents, secExtentEnd, ends)
 	w.Add(secCodes, columns.codes)
+	w.Add(secUnknown, c.unknown())
 
 	id, _, err := w.Finish()
 	return id, err
+}
+
+// unknown is the section of that name.
+func (c *collector) unknown() []byte {
+	var list []Unknown
+	for doc := range c.docs {
+		if _, text := c.texts.Key(doc); text && c.docs[doc] == nil {
+			list = append(list, Unknown{doc, int(c.tries[doc])})
+		}
+	}
+
+	var e file.Encoder
+	e.Uint(uint64(len(list)))
+	before := 0
+	for _, u := range list {
+		e.Uint(uint64(u.Doc - before))
+		e.Uint(uint64(u.Tries))
+		before = u.Doc
+	}
+	return e.B
 }
 
 // meta begins the section of that name; the kinds of the parents follow.

@@ -1,0 +1,63 @@
+package symbol
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+)
+
+// tick is the unit of CPU time in /proc, the same on all machines.
+const tick = 10 * time.Millisecond
+
+// usageOf adds up what the processes of a group have used: a program may be a script. False: it
+// cannot be read.
+func usageOf(group int) (sum usage, ok bool) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return usage{}, false
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return usage{}, false
+	}
+
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + name + "/stat")
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		if u, of := parseStat(stat); of == group {
+			sum.cpu += u.cpu
+			sum.busy = sum.busy || u.busy
+			ok = true
+		}
+	}
+	return sum, ok
+}
+
+// parseStat reads a line of /proc/N/stat: what a process and its ended children have used, and
+// its group.
+func parseStat(stat []byte) (u usage, group int) {
+	// The name of the program is in brackets, and may have any sign in it.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 15 {
+		return usage{}, -1
+	}
+	group, err := strconv.Atoi(string(fields[2]))
+	if err != nil {
+		return usage{}, -1
+	}
+
+	// User and system time, of the process and of its children.
+	for _, f := range fields[11:15] {
+		ticks, _ := strconv.ParseInt(string(f), 10, 64)
+		u.cpu += time.Duration(ticks) * tick
+	}
+	u.busy = fields[0][0] == 'R' || fields[0][0] == 'D'
+	return u, group
+}

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package symbol
+
+import (
+	"time"
+
+	"github.com/shoalsearch/shoal/clock"
+)
+
+// usageOf cannot read CPU time here: it takes all time for that.
+func usageOf(int) (usage, bool) { return usage{cpu: clock.Since(loaded), busy: true}, true }
+
+var loaded = clock.Now()

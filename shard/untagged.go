@@ -1,0 +1,138 @@
+package shard
+
+import (
+	"context"
+
+	"github.com/go-enry/go-enry/v2"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// UntaggedFiles is files whose symbols are not known, so that a question about symbols has
+// not looked into them.
+type UntaggedFiles struct {
+	Count int
+	First []UntaggedFile // at most firstUntagged
+}
+
+// UntaggedFile is one of them.
+type UntaggedFile struct {
+	Repo uint32
+	Path string
+}
+
+// firstUntagged is how many files are named.
+const firstUntagged = 3
+
+// Untagged tells the files whose symbols are not known and that q could reach if they were as q
+// wants them. Where ctx ends it may tell too few.
+func (v *View) Untagged(ctx context.Context, q query.Q) (UntaggedFiles, error) {
+	reached := query.Simplify(reachSymbols(q))
+	res, err := v.Search(ctx, Request{Q: reached, MaxMatches: firstUntagged, MaxFiles: firstUntagged, CountAll: true, NoChunks: true, untagged: true})
+	if err != nil {
+		return UntaggedFiles{}, err
+	}
+
+	out := UntaggedFiles{Count: res.Stats.Files}
+	for _, f := range res.Files {
+		out.First = append(out.First, UntaggedFile{f.Repo, f.Path})
+	}
+	return out, nil
+}
+
+// reachSymbols is q for files whose symbols are not known: any of them could be as wanted.
+func reachSymbols(q query.Q) query.Q {
+	switch n := q.(type) {
+	case *query.Text:
+		if n.Field == query.Symbol {
+			return query.Const(true)
+		}
+	case *query.And:
+		return &query.And{Subs: eachReached(n.Subs)}
+	case *query.Or:
+		return &query.Or{Subs: eachReached(n.Subs)}
+	case *query.Not:
+		if asksSymbols(n.Sub) {
+			return query.Const(true)
+		}
+	}
+	return q
+}
+
+func eachReached(subs []query.Q) []query.Q {
+	out := make([]query.Q, len(subs))
+	for i, s := range subs {
+		out[i] = reachSymbols(s)
+	}
+	return out
+}
+
+// asksSymbols reports whether q asks for symbols.
+func asksSymbols(q query.Q) (asks bool) {
+	query.Map(q, func(q query.Q) query.Q {
+		t, ok := q.(*query.Text)
+		asks = asks || ok && t.Field == query.Symbol
+		return q
+	})
+	return asks
+}
+
+// UnknownSymbols is how many documents of a part have symbols that are not known since the
+// program that finds them failed, and the least number of attempts that failed of one. A part
+// whose symbols nobody has looked for yet has none.
+func (s *Set) UnknownSymbols(p Part) (documents, tries int) {
+	v, _ := s.Acquire([]Part{p})
+	defer v.Release()
+	for _, m := range v.members {
+		if m.ready() != nil || m.sym == nil {
+			continue
+		}
+		unknown := m.sym.sym.Unknown()
+		if len(unknown) == 0 {
+			continue
+		}
+
+		// Of a file with several repositories, those of the part alone.
+		alive, _ := m.alive()
+		for _, u := range unknown {
+			if !alive.has(u.Doc) {
+				continue
+			}
+			if documents++; tries == 0 || u.Tries < tries {
+				tries = u.Tries
+			}
+		}
+	}
+	return documents, tries
+}
+
+// untagged reports whether the symbols of a document of the member are not known.
+func (m *member) untagged() bool {
+	return m.sym == nil || len(m.sym.sym.Unknown()) > 0
+}
+
+// untaggedDocs is the documents of the member whose symbols are not known. The set is the caller's.
+func (m *member) untaggedDocs() docSet {
+	docs := newDocSet(m.sh.m.documents)
+	if m.sym != nil {
+		for _, u := range m.sym.sym.Unknown() {
+			docs.add(u.Doc)
+		}
+		return docs
+	}
+
+	// Nobody has looked for symbols here: prose and data have none.
+	can := make([]bool, len(m.sh.m.languages))
+	for i, language := range m.sh.m.languages {
+		kind := enry.GetLanguageType(language)
+		can[i] = language != "" && kind != enry.Data && kind != enry.Prose
+	}
+	for doc := range m.sh.m.documents {
+		o := int(m.sh.docOccur.At(doc))
+		text := o < int(m.sh.docOccur.At(doc+1)) && m.sh.docUnit.At(doc) < m.sh.docUnit.At(doc+1)
+		if text && can[m.sh.occLang.At(o)] {
+			docs.add(doc)
+		}
+	}
+	return docs
+}
