@@ -8,7 +8,7 @@ PACKAGES := git universal-ctags haproxy nginx
 
 export GOFLAGS += -trimpath
 
-.PHONY: long-answers providers citations run build build-bench install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle noninterference noninterference-mutants replay test-mcp test-models test-oauth test-signin test-web test-web-budgets pictures test-colours test-hosts bench-hosts house clean
+.PHONY: long-answers providers citations run build build-bench install-deps test test-portable race lint fuzz check bench chaos chaos-short seeds stories stories-rewrite soak oracle hostile noninterference noninterference-mutants replay test-mcp test-models test-oauth test-signin test-web test-web-budgets pictures test-colours test-hosts bench-hosts house clean
 
 run: build
 	@.ci/install git universal-ctags
@@ -51,6 +51,10 @@ chaos: install-deps
 chaos-short: install-deps
 	@.ci/install iproute2 nftables
 	$(GO) test -count=1 -timeout 5m -run TestChaos -v ./node/chaostest -chaos 15s -faults kill,isolate,stop,flip-shard
+
+hostile: install-deps
+	SHOAL_HOSTILE=long $(GO) test -count=1 -timeout 60m -run TestHostileRepositoriesFitIntoOneGigabyte -v ./cmd/shoal
+	SHOAL_HOSTILE=5000 $(GO) test -count=1 -timeout 60m -run TestTimeIsLinearInTheLength -v ./api/web/markdown
 
 seeds: install-deps
 	GOGC=800 $(GO) test -count=1 -timeout 400m -run TestSeeds -v ./node -seeds 2000 -together 16
