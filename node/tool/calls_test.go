@@ -501,7 +501,7 @@ func TestReferences_CallsNameTheOtherUses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return (&lookup{Args: a}).references(&search.SymbolResponse{Files: []search.SymbolFile{file}}, nil)
+		return (&lookup{Args: a}).references(&search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{file}}, nil)
 	}
 
 	for _, tt := range []struct{ what, got, want string }{
