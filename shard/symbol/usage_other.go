@@ -3,8 +3,6 @@
 package symbol
 
 import (
-	"time"
-
 	"github.com/shoalsearch/shoal/clock"
 )
 
