@@ -21,14 +21,14 @@ type gemini struct {
 func newGemini(e *endpoint) (wire, error) {
 	// Whatever the library would look for in the environment is given, so that
 	// nothing of it counts. The credential is the transport's.
-	c := &genai.ClientConfig{HTTPClient: e.http, HTTPOptions: genai.HTTPOptions{BaseURL: strings.TrimSuffix(e.base, "/v1beta") + "/"}}
+	c := &genai.ClientConfig{HTTPClient: e.http, HTTPOptions: genai.HTTPOptions{BaseURL: e.base + "/"}}
 
 	if e.m.Provider == config.GoogleVertex {
 		c.Backend, c.Project, c.Location = genai.BackendVertexAI, e.project, e.region
 		c.HTTPOptions.APIVersion = "v1beta1"
 	} else {
 		c.Backend, c.APIKey = genai.BackendGeminiAPI, "set-by-the-transport"
-		c.HTTPOptions.APIVersion = "v1beta"
+		c.HTTPOptions.APIVersion = "." // of the base: without one the library puts its own in between
 	}
 
 	client, err := genai.NewClient(context.Background(), c)

@@ -29,28 +29,30 @@ type messages struct {
 const vertexVersion = "vertex-2023-10-16"
 
 func newMessages(e *endpoint) (wire, error) {
-	e.base = strings.TrimSuffix(e.base, "/v1") // people write it as for other providers
 	w := &messages{e: e}
 
 	// The service's own constructor: the one of the whole client reads keys and
 	// profiles of this host.
 	w.service = anthropic.NewMessageService(
 		option.WithBaseURL(e.base+"/"), option.WithHTTPClient(e.http), option.WithMaxRetries(0),
-		option.WithHeader("anthropic-version", "2023-06-01"), option.WithMiddleware(w.vertex),
+		option.WithHeader("anthropic-version", "2023-06-01"), option.WithMiddleware(w.address),
 	)
 	return w, nil
 }
 
-// vertex sends a request to where Vertex has it.
-func (w *messages) vertex(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	if w.e.m.Provider == config.GoogleVertexAnthropic {
-		u, err := url.Parse(w.e.base + "/")
-		if err != nil {
-			return nil, err
-		}
+// address sends a request right below the base: the library puts v1 in between. Vertex
+// has a path of its own.
+func (w *messages) address(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	u, err := url.Parse(w.e.base + "/")
+	if err != nil {
+		return nil, err
+	}
+	query := req.URL.RawQuery
+	if req.URL = u.JoinPath("messages"); w.e.m.Provider == config.GoogleVertexAnthropic {
 		req.URL = u.JoinPath("v1", "projects", w.e.project, "locations", w.e.region, "publishers", "anthropic", "models", w.e.m.Model+":streamRawPredict")
 		req.Header.Del("Anthropic-Version")
 	}
+	req.URL.RawQuery = query
 	return next(req)
 }
 
@@ -330,7 +332,7 @@ func (w *messages) askThinking(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.e.base+"/v1/models/"+url.PathEscape(w.e.m.Model), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.e.base+"/models/"+url.PathEscape(w.e.m.Model), nil)
 	if err != nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/config"
@@ -40,7 +41,7 @@ func bearerKey(variable string) []credential {
 // providers is the table, in the order of the configuration's schema.
 var providers = []provider{
 	{name: config.AmazonBedrock, wire: newConverse, place: bedrockPlace},
-	{name: config.Anthropic, base: "https://api.anthropic.com", wire: newMessages, keys: []credential{
+	{name: config.Anthropic, base: "https://api.anthropic.com/v1", wire: newMessages, keys: []credential{
 		{token: authToken, variable: "ANTHROPIC_AUTH_TOKEN", header: "Authorization", prefix: "Bearer "},
 		{token: apiKey, variable: "ANTHROPIC_API_KEY", header: "X-Api-Key"},
 	}},
@@ -49,7 +50,7 @@ var providers = []provider{
 	}},
 	{name: config.DeepSeek, base: "https://api.deepseek.com", wire: newChat, keys: bearerKey("DEEPSEEK_API_KEY"),
 		chat: dialect{usage: usageOption, echo: "reasoning_content", echoAlways: true}},
-	{name: config.GoogleGenerativeAI, base: "https://generativelanguage.googleapis.com", wire: newGemini, keys: []credential{
+	{name: config.GoogleGenerativeAI, base: "https://generativelanguage.googleapis.com/v1beta", wire: newGemini, keys: []credential{
 		{token: apiKey, variable: "GOOGLE_GENERATIVE_AI_API_KEY", header: "X-Goog-Api-Key"},
 	}},
 	{name: config.GoogleVertexAnthropic, wire: newMessages, place: vertexPlace, sign: googleSign},
@@ -221,8 +222,14 @@ func (e *endpoint) valueOf(ctx context.Context, kv config.KeyText) (string, erro
 	return e.secret(ctx, kv.Token, "")
 }
 
+// azureHosts are the endings of Azure's own hosts, with its national clouds.
+var azureHosts = []string{
+	".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".azure-api.net",
+	".openai.azure.us", ".cognitiveservices.azure.us", ".openai.azure.cn", ".cognitiveservices.azure.cn",
+}
+
 // azurePlace finds the address of a resource. A host of Azure gets its own
-// path and version, any other the path of the wire alone.
+// path and version, and so does any other where a version is configured.
 func azurePlace(e *endpoint) error {
 	// The one under which this wire is served there.
 	version := e.m.APIVersion
@@ -237,8 +244,9 @@ func azurePlace(e *endpoint) error {
 		}
 
 		e.base = e.m.BaseURL
-		// A gateway has its own paths, and may refuse a version that it does not know.
-		if strings.HasSuffix(u.Hostname(), ".openai.azure.com") {
+		// A gateway has its own paths, and may refuse a version that nobody wrote.
+		own := func(host string) bool { return strings.HasSuffix(u.Hostname(), host) }
+		if e.m.APIVersion != "" || slices.ContainsFunc(azureHosts, own) {
 			e.base = strings.TrimSuffix(strings.TrimRight(e.base, "/"), "/v1") + "/v1"
 			e.guard.query = map[string]string{"api-version": version}
 		}

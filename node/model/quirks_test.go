@@ -227,7 +227,7 @@ func TestHowAModelThinksIsAskedFor(t *testing.T) {
 			defer mu.Unlock()
 			if r.Method == http.MethodGet {
 				asked++
-				if r.URL.Path != "/v1/models/claude-x" {
+				if r.URL.Path != "/models/claude-x" {
 					t.Errorf("asked for %s", r.URL.Path)
 				}
 				_, _ = w.Write([]byte(told))
