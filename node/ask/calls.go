@@ -3,6 +3,8 @@ package ask
 import (
 	"context"
 	"encoding/json"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,12 +26,11 @@ func (l *loop) round(ctx context.Context, calls []*model.Call) {
 	for i, c := range calls {
 		key := keyOf(c)
 		text := clean(answers[i].Text)
-		if _, had := l.results[key]; !had && !answers[i].Failed {
-			news = true
-		}
 		text = cutTo(text, min(maxResult, room))
-		if !known[i] {
-			l.results[key] = text
+		// What failed may be tried again.
+		if !known[i] && !answers[i].Failed {
+			news = true
+			l.results[key], l.asked[c.ID] = true, key
 		}
 
 		first, _, _ := strings.Cut(text, "\n")
@@ -59,12 +60,13 @@ func (l *loop) round(ctx context.Context, calls []*model.Call) {
 // keyOf tells calls apart by what they ask.
 func keyOf(c *model.Call) string { return c.Name + " " + c.Arguments }
 
-// callAll runs calls, some at a time. One whose result the model has been given
-// often enough is not run again: its result is known.
+// callAll runs calls, some at a time. One whose result is in the conversation, or that
+// is made twice in the step, is not run again: the model has its result.
 func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool.Answer, known []bool) {
 	answers = make([]tool.Answer, len(calls))
 	known = make([]bool, len(calls))
 	places := make(chan struct{}, atOnce)
+	first := map[string]bool{}
 	var wg sync.WaitGroup
 	for i, c := range calls {
 		l.t.emit(Event{Kind: KindCall, Text: shown(c)})
@@ -72,11 +74,12 @@ func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool
 		// Decided here and not in the goroutines: the maps have no lock.
 		key := keyOf(c)
 		l.times[key]++
-		if text, have := l.results[key]; have && l.times[key] >= sameCall {
-			answers[i] = tool.Answer{Text: "You have this already; it has not changed.\n" + text}
+		if l.results[key] || first[key] {
+			answers[i] = tool.Answer{Text: "You have this already; it has not changed."}
 			known[i] = true
 			continue
 		}
+		first[key] = true
 
 		// Waits here, so that a step of sixty calls does not make a crowd on the node.
 		places <- struct{}{}
@@ -93,7 +96,7 @@ func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool
 func (l *loop) call(ctx context.Context, c *model.Call) tool.Answer {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	arguments := json.RawMessage(strings.TrimSpace(c.Arguments))
+	arguments := json.RawMessage(unfenced(c.Arguments))
 	return l.tools.Call(ctx, l.t.viewer, l.meant(c.Name), arguments)
 }
 
@@ -122,4 +125,68 @@ func cutTo(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most], "") + "\n… (cut here; ask for less, or for the rest)"
+}
+
+// unfenced is a text without the fence of a code block around it.
+func unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	if inner, ok := strings.CutPrefix(text, "```"); ok {
+		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(inner, "json"), "```"))
+	}
+	return text
+}
+
+// writtenCall is a call as servers of local models hand it over when they do not know
+// the form of their model: in a tag, or as the only object of the text.
+var writtenCall = regexp.MustCompile(`(?s)<(?:tool_call|function_call|tool_use)>\s*(\{.*?\})\s*(?:</(?:tool_call|function_call|tool_use)>|$)`)
+
+// readCalls makes calls of an answer that has them as text.
+func (l *loop) readCalls(answer *model.Answer) {
+	text := answer.Message.Text()
+	if len(answer.Message.Calls()) > 0 || !strings.Contains(text, "{") {
+		return
+	}
+
+	written := writtenCall.FindAllStringSubmatch(text, atOnce)
+	if written == nil {
+		written = [][]string{{"", unfenced(text)}}
+	}
+	var parts []model.Part
+	for _, w := range written {
+		if c := l.writtenCall(w[1]); c != nil {
+			parts = append(parts, model.Part{Call: c})
+		}
+	}
+
+	// In the form of a call from here on, which the provider's own form of the text is not.
+	if parts != nil {
+		answer.Message = model.Message{Role: model.Assistant, Parts: parts}
+	}
+}
+
+// writtenCall reads the object of a call; nil where it is none of a tool that there is.
+func (l *loop) writtenCall(text string) *model.Call {
+	var c struct {
+		Name       string
+		Arguments  json.RawMessage
+		Parameters json.RawMessage
+	}
+	if json.Unmarshal([]byte(text), &c) != nil {
+		return nil
+	}
+	name := l.meant(c.Name)
+	if !slices.ContainsFunc(l.req.Tools, func(t model.Tool) bool { return t.Name == name }) {
+		return nil
+	}
+
+	arguments := string(c.Arguments)
+	if arguments == "" {
+		arguments = string(c.Parameters)
+	}
+	// Some write the arguments as a text that holds the object.
+	var inner string
+	if json.Unmarshal([]byte(arguments), &inner) == nil {
+		arguments = inner
+	}
+	return &model.Call{ID: newID()[:12], Name: name, Arguments: arguments}
 }

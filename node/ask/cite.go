@@ -163,7 +163,7 @@ type mark struct {
 	first, last     int
 }
 
-var lineRange = regexp.MustCompile(`^(.*?):L?(\d+)(?:-L?(\d+))?(?:,.*)?$`)
+var lineRange = regexp.MustCompile(`^(.*?)(?::|#)L?(\d+)(?:-L?(\d+))?(?:,.*)?$`)
 
 // parseMark reads a citation, and mends what models get wrong: repo::path:10-20,
 // repo::path::rev:10, repo/path:10, back-quotes, trailing signs.

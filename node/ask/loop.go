@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/shoalsearch/shoal/clock"
@@ -13,16 +14,18 @@ import (
 )
 
 // The budgets of a turn. At four fifths of any of them the model is told to
-// answer with what it has.
+// answer with what it has; at the whole the turn ends, whatever the model does.
 const (
 	usualSteps  = 100
 	maxInput    = 1_000_000 // tokens, with those from a cache
 	atOnce      = 8         // calls of tools
 	maxResult   = 24 << 10  // bytes of one result
 	maxRound    = 96 << 10  // bytes of the results of a step
-	sameCall    = 3         // from then on the model is told that it has the answer
 	stuckCall   = 5         // from then on it may call nothing more
 	emptyRounds = 4         // in which nothing new was found
+	refusals    = 3         // rounds of calls that are not allowed
+	maxOutput   = 16_000    // tokens of one step
+	maxAnswer   = 256 << 10 // bytes of what the model says in one step
 )
 
 // loop is the work on one turn. One goroutine has it.
@@ -35,9 +38,11 @@ type loop struct {
 	steps  int // at most
 	fence  string
 
-	results  map[string]string // by call
+	results  map[string]bool   // calls whose result is in the conversation
+	asked    map[string]string // calls by their ids
 	times    map[string]int    // by call
 	empty    int               // rounds without anything new, one after the other
+	refused  int               // rounds of calls that were not allowed
 	perToken float64           // bytes of the conversation, measured
 	why      string            // why no call is allowed any more
 	repaired bool
@@ -101,7 +106,8 @@ func newLoop(t *Turn) *loop {
 	l := &loop{
 		t:        t,
 		ledger:   led,
-		results:  map[string]string{},
+		results:  map[string]bool{},
+		asked:    map[string]string{},
 		times:    map[string]int{},
 		perToken: 3.2,
 		steps:    t.kit.mostSteps(),
@@ -114,7 +120,7 @@ func newLoop(t *Turn) *loop {
 	t.loop = l
 
 	// What is the same for all stands first, so that providers keep it.
-	l.req = model.Request{System: []string{static, t.instance()}, CacheKey: t.ID}
+	l.req = model.Request{System: []string{static, t.instance()}, CacheKey: t.ID, MaxOutput: min(t.limit.Output, maxOutput)}
 	for _, row := range l.tools.Tools() {
 		// It says nothing about code, and each tool costs tokens with every step.
 		if row.Name != "list_language_models" {
@@ -157,6 +163,7 @@ func (l *loop) say(text string) {
 
 // work goes step by step until the model has answered.
 func (l *loop) work(ctx context.Context) error {
+	var pieces []Piece
 	for step := 1; ; step++ {
 		// At each step: what was begun with a key ends when that is revoked, and what somebody has
 		// begun when their account is suspended.
@@ -167,9 +174,14 @@ func (l *loop) work(ctx context.Context) error {
 		// Before the model is asked, so that it can still answer within what is left.
 		l.budget(step)
 		l.compact(0.6, 0.3)
+		if l.spent(step) {
+			return l.nothing(pieces)
+		}
 		l.t.emit(Event{Kind: KindStep, Step: step})
 
-		answer, pieces, err := l.step(ctx, step)
+		var answer *model.Answer
+		var err error
+		answer, pieces, err = l.step(ctx, step)
 
 		// Once a step the conversation is made smaller where the model finds it too
 		// long: the measure of tokens was wrong.
@@ -186,6 +198,7 @@ func (l *loop) work(ctx context.Context) error {
 
 		l.retold = false
 		l.count(answer)
+		l.readCalls(answer)
 		l.req.Messages = append(l.req.Messages, answer.Message)
 		calls := answer.Message.Calls()
 
@@ -195,10 +208,10 @@ func (l *loop) work(ctx context.Context) error {
 			l.round(ctx, calls)
 		case len(calls) > 0:
 			// It calls though it may not: some models take a while to believe it.
-			l.refuse(calls)
-			if step > l.steps+3 {
+			if l.refused++; l.refused >= refusals {
 				return l.nothing(pieces)
 			}
+			l.refuse(calls)
 		case strings.TrimSpace(answer.Message.Text()) == "":
 			if l.repaired {
 				return l.nothing(pieces)
@@ -241,7 +254,16 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 	check := func(mark, sentence string) *Citation { return l.check.check(ctx, mark, sentence) }
 
 	c := &citer{give: said.give, check: check}
+	ctx, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	bytes := 0
 	answer, err := t.client.Answer(ctx, &l.req, func(e model.Event) {
+		// A model that does not end is ended; what it said until here is the answer.
+		if bytes += len(e.Text) + len(e.Reasoning); bytes > maxAnswer {
+			cut(errTooLong)
+			return
+		}
+
 		// What was said before the call was made again does not count.
 		if e.Again {
 			said.pieces = nil
@@ -258,8 +280,16 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 	})
 
 	c.close()
+	if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
+		text := plainAnswer(&Report{Answer: said.pieces})
+		said := model.Message{Role: model.Assistant, Parts: []model.Part{{Text: text}}}
+		answer, err = &model.Answer{Message: said, Finish: model.Length}, nil
+	}
 	return answer, said.pieces, err
 }
+
+// errTooLong ends a step whose text has no end.
+var errTooLong = errors.New("the answer is too long")
 
 // speech gathers what the model says in a step, and tells the watchers.
 type speech struct {
@@ -342,6 +372,21 @@ func (l *loop) budget(step int) {
 
 	// In words as well: some models call on though they may not.
 	l.say("Answer now with what you have found. No more tools can be called.")
+}
+
+// spent reports whether a step would go beyond a budget: the last fifth of each was
+// for the answer.
+func (l *loop) spent(step int) bool {
+	l.t.mu.Lock()
+	used := l.t.Usage.Input
+	l.t.mu.Unlock()
+
+	// Two steps are always given: to look, and to answer.
+	if step <= 2 {
+		return false
+	}
+	next := int(float64(l.size()) / l.perToken)
+	return step > l.steps || used+next > maxInput
 }
 
 // stopCalls lets the model call nothing more.
@@ -427,6 +472,8 @@ func (l *loop) compact(above, below float64) {
 			lines := strings.SplitN(r.Text, "\n", 3)
 			head := lines[min(1, len(lines)-1)]
 			r.Text = dropped + cutTo(head, 160)
+			// It may be asked for again: the conversation does not have it any more.
+			delete(l.results, l.asked[r.ID])
 		}
 
 		if float64(l.size()) <= below*window {
@@ -435,12 +482,14 @@ func (l *loop) compact(above, below float64) {
 	}
 }
 
+// place is a file, or a place in one, in the words of a text.
+var place = regexp.MustCompile(`\b[\w/-]+\.[A-Za-z]\w{0,4}(?::\d+| line \d+|\b)`)
+
 // unfounded reports whether an answer speaks of code and cites nothing that is
-// there, though files were read: it gets one more try.
+// there: it gets one more try.
 func (l *loop) unfounded(pieces []Piece) bool {
-	reads, _ := l.ledger.list()
 	// Once only: a model that cannot cite would else be asked for ever.
-	if l.repaired || len(reads) == 0 {
+	if l.repaired {
 		return false
 	}
 
@@ -451,7 +500,7 @@ func (l *loop) unfounded(pieces []Piece) bool {
 		if p.Cite != nil && p.Cite.State != Unverified {
 			return false
 		}
-		code = code || p.Cite != nil || len(quotedNames(p.Text)) > 0
+		code = code || p.Cite != nil || len(quotedNames(p.Text)) > 0 || place.MatchString(p.Text)
 	}
 	return code
 }
@@ -463,6 +512,16 @@ func (l *loop) judge(pieces []Piece) {
 		if p.Cite != nil {
 			states[p.Cite.State]++
 		}
+	}
+
+	reads, searches := l.ledger.list()
+	switch {
+	case states[Cited]+states[Moved]+states[Unchecked] > 0:
+		// It stands on something.
+	case len(l.times) == 0 && len(l.t.asked.Earlier) == 0:
+		l.t.limits("The model looked at no code: the answer has no source.")
+	case len(reads)+searches > 0:
+		l.t.limits("The answer cites no source.")
 	}
 
 	if n := states[Unverified]; n > 0 {
