@@ -16,6 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 // metrics is what this node tells of itself. States are read when they are
@@ -53,6 +54,7 @@ type snapshot struct {
 	fetching      time.Duration // for how long the longest of them
 	files         int           // of the index here
 	bytes         int64
+	caches        []shard.CacheSize
 	trail         chronicle.Trail // what was read and refused here
 
 	diskFree, diskTotal int64
@@ -126,6 +128,8 @@ func (n *Node) snapshot() *snapshot {
 		hot:   hotUnits(view.Groups(), n.opt.Replicas),
 		files: len(n.set.Names()),
 		bytes: n.set.Bytes(),
+
+		caches: slices.Concat(n.set.Caches(), n.Caches()),
 	}
 
 	s.trail = n.Chronicle.Trail()
@@ -144,7 +148,7 @@ func (n *Node) snapshot() *snapshot {
 
 // stateMetrics are those of the cluster, then those of this node.
 func stateMetrics() []stateMetric {
-	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), hereMetrics(), keptMetrics())
+	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), hereMetrics(), cacheMetrics(), keptMetrics())
 }
 
 func clusterMetrics() []stateMetric {
@@ -284,6 +288,24 @@ func hereMetrics() []stateMetric {
 			Read: func(s *snapshot, emit gauge.Emit) {
 				emit(float64(s.running), "running")
 				emit(float64(s.waiting), "waiting")
+			}},
+	}
+}
+
+// cacheMetrics tell of what searches remember.
+func cacheMetrics() []stateMetric {
+	return []stateMetric{
+		{Desc: gauge.Desc("shoal_search_cache_bytes", "Bytes of memory that searches on this node remember things in.", "cache"),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				for _, c := range s.caches {
+					emit(float64(c.Bytes), c.Name)
+				}
+			}},
+		{Desc: gauge.Desc("shoal_search_cache_limit_bytes", "Bytes that shoal_search_cache_bytes stays below, but for the last group of each file.", "cache"),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				for _, c := range s.caches {
+					emit(float64(c.Most), c.Name)
+				}
 			}},
 	}
 }

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/trigram"
@@ -13,7 +14,10 @@ import (
 //
 // It is set-associative: a block's number selects a row of four slots. In a row the
 // least recently used slot is replaced. No lock is held longer than a copy takes.
-type blockCache struct{ rows []blockRow }
+type blockCache struct {
+	rows  []blockRow
+	bytes atomic.Int64 // of all slots
+}
 
 // blockRow is the slots that some blocks share, the most recently used first.
 type blockRow struct {
@@ -30,8 +34,9 @@ type blockSlot struct {
 
 const (
 	// cacheRows rows of cacheWays blocks of at most 4,160 bytes are 51 MB.
-	cacheRows = 3 << 10
-	cacheWays = 4
+	cacheRows  = 3 << 10
+	cacheWays  = 4
+	cacheBlock = trigram.UnitSize + trigram.Overlap
 	// cacheCandidates: an exhaustive search with more units to read from a shard
 	// passes the cache by.
 	cacheCandidates = 5 << 10
@@ -112,9 +117,26 @@ func (c *blockCache) put(f *file.File, row int, text []byte) {
 
 	s := &r.slots[i]
 	if cap(s.text) < len(text) {
-		s.text = make([]byte, 0, trigram.UnitSize+trigram.Overlap)
+		s.text = make([]byte, 0, cacheBlock)
+		c.bytes.Add(cacheBlock)
 	}
 
 	s.f, s.row, s.text = f, row, append(s.text[:0], text...)
 	r.first(i)
+}
+
+// CacheSize is the memory of a cache.
+type CacheSize struct {
+	Name        string
+	Bytes, Most int64 // now, and at most
+}
+
+// Caches is the memory that searches of the set remember things in. It is safe for
+// concurrent use.
+func (s *Set) Caches() []CacheSize {
+	return []CacheSize{
+		{"blocks", s.cache.bytes.Load(), cacheRows * cacheWays * cacheBlock},
+		{"groups", s.joinBytes.Load(), joinedBytes},
+		{"paths", s.names.cache.Size(), pathSetBytes},
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shoalsearch/shoal/shard/query"
@@ -91,7 +92,44 @@ func TestPeopleWhoSeeDifferentRepositoriesAskInTurn(t *testing.T) {
 	}
 	wg.Wait()
 
-	if n := len(set.files[fileKey{whole.Parts[0].Shard, KindShard}].sh.joins.last); n != groupsKept {
-		t.Errorf("%d groups are kept, want %d", n, groupsKept)
+	if n := len(set.files[fileKey{whole.Parts[0].Shard, KindShard}].sh.joins.last); n < 2 || n > groupsKept {
+		t.Errorf("%d groups are kept, want 2 to %d", n, groupsKept)
+	}
+}
+
+// What groups come to stays below its bound in bytes, but for the last group of each
+// file. A group of the same parts is known by another pointer, and a file that is closed
+// takes its share along.
+func TestJoins_areBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	groupOf := func(n int) *Group {
+		parts := make([]Part, n)
+		for i := range parts {
+			parts[i].Repo = uint32(i)
+		}
+		return Groups(parts)[0]
+	}
+
+	var total atomic.Int64
+	files := make([]joins, 10)
+	for round := range 5 {
+		for i := range files {
+			n := 20_000 + 10*round + i
+			files[i].keep(&joined{group: groupOf(n), repos: make([]*repoView, n)}, &total)
+			if files[i].of(groupOf(n)) == nil {
+				t.Fatalf("file %d forgets its last group", i)
+			}
+		}
+	}
+
+	one := (&joined{group: groupOf(20_300), repos: make([]*repoView, 20_300)}).bytes()
+	if most := joinedBytes + int64(len(files))*one; total.Load() > most || total.Load() == 0 {
+		t.Errorf("%d bytes, at most %d", total.Load(), most)
+	}
+	for i := range files {
+		files[i].drop(&total)
+	}
+	if n := total.Load(); n != 0 {
+		t.Errorf("%d bytes of closed files", n)
 	}
 }

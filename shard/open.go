@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/trigram"
@@ -38,7 +39,8 @@ type shard struct {
 	base                       []repoView     // of each repository, as when the file was written
 	places                     map[uint32]int // index of each repository by its number; nil if there are few
 
-	joins joins // of the groups that were searched last
+	joins     joins         // of the groups that were searched last
+	joinBytes *atomic.Int64 // of the joins of all files of the set
 
 	found candidates // that earlier searches found
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shoalsearch/shoal/clock"
@@ -29,6 +30,8 @@ type Set struct {
 	spare sync.Pool // of *evaluator
 	known patterns
 	names *pathSets
+
+	joinBytes atomic.Int64 // of the joins of all files
 
 	mu     sync.Mutex // guards the fields below
 	files  map[fileKey]*entry
@@ -124,11 +127,19 @@ func (s *Set) Close() error {
 			s.idle.Wait()
 		}
 
-		e.f.Close()
+		s.closeFile(e)
 		delete(s.files, key)
 	}
 	s.mu.Unlock()
 	return nil
+}
+
+// closeFile unmaps a file that nobody reads.
+func (s *Set) closeFile(e *entry) {
+	e.f.Close()
+	if e.sh != nil {
+		e.sh.joins.drop(&s.joinBytes)
+	}
 }
 
 // Dir is the directory of the set, where Build must write.
@@ -214,7 +225,9 @@ func (s *Set) Add(names ...string) error {
 		if s.closed || s.files[key] != nil {
 			e.f.Close()
 		} else {
-			s.files[key] = e
+			if s.files[key] = e; e.sh != nil {
+				e.sh.joinBytes = &s.joinBytes
+			}
 		}
 		s.mu.Unlock()
 	}
@@ -257,7 +270,7 @@ func (s *Set) quarantine(e *entry, cause error) {
 	delete(s.files, key)
 	e.gone = true
 	if e.refs == 0 {
-		e.f.Close()
+		s.closeFile(e)
 	}
 	s.mu.Unlock()
 	s.putAside(name, cause)
@@ -375,7 +388,7 @@ func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed 
 		delete(s.files, key)
 		e.gone = true
 		if e.refs == 0 {
-			e.f.Close()
+			s.closeFile(e)
 		}
 		removed = append(removed, name)
 	}
@@ -424,7 +437,7 @@ func (s *Set) release(entries []*entry) {
 		if e.refs == 0 {
 			// Its name has left the set long ago: nobody can come to it any more.
 			if e.gone {
-				e.f.Close()
+				s.closeFile(e)
 			}
 			s.idle.Broadcast()
 		}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
@@ -24,7 +26,34 @@ type Group struct {
 	Parts []Part // not empty
 
 	sides []int // indices of the parts with a .dead file
+
+	once  sync.Once // guards the field below
+	repos *roaring.Bitmap
 }
+
+// Repos is the repositories of the group. It is shared: nobody may change it.
+func (g *Group) Repos() *roaring.Bitmap {
+	g.once.Do(func() {
+		g.repos = roaring.New()
+		for i := range g.Parts {
+			g.repos.Add(g.Parts[i].Repo)
+		}
+		g.repos.RunOptimize()
+	})
+	return g.repos
+}
+
+// Same reports whether two groups have the same parts.
+func (g *Group) Same(o *Group) bool { return g == o || slices.Equal(g.Parts, o.Parts) }
+
+// Bytes is about the memory of the group.
+func (g *Group) Bytes() int64 { return int64(len(g.Parts))*partBytes + groupCost }
+
+// About the memory of a part, and of a group beside its parts.
+const (
+	partBytes = 100
+	groupCost = 256
+)
 
 // Groups groups parts by their files, in the order in which the files first come.
 func Groups(parts []Part) []*Group {
@@ -89,6 +118,8 @@ type joined struct {
 	repos []*repoView // by index of the repository in the shard; nil if it is not of the group
 	full  bool        // every repository of the shard is here and nothing in it is dead
 
+	documents int // of the shard
+
 	once   sync.Once // guards the fields below
 	living docSet    // documents with an occurrence that is not dead
 	count  int       // of living
@@ -101,9 +132,13 @@ type joined struct {
 	skips atomic.Pointer[skipCount] // likewise
 }
 
-// groupsKept is how many groups of a shard keep what they come to: people who may not
-// see the same repositories ask in turn.
-const groupsKept = 8
+// What groups come to is remembered: people who may not see the same repositories ask in
+// turn. A file remembers the last groupsKept; all files together joinedBytes, and beyond
+// that each its last group alone, which the next search needs.
+const (
+	groupsKept  = 8
+	joinedBytes = 64 << 20
+)
 
 // joins keeps what the groups come to that were searched last. It is safe for
 // concurrent use.
@@ -112,11 +147,15 @@ type joins struct {
 	last []*joined  // the newest first
 }
 
-// of returns what a group comes to, nil where that is not known.
+// of returns what a group comes to, nil where that is not known. A group with the same
+// parts is the same: each state of the catalog makes its own.
 func (c *joins) of(g *Group) *joined {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.last, func(j *joined) bool { return j.group == g })
+	if i < 0 {
+		i = slices.IndexFunc(c.last, func(j *joined) bool { return j.group.Same(g) })
+	}
 	if i < 0 {
 		return nil
 	}
@@ -128,12 +167,33 @@ func (c *joins) of(g *Group) *joined {
 }
 
 // keep takes on what a group comes to, in place of that of the group which was
-// searched longest ago.
-func (c *joins) keep(j *joined) {
+// searched longest ago. total counts the bytes of all files.
+func (c *joins) keep(j *joined, total *atomic.Int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = slices.Insert(c.last, 0, j)
-	c.last = slices.Delete(c.last, min(len(c.last), groupsKept), len(c.last))
+	total.Add(j.bytes())
+	for len(c.last) > groupsKept || len(c.last) > 1 && total.Load() > joinedBytes {
+		total.Add(-c.last[len(c.last)-1].bytes())
+		c.last = slices.Delete(c.last, len(c.last)-1, len(c.last))
+	}
+}
+
+// drop forgets all, when the file is closed.
+func (c *joins) drop(total *atomic.Int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, j := range c.last {
+		total.Add(-j.bytes())
+	}
+	c.last = nil
+}
+
+// bytes is about the memory of what a group comes to: its parts, how each repository is
+// read, the masks of the last revisions, and a bit for each document.
+func (j *joined) bytes() int64 {
+	const perRepo = 8 + 8 // its view and its mask
+	return j.group.Bytes() + int64(len(j.repos))*perRepo + int64(j.documents)/8
 }
 
 // repoMasks is the answer of a node about repositories or revisions for each
@@ -310,7 +370,7 @@ func (m *member) load() error {
 			return err
 		}
 		if m.group != nil {
-			m.sh.joins.keep(m.joined)
+			m.sh.joins.keep(m.joined, m.sh.joinBytes)
 		}
 	}
 
@@ -324,6 +384,7 @@ func (m *member) load() error {
 func (m *member) join() error {
 	s := m.sh
 	m.repos = make([]*repoView, len(s.m.repos))
+	m.documents = s.m.documents
 	m.full = true
 	for k, p := range m.parts {
 		i, ok := s.place(p.Repo)

@@ -3,10 +3,9 @@ package search
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
-	"sync"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -98,15 +97,18 @@ func idOf(name string, kind shard.FileKind) (shard.FileID, error) {
 	return id, nil
 }
 
-// groups keeps the groups that other nodes asked for, so that the same one is
-// the same pointer: what was worked out for it stays of use.
+// groups keeps the groups that other nodes asked for: what was worked out for one is of
+// use for the next of the same parts. It is safe for concurrent use.
 type groups struct {
-	mu   sync.Mutex // guards the field below
-	seen map[shard.FileID]*shard.Group
+	cache *lru.Cache[uint64, *shard.Group]
 }
 
-// mostGroups is how many are kept. Only packs are: others cost nothing to make.
-const mostGroups = 64
+// groupBytes is the memory for groups. Only packs are kept: others cost nothing to make.
+const groupBytes = 16 << 20
+
+func newGroups() *groups {
+	return &groups{lru.New[uint64, *shard.Group](groupBytes)}
+}
 
 // unpack finds the groups and ranks of a request that came from elsewhere.
 func (s *groups) unpack(view *catalog.View, req *leafRequest) error {
@@ -137,18 +139,23 @@ func (s *groups) of(parts []shard.Part) *shard.Group {
 		return g
 	}
 
-	// The same object for the same parts: leaves keep what they worked out by its address.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := parts[0].Shard
-	if old := s.seen[key]; old != nil && slices.Equal(old.Parts, parts) {
+	// The same object for the same parts.
+	key := sumOf(parts)
+	if old, ok := s.cache.Get(key); ok && old.Same(g) {
 		return old
 	}
-
-	// Full, it begins anew: what is still asked for is soon back.
-	if s.seen == nil || len(s.seen) >= mostGroups {
-		s.seen = map[shard.FileID]*shard.Group{}
-	}
-	s.seen[key] = g
+	s.cache.Put(key, g, g.Bytes()+lru.Cost)
 	return g
+}
+
+// sumOf is a number that other parts hardly have. The first bytes of the name of a file
+// are those of its hash.
+func sumOf(parts []shard.Part) uint64 {
+	const prime = 0x9e3779b97f4a7c15
+	sum := binary.LittleEndian.Uint64(parts[0].Shard[:]) ^ binary.LittleEndian.Uint64(parts[0].Symbols[:])
+	for i := range parts {
+		sum = (sum ^ uint64(parts[i].Repo)) * prime
+		sum = (sum ^ sum>>32 ^ binary.LittleEndian.Uint64(parts[i].Dead[:])) * prime
+	}
+	return sum
 }

@@ -79,8 +79,7 @@ type unit uint64
 // layoutFile is one shard file.
 type layoutFile struct {
 	group *shard.Group
-	repos *roaring.Bitmap // of the group
-	ids   []string        // of the files that each of them needs: the shard and its symbols
+	ids   []string // of the files that each of them needs: the shard and its symbols
 	unit  unit
 	extra bool // some of them need a file of their own beside these
 
@@ -101,15 +100,15 @@ const narrowKept = 8
 
 // among is the group of those repositories of the file that are asked for; nil for none.
 func (f *layoutFile) among(repos *roaring.Bitmap) *shard.Group {
-	switch shared := f.repos.AndCardinality(repos); {
+	switch shared := f.group.Repos().AndCardinality(repos); {
 	case shared == 0:
 		return nil
-	case shared == f.repos.GetCardinality():
+	case shared == f.group.Repos().GetCardinality():
 		return f.group
 	}
 
 	// Others of the group are not asked for, or may not be seen.
-	wanted := roaring.And(f.repos, repos)
+	wanted := roaring.And(f.group.Repos(), repos)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := slices.IndexFunc(f.last, func(n narrow) bool { return n.repos.Equals(wanted) })
@@ -140,7 +139,7 @@ func (l *layouts) of(view *catalog.View) *layout {
 		return l.last
 	}
 
-	made := newLayout(view)
+	made := newLayout(view, l.last)
 	// A search that began earlier may hold an older view than the last one.
 	if l.last == nil || l.last.view.Index() <= view.Index() {
 		l.last = made
@@ -148,7 +147,9 @@ func (l *layouts) of(view *catalog.View) *layout {
 	return made
 }
 
-func newLayout(view *catalog.View) *layout {
+// newLayout makes the layout of a view. A file whose repositories are the same as in the
+// last layout is the same object: a change touches few of them.
+func newLayout(view *catalog.View, last *layout) *layout {
 	l := &layout{
 		view:      view,
 		unindexed: roaring.New(),
@@ -175,13 +176,27 @@ func newLayout(view *catalog.View) *layout {
 	}
 
 	// Repositories of one pack are asked about together.
+	known := map[groupKey]*layoutFile{}
+	if last != nil {
+		for _, f := range last.files {
+			known[groupKeyOf(f.group)] = f
+		}
+	}
 	for _, g := range shard.Groups(parts) {
-		f := newLayoutFile(g)
-		f.unit = units[g.Parts[0].Shard]
+		f := known[groupKeyOf(g)]
+		if unit := units[g.Parts[0].Shard]; f == nil || f.unit != unit || !f.group.Same(g) {
+			f = newLayoutFile(g)
+			f.unit = unit
+		}
 		l.files = append(l.files, f)
 	}
 	return l
 }
+
+// groupKey is what a group is of: a shard and its symbols.
+type groupKey struct{ shard, symbols shard.FileID }
+
+func groupKeyOf(g *shard.Group) groupKey { return groupKey{g.Parts[0].Shard, g.Parts[0].Symbols} }
 
 // commonFiles names the files that all repositories of a group need: the shard
 // and its symbols.
@@ -195,9 +210,8 @@ func commonFiles(g *shard.Group) []string {
 }
 
 func newLayoutFile(g *shard.Group) *layoutFile {
-	f := &layoutFile{group: g, repos: roaring.New(), ids: commonFiles(g)}
+	f := &layoutFile{group: g, ids: commonFiles(g)}
 	for _, p := range g.Parts {
-		f.repos.Add(p.Repo)
 		f.extra = f.extra || !p.Dead.IsZero()
 	}
 	return f

@@ -61,7 +61,7 @@ func TestTheSameRepositoriesAreTheSameGroup(t *testing.T) {
 	if g := f.among(roaring.BitmapOf(40, 99)); g != nil {
 		t.Errorf("of none of them: %v", g)
 	}
-	if g := f.among(f.repos.Clone()); g != f.group {
+	if g := f.among(f.group.Repos().Clone()); g != f.group {
 		t.Error("of all of them it is another group")
 	}
 
@@ -123,6 +123,50 @@ func TestWhoIsAskedFollowsTheFiles(t *testing.T) {
 		list := l.of(c.view).targets(c.view, peers, roaring.BitmapOf(1), nil)
 		if len(list) != 1 || strings.Join(list[0].holders, " ") != c.want {
 			t.Errorf("asked are %+v, want %s", list, c.want)
+		}
+	}
+}
+
+// A change of one repository leaves the files of the others what they were: what was
+// worked out for them stays of use, and memory does not grow with each change.
+func TestLayout_keepsFilesThatDidNotChange(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
+	w.Repos("c", "a", "b")
+	w.Index(1, "n1", catalog.ShardRef{ID: strings.Repeat("ab", 32)})
+	w.Index(2, "n1", catalog.ShardRef{ID: strings.Repeat("cd", 32)})
+
+	var l layouts
+	before := l.of(w.View())
+	w.Index(2, "n1", catalog.ShardRef{ID: strings.Repeat("cd", 32), Dead: strings.Repeat("ef", 32)})
+	after := l.of(w.View())
+	if len(before.files) != 2 || len(after.files) != 2 || after.files[0] != before.files[0] || after.files[1] == before.files[1] {
+		t.Errorf("files %v, then %v", before.files, after.files)
+	}
+}
+
+// Groups of other nodes are the same object for the same parts, and take a bounded memory.
+func TestGroups_areBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	partsOf := func(generation int) []shard.Part {
+		parts := make([]shard.Part, 5000)
+		for i := range parts {
+			parts[i] = shard.Part{Repo: uint32(i), Shard: shard.FileID{1}}
+		}
+		parts[generation%len(parts)].Dead = shard.FileID{1, byte(generation), byte(generation >> 8)}
+		return parts
+	}
+
+	g := newGroups()
+	seen := map[*shard.Group]bool{}
+	for generation := range 100 {
+		first := g.of(partsOf(generation))
+		if seen[first] || g.of(partsOf(generation)) != first {
+			t.Fatalf("generation %d: another's group, or another group for the same parts", generation)
+		}
+		seen[first] = true
+		if n := g.cache.Size(); n > groupBytes {
+			t.Fatalf("%d bytes, at most %d", n, groupBytes)
 		}
 	}
 }

@@ -95,13 +95,12 @@ var leafCall = call.To[leafRequest, leafResponse]("search")
 // leaves searches shards, here or on another node.
 type leaves struct {
 	d      Deps
-	groups groups
-	sights sights
+	groups *groups
 }
 
 func newLeaves(d Deps) *leaves {
 	registerQueries()
-	return &leaves{d: d}
+	return &leaves{d: d, groups: newGroups()}
 }
 
 // ask searches shards of a node, this one or another. With a deadline the leaf
@@ -231,7 +230,7 @@ func (req *leafRequest) search() shard.Request {
 // is to be searched. If not, all of it is refused, and the root told why: what
 // may be seen has changed since it looked, or it did not look.
 func (l *leaves) gate(ctx context.Context, req *leafRequest, out *leafResponse) error {
-	mayAll := func(r *account.Repos) bool { return l.sights.all(r.Set, req.Groups) }
+	mayAll := func(r *account.Repos) bool { return hasAll(r.Set, req.Groups) }
 
 	// Again waits for a newer catalog where that may settle it.
 	seen, err := l.d.Gate.Again(ctx, req.Pass, mayAll)
@@ -250,6 +249,14 @@ func (l *leaves) gate(ctx context.Context, req *leafRequest, out *leafResponse) 
 
 	out.Hidden, out.Index = hidden.ToArray(), seen.View.Index()
 	return nil
+}
+
+// hasAll reports whether a set has all repositories of some groups.
+func hasAll(set *roaring.Bitmap, groups []leafGroup) bool {
+	return !slices.ContainsFunc(groups, func(g leafGroup) bool {
+		repos := g.group.Repos()
+		return set.AndCardinality(repos) != repos.GetCardinality()
+	})
 }
 
 // judge gives the shards that were searched their verdicts. late: the time was

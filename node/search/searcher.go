@@ -91,6 +91,16 @@ func New(d Deps) *Searcher {
 	return s
 }
 
+// Caches is the memory that searches of this node remember things in, beside those of the
+// set. It is safe for concurrent use.
+func (s *Searcher) Caches() []shard.CacheSize {
+	return []shard.CacheSize{
+		{Name: "groups of other nodes", Bytes: s.leaves.groups.cache.Size(), Most: groupBytes},
+		{Name: "lists of files by name only", Bytes: s.kept.Size(), Most: keptBytes},
+		{Name: "uses of names", Bytes: s.used.Size(), Most: usedBytes},
+	}
+}
+
 // Search finds what the query asks for in all that the viewer may see.
 func (s *Searcher) Search(ctx context.Context, v catalog.Viewer, req Request) (*Response, error) {
 	out, err := s.search(ctx, v, req)
