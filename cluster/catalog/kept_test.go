@@ -22,6 +22,7 @@ import (
 //
 //	testdata/logs/level-N.gz   for each log: name, number of entries, and for each
 //	                           entry: length, bytes, 4 bytes of the state hash after it
+//	testdata/logs/level-N.snapshot.gz   the state after the first of these logs
 var rewrite = flag.Bool("rewrite", false, "write the logs of levels that no release has, after all tests of the package")
 
 // keptLog is a log from an empty catalog of a level on.
@@ -143,6 +144,30 @@ func TestKeptLogs_failWhereARuleHasChanged(t *testing.T) {
 	}
 }
 
+// Today's program loads the snapshot of every level, and saves its own level alike.
+func TestKeptSnapshots(t *testing.T) {
+	t.Parallel()
+	for level := uint64(1); level <= ThisBuild().Highest(); level++ {
+		if *rewrite && !released(t, level) {
+			continue
+		}
+		data, log := testdata(t, snapshotFile(level)), readKept(t, level)[0]
+		s, err := Load(bytes.NewReader(data))
+		if err != nil {
+			t.Fatalf("level %d: %v", level, err)
+		}
+		checkTables(t, s)
+		if got, want := uint32(s.View().Hash()), log.hashes[len(log.hashes)-1]; got != want {
+			t.Errorf("level %d: the snapshot has hash %#x, want %#x as after its log", level, got, want)
+		}
+
+		var again bytes.Buffer
+		if err := s.View().Save(&again); level == ThisBuild().Highest() && (err != nil || !bytes.Equal(again.Bytes(), data)) {
+			t.Errorf("level %d: the loaded state is saved as %d other bytes, error %v", level, again.Len(), err)
+		}
+	}
+}
+
 // released reports whether the changelog has a section of the release of a level.
 func released(t *testing.T, level uint64) bool {
 	text, err := os.ReadFile("../../CHANGELOG.md")
@@ -153,6 +178,8 @@ func released(t *testing.T, level uint64) bool {
 }
 
 func keptFile(level uint64) string { return fmt.Sprintf("logs/level-%d.gz", level) }
+
+func snapshotFile(level uint64) string { return fmt.Sprintf("logs/level-%d.snapshot.gz", level) }
 
 func readKept(t *testing.T, level uint64) (logs []keptLog) {
 	t.Helper()
@@ -282,7 +309,31 @@ func writeKept() error {
 	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
 		return err
 	}
+	if err := writeKeptSnapshot(level, &logs[0]); err != nil {
+		return err
+	}
 	return os.WriteFile(fieldsFile(level), []byte(strings.Join(fieldsOf(level), "\n")+"\n"), 0o644)
+}
+
+// writeKeptSnapshot writes the state after a log.
+func writeKeptSnapshot(level uint64, l *keptLog) error {
+	s := emptyOf(ThisBuild(), level)
+	for i, data := range l.entries {
+		e, err := DecodeEntry(uint64(i+1), data)
+		if err != nil {
+			return err
+		}
+		s.Apply(e)
+	}
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if err := s.View().Save(z); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join("testdata", snapshotFile(level)), out.Bytes(), 0o644)
 }
 
 func TestMain(m *testing.M) {
