@@ -5,8 +5,6 @@ import (
 	"math"
 	"sync"
 	"time"
-
-	"github.com/shoalsearch/shoal/clock"
 )
 
 // UnknownAge is the age of a catalog that was not compared with a leader's yet.
@@ -96,6 +94,7 @@ type inquiry struct {
 	replica  *replica
 	proposer *proposer
 	fresh    freshness
+	now      func() time.Time
 }
 
 // run asks until the context ends.
@@ -114,7 +113,7 @@ func (q *inquiry) ask(ctx context.Context) {
 
 	// The moment before the question, not that of the answer: what is committed in between
 	// may be missing in it.
-	at := clock.Now()
+	at := q.now()
 	if index, err := q.proposer.syncOnce(ctx); err == nil {
 		q.fresh.note(contact{at, index})
 	}
@@ -126,5 +125,5 @@ func (q *inquiry) age() time.Duration {
 	if q.replica.leading.Load() && q.replica.lone() {
 		return 0
 	}
-	return q.fresh.age(clock.Now(), q.replica.machine.applied.Load())
+	return q.fresh.age(q.now(), q.replica.machine.applied.Load())
 }

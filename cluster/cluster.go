@@ -244,7 +244,7 @@ func (c *Cluster) wire(lone bool) {
 	c.electorate = &electorate{env: c.env, network: n, replica: r}
 	c.secrets = &secrets{env: c.env, keys: &c.keys, network: n, replica: r, proposer: c.proposer}
 	c.watch = &watch{env: c.env, replica: r, proposer: c.proposer, arbiter: c.arbiter, build: c.o.Build, exit: c.o.Exit}
-	c.inquiry = &inquiry{env: c.env, replica: r, proposer: c.proposer}
+	c.inquiry = &inquiry{env: c.env, replica: r, proposer: c.proposer, now: c.o.Now}
 	c.inquiry.fresh.note(memory.current(c.self.cluster()))
 }
 
