@@ -9,9 +9,9 @@ import (
 // ScoreText ranks a file that is in no shard as a search would rank it for the
 // same matches in its content, as far as that can be done without symbols: so
 // the files of a commit that is not indexed come in the order of the index. spans
-// are the first matches, in order; without any the path alone decides. Within one
+// are the first of all matches, in order; without any the path alone decides. Within one
 // repository its scores compare with those of a search.
-func ScoreText(path string, content []byte, spans []match.Span) float64 {
+func ScoreText(path string, content []byte, spans []match.Span, matches int) float64 {
 	// As search.score does, but without definitions and recency.
 	best := 0.0
 	for _, sp := range spans[:min(len(spans), scoreLooks)] {
@@ -20,7 +20,7 @@ func ScoreText(path string, content []byte, spans []match.Span) float64 {
 		}
 	}
 
-	score := best + scoreCount*math.Log2(float64(1+len(spans)))
+	score := best + scoreCount*math.Log2(float64(1+matches))
 	if len(spans) > 0 {
 		score += scoreEarly / (1 + float64(spans[0].Start)/4096)
 	}

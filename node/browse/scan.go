@@ -19,6 +19,7 @@ import (
 const (
 	binaryBytes = 8000     // of a file that has a NUL among them
 	scanLines   = 2000     // shown of one file
+	scanSpans   = 1 << 20  // matches of one file of which the places are known
 	scanBytes   = 32 << 20 // of lines, in all
 	scanChanges = 20_000   // paths that may differ from an indexed revision for the index to be of use
 )
@@ -212,7 +213,7 @@ type finder struct {
 func (f *finder) names(files []git.Entry) {
 	f.found = len(files)
 	for _, e := range files {
-		f.files = append(f.files, ScanFile{Path: e.Path, Score: shard.ScoreText(e.Path, nil, nil)})
+		f.files = append(f.files, ScanFile{Path: e.Path, Score: shard.ScoreText(e.Path, nil, nil, 0)})
 	}
 }
 
@@ -236,14 +237,19 @@ func (f *finder) visit(e git.Entry, content []byte) bool {
 		return true
 	}
 
-	f.spans = f.m.Append(f.spans[:0], content, -1)
-	if len(f.spans) == 0 {
+	// A place takes sixteen bytes: a file may have more matches than there is memory.
+	f.spans = f.m.Append(f.spans[:0], content, scanSpans)
+	n := len(f.spans)
+	if n == 0 {
 		return true
+	}
+	if n == scanSpans {
+		n = f.m.Count(content)
 	}
 
 	f.found++
-	f.matches += len(f.spans)
-	file := ScanFile{Path: e.Path, Score: shard.ScoreText(e.Path, content, f.spans), Matches: len(f.spans)}
+	f.matches += n
+	file := ScanFile{Path: e.Path, Score: shard.ScoreText(e.Path, content, f.spans, n), Matches: n}
 	if !f.counting {
 		file.Lines = withAround(content, matchingLines(content, f.spans), f.around)
 	}
@@ -283,35 +289,43 @@ func (f *finder) trim() {
 }
 
 // matchingLines lists the lines of a text that a match touches, the first
-// scanLines of them, each once. An empty match touches the line it is in.
+// scanLines of them, each once. An empty match touches the line it is in. It looks for
+// the ends of a line once, however many matches the line has.
 func matchingLines(content []byte, spans []match.Span) (lines []Line) {
-	// Counted from match to match, never from the beginning again.
-	line, counted, last := 1, 0, 0
-	for _, sp := range spans {
-		line += bytes.Count(content[counted:sp.Start], []byte("\n"))
-		counted = sp.Start
+	number, begin, end := 1, 0, endOfLine(content, 0)
+	for i := 0; i < len(spans) && len(lines) < scanLines; {
+		// To the line of the next match, where this one does not reach as far.
+		if at := spans[i].Start; at > end {
+			number += bytes.Count(content[end:at], newline)
+			begin = end + bytes.LastIndexByte(content[end:at], '\n') + 1
+			end = endOfLine(content, begin)
+		}
 
-		// Each line from the one where the match begins to the one where it ends.
-		begin := bytes.LastIndexByte(content[:sp.Start], '\n') + 1
-		for number := line; begin < max(sp.End, sp.Start+1); number++ {
-			end := len(content)
-			if i := bytes.IndexByte(content[begin:], '\n'); i >= 0 {
-				end = begin + i
-			}
+		from, last := max(spans[i].Start, begin), i
+		for ; i < len(spans) && spans[i].Start <= end; i++ {
+			last = i
+		}
+		text := bytes.TrimRight(content[begin:end], "\r")
+		shown := shard.CutLine(text, min(from-begin, len(text)), min(spans[last].End-begin, len(text)))
+		lines = append(lines, Line{Number: number, Text: shown})
 
-			if number > last {
-				last = number
-				if len(lines) == scanLines {
-					return lines
-				}
-				lines = append(lines, Line{Number: number, Text: bytes.Clone(bytes.TrimRight(content[begin:end], "\r"))})
-			}
-
-			begin = end + 1
+		// The last match may reach into the next line.
+		if spans[last].End > end+1 {
+			i, number, begin = last, number+1, end+1
+			end = endOfLine(content, begin)
 		}
 	}
-
 	return lines
+}
+
+var newline = []byte("\n")
+
+// endOfLine is where the line ends that begins at a place, before its newline.
+func endOfLine(content []byte, begin int) int {
+	if i := bytes.IndexByte(content[begin:], '\n'); i >= 0 {
+		return begin + i
+	}
+	return len(content)
 }
 
 // withAround puts the lines around those that match between them.
@@ -332,7 +346,7 @@ func withAround(content []byte, lines []Line, around int) []Line {
 		case next < len(lines) && lines[next].Number == number:
 			out = append(out, lines[next])
 		case next < len(lines) && lines[next].Number-number <= around, next > 0 && number-lines[next-1].Number <= around:
-			out = append(out, Line{Number: number, Text: bytes.Clone(bytes.TrimRight(line, "\r\n")), Around: true})
+			out = append(out, Line{Number: number, Text: shard.CutLine(bytes.TrimRight(line, "\r\n"), 0, 0), Around: true})
 		}
 
 		if next == len(lines) && number-lines[next-1].Number > around {

@@ -174,9 +174,6 @@ func linesOf(chunks []shard.Chunk) []browse.Line {
 	return out
 }
 
-// cutMark stands where bytes of an overlong line are left out.
-const cutMark = "…"
-
 // marked is a chunk whose content tells that its lines are cut.
 func marked(c *shard.Chunk) shard.Chunk {
 	if c.Before == 0 && c.After == 0 {
@@ -186,10 +183,10 @@ func marked(c *shard.Chunk) shard.Chunk {
 	out := *c
 	out.Content = nil
 	if c.Before > 0 {
-		out.Content = append(out.Content, cutMark...)
+		out.Content = append(out.Content, shard.CutMark...)
 	}
 	if out.Content = append(out.Content, c.Content...); c.After > 0 {
-		out.Content = append(out.Content, cutMark...)
+		out.Content = append(out.Content, shard.CutMark...)
 	}
 	return out
 }

@@ -211,7 +211,7 @@ func (m *Matcher) Count(text []byte) int {
 	s := m.scratch(text)
 
 	n := 0
-	for from := 0; from <= len(text); n++ {
+	for from := 0; from <= len(text) && !m.stop.Load(); n++ {
 		next, ok := 0, false
 		if m.plan == nil || m.plan.empty || m.nullable {
 			_, _, next, ok = m.first(s, text, from)
