@@ -2,11 +2,11 @@ package catalog
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/glob"
 )
 
 // Viewer is on whose behalf an operation runs. The zero Viewer sees nothing.
@@ -212,41 +212,27 @@ func (v *View) Context(name string) (*roaring.Bitmap, bool) {
 // scope is a search context with its globs compiled.
 type scope struct {
 	def                                         *config.Context
-	include, exclude, withTopics, withoutTopics config.Globs
+	include, exclude, withTopics, withoutTopics glob.Globs
 }
 
 // newScope compiles the globs of a context. Those of a parsed file compile;
 // one that does not matches nothing.
 func newScope(def *config.Context) *scope {
-	compile := func(patterns []string) config.Globs {
-		g, _ := config.CompileGlobs(patterns)
+	compile := func(patterns []string) glob.Globs {
+		g, _ := glob.Compile(glob.Fold, patterns...)
 		return g
 	}
-	return &scope{def, compile(lower(def.Include)), compile(lower(def.Exclude)), compile(lower(def.IncludeTopics)), compile(lower(def.ExcludeTopics))}
-}
-
-func lower(in []string) []string {
-	out := make([]string, len(in))
-	for i, s := range in {
-		out[i] = strings.ToLower(s)
-	}
-	return out
+	return &scope{def, compile(def.Include), compile(def.Exclude), compile(def.IncludeTopics), compile(def.ExcludeTopics)}
 }
 
 // has reports whether a repository is in the scope: one of the includes chooses
 // it, and none of the excludes. Letters match in either case, as at code hosts.
 func (s *scope) has(r *Repo) bool {
-	name := strings.ToLower(r.Name)
-
 	// Excludes win over includes, whatever their order.
-	in := s.include.Match(name) || listedByAny(s.def.IncludeConnections, r) || hasTopic(s.withTopics, r)
-	return in && !s.exclude.Match(name) && !listedByAny(s.def.ExcludeConnections, r) && !hasTopic(s.withoutTopics, r)
+	in := s.include.Match(r.Name) || listedByAny(s.def.IncludeConnections, r) || s.withTopics.MatchAny(r.Topics)
+	return in && !s.exclude.Match(r.Name) && !listedByAny(s.def.ExcludeConnections, r) && !s.withoutTopics.MatchAny(r.Topics)
 }
 
 func listedByAny(connections []string, r *Repo) bool {
 	return slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return slices.Contains(connections, c.Name) })
-}
-
-func hasTopic(globs config.Globs, r *Repo) bool {
-	return slices.ContainsFunc(r.Topics, func(topic string) bool { return globs.Match(strings.ToLower(topic)) })
 }

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode"
+
+	"github.com/shoalsearch/shoal/glob"
 )
 
 // checker collects the errors that a schema cannot express.
@@ -179,7 +181,7 @@ func (c *checker) globs(path string, patterns []string) {
 
 		if control(p) {
 			c.add(at, "It has a control character; remove it.")
-		} else if _, err := compileGlob(p); err != nil {
+		} else if err := glob.Check(p); err != nil {
 			c.add(at, "The glob is malformed: %s.", err)
 		}
 	}

@@ -15,8 +15,9 @@ import (
 // learn.microsoft.com/rest/api/azure/devops/git.
 type azure struct {
 	*client
-	conn *config.AzureDevOps
-	web  *url.URL
+	conn   *config.AzureDevOps
+	choice *choice
+	web    *url.URL
 }
 
 // azureRepo is what the API says of a repository.
@@ -42,13 +43,18 @@ func openAzure(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
+	choice, err := choiceOf(c)
+	if err != nil {
+		return nil, err
+	}
+
 	// Old servers have their collections below this path, and people write the url with it
 	// or without.
 	if c.UseTFSPath && !strings.HasSuffix(web.Path, "/tfs") {
 		web.Path += "/tfs"
 	}
 
-	a := &azure{conn: c, web: web}
+	a := &azure{conn: c, web: web, choice: choice}
 	a.client = &client{
 		tools: t, product: "Azure DevOps", name: c.Name, base: web,
 		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
@@ -98,7 +104,7 @@ func (a *azure) List(ctx context.Context, sink Sink) error {
 	for _, r := range a.conn.Repos {
 		targets = append(targets, a.single(r))
 	}
-	return newCollector(sink, a.choice()).run(ctx, targets)
+	return newCollector(sink, a.choice).run(ctx, targets)
 }
 
 // listing asks for a list, which has no pages.
@@ -170,11 +176,7 @@ func (a *azure) Lookup(ctx context.Context, external string) (Repo, bool, error)
 	repo := a.repo(&r, org)
 	project := org + "/" + r.Project.Name
 	selected := hasFold(a.conn.Orgs, org) || hasFold(a.conn.Projects, project) || hasFold(a.conn.Repos, project+"/"+r.Name)
-	return repo, selected && a.choice().reason(&repo, r.Project.Name+"/"+r.Name) == "", nil
-}
-
-func (a *azure) choice() *choice {
-	return &choice{repos: a.conn.Exclude.Repos, size: a.conn.Exclude.Size}
+	return repo, selected && a.choice.reason(&repo, r.Project.Name+"/"+r.Name) == "", nil
 }
 
 func (a *azure) found(r *azureRepo, org string, found func(Repo, string) error) error {
@@ -206,7 +208,7 @@ func (a *azure) repo(r *azureRepo, org string) Repo {
 	switch {
 	case r.Disabled && a.conn.Exclude.Disabled:
 		repo.leftOut = ByDisabled
-	case anyGlob(a.conn.Exclude.Projects, r.Project.Name, false):
+	case a.choice.projects.Match(r.Project.Name):
 		repo.leftOut = ByProject
 	}
 	return repo

@@ -15,8 +15,9 @@ import (
 // developer.atlassian.com/cloud/bitbucket/rest.
 type bitbucketCloud struct {
 	*client
-	conn *config.Bitbucket
-	web  *url.URL
+	conn   *config.Bitbucket
+	choice *choice
+	web    *url.URL
 }
 
 // cloudFields are those that are read: answers with all are ten times larger.
@@ -46,6 +47,11 @@ func openBitbucketCloud(c *config.Bitbucket, t Tools) (Host, error) {
 		return nil, err
 	}
 
+	choice, err := choiceOf(c)
+	if err != nil {
+		return nil, err
+	}
+
 	// People write the address that they see in a browser.
 	if api.Host == "bitbucket.org" {
 		api.Host, api.Path = "api.bitbucket.org", "/2.0"
@@ -56,7 +62,7 @@ func openBitbucketCloud(c *config.Bitbucket, t Tools) (Host, error) {
 		web.Path = strings.TrimSuffix(api.Path, "/2.0")
 	}
 
-	b := &bitbucketCloud{conn: c, web: web}
+	b := &bitbucketCloud{conn: c, web: web, choice: choice}
 	b.client = &client{
 		tools: t, product: "Bitbucket", name: c.Name, base: api,
 		budget:    t.Budgets.of(api.Host, budgetKey(c.Token)),
@@ -87,7 +93,7 @@ func (b *bitbucketCloud) List(ctx context.Context, sink Sink) error {
 	for _, r := range b.conn.Repos {
 		targets = append(targets, b.single(r))
 	}
-	return newCollector(sink, b.choice()).run(ctx, targets)
+	return newCollector(sink, b.choice).run(ctx, targets)
 }
 
 // listing lists a workspace, or one project of it.
@@ -181,11 +187,7 @@ func (b *bitbucketCloud) Lookup(ctx context.Context, external string) (Repo, boo
 		return Repo{}, false, err
 	}
 	repo, selected := b.repo(&r), hasFold(b.conn.Workspaces, workspace) || hasFold(b.conn.Projects, workspace+"/"+r.Project.Key) || hasFold(b.conn.Repos, r.FullName)
-	return repo, selected && b.choice().reason(&repo, b.path(&r)) == "", nil
-}
-
-func (b *bitbucketCloud) choice() *choice {
-	return &choice{forks: b.conn.Exclude.Forks, repos: b.conn.Exclude.Repos}
+	return repo, selected && b.choice.reason(&repo, b.path(&r)) == "", nil
 }
 
 // path is workspace, project and repository: what exclude.repos speaks of.

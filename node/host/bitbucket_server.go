@@ -16,8 +16,9 @@ import (
 // developer.atlassian.com/server/bitbucket/rest.
 type bitbucketServer struct {
 	*client
-	conn *config.Bitbucket
-	web  *url.URL
+	conn   *config.Bitbucket
+	choice *choice
+	web    *url.URL
 
 	mu  sync.Mutex      // guards the field below
 	all map[string]Repo // see everything
@@ -45,10 +46,15 @@ func openBitbucketServer(c *config.Bitbucket, t Tools) (Host, error) {
 		return nil, err
 	}
 
+	choice, err := choiceOf(c)
+	if err != nil {
+		return nil, err
+	}
+
 	// Both forms of the path of the API that people copy lead here.
 	api := *web
 	api.Path += "/rest/api/1.0"
-	return &bitbucketServer{conn: c, web: web, client: &client{
+	return &bitbucketServer{conn: c, web: web, choice: choice, client: &client{
 		tools: t, product: "Bitbucket Data Center", name: c.Name, base: &api,
 		budget:    t.Budgets.of(web.Host, budgetKey(c.Token)),
 		authorize: bitbucketAuthorization(c, t),
@@ -76,7 +82,7 @@ func (b *bitbucketServer) List(ctx context.Context, sink Sink) error {
 	if len(b.conn.Workspaces) > 0 {
 		sink.Issue(Issue{Code: NoEffect, Text: "workspaces has no effect at Bitbucket Data Center; name projects"})
 	}
-	return newCollector(sink, b.choice()).run(ctx, targets)
+	return newCollector(sink, b.choice).run(ctx, targets)
 }
 
 // serverPage asks for archived repositories too: without that word they are
@@ -174,7 +180,7 @@ func (b *bitbucketServer) Lookup(ctx context.Context, external string) (Repo, bo
 	}
 
 	selected := b.conn.All || hasFold(b.conn.Projects, firstOf(r.DisplayName, "/")) || hasFold(b.conn.Repos, r.DisplayName)
-	return r, selected && b.choice().reason(&r, r.DisplayName) == "", nil
+	return r, selected && b.choice.reason(&r, r.DisplayName) == "", nil
 }
 
 // everything is all that the token may see, by external id.
@@ -198,11 +204,6 @@ func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, erro
 
 	b.all = all
 	return all, nil
-}
-
-func (b *bitbucketServer) choice() *choice {
-	e := b.conn.Exclude
-	return &choice{forks: e.Forks, archived: e.Archived, repos: e.Repos}
 }
 
 func (b *bitbucketServer) found(r *serverRepo, found func(Repo, string) error) error {

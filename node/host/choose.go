@@ -1,11 +1,10 @@
 package host
 
 import (
-	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
+	"errors"
 
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/glob"
 )
 
 // Reason says why a repository that the host lists is left out.
@@ -28,12 +27,47 @@ const (
 
 // choice is what a connection includes and excludes of what a host lists.
 type choice struct {
-	forks, archived bool     // left out
-	repos           []string // globs on the path, left out
-	topics          []string // globs, one of which must fit; empty means all
-	noTopics        []string // globs, left out
+	forks, archived bool       // left out
+	repos           glob.Globs // on the path, left out
+	projects        glob.Globs // on the name of a project, left out
+	selected        glob.Globs // on the path, of which one must match; none means all
+	topics          glob.Globs // one of which must match; none means all
+	noTopics        glob.Globs // left out
 	size            config.Size
-	exact           bool // upper and lower case differ in paths of this host
+}
+
+// choiceOf compiles what a connection says. A malformed glob is an error: the host
+// would list what is to be left out.
+func choiceOf(conn config.Connection) (*choice, error) {
+	var errs error
+	globs := func(letters glob.Case, patterns []string) glob.Globs {
+		g, err := glob.Compile(letters, patterns...)
+		errs = errors.Join(errs, err)
+		return g
+	}
+	fold := func(patterns []string) glob.Globs { return globs(glob.Fold, patterns) }
+
+	var c *choice
+	switch n := conn.(type) {
+	case *config.GitHub:
+		e := n.Exclude
+		c = &choice{forks: e.Forks, archived: e.Archived, repos: fold(e.Repos), topics: fold(n.Topics), noTopics: fold(e.Topics), size: e.Size}
+	case *config.GitLab:
+		e := n.Exclude
+		c = &choice{forks: e.Forks, archived: e.Archived, repos: fold(e.Projects), topics: fold(n.Topics), noTopics: fold(e.Topics)}
+	case *config.Gitea:
+		c = &choice{forks: n.Exclude.Forks, archived: n.Exclude.Archived, repos: fold(n.Exclude.Repos)}
+
+	// Of Gerrit the names of projects differ by case.
+	case *config.Gerrit:
+		c = &choice{repos: globs(glob.Exact, n.Exclude.Projects), selected: globs(glob.Exact, n.Projects)}
+
+	case *config.Bitbucket:
+		c = &choice{forks: n.Exclude.Forks, archived: n.Exclude.Archived && n.Deployment == config.Server, repos: fold(n.Exclude.Repos)}
+	case *config.AzureDevOps:
+		c = &choice{repos: fold(n.Exclude.Repos), projects: fold(n.Exclude.Projects), size: n.Exclude.Size}
+	}
+	return c, errs
 }
 
 // reason tells why a repository with this path at its host is left out, or
@@ -47,40 +81,16 @@ func (c *choice) reason(r *Repo, path string) Reason {
 		return ByFork
 	case c.archived && r.Archived:
 		return ByArchive
-	case anyGlob(c.repos, path, c.exact):
+	case c.repos.Match(path):
 		return ByName
-	case anyTopic(c.noTopics, r.Topics):
+	case c.noTopics.MatchAny(r.Topics):
 		return ByNoTopic
-	case len(c.topics) > 0 && !anyTopic(c.topics, r.Topics):
+	case !c.topics.Empty() && !c.topics.MatchAny(r.Topics):
 		return ByTopic
 	case !sizeFits(c.size, r.SizeBytes):
 		return BySize
 	}
 	return ""
-}
-
-// anyGlob reports whether one of the globs fits a path.
-func anyGlob(globs []string, path string, exact bool) bool {
-	for _, g := range globs {
-		if !exact {
-			g, path = strings.ToLower(g), strings.ToLower(path)
-		}
-		if ok, err := doublestar.Match(g, path); ok && err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// anyTopic reports whether one of the globs fits one of the topics; upper and
-// lower case are one.
-func anyTopic(globs, topics []string) bool {
-	for _, t := range topics {
-		if anyGlob(globs, t, false) {
-			return true
-		}
-	}
-	return false
 }
 
 // sizeFits reports whether a size lies within bounds, both inclusive. A size of

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/bmatcuk/doublestar/v4"
-
+	"github.com/shoalsearch/shoal/glob"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -29,8 +29,12 @@ type generic struct{ url string }
 // names unique.
 type Listing struct {
 	Repos    []Repo
-	Complete bool     // nothing could be missing: only then may what is absent be let go
-	Warnings []string // sentences about what was left out or renamed, without secrets
+	Complete bool    // nothing could be missing: only then may what is absent be let go
+	Warnings []Issue // what was left out or renamed
+}
+
+func (l *Listing) warn(code Code, format string, args ...any) {
+	l.Warnings = append(l.Warnings, Issue{Code: code, Text: fmt.Sprintf(format, args...)})
 }
 
 // Repos lists the repository at an address after asking whether it is there,
@@ -147,16 +151,26 @@ func directoryPattern(address string) (pattern string, ok bool) {
 	return filepath.Clean(pattern), ok
 }
 
+// fixed is the directory that all matches of a file:// pattern lie in: its part before the
+// first sign of a glob. plain is the whole path where there is no sign.
+func fixed(pattern string) (dir, plain string) {
+	start, all := glob.Start(pattern)
+	if all {
+		plain = start
+	}
+	return cmp.Or(start[:max(strings.LastIndexByte(start, '/'), 0)], "/"), plain
+}
+
 // listDirectories lists the repositories of a file:// pattern.
 func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 	// The part before the first sign of a glob: links must not lead out of it.
-	within, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	within, plain := fixed(pattern)
 	l := Listing{Complete: true}
 
 	// One directory is meant by its name: that it is none fails, where a glob would only pass over
 	// it.
-	if !strings.ContainsAny(pattern, `*?[{\`) {
-		local, err := git.OpenLocal(ctx, pattern, within)
+	if plain != "" {
+		local, err := git.OpenLocal(ctx, plain, within)
 		if err != nil {
 			return Listing{}, err
 		}
@@ -164,15 +178,14 @@ func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 		return l, nil
 	}
 
-	if !doublestar.ValidatePathPattern(pattern) {
-		return Listing{}, fmt.Errorf("the glob %s is malformed", pattern)
-	}
-
 	// A directory that cannot be read makes the listing incomplete, so that nothing is let go for
 	// it.
-	dirs, err := match(pattern, &l)
+	dirs, err := match(ctx, pattern, &l)
 	if err != nil {
 		return Listing{}, err
+	}
+	if len(dirs) == 0 {
+		l.warn(TargetEmpty, "no directory matches %s", pattern)
 	}
 	repos, err := openAll(ctx, dirs, within, &l)
 	if err != nil {
@@ -196,7 +209,7 @@ func openAll(ctx context.Context, dirs []string, within string, l *Listing) (rep
 
 		// What is known to be none, or to be another's, is not missing.
 		case errors.Is(err, git.ErrOutside):
-			l.Warnings = append(l.Warnings, fmt.Sprintf("%s was left out: %v", dir, err))
+			l.warn(NotRepository, "%s was left out: %v", dir, err)
 		case errors.Is(err, fs.ErrNotExist):
 			others = append(others, dir)
 
@@ -204,12 +217,12 @@ func openAll(ctx context.Context, dirs []string, within string, l *Listing) (rep
 			return nil, context.Cause(ctx)
 		default:
 			l.Complete = false
-			l.Warnings = append(l.Warnings, fmt.Sprintf("%s was left out: %v", dir, err))
+			l.warn(PartialListing, "%s was left out: %v", dir, err)
 		}
 	}
 
 	if n := len(others); n > 0 {
-		l.Warnings = append(l.Warnings, fmt.Sprintf("%d of the matching paths are not the root of a git repository, for example %s", n, others[0]))
+		l.warn(NotRepository, "%d of the matching directories are not the root of a git repository, for example %s", n, others[0])
 	}
 	return repos, nil
 }
@@ -219,59 +232,66 @@ const maxMatches = 1_000_000
 
 // match expands a glob to directories, sorted. What cannot be read makes the
 // listing incomplete; the insides of .git directories are not looked at.
-func match(pattern string, l *Listing) ([]string, error) {
-	base, glob := doublestar.SplitPattern(filepath.ToSlash(pattern))
+func match(ctx context.Context, pattern string, l *Listing) ([]string, error) {
+	globs, err := glob.Compile(glob.Exact, pattern)
+	if err != nil {
+		return nil, err
+	}
+	base, _ := fixed(pattern)
 	if _, err := os.ReadDir(base); err != nil {
 		return nil, fmt.Errorf("look into %s: %w", base, err)
 	}
 
-	var dirs []string
-	tree := &watched{FS: os.DirFS(base)}
-	err := doublestar.GlobWalk(tree, glob, func(p string, d fs.DirEntry) error {
-		if d.Name() == ".git" {
-			return doublestar.SkipDir
-		}
-
-		full := filepath.Join(base, p)
-		if info, err := os.Stat(full); err == nil && info.IsDir() { // also by a symlink
-			dirs = append(dirs, full)
-		}
-
-		if len(dirs) > maxMatches {
-			return fmt.Errorf("the glob matches more than %d directories", maxMatches)
-		}
-		return nil
-	})
-
-	if err != nil {
+	w := &walk{globs: globs}
+	if err := w.dir(ctx, base, nil); err != nil {
 		return nil, err
 	}
-
-	if tree.failed != nil {
+	if w.failed != nil {
 		l.Complete = false
-		l.Warnings = append(l.Warnings, fmt.Sprintf("a directory could not be read, so repositories may be missing: %v", tree.failed))
+		l.warn(PartialListing, "a directory could not be read, so repositories may be missing: %v", w.failed)
+	}
+	slices.Sort(w.dirs)
+	return w.dirs, nil
+}
+
+// walk collects the directories that match, also by symbolic links.
+type walk struct {
+	globs  glob.Globs
+	dirs   []string
+	failed error // of the first directory that cannot be read; the walk passes over it
+}
+
+// dir walks a directory. above are those it lies in: a link to one of them leads nowhere new.
+func (w *walk) dir(ctx context.Context, dir string, above []fs.FileInfo) error {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() || slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
+		return nil
+	}
+	if w.globs.Match(dir) {
+		w.dirs = append(w.dirs, dir)
+	}
+	switch {
+	case len(w.dirs) > maxMatches:
+		return fmt.Errorf("the glob matches more than %d directories", maxMatches)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !w.globs.Below(dir):
+		return nil
 	}
 
-	slices.Sort(dirs)
-	return slices.Compact(dirs), nil
-}
-
-// watched remembers the first directory that could not be read: the walk
-// itself goes on as if it were empty.
-type watched struct {
-	fs.FS
-	failed error
-}
-
-// ReadDir lists a directory.
-func (w *watched) ReadDir(name string) ([]fs.DirEntry, error) {
-	entries, err := fs.ReadDir(w.FS, name)
+	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && w.failed == nil {
-		if info, e := fs.Stat(w.FS, name); e != nil || info.IsDir() {
-			w.failed = err
+		w.failed = err
+	}
+	for _, e := range entries {
+		if e.Name() == ".git" || !e.IsDir() && e.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		if err := w.dir(ctx, path.Join(dir, e.Name()), append(above, info)); err != nil {
+			return err
 		}
 	}
-	return entries, err
+	return nil
 }
 
 func identify(l git.Local) found {
@@ -305,7 +325,7 @@ func name(repos []found, l *Listing) []Repo {
 			rest = append(rest, f)
 		case clash:
 			rest = append(rest, f)
-			l.Warnings = append(l.Warnings, fmt.Sprintf("%s and %s both come from %s: the second is named by its directory", first, f.local.Root, f.name))
+			l.warn(NameTaken, "%s and %s both come from %s: the second is named by its directory", first, f.local.Root, f.name)
 		default:
 			add(f, f.name)
 			claims[f.name] = f

@@ -20,7 +20,8 @@ func (g *generic) List(ctx context.Context, sink Sink) error {
 
 	// A directory that could not be read may hold repositories: nothing is let go then.
 	for _, w := range l.Warnings {
-		sink.Issue(Issue{Code: PartialListing, Text: w, Partial: !l.Complete})
+		w.Partial = !l.Complete
+		sink.Issue(w)
 	}
 
 	for i, r := range l.Repos {

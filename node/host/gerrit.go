@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/glob"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -23,8 +24,9 @@ const gerritPage = 500
 // project has no number: its name is its id.
 type gerrit struct {
 	*client
-	conn *config.Gerrit
-	web  *url.URL
+	conn   *config.Gerrit
+	choice *choice
+	web    *url.URL
 }
 
 // gerritProject is what the API says of a project; its name is the key.
@@ -46,7 +48,11 @@ func openGerrit(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
-	g := &gerrit{conn: c, web: web, client: &client{
+	choice, err := choiceOf(c)
+	if err != nil {
+		return nil, err
+	}
+	g := &gerrit{conn: c, web: web, choice: choice, client: &client{
 		tools: t, product: "Gerrit", name: c.Name,
 		budget: t.Budgets.of(web.Host, cmp.Or(budgetKey(c.Token), c.Name)),
 		authorize: func(ctx context.Context) (string, error) {
@@ -66,7 +72,7 @@ func openGerrit(conn config.Connection, t Tools) (Host, error) {
 
 // List lists the projects that a glob chooses.
 func (g *gerrit) List(ctx context.Context, sink Sink) error {
-	return newCollector(sink, g.choice()).run(ctx, []target{{name: "projects", list: func(ctx context.Context, found func(Repo, string) error) error {
+	return newCollector(sink, g.choice).run(ctx, []target{{name: "projects", list: func(ctx context.Context, found func(Repo, string) error) error {
 		// The list is sorted by name. A server that gives a page again would be
 		// asked without end.
 		last := ""
@@ -174,7 +180,7 @@ func (g *gerrit) pass(page map[string]gerritProject, found func(Repo, string) er
 		p := page[name]
 
 		// Projects of Gerrit itself hold settings, not code.
-		if slices.Contains(gerritAlways, name) || len(g.conn.Projects) > 0 && !anyGlob(g.conn.Projects, name, true) {
+		if slices.Contains(gerritAlways, name) || !g.selects(name) {
 			continue
 		}
 
@@ -183,6 +189,10 @@ func (g *gerrit) pass(page map[string]gerritProject, found func(Repo, string) er
 		}
 	}
 	return nil
+}
+
+func (g *gerrit) selects(name string) bool {
+	return g.choice.selected.Empty() || g.choice.selected.Match(name)
 }
 
 // Lookup asks for a project by its name.
@@ -196,11 +206,8 @@ func (g *gerrit) Lookup(ctx context.Context, external string) (Repo, bool, error
 		return Repo{}, false, err
 	}
 	repo := g.repo(name, &p)
-	selected := len(g.conn.Projects) == 0 || anyGlob(g.conn.Projects, name, true)
-	return repo, selected && g.choice().reason(&repo, name) == "", nil
+	return repo, g.selects(name) && g.choice.reason(&repo, name) == "", nil
 }
-
-func (g *gerrit) choice() *choice { return &choice{repos: g.conn.Exclude.Projects, exact: true} }
 
 func (g *gerrit) repo(name string, p *gerritProject) Repo {
 	clone := g.web.JoinPath(name)
@@ -235,27 +242,23 @@ func (g *gerrit) repo(name string, p *gerritProject) Repo {
 	return r
 }
 
-// commonPrefix is what all globs begin with before their first special
-// character; empty where there is nothing in common.
+// commonPrefix is what the names that globs match have in common at the beginning.
 func commonPrefix(globs []string) string {
-	if len(globs) == 0 {
-		return ""
-	}
-	prefix := literalStart(globs[0])
-	for _, g := range globs[1:] {
-		for !strings.HasPrefix(g, prefix) {
+	prefix := ""
+	for i, g := range globs {
+		// x/** is also x itself.
+		start, _ := glob.Start(g)
+		if rest, ok := strings.CutPrefix(g, start); !ok || strings.HasPrefix(rest, "**") {
+			start = strings.TrimSuffix(start, "/")
+		}
+		if i == 0 {
+			prefix = start
+		}
+		for !strings.HasPrefix(start, prefix) {
 			prefix = prefix[:len(prefix)-1]
 		}
-		prefix = prefix[:min(len(prefix), len(literalStart(g)))]
 	}
 	return prefix
-}
-
-func literalStart(glob string) string {
-	if i := strings.IndexAny(glob, `*?[{\`); i >= 0 {
-		return glob[:i]
-	}
-	return glob
 }
 
 // gerritUser is who a connection asks as: the account that it names, else the one

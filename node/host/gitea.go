@@ -20,8 +20,9 @@ const giteaPage = 50
 // itself at /api/swagger.
 type gitea struct {
 	*client
-	conn *config.Gitea
-	web  *url.URL // of the server, for people and for git
+	conn   *config.Gitea
+	choice *choice
+	web    *url.URL // of the server, for people and for git
 }
 
 // giteaRepo is what the API says of a repository.
@@ -48,11 +49,15 @@ func openGitea(conn config.Connection, t Tools) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	choice, err := choiceOf(c)
+	if err != nil {
+		return nil, err
+	}
 
 	// The fallback token is for the public host alone: it must not be sent to others.
 	secret := tokenOf(t, c.Token, "FALLBACK_GITEA_CLOUD_TOKEN", web.Host == "gitea.com")
 	g := &gitea{
-		conn: c, web: web,
+		conn: c, web: web, choice: choice,
 		client: giteaClient(t, web, c.Shared().Name, budgetKey(c.Token), prefixed("token ", secret)),
 	}
 	g.memory = memoryOf(c.Token)
@@ -73,7 +78,7 @@ func giteaClient(t Tools, web *url.URL, name, key string, authorize func(context
 
 // List lists organisations, users and single repositories.
 func (g *gitea) List(ctx context.Context, sink Sink) error {
-	c := newCollector(sink, g.choice())
+	c := newCollector(sink, g.choice)
 	// What several of them have is found more than once; the collector passes it on once.
 	var targets []target
 	for _, org := range g.conn.Orgs {
@@ -193,12 +198,7 @@ func (g *gitea) Lookup(ctx context.Context, externalID string) (Repo, bool, erro
 	owner := firstOf(r.FullName, "/")
 	selected := hasFold(g.conn.Orgs, owner) || hasFold(g.conn.Users, owner) || hasFold(g.conn.Repos, r.FullName)
 	repo := g.repo(&r)
-	return repo, selected && g.choice().reason(&repo, r.FullName) == "", nil
-}
-
-func (g *gitea) choice() *choice {
-	e := g.conn.Exclude
-	return &choice{forks: e.Forks, archived: e.Archived, repos: e.Repos}
+	return repo, selected && g.choice.reason(&repo, r.FullName) == "", nil
 }
 
 // found passes on a repository that has code.

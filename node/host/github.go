@@ -24,6 +24,7 @@ type github struct {
 	*client // with the token of the connection
 	conn    *config.GitHub
 	web     *url.URL
+	choice  *choice
 
 	mu     sync.Mutex // guards the field below
 	owners map[string]*client
@@ -58,8 +59,12 @@ func openGitHub(conn config.Connection, t Tools) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	choice, err := choiceOf(c)
+	if err != nil {
+		return nil, err
+	}
 	g := &github{
-		conn: c, web: web, owners: map[string]*client{},
+		conn: c, web: web, choice: choice, owners: map[string]*client{},
 		client: githubClient(t, web, c.Name, budgetKey(c.Token), prefixed("Bearer ", githubToken(c, web, t))),
 	}
 	g.memory = memoryOf(c.Token)
@@ -145,7 +150,7 @@ func githubToken(c *config.GitHub, web *url.URL, t Tools) func(context.Context) 
 
 // List lists organisations, users and single repositories.
 func (g *github) List(ctx context.Context, sink Sink) error {
-	c := newCollector(sink, g.choice())
+	c := newCollector(sink, g.choice)
 	var targets []target
 	for _, org := range g.conn.Orgs {
 		targets = append(targets, g.org(org, sink))
@@ -342,7 +347,7 @@ func (g *github) Lookup(ctx context.Context, external string) (Repo, bool, error
 	owner := firstOf(r.FullName, "/")
 	selected := hasFold(g.conn.Orgs, owner) || hasFold(g.conn.Users, owner) || hasFold(g.conn.Repos, r.FullName)
 	repo := g.repo(&r)
-	return repo, selected && g.choice().reason(&repo, r.FullName) == "", nil
+	return repo, selected && g.choice.reason(&repo, r.FullName) == "", nil
 }
 
 // lookup asks with the token of each owner that the connection names: an id does
@@ -390,11 +395,6 @@ func (g *github) namedOwners() []string {
 	}
 	slices.Sort(owners)
 	return slices.Compact(owners)
-}
-
-func (g *github) choice() *choice {
-	e := g.conn.Exclude
-	return &choice{forks: e.Forks, archived: e.Archived, repos: e.Repos, topics: g.conn.Topics, noTopics: e.Topics, size: e.Size}
 }
 
 func (g *github) found(r *githubRepo, found func(Repo, string) error) error {

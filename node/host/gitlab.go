@@ -17,9 +17,10 @@ import (
 // docs.gitlab.com/api.
 type gitlab struct {
 	*client
-	conn  *config.GitLab
-	web   *url.URL // the configured address
-	links *url.URL // for people
+	conn   *config.GitLab
+	choice *choice
+	web    *url.URL // the configured address
+	links  *url.URL // for people
 }
 
 // gitlabProject is what the API says of a project.
@@ -62,8 +63,12 @@ func openGitLab(conn config.Connection, t Tools) (Host, error) {
 		return nil, err
 	}
 
+	choice, err := choiceOf(c)
+	if err != nil {
+		return nil, err
+	}
 	g := &gitlab{
-		conn: c, web: web, links: links,
+		conn: c, web: web, links: links, choice: choice,
 		client: gitlabClient(t, web, c.Name, budgetKey(c.Token), prefixed("Bearer ", gitlabToken(c, web, t))),
 	}
 	g.memory = memoryOf(c.Token)
@@ -103,7 +108,7 @@ func gitlabToken(c *config.GitLab, web *url.URL, t Tools) func(context.Context) 
 func (g *gitlab) List(ctx context.Context, sink Sink) error {
 	// First: what is known of the token is told also where the list fails by it.
 	g.noteToken(ctx)
-	c := newCollector(sink, g.choice())
+	c := newCollector(sink, g.choice)
 
 	var targets []target
 	if g.conn.All && g.web.Host == "gitlab.com" {
@@ -272,7 +277,7 @@ func (g *gitlab) Lookup(ctx context.Context, external string) (Repo, bool, error
 		return Repo{}, false, err
 	}
 	repo := g.repo(&p)
-	selected := g.selects(&p) && g.choice().reason(&repo, p.Path) == "" && p.Access != "disabled"
+	selected := g.selects(&p) && g.choice.reason(&repo, p.Path) == "" && p.Access != "disabled"
 	return repo, selected && !(g.conn.Exclude.UserOwnedProjects && p.Namespace.Kind == "user"), nil
 }
 
@@ -287,11 +292,6 @@ func (g *gitlab) selects(p *gitlabProject) bool {
 		}
 	}
 	return false
-}
-
-func (g *gitlab) choice() *choice {
-	e := g.conn.Exclude
-	return &choice{forks: e.Forks, archived: e.Archived, repos: e.Projects, topics: g.conn.Topics, noTopics: e.Topics}
 }
 
 // found passes on a project that has a repository.

@@ -3,11 +3,8 @@ package host
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/shard/git"
@@ -133,7 +130,7 @@ func Within(conn config.Connection, cloneURL string) string {
 	if !ok {
 		return ""
 	}
-	base, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	base, _ := fixed(pattern)
 	return base
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,8 @@ func TestLocalDirectoriesAreListedByGlob(t *testing.T) {
 		{"/b/*", "github.com/acme/app=/b/app local/tool=/b/tool"},
 		{"/*/*", ""},
 		{"/**", ""},
+		{"/@(b)/!(app)", "local/tool=/b/tool"},
+		{"/+(c|x)/?(x)tool{,.git}", "local/c/tool=/c/tool.git local/tool=/c/tool"},
 		{"/{a,c}/*.git", "github.com/acme/app=/a/app.git local/tool=/c/tool.git"},
 	} {
 		l, err := list(t, address+tt.pattern)
@@ -121,6 +124,12 @@ func TestLocalDirectoriesAreListedByGlob(t *testing.T) {
 				t.Errorf("%s: %s is there twice", tt.pattern, r.Name)
 			}
 			seen[r.Name] = true
+		}
+	}
+	for pattern, want := range map[string]Code{"/c/p*": NotRepository, "/x*": TargetEmpty} {
+		l, err := list(t, address+pattern)
+		if err != nil || len(l.Warnings) != 1 || l.Warnings[0].Code != want || !l.Complete {
+			t.Errorf("%s: %v %v", pattern, l.Warnings, err)
 		}
 	}
 	if _, err := list(t, address+"/c/plain"); err == nil {
@@ -165,8 +174,10 @@ func TestADirectoryThatLeadsOutIsLeftOut(t *testing.T) {
 		t.Errorf("listed %s, complete %v", got, l.Complete)
 	}
 	for _, name := range []string{"alt", "cd", "gitfile", "objlink", "link"} {
-		if !strings.Contains(strings.Join(l.Warnings, "\n"), "mallory/"+name+" was left out") {
-			t.Errorf("no warning of %s: %q", name, l.Warnings)
+		if !slices.ContainsFunc(l.Warnings, func(i Issue) bool {
+			return i.Code == NotRepository && strings.Contains(i.Text, "mallory/"+name+" was left out")
+		}) {
+			t.Errorf("no warning of %s: %v", name, l.Warnings)
 		}
 		if _, err := list(t, "file://"+users+"/mallory/"+name); !errors.Is(err, git.ErrOutside) {
 			t.Errorf("%s by its own address: %v", name, err)

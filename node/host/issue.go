@@ -22,6 +22,8 @@ const (
 	Unreachable     Code = "UNREACHABLE"
 	InvalidResponse Code = "INVALID_PROVIDER_RESPONSE"
 	PartialListing  Code = "PARTIAL_LISTING"
+	NotRepository   Code = "NOT_A_REPOSITORY"
+	NameTaken       Code = "NAME_TAKEN"
 	NotFetchable    Code = "NOT_FETCHABLE"
 	NoEffect        Code = "NO_EFFECT"
 	ListShrank      Code = "LIST_SHRANK"
@@ -59,11 +61,13 @@ var advice = map[Code]string{
 	ScopeMissing:           "Give the token the rights that its page in docs/hosts names, or make one that has them.",
 	RateLimited:            "Nothing: what was not listed stays as it is, and the listing goes on when the host allows it.",
 	TargetNotFound:         "Correct the name in the configuration, or let the account of the token see it.",
-	TargetEmpty:            "Nothing, where it is empty. Else let the account of the token read its repositories; upper and lower case of the name may matter.",
+	TargetEmpty:            "Nothing, where it is empty. Else correct the name or the glob, or let the account of the token read it; upper and lower case may matter.",
 	Forbidden:              "Let the account of the token read it, or take it out of the configuration.",
 	Unreachable:            "Look whether the host answers from this node: address, proxy, certificate. The listing is tried again.",
 	InvalidResponse:        "Look at what the host answers there: a proxy, a sign-in page or another kind of server may stand before its API.",
 	PartialListing:         "Nothing, unless it lasts: the repository stays.",
+	NotRepository:          "Nothing, where such directories are meant to be there. Else let the glob match repositories alone: bare ones, or directories with .git.",
+	NameTaken:              "Nothing, or take one of the two out of the glob.",
 	NotFetchable:           "Nothing: its last index stays, and it is fetched again when the host allows it.",
 	NoEffect:               "Change the configuration as the sentence says.",
 	AuthenticationFallback: "Let the owner install the GitHub App, or give the connection a token that reads the owner's repositories.",

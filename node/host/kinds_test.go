@@ -162,9 +162,9 @@ func TestEveryKindListsItsHost(t *testing.T) {
 		},
 		"gerrit": {
 			answers: map[string]string{
-				"/r/projects/?S=0&p=platform/": ")]}'\n" + `{"All-Users":{"state":"ACTIVE"},"platform/app":{"state":"ACTIVE","description":"an app","web_links":[{"url":"/plugins/gitiles/platform/app"}]},"platform/old":{"state":"READ_ONLY"}}`,
-				"/r/projects/?S=3":             ")]}'\n" + `{"platform/hidden":{"state":"HIDDEN"},"platx":{"state":"ACTIVE"}}`,
-				"/r/projects/?S=5":             ")]}'\n{}",
+				"/r/projects/?S=0&p=platform": ")]}'\n" + `{"All-Users":{"state":"ACTIVE"},"platform/app":{"state":"ACTIVE","description":"an app","web_links":[{"url":"/plugins/gitiles/platform/app"}]},"platform/old":{"state":"READ_ONLY"}}`,
+				"/r/projects/?S=3":            ")]}'\n" + `{"platform/hidden":{"state":"HIDDEN"},"platx":{"state":"ACTIVE"}}`,
+				"/r/projects/?S=5":            ")]}'\n{}",
 			},
 			conn: func(url string) config.Connection {
 				return &config.Gerrit{URL: url + "/r", Projects: []string{"platform/**"}, Exclude: config.GerritExclude{ReadOnly: true}}

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/glob"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/shard/git"
@@ -92,11 +92,11 @@ func (rs *remotes) remote(ctx context.Context, repo *catalog.Repo) (git.Remote, 
 // many more are asked for than can be.
 func (rs *remotes) revisions(ctx context.Context, m *git.Mirror, repo *catalog.Repo) (revs []git.Revision, leftOut int, err error) {
 	b, t := globs(rs.view(), repo)
-	branches, err := config.CompileGlobs(b)
+	branches, err := glob.Compile(glob.Exact, b...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("branches: %w", err)
 	}
-	tags, err := config.CompileGlobs(t)
+	tags, err := glob.Compile(glob.Exact, t...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("tags: %w", err)
 	}

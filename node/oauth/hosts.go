@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
+	"github.com/shoalsearch/shoal/glob"
 )
 
 // allowed tells whether every one of some hosts may take part:
@@ -21,14 +21,13 @@ func (s *Server) allowed(hosts ...string) bool {
 }
 
 func matches(globs []string, host string) bool {
-	host = strings.ToLower(host)
 	name := host
 	// A port is of no concern to who may come in.
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}
-	return slices.ContainsFunc(globs, func(glob string) bool {
-		ok, err := doublestar.Match(strings.ToLower(glob), name)
-		return err == nil && ok
+	return slices.ContainsFunc(globs, func(pattern string) bool {
+		g, err := glob.Compile(glob.Fold, pattern)
+		return err == nil && g.Match(name)
 	})
 }

@@ -1,0 +1,184 @@
+// Package glob matches names with slashes: paths of repositories, topics,
+// branches, directories.
+//
+//	pattern ──parse──▶ tree ──lower──▶ tree without ** ──compile──▶ program ──▶ Match
+//
+// It implements the dialect of micromatch, which configuration files were
+// written for, with three differences. A name that begins with a dot is a name
+// like others. A range of numbers counts. {a} matches a, too.
+//
+// A match takes time in proportion to pattern times name, whatever the pattern.
+package glob
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Case says whether upper and lower case differ.
+type Case bool
+
+// The two ways to compare letters.
+const (
+	Exact Case = false
+	Fold  Case = true
+)
+
+// Globs are compiled patterns. The zero value matches nothing. They may be
+// used by several goroutines.
+type Globs struct{ globs []*one }
+
+// one is a compiled pattern.
+type one struct {
+	text    string // without the signs that turn it around
+	literal bool   // text stands for nothing but itself
+	start   string // ASCII that every match begins with; case as in the pattern
+	fold    Case
+	not     bool
+	program *program
+}
+
+// Compile reads patterns on names with slashes:
+//
+//	?              one character, no slash
+//	*              any text without a slash
+//	**             any text, where it stands alone between slashes
+//	[a-c] [!a]     one character of a class, or none of it
+//	{a,b}          one of some patterns
+//	{1..9} {a..e}  one of a range of numbers or letters
+//	(a|b) @(a|b)   one of some patterns
+//	?(a|b)         at most one of them
+//	*(a) +(a)      any number of them, at least one
+//	!(a|b)         text without a slash that is none of them, or begins with none where more follows
+//	!a             as the first character: whatever a does not match
+//	\*             the character itself
+//
+// The error of a malformed pattern says what is wrong with it.
+func Compile(c Case, patterns ...string) (Globs, error) {
+	var g Globs
+	for _, p := range patterns {
+		one, err := compile(c, p)
+		if err != nil {
+			return Globs{}, fmt.Errorf("glob %q: %w", p, err)
+		}
+		g.globs = append(g.globs, one)
+	}
+	return g, nil
+}
+
+// Match reports whether one of the patterns matches the whole name.
+func (g Globs) Match(name string) bool {
+	for _, one := range g.globs {
+		if one.match(name) != one.not {
+			return true
+		}
+	}
+	return false
+}
+
+// MatchAny reports whether one of the patterns matches one of some names.
+func (g Globs) MatchAny(names []string) bool {
+	for _, name := range names {
+		if g.Match(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Below reports whether a name below a directory may match: one that begins with dir and a
+// slash. It may say so where only !(...) keeps all of them away.
+func (g Globs) Below(dir string) bool {
+	for _, one := range g.globs {
+		if one.not || one.program.below(dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Empty reports whether there are no patterns.
+func (g Globs) Empty() bool { return len(g.globs) == 0 }
+
+// Check returns what is wrong with a pattern.
+func Check(pattern string) error {
+	_, err := compile(Exact, pattern)
+	return err
+}
+
+// Start returns the text of a pattern before its first sign, and whether that is all of it.
+// A match begins with that text, but for a slash before **.
+func Start(pattern string) (text string, all bool) {
+	seq, _, not, err := read(pattern)
+	if err != nil || not {
+		return "", false
+	}
+	var b strings.Builder
+	for _, n := range seq {
+		if n.op != opRune || n.r < 0 {
+			return b.String(), false
+		}
+		b.WriteRune(n.r)
+	}
+	return b.String(), true
+}
+
+// read parses a pattern, and returns it without the signs in front that turn it around.
+func read(pattern string) (seq []node, plain string, not bool, err error) {
+	if len(pattern) > maxPattern {
+		return nil, "", false, errTooLong
+	}
+	for strings.HasPrefix(pattern, "!") && !strings.HasPrefix(pattern, "!(") {
+		not = !not
+		pattern = pattern[1:]
+	}
+	p := &parser{text: pattern}
+	seq, err = p.seq(0)
+	return seq, pattern, not, err
+}
+
+func compile(c Case, pattern string) (*one, error) {
+	seq, plain, not, err := read(pattern)
+	if err != nil {
+		return nil, err
+	}
+	seq = lower(seq, true, true)
+	g := &one{text: plain, fold: c, not: not}
+	for _, n := range seq {
+		if n.op != opRune || n.r < 0 || n.r >= 0x80 {
+			break
+		}
+		g.start += string(n.r)
+	}
+	g.literal = len(g.start) == len(seq)
+
+	g.program, err = build(seq, c)
+	return g, err
+}
+
+func (g *one) match(name string) bool {
+	// Most names differ at once.
+	for i := 0; i < len(g.start); i++ {
+		switch {
+		case i == len(name):
+			return name == g.text
+		case name[i] >= 0x80 && g.fold == Fold:
+			return g.program.match(name) // as K, of which one is no ASCII
+		case name[i] != g.start[i] && (g.fold == Exact || lowerByte(name[i]) != lowerByte(g.start[i])):
+			return name == g.text
+		}
+	}
+	if g.literal && len(name) == len(g.start) {
+		return true
+	}
+
+	// The pattern itself is a name that it matches, as in (old).
+	return g.program.match(name) || name == g.text
+}
+
+func lowerByte(b byte) byte {
+	if 'A' <= b && b <= 'Z' {
+		return b + 'a' - 'A'
+	}
+	return b
+}

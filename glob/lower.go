@@ -1,0 +1,105 @@
+package glob
+
+import "slices"
+
+// lower says what each ** of a pattern stands for, by what is beside it. left
+// and right report whether a segment begins before the pattern and ends behind it.
+//
+//	a/**/b   a/ (any directories) b
+//	a/**     a, or whatever is below it
+//	a**      a*
+func lower(seq []node, left, right bool) []node {
+	if !slices.ContainsFunc(seq, func(n node) bool { return n.op == opStars || n.op == opGroup }) {
+		return seq
+	}
+	seq = push(seq)
+	var out []node
+	for i := 0; i < len(seq); i++ {
+		n := seq[i]
+		begins := i == 0 && left || i > 0 && seq[i-1].slash()
+		ends := i == len(seq)-1 && right || i+1 < len(seq) && seq[i+1].slash()
+
+		switch {
+		case n.op == opGroup:
+			alts := make([][]node, len(n.alts))
+			for j, alt := range n.alts {
+				alts[j] = lower(alt, begins, ends)
+			}
+			n.alts = alts
+		case n.op != opStars:
+		case !begins || !ends:
+			n = node{op: opStar}
+
+		// The slash belongs to it: there may be no directory at all.
+		case i+1 < len(seq):
+			n = maybe(node{op: opAll}, seq[i+1])
+			i++
+			for i+2 < len(seq) && seq[i+1].op == opStars && seq[i+2].slash() {
+				i += 2 // any directories, and any more
+			}
+		case len(out) > 0 && out[len(out)-1].slash():
+			slash := out[len(out)-1]
+			out, n = out[:len(out)-1], maybe(slash, node{op: opAll})
+		default:
+			n = node{op: opAll}
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// push moves slashes into groups that have ** beside them:
+//
+//	a/{**,b}/c   a{/**/,/b/}c
+func push(seq []node) []node {
+	var out []node
+	for i := 0; i < len(seq); i++ {
+		n := seq[i]
+		if n.op == opGroup && (n.rep == '@' || n.rep == '?') {
+			if n.rep == '?' {
+				n.rep, n.alts = '@', append(n.alts[:len(n.alts):len(n.alts)], nil)
+			}
+			before := len(out) > 0 && out[len(out)-1].slash() && n.edge(func(alt []node) int { return 0 })
+			after := i+1 < len(seq) && seq[i+1].slash() && n.edge(func(alt []node) int { return len(alt) - 1 })
+
+			alts := make([][]node, len(n.alts))
+			for j, alt := range n.alts {
+				if before {
+					alts[j] = append(alts[j], out[len(out)-1])
+				}
+				alts[j] = append(alts[j], alt...)
+				if after {
+					alts[j] = append(alts[j], seq[i+1])
+				}
+			}
+			n.alts = alts
+			if before {
+				out = out[:len(out)-1]
+			}
+			if after {
+				i++
+			}
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// edge reports whether an alternative of a group has ** at its edge.
+func (n *node) edge(at func(alt []node) int) bool {
+	for _, alt := range n.alts {
+		if len(alt) == 0 {
+			continue
+		}
+		e := alt[at(alt)]
+		if e.op == opStars || e.op == opGroup && (e.rep == '@' || e.rep == '?') && e.edge(at) {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *node) slash() bool { return n.op == opRune && n.r == '/' }
+
+// maybe is a group of some nodes that may be absent.
+func maybe(seq ...node) node { return node{op: opGroup, rep: '?', alts: [][]node{seq}} }

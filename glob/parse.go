@@ -1,0 +1,352 @@
+package glob
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// extension is what may follow !(*.d) and belong to what it must not find.
+var extension = regexp.MustCompile(`^\.[^\\/.]+$`)
+
+const (
+	maxPattern = 4096 // bytes of a pattern
+	maxDepth   = 32   // groups within each other
+	maxRange   = 1000 // members of a range
+	maxMembers = 4000 // members of all ranges
+)
+
+var (
+	errClass   = errors.New("a [ has no ]")
+	errBrace   = errors.New("a { has no }")
+	errParen   = errors.New("a group has no )")
+	errRange   = fmt.Errorf("a range has more than %d members", maxRange)
+	errTurned  = errors.New("a range of a class ends before it begins")
+	errEscape  = errors.New("a backslash stands at the end")
+	errTooLong = fmt.Errorf("it is longer than %d bytes", maxPattern)
+	errTooDeep = fmt.Errorf("its groups are nested more than %d deep", maxDepth)
+	errTooBig  = errors.New("its groups and ranges are too large together")
+)
+
+type op uint8
+
+const (
+	opRune  op = iota // r
+	opAny             // one character, no slash
+	opClass           // one character of a class
+	opStar            // any text without a slash
+	opAll             // any text
+	opStars           // **, before lower says what it stands for
+	opGroup           // alts, as rep says
+)
+
+// node is an element of a pattern.
+type node struct {
+	op    op
+	r     rune // negative for a byte that is not UTF-8
+	class *class
+	alts  [][]node
+	rep   byte   // of opGroup: @ once, ? at most once, * + any number, ! none
+	inner string // of opGroup with !: the pattern within
+	next  string // of opGroup with !: the pattern after it
+	after []node // of opGroup with !: next, where that is an extension
+}
+
+// class is a set of characters.
+type class struct {
+	not    bool
+	ranges [][2]rune
+}
+
+// parser reads a pattern from left to right.
+type parser struct {
+	text  string
+	pos   int // of the next byte of text
+	depth int // of groups
+	spans int // members of ranges
+}
+
+// seq reads up to the end of an alternative, and leaves unread what ends it. closing
+// ends the group: 0 is the end of the pattern.
+func (p *parser) seq(closing byte) ([]node, error) {
+	var seq []node
+	for p.pos < len(p.text) {
+		c := p.text[p.pos]
+		if closing != 0 && (c == closing || c == ',' && closing == '}' || c == '|' && closing == ')') {
+			return seq, nil
+		}
+		nodes, err := p.next()
+		if err != nil {
+			return nil, err
+		}
+		seq = append(seq, nodes...)
+	}
+
+	switch closing {
+	case '}':
+		return nil, errBrace
+	case ')':
+		return nil, errParen
+	}
+	return seq, nil
+}
+
+// next reads one element.
+func (p *parser) next() ([]node, error) {
+	c, rest := p.text[p.pos], p.text[p.pos:]
+	if len(rest) > 1 && rest[1] == '(' && strings.IndexByte("@?*+!", c) >= 0 {
+		p.pos++
+		return p.group(c)
+	}
+
+	switch {
+	case c == '(' && p.choice():
+		return p.group('@')
+	case c == '{':
+		return p.brace()
+	case c == '[':
+		return p.class()
+	case c == '?':
+		p.pos++
+		return []node{{op: opAny}}, nil
+	case c == '*':
+		return p.stars(), nil
+	case c == '\\':
+		if p.pos++; p.pos == len(p.text) {
+			return nil, errEscape
+		}
+	}
+	return []node{{op: opRune, r: p.rune()}}, nil
+}
+
+// rune reads a character. One that is not UTF-8 is a byte, written as a negative
+// number.
+func (p *parser) rune() rune {
+	r, size := decode(p.text[p.pos:])
+	p.pos += size
+	return r
+}
+
+func decode(s string) (r rune, size int) {
+	r, size = utf8.DecodeRuneInString(s)
+	if r == utf8.RuneError && size == 1 {
+		r = -1 - rune(s[0])
+	}
+	return r, size
+}
+
+// stars reads * or **. Two count only where they stand alone: lower knows.
+func (p *parser) stars() []node {
+	from := p.pos
+	for p.pos < len(p.text) && p.text[p.pos] == '*' && !strings.HasPrefix(p.text[p.pos:], "*(") {
+		p.pos++
+	}
+	if p.pos-from > 1 {
+		return []node{{op: opStars}}
+	}
+	return []node{{op: opStar}}
+}
+
+// choice reports whether the parenthesis at pos encloses several patterns. One without a
+// bar is a part of a name, as in "app (old)".
+func (p *parser) choice() bool {
+	depth, bar := 0, false
+	for i := p.pos; i < len(p.text); i++ {
+		switch p.text[i] {
+		case '\\':
+			i++
+		case '(':
+			depth++
+		case '|':
+			bar = bar || depth == 1
+		case ')':
+			if depth--; depth == 0 {
+				return bar
+			}
+		}
+	}
+	return false
+}
+
+// group reads (a|b), of which rep says how often it stands.
+func (p *parser) group(rep byte) ([]node, error) {
+	p.pos++
+	from := p.pos
+	alts, err := p.alternatives(')')
+	if err != nil {
+		return nil, err
+	}
+	n := node{op: opGroup, rep: rep, alts: alts}
+	if rep == '!' {
+		n.inner, n.next = p.text[from:p.pos-1], p.text[p.pos:]
+		if extension.MatchString(n.next) {
+			rest := &parser{text: n.next, depth: p.depth + 1}
+			if n.after, err = rest.seq(0); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return []node{n}, nil
+}
+
+// alternatives reads the patterns of a group and the byte that closes it.
+func (p *parser) alternatives(closing byte) (alts [][]node, err error) {
+	// Each group is a call, and a stack has an end.
+	if p.depth++; p.depth > maxDepth {
+		return nil, errTooDeep
+	}
+	defer func() { p.depth-- }()
+
+	for {
+		alt, err := p.seq(closing)
+		if err != nil {
+			return nil, err
+		}
+		alts = append(alts, alt)
+		p.pos++
+		if p.text[p.pos-1] == closing {
+			return alts, nil
+		}
+	}
+}
+
+// brace reads {a,b}, {1..9} or {a..e}.
+func (p *parser) brace() ([]node, error) {
+	p.pos++
+	if end := strings.IndexByte(p.text[p.pos:], '}'); end > 0 {
+		members, ok, err := span(p.text[p.pos : p.pos+end])
+		if p.spans += len(members); p.spans > maxMembers {
+			return nil, errTooBig
+		}
+		if ok || err != nil {
+			p.pos += end + 1
+			return []node{{op: opGroup, rep: '@', alts: members}}, err
+		}
+	}
+	alts, err := p.alternatives('}')
+	return []node{{op: opGroup, rep: '@', alts: alts}}, err
+}
+
+// span lists the members of 1..9, 01..10, 1..9..2 or a..e, in either order.
+func span(text string) (members [][]node, ok bool, err error) {
+	parts := strings.Split(text, "..")
+	if len(parts) < 2 || len(parts) > 3 {
+		return nil, false, nil
+	}
+
+	step := 1
+	if len(parts) == 3 {
+		if step, err = strconv.Atoi(parts[2]); err != nil {
+			return nil, false, nil
+		}
+		step = max(step, -step, 1)
+	}
+
+	low, err1 := strconv.Atoi(parts[0])
+	high, err2 := strconv.Atoi(parts[1])
+	show := func(n int) string { return fmt.Sprintf("%0*d", padding(parts[0], parts[1]), n) }
+	if err1 != nil || err2 != nil || len(parts[0]) > 9 || len(parts[1]) > 9 {
+		a, b := []rune(parts[0]), []rune(parts[1])
+		if len(a) != 1 || len(b) != 1 {
+			return nil, false, nil
+		}
+		low, high = int(a[0]), int(b[0])
+		show = func(n int) string { return string(rune(n)) }
+	}
+
+	// The step counts from the first, also where that is the larger.
+	count := max(high-low, low-high)/step + 1
+	if count > maxRange {
+		return nil, false, errRange
+	}
+	if high < low {
+		step = -step
+	}
+	for i := range count {
+		members = append(members, literal(show(low+i*step)))
+	}
+	return members, true, nil
+}
+
+// padding is the width of the numbers of a range, of which one begins with a zero.
+func padding(a, b string) int {
+	for _, s := range []string{a, b} {
+		if digits := strings.TrimPrefix(s, "-"); len(digits) > 1 && digits[0] == '0' {
+			return max(len(a), len(b))
+		}
+	}
+	return 0
+}
+
+func literal(text string) (seq []node) {
+	for text != "" {
+		r, size := decode(text)
+		seq = append(seq, node{op: opRune, r: r})
+		text = text[size:]
+	}
+	return seq
+}
+
+// class reads [a-c]. As in a shell, a ] in the first place is a member.
+func (p *parser) class() ([]node, error) {
+	p.pos++
+	c := &class{}
+	if p.pos < len(p.text) && (p.text[p.pos] == '!' || p.text[p.pos] == '^') {
+		c.not = true
+		p.pos++
+	}
+
+	for first := true; ; first = false {
+		rest := p.text[p.pos:]
+		switch {
+		case rest == "":
+			return nil, errClass
+		case rest[0] == ']' && !first:
+			p.pos++
+			return []node{{op: opClass, class: c}}, nil
+		}
+		if name, _, ok := strings.Cut(rest, ":]"); ok && strings.HasPrefix(name, "[:") && named[name[2:]] != nil {
+			c.ranges = append(c.ranges, named[name[2:]]...)
+			p.pos += len(name) + len(":]")
+			continue
+		}
+
+		low, err := p.member()
+		if err != nil {
+			return nil, err
+		}
+		high := low
+		if rest := p.text[p.pos:]; len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
+			p.pos++
+			if high, err = p.member(); err != nil {
+				return nil, err
+			}
+		}
+		if high < low {
+			return nil, errTurned
+		}
+		c.ranges = append(c.ranges, [2]rune{low, high})
+	}
+}
+
+// member reads a character of a class.
+func (p *parser) member() (rune, error) {
+	if p.text[p.pos] == '\\' {
+		if p.pos++; p.pos == len(p.text) {
+			return 0, errClass
+		}
+	}
+	return p.rune(), nil
+}
+
+// named are the classes with names, as [:digit:].
+var named = map[string][][2]rune{
+	"alnum": {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, "alpha": {{'A', 'Z'}, {'a', 'z'}}, "ascii": {{0, 0x7f}},
+	"blank": {{'\t', '\t'}, {' ', ' '}}, "cntrl": {{0, 0x1f}, {0x7f, 0x7f}}, "digit": {{'0', '9'}},
+	"graph": {{'!', '~'}}, "lower": {{'a', 'z'}}, "print": {{' ', '~'}},
+	"punct": {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}, "space": {{'\t', '\r'}, {' ', ' '}},
+	"upper": {{'A', 'Z'}}, "word": {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, "xdigit": {{'0', '9'}, {'A', 'F'}, {'a', 'f'}},
+}

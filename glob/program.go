@@ -1,0 +1,274 @@
+package glob
+
+import (
+	"strings"
+	"unicode"
+)
+
+// maxProgram bounds the steps of a pattern.
+const maxProgram = 25_000
+
+// program is a pattern as a nondeterministic automaton. It is run from the end
+// of a name to its beginning: then what follows a step is known, and the text
+// that !(...) must not find is a question to a program of its own.
+type program struct {
+	code  []step
+	entry int
+	subs  []*program // of !(...)
+}
+
+type kind uint8
+
+const (
+	done  kind = iota // the program matches here
+	atEnd             // it matches where the name ends
+	char              // a character of set, then x
+	fork              // x or y
+	none              // not the program subs[y], then x
+)
+
+type step struct {
+	kind kind
+	set  func(rune) bool
+	x, y int
+}
+
+// builder writes a program from its end to its beginning: each step knows the
+// one that follows it.
+type builder struct {
+	p    *program
+	fold Case
+	size *int // of all programs of a pattern
+}
+
+func build(seq []node, c Case) (*program, error) {
+	size := 0
+	b := &builder{p: &program{}, fold: c, size: &size}
+	b.p.entry = b.seq(seq, b.add(step{kind: atEnd}))
+	if size > maxProgram {
+		return nil, errTooBig
+	}
+	return b.p, nil
+}
+
+func (b *builder) add(s step) int {
+	if *b.size++; *b.size > maxProgram {
+		return 0 // build refuses it
+	}
+	b.p.code = append(b.p.code, s)
+	return len(b.p.code) - 1
+}
+
+func (b *builder) seq(seq []node, next int) int {
+	for i := len(seq) - 1; i >= 0; i-- {
+		next = b.node(&seq[i], next)
+	}
+	return next
+}
+
+func (b *builder) node(n *node, next int) int {
+	switch n.op {
+	case opRune:
+		return b.add(step{kind: char, set: b.exactly(n.r), x: next})
+	case opAny:
+		return b.add(step{kind: char, set: noSlash, x: next})
+	case opClass:
+		return b.add(step{kind: char, set: b.in(n.class), x: next})
+	case opStar, opStars:
+		return b.text(noSlash, next)
+	case opAll:
+		return b.text(anything, next)
+	}
+	return b.group(n, next)
+}
+
+// loop is a body any number of times, then next. It begins at the one or, so that
+// the body stands at least once, at the other.
+func (b *builder) loop(next int, body func(again int) int) (any, least int) {
+	any = b.add(step{kind: fork, x: next, y: next})
+	least = body(any)
+	b.p.code[any].y = least
+	return any, least
+}
+
+// text is any number of characters of a set.
+func (b *builder) text(set func(rune) bool, next int) int {
+	any, _ := b.loop(next, func(again int) int { return b.add(step{kind: char, set: set, x: again}) })
+	return any
+}
+
+func (b *builder) group(n *node, next int) int {
+	alts := func(next int) int {
+		first := b.seq(n.alts[0], next)
+		for _, alt := range n.alts[1:] {
+			first = b.add(step{kind: fork, x: first, y: b.seq(alt, next)})
+		}
+		return first
+	}
+
+	switch n.rep {
+	case '?':
+		return b.add(step{kind: fork, x: alts(next), y: next})
+	case '*', '+':
+		any, least := b.loop(next, alts)
+		if n.rep == '+' {
+			return least
+		}
+		return any
+	case '!':
+		return b.without(n, next)
+	}
+	return alts(next)
+}
+
+// without is !(a|b): the text from here on must not be one of them, nor begin with
+// one where the pattern goes on.
+func (b *builder) without(n *node, next int) int {
+	end, text, follow := done, node{op: opStar}, []node(nil)
+	if strings.Trim(n.next, ")") == "" {
+		end = atEnd
+	}
+	if len(n.inner) > 1 && strings.Contains(n.inner, "/") {
+		end, text = atEnd, node{op: opAll}
+	}
+	if strings.Contains(n.inner, "*") && n.after != nil {
+		end = done
+		follow = n.after
+	}
+
+	sub := &builder{p: &program{}, fold: b.fold, size: b.size}
+	alts := node{op: opGroup, rep: '@', alts: n.alts}
+	sub.p.entry = sub.node(&alts, sub.seq(follow, sub.add(step{kind: end})))
+	b.p.subs = append(b.p.subs, sub.p)
+	y := len(b.p.subs) - 1
+	return b.add(step{kind: none, x: b.node(&text, next), y: y})
+}
+
+func noSlash(r rune) bool  { return r != '/' }
+func anything(r rune) bool { return true }
+
+func (b *builder) exactly(want rune) func(rune) bool {
+	if b.fold == Exact || want < 0 {
+		return func(r rune) bool { return r == want }
+	}
+	return func(r rune) bool { return r == want || some(r, func(r rune) bool { return r == want }) }
+}
+
+// in is a class as a function. One that is turned around has no slash.
+func (b *builder) in(c *class) func(rune) bool {
+	member := func(r rune) bool {
+		for _, span := range c.ranges {
+			if span[0] <= r && r <= span[1] {
+				return true
+			}
+		}
+		return false
+	}
+	return func(r rune) bool {
+		found := member(r) || b.fold == Fold && some(r, member)
+		return found != c.not && (!c.not || r != '/')
+	}
+}
+
+// some reports whether f holds for a form of a letter in another case.
+func some(r rune, f func(rune) bool) bool {
+	if r < 0 {
+		return false
+	}
+	for o := unicode.SimpleFold(r); o != r; o = unicode.SimpleFold(o) {
+		if f(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// match reports whether the program matches the whole name.
+func (p *program) match(name string) bool {
+	s, runes := p.state(), runesOf(name)
+	for i := len(runes); i >= 0; i-- {
+		if i == len(runes) {
+			s.back(0, true)
+		} else {
+			s.back(runes[i], false)
+		}
+	}
+	return s.here[p.entry]
+}
+
+// below reports whether the program matches a name that begins with some text.
+func (p *program) below(text string) bool {
+	s, runes := p.state(), runesOf(text)
+	s.subs, s.open = nil, true
+	for i := range s.here {
+		s.here[i] = true // behind the text anything may follow
+	}
+	for i := len(runes) - 1; i >= 0; i-- {
+		s.back(runes[i], false)
+	}
+	return s.here[p.entry]
+}
+
+func runesOf(name string) []rune {
+	runes := make([]rune, 0, len(name))
+	for name != "" {
+		r, size := decode(name)
+		runes, name = append(runes, r), name[size:]
+	}
+	return runes
+}
+
+// state is which steps of a program lead to a match, from a place in the name
+// and from the one behind it.
+type state struct {
+	p            *program
+	here, behind []bool
+	subs         []*state
+	open         bool // more of the name is to come: !(...) keeps nothing away
+}
+
+func (p *program) state() *state {
+	s := &state{p: p, here: make([]bool, len(p.code)), behind: make([]bool, len(p.code))}
+	for _, sub := range p.subs {
+		s.subs = append(s.subs, sub.state())
+	}
+	return s
+}
+
+// back goes one character towards the beginning, over r.
+func (s *state) back(r rune, last bool) {
+	for _, sub := range s.subs {
+		sub.back(r, last)
+	}
+	s.here, s.behind = s.behind, s.here
+
+	// Characters look behind alone. What else there is looks at steps before it in the code,
+	// but for the end of a loop: each loop within another needs one more pass.
+	for i := range s.p.code {
+		step := &s.p.code[i]
+		s.here[i] = step.kind == char && !last && s.behind[step.x] && step.set(r)
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := range s.p.code {
+			if !s.here[i] && s.leads(&s.p.code[i], last) {
+				s.here[i], changed = true, true
+			}
+		}
+	}
+}
+
+// leads reports whether a step that takes no character leads to a match from here.
+func (s *state) leads(step *step, last bool) bool {
+	switch step.kind {
+	case done:
+		return true
+	case atEnd:
+		return last
+	case fork:
+		return s.here[step.x] || s.here[step.y]
+	case none:
+		return s.here[step.x] && (s.open || !s.subs[step.y].here[s.p.subs[step.y].entry])
+	}
+	return false
+}
