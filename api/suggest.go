@@ -122,6 +122,7 @@ type outlineJSON struct {
 	Commit      string       `json:"commit"`
 	Symbols     []symbolJSON `json:"symbols"`
 	IsTruncated bool         `json:"isTruncated"`
+	Unknown     []string     `json:"unknownPaths,omitempty"` // files whose symbols could not be found
 	Similar     []string     `json:"similarNames,omitempty"` // of a search by name
 }
 
@@ -163,6 +164,9 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 	// A path of a directory stands for the files in it: what they define is one list.
 	out := outlineJSON{Commit: r.Commit, Symbols: []symbolJSON{}, IsTruncated: r.Cut}
 	for _, f := range r.Files {
+		if f.Unknown {
+			out.Unknown = append(out.Unknown, f.Path)
+		}
 		for _, x := range f.Symbols {
 			out.Symbols = append(out.Symbols, symbolJSON{x.Name, x.Kind, x.ParentName, x.ParentKind, x.Signature, x.First, x.Last, ""})
 		}

@@ -22,6 +22,8 @@ type outline struct {
 	Rows []browse.OutlineSymbol // the first mostSymbols
 	All  string                 // for a script, the first mostKnown: a line of first, last, kind, name each, with tabs between
 	More string                 // says that there are more than the rows; "" where there are not
+
+	Unknown bool // the symbols could not be found
 }
 
 // References is the address of the references of a name, in this repository.
@@ -30,13 +32,15 @@ func (o *outline) References(name string) string {
 }
 
 // outlineOf is the definitions of a file as a page has them.
-func outlineOf(l place, symbols []browse.OutlineSymbol) *outline {
+func outlineOf(l place, f *browse.OutlineFile) *outline {
+	symbols := f.Symbols
+
 	// No quotes, each of which would be five bytes in an attribute.
 	var all strings.Builder
 	for _, s := range symbols[:min(len(symbols), mostKnown)] {
 		fmt.Fprintf(&all, "%d\t%d\t%s\t%s\n", s.First, s.Last, s.Kind, layout.Plain(s.Name))
 	}
-	o := &outline{place: l, Rows: symbols[:min(len(symbols), mostSymbols)], All: all.String()}
+	o := &outline{place: l, Rows: symbols[:min(len(symbols), mostSymbols)], All: all.String(), Unknown: f.Unknown}
 
 	if n := len(symbols); n > mostSymbols {
 		o.More = "The first " + grouping(mostSymbols) + " of " + grouping(n) + "."
@@ -51,12 +55,12 @@ func outlineOf(l place, symbols []browse.OutlineSymbol) *outline {
 func (p *sources) symbols(ctx context.Context, v *layout.Visit, l place) template.HTML {
 	r, err := p.trees.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
 	// A file has lines without it, so that what fails here is no failure of the page.
-	if err != nil || len(r.Files) != 1 || len(r.Files[0].Symbols) == 0 {
+	if err != nil || len(r.Files) != 1 || len(r.Files[0].Symbols) == 0 && !r.Files[0].Unknown {
 		return ""
 	}
 
 	var b bytes.Buffer
-	if err := fileTemplate.ExecuteTemplate(&b, "symbols", outlineOf(l, r.Files[0].Symbols)); err != nil {
+	if err := fileTemplate.ExecuteTemplate(&b, "symbols", outlineOf(l, &r.Files[0])); err != nil {
 		return ""
 	}
 	return template.HTML(b.String())

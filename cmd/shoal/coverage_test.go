@@ -10,7 +10,7 @@ import (
 )
 
 // provers are the packages that search, and so may say what an answer covers.
-var provers = []string{"node/search", "node/coverage"}
+var provers = []string{"node/search", "node/browse", "node/coverage"}
 
 // writers are the files that may write the words by which an answer says that it is complete.
 var writers = map[string][]string{

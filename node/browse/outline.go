@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/shard/symbol"
@@ -33,6 +34,27 @@ type OutlineFile struct {
 	Lines    int
 	Binary   bool
 	Symbols  []OutlineSymbol
+	Unknown  bool // the symbols could not be found
+}
+
+// Coverage is what an outline covers: the files whose symbols were found.
+func (r *OutlineResponse) Coverage() coverage.Coverage {
+	unknown := coverage.Gap{Kind: coverage.Symbols}
+	for _, f := range r.Files {
+		if f.Unknown {
+			unknown.Count++
+			unknown.Files = append(unknown.Files, coverage.File{Path: f.Path})
+		}
+	}
+
+	c := coverage.Of(coverage.Files, len(r.Files), len(r.Files)-unknown.Count)
+	if unknown.Count > 0 {
+		c = c.With(unknown)
+	}
+	if r.Cut {
+		c = c.With(coverage.Gap{Kind: coverage.Limit})
+	}
+	return c
 }
 
 // OutlineSymbol is a definition.
@@ -45,7 +67,7 @@ type OutlineSymbol struct {
 
 const (
 	outlineFiles = 20
-	outlineBytes = 4 << 20 // of one file
+	outlineBytes = 4<<20 + 1 // of one file: more than the pool takes, which so refuses a file that is cut here
 	outlineTime  = 5 * time.Second
 )
 
@@ -109,7 +131,7 @@ func (s *site) outlineTexts(ctx context.Context, commit string, paths []string, 
 			if src.Binary {
 				src.Content = nil
 			}
-			out.Files = append(out.Files, OutlineFile{Path: src.Path, Language: lang, Lines: src.Lines, Binary: src.Binary})
+			out.Files = append(out.Files, OutlineFile{Path: src.Path, Language: lang, Lines: src.Lines, Binary: src.Binary, Unknown: true})
 			texts = append(texts, symbol.File{Path: src.Path, Language: lang, Content: src.Content})
 		}
 	}
@@ -134,8 +156,8 @@ func (s *site) filesIn(ctx context.Context, commit, dir string) ([]string, error
 	return files, nil
 }
 
-// findSymbols fills in the symbols of files. What is not found in time is left
-// out, and out says so.
+// findSymbols fills in the symbols of files. Of a file that the pool fails on, or does
+// not reach in time, they stay unknown.
 func findSymbols(ctx context.Context, pool *symbol.Pool, texts []symbol.File, out *OutlineResponse) error {
 	looked, cancel := context.WithTimeout(ctx, outlineTime)
 	defer cancel()
@@ -156,7 +178,7 @@ func findSymbols(ctx context.Context, pool *symbol.Pool, texts []symbol.File, ou
 		// All that came since the end of the last file is of this one.
 		if err == nil {
 			slices.SortStableFunc(found, func(a, b OutlineSymbol) int { return a.First - b.First })
-			out.Files[i].Symbols = found
+			out.Files[i].Symbols, out.Files[i].Unknown = found, false
 		}
 
 		found = nil

@@ -18,7 +18,6 @@ const mostSummedUp = 20
 // outlined is what is known of the symbols of the files of a comparison.
 type outlined struct {
 	old, new map[string]*browse.OutlineFile // by path
-	cut      bool                           // time ran out for some
 }
 
 // findSymbols sums up the files with most changed lines by what is defined in them; they
@@ -43,16 +42,18 @@ func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b Browse
 
 	var known outlined
 	var err error
-	if known.old, err = known.outlines(ctx, v, b, c.Text("repo"), c.r.BaseCommit, old); err != nil {
+	if known.old, err = outlines(ctx, v, b, c.Text("repo"), c.r.BaseCommit, old); err != nil {
 		return err
 	}
-	if known.new, err = known.outlines(ctx, v, b, c.Text("repo"), c.r.HeadCommit, head); err != nil {
+	if known.new, err = outlines(ctx, v, b, c.Text("repo"), c.r.HeadCommit, head); err != nil {
 		return err
 	}
 
-	c.hurried = known.cut
 	for i := range files {
 		files[i].symbols = known.lines(files[i].diff)
+		if !files[i].diff.Binary && known.lacks(files[i].diff) {
+			c.unknown = append(c.unknown, files[i].path)
+		}
 	}
 	return nil
 }
@@ -61,7 +62,7 @@ func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b Browse
 func isText(mode string) bool { return strings.HasPrefix(mode, "100") }
 
 // outlines finds what is defined in files of a commit.
-func (o *outlined) outlines(ctx context.Context, v catalog.Viewer, b Browser, repo, commit string, paths []string) (map[string]*browse.OutlineFile, error) {
+func outlines(ctx context.Context, v catalog.Viewer, b Browser, repo, commit string, paths []string) (map[string]*browse.OutlineFile, error) {
 	found := map[string]*browse.OutlineFile{}
 	if len(paths) == 0 {
 		return found, nil
@@ -71,7 +72,6 @@ func (o *outlined) outlines(ctx context.Context, v catalog.Viewer, b Browser, re
 	if err != nil {
 		return nil, err
 	}
-	o.cut = o.cut || r.Cut
 	for i := range r.Files {
 		found[r.Files[i].Path] = &r.Files[i]
 	}
@@ -97,8 +97,8 @@ func (c *comparison) bySymbols(out *strings.Builder, e *end) {
 	if left := len(c.files) - shown; left > 0 {
 		e.left = append(e.left, fmt.Sprintf("%s with fewer changed lines; continue with %s, or with path", count(left, "file"), c.with("mode", "stat")))
 	}
-	if c.hurried {
-		e.unlooked = append(e.unlooked, "files for symbols, which took more than 5 seconds; give the path of one")
+	if len(c.unknown) > 0 {
+		e.unlooked = append(e.unlooked, unknownSymbols(len(c.unknown), c.unknown[0])+c.with("path", c.unknown[0], "mode", "patch")+" shows the lines")
 	}
 	// Who has asked for symbols has not asked for the patch.
 	if c.Text("mode") == "auto" {
@@ -110,11 +110,19 @@ func (c *comparison) bySymbols(out *strings.Builder, e *end) {
 // known: of one side alone all would seem to have come, or gone.
 func (o *outlined) lines(f *browse.DiffFile) []string {
 	old, head := o.old[f.OldPath], o.new[f.NewPath]
-	lacks := old == nil && isText(f.OldMode) || head == nil && isText(f.NewMode)
-	if o.cut || lacks || f.Cut {
+	if o.lacks(f) || f.Cut {
 		return nil
 	}
 	return symbolLines(f, old, head)
+}
+
+// lacks reports whether the symbols of a side of a file are not known.
+func (o *outlined) lacks(f *browse.DiffFile) bool {
+	return unknownSide(o.old[f.OldPath], f.OldMode) || unknownSide(o.new[f.NewPath], f.NewMode)
+}
+
+func unknownSide(f *browse.OutlineFile, mode string) bool {
+	return isText(mode) && (f == nil || f.Unknown)
 }
 
 // defined is a definition on one side of a file that changed, or on both.

@@ -73,6 +73,7 @@ func TestOneSideAloneIsNotSummedUp(t *testing.T) {
 	t.Parallel()
 	f := &browse.DiffFile{OldPath: "a.go", NewPath: "a.go", OldMode: "100644", NewMode: "100644", Hunks: []browse.DiffHunk{{OldStart: 1, NewStart: 1, Body: "-a\n+b\n"}}}
 	side := map[string]*browse.OutlineFile{"a.go": {Lines: 3, Symbols: []browse.OutlineSymbol{{Name: "f", Kind: "function", First: 1, Last: 3}}}}
+	unknown := map[string]*browse.OutlineFile{"a.go": {Lines: 3, Unknown: true}}
 	added := *f
 	added.OldPath, added.OldMode = "", ""
 	added.Hunks = []browse.DiffHunk{{NewStart: 1, Body: "+b\n"}}
@@ -88,7 +89,8 @@ func TestOneSideAloneIsNotSummedUp(t *testing.T) {
 		{"both", outlined{old: side, new: side}, f, 1},
 		{"no old side", outlined{new: side}, f, 0},
 		{"no new side", outlined{old: side}, f, 0},
-		{"some files took too long", outlined{old: side, new: side, cut: true}, f, 0},
+		{"old side not known", outlined{old: unknown, new: side}, f, 0},
+		{"new side not known", outlined{old: side, new: unknown}, f, 0},
 		{"not the whole patch", outlined{old: side, new: side}, &cut, 0},
 		{"a new file", outlined{new: side}, &added, 1},
 	} {

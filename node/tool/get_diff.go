@@ -94,9 +94,9 @@ type comparison struct {
 	mode    string
 	r       *browse.DiffResponse
 	files   []changed
-	size    int    // bytes of files as a patch
-	commits string // those between the two, if they are wanted
-	hurried bool   // time ran out for the symbols of some files
+	size    int      // bytes of files as a patch
+	commits string   // those between the two, if they are wanted
+	unknown []string // files whose symbols could not be found
 }
 
 // changed is one file of a difference, ready to be written.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 )
 
 func outline(b Browser) Tool {
@@ -78,10 +79,19 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(left, "file"), a.with("path", shown[whole].Path)))
 	}
 	hidden.tell(a, &e)
+	if g := r.Coverage().Gap(coverage.Symbols); g.Count > 0 {
+		first := g.Files[0].Path
+		e.unlooked = append(e.unlooked, unknownSymbols(g.Count, first)+callOf("read_file", "repo", a.Text("repo"), "path", first, "ref", a.Text("ref"))+" reads it")
+	}
 	if r.Cut {
 		e.unlooked = append(e.unlooked, "files beyond the first 20, or what took too long; give the path of one file")
 	}
 	return out.String() + e.String()
+}
+
+// unknownSymbols names a number of files whose symbols could not be found, by the first.
+func unknownSymbols(files int, first string) string {
+	return fmt.Sprintf("symbols of %s, as %s, which ctags failed on or did not reach in time; ", count(files, "file"), fileLabel(first))
 }
 
 // hiddenSymbols counts the definitions that an outline does not show.
@@ -144,6 +154,9 @@ func outlineHead(f *browse.OutlineFile, commit string, symbols int) string {
 	}
 	if f.Binary {
 		return head + ", binary"
+	}
+	if f.Unknown {
+		return head + fmt.Sprintf(", %s, symbols not known", count(f.Lines, "line"))
 	}
 	return head + fmt.Sprintf(", %s, %s", count(f.Lines, "line"), count(symbols, "symbol"))
 }

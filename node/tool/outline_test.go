@@ -162,3 +162,18 @@ func TestTheLastChangeOfLinesTellsWhy(t *testing.T) {
 		t.Errorf("of a text:\n%s", text)
 	}
 }
+
+// A file that ctags failed on is not shown as one that defines nothing.
+func TestOutlineOfUnknownSymbols(t *testing.T) {
+	t.Parallel()
+	unknown := browse.OutlineFile{Path: "b.c", Language: "C", Lines: 9, Unknown: true}
+	known := browse.OutlineFile{Path: "a.c", Language: "C", Lines: 9, Symbols: []browse.OutlineSymbol{{Name: "f", Kind: "function", First: 1, Last: 2}}}
+	for name, files := range map[string][]browse.OutlineFile{"the file": {unknown}, "a file of the directory": {known, unknown}} {
+		a := asked("outline", "repo", "r", "path", "a")
+		a.values["depth"] = 2
+		text := outlineText(a, &browse.OutlineResponse{Commit: "0123456789abcdef", Files: files})
+		if strings.Contains(text, complete) || strings.Contains(text, "0 symbols") || !strings.Contains(text, "Not searched: symbols of 1 file, as b.c") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -278,10 +279,15 @@ func (r *reading) defined() ([]lineRange, error) {
 		}
 	}
 
-	if found == nil {
-		return nil, r.undefined(want, names)
+	switch {
+	case found != nil:
+		return found, nil
+	// Nobody knows what the file defines, so that nothing may be said of its symbols.
+	case o.Coverage().Has(coverage.Symbols):
+		return nil, call.Fail(call.ErrUnavailable, "the symbols of %q could not be found, by ctags or in time; find %s in its text: %s",
+			r.Text("path"), r.Text("symbol"), callOf("grep", "repo", r.Text("repo"), "path", r.Text("path"), "pattern", regexp.QuoteMeta(want), "ref", r.Text("ref")))
 	}
-	return found, nil
+	return nil, r.undefined(want, names)
 }
 
 // undefined says that a file defines no such symbol, and what could be meant
