@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard/query"
 
@@ -75,6 +76,8 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 	case s.FlushReason == search.FlushUntagged:
 		p.Warn = true
 		p.Text = "not complete: symbols of some files are not known, yet or for want of ctags, " + shards + ", " + milliseconds(took)
+	case resp.Coverage.Has(coverage.Revision, coverage.NoRevision):
+		p.Text = "not complete: " + missingRevision(resp.Coverage) + ", " + shards + ", " + milliseconds(took)
 	case exact:
 		p.Complete = true
 		p.Text = "counted exactly, shown up to the limit of this page: " + shards + ", " + milliseconds(took)
@@ -86,7 +89,7 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 	}
 
 	// A revision that exists nowhere explains why nothing was found, complete as the search was.
-	if s.UnknownRevision != "" {
+	if s.UnknownRevision != "" && resp.Coverage.Exhaustive() {
 		p.Text += fmt.Sprintf("; no repository of this query has the revision %q", s.UnknownRevision)
 	}
 
@@ -101,6 +104,15 @@ func proofOf(resp *search.Response, exact bool, took time.Duration) proof {
 		{"The node's own time", milliseconds(s.Duration)},
 	}
 	return p
+}
+
+// missingRevision says in how many repositories a revision was not searched, and what to do.
+func missingRevision(c coverage.Coverage) string {
+	g := c.Gap(coverage.Revision)
+	if g.Count == 0 {
+		g = c.Gap(coverage.NoRevision)
+	}
+	return fmt.Sprintf("the revision %q is not indexed in %d of %s; name a few with repo: to search it in git", g.Ref, g.Count, counted(g.Of, "repository", "repositories"))
 }
 
 // countedExactly reports whether an answer that was cut counts everything all the

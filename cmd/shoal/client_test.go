@@ -236,6 +236,18 @@ func TestAnUnknownRevisionIsSaid(t *testing.T) {
 	}
 }
 
+// A revision that was not searched everywhere is said with what to do.
+func TestRevisionThatManyRepositoriesLackIsSaid(t *testing.T) {
+	t.Parallel()
+	node := http.NewServeMux()
+	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"files":[],"isSearchExhaustive":false,"notSearched":[{"kind":"revision","count":9,"of":12,"revision":"v1"}]}`))
+	})
+	if _, said, _ := run(t, node, "search", "rev:v1 x"); !strings.Contains(said, `the revision "v1" is not indexed in 9 of 12 repositories; name at most 8 with repo:`) {
+		t.Errorf("said %q", said)
+	}
+}
+
 // Who writes a filter of another search is told what does that here.
 func TestHintsOfAQueryAreSaid(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,11 @@ type searchAnswer struct {
 	Files      []fileAnswer `json:"files"`
 	Repos      []repoAnswer `json:"repositoryInfo"`
 	Exhaustive bool         `json:"isSearchExhaustive"`
-	Cluster    struct {
+	Gaps       []struct {
+		Kind, Revision string
+		Count, Of      int
+	} `json:"notSearched"`
+	Cluster struct {
 		ReposMissing []string // at most mostMissing of those that are not indexed, or of which a shard did not answer
 	} `json:"cluster"`
 	Past  []pastAnswer `json:"past"`
@@ -227,8 +231,8 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 		fmt.Fprintf(w, "shoal: %s\n", hint)
 	}
 
-	if rev := a.Stats.UnknownRevision; rev != "" {
-		fmt.Fprintf(w, "shoal: no repository of this query has the revision %q; of more than 8 repositories only indexed revisions are searched\n", rev)
+	if rev := a.Stats.UnknownRevision; rev != "" && a.Exhaustive {
+		fmt.Fprintf(w, "shoal: no repository of this query has the revision %q\n", rev)
 	}
 
 	if why := a.lacks(f.onlyCount()); why != "" {
@@ -267,11 +271,24 @@ func (a *searchAnswer) lacks(numbers bool) string {
 	case a.Stats.FlushReason == "symbols_unavailable":
 		return "symbols of some files are not known: they come after the text, and without ctags on the nodes not at all"
 
+	case a.missingRevision() != "":
+		return a.missingRevision()
+
 	// The numbers are of everything, whatever the limit of matches.
 	case numbers:
 		return ""
 	}
 	return "a limit was reached; raise it with --matches or narrow the query"
+}
+
+// missingRevision says in how many repositories a revision was not searched; "" for none.
+func (a *searchAnswer) missingRevision() string {
+	for _, g := range a.Gaps {
+		if g.Revision != "" {
+			return fmt.Sprintf("the revision %q is not indexed in %d of %s; name at most 8 with repo: to search it in git", g.Revision, g.Count, catalog.Counted(g.Of, "repository", "repositories"))
+		}
+	}
+	return ""
 }
 
 // mostMissing is how many repositories a node names that could not be searched.

@@ -39,6 +39,10 @@ func (r *root) coverage() coverage.Coverage {
 		c = c.With(g)
 	}
 
+	if r.revision.Count > 0 {
+		c = c.With(r.revision)
+	}
+
 	// Time that ran out cuts too.
 	if r.cut && !late {
 		c = c.With(coverage.Gap{Kind: coverage.Limit})

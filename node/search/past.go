@@ -13,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -62,7 +63,8 @@ func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
 	case len(missing) == 0:
 		return nil
 	case at.IsZero() && len(missing) > pastRepos:
-		// One that is indexed in some of many is a search of those.
+		// One that is indexed in some of many is a search of those, and the answer says so.
+		r.revision = revisionGap(rev, int(r.repos.GetCardinality()), missing)
 		return nil
 	case len(missing) > pastRepos:
 		return call.Fail(call.ErrTooLarge, "at: reads from git, and this query is about %d repositories; at most %d are read. Name them with repo:.", len(missing), pastRepos)
@@ -73,6 +75,24 @@ func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
 	}
 	r.searchBeside(indexed, rev)
 	return nil
+}
+
+// revisionGap is the gap of an answer whose revision is missing in the index of some of
+// all its repositories, where no mirror was asked. Repositories without an index are a gap
+// of their own.
+func revisionGap(rev string, all int, missing []*catalog.Repo) coverage.Gap {
+	gap := coverage.Gap{Kind: coverage.Revision, Ref: rev}
+	for _, repo := range missing {
+		if repo.Indexed() && !repo.NoCommit() {
+			gap.Count++
+		}
+	}
+
+	gap.Of = all - len(missing) + gap.Count
+	if gap.Count == gap.Of {
+		gap.Kind = coverage.NoRevision
+	}
+	return gap
 }
 
 // whereIndexed parts the repositories: where the index has the revision nothing

@@ -52,10 +52,11 @@ type root struct {
 	timeout   bool
 	refused   uint64 // index of a catalog by which the viewer may see less than was asked for; 0 for none
 
-	rev     string            // the one revision that all of the query is about; "" for none or several
-	past    []pastPart        // what was read from git
-	taken   bool              // it is in files
-	commits map[uint32]string // by repository: the commit that is searched, where the index has none of that name
+	rev      string            // the one revision that all of the query is about; "" for none or several
+	past     []pastPart        // what was read from git
+	taken    bool              // it is in files
+	commits  map[uint32]string // by repository: the commit that is searched, where the index has none of that name
+	revision coverage.Gap      // repositories whose index lacks rev and whose mirrors were not asked; Count 0 for none
 
 	given    map[uint32]bool // repositories that were counted, where they are the answer
 	returned int             // of them that were given out
