@@ -186,7 +186,9 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 
 	// A remote that sends without end must not fill the disk.
 	if c.file = o.Most; c.file <= 0 {
-		c.file = roomAt(u.dir) / 4
+		var done func()
+		c.file, done = u.pool.all.disk.take(u.dir, roomAt(u.dir), received)
+		defer done()
 	}
 
 	// The bound of memory comes from the size of the mirror, which is empty at
@@ -208,7 +210,7 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 	// the next try brings as much again.
 	largest, left := u.takeAwayHalves()
 	if c.file > 0 && largest >= c.file {
-		err = fmt.Errorf("the remote sends more than %d MB, which is all that may be received with the room that is free on the disk: %w", c.file>>20, ErrTooLarge)
+		err = fmt.Errorf("the remote sends more than %d MB, which is all that may be received with the room that is free on the disk and that no other fetch may need: %w", c.file>>20, ErrTooLarge)
 	}
 	return errors.Join(fmt.Errorf("fetch %s: %w", from, err), left)
 }
@@ -217,16 +219,32 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 // the bytes of the largest. Nothing is being received when it is called.
 func (u *updater) takeAwayHalves() (largest int64, err error) {
 	var errs []error
-	eachPack(u.dir, func(path string, e os.DirEntry) {
-		if !strings.HasPrefix(e.Name(), "tmp_") {
-			return
-		}
-		if info, err := e.Info(); err == nil {
-			largest = max(largest, info.Size())
-		}
+	eachHalf(u.dir, func(path string, size int64) {
+		largest = max(largest, size)
 		errs = append(errs, os.Remove(path))
 	})
 	return largest, errors.Join(errs...)
+}
+
+// received returns the bytes of the packs that a fetch writes and has not finished.
+func received(dir string) (bytes int64) {
+	eachHalf(dir, func(_ string, size int64) { bytes += size })
+	return bytes
+}
+
+// eachHalf calls use with the packs of a repository that were not received to their end,
+// and their bytes.
+func eachHalf(dir string, use func(path string, size int64)) {
+	eachPack(dir, func(path string, e os.DirEntry) {
+		if !strings.HasPrefix(e.Name(), "tmp_") {
+			return
+		}
+		size := int64(0)
+		if info, err := e.Info(); err == nil {
+			size = info.Size()
+		}
+		use(path, size)
+	})
 }
 
 // drop deletes the references that git fetch --prune leaves: all of them when

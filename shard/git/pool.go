@@ -36,6 +36,7 @@ type Processes struct {
 	blames flights[Blame]        // who reads a blame comes back to it
 	diffs  flights[Diff]         // what was compared lately: who reads a part of a difference often reads on
 	lasts  flights[*LastChanges] // a directory is come back to again and again
+	disk   diskRoom              // for what all fetches receive
 
 	mu      sync.Mutex // guards the fields below
 	idle    []*catFile // of all mirrors, most recently used last

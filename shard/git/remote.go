@@ -102,7 +102,7 @@ func (s source) String() string { return cmp.Or(s.shown, s.Remote.String()) }
 type FetchOptions struct {
 	Timeout time.Duration // of the whole fetch; 0 is two hours
 	Stall   time.Duration // with next to nothing received; 0 is 60 s
-	Most    int64         // bytes of what is received; 0 is a quarter of what is free on the volume
+	Most    int64         // bytes of what is received; 0 is a quarter of what is free on the volume and granted to no other fetch
 }
 
 func (o FetchOptions) timeout() time.Duration {
