@@ -52,6 +52,7 @@ type statusJSON struct {
 	Storage      storageJSON      `json:"storage"`
 	Placement    placementJSON    `json:"placement"`
 	Tolerates    toleranceJSON    `json:"tolerates"`
+	Verdict      verdictJSON      `json:"verdict"`
 	Permissions  *permissionsJSON `json:"permissions,omitempty"`
 	Warnings     []string         `json:"warnings"`
 }
@@ -137,6 +138,11 @@ func toleranceOf(t node.Tolerance) toleranceJSON {
 		out.Searches = &t.Searches
 	}
 	return out
+}
+
+type verdictJSON struct {
+	State    string `json:"state"`
+	Sentence string `json:"sentence"`
 }
 
 type memberJSON struct {
@@ -266,6 +272,7 @@ func statusOf(r *node.StatusResponse) *statusJSON {
 		Config:  configOf(&r.Config),
 		Storage: storageJSON(r.Storage), Permissions: permissionsOf(r.Permissions), Warnings: list(r.Warnings),
 		Placement: placementOf(&r.Placement), Tolerates: toleranceOf(r.Tolerates),
+		Verdict: verdictJSON{string(r.Verdict.State), r.Verdict.Sentence},
 	}
 
 	for i := range r.Members {

@@ -40,6 +40,7 @@ type StatusResponse struct {
 	Storage      StorageStatus
 	Placement    PlacementStatus
 	Tolerates    Tolerance
+	Verdict      Verdict
 	Permissions  *job.PermissionState // for owners
 	Warnings     []string
 }
@@ -188,9 +189,11 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 		if seen.Blind() {
 			out.hideTotals()
 		}
+		out.Verdict = verdictOf(out, n.opt.Replicas)
 		return out, nil
 	}
 
+	out.Verdict = verdictOf(out, n.opt.Replicas)
 	out.Config = n.config.State()
 	for c := range view.Connections() {
 		out.Connections = append(out.Connections, n.Syncer.StateOf(view, c))

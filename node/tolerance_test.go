@@ -1,6 +1,7 @@
 package node
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/node/hold"
@@ -33,6 +34,70 @@ func TestToleranceCountsCopiesAndVoters(t *testing.T) {
 		got := tolerance(voters(c.alive, c.dead), hold.Shortage{Fewest: c.fewest}, c.leader)
 		if got != (Tolerance{Searches: c.searches, Known: true, Writes: c.writes}) {
 			t.Errorf("%d of %d voters, %d copies: %+v, want searches %d, writes %d", c.alive, c.alive+c.dead, c.fewest, got, c.searches, c.writes)
+		}
+	}
+}
+
+func TestVerdictKnowsWhatTheSizeOfTheClusterCouldTolerate(t *testing.T) {
+	t.Parallel()
+	// A letter is a node: V a voter, v a dead one, N a node without a vote, n a dead one.
+	for _, c := range []struct {
+		nodes             string
+		replicas          int
+		fewest, few       int // live copies of what has fewest; repositories with fewer than wanted
+		blind, leaderless bool
+		state             VerdictState
+		want              string
+	}{
+		{nodes: "VVV", replicas: 2, fewest: 2, state: VerdictGood, want: "Any 1 node may fail now; searches stay complete."},
+		{nodes: "VVVVV", replicas: 3, fewest: 3, state: VerdictGood, want: "Any 2 nodes may fail now"},
+		{nodes: "VVV", replicas: 2, blind: true, state: VerdictGood, want: "Any 1 node may fail now; changes go on."},
+
+		// By design.
+		{nodes: "V", replicas: 2, fewest: 1, state: VerdictSmall, want: "One node: it must not fail."},
+		{nodes: "VN", replicas: 2, fewest: 2, state: VerdictSmall, want: "changes would wait for it; changes survive one with three nodes."},
+		{nodes: "VN", replicas: 1, fewest: 1, state: VerdictSmall, want: "changes wait and searches incomplete"},
+		{nodes: "VN", replicas: 2, blind: true, state: VerdictSmall, want: "would make changes wait;"},
+		{nodes: "VVV", replicas: 1, fewest: 1, state: VerdictSmall, want: "searches incomplete; searches survive one with two copies"},
+
+		// A further loss is one too many.
+		{nodes: "VVv", replicas: 2, fewest: 2, state: VerdictWeak, want: "changes would wait for it: 1 of 3 voters does not answer."},
+		{nodes: "VVvN", replicas: 2, fewest: 2, state: VerdictWeak, want: "1 of 3 voters does not answer"},
+		{nodes: "VVv", replicas: 2, fewest: 1, few: 4, state: VerdictWeak, want: "changes wait and searches incomplete: 1 of 3 voters does not answer; 4 repositories have fewer copies than wanted."},
+		{nodes: "VNN", replicas: 2, fewest: 2, state: VerdictWeak, want: "1 voter of 3 nodes"},
+		{nodes: "VVv", replicas: 2, blind: true, state: VerdictWeak, want: "The failure of a node would make changes wait: 1 of 3 voters"},
+		{nodes: "Vn", replicas: 2, fewest: 1, state: VerdictWeak, want: "1 of 2 nodes does not answer"},
+		{nodes: "VVV", replicas: 2, fewest: 1, few: 1, state: VerdictWeak, want: "searches incomplete: 1 repository has fewer copies"},
+		{nodes: "VVV", replicas: 3, fewest: 2, few: 3, state: VerdictWeak, want: "Any 1 node may fail now; searches stay complete: 3 repositories have fewer copies"},
+		{nodes: "VVVVv", replicas: 3, fewest: 3, state: VerdictWeak, want: "Any 1 node may fail now; searches stay complete: 1 of 5 voters"},
+
+		// It has happened.
+		{nodes: "Vvv", replicas: 2, fewest: 1, leaderless: true, state: VerdictFailing, want: "changes wait: most voters do not answer"},
+		{nodes: "VVV", replicas: 2, fewest: 0, state: VerdictFailing, want: "1 repository has no live copy"},
+	} {
+		s := &StatusResponse{Leader: "n1", Placement: PlacementStatus{UnderReplicated: c.few}}
+		if c.leaderless {
+			s.Leader = ""
+		}
+		for _, letter := range c.nodes {
+			m := MemberStatus{Role: "voter", Health: "alive"}
+			if strings.ContainsRune("Nn", letter) {
+				m.Role = "nonvoter"
+			}
+			if strings.ContainsRune("vn", letter) {
+				m.Health = "dead"
+			}
+			s.Members = append(s.Members, m)
+		}
+		s.Tolerates = tolerance(s.Members, hold.Shortage{Fewest: c.fewest}, s.Leader)
+		if c.fewest == 0 {
+			s.Placement.NoLiveCopy = 1
+		}
+		if c.blind {
+			s.hideTotals()
+		}
+		if got := verdictOf(s, c.replicas); got.State != c.state || !strings.Contains(got.Sentence, c.want) {
+			t.Errorf("%s with %d copies, %d live: %+v, want %s: %q", c.nodes, c.replicas, c.fewest, got, c.state, c.want)
 		}
 	}
 }

@@ -89,44 +89,15 @@ func unless(wrong bool, other func(string) mark) mark {
 	return good("fine")
 }
 
-// verdict is the first line of the overview: how many nodes may fail now, as
-// the copies of everything and the voters that answer have it.
+// verdict is the first line of the overview: what may fail now.
 func verdict(s *node.StatusResponse) mark {
-	alive := 0
-	for _, m := range s.Members {
-		if m.Health == "alive" {
-			alive++
-		}
+	show, ok := map[node.VerdictState]func(string) mark{
+		node.VerdictGood: good, node.VerdictWeak: warn, node.VerdictFailing: bad,
+	}[s.Verdict.State]
+	if !ok {
+		show = plainly
 	}
-
-	t, few := s.Tolerates, layout.Counted(s.Placement.UnderReplicated, "repository has", "repositories have")
-
-	// The worst first: a sentence is true only where those before it are not.
-	switch {
-	case t.Writes < 0:
-		return bad("Reads work, changes wait: most voters do not answer. `shoal recover` brings back a cluster that lost them for good.")
-	case t.Known && t.Searches < 0:
-		return bad(layout.Counted(s.Placement.NoLiveCopy, "repository has", "repositories have") + " no live copy: searches lack them until a node comes back or they are indexed again.")
-
-	// Where nothing is known of copies, that there is one node says enough.
-	case alive <= 1:
-		return plainly("One node: it must not fail.")
-	// Of copies nothing is known, so only of changes something is said.
-	case !t.Known && t.Writes == 0:
-		return warn("The failure of a node would make changes wait.")
-	case !t.Known:
-		return good(fmt.Sprintf("Any %s may fail now; changes go on.", nodes(t.Writes)))
-
-	case t.Searches == 0 && s.Placement.UnderReplicated > 0:
-		return warn(few + " fewer copies than wanted: the failure of a node may make searches incomplete.")
-	case t.Searches == 0:
-		return warn("Nothing has a second copy: the failure of a node may make searches incomplete.")
-
-	case t.Writes == 0:
-		return warn(fmt.Sprintf("Any %s may fail now and searches stay complete, but changes would wait for it.", nodes(t.Searches)))
-	}
-	// Both have to hold for the sentence, so it is the smaller.
-	return good(fmt.Sprintf("Any %s may fail now; searches stay complete.", nodes(min(t.Searches, t.Writes))))
+	return show(s.Verdict.Sentence)
 }
 
 func nodes(n int) string { return layout.Counted(n, "node", "nodes") }

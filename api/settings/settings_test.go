@@ -8,26 +8,14 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-func TestTheVerdictIsComputed(t *testing.T) {
+func TestVerdictHasTheMarkOfItsState(t *testing.T) {
 	t.Parallel()
-	three := []node.MemberStatus{{Health: "alive"}, {Health: "alive"}, {Health: "alive"}}
-	for _, c := range []struct {
-		status      node.StatusResponse
-		class, want string
-	}{
-		{node.StatusResponse{Members: three, Tolerates: node.Tolerance{Searches: 1, Known: true, Writes: 1}}, "good", "Any 1 node may fail now; searches stay complete."},
-		{node.StatusResponse{Members: three, Tolerates: node.Tolerance{Searches: 2, Known: true, Writes: 2}}, "good", "Any 2 nodes may fail now"},
-		{node.StatusResponse{Members: three[:2], Tolerates: node.Tolerance{Searches: 1, Known: true}}, "warn", "changes would wait"},
-		{node.StatusResponse{Members: three, Tolerates: node.Tolerance{Known: true, Writes: 1}, Placement: node.PlacementStatus{UnderReplicated: 3}}, "warn", "3 repositories have fewer copies"},
-		{node.StatusResponse{Members: three, Tolerates: node.Tolerance{Known: true, Writes: 1}}, "warn", "Nothing has a second copy"},
-		{node.StatusResponse{Members: three, Tolerates: node.Tolerance{Searches: -1, Known: true, Writes: 1}, Placement: node.PlacementStatus{NoLiveCopy: 1}}, "bad", "1 repository has no live copy"},
-		{node.StatusResponse{Members: three[:1], Tolerates: node.Tolerance{Known: true}}, "", "it must not fail"},
-		{node.StatusResponse{Members: three, Tolerates: node.Tolerance{Searches: 1, Known: true, Writes: -1}}, "bad", "changes wait"},
-		{node.StatusResponse{Members: three, Tolerates: node.Tolerance{Writes: 1}}, "good", "Any 1 node may fail now; changes go on."},
-		{node.StatusResponse{Members: three[:2]}, "warn", "The failure of a node would make changes wait."},
+	for state, class := range map[node.VerdictState]string{
+		node.VerdictGood: "good", node.VerdictSmall: "", node.VerdictWeak: "warn", node.VerdictFailing: "bad",
 	} {
-		if got := verdict(&c.status); got.Class != c.class || !strings.Contains(got.Word, c.want) {
-			t.Errorf("%+v of %d: %q (%s), want %q (%s)", c.status.Tolerates, len(c.status.Members), got.Word, got.Class, c.want, c.class)
+		got := verdict(&node.StatusResponse{Verdict: node.Verdict{State: state, Sentence: "Any node may fail."}})
+		if got.Class != class || got.Word != "Any node may fail." {
+			t.Errorf("%s: %q (%s), want (%s)", state, got.Word, got.Class, class)
 		}
 	}
 }

@@ -49,6 +49,7 @@ type statusAnswer struct {
 		UnderReplicated, NoLiveCopy, Moves int
 		Short, Missing                     []string
 	}
+	Verdict     struct{ State, Sentence string }
 	Permissions *permissionsAnswer
 	Warnings    []string
 }
@@ -114,7 +115,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again every second")
 	cmd.Flags().BoolVar(&wait, "wait-indexed", false, "wait with a progress bar until every repository is indexed or has failed; exit 1 if one or a connection failed")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")
-	cmd.Flags().BoolVar(&check, "check", false, "exit 1 without a leader, with a failed connection, repository or job, a refused configuration file, or a warning")
+	cmd.Flags().BoolVar(&check, "check", false, "exit 1 without a leader, with dead voters or too few copies, with a failed connection, repository or job, a refused configuration file, or a warning")
 	cmd.Flags().DurationVar(&patience, "timeout", 0, "give up after this long (0: never)")
 	return cmd
 }
@@ -152,6 +153,9 @@ func (s *statusAnswer) good() bool {
 		if k.State == "failed" {
 			return false
 		}
+	}
+	if s.Verdict.State == "weak" || s.Verdict.State == "failing" {
+		return false
 	}
 	return s.Leader != "" && len(s.Failed) == 0 && s.Repos.Failed == 0 && len(s.Config.Errors) == 0 && len(s.Warnings) == 0
 }
@@ -197,6 +201,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 func printStatus(w io.Writer, s *statusAnswer) {
+	// A node of an earlier version sends none.
+	if s.Verdict.Sentence != "" {
+		fmt.Fprintln(w, s.Verdict.Sentence)
+	}
 	fmt.Fprintf(w, "node %s, version %s, catalog %d of level %d, leader %s\n", s.Node, s.Version, s.CatalogIndex, s.Level.Number, cmp.Or(s.Leader, "none"))
 	if s.Level.Next > 0 && len(s.Level.WaitsFor) > 0 {
 		fmt.Fprintf(w, "level %d of the catalog waits for nodes that cannot apply it: %s\n", s.Level.Next, strings.Join(s.Level.WaitsFor, ", "))

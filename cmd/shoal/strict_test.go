@@ -97,6 +97,10 @@ func TestStatusForScripts(t *testing.T) {
 		`{"leader":"n","warnings":["something"]}`:              false,
 		`{"leader":"n","repos":{"failed":1}}`:                  false,
 		`{"leader":"n","failed":[{"kind":"sync","error":""}]}`: false,
+		`{"leader":"n","verdict":{"state":"good"}}`:            true,
+		`{"leader":"n","verdict":{"state":"small"}}`:           true,
+		`{"leader":"n","verdict":{"state":"weak"}}`:            false,
+		`{"leader":"n","verdict":{"state":"failing"}}`:         false,
 	} {
 		node := http.NewServeMux()
 		node.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) })
@@ -107,6 +111,17 @@ func TestStatusForScripts(t *testing.T) {
 		if _, _, err := run(t, node, "status"); err != nil {
 			t.Errorf("%s: %v without --check", answer, err)
 		}
+	}
+}
+
+func TestStatusBeginsWithTheVerdict(t *testing.T) {
+	t.Parallel()
+	node := http.NewServeMux()
+	node.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"leader":"n","verdict":{"state":"good","sentence":"Any 1 node may fail now."}}`))
+	})
+	if out, _, err := run(t, node, "status"); err != nil || !strings.HasPrefix(out, "Any 1 node may fail now.\n") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -1,0 +1,127 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// Verdict says in one sentence which failures the cluster survives now.
+type Verdict struct {
+	State    VerdictState
+	Sentence string
+}
+
+// VerdictState orders verdicts for people and scripts.
+type VerdictState string
+
+const (
+	VerdictGood    VerdictState = "good"    // a node may fail
+	VerdictSmall   VerdictState = "small"   // no node may fail, and with so few nodes or copies none could
+	VerdictWeak    VerdictState = "weak"    // copies or voters are missing that the cluster could have
+	VerdictFailing VerdictState = "failing" // changes wait, or searches lack something
+)
+
+// verdictOf says what may fail, given how many copies of everything are wanted.
+// It uses only what the status shows to its viewer.
+func verdictOf(s *StatusResponse, replicas int) Verdict {
+	t := s.Tolerates
+	switch {
+	case t.Writes < 0:
+		return Verdict{VerdictFailing, "Reads work, changes wait: most voters do not answer. `shoal recover` brings back a cluster that lost them for good."}
+	case t.Known && t.Searches < 0:
+		return Verdict{VerdictFailing, catalog.Counted(s.Placement.NoLiveCopy, "repository has", "repositories have") +
+			" no live copy: searches lack them until a node comes back or they are indexed again."}
+	}
+
+	// Three nodes can have three voters, and two nodes two copies.
+	size := len(s.Members)
+	stops, lacks := t.Writes == 0, t.Known && t.Searches == 0
+	if missing := missingParts(s, stops && size >= 3, lacks && min(replicas, size) > 1); len(missing) > 0 {
+		return Verdict{VerdictWeak, effect(t, stops, lacks) + ": " + strings.Join(missing, "; ") + "."}
+	}
+
+	switch {
+	case size <= 1:
+		return Verdict{VerdictSmall, "One node: it must not fail."}
+	case stops || lacks:
+		return Verdict{VerdictSmall, effect(t, stops, lacks) + "; " + remedy(stops && size < 3, lacks) + "."}
+	}
+	return Verdict{VerdictGood, effect(t, false, false) + "."}
+}
+
+// missingParts names what the cluster lacks of what it could have. fewVoters and
+// fewCopies tell that no further node may fail for want of them.
+func missingParts(s *StatusResponse, fewVoters, fewCopies bool) (out []string) {
+	voters, dead, away := 0, 0, 0
+	for _, m := range s.Members {
+		silent := m.Health != "alive"
+		if silent {
+			away++
+		}
+		if m.Role != "nonvoter" {
+			voters++
+			if silent {
+				dead++
+			}
+		}
+	}
+
+	// A dead voter is missing even while others make up for it.
+	switch {
+	case dead > 0 && len(s.Members) >= 3:
+		out = append(out, fmt.Sprintf("%d of %d voters %s", dead, voters, doNotAnswer(dead)))
+	case fewVoters:
+		out = append(out, fmt.Sprintf("%s of %d nodes", catalog.Counted(voters, "voter", "voters"), len(s.Members)))
+	}
+
+	switch few := s.Placement.UnderReplicated; {
+	case few > 0:
+		out = append(out, catalog.Counted(few, "repository has", "repositories have")+" fewer copies than wanted")
+	case fewCopies && away > 0:
+		out = append(out, fmt.Sprintf("%d of %d nodes %s", away, len(s.Members), doNotAnswer(away)))
+	case fewCopies:
+		out = append(out, "not everything has a second copy")
+	}
+	return out
+}
+
+func doNotAnswer(n int) string {
+	if n == 1 {
+		return "does not answer"
+	}
+	return "do not answer"
+}
+
+// effect says what the failure of a node would do, or how many may fail.
+func effect(t Tolerance, stops, lacks bool) string {
+	switch {
+	case stops && lacks:
+		return "The failure of a node would make changes wait and searches incomplete"
+	case stops && t.Known:
+		return fmt.Sprintf("Any %s may fail now and searches stay complete, but changes would wait for it", countedNodes(t.Searches))
+	case stops:
+		return "The failure of a node would make changes wait"
+	case lacks:
+		return "The failure of a node would make searches incomplete"
+	case !t.Known:
+		return fmt.Sprintf("Any %s may fail now; changes go on", countedNodes(t.Writes))
+	}
+	// Both have to hold for the sentence, so it is the smaller.
+	return fmt.Sprintf("Any %s may fail now; searches stay complete", countedNodes(min(t.Searches, t.Writes)))
+}
+
+// remedy says why a cluster that has all it could have does not survive a failure.
+func remedy(fewNodes, lacks bool) string {
+	var out []string
+	if fewNodes {
+		out = append(out, "changes survive one with three nodes")
+	}
+	if lacks {
+		out = append(out, "searches survive one with two copies of everything")
+	}
+	return strings.Join(out, ", ")
+}
+
+func countedNodes(n int) string { return catalog.Counted(n, "node", "nodes") }
