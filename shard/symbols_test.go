@@ -269,6 +269,9 @@ func TestNamesAreFoundInTheText(t *testing.T) {
 		{"a.py", "import fish as Whale\n", "Whale", "namespace", 1, ""},
 		{"a.py", "class Whale:\n", "Whale", "class", 1, "Whale:"},
 		{"a.cs", "namespace Whale {\n", "Whale", "namespace", 1, "Whale {"},
+		{"a.cpp", "S& operator<<(S& s, int b);\n", "operator <<", "function", 1, "operator<<("},
+		{"a.cpp", "S& operator <<(S& s, int b);\n", "operator <<", "function", 1, "operator <<("},
+		{"a.cpp", "bool operator()(int b);\n", "operator ()", "function", 1, "operator()("},
 	} {
 		tree := map[string][]string{c.path: {c.text}}
 		w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{tree}}
@@ -292,6 +295,45 @@ func TestNamesAreFoundInTheText(t *testing.T) {
 		}
 		if (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s in %q: %q, want %q", c.name, c.text, got, c.want)
+		}
+	}
+}
+
+// The parts of a selector stand apart in the text. Each is found where it stands, and the
+// selector where its first part does.
+func TestSelectorsAreFoundByTheirParts(t *testing.T) {
+	t.Parallel()
+	const text = "#import <x.h>\n@implementation Bag\n- (void)setX:(int)x { }\n+ (id)bagWith:(id)a and:(id)b { return a; }\n- (void)go:(int)a\n{\n}\n" +
+		"- (id)long:(int)a\n second:(int)b\n  third:(int)c\n{ [self and:2]; }\n- (id)a:(int)a :(int)b;\n- (void)bar { }\n"
+	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{{"B.m": {text}}}}
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	part, err := symbolize(set, parts[0], nil, eachText(func(_ string, _ []byte, use func(Definition)) error {
+		// As ctags tells them: a line of some is that of the brace.
+		for name, line := range map[string]uint32{"setX:": 3, "bagWith:and:": 4, "go:": 6, "long:second:third:": 11, "a::": 12, "bar": 13} {
+			use(Definition{Name: []byte(name), Kind: "method", Line: line})
+		}
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := set.Acquire([]Part{part})
+	defer v.Release()
+
+	for name, want := range map[string]string{
+		"setX": "setX:(int)x", "setX:": "setX:(int)x", "bagWith": "bagWith:(id)a", "and": "and:(id)b", "bagWith:and:": "bagWith:(id)a", "go": "go:(int)a\n{", "go:": "go:(int)a\n{",
+		"long": "long:", "second": "second:", "third": "third:", "long:second:third:": "long:(int)a\n", "a": "a:(int)", "a::": "a:(int)", "bar": "bar {", "with": "", "self": "",
+	} {
+		res, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: "^" + name + "$", Regexp: true, Field: query.Symbol}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range res.Files {
+			got = text[f.Chunks[0].Ranges[0].Start.Offset:]
+		}
+		if (want == "") != (got == "") || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %.20q, want %q", name, got, want)
 		}
 	}
 }

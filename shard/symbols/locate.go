@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // locate finds the names in their lines. It drops those that do not stand there, as
@@ -17,19 +18,26 @@ func (w *tagging) locate(t Untagged) {
 	// Lines and rows go forward together.
 	found := w.rows[:0]
 	lines := lineReader{text: t.Content, number: 1, end: -1}
+	var parts []taggedRow // of selectors
 
 	for _, r := range w.rows {
 		if !lines.goTo(r.line) {
 			break // the text ends before it
 		}
 
-		at := lines.find(w.name(&r))
-		if at >= 0 && !imported(t.Language, w.kinds[r.kind].name, t.Content[at+int(r.end-r.at):]) {
+		at := lines.find(firstPart(t.Language, w.name(&r)))
+		if at < 0 {
+			at = w.unspace(&r, &lines)
+		}
+		if at >= 0 && !imported(t.Language, w.kinds[r.kind].name, t.Content[min(at+int(r.end-r.at), len(t.Content)):]) {
 			r.offset = uint32(at)
 			found = append(found, r)
+			if isObjectiveC(t.Language) {
+				parts = w.appendParts(parts, r, t.Content)
+			}
 		}
 	}
-	w.rows = found
+	w.rows = append(found, parts...)
 
 	byOffset := func(a, b taggedRow) int {
 		if a.offset != b.offset {
@@ -43,6 +51,63 @@ func (w *tagging) locate(t Untagged) {
 
 	// Offsets are known now, and with them how long each symbol lasts.
 	w.measure(t.Content)
+}
+
+func isObjectiveC(language string) bool { return strings.HasPrefix(language, "Objective-C") }
+
+// firstPart is what a name begins with in the text. Ctags joins the parts of a selector of
+// Objective-C, between which the text has parameters:
+//
+//   - (id)bagWith:(id)a and:(id)b { ... }    is bagWith:and:
+func firstPart(language string, name []byte) []byte {
+	if end := bytes.IndexByte(name, ':') + 1; end > 0 && isObjectiveC(language) {
+		return name[:end]
+	}
+	return name
+}
+
+// appendParts appends a row for each part of the selector of a row, which stands in the
+// text at its offset: people know methods by these, too.
+func (w *tagging) appendParts(rows []taggedRow, r taggedRow, text []byte) []taggedRow {
+	at := int(r.offset)
+	head := text[at:]
+	if end := bytes.IndexAny(head, "{;"); end >= 0 {
+		head = head[:end]
+	}
+
+	for name := w.name(&r); len(name) > 0; {
+		part, rest, joined := bytes.Cut(name, []byte(":"))
+		found := wordIn(head, name[:min(len(part)+1, len(name))])
+		if !joined || found < 0 {
+			break
+		}
+
+		if len(part) > 0 {
+			p := r
+			p.at, p.offset = r.end-uint32(len(name)), uint32(at+found)
+			p.end = p.at + uint32(len(part))
+			rows = append(rows, p)
+		}
+		at, head, name = at+found+len(part)+1, head[found+len(part)+1:], rest
+	}
+	return rows
+}
+
+// unspace looks for the name of an operator as the text may have it, without the blank
+// that ctags puts behind its word. The row has this name where it is found.
+func (w *tagging) unspace(r *taggedRow, lines *lineReader) int {
+	sign, ok := bytes.CutPrefix(w.name(r), []byte("operator "))
+	if !ok {
+		return -1
+	}
+
+	at := lines.find(slices.Concat([]byte("operator"), sign))
+	if at >= 0 {
+		r.at = uint32(len(w.bytes))
+		w.bytes = append(append(w.bytes, "operator"...), sign...)
+		r.end = uint32(len(w.bytes))
+	}
+	return at
 }
 
 // measure tells, for the rows that last longer than their line, how many bytes that is.
