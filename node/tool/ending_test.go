@@ -69,6 +69,18 @@ func TestAnOverviewHasTheLargestGroups(t *testing.T) {
 	}
 }
 
+// What matches on a part of a line that was cut away is in no group, and is told.
+func TestAnOverviewCountsMatchesOnCutLines(t *testing.T) {
+	t.Parallel()
+	for ranges, want := range map[int]string{2: complete, 7: "5 matches, on lines that are cut or too many"} {
+		file := search.GrepFile{Repo: "r", Path: "a.js", Matches: 1, Ranges: ranges, Lines: []browse.Line{{Number: 1, Text: []byte("x x…")}}}
+		got := newGrepping(asked("grep", "repo", "r", "pattern", "x", "groupBy", "match")).text(&search.GrepResponse{Files: []search.GrepFile{file}, Matches: 1, Coverage: whole})
+		if !strings.HasPrefix(got, "2 matches in 1 file") || !strings.Contains(got, want) || ranges > 2 && strings.Contains(got, complete) {
+			t.Errorf("%d matches: %q, want %q", ranges, got, want)
+		}
+	}
+}
+
 // Files come by rank, and those of a repository below one heading; what has no room
 // is left to the call for the rest, each file once.
 func TestARepositoryIsNamedOnce(t *testing.T) {

@@ -243,11 +243,7 @@ const mostRead = 500
 
 // found tells how much matches, up to the files that it is in.
 func (g *grepping) found(r *search.GrepResponse) string {
-	ranges := 0
-	for i := range r.Files {
-		ranges += r.Files[i].Ranges
-	}
-
+	ranges := rangesOf(r.Files)
 	switch {
 	case g.Text("mode") == "files":
 		return count(r.Matches, "match") + " in"
@@ -264,6 +260,14 @@ func (g *grepping) more(seen int) string {
 		return "" // offset goes no further
 	}
 	return g.with("offset", seen)
+}
+
+// rangesOf counts the matches of files, of which one may lie on several lines.
+func rangesOf(files []search.GrepFile) (n int) {
+	for i := range files {
+		n += files[i].Ranges
+	}
+	return n
 }
 
 func reposOf(files []search.GrepFile) int {

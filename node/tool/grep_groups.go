@@ -46,6 +46,9 @@ func (g *grepping) groups(r *search.GrepResponse) string {
 	out.WriteByte('\n')
 
 	e := g.ending(true)
+	if left := rangesOf(r.Files) - matches; g.group == "match" && left > 0 {
+		e.leaves(count(left, "match") + ", on lines that are cut or too many")
+	}
 	// Here limit and offset are of groups.
 	rest := tallies[min(g.offset, len(tallies)):]
 	most := len(rest)
