@@ -31,6 +31,7 @@ type candidate struct {
 	draining bool
 	healthy  time.Duration // for how long; 0 when it is not
 	dead     time.Duration // for how long it has not been alive; 0 when it is
+	replaced bool          // a later member is alive at its address
 }
 
 // change is one step towards the right voters.
@@ -135,7 +136,9 @@ func (p *voterPlan) leaveLead() change {
 // another. Among an odd number of voters the other comes first, so that the
 // number in between is not one less.
 func (p *voterPlan) replaceUnfit() change {
-	unfit := worstVoter(p.voters, p.zones, func(v candidate) bool { return v.removed || v.draining || v.dead >= p.deadFor })
+	unfit := worstVoter(p.voters, p.zones, func(v candidate) bool {
+		return v.removed || v.draining || v.dead >= p.deadFor || v.dead > 0 && v.replaced
+	})
 	switch {
 	case unfit == nil:
 		return change{}
@@ -299,12 +302,24 @@ func (e *electorate) candidates(servers []raft.Server) []candidate {
 			out = append(out, x)
 			continue
 		}
+		// Nothing can come back at an address that another machine has.
+		x.replaced = x.dead > 0 && e.replacedBy(view, m)
 		x.zone, x.draining, x.removed = m.Zone, m.State == catalog.MemberDraining, m.State == catalog.MemberRemoved
 		// What gossip says of the catalog there is a little old.
 		x.healthy = lasting(e.healthy, id, self || alive && p.Epoch == m.Epoch && p.Load.Applied+maxLag >= applied)
 		out = append(out, x)
 	}
 	return out
+}
+
+// replacedBy reports whether a later member is alive at the address of m.
+func (e *electorate) replacedBy(view *catalog.View, m *catalog.Member) bool {
+	for other := range view.Members() {
+		if other.Addr == m.Addr && other.Number > m.Number && other.State != catalog.MemberRemoved && e.network.alive(other.ID) {
+			return true
+		}
+	}
+	return false
 }
 
 // lasting is for how long something holds of a server, given since when it did

@@ -87,6 +87,32 @@ func TestANewcomerThatIsLostAtOnceCostsNoQuorum(t *testing.T) {
 	}
 }
 
+func TestPlanVoters_replacesASilentVoterWhoseAddressIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		voter    candidate // beside two live voters
+		newcomer candidate
+		want     change
+	}{
+		{"a new machine at its address", candidate{dead: time.Second, replaced: true}, candidate{healthy: time.Hour}, change{demote, "c"}},
+		{"a new machine elsewhere", candidate{dead: time.Second}, candidate{healthy: time.Hour}, change{}},
+		{"a new machine that is not healthy for long", candidate{dead: time.Second, replaced: true}, candidate{healthy: time.Millisecond}, change{}},
+		{"a new machine that drains", candidate{dead: time.Second, replaced: true}, candidate{healthy: time.Hour, draining: true}, change{}},
+		{"a voter that answers", candidate{healthy: time.Hour, replaced: true}, candidate{healthy: time.Hour}, change{}},
+	} {
+		c.voter.id, c.voter.voter, c.newcomer.id = "c", true, "d"
+		got := planVoters([]candidate{
+			{id: "a", voter: true, leader: true, healthy: time.Hour},
+			{id: "b", voter: true, healthy: time.Hour},
+			c.voter, c.newcomer,
+		}, time.Second, time.Minute)
+		if got != c.want {
+			t.Errorf("%s: %v %q, want %v %q", c.name, got.kind, got.id, c.want.kind, c.want.id)
+		}
+	}
+}
+
 // A leader that has just begun sees a dead voter for the first time.
 func TestADeadVoterIsDeadAtTheFirstLook(t *testing.T) {
 	t.Parallel()
@@ -130,6 +156,7 @@ func randomServers(rng *rand.Rand) []candidate {
 				s.healthy = time.Hour
 			}
 			s.draining, s.removed = rng.IntN(8) == 0, rng.IntN(8) == 0
+			s.replaced = s.dead > 0 && i%3 == 0
 		}
 		servers[0].leader, servers[0].voter, servers[0].dead, servers[0].healthy = true, true, 0, time.Hour
 		if alive, n := countVoters(servers); alive*2 > n {
