@@ -41,6 +41,8 @@ type connectionJSON struct {
 	Held     int            `json:"held"`
 	HeldAt   string         `json:"heldAt,omitempty"`
 	SyncedAt string         `json:"syncedAt,omitempty"`
+	Attempt  uint64         `json:"attempt"`
+	Queued   bool           `json:"queued"`
 	EndedAt  string         `json:"endedAt,omitempty"`
 	NextAt   string         `json:"nextAt,omitempty"`
 	Calls    int            `json:"calls"`
@@ -86,7 +88,7 @@ func connectionOf(k *operate.ConnectionStatus) connectionJSON {
 		Name: k.Name, Type: k.Type, State: k.State, Message: k.Message, Warnings: list(k.Warnings), Issues: make([]issueJSON, len(k.Issues)),
 		Repos: k.Repos, Listed: k.Listed, Excluded: make([]excludedJSON, len(k.Excluded)), Kept: k.Kept, Held: k.Held, HeldAt: stamp(k.HeldAt),
 		Follows:  followingOf(k.Following),
-		SyncedAt: stamp(k.SyncedAt), EndedAt: stamp(k.EndedAt), NextAt: stamp(k.NextAt), Calls: k.Calls, TokenEnd: stamp(k.ExpiresAt),
+		SyncedAt: stamp(k.SyncedAt), Attempt: k.Attempt, Queued: k.Queued, EndedAt: stamp(k.EndedAt), NextAt: stamp(k.NextAt), Calls: k.Calls, TokenEnd: stamp(k.ExpiresAt),
 		Refused: stamp(k.RefusedAt), Hides: stamp(k.HidesAt), Hidden: stamp(k.HiddenAt),
 	}
 

@@ -366,7 +366,7 @@ func (f *fake) Status(context.Context, catalog.Viewer, node.StatusRequest) (*nod
 var aConnection = operate.ConnectionStatus{
 	Name: "main", Type: "git", State: "synced", Message: "m", Warnings: []string{"w"}, Repos: 3, SyncedAt: day,
 	Issues:   []operate.ConnectionIssue{{Code: "FORBIDDEN", Target: "orgs/acme", Text: "no", Hint: "ask", Since: time.Unix(1_700_000_000, 0)}},
-	Excluded: []operate.ExcludedCount{{Reason: "forks", Repos: 4}}, Kept: 5, Held: 6, HeldAt: day, RefusedAt: day, HidesAt: day, HiddenAt: day, EndedAt: day, NextAt: day, Listed: 7,
+	Excluded: []operate.ExcludedCount{{Reason: "forks", Repos: 4}}, Kept: 5, Held: 6, HeldAt: day, RefusedAt: day, HidesAt: day, HiddenAt: day, Attempt: 9, Queued: true, EndedAt: day, NextAt: day, Listed: 7,
 	Calls: 8, Limit: 9, Remaining: 1, ResetAt: day, ExpiresAt: day,
 	Following: operate.FollowingStatus{By: "signal", Signal: "pushed_at", Every: 30 * time.Second, LastAt: day, Problem: "p", HookAt: day},
 }

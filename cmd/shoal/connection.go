@@ -23,6 +23,8 @@ type connectionAnswer struct {
 		Since                    time.Time
 	}
 	Repos, Listed, Kept, Held, Calls                  int
+	Attempt                                           uint64
+	Queued                                            bool
 	HeldAt, SyncedAt, EndedAt, NextAt, TokenExpiresAt time.Time
 	TokenRefusedAt, HiddenAt                          time.Time
 	Excluded                                          []struct {
@@ -149,7 +151,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// The state before the attempt: only one that ended later than it is the answer.
+			// The state before the attempt: only a later one is the answer.
 			var before connectionAnswer
 			if err := c.call(cmd.Context(), "POST", "/api/connections/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 				return err
@@ -178,7 +180,8 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 	return cmd
 }
 
-// waitSynced waits until an attempt has ended after the last one of before.
+// waitSynced waits until an attempt has ended that is later than that of before. Attempts
+// have numbers: their times are whole seconds, in which two may end.
 func waitSynced(ctx context.Context, c *client, before connectionAnswer) (connectionAnswer, error) {
 	for lost := 0; ; {
 		var all []connectionAnswer
@@ -199,7 +202,7 @@ func waitSynced(ctx context.Context, c *client, before connectionAnswer) (connec
 			if now.Name != before.Name {
 				continue
 			}
-			if now.EndedAt.After(before.EndedAt) && now.State != "syncing" {
+			if now.Attempt > before.Attempt && !now.Queued {
 				return now, nil
 			}
 			found = true

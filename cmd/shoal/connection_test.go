@@ -10,13 +10,14 @@ import (
 // the old answer is not taken for the new one.
 func TestASyncSaysWhatCameOfIt(t *testing.T) {
 	t.Parallel()
-	const before = `{"name":"main","type":"gitea","state":"failed","message":"old","repos":1,"endedAt":"2026-11-02T10:00:00Z"}`
-	const running = `{"name":"main","type":"gitea","state":"syncing","listed":7,"repos":1,"endedAt":"2026-11-02T10:00:00Z"}`
+	const before = `{"name":"main","type":"gitea","state":"failed","message":"old","repos":1,"attempt":7,"endedAt":"2026-11-02T10:00:00Z"}`
+	const queued = `{"name":"main","type":"gitea","state":"failed","message":"old","repos":1,"attempt":7,"queued":true,"endedAt":"2026-11-02T10:00:00Z"}`
+	const running = `{"name":"main","type":"gitea","state":"syncing","listed":7,"repos":1,"attempt":8,"queued":true,"endedAt":"2026-11-02T10:00:00Z"}`
 	const after = `{"name":"main","type":"gitea","state":"STATE","message":"MESSAGE","repos":9812,"held":4,"kept":1,"excluded":[{"reason":"archived","repos":28},{"reason":"forks","repos":90}],
 		"calls":103,"limit":{"calls":5000,"remaining":4871,"resetAt":"2020-01-02T10:00:00Z"},"tokenExpiresAt":"2026-12-01T00:00:00Z",
 		"issues":[{"code":"FORBIDDEN","target":"orgs/acme","text":"it may not be read","hint":"Let it.","since":"2026-01-02T03:04:05Z"}],"warnings":["orgs/acme: it may not be read","and a local one"],
 		"following":{"by":"signal","signal":"updated_at","everySeconds":30,"lastAt":"2026-11-02T10:00:09Z","webhookAt":"2020-01-02T10:00:00Z"},
-		"syncedAt":"2020-01-02T10:00:00Z","endedAt":"2026-11-02T10:00:09Z"}`
+		"syncedAt":"2020-01-02T10:00:00Z","attempt":8,"endedAt":"2026-11-02T10:00:00Z"}` // in the same second
 	for verb, c := range map[string]struct {
 		state, message string
 		err            error
@@ -26,7 +27,7 @@ func TestASyncSaysWhatCameOfIt(t *testing.T) {
 	} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
-			answers := []string{before, "", running, strings.NewReplacer("STATE", c.state, "MESSAGE", c.message).Replace(after)}
+			answers := []string{before, queued, "", running, strings.NewReplacer("STATE", c.state, "MESSAGE", c.message).Replace(after)}
 			asked := 0
 			node := http.NewServeMux()
 			node.HandleFunc("POST /api/connections/main/"+verb, func(w http.ResponseWriter, _ *http.Request) {

@@ -37,6 +37,8 @@ type ConnectionStatus struct {
 	Held     int             // missing in the last listing, until a second one or an owner agrees
 	HeldAt   time.Time       // since when
 
+	Attempt uint64    // number of the last attempt, which grows; 0 before the first
+	Queued  bool      // an attempt waits or runs
 	EndedAt time.Time // of the last attempt, good or not
 	NextAt  time.Time // of the next one; zero: as soon as a node is free
 	Listed  int       // new or changed repositories so far, while it syncs
@@ -180,7 +182,8 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 	j := view.Job(catalog.JobSync, c.Name)
 	out.NextAt = job.NextSync(view.File().Settings, c, j)
 	if j != nil {
-		out.EndedAt = j.FinishedAt
+		out.EndedAt, out.Attempt = j.FinishedAt, j.Fence
+		out.Queued = j.State == catalog.JobWaiting || j.State == catalog.JobRunning
 	}
 
 	// Running goes before failed: an attempt under way may mend what the last one met.
