@@ -263,7 +263,7 @@ func (c *client) once(ctx context.Context, q *question, into any) (http.Header, 
 	// The call ends when nothing comes for too long, however long it takes.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	quiet := time.AfterFunc(max(c.timeout, headers), func() { cancel(errors.New("it does not answer in time")) })
+	quiet := time.AfterFunc(cmp.Or(c.timeout, headers), func() { cancel(errors.New("it does not answer in time")) })
 	defer quiet.Stop()
 
 	req, err := c.request(ctx, q)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -279,4 +280,25 @@ func httptestPlain(t *testing.T) string {
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// A time that is shorter than the usual one counts as it is written.
+func TestClientTimeout_short(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer s.Close()
+	at, _ := url.Parse(s.URL)
+	env := map[string]string{"GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS": "2"}
+	ts := tools(t)
+	ts.LookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	if c := gitlabClient(ts, at, "c", "", nil); c.timeout != 2*time.Second {
+		t.Errorf("the time of a page is %v", c.timeout)
+	}
+
+	c := gitlabClient(ts, at, "c", "", func(context.Context) (string, error) { return "", nil })
+	c.timeout = 20 * time.Millisecond
+	start := time.Now()
+	if _, err := c.get(t.Context(), at, new(any)); err == nil || time.Since(start) > headers/2 {
+		t.Errorf("a silent host: %v after %v", err, time.Since(start))
+	}
 }
