@@ -27,7 +27,7 @@ func TestTheFormOfFilesIsTheSame(t *testing.T) {
 		}
 		got = append(got, part.Shard.String()[:16]+" "+part.Symbols.String()[:16])
 	}
-	if want := "5dfccfb6c93cf4f3 afb3bcb564e3a4b3, d97f12fe8a756274 e2b3882b03fda149, 155aa9a2e280414f b9bfdef26ea3f9e0"; strings.Join(got, ", ") != want {
+	if want := "5dfccfb6c93cf4f3 599b428112f3dc7e, d97f12fe8a756274 872d431918094829, 155aa9a2e280414f 13e6084c7a00ee09"; strings.Join(got, ", ") != want {
 		t.Errorf("files are called %s, want %s", strings.Join(got, ", "), want)
 	}
 }
