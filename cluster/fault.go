@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
 // diskFaults are those of a volume: they may be gone at the next start.
@@ -42,9 +42,9 @@ func faultOf(path string, err error) error {
 		return fmt.Errorf("cluster: too many files are open to open %s: raise the limit (ulimit -n): %w", path, err)
 	case errors.Is(err, syscall.ENOMEM):
 		return fmt.Errorf("cluster: there is no memory to open %s: %w", path, err)
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, bbolterrors.ErrTimeout):
 		return fmt.Errorf("cluster: %s is %w: stop that process", path, ErrInUse)
-	case errors.Is(err, bbolt.ErrVersionMismatch):
+	case errors.Is(err, bbolterrors.ErrVersionMismatch):
 		return fmt.Errorf("cluster: %s was written by another version of the program: start that version: %w", path, err)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
-	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
@@ -24,16 +24,16 @@ import (
 func TestFault_isToldFromDamage(t *testing.T) {
 	t.Parallel()
 	for cause, says := range map[error]string{
-		syscall.EACCES:           "may not use /d/raft/raft.db: give it to that user, as `chown -R",
-		syscall.EPERM:            "may not use",
-		syscall.EROFS:            "mounted read-only",
-		syscall.EIO:              "the disk of /d/raft/raft.db fails",
-		syscall.ENOSPC:           "is full: make space",
-		syscall.EDQUOT:           "is full: make space",
-		syscall.EMFILE:           "raise the limit",
-		syscall.ENOMEM:           "no memory",
-		bbolt.ErrTimeout:         "in use by another process",
-		bbolt.ErrVersionMismatch: "another version of the program",
+		syscall.EACCES:                 "may not use /d/raft/raft.db: give it to that user, as `chown -R",
+		syscall.EPERM:                  "may not use",
+		syscall.EROFS:                  "mounted read-only",
+		syscall.EIO:                    "the disk of /d/raft/raft.db fails",
+		syscall.ENOSPC:                 "is full: make space",
+		syscall.EDQUOT:                 "is full: make space",
+		syscall.EMFILE:                 "raise the limit",
+		syscall.ENOMEM:                 "no memory",
+		bbolterrors.ErrTimeout:         "in use by another process",
+		bbolterrors.ErrVersionMismatch: "another version of the program",
 	} {
 		err := faultOf("/d/raft/raft.db", &fs.PathError{Op: "open", Path: "raft.db", Err: cause})
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "damaged") {
