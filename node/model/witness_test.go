@@ -19,6 +19,7 @@ func TestAnotherProgramPlaysTheProviders(t *testing.T) {
 	}
 	bases := map[config.Provider]string{
 		config.OpenAI: "/v1", config.Azure: "/v1", config.DeepSeek: "/v1", config.Mistral: "/v1", config.OpenAICompatible: "/v1", config.OpenRouter: "/api/v1", config.XAI: "/v1",
+		config.Anthropic: "/v1", config.GoogleGenerativeAI: "/v1beta",
 	}
 	unplayed := map[config.Provider]string{
 		config.GoogleVertex:          "it has /v1/projects, and this client asks /v1beta1/projects",
