@@ -289,11 +289,15 @@ func firstTagText(t *browse.FirstTag, refs string) string {
 // same is the answer where nothing differs.
 func (c *comparison) same() string {
 	base, head := label(c.Text("base")), label(c.Text("head"))
+	whole := complete
+	if c.r.Cut {
+		whole = "Left out: the difference is larger than can be read at once; narrow it with path."
+	}
 	if c.Has("path") || c.Has("include") || c.Has("exclude") {
 		return fmt.Sprintf("%s and %s do not differ there, or neither has it. All that differs: %s.\n%s",
-			base, head, c.with("path", nil, "include", nil, "exclude", nil), complete)
+			base, head, c.with("path", nil, "include", nil, "exclude", nil), whole)
 	}
-	return fmt.Sprintf("%s and %s do not differ.\n%s", base, head, complete)
+	return fmt.Sprintf("%s and %s do not differ.\n%s", base, head, whole)
 }
 
 // list writes the files with their counts, or without; those that are too many

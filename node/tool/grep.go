@@ -167,7 +167,9 @@ func (g *grepping) text(r *search.GrepResponse) string {
 	// The search is made again from the start: files have a rank only among all.
 	files := r.Files[min(g.offset, len(r.Files)):]
 	if len(files) == 0 {
-		return fmt.Sprintf("Only %s: no file is left behind offset %d.\n%s", count(len(r.Files), "file"), g.offset, complete)
+		var e end
+		e.lacks(g.Args, r.Coverage, "")
+		return fmt.Sprintf("Only %s: no file is left behind offset %d.\n%s", count(len(r.Files), "file"), g.offset, e.String())
 	}
 
 	var out strings.Builder
