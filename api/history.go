@@ -110,7 +110,8 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 		list[i] = commitOf(&r.Commits[i])
 		list[i].Parents = nil
 	}
-	c.page(a.base, paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast})
+	// A shallow repository has more commits than anybody can count here.
+	c.page(a.base, paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast || r.Shallow})
 	return c.json(list)
 }
 

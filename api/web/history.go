@@ -70,10 +70,11 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		Rows         []commitRow
 		Newer, Older string
 		Feed         string
-	}{place: l, Request: req, Feed: l.At("commits.atom", "") + "?" + url.Values{"path": {l.Path}}.Encode(), Total: counted(r.Total, "commit", "commits")}
+		Shallow      bool // the mirror lacks commits before its oldest
+	}{place: l, Request: req, Shallow: r.Shallow, Feed: l.At("commits.atom", "") + "?" + url.Values{"path": {l.Path}}.Encode(), Total: counted(r.Total, "commit", "commits")}
 
-	// Where counting had an end there are more than that.
-	if r.AtLeast {
+	// Where counting had an end, or the history has, there are more than that.
+	if r.AtLeast || r.Shallow {
 		data.Total = "≥ " + data.Total
 	}
 

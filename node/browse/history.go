@@ -145,19 +145,24 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 		return nil, err
 	}
 
-	return s.commitsPage(ctx, page, req), nil
+	return s.commitsPage(ctx, page, req)
 }
 
 // commitsPage shows a page of commits.
-func (s *site) commitsPage(ctx context.Context, page git.LogPage, req CommitsRequest) *CommitsResponse {
+func (s *site) commitsPage(ctx context.Context, page git.LogPage, req CommitsRequest) (*CommitsResponse, error) {
+	shallow, err := s.mirror.Shallow()
+	if err != nil {
+		return nil, err
+	}
 	return &CommitsResponse{
 		Commits: s.commitInfos(ctx, page.Commits),
 		Total:   page.Total,
 		AtLeast: page.AtLeast,
 		Reached: page.Reached,
+		Shallow: shallow,
 		Page:    req.Page,
 		Per:     req.PerPage,
-	}
+	}, nil
 }
 
 // follow is a page of the history of one file through its renames.
@@ -178,7 +183,10 @@ func (s *site) follow(ctx context.Context, commit, not string, req CommitsReques
 		return nil, err
 	}
 
-	out := s.commitsPage(ctx, page, req)
+	out, err := s.commitsPage(ctx, page, req)
+	if err != nil {
+		return nil, err
+	}
 	for i := range out.Commits {
 		out.Commits[i].Path = page.Paths[i]
 	}

@@ -87,6 +87,7 @@ type CommitsResponse struct {
 	Commits []CommitInfo
 	Total   int
 	AtLeast bool      // counting took too long: there are Total or more
+	Shallow bool      // the remote, and so the mirror, lacks the history before some commit; false from nodes of older versions
 	Reached time.Time // when looking took too long: what is of this time and older was not looked at, or not all of it
 	Page    int
 	Per     int

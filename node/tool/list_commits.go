@@ -318,8 +318,8 @@ func commitLine(c *browse.CommitInfo) string {
 // commitsText writes commits, one on a line.
 func commitsText(a *Args, r *browse.CommitsResponse) string {
 	// Nothing found is told apart from nothing found yet, and from a page behind the last.
-	if len(r.Commits) == 0 && !r.AtLeast && r.Total == 0 {
-		return noCommits(a)
+	if len(r.Commits) == 0 && !r.AtLeast && r.Total == 0 && r.Reached.IsZero() {
+		return noCommits(a, r.Shallow)
 	}
 
 	var out strings.Builder
@@ -347,12 +347,24 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 			reached, a.with("until", reached, "page", nil))
 		return out.String()
 	}
-	out.WriteString(pages(a, len(r.Commits), r.Total, r.AtLeast))
-	return out.String()
+	rest := pages(a, len(r.Commits), r.Total, r.AtLeast)
+	if rest == complete {
+		rest = historyEnd(r.Shallow)
+	}
+	return out.String() + rest
+}
+
+// historyEnd ends an answer that looked at all of a history that the mirror has.
+func historyEnd(shallow bool) string {
+	var e end
+	if shallow {
+		e.unlooked = append(e.unlooked, "older commits: the remote is a shallow repository and does not have them")
+	}
+	return e.String()
 }
 
 // noCommits says which filter most likely was too narrow.
-func noCommits(a *Args) string {
+func noCommits(a *Args, shallow bool) string {
 	hint := ""
 	from, to, ranged := browse.CutRange(a.Text("ref"))
 	switch {
@@ -366,5 +378,5 @@ func noCommits(a *Args) string {
 		// Most often the two stand the wrong way round.
 		hint = " A..B is what B has and A has not; the other way round: " + a.with("ref", to+".."+from) + "."
 	}
-	return "No commit matches." + hint + "\n" + complete
+	return "No commit matches." + hint + "\n" + historyEnd(shallow)
 }

@@ -162,6 +162,13 @@ func (h *history) askObject(ctx context.Context, kind pack.Kind, id []byte) (tex
 	return text, err
 }
 
+// Shallow reports whether the repository lacks the history before some commit, since its
+// remote lacks it too.
+func (h *history) Shallow() (bool, error) {
+	cut, err := shallowOf(h.dir)
+	return len(cut) > 0, err
+}
+
 // shallowOf is the commits whose parents a repository does not have, since its remote
 // does not have them either.
 func shallowOf(dir string) (map[string]bool, error) {
