@@ -1,83 +1,122 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
+	"go/importer"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
 )
 
-// knot returns the size of the largest set of files of a package that all
-// reach each other: an edge goes from a file that names a thing, or a method
-// whose name only one file declares, to the file that declares it.
-func (p *room) knot() int {
-	home, methodHome := p.homes()
-
-	edges := make([]map[int]bool, len(p.files))
-	for i, f := range p.files {
-		edges[i] = edgesOf(f, i, home, methodHome)
+// typed adds to each package what only types tell: the knot of its files and the methods of
+// its types. It compiles the tree. A package that does not compile has neither.
+func (h *house) typed() error {
+	list := exec.Command("go", "list", "-e", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{join .GoFiles \" \"}}", "./...")
+	list.Dir, list.Stderr = h.root, os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("go list: %w", err)
 	}
-	return largestComponent(edges)
+
+	exports := map[string]string{}
+	sources := map[string][]string{}
+	paths := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if f := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(f) == 4 {
+			exports[f[0]], paths[f[2]], sources[f[2]] = f[1], f[0], strings.Fields(f[3])
+		}
+	}
+
+	imports := importer.ForCompiler(h.files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	for _, p := range h.packages {
+		if files := sources[p.abs]; files != nil {
+			h.check(p, paths[p.abs], files, imports)
+		}
+	}
+	return nil
 }
 
-// homes tells in which file a name is declared, and a method's: -1 where several
-// files declare one of that name, which a syntax tree without types cannot tell apart.
-func (p *room) homes() (home, methodHome map[string]int) {
-	home, methodHome = map[string]int{}, map[string]int{}
+// check reads the types of one package. Files that this machine does not build stay out.
+func (h *house) check(p *room, path string, built []string, imports types.Importer) {
+	var files []*ast.File
+	number := map[*token.File]int{}
 	for i, f := range p.files {
-		for _, d := range f.Decls {
-			switch d := d.(type) {
-			case *ast.FuncDecl:
-				// Functions have names of their own in a package; methods of one name may be of several types.
-				if d.Recv == nil {
-					home[d.Name.Name] = i
-				} else if at, ok := methodHome[d.Name.Name]; ok && at != i {
-					methodHome[d.Name.Name] = -1
-				} else {
-					methodHome[d.Name.Name] = i
-				}
-
-			case *ast.GenDecl:
-				for _, s := range d.Specs {
-					switch s := s.(type) {
-					case *ast.TypeSpec:
-						home[s.Name.Name] = i
-					case *ast.ValueSpec:
-						for _, n := range s.Names {
-							home[n.Name] = i
-						}
-					}
-				}
-			}
+		if slices.Contains(built, p.names[i]) {
+			number[h.files.File(f.Pos())] = len(files)
+			files = append(files, f)
 		}
 	}
 
-	return home, methodHome
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: imports, FakeImportC: true, Error: func(error) {}}
+	pkg, _ := config.Check(path, h.files, files, info)
+	p.knot, p.typedFiles = largestComponent(h.edges(pkg, len(files), number, info)), len(files)
+
+	for _, name := range pkg.Scope().Names() {
+		t, ok := pkg.Scope().Lookup(name).(*types.TypeName)
+		if !ok || t.IsAlias() {
+			continue
+		}
+		p.types = append(p.types, name)
+		if n := exportedMethods(t.Type()); n > 0 && p.area != helpers {
+			h.methods = append(h.methods, size{p.dir + "." + name, n})
+		}
+	}
 }
 
-// edgesOf are the files other than i, its own, that a file names things of.
-func edgesOf(f *ast.File, i int, home, methodHome map[string]int) map[int]bool {
-	out := map[int]bool{}
-	name := func(n ast.Node) bool {
-		// A local variable of the same name counts too: a tree without types cannot tell it apart.
-		if id, ok := n.(*ast.Ident); ok {
-			if at, ok := home[id.Name]; ok && at != i {
-				out[at] = true
-			}
-		}
-		return true
+// edges lead from each file to the files that declare what it names.
+func (h *house) edges(pkg *types.Package, files int, number map[*token.File]int, info *types.Info) []map[int]bool {
+	edges := make([]map[int]bool, files)
+	for i := range edges {
+		edges[i] = map[int]bool{}
 	}
-
-	ast.Inspect(f, func(n ast.Node) bool {
-		s, ok := n.(*ast.SelectorExpr)
-		if !ok {
-			return name(n)
+	for id, object := range info.Uses {
+		if object.Pkg() != pkg || !object.Pos().IsValid() {
+			continue
 		}
-
-		// What is selected is a method or a field, never a name of this package.
-		if at, ok := methodHome[s.Sel.Name]; ok && at >= 0 && at != i {
-			out[at] = true
+		from, to := number[h.files.File(id.Pos())], number[h.files.File(object.Pos())]
+		if from != to {
+			edges[from][to] = true
 		}
-		ast.Inspect(s.X, name)
-		return false
-	})
+	}
+	return edges
+}
+
+// exportedMethods counts the exported methods of a type, those of its embedded parts too.
+func exportedMethods(t types.Type) int {
+	if _, ok := t.Underlying().(*types.Interface); ok {
+		return 0
+	}
+	n := 0
+	for m := range types.NewMethodSet(types.NewPointer(t)).Methods() {
+		if m.Obj().Exported() {
+			n++
+		}
+	}
+	return n
+}
+
+// crowded lists the names of types that stand in more than two packages.
+func (h *house) crowded() []size {
+	count := map[string]int{}
+	for _, p := range h.packages {
+		for _, name := range p.types {
+			count[name]++
+		}
+	}
+	var out []size
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		// CONTRIBUTING allows these three everywhere.
+		if count[name] > 2 && name != "Deps" && name != "Options" && name != "Kind" {
+			out = append(out, size{name, count[name]})
+		}
+	}
 	return out
 }
 

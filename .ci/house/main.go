@@ -1,5 +1,6 @@
-// House prints the sizes of the code: of packages, files, functions, types and
-// interfaces, and how far the files of a package hang together.
+// House prints the sizes of the product's code: of areas, packages, files, functions,
+// types and interfaces, and how far the files of a package hang together. Benchmarks
+// and helpers of tests have their own lines, and no share in the other figures.
 //
 //	go run ./.ci/house [DIR]
 //
@@ -7,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -16,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -38,22 +41,24 @@ type house struct {
 	bodyComment               int
 	functions                 []function
 	exported, documented      int
-	interfaces                []size
+	interfaces, jsonStructs   []size
 	vars, inits               int
 	anys, panics, gotos       int
 	sleeps, overFive, dense   int
 	fileSizes                 []size
-	methods                   map[string]int
+	methods                   []size
 	tests, fuzzes, benchmarks int
 }
 
 // room is one package.
 type room struct {
-	dir              string
+	dir, abs, area   string
 	files            []*ast.File
 	names            []string
 	lines, testLines int
 	exported         int
+	knot, typedFiles int
+	types            []string
 }
 
 type function struct {
@@ -71,8 +76,8 @@ func main() {
 	if len(os.Args) > 1 {
 		root = os.Args[1]
 	}
-	h := &house{root: root, files: token.NewFileSet(), packages: map[string]*room{}, methods: map[string]int{}}
-	if err := h.walk(); err != nil {
+	h := &house{root: root, files: token.NewFileSet(), packages: map[string]*room{}}
+	if err := cmp.Or(h.walk(), h.typed()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -116,11 +121,16 @@ func (h *house) file(path string, text []byte) error {
 	lines := strings.Count(string(text), "\n")
 	p := h.packages[dir]
 	if p == nil {
-		p = &room{dir: dir}
+		abs, err := filepath.Abs(filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		p = &room{dir: dir, abs: abs, area: areaOf(dir)}
 		h.packages[dir] = p
 	}
 
-	// Tests are only counted: what follows tells of the product.
+	// The rest of tests, helpers and benchmarks tells nothing of the product.
+	isProduct := p.area != helpers && p.area != benchmarks
 	if strings.HasSuffix(path, "_test.go") {
 		h.testLines += lines
 		p.testLines += lines
@@ -132,10 +142,13 @@ func (h *house) file(path string, text []byte) error {
 		return err
 	}
 
-	h.lines += lines
 	p.lines += lines
 	p.files = append(p.files, f)
 	p.names = append(p.names, filepath.Base(path))
+	if !isProduct {
+		return nil
+	}
+	h.lines += lines
 	h.fileSizes = append(h.fileSizes, size{rel, lines})
 
 	marks := h.text(f, text)
@@ -260,9 +273,7 @@ func (h *house) function(dir string, p *room, d *ast.FuncDecl, text []byte, mark
 	}
 	if d.Recv != nil {
 		// A method is told by its type, which may have many of one name.
-		t := receiver(d.Recv.List[0].Type)
-		h.methods[dir+"."+t]++
-		name = t + "." + name
+		name = receiver(d.Recv.List[0].Type) + "." + name
 	}
 
 	if d.Name.IsExported() {
@@ -337,6 +348,10 @@ func (h *house) spec(dir string, p *room, kind token.Token, s ast.Spec) {
 			}
 		}
 
+		if t, ok := s.Type.(*ast.StructType); ok && hasJSON(t) && (p.area == "api" || p.area == "commands") {
+			h.jsonStructs = append(h.jsonStructs, size{dir + "." + s.Name.Name, t.Fields.NumFields()})
+		}
+
 	case *ast.ValueSpec:
 		for i, n := range s.Names {
 			if n.IsExported() {
@@ -348,6 +363,11 @@ func (h *house) spec(dir string, p *room, kind token.Token, s ast.Spec) {
 			}
 		}
 	}
+}
+
+// hasJSON reports whether a field of the struct has a name in JSON.
+func hasJSON(t *ast.StructType) bool {
+	return slices.ContainsFunc(t.Fields.List, func(f *ast.Field) bool { return f.Tag != nil && strings.Contains(f.Tag.Value, "json:") })
 }
 
 // isError tells a variable made by errors.New or fmt.Errorf.

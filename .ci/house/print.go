@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -20,7 +21,7 @@ func (h *house) print() {
 	files := column(h.fileSizes, func(f size) int { return f.n })
 	faces := column(h.interfaces, func(f size) int { return f.n })
 
-	row("lines without tests", "%d", h.lines)
+	row("lines of the product", "%d", h.lines)
 	row("lines of tests, of each line of product", "%d, %.2f", h.testLines, ratio(h.testLines, h.lines))
 	row("tests, fuzz targets, benchmarks", "%d, %d, %d", h.tests, h.fuzzes, h.benchmarks)
 	row("packages", "%d", len(h.packages))
@@ -40,6 +41,7 @@ func (h *house) print() {
 	row("branches (McCabe) over 15, max", "%d (%.1f %%), %d", over(cyc, 15), percent(over(cyc, 15), len(cyc)), at(cyc, 100))
 	row("functions of more than five parameters", "%.2f %%", percent(h.overFive, len(lines)))
 	row("interfaces, of at most three methods, largest", "%d, %d, %d", len(faces), len(faces)-over(faces, 3), at(faces, 100))
+	row("structs with JSON names in api and cmd", "%d", len(h.jsonStructs))
 	row("package variables that are no errors, init", "%d, %d", h.vars, h.inits)
 	row("any in a thousand lines", "%.1f", ratio(1000*h.anys, h.lines))
 	row("panics, gotos, sleeps in tests", "%d, %d, %d", h.panics, h.gotos, h.sleeps)
@@ -47,23 +49,22 @@ func (h *house) print() {
 	w.Flush()
 
 	fmt.Println()
+	h.printAreas(w)
 
 	// By size: a large package is what asks for a look.
-	fmt.Fprintln(w, "package\tlines\tfiles\texported\tknot of files\ttests/product")
+	fmt.Fprintln(w, "package\tlines\tfiles\texported\tlargest knot\ttests/product")
 	rooms := slices.SortedFunc(maps.Values(h.packages), func(a, b *room) int { return cmp.Compare(b.lines, a.lines) })
 	for _, p := range rooms {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d of %d\t%.2f\n", p.dir, p.lines, len(p.files), p.exported, p.knot(), len(p.files), ratio(p.testLines, p.lines))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d of %d\t%.2f\n", p.dir, p.lines, len(p.files), p.exported, p.knot, p.typedFiles, ratio(p.testLines, p.lines))
 	}
 
 	w.Flush()
 
-	fmt.Println("\nmost methods")
-	var types []size
-	for name, n := range h.methods {
-		types = append(types, size{name, n})
-	}
-
-	list(types, 10)
+	fmt.Println("\nmost exported methods, promoted ones too")
+	list(h.methods, 10)
+	fmt.Println("\nnames of types in more than two packages")
+	crowded := h.crowded()
+	list(crowded, len(crowded))
 	fmt.Println("\nlargest interfaces")
 	list(h.interfaces, 5)
 	fmt.Println("\nlongest functions")
@@ -81,6 +82,20 @@ func (h *house) print() {
 	}
 
 	list(tangled, 10)
+}
+
+// printAreas compares each area with its size of before.
+func (h *house) printAreas(w io.Writer) {
+	lines, tests := map[string]int{}, map[string]int{}
+	for _, p := range h.packages {
+		lines[p.area] += p.lines
+		tests[p.area] += p.testLines
+	}
+	fmt.Fprintln(w, "area\tbefore\tnow\tchange\ttests")
+	for _, a := range areas {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%+d\t%d\n", a.name, a.before, lines[a.name], lines[a.name]-a.before, tests[a.name])
+	}
+	fmt.Fprintln(w)
 }
 
 func list(sizes []size, most int) {
