@@ -424,7 +424,8 @@ func (q *LogQuery) arguments() ([]string, error) {
 	}
 
 	if !q.Since.IsZero() {
-		args = append(args, "--since=@"+strconv.FormatInt(q.Since.Unix(), 10))
+		// Each commit counts by its own time: --since would end the walk at the first older one.
+		args = append(args, "--since-as-filter=@"+strconv.FormatInt(q.Since.Unix(), 10))
 	}
 
 	if !q.Until.IsZero() {

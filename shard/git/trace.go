@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -110,58 +111,26 @@ func (q *TraceQuery) check() error {
 	return err
 }
 
-// walkArguments are the filters of a walk, and where it begins.
-func (q *TraceQuery) walkArguments(path bool) ([]string, error) {
-	l := LogQuery{Commit: q.Commit, Not: q.Not, Since: q.Since, Until: q.Until, NoMerges: q.NoMerges}
-	if path {
-		l.Path = q.Path
-	}
-	return l.arguments()
+// walked selects the commits that a trace looks at.
+func (q *TraceQuery) walked() LogQuery {
+	return LogQuery{Commit: q.Commit, Not: q.Not, Path: q.Path, Since: q.Since, Until: q.Until, NoMerges: q.NoMerges}
 }
 
 // compare lists the commits from the newest on, and has git compare them a batch
 // at a time, until it has a page or the time is over.
 func (h *history) compare(ctx context.Context, q TraceQuery) (page TracePage, err error) {
-	args, err := q.walkArguments(true)
-	if err != nil {
-		return page, err
-	}
-
 	// looked is how long commits are compared; ctx is the caller's own time.
 	looked, cancel := context.WithTimeout(ctx, q.Time)
 	defer cancel()
 
-	// Commits come from one git, and are compared by others.
-	c := h.git("rev-list", "--timestamp")
-	c.args = append(c.args, args...)
-	c.timeout, c.limit = q.Time+time.Second, 4<<30
-
-	// found has the matching commits so far, the newest first.
-	var found []string
-	page.Paths = map[string][]string{}
-	err = c.stream(looked, func(r io.Reader) error {
-		in := bufio.NewReaderSize(r, 64<<10)
-		for size := traceFirst; ; size = min(2*size, traceMost) {
-			batch, began, err := nextCommits(in, size)
-			if len(batch) == 0 || err != nil && err != io.EOF {
-				return err
-			}
-
-			// If this batch is not compared, the page says from when on.
-			page.Reached = began
-			if len(found) >= q.Skip+q.Limit {
-				return errStop
-			}
-
-			if err := h.compareBatch(looked, q, batch, &found, page.Paths); err != nil {
-				return err
-			}
-			page.Reached = time.Time{}
-		}
-	})
+	// Git lists the commits that are in no pack.
+	found, err := h.compareEach(looked, q, &page, h.readBatches)
+	if errors.Is(err, pack.ErrAskGit) {
+		found, err = h.compareEach(looked, q, &page, h.listBatches)
+	}
 
 	switch {
-	case errors.Is(err, io.EOF), err == nil:
+	case err == nil:
 	case looked.Err() != nil && ctx.Err() == nil: // out of time, which is no failure
 		page.AtLeast = true
 	default:
@@ -177,6 +146,110 @@ func (h *history) compare(ctx context.Context, q TraceQuery) (page TracePage, er
 		page.Changed = h.changedLines(ctx, q, page.Commits)
 	}
 	return page, err
+}
+
+// batches hands on the commits that a trace looks at, newest first, and the time of the
+// first of each batch. errStop from use ends it without an error.
+type batches func(ctx context.Context, q TraceQuery, use func(commits []string, first time.Time) error) error
+
+// compareEach has git compare the commits of a list, until a page is found. found are the
+// commits with the change, newest first; with an error those that were found before it.
+func (h *history) compareEach(ctx context.Context, q TraceQuery, page *TracePage, list batches) (found []string, err error) {
+	page.Paths = map[string][]string{}
+	err = list(ctx, q, func(batch []string, first time.Time) error {
+		// If this batch is not compared, the page says from when on.
+		page.Reached = first
+		if len(found) >= q.Skip+q.Limit {
+			return errStop
+		}
+		if err := h.compareBatch(ctx, q, batch, &found, page.Paths); err != nil {
+			return err
+		}
+		page.Reached = time.Time{}
+		return nil
+	})
+	return found, err
+}
+
+// readBatches is batches by the commit graph and the packs.
+func (h *history) readBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
+	c, err := openChronicle(h.dir)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+
+	// Merges are told by the graph: no text has to be read.
+	all := q.walked()
+	all.NoMerges = false
+	w, _, err := c.begin(all, func() error { return context.Cause(ctx) })
+	if err != nil {
+		return err
+	}
+
+	var positions, parents []uint32
+	for size := traceFirst; ; size = min(2*size, traceMost) {
+		var ended error
+		positions, ended = w.batch(positions[:0], size)
+		if ended != nil && ended != io.EOF {
+			return ended
+		}
+
+		var ids []string
+		var first time.Time
+		err := pack.Protect(func() (err error) {
+			for _, pos := range positions {
+				if parents, err = c.parents(parents[:0], pos); err != nil {
+					return err
+				}
+				if q.NoMerges && len(parents) > 1 {
+					continue
+				}
+				if len(ids) == 0 {
+					first = time.Unix(c.date(pos), 0).UTC()
+				}
+				ids = append(ids, hex.EncodeToString(c.id(pos)))
+			}
+			return nil
+		})
+		if err == nil && len(ids) > 0 {
+			err = use(ids, first)
+		}
+		switch {
+		case errors.Is(err, errStop):
+			return nil
+		case err != nil:
+			return err
+		case ended == io.EOF:
+			return nil
+		}
+	}
+}
+
+// listBatches is batches by git.
+func (h *history) listBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
+	all := q.walked()
+	args, err := all.arguments()
+	if err != nil {
+		return err
+	}
+
+	// Commits come from one git, and are compared by others.
+	c := h.git("rev-list", "--timestamp")
+	c.args = append(c.args, args...)
+	c.timeout, c.limit = q.Time+time.Second, 4<<30
+	return c.stream(ctx, func(r io.Reader) error {
+		in := bufio.NewReaderSize(r, 64<<10)
+		for size := traceFirst; ; size = min(2*size, traceMost) {
+			batch, first, err := nextCommits(in, size)
+			if len(batch) == 0 || err != nil && err != io.EOF {
+				return ignoreEOF(err)
+			}
+			if err := use(batch, first); err != nil {
+				return err
+			}
+		}
+	})
 }
 
 // nextCommits reads lines of a time and a commit, "1700000000 <id>", and returns
@@ -344,7 +417,9 @@ func onlyRE2(expr string) bool {
 // commit comes with the patch of those lines, which tells where they were
 // before it.
 func (h *history) followLines(ctx context.Context, q TraceQuery) (page TracePage, err error) {
-	args, err := q.walkArguments(false)
+	walked := q.walked()
+	walked.Path = "" // git takes the file from -L
+	args, err := walked.arguments()
 	if err != nil {
 		return page, err
 	}

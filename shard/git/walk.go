@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -179,6 +180,14 @@ func (c *chronicle) date(pos uint32) int64 {
 	return c.extras[int(pos)-c.graph.Commits()].date
 }
 
+// latest is a bound on the times of a commit and of its history, in seconds since 1970.
+func (c *chronicle) latest(pos uint32) int64 {
+	if int(pos) < c.graph.Commits() {
+		return c.graph.Latest(pos)
+	}
+	return math.MaxInt64 // its parents have to be read
+}
+
 func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 	if int(pos) < c.graph.Commits() {
 		return c.graph.Parents(dst, pos)
@@ -283,10 +292,11 @@ func (w *walk) next() (pos uint32, err error) {
 				return io.EOF
 			}
 
-			// Commits before since do not count, nor do their parents.
+			// Where all of a history is older than since, none of it counts. The time of the
+			// commit alone does not tell: its parents' clocks may have been ahead of its own.
 			at := w.queue.pop()
 			pos, w.reached = at.pos, at.date
-			if w.since != 0 && at.date < w.since {
+			if w.since != 0 && w.c.latest(pos) < w.since {
 				continue
 			}
 
@@ -295,7 +305,7 @@ func (w *walk) next() (pos uint32, err error) {
 				return err
 			}
 
-			ok = changed && (w.until == 0 || at.date <= w.until)
+			ok = changed && (w.since == 0 || at.date >= w.since) && (w.until == 0 || at.date <= w.until)
 		}
 		return nil
 	})

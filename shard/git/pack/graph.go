@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,9 @@ import (
 //	     CDAT  of each commit: id of its tree, first and second parent (positions
 //	           over all layers), 30 bits of its generation, 34 of its time
 //	     EDGE  further parents: positions; the highest bit marks the last of a commit
+//	     GDA2  how much later than its own time the corrected time of each commit is, or
+//	           with the highest bit set a row of
+//	     GDO2  8 bytes each, for what 31 bits cannot say
 //	     BIDX  where the filter of each commit ends
 //	     BDAT  version, hashes, bits of an entry; then the filters
 //
@@ -50,6 +54,7 @@ type layer struct {
 	first, commits  int // position of its first commit, and how many it has
 	fanout, ids     []byte
 	facts, edges    []byte
+	later, muchMore []byte // of corrected times; empty when there are none
 	ends, filters   []byte // of the filters; empty when there are none
 	version, hashes uint32 // of the filters
 }
@@ -199,6 +204,10 @@ func (l *layer) findChunks() error {
 			l.facts = chunk
 		case "EDGE":
 			l.edges = chunk
+		case "GDA2":
+			l.later = chunk
+		case "GDO2":
+			l.muchMore = chunk
 		case "BIDX":
 			l.ends = chunk
 		case "BDAT":
@@ -296,6 +305,30 @@ func (g *Graph) Date(pos uint32) int64 {
 func (g *Graph) Generation(pos uint32) uint32 {
 	l, i := g.at(pos)
 	return binary.BigEndian.Uint32(l.facts[i*(g.idBytes+factBytes)+g.idBytes+8:]) >> 2
+}
+
+// Latest is a bound on the times of a commit and of its whole history, in seconds
+// since 1970: none of them is later. math.MaxInt64 where the graph does not know one.
+// A parent's clock may be ahead of its child's, so the child's own time is no bound.
+func (g *Graph) Latest(pos uint32) int64 {
+	l, i := g.at(pos)
+	if len(l.later) != 4*l.commits {
+		return math.MaxInt64
+	}
+
+	// The corrected time of git: at least one second more than that of each parent.
+	by := uint64(binary.BigEndian.Uint32(l.later[4*i:]))
+	if by&moreParents != 0 {
+		row := int(by&^moreParents) * 8
+		if row+8 > len(l.muchMore) {
+			return math.MaxInt64
+		}
+		by = binary.BigEndian.Uint64(l.muchMore[row:])
+	}
+	if by >= 1<<62 {
+		return math.MaxInt64
+	}
+	return g.Date(pos) + int64(by)
 }
 
 // Parents appends the positions of a commit's parents, all of them below
