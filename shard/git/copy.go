@@ -29,16 +29,23 @@ import (
 //	<oid> refs/tags/v1
 //	PACK...                       objects that the receiver lacks, to the end
 //
+// That of a shallow repository has version 2, and between the references and the pack
+// the number of the commits whose parents are missing, and their ids, one a line.
+//
 // The pack ends with a checksum of itself, so a stream that breaks off is
 // seen; after it, all that the references lead to is looked for before they
 // are moved.
-const copyMagic = "shoal mirror 1"
+const (
+	copyMagic    = "shoal mirror 1"
+	shallowMagic = "shoal mirror 2" // of a shallow repository; older nodes refuse it, and would fail at its pack
+)
 
 const copyTime = 2 * time.Hour
 
 // Tips are the objects that the references lead to, sorted: what a holder of
 // another copy may leave out of a stream for this one. An empty or missing
-// mirror has none.
+// mirror has none. A shallow one lacks what lies behind its boundary, so it adds a
+// mark of that: what it has is left out only by a mirror with the same boundary.
 func (k *copier) Tips(ctx context.Context) ([]string, error) {
 	if format, err := formatOf(k.dir); err != nil || format == "" {
 		return nil, err
@@ -47,7 +54,13 @@ func (k *copier) Tips(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Compact(slices.Sorted(maps.Values(refs))), nil
+	tips := slices.Compact(slices.Sorted(maps.Values(refs)))
+
+	cut, err := shallowOf(k.dir)
+	if err == nil && len(cut) > 0 {
+		tips = append(tips, cut.mark())
+	}
+	return tips, err
 }
 
 // Export writes the whole state of the mirror as a stream for Import: all
@@ -73,16 +86,27 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 
 	// The header lists all references; the pack leads from what the other side
 	// has to them.
-	known, err := k.known(ctx, have)
+	cut, err := shallowOf(k.dir)
+	if err != nil {
+		return err
+	}
+	known, err := k.known(ctx, have, cut)
 	if err != nil {
 		return err
 	}
 
+	magic := copyMagic
+	if len(cut) > 0 {
+		magic = shallowMagic
+	}
 	var header, want bytes.Buffer // want is the question of pack-objects: ids, then --not and ids
-	fmt.Fprintf(&header, "%s\n%s\n%s\n%d\n", copyMagic, format, strings.TrimSpace(string(head)), len(refs))
+	fmt.Fprintf(&header, "%s\n%s\n%s\n%d\n", magic, format, strings.TrimSpace(string(head)), len(refs))
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		fmt.Fprintf(&header, "%s %s\n", refs[name], name)
 		fmt.Fprintf(&want, "%s\n", refs[name])
+	}
+	if len(cut) > 0 {
+		fmt.Fprintf(&header, "%d\n%s", len(cut), cut.text())
 	}
 	if len(known) > 0 {
 		fmt.Fprintf(&want, "--not\n%s\n", strings.Join(known, "\n"))
@@ -101,8 +125,19 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	})
 }
 
-// known returns those of some ids whose objects are in the mirror.
-func (k *copier) known(ctx context.Context, ids []string) ([]string, error) {
+// known returns those of the ids that another copy has whose objects are in the mirror,
+// which has a boundary of its own. Behind another boundary nothing is known.
+func (k *copier) known(ctx context.Context, ids []string, cut boundary) ([]string, error) {
+	theirs := boundary(nil).mark()
+	for _, id := range ids {
+		if strings.HasPrefix(id, "shallow ") {
+			theirs = id
+		}
+	}
+	if theirs != cut.mark() {
+		return nil, nil
+	}
+
 	var out []string
 	err := k.pool.with(ctx, func(c *catFile) error {
 		// Many questions at once; each is answered, in their order.
@@ -155,12 +190,12 @@ func (k *copier) Import(ctx context.Context, r io.Reader) error {
 // take is Import for the holder of the right to change the mirror.
 func (k *copier) take(ctx context.Context, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
-	format, head, refs, err := readHeader(in)
+	to, err := readHeader(in)
 	if err != nil {
 		return fmt.Errorf("read the copy of a mirror: %w", err)
 	}
 
-	if _, err := k.prepare(ctx, format); err != nil {
+	if _, err := k.prepare(ctx, to.format); err != nil {
 		return fmt.Errorf("prepare mirror: %w", err)
 	}
 	defer k.forget()
@@ -169,48 +204,75 @@ func (k *copier) take(ctx context.Context, r io.Reader) error {
 	if err := k.takePack(ctx, in); err != nil {
 		return fmt.Errorf("read the pack of a copy: %w", err)
 	}
-	if err := k.connected(ctx, refs); err != nil {
+	cut, err := shallowOf(k.dir)
+	if err != nil {
+		return err
+	}
+	if maps.Equal(cut, to.cut) {
+		err = k.connected(ctx, to.refs)
+	} else {
+		err = k.connectedTo(ctx, to.refs, to.cut)
+	}
+	if err != nil {
 		return fmt.Errorf("the copy lacks objects: %w", err)
 	}
 
-	if err := k.move(ctx, refs); err != nil {
+	// While the references move, both boundaries hold: git misses no parents at either.
+	both := maps.Clone(to.cut)
+	maps.Copy(both, cut)
+	if err := both.write(filepath.Join(k.dir, shallowFile)); err != nil {
+		return err
+	}
+	if err := k.move(ctx, to.refs); err != nil {
 		return fmt.Errorf("move references: %w", err)
 	}
+	if err := to.cut.write(filepath.Join(k.dir, shallowFile)); err != nil {
+		return err
+	}
 
-	symref, isRef := strings.CutPrefix(head, "ref: ")
+	symref, isRef := strings.CutPrefix(to.head, "ref: ")
 	if !isRef {
 		symref = ""
 	}
-	_, err = k.point(ctx, symref, head)
+	_, err = k.point(ctx, symref, to.head)
 	return err
 }
 
+// copyHeader is what stands before the pack of a stream.
+type copyHeader struct {
+	format string            // hash algorithm
+	head   string            // as in the file HEAD
+	refs   map[string]string // full name to id
+	cut    boundary
+}
+
 // readHeader reads and checks what stands before the pack.
-func readHeader(in *bufio.Reader) (format, head string, refs map[string]string, err error) {
+func readHeader(in *bufio.Reader) (to copyHeader, err error) {
 	var lines [4]string // magic, hash algorithm, HEAD, number of references
 	for i := range lines {
 		if lines[i], err = shortLine(in); err != nil {
-			return "", "", nil, err
+			return to, err
 		}
 	}
 
 	// Each line is checked: a copy may come from anywhere.
-	format, head = lines[1], lines[2]
+	to.format, to.head = lines[1], lines[2]
 	n, err := strconv.Atoi(lines[3])
-	if lines[0] != copyMagic || format != "sha1" && format != "sha256" || err != nil || n < 0 || n > pack.MaxRefs {
-		return "", "", nil, errors.New("not a copy of a mirror, or one of another version")
+	known := lines[0] == copyMagic || lines[0] == shallowMagic
+	if !known || to.format != "sha1" && to.format != "sha256" || err != nil || n < 0 || n > pack.MaxRefs {
+		return to, errors.New("not a copy of a mirror, or one of another version")
 	}
 
-	if ref, ok := strings.CutPrefix(head, "ref: "); ok && !strings.HasPrefix(ref, "refs/heads/") || !ok && !pack.IsID(head) {
-		return "", "", nil, fmt.Errorf("HEAD is %.80q", head)
+	if ref, ok := strings.CutPrefix(to.head, "ref: "); ok && !strings.HasPrefix(ref, "refs/heads/") || !ok && !pack.IsID(to.head) {
+		return to, fmt.Errorf("HEAD is %.80q", to.head)
 	}
 
 	// References, one a line: the id and the full name.
-	refs = make(map[string]string, min(n, 1<<16))
+	to.refs = make(map[string]string, min(n, 1<<16))
 	for range n {
 		line, err := shortLine(in)
 		if err != nil {
-			return "", "", nil, err
+			return to, err
 		}
 
 		oid, name, _ := strings.Cut(line, " ")
@@ -218,11 +280,39 @@ func readHeader(in *bufio.Reader) (format, head string, refs map[string]string, 
 
 		// Branches, tags and our own reference; nothing else is taken.
 		if !pack.IsID(oid) || !mine {
-			return "", "", nil, fmt.Errorf("a reference is %.80q", line)
+			return to, fmt.Errorf("a reference is %.80q", line)
 		}
-		refs[name] = oid
+		to.refs[name] = oid
 	}
-	return format, head, refs, nil
+
+	to.cut = boundary{}
+	if lines[0] == shallowMagic {
+		err = readBoundary(in, to.cut)
+	}
+	return to, err
+}
+
+// readBoundary reads the ids of the commits whose parents are missing.
+func readBoundary(in *bufio.Reader, cut boundary) error {
+	line, err := shortLine(in)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(line)
+	if err != nil || n < 1 || n > maxShallow/40 {
+		return fmt.Errorf("the number of commits without parents is %.80q", line)
+	}
+	for range n {
+		id, err := shortLine(in)
+		if err != nil {
+			return err
+		}
+		if !pack.IsID(id) {
+			return fmt.Errorf("a commit without parents is %.80q", id)
+		}
+		cut[id] = true
+	}
+	return nil
 }
 
 // shortLine reads a line that must fit the buffer.
@@ -262,6 +352,22 @@ func (k *copier) takePack(ctx context.Context, in *bufio.Reader) error {
 
 // connected checks that every object is there that the references lead to.
 func (u *updater) connected(ctx context.Context, refs map[string]string) error {
+	return u.walkObjects(ctx, refs, nil, "--not", "--all")
+}
+
+// connectedTo checks the same with another boundary than that of the mirror. What its
+// references lead to is looked at as well: behind another boundary it may be missing.
+func (k *copier) connectedTo(ctx context.Context, refs map[string]string, cut boundary) error {
+	there := filepath.Join(k.dir, "shallow.copied")
+	if err := cut.write(there); err != nil {
+		return err
+	}
+	defer os.Remove(there)
+	return k.walkObjects(ctx, refs, []string{"GIT_SHALLOW_FILE=" + there}) // for git, a missing file is all of the history
+}
+
+// walkObjects has git walk through all objects that references lead to.
+func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env []string, but ...string) error {
 	if len(refs) == 0 {
 		return nil
 	}
@@ -270,8 +376,9 @@ func (u *updater) connected(ctx context.Context, refs map[string]string) error {
 		tips.WriteString(oid + "\n")
 	}
 
-	c := u.git("rev-list", "--objects", "--stdin", "--not", "--all", "--quiet")
-	c.stdin, c.timeout = &tips, copyTime
+	c := u.git("rev-list", "--objects", "--stdin", "--quiet")
+	c.args = append(c.args, but...)
+	c.stdin, c.env, c.timeout = &tips, env, copyTime
 	return c.run(ctx)
 }
 

@@ -208,7 +208,7 @@ type reach struct {
 	seen, yes  bits   // that were walked, and those of them that have it
 	way        []step // from the commit that is asked about to the one that is looked at
 	stop       func() error
-	shallow    map[string]bool
+	shallow    boundary
 	steps      int
 	near       []uint32
 }

@@ -41,8 +41,8 @@ func FuzzReaders(f *testing.F) {
 		}
 		newRecords(bytes.NewReader(data)).commits(func(Commit) error { return nil })
 		readFollowed(newRecords(bytes.NewReader(data)), func(Commit, string) error { return nil })
-		if _, _, refs, err := readHeader(bufio.NewReader(bytes.NewReader(data))); err == nil {
-			for name := range refs {
+		if to, err := readHeader(bufio.NewReader(bytes.NewReader(data))); err == nil {
+			for name := range to.refs {
 				if !strings.HasPrefix(name, "refs/") {
 					t.Errorf("a copy has the reference %q", name)
 				}

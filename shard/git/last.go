@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
@@ -162,37 +160,6 @@ func (h *history) askObject(ctx context.Context, kind pack.Kind, id []byte) (tex
 	return text, err
 }
 
-// Shallow reports whether the repository lacks the history before some commit, since its
-// remote lacks it too.
-func (h *history) Shallow() (bool, error) {
-	cut, err := shallowOf(h.dir)
-	return len(cut) > 0, err
-}
-
-// shallowOf is the commits whose parents a repository does not have, since its remote
-// does not have them either.
-func shallowOf(dir string) (map[string]bool, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-
-	text, err := pack.ReadFile(root, "shallow", maxShallow)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read which commits have no parents here: %w", err)
-	}
-
-	out := map[string]bool{}
-	for id := range strings.FieldsSeq(string(text)) {
-		out[id] = true
-	}
-	return out, nil
-}
-
 // lastWalk goes back through history with the entries of a directory. Each entry is
 // at one commit at any time, which has it as the directory has it at the start:
 //
@@ -203,7 +170,7 @@ func shallowOf(dir string) (map[string]bool, error) {
 // entries which come to a commit on several ways go on from there together.
 type lastWalk struct {
 	*walk
-	shallow map[string]bool
+	shallow boundary
 
 	entries []lastEntry
 	byName  map[string]int      // into entries

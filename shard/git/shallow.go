@@ -1,0 +1,79 @@
+package git
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/pack"
+)
+
+// boundary is the commits whose parents a repository does not have, by id: its remote
+// does not have them either. It is empty for a repository with all of its history.
+type boundary map[string]bool
+
+// shallowFile is the file of a repository that lists its boundary.
+const shallowFile = "shallow"
+
+// Shallow reports whether the repository lacks the history before some commit, since its
+// remote lacks it too.
+func (h *history) Shallow() (bool, error) {
+	cut, err := shallowOf(h.dir)
+	return len(cut) > 0, err
+}
+
+// shallowOf reads the boundary of a repository.
+func shallowOf(dir string) (boundary, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+
+	text, err := pack.ReadFile(root, shallowFile, maxShallow)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which commits have no parents here: %w", err)
+	}
+
+	out := boundary{}
+	for id := range strings.FieldsSeq(string(text)) {
+		out[id] = true
+	}
+	return out, nil
+}
+
+// text is one id a line, sorted.
+func (b boundary) text() string {
+	var out strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(b)) {
+		out.WriteString(id + "\n")
+	}
+	return out.String()
+}
+
+// mark stands for the boundary among the ids that a copy has. It is none itself.
+func (b boundary) mark() string { return fmt.Sprintf("shallow %x", sha256.Sum256([]byte(b.text()))) }
+
+// write makes a file that lists it; none for a repository with all of its history.
+func (b boundary) write(name string) error {
+	if len(b) == 0 {
+		if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+
+	// Git may read it meanwhile: it must be there as a whole.
+	half := name + ".new"
+	if err := os.WriteFile(half, []byte(b.text()), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(half, name)
+}
