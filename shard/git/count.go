@@ -125,7 +125,7 @@ func (h *history) countRead(ctx context.Context, q LogQuery) (n int, err error) 
 	}
 
 	// With a filter each commit is read, by several readers.
-	look := func(_, text []byte, low *[]byte) bool { return match(text, low) }
+	look := func(_, text []byte, low *[]byte) (bool, error) { return match(text, low) }
 	err = eachText(ctx, w, maxBatch, look, func(ok bool) bool {
 		if ok {
 			n++

@@ -283,11 +283,11 @@ func (w *walk) hits(ctx context.Context, match matcher, skip, limit int) (ids []
 		return ids, cmp.Or(err, ignoreEOF(ended))
 	}
 
-	look := func(id, text []byte, low *[]byte) []byte {
-		if !match(text, low) {
-			return nil
+	look := func(id, text []byte, low *[]byte) ([]byte, error) {
+		if ok, err := match(text, low); !ok {
+			return nil, err
 		}
-		return bytes.Clone(id)
+		return bytes.Clone(id), nil
 	}
 
 	err = eachText(ctx, w, limit, look, func(id []byte) bool {
@@ -306,8 +306,9 @@ func (w *walk) hits(ctx context.Context, match matcher, skip, limit int) (ids []
 }
 
 // matcher reports whether the text of a commit is asked for. low is room to
-// work in; each goroutine has its own.
-type matcher func(text []byte, low *[]byte) bool
+// work in; each goroutine has its own. The error is ErrAskGit for a text that only git
+// can read.
+type matcher func(text []byte, low *[]byte) (bool, error)
 
 // begin starts a walk for a question. match is nil when every commit of the walk
 // is asked for.
@@ -367,22 +368,27 @@ func (q *LogQuery) matcher() (matcher, error) {
 	}
 
 	// The cheapest question first: parents, then author, then message.
-	return func(text []byte, low *[]byte) bool {
-		head, words, _ := bytes.Cut(text, []byte("\n\n"))
+	return func(text []byte, low *[]byte) (bool, error) {
+		head, _, _ := bytes.Cut(text, []byte("\n\n"))
 		if q.NoMerges && bytes.Count(head, []byte("\nparent ")) > 1 {
-			return false
+			return false, nil
 		}
 
+		text, err := inUTF8(text)
+		if err != nil {
+			return false, err
+		}
 		if who != nil && !who.in(author(text), low) {
-			return false
+			return false, nil
 		}
 
+		_, words, _ := bytes.Cut(text, []byte("\n\n"))
 		for _, m := range message {
 			if !m.in(words, low) {
-				return false
+				return false, nil
 			}
 		}
-		return true
+		return true, nil
 	}, nil
 }
 

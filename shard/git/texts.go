@@ -17,9 +17,13 @@ import (
 )
 
 // parseCommit reads a commit as it is stored. ok is false for one whose text is
-// in an encoding that only git knows.
+// in an encoding that only git knows: it has no texts then.
 func parseCommit(id, text []byte) (c Commit, ok bool) {
 	c.Hash, c.Parents = hex.EncodeToString(id), []string{}
+	text, err := inUTF8(text)
+	if err != nil {
+		return c, false
+	}
 	head, message, _ := bytes.Cut(text, []byte("\n\n"))
 
 	// A damaged commit without a head is all message.
@@ -27,7 +31,6 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 		head, message = nil, text[1:]
 	}
 
-	latin := false
 	for line := range bytes.Lines(head) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
 
@@ -41,37 +44,10 @@ func parseCommit(id, text []byte) (c Commit, ok bool) {
 			c.AuthorName, c.AuthorEmail, c.AuthorTime = parseIdentity(value)
 		case "committer":
 			_, _, c.CommitTime = parseIdentity(value)
-
-		// How the text is written; only git knows them all.
-		case "encoding":
-			switch strings.ToLower(value) {
-			case "utf-8", "utf8":
-			case "iso-8859-1", "latin-1", "latin1", "iso8859-1":
-				latin = true
-			default:
-				return c, false
-			}
 		}
 	}
-
 	c.Subject, c.Body = splitMessage(string(message))
-
-	if latin {
-		for _, s := range []*string{&c.AuthorName, &c.AuthorEmail, &c.Subject, &c.Body} {
-			*s = fromLatin(*s)
-		}
-	}
 	return c, true
-}
-
-// fromLatin turns a text in ISO 8859-1 into UTF-8: each byte is the code point
-// of its character.
-func fromLatin(s string) string {
-	letters := make([]rune, len(s))
-	for i := range len(s) {
-		letters[i] = rune(s[i])
-	}
-	return string(letters)
 }
 
 // parseIdentity reads `Name <e-mail> seconds zone`.
@@ -128,14 +104,15 @@ func author(text []byte) []byte {
 // wanted is a filter of texts that ignores case: a text matches that contains
 // plain, or has a line that matches one of exprs.
 type wanted struct {
-	plain string // in lower case and ASCII only; "" for none
+	plain string // with the letters of ASCII in lower case; "" for none
 	exprs []*regexp.Regexp
 }
 
-// plainWanted matches what contains a text.
+// plainWanted matches what contains a text. Bytes that are no UTF-8 have no case, and
+// cannot stand in an expression.
 func plainWanted(text string) *wanted {
-	if isASCII(text) {
-		return &wanted{plain: strings.ToLower(text)}
+	if isASCII(text) || !utf8.ValidString(text) {
+		return &wanted{plain: string(lower(nil, []byte(text)))}
 	}
 	return &wanted{exprs: []*regexp.Regexp{regexp.MustCompile("(?i)" + regexp.QuoteMeta(text))}}
 }
@@ -208,8 +185,8 @@ const maxBatch = 4096
 //
 // The commits come in batches. The first has the size that is given, so that a
 // page without a filter reads no more than it shows; each further one is four
-// times as large, because so far little was found.
-func eachText[T any](ctx context.Context, w *walk, first int, look func(id, text []byte, low *[]byte) T, use func(T) bool) error {
+// times as large, because so far little was found. An error of look ends it.
+func eachText[T any](ctx context.Context, w *walk, first int, look func(id, text []byte, low *[]byte) (T, error), use func(T) bool) error {
 	readers := []*pack.Store{w.c.store}
 	defer func() {
 		for _, p := range readers[1:] {
@@ -270,7 +247,7 @@ func (w *walk) batch(dst []uint32, size int) ([]uint32, error) {
 }
 
 // readTexts looks over a batch of commits, each reader at a run of them.
-func readTexts[T any](ctx context.Context, c *chronicle, readers []*pack.Store, batch []uint32, results []T, look func(id, text []byte, low *[]byte) T) error {
+func readTexts[T any](ctx context.Context, c *chronicle, readers []*pack.Store, batch []uint32, results []T, look func(id, text []byte, low *[]byte) (T, error)) error {
 	fails := make([]error, len(readers))
 	var wg sync.WaitGroup
 	for k, p := range readers {
@@ -289,7 +266,9 @@ func readTexts[T any](ctx context.Context, c *chronicle, readers []*pack.Store, 
 					if buf, err = p.Read(buf[:0], pack.Commit, id); err != nil {
 						return err
 					}
-					results[i] = look(id, buf, &low)
+					if results[i], err = look(id, buf, &low); err != nil {
+						return err
+					}
 				}
 				return nil
 			})
