@@ -437,6 +437,7 @@ func (n *Node) wireOwners() {
 		Net:     n.cluster,
 		Gate:    n.gate,
 		File:    n.config,
+		Allowed: n.opt.Allowed,
 		Log:     n.opt.Log,
 	})
 

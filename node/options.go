@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/oauth"
 )
 
@@ -17,6 +18,10 @@ import (
 type Options struct {
 	Dir        string // data directory; created when missing
 	ConfigPath string // configuration file; "" for an empty catalog
+
+	// Allowed is what configurations may use that come over the network, beyond what the
+	// one in force uses.
+	Allowed config.Allowance
 
 	ClusterListen   string   // host:port of raft and calls; "127.0.0.1:0" picks a port
 	GossipListen    string   // host:port of memberlist

@@ -199,6 +199,12 @@ func (c *checker) model(path string, m Model) {
 		c.add(path+".model", "It must not be empty; it is the name under which the provider knows the model.")
 	}
 
+	for _, part := range []struct{ name, value string }{{"region", m.Region}, {"resourceName", m.ResourceName}} {
+		if err := wantLabel(part.value); err != nil {
+			c.add(child(path, part.name), "%s", err)
+		}
+	}
+
 	// Each may hold the secret itself by mistake: its path is told, never what stands there.
 	for _, t := range []struct {
 		name  string

@@ -68,15 +68,15 @@ var variables = []Variable{
 	{"ANTHROPIC_THINKING_BUDGET_TOKENS", wantCount},
 	{"AWS_ACCESS_KEY_ID", anyText},
 	{"AWS_BEARER_TOKEN_BEDROCK", anyText},
-	{"AWS_REGION", anyText},
+	{"AWS_REGION", wantLabel},
 	{"AWS_SECRET_ACCESS_KEY", anyText},
 	{"AWS_SESSION_TOKEN", anyText},
 	{"AZURE_API_KEY", anyText},
-	{"AZURE_RESOURCE_NAME", anyText},
+	{"AZURE_RESOURCE_NAME", wantLabel},
 	{"DEEPSEEK_API_KEY", anyText},
 	{"GOOGLE_GENERATIVE_AI_API_KEY", anyText},
 	{"GOOGLE_VERTEX_PROJECT", anyText},
-	{"GOOGLE_VERTEX_REGION", anyText},
+	{"GOOGLE_VERTEX_REGION", wantLabel},
 	{"GOOGLE_VERTEX_THINKING_BUDGET_TOKENS", wantCount},
 	{"MISTRAL_API_KEY", anyText},
 	{"OPENAI_API_KEY", anyText},
@@ -319,6 +319,18 @@ func readBy[T any](read func(text string) (T, error)) func(string) error {
 }
 
 func anyText(string) error { return nil }
+
+// wantLabel takes what may be one part of a host name: with another sign it could lead to
+// a host of somebody else.
+func wantLabel(value string) error {
+	part := func(r rune) bool {
+		return r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	}
+	if strings.ContainsFunc(strings.TrimSpace(value), func(r rune) bool { return !part(r) }) {
+		return unreadable("It must have letters, digits and hyphens only.")
+	}
+	return nil
+}
 
 func wantFlag(value string) error {
 	switch strings.ToLower(strings.TrimSpace(value)) {

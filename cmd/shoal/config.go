@@ -80,7 +80,9 @@ func newConfigApply(getenv func(string) string) *cobra.Command {
 		Short: "Make a file (- is standard input) the cluster's configuration, whatever files its nodes have",
 		Long: "Make a file (- is standard input) the cluster's configuration. It stays in force until it is changed here, or the file of a node is.\n" +
 			"A change that lets go of more than 20 repositories and of more than half of them is refused without --accept.\n" +
-			"The data of a connection that is dropped stays for 24 hours, and comes back without a clone.",
+			"The data of a connection that is dropped stays for 24 hours, and comes back without a clone.\n" +
+			"With an owner's key it may use only the secrets and local directories that are in use already, or that the operator allows\n" +
+			"(shoal serve --config-env and --config-roots); on a node's host it may use any.",
 		Args: cobra.ExactArgs(1),
 
 		// The file is read before the node is asked for: a name that is wrong says so without one.

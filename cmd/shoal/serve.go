@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shoalsearch/shoal/api"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/heap"
 )
@@ -42,6 +43,8 @@ type serveFlags struct {
 	trusted                                              []netip.Prefix // trustedText, by check
 	embedText                                            string
 	embed                                                []string // embedText, by check
+	configEnv, configRoots                               string
+	allowed                                              config.Allowance // configEnv and configRoots, by check
 	demo                                                 string
 	anonymous                                            bool    // whatever the environment says
 	unread                                               []error // values of the environment that cannot be read
@@ -91,6 +94,8 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 
 	// Where things are.
 	text(&f.config, "config", "", "configuration file", "CONFIG_PATH")
+	text(&f.configEnv, "config-env", "", "variables that a configuration over the network may send to its hosts, comma-separated: NAME, GITEA_*@git.example.com (default those that the configuration in force uses)", "SHOAL_CONFIG_ENV")
+	text(&f.configRoots, "config-roots", "", "directories below which a configuration over the network may name local repositories, comma-separated (default those that the configuration in force uses)", "SHOAL_CONFIG_ROOTS")
 	text(&f.dataDir, "data-dir", "./data", "data directory", "SHOAL_DATA_DIR")
 	text(&f.keyFile, "cluster-key-file", "", "cluster key (default <data-dir>/cluster.key)", "SHOAL_CLUSTER_KEY_FILE")
 	text(&f.ctags, "ctags", "", "universal-ctags program; off for no symbols (default found on PATH)", "CTAGS_COMMAND")
@@ -243,6 +248,9 @@ func (f *serveFlags) readTexts() (errs []error) {
 
 	if f.trusted, err = parseNetworks(f.trustedText); err != nil {
 		errs = append(errs, fmt.Errorf("--trusted-proxies: %w", err))
+	}
+	if f.allowed, err = config.ParseAllowance(splitList(f.configEnv), splitList(f.configRoots)); err != nil {
+		errs = append(errs, err)
 	}
 	if f.embed, err = api.ParseAncestors(f.embedText); err != nil {
 		errs = append(errs, fmt.Errorf("--embed-ancestors: %w", err))
@@ -535,6 +543,7 @@ func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, co
 		HostRecord: record,
 		Dir:        f.dataDir,
 		ConfigPath: f.config,
+		Allowed:    f.allowed,
 		LookupEnv:  f.environment,
 		Ctags:      f.ctags,
 		Cores:      cores,

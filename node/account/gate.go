@@ -230,6 +230,12 @@ func (o Owner) Name() string { return o.viewer.Name }
 // Viewer is the owner as one who reads.
 func (o Owner) Viewer() catalog.Viewer { return o.viewer }
 
+// Operator reports whether it is the operator of a node, who came by the socket in its
+// data directory.
+func (o Owner) Operator() bool {
+	return o.viewer.KeyID == "" && o.viewer.Account == "" && o.viewer.Session == ""
+}
+
 // AsOwner lets an owner in. It fails with ErrUnauthenticated or ErrForbidden
 // for everybody else.
 func AsOwner(v catalog.Viewer) (Owner, error) {

@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -47,6 +48,10 @@ func (c *Configurer) ApplyConfig(ctx context.Context, by account.Owner, req Appl
 		return out, nil
 	}
 
+	if refused := c.refuse(by, req.Text, file); len(refused) > 0 {
+		return nil, call.Fail(call.ErrForbidden, "%s", strings.Join(mistakes(refused), "\n"))
+	}
+
 	set := catalog.NewSetConfig(req.Text, file).Following(c.d.Catalog.View())
 	set.Careful = !req.Accept
 	if _, err := c.d.Catalog.Propose(ctx, set); err != nil {
@@ -57,6 +62,31 @@ func (c *Configurer) ApplyConfig(ctx context.Context, by account.Owner, req Appl
 	}
 	c.d.Log.Info("configuration applied", "by", by.Name(), "hash", out.Hash[:12], "connections", out.Connections)
 	return out, nil
+}
+
+// refuse says what a file may not use that comes over the network: an owner is not the
+// operator, who runs the nodes and knows what else their environment holds.
+func (c *Configurer) refuse(by account.Owner, text []byte, file *config.File) config.Errors {
+	if by.Operator() {
+		return nil
+	}
+
+	// What stands in force came from the operator, or was allowed before.
+	own := c.d.File.reaches()
+	view := c.d.Catalog.View()
+	if force, err := view.FileText(); err == nil && view.FileError() == nil {
+		own = append(own, config.Reaches(force, view.File())...)
+	}
+	return c.d.Allowed.Refuse(config.Reaches(text, file), own, realPath)
+}
+
+// realPath follows the symbolic links of a path, of which the end need not exist.
+func realPath(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil || path == filepath.Dir(path) {
+		return real
+	}
+	return filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
 }
 
 // ReloadConfig looks at the configuration file of this node at once.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 )
@@ -26,7 +27,8 @@ type Deps struct {
 	Members func() []cluster.Member
 	Net     call.Network
 	Gate    *account.Gate
-	File    *File // of this node
+	File    *File            // of this node
+	Allowed config.Allowance // for configurations that come over the network
 	Log     *slog.Logger
 }
 

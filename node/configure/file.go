@@ -367,6 +367,19 @@ func (f *File) State() FileStatus {
 	return s
 }
 
+// reaches is what the file of this node uses as it is now; nothing of a bad one.
+func (f *File) reaches() []config.Reach {
+	raw, err := readBounded(f.path, config.MaxSize)
+	if err != nil {
+		return nil
+	}
+	file, err := config.Parse(raw)
+	if err != nil {
+		return nil
+	}
+	return config.Reaches(raw, file)
+}
+
 // readBounded reads a file of at most limit bytes.
 func readBounded(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/glob"
 	"github.com/shoalsearch/shoal/shard/git"
 )
@@ -40,7 +40,7 @@ func (l *Listing) warn(code Code, format string, args ...any) {
 // Repos lists the repository at an address after asking whether it is there,
 // or the repositories in the directories that a file:// glob matches.
 func (g *generic) Repos(ctx context.Context) (Listing, error) {
-	if pattern, ok := directoryPattern(g.url); ok {
+	if pattern, ok := (&config.Git{URL: g.url}).Directory(); ok {
 		return listDirectories(ctx, pattern)
 	}
 
@@ -142,29 +142,10 @@ type found struct {
 	name  string // by its origin; empty when there is none
 }
 
-// directoryPattern is the path of a file:// address, which may be a glob.
-func directoryPattern(address string) (pattern string, ok bool) {
-	pattern, ok = strings.CutPrefix(address, "file://")
-	if p, err := url.PathUnescape(pattern); err == nil {
-		pattern = p
-	}
-	return filepath.Clean(pattern), ok
-}
-
-// fixed is the directory that all matches of a file:// pattern lie in: its part before the
-// first sign of a glob. plain is the whole path where there is no sign.
-func fixed(pattern string) (dir, plain string) {
-	start, all := glob.Start(pattern)
-	if all {
-		plain = start
-	}
-	return cmp.Or(start[:max(strings.LastIndexByte(start, '/'), 0)], "/"), plain
-}
-
 // listDirectories lists the repositories of a file:// pattern.
 func listDirectories(ctx context.Context, pattern string) (Listing, error) {
 	// The part before the first sign of a glob: links must not lead out of it.
-	within, plain := fixed(pattern)
+	within, plain := config.FixedDirectory(pattern)
 	l := Listing{Complete: true}
 
 	// One directory is meant by its name: that it is none fails, where a glob would only pass over
@@ -237,7 +218,7 @@ func match(ctx context.Context, pattern string, l *Listing) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, _ := fixed(pattern)
+	base, _ := config.FixedDirectory(pattern)
 	if _, err := os.ReadDir(base); err != nil {
 		return nil, fmt.Errorf("look into %s: %w", base, err)
 	}

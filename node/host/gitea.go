@@ -238,9 +238,9 @@ func explainGitea(res *http.Response, body []byte) *Refusal {
 // giteaCredential is what git sends: any user, and the token as password.
 func giteaCredential(ctx context.Context, conn config.Connection, _ string, t Tools) (git.Credential, error) {
 	c := conn.(*config.Gitea)
-	token, err := tokenOf(t, c.Token, "FALLBACK_GITEA_CLOUD_TOKEN", c.URL == "" || strings.Contains(c.URL, "//gitea.com"))(ctx)
-	if err != nil || token == "" {
+	web, err := addressOf(c.URL, "https://gitea.com", "/api/v1")
+	if err != nil {
 		return git.Credential{}, err
 	}
-	return git.Credential{User: "oauth2", Password: token}, nil
+	return passwordOf(ctx, "oauth2", tokenOf(t, c.Token, "FALLBACK_GITEA_CLOUD_TOKEN", web.Host == "gitea.com"))
 }

@@ -126,11 +126,11 @@ func Within(conn config.Connection, cloneURL string) string {
 	if !ok || !strings.HasPrefix(cloneURL, "file://") {
 		return ""
 	}
-	pattern, ok := directoryPattern(c.URL)
+	pattern, ok := c.Directory()
 	if !ok {
 		return ""
 	}
-	base, _ := fixed(pattern)
+	base, _ := config.FixedDirectory(pattern)
 	return base
 }
 

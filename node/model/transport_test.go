@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
 )
 
 // slow is a body that gives a byte after each of these pauses.
@@ -86,3 +89,17 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// The variables by which the configuration tells where a key would go are those that the
+// providers read.
+func TestVariablesOfProvidersAreKnownToTheConfiguration(t *testing.T) {
+	t.Parallel()
+	for _, p := range providers {
+		m := config.Model{Provider: p.name}
+		for _, k := range p.keys {
+			if k.variable != "" && !slices.Contains(m.Variables(), k.variable) {
+				t.Errorf("%s reads %s, which is not among %v", p.name, k.variable, m.Variables())
+			}
+		}
+	}
+}
