@@ -65,7 +65,7 @@ func embedServer(t *testing.T, change ...func(*Options)) (s *Server, owner strin
 			"closed": {"type": "git", "url": "file://` + closed + `/*", "enforcePermissions": true}}}`,
 	})
 	n.WaitIndexed(2)
-	made, err := n.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner, All: true})
+	made, err := n.Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner, All: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (f *fake) parts() parts {
 		keys: f, sessions: f, signing: f, doors: f, base: cmp.Or(f.base, "http://shoal.example.com"),
 		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, callers: f, members: f, raft: f, placer: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, trail: f, suggest: f,
 		agents: agentParts{f, f, f, f, f},
-		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f},
+		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f, Models: f},
 	}
 }
 

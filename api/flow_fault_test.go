@@ -256,7 +256,7 @@ func (g *gauntlet) view() *catalog.View {
 	var view *catalog.View
 	g.up().Wait("a snapshot", func() error {
 		var saved bytes.Buffer
-		if err := g.up().Snapshot(g.t.Context(), account.Operator(), &saved); err != nil {
+		if err := g.up().Operate.Snapshot(g.t.Context(), account.Operator(), &saved); err != nil {
 			return err
 		}
 		state, err := catalog.Load(&saved)
@@ -391,14 +391,14 @@ func (p *person) ledBy(path string, form url.Values, leads string) string {
 
 func (g *gauntlet) mustMake(email string, role catalog.Role) {
 	g.t.Helper()
-	if _, err := g.up().CreateUser(g.t.Context(), account.Operator(), account.CreateUserRequest{Email: email, Role: role}); err != nil {
+	if _, err := g.up().People.CreateUser(g.t.Context(), account.Operator(), account.CreateUserRequest{Email: email, Role: role}); err != nil {
 		g.t.Fatal(err)
 	}
 }
 
 func (g *gauntlet) mustSetPassword(email string) {
 	g.t.Helper()
-	if _, err := g.up().SetPassword(g.t.Context(), account.Operator(), account.SetPasswordRequest{User: email, Password: goodPassword}); err != nil {
+	if _, err := g.up().Passwords.SetPassword(g.t.Context(), account.Operator(), account.SetPasswordRequest{User: email, Password: goodPassword}); err != nil {
 		g.t.Fatal(err)
 	}
 }

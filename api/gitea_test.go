@@ -22,7 +22,7 @@ func TestARealGiteaTellsOfItsPushes(t *testing.T) {
 	})
 	n.WaitIndexed(1)
 	s := start(t, partsOf(n.Node))
-	keys, err := n.WebhookKeys(t.Context(), "main")
+	keys, err := n.Operate.WebhookKeys(t.Context(), "main")
 	if err != nil {
 		t.Fatal(err)
 	}

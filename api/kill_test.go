@@ -54,15 +54,15 @@ func startAnswering(t *testing.T) *answering {
 	for _, n := range a.f.Nodes {
 		n.WaitIndexed(1)
 		n.Wait("models, and three voters", func() error {
-			if voters := n.LiveVoters(); !n.HasModel() || voters != 3 {
-				return fmt.Errorf("model %v, %d voters", n.HasModel(), voters)
+			if voters := n.LiveVoters(); !n.Ask.HasModel() || voters != 3 {
+				return fmt.Errorf("model %v, %d voters", n.Ask.HasModel(), voters)
 			}
 			return nil
 		})
 		a.urls = append(a.urls, "http://"+start(t, partsOf(n.Node)).Addr().String())
 	}
 
-	made, err := a.f.Nodes[0].CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "ada"})
+	made, err := a.f.Nodes[0].Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}

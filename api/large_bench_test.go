@@ -80,7 +80,7 @@ func TestPushToSearchableOfALargeRepositoryAtARealGitea(t *testing.T) {
 func hookTo(t *testing.T, g *giteatest.Server, n *nodetest.Node) {
 	t.Helper()
 	s := start(t, partsOf(n.Node))
-	keys, err := n.WebhookKeys(t.Context(), "main")
+	keys, err := n.Operate.WebhookKeys(t.Context(), "main")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func (f *front) settle() {
 // leader makes a secret for each kind of token, one after the other.
 func (f *front) grownUp() error {
 	var saved bytes.Buffer
-	if err := f.node().Snapshot(f.t.Context(), account.Operator(), &saved); err != nil {
+	if err := f.node().Operate.Snapshot(f.t.Context(), account.Operator(), &saved); err != nil {
 		return err
 	}
 	state, err := catalog.Load(&saved)
@@ -129,10 +129,10 @@ type person struct {
 func (f *front) person(email string) *person {
 	f.t.Helper()
 	ctx := context.Background()
-	if _, err := f.node().CreateUser(ctx, account.Operator(), account.CreateUserRequest{Email: email}); err != nil {
+	if _, err := f.node().People.CreateUser(ctx, account.Operator(), account.CreateUserRequest{Email: email}); err != nil {
 		f.t.Fatal(err)
 	}
-	k, err := f.node().CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "browser of " + email, User: email})
+	k, err := f.node().Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "browser of " + email, User: email})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -270,7 +270,7 @@ func TestAProgramThatWasLetInAsks(t *testing.T) {
 		},
 		"suspended": func(f *front, _ *agent) {
 			ctx := catalog.WithActor(t.Context(), catalog.Actor{Type: catalog.ActorOperator})
-			if _, err := f.node().ChangeUser(ctx, account.Operator(), account.ChangeUserRequest{User: "ann@example.com", State: catalog.AccountSuspended}); err != nil {
+			if _, err := f.node().People.ChangeUser(ctx, account.Operator(), account.ChangeUserRequest{User: "ann@example.com", State: catalog.AccountSuspended}); err != nil {
 				t.Error(err)
 			}
 		},

@@ -213,7 +213,7 @@ func newFailures(t *testing.T) *failures {
 	t.Cleanup(func() { close(never) })
 
 	f := &failures{t: t, s: start(t, partsOf(n.Node)), ops: openAPI(t), keys: map[string]string{}, shown: map[string]map[string]bool{}}
-	made, err := n.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner})
+	made, err := n.Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func (w *world) serve(t *testing.T, p *pool) {
 func (w *world) hide(t *testing.T, n *nodetest.Node, passed *atomic.Int64) {
 	w.host.Do(func(s *hosttest.State) { *s.Token = "another" })
 	ask := func(until func(operate.ConnectionStatus) bool) {
-		if _, err := n.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "gone"}); err != nil {
+		if _, err := n.Operate.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "gone"}); err != nil {
 			t.Fatal(err)
 		}
 		n.Wait("the refusal", func() error {
@@ -362,18 +362,18 @@ func (w *world) viewer(t *testing.T, ctx context.Context, n *nodetest.Node) stri
 		return ""
 	case "member":
 		req.User = "ann@example.com"
-		if _, err := n.CreateUser(ctx, by, account.CreateUserRequest{Email: req.User}); err != nil {
+		if _, err := n.People.CreateUser(ctx, by, account.CreateUserRequest{Email: req.User}); err != nil {
 			t.Fatal(err)
 		}
 		var names []string
 		for _, name := range w.granted {
 			names = append(names, "local/"+name)
 		}
-		if _, err := n.Grant(ctx, by, account.GrantRequest{User: req.User, Add: names}); err != nil {
+		if _, err := n.People.Grant(ctx, by, account.GrantRequest{User: req.User, Add: names}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k, err := n.CreateKey(ctx, by, req)
+	k, err := n.Keys.CreateKey(ctx, by, req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,15 @@
 package api
 
 import (
+	"context"
+
 	"github.com/shoalsearch/shoal/api/auth"
 	"github.com/shoalsearch/shoal/api/people"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/node/suggest"
 	"github.com/shoalsearch/shoal/node/tool"
 )
@@ -46,10 +52,42 @@ type parts struct {
 
 func partsOf(n *node.Node) parts {
 	return parts{
-		keys: n, sessions: n, signing: n, doors: n.SignIn(), base: n.BaseURL(),
-		search: n, files: n, history: n, repos: n, hooks: n, conns: n, state: n, apiKeys: n, callers: n, members: n, raft: n, placer: n, models: n, chats: n, users: n, config: n, jobs: n, events: n, audit: n, trail: n, suggest: suggesterOf(n, suggest.Within),
-		agents: agentsOf(n.OAuth()),
-		tools:  tool.Parts{Search: n, Browse: n, History: n, List: n}, asking: []tool.Tool{n.Asker.Tool()},
+		keys: callerKeys{n.Keys, n.Sessions, n}, sessions: n.Sessions, signing: n.Passwords, doors: n.SignIn(), base: n.BaseURL(),
+		search: n.Search, files: n.Browse, history: n.Browse, repos: indexedRepos{n.Browse, n.Operate},
+		hooks: n.Operate, conns: n.Operate, members: n.Operate, jobs: n.Operate,
+		state: n, raft: n, placer: n,
+		apiKeys: n.Keys, callers: n.Keys, users: n.People,
+		models: n.Ask, chats: n.Ask, asking: []tool.Tool{n.Ask.Tool()},
+		config: n.Config, events: n.Chronicle, audit: n.Chronicle, trail: n.Chronicle,
+		suggest:  suggesterOf(n, suggest.Within),
+		agents:   agentsOf(n.OAuth()),
+		tools:    tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask},
 		enforces: n.Enforces,
 	}
+}
+
+// callerKeys tells who a request comes from: by a key, by a session, or by nothing.
+type callerKeys struct {
+	*account.Keyring
+	sessions
+	guests
+}
+
+type sessions interface {
+	SessionViewer(ctx context.Context, token string) (catalog.Viewer, error)
+}
+
+type guests interface {
+	AnonymousAccess() bool
+	OperatorBySocket() bool
+}
+
+// indexedRepos lists repositories, and indexes one anew.
+type indexedRepos struct {
+	*browse.Browser
+	reindexer
+}
+
+type reindexer interface {
+	Reindex(context.Context, account.Owner, operate.ReindexRequest) (*operate.ReindexResponse, error)
 }

@@ -155,7 +155,7 @@ func TestPeopleSignInByAProviderAtAnyNode(t *testing.T) {
 	if resp, page := ann.through("/login", corpForm); resp.StatusCode != 403 || !strings.Contains(alert(page), "waits for an owner") {
 		t.Fatalf("somebody new: %d %q %s", resp.StatusCode, alert(page), page)
 	}
-	if _, err := n.ChangeUser(ctx, by, account.ChangeUserRequest{User: "ann@example.com", State: catalog.AccountActive}); err != nil {
+	if _, err := n.People.ChangeUser(ctx, by, account.ChangeUserRequest{User: "ann@example.com", State: catalog.AccountActive}); err != nil {
 		t.Fatal(err)
 	}
 	if resp, page := ann.through("/login", corpForm); resp.StatusCode != 303 || resp.Header.Get("Location") != "/repos" {
@@ -178,7 +178,7 @@ func TestPeopleSignInByAProviderAtAnyNode(t *testing.T) {
 	}
 
 	// Who was invited comes in by a proven address, and only by that.
-	if _, err := n.CreateUser(ctx, by, account.CreateUserRequest{Email: "bob@example.com"}); err != nil {
+	if _, err := n.People.CreateUser(ctx, by, account.CreateUserRequest{Email: "bob@example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	corp.is("9", "bob@example.com", false)
@@ -214,7 +214,7 @@ func TestPeopleSignInByAProviderAtAnyNode(t *testing.T) {
 	}
 
 	// A suspended person does not come in, and is out at once.
-	if _, err := n.ChangeUser(ctx, by, account.ChangeUserRequest{User: "bob@example.com", State: catalog.AccountSuspended}); err != nil {
+	if _, err := n.People.ChangeUser(ctx, by, account.ChangeUserRequest{User: "bob@example.com", State: catalog.AccountSuspended}); err != nil {
 		t.Fatal(err)
 	}
 	if resp, page := f.browser().through("/login", corpForm); resp.StatusCode != 403 || !strings.Contains(alert(page), "suspended") {
@@ -241,7 +241,7 @@ func TestWhoMayComeInByAProvider(t *testing.T) {
 		"host": {"provider": "gitlab", "purpose": "account_linking", "accountLinkingRequired": true, "baseUrl": "` + host.URL + `", "clientId": {"env": "ID"}, "clientSecret": {"env": "SECRET"}},
 	}}`)
 	form := url.Values{"with": {"corp"}}
-	if _, err := f.node().CreateUser(ctx, account.Operator(), account.CreateUserRequest{Email: "invited@example.com"}); err != nil {
+	if _, err := f.node().People.CreateUser(ctx, account.Operator(), account.CreateUserRequest{Email: "invited@example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -265,7 +265,7 @@ func TestWhoMayComeInByAProvider(t *testing.T) {
 	}
 
 	// A link is proof that an owner meant it, whatever the address.
-	l, err := f.node().NewLink(ctx, account.Operator(), account.NewLinkRequest{User: "invited@example.com", Join: true})
+	l, err := f.node().Passwords.NewLink(ctx, account.Operator(), account.NewLinkRequest{User: "invited@example.com", Join: true})
 	if err != nil {
 		t.Fatal(err)
 	}

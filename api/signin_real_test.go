@@ -200,13 +200,13 @@ func TestPeopleSignInByARealOpenIDProvider(t *testing.T) {
 	if resp, _ := f.browser().by("/login", begin, url.Values{"login": {"ann"}, "password": {"any"}}); resp.StatusCode != 303 {
 		t.Errorf("signed in again: %d", resp.StatusCode)
 	}
-	if _, err := f.node().CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "eve@example.com"}); err != nil {
+	if _, err := f.node().People.CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "eve@example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	if resp, page := f.browser().by("/login", begin, url.Values{"login": {"eve"}, "password": {"any"}}); resp.StatusCode != 403 {
 		t.Errorf("by an address that is not proven: %d %s", resp.StatusCode, page)
 	}
-	if r, err := f.node().Users(t.Context(), account.Operator()); err != nil || len(r.Users) != 2 {
+	if r, err := f.node().People.Users(t.Context(), account.Operator()); err != nil || len(r.Users) != 2 {
 		t.Errorf("accounts %+v, %v", r, err)
 	}
 }
@@ -232,7 +232,7 @@ func TestPeopleSignInByARealGitea(t *testing.T) {
 	if resp, page := ann.by("/login", begin, answers); resp.StatusCode != 403 || !strings.Contains(alert(page), "waits for an owner") {
 		t.Fatalf("somebody new: %d %q", resp.StatusCode, alert(page))
 	}
-	if _, err := f.node().ChangeUser(t.Context(), account.Operator(), account.ChangeUserRequest{User: "ann@example.com", State: catalog.AccountActive}); err != nil {
+	if _, err := f.node().People.ChangeUser(t.Context(), account.Operator(), account.ChangeUserRequest{User: "ann@example.com", State: catalog.AccountActive}); err != nil {
 		t.Fatal(err)
 	}
 	if resp, page := ann.by("/login", begin, answers); resp.StatusCode != 303 {
@@ -242,7 +242,7 @@ func TestPeopleSignInByARealGitea(t *testing.T) {
 		t.Errorf("her account: %d %s", resp.StatusCode, page)
 	}
 	g.User("bob")
-	if _, err := f.node().CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "bob@example.com"}); err != nil {
+	if _, err := f.node().People.CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "bob@example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	answers.Set("user_name", "bob")
@@ -251,7 +251,7 @@ func TestPeopleSignInByARealGitea(t *testing.T) {
 	}
 
 	// Signed in by a key he links it, and comes in by it from then on.
-	k, err := f.node().CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "browser of bob", User: "bob@example.com"})
+	k, err := f.node().Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "browser of bob", User: "bob@example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,14 +298,14 @@ func TestARealGiteaIsAskedInTheNameOfPeople(t *testing.T) {
 	if resp, page := f.browser().by("/login", url.Values{"with": {"code"}}, answers); resp.StatusCode != 303 {
 		t.Fatalf("signing in: %d %q", resp.StatusCode, alert(page))
 	}
-	users, err := n.Users(t.Context(), account.Operator())
+	users, err := n.People.Users(t.Context(), account.Operator())
 	if err != nil || len(users.Users) != 1 {
 		t.Fatalf("accounts %+v, %v", users, err)
 	}
 	ann := catalog.Viewer{Role: catalog.RoleMember, Account: users.Users[0].ID}
 	asked := func() operate.JobInfo {
 		for _, state := range []string{"done", "failed", "running", "retrying", "waiting"} {
-			jobs, err := n.Jobs(t.Context(), catalog.Operator(), operate.JobsRequest{Kind: "account_permissions", State: state})
+			jobs, err := n.Operate.Jobs(t.Context(), catalog.Operator(), operate.JobsRequest{Kind: "account_permissions", State: state})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -318,7 +318,7 @@ func TestARealGiteaIsAskedInTheNameOfPeople(t *testing.T) {
 	sees := func(what string, want int) {
 		t.Helper()
 		n.Wait(what, func() error {
-			found, err := n.Node.Search(t.Context(), ann, search.Request{Query: "pangolin"})
+			found, err := n.Node.Search.Search(t.Context(), ann, search.Request{Query: "pangolin"})
 			if err != nil || len(found.Files) != want || asked().Finished.IsZero() {
 				return fmt.Errorf("she finds %+v, want %d, %v; %+v", found, want, err, asked())
 			}
@@ -339,7 +339,7 @@ func TestARealGiteaIsAskedInTheNameOfPeople(t *testing.T) {
 	if j := asked(); j.State != "failed" || j.Error == "" || !strings.HasPrefix(j.Subject, "gitea:") || strings.Contains(j.Subject, "\x00") {
 		t.Errorf("it is told as %+v", j)
 	}
-	if job, err := n.Job(t.Context(), catalog.Operator(), operate.JobRequest{ID: asked().ID}); err != nil || job.Kind != "account_permissions" {
+	if job, err := n.Operate.Job(t.Context(), catalog.Operator(), operate.JobRequest{ID: asked().ID}); err != nil || job.Kind != "account_permissions" {
 		t.Errorf("the job is found as %+v, %v", job, err)
 	}
 }

@@ -282,14 +282,14 @@ func TestARevokedKeyEndsItsWatch(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{})
 	s := start(t, partsOf(n.Node))
-	made, err := n.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "watcher"})
+	made, err := n.Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "watcher"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp, text := beginWatch(t, s, made.Key)
 	defer resp.Body.Close()
 
-	if _, err := n.RevokeKey(t.Context(), account.Operator(), account.RevokeKeyRequest{Key: made.Info.ID}); err != nil {
+	if _, err := n.Keys.RevokeKey(t.Context(), account.Operator(), account.RevokeKeyRequest{Key: made.Info.ID}); err != nil {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(text)

@@ -41,8 +41,8 @@ func (a *suggestRoutes) rows() []route {
 
 // suggesterOf makes the suggestions of a node, for which it may look so long.
 func suggesterOf(n *node.Node, within time.Duration) suggester {
-	return suggest.New(suggest.Deps{Find: n, List: n, Read: n, Within: within, Contexts: func(ctx context.Context, v catalog.Viewer) ([]suggest.Context, error) {
-		all, err := n.Contexts(ctx, v)
+	return suggest.New(suggest.Deps{Find: n.Search, List: n.Browse, Read: n.Browse, Within: within, Contexts: func(ctx context.Context, v catalog.Viewer) ([]suggest.Context, error) {
+		all, err := n.Config.Contexts(ctx, v)
 		out := make([]suggest.Context, len(all))
 		for i, c := range all {
 			out[i] = suggest.Context{Name: c.Name, Description: c.Description}

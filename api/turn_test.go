@@ -54,7 +54,7 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 	})
 	s := start(t, partsOf(n.Node))
 
-	all, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "count:all needle", Matches: 100_000})
+	all, err := n.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: "count:all needle", Matches: 100_000})
 	if err != nil || !all.Coverage.Exhaustive() {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -129,7 +129,7 @@ func TestAllPagesTogetherAreAllThereIs(t *testing.T) {
 
 	// What a stream tells on its way is in the end what its answer counts.
 	progress := &search.Progress{}
-	whole, err := n.Node.StreamSearch(t.Context(), catalog.Operator(), search.Request{Query: "count:all needle", Progress: progress}, func(*search.Chunk) error { return nil })
+	whole, err := n.Node.Search.StreamSearch(t.Context(), catalog.Operator(), search.Request{Query: "count:all needle", Progress: progress}, func(*search.Chunk) error { return nil })
 	if done := progress.Now(); err != nil || done.Found != int64(whole.Stats.TotalMatches) || done.Files == 0 || done.FilesDecided != done.Files || done.ShardsAnswered != int64(whole.Stats.ShardsRequired) {
 		t.Errorf("told %+v of %+v, %v", done, whole, err)
 	}

@@ -33,10 +33,10 @@ func TestASignedEventBringsTheNewCommit(t *testing.T) {
 	s := start(t, partsOf(n.Node))
 	app.Commit(map[string]string{"b.txt": "narwhal\n"})
 	// A connection that is not there has no secret that one could enter somewhere.
-	if keys, err := n.WebhookKeys(t.Context(), "nope"); !errors.Is(err, callerr.ErrNotFound) || keys.Secret != "" {
+	if keys, err := n.Operate.WebhookKeys(t.Context(), "nope"); !errors.Is(err, callerr.ErrNotFound) || keys.Secret != "" {
 		t.Errorf("the secret of no connection: %+v, %v", keys, err)
 	}
-	keys, err := n.WebhookKeys(t.Context(), "local")
+	keys, err := n.Operate.WebhookKeys(t.Context(), "local")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestAWebhookSecretIsReplaced(t *testing.T) {
 	n.WaitIndexed(1)
 	keys := func() operate.WebhookKeys {
 		t.Helper()
-		k, err := n.WebhookKeys(t.Context(), "local")
+		k, err := n.Operate.WebhookKeys(t.Context(), "local")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestAWebhookSecretIsReplaced(t *testing.T) {
 	if again := keys(); again.Secret != first.Secret || first.Previous != "" {
 		t.Errorf("the secret is %+v and then %+v", first, again)
 	}
-	made, err := n.RotateWebhook(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "local"})
+	made, err := n.Operate.RotateWebhook(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "local"})
 	if err != nil || made.Secret == first.Secret || made.Previous != first.Secret || made.Until.Before(day.Add(23*time.Hour)) {
 		t.Fatalf("replaced: %+v, %v", made, err)
 	}
@@ -130,13 +130,13 @@ func TestAWebhookSecretIsReplaced(t *testing.T) {
 	if now := keys(); !slices.Equal(now.Valid(), []string{made.Secret}) {
 		t.Errorf("a day later good are %v", now.Valid())
 	}
-	if _, err := n.RotateWebhook(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "none"}); !errors.Is(err, callerr.ErrNotFound) {
+	if _, err := n.Operate.RotateWebhook(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "none"}); !errors.Is(err, callerr.ErrNotFound) {
 		t.Errorf("of a connection that is not there: %v", err)
 	}
 
 	event := operate.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true}, Delivery: "d1"}
 	for i, want := range []int{1, 0} {
-		if r, err := n.Webhook(t.Context(), account.Operator(), event); err != nil || len(r.Repos) != want {
+		if r, err := n.Operate.Webhook(t.Context(), account.Operator(), event); err != nil || len(r.Repos) != want {
 			t.Errorf("call %d queues %+v, %v", i, r, err)
 		}
 	}

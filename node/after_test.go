@@ -64,7 +64,7 @@ func tellNext(t *testing.T, query string, nodes ...*nodetest.Node) {
 	t.Helper()
 	for _, n := range nodes {
 		n.Wait("an answer with its next", func() error {
-			r, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: query, Matches: 1, Pages: true})
+			r, err := n.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: query, Matches: 1, Pages: true})
 			if err == nil && r.Next == "" {
 				err = fmt.Errorf("it has none: %+v", r.Stats)
 			}
@@ -79,7 +79,7 @@ func walked(t *testing.T, nodes []*nodetest.Node, v catalog.Viewer, req search.R
 	t.Helper()
 	req.Pages = true
 	for {
-		r, err := nodes[answers%len(nodes)].Node.Search(t.Context(), v, req)
+		r, err := nodes[answers%len(nodes)].Node.Search.Search(t.Context(), v, req)
 		if err != nil {
 			t.Fatalf("%q, answer %d: %v", req.Query, answers, err)
 		}
@@ -124,7 +124,7 @@ func TestOneAnswerAfterTheOther(t *testing.T) {
 		{"nothing", []int{1}, false},
 	} {
 		everything := search.Request{Query: test.query, Matches: search.MaxMatches}
-		whole, err := fleet.Nodes[0].Node.Search(t.Context(), catalog.Operator(), everything)
+		whole, err := fleet.Nodes[0].Node.Search.Search(t.Context(), catalog.Operator(), everything)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestOneAnswerAfterTheOther(t *testing.T) {
 
 	// The counts of later answers are those of the whole, exactly.
 	req := search.Request{Query: "cod", Matches: 20, Pages: true}
-	first, err := fleet.Nodes[0].Node.Search(t.Context(), catalog.Operator(), req)
+	first, err := fleet.Nodes[0].Node.Search.Search(t.Context(), catalog.Operator(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestOneAnswerAfterTheOther(t *testing.T) {
 		t.Error("the first answer has looked at everything: that it may choose is not tested")
 	}
 	req.After = first.Next
-	second, err := fleet.Nodes[1].Node.Search(t.Context(), catalog.Operator(), req)
+	second, err := fleet.Nodes[1].Node.Search.Search(t.Context(), catalog.Operator(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestACommitThatIsNotIndexedGoesOn(t *testing.T) {
 	tellNext(t, "cod", n)
 
 	query := "cod count:all rev:" + old
-	want := itemsOf(n.Search(query))
+	want := itemsOf(n.Results(query))
 	got, answers := walked(t, []*nodetest.Node{n}, catalog.Operator(), search.Request{Query: query, Matches: 13})
 	if !slices.Equal(got, want) || answers < 5 || len(want) != 8*15 {
 		t.Errorf("%d items in %d answers, want %d", len(got), answers, len(want))
@@ -194,7 +194,7 @@ func TestAnswersGoOnWhileTheIndexIsTheSame(t *testing.T) {
 	begin := func(query string) search.Request {
 		t.Helper()
 		req := search.Request{Query: query, Matches: 10, Pages: true}
-		r, err := n.Node.Search(t.Context(), catalog.Operator(), req)
+		r, err := n.Node.Search.Search(t.Context(), catalog.Operator(), req)
 		if err != nil || r.Next == "" {
 			t.Fatalf("%q: next %q, %v", query, r.Next, err)
 		}
@@ -202,7 +202,7 @@ func TestAnswersGoOnWhileTheIndexIsTheSame(t *testing.T) {
 		return req
 	}
 	all, one := begin("cod"), begin("repo:r1 cod")
-	if _, err := n.Node.Search(t.Context(), catalog.Operator(), all); err != nil {
+	if _, err := n.Node.Search.Search(t.Context(), catalog.Operator(), all); err != nil {
 		t.Fatalf("nothing has changed: %v", err)
 	}
 
@@ -214,11 +214,11 @@ func TestAnswersGoOnWhileTheIndexIsTheSame(t *testing.T) {
 		return nil
 	})
 
-	_, err := n.Node.Search(t.Context(), catalog.Operator(), all)
+	_, err := n.Node.Search.Search(t.Context(), catalog.Operator(), all)
 	if kind := call.KindOf(err); !errors.Is(err, call.ErrChanged) || kind.Status != 409 || !strings.Contains(err.Error(), "Begin anew") {
 		t.Errorf("after a change: %v", err)
 	}
-	if r, err := n.Node.Search(t.Context(), catalog.Operator(), one); err != nil || len(r.Files) == 0 {
+	if r, err := n.Node.Search.Search(t.Context(), catalog.Operator(), one); err != nil || len(r.Files) == 0 {
 		t.Errorf("after a change of another repository: %v", err)
 	}
 }
@@ -232,7 +232,7 @@ func TestAPlaceIsOfOneQueryAndOneCluster(t *testing.T) {
 	n.WaitIndexed(1)
 	tellNext(t, "cod", n)
 	req := search.Request{Query: "cod", Matches: 10, Pages: true}
-	r, err := n.Node.Search(t.Context(), catalog.Operator(), req)
+	r, err := n.Node.Search.Search(t.Context(), catalog.Operator(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestAPlaceIsOfOneQueryAndOneCluster(t *testing.T) {
 		again := req
 		again.After = r.Next
 		change(&again)
-		_, err := n.Node.Search(t.Context(), catalog.Operator(), again)
+		_, err := n.Node.Search.Search(t.Context(), catalog.Operator(), again)
 		return err
 	}
 	for name, test := range map[string]struct {
@@ -279,12 +279,12 @@ func TestAPlaceIsOfOneQueryAndOneCluster(t *testing.T) {
 	}
 
 	// Who begins gets what there is in that time, without a place to go on from.
-	late, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "cod timeout:1ns", Matches: 10, Pages: true})
+	late, err := n.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: "cod timeout:1ns", Matches: 10, Pages: true})
 	if err != nil || late.Next != "" || late.Coverage.Exhaustive() {
 		t.Errorf("an answer that lacks something: %+v, %v", late, err)
 	}
 
-	_, err = n.StreamSearch(t.Context(), catalog.Operator(), search.Request{Query: "cod", After: r.Next}, func(*search.Chunk) error { return nil })
+	_, err = n.Search.StreamSearch(t.Context(), catalog.Operator(), search.Request{Query: "cod", After: r.Next}, func(*search.Chunk) error { return nil })
 	if !errors.Is(err, call.ErrInvalid) {
 		t.Errorf("a stream goes on: %v", err)
 	}
@@ -299,10 +299,10 @@ func TestAPlaceOfAnotherViewer(t *testing.T) {
 	viewer := func(name string, repos ...string) catalog.Viewer {
 		t.Helper()
 		_, key := user(t, n, name, catalog.RoleMember)
-		if _, err := n.Grant(context.Background(), account.Operator(), account.GrantRequest{User: name, Add: repos}); err != nil {
+		if _, err := n.People.Grant(context.Background(), account.Operator(), account.GrantRequest{User: name, Add: repos}); err != nil {
 			t.Fatal(err)
 		}
-		v, err := n.Authenticate(context.Background(), key)
+		v, err := n.Keys.Authenticate(context.Background(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +321,7 @@ func TestAPlaceOfAnotherViewer(t *testing.T) {
 		req := search.Request{Query: query, Matches: 1, Pages: true}
 		next := func(v catalog.Viewer) string {
 			t.Helper()
-			r, err := n.Node.Search(t.Context(), v, req)
+			r, err := n.Node.Search.Search(t.Context(), v, req)
 			if err != nil || r.Next == "" {
 				t.Fatalf("%q: %v", query, err)
 			}
@@ -330,11 +330,11 @@ func TestAPlaceOfAnotherViewer(t *testing.T) {
 		operators, anns := next(catalog.Operator()), next(ann)
 
 		req.After = anns
-		if r, err := n.Node.Search(t.Context(), bob, req); err != nil || !slices.Equal(itemsOf(r), want[1:2]) {
+		if r, err := n.Node.Search.Search(t.Context(), bob, req); err != nil || !slices.Equal(itemsOf(r), want[1:2]) {
 			t.Errorf("%q: bob goes on from ann: %v, %v", query, r, err)
 		}
 		req.After = operators
-		r, err := n.Node.Search(t.Context(), ann, req)
+		r, err := n.Node.Search.Search(t.Context(), ann, req)
 		if hidden := query != "repo:app shark"; hidden != errors.Is(err, call.ErrChanged) {
 			t.Errorf("%q: ann goes on from the operator: %v, %v", query, r, err)
 		}

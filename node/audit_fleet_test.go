@@ -18,13 +18,13 @@ import (
 func TestAnyNodeTellsWhatWasReadAtAll(t *testing.T) {
 	t.Parallel()
 	f := nodetest.StartFleet(t, 3, nodetest.Config{})
-	if _, err := f.Nodes[0].CreateUser(catalog.WithActor(t.Context(), catalog.Actor{Type: catalog.ActorOperator}), account.Operator(), account.CreateUserRequest{Email: "ann@example.com"}); err != nil {
+	if _, err := f.Nodes[0].People.CreateUser(catalog.WithActor(t.Context(), catalog.Actor{Type: catalog.ActorOperator}), account.Operator(), account.CreateUserRequest{Email: "ann@example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	for i, n := range f.Nodes {
 		for range 5 {
-			n.NoteAccess(chronicle.Access{Action: "code.read", Actor: catalog.Actor{Type: catalog.ActorUser, ID: "u1"}, Target: fmt.Sprint(i), Status: 200})
-			n.NoteAccess(chronicle.Access{Action: "login.failed", Refusal: true, Actor: catalog.Actor{Type: catalog.ActorGuest, Address: "192.0.2.7"}, Status: 401})
+			n.Chronicle.NoteAccess(chronicle.Access{Action: "code.read", Actor: catalog.Actor{Type: catalog.ActorUser, ID: "u1"}, Target: fmt.Sprint(i), Status: 200})
+			n.Chronicle.NoteAccess(chronicle.Access{Action: "login.failed", Refusal: true, Actor: catalog.Actor{Type: catalog.ActorGuest, Address: "192.0.2.7"}, Status: 401})
 		}
 	}
 
@@ -32,7 +32,7 @@ func TestAnyNodeTellsWhatWasReadAtAll(t *testing.T) {
 	// after it is up.
 	for _, n := range f.Nodes {
 		n.Wait("both changes", func() error {
-			changes, err := n.Audit(t.Context(), account.Operator(), chronicle.AuditRequest{Kind: chronicle.Changes})
+			changes, err := n.Chronicle.Audit(t.Context(), account.Operator(), chronicle.AuditRequest{Kind: chronicle.Changes})
 			if err != nil || changes.Total != 2 || changes.Lines[0].Action != "user.created" {
 				return fmt.Errorf("%+v, %w", changes, err)
 			}
@@ -47,7 +47,7 @@ func TestAnyNodeTellsWhatWasReadAtAll(t *testing.T) {
 	gone := f.Nodes[2].ID()
 	f.Crash(2)
 	f.Nodes[0].Wait("the crash to be told", func() error {
-		r, err := f.Nodes[0].Audit(t.Context(), account.Operator(), chronicle.AuditRequest{Kind: chronicle.Accesses, Action: "code"})
+		r, err := f.Nodes[0].Chronicle.Audit(t.Context(), account.Operator(), chronicle.AuditRequest{Kind: chronicle.Accesses, Action: "code"})
 		if err != nil || len(r.Missing) != 1 || r.Missing[0].Node != gone || r.Total != 10 {
 			return fmt.Errorf("%+v, %w", r, err)
 		}
@@ -60,7 +60,7 @@ func allIsTold(t *testing.T, n *nodetest.Node) error {
 	seen := map[string]int{}
 	req := chronicle.AuditRequest{PerPage: 7}
 	for {
-		r, err := n.Audit(t.Context(), account.Operator(), req)
+		r, err := n.Chronicle.Audit(t.Context(), account.Operator(), req)
 		if err != nil || len(r.Missing) > 0 {
 			return fmt.Errorf("%+v, %w", r, err)
 		}

@@ -26,22 +26,22 @@ func TestReindexFindsTheNewCommit(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(1)
 	app.Commit(map[string]string{"b.txt": "narwhal\n"})
-	repos, err := n.Repos(context.Background(), catalog.Operator(), browse.ReposRequest{})
+	repos, err := n.Browse.Repos(context.Background(), catalog.Operator(), browse.ReposRequest{})
 	if err != nil || len(repos.Repos) != 1 {
 		t.Fatalf("repositories %+v, %v", repos, err)
 	}
 	req := operate.ReindexRequest{ID: repos.Repos[0].ID}
-	if _, err := n.Reindex(context.Background(), account.Owner{}, req); !errors.Is(err, call.ErrUnauthenticated) {
+	if _, err := n.Operate.Reindex(context.Background(), account.Owner{}, req); !errors.Is(err, call.ErrUnauthenticated) {
 		t.Errorf("nobody may reindex: %v", err)
 	}
-	if _, err := n.Reindex(context.Background(), account.Operator(), operate.ReindexRequest{ID: req.ID + 1000}); !errors.Is(err, call.ErrRepoNotFound) {
+	if _, err := n.Operate.Reindex(context.Background(), account.Operator(), operate.ReindexRequest{ID: req.ID + 1000}); !errors.Is(err, call.ErrRepoNotFound) {
 		t.Errorf("a repository that is not there: %v", err)
 	}
-	got, err := n.Reindex(context.Background(), account.Operator(), req)
+	got, err := n.Operate.Reindex(context.Background(), account.Operator(), req)
 	if err != nil || got.Name != "local/app" {
 		t.Fatalf("reindex: %+v, %v", got, err)
 	}
-	if j, err := n.Job(context.Background(), catalog.Operator(), operate.JobRequest{ID: got.Job}); err != nil || j.Kind != "index" {
+	if j, err := n.Operate.Job(context.Background(), catalog.Operator(), operate.JobRequest{ID: got.Job}); err != nil || j.Kind != "index" {
 		t.Errorf("the job that was told: %+v, %v", j, err)
 	}
 	n.Wait("the new commit", found(n, "narwhal", "local/app:b.txt"))
@@ -55,7 +55,7 @@ func TestARepositoryIsFoundByItsName(t *testing.T) {
 	nodetest.NewRepo(t, filepath.Join(dir, "app2"), map[string]string{"a.txt": "walrus\n"})
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(2)
-	got, err := n.Repo(context.Background(), catalog.Operator(), "local/app")
+	got, err := n.Browse.Repo(context.Background(), catalog.Operator(), "local/app")
 	if err != nil || got.Name != "local/app" || got.State != browse.StateIndexed || len(got.Revisions) == 0 {
 		t.Errorf("local/app: %+v, %v", got, err)
 	}
@@ -65,7 +65,7 @@ func TestARepositoryIsFoundByItsName(t *testing.T) {
 		viewer catalog.Viewer
 		name   string
 	}{{catalog.Operator(), "local/ap"}, {catalog.Operator(), ""}, {catalog.Viewer{}, "local/app"}} {
-		if got, err := n.Repo(context.Background(), of.viewer, of.name); err == nil {
+		if got, err := n.Browse.Repo(context.Background(), of.viewer, of.name); err == nil {
 			t.Errorf("%+v finds %q: %+v", of.viewer, of.name, got)
 		}
 	}
@@ -80,18 +80,18 @@ func TestAnEventBringsTheNewCommit(t *testing.T) {
 	n.WaitIndexed(2)
 	app.Commit(map[string]string{"b.txt": "narwhal\n"})
 	event := operate.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, URLs: []string{"file://" + app.Dir + "/"}}}
-	if got, err := n.Webhook(context.Background(), account.Operator(), event); err != nil || len(got.Repos) != 1 || got.Repos[0] != "local/app" {
+	if got, err := n.Operate.Webhook(context.Background(), account.Operator(), event); err != nil || len(got.Repos) != 1 || got.Repos[0] != "local/app" {
 		t.Fatalf("the event queues %+v, %v", got, err)
 	}
 	n.Wait("the new commit", found(n, "narwhal", "local/app:b.txt"))
-	if _, err := n.Webhook(context.Background(), account.Operator(), operate.WebhookRequest{Connection: "other", Event: event.Event}); !errors.Is(err, call.ErrNotFound) {
+	if _, err := n.Operate.Webhook(context.Background(), account.Operator(), operate.WebhookRequest{Connection: "other", Event: event.Event}); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("an event of an unknown connection: %v", err)
 	}
 
 	// One of a repository that is not known yet brings the next listing.
 	late := nodetest.NewRepo(t, filepath.Join(dir, "late"), map[string]string{"c.txt": "beluga\n"})
 	event.Event.URLs = []string{"file://" + late.Dir}
-	if got, err := n.Webhook(context.Background(), account.Operator(), event); err != nil || len(got.Repos) != 0 {
+	if got, err := n.Operate.Webhook(context.Background(), account.Operator(), event); err != nil || len(got.Repos) != 0 {
 		t.Fatalf("the event queues %+v, %v", got, err)
 	}
 	n.Wait("the new repository", found(n, "beluga", "local/late:c.txt"))
@@ -104,7 +104,7 @@ func TestARelativeDataDirectory(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: still(filepath.Join(dir, "src")), Edit: func(o *node.Options) { o.Dir = "here/data" }})
 	n.WaitIndexed(1)
 	want(t, n.Find("walrus"), "local/app:a.txt")
-	src, err := n.Source(context.Background(), catalog.Operator(), browse.SourceRequest{Repo: "local/app", Path: "a.txt"})
+	src, err := n.Browse.Source(context.Background(), catalog.Operator(), browse.SourceRequest{Repo: "local/app", Path: "a.txt"})
 	if err != nil || string(src.Content) != "walrus\n" {
 		t.Errorf("the file is %+v, %v", src, err)
 	}

@@ -46,7 +46,7 @@ func TestCopiesGoOnWhenTheClockIsSetBack(t *testing.T) {
 	for i := range 3 {
 		word := fmt.Sprintf("beluga%d", i)
 		app.Commit(map[string]string{"b.txt": word + "\n"})
-		if _, err := f.Nodes[0].Reindex(t.Context(), account.Operator(), operate.ReindexRequest{ID: 1}); err != nil {
+		if _, err := f.Nodes[0].Operate.Reindex(t.Context(), account.Operator(), operate.ReindexRequest{ID: 1}); err != nil {
 			t.Fatal(err)
 		}
 		copied(word)
@@ -114,7 +114,7 @@ func TestOneWrongClockMovesNothing(t *testing.T) {
 	}
 
 	before := time.Now()
-	made, err := f.Nodes[0].CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "ci"})
+	made, err := f.Nodes[0].Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "ci"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestANodeThatHearsNobodyIsNotReady(t *testing.T) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	}})
 	f.Nodes[0].Wait("three voters", threeVoters(f.Nodes[0]))
-	made, err := f.Nodes[0].CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "ci"})
+	made, err := f.Nodes[0].Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "ci"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestANodeThatHearsNobodyIsNotReady(t *testing.T) {
 		}
 		return nil
 	})
-	if err := last.Current(); !errors.Is(err, call.ErrStale) {
+	if err := last.Keys.Current(); !errors.Is(err, call.ErrStale) {
 		t.Errorf("what credentials are believed by: %v", err)
 	}
 

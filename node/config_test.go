@@ -133,7 +133,7 @@ func TestADroppedConnectionComesBackWithoutAClone(t *testing.T) {
 		t.Fatalf("%d repositories are found while the change is held", got)
 	}
 	apply := func(text string, accept bool) error {
-		_, err := n.ApplyConfig(context.Background(), account.Operator(), configure.ApplyConfigRequest{Text: []byte(text), Accept: accept})
+		_, err := n.Config.ApplyConfig(context.Background(), account.Operator(), configure.ApplyConfigRequest{Text: []byte(text), Accept: accept})
 		return err
 	}
 	if err := apply(other, false); !errors.Is(err, call.ErrHeld) || !strings.Contains(err.Error(), "--accept") {

@@ -32,7 +32,7 @@ func TestTheConfigurationIsToldWithoutItsValues(t *testing.T) {
 	}`, dir)})
 	n.WaitIndexed(2)
 
-	r, err := n.Configuration(t.Context(), account.Operator())
+	r, err := n.Config.Configuration(t.Context(), account.Operator())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestTheConfigurationIsToldWithoutItsValues(t *testing.T) {
 	}
 
 	contexts := func(v catalog.Viewer) string {
-		all, err := n.Contexts(t.Context(), v)
+		all, err := n.Config.Contexts(t.Context(), v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestTheConfigurationIsToldWithoutItsValues(t *testing.T) {
 	}
 
 	count := func(v catalog.Viewer, state string) int {
-		r, err := n.Repos(t.Context(), v, browse.ReposRequest{State: state, Sort: "size"})
+		r, err := n.Browse.Repos(t.Context(), v, browse.ReposRequest{State: state, Sort: "size"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestTheConfigurationIsToldWithoutItsValues(t *testing.T) {
 	if indexed, failed, hidden := count(catalog.Operator(), browse.StateIndexed), count(catalog.Operator(), browse.StateFailed), count(member, browse.StateIndexed); indexed != 2 || failed != 0 || hidden != 0 {
 		t.Errorf("%d indexed, %d failed, %d for a member who sees none", indexed, failed, hidden)
 	}
-	if _, err := n.Repos(t.Context(), member, browse.ReposRequest{State: "odd"}); err == nil {
+	if _, err := n.Browse.Repos(t.Context(), member, browse.ReposRequest{State: "odd"}); err == nil {
 		t.Error("an unknown state is taken")
 	}
 }

@@ -22,27 +22,27 @@ func TestAConnectionIsListedWhenAnOwnerAsks(t *testing.T) {
 	n.WaitIndexed(1)
 
 	nodetest.NewRepo(t, filepath.Join(root, "two"), map[string]string{"b.txt": "b"})
-	before, err := n.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "main"})
+	before, err := n.Operate.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "main"})
 	if err != nil || before.Repos != 1 {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	n.WaitIndexed(2)
-	all, err := n.Connections(t.Context(), account.Operator())
+	all, err := n.Operate.Connections(t.Context(), account.Operator())
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	if c := all[0]; c.State != "synced" || c.Repos != 2 || !c.EndedAt.After(before.EndedAt) || c.NextAt.Sub(c.EndedAt).Hours() != 24 {
 		t.Errorf("after the listing: %+v", c)
 	}
-	one, err := n.Connection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "main"})
+	one, err := n.Operate.Connection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "main"})
 	if err != nil || !one.NextAt.Equal(all[0].NextAt) || len(one.Syncs) == 0 || one.Syncs[0].Repos != 2 || !one.Syncs[0].Ended.Equal(one.EndedAt) {
 		t.Errorf("the connection by its name: %+v, %v", one, err)
 	}
 
-	if _, err := n.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "other"}); !errors.Is(err, call.ErrNotFound) {
+	if _, err := n.Operate.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "other"}); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("a connection that is not there: %v", err)
 	}
-	_, err = n.AcceptListing(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "main"})
+	_, err = n.Operate.AcceptListing(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "main"})
 	if !errors.Is(err, call.ErrUnable) || !strings.Contains(err.Error(), "nothing is held") {
 		t.Errorf("accepting where nothing is held: %v", err)
 	}

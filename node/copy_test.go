@@ -47,7 +47,7 @@ func TestAJobThatFindsNothingCopiesNothing(t *testing.T) {
 		return even(t, first, 1)()
 	})
 	first.Wait("the job to be asked for", func() error {
-		_, err := first.Reindex(context.Background(), account.Operator(), operate.ReindexRequest{ID: uint32(repo.ID)})
+		_, err := first.Operate.Reindex(context.Background(), account.Operator(), operate.ReindexRequest{ID: uint32(repo.ID)})
 		return err
 	})
 	first.Wait("the job", func() error {

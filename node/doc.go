@@ -1,18 +1,20 @@
 // Package node is one node of a shoal: it joins the cluster's agreement
 // (package cluster) with the index of this machine (package shard) and makes
-// the parts that answer. Every public operation is one method with plain
-// structs, of the part that a Node embeds:
+// the parts that answer. Each part is a field of Node and has the operations of
+// its subject, as methods with plain structs:
 //
-//	account.Keyring      who asks                    Authenticate, Caller, CreateKey, Keys, RevokeKey, WebhookSecret
-//	account.Sessions     who signed in               Begin, SessionViewer, SessionsOf, EndSessions
-//	account.Passwords    how they sign in            BeginWithPassword, SetPassword, NewLink, BeginWithLink
-//	search.Searcher      all repositories at once    Search, StreamSearch, Definitions, References, Grep, Glob, Ranked
-//	browse.Browser       one repository, any commit  Repos, Source, Tree, Commits, Diff, Blame, Trace, Outline, ...
-//	ask.Asker            language models             Ask, Chat, Chats, WatchChat, StopChat, ForkChat, ..., Models, CheckModels
-//	operate.Operations   the cluster, for owners     Drain, Remove, Jobs, Reindex, Connections, Webhook, Snapshot
-//	configure.Configurer the configuration           ApplyConfig, Configuration, Contexts
-//	chronicle.Chronicle  what happened               Events, Audit, NoteAccess
-//	Node itself          the node and the cluster    Status, Placement, Raft, Ready, AnonymousAccess
+//	Keys       account.Keyring      who asks                    Authenticate, Caller, CreateKey, Keys, RevokeKey, WebhookSecret
+//	Sessions   account.Sessions     who signed in               Begin, SessionViewer, SessionsOf, EndSessions
+//	Passwords  account.Passwords    how they sign in            BeginWithPassword, SetPassword, NewLink, BeginWithLink
+//	People     account.People       who may sign in             CreateUser, Users, ChangeUser, Grant, Why
+//	Search     search.Searcher      all repositories at once    Search, StreamSearch, Definitions, References, Grep, Glob, Ranked
+//	Browse     browse.Browser       one repository, any commit  Repos, Source, Tree, Commits, Diff, Blame, Trace, Outline, ...
+//	Ask        ask.Asker            language models             Ask, Chat, Chats, WatchChat, StopChat, ForkChat, ..., Models, CheckModels
+//	Operate    operate.Operations   the cluster, for owners     Drain, Remove, Jobs, Reindex, Connections, Webhook, Snapshot
+//	Config     configure.Configurer the configuration           ApplyConfig, Configuration, Contexts
+//	Chronicle  chronicle.Chronicle  what happened               Events, Audit, NoteAccess
+//
+// Node itself answers about the node and the cluster: Status, Placement, Raft, Ready.
 //
 // Every operation has exactly one of four shapes:
 //

@@ -21,7 +21,7 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 	told := func(by *nodetest.Node, kind string) (list *chronicle.EventsResponse) {
 		t.Helper()
 		by.Wait("the event "+kind, func() error {
-			r, err := by.Events(t.Context(), account.Operator(), chronicle.EventsRequest{})
+			r, err := by.Chronicle.Events(t.Context(), account.Operator(), chronicle.EventsRequest{})
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 
 	// A busy machine may be without a leader for longer than a write is held.
 	first.Wait("a leader that takes the drain", func() error {
-		_, err := first.Drain(t.Context(), account.Operator(), operate.DrainRequest{Node: leaving})
+		_, err := first.Operate.Drain(t.Context(), account.Operator(), operate.DrainRequest{Node: leaving})
 		return err
 	})
 	for _, n := range f.Nodes {
@@ -67,7 +67,7 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 	f.Nodes[2].Stop()
 	told(first, "unreachable")
 	f.Nodes[1].Wait("what happened since", func() error {
-		since, err := f.Nodes[1].Events(t.Context(), account.Operator(), chronicle.EventsRequest{After: before.Next})
+		since, err := f.Nodes[1].Chronicle.Events(t.Context(), account.Operator(), chronicle.EventsRequest{After: before.Next})
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 	f.Nodes[1].Stop()
 	f.Nodes[1].Start()
 	told(f.Nodes[1], "draining")
-	if _, err := first.Events(t.Context(), account.Operator(), chronicle.EventsRequest{Limit: 1001}); err == nil {
+	if _, err := first.Chronicle.Events(t.Context(), account.Operator(), chronicle.EventsRequest{Limit: 1001}); err == nil {
 		t.Error("a limit without a bound is taken")
 	}
 }

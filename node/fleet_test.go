@@ -31,7 +31,7 @@ func TestThreeNodesAnswerAsOne(t *testing.T) {
 		})
 		n.Wait("the answer", found(n, "narwhal", all...))
 		complete(t, n, "narwhal")
-		src, err := n.Source(context.Background(), catalog.Operator(), browse.SourceRequest{Repo: "local/r3", Path: "a.txt"})
+		src, err := n.Browse.Source(context.Background(), catalog.Operator(), browse.SourceRequest{Repo: "local/r3", Path: "a.txt"})
 		if err != nil || string(src.Content) != "narwhal 3\n" {
 			t.Errorf("a file read through %s is %+v, %v", n.ID(), src, err)
 		}
@@ -52,7 +52,7 @@ func TestThreeNodesAnswerAsOne(t *testing.T) {
 // complete checks that an answer is proved to be whole.
 func complete(t *testing.T, n *nodetest.Node, query string) {
 	t.Helper()
-	r := n.Search(query)
+	r := n.Results(query)
 	if !r.Coverage.Exhaustive() || r.Stats.ShardsAnswered != r.Stats.ShardsRequired || len(r.Cluster.ShardsMissing)+len(r.Cluster.NodesFailed) > 0 {
 		t.Errorf("the answer of %s is not whole: %+v %+v", n.ID(), r.Stats, r.Cluster)
 	}

@@ -216,7 +216,7 @@ func (c *trouble) fail(status int32) {
 func (c *trouble) listed() (map[string]uint32, error) {
 	n := c.fleet.Nodes[(c.down+1)%3]
 	out := map[string]uint32{}
-	r, err := n.Repos(c.t.Context(), catalog.Operator(), browse.ReposRequest{PerPage: 100})
+	r, err := n.Browse.Repos(c.t.Context(), catalog.Operator(), browse.ReposRequest{PerPage: 100})
 	if err != nil {
 		return nil, err
 	}

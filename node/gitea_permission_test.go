@@ -20,7 +20,7 @@ import (
 // permitted is what somebody finds at a node.
 func permitted(t *testing.T, n *nodetest.Node, v catalog.Viewer, query string) []string {
 	t.Helper()
-	r, err := n.Node.Search(t.Context(), v, search.Request{Query: query})
+	r, err := n.Node.Search.Search(t.Context(), v, search.Request{Query: query})
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -110,14 +110,14 @@ func TestARealGiteaSaysWhoMayRead(t *testing.T) {
 	// The interval is a day: an owner asks, as a webhook does.
 	s.Do("DELETE", "/repos/acme/vault/collaborators/ann", nil, nil)
 	event := operate.WebhookRequest{Connection: "main", Event: host.Event{Members: true, Paths: []string{"acme/vault"}}}
-	if _, err := n.Webhook(t.Context(), account.Operator(), event); err != nil {
+	if _, err := n.Operate.Webhook(t.Context(), account.Operator(), event); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("a collaborator who was removed is gone from search on three nodes %v after the event", everywhere("a removed collaborator", ann, open).Round(time.Millisecond))
 
 	// A host that fails takes nothing away.
 	s.Stop()
-	if _, err := n.Webhook(t.Context(), account.Operator(), event); err != nil {
+	if _, err := n.Operate.Webhook(t.Context(), account.Operator(), event); err != nil {
 		t.Fatal(err)
 	}
 	n.Wait("the failure", func() error {

@@ -61,7 +61,7 @@ func TestARealGiteaIsSearched(t *testing.T) {
 	if got := n.Find("repo:^" + regexp.QuoteMeta(name("acme/vault")) + "$ pangolin"); !slices.Equal(got, []string{name("acme/safe") + ":main.go"}) {
 		t.Errorf("by the former name: %v", got)
 	}
-	read, err := n.Source(t.Context(), catalog.Operator(), browse.SourceRequest{Repo: name("acme/vault"), Path: "main.go"})
+	read, err := n.Browse.Source(t.Context(), catalog.Operator(), browse.SourceRequest{Repo: name("acme/vault"), Path: "main.go"})
 	if err != nil || read.Repo != name("acme/safe") || !strings.Contains(string(read.Content), "pangolin") {
 		t.Errorf("read by the former name: %+v, %v", read, err)
 	}
@@ -87,7 +87,7 @@ func finds(t *testing.T, n *nodetest.Node, query, want string) {
 // repoNumber is the number of a repository by its name.
 func repoNumber(t *testing.T, n *nodetest.Node, name string) uint32 {
 	t.Helper()
-	r, err := n.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: name})
+	r, err := n.Browse.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: name})
 	if err != nil || len(r.Repos) != 1 {
 		t.Fatalf("repository %s: %+v, %v", name, r, err)
 	}

@@ -34,7 +34,7 @@ func TestASearchCountsTheFilesThatItCouldNotLookInto(t *testing.T) {
 		"kraken": 2, "kraken file:docs/large": 1, "-kraken": 2, "kraken lang:go": 0, "file:docs": 0, "kraken file:main": 0,
 		"kraken or file:main": 2, "(kraken file:bin) or nothing": 2, "sym:kraken": 2, "lang:skipped": 0,
 	} {
-		r, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: query})
+		r, err := n.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: query})
 		if err != nil || r.Stats.FilesNotSearched != want {
 			t.Errorf("%s: %d files not searched, %v, want %d", query, r.Stats.FilesNotSearched, err, want)
 		}
@@ -55,7 +55,7 @@ func TestFilesThatWereNotLookedIntoAreCountedAnew(t *testing.T) {
 
 	count := func(query string) int {
 		t.Helper()
-		r, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: query})
+		r, err := n.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: query})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestFilesThatWereNotLookedIntoAreCountedAnew(t *testing.T) {
 	listed := func(req search.GrepRequest) int {
 		t.Helper()
 		req.Pattern = "kraken"
-		r, err := n.Grep(t.Context(), catalog.Operator(), req)
+		r, err := n.Search.Grep(t.Context(), catalog.Operator(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
 	grep := func(req search.GrepRequest) *search.GrepResponse {
 		t.Helper()
 		req.Pattern = cmp.Or(req.Pattern, "kraken")
-		r, err := n.Grep(t.Context(), catalog.Operator(), req)
+		r, err := n.Search.Grep(t.Context(), catalog.Operator(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
 	if r := grep(search.GrepRequest{Repo: "local/app", Pattern: "octopus"}); len(r.Files) != 0 || r.Coverage.Gap(coverage.NameOnly).Count != 0 {
 		t.Errorf("what no file has: %+v", r)
 	}
-	if k := n.Node.KeptFiles(); k.Read != 1 || k.Remembered != 1 || k.Sketched != 1 || k.Bytes == 0 {
+	if k := n.Node.Browse.KeptFiles(); k.Read != 1 || k.Remembered != 1 || k.Sketched != 1 || k.Bytes == 0 {
 		t.Errorf("%+v", k)
 	}
 }

@@ -20,23 +20,23 @@ func TestAKeyWorksUntilItIsRevoked(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
-	made, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "ci"})
+	made, err := n.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "ci"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(made.Key, "shoal_") || len(made.Key) != 70 {
 		t.Errorf("the key is %q, want shoal_ and 64 digits", made.Key)
 	}
-	v, err := n.Authenticate(ctx, made.Key)
+	v, err := n.Keys.Authenticate(ctx, made.Key)
 	if err != nil || v.Role != catalog.RoleMember || v.Name != "ci" {
 		t.Errorf("the key gives %+v, %v", v, err)
 	}
 	for _, bad := range []string{"", "shoal_", made.Key[:69] + "x", made.Key + "0", strings.Replace(made.Key, "shoal_", "sbk_", 1)} {
-		if _, err := n.Authenticate(ctx, bad); !errors.Is(err, call.ErrUnauthenticated) {
+		if _, err := n.Keys.Authenticate(ctx, bad); !errors.Is(err, call.ErrUnauthenticated) {
 			t.Errorf("key %q gives %v, want not authenticated", bad, err)
 		}
 	}
-	if _, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "ci"}); !errors.Is(err, call.ErrExists) {
+	if _, err := n.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "ci"}); !errors.Is(err, call.ErrExists) {
 		t.Errorf("a second key of the name gives %v", err)
 	}
 	if _, err := account.AsOwner(v); !errors.Is(err, call.ErrForbidden) {
@@ -44,13 +44,13 @@ func TestAKeyWorksUntilItIsRevoked(t *testing.T) {
 	}
 	n.Stop()
 	n.Start()
-	if _, err := n.Authenticate(ctx, made.Key); err != nil {
+	if _, err := n.Keys.Authenticate(ctx, made.Key); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}
-	if _, err := n.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: "ci"}); err != nil {
+	if _, err := n.Keys.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: "ci"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Authenticate(ctx, made.Key); !errors.Is(err, call.ErrUnauthenticated) {
+	if _, err := n.Keys.Authenticate(ctx, made.Key); !errors.Is(err, call.ErrUnauthenticated) {
 		t.Errorf("a revoked key gives %v", err)
 	}
 }
@@ -66,14 +66,14 @@ func TestAKeyIsMadeAndRevokedAtEveryNodeAtOnce(t *testing.T) {
 		at := f.Nodes[round%3]
 		var made *account.CreateKeyResponse
 		at.Wait("a key", func() (err error) {
-			made, err = at.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: rand.Text()})
+			made, err = at.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: rand.Text()})
 			return err
 		})
 		for _, n := range f.Nodes {
 			n.Wait("an answer about the new key", func() error { return viewerIs(t, n, made, true) })
 		}
 		at.Wait("the end of the key", func() error {
-			_, err := at.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: made.Info.ID})
+			_, err := at.Keys.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: made.Info.ID})
 			if errors.Is(err, call.ErrNotFound) {
 				return nil // the answer to the last try was lost
 			}
@@ -89,7 +89,7 @@ func TestAKeyIsMadeAndRevokedAtEveryNodeAtOnce(t *testing.T) {
 // on a slow machine the cluster may be without a leader for a while.
 func viewerIs(t *testing.T, n *nodetest.Node, made *account.CreateKeyResponse, want bool) error {
 	t.Helper()
-	v, err := n.Authenticate(context.Background(), made.Key)
+	v, err := n.Keys.Authenticate(context.Background(), made.Key)
 	if errors.Is(err, call.ErrNoLeader) {
 		return err
 	}
@@ -113,12 +113,12 @@ func TestAKeyExpires(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
-	made, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "short", Expires: time.Millisecond})
+	made, err := n.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "short", Expires: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.Wait("the key to expire", func() error {
-		if _, err := n.Authenticate(ctx, made.Key); err == nil {
+		if _, err := n.Keys.Authenticate(ctx, made.Key); err == nil {
 			return errors.New("it is still good")
 		}
 		return nil
@@ -134,13 +134,13 @@ func TestKeysOfOtherNodesAreKnown(t *testing.T) {
 	f.Nodes[0].Wait("three voters", threeVoters(f.Nodes[0]))
 	f.Isolate(2)
 	f.Nodes[0].Wait("a key", func() error {
-		_, err := f.Nodes[0].CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "ci"})
+		_, err := f.Nodes[0].Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "ci"})
 		if errors.Is(err, call.ErrExists) {
 			return nil // the answer to the last try was lost
 		}
 		return err
 	})
-	if _, err := f.Nodes[2].Keys(ctx, account.Operator(), account.KeysRequest{Consistent: true}); !errors.Is(err, call.ErrNoLeader) {
+	if _, err := f.Nodes[2].Keys.Keys(ctx, account.Operator(), account.KeysRequest{Consistent: true}); !errors.Is(err, call.ErrNoLeader) {
 		t.Errorf("a node without a leader lists keys as if it knew all: %v", err)
 	}
 	f.Heal()
@@ -149,7 +149,7 @@ func TestKeysOfOtherNodesAreKnown(t *testing.T) {
 	// then lose the answer to a write that took effect.
 	tries := 0
 	f.Nodes[2].Wait("the key to be revoked", func() error {
-		_, err := f.Nodes[2].RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: "ci"})
+		_, err := f.Nodes[2].Keys.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: "ci"})
 		if tries++; tries > 1 && errors.Is(err, call.ErrNotFound) {
 			return nil
 		}
@@ -159,7 +159,7 @@ func TestKeysOfOtherNodesAreKnown(t *testing.T) {
 		return err
 	})
 	f.Nodes[1].Wait("the list of keys", func() error {
-		list, err := f.Nodes[1].Keys(ctx, account.Operator(), account.KeysRequest{Consistent: true})
+		list, err := f.Nodes[1].Keys.Keys(ctx, account.Operator(), account.KeysRequest{Consistent: true})
 		if err == nil && len(list.Keys) != 0 {
 			t.Fatalf("a revoked key is listed: %+v", list)
 		}

@@ -63,7 +63,7 @@ func child(dir string) error {
 	defer tick.Stop()
 	var first sync.Once
 	for i := 0; ctx.Err() == nil; i++ {
-		made, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: fmt.Sprintf("%d-%d", os.Getpid(), i)})
+		made, err := n.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: fmt.Sprintf("%d-%d", os.Getpid(), i)})
 		if err == nil {
 			fmt.Fprintln(acked, made.Key)
 			first.Do(func() { fmt.Println("acknowledged") })
@@ -154,7 +154,7 @@ func checkAcked(t *testing.T, n *nodetest.Node, path string) {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		if _, err := n.Authenticate(context.Background(), lines.Text()); err != nil {
+		if _, err := n.Keys.Authenticate(context.Background(), lines.Text()); err != nil {
 			t.Errorf("an acknowledged key is lost: %v", err)
 		}
 	}

@@ -129,7 +129,7 @@ func (n *Node) snapshot() *snapshot {
 		files: len(n.set.Names()),
 		bytes: n.set.Bytes(),
 
-		caches: slices.Concat(n.set.Caches(), n.Caches()),
+		caches: slices.Concat(n.set.Caches(), n.Search.Caches()),
 	}
 
 	s.trail = n.Chronicle.Trail()
@@ -142,7 +142,7 @@ func (n *Node) snapshot() *snapshot {
 	}
 
 	s.running, s.waiting = n.lanes.searches()
-	s.kept = n.KeptFiles()
+	s.kept = n.Browse.KeptFiles()
 	return s
 }
 

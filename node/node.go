@@ -42,18 +42,19 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// Node is one node. Its methods are safe for concurrent use.
+// Node is one node. Its exported fields are its parts, which New sets once. They
+// and the methods are safe for concurrent use.
 type Node struct {
-	*account.Keyring
-	*ask.Asker
-	*account.People
-	*account.Sessions
-	*account.Passwords
-	*browse.Browser
-	*search.Searcher
-	*operate.Operations
-	*configure.Configurer
-	*chronicle.Chronicle
+	Keys      *account.Keyring
+	People    *account.People
+	Sessions  *account.Sessions
+	Passwords *account.Passwords
+	Search    *search.Searcher
+	Browse    *browse.Browser
+	Ask       *ask.Asker
+	Operate   *operate.Operations
+	Config    *configure.Configurer
+	Chronicle *chronicle.Chronicle
 
 	opt     Options
 	began   time.Time
@@ -127,10 +128,10 @@ func (n *Node) wireAccess() host.Tools {
 	n.env = environ.New(environ.Deps{File: file, Process: n.opt.LookupEnv, Now: n.opt.Now, Log: n.opt.Log})
 
 	n.gate = account.NewGate(n.cluster)
-	n.Keyring = account.NewKeyring(n.cluster, n.env.Lookup, n.opt.Now, n.opt.Log)
+	n.Keys = account.NewKeyring(n.cluster, n.env.Lookup, n.opt.Now, n.opt.Log)
 	n.People = account.NewPeople(n.cluster)
-	n.Sessions = account.NewSessions(n.Keyring, n.env.Lookup)
-	n.Passwords = account.NewPasswords(n.Keyring, n.Sessions, n.env.Lookup)
+	n.Sessions = account.NewSessions(n.Keys, n.env.Lookup)
+	n.Passwords = account.NewPasswords(n.Keys, n.Sessions, n.env.Lookup)
 
 	apps := func() []config.App { return file().Apps }
 	tools := host.NewTools(n.env.Secret, n.env.Lookup, apps, n.opt.Now)
@@ -329,7 +330,7 @@ func (n *Node) wireReaders() {
 	// Shared, so that searches and reads learn of the same slow node.
 	peers := call.NewPeers(n.cluster, n.cluster.Alive)
 
-	n.Browser = browse.New(browse.Deps{
+	n.Browse = browse.New(browse.Deps{
 		Cluster:  n.cluster,
 		Gate:     n.gate,
 		Mirrors:  n.mirrors,
@@ -346,13 +347,13 @@ func (n *Node) wireReaders() {
 		Now:     n.opt.Now,
 		Log:     n.opt.Log,
 	})
-	n.closers.add("small indexes of commits", n.CloseScratch)
+	n.closers.add("small indexes of commits", n.Browse.CloseScratch)
 
-	n.Searcher = search.New(search.Deps{
+	n.Search = search.New(search.Deps{
 		Cluster: n.cluster,
 		Gate:    n.gate,
 		Set:     n.set,
-		Scanner: n.Browser,
+		Scanner: n.Browse,
 		Peers:   peers,
 
 		Light:   n.lanes.light,
@@ -388,14 +389,14 @@ func (n *Node) wireAsker() {
 	})
 
 	// It asks as people do: through the gate, and those parts that answer people.
-	n.Asker = ask.New(ask.Deps{
+	n.Ask = ask.New(ask.Deps{
 		Catalog: n.cluster,
 		Nodes:   n.cluster,
 		Net:     n.cluster,
 		Threads: n.threads,
 		Gate:    n.gate,
 		Models:  model.New(model.Deps{Secret: n.env.Secret, Forget: n.env.Forget, Lookup: n.env.Lookup, GoogleToken: n.env.GoogleToken, Wait: clock.Wait}),
-		Sources: ask.Sources{Search: n.Searcher, Browse: n.Browser, History: n.Browser, Repos: n.Browser.Repos},
+		Sources: ask.Sources{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse},
 
 		Lookup:  n.env.Lookup,
 		Timing:  timing,
@@ -410,7 +411,7 @@ func (n *Node) audit() cluster.Audit { return chronicle.Rule(n.env) }
 
 // wireOwners makes what owners look after the cluster with.
 func (n *Node) wireOwners() {
-	n.Operations = operate.New(operate.Deps{
+	n.Operate = operate.New(operate.Deps{
 		Catalog: n.cluster,
 		Members: n.cluster,
 		Secrets: n.cluster,
@@ -421,7 +422,7 @@ func (n *Node) wireOwners() {
 		Following:   n.jobs.Poller.Following,
 		Called:      n.jobs.Follower.Called,
 		Hint:        n.jobs.Follower.Hint,
-		FirstSecret: n.Keyring.WebhookSecret, KnownSecret: n.Keyring.KnownWebhookSecret,
+		FirstSecret: n.Keys.WebhookSecret, KnownSecret: n.Keys.KnownWebhookSecret,
 		Snapshot: n.cluster.Snapshot,
 		Audited:  func() bool { return !n.audit().Off },
 
@@ -431,7 +432,7 @@ func (n *Node) wireOwners() {
 	})
 
 	// The file of this node is only compared: what is in force is in the catalog.
-	n.Configurer = configure.New(configure.Deps{
+	n.Config = configure.New(configure.Deps{
 		Catalog: n.cluster,
 		Members: n.cluster.Members,
 		Net:     n.cluster,
@@ -498,7 +499,7 @@ func (n *Node) Run(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{
 		n.jobs.Leader.Run, n.jobs.Runner.Run, n.jobs.Poller.Run, n.jobs.Follower.Run, n.jobs.Symbols.Run,
 		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run, n.data.hot.Run,
-		n.config.Run, n.Keyring.Run, n.Sessions.Run, n.agents.Run, n.Asker.Run, n.threads.Run, n.runLoad, n.Chronicle.Run, n.NoteSyncs, n.sayPermissions,
+		n.config.Run, n.Keys.Run, n.Sessions.Run, n.agents.Run, n.Ask.Run, n.threads.Run, n.runLoad, n.Chronicle.Run, n.Operate.NoteSyncs, n.sayPermissions,
 	} {
 		g.Go(func() error { return part(gctx) })
 	}

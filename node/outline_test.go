@@ -33,7 +33,7 @@ func traced(t *testing.T) *nodetest.Node {
 func TestAnOutlineTellsWhereDefinitionsEnd(t *testing.T) {
 	t.Parallel()
 	n := traced(t)
-	r, err := n.Outline(t.Context(), catalog.Operator(), browse.OutlineRequest{Repo: "local/app", Paths: []string{"src", "data.bin"}})
+	r, err := n.Browse.Outline(t.Context(), catalog.Operator(), browse.OutlineRequest{Repo: "local/app", Paths: []string{"src", "data.bin"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,11 +52,11 @@ func TestAnOutlineTellsWhereDefinitionsEnd(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	old, err := n.Outline(t.Context(), catalog.Operator(), browse.OutlineRequest{Repo: "local/app", Ref: "HEAD~2", Paths: []string{"src/a.go"}})
+	old, err := n.Browse.Outline(t.Context(), catalog.Operator(), browse.OutlineRequest{Repo: "local/app", Ref: "HEAD~2", Paths: []string{"src/a.go"}})
 	if err != nil || len(old.Files) != 1 || len(old.Files[0].Symbols) != 2 {
 		t.Errorf("an old commit: %+v, %v", old, err)
 	}
-	if _, err := n.Outline(t.Context(), catalog.Operator(), browse.OutlineRequest{Repo: "local/app", Paths: []string{"src/c.go"}}); !errors.Is(err, call.ErrFileNotFound) {
+	if _, err := n.Browse.Outline(t.Context(), catalog.Operator(), browse.OutlineRequest{Repo: "local/app", Paths: []string{"src/c.go"}}); !errors.Is(err, call.ErrFileNotFound) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
@@ -68,7 +68,7 @@ func TestATraceFindsTheCommitOfAChange(t *testing.T) {
 		{Text: "return 2"}, {Expr: `return\s+2`}, {Path: "src/a.go", First: 7, Last: 7},
 	} {
 		req.Repo = "local/app"
-		r, err := n.Trace(t.Context(), catalog.Operator(), req)
+		r, err := n.Browse.Trace(t.Context(), catalog.Operator(), req)
 		if err != nil || len(r.Commits) != 1 || r.AtLeast || !slices.Equal(r.Paths[r.Commits[0].Hash], []string{"src/a.go"}) || r.Commits[0].Committed.IsZero() {
 			t.Errorf("%+v: %+v, %v", req, r, err)
 		}
@@ -77,7 +77,7 @@ func TestATraceFindsTheCommitOfAChange(t *testing.T) {
 		{Path: "src/a.go", First: 8, Last: 9}, {Expr: "a*?"}, {Text: "x", Limit: 101},
 	} {
 		req.Repo = "local/app"
-		if _, err := n.Trace(t.Context(), catalog.Operator(), req); !errors.Is(err, call.ErrInvalid) {
+		if _, err := n.Browse.Trace(t.Context(), catalog.Operator(), req); !errors.Is(err, call.ErrInvalid) {
 			t.Errorf("%+v: %v", req, err)
 		}
 	}
@@ -86,14 +86,14 @@ func TestATraceFindsTheCommitOfAChange(t *testing.T) {
 func TestABlameOfSomeLines(t *testing.T) {
 	t.Parallel()
 	n := traced(t)
-	r, err := n.Blame(t.Context(), catalog.Operator(), browse.BlameRequest{Repo: "local/app", Path: "src/a.go", First: 3, Lines: 500})
+	r, err := n.Browse.Blame(t.Context(), catalog.Operator(), browse.BlameRequest{Repo: "local/app", Path: "src/a.go", First: 3, Lines: 500})
 	if err != nil || r.Total != 7 || r.Late || len(r.Ranges) != 4 || r.Ranges[0].StartLine != 3 || r.Ranges[1].StartLine != 4 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r, err := n.Blame(t.Context(), catalog.Operator(), browse.BlameRequest{Repo: "local/app", Path: "src/a.go", First: 30, Lines: 5}); err != nil || r.Total != 7 || len(r.Ranges) != 0 {
+	if r, err := n.Browse.Blame(t.Context(), catalog.Operator(), browse.BlameRequest{Repo: "local/app", Path: "src/a.go", First: 30, Lines: 5}); err != nil || r.Total != 7 || len(r.Ranges) != 0 {
 		t.Errorf("behind the end: %+v, %v", r, err)
 	}
-	if _, err := n.Blame(t.Context(), catalog.Operator(), browse.BlameRequest{Repo: "local/app", Path: "data.bin", First: 1, Lines: 5}); !errors.Is(err, call.ErrInvalid) {
+	if _, err := n.Browse.Blame(t.Context(), catalog.Operator(), browse.BlameRequest{Repo: "local/app", Path: "data.bin", First: 1, Lines: 5}); !errors.Is(err, call.ErrInvalid) {
 		t.Errorf("a binary file: %v", err)
 	}
 }

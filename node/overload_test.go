@@ -45,7 +45,7 @@ func TestAnOverloadedNodeElsewhereIsToldAsOverload(t *testing.T) {
 	complete(t, asked, "narwhal")
 
 	free := busy.Fill()
-	_, err := asked.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "narwhal"})
+	_, err := asked.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: "narwhal"})
 	if e := (*call.Error)(nil); !errors.As(err, &e) || !errors.Is(err, call.ErrOverloaded) || e.RetryAfter < time.Second {
 		t.Errorf("got %#v, want an overload with a time to ask again", err)
 	}

@@ -74,9 +74,9 @@ func TestSmallRepositoriesShareAFileAndStayThemselves(t *testing.T) {
 	repos := crowd(t, dir, count)
 	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
 	n.WaitIndexed(count)
-	all := n.Search("whale")
+	all := n.Results("whale")
 	packedInto(t, n, 2) // the last ones may have come too late
-	again := n.Search("whale")
+	again := n.Results("whale")
 	if len(again.Files) != count || !again.Coverage.Exhaustive() || again.Stats.ShardsRequired > 2 {
 		t.Errorf("packed: %d files, %+v", len(again.Files), again.Stats)
 	}
@@ -87,7 +87,7 @@ func TestSmallRepositoriesShareAFileAndStayThemselves(t *testing.T) {
 	}
 	want(t, n.Find("whale repo:r03"), "local/r03:main.go")
 	want(t, n.Find("dolphin -repo:r0"), "local/r10:same.txt", "local/r11:same.txt")
-	listed, err := n.Repos(context.Background(), catalog.Operator(), browse.ReposRequest{})
+	listed, err := n.Browse.Repos(context.Background(), catalog.Operator(), browse.ReposRequest{})
 	if err != nil || len(listed.Repos) != count {
 		t.Fatalf("%+v, %v", listed, err)
 	}
@@ -159,7 +159,7 @@ func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
 	crowd(t, dir, count)
 	f := nodetest.StartFleet(t, 2, nodetest.Config{File: local(dir)})
 	f.Nodes[0].Wait("one pack with two copies", func() error {
-		s, r := f.Nodes[0].Status(), f.Nodes[0].Search("whale")
+		s, r := f.Nodes[0].Status(), f.Nodes[0].Results("whale")
 		if s.Repos.Indexed < count || s.Placement.UnderReplicated > 0 || r.Stats.ShardsRequired != 1 {
 			return fmt.Errorf("%+v, %+v, %d shards, jobs %+v", s.Repos, s.Placement, r.Stats.ShardsRequired, s.Jobs)
 		}
@@ -167,7 +167,7 @@ func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
 	})
 	f.Nodes[1].Stop()
 	f.Nodes[0].Wait("all to be found without the other node", func() error {
-		r, err := f.Nodes[0].Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "whale"})
+		r, err := f.Nodes[0].Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: "whale"})
 		if err != nil || len(r.Files) != count || !r.Coverage.Exhaustive() || r.Stats.ShardsRequired != 1 {
 			return fmt.Errorf("%+v, %v", r, err)
 		}

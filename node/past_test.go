@@ -60,7 +60,7 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 	n.WaitIndexed(2)
 	find := func(req search.Request) *search.Response {
 		t.Helper()
-		r, err := n.Node.Search(t.Context(), catalog.Operator(), req)
+		r, err := n.Node.Search.Search(t.Context(), catalog.Operator(), req)
 		if err != nil {
 			t.Fatalf("%s: %v", req.Query, err)
 		}
@@ -105,7 +105,7 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 		t.Errorf("repositories: %+v", r.Repositories)
 	}
 	var streamed search.Response
-	sum, err := n.StreamSearch(t.Context(), catalog.Operator(), search.Request{Query: "kraken rev:" + old}, func(c *search.Chunk) error {
+	sum, err := n.Search.StreamSearch(t.Context(), catalog.Operator(), search.Request{Query: "kraken rev:" + old}, func(c *search.Chunk) error {
 		streamed.Files = append(streamed.Files, c.Files...)
 		return nil
 	})
@@ -147,7 +147,7 @@ func TestADateIsACommitOfEachRepository(t *testing.T) {
 		"(walrus or narwhal) at:2020-03-02 repo:app":   {"local/app:a.txt:1"},
 		"walrus repo:app rev:main at:2020-01-31T00:00": {"local/app:a.txt:1"},
 	} {
-		r, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: query})
+		r, err := n.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: query})
 		if err != nil {
 			t.Errorf("%s: %v", query, err)
 			continue
@@ -158,11 +158,11 @@ func TestADateIsACommitOfEachRepository(t *testing.T) {
 	}
 
 	// A ref of a tool or a page may name a day too.
-	g, err := n.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "al", Repo: "local/app", Ref: "main@{2020-01-31}"})
+	g, err := n.Search.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "al", Repo: "local/app", Ref: "main@{2020-01-31}"})
 	if err != nil || len(g.Files) != 1 || string(g.Files[0].Lines[0].Text) != "walrus" {
 		t.Errorf("grep of a day: %+v, %v", g, err)
 	}
-	src, err := n.Source(t.Context(), catalog.Operator(), browse.SourceRequest{Repo: "local/app", Path: "a.txt", Ref: "@{2020-03-01}"})
+	src, err := n.Browse.Source(t.Context(), catalog.Operator(), browse.SourceRequest{Repo: "local/app", Path: "a.txt", Ref: "@{2020-03-01}"})
 	if err != nil || string(src.Content) != "narwhal\n" {
 		t.Errorf("a file of a day: %+v, %v", src, err)
 	}
@@ -175,7 +175,7 @@ func TestADateIsACommitOfEachRepository(t *testing.T) {
 		"walrus at:soon":                       "a date after at:",
 		"walrus -at:2020-02":                   "without a minus",
 	} {
-		_, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: query})
+		_, err := n.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: query})
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%s: %v", query, err)
 		}
@@ -210,11 +210,11 @@ func TestTooMuchOfACommitIsNotRead(t *testing.T) {
 
 	n := nodetest.Start(t, nodetest.Config{File: still(root)})
 	n.WaitIndexed(1)
-	_, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "walrus rev:" + old})
+	_, err := n.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: "walrus rev:" + old})
 	if !errors.Is(err, call.ErrTooLarge) || !strings.Contains(err.Error(), "21000 files") || !strings.Contains(err.Error(), "file:") {
 		t.Errorf("all of it: %v", err)
 	}
-	r, err := n.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: "walrus file:^d3/ count:all rev:" + old})
+	r, err := n.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: "walrus file:^d3/ count:all rev:" + old})
 	if err != nil || r.Stats.Files != 2100 || r.Past[0].Read != 2100 || r.Past[0].Beside != "" {
 		t.Errorf("a directory: %v, %v", err, r)
 	}

@@ -17,11 +17,11 @@ import (
 func user(t *testing.T, n *nodetest.Node, email string, role catalog.Role) (*account.UserInfo, string) {
 	t.Helper()
 	ctx := context.Background()
-	u, err := n.CreateUser(ctx, account.Operator(), account.CreateUserRequest{Email: email, Role: role})
+	u, err := n.People.CreateUser(ctx, account.Operator(), account.CreateUserRequest{Email: email, Role: role})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "laptop", User: email, Role: role})
+	k, err := n.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "laptop", User: email, Role: role})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,11 +36,11 @@ func TestAKeyIsWhatItsAccountIsNow(t *testing.T) {
 	_, first := user(t, n, "First@Example.com", catalog.RoleOwner)
 	_, second := user(t, n, "second@example.com", catalog.RoleOwner)
 	change := func(req account.ChangeUserRequest) error {
-		_, err := n.ChangeUser(ctx, by, req)
+		_, err := n.People.ChangeUser(ctx, by, req)
 		return err
 	}
 	role := func(key string) catalog.Role {
-		v, err := n.Authenticate(ctx, key)
+		v, err := n.Keys.Authenticate(ctx, key)
 		if err != nil && !errors.Is(err, call.ErrUnauthenticated) {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestAKeyIsWhatItsAccountIsNow(t *testing.T) {
 	for what, err := range map[string]error{
 		"demote":  change(account.ChangeUserRequest{User: "second@example.com", Role: catalog.RoleMember}),
 		"suspend": change(account.ChangeUserRequest{User: "second@example.com", State: catalog.AccountSuspended}),
-		"delete":  func() error { _, err := n.DeleteUser(ctx, by, "second@example.com"); return err }(),
+		"delete":  func() error { _, err := n.People.DeleteUser(ctx, by, "second@example.com"); return err }(),
 	} {
 		if !errors.Is(err, call.ErrUnable) || !strings.Contains(err.Error(), "last owner") {
 			t.Errorf("%s the last owner: %v", what, err)
@@ -83,7 +83,7 @@ func TestAKeyIsWhatItsAccountIsNow(t *testing.T) {
 	if got := role(first); got != catalog.RoleMember {
 		t.Errorf("the key of an account that is active again has the role %v", got)
 	}
-	if _, err := n.DeleteUser(ctx, by, "first@example.com"); err != nil {
+	if _, err := n.People.DeleteUser(ctx, by, "first@example.com"); err != nil {
 		t.Fatal(err)
 	}
 	if got := role(first); got != catalog.RoleNone {
@@ -97,7 +97,7 @@ func TestPeopleManageTheirOwnKeysOnly(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{})
 	user(t, n, "ann@example.com", catalog.RoleMember)
 	_, bob := user(t, n, "bob@example.com", catalog.RoleMember)
-	v, err := n.Authenticate(ctx, bob)
+	v, err := n.Keys.Authenticate(ctx, bob)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,32 +111,32 @@ func TestPeopleManageTheirOwnKeysOnly(t *testing.T) {
 		"an owner's key":             {Name: "x", Role: catalog.RoleOwner},
 		"a key for all repositories": {Name: "x", All: true},
 	} {
-		if _, err := n.CreateKey(ctx, by, req); !errors.Is(err, call.ErrForbidden) {
+		if _, err := n.Keys.CreateKey(ctx, by, req); !errors.Is(err, call.ErrForbidden) {
 			t.Errorf("a member makes %s: %v", what, err)
 		}
 	}
-	if _, err := n.CreateKey(ctx, by, account.CreateKeyRequest{Name: "0123abcd"}); !errors.Is(err, call.ErrInvalid) {
+	if _, err := n.Keys.CreateKey(ctx, by, account.CreateKeyRequest{Name: "0123abcd"}); !errors.Is(err, call.ErrInvalid) {
 		t.Errorf("a name like an id: %v", err)
 	}
-	made, err := n.CreateKey(ctx, by, account.CreateKeyRequest{Name: "ci"})
+	made, err := n.Keys.CreateKey(ctx, by, account.CreateKeyRequest{Name: "ci"})
 	if err != nil || made.Info.User != "bob@example.com" {
 		t.Fatalf("a member's own key: %+v, %v", made, err)
 	}
 
-	list, err := n.Keys(ctx, by, account.KeysRequest{})
+	list, err := n.Keys.Keys(ctx, by, account.KeysRequest{})
 	if err != nil || len(list.Keys) != 2 {
 		t.Errorf("a member sees the keys %+v, %v; want 2", list, err)
 	}
-	all, _ := n.Keys(ctx, account.Operator(), account.KeysRequest{})
+	all, _ := n.Keys.Keys(ctx, account.Operator(), account.KeysRequest{})
 	for _, k := range all.Keys {
 		if k.User != "ann@example.com" {
 			continue
 		}
-		if _, err := n.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: k.ID}); !errors.Is(err, call.ErrNotFound) {
+		if _, err := n.Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: k.ID}); !errors.Is(err, call.ErrNotFound) {
 			t.Errorf("a member ends a key of another: %v", err)
 		}
 	}
-	if _, err := n.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: "laptop"}); err != nil {
+	if _, err := n.Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: "laptop"}); err != nil {
 		t.Errorf("a member's key of a name that another has too: %v", err)
 	}
 	if _, err := account.AsHolder(catalog.Viewer{Role: catalog.RoleMember}); !errors.Is(err, call.ErrForbidden) {
@@ -195,7 +195,7 @@ func TestANodeThatIsToldOfPermissionsIsAnnouncedOnce(t *testing.T) {
 		const changes, young = 40, 8 // a young cluster makes a few secrets
 		before := n.Status().CatalogIndex
 		for i := range changes {
-			if _, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: fmt.Sprint("k", i)}); err != nil {
+			if _, err := n.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: fmt.Sprint("k", i)}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -38,7 +38,7 @@ func asked(t *testing.T, n *nodetest.Node, v catalog.Viewer) string {
 	ctx := context.Background()
 	var out []any
 	for _, q := range []string{"shark", "shark count:all", "file:txt", "repo:zhidden shark", "type:repo shark", "-nothing", "reposet:local/zhidden shark"} {
-		r, err := n.Node.Search(ctx, v, search.Request{Query: q})
+		r, err := n.Node.Search.Search(ctx, v, search.Request{Query: q})
 		if err != nil {
 			out = append(out, err.Error())
 			continue
@@ -50,7 +50,7 @@ func asked(t *testing.T, n *nodetest.Node, v catalog.Viewer) string {
 			out = append(out, f.Repository, f.Path)
 		}
 	}
-	repos, err := n.Node.Repos(ctx, v, browse.ReposRequest{})
+	repos, err := n.Node.Browse.Repos(ctx, v, browse.ReposRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func asked(t *testing.T, n *nodetest.Node, v catalog.Viewer) string {
 		out = append(out, r.Name)
 	}
 	for _, name := range []string{"local/app", "local/zhidden"} {
-		_, err := n.Source(ctx, v, browse.SourceRequest{Repo: name, Path: "a.go"})
+		_, err := n.Browse.Source(ctx, v, browse.SourceRequest{Repo: name, Path: "a.go"})
 		out = append(out, fmt.Sprint(err))
 	}
 	s, err := n.Node.Status(ctx, v, node.StatusRequest{})
@@ -82,10 +82,10 @@ func TestAHiddenRepositoryDoesNotExist(t *testing.T) {
 	// The other node has as many, so that both hide something.
 	ann := func(n *nodetest.Node) catalog.Viewer {
 		_, key := user(t, n, "ann@example.com", catalog.RoleMember)
-		if _, err := n.Grant(ctx, account.Operator(), account.GrantRequest{User: "ann@example.com", Add: []string{"local/app"}}); err != nil {
+		if _, err := n.People.Grant(ctx, account.Operator(), account.GrantRequest{User: "ann@example.com", Add: []string{"local/app"}}); err != nil {
 			t.Fatal(err)
 		}
-		v, err := n.Authenticate(ctx, key)
+		v, err := n.Keys.Authenticate(ctx, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,20 +101,20 @@ func TestAHiddenRepositoryDoesNotExist(t *testing.T) {
 
 	// What is granted is seen by the next request, and no more once it is revoked.
 	source := browse.SourceRequest{Repo: "local/zhidden", Path: "a.go"}
-	if _, err := with.Source(ctx, v, source); !errors.Is(err, call.ErrRepoNotFound) {
+	if _, err := with.Browse.Source(ctx, v, source); !errors.Is(err, call.ErrRepoNotFound) {
 		t.Errorf("a hidden repository gives %v", err)
 	}
 	grant := account.GrantRequest{User: "ann@example.com", Add: []string{"local/zhidden"}}
-	if r, err := with.Grant(ctx, account.Operator(), grant); err != nil || len(r.Repos) != 2 {
+	if r, err := with.People.Grant(ctx, account.Operator(), grant); err != nil || len(r.Repos) != 2 {
 		t.Fatalf("granted %+v, %v", r, err)
 	}
-	if _, err := with.Source(ctx, v, source); err != nil {
+	if _, err := with.Browse.Source(ctx, v, source); err != nil {
 		t.Errorf("a granted repository gives %v", err)
 	}
-	if _, err := with.Grant(ctx, account.Operator(), account.GrantRequest{User: "ann@example.com", Remove: grant.Add}); err != nil {
+	if _, err := with.People.Grant(ctx, account.Operator(), account.GrantRequest{User: "ann@example.com", Remove: grant.Add}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := with.Source(ctx, v, source); !errors.Is(err, call.ErrRepoNotFound) {
+	if _, err := with.Browse.Source(ctx, v, source); !errors.Is(err, call.ErrRepoNotFound) {
 		t.Errorf("a repository that was granted gives %v", err)
 	}
 }
@@ -123,10 +123,10 @@ func TestAHiddenRepositoryDoesNotExist(t *testing.T) {
 func member(t *testing.T, n *nodetest.Node, repos ...string) catalog.Viewer {
 	t.Helper()
 	_, key := user(t, n, "ann@example.com", catalog.RoleMember)
-	if _, err := n.Grant(t.Context(), account.Operator(), account.GrantRequest{User: "ann@example.com", Add: repos}); err != nil {
+	if _, err := n.People.Grant(t.Context(), account.Operator(), account.GrantRequest{User: "ann@example.com", Add: repos}); err != nil {
 		t.Fatal(err)
 	}
-	v, err := n.Authenticate(t.Context(), key)
+	v, err := n.Keys.Authenticate(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestTheSizeOfAnIndexIsNotToldToWhoMayNotSeeAll(t *testing.T) {
 	ann := member(t, n, "local/app")
 	told := func(v catalog.Viewer) int64 {
 		t.Helper()
-		r, err := n.Repos(t.Context(), v, browse.ReposRequest{Query: "app"})
+		r, err := n.Browse.Repos(t.Context(), v, browse.ReposRequest{Query: "app"})
 		if err != nil || len(r.Repos) != 1 {
 			t.Fatalf("%s is told %+v, %v", v.Name, r, err)
 		}
@@ -165,7 +165,7 @@ func TestAStreamDoesNotShowTheShards(t *testing.T) {
 		parts int
 	}{{ann, 1}, {catalog.Operator(), 3}} {
 		parts := 0
-		_, err := n.StreamSearch(t.Context(), x.who, search.Request{Query: "shark"}, func(*search.Chunk) error { parts++; return nil })
+		_, err := n.Search.StreamSearch(t.Context(), x.who, search.Request{Query: "shark"}, func(*search.Chunk) error { parts++; return nil })
 		if err != nil || parts != x.parts {
 			t.Errorf("%s gets %d parts, %v; want %d", x.who.Name, parts, err, x.parts)
 		}
@@ -181,10 +181,10 @@ func TestAPushNamesWhatItsTellerMaySee(t *testing.T) {
 		t.Fatal(err)
 	}
 	push := operate.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true}}
-	if r, err := n.Webhook(t.Context(), owner, push); err != nil || len(r.Repos) != 0 {
+	if r, err := n.Operate.Webhook(t.Context(), owner, push); err != nil || len(r.Repos) != 0 {
 		t.Errorf("an owner without grants is told of %+v, %v", r, err)
 	}
-	if r, err := n.Webhook(t.Context(), account.Operator(), push); err != nil || len(r.Repos) != 2 {
+	if r, err := n.Operate.Webhook(t.Context(), account.Operator(), push); err != nil || len(r.Repos) != 2 {
 		t.Errorf("the operator is told of %+v, %v", r, err)
 	}
 }

@@ -55,17 +55,17 @@ func TestNoKeyIsCalledLikeAnID(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
-	first, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "first"})
+	first, err := n.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: "first"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: first.Info.ID}); !errors.Is(err, call.ErrInvalid) {
+	if _, err := n.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: first.Info.ID}); !errors.Is(err, call.ErrInvalid) {
 		t.Errorf("a key called %s: %v", first.Info.ID, err)
 	}
-	if _, err := n.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: first.Info.ID}); err != nil {
+	if _, err := n.Keys.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: first.Info.ID}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Authenticate(ctx, first.Key); err == nil {
+	if _, err := n.Keys.Authenticate(ctx, first.Key); err == nil {
 		t.Error("the key that was meant still works")
 	}
 }

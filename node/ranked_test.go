@@ -27,7 +27,7 @@ func TestRankedTellsOfTheFilesThatItShows(t *testing.T) {
 	n.WaitIndexed(1)
 
 	for limit := 1; limit <= 3; limit++ {
-		r, err := n.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: "park worker moor", Limit: limit})
+		r, err := n.Search.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: "park worker moor", Limit: limit})
 		if err != nil || len(r.Files) != limit {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -71,7 +71,7 @@ func TestRankedFindsCommonWordsBesideRareOnes(t *testing.T) {
 		"park worker":              "park/worker.go",
 		"worker moor absent":       "pkg/0201.txt",
 	} {
-		r, err := n.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: query, Limit: 10})
+		r, err := n.Search.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: query, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestRankedFindsFilesOfLongPaths(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"all": {"type": "git", "url": "file://` + dir + `/*"}}}`})
 	n.WaitIndexed(1)
 
-	r, err := n.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: "moor", Limit: 10})
+	r, err := n.Search.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: "moor", Limit: 10})
 	if err != nil || len(r.Files) != 10 || !r.More || len(r.Files[0].Lines) != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}

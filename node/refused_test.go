@@ -51,7 +51,7 @@ func TestATokenIsRefusedForThirtyDays(t *testing.T) {
 	// ask lists the connection now, and waits until each node knows what came of it.
 	ask := func(want string, holds func(c operate.ConnectionStatus) bool) {
 		t.Helper()
-		if _, err := f.Nodes[0].SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "host"}); err != nil {
+		if _, err := f.Nodes[0].Operate.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "host"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, n := range f.Nodes {
@@ -79,8 +79,8 @@ func TestATokenIsRefusedForThirtyDays(t *testing.T) {
 				t.Errorf("what another connection lists is found in %v", got)
 			}
 
-			_, err := n.Source(t.Context(), catalog.Operator(), browse.SourceRequest{Repo: name, Path: "a.txt"})
-			list, other := n.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{})
+			_, err := n.Browse.Source(t.Context(), catalog.Operator(), browse.SourceRequest{Repo: name, Path: "a.txt"})
+			list, other := n.Browse.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{})
 			if other != nil || len(list.Repos) != repos || (err == nil) != (repos == 2) {
 				t.Errorf("listed are %+v, %v; the file is read with %v", list, other, err)
 			}
@@ -133,7 +133,7 @@ func TestATokenIsRefusedForThirtyDays(t *testing.T) {
 // repoOf is the name of the repository that ends so.
 func repoOf(t *testing.T, n *nodetest.Node, end string) string {
 	t.Helper()
-	r, err := n.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: end})
+	r, err := n.Browse.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: end})
 	if err != nil || len(r.Repos) != 1 {
 		t.Fatalf("repository %s: %+v, %v", end, r, err)
 	}

@@ -65,7 +65,7 @@ func settled(n *nodetest.Node, members, repos int) error {
 func whole(t *testing.T, nodes []*nodetest.Node, all []string) {
 	t.Helper()
 	for _, n := range nodes {
-		answer := n.Search("nautilus")
+		answer := n.Results("nautilus")
 		var got []string
 		for _, file := range answer.Files {
 			got = append(got, file.Repository+":"+file.Path)

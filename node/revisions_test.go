@@ -44,14 +44,14 @@ func TestARepositoryWithoutACommitLacksNoRevision(t *testing.T) {
 	n.WaitIndexed(2)
 
 	for ref, why := range map[string]coverage.Kind{"main": "", "nowhere": coverage.NoRevision} {
-		r, err := n.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "kraken", Ref: ref})
+		r, err := n.Search.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "kraken", Ref: ref})
 		if err != nil || r.Coverage.Worst() != why {
 			t.Errorf("at %s: %+v, %v; want cut %q", ref, r, err, why)
 		}
 
 		// Words are ranked in the same repositories, whoever names the revision.
 		for _, req := range []search.RankedRequest{{Query: "kraken", Ref: ref, Limit: 1}, {Query: "kraken rev:" + ref, Limit: 1}} {
-			r, err := n.Ranked(t.Context(), catalog.Operator(), req)
+			r, err := n.Search.Ranked(t.Context(), catalog.Operator(), req)
 			if err != nil || r.Coverage.Worst() != why || why != "" && r.Coverage.Gap(why).Ref != ref {
 				t.Errorf("%+v: %+v, %v; want cut %q", req, r, err, why)
 			}
@@ -75,7 +75,7 @@ func TestSymbolsOfARevisionThatIsNotIndexed(t *testing.T) {
 		for _, name := range []string{"", "local/app"} {
 			req := search.SymbolRequest{Symbol: "SideOnly", Revision: ref, Repo: name}
 			for kind, ask := range map[string]func(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error){
-				"definitions": n.Definitions, "references": n.References,
+				"definitions": n.Search.Definitions, "references": n.Search.References,
 			} {
 				r, err := ask(t.Context(), catalog.Operator(), req)
 				if err != nil || r.Coverage.Worst() != want || r.Coverage.Exhaustive() != (want == "") || want != "" && r.Coverage.Gap(want).Ref != ref {

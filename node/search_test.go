@@ -28,7 +28,7 @@ func lines(word string, n int) string { return strings.Repeat("a "+word+" swims\
 
 func stream(t *testing.T, n *nodetest.Node, req search.Request) (chunks []*search.Chunk, sum *search.Response) {
 	t.Helper()
-	sum, err := n.StreamSearch(context.Background(), catalog.Operator(), req, func(c *search.Chunk) error {
+	sum, err := n.Search.StreamSearch(context.Background(), catalog.Operator(), req, func(c *search.Chunk) error {
 		chunks = append(chunks, c)
 		return nil
 	})
@@ -50,7 +50,7 @@ func TestAStreamHasWhatASearchHas(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: still(dir), Edit: func(o *node.Options) { o.StreamBatch = 4 }})
 	n.WaitIndexed(repos)
 	for _, query := range []string{"otter", "animal", "otter repo:r1", "type:file otter", "nothing", "otter t:repo"} {
-		whole := n.Search(query)
+		whole := n.Results(query)
 		chunks, sum := stream(t, n, search.Request{Query: query})
 		var files, found []string
 		stats := search.Stats{}
@@ -84,7 +84,7 @@ func TestAStreamHasWhatASearchHas(t *testing.T) {
 	checkRepositories(t, n, repos)
 
 	stop := errors.New("the reader left")
-	_, err := n.StreamSearch(context.Background(), catalog.Operator(), search.Request{Query: "otter"}, func(*search.Chunk) error { return stop })
+	_, err := n.Search.StreamSearch(context.Background(), catalog.Operator(), search.Request{Query: "otter"}, func(*search.Chunk) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("a failing send gives %v", err)
 	}
@@ -93,7 +93,7 @@ func TestAStreamHasWhatASearchHas(t *testing.T) {
 // checkRepositories checks what type:repo finds, and how it is counted.
 func checkRepositories(t *testing.T, n *nodetest.Node, repos int) {
 	t.Helper()
-	whole := n.Search("type:repo otter")
+	whole := n.Results("type:repo otter")
 	chunks, sum := stream(t, n, search.Request{Query: "type:repo otter"})
 	var names, streamed []string
 	for _, r := range whole.Repositories {
@@ -114,7 +114,7 @@ func checkRepositories(t *testing.T, n *nodetest.Node, repos int) {
 		}
 	}
 	for _, query := range []string{"type:repo otter count:3"} {
-		cut := n.Search(query)
+		cut := n.Results(query)
 		if len(cut.Repositories) != 3 || cut.Coverage.Exhaustive() || cut.Stats.Files != repos || cut.Stats.ActualMatches != 3 {
 			t.Errorf("%q finds %d repositories, exhaustive %v, %+v", query, len(cut.Repositories), cut.Coverage.Exhaustive(), cut.Stats)
 		}
@@ -141,11 +141,11 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(1)
 
-	all := n.Search("heron count:all")
+	all := n.Results("heron count:all")
 	if s := all.Stats; s.TotalMatches != files*each || s.Files != files {
 		t.Errorf("count:all counts %d matches in %d files, want %d in %d", s.TotalMatches, s.Files, files*each, files)
 	}
-	limited, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron", Matches: 50})
+	limited, err := n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron", Matches: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 	if s := limited.Stats; ranges != 50 || s.ActualMatches != 50 || limited.Coverage.Exhaustive() || s.FlushReason != search.FlushLimit {
 		t.Errorf("with a limit of 50: %d ranges, exhaustive %v, %+v", ranges, limited.Coverage.Exhaustive(), s)
 	}
-	exact, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron count:all", Matches: 50})
+	exact, err := n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron count:all", Matches: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 		"file:otter -file:d1": files - 9,
 	} {
 		for _, most := range []int{0, 1, 7} {
-			r, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: query + " count:all", Matches: most})
+			r, err := n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: query + " count:all", Matches: most})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,11 +194,11 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 	}
 
 	// Without ctags there are no symbols, and the answer says that it is for want of them.
-	if r := n.Search("sym:heron"); !r.Coverage.Exhaustive() {
+	if r := n.Results("sym:heron"); !r.Coverage.Exhaustive() {
 		t.Errorf("sym: of prose, which has no symbols: not exhaustive, flushReason %s", r.Stats.FlushReason)
 	}
 
-	listed := n.Search("type:file heron")
+	listed := n.Results("type:file heron")
 	if s := listed.Stats; len(listed.Files) != files || s.Files != files || !listed.Coverage.Exhaustive() {
 		t.Errorf("type:file finds %d files, %+v", len(listed.Files), s)
 	}
@@ -207,11 +207,11 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 			t.Errorf("type:file shows lines of %s", f.Path)
 		}
 	}
-	named := n.Search("type:file file:otter")
+	named := n.Results("type:file file:otter")
 	if len(named.Files) != files || len(named.Files[0].NameRanges) != 1 {
 		t.Errorf("type:file of a name finds %d files", len(named.Files))
 	}
-	few := n.Search("type:file heron count:7")
+	few := n.Results("type:file heron count:7")
 	if len(few.Files) != 7 || few.Coverage.Exhaustive() || few.Stats.FlushReason != search.FlushLimit {
 		t.Errorf("type:file with a limit of 7 finds %d files, exhaustive %v, %+v", len(few.Files), few.Coverage.Exhaustive(), few.Stats)
 	}
@@ -230,32 +230,32 @@ func TestAQueryIsHeldToItsBounds(t *testing.T) {
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": lines("heron", 10)})
 	n := nodetest.Start(t, nodetest.Config{File: still(dir)})
 	n.WaitIndexed(1)
-	if r := n.Search("heron timeout:1m"); !r.Coverage.Exhaustive() || len(r.Files) != 1 {
+	if r := n.Results("heron timeout:1m"); !r.Coverage.Exhaustive() || len(r.Files) != 1 {
 		t.Errorf("with time enough: %+v", r)
 	}
-	r := n.Search("heron timeout:1ns")
+	r := n.Results("heron timeout:1ns")
 	if r.Coverage.Exhaustive() || r.Stats.FlushReason != search.FlushTimeout {
 		t.Errorf("with no time: exhaustive %v, %+v", r.Coverage.Exhaustive(), r.Stats)
 	}
-	_, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron timeout:soon"})
+	_, err := n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron timeout:soon"})
 	if !errors.Is(err, call.ErrQuery) {
 		t.Errorf("a timeout that is none gives %v", err)
 	}
 
 	// The place of a mistake, and what could stand there.
-	_, err = n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "héron case:maybe"})
+	_, err = n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: "héron case:maybe"})
 	wrong := (*call.Error)(nil)
 	if !errors.As(err, &wrong) || wrong.Offset != 12 || wrong.Length != 5 || !slices.Equal(wrong.Choices, []string{"yes", "no", "auto"}) || wrong.Suggestion != `"héron case:maybe"` {
 		t.Errorf("a mistake: %+v", wrong)
 	}
-	_, err = n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron a(b", Regexp: true})
+	_, err = n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: "heron a(b", Regexp: true})
 	if !errors.As(err, &wrong) || wrong.Offset != 6 || wrong.Length != 3 || wrong.Choices != nil || wrong.Suggestion != `"heron a\(b"` {
 		t.Errorf("a mistake in an expression: %+v", wrong)
 	}
 
 	// Of a query of any length that is too long one bound is told: a second one was, for those that were much too long.
 	for _, length := range []int{query.MaxLength + 1, 10 * query.MaxLength} {
-		_, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: strings.Repeat("a", length)})
+		_, err := n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: strings.Repeat("a", length)})
 		if !errors.Is(err, call.ErrQuery) || !strings.Contains(err.Error(), fmt.Sprintf("at most %d bytes", query.MaxLength)) {
 			t.Errorf("a query of %d bytes gives %v", length, err)
 		}

@@ -244,7 +244,7 @@ func (c *checker) search(n *node.Node, q seedQuery) (exhaustive bool, err error)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	before := n.View()
-	resp, err := n.Search(ctx, catalog.Operator(), search.Request{Query: q.text, Regexp: q.regexp, CaseSensitive: true, Whole: true})
+	resp, err := n.Search.Search(ctx, catalog.Operator(), search.Request{Query: q.text, Regexp: q.regexp, CaseSensitive: true, Whole: true})
 	if err != nil {
 		return false, err
 	}

@@ -335,7 +335,7 @@ func (r *seedRun) converge(when string) {
 func (r *seedRun) tell(n *node.Node, repo *seedRepo) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, err := n.Webhook(ctx, account.Operator(), operate.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, Paths: []string{repo.name}}})
+	_, err := n.Operate.Webhook(ctx, account.Operator(), operate.WebhookRequest{Connection: "local", Event: host.Event{Pushed: true, Paths: []string{repo.name}}})
 	return err
 }
 
@@ -343,7 +343,7 @@ func (r *seedRun) tell(n *node.Node, repo *seedRepo) error {
 // and none that nobody made.
 func (r *seedRun) acknowledged() {
 	for i := range r.up {
-		got, err := r.up[i].Load().Keys(context.Background(), account.Operator(), account.KeysRequest{})
+		got, err := r.up[i].Load().Keys.Keys(context.Background(), account.Operator(), account.KeysRequest{})
 		if err != nil {
 			r.t.Errorf("n%d: %v", i+1, err)
 			continue
@@ -403,7 +403,7 @@ func (r *seedRun) writeLoop(ctx context.Context, rng *rand.Rand) {
 		if n := r.up[rng.IntN(len(r.up))].Load(); n != nil {
 			r.writing.RLock()
 			short, cancel := context.WithTimeout(ctx, 700*time.Millisecond)
-			_, err := n.CreateKey(short, account.Operator(), account.CreateKeyRequest{Name: name})
+			_, err := n.Keys.CreateKey(short, account.Operator(), account.CreateKeyRequest{Name: name})
 			cancel()
 			r.writing.RUnlock()
 			if err == nil {

@@ -43,10 +43,10 @@ func TestDefinitionsHaveSignatures(t *testing.T) {
 	}
 	for what, find := range map[string]func(search.SymbolRequest) (*search.SymbolResponse, error){
 		"definitions": func(r search.SymbolRequest) (*search.SymbolResponse, error) {
-			return n.Definitions(t.Context(), catalog.Operator(), r)
+			return n.Search.Definitions(t.Context(), catalog.Operator(), r)
 		},
 		"references": func(r search.SymbolRequest) (*search.SymbolResponse, error) {
-			return n.References(t.Context(), catalog.Operator(), r)
+			return n.Search.References(t.Context(), catalog.Operator(), r)
 		},
 	} {
 		got, rest := signatures(what, find, true)

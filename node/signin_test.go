@@ -19,7 +19,7 @@ func sessionRole(t *testing.T, n *nodetest.Node, token string) catalog.Role {
 
 	// A node that is behind asks the leader, and says so where that cannot be asked.
 	n.Wait("an answer about the session", func() error {
-		v, err := n.SessionViewer(context.Background(), token)
+		v, err := n.Sessions.SessionViewer(context.Background(), token)
 		if err != nil && !errors.Is(err, call.ErrUnauthenticated) {
 			return err
 		}
@@ -38,7 +38,7 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 	ann, key := user(t, f[0], "ann@example.com", catalog.RoleMember)
 	begin := func(n *nodetest.Node) string {
 		t.Helper()
-		begun, err := n.Begin(ctx, ann.ID, account.SignIn{Method: "password", Agent: "Browser\n1"})
+		begun, err := n.Sessions.Begin(ctx, ann.ID, account.SignIn{Method: "password", Agent: "Browser\n1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,11 +57,11 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 	}
 
 	// A session that was begun with a key ends with the key.
-	byKey, err := f[1].BeginWithKey(ctx, key, account.SignIn{})
+	byKey, err := f[1].Sessions.BeginWithKey(ctx, key, account.SignIn{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := f[2].SessionViewer(ctx, byKey.Token)
+	v, err := f[2].Sessions.SessionViewer(ctx, byKey.Token)
 	if err != nil || v.KeyID == "" || v.Account != ann.ID {
 		t.Errorf("the session of a key is %+v, %v", v, err)
 	}
@@ -69,10 +69,10 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, err := f[0].SessionsOf(ctx, holder, "me"); err != nil || len(list) != 2 || list[1].Agent != "Browser1" && list[0].Agent != "Browser1" {
+	if list, err := f[0].Sessions.SessionsOf(ctx, holder, "me"); err != nil || len(list) != 2 || list[1].Agent != "Browser1" && list[0].Agent != "Browser1" {
 		t.Errorf("own sessions: %+v, %v", list, err)
 	}
-	if _, err := f[0].RevokeKey(ctx, by, account.RevokeKeyRequest{Key: v.KeyID}); err != nil {
+	if _, err := f[0].Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: v.KeyID}); err != nil {
 		t.Fatal(err)
 	}
 	for i, n := range f {
@@ -83,12 +83,12 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 
 	// Out everywhere but here; then suspended.
 	other := begin(f[2])
-	here, err := f[1].SessionViewer(ctx, token)
+	here, err := f[1].Sessions.SessionViewer(ctx, token)
 	if err != nil {
 		t.Fatal(err)
 	}
 	holder, _ = account.AsHolder(here)
-	if n, err := f[1].EndSessions(ctx, holder, "me", "others"); err != nil || n != 1 {
+	if n, err := f[1].Sessions.EndSessions(ctx, holder, "me", "others"); err != nil || n != 1 {
 		t.Errorf("%d other sessions ended, %v", n, err)
 	}
 	for i, n := range f {
@@ -96,7 +96,7 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 			t.Errorf("node %d has other sessions", i)
 		}
 	}
-	if _, err := f[0].ChangeUser(ctx, by, account.ChangeUserRequest{User: ann.ID, State: catalog.AccountSuspended}); err != nil {
+	if _, err := f[0].People.ChangeUser(ctx, by, account.ChangeUserRequest{User: ann.ID, State: catalog.AccountSuspended}); err != nil {
 		t.Fatal(err)
 	}
 	for i, n := range f {
@@ -104,7 +104,7 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 			t.Errorf("node %d takes the session of somebody suspended", i)
 		}
 	}
-	if _, err := f[0].Begin(ctx, ann.ID, account.SignIn{}); !errors.Is(err, call.ErrUnauthenticated) {
+	if _, err := f[0].Sessions.Begin(ctx, ann.ID, account.SignIn{}); !errors.Is(err, call.ErrUnauthenticated) {
 		t.Errorf("somebody suspended signs in: %v", err)
 	}
 }
@@ -115,20 +115,20 @@ func TestPeopleEndTheirOwnSessionsOnly(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{})
 	ann, _ := user(t, n, "ann@example.com", catalog.RoleMember)
 	bob, _ := user(t, n, "bob@example.com", catalog.RoleMember)
-	if _, err := n.Begin(ctx, ann.ID, account.SignIn{}); err != nil {
+	if _, err := n.Sessions.Begin(ctx, ann.ID, account.SignIn{}); err != nil {
 		t.Fatal(err)
 	}
 	by, err := account.AsHolder(catalog.Viewer{Role: catalog.RoleMember, Account: bob.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.SessionsOf(ctx, by, ann.Email); !errors.Is(err, call.ErrNotFound) {
+	if _, err := n.Sessions.SessionsOf(ctx, by, ann.Email); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("a member sees sessions of another: %v", err)
 	}
-	if _, err := n.EndSessions(ctx, by, ann.ID, ""); !errors.Is(err, call.ErrNotFound) {
+	if _, err := n.Sessions.EndSessions(ctx, by, ann.ID, ""); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("a member ends sessions of another: %v", err)
 	}
-	if ended, err := n.EndSessions(ctx, account.Operator(), ann.ID, ""); err != nil || ended != 1 {
+	if ended, err := n.Sessions.EndSessions(ctx, account.Operator(), ann.ID, ""); err != nil || ended != 1 {
 		t.Errorf("the operator ends %d, %v", ended, err)
 	}
 }

@@ -67,23 +67,23 @@ func reads(n *nodetest.Node) map[string]func(ctx context.Context) error {
 	v := catalog.Operator()
 	return map[string]func(ctx context.Context) error{
 		"read_file": func(ctx context.Context) error {
-			_, err := n.ReadFile(ctx, v, browse.ReadFileRequest{Repo: repo, Ref: "HEAD", Path: "main.go"})
+			_, err := n.Browse.ReadFile(ctx, v, browse.ReadFileRequest{Repo: repo, Ref: "HEAD", Path: "main.go"})
 			return err
 		},
 		"list_tree": func(ctx context.Context) error {
-			_, err := n.ListTree(ctx, v, browse.ListTreeRequest{Repo: repo, Ref: "HEAD", Depth: 1, MaxEntries: 10})
+			_, err := n.Browse.ListTree(ctx, v, browse.ListTreeRequest{Repo: repo, Ref: "HEAD", Depth: 1, MaxEntries: 10})
 			return err
 		},
 		"source": func(ctx context.Context) error {
-			_, err := n.Source(ctx, v, browse.SourceRequest{Repo: repo, Ref: "HEAD", Path: "main.go"})
+			_, err := n.Browse.Source(ctx, v, browse.SourceRequest{Repo: repo, Ref: "HEAD", Path: "main.go"})
 			return err
 		},
 		"blame": func(ctx context.Context) error {
-			_, err := n.Blame(ctx, v, browse.BlameRequest{Repo: repo, Ref: "HEAD", Path: "main.go"})
+			_, err := n.Browse.Blame(ctx, v, browse.BlameRequest{Repo: repo, Ref: "HEAD", Path: "main.go"})
 			return err
 		},
 		"commits": func(ctx context.Context) error {
-			_, err := n.Commits(ctx, v, browse.CommitsRequest{Repo: repo, Ref: "HEAD"})
+			_, err := n.Browse.Commits(ctx, v, browse.CommitsRequest{Repo: repo, Ref: "HEAD"})
 			return err
 		},
 	}

@@ -196,13 +196,13 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 	out.Verdict = verdictOf(out, n.opt.Replicas)
 	out.Config = n.config.State()
 	for c := range view.Connections() {
-		out.Connections = append(out.Connections, n.Syncer.StateOf(view, c))
+		out.Connections = append(out.Connections, n.Operate.Syncer.StateOf(view, c))
 	}
 
 	out.Permissions = n.permissions.Of(view)
 	out.Warnings = slices.Concat(n.warnings(view), permissionWarnings(out.Permissions))
 	out.Storage.UnknownSymbols = sumOf(n.jobs.Symbols.Unknown())
-	out.noteFiles(n.NodeFiles(ctx))
+	out.noteFiles(n.Config.NodeFiles(ctx))
 	return out, nil
 }
 
@@ -295,7 +295,7 @@ func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
 		}
 
 		if s.Draining {
-			s.Left, s.Drained = n.Left(view, m.ID)
+			s.Left, s.Drained = n.Operate.Left(view, m.ID)
 		}
 
 		// Of itself a node knows better than what it told the others last.
@@ -429,7 +429,7 @@ func hiddenJobs(view *catalog.View, owner bool) func(*catalog.Job) bool {
 // jobStatus lists the running jobs, with the progress of those whose nodes
 // answer at once, and the failed ones, newest first.
 func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roaring.Bitmap) (running, failed []operate.JobStatus) {
-	progress := n.Progress(ctx, view)
+	progress := n.Operate.Progress(ctx, view)
 	for j := range view.JobsOf(catalog.JobRunning, catalog.JobBackoff, catalog.JobFailed) {
 		s := operate.JobStatusOf(j)
 		if j.Kind.OfRepo() {
@@ -503,7 +503,7 @@ func (n *Node) Ready() ReadyResponse {
 
 	// With an old catalog it may let in who has been shut out. That its cluster was given
 	// up stands there already.
-	if err := n.Current(); err != nil && n.cluster.Outlived() == nil {
+	if err := n.Keys.Current(); err != nil && n.cluster.Outlived() == nil {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
 

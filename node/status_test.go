@@ -150,7 +150,7 @@ func TestStatusTellsOfARemoteWithoutACommit(t *testing.T) {
 	n.WaitIndexed(1)
 
 	empty := func() string {
-		r, err := n.Repos(context.Background(), catalog.Operator(), browse.ReposRequest{})
+		r, err := n.Browse.Repos(context.Background(), catalog.Operator(), browse.ReposRequest{})
 		if err != nil || len(r.Repos) != 1 {
 			t.Fatalf("repositories: %+v, %v", r, err)
 		}

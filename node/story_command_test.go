@@ -235,7 +235,7 @@ func (s *story) push(args []string) string {
 	}
 	began := time.Now()
 	for {
-		_, err := s.node(names[0]).Webhook(context.Background(), account.Operator(), req)
+		_, err := s.node(names[0]).Operate.Webhook(context.Background(), account.Operator(), req)
 		// As a code host does: what a cluster without a leader refuses is told again.
 		if !errors.Is(err, call.ErrNoLeader) || time.Since(began) > nodetest.Patience {
 			return failure(err)
@@ -279,7 +279,7 @@ func (s *story) settings(what []string) string {
 // apply: apply maxFileSize=1000 on n2. An operator applies a file there.
 func (s *story) apply(args []string) string {
 	what, names := s.on(args)
-	r, err := s.node(names[0]).ApplyConfig(context.Background(), account.Operator(), configure.ApplyConfigRequest{Text: []byte(s.settings(what))})
+	r, err := s.node(names[0]).Config.ApplyConfig(context.Background(), account.Operator(), configure.ApplyConfigRequest{Text: []byte(s.settings(what))})
 	switch {
 	case err != nil:
 		return failure(err)
@@ -403,7 +403,7 @@ func (s *story) search(args []string) string {
 func (s *story) file(args []string) string {
 	what, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
-		src, err := n.Source(context.Background(), catalog.Operator(), browse.SourceRequest{Repo: "local/" + what[0], Path: what[1]})
+		src, err := n.Browse.Source(context.Background(), catalog.Operator(), browse.SourceRequest{Repo: "local/" + what[0], Path: what[1]})
 		if err != nil {
 			return failure(err)
 		}
@@ -429,7 +429,7 @@ func (s *story) write(args []string) string {
 	what, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
 		began := time.Now()
-		_, err := n.CreateKey(context.Background(), account.Operator(), account.CreateKeyRequest{Name: what[0]})
+		_, err := n.Keys.CreateKey(context.Background(), account.Operator(), account.CreateKeyRequest{Name: what[0]})
 		if errors.Is(err, call.ErrExists) && s.saved["tried "+what[0]] != "" {
 			return "" // the answer to the last try was lost, not the write
 		}
@@ -445,7 +445,7 @@ func (s *story) write(args []string) string {
 func (s *story) written(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
-		r, err := n.Keys(context.Background(), account.Operator(), account.KeysRequest{})
+		r, err := n.Keys.Keys(context.Background(), account.Operator(), account.KeysRequest{})
 		if err != nil {
 			return failure(err)
 		}
@@ -571,7 +571,7 @@ func (s *story) age(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
 		// No shard is asked for: a search waits for holders that are cut off.
-		r, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: "repo:^none$ anything"})
+		r, err := n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: "repo:^none$ anything"})
 		switch {
 		case err != nil:
 			return failure(err)
@@ -585,7 +585,7 @@ func (s *story) age(args []string) string {
 // drain: drain n3 on n1.
 func (s *story) drain(args []string) string {
 	what, names := s.on(args)
-	d, err := s.node(names[0]).Drain(context.Background(), account.Operator(), operate.DrainRequest{Node: s.node(what[0]).ID()})
+	d, err := s.node(names[0]).Operate.Drain(context.Background(), account.Operator(), operate.DrainRequest{Node: s.node(what[0]).ID()})
 	if err != nil {
 		return failure(err)
 	}
@@ -599,7 +599,7 @@ func (s *story) drain(args []string) string {
 func (s *story) remove(args []string) string {
 	what, names := s.on(args)
 	req := operate.RemoveRequest{Node: s.node(what[0]).ID(), AcceptLoss: strings.Join(what[1:], " ") == "accepting loss"}
-	r, err := s.node(names[0]).Remove(context.Background(), account.Operator(), req)
+	r, err := s.node(names[0]).Operate.Remove(context.Background(), account.Operator(), req)
 	if err != nil {
 		return failure(err)
 	}

@@ -239,7 +239,7 @@ func (s *story) each(names []string, show func(n *nodetest.Node) string) string 
 func answer(n *nodetest.Node, query string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	r, err := n.Node.Search(ctx, catalog.Operator(), search.Request{Query: query})
+	r, err := n.Node.Search.Search(ctx, catalog.Operator(), search.Request{Query: query})
 	if err != nil {
 		return "error: " + err.Error()
 	}
@@ -346,6 +346,6 @@ func (s *story) saveDir(from, to string) {
 // snapshot is a file of the catalog.
 func snapshot(n *nodetest.Node) ([]byte, error) {
 	var b bytes.Buffer
-	err := n.Snapshot(context.Background(), account.Operator(), &b)
+	err := n.Operate.Snapshot(context.Background(), account.Operator(), &b)
 	return b.Bytes(), err
 }

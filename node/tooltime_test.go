@@ -31,27 +31,27 @@ func TestSearchesOfToolsEndInTime(t *testing.T) {
 
 		for name, ask := range map[string]func() (coverage.Coverage, error){
 			"grep": func() (coverage.Coverage, error) {
-				r, err := n.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "(?s).*"})
+				r, err := n.Search.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "(?s).*"})
 				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
 			"grep in one repository": func() (coverage.Coverage, error) {
-				r, err := n.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "heron", Repo: "local/app"})
+				r, err := n.Search.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "heron", Repo: "local/app"})
 				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
 			"glob": func() (coverage.Coverage, error) {
-				r, err := n.Glob(t.Context(), catalog.Operator(), search.GlobRequest{Pattern: "**/*.go"})
+				r, err := n.Search.Glob(t.Context(), catalog.Operator(), search.GlobRequest{Pattern: "**/*.go"})
 				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
 			"definitions": func() (coverage.Coverage, error) {
-				r, err := n.Definitions(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Heron"})
+				r, err := n.Search.Definitions(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Heron"})
 				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
 			"references": func() (coverage.Coverage, error) {
-				r, err := n.References(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Heron"})
+				r, err := n.Search.References(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Heron"})
 				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
 			"search": func() (coverage.Coverage, error) {
-				r, err := n.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: "heron package", Limit: 10})
+				r, err := n.Search.Ranked(t.Context(), catalog.Operator(), search.RankedRequest{Query: "heron package", Limit: 10})
 				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
 		} {

@@ -30,7 +30,7 @@ func TestToolsAnswerForCommitsThatAreNotIndexed(t *testing.T) {
 	grep := func(req search.GrepRequest) *search.GrepResponse {
 		t.Helper()
 		req.Repo = "local/app"
-		r, err := n.Grep(t.Context(), catalog.Operator(), req)
+		r, err := n.Search.Grep(t.Context(), catalog.Operator(), req)
 		if err != nil {
 			t.Fatalf("%+v: %v", req, err)
 		}
@@ -58,7 +58,7 @@ func TestToolsAnswerForCommitsThatAreNotIndexed(t *testing.T) {
 	if r := grep(search.GrepRequest{Pattern: "kraken", Ref: "old", Counts: true}); r.Coverage.Worst() != "" || len(r.Files) != 4 || r.Matches != 5 || r.Files[0].Lines != nil {
 		t.Errorf("counts: %+v", r)
 	}
-	g, err := n.Glob(t.Context(), catalog.Operator(), search.GlobRequest{Pattern: "**/*.go", Repo: "local/app", Ref: "old"})
+	g, err := n.Search.Glob(t.Context(), catalog.Operator(), search.GlobRequest{Pattern: "**/*.go", Repo: "local/app", Ref: "old"})
 	if err != nil || g.Coverage.Worst() != "" || g.Files != 4 || strings.Join(g.Repos[0].Paths, " ") != "changed.go gone.go same.go test/a.go" {
 		t.Errorf("%+v, %v", g, err)
 	}

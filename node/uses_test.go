@@ -26,7 +26,7 @@ func TestDefinitionsAreInTheOrderOfTheirUse(t *testing.T) {
 
 	first := func(want string) func() error {
 		return func() error {
-			r, err := n.Definitions(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Tern"})
+			r, err := n.Search.Definitions(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Tern"})
 			if err != nil {
 				return err
 			}

@@ -129,7 +129,7 @@ const watch = `(() => {
 // words are words of the repositories, for queries that somebody might type.
 func (s *site) words(t *testing.T, n int) []string {
 	t.Helper()
-	r, err := s.node.Node.Search(t.Context(), catalog.Operator(), search.Request{Query: `\b[a-z]{4,9}[_A-Z][a-z]{3,8}\b -reposet:local/large`, Regexp: true, CaseSensitive: true, Matches: 20_000})
+	r, err := s.node.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: `\b[a-z]{4,9}[_A-Z][a-z]{3,8}\b -reposet:local/large`, Regexp: true, CaseSensitive: true, Matches: 20_000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,20 +39,20 @@ func anAnswerIsSeenWhileItIsGiven(t *testing.T, s *site) {
 	})
 	n.WaitIndexed(1)
 	n.Wait("the model", func() error {
-		if !n.HasModel() {
+		if !n.Ask.HasModel() {
 			return fmt.Errorf("there is none")
 		}
 		return nil
 	})
-	owner, err := n.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner})
+	owner, err := n.Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner})
 	if err != nil {
 		t.Fatal(err)
 	}
-	viewer, err := n.Authenticate(t.Context(), owner.Key)
+	viewer, err := n.Keys.Authenticate(t.Context(), owner.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	started, err := n.Ask(t.Context(), viewer, ask.Question{Query: "What is seven?"})
+	started, err := n.Ask.Ask(t.Context(), viewer, ask.Question{Query: "What is seven?"})
 	if err != nil {
 		t.Fatal(err)
 	}

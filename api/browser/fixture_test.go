@@ -70,17 +70,17 @@ func siteOf(t *testing.T, hostile bool) *site {
 		return nil
 	})
 	s.url = serve(t, s.node.Node)
-	made, err := s.node.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner})
+	made, err := s.node.Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "owner", Role: catalog.RoleOwner})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.owner = made.Key
 
 	// Somebody who has not come yet: for the pages about people, and that of their link.
-	if _, err := s.node.CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "ann@example.com"}); err != nil {
+	if _, err := s.node.People.CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "ann@example.com"}); err != nil {
 		t.Fatal(err)
 	}
-	link, err := s.node.NewLink(t.Context(), account.Operator(), account.NewLinkRequest{User: "ann@example.com", Join: true})
+	link, err := s.node.Passwords.NewLink(t.Context(), account.Operator(), account.NewLinkRequest{User: "ann@example.com", Join: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -319,20 +319,20 @@ func keySite(t *testing.T) (*site, *strings.Replacer) {
 		Edit: func(o *node.Options) { o.Ctags, o.BaseURL = "", "http://"+listen },
 	})
 	s.node.Wait("the repository, and the model", func() error {
-		if st := s.node.Status(); st.Repos.Indexed != 1 || !s.node.HasModel() {
-			return fmt.Errorf("repositories %+v, a model: %v", st.Repos, s.node.HasModel())
+		if st := s.node.Status(); st.Repos.Indexed != 1 || !s.node.Ask.HasModel() {
+			return fmt.Errorf("repositories %+v, a model: %v", st.Repos, s.node.Ask.HasModel())
 		}
 		return nil
 	})
 	s.url = serveAt(t, s.node.Node, listen, func(o *api.Options) { o.EmbedAncestors = []string{"'self'"} })
-	if _, err := s.node.CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "ann@example.com", Role: catalog.RoleOwner}); err != nil {
+	if _, err := s.node.People.CreateUser(t.Context(), account.Operator(), account.CreateUserRequest{Email: "ann@example.com", Role: catalog.RoleOwner}); err != nil {
 		t.Fatal(err)
 	}
-	link, err := s.node.NewLink(t.Context(), account.Operator(), account.NewLinkRequest{User: "ann@example.com", Join: true})
+	link, err := s.node.Passwords.NewLink(t.Context(), account.Operator(), account.NewLinkRequest{User: "ann@example.com", Join: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := s.node.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "made", Role: catalog.RoleOwner})
+	key, err := s.node.Keys.CreateKey(t.Context(), account.Operator(), account.CreateKeyRequest{Name: "made", Role: catalog.RoleOwner})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,10 +134,10 @@ func TestPagesSignPeopleInByPassword(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{Edit: func(o *node.Options) { o.Ctags, o.BaseURL = "off", "http://"+listen }})
 	s.url = serveAt(t, n.Node, listen)
 	by := account.Operator()
-	if _, err := n.CreateUser(t.Context(), by, account.CreateUserRequest{Email: "ann@example.com"}); err != nil {
+	if _, err := n.People.CreateUser(t.Context(), by, account.CreateUserRequest{Email: "ann@example.com"}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := n.NewLink(t.Context(), by, account.NewLinkRequest{User: "ann@example.com", Join: true})
+	l, err := n.Passwords.NewLink(t.Context(), by, account.NewLinkRequest{User: "ann@example.com", Join: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func ownServer(t *testing.T) (url, repo string) {
 
 // symbolsThere fails until the symbols are there, which follow the text.
 func symbolsThere(n *nodetest.Node) error {
-	r, err := n.Definitions(context.Background(), catalog.Operator(), search.SymbolRequest{Symbol: "Answer", Repo: "local/checks"})
+	r, err := n.Search.Definitions(context.Background(), catalog.Operator(), search.SymbolRequest{Symbol: "Answer", Repo: "local/checks"})
 	if err != nil {
 		return err
 	}

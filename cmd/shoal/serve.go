@@ -418,7 +418,7 @@ func serve(ctx context.Context, f serveFlags) error {
 	go func() {
 		for range hangups {
 			log.Info("told to look at the configuration file again (SIGHUP)", "path", f.config)
-			n.ReloadConfig()
+			n.Config.ReloadConfig()
 		}
 	}()
 
@@ -458,7 +458,7 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	}
 	opt := f.apiOptions(log, reg, limits)
 	opt.Finish = func(ctx context.Context) {
-		n.FinishChats(ctx, func(running int) {
+		n.Ask.FinishChats(ctx, func(running int) {
 			if running > 0 {
 				log.Info("this node answers its questions before it stops, for at most ten minutes", "questions", running)
 			}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
-	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/model"
 	"github.com/shoalsearch/shoal/node/thread"
@@ -60,7 +59,7 @@ type Sources struct {
 	Search  tool.Searcher
 	Browse  tool.Browser
 	History tool.Historian
-	Repos   func(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
+	List    tool.Lister
 }
 
 // Asker answers questions. It only puts its parts together: which question

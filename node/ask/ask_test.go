@@ -62,12 +62,12 @@ func sampleWith(t *testing.T, s *modeltest.Server, edit func(*node.Options), mod
 // answered asks, waits, and gives the report and the events.
 func answered(t *testing.T, n *nodetest.Node, q ask.Question) (ask.Report, []ask.Event) {
 	t.Helper()
-	started, err := n.Ask(t.Context(), catalog.Operator(), q)
+	started, err := n.Ask.Ask(t.Context(), catalog.Operator(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var events []ask.Event
-	if err := n.WatchChat(t.Context(), catalog.Operator(), started.ID, started.After, func(e ask.Event) error { events = append(events, e); return nil }); err != nil {
+	if err := n.Ask.WatchChat(t.Context(), catalog.Operator(), started.ID, started.After, func(e ask.Event) error { events = append(events, e); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for i, e := range events {
@@ -78,7 +78,7 @@ func answered(t *testing.T, n *nodetest.Node, q ask.Question) (ask.Report, []ask
 	if last := events[len(events)-1]; last.Kind != ask.KindDone {
 		t.Errorf("the last event is %q", last.Kind)
 	}
-	c, err := n.Chat(t.Context(), catalog.Operator(), started.ID)
+	c, err := n.Ask.Chat(t.Context(), catalog.Operator(), started.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestTheModelCannotLeaveItsScope(t *testing.T) {
 			t.Errorf("a citation out of scope: %+v", e.Cite)
 		}
 	}
-	if _, err := n.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "?", Repos: []string{"nothere"}}); err == nil || !strings.Contains(err.Error(), "nothere") {
+	if _, err := n.Ask.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "?", Repos: []string{"nothere"}}); err == nil || !strings.Contains(err.Error(), "nothere") {
 		t.Errorf("%v", err)
 	}
 }
@@ -285,11 +285,11 @@ func TestBadQuestionsAreRefused(t *testing.T) {
 		{ask.Question{Query: strings.Repeat("x", 64<<10+1)}, "at most 65536"},
 		{ask.Question{Query: "?", Model: ask.ModelName{Provider: "openai", Model: "gpt"}}, `"openai/gpt" is not configured, or more than once. Configured: openai-compatible/scripted (default).`},
 	} {
-		if _, err := n.Ask(t.Context(), catalog.Operator(), tt.q); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := n.Ask.Ask(t.Context(), catalog.Operator(), tt.q); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %q", err, tt.want)
 		}
 	}
-	if _, err := n.Ask(t.Context(), catalog.Viewer{}, ask.Question{Query: "?"}); err == nil || !strings.Contains(err.Error(), "Not authenticated") {
+	if _, err := n.Ask.Ask(t.Context(), catalog.Viewer{}, ask.Question{Query: "?"}); err == nil || !strings.Contains(err.Error(), "Not authenticated") {
 		t.Errorf("%v", err)
 	}
 }

@@ -98,7 +98,7 @@ func TestCitationsOfAllKinds(t *testing.T) {
 	made := map[ask.CiteState]int{}
 	for i, want := range wanted {
 		r, _ := answered(t, n, ask.Question{Query: fmt.Sprintf("answer number %d please", i), Repos: []string{"local/app"}})
-		if err := n.DeleteChat(t.Context(), catalog.Operator(), r.ID); err != nil {
+		if err := n.Ask.DeleteChat(t.Context(), catalog.Operator(), r.ID); err != nil {
 			t.Fatal(err)
 		}
 		var got []*ask.Citation

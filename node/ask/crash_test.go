@@ -46,7 +46,7 @@ func TestACrashEndsItsQuestion(t *testing.T) {
 	}
 	waitWhole(f)
 
-	started, err := f.Nodes[0].Ask(t.Context(), catalog.Operator(), ask.Question{Query: "What is seven?"})
+	started, err := f.Nodes[0].Ask.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "What is seven?"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestACrashEndsItsQuestion(t *testing.T) {
 		if n := len(events); n > 0 {
 			after = events[n-1].N
 		}
-		return f.Nodes[1].WatchChat(t.Context(), catalog.Operator(), started.ID, after, func(e ask.Event) error {
+		return f.Nodes[1].Ask.WatchChat(t.Context(), catalog.Operator(), started.ID, after, func(e ask.Event) error {
 			events = append(events, e)
 			if half() && !crashed {
 				crashed = true
@@ -86,7 +86,7 @@ func TestACrashEndsItsQuestion(t *testing.T) {
 	// Every node that is left has the question, and one of them answers it now.
 	var c *ask.Chat
 	f.Nodes[2].Wait("the loss to be known", func() (err error) {
-		if c, err = f.Nodes[2].Chat(t.Context(), catalog.Operator(), started.ID); err == nil && c.Running {
+		if c, err = f.Nodes[2].Ask.Chat(t.Context(), catalog.Operator(), started.ID); err == nil && c.Running {
 			err = errors.New("it runs")
 		}
 		return err
@@ -94,12 +94,12 @@ func TestACrashEndsItsQuestion(t *testing.T) {
 	if len(c.Turns) != 1 || c.Running || c.Turns[0].Status != ask.Failed || c.Turns[0].Query != "What is seven?" {
 		t.Fatalf("%+v", c)
 	}
-	again, err := f.Nodes[2].Ask(t.Context(), catalog.Operator(), ask.Question{Query: c.Turns[0].Query, Thread: started.ID})
+	again, err := f.Nodes[2].Ask.Ask(t.Context(), catalog.Operator(), ask.Question{Query: c.Turns[0].Query, Thread: started.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := 0
-	err = f.Nodes[2].WatchChat(t.Context(), catalog.Operator(), started.ID, again.After, func(e ask.Event) error {
+	err = f.Nodes[2].Ask.WatchChat(t.Context(), catalog.Operator(), started.ID, again.After, func(e ask.Event) error {
 		if first == 0 {
 			first = e.N
 		}
@@ -108,7 +108,7 @@ func TestACrashEndsItsQuestion(t *testing.T) {
 	if err != nil || first != end[1].N+1 {
 		t.Errorf("%v: the next question begins with event %d, want %d", err, first, end[1].N+1)
 	}
-	c, err = f.Nodes[2].Chat(t.Context(), catalog.Operator(), started.ID)
+	c, err = f.Nodes[2].Ask.Chat(t.Context(), catalog.Operator(), started.ID)
 	if err != nil || len(c.Turns) != 2 || c.Turns[1].Status != ask.Done {
 		t.Errorf("%+v, %v", c, err)
 	}

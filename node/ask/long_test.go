@@ -84,7 +84,7 @@ func measureMemory(t *testing.T, f *nodetest.Fleet, m *slowModel) {
 	for i := range turns {
 		n := f.Nodes[i%len(f.Nodes)]
 		asker := member(t, n, fmt.Sprint("p", i))
-		started, err := n.Ask(t.Context(), asker, ask.Question{Query: fmt.Sprintf("What is seven? wait %d", i)})
+		started, err := n.Ask.Ask(t.Context(), asker, ask.Question{Query: fmt.Sprintf("What is seven? wait %d", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func measureMemory(t *testing.T, f *nodetest.Fleet, m *slowModel) {
 	close(m.hold)
 	f.Nodes[0].Wait("all to be answered", func() error {
 		for id, asker := range ids {
-			if c, err := f.Nodes[0].Chat(t.Context(), asker, id); err != nil || c.Running {
+			if c, err := f.Nodes[0].Ask.Chat(t.Context(), asker, id); err != nil || c.Running {
 				return fmt.Errorf("%s: %+v, %v", id, c, err)
 			}
 		}
@@ -129,11 +129,11 @@ func measureAnswer(t *testing.T, f *nodetest.Fleet, m *slowModel) {
 	var events []seen
 
 	began := time.Now()
-	started, err := f.Nodes[2].Ask(t.Context(), catalog.Operator(), ask.Question{Query: "What is seven?"})
+	started, err := f.Nodes[2].Ask.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "What is seven?"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = f.Nodes[1].WatchChat(t.Context(), catalog.Operator(), started.ID, 0, func(e ask.Event) error {
+	err = f.Nodes[1].Ask.WatchChat(t.Context(), catalog.Operator(), started.ID, 0, func(e ask.Event) error {
 		events = append(events, seen{e, time.Now()})
 		return nil
 	})

@@ -115,7 +115,7 @@ func newLoop(t *Turn) *loop {
 	}
 
 	// Tools of its own, over the ledger: what they show is noted without reading their texts.
-	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: lister{t.kit, led}, Log: t.kit.log})
+	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: t.kit.sources.List, Models: t.kit.models, Log: t.kit.log})
 	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks, patience: t.kit.pace.of(checkPatience)}
 	t.loop = l
 

@@ -31,7 +31,7 @@ func TestModelsAreCheckedByACallOfATool(t *testing.T) {
 	waitModels(n)
 
 	// A list looks for keys and calls nobody.
-	models, err := n.Models(t.Context(), catalog.Operator())
+	models, err := n.Ask.Models(t.Context(), catalog.Operator())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestModelsAreCheckedByACallOfATool(t *testing.T) {
 		t.Error("a list called a model")
 	}
 
-	checks, err := n.CheckModels(t.Context(), account.Operator())
+	checks, err := n.Ask.CheckModels(t.Context(), account.Operator())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestModelsAreCheckedByACallOfATool(t *testing.T) {
 // waitModels waits until the configuration is in force.
 func waitModels(n *nodetest.Node) {
 	n.Wait("models", func() error {
-		if !n.HasModel() {
+		if !n.Ask.HasModel() {
 			return errors.New("no model is configured yet")
 		}
 		return nil
@@ -66,10 +66,10 @@ func waitModels(n *nodetest.Node) {
 func TestWithoutAModelASentenceSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{})
-	if _, err := n.CheckModels(t.Context(), account.Operator()); !errors.Is(err, nodecall.ErrUnable) || !strings.Contains(err.Error(), `Add one to "models"`) {
+	if _, err := n.Ask.CheckModels(t.Context(), account.Operator()); !errors.Is(err, nodecall.ErrUnable) || !strings.Contains(err.Error(), `Add one to "models"`) {
 		t.Errorf("%v", err)
 	}
-	if models, err := n.Models(t.Context(), catalog.Operator()); err != nil || len(models) != 0 {
+	if models, err := n.Ask.Models(t.Context(), catalog.Operator()); err != nil || len(models) != 0 {
 		t.Errorf("%v, %v", models, err)
 	}
 }

@@ -35,19 +35,19 @@ func TestAnyNodeShowsAnAnswer(t *testing.T) {
 	b.WaitIndexed(1)
 	waitModels(b)
 
-	turn, err := a.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "What is seven?"})
+	turn, err := a.Ask.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "What is seven?"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The other node knows it at once, and tells how far it is.
-	set := tool.New(tool.Parts{Log: slog.New(slog.DiscardHandler)}, b.Asker.Tool())
+	set := tool.New(tool.Parts{Log: slog.New(slog.DiscardHandler)}, b.Ask.Tool())
 	if w, err := set.Look(t.Context(), catalog.Operator(), turn.ID); err != nil || w.Status != tool.Working || !strings.HasPrefix(w.Doing, "step ") {
 		t.Errorf("%v: %+v", err, w)
 	}
 
 	var kinds []string
 	last := 0
-	err = b.WatchChat(t.Context(), catalog.Operator(), turn.ID, 0, func(e ask.Event) error {
+	err = b.Ask.WatchChat(t.Context(), catalog.Operator(), turn.ID, 0, func(e ask.Event) error {
 		if e.N != last+1 {
 			t.Errorf("event %d after %d", e.N, last)
 		}
@@ -62,10 +62,10 @@ func TestAnyNodeShowsAnAnswer(t *testing.T) {
 		t.Fatalf("%v: %q", err, kinds)
 	}
 	again := 0
-	if err := b.WatchChat(t.Context(), catalog.Operator(), turn.ID, last-2, func(ask.Event) error { again++; return nil }); err != nil || again != 2 {
+	if err := b.Ask.WatchChat(t.Context(), catalog.Operator(), turn.ID, last-2, func(ask.Event) error { again++; return nil }); err != nil || again != 2 {
 		t.Errorf("%v: %d events after the last but two", err, again)
 	}
-	c, err := b.Chat(t.Context(), catalog.Operator(), turn.ID)
+	c, err := b.Ask.Chat(t.Context(), catalog.Operator(), turn.ID)
 	if err != nil || c.Turns[0].Status != ask.Done || !strings.Contains(ask.Markdown(c.Turns[0].Answer, ""), "[a.go:3](/browse/local/app@") {
 		t.Errorf("%v: %+v", err, c)
 	}
@@ -82,10 +82,10 @@ func TestAnyNodeShowsAnAnswer(t *testing.T) {
 	}
 
 	// It is nobody else's.
-	if _, err := b.Chat(t.Context(), catalog.Guest(), turn.ID); err == nil || !strings.Contains(err.Error(), "no such chat") {
+	if _, err := b.Ask.Chat(t.Context(), catalog.Guest(), turn.ID); err == nil || !strings.Contains(err.Error(), "no such chat") {
 		t.Errorf("a guest: %v", err)
 	}
-	if _, err := b.Chat(t.Context(), catalog.Operator(), "0123"); err == nil || !strings.Contains(err.Error(), "no such chat") {
+	if _, err := b.Ask.Chat(t.Context(), catalog.Operator(), "0123"); err == nil || !strings.Contains(err.Error(), "no such chat") {
 		t.Errorf("no thread: %v", err)
 	}
 }

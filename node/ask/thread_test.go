@@ -1,7 +1,6 @@
 package ask_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -27,7 +26,7 @@ import (
 func member(t *testing.T, n *nodetest.Node, name string) catalog.Viewer {
 	t.Helper()
 	ctx := catalog.WithActor(t.Context(), catalog.Actor{Type: catalog.ActorOperator})
-	u, err := n.CreateUser(ctx, account.Operator(), account.CreateUserRequest{Email: name + "@example.com"})
+	u, err := n.People.CreateUser(ctx, account.Operator(), account.CreateUserRequest{Email: name + "@example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +34,7 @@ func member(t *testing.T, n *nodetest.Node, name string) catalog.Viewer {
 }
 
 // asked asks as somebody and waits for the end of the answer.
-func asked(t *testing.T, n interface {
-	Ask(ctx context.Context, v catalog.Viewer, q ask.Question) (*ask.Started, error)
-	WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(ask.Event) error) error
-}, v catalog.Viewer, q ask.Question) *ask.Started {
+func asked(t *testing.T, n *ask.Asker, v catalog.Viewer, q ask.Question) *ask.Started {
 	t.Helper()
 	started, err := n.Ask(t.Context(), v, q)
 	if err != nil {
@@ -58,8 +54,8 @@ func TestAThreadRemembersAndIsKept(t *testing.T) {
 		modeltest.Turn{Text: "By `Close` @file:{local/app::store/store.go:12}."})
 	n := sample(t, s)
 	ann := member(t, n, "ann")
-	first := asked(t, n, ann, ask.Question{Query: "How is a store opened?", Repos: []string{"app"}})
-	second := asked(t, n, ann, ask.Question{Query: "And ended?", Thread: first.ID})
+	first := asked(t, n.Ask, ann, ask.Question{Query: "How is a store opened?", Repos: []string{"app"}})
+	second := asked(t, n.Ask, ann, ask.Question{Query: "And ended?", Thread: first.ID})
 
 	// The model is told what was said and what was read; the repositories stay.
 	raw := s.Requests()[2].Raw
@@ -74,7 +70,7 @@ func TestAThreadRemembersAndIsKept(t *testing.T) {
 
 	// After a restart all of it is there, under the same numbers.
 	numbers := func() (list []int) {
-		if err := n.WatchChat(t.Context(), ann, first.ID, 0, func(e ask.Event) error { list = append(list, e.N); return nil }); err != nil {
+		if err := n.Ask.WatchChat(t.Context(), ann, first.ID, 0, func(e ask.Event) error { list = append(list, e.N); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return list
@@ -83,11 +79,11 @@ func TestAThreadRemembersAndIsKept(t *testing.T) {
 	n.Stop()
 	assertSealed(t, n.Dir, "How is a store opened?", "store.go")
 	n.Start()
-	n.Wait("the thread after the restart", func() error { _, err := n.Chat(t.Context(), ann, first.ID); return err })
+	n.Wait("the thread after the restart", func() error { _, err := n.Ask.Chat(t.Context(), ann, first.ID); return err })
 	if after := numbers(); !slices.Equal(before, after) || before[len(before)-1] != len(before) {
 		t.Errorf("numbers %v, before the restart %v", after, before)
 	}
-	c, err := n.Chat(t.Context(), ann, first.ID)
+	c, err := n.Ask.Chat(t.Context(), ann, first.ID)
 	if err != nil || len(c.Turns) != 2 || c.Title != "How is a store opened?" || c.Turns[1].Repos[0] != "local/app" || c.Turns[1].First != second.After+1 {
 		t.Fatalf("%v: %+v", err, c)
 	}
@@ -131,44 +127,44 @@ func TestWhoSeesAThread(t *testing.T) {
 		modeltest.Turn{Text: "By `Open` @file:{local/app::store/store.go:4}, and `planted` @file:{local/hidden::secret.go:3}."})
 	n := sample(t, s)
 	ann, bob := member(t, n, "ann"), member(t, n, "bob")
-	id := asked(t, n, ann, ask.Question{Query: "What?"}).ID
+	id := asked(t, n.Ask, ann, ask.Question{Query: "What?"}).ID
 
 	// It is nobody else's: for them it is not there.
 	for what, err := range map[string]error{
-		"sees": n.Sees(t.Context(), bob, id), "deletes": n.DeleteChat(t.Context(), bob, id), "stops": n.StopChat(t.Context(), bob, id),
-		"guest": n.Sees(t.Context(), catalog.Guest(), id), "nobody": n.Sees(t.Context(), catalog.Viewer{}, id),
+		"sees": n.Ask.Sees(t.Context(), bob, id), "deletes": n.Ask.DeleteChat(t.Context(), bob, id), "stops": n.Ask.StopChat(t.Context(), bob, id),
+		"guest": n.Ask.Sees(t.Context(), catalog.Guest(), id), "nobody": n.Ask.Sees(t.Context(), catalog.Viewer{}, id),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "There is no such chat") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := n.Ask(t.Context(), bob, ask.Question{Query: "And?", Thread: id}); err == nil || !strings.Contains(err.Error(), "no such chat") {
+	if _, err := n.Ask.Ask(t.Context(), bob, ask.Question{Query: "And?", Thread: id}); err == nil || !strings.Contains(err.Error(), "no such chat") {
 		t.Errorf("asks on: %v", err)
 	}
-	if list, total, err := n.Chats(t.Context(), bob, 0, 10); err != nil || total != 0 || len(list) != 0 {
+	if list, total, err := n.Ask.Chats(t.Context(), bob, 0, 10); err != nil || total != 0 || len(list) != 0 {
 		t.Errorf("%v: bob has %d threads", err, total)
 	}
 
 	// Shared it is read by all, and changed by its owner alone.
 	yes := true
-	if err := n.ChangeChat(t.Context(), ann, id, "Shared", &yes); err != nil {
+	if err := n.Ask.ChangeChat(t.Context(), ann, id, "Shared", &yes); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Sees(t.Context(), bob, id); err != nil {
+	if err := n.Ask.Sees(t.Context(), bob, id); err != nil {
 		t.Error(err)
 	}
-	if err := n.ChangeChat(t.Context(), bob, id, "Mine", nil); err == nil || !strings.Contains(err.Error(), "somebody else's") {
+	if err := n.Ask.ChangeChat(t.Context(), bob, id, "Mine", nil); err == nil || !strings.Contains(err.Error(), "somebody else's") {
 		t.Errorf("bob changes it: %v", err)
 	}
 
 	// Sources go with the rights of who looks.
 	app := bob
-	repos, err := n.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: "local/app"})
+	repos, err := n.Browse.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: "local/app"})
 	if err != nil || len(repos.Repos) != 1 {
 		t.Fatalf("%v: %+v", err, repos)
 	}
 	app.Only = roaring.BitmapOf(repos.Repos[0].ID)
-	c, err := n.Chat(t.Context(), app, id)
+	c, err := n.Ask.Chat(t.Context(), app, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +172,7 @@ func TestWhoSeesAThread(t *testing.T) {
 		t.Errorf("%s, read %v", text, c.Turns[0].Reads)
 	}
 	count := 0
-	if err := n.WatchChat(t.Context(), app, id, 0, func(e ask.Event) error {
+	if err := n.Ask.WatchChat(t.Context(), app, id, 0, func(e ask.Event) error {
 		if count++; e.N != count {
 			t.Errorf("event %d has the number %d", count, e.N)
 		}
@@ -189,17 +185,17 @@ func TestWhoSeesAThread(t *testing.T) {
 	}
 
 	// A copy belongs to who made it, and stays when the thread goes.
-	fork, err := n.ForkChat(t.Context(), bob, id)
+	fork, err := n.Ask.ForkChat(t.Context(), bob, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.DeleteChat(t.Context(), ann, id); err != nil {
+	if err := n.Ask.DeleteChat(t.Context(), ann, id); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Sees(t.Context(), ann, id); err == nil {
+	if err := n.Ask.Sees(t.Context(), ann, id); err == nil {
 		t.Error("the deleted thread is there")
 	}
-	if c, err := n.Chat(t.Context(), bob, fork); err != nil || !c.Mine || c.Public || c.Title != "Shared" || len(c.Turns) != 1 {
+	if c, err := n.Ask.Chat(t.Context(), bob, fork); err != nil || !c.Mine || c.Public || c.Title != "Shared" || len(c.Turns) != 1 {
 		t.Errorf("%v: %+v", err, c)
 	}
 }
@@ -210,50 +206,50 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	s := modeltest.Start(t, modeltest.Turn{Text: "By Open @file:{local/app::store/store.go:4}."}, modeltest.Turn{Text: "Never, as @file:{local/app::store/store.go:12} shows."})
 	n := sample(t, s)
 	ann, bob := member(t, n, "ann"), member(t, n, "bob")
-	id := asked(t, n, ann, ask.Question{Query: "How is it opened?", Public: true}).ID
-	fork, err := n.ForkChat(t.Context(), bob, id)
+	id := asked(t, n.Ask, ann, ask.Question{Query: "How is it opened?", Public: true}).ID
+	fork, err := n.Ask.ForkChat(t.Context(), bob, id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	no := false
-	if err := n.ChangeChat(t.Context(), ann, id, "", &no); err != nil {
+	if err := n.Ask.ChangeChat(t.Context(), ann, id, "", &no); err != nil {
 		t.Fatal(err)
 	}
 
 	// The copy is bob's: he goes on, and what was said before is remembered.
-	asked(t, n, bob, ask.Question{Query: "When does it fail?", Thread: fork})
+	asked(t, n.Ask, bob, ask.Question{Query: "When does it fail?", Thread: fork})
 	if raw := s.Requests()[len(s.Requests())-1].Raw; !strings.Contains(raw, "How is it opened?") || !strings.Contains(raw, "By Open") {
 		t.Errorf("the model was not told what was said: %s", raw)
 	}
-	c, err := n.Chat(t.Context(), bob, fork)
+	c, err := n.Ask.Chat(t.Context(), bob, fork)
 	if err != nil || len(c.Turns) != 2 || c.Turns[0].Query != "How is it opened?" || c.Turns[1].Query != "When does it fail?" || c.Turns[1].First != c.Turns[0].Last+1 {
 		t.Errorf("the copy: %v: %+v", err, c)
 	}
 
 	// The original is as it was, and bob's no more; the copy is not ann's.
-	if c, err := n.Chat(t.Context(), ann, id); err != nil || len(c.Turns) != 1 || c.Public {
+	if c, err := n.Ask.Chat(t.Context(), ann, id); err != nil || len(c.Turns) != 1 || c.Public {
 		t.Errorf("the original: %v: %+v", err, c)
 	}
-	if err := n.Sees(t.Context(), bob, id); err == nil {
+	if err := n.Ask.Sees(t.Context(), bob, id); err == nil {
 		t.Error("bob sees what is shared no more")
 	}
-	if err := n.Sees(t.Context(), ann, fork); err == nil {
+	if err := n.Ask.Sees(t.Context(), ann, fork); err == nil {
 		t.Error("ann sees bob's copy")
 	}
-	if _, err := n.ForkChat(t.Context(), bob, id); err == nil || !strings.Contains(err.Error(), "no such chat") {
+	if _, err := n.Ask.ForkChat(t.Context(), bob, id); err == nil || !strings.Contains(err.Error(), "no such chat") {
 		t.Errorf("a copy of what is shared no more: %v", err)
 	}
 
 	// What a guest asks is every guest's who has the link: to go on with, not to change.
-	guest := asked(t, n, catalog.Guest(), ask.Question{Query: "And for a guest?"}).ID
-	if err := n.Sees(t.Context(), bob, guest); err != nil {
+	guest := asked(t, n.Ask, catalog.Guest(), ask.Question{Query: "And for a guest?"}).ID
+	if err := n.Ask.Sees(t.Context(), bob, guest); err != nil {
 		t.Errorf("bob has the link: %v", err)
 	}
-	if err := n.DeleteChat(t.Context(), catalog.Guest(), guest); err == nil || !strings.Contains(err.Error(), "nobody changes it") {
+	if err := n.Ask.DeleteChat(t.Context(), catalog.Guest(), guest); err == nil || !strings.Contains(err.Error(), "nobody changes it") {
 		t.Errorf("a guest deletes it: %v", err)
 	}
-	asked(t, n, catalog.Guest(), ask.Question{Query: "And now?", Thread: guest})
-	if list, total, err := n.Chats(t.Context(), catalog.Guest(), 0, 10); err != nil || total != 0 || list != nil {
+	asked(t, n.Ask, catalog.Guest(), ask.Question{Query: "And now?", Thread: guest})
+	if list, total, err := n.Ask.Chats(t.Context(), catalog.Guest(), 0, 10); err != nil || total != 0 || list != nil {
 		t.Errorf("guests have a list: %v %+v", err, list)
 	}
 }
@@ -275,17 +271,17 @@ func TestThreadsAreKeptForSomeDays(t *testing.T) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(days.Load()) * 24 * time.Hour) }
 	})
 	key := catalog.Viewer{Role: catalog.RoleMember, Name: "k", KeyID: "k", All: true}
-	first := asked(t, n, catalog.Operator(), ask.Question{Query: "One?"}).ID
-	changed := asked(t, n, catalog.Operator(), ask.Question{Query: "Two?"}).ID
-	guest := asked(t, n, catalog.Guest(), ask.Question{Query: "Three?"}).ID
-	running, err := n.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "Take your time"})
+	first := asked(t, n.Ask, catalog.Operator(), ask.Question{Query: "One?"}).ID
+	changed := asked(t, n.Ask, catalog.Operator(), ask.Question{Query: "Two?"}).ID
+	guest := asked(t, n.Ask, catalog.Guest(), ask.Question{Query: "Three?"}).ID
+	running, err := n.Ask.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "Take your time"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	gone := func(what string, v catalog.Viewer, id string) {
 		t.Helper()
 		n.Wait(what, func() error {
-			if n.Sees(t.Context(), v, id) == nil {
+			if n.Ask.Sees(t.Context(), v, id) == nil {
 				return errors.New("it is there")
 			}
 			return nil
@@ -293,14 +289,14 @@ func TestThreadsAreKeptForSomeDays(t *testing.T) {
 	}
 	there := func(what string, v catalog.Viewer, id string) {
 		t.Helper()
-		if err := n.Sees(t.Context(), v, id); err != nil {
+		if err := n.Ask.Sees(t.Context(), v, id); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 
 	// An account that is not there any more: its threads go at the next look.
 	ann := catalog.Viewer{Role: catalog.RoleMember, Name: "ann", Account: "gone", All: true}
-	orphan := asked(t, n, ann, ask.Question{Query: "Four?"}).ID
+	orphan := asked(t, n.Ask, ann, ask.Question{Query: "Four?"}).ID
 	days.Add(1)
 	gone("the thread of an account that is gone", ann, orphan)
 	there("a guest's after a day", catalog.Guest(), guest)
@@ -308,13 +304,13 @@ func TestThreadsAreKeptForSomeDays(t *testing.T) {
 	days.Add(7)
 	gone("a guest's after eight days", catalog.Guest(), guest)
 	there("the operator's after eight days", catalog.Operator(), first)
-	asked(t, n, catalog.Operator(), ask.Question{Query: "And now?", Thread: changed})
+	asked(t, n.Ask, catalog.Operator(), ask.Question{Query: "And now?", Thread: changed})
 
 	days.Add(84)
 	gone("the operator's after 92 days", catalog.Operator(), first)
 	there("one that has changed since", catalog.Operator(), changed)
 	there("one that is being answered", catalog.Operator(), running.ID)
-	if err := n.Sees(t.Context(), key, changed); err == nil {
+	if err := n.Ask.Sees(t.Context(), key, changed); err == nil {
 		t.Error("a key sees the operator's")
 	}
 	close(goOn)
@@ -339,14 +335,14 @@ func TestNoNumberIsGivenTwice(t *testing.T) {
 		return modeltest.Turn{Calls: []modeltest.Call{call("a", "read_file", `{"repo":"local/app","path":"store/store.go"}`)}}
 	})
 	n := sample(t, s)
-	started, err := n.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "How is a store opened?"})
+	started, err := n.Ask.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "How is a store opened?"})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	// Somebody sees some events, and then the node is stopped.
 	seen, enough := 0, errors.New("enough")
-	err = n.WatchChat(t.Context(), catalog.Operator(), started.ID, 0, func(e ask.Event) error {
+	err = n.Ask.WatchChat(t.Context(), catalog.Operator(), started.ID, 0, func(e ask.Event) error {
 		if seen = e.N; e.Kind == ask.KindResult {
 			return enough
 		}
@@ -362,7 +358,7 @@ func TestNoNumberIsGivenTwice(t *testing.T) {
 	// nobody has seen.
 	watch := func(after int) (events []ask.Event) {
 		t.Helper()
-		if err := n.WatchChat(t.Context(), catalog.Operator(), started.ID, after, func(e ask.Event) error { events = append(events, e); return nil }); err != nil {
+		if err := n.Ask.WatchChat(t.Context(), catalog.Operator(), started.ID, after, func(e ask.Event) error { events = append(events, e); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return events
@@ -379,7 +375,7 @@ func TestNoNumberIsGivenTwice(t *testing.T) {
 
 	// The next question of the thread goes on behind them, for him and for who comes new.
 	waitModels(n)
-	next := asked(t, n, catalog.Operator(), ask.Question{Query: "And again?", Thread: started.ID})
+	next := asked(t, n.Ask, catalog.Operator(), ask.Question{Query: "And again?", Thread: started.ID})
 	for _, after := range []int{0, seen, last} {
 		events := watch(after)
 		for i, e := range events {
@@ -391,7 +387,7 @@ func TestNoNumberIsGivenTwice(t *testing.T) {
 			t.Errorf("after %d: ended with %+v; the next question begins after %d, want %d", after, end, next.After, last)
 		}
 	}
-	c, err := n.Chat(t.Context(), catalog.Operator(), started.ID)
+	c, err := n.Ask.Chat(t.Context(), catalog.Operator(), started.ID)
 	if err != nil || len(c.Turns) != 2 || c.Turns[0].Status != ask.Failed || c.Turns[0].First != 1 || c.Turns[0].Last != last || c.Turns[1].First != last+1 {
 		t.Errorf("%v: %+v", err, c)
 	}

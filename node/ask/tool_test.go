@@ -30,7 +30,7 @@ func TestTheToolAnswersInTimeAndIsAskedAgain(t *testing.T) {
 		return modeltest.Turn{Text: "By Open @file:{local/app::store/store.go:4}."}
 	})
 	n := sample(t, s)
-	set := tool.New(tool.Parts{Search: n, Browse: n, History: n, List: n, Log: slog.New(slog.DiscardHandler)}, n.Asker.Tool())
+	set := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)}, n.Ask.Tool())
 	args := json.RawMessage(`{"query":"How?","repos":"app","languageModel":"openai-compatible/scripted"}`)
 
 	// The margin before the deadline is five seconds.
@@ -53,7 +53,7 @@ func TestTheToolAnswersInTimeAndIsAskedAgain(t *testing.T) {
 func TestTheToolIsThereOnlyWithAModel(t *testing.T) {
 	t.Parallel()
 	n := sample(t, modeltest.Start(t, modeltest.Turn{Text: "x"}))
-	row := n.Asker.Tool()
+	row := n.Ask.Tool()
 	set := tool.New(tool.Parts{Log: slog.New(slog.DiscardHandler)}, row)
 	if set.Offered() != set {
 		t.Error("with a model not all tools are offered")
@@ -80,7 +80,7 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 	})
 	n := sample(t, s)
 	ann, bob := member(t, n, "ann"), member(t, n, "bob")
-	set := tool.New(tool.Parts{Search: n, Browse: n, History: n, List: n, Log: slog.New(slog.DiscardHandler)}, n.Asker.Tool())
+	set := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)}, n.Ask.Tool())
 	begin := func(query string) *tool.Work {
 		w, refused := set.Begin(t.Context(), ann, "ask_codebase", json.RawMessage(`{"query":"`+query+`"}`))
 		if refused != nil {
@@ -89,7 +89,7 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 		return w
 	}
 	ended := func(w *tool.Work) *tool.Work {
-		err := n.WatchChat(t.Context(), ann, w.ID, 0, func(ask.Event) error { return nil })
+		err := n.Ask.WatchChat(t.Context(), ann, w.ID, 0, func(ask.Event) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 
 	// It is nobody else's work, also while it is shared.
 	yes := true
-	if err := n.ChangeChat(t.Context(), ann, w.ID, "", &yes); err != nil {
+	if err := n.Ask.ChangeChat(t.Context(), ann, w.ID, "", &yes); err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range []catalog.Viewer{bob, catalog.Guest(), {}} {
@@ -143,7 +143,7 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 	}
 
 	// What is asked on is not the call's: it is neither shown nor stopped.
-	asked(t, n, ann, ask.Question{Query: "And now?", Thread: second.ID})
+	asked(t, n.Ask, ann, ask.Question{Query: "And now?", Thread: second.ID})
 	if now, err := set.Look(t.Context(), ann, second.ID); err != nil || now.Status != tool.Done || !strings.Contains(now.Answer.Text, "By Open") {
 		t.Errorf("after a further question: %+v, %v", now, err)
 	}

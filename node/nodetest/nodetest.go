@@ -300,7 +300,7 @@ func (n *Node) WaitIndexed(repos int) {
 // order.
 func (n *Node) Find(query string) []string {
 	n.t.Helper()
-	r := n.Search(query)
+	r := n.Results(query)
 	var out []string
 	for _, f := range r.Files {
 		out = append(out, f.Repository+":"+f.Path)
@@ -308,10 +308,10 @@ func (n *Node) Find(query string) []string {
 	return out
 }
 
-// Search searches as an owner, with regular expressions off and case ignored.
-func (n *Node) Search(query string) *search.Response {
+// Results searches as an owner, with regular expressions off and case ignored.
+func (n *Node) Results(query string) *search.Response {
 	n.t.Helper()
-	r, err := n.Node.Search(context.Background(), catalog.Operator(), search.Request{Query: query})
+	r, err := n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: query})
 	if err != nil {
 		n.t.Fatalf("search %q: %v", query, err)
 	}

@@ -8,19 +8,19 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-func listModels(l Lister) Tool {
+func listModels(m Modeler) Tool {
 	return Tool{
 		Name: "list_language_models", Title: "List language models",
 		About: "Lists the language models that this instance is configured with.",
 		Run: func(ctx context.Context, v catalog.Viewer, _ *Args) (string, error) {
-			return runListModels(ctx, v, l)
+			return runListModels(ctx, v, m)
 		},
 	}
 }
 
 // runListModels answers a call of list_language_models.
-func runListModels(ctx context.Context, v catalog.Viewer, l Lister) (string, error) {
-	models, err := l.Models(ctx, v)
+func runListModels(ctx context.Context, v catalog.Viewer, m Modeler) (string, error) {
+	models, err := m.Models(ctx, v)
 	if err != nil {
 		return "", err
 	}

@@ -46,7 +46,7 @@ func oddRepo(t *testing.T) (*nodetest.Node, *tool.Set) {
 
 	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"connections": {"all": {"type": "git", "url": "file://%s/*"}}}`, dir)})
 	n.WaitIndexed(1)
-	return n, tool.New(tool.Parts{Search: n.Node, Browse: n.Node, History: n.Node, List: n.Node, Log: slog.New(slog.DiscardHandler)})
+	return n, tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
 }
 
 // TestNames_EachToolTakesWhatAnotherPrints gives each odd name to each tool, as a text
@@ -99,7 +99,7 @@ func TestNames_EachToolTakesWhatAnotherPrints(t *testing.T) {
 			}
 
 			// The routes and pages read files by the same request.
-			src, err := n.Source(t.Context(), catalog.Operator(), browse.SourceRequest{Repo: "local/odd", Path: given})
+			src, err := n.Browse.Source(t.Context(), catalog.Operator(), browse.SourceRequest{Repo: "local/odd", Path: given})
 			if err != nil || string(src.Content) != content+"\n" {
 				t.Errorf("source of %q: %v, %v", given, src, err)
 			}
@@ -107,10 +107,10 @@ func TestNames_EachToolTakesWhatAnotherPrints(t *testing.T) {
 	}
 
 	// A name is one line to file: too.
-	if r := n.Search(`needle0 file:new.line\.txt$`); len(r.Files) != 1 {
+	if r := n.Results(`needle0 file:new.line\.txt$`); len(r.Files) != 1 {
 		t.Errorf("a dot does not match a line break of a name: %d files", len(r.Files))
 	}
-	if r := n.Search(`needle0 -file:d.*\.txt$`); len(r.Files) != 0 {
+	if r := n.Results(`needle0 -file:d.*\.txt$`); len(r.Files) != 0 {
 		t.Errorf("a name with a line break is not left out: %d files", len(r.Files))
 	}
 	if got := call("grep", map[string]any{"pattern": "needle", "include": "d/*"}); !strings.Contains(got, "3 matching lines") {

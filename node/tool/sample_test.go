@@ -179,7 +179,7 @@ func sample(t testing.TB) (*nodetest.Node, *tool.Set) {
 	})
 	n.WaitIndexed(2)
 	n.Wait("symbols", func() error { return hasSymbols(n, "evict", "Answer") })
-	return n, tool.New(tool.Parts{Search: n.Node, Browse: n.Node, History: n.Node, List: n.Node, Log: slog.New(slog.DiscardHandler)})
+	return n, tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
 }
 
 // empty makes a repository without a commit.
@@ -224,7 +224,7 @@ func history(r *nodetest.Repo) {
 // hasSymbols fails until the symbols are there, which follow the text.
 func hasSymbols(n *nodetest.Node, names ...string) error {
 	for _, name := range names {
-		r, err := n.Definitions(context.Background(), catalog.Operator(), search.SymbolRequest{Symbol: name})
+		r, err := n.Search.Definitions(context.Background(), catalog.Operator(), search.SymbolRequest{Symbol: name})
 		if err != nil {
 			return err
 		}

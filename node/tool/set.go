@@ -49,9 +49,13 @@ type Model struct {
 	Usable                       bool // the node that was asked has what calling it needs
 }
 
-// Lister tells what there is to ask about.
+// Lister lists repositories.
 type Lister interface {
 	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
+}
+
+// Modeler lists the configured language models.
+type Modeler interface {
 	Models(context.Context, catalog.Viewer) ([]Model, error)
 }
 
@@ -62,6 +66,7 @@ type Parts struct {
 	Browse  Browser
 	History Historian
 	List    Lister
+	Models  Modeler
 	Log     *slog.Logger // told of failures that are the node's own
 }
 
@@ -90,7 +95,7 @@ func New(p Parts, more ...Tool) *Set {
 		blame(p.History),
 		getDiff(p.History, p.Browse),
 		listBranches(p.History),
-		listModels(p.List),
+		listModels(p.Models),
 	}
 
 	// The bound of an answer goes with every tool of the product.

@@ -164,13 +164,13 @@ func TestOneBrokenRepositoryIsNotInEveryAnswer(t *testing.T) {
 	})
 	n.Wait("symbols", func() error { return hasSymbols(n, "probe") })
 	n.Wait("the failure", func() error {
-		r, err := n.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: "broken"})
+		r, err := n.Browse.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: "broken"})
 		if err != nil || len(r.Repos) != 1 || r.Repos[0].Error == "" {
 			return fmt.Errorf("%v: %+v", err, r)
 		}
 		return nil
 	})
-	tools := tool.New(tool.Parts{Search: n.Node, Browse: n.Node, History: n.Node, List: n.Node, Log: slog.New(slog.DiscardHandler)})
+	tools := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
 	call := func(name, arguments string) string {
 		return tools.Call(t.Context(), catalog.Operator(), name, json.RawMessage(arguments)).Text
 	}
