@@ -23,8 +23,9 @@ build-bench: build
 install-deps:
 	@.ci/install $(PACKAGES)
 
+# Most tests of clusters wait, so more of them run at once than there are cores.
 test: install-deps
-	$(GO) test ./...
+	$(GO) test -parallel 4 ./...
 
 test-portable:
 	$(GO) test -tags purego ./trigram ./shard ./shard/lz ./shard/match ./shard/symbols ./shard/git ./shard/git/pack

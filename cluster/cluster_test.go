@@ -29,6 +29,13 @@ func options(t *testing.T, dir string) Options {
 		Exit: func(reason string) { t.Error("the node would exit:", reason) }}
 }
 
+// watchful are options of a node that looks at its key file often.
+func watchful(t *testing.T, dir string) Options {
+	o := options(t, dir)
+	o.Timing = 0.5
+	return o
+}
+
 func start(t *testing.T, o Options) *testNode {
 	t.Helper()
 	c, err := New(o)

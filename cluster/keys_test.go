@@ -84,7 +84,7 @@ func TestTheClusterKeyIsChangedWithoutAStop(t *testing.T) {
 func TestAKeyFileThatChangesAtTheStartIsTakenOver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c, err := New(options(t, dir))
+	c, err := New(watchful(t, dir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestAConfigurationIsSealed(t *testing.T) {
 	t.Parallel()
 	const token = "S3CR3T-TOKEN-42"
 	dir := t.TempDir()
-	n := start(t, options(t, dir))
+	n := start(t, watchful(t, dir))
 	announced(t, n)
 	text := []byte(`{"connections": {"tok": {"type": "git", "url": "https://bob:` + token + `@git.example.com/a/b.git"}}}`)
 	file, err := config.Parse(text)
