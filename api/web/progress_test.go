@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 )
 
@@ -79,7 +80,7 @@ func TestWhatASearchHasDoneInWords(t *testing.T) {
 // What is counted exactly is not called a lower bound, though not all is shown.
 func TestWhatIsCountedExactlyIsNotCalledALowerBound(t *testing.T) {
 	t.Parallel()
-	resp := &search.Response{Stats: search.Stats{ShardsRequired: 3, ShardsAnswered: 3, FlushReason: search.FlushLimit}}
+	resp := &search.Response{Coverage: coverage.Of(coverage.Parts, 3, 3).With(coverage.Gap{Kind: coverage.Limit}), Stats: search.Stats{ShardsRequired: 3, ShardsAnswered: 3, FlushReason: search.FlushLimit}}
 	resp.Stats.Files, resp.Stats.TotalMatches = 406, 1193
 	for _, c := range []struct{ query, summary, proof string }{
 		{"count:all x", "1,193 matches in 406 files", "counted exactly, shown up to the limit"},

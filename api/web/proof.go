@@ -118,9 +118,7 @@ func missingRevision(c coverage.Coverage) string {
 // countedExactly reports whether an answer that was cut counts everything all the
 // same. countsAll tells that its query asks for that.
 func countedExactly(resp *search.Response, countsAll bool) bool {
-	s := &resp.Stats
-	everything := s.ShardsAnswered == s.ShardsRequired && len(resp.Cluster.ReposMissing) == 0
-	return countsAll && everything && s.FlushReason == search.FlushLimit
+	return countsAll && resp.Coverage.Cut()
 }
 
 // summaryOf is the count of matches, with a sign where it is a lower bound.

@@ -204,7 +204,11 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 	}
 
 	req.Path = s.pathOf(ctx, commit, req.Path)
-	out := &BlameResponse{Commit: commit}
+	shallow, err := s.mirror.Shallow()
+	if err != nil {
+		return nil, err
+	}
+	out := &BlameResponse{Commit: commit, Shallow: shallow}
 	b, err := s.blame(ctx, commit, req, out)
 	if err != nil {
 		return nil, s.explain(ctx, err, commit, req.Path)

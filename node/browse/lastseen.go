@@ -25,7 +25,7 @@ type LastSeenResponse struct {
 	Type    string      // what it was there, as of a TreeNode
 	Removed *CommitInfo // the commit after it, without the path; nil where none had it
 	Renamed string      // where that commit moved the file; "" for nowhere, or where it was not found in time
-	Late    bool        // not all of the history was looked at, and the part that was has nothing
+	Late    bool        // not all of the history was looked at, or is there, and the part that was has nothing
 }
 
 // LastSeen looks for the commit that removed a path. It looks for two seconds at most.
@@ -70,7 +70,11 @@ func (s *site) lastSeen(ctx context.Context, commit, path string) (*LastSeenResp
 		return nil, err
 	}
 
-	out := &LastSeenResponse{Path: path, Late: gone.Late}
+	shallow, err := s.mirror.Shallow()
+	if err != nil {
+		return nil, err
+	}
+	out := &LastSeenResponse{Path: path, Late: gone.Late || shallow && gone.Last == ""}
 	if gone.Last == "" {
 		return out, nil
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/shard/symbol"
@@ -35,26 +34,6 @@ type OutlineFile struct {
 	Binary   bool
 	Symbols  []OutlineSymbol
 	Unknown  bool // the symbols could not be found
-}
-
-// Coverage is what an outline covers: the files whose symbols were found.
-func (r *OutlineResponse) Coverage() coverage.Coverage {
-	unknown := coverage.Gap{Kind: coverage.Symbols}
-	for _, f := range r.Files {
-		if f.Unknown {
-			unknown.Count++
-			unknown.Files = append(unknown.Files, coverage.File{Path: f.Path})
-		}
-	}
-
-	c := coverage.Of(coverage.Files, len(r.Files), len(r.Files)-unknown.Count)
-	if unknown.Count > 0 {
-		c = c.With(unknown)
-	}
-	if r.Cut {
-		c = c.With(coverage.Gap{Kind: coverage.Limit})
-	}
-	return c
 }
 
 // OutlineSymbol is a definition.

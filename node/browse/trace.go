@@ -26,6 +26,8 @@ type TraceRequest struct {
 // TraceResponse is the commits, newest first. What is looked at is bounded by
 // time: AtLeast and Reached are as of a CommitsResponse.
 type TraceResponse struct {
+	Commit  string // where the walk began
+	Shallow bool   // as of CommitsResponse
 	Commits []CommitInfo
 	Paths   map[string][]string // by hash: at most 10 files with the change
 	AtLeast bool
@@ -93,7 +95,13 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 		return nil, s.explain(ctx, err, commit, req.Path)
 	}
 
-	out := &TraceResponse{
+	shallow, err := s.mirror.Shallow()
+	if err != nil {
+		return nil, err
+	}
+	return &TraceResponse{
+		Commit:    commit,
+		Shallow:   shallow,
 		Commits:   s.commitInfos(ctx, page.Commits),
 		Paths:     page.Paths,
 		AtLeast:   page.AtLeast,
@@ -102,9 +110,7 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 		FromFirst: page.FromLines[0],
 		FromLast:  page.FromLines[1],
 		Changed:   page.Changed,
-	}
-
-	return out, nil
+	}, nil
 }
 
 // hasLines fails where the file, or the first of the lines, is not there.

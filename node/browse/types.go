@@ -209,6 +209,8 @@ type BlameResponse struct {
 	Total int  // lines of the file
 	Late  bool // not all lines were found in time: they are in no range
 
+	Shallow bool // as of CommitsResponse: lines of its oldest commits may be of older ones
+
 	Texts []byte // with Texts: the lines, of which very long ones may be cut
 }
 

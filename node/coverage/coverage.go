@@ -44,12 +44,13 @@ const (
 	NoRevision Kind = "no-commit" // none of the Of repositories has the revision indexed
 	NameOnly   Kind = "name-only" // Count files that could hold a match are kept by name only
 	Failed     Kind = "failed"    // Count repositories could not be indexed
+	Shallow    Kind = "history"   // the repository lacks the history before some commit, as its remote does
 	Unknown    Kind = "unknown"   // nobody proved that all was searched
 )
 
 // gravity is the order of the kinds. Parts without an answer come before a limit, and a
 // limit before repositories that are not ready.
-var gravity = []Kind{Late, Lost, Symbols, Limit, Pending, Revision, NoRevision, Unknown, NameOnly, Failed}
+var gravity = []Kind{Late, Lost, Symbols, Limit, Pending, Revision, NoRevision, Shallow, Unknown, NameOnly, Failed}
 
 // Gap is something that an answer does not cover.
 type Gap struct {
@@ -127,22 +128,33 @@ func (c Coverage) Exhaustive() bool {
 	return c.proved() && !slices.ContainsFunc(c.gaps, func(g Gap) bool { return g.Kind != NameOnly })
 }
 
+// Cut reports whether all that the index holds was searched and nothing but a limit kept
+// matches from the answer, so that what was counted is exact.
+func (c Coverage) Cut() bool {
+	return c.proved() && c.Worst() == Limit && !slices.ContainsFunc(c.gaps, func(g Gap) bool { return g.Kind != NameOnly && g.Kind != Limit })
+}
+
 func (c Coverage) proved() bool { return c.made && c.asked == c.searched }
 
 // Gaps lists what is not covered, the gravest first. An answer that is not complete has at
 // least one gap, if need be one of kind Unknown.
 func (c Coverage) Gaps() []Gap {
-	if len(c.gaps) == 0 && !c.proved() {
-		return []Gap{{Kind: Unknown}}
+	gaps := slices.Clone(c.gaps)
+	if !c.proved() && !slices.ContainsFunc(gaps, Gap.inIndex) {
+		gaps = slices.Insert(gaps, 0, Gap{Kind: Unknown})
 	}
-	return slices.Clone(c.gaps)
+	return gaps
 }
+
+// inIndex reports whether a gap is one of what is in the index: files that are kept by
+// name only and repositories that could not be indexed are not.
+func (g Gap) inIndex() bool { return g.Kind != NameOnly && g.Kind != Failed }
 
 // Worst is the gravest kind of gap in what was searched; "" for none. Repositories that
 // could not be indexed and files that are kept by name only do not count.
 func (c Coverage) Worst() Kind {
 	for _, g := range c.Gaps() {
-		if g.Kind != NameOnly && g.Kind != Failed {
+		if g.inIndex() {
 			return g.Kind
 		}
 	}

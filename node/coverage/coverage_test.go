@@ -21,6 +21,7 @@ func TestCoverageIsUnknownUntilProved(t *testing.T) {
 		"kept by name only":              {Of(Parts, 3, 3).With(Gap{Kind: NameOnly, Count: 2}), false, true, ""},
 		"not indexed":                    {Of(Parts, 3, 3).With(Gap{Kind: Failed, Count: 2}), false, false, ""},
 		"the gravest first":              {Of(Parts, 3, 2).With(Gap{Kind: Limit}).With(Gap{Kind: Lost, Count: 1, Of: 3}), false, false, Lost},
+		"not indexed, and not searched":  {Of(Parts, 3, 2).With(Gap{Kind: Failed, Count: 2}), false, false, Unknown},
 		"with one that is complete":      {Of(Parts, 3, 3).And(Of(Files, 1, 1)), true, true, ""},
 		"with one that is unknown":       {Of(Parts, 3, 3).And(Coverage{}), false, false, Unknown},
 		"unknown with one that is known": {Coverage{}.And(Of(Parts, 3, 3)), false, false, Unknown},
@@ -30,6 +31,28 @@ func TestCoverageIsUnknownUntilProved(t *testing.T) {
 		}
 		if tt.c.Complete() != (len(tt.c.Gaps()) == 0) {
 			t.Errorf("%s: complete %t with gaps %+v", name, tt.c.Complete(), tt.c.Gaps())
+		}
+	}
+}
+
+// Where a limit alone has cut an answer, what it counts is exact.
+func TestCoverageIsCutByALimitAlone(t *testing.T) {
+	t.Parallel()
+	limited := Of(Parts, 3, 3).With(Gap{Kind: Limit})
+	for name, tt := range map[string]struct {
+		c    Coverage
+		want bool
+	}{
+		"unknown":                 {Coverage{}, false},
+		"complete":                {Of(Parts, 3, 3), false},
+		"a limit":                 {limited, true},
+		"and kept by name only":   {limited.With(Gap{Kind: NameOnly, Count: 1}), true},
+		"and a part without word": {Of(Parts, 3, 2).With(Gap{Kind: Limit}), false},
+		"and not indexed yet":     {limited.With(Gap{Kind: Pending, Count: 1}), false},
+		"and time":                {limited.With(Gap{Kind: Late}), false},
+	} {
+		if got := tt.c.Cut(); got != tt.want {
+			t.Errorf("%s: cut %t", name, got)
 		}
 	}
 }

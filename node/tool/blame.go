@@ -8,6 +8,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 )
 
 func blame(h Historian) Tool {
@@ -81,11 +82,9 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 		out.WriteString(runText(a, r, run))
 	}
 
-	var e end
 	// Both may be true of one answer: lines in no run, and lines behind those that were asked for.
-	if r.Late {
-		e.unlooked = append(e.unlooked, "the history of lines that are not shown, within 5 seconds; ask for fewer lines with limit")
-	}
+	var e end
+	e.covers(a, r.Coverage(), words{coverage.Late: "the history of lines that are not shown, within 5 seconds; ask for fewer lines with limit"})
 	// Who named the lines, and got them all, has not asked for those behind.
 	named := a.Has("limit") && a.Number("limit") < mostBlamed && next > last
 	if next <= r.Total && !named {

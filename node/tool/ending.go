@@ -8,39 +8,42 @@ import (
 )
 
 // end is the last line of an answer: that it is complete, or what it lacks and
-// the call that goes on.
+// the call that goes on. Without a coverage nothing is complete.
 type end struct {
-	left     []string // what was left out, each with how to get it
-	unlooked []string // what was not searched
-	failed   int      // repositories that could not be indexed
-	hint     string   // another call that tells more; "" for none
-	found    bool     // what was asked for: files that are kept by name only are then told in brief
+	coverage coverage.Coverage // by the layer that did the work
+	left     []string          // what was left out, each with how to get it
+	unlooked []string          // what was not searched
+	hint     string            // another call that tells more; "" for none
+	file     bool              // it lacks nothing to the end of a file
+	found    bool              // what was asked for: files that are kept by name only are then told in brief
 }
 
-// String writes the line.
+// String writes the line. Nothing else writes that an answer is complete.
 func (e *end) String() string {
-	text := complete
+	lacking := ""
 	if e.left != nil {
-		text = "Left out: " + strings.Join(e.left, ". Left out: ") + "."
+		lacking = " Left out: " + strings.Join(e.left, ". Left out: ") + "."
 	}
-
 	// Where something was left out both are told; else this one alone.
 	if e.unlooked != nil {
-		unlooked := "Not searched: " + strings.Join(e.unlooked, ". Not searched: ") + "."
-		if e.left != nil {
-			text += " " + unlooked
-		} else {
-			text = unlooked
-		}
+		lacking += " Not searched: " + strings.Join(e.unlooked, ". Not searched: ") + "."
 	}
 
 	// Repositories that could not be indexed lack nothing that a call could get.
-	if e.failed > 0 {
-		text = strings.Replace(text, complete, "Complete", 1)
-		if !strings.HasSuffix(text, "Complete") {
-			text += " All"
-		}
-		text += fmt.Sprintf(" but for %s that could not be indexed; list_repos tells why.", count(e.failed, "repository"))
+	failed := e.coverage.Gap(coverage.Failed).Count
+	but := fmt.Sprintf(" but for %s that could not be indexed; list_repos tells why.", count(failed, "repository"))
+	text := strings.TrimPrefix(lacking, " ")
+	switch {
+	case failed > 0 && lacking != "":
+		text += " All" + but
+	case failed > 0:
+		text = "Complete" + but
+	case lacking == "" && !e.coverage.Complete():
+		text = "Not searched: " + unknownPart + "."
+	case lacking == "" && e.file:
+		text = "End of file."
+	case lacking == "":
+		text = "Complete."
 	}
 
 	// Last, for what is lacking matters more than what else could be asked.
@@ -49,6 +52,9 @@ func (e *end) String() string {
 	}
 	return text
 }
+
+// unknownPart is what nobody searched who tells of it.
+const unknownPart = "a part of what was asked for; try again in a few seconds"
 
 // searched ends a sentence that nothing was found, where that is said of a part alone.
 func searched(c coverage.Coverage) string {
@@ -68,24 +74,33 @@ func (e *end) leaves(text string) {
 // lacks adds what a search did not find or did not look at. more is the call
 // that raises the limit, "" where that is of no use.
 func (e *end) lacks(a *Args, c coverage.Coverage, more string) {
-	for _, g := range c.Gaps() {
-		switch g.Kind {
-		case coverage.Limit:
-			// A higher limit first: it loses nothing, while a narrower question may miss what was
-			// sought.
-			less := narrower(a.tool)
-			if more != "" {
-				less = "continue with " + more + ", or " + less
-			}
-			e.left = append(e.left, "more files match than these; "+less)
+	// A higher limit first: it loses nothing, while a narrower question may miss what was sought.
+	less := narrower(a.tool)
+	if more != "" {
+		less = "continue with " + more + ", or " + less
+	}
+	e.covers(a, c, words{coverage.Limit: "more files match than these; " + less})
+	e.unlooked = append(e.unlooked, a.unmatched...)
+}
 
-		case coverage.Failed:
-			e.failed = g.Count
+// words say what a gap of a kind is in the answer of a tool, and what can be done.
+type words map[coverage.Kind]string
+
+// covers takes what an answer covers, and adds each gap: in the words of the tool, or in
+// those for all tools.
+func (e *end) covers(a *Args, c coverage.Coverage, own words) {
+	e.coverage = c
+	for _, g := range c.Gaps() {
+		switch {
+		case g.Kind == coverage.Failed: // told by String
+		case g.Kind == coverage.Limit && own[g.Kind] != "":
+			e.left = append(e.left, own[g.Kind])
+		case own[g.Kind] != "":
+			e.unlooked = append(e.unlooked, own[g.Kind])
 		default:
 			e.unlooked = append(e.unlooked, e.unsearched(a, g))
 		}
 	}
-	e.unlooked = append(e.unlooked, a.unmatched...)
 }
 
 // unsearched names something that was not searched, and what can be done: unlike what was
@@ -113,8 +128,10 @@ func (e *end) unsearched(a *Args, g coverage.Gap) string {
 		return symbolsText(a, g)
 	case coverage.NameOnly:
 		return keptOnce(a, g, e.found)
+	case coverage.Shallow:
+		return "older commits: the remote is a shallow repository and does not have them"
 	}
-	return "a part of the index; try again in a few seconds"
+	return unknownPart
 }
 
 // symbolsText names files whose symbols are not known.

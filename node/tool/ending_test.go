@@ -10,7 +10,10 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// whole is what an answer covers that lacks nothing.
+// complete is the word of an answer that lacks nothing.
+const complete = "Complete."
+
+// whole is what such an answer covers.
 var whole = coverage.Of(coverage.Parts, 1, 1)
 
 // Files that are kept by name only are told at length where nothing was found, and

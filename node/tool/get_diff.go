@@ -9,6 +9,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
@@ -233,7 +234,7 @@ func (c *comparison) text() string {
 	// Names move, so the commits they stood for are told.
 	fmt.Fprintf(&out, "%s (%.8s) .. %s (%.8s): %s, +%d -%d", base, c.r.BaseCommit, head, c.r.HeadCommit, files, plus, minus)
 
-	var e end
+	e := c.ending()
 	switch c.mode {
 	case "names", "stat":
 		out.WriteByte('\n')
@@ -245,11 +246,14 @@ func (c *comparison) text() string {
 		c.patch(&out, &e)
 	}
 
-	// The numbers above are wrong then, and that has to be said with them.
-	if c.r.Cut {
-		e.left = append(e.left, "the difference is larger than can be read at once, and the numbers are too small; narrow it with path")
-	}
 	return out.String() + e.String()
+}
+
+// ending is the end of an answer. Of a difference that was cut the numbers are wrong, and
+// that has to be said with them.
+func (c *comparison) ending() (e end) {
+	e.covers(c.Args, c.r.Coverage(), words{coverage.Limit: "the difference is larger than can be read at once, and numbers are too small; narrow it with path"})
+	return e
 }
 
 // message tells of the commit whose change this is, or of those that made it, if they
@@ -289,15 +293,12 @@ func firstTagText(t *browse.FirstTag, refs string) string {
 // same is the answer where nothing differs.
 func (c *comparison) same() string {
 	base, head := label(c.Text("base")), label(c.Text("head"))
-	whole := complete
-	if c.r.Cut {
-		whole = "Left out: the difference is larger than can be read at once; narrow it with path."
-	}
+	e := c.ending()
 	if c.Has("path") || c.Has("include") || c.Has("exclude") {
 		return fmt.Sprintf("%s and %s do not differ there, or neither has it. All that differs: %s.\n%s",
-			base, head, c.with("path", nil, "include", nil, "exclude", nil), whole)
+			base, head, c.with("path", nil, "include", nil, "exclude", nil), e.String())
 	}
-	return fmt.Sprintf("%s and %s do not differ.\n%s", base, head, whole)
+	return fmt.Sprintf("%s and %s do not differ.\n%s", base, head, e.String())
 }
 
 // list writes the files with their counts, or without; those that are too many

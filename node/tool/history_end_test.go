@@ -17,11 +17,12 @@ func TestListCommits_completeOnlyOfAllHistory(t *testing.T) {
 		complete bool
 		says     string
 	}{
-		"all commits":                {r: browse.CommitsResponse{Commits: commits, Total: 1}, complete: true},
-		"none":                       {complete: true, says: "No commit matches."},
-		"shallow":                    {r: browse.CommitsResponse{Commits: commits, Total: 1, Shallow: true}, says: "shallow repository"},
-		"shallow, none":              {r: browse.CommitsResponse{Shallow: true}, says: "shallow repository"},
-		"none, and time has run out": {r: browse.CommitsResponse{Reached: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}, says: "2026-01-02"},
+		"all commits":                {r: browse.CommitsResponse{Commits: commits, Total: 1, Per: 50}, complete: true},
+		"none":                       {r: browse.CommitsResponse{Per: 50}, complete: true, says: "No commit matches."},
+		"not answered":               {says: "Not searched"},
+		"shallow":                    {r: browse.CommitsResponse{Commits: commits, Total: 1, Per: 50, Shallow: true}, says: "shallow repository"},
+		"shallow, none":              {r: browse.CommitsResponse{Per: 50, Shallow: true}, says: "shallow repository"},
+		"none, and time has run out": {r: browse.CommitsResponse{Per: 50, Reached: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}, says: "2026-01-02"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/coverage"
 )
 
 func listBranches(h Historian) Tool {
@@ -70,14 +72,11 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 		room /= 2
 	}
 
-	shown, total, fit, over, late := 0, 0, 0, 0, false
-	for _, list := range []struct {
-		noun string
-		r    *browse.RefsResponse
-	}{{"branch", branches}, {"tag", tags}} {
-		if list.r == nil {
-			continue
-		}
+	lists := slices.DeleteFunc([]refList{{"branch", branches}, {"tag", tags}}, func(l refList) bool { return l.r == nil })
+	covered := lists[0].r.Coverage()
+	shown, total, fit, over := 0, 0, 0, 0
+	for _, list := range lists {
+		covered = covered.And(list.r.Coverage())
 		written := writeRefs(&out, list.noun, list.r, room)
 		if left := len(list.r.Refs) - written; left > 0 {
 			over += left
@@ -85,25 +84,25 @@ func refsText(a *Args, branches, tags *browse.RefsResponse) string {
 		}
 
 		// One page number goes for both lists: it ends where the longer one does.
-		late = late || list.r.Late
 		shown = max(shown, len(list.r.Refs))
 		total = max(total, list.r.Total)
 	}
 
 	// Of the list that was cut first the next page lacks nothing; of the other it may repeat some.
-	rest := pages(a, shown, total, false)
+	var e end
+	e.covers(a, covered, words{coverage.Late: "what was not reached within 2 seconds"})
 	if over > 0 {
-		rest = noRoom(a, "entry", fit, fit+over)
+		e.noRoom(a, "entry", fit, fit+over)
+	} else {
+		e.pages(a, shown, total)
 	}
+	return out.String() + e.String()
+}
 
-	unlooked := end{unlooked: []string{"what was not reached within 2 seconds"}}
-	switch {
-	case late && rest == complete:
-		rest = unlooked.String()
-	case late:
-		rest += " " + unlooked.String()
-	}
-	return out.String() + rest
+// refList is branches or tags.
+type refList struct {
+	noun string
+	r    *browse.RefsResponse
 }
 
 // writeRefs writes branches or tags, one on a line, within a room, and returns how

@@ -10,6 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -201,6 +202,8 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 	fmt.Fprintf(&out, "%s%s, newest first\n", count(len(r.Commits), "commit"), of)
 
 	var e end
+	older := olderTraces(a, r)
+	e.covers(a, r.Coverage(), words{coverage.Late: older, coverage.Limit: older})
 	most, bare := bodyRoom(a, len(r.Commits)), 0
 	newest := 0
 	if a.Has("lines") && !a.Has("body") {
@@ -237,9 +240,6 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 
 	if bare > 0 {
 		e.left = append(e.left, fmt.Sprintf("lines or bodies below %s, for lack of room; get_diff of one commit shows them", count(bare, "commit")))
-	}
-	if r.AtLeast {
-		e.left = append(e.left, olderTraces(a, r))
 	}
 	return out.String() + e.String()
 }
@@ -292,7 +292,7 @@ func olderTraces(a *Args, r *browse.TraceResponse) string {
 		return "what is older: looking at it took too long; narrow with path or since"
 	}
 	reached := r.Reached.UTC().Format(time.RFC3339)
-	return fmt.Sprintf("commits from %s back, of which not all were looked at: that takes long; continue with %s, or narrow with path or since", reached, a.with("until", reached))
+	return fmt.Sprintf("commits from %s back, or not all of them: that takes long; continue with %s, or narrow with path or since", reached, a.with("until", reached))
 }
 
 // commitLine is a commit without its line end. The date is when it was
@@ -319,7 +319,7 @@ func commitLine(c *browse.CommitInfo) string {
 func commitsText(a *Args, r *browse.CommitsResponse) string {
 	// Nothing found is told apart from nothing found yet, and from a page behind the last.
 	if len(r.Commits) == 0 && !r.AtLeast && r.Total == 0 && r.Reached.IsZero() {
-		return noCommits(a, r.Shallow)
+		return noCommits(a, r)
 	}
 
 	var out strings.Builder
@@ -329,42 +329,46 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 	}
 	fmt.Fprintf(&out, "%s, newest first\n", count(r.Total, "commit"))
 
-	most := bodyRoom(a, len(r.Commits))
-	for i := range r.Commits {
-		line := commitLine(&r.Commits[i])
-		body := bodyText(r.Commits[i].Body, most)
+	most, shown := bodyRoom(a, len(r.Commits)), 0
+	for ; shown < len(r.Commits); shown++ {
+		line := commitLine(&r.Commits[shown])
+		body := bodyText(r.Commits[shown].Body, most)
 		// One at least: a page without any would be asked for again and again.
-		if out.Len()+len(line)+len(body) > a.room() && i > 0 {
-			return out.String() + noRoom(a, "commit", i, len(r.Commits))
+		if out.Len()+len(line)+len(body) > a.room() && shown > 0 {
+			break
 		}
 		out.WriteString(line + "\n" + body)
 	}
 
-	// Goes on by date, not by page: the next walk begins where this one was given up.
-	if !r.Reached.IsZero() {
-		reached := r.Reached.UTC().Format(time.RFC3339)
-		fmt.Fprintf(&out, "Left out: commits from %s back, which were not looked at: that takes long; continue with %s, or narrow with path, author or since.",
-			reached, a.with("until", reached, "page", nil))
-		return out.String()
+	var e end
+	switch {
+	case shown < len(r.Commits):
+		e.noRoom(a, "commit", shown, len(r.Commits))
+	case !r.AtLeast:
+		e.pages(a, shown, r.Total)
 	}
-	rest := pages(a, len(r.Commits), r.Total, r.AtLeast)
-	if rest == complete {
-		rest = historyEnd(r.Shallow)
-	}
-	return out.String() + rest
+	e.covers(a, r.Coverage(), words{coverage.Late: olderCommits(a, r)})
+	return out.String() + e.String()
 }
 
-// historyEnd ends an answer that looked at all of a history that the mirror has.
-func historyEnd(shallow bool) string {
-	var e end
-	if shallow {
-		e.unlooked = append(e.unlooked, "older commits: the remote is a shallow repository and does not have them")
+// olderCommits tells how to see the commits that a walk did not reach.
+func olderCommits(a *Args, r *browse.CommitsResponse) string {
+	switch {
+	// Goes on by date, not by page: the next walk begins where this one was given up.
+	case !r.Reached.IsZero():
+		reached := r.Reached.UTC().Format(time.RFC3339)
+		return fmt.Sprintf("commits from %s back: that takes long; continue with %s, or narrow with path, author or since", reached, a.with("until", reached, "page", nil))
+	// A full page of a walk that was bounded: the next page walks further.
+	case len(r.Commits) == a.Number("perPage"):
+		return "what is older; continue with " + a.with("page", a.Number("page")+1)
 	}
-	return e.String()
+	return "what is older: looking through the history took too long; narrow with since, until or path"
 }
 
 // noCommits says which filter most likely was too narrow.
-func noCommits(a *Args, shallow bool) string {
+func noCommits(a *Args, r *browse.CommitsResponse) string {
+	var e end
+	e.covers(a, r.Coverage(), nil)
 	hint := ""
 	from, to, ranged := browse.CutRange(a.Text("ref"))
 	switch {
@@ -378,5 +382,5 @@ func noCommits(a *Args, shallow bool) string {
 		// Most often the two stand the wrong way round.
 		hint = " A..B is what B has and A has not; the other way round: " + a.with("ref", to+".."+from) + "."
 	}
-	return "No commit matches." + hint + "\n" + historyEnd(shallow)
+	return "No commit matches." + hint + "\n" + e.String()
 }

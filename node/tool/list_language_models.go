@@ -26,7 +26,7 @@ func runListModels(ctx context.Context, v catalog.Viewer, m Modeler) (string, er
 	}
 
 	if len(models) == 0 {
-		return "No language model is configured.\n" + complete, nil
+		return "No language model is configured.", nil
 	}
 	return modelsText(models), nil
 }
@@ -51,7 +51,5 @@ func modelsText(models []Model) string {
 		}
 		b.WriteByte('\n')
 	}
-
-	b.WriteString(complete)
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }

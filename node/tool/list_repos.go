@@ -41,20 +41,21 @@ func runListRepos(ctx context.Context, v catalog.Viewer, l Lister, a *Args) (str
 	if r.Total == 0 && a.Text("query") != "" {
 		// A name that nothing has is most often a misspelled one: then all are looked at for it.
 		names := repoNames(ctx, l, v, "")
-		return noRepos(a, nearRepos(a.Text("query"), names, 5)), nil
+		return noRepos(a, r, nearRepos(a.Text("query"), names, 5)), nil
 	}
 	return reposText(a, r), nil
 }
 
 // noRepos is the answer where no name has the text.
-func noRepos(a *Args, near []string) string {
+func noRepos(a *Args, r *browse.ReposResponse, near []string) string {
 	text := fmt.Sprintf("No repository has %q in its name.", a.Text("query"))
 	if near != nil {
 		text += " Near names: " + strings.Join(near, ", ") + "."
 	} else {
 		text += " All: " + a.with("query", nil, "page", nil) + "."
 	}
-	return text + "\n" + complete
+	e := end{coverage: r.Coverage()}
+	return text + "\n" + e.String()
 }
 
 // reposText writes repositories, one on a line.
@@ -67,17 +68,23 @@ func reposText(a *Args, r *browse.ReposResponse) string {
 	}
 	out.WriteByte('\n')
 
-	for i := range r.Repos {
-		line := repoLine(&r.Repos[i])
+	e := end{coverage: r.Coverage()}
+	shown := 0
+	for ; shown < len(r.Repos); shown++ {
+		line := repoLine(&r.Repos[shown])
 		// One at least: a page without any would be asked for again and again.
-		if out.Len()+len(line) > a.room() && i > 0 {
-			return out.String() + noRoom(a, "repository", i, len(r.Repos))
+		if out.Len()+len(line) > a.room() && shown > 0 {
+			break
 		}
 		out.WriteString(line)
 	}
 
-	out.WriteString(pages(a, len(r.Repos), r.Total, false))
-	return out.String()
+	if shown < len(r.Repos) {
+		e.noRoom(a, "repository", shown, len(r.Repos))
+	} else {
+		e.pages(a, shown, r.Total)
+	}
+	return out.String() + e.String()
 }
 
 // repoLine is a repository with its line end.

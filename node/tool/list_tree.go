@@ -8,6 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
 )
 
 func listTree(b Browser) Tool {
@@ -78,8 +79,8 @@ func treeText(a *Args, r *browse.ListTreeResponse) string {
 		shown++
 	}
 
-	out.WriteString(treeEnd(a, r, shown))
-	return out.String()
+	e := treeEnd(a, r, shown)
+	return out.String() + e.String()
 }
 
 // entryLine is an entry of a tree without its line end.
@@ -105,18 +106,19 @@ func entryLine(a *Args, e browse.TreeEntry) string {
 
 // treeEnd says what a tree lacks of which the first entries are shown, and the
 // call that goes on.
-func treeEnd(a *Args, r *browse.ListTreeResponse, shown int) string {
+func treeEnd(a *Args, r *browse.ListTreeResponse, shown int) (e end) {
 	most := a.Number("maxEntries")
+	beyond := "entries beyond maxEntries; list a directory below: " + a.with("path", firstDir(r))
 	switch {
+	// What has no room comes before what was not listed.
 	case shown < len(r.Entries):
-		left := len(r.Entries) - shown
-		return fmt.Sprintf("Left out: %d of these entries, for lack of room; list a directory below: %s.", left, a.with("path", firstDir(r), "depth", 1))
-	case r.Cut && most < 10000:
-		return fmt.Sprintf("Left out: entries beyond maxEntries; continue with %s, or give a path.", a.with("maxEntries", min(10000, most*4)))
-	case r.Cut:
-		return fmt.Sprintf("Left out: entries beyond maxEntries; list a directory below: %s.", a.with("path", firstDir(r)))
+		e.leaves(fmt.Sprintf("%d of these entries, for lack of room; list a directory below: %s", len(r.Entries)-shown, a.with("path", firstDir(r), "depth", 1)))
+		beyond = "entries beyond maxEntries"
+	case most < 10000:
+		beyond = fmt.Sprintf("entries beyond maxEntries; continue with %s, or give a path", a.with("maxEntries", min(10000, most*4)))
 	}
-	return complete
+	e.covers(a, r.Coverage(), words{coverage.Limit: beyond})
+	return e
 }
 
 // firstDir is a directory of the listing to look into.

@@ -51,10 +51,19 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 		blocks, shown, hidden = outlineBlocks(a, r, false)
 	}
 
+	// Words of its own for what search has none for.
+	own := words{coverage.Limit: "files beyond the first 20, or what took too long; give the path of one file"}
+	if g := r.Coverage().Gap(coverage.Symbols); g.Count > 0 {
+		first := g.Files[0].Path
+		own[g.Kind] = unknownSymbols(g.Count, first) + callOf("read_file", "repo", a.Text("repo"), "path", first, "ref", a.Text("ref")) + " reads it"
+	}
+	var e end
+	e.covers(a, r.Coverage(), own)
+
 	var out strings.Builder
 	switch len(r.Files) {
 	case 0:
-		return "No file is there.\n" + complete
+		return "No file is there.\n" + e.String()
 	case 1:
 		// Of one file its own head is the first line.
 		out.WriteString(strings.TrimSuffix(blocks[0].head, "\n"))
@@ -62,8 +71,6 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 	default:
 		fmt.Fprintf(&out, "%s at %.8s: %s with definitions", fileLabel(a.Text("path")), r.Commit, count(len(blocks), "file"))
 	}
-
-	var e end
 
 	// What is cut is asked for with less depth: the top of it is then whole.
 	whole := writeBlocks(a, &out, blocks, &e, func(i int) string {
@@ -79,13 +86,6 @@ func outlineText(a *Args, r *browse.OutlineResponse) string {
 		e.left = append(e.left, fmt.Sprintf("%s; continue with %s", count(left, "file"), a.with("path", shown[whole].Path)))
 	}
 	hidden.tell(a, &e)
-	if g := r.Coverage().Gap(coverage.Symbols); g.Count > 0 {
-		first := g.Files[0].Path
-		e.unlooked = append(e.unlooked, unknownSymbols(g.Count, first)+callOf("read_file", "repo", a.Text("repo"), "path", first, "ref", a.Text("ref"))+" reads it")
-	}
-	if r.Cut {
-		e.unlooked = append(e.unlooked, "files beyond the first 20, or what took too long; give the path of one file")
-	}
 	return out.String() + e.String()
 }
 

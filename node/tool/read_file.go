@@ -211,6 +211,7 @@ func (r *reading) parts() (string, error) {
 			return "", err
 		}
 
+		e.coverage = f.Coverage()
 		if i == 0 {
 			fmt.Fprintf(&out, "%s%s at %.8s, %s, %s\n", of(r.Args, f.Repo), fileLabel(f.Path), f.Commit, f.Language, count(f.Total, "line"))
 			out.WriteString(instead(r.Args, f))
@@ -357,6 +358,7 @@ const longestLine = 2000
 // fileText writes lines of a file with their numbers.
 func fileText(a *Args, r *browse.ReadFileResponse) string {
 	var out strings.Builder
+	e := end{coverage: r.Coverage()}
 	out.WriteString(of(a, r.Repo))
 	fmt.Fprintf(&out, "%s at %.8s", fileLabel(r.Path), r.Commit)
 	if r.Language != "" {
@@ -366,11 +368,10 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 	switch {
 	// The three ways to have no lines are told apart: only the last is a mistake of the caller.
 	case r.Binary:
-		fmt.Fprintf(&out, "\nThis is a binary file of %s: it has no lines to show.\n%s", count(r.Size, "byte"), complete)
-		return out.String()
+		fmt.Fprintf(&out, "\nThis is a binary file of %s: it has no lines to show.\n", count(r.Size, "byte"))
+		return out.String() + e.String()
 	case r.Total == 0:
-		fmt.Fprintf(&out, "\nThe file is empty.\n%s", complete)
-		return out.String()
+		return out.String() + "\nThe file is empty.\n" + e.String()
 	case len(r.Lines) == 0:
 		fmt.Fprintf(&out, "\nThe file has only %s. From its start: %s.", count(r.Total, "line"), a.with("offset", nil))
 		return out.String()
@@ -409,9 +410,8 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 
 	// The end is said in so many words, or a model asks for more to be sure.
 	if next <= r.Total {
-		fmt.Fprintf(&out, "More: %s", a.with("offset", next))
-	} else {
-		out.WriteString("End of file.")
+		return out.String() + "More: " + a.with("offset", next)
 	}
-	return out.String()
+	e.file = true
+	return out.String() + e.String()
 }

@@ -19,8 +19,6 @@ const (
 	// leastShare is the smallest part of the budget that is worth giving to a
 	// file: its path and a line.
 	leastShare = 160
-
-	complete = "Complete."
 )
 
 // The parameter of how much a caller wants to read, which every tool has.
@@ -123,39 +121,28 @@ func of(a *Args, repo string) string {
 	return repo + " "
 }
 
-// noRoom ends a page of all entries, with their noun, that does not fit after some
-// of them. The call that goes on has pages of a size that begins one right there, or
-// before.
-func noRoom(a *Args, noun string, shown, all int) string {
+// noRoom adds that a page of all entries, with their noun, does not fit after some of
+// them. The call that goes on has pages of a size that begins one right there, or before.
+func (e *end) noRoom(a *Args, noun string, shown, all int) {
 	before := (a.Number("page") - 1) * a.Number("perPage")
 	size := shown
 	for before%size != 0 {
 		size--
 	}
 
-	return fmt.Sprintf("Left out: %s of this page, for lack of room; continue with %s.",
-		count(all-shown, noun), a.with("page", before/size+2, "perPage", size))
+	e.leaves(fmt.Sprintf("%s of this page, for lack of room; continue with %s", count(all-shown, noun), a.with("page", before/size+2, "perPage", size)))
 }
 
-// pages ends a paged list. atLeast says that there are total or more.
-func pages(a *Args, shown, total int, atLeast bool) string {
+// pages adds what a page of a list leaves out that has a known number of entries.
+func (e *end) pages(a *Args, shown, total int) {
 	page, per := a.Number("page"), a.Number("perPage")
 	before := (page - 1) * per
 
 	switch {
 	// Behind the last page there is nothing to read, and a model would take that for an answer.
 	case shown == 0 && total > 0 && page > 1:
-		return fmt.Sprintf("There is no page %d; the last is %s.", page, a.with("page", (total+per-1)/per))
-
-	// A full page of a walk that was bounded: the next page walks further.
-	case atLeast && shown == per:
-		return fmt.Sprintf("Left out: what is older; continue with %s.", a.with("page", page+1))
-	case atLeast:
-		return "Left out: what is older; looking through the history took too long. Narrow with since, until or path."
-
-	// From here on the total is exact.
-	case before+shown >= total || shown == 0:
-		return complete
+		e.leaves(fmt.Sprintf("everything: there is no page %d, the last is %s", page, a.with("page", (total+per-1)/per)))
+	case before+shown < total && shown > 0:
+		e.leaves(fmt.Sprintf("%d more; continue with %s", total-before-shown, a.with("page", page+1)))
 	}
-	return fmt.Sprintf("Left out: %d more; continue with %s.", total-before-shown, a.with("page", page+1))
 }

@@ -28,7 +28,7 @@ func asked(tool string, pairs ...any) *Args {
 
 // diffOf makes a difference of some files with some lines each.
 func diffOf(lines int, paths ...string) *browse.DiffResponse {
-	r := &browse.DiffResponse{}
+	r := &browse.DiffResponse{HeadCommit: "b"}
 	for _, p := range paths {
 		r.Files = append(r.Files, browse.DiffFile{OldPath: p, NewPath: p, OldMode: "100644", NewMode: "100644", Hunks: []browse.DiffHunk{{
 			OldStart: 1, OldLines: lines, NewStart: 1, NewLines: lines, Body: strings.Repeat("-the old line\n+the new line\n", lines),
@@ -256,20 +256,19 @@ func TestTheEndOfAPageSaysHowToGoOn(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		page, shown, total int
-		atLeast            bool
 		want               string
 	}{
-		{1, 50, 50, false, "Complete."},
-		{1, 50, 120, false, `Left out: 70 more; continue with list_commits {"repo":"r","page":2}.`},
-		{3, 20, 120, false, "Complete."},
-		{9, 0, 120, false, `There is no page 9; the last is list_commits {"repo":"r","page":3}.`},
-		{1, 50, 50, true, `Left out: what is older; continue with list_commits {"repo":"r","page":2}.`},
-		{1, 7, 7, true, "took too long"},
-		{1, 0, 0, false, "Complete."},
+		{1, 50, 50, "Complete."},
+		{1, 50, 120, `Left out: 70 more; continue with list_commits {"repo":"r","page":2}.`},
+		{3, 20, 120, "Complete."},
+		{9, 0, 120, `Left out: everything: there is no page 9, the last is list_commits {"repo":"r","page":3}.`},
+		{1, 0, 0, "Complete."},
 	} {
 		a := asked("list_commits", "repo", "r")
 		a.values["page"], a.values["perPage"] = tt.page, 50
-		if got := pages(a, tt.shown, tt.total, tt.atLeast); !strings.Contains(got, tt.want) {
+		e := end{coverage: whole}
+		e.pages(a, tt.shown, tt.total)
+		if got := e.String(); !strings.Contains(got, tt.want) {
 			t.Errorf("%+v: %q", tt, got)
 		}
 	}
@@ -278,19 +277,26 @@ func TestTheEndOfAPageSaysHowToGoOn(t *testing.T) {
 func TestALateListOfCommitsSaysWhereItStopped(t *testing.T) {
 	t.Parallel()
 	a := asked("list_commits", "repo", "r", "query", "word", "page", 2)
-	got := commitsText(a, &browse.CommitsResponse{Total: 1, AtLeast: true, Reached: time.Unix(1_700_000_000, 0), Commits: []browse.CommitInfo{{Hash: "abc", Message: "a word"}}})
-	if want := `continue with list_commits {"repo":"r","query":"word","until":"2023-11-14T22:13:20Z"}, or`; !strings.Contains(got, want) {
-		t.Errorf("%q", got)
+	a.values["perPage"] = 1
+	for want, r := range map[string]browse.CommitsResponse{
+		`continue with list_commits {"repo":"r","query":"word","until":"2023-11-14T22:13:20Z"}, or`:                {Reached: time.Unix(1_700_000_000, 0), Commits: []browse.CommitInfo{{Hash: "abc"}}},
+		`Not searched: what is older; continue with list_commits {"repo":"r","query":"word","page":3}.`:            {Commits: []browse.CommitInfo{{Hash: "abc"}}},
+		`Not searched: what is older: looking through the history took too long; narrow with since, until or path`: {},
+	} {
+		r.Total, r.AtLeast, r.Per = 1, true, 1
+		if got := commitsText(a, &r); !strings.Contains(got, want) {
+			t.Errorf("%q", got)
+		}
 	}
 }
 
 func TestNothingFoundSaysWhatToTry(t *testing.T) {
 	t.Parallel()
-	none := &browse.CommitsResponse{}
+	none := &browse.CommitsResponse{Per: 50}
 	for _, tt := range []struct{ got, want string }{
 		{commitsText(asked("list_commits", "repo", "r", "path", "a/b.go"), none), `glob {"pattern":"b.go","repo":"r"}`},
 		{commitsText(asked("list_commits", "repo", "r", "path", "a", "since", "2020"), none), `At any time: list_commits {"repo":"r","path":"a"}.`},
-		{compared(asked("get_diff", "repo", "r", "base", "a", "head", "b", "path", "no/such"), &browse.DiffResponse{}), `All that differs: get_diff {"repo":"r","base":"a","head":"b"}.`},
+		{compared(asked("get_diff", "repo", "r", "base", "a", "head", "b", "path", "no/such"), &browse.DiffResponse{HeadCommit: "b"}), `All that differs: get_diff {"repo":"r","base":"a","head":"b"}.`},
 	} {
 		if !strings.Contains(tt.got, tt.want) || !strings.HasSuffix(tt.got, "\n"+complete) {
 			t.Errorf("%q has no %q", tt.got, tt.want)
