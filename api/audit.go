@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/api/auth"
+	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/chronicle"
@@ -62,10 +63,7 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 	// Gaps are a header, so that the list stays a list.
 	c.page(a.base, paged{req.Page, req.PerPage, len(r.Lines), r.Total, r.AtLeast})
 	c.tellMissing(r.Missing)
-	if r.Lines == nil {
-		r.Lines = []chronicle.Line{}
-	}
-	return c.json(r.Lines)
+	return c.json(r.Lines, reply.Precise)
 }
 
 // tellMissing names the nodes of which something may be missing.

@@ -38,7 +38,7 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 		}
 
 		// The reply is what both goroutines share.
-		r := &reply{ctx: ctx, head: http.Header{}, committed: make(chan struct{}), parts: make(chan []byte), done: make(chan struct{})}
+		r := &bridged{ctx: ctx, head: http.Header{}, committed: make(chan struct{}), parts: make(chan []byte), done: make(chan struct{})}
 
 		// A handler gives its request up by this panic of net/http: that is no defect.
 		go func() {
@@ -97,8 +97,8 @@ func acceptsEvents(req *http.Request) bool {
 	return req.Method == http.MethodPost && strings.Contains(strings.Join(req.Header.Values("Accept"), ","), "text/event-stream")
 }
 
-// reply is the http.ResponseWriter of a bridged handler.
-type reply struct {
+// bridged is the http.ResponseWriter of a bridged handler.
+type bridged struct {
 	ctx       context.Context
 	committed chan struct{} // closed when the head is final and parts follow
 	parts     chan []byte   // what is flushed; received until done is closed
@@ -116,16 +116,16 @@ type reply struct {
 }
 
 // Header is what the handler sets before it writes.
-func (r *reply) Header() http.Header { return r.head }
+func (r *bridged) Header() http.Header { return r.head }
 
 // WriteHeader sets the status, once.
-func (r *reply) WriteHeader(status int) {
+func (r *bridged) WriteHeader(status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writeHeader(status)
 }
 
-func (r *reply) writeHeader(status int) {
+func (r *bridged) writeHeader(status int) {
 	// Informational heads have no place in an answer that is written once.
 	if r.status != 0 || status < 200 {
 		return
@@ -142,7 +142,7 @@ func (r *reply) writeHeader(status int) {
 }
 
 // Write keeps p until the next flush.
-func (r *reply) Write(p []byte) (int, error) {
+func (r *bridged) Write(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, context.Cause(r.ctx)
 	}
@@ -154,10 +154,10 @@ func (r *reply) Write(p []byte) (int, error) {
 }
 
 // Flush sends what was written; see FlushError.
-func (r *reply) Flush() { _ = r.FlushError() }
+func (r *bridged) Flush() { _ = r.FlushError() }
 
 // FlushError sends what was written, and fails when the client has gone.
-func (r *reply) FlushError() error {
+func (r *bridged) FlushError() error {
 	// What is no event stream cannot go out in parts on one: it is framed at the end.
 	r.mu.Lock()
 	r.writeHeader(http.StatusOK)
@@ -189,7 +189,7 @@ func (r *reply) FlushError() error {
 
 // beginEvents makes an event stream of the answer of a handler that has not
 // written anything yet.
-func (r *reply) beginEvents() {
+func (r *bridged) beginEvents() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.streaming || r.status != 0 {
@@ -201,7 +201,7 @@ func (r *reply) beginEvents() {
 }
 
 // answer fills in the call's answer: whole, or as a stream.
-func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
+func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
 	// Also after a silence that made no stream of it: then the answer comes whole.
 	select {
 	case <-r.done:
@@ -250,7 +250,7 @@ func (r *reply) answer(c *call, cancel context.CancelCauseFunc) error {
 }
 
 // copyHead copies status and headers as they were at the commit.
-func (r *reply) copyHead(c *call) {
+func (r *bridged) copyHead(c *call) {
 	// A begun stream is 200 whatever the handler says later: its head is on the network.
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,7 +271,7 @@ func (r *reply) copyHead(c *call) {
 
 // relay writes parts as they come, comments in between when nothing comes, and
 // the rest when the handler has returned.
-func (r *reply) relay(w *bufio.Writer) error {
+func (r *bridged) relay(w *bufio.Writer) error {
 	// The client waits since the request began: it gets a sign at once.
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -305,7 +305,7 @@ func (r *reply) relay(w *bufio.Writer) error {
 }
 
 // rest writes what the handler left in the buffer when it returned.
-func (r *reply) rest(w *bufio.Writer) error {
+func (r *bridged) rest(w *bufio.Writer) error {
 	if r.failed != nil {
 		return errors.New("the handler panicked")
 	}

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -38,7 +40,7 @@ func (a *fileRoutes) rows() []route {
 // The JSON of what is read from mirrors, field for field.
 
 type sourceJSON struct {
-	Source              string `json:"source"`
+	Source              text   `json:"source"`
 	Language            string `json:"language"`
 	Path                string `json:"path"`
 	Repo                string `json:"repo"`
@@ -55,8 +57,8 @@ type sourceJSON struct {
 	HasInvalidCharacter bool   `json:"hasReplacementCharacters"` // bytes that are not UTF-8 were replaced
 
 	// Where they were asked for: the runs of each line, and whether there are more lines than have theirs.
-	Tokens    *[][]colouredJSON `json:"tokens,omitempty"`
-	TokensCut *bool             `json:"areTokensTruncated,omitempty"`
+	Tokens    *[][]colouredJSON `json:"tokens,omitzero"`
+	TokensCut *bool             `json:"areTokensTruncated,omitzero"`
 }
 
 type treeJSON struct {
@@ -67,8 +69,8 @@ type treeJSON struct {
 
 	// Where details were asked for.
 	Mode   string  `json:"mode,omitempty"`
-	Size   *int64  `json:"size,omitempty"`   // bytes of a blob
-	Target *string `json:"target,omitempty"` // of a symlink
+	Size   *int64  `json:"size,omitzero"`    // bytes of a blob
+	Target *string `json:"target,omitzero"`  // of a symlink
 	Commit string  `json:"commit,omitempty"` // of a submodule
 }
 
@@ -95,7 +97,7 @@ type changeJSON struct {
 	Status      string `json:"status"`
 	OldMode     string `json:"oldMode,omitempty"`
 	NewMode     string `json:"newMode,omitempty"`
-	Similarity  int    `json:"similarity,omitempty"` // of a renamed file; git calls none renamed that has nothing in common
+	Similarity  int    `json:"similarity,omitzero"` // of a renamed file; git calls none renamed that has nothing in common
 	Added       int    `json:"added"`
 	Removed     int    `json:"removed"`
 	IsTruncated bool   `json:"isTruncated"`
@@ -131,12 +133,24 @@ type blameCommitJSON struct {
 	Message     string        `json:"message"`
 	AuthorName  string        `json:"authorName"`
 	AuthorEmail string        `json:"authorEmail"`
-	Previous    *previousJSON `json:"previous,omitempty"`
+	Previous    *previousJSON `json:"previous,omitzero"`
 }
 
 type previousJSON struct {
 	Hash string `json:"hash"`
 	Path string `json:"path"`
+}
+
+// text is lines of a file. Bytes that are no UTF-8 are told by the escape of U+FFFD.
+type text []byte
+
+// MarshalJSON implements json.Marshaler.
+func (t text) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(string(t))
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // stamp is a time as the API shows it, "" for the zero time.
@@ -175,7 +189,7 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 
 	// Bytes that are no text become U+FFFD on the way out, and the answer says so.
 	out := sourceJSON{
-		Source: string(r.Content), Language: r.Language, Path: r.Path, Repo: r.Repo,
+		Source: text(r.Content), Language: r.Language, Path: r.Path, Repo: r.Repo,
 		RepoCodeHostType: r.HostKind, RepoDisplayName: r.DisplayName, RepoExternalWebURL: r.RepoWebURL,
 		WebURL: r.WebURL, ExternalWebURL: r.ExternalWebURL, BlobSha: r.OID, Commit: r.Commit,
 		StartLine: max(r.FirstLine, 1), LineCount: r.Total, IsBinary: r.Binary,

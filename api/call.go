@@ -2,16 +2,16 @@ package api
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/valyala/fasthttp"
 
+	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/origin"
 )
@@ -131,24 +131,13 @@ func (c *call) setHeader(name, value string) {
 }
 
 // json answers with the encoding of v.
-func (c *call) json(v any) error {
-	body, err := encode(v)
+func (c *call) json(v any, how ...json.Options) error {
+	body, err := reply.Encode(v, how...)
 	if err != nil {
 		return err
 	}
 	c.mime, c.body = mimeJSON, body
 	return nil
-}
-
-// encode is the encoding of v in one line, as every answer has it.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // paged is what the headers of a paged list tell.

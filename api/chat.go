@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	nodeask "github.com/shoalsearch/shoal/node/ask"
 	nodecall "github.com/shoalsearch/shoal/node/call"
@@ -288,7 +289,7 @@ func (a *chatRoutes) get(ctx context.Context, c *call) error {
 		return err
 	}
 
-	return c.json(a.chatOf(t))
+	return c.json(a.chatOf(t), reply.Precise)
 }
 
 type chatsJSON struct {
@@ -314,7 +315,7 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 	for i := range list {
 		out.Chats = append(out.Chats, a.chatOf(&list[i]))
 	}
-	return c.json(out)
+	return c.json(out, reply.Precise)
 }
 
 // change is PATCH /api/chat/{id}.
@@ -375,10 +376,10 @@ func (a *chatRoutes) stop(ctx context.Context, c *call) error {
 type chatEventJSON struct {
 	N      int       `json:"n"`
 	Kind   string    `json:"kind"`
-	Step   int       `json:"step,omitempty"`
+	Step   int       `json:"step,omitzero"`
 	Text   string    `json:"text,omitempty"`
-	Failed bool      `json:"failed,omitempty"`
-	Cite   *citeJSON `json:"cite,omitempty"`
+	Failed bool      `json:"failed,omitzero"`
+	Cite   *citeJSON `json:"cite,omitzero"`
 }
 
 // events is GET /api/chat/{id}/events: server-sent events from the log of

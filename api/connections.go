@@ -46,7 +46,7 @@ type connectionJSON struct {
 	EndedAt  string         `json:"endedAt,omitempty"`
 	NextAt   string         `json:"nextAt,omitempty"`
 	Calls    int            `json:"calls"`
-	Limit    *limitJSON     `json:"limit,omitempty"`
+	Limit    *limitJSON     `json:"limit,omitzero"`
 	TokenEnd string         `json:"tokenExpiresAt,omitempty"`
 	Refused  string         `json:"tokenRefusedAt,omitempty"`
 	Hides    string         `json:"hidesAt,omitempty"`
@@ -58,7 +58,7 @@ type connectionJSON struct {
 type followingJSON struct {
 	By      string  `json:"by"`
 	Signal  string  `json:"signal,omitempty"`
-	Every   float64 `json:"everySeconds,omitempty"`
+	Every   float64 `json:"everySeconds,omitzero"`
 	LastAt  string  `json:"lastAt,omitempty"`
 	Problem string  `json:"problem,omitempty"`
 	HookAt  string  `json:"webhookAt,omitempty"`
@@ -129,7 +129,7 @@ type syncJSON struct {
 	BeganAt string `json:"beganAt"`
 	TookMs  int64  `json:"tookMs"`
 	State   string `json:"state"`
-	Repos   *int   `json:"repos,omitempty"`
+	Repos   *int   `json:"repos,omitzero"`
 	Error   string `json:"error,omitempty"`
 }
 

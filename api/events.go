@@ -25,7 +25,7 @@ type eventsJSON struct {
 	Since  string      `json:"since,omitempty"`
 	Events []eventJSON `json:"events"`
 	Next   string      `json:"next,omitempty"`
-	Missed bool        `json:"missed,omitempty"`
+	Missed bool        `json:"missed,omitzero"`
 }
 
 type eventJSON struct {

@@ -36,7 +36,7 @@ type keyJSON struct {
 	CreatedAt string `json:"createdAt"`
 	ExpiresAt string `json:"expiresAt,omitempty"`
 	User      string `json:"user,omitempty"`
-	All       bool   `json:"allRepositories,omitempty"`
+	All       bool   `json:"allRepositories,omitzero"`
 	LastUsed  string `json:"lastUsedAt,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 // seenBefore is where a path that is not there was last; nil where nobody asked, or
 // the path is there.
 type seenBefore struct {
-	LastSeen *lastSeenJSON `json:"lastSeen,omitempty"` // nil: no commit is known that had it
+	LastSeen *lastSeenJSON `json:"lastSeen,omitzero"` // nil: no commit is known that had it
 	IsWhole  bool          `json:"isHistoryExhaustive"`
 }
 

@@ -11,7 +11,7 @@ type explanationJSON struct {
 	Tokens    []tokenJSON   `json:"tokens"`
 	Canonical string        `json:"canonical,omitempty"`
 	Warnings  []warningJSON `json:"warnings"`
-	Error     *mistakeJSON  `json:"error,omitempty"`
+	Error     *mistakeJSON  `json:"error,omitzero"`
 }
 
 type tokenJSON struct {

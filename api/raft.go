@@ -36,14 +36,14 @@ type raftMemberJSON struct {
 	Address string         `json:"address,omitempty"`
 	Role    string         `json:"role"`
 	Health  string         `json:"health"`
-	Raft    *raftStateJSON `json:"raft,omitempty"`
+	Raft    *raftStateJSON `json:"raft,omitzero"`
 }
 
 type raftStateJSON struct {
 	State    string `json:"state"`
 	Leader   string `json:"leader"`
 	Term     uint64 `json:"term"`
-	Contact  *int64 `json:"lastContactMs,omitempty"`
+	Contact  *int64 `json:"lastContactMs,omitzero"`
 	Last     uint64 `json:"lastIndex"`
 	Commit   uint64 `json:"commitIndex"`
 	Applied  uint64 `json:"appliedIndex"`

@@ -47,13 +47,13 @@ type repoJSON struct {
 	Visibility      string         `json:"visibility,omitempty"`
 	Description     string         `json:"description,omitempty"`
 	Stars           uint32         `json:"stars"`
-	SizeBytes       uint64         `json:"sizeBytes,omitempty"`
+	SizeBytes       uint64         `json:"sizeBytes,omitzero"`
 	Unfetchable     string         `json:"unfetchable,omitempty"`
 	FormerNames     []string       `json:"formerNames,omitempty"`
 	Connections     []string       `json:"connections"`
 	Topics          []string       `json:"topics"`
 	Revisions       []revisionJSON `json:"revisions"`
-	LeftOut         int            `json:"revisionsLeftOut,omitempty"`
+	LeftOut         int            `json:"revisionsLeftOut,omitzero"`
 	Documents       int64          `json:"documents"`
 	TextBytes       int64          `json:"textBytes"`
 	IndexBytes      int64          `json:"indexBytes"`

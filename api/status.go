@@ -53,7 +53,7 @@ type statusJSON struct {
 	Placement    placementJSON    `json:"placement"`
 	Tolerates    toleranceJSON    `json:"tolerates"`
 	Verdict      verdictJSON      `json:"verdict"`
-	Permissions  *permissionsJSON `json:"permissions,omitempty"`
+	Permissions  *permissionsJSON `json:"permissions,omitzero"`
 	Warnings     []string         `json:"warnings"`
 }
 
@@ -126,7 +126,7 @@ func levelOf(l node.LevelStatus) levelJSON {
 }
 
 type toleranceJSON struct {
-	Searches *int `json:"searches,omitempty"`
+	Searches *int `json:"searches,omitzero"`
 	Writes   int  `json:"writes"`
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
@@ -165,7 +166,7 @@ func (w *statusWatch) keep(r *node.StatusResponse) error {
 		return err
 	}
 
-	text, err := encode(status)
+	text, err := reply.Encode(status)
 	if err != nil {
 		return err
 	}
@@ -183,6 +184,6 @@ func (s *statusJSON) digest() ([sha256.Size]byte, error) {
 	steady.CatalogAgeMs = 0
 	steady.Storage.DiskFree /= max(1, steady.Storage.DiskTotal/diskSteps)
 
-	text, err := encode(&steady)
+	text, err := reply.Encode(&steady)
 	return sha256.Sum256(text), err
 }

@@ -133,7 +133,7 @@ type symbolJSON struct {
 	ParentKind string `json:"parentKind,omitempty"`
 	Signature  string `json:"signature,omitempty"`
 	FirstLine  int    `json:"firstLine"`
-	LastLine   int    `json:"lastLine,omitempty"`
+	LastLine   int    `json:"lastLine,omitzero"`
 	Path       string `json:"path,omitempty"` // of a search by name
 }
 

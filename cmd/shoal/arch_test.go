@@ -21,7 +21,7 @@ const module = "github.com/shoalsearch/shoal"
 // The rows of the import graph, lowest first: a package imports only packages
 // of lower rows. README draws the same picture.
 var rows = [][]string{
-	{"clock", "glob", "cluster/gauge", "cluster/origin", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/seal"},
+	{"clock", "glob", "api/reply", "cluster/gauge", "cluster/origin", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/seal"},
 	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "node/place"},
 	{"cluster/catalog", "shard/symbols", "shard/git", "node/environ", "node/model"},
 	{"cluster", "node/host", "shard"},
@@ -45,6 +45,7 @@ var only = []struct {
 	why     string
 }{
 	{"github.com/valyala/fasthttp", []string{"api", "cluster/wire"}, "its request objects are reused after a handler returns: they end at the door"},
+	{"github.com/go-json-experiment/json", []string{"api", "api/reply"}, "one set of options says how answers are written and read"},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"api/mcp", "cmd/shoal"}, "tools are rows of node/tool; the protocol is one package's business"},
 	{"github.com/hashicorp/raft", []string{"cluster"}, "the catalog is a pure value; only cluster knows how it is agreed"},
 	{"github.com/hashicorp/memberlist", []string{"cluster/gossip"}, "gossip tells who is alive and decides nothing"},

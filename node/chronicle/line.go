@@ -27,8 +27,8 @@ type Line struct {
 	Address    string            `json:"address,omitempty"`
 	UserAgent  string            `json:"userAgent,omitempty"`
 	Node       string            `json:"node"`
-	Status     int               `json:"status,omitempty"` // of the answer; 0 for a change
-	Count      int               `json:"count,omitempty"`  // of accesses that are told in one; 0 for one
+	Status     int               `json:"status,omitzero"` // of the answer; 0 for a change
+	Count      int               `json:"count,omitzero"`  // of accesses that are told in one; 0 for one
 	Metadata   map[string]string `json:"metadata,omitempty"`
 
 	// Change is the number of a change, 0 for an access.
