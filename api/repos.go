@@ -30,42 +30,6 @@ func (a *repoRoutes) rows() []route {
 	}
 }
 
-type repoJSON struct {
-	CodeHostType    string         `json:"codeHostType"`
-	RepoID          uint32         `json:"repoId"`
-	RepoName        string         `json:"repoName"`
-	WebURL          string         `json:"webUrl"`
-	RepoDisplayName string         `json:"repoDisplayName,omitempty"`
-	ExternalWebURL  string         `json:"externalWebUrl,omitempty"`
-	IndexedAt       string         `json:"indexedAt,omitempty"`
-	PushedAt        string         `json:"pushedAt,omitempty"`
-	DefaultBranch   string         `json:"defaultBranch,omitempty"`
-	IsFork          bool           `json:"isFork"`
-	IsArchived      bool           `json:"isArchived"`
-	IsPublic        bool           `json:"isPublic"`
-	IsEmpty         bool           `json:"isEmpty"`
-	Visibility      string         `json:"visibility,omitempty"`
-	Description     string         `json:"description,omitempty"`
-	Stars           uint32         `json:"stars"`
-	SizeBytes       uint64         `json:"sizeBytes,omitzero"`
-	Unfetchable     string         `json:"unfetchable,omitempty"`
-	FormerNames     []string       `json:"formerNames,omitempty"`
-	Connections     []string       `json:"connections"`
-	Topics          []string       `json:"topics"`
-	Revisions       []revisionJSON `json:"revisions"`
-	LeftOut         int            `json:"revisionsLeftOut,omitzero"`
-	Documents       int64          `json:"documents"`
-	TextBytes       int64          `json:"textBytes"`
-	IndexBytes      int64          `json:"indexBytes"`
-	Error           string         `json:"error,omitempty"`
-	State           string         `json:"state"`
-}
-
-type revisionJSON struct {
-	Name   string `json:"name"`
-	Commit string `json:"commit"`
-}
-
 // list is GET /api/repos.
 func (a *repoRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
@@ -92,30 +56,8 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	out := make([]repoJSON, len(r.Repos))
-	for i := range r.Repos {
-		out[i] = repoOf(&r.Repos[i])
-	}
-	c.page(a.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
-	return c.json(out)
-}
-
-func repoOf(r *browse.RepoInfo) repoJSON {
-	out := repoJSON{
-		CodeHostType: r.HostKind, RepoID: r.ID, RepoName: r.Name, WebURL: r.WebURL,
-		RepoDisplayName: r.DisplayName, ExternalWebURL: r.ExternalWebURL,
-		IndexedAt: stamp(r.IndexedAt), PushedAt: stamp(r.PushedAt), DefaultBranch: r.DefaultBranch,
-		IsFork: r.Fork, IsArchived: r.Archived, IsPublic: r.Public, IsEmpty: r.Empty,
-		Visibility: r.Visibility, Description: r.Description, Stars: r.Stars, SizeBytes: r.SizeBytes, Unfetchable: r.Unfetchable, FormerNames: r.FormerNames,
-		Connections: list(r.Connections), Topics: list(r.Topics), Revisions: make([]revisionJSON, len(r.Revisions)),
-		LeftOut: r.LeftOut, Documents: r.Documents, TextBytes: r.TextBytes, IndexBytes: r.ShardBytes, Error: r.Error, State: r.State,
-	}
-
-	// A list in any case.
-	for i, v := range r.Revisions {
-		out.Revisions[i] = revisionJSON(v)
-	}
-	return out
+	c.page(a.base, paged{req.Page, req.PerPage, len(r.Repos), r.Total, false})
+	return c.json(r.Repos)
 }
 
 // reindex is POST /api/repos/{id}/reindex.
@@ -132,9 +74,5 @@ func (a *repoRoutes) reindex(ctx context.Context, c *call, by account.Owner) err
 	}
 
 	c.status = 202
-	return c.json(struct {
-		RepoID   uint32 `json:"repoId"`
-		RepoName string `json:"repoName"`
-		JobID    string `json:"jobId"`
-	}{r.ID, r.Name, r.Job})
+	return c.json(r)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/api/auth"
+	"github.com/shoalsearch/shoal/api/reply"
 )
 
 const usualURL = "http://127.0.0.1:7700"
@@ -172,7 +173,11 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 		return nil
 	}
 
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+	text, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = reply.Decode(text, out)
+	}
+	if err != nil {
 		return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/api/reply"
 )
 
 // listing is a command that shows one answer of the API: for people, or with
@@ -48,7 +50,7 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 			}
 
 			var all T
-			if err := json.Unmarshal(raw, &all); err != nil {
+			if err := reply.Decode(raw, &all); err != nil {
 				return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)
 			}
 			return l.show(cmd.OutOrStdout(), all)

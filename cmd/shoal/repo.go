@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 func newRepo(getenv func(string) string) *cobra.Command {
@@ -29,12 +32,12 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
-			var queued struct{ JobID string }
+			var queued operate.ReindexResponse
 			if err := c.call(cmd.Context(), "POST", fmt.Sprintf("/api/repos/%d/reindex", id), nil, &queued); err != nil {
 				return err
 			}
 
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is queued as job %s\n", args[0], queued.JobID)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is queued as job %s\n", args[0], queued.Job)
 			return err
 		}),
 	}
@@ -47,7 +50,7 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 // findRepo is the number of a repository.
 func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 	// The query finds names with the text in them: the exact one may be on any page.
-	var near []repoRow
+	var near []browse.RepoInfo
 	for page := 1; ; page++ {
 		list, err := reposLike(ctx, c, name, page)
 		if err != nil {
@@ -55,8 +58,8 @@ func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 		}
 
 		for _, r := range list {
-			if r.RepoName == name {
-				return r.RepoID, nil
+			if r.Name == name {
+				return r.ID, nil
 			}
 		}
 
@@ -84,26 +87,20 @@ const (
 	mostNear     = 3 // names that are suggested
 )
 
-// repoRow is a repository in a list.
-type repoRow struct {
-	RepoID   uint32
-	RepoName string
-}
-
 // reposLike is a page of the repositories whose names have a text in them.
-func reposLike(ctx context.Context, c *client, text string, page int) (list []repoRow, err error) {
+func reposLike(ctx context.Context, c *client, text string, page int) (list []browse.RepoInfo, err error) {
 	target := fmt.Sprintf("/api/repos?query=%s&perPage=%d&page=%d", url.QueryEscape(text), reposPerPage, page)
 	return list, c.call(ctx, "GET", target, nil, &list)
 }
 
 // noRepo is the error for a name that no repository has, with those near to it.
-func noRepo(name string, near []repoRow) error {
+func noRepo(name string, near []browse.RepoInfo) error {
 	if len(near) == 0 {
 		return fmt.Errorf("there is no repository %q; names are written in full, as in github.com/acme/app", name)
 	}
 	var names []string
 	for _, r := range near {
-		names = append(names, r.RepoName)
+		names = append(names, r.Name)
 	}
 	return fmt.Errorf("there is no repository %q; names are written in full, as %s", name, strings.Join(names, ", "))
 }

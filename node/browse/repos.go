@@ -34,35 +34,35 @@ type ReposResponse struct {
 // RepoInfo describes a repository. An answer to a search has the first part
 // only, a list of repositories has all of it.
 type RepoInfo struct {
-	ID             uint32
-	Name           string
-	DisplayName    string
-	HostKind       string // genericGitHost, github, ...
-	WebURL         string // page of this service
-	ExternalWebURL string // page of the code host; "" when unknown
+	HostKind       string `json:"codeHostType"` // genericGitHost, github, ...
+	ID             uint32 `json:"repoId"`
+	Name           string `json:"repoName"`
+	WebURL         string `json:"webUrl"` // page of this service
+	DisplayName    string `json:"repoDisplayName,omitzero"`
+	ExternalWebURL string `json:"externalWebUrl,omitzero"` // page of the code host; "" when unknown
 
-	Connections   []string
-	Topics        []string
-	DefaultBranch string // short name; "" when unknown
-	Fork          bool
-	Archived      bool
-	Public        bool
-	Visibility    string // public, internal, private; "" when the host does not say
-	Description   string
-	Stars         uint32
-	SizeBytes     uint64    // as the host computes it; 0 when unknown
-	Empty         bool      // the host says that it has no commit
-	Unfetchable   string    // why the host does not let it be fetched now; "" when it does
-	LeftOut       int       // revisions that connections ask for beyond the most that are indexed
-	FormerNames   []string  // that still lead to it
-	PushedAt      time.Time // zero: unknown
-	IndexedAt     time.Time // zero: not yet
-	Revisions     []RevisionInfo
-	Documents     int64
-	TextBytes     int64
-	ShardBytes    int64
-	Error         string // of the last index job; "" when it was good
-	State         string // one of RepoStates
+	IndexedAt     time.Time      `json:"indexedAt,omitzero"`     // zero: not yet
+	PushedAt      time.Time      `json:"pushedAt,omitzero"`      // zero: unknown
+	DefaultBranch string         `json:"defaultBranch,omitzero"` // short name; "" when unknown
+	Fork          bool           `json:"isFork"`
+	Archived      bool           `json:"isArchived"`
+	Public        bool           `json:"isPublic"`
+	Empty         bool           `json:"isEmpty"`             // the host says that it has no commit
+	Visibility    string         `json:"visibility,omitzero"` // public, internal, private; "" when the host does not say
+	Description   string         `json:"description,omitzero"`
+	Stars         uint32         `json:"stars"`
+	SizeBytes     uint64         `json:"sizeBytes,omitzero"`    // as the host computes it; 0 when unknown
+	Unfetchable   string         `json:"unfetchable,omitzero"`  // why the host does not let it be fetched now; "" when it does
+	FormerNames   []string       `json:"formerNames,omitempty"` // that still lead to it
+	Connections   []string       `json:"connections"`
+	Topics        []string       `json:"topics"`
+	Revisions     []RevisionInfo `json:"revisions"`
+	LeftOut       int            `json:"revisionsLeftOut,omitzero"` // revisions that connections ask for beyond the most that are indexed
+	Documents     int64          `json:"documents"`
+	TextBytes     int64          `json:"textBytes"`
+	ShardBytes    int64          `json:"indexBytes"`
+	Error         string         `json:"error,omitzero"` // of the last index job; "" when it was good
+	State         string         `json:"state"`          // one of RepoStates
 }
 
 // The states of a repository, the first that holds.
@@ -108,8 +108,8 @@ func textOf(repo *catalog.Repo) (n int64) {
 
 // RevisionInfo is an indexed revision.
 type RevisionInfo struct {
-	Name   string // full ref name, or HEAD
-	Commit string // hex
+	Name   string `json:"name"`   // full ref name, or HEAD
+	Commit string `json:"commit"` // hex
 }
 
 // Repos lists repositories.

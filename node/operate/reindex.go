@@ -14,9 +14,9 @@ type ReindexRequest struct{ ID uint32 }
 
 // ReindexResponse says what was queued.
 type ReindexResponse struct {
-	ID   uint32
-	Name string
-	Job  string // the id of its index job
+	ID   uint32 `json:"repoId"`
+	Name string `json:"repoName"`
+	Job  string `json:"jobId"` // the id of its index job
 }
 
 // Reindex queues an index job for a repository.
