@@ -31,21 +31,6 @@ func (a *jobRoutes) rows() []route {
 	}
 }
 
-type jobInfoJSON struct {
-	ID    string `json:"id"`
-	State string `json:"state"`
-	jobJSON
-	Urgent     bool   `json:"urgent"`
-	Rerun      bool   `json:"rerun"`
-	QueuedAt   string `json:"queuedAt,omitempty"`
-	FinishedAt string `json:"finishedAt,omitempty"`
-	GoodAt     string `json:"goodAt,omitempty"`
-}
-
-func jobInfoOf(j *operate.JobInfo) jobInfoJSON {
-	return jobInfoJSON{j.ID, j.State, jobOf(&j.JobStatus), j.Urgent, j.Rerun, stamp(j.Queued), stamp(j.Finished), stamp(j.Good)}
-}
-
 // list is GET /api/jobs.
 func (a *jobRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
@@ -71,12 +56,8 @@ func (a *jobRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	out := make([]jobInfoJSON, len(r.Jobs))
-	for i := range r.Jobs {
-		out[i] = jobInfoOf(&r.Jobs[i])
-	}
-	c.page(a.base, paged{req.Page, req.PerPage, len(out), r.Total, false})
-	return c.json(out)
+	c.page(a.base, paged{req.Page, req.PerPage, len(r.Jobs), r.Total, false})
+	return c.json(r.Jobs)
 }
 
 // get is GET /api/jobs/{id}.
@@ -85,7 +66,7 @@ func (a *jobRoutes) get(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.json(jobInfoOf(j))
+	return c.json(j)
 }
 
 // retry is POST /api/jobs/{id}/retry. The answer is how the job stood before.
@@ -106,5 +87,5 @@ func jobChanged(c *call, before *operate.JobInfo, err error) error {
 	}
 
 	c.status = 202
-	return c.json(jobInfoOf(before))
+	return c.json(before)
 }

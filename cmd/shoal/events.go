@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
 // newEvents is `shoal events`.
 func newEvents(getenv func(string) string) *cobra.Command {
 	var limit int
 	var follow bool
-	return listing[eventsAnswer]{
+	return listing[chronicle.EventsResponse]{
 		use:   "events",
 		short: "What happened to the cluster lately, newest first (on a node's host, or with an owner's key)",
 		flags: func(cmd *cobra.Command) {
@@ -27,7 +28,7 @@ func newEvents(getenv func(string) string) *cobra.Command {
 			cmd.MarkFlagsMutuallyExclusive("follow", "json")
 		},
 		path: func() string { return eventsPath(limit, "") },
-		show: func(w io.Writer, all eventsAnswer) error { return printEvents(w, all, time.Now()) },
+		show: func(w io.Writer, all chronicle.EventsResponse) error { return printEvents(w, all, time.Now()) },
 		instead: func(cmd *cobra.Command, c *client) (bool, error) {
 			if !follow {
 				return false, nil
@@ -46,17 +47,7 @@ func eventsPath(limit int, after string) string {
 	return path
 }
 
-type eventsAnswer struct {
-	Since  time.Time
-	Events []struct {
-		At         time.Time
-		Kind, Text string
-	}
-	Next   string
-	Missed bool
-}
-
-func printEvents(w io.Writer, all eventsAnswer, now time.Time) error {
+func printEvents(w io.Writer, all chronicle.EventsResponse, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, e := range all.Events {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", clockTime(e.At, now, "?"), e.Kind, e.Text)
@@ -79,7 +70,7 @@ type follower struct {
 func (f *follower) run(ctx context.Context, limit int) error {
 	after, failing := "", false
 	for {
-		var all eventsAnswer
+		var all chronicle.EventsResponse
 		err := f.client.call(ctx, "GET", eventsPath(limit, after), nil, &all)
 		switch {
 		case ctx.Err() != nil:
@@ -110,7 +101,7 @@ func (f *follower) run(ctx context.Context, limit int) error {
 }
 
 // print prints events in columns that stay the same, the oldest first.
-func (f *follower) print(all eventsAnswer, now time.Time) error {
+func (f *follower) print(all chronicle.EventsResponse, now time.Time) error {
 	if all.Missed {
 		fmt.Fprintln(f.diag, "shoal: more has happened than is listed")
 	}

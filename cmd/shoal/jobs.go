@@ -7,15 +7,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-)
 
-// jobLine is what the commands need of GET /api/jobs.
-type jobLine struct {
-	ID, State, Subject, Node, Step, Error    string
-	Attempt                                  int
-	Done, Total                              int64
-	QueuedAt, StartedAt, FinishedAt, NextTry time.Time
-}
+	"github.com/shoalsearch/shoal/node/operate"
+)
 
 func newJobs(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{Use: "jobs", Short: "What the cluster does, what waits and what failed"}
@@ -32,7 +26,7 @@ const maxJobs = 100
 
 func newJobsList(getenv func(string) string) *cobra.Command {
 	var state, kind, query string
-	return listing[[]jobLine]{
+	return listing[[]operate.JobInfo]{
 		use:   "list",
 		short: fmt.Sprintf("List at most %d jobs: those that run, failed, are tried again or wait", maxJobs),
 		flags: func(cmd *cobra.Command) {
@@ -51,30 +45,30 @@ func newJobsList(getenv func(string) string) *cobra.Command {
 			}
 			return "/api/jobs?" + q.Encode()
 		},
-		show: func(w io.Writer, all []jobLine) error { return printJobLines(w, all, time.Now()) },
+		show: func(w io.Writer, all []operate.JobInfo) error { return printJobLines(w, all, time.Now()) },
 	}.command(getenv)
 }
 
-func printJobLines(w io.Writer, all []jobLine, now time.Time) error {
-	return table(w, "JOB\tSTATE\tOF\tATTEMPT\tWHEN\tDETAIL", all, func(j jobLine) string {
-		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s", j.ID, j.State, j.Subject, j.Attempt, j.when(now), j.detail())
+func printJobLines(w io.Writer, all []operate.JobInfo, now time.Time) error {
+	return table(w, "JOB\tSTATE\tOF\tATTEMPT\tWHEN\tDETAIL", all, func(j operate.JobInfo) string {
+		return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s", j.ID, j.State, j.Subject, j.Attempt, jobTime(&j, now), jobDetail(&j))
 	})
 }
 
-// when is the time that says most of a job.
-func (j *jobLine) when(now time.Time) string {
+// jobTime is the time that says most of a job.
+func jobTime(j *operate.JobInfo, now time.Time) string {
 	switch j.State {
 	case "running":
-		return "since " + clockTime(j.StartedAt, now, "?")
+		return "since " + clockTime(j.Started, now, "?")
 	case "retrying":
 		return "next " + clockTime(j.NextTry, now, "now")
 	case "waiting":
-		return "queued " + clockTime(j.QueuedAt, now, "?")
+		return "queued " + clockTime(j.Queued, now, "?")
 	}
-	return "ended " + clockTime(j.FinishedAt, now, "?")
+	return "ended " + clockTime(j.Finished, now, "?")
 }
 
-func (j *jobLine) detail() string {
+func jobDetail(j *operate.JobInfo) string {
 	switch {
 	case j.State == "running" && j.Total > 0:
 		return fmt.Sprintf("%s %d of %d on %s", j.Step, j.Done, j.Total, j.Node)
@@ -94,7 +88,7 @@ func jobAction(getenv func(string) string, verb, short, did string) *cobra.Comma
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			// The answer is the job before the change; what it does next `shoal jobs list` shows.
-			var before jobLine
+			var before operate.JobInfo
 			if err := c.call(cmd.Context(), "POST", "/api/jobs/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 				return err
 			}

@@ -19,10 +19,10 @@ import (
 
 // Event is something that happened to the cluster.
 type Event struct {
-	At      time.Time // when a node noticed it
-	Kind    string    // joined, removed, unreachable, back, draining, undrained, leader, voter, configuration, connection
-	Subject string    // node, connection or hash of a configuration
-	Text    string    // a sentence for people
+	At      time.Time `json:"at"`      // when a node noticed it
+	Kind    string    `json:"kind"`    // joined, removed, unreachable, back, draining, undrained, leader, voter, configuration, connection
+	Subject string    `json:"subject"` // node, connection or hash of a configuration
+	Text    string    `json:"text"`    // a sentence for people
 }
 
 // EventsRequest asks for the newest events.
@@ -33,10 +33,10 @@ type EventsRequest struct {
 
 // EventsResponse lists events, newest first.
 type EventsResponse struct {
-	Events []Event
-	Since  time.Time // none before is known
-	Next   string    // After of a later request, at any node; "" where no node that answered can tell
-	Missed bool      // since After more has happened than stands here
+	Since  time.Time `json:"since,omitzero"` // none before is known
+	Events []Event   `json:"events"`
+	Next   string    `json:"next,omitzero"`   // After of a later request, at any node; "" where no node that answered can tell
+	Missed bool      `json:"missed,omitzero"` // since After more has happened than stands here
 }
 
 // eventsCall asks a node for what it has seen.

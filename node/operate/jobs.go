@@ -26,18 +26,18 @@ type Queue struct {
 
 // JobStatus is one job.
 type JobStatus struct {
-	Kind     string // sync, index, gc, ...
-	Subject  string // connection or repository
-	Node     string
-	Attempt  int
-	Started  time.Time
-	Deadline time.Time
-	Step     string // fetching, reading, building, ...
-	Done     int64  // documents
-	Total    int64  // 0 when unknown
-	Bytes    int64
-	Error    string
-	NextTry  time.Time
+	Kind     string    `json:"kind"`    // sync, index, gc, ...
+	Subject  string    `json:"subject"` // connection or repository
+	Node     string    `json:"node"`
+	Attempt  int       `json:"attempt"`
+	Started  time.Time `json:"startedAt,omitzero"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	Step     string    `json:"step"`  // fetching, reading, building, ...
+	Done     int64     `json:"done"`  // documents
+	Total    int64     `json:"total"` // 0 when unknown
+	Bytes    int64     `json:"bytes"`
+	Error    string    `json:"error"`
+	NextTry  time.Time `json:"nextTry,omitzero"`
 }
 
 // JobStatusOf is a job as the catalog has it: without its steps, and under the
@@ -80,14 +80,14 @@ type JobsResponse struct {
 
 // JobInfo is one job.
 type JobInfo struct {
+	ID    string `json:"id"`    // that RetryJob and CancelJob take
+	State string `json:"state"` // one of JobStates
 	JobStatus
-	ID       string // that RetryJob and CancelJob take
-	State    string // one of JobStates
-	Urgent   bool   // a person or a push asked for it: before the others
-	Rerun    bool   // asked for again while it runs
-	Queued   time.Time
-	Finished time.Time // end of the last attempt
-	Good     time.Time // end of the last good one
+	Urgent   bool      `json:"urgent"` // a person or a push asked for it: before the others
+	Rerun    bool      `json:"rerun"`  // asked for again while it runs
+	Queued   time.Time `json:"queuedAt,omitzero"`
+	Finished time.Time `json:"finishedAt,omitzero"` // end of the last attempt
+	Good     time.Time `json:"goodAt,omitzero"`     // end of the last good one
 }
 
 // jobStates are the states of jobs in the order in which they are listed.
