@@ -27,32 +27,6 @@ func (a *configRoutes) rows() []route {
 	}
 }
 
-type configurationJSON struct {
-	Hash        string         `json:"hash"`
-	At          string         `json:"at,omitempty"`
-	By          string         `json:"by"`
-	Connections int            `json:"connections"`
-	Contexts    int            `json:"contexts"`
-	Problem     string         `json:"problem"`
-	Warnings    []string       `json:"warnings"`
-	Works       []effectJSON   `json:"works"`
-	NoEffect    []effectJSON   `json:"noEffect"`
-	Unsafe      []effectJSON   `json:"unsafe"`
-	Files       []nodeFileJSON `json:"files"`
-	Silent      []string       `json:"silent"`
-}
-
-type effectJSON struct {
-	Path string `json:"path"`
-	Text string `json:"text"`
-}
-
-type nodeFileJSON struct {
-	Node    string `json:"node"`
-	Address string `json:"address"`
-	configJSON
-}
-
 // get is GET /api/config: which configuration counts, what it does,
 // and whose file is another one. It holds paths of properties, no values.
 func (a *configRoutes) get(ctx context.Context, c *call, by account.Owner) error {
@@ -60,27 +34,7 @@ func (a *configRoutes) get(ctx context.Context, c *call, by account.Owner) error
 	if err != nil {
 		return err
 	}
-
-	effects := func(in []config.Error) []effectJSON {
-		out := make([]effectJSON, len(in))
-		for i, e := range in {
-			out[i] = effectJSON{e.Path, e.Message}
-		}
-		return out
-	}
-
-	out := configurationJSON{
-		Hash: r.Hash, At: stamp(r.At), By: r.By, Connections: r.Connections, Contexts: r.Contexts, Problem: r.Problem, Warnings: list(r.Warnings),
-		Works: effects(r.Effects.Works), NoEffect: effects(r.Effects.None), Unsafe: effects(r.Effects.Unsafe),
-		Files: make([]nodeFileJSON, len(r.Files)), Silent: list(r.Silent),
-	}
-
-	// Each node has a file of its own, and may have read another text.
-	for i := range r.Files {
-		f := &r.Files[i]
-		out.Files[i] = nodeFileJSON{f.Node, f.Address, configOf(&f.FileStatus)}
-	}
-	return c.json(out)
+	return c.json(r)
 }
 
 // contexts is GET /api/contexts.
@@ -89,19 +43,7 @@ func (a *configRoutes) contexts(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-
-	type contextJSON struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
-		Repos       int    `json:"repos"`
-	}
-
-	// Counts are of what the viewer may see.
-	out := make([]contextJSON, len(all))
-	for i, x := range all {
-		out[i] = contextJSON(x)
-	}
-	return c.json(out)
+	return c.json(all) // counts are of what the viewer may see
 }
 
 // apply is POST /api/config: the body is a configuration file, which
@@ -118,11 +60,5 @@ func (a *configRoutes) apply(ctx context.Context, c *call, by account.Owner) err
 	if err != nil {
 		return err
 	}
-
-	return c.json(struct {
-		Hash        string   `json:"hash"`
-		Connections int      `json:"connections"`
-		Changed     bool     `json:"changed"`
-		Warnings    []string `json:"warnings"`
-	}{r.Hash, r.Connections, r.Changed, list(r.Warnings)})
+	return c.json(r)
 }

@@ -347,7 +347,7 @@ func (f *fake) Status(context.Context, catalog.Viewer, node.StatusRequest) (*nod
 	return answer(f, &node.StatusResponse{
 		Version: "v1", Node: "n1", Leader: "n1", CatalogIndex: 9, CatalogAge: time.Second, Level: node.LevelStatus{Number: 1, Version: "0.1.0", Next: 2, WaitsFor: []string{"n2"}},
 		Members:   []node.MemberStatus{{ID: "n1", Address: "127.0.0.1:7701", API: "http://127.0.0.1:7700", Zone: "default", Role: "leader", Health: "alive", Draining: true, Drained: true, Weight: 1, Version: "v1", Level: 2, Groups: 2, Bytes: 3, Applied: 4, Lag: 5, ConfigHash: "cd", ConfigDiffers: true, DiskUsed: 41, Searches: 6, StartedAt: day}},
-		Tolerates: node.Tolerance{Searches: 1, Known: true, Writes: 1},
+		Tolerates: node.Tolerance{Searches: 1, Writes: 1},
 		Verdict:   node.Verdict{State: node.VerdictGood, Sentence: "Any 1 node may fail now; searches stay complete."},
 		Repos:     node.RepoCounts{Total: 3, Indexed: 2, Failed: 1, Unfetchable: 4}, Jobs: node.JobCounts{Pending: 1, Running: 2, Failed: 3, Retrying: 1},
 		Connections: []operate.ConnectionStatus{aConnection},
@@ -367,8 +367,8 @@ var aConnection = operate.ConnectionStatus{
 	Name: "main", Type: "git", State: "synced", Message: "m", Warnings: []string{"w"}, Repos: 3, SyncedAt: day,
 	Issues:   []operate.ConnectionIssue{{Code: "FORBIDDEN", Target: "orgs/acme", Text: "no", Hint: "ask", Since: time.Unix(1_700_000_000, 0)}},
 	Excluded: []operate.ExcludedCount{{Reason: "forks", Repos: 4}}, Kept: 5, Held: 6, HeldAt: day, RefusedAt: day, HidesAt: day, HiddenAt: day, Attempt: 9, Queued: true, EndedAt: day, NextAt: day, Listed: 7,
-	Calls: 8, Limit: 9, Remaining: 1, ResetAt: day, ExpiresAt: day,
-	Following: operate.FollowingStatus{By: "signal", Signal: "pushed_at", Every: 30 * time.Second, LastAt: day, Problem: "p", HookAt: day},
+	Calls: 8, Limit: &operate.CallLimit{Calls: 9, Remaining: 1, ResetAt: day}, ExpiresAt: day,
+	Following: operate.FollowingStatus{By: "signal", Signal: "pushed_at", Seconds: 30, LastAt: day, Problem: "p", HookAt: day},
 }
 
 func (f *fake) Connections(context.Context, account.Owner) ([]operate.ConnectionStatus, error) {
@@ -584,15 +584,15 @@ func (f *fake) Drain(_ context.Context, _ account.Owner, req operate.DrainReques
 }
 func (f *fake) Placement(_ context.Context, _ account.Owner, req node.PlacementRequest) (*node.PlacementResponse, error) {
 	return answer(f, &node.PlacementResponse{
-		Replicas: 2, Tolerates: node.Tolerance{Searches: 1, Known: true, Writes: 1}, Total: 95, Page: req.Page, Per: req.PerPage,
-		Status: node.PlacementStatus{Groups: 95, UnderReplicated: 2, Short: []string{"s"}, NoLiveCopy: 1, Missing: []string{"m"}, Moves: 3, Hot: 4},
-		Nodes:  []node.NodePlacement{{ID: "n1", Health: "alive", Draining: true, Left: 1, Drained: true, Units: 2, Bytes: 3, Coming: 4, Going: 5, Loses: 6, Names: []string{"example.com/a/b"}}},
-		Units:  []node.UnitPlacement{{Unit: 17, Repos: 2, Targets: []string{"n1", "n2"}, Holders: []string{"n1"}, Live: 1}, {Unit: 458753, Slice: true, Repos: 1}},
+		Replicas: 2, Tolerates: node.Tolerance{Searches: 1, Writes: 1}, Total: 95, Page: req.Page, Per: req.PerPage,
+		PlacementStatus: node.PlacementStatus{Groups: 95, UnderReplicated: 2, Short: []string{"s"}, NoLiveCopy: 1, Missing: []string{"m"}, Moves: 3, Hot: 4},
+		Nodes:           []node.NodePlacement{{ID: "n1", Health: "alive", Draining: true, Left: 1, Drained: true, Units: 2, Bytes: 3, Coming: 4, Going: 5, Loses: node.Loss{Repos: 6, Names: []string{"example.com/a/b"}}}},
+		Units:           []node.UnitPlacement{{Unit: 17, Kind: "group", Repos: 2, Targets: []string{"n1", "n2"}, Holders: []string{"n1"}, Live: 1}, {Unit: 458753, Kind: "slice", Repos: 1}},
 	})
 }
 func (f *fake) Raft(context.Context, account.Owner) (*node.RaftResponse, error) {
 	return answer(f, &node.RaftResponse{Node: "n1", Leader: "n1", Term: 4, Voters: 2, Quorum: 2, Members: []node.RaftMember{
-		{ID: "n1", Address: "127.0.0.1:7701", Role: "leader", Health: "alive", Raft: &cluster.RaftState{State: "leader", Leader: "n1", Term: 4, Heard: true, Contact: 1500 * time.Millisecond, Last: 12, Commit: 11, Applied: 10, Snapshot: 8}},
+		{ID: "n1", Address: "127.0.0.1:7701", Role: "leader", Health: "alive", Raft: &cluster.RaftState{State: "leader", Leader: "n1", Term: 4, Silence: 1500, Last: 12, Commit: 11, Applied: 10, Snapshot: 8}},
 		{ID: "n2", Role: "voter", Health: "dead"},
 	}})
 }

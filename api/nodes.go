@@ -35,14 +35,7 @@ func (a *nodeRoutes) drain(ctx context.Context, c *call, by account.Owner) error
 	if err != nil {
 		return err
 	}
-
-	return c.json(struct {
-		Node      string `json:"node"`
-		Done      bool   `json:"done"`
-		Remaining int    `json:"remaining"`
-		Questions int    `json:"questions"`
-		Warning   string `json:"warning,omitempty"`
-	}{r.Node, r.Done, r.Remaining, r.Questions, r.Warning})
+	return c.json(r)
 }
 
 // undrain is POST /api/nodes/{node}/undrain.
@@ -51,10 +44,7 @@ func (a *nodeRoutes) undrain(ctx context.Context, c *call, by account.Owner) err
 	if err != nil {
 		return err
 	}
-
-	return c.json(struct {
-		Node string `json:"node"`
-	}{r.Node})
+	return c.json(r)
 }
 
 // remove is POST /api/nodes/{node}/remove.
@@ -70,11 +60,7 @@ func (a *nodeRoutes) remove(ctx context.Context, c *call, by account.Owner) erro
 	if err != nil {
 		return err
 	}
-
-	return c.json(struct {
-		Node string   `json:"node"`
-		Lost []string `json:"lost"`
-	}{r.Node, list(r.Lost)})
+	return c.json(r)
 }
 
 // snapshot is GET /api/snapshot: the catalog as a file for `shoal snapshot

@@ -24,42 +24,6 @@ func (a *placementRoutes) rows() []route {
 	}
 }
 
-type placementDetailJSON struct {
-	Replicas  int           `json:"replicas"`
-	Tolerates toleranceJSON `json:"tolerates"`
-	placementJSON
-	Nodes []nodePlacementJSON `json:"nodes"`
-	Units []unitPlacementJSON `json:"units"`
-}
-
-type nodePlacementJSON struct {
-	ID       string   `json:"id"`
-	Health   string   `json:"health"`
-	Units    int      `json:"units"`
-	Bytes    int64    `json:"bytes"`
-	Coming   int      `json:"coming"`
-	Going    int      `json:"going"`
-	Draining bool     `json:"draining"`
-	Left     int      `json:"left"`
-	Drained  bool     `json:"drained"`
-	Loses    lossJSON `json:"loses"`
-}
-
-// lossJSON is what would be gone with a node.
-type lossJSON struct {
-	Repos int      `json:"repositories"`
-	Names []string `json:"names"`
-}
-
-type unitPlacementJSON struct {
-	Unit    uint64   `json:"unit"`
-	Kind    string   `json:"kind"`
-	Repos   int      `json:"repositories"`
-	Targets []string `json:"targets"`
-	Holders []string `json:"holders"`
-	Live    int      `json:"liveCopies"`
-}
-
 // get is GET /api/placement: of all nodes, and of a page of units.
 func (a *placementRoutes) get(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
@@ -72,22 +36,6 @@ func (a *placementRoutes) get(ctx context.Context, c *call, by account.Owner) er
 	if err != nil {
 		return err
 	}
-
-	out := placementDetailJSON{
-		Replicas: r.Replicas, Tolerates: toleranceOf(r.Tolerates), placementJSON: placementOf(&r.Status),
-		Nodes: make([]nodePlacementJSON, len(r.Nodes)), Units: make([]unitPlacementJSON, len(r.Units)),
-	}
-	for i, n := range r.Nodes {
-		out.Nodes[i] = nodePlacementJSON{n.ID, n.Health, n.Units, n.Bytes, n.Coming, n.Going, n.Draining, n.Left, n.Drained, lossJSON{n.Loses, list(n.Names)}}
-	}
-
-	for i, u := range r.Units {
-		kind := "group"
-		if u.Slice {
-			kind = "slice"
-		}
-		out.Units[i] = unitPlacementJSON{u.Unit, kind, u.Repos, list(u.Targets), list(u.Holders), u.Live}
-	}
-	c.page(a.base, paged{req.Page, req.PerPage, len(out.Units), r.Total, false})
-	return c.json(out)
+	c.page(a.base, paged{req.Page, req.PerPage, len(r.Units), r.Total, false})
+	return c.json(r)
 }

@@ -160,13 +160,12 @@ func (w *statusWatch) look(ctx context.Context) error {
 func (w *statusWatch) keep(r *node.StatusResponse) error {
 	w.draining = slices.ContainsFunc(r.Members, func(m node.MemberStatus) bool { return m.ID == r.Node && m.Draining })
 
-	status := statusOf(r)
-	digest, err := status.digest()
+	digest, err := digestOf(r)
 	if err != nil || digest == w.told {
 		return err
 	}
 
-	text, err := reply.Encode(status)
+	text, err := reply.Encode(r)
 	if err != nil {
 		return err
 	}
@@ -177,11 +176,11 @@ func (w *statusWatch) keep(r *node.StatusResponse) error {
 	return nil
 }
 
-// digest is the same for two statuses that differ only in what changes all the time:
+// digestOf is the same for two statuses that differ only in what changes all the time:
 // how old the catalog may be, and a little of the free disk.
-func (s *statusJSON) digest() ([sha256.Size]byte, error) {
+func digestOf(s *node.StatusResponse) ([sha256.Size]byte, error) {
 	steady := *s
-	steady.CatalogAgeMs = 0
+	steady.CatalogAge = 0
 	steady.Storage.DiskFree /= max(1, steady.Storage.DiskTotal/diskSteps)
 
 	text, err := reply.Encode(&steady)

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"strings"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -11,17 +10,22 @@ import (
 
 // RaftState is raft as one node sees it.
 type RaftState struct {
-	State    string // leader, candidate, follower, shutdown
-	Leader   string // id; "" where it knows none
-	Term     uint64
-	Heard    bool          // whether it ever heard of a leader; true of the leader itself
-	Contact  time.Duration // since it did; 0 of the leader itself
-	Last     uint64        // index of the newest entry of its log, committed or not
-	Commit   uint64        // of the newest that it knows to be committed
-	Applied  uint64        // of the newest that was handed to its catalog
-	Snapshot uint64        // of the newest that is in a snapshot of it
-	Servers  []RaftServer  // by the newest configuration that it knows
+	State    string       `json:"state"`  // leader, candidate, follower, shutdown
+	Leader   string       `json:"leader"` // id; "" where it knows none
+	Term     uint64       `json:"term"`
+	Silence  Silence      `json:"lastContactMs,omitzero"` // of the leader; 0 of the leader itself
+	Last     uint64       `json:"lastIndex"`              // index of the newest entry of its log, committed or not
+	Commit   uint64       `json:"commitIndex"`            // of the newest that it knows to be committed
+	Applied  uint64       `json:"appliedIndex"`           // of the newest that was handed to its catalog
+	Snapshot uint64       `json:"snapshotIndex"`          // of the newest that is in a snapshot of it
+	Servers  []RaftServer `json:"-"`                      // by the newest configuration that it knows
 }
+
+// Silence is milliseconds since a node heard of something; negative: it never did.
+type Silence int64
+
+// IsZero reports whether there is nothing to tell: 0 is a time.
+func (s Silence) IsZero() bool { return s < 0 }
 
 // RaftServer is a member as raft knows it.
 type RaftServer struct {
@@ -43,9 +47,12 @@ func (c *Cluster) RaftState() RaftState {
 
 	// A leader hears of nobody: it is heard.
 	last := r.LastContact()
-	s.Heard = state == raft.Leader || !last.IsZero()
-	if state != raft.Leader && s.Heard {
-		s.Contact = clock.Since(last)
+	switch {
+	case state == raft.Leader:
+	case last.IsZero():
+		s.Silence = -1
+	default:
+		s.Silence = Silence(clock.Since(last).Milliseconds())
 	}
 
 	for _, x := range c.replica.servers() {

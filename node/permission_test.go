@@ -66,7 +66,7 @@ func asked(t *testing.T, n *nodetest.Node, v catalog.Viewer) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out = append(out, s.Repos, s.Jobs, s.Running, s.Failed, s.Storage, s.Placement, s.Tolerates.Searches, s.Tolerates.Known)
+	out = append(out, s.Repos, s.Jobs, s.Running, s.Failed, s.Storage, s.Placement, s.Tolerates.Searches)
 	b, err := json.MarshalIndent(out, "", " ")
 	if err != nil {
 		t.Fatal(err)

@@ -22,43 +22,45 @@ type PlacementRequest struct {
 
 // PlacementResponse is how the data lies on the nodes: of all nodes, and of a page of units.
 type PlacementResponse struct {
-	Replicas  int // copies wanted of everything
-	Status    PlacementStatus
-	Tolerates Tolerance
-	Nodes     []NodePlacement
-	Units     []UnitPlacement
-	Total     int // units
-	Page      int
-	Per       int
+	Replicas  int       `json:"replicas"` // copies wanted of everything
+	Tolerates Tolerance `json:"tolerates"`
+	PlacementStatus
+	Nodes []NodePlacement `json:"nodes"`
+	Units []UnitPlacement `json:"units"`
+	Total int             `json:"-"` // units
+	Page  int             `json:"-"`
+	Per   int             `json:"-"`
 }
 
 // NodePlacement is what lies on a node, of the repositories that are indexed.
 type NodePlacement struct {
-	ID       string
-	Health   string // alive, dead
-	Draining bool
-	Left     int   // while it drains: repositories of which others have too few copies
-	Drained  bool  // it drains, and others have enough copies of all that it holds
-	Units    int   // that it should hold
-	Bytes    int64 // of index files that it has
-	Coming   int   // repositories of which it should hold something that it does not have yet
-	Going    int   // repositories of which it has something that is to lie elsewhere
+	ID       string `json:"id"`
+	Health   string `json:"health"` // alive, dead
+	Units    int    `json:"units"`  // that it should hold
+	Bytes    int64  `json:"bytes"`  // of index files that it has
+	Coming   int    `json:"coming"` // repositories of which it should hold something that it does not have yet
+	Going    int    `json:"going"`  // repositories of which it has something that is to lie elsewhere
+	Draining bool   `json:"draining"`
+	Left     int    `json:"left"`    // while it drains: repositories of which others have too few copies
+	Drained  bool   `json:"drained"` // it drains, and others have enough copies of all that it holds
+	Loses    Loss   `json:"loses"`
+}
 
-	// Loses is the repositories of which something would be gone with it until they are
-	// fetched and indexed again: no other node that answers has it. At most maxShort are
-	// named.
-	Loses int
-	Names []string
+// Loss is the repositories of which something would be gone with a node until they are
+// fetched and indexed again: no other node that answers has it.
+type Loss struct {
+	Repos int      `json:"repositories"`
+	Names []string `json:"names"` // of at most maxShort
 }
 
 // UnitPlacement is one unit of placement: what is copied and moved as one.
 type UnitPlacement struct {
-	Unit    uint64
-	Slice   bool     // a part of a very large repository, else a group of repositories
-	Repos   int      // indexed, of which something is in it
-	Targets []string // ids of the nodes that should hold it
-	Holders []string // ids of the nodes that have all of it
-	Live    int      // copies on nodes that answer, of what has the fewest; as many as answer where nothing is indexed
+	Unit    uint64   `json:"unit"`
+	Kind    string   `json:"kind"`         // slice: a part of a very large repository; group: of repositories
+	Repos   int      `json:"repositories"` // indexed, of which something is in it
+	Targets []string `json:"targets"`      // ids of the nodes that should hold it
+	Holders []string `json:"holders"`      // ids of the nodes that have all of it
+	Live    int      `json:"liveCopies"`   // on nodes that answer, of what has the fewest; as many as answer where nothing is indexed
 }
 
 // Placement tells how the data lies on the nodes, what moves, and what the
@@ -81,12 +83,12 @@ func (n *Node) Placement(_ context.Context, by account.Owner, req PlacementReque
 	short := hold.ShortageOf(view, live, n.opt.Replicas)
 
 	out := &PlacementResponse{
-		Replicas:  n.opt.Replicas,
-		Status:    n.placementStatus(view, lies, short),
-		Tolerates: tolerance(states, short, n.cluster.Leader()),
-		Total:     len(lies.units),
-		Page:      req.Page,
-		Per:       req.PerPage,
+		Replicas:        n.opt.Replicas,
+		PlacementStatus: n.placementStatus(view, lies, short),
+		Tolerates:       tolerance(states, short, n.cluster.Leader()),
+		Total:           len(lies.units),
+		Page:            req.Page,
+		Per:             req.PerPage,
 	}
 
 	// Only of the units of this page more is found out than where they should lie.
@@ -124,8 +126,8 @@ type unitSurvey struct {
 }
 
 type nodeSurvey struct {
-	coming, going, loses int
-	names                []string
+	coming, going int
+	loses         Loss
 }
 
 func newSurvey(view *catalog.View, live hold.Live, units []uint64) *survey {
@@ -198,8 +200,8 @@ func (s *survey) lookAt(repo *catalog.Repo) {
 	}
 	for number := range sole {
 		x := s.of(number)
-		if x.loses++; len(x.names) < maxShort {
-			x.names = append(x.names, repo.Name)
+		if x.loses.Repos++; len(x.loses.Names) < maxShort {
+			x.loses.Names = append(x.loses.Names, repo.Name)
 		}
 	}
 }
@@ -221,7 +223,10 @@ func (s *survey) list() []UnitPlacement {
 	var out []UnitPlacement
 	for _, unit := range slices.Sorted(maps.Keys(s.units)) {
 		u := s.units[unit]
-		x := UnitPlacement{Unit: unit, Slice: unit >= place.Groups, Repos: u.repos, Targets: hold.TargetsOf(s.view, unit), Live: u.live}
+		x := UnitPlacement{Unit: unit, Kind: "group", Repos: u.repos, Targets: hold.TargetsOf(s.view, unit), Live: u.live}
+		if unit >= place.Groups {
+			x.Kind = "slice"
+		}
 		for number, have := range u.have {
 			if m := s.view.MemberNumber(number); m != nil && have == u.things {
 				x.Holders = append(x.Holders, m.ID)
@@ -247,6 +252,5 @@ func (s *survey) node(m *cluster.Member, state *MemberStatus) NodePlacement {
 		Coming:   x.coming,
 		Going:    x.going,
 		Loses:    x.loses,
-		Names:    x.names,
 	}
 }

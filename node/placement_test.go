@@ -36,19 +36,19 @@ func TestPlacementIsTold(t *testing.T) {
 	// With two copies of everything in their places nothing moves and nothing can be lost.
 	n.Wait("all copies", func() error {
 		r := ask(node.PlacementRequest{})
-		if r.Replicas != 2 || r.Tolerates.Searches != 1 || r.Status.UnderReplicated != 0 || len(r.Nodes) != 3 || r.Total == 0 || len(r.Units) != r.Total {
+		if r.Replicas != 2 || r.Tolerates.Searches != 1 || r.UnderReplicated != 0 || len(r.Nodes) != 3 || r.Total == 0 || len(r.Units) != r.Total {
 			return fmt.Errorf("%+v", r)
 		}
 		repos := 0
 		for _, u := range r.Units {
 			repos += u.Repos
 			targets := slices.Sorted(slices.Values(u.Targets))
-			if u.Slice || u.Live != 2 || !slices.Equal(u.Holders, targets) {
+			if u.Kind != "group" || u.Live != 2 || !slices.Equal(u.Holders, targets) {
 				return fmt.Errorf("%+v", u)
 			}
 		}
 		for _, x := range r.Nodes {
-			if x.Health != "alive" || x.Coming+x.Going+x.Loses > 0 {
+			if x.Health != "alive" || x.Coming+x.Going+x.Loses.Repos > 0 {
 				return fmt.Errorf("%+v", x)
 			}
 		}
@@ -83,7 +83,7 @@ func TestPlacementTellsWhatANodeWouldLose(t *testing.T) {
 	n.WaitIndexed(1)
 	n.Wait("the only copy", func() error {
 		r, err := n.Placement(t.Context(), account.Operator(), node.PlacementRequest{})
-		if err != nil || len(r.Nodes) != 1 || r.Nodes[0].Loses != 1 || len(r.Nodes[0].Names) != 1 || r.Nodes[0].Names[0] != "local/one" || r.Tolerates.Searches != 0 {
+		if err != nil || len(r.Nodes) != 1 || r.Nodes[0].Loses.Repos != 1 || len(r.Nodes[0].Loses.Names) != 1 || r.Nodes[0].Loses.Names[0] != "local/one" || r.Tolerates.Searches != 0 {
 			return fmt.Errorf("%+v, %v", r, err)
 		}
 		return nil

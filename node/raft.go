@@ -11,21 +11,21 @@ import (
 
 // RaftResponse is how the nodes agree.
 type RaftResponse struct {
-	Node    string // id of the node that answers
-	Leader  string // as that node knows it; "" when there is none
-	Term    uint64 // the same
-	Voters  int
-	Quorum  int // of the voters, that have to agree
-	Members []RaftMember
+	Node    string       `json:"node"`   // id of the node that answers
+	Leader  string       `json:"leader"` // as that node knows it; "" when there is none
+	Term    uint64       `json:"term"`   // the same
+	Voters  int          `json:"voters"`
+	Quorum  int          `json:"quorum"` // of the voters, that have to agree
+	Members []RaftMember `json:"members"`
 }
 
 // RaftMember is one node with raft as it sees it.
 type RaftMember struct {
-	ID      string
-	Address string             // of calls; "" where it has not announced itself yet
-	Role    string             // leader, voter, nonvoter
-	Health  string             // alive, dead
-	Raft    *cluster.RaftState // nil where it did not answer at once
+	ID      string             `json:"id"`
+	Address string             `json:"address,omitzero"` // of calls; "" where it has not announced itself yet
+	Role    string             `json:"role"`             // leader, voter, nonvoter
+	Health  string             `json:"health"`           // alive, dead
+	Raft    *cluster.RaftState `json:"raft,omitzero"`    // nil where it did not answer at once
 }
 
 // raftCall asks a node for raft as it sees it.

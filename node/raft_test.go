@@ -29,7 +29,7 @@ func TestEveryNodeTellsHowTheyAgree(t *testing.T) {
 			}
 			for _, m := range r.Members {
 				leads := m.ID == r.Leader
-				if m.Raft == nil || m.Raft.Leader != r.Leader || m.Raft.Term != r.Term || m.Raft.Applied == 0 || m.Raft.Commit < m.Raft.Applied || !m.Raft.Heard {
+				if m.Raft == nil || m.Raft.Leader != r.Leader || m.Raft.Term != r.Term || m.Raft.Applied == 0 || m.Raft.Commit < m.Raft.Applied || m.Raft.Silence < 0 {
 					return fmt.Errorf("%s is told as %+v, %+v", m.ID, m, m.Raft)
 				}
 				if leads != (m.Role == "leader") || leads != (m.Raft.State == "leader") || m.Health != "alive" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,42 +25,50 @@ type StatusRequest struct{}
 
 // StatusResponse is the state of the cluster as this node sees it.
 type StatusResponse struct {
-	Version      string
-	Node         string // id of the node that answers
-	Leader       string // id; "" when there is none
-	CatalogIndex uint64
-	CatalogAge   time.Duration
-	Level        LevelStatus
-	Members      []MemberStatus
-	Repos        RepoCounts
-	Jobs         JobCounts
-	Connections  []operate.ConnectionStatus
-	Running      []operate.JobStatus // of the whole cluster; progress of this node's own
-	Failed       []operate.JobStatus // last failures, at most 100
-	Config       configure.FileStatus
-	Storage      StorageStatus
-	Placement    PlacementStatus
-	Tolerates    Tolerance
-	Verdict      Verdict
-	Permissions  *job.PermissionState // for owners
-	Warnings     []string
+	Version      string                     `json:"version"`
+	Node         string                     `json:"node"`   // id of the node that answers
+	Leader       string                     `json:"leader"` // id; "" when there is none
+	CatalogIndex uint64                     `json:"catalogIndex"`
+	CatalogAge   time.Duration              `json:"catalogAgeMs,format:milli"` // whole milliseconds
+	Level        LevelStatus                `json:"level"`
+	Members      []MemberStatus             `json:"members"`
+	Repos        RepoCounts                 `json:"repos"`
+	Jobs         JobCounts                  `json:"jobs"`
+	Connections  []operate.ConnectionStatus `json:"connections"`
+	Running      []operate.JobStatus        `json:"running"` // of the whole cluster; progress of this node's own
+	Failed       []operate.JobStatus        `json:"failed"`  // last failures, at most 100
+	Config       configure.FileStatus       `json:"config"`
+	Storage      StorageStatus              `json:"storage"`
+	Placement    PlacementStatus            `json:"placement"`
+	Tolerates    Tolerance                  `json:"tolerates"`
+	Verdict      Verdict                    `json:"verdict"`
+	Permissions  *job.PermissionState       `json:"permissions,omitzero"` // for owners
+	Warnings     []string                   `json:"warnings"`
 }
 
 // Tolerance is how many nodes, whichever they are, may fail now.
 type Tolerance struct {
 	// Searches is with how many less every search is still complete; -1 where
-	// something has no live copy now. Known says whether the viewer is told.
-	Searches int
-	Known    bool
-	Writes   int // with how many less changes are still agreed on; -1: they are not now
+	// something has no live copy now.
+	Searches Spare `json:"searches,omitzero"`
+	Writes   int   `json:"writes"` // with how many less changes are still agreed on; -1: they are not now
 }
+
+// Spare is a number of nodes, or Untold.
+type Spare int
+
+// Untold is what a viewer learns who may not see everything.
+const Untold Spare = math.MinInt
+
+// IsZero reports whether there is nothing to tell: 0 is an alarm.
+func (s Spare) IsZero() bool { return s == Untold }
 
 // LevelStatus is the level of the catalog: the rules by which all nodes apply changes.
 type LevelStatus struct {
-	Number   int
-	Version  string   // the first release that can apply it
-	Next     int      // a higher level that some members can apply; 0 for none
-	WaitsFor []string // ids of the members that cannot apply Next yet
+	Number   int      `json:"number"`
+	Version  string   `json:"version"`  // the first release that can apply it
+	Next     int      `json:"next"`     // a higher level that some members can apply; 0 for none
+	WaitsFor []string `json:"waitsFor"` // ids of the members that cannot apply Next yet
 }
 
 func levelOf(view *catalog.View) LevelStatus {
@@ -70,67 +79,70 @@ func levelOf(view *catalog.View) LevelStatus {
 
 // PlacementStatus is how the data lies on the nodes.
 type PlacementStatus struct {
-	Groups          int      // units that are placed
-	UnderReplicated int      // repositories with fewer live copies than wanted
-	Short           []string // names of at most 20 of them, for owners
-	NoLiveCopy      int      // of these, the repositories of which something has no live copy: they are made anew from their remotes
-	Missing         []string // names of at most 20 of those, for owners
-	Moves           int      // copies into this node that are under way
-	Hot             int      // units that have more copies than the rest since they are searched so much
+	Groups          int      `json:"groups"`          // units that are placed
+	UnderReplicated int      `json:"underReplicated"` // repositories with fewer live copies than wanted
+	Short           []string `json:"short"`           // names of at most 20 of them, for owners
+	NoLiveCopy      int      `json:"noLiveCopy"`      // of these, the repositories of which something has no live copy: they are made anew from their remotes
+	Missing         []string `json:"missing"`         // names of at most 20 of those, for owners
+	Moves           int      `json:"moves"`           // copies into this node that are under way
+	Hot             int      `json:"hot"`             // units that have more copies than the rest since they are searched so much
 }
 
 // MemberStatus is one node of the cluster.
 type MemberStatus struct {
-	ID       string
-	Address  string // of calls
-	API      string // base of its API, "" when unknown
-	Zone     string
-	Role     string // leader, voter, nonvoter
-	Health   string // alive, suspect, dead, left
-	Draining bool
-	Left     int  // while it drains: repositories that anybody is shown of which others have too few copies
-	Drained  bool // it drains, and others have enough copies of all that it holds
-	Weight   float64
-	Version  string
-	Level    int // the highest level that its program can apply; 0 where it reports none
-	Groups   int // placement groups that it should hold
-	Bytes    int64
-	Applied  uint64
-	Lag      uint64 // entries behind the answering node
+	ID       string  `json:"id"`
+	Address  string  `json:"address"` // of calls
+	API      string  `json:"api"`     // base of its API, "" when unknown
+	Zone     string  `json:"zone"`
+	Role     string  `json:"role"`   // leader, voter, nonvoter
+	Health   string  `json:"health"` // alive, suspect, dead, left
+	Draining bool    `json:"draining"`
+	Left     int     `json:"left"`    // while it drains: repositories that anybody is shown of which others have too few copies
+	Drained  bool    `json:"drained"` // it drains, and others have enough copies of all that it holds
+	Weight   float64 `json:"weight"`
+	Version  string  `json:"version"`
+	Level    int     `json:"level"`  // the highest level that its program can apply; 0 where it reports none
+	Groups   int     `json:"groups"` // placement groups that it should hold
+	Bytes    int64   `json:"bytes"`
+	Applied  uint64  `json:"applied"`
+	Lag      uint64  `json:"lag"` // entries behind the answering node
 
 	// For owners, of a node that answers at once.
-	ConfigHash    string // of its own configuration file; "" where it has none
-	ConfigDiffers bool   // that is not in force, or refused
+	ConfigHash    string `json:"configHash"`    // of its own configuration file; "" where it has none
+	ConfigDiffers bool   `json:"configDiffers"` // that is not in force, or refused
 
 	// For owners, as the node told last.
-	DiskUsed  int // percent of the volume of its data directory
-	Searches  int // under way
-	StartedAt time.Time
+	DiskUsed  int       `json:"diskUsed"` // percent of the volume of its data directory
+	Searches  int       `json:"searches"` // under way
+	StartedAt time.Time `json:"startedAt,omitzero"`
 }
 
 // RepoCounts counts the repositories that the viewer may see.
-// Unfetchable are those without an index that their host does not let be
-// fetched now.
-type RepoCounts struct{ Total, Indexed, Failed, Unfetchable int }
+type RepoCounts struct {
+	Total       int `json:"total"`
+	Indexed     int `json:"indexed"`
+	Failed      int `json:"failed"`
+	Unfetchable int `json:"unfetchable"` // without an index: their host does not let them be fetched now
+}
 
 // JobCounts counts jobs.
 type JobCounts struct {
-	Pending  int // not running
-	Running  int
-	Failed   int // for good: until somebody asks for them again
-	Retrying int // of those pending, the ones whose last attempt failed
+	Pending  int `json:"pending"` // not running
+	Running  int `json:"running"`
+	Failed   int `json:"failed"`   // for good: until somebody asks for them again
+	Retrying int `json:"retrying"` // of those pending, the ones whose last attempt failed
 }
 
 // StorageStatus is what this node has on disk.
 type StorageStatus struct {
-	Shards      int
-	ShardBytes  int64
-	MirrorBytes int64 // as last measured: about a second after a fetch
-	Quarantined int   // damaged index files that were put aside, kept for a look
-	DiskFree    int64
-	DiskTotal   int64
+	Shards      int   `json:"shards"`
+	ShardBytes  int64 `json:"shardBytes"`
+	MirrorBytes int64 `json:"mirrorBytes"` // as last measured: about a second after a fetch
+	Quarantined int   `json:"quarantined"` // damaged index files that were put aside, kept for a look
+	DiskFree    int64 `json:"diskFree"`
+	DiskTotal   int64 `json:"diskTotal"`
 
-	UnknownSymbols int // files here whose symbols are not known, since ctags failed on them
+	UnknownSymbols int `json:"unknownSymbols"` // files here whose symbols are not known, since ctags failed on them
 }
 
 // ReadyResponse says whether a load balancer should send requests here.
@@ -160,7 +172,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 		Node:         n.cluster.Self(),
 		Leader:       n.cluster.Leader(),
 		CatalogIndex: view.Index(),
-		CatalogAge:   n.cluster.Age(),
+		CatalogAge:   n.cluster.Age().Truncate(time.Millisecond),
 		Level:        levelOf(view),
 		Repos:        countRepos(view, visible, live),
 		Jobs:         countJobs(view, v.Role == catalog.RoleOwner),
@@ -226,7 +238,7 @@ func (n *Node) Enforces() bool { return n.cluster.View().Enforces() }
 // hideTotals takes out what is summed over repositories that the viewer may not see.
 func (s *StatusResponse) hideTotals() {
 	s.Jobs, s.Storage, s.Placement = JobCounts{}, StorageStatus{}, PlacementStatus{}
-	s.Tolerates.Searches, s.Tolerates.Known = 0, false
+	s.Tolerates.Searches = Untold
 	for i := range s.Members {
 		m := &s.Members[i]
 		m.Groups, m.Bytes, m.Left, m.Drained = 0, 0, 0, false
@@ -252,7 +264,7 @@ func tolerance(members []MemberStatus, short hold.Shortage, leader string) Toler
 	}
 
 	// One copy more than none, and one voter more than half: so many may fail.
-	t := Tolerance{Searches: short.Fewest - 1, Known: true, Writes: answering - (voters/2 + 1)}
+	t := Tolerance{Searches: Spare(short.Fewest - 1), Writes: answering - (voters/2 + 1)}
 
 	// Without a leader nothing is agreed on, however many answer.
 	if leader == "" {

@@ -9,8 +9,8 @@ import (
 
 // Verdict says in one sentence which failures the cluster survives now.
 type Verdict struct {
-	State    VerdictState
-	Sentence string
+	State    VerdictState `json:"state"`
+	Sentence string       `json:"sentence"`
 }
 
 // VerdictState orders verdicts for people and scripts.
@@ -30,14 +30,14 @@ func verdictOf(s *StatusResponse, replicas int) Verdict {
 	switch {
 	case t.Writes < 0:
 		return Verdict{VerdictFailing, "Reads work, changes wait: most voters do not answer. `shoal recover` brings back a cluster that lost them for good."}
-	case t.Known && t.Searches < 0:
+	case t.Searches != Untold && t.Searches < 0:
 		return Verdict{VerdictFailing, catalog.Counted(s.Placement.NoLiveCopy, "repository has", "repositories have") +
 			" no live copy: searches lack them until a node comes back or they are indexed again."}
 	}
 
 	// Three nodes can have three voters, and two nodes two copies.
 	size := len(s.Members)
-	stops, lacks := t.Writes == 0, t.Known && t.Searches == 0
+	stops, lacks := t.Writes == 0, t.Searches == 0
 	if missing := missingParts(s, stops && size >= 3, lacks && min(replicas, size) > 1); len(missing) > 0 {
 		return Verdict{VerdictWeak, effect(t, stops, lacks) + ": " + strings.Join(missing, "; ") + "."}
 	}
@@ -99,17 +99,17 @@ func effect(t Tolerance, stops, lacks bool) string {
 	switch {
 	case stops && lacks:
 		return "The failure of a node would make changes wait and searches incomplete"
-	case stops && t.Known:
-		return fmt.Sprintf("Any %s may fail now and searches stay complete, but changes would wait for it", countedNodes(t.Searches))
+	case stops && t.Searches != Untold:
+		return fmt.Sprintf("Any %s may fail now and searches stay complete, but changes would wait for it", countedNodes(int(t.Searches)))
 	case stops:
 		return "The failure of a node would make changes wait"
 	case lacks:
 		return "The failure of a node would make searches incomplete"
-	case !t.Known:
+	case t.Searches == Untold:
 		return fmt.Sprintf("Any %s may fail now; changes go on", countedNodes(t.Writes))
 	}
 	// Both have to hold for the sentence, so it is the smaller.
-	return fmt.Sprintf("Any %s may fail now; searches stay complete", countedNodes(min(t.Searches, t.Writes)))
+	return fmt.Sprintf("Any %s may fail now; searches stay complete", countedNodes(min(int(t.Searches), t.Writes)))
 }
 
 // remedy says why a cluster that has all it could have does not survive a failure.

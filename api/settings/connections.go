@@ -115,15 +115,14 @@ func (p *Pages) connectionRow(c *operate.ConnectionStatus) connectionRow {
 		Ended:            p.when(c.EndedAt),
 		Next:             p.when(c.NextAt),
 		HeldAt:           p.when(c.HeldAt),
-		Reset:            p.when(c.ResetAt),
 		Expires:          p.when(c.ExpiresAt),
 		Pushes:           p.pushWays(&c.Following),
 		SyncURL:          askURL("sync", c.Name),
 	}
 
 	// Only some hosts tell of a limit.
-	if c.Limit > 0 {
-		row.Left = fmt.Sprintf("%s of %s calls left", layout.Grouping(c.Remaining), layout.Grouping(c.Limit))
+	if l := c.Limit; l != nil {
+		row.Left, row.Reset = fmt.Sprintf("%s of %s calls left", layout.Grouping(l.Remaining), layout.Grouping(l.Calls)), p.when(l.ResetAt)
 	}
 
 	// Without something held there is nothing to accept.
@@ -141,7 +140,7 @@ func (p *Pages) pushWays(f *operate.FollowingStatus) (ways []pushWay) {
 
 	// The host is asked even beside webhooks, of which deliveries get lost.
 	if f.Signal != "" && f.Problem == "" {
-		ways = append(ways, pushWay{fmt.Sprintf("by asking the host for %s every %s", f.Signal, layout.Span(f.Every)), p.when(f.LastAt)})
+		ways = append(ways, pushWay{fmt.Sprintf("by asking the host for %s every %s", f.Signal, layout.Span(time.Duration(f.Seconds*float64(time.Second)))), p.when(f.LastAt)})
 	}
 
 	if f.Problem != "" {

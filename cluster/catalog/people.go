@@ -31,6 +31,14 @@ func (s AccountState) String() string {
 	return "unknown"
 }
 
+// MarshalText implements encoding.TextMarshaler.
+func (s AccountState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *AccountState) UnmarshalText(name []byte) error {
+	return named(s, name, AccountActive, AccountSuspended, AccountPending)
+}
+
 // User is the account of a person, who may have keys.
 type User struct {
 	ID      string // random, never used again

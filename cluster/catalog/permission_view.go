@@ -32,6 +32,14 @@ func (p PermissionSync) String() string {
 	return "unset"
 }
 
+// MarshalText implements encoding.TextMarshaler.
+func (p PermissionSync) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *PermissionSync) UnmarshalText(name []byte) error {
+	return named(p, name, PermissionSyncUnset, PermissionSyncOff, PermissionSyncOn)
+}
+
 // Enforces reports whether permissions of a connection are enforced.
 func (p PermissionSync) Enforces(c *config.Common) bool {
 	switch {

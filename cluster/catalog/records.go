@@ -1,6 +1,9 @@
 package catalog
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Config is the configuration that the cluster agreed on.
 type Config struct {
@@ -96,6 +99,26 @@ func (r Role) String() string {
 		return "owner"
 	}
 	return "none"
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *Role) UnmarshalText(name []byte) error {
+	return named(r, name, RoleNone, RoleGuest, RoleMember, RoleOwner)
+}
+
+// named sets v to the value of a name; one that it does not know becomes the zero value.
+func named[T fmt.Stringer](v *T, name []byte, values ...T) error {
+	var none T
+	*v = none
+	for _, x := range values {
+		if x.String() == string(name) {
+			*v = x
+		}
+	}
+	return nil
 }
 
 // Key is an API key. The key itself is not kept.

@@ -7,9 +7,9 @@ import (
 
 // Effects says of everything in a file what it does in this version.
 type Effects struct {
-	Works  []Error // has an effect; the message is the kind of a connection, or empty
-	None   []Error // accepted without an effect; the message says why
-	Unsafe []Error // has an effect that opens something
+	Works  []Error `json:"works"`    // has an effect; the message is the kind of a connection, or empty
+	None   []Error `json:"noEffect"` // accepted without an effect; the message says why
+	Unsafe []Error `json:"unsafe"`   // has an effect that opens something
 }
 
 // inert are the properties that are accepted for the sake of files that were

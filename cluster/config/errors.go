@@ -7,8 +7,8 @@ import (
 
 // Error is one thing wrong with a configuration file.
 type Error struct {
-	Path    string // JSON path, as connections.main.exclude.size.min; empty for the whole file
-	Message string // a sentence that says what to do
+	Path    string `json:"path"` // JSON path, as connections.main.exclude.size.min; empty for the whole file
+	Message string `json:"text"` // a sentence that says what to do
 }
 
 func (e Error) Error() string {

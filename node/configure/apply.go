@@ -20,10 +20,10 @@ type ApplyConfigRequest struct {
 
 // ApplyConfigResponse says what is in force now.
 type ApplyConfigResponse struct {
-	Hash        string
-	Connections int
-	Warnings    []string
-	Changed     bool // it was not in force before
+	Hash        string   `json:"hash"`
+	Connections int      `json:"connections"`
+	Changed     bool     `json:"changed"` // it was not in force before
+	Warnings    []string `json:"warnings"`
 }
 
 // ApplyConfig makes a file the configuration of the cluster. All mistakes of

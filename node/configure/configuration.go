@@ -13,22 +13,22 @@ import (
 // ConfigurationResponse is the configuration in force, and the files that the
 // nodes have. Its lists hold paths of properties, never their values.
 type ConfigurationResponse struct {
-	Hash        string    // "" where there is none
-	At          time.Time // when it came into force
-	By          string    // the node that proposed it
-	Connections int
-	Contexts    int
-	Problem     string // why this version cannot read it; "" when it can
-	Warnings    []string
-	Effects     config.Effects
-	Files       []NodeFile // of the nodes that answered, by node
-	Silent      []string   // nodes that did not answer at once
+	Hash        string    `json:"hash"`        // "" where there is none
+	At          time.Time `json:"at,omitzero"` // when it came into force
+	By          string    `json:"by"`          // the node that proposed it
+	Connections int       `json:"connections"`
+	Contexts    int       `json:"contexts"`
+	Problem     string    `json:"problem"` // why this version cannot read it; "" when it can
+	Warnings    []string  `json:"warnings"`
+	config.Effects
+	Files  []NodeFile `json:"files"`  // of the nodes that answered, by node
+	Silent []string   `json:"silent"` // nodes that did not answer at once
 }
 
 // NodeFile is the configuration file of a node.
 type NodeFile struct {
-	Node    string
-	Address string
+	Node    string `json:"node"`
+	Address string `json:"address"`
 	FileStatus
 }
 

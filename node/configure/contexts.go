@@ -8,9 +8,9 @@ import (
 
 // ContextInfo is a search context.
 type ContextInfo struct {
-	Name        string
-	Description string
-	Repos       int // that the viewer may see
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Repos       int    `json:"repos"` // that the viewer may see
 }
 
 // Contexts lists the search contexts of the configuration. Where permissions

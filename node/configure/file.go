@@ -23,13 +23,13 @@ import (
 
 // FileStatus is the state of the configuration file of a node.
 type FileStatus struct {
-	Path      string
-	Hash      string // of the configuration in force
-	FileHash  string // of this node's own file, as it was last read and found good
-	Differs   bool   // this node's file is not in force, or is refused
-	LoadedAt  time.Time
-	Errors    []string // of the newest file, when it was refused
-	RefusedAt time.Time
+	Path      string    `json:"path"`
+	Hash      string    `json:"hash"`     // of the configuration in force
+	FileHash  string    `json:"fileHash"` // of this node's own file, as it was last read and found good
+	Differs   bool      `json:"differs"`  // this node's file is not in force, or is refused
+	LoadedAt  time.Time `json:"loadedAt,omitzero"`
+	Errors    []string  `json:"errors"` // of the newest file, when it was refused
+	RefusedAt time.Time `json:"refusedAt,omitzero"`
 }
 
 // File brings the configuration file of this node into the catalog. A file that

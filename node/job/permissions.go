@@ -14,31 +14,33 @@ import (
 
 // PermissionState is how far code hosts have said who may read what.
 type PermissionState struct {
-	Sync     catalog.PermissionSync // whether they are asked
-	Hosts    []HostPermissions      // by name
-	Unlinked int                    // active accounts that are linked to nobody at a code host
+	Sync     catalog.PermissionSync `json:"sync"`     // whether they are asked
+	Hosts    []HostPermissions      `json:"hosts"`    // by name
+	Unlinked int                    `json:"unlinked"` // active accounts that are linked to nobody at a code host
 
 	// How many are asked for at once now, and may be, in the cluster.
-	PeopleRunning, PeopleLimit int
-	ReposRunning, ReposLimit   int
+	PeopleRunning int `json:"peopleRunning"`
+	PeopleLimit   int `json:"peopleLimit"`
+	ReposRunning  int `json:"reposRunning"`
+	ReposLimit    int `json:"reposLimit"`
 }
 
 // HostPermissions is what one code host has said.
 type HostPermissions struct {
-	Host   string  // as the catalog names it: github:github.com
-	People Answers // of what people may read
-	Repos  Answers // of who may read repositories
+	Host   string  `json:"host"`   // as the catalog names it: github:github.com
+	People Answers `json:"people"` // of what people may read
+	Repos  Answers `json:"repos"`  // of who may read repositories
 }
 
 // Answers counts what is asked of one host, and how it answered.
 type Answers struct {
-	Wanted   int       // are asked for
-	Answered int       // of these: the last good answer counts
-	Ended    int       // of these: it is too old to count
-	Refused  int       // of these: the host lets the person in no more
-	Failing  int       // of these: the last tries have failed
-	Newest   time.Time // good answer; zero where there is none
-	Oldest   time.Time // good answer
+	Wanted   int       `json:"wanted"`          // are asked for
+	Answered int       `json:"answered"`        // of these: the last good answer counts
+	Ended    int       `json:"ended"`           // of these: it is too old to count
+	Refused  int       `json:"refused"`         // of these: the host lets the person in no more
+	Failing  int       `json:"failing"`         // of these: the last tries have failed
+	Newest   time.Time `json:"newest,omitzero"` // good answer; zero where there is none
+	Oldest   time.Time `json:"oldest,omitzero"` // good answer
 }
 
 // good notes a good answer.

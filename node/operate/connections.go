@@ -23,67 +23,69 @@ type Syncer struct {
 
 // ConnectionStatus is the state of one connection.
 type ConnectionStatus struct {
-	Name     string
-	Type     string
-	State    string // pending, syncing, synced, failed
-	Message  string // why the last attempt failed
-	Warnings []string
-	Repos    int
-	SyncedAt time.Time // end of the last listing
+	Name     string            `json:"name"`
+	Type     string            `json:"type"`
+	State    string            `json:"state"`   // pending, syncing, synced, failed
+	Message  string            `json:"message"` // why the last attempt failed
+	Warnings []string          `json:"warnings"`
+	Issues   []ConnectionIssue `json:"issues"`
 
-	Issues   []ConnectionIssue
-	Excluded []ExcludedCount // what the connection leaves out, by reason
-	Kept     int             // missing in the last listing, but not gone as far as the host tells
-	Held     int             // missing in the last listing, until a second one or an owner agrees
-	HeldAt   time.Time       // since when
+	Repos    int             `json:"repos"`
+	Listed   int             `json:"listed"`            // new or changed repositories so far, while it syncs
+	Excluded []ExcludedCount `json:"excluded"`          // what the connection leaves out, by reason
+	Kept     int             `json:"kept"`              // missing in the last listing, but not gone as far as the host tells
+	Held     int             `json:"held"`              // missing in the last listing, until a second one or an owner agrees
+	HeldAt   time.Time       `json:"heldAt,omitzero"`   // since when
+	SyncedAt time.Time       `json:"syncedAt,omitzero"` // end of the last listing
+	Attempt  uint64          `json:"attempt"`           // number of the last attempt, which grows; 0 before the first
+	Queued   bool            `json:"queued"`            // an attempt waits or runs
+	EndedAt  time.Time       `json:"endedAt,omitzero"`  // of the last attempt, good or not
+	NextAt   time.Time       `json:"nextAt,omitzero"`   // of the next one; zero: as soon as a node is free
 
-	Attempt uint64    // number of the last attempt, which grows; 0 before the first
-	Queued  bool      // an attempt waits or runs
-	EndedAt time.Time // of the last attempt, good or not
-	NextAt  time.Time // of the next one; zero: as soon as a node is free
-	Listed  int       // new or changed repositories so far, while it syncs
-
-	Calls     int // to the host, for the last listing
-	Limit     int // of calls of a period; 0 where the host does not say
-	Remaining int
-	ResetAt   time.Time
-	ExpiresAt time.Time // of the token; zero where the host does not say
+	Calls     int        `json:"calls"`                   // to the host, for the last listing
+	Limit     *CallLimit `json:"limit,omitzero"`          // nil where the host does not say
+	ExpiresAt time.Time  `json:"tokenExpiresAt,omitzero"` // of the token; zero where the host does not say
 
 	// While the host refuses the token, what was listed last is stale: it is
 	// searched until HidesAt, and hidden by the next attempt that is refused.
-	RefusedAt time.Time // end of the first attempt that was refused; zero for none
-	HidesAt   time.Time // zero where nothing is refused, and once it is hidden
-	HiddenAt  time.Time // zero while the repositories are shown
+	RefusedAt time.Time `json:"tokenRefusedAt,omitzero"` // end of the first attempt that was refused; zero for none
+	HidesAt   time.Time `json:"hidesAt,omitzero"`        // zero where nothing is refused, and once it is hidden
+	HiddenAt  time.Time `json:"hiddenAt,omitzero"`       // zero while the repositories are shown
 
-	Following FollowingStatus
+	Following FollowingStatus `json:"following"`
+}
+
+// CallLimit is how many calls a host takes in a period.
+type CallLimit struct {
+	Calls     int       `json:"calls"`
+	Remaining int       `json:"remaining"`
+	ResetAt   time.Time `json:"resetAt,omitzero"`
 }
 
 // FollowingStatus is how pushes to the repositories of a connection are found,
 // as far as this node knows.
 type FollowingStatus struct {
-	// By is what finds them first: webhook, signal, polling.
-	By      string
-	Signal  string        // what the host is asked for; empty where it tells nothing of pushes
-	Every   time.Duration // between two such questions
-	LastAt  time.Time     // of the last one; zero before the first
-	Problem string        // why that failed; empty where it did not
-	HookAt  time.Time     // of the last call of a webhook since the node was started; zero before the first
+	By      string    `json:"by"`                    // what finds them first: webhook, signal, polling
+	Signal  string    `json:"signal,omitzero"`       // what the host is asked for; empty where it tells nothing of pushes
+	Seconds float64   `json:"everySeconds,omitzero"` // between two such questions
+	LastAt  time.Time `json:"lastAt,omitzero"`       // of the last one; zero before the first
+	Problem string    `json:"problem,omitzero"`      // why that failed; empty where it did not
+	HookAt  time.Time `json:"webhookAt,omitzero"`    // of the last call of a webhook since the node was started; zero before the first
 }
 
 // ConnectionIssue is one thing that an owner should know of a listing.
 type ConnectionIssue struct {
-	Code   string
-	Target string // organisation, group, project or repository; "" for the whole connection
-	Text   string
-	Hint   string // what to do; "" where Text says it
-
-	Since time.Time // end of the first listing in a row that told it
+	Code   string    `json:"code"`
+	Target string    `json:"target,omitzero"` // organisation, group, project or repository; "" for the whole connection
+	Text   string    `json:"text"`
+	Hint   string    `json:"hint,omitzero"`  // what to do; "" where Text says it
+	Since  time.Time `json:"since,omitzero"` // end of the first listing in a row that told it
 }
 
 // ExcludedCount is how many repositories a connection leaves out for a reason.
 type ExcludedCount struct {
-	Reason string
-	Repos  int
+	Reason string `json:"reason"`
+	Repos  int    `json:"repos"`
 }
 
 // ConnectionRequest names a connection.
@@ -153,14 +155,15 @@ func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionSt
 		HeldAt:   c.HeldAt,
 
 		Calls:     int(c.Account.Calls),
-		Limit:     int(c.Account.Limit),
-		Remaining: int(c.Account.Remaining),
-		ResetAt:   c.Account.Reset,
 		ExpiresAt: c.Account.Expires,
 
 		RefusedAt: c.RefusedAt,
 		HidesAt:   c.HidesAt(),
 		HiddenAt:  c.HiddenAt,
+	}
+
+	if a := &c.Account; a.Limit > 0 {
+		out.Limit = &CallLimit{int(a.Limit), int(a.Remaining), a.Reset}
 	}
 
 	// An attempt that is refused lists nothing: what it means stands before what the
@@ -218,7 +221,7 @@ func followingOf(f job.FollowingState) FollowingStatus {
 	s := FollowingStatus{
 		By:      "polling",
 		Signal:  f.Signal,
-		Every:   f.Every,
+		Seconds: f.Every.Seconds(),
 		LastAt:  f.LastAt,
 		Problem: f.Problem,
 		HookAt:  f.HookAt,

@@ -24,15 +24,17 @@ type DrainRequest struct{ Node string }
 
 // DrainResponse says how far a drain has come.
 type DrainResponse struct {
-	Node      string
-	Done      bool
-	Remaining int    // repositories that anybody is shown of which others have too few copies
-	Questions int    // that the node still answers
-	Warning   string // what is lost by this drain; "" for nothing
+	Node      string `json:"node"`
+	Done      bool   `json:"done"`
+	Remaining int    `json:"remaining"`        // repositories that anybody is shown of which others have too few copies
+	Questions int    `json:"questions"`        // that the node still answers
+	Warning   string `json:"warning,omitzero"` // what is lost by this drain; "" for nothing
 }
 
 // UndrainResponse names the node that is taken back.
-type UndrainResponse struct{ Node string }
+type UndrainResponse struct {
+	Node string `json:"node"`
+}
 
 // RemoveRequest asks to forget a node for good.
 type RemoveRequest struct {
@@ -43,8 +45,8 @@ type RemoveRequest struct {
 // RemoveResponse lists repositories that lost their last copy, of those that the
 // owner is shown.
 type RemoveResponse struct {
-	Node string
-	Lost []string
+	Node string   `json:"node"`
+	Lost []string `json:"lost"`
 }
 
 // Drain begins or watches the drain of a node: calling it again tells the

@@ -25,7 +25,28 @@ type SyncRun struct {
 // ConnectionResponse is a connection with its last listings.
 type ConnectionResponse struct {
 	ConnectionStatus
-	Syncs []SyncRun // newest first; at most maxSyncs
+	Syncs []SyncRun `json:"-"` // newest first; at most maxSyncs
+}
+
+// Listing is a SyncRun for people and programs.
+type Listing struct {
+	BeganAt time.Time `json:"beganAt"`
+	TookMs  int64     `json:"tookMs"`
+	State   string    `json:"state"`          // synced, failed
+	Repos   *int      `json:"repos,omitzero"` // nil of one that failed: it has not changed what there is
+	Error   string    `json:"error,omitzero"`
+}
+
+// Listings are the last listings of the connection.
+func (r *ConnectionResponse) Listings() (out []Listing) {
+	for _, s := range r.Syncs {
+		x := Listing{s.Began, s.Ended.Sub(s.Began).Milliseconds(), "failed", nil, s.Error}
+		if s.Error == "" {
+			x.State, x.Repos = "synced", &s.Repos
+		}
+		out = append(out, x)
+	}
+	return out
 }
 
 // syncsCall asks a node for the listings of a connection that it remembers.
