@@ -16,6 +16,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api/auth"
 	"github.com/shoalsearch/shoal/cluster/wire"
+	"github.com/shoalsearch/shoal/node"
 )
 
 // run gives a command to the program, with a server in place of a node.
@@ -315,7 +316,7 @@ func TestAClusterKeyFile(t *testing.T) {
 // While a cluster is upgraded it is asked which nodes are done.
 func TestStatusShowsTheVersionOfEveryNode(t *testing.T) {
 	t.Parallel()
-	var s statusAnswer
+	var s node.StatusResponse
 	answer := `{"version":"1.1","node":"n1","leader":"n2","level":{"number":1,"next":2,"waitsFor":["n2"]},"members":[{"id":"n1","version":"1.1","level":2,"health":"alive","lag":3},{"id":"n2","version":"1.0","health":"alive"}]}`
 	if err := json.Unmarshal([]byte(answer), &s); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/node/configure"
 )
 
 func newConfig(getenv func(string) string) *cobra.Command {
@@ -107,12 +108,7 @@ func applyConfig(cmd *cobra.Command, f *clientFlags, file string, accept bool) e
 		return err
 	}
 
-	var answer struct {
-		Hash        string
-		Connections int
-		Changed     bool
-		Warnings    []string
-	}
+	var answer configure.ApplyConfigResponse
 
 	// Without the word a mistake in a file could let go of what took days to index.
 	path := "/api/config"

@@ -12,35 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/operate"
 )
-
-// connectionAnswer is what the commands need of GET /api/connections.
-type connectionAnswer struct {
-	Name, Type, State, Message string
-	Warnings                   []string
-	Issues                     []struct {
-		Code, Target, Text, Hint string
-		Since                    time.Time
-	}
-	Repos, Listed, Kept, Held, Calls                  int
-	Attempt                                           uint64
-	Queued                                            bool
-	HeldAt, SyncedAt, EndedAt, NextAt, TokenExpiresAt time.Time
-	TokenRefusedAt, HiddenAt                          time.Time
-	Excluded                                          []struct {
-		Reason string
-		Repos  int
-	}
-	Limit *struct {
-		Calls, Remaining int
-		ResetAt          time.Time
-	}
-	Following struct {
-		By, Signal, Problem string
-		EverySeconds        float64
-		LastAt, WebhookAt   time.Time
-	}
-}
 
 func newConnection(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
@@ -52,8 +25,8 @@ func newConnection(getenv func(string) string) *cobra.Command {
 }
 
 func newConnectionList(getenv func(string) string) *cobra.Command {
-	return listing[[]connectionAnswer]{use: "list", short: "State of every connection: what it lists and leaves out, what went wrong, when it is listed next",
-		path: at("/api/connections"), show: func(w io.Writer, all []connectionAnswer) error {
+	return listing[[]operate.ConnectionStatus]{use: "list", short: "State of every connection: what it lists and leaves out, what went wrong, when it is listed next",
+		path: at("/api/connections"), show: func(w io.Writer, all []operate.ConnectionStatus) error {
 			printConnections(w, all, time.Now())
 			return nil
 		}}.command(getenv)
@@ -69,14 +42,14 @@ func newConnectionShow(getenv func(string) string) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var k struct {
-				connectionAnswer
-				Syncs []syncAnswer
+				operate.ConnectionStatus
+				Syncs []operate.Listing
 			}
 			if err := c.call(cmd.Context(), "GET", "/api/connections/"+url.PathEscape(args[0]), nil, &k); err != nil {
 				return err
 			}
 
-			printConnections(cmd.OutOrStdout(), []connectionAnswer{k.connectionAnswer}, time.Now())
+			printConnections(cmd.OutOrStdout(), []operate.ConnectionStatus{k.ConnectionStatus}, time.Now())
 			printSyncs(cmd.OutOrStdout(), k.Syncs, time.Now())
 			return nil
 		}),
@@ -152,7 +125,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			// The state before the attempt: only a later one is the answer.
-			var before connectionAnswer
+			var before operate.ConnectionStatus
 			if err := c.call(cmd.Context(), "POST", "/api/connections/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 				return err
 			}
@@ -166,7 +139,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 			}
 
 			// What was listed is printed of a failure too: it says why, and what is still there.
-			printConnections(cmd.OutOrStdout(), []connectionAnswer{after}, time.Now())
+			printConnections(cmd.OutOrStdout(), []operate.ConnectionStatus{after}, time.Now())
 			if after.State == "failed" {
 				return exitCode(1)
 			}
@@ -182,9 +155,9 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 
 // waitSynced waits until an attempt has ended that is later than that of before. Attempts
 // have numbers: their times are whole seconds, in which two may end.
-func waitSynced(ctx context.Context, c *client, before connectionAnswer) (connectionAnswer, error) {
+func waitSynced(ctx context.Context, c *client, before operate.ConnectionStatus) (operate.ConnectionStatus, error) {
 	for lost := 0; ; {
-		var all []connectionAnswer
+		var all []operate.ConnectionStatus
 		err := c.call(ctx, "GET", "/api/connections", nil, &all)
 
 		// The listing goes on at another node while the one that is asked restarts.
@@ -219,17 +192,8 @@ func waitSynced(ctx context.Context, c *client, before connectionAnswer) (connec
 	}
 }
 
-// syncAnswer is a listing that has ended.
-type syncAnswer struct {
-	BeganAt time.Time
-	TookMs  int64
-	State   string
-	Repos   *int // nil of one that failed
-	Error   string
-}
-
 // printSyncs prints the last listings, newest first.
-func printSyncs(w io.Writer, syncs []syncAnswer, now time.Time) {
+func printSyncs(w io.Writer, syncs []operate.Listing, now time.Time) {
 	if len(syncs) == 0 {
 		return
 	}
@@ -247,11 +211,11 @@ func printSyncs(w io.Writer, syncs []syncAnswer, now time.Time) {
 	t.Flush()
 }
 
-func printConnections(w io.Writer, all []connectionAnswer, now time.Time) {
+func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "CONNECTION\tTYPE\tSTATE\tREPOSITORIES\tLISTED\tNEXT\tPUSHES BY\tHOST")
 	for _, k := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name, k.Type, k.standing(), k.counts(), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), k.pushes(now), k.host(now))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name, k.Type, connectionState(&k), connectionCounts(&k), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), pushWays(&k, now), hostText(&k, now))
 	}
 	t.Flush()
 
@@ -286,20 +250,20 @@ func printConnections(w io.Writer, all []connectionAnswer, now time.Time) {
 	}
 }
 
-// standing is the state, and what is left of what was listed while the host
+// connectionState is the state, and what is left of what was listed while the host
 // refuses the token.
-func (k *connectionAnswer) standing() string {
+func connectionState(k *operate.ConnectionStatus) string {
 	switch {
 	case !k.HiddenAt.IsZero():
 		return k.State + ", hidden"
-	case !k.TokenRefusedAt.IsZero():
+	case !k.RefusedAt.IsZero():
 		return k.State + ", stale"
 	}
 	return k.State
 }
 
-// counts tells how many repositories there are, and of what happened to others.
-func (k *connectionAnswer) counts() string {
+// connectionCounts tells how many repositories there are, and of what happened to others.
+func connectionCounts(k *operate.ConnectionStatus) string {
 	text := fmt.Sprint(k.Repos)
 	if k.State == "syncing" {
 		text += fmt.Sprintf(", %d new or changed so far", k.Listed)
@@ -328,18 +292,18 @@ func (k *connectionAnswer) counts() string {
 	return text
 }
 
-// pushes tells how pushes are found.
-func (k *connectionAnswer) pushes(now time.Time) string {
+// pushWays tells how pushes are found.
+func pushWays(k *operate.ConnectionStatus, now time.Time) string {
 	f := &k.Following
 	var ways []string
-	if !f.WebhookAt.IsZero() {
-		ways = append(ways, "webhook at "+clockTime(f.WebhookAt, now, ""))
+	if !f.HookAt.IsZero() {
+		ways = append(ways, "webhook at "+clockTime(f.HookAt, now, ""))
 	}
 
 	// The signal is asked for even beside webhooks, of which deliveries get lost; with a
 	// problem it tells nothing.
 	if f.Signal != "" && f.Problem == "" {
-		ways = append(ways, fmt.Sprintf("%s each %.0f s", f.Signal, f.EverySeconds))
+		ways = append(ways, fmt.Sprintf("%s each %.0f s", f.Signal, f.Seconds))
 	}
 
 	// Neither has told anything yet.
@@ -349,18 +313,26 @@ func (k *connectionAnswer) pushes(now time.Time) string {
 	return strings.Join(ways, ", ")
 }
 
-// host tells what the host said of the credential.
-func (k *connectionAnswer) host(now time.Time) string {
+// hostText tells what the host said of the credential.
+func hostText(k *operate.ConnectionStatus, now time.Time) string {
 	text := catalog.Counted(k.Calls, "call", "calls")
 
 	// Hosts without such a header tell nothing, which is not zero.
 	if k.Limit != nil {
 		text += fmt.Sprintf(", %d of %d left until %s", k.Limit.Remaining, k.Limit.Calls, clockTime(k.Limit.ResetAt, now, "?"))
 	}
-	if !k.TokenExpiresAt.IsZero() {
-		text += fmt.Sprintf(", token ends %s", k.TokenExpiresAt.Format(time.DateOnly))
+	if !k.ExpiresAt.IsZero() {
+		text += fmt.Sprintf(", token ends %s", k.ExpiresAt.Format(time.DateOnly))
 	}
 	return text
+}
+
+// timeText is a time as the API writes it.
+func timeText(at time.Time, never string) string {
+	if at.IsZero() {
+		return never
+	}
+	return at.Format(time.RFC3339)
 }
 
 // clockTime is a time for people: of this day without the day.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
 )
 
 // A count agrees with its noun.
@@ -25,7 +26,7 @@ func TestCountsAgreeWithTheirNouns(t *testing.T) {
 		}
 	}
 
-	var s statusAnswer
+	var s node.StatusResponse
 	s.Repos.Indexed, s.Repos.Total = 1, 1
 	if got := indexedText(&s); got != "1 of 1 repository indexed" {
 		t.Errorf("a node with one repository: %q", got)

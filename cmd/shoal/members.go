@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/operate"
 )
 
 func newDrain(getenv func(string) string) *cobra.Command {
@@ -39,12 +40,7 @@ node, the first characters of it (four at least), or its address.`,
 func watchDrain(cmd *cobra.Command, c *client, node string) error {
 	warned := false
 	for last, questions := -1, 0; ; {
-		var answer struct {
-			Node, Warning string
-			Done          bool
-			Remaining     int
-			Questions     int
-		}
+		var answer operate.DrainResponse
 		if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(node)+"/drain", nil, &answer); err != nil {
 			return err
 		}
@@ -86,7 +82,7 @@ vote again. What it still has on disk is not copied anew.
 NODE is the id of a node, the first characters of it (four at least), or its address.`,
 		Args: cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			var answer struct{ Node string }
+			var answer operate.UndrainResponse
 			if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/undrain", nil, &answer); err != nil {
 				return err
 			}
@@ -110,10 +106,7 @@ func newRemove(getenv func(string) string) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			// What is lost is told with the removal, for afterwards nobody knows it.
-			var answer struct {
-				Node string
-				Lost []string
-			}
+			var answer operate.RemoveResponse
 
 			// The API refuses to remove the last copy of something without this word.
 			path := "/api/nodes/" + url.PathEscape(args[0]) + "/remove"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
 )
 
 // waitIndexed draws a progress bar until every connection has been synced and
@@ -22,7 +23,7 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 
 	lost := 0
 	for {
-		var s statusAnswer
+		var s node.StatusResponse
 		err := c.call(ctx, "GET", "/api/status", nil, &s)
 
 		switch {
@@ -34,7 +35,7 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 			}
 
 			// What could be decoded of an answer that broke off is of no use.
-			s = statusAnswer{}
+			s = node.StatusResponse{}
 			bar.draw(&s)
 
 		// Indexed is not enough: whoever waits searches next.
@@ -65,7 +66,7 @@ func silent(err error) bool {
 }
 
 // done reports whether there is nothing left to wait for.
-func done(s *statusAnswer) bool {
+func done(s *node.StatusResponse) bool {
 	for _, k := range s.Connections {
 		if k.State == "pending" || k.State == "syncing" {
 			return false
@@ -83,7 +84,7 @@ func done(s *statusAnswer) bool {
 
 // serves reports whether the node takes searches: one that was started again
 // knows what is indexed before it is ready. One that is drained never is.
-func serves(ctx context.Context, c *client, s *statusAnswer) bool {
+func serves(ctx context.Context, c *client, s *node.StatusResponse) bool {
 	for _, m := range s.Members {
 		if m.ID == s.Node && m.Draining {
 			return true
@@ -93,7 +94,7 @@ func serves(ctx context.Context, c *client, s *statusAnswer) bool {
 }
 
 // outcome tells what failed.
-func outcome(b *bar, s *statusAnswer) error {
+func outcome(b *bar, s *node.StatusResponse) error {
 	// The bar must be gone before lines are written that stay.
 	b.clear()
 	bad := s.Repos.Failed > 0
@@ -117,7 +118,7 @@ func outcome(b *bar, s *statusAnswer) error {
 
 // heldText is how much of the index the asked node holds, where that is told:
 // by the catalog, which knows it as soon as a repository counts as indexed.
-func heldText(s *statusAnswer) string {
+func heldText(s *node.StatusResponse) string {
 	for _, m := range s.Members {
 		if m.ID == s.Node && m.Bytes > 0 {
 			return ", " + size(m.Bytes) + " of index on this node"
@@ -139,7 +140,7 @@ const (
 	maxLine  = 110
 )
 
-func (b *bar) draw(s *statusAnswer) {
+func (b *bar) draw(s *node.StatusResponse) {
 	line := b.line(s)
 	if line == b.last {
 		return
@@ -163,7 +164,7 @@ func (b *bar) clear() {
 
 // line shows repositories that are done, and of those that are being indexed
 // how far they are.
-func (b *bar) line(s *statusAnswer) string {
+func (b *bar) line(s *node.StatusResponse) string {
 	if s.Node == "" {
 		return "starting"
 	}
@@ -205,8 +206,8 @@ func (b *bar) line(s *statusAnswer) string {
 }
 
 // reposText is how many of the repositories are indexed: "0 of 1 repository".
-func reposText(s *statusAnswer) string {
+func reposText(s *node.StatusResponse) string {
 	return fmt.Sprintf("%d of %s", s.Repos.Indexed, catalog.Counted(s.Repos.Total, "repository", "repositories"))
 }
 
-func indexedText(s *statusAnswer) string { return reposText(s) + " indexed" }
+func indexedText(s *node.StatusResponse) string { return reposText(s) + " indexed" }

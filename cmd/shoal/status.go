@@ -13,75 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/job"
+	"github.com/shoalsearch/shoal/node/operate"
 )
-
-// statusAnswer is what the command needs of GET /api/status.
-type statusAnswer struct {
-	Version, Node, Leader string
-	CatalogIndex          uint64
-	Level                 levelAnswer
-	Members               []struct {
-		ID, Address, API, Zone, Role, Health, Version string
-		Draining, Drained                             bool
-		Bytes                                         int64
-		Groups, Left, Level                           int
-		Lag                                           uint64
-	}
-	Repos       struct{ Total, Indexed, Failed, Unfetchable int }
-	Jobs        struct{ Pending, Running, Failed, Retrying int }
-	Connections []struct {
-		Name, Type, State, Message string
-		Warnings                   []string
-		Repos                      int
-	}
-	Running, Failed []jobAnswer
-	Config          struct {
-		Path, Hash string
-		Errors     []string
-	}
-	Storage struct {
-		Shards                            int
-		ShardBytes, MirrorBytes, DiskFree int64
-		Quarantined                       int
-	}
-	Placement struct {
-		UnderReplicated, NoLiveCopy, Moves int
-		Short, Missing                     []string
-	}
-	Verdict     struct{ State, Sentence string }
-	Permissions *permissionsAnswer
-	Warnings    []string
-}
-
-// levelAnswer is the level of the catalog, and a higher one that waits for nodes.
-type levelAnswer struct {
-	Number   int      `json:"number"`
-	Version  string   `json:"version"`
-	Next     int      `json:"next"`
-	WaitsFor []string `json:"waitsFor"`
-}
-
-// permissionsAnswer is how far code hosts have said who may read what.
-type permissionsAnswer struct {
-	Sync     string
-	Unlinked int
-	Hosts    []struct {
-		Host          string
-		People, Repos permissionAnswers
-	}
-}
-
-type permissionAnswers struct {
-	Wanted, Answered, Ended, Refused, Failing int
-	Newest, Oldest                            string
-}
-
-type jobAnswer struct {
-	Kind, Subject, Node, Step, Error, NextTry string
-	Attempt                                   int
-	Done, Total                               int64
-}
 
 func newStatus(getenv func(string) string) *cobra.Command {
 	var f clientFlags
@@ -129,8 +66,8 @@ func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool)
 		return err
 	}
 
-	var s statusAnswer
-	if err := json.Unmarshal(raw, &s); err != nil {
+	var s node.StatusResponse
+	if err := reply.Decode(raw, &s); err != nil {
 		return fmt.Errorf("decode answer: %w", err)
 	}
 
@@ -141,14 +78,14 @@ func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool)
 	}
 
 	// Printed first: whoever is called by the exit code wants to see why.
-	if check && !s.good() {
+	if check && !good(&s) {
 		return exitCode(1)
 	}
 	return nil
 }
 
 // good reports whether nothing in the status asks for somebody.
-func (s *statusAnswer) good() bool {
+func good(s *node.StatusResponse) bool {
 	for _, k := range s.Connections {
 		if k.State == "failed" {
 			return false
@@ -163,7 +100,7 @@ func (s *statusAnswer) good() bool {
 // watchStatus draws the status again and again until ctx ends.
 func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 	for {
-		var s statusAnswer
+		var s node.StatusResponse
 		err := c.call(ctx, "GET", "/api/status", nil, &s)
 		if ctx.Err() != nil {
 			return nil
@@ -200,7 +137,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func printStatus(w io.Writer, s *statusAnswer) {
+func printStatus(w io.Writer, s *node.StatusResponse) {
 	// A node of an earlier version sends none.
 	if s.Verdict.Sentence != "" {
 		fmt.Fprintln(w, s.Verdict.Sentence)
@@ -252,9 +189,9 @@ func printStatus(w io.Writer, s *statusAnswer) {
 
 // printPermissions says what code hosts have told of who may read what, where they
 // are asked.
-func printPermissions(t io.Writer, p *permissionsAnswer) {
+func printPermissions(t io.Writer, p *job.PermissionState) {
 	// Members are not told of it, and where nobody is asked there is nothing to tell.
-	if p == nil || p.Sync != "on" {
+	if p == nil || p.Sync != catalog.PermissionSyncOn {
 		return
 	}
 	fmt.Fprintln(t, "\nPERMISSIONS\tOF\tANSWERED\tTOO OLD\tREFUSED\tFAILING\tNEWEST\tOLDEST")
@@ -262,16 +199,16 @@ func printPermissions(t io.Writer, p *permissionsAnswer) {
 		// A host is asked what a person sees, or who sees a repository: each has a line.
 		for _, row := range []struct {
 			of string
-			permissionAnswers
+			job.Answers
 		}{{"people", h.People}, {"repositories", h.Repos}} {
 			fmt.Fprintf(t, "%s\t%s\t%d of %d\t%d\t%d\t%d\t%s\t%s\n",
-				h.Host, row.of, row.Answered, row.Wanted, row.Ended, row.Refused, row.Failing, cmp.Or(row.Newest, "-"), cmp.Or(row.Oldest, "-"))
+				h.Host, row.of, row.Answered, row.Wanted, row.Ended, row.Refused, row.Failing, timeText(row.Newest, "-"), timeText(row.Oldest, "-"))
 		}
 	}
 	fmt.Fprintf(t, "accounts linked to nobody at a code host: %d\n", p.Unlinked)
 }
 
-func printMembers(t io.Writer, s *statusAnswer) {
+func printMembers(t io.Writer, s *node.StatusResponse) {
 	if len(s.Members) == 0 {
 		return
 	}
@@ -301,7 +238,7 @@ func levelText(level int) string {
 }
 
 // printCopies says which repositories lack copies that can be reached.
-func printCopies(w io.Writer, s *statusAnswer) {
+func printCopies(w io.Writer, s *node.StatusResponse) {
 	p := &s.Placement
 	if p.NoLiveCopy > 0 {
 		fmt.Fprintf(w, "warning: no live copy of %s: made anew from the code hosts\n", some(p.NoLiveCopy, p.Missing))
@@ -324,7 +261,7 @@ func some(n int, names []string) string {
 	return out + " (" + few + ")"
 }
 
-func printJobs(t io.Writer, title string, jobs []jobAnswer) {
+func printJobs(t io.Writer, title string, jobs []operate.JobStatus) {
 	if len(jobs) == 0 {
 		return
 	}

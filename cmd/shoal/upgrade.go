@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
 )
 
 func newUpgrade(getenv func(string) string) *cobra.Command {
@@ -35,7 +36,7 @@ func newUpgradeCheck(getenv func(string) string) *cobra.Command {
 			"The exit code is 1 where this program cannot apply the level of the catalog.",
 		Args: cobra.NoArgs,
 		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
-			var s statusAnswer
+			var s node.StatusResponse
 			if err := c.call(cmd.Context(), "GET", "/api/status", nil, &s); err != nil {
 				return err
 			}
@@ -58,13 +59,13 @@ func newUpgradeCheck(getenv func(string) string) *cobra.Command {
 
 // upgrade is what a program is to a cluster.
 type upgrade struct {
-	Version  string        `json:"version"` // of the program
-	Lowest   uint64        `json:"lowest"`  // level that it can apply
-	Highest  uint64        `json:"highest"`
-	Level    levelAnswer   `json:"level"`
-	Possible bool          `json:"possible"` // it can run nodes of the cluster
-	Summary  []string      `json:"summary"`
-	Nodes    []upgradeNode `json:"nodes"`
+	Version  string           `json:"version"` // of the program
+	Lowest   uint64           `json:"lowest"`  // level that it can apply
+	Highest  uint64           `json:"highest"`
+	Level    node.LevelStatus `json:"level"`
+	Possible bool             `json:"possible"` // it can run nodes of the cluster
+	Summary  []string         `json:"summary"`
+	Nodes    []upgradeNode    `json:"nodes"`
 }
 
 // upgradeNode is a node of the cluster.
@@ -75,7 +76,7 @@ type upgradeNode struct {
 	Health  string `json:"health"`
 }
 
-func upgradeOf(s *statusAnswer, b catalog.Build, version string) *upgrade {
+func upgradeOf(s *node.StatusResponse, b catalog.Build, version string) *upgrade {
 	u := &upgrade{Version: version, Lowest: b.Lowest, Highest: b.Highest(), Level: s.Level}
 
 	// What some node can apply waits for the others; this program may bring more.

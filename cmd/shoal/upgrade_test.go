@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
 )
 
 // What the check says, by the level of the catalog and what nodes and program can apply.
@@ -48,7 +49,7 @@ func TestUpgradeCheck(t *testing.T) {
 			`{"level": {"number": 1, "version": "0.1.0"}, "members": [{"id": "n1", "version": "0.1.0", "level": 1}]}`,
 			false, "start version 0.1.0"},
 	} {
-		var s statusAnswer
+		var s node.StatusResponse
 		if err := json.Unmarshal([]byte(c.status), &s); err != nil {
 			t.Fatal(err)
 		}
