@@ -28,7 +28,7 @@ test: install-deps
 	$(GO) test -parallel 4 ./...
 
 test-portable:
-	$(GO) test -tags purego ./trigram ./shard ./shard/lz ./shard/match ./shard/symbols ./shard/git ./shard/git/pack
+	$(GO) test -tags purego ./trigram ./shard ./shard/lz ./shard/match ./shard/symbols
 
 race: install-deps
 	$(GO) test -race ./...

@@ -14,7 +14,8 @@ const (
 // be made in steps; who stepped over the end finds out.
 func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
 
-// fastPortable is fast on any machine. Before each step
+// fast decompresses as long as there is room, and reports whether the block came
+// to its end. Before each step
 //
 //	at  + fastIn  <= len(src)
 //	out + fastOut <= cap(dst)      out <= len(dst)
@@ -24,7 +25,7 @@ func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
 // checks. What a step takes of 56 bits: three codes of literals, or two and a
 // length, are at most 30 and 20 bits; then the bits are refilled for the
 // distance, which has at most 15 and 13.
-func (f *inflater) fastPortable(dst []byte, out int, b *stream) (int, bool, error) {
+func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 	in, to := unsafe.Pointer(unsafe.SliceData(b.src)), unsafe.Pointer(unsafe.SliceData(dst))
 	at, buf, n := b.at, b.buf, b.n
 	lastIn, lastOut, lit, dist := len(b.src)-fastIn, lastOut(dst), &f.lit, &f.dist

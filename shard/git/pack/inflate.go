@@ -33,7 +33,6 @@ type inflater struct {
 	length [codeRoom]uint32 // of the codes that tell the lengths of codes
 	sizes  [288 + 32]uint8
 	fixed  bool // the tables are those of blocks without tables of their own
-	plain  bool // take the way of any machine, for comparison
 }
 
 const (
