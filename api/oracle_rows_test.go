@@ -79,7 +79,7 @@ func (a aims) queries() []string {
 func searches(target string) func(a aims) []shot {
 	return func(a aims) (list []shot) {
 		for i, q := range a.queries() {
-			list = append(list, post(target, object{"query": q, "matches": []int{1000, 3, 50}[i%3], "contextLines": i % 3, "isRegexEnabled": i%4 == 3, "whole": i%7 == 0, "facets": i%2 == 0}))
+			list = append(list, post(target, object{"query": q, "matches": []int{1000, 3, 50}[i%3], "contextLines": i % 3, "isRegexEnabled": i%4 == 3, "whole": i%7 == 0, "facets": i%2 == 0, "pages": i%2 == 1 && target == "/api/search"}))
 		}
 		return list
 	}

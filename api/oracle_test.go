@@ -413,7 +413,7 @@ func (s *side) ask(x shot) (string, error) {
 	out.Write(body)
 	text := s.alike(out.String())
 
-	// Of a list that goes on, each side has a place of its own.
+	// Each side goes on behind its own cursor.
 	after, ok := x.goesOn(body)
 	if !ok {
 		return text, nil
@@ -451,7 +451,7 @@ var unlike = []struct {
 	{regexp.MustCompile(`(<time datetime="TIME" title="TIME">)[^<]*`), "${1}AGO"}, // one of two clusters may be made a minute before the other
 	{regexp.MustCompile(`[0-9.,]+ ?(ns|µs|ms|seconds|second|s)\b`), "DURATION"},
 	{regexp.MustCompile(`data-key="[0-9]+"`), "NUMBER"},
-	{regexp.MustCompile(`"next":"[^"]+"`), `"next":"PLACE"`},
+	{regexp.MustCompile(`"next":"[^"]+"`), `"next":"CURSOR"`},
 	{regexp.MustCompile(`(catalog|Catalog:?) [0-9,]+`), "catalog 0"},
 	{regexp.MustCompile(`Catalog</dt><dd>[0-9,]+`), "Catalog</dt><dd>0"},
 	{regexp.MustCompile(`shoal_[0-9a-f]{8}`), "PREFIX"},

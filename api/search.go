@@ -49,7 +49,6 @@ func (a *searchRoutes) search(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	req.Pages = true
 	resp, err := a.searcher.Search(ctx, c.viewer, req)
 	if err != nil {
 		return err
@@ -82,8 +81,10 @@ func searchRequest(c *call) (search.Request, error) {
 		Regexp:        f.flag("isRegexEnabled"),
 		CaseSensitive: f.flag("isCaseSensitivityEnabled"),
 		Facets:        f.flag("facets"),
+		Pages:         f.flag("pages"),
 		After:         f.text("after"),
 	}
+	req.Pages = req.Pages || req.After != ""
 
 	// Required and empty differ: an empty query has an error of its own, with its place.
 	if _, ok := f.member("query"); !ok {

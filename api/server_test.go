@@ -271,6 +271,7 @@ func TestBadInput(t *testing.T) {
 		{"matches huge", "POST", "/api/search", `{"query":"a","matches":1e400}`, 400, codeInvalidBody},
 		{"contextLines negative", "POST", "/api/search", `{"query":"a","contextLines":-1}`, 400, codeInvalidBody},
 		{"contextLines too many", "POST", "/api/search", `{"query":"a","contextLines":101}`, 400, codeInvalidBody},
+		{"pages string", "POST", "/api/search", `{"query":"a","pages":"yes"}`, 400, codeInvalidBody},
 		{"after number", "POST", "/api/search", `{"query":"a","after":1}`, 400, codeInvalidBody},
 		{"whole string", "POST", "/api/search", `{"query":"a","whole":"yes"}`, 400, codeInvalidBody},
 		{"regex number", "POST", "/api/search", `{"query":"a","isRegexEnabled":1}`, 400, codeInvalidBody},
@@ -360,14 +361,15 @@ func TestGoodInput(t *testing.T) {
 		path, body string
 		want       search.Request
 	}{
-		{"/api/search", `{"query":""}`, search.Request{Pages: true}},
-		{"/api/search", `{"query":"a","unknown":{"x":[1]}}`, search.Request{Query: "a", Pages: true}},
-		{"/api/search", `{"query":"a\u0000b\ud800"}`, search.Request{Query: "a\x00b\uFFFD", Pages: true}},
+		{"/api/search", `{"query":""}`, search.Request{}},
+		{"/api/search", `{"query":"a","unknown":{"x":[1]}}`, search.Request{Query: "a"}},
+		{"/api/search", `{"query":"a\u0000b\ud800"}`, search.Request{Query: "a\x00b\uFFFD"}},
 		{"/api/search", `{"query":"a","matches":1e3,"contextLines":2.0,"whole":true,"isRegexEnabled":true,"isCaseSensitivityEnabled":true}`,
-			search.Request{Query: "a", Matches: 1000, ContextLines: 2, Whole: true, Regexp: true, CaseSensitive: true, Pages: true}},
-		{"/api/search", `{"query":"a","matches":null,"whole":null}`, search.Request{Query: "a", Pages: true}},
+			search.Request{Query: "a", Matches: 1000, ContextLines: 2, Whole: true, Regexp: true, CaseSensitive: true}},
+		{"/api/search", `{"query":"a","matches":null,"whole":null}`, search.Request{Query: "a"}},
+		{"/api/search", `{"query":"a","pages":true}`, search.Request{Query: "a", Pages: true}},
 		{"/api/search", `{"query":"a","after":"bmV4dA"}`, search.Request{Query: "a", After: "bmV4dA", Pages: true}},
-		{"/api/stream_search", `{"query":"a","after":"bmV4dA"}`, search.Request{Query: "a", After: "bmV4dA"}},
+		{"/api/stream_search", `{"query":"a","after":"bmV4dA"}`, search.Request{Query: "a", After: "bmV4dA", Pages: true}},
 		{"/api/stream_search?allow_partial=false", `{"query":"a","matches":1000000}`, search.Request{Query: "a", Matches: 1000000, RequireComplete: true}},
 		{"/api/stream_search", `{"query":"a","facets":true}`, search.Request{Query: "a", Facets: true}},
 	} {

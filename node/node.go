@@ -34,7 +34,6 @@ import (
 	"github.com/shoalsearch/shoal/node/model"
 	"github.com/shoalsearch/shoal/node/oauth"
 	"github.com/shoalsearch/shoal/node/operate"
-	"github.com/shoalsearch/shoal/node/seal"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/signin"
 	"github.com/shoalsearch/shoal/node/thread"
@@ -362,7 +361,6 @@ func (n *Node) wireReaders() {
 		Meter:   &n.searched,
 		Matches: n.defaultMatches,
 		Done:    n.metrics.search,
-		Places:  seal.New("search places", "place of a search", n.cluster.Secret),
 
 		Batch:   n.opt.StreamBatch,
 		Time:    n.opt.ToolTime,

@@ -22,14 +22,11 @@ type Request struct {
 	// MemoryLimit bounds the bytes of the answer and of what is held on the
 	// way; 0 means 256 MiB. Reaching it sets Cut.
 	MemoryLimit int64
-	// After leaves out what stands before a place. Files and matches are counted all the
-	// same. Only with CountAll, and without MaxPerFile.
-	After *Mark
-	// First leaves out what an answer has shown that stopped early; After is then a place
-	// in the order of what is left. Only with CountAll, and without MaxPerFile.
-	First *First
+	// After leaves out what stands before it. Files and matches are counted all the same.
+	// Only with CountAll, and without MaxPerFile.
+	After *Cursor
 	// Progress counts the work while it goes on; nil for nobody who looks on.
-	untagged bool // only documents whose symbols are not known
-
 	Progress *Progress
+
+	untagged bool // only documents whose symbols are not known
 }

@@ -47,8 +47,7 @@ func (s *search) render(ctx context.Context) (*Result, error) {
 }
 
 // hits returns the hits of the first round in the order of shards and pieces, those
-// behind the place that the search goes on from. All are counted, and res is told
-// what is missing.
+// behind the cursor. All are counted, and res is told what is missing.
 func (s *search) hits(res *Result) []hit {
 	var hits []hit
 	for _, r := range s.runs {
@@ -59,9 +58,8 @@ func (s *search) hits(res *Result) []hit {
 
 		// Pieces after the limit were left out by an early stop.
 		counted := r.pieces[:min(r.limit, len(r.pieces))]
-		first := s.firstPieces(r)
-		for i, pc := range counted {
-			hits = s.count(hits, pc.hits, i < first, res)
+		for _, pc := range counted {
+			hits = s.count(hits, pc.hits)
 		}
 		for _, pc := range r.pieces[len(counted):] {
 			s.stats.FilesSkipped += len(pc.docs)
@@ -81,19 +79,18 @@ func (s *search) hits(res *Result) []hit {
 	return hits
 }
 
-// count counts the hits of a piece, and adds those that no answer has shown yet.
-// early: they are among those that the first answer looked at.
-func (s *search) count(hits, more []hit, early bool, res *Result) []hit {
+// count counts the hits of a piece, and appends those behind the cursor.
+func (s *search) count(hits, more []hit) []hit {
 	s.stats.Files += len(more)
 	for _, h := range more {
 		s.stats.TotalMatches += h.ranges()
 	}
-	if s.r.After == nil && s.r.First == nil {
+	if s.r.After == nil {
 		return append(hits, more...)
 	}
 
 	for _, h := range more {
-		if s.unshown(&h, early, res) {
+		if s.behind(&h, s.r.After) {
 			hits = append(hits, h)
 		}
 	}
@@ -330,14 +327,14 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 
 	// What may be shown goes to the content first. The matches beyond the limit of a
 	// file are told by their number: they are not cut off.
-	out.all, out.shown = s.showable(n), min(shown, n.ranges()-int(n.given))
+	out.all, out.shown = s.showable(n), min(shown, n.ranges()-int(n.before))
 	var names []match.Span
 	if n.names > 0 {
 		names = e.nameSpans(o)
 	}
 
-	before := min(int(n.content), int(n.given))
-	names = names[min(len(names), int(n.given)-before):]
+	before := min(int(n.content), int(n.before))
+	names = names[min(len(names), int(n.before)-before):]
 	inside := min(int(n.content)-before, shown)
 	f.NameMatch = nameRanges(f.Path, names[:min(len(names), shown-inside)])
 

@@ -20,8 +20,6 @@ type Result struct {
 	// More reports that files or matches stand behind those returned; Full that the
 	// files end where they do as the memory was used up.
 	More, Full bool
-	// Shown is the files that Request.First left out, and the one that it showed in part.
-	Shown Tally
 }
 
 // File is one document with what matched in it.

@@ -135,7 +135,7 @@ type hit struct {
 	mask    uint64 // revisions for which the query holds
 	content int32  // matches in the content
 	names   int32  // matches in the path
-	given   int32  // of the places, those that an answer before this one has shown
+	before  int32  // matches before the cursor, those of the content first
 	score   float32
 }
 
@@ -148,7 +148,7 @@ func (s *search) weight(h hit) int { return max(1, s.showable(h)) }
 
 // showable is how many places of the file may be shown at most.
 func (s *search) showable(h hit) int {
-	left := h.ranges() - int(h.given)
+	left := h.ranges() - int(h.before)
 	if s.r.MaxPerFile > 0 {
 		return min(left, s.r.MaxPerFile)
 	}
@@ -409,9 +409,8 @@ func (s *search) bind(e *evaluator, r *run) error {
 		r.b.cache = s.v.set.cache
 	}
 
-	// What a search that stopped early has looked at is told only in its order and pieces.
-	early := !s.r.CountAll || s.r.First != nil
-	if early {
+	// All of it is looked at where everything is counted: the order saves nothing.
+	if !s.r.CountAll {
 		r.b.namedFirst()
 	}
 
@@ -419,7 +418,7 @@ func (s *search) bind(e *evaluator, r *run) error {
 		r.had = make([]atomic.Bool, len(r.m.repos))
 	}
 
-	r.cut(!early)
+	r.cut(s.r.CountAll)
 	s.r.Progress.Add(int64(len(r.b.docs)), 0, 0, 0)
 
 	// Counters are shared by all runs.

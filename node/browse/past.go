@@ -34,9 +34,7 @@ type PastRequest struct {
 	Whole, Count, NoChunks  bool
 	Recency                 float64 // of the repository, in the order of the answer
 
-	// What earlier answers have shown, as in shard.Request.
-	First *shard.First
-	After *shard.Mark
+	After *shard.Cursor // as in shard.Request
 }
 
 // PastResponse is what the mirror has of the answer; the index has the rest.
@@ -54,8 +52,7 @@ type PastResponse struct {
 	Cut      bool
 	Untagged shard.UntaggedFiles // whose symbols are not known, and that the query reaches
 
-	More, Full bool        // as shard.Result has them
-	Shown      shard.Tally // of the files that PastRequest.First left out
+	More, Full bool // as shard.Result has them
 }
 
 // Past searches a commit that is not indexed: the files that an indexed revision
@@ -211,7 +208,6 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 		NoChunks:     req.NoChunks,
 		Rank:         func(uint32) (string, float64) { return s.repo.Name, req.Recency },
 
-		First: req.First,
 		After: req.After,
 	})
 	if err != nil {
@@ -219,7 +215,7 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 	}
 
 	out.Files, out.Stats, out.Cut = found.Files, found.Stats, found.Cut
-	out.More, out.Full, out.Shown = found.More, found.Full, found.Shown
+	out.More, out.Full = found.More, found.Full
 	if found.Untagged {
 		if out.Untagged, err = view.Untagged(ctx, q); err != nil {
 			return err

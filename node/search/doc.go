@@ -9,7 +9,7 @@
 //	              └─ leaf.go: a verdict for each shard, and what it has
 //	        ─ merge.go: total order, limits
 //	        ─ answer.go: names, links, proof;  stream.go: the same in parts
-//	        ─ after.go: where it ends, and what the next answer goes on from
+//	        ─ cursor.go: where it ends, and where the next answer goes on
 //
 // A shape (shape.go) is what an answer is made of: files with their matches,
 // files alone, repositories. Searches for symbols, lines and paths (symbols.go,

@@ -35,8 +35,11 @@ type scoped struct {
 	state []byte
 }
 
-// state stands for the names, ranks and index files of some repositories. Of many it
-// takes milliseconds, so that it is kept for the next search of the same.
+// state stands for the names, ranks and generations of some repositories. It takes
+// milliseconds for many of them, so it is kept for the next search of the same.
+//
+// Index files do not matter: a pack holds other repositories too, which the viewer may not
+// see. The order depends on a generation, and on whether its symbols are known.
 func (l *layout) state(repos *roaring.Bitmap) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,10 +57,8 @@ func (l *layout) state(repos *roaring.Bitmap) []byte {
 			continue
 		}
 
-		parts = append(parts, fmt.Sprint(id, l.rank[id].recency), repo.Name)
-		for _, s := range repo.Shards {
-			parts = append(parts, s.ID, s.Dead, s.Symbols)
-		}
+		untagged := slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool { return s.Symbols == "" })
+		parts = append(parts, fmt.Sprint(id, l.rank[id].recency, repo.Generation, untagged), repo.Name)
 	}
 
 	made := scoped{repos.Clone(), digest(parts...)}

@@ -2,6 +2,7 @@ package search
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,44 @@ func TestLayout_keepsFilesThatDidNotChange(t *testing.T) {
 	after := l.of(w.View())
 	if len(before.files) != 2 || len(after.files) != 2 || after.files[0] != before.files[0] || after.files[1] == before.files[1] {
 		t.Errorf("files %v, then %v", before.files, after.files)
+	}
+}
+
+// What a cursor goes by changes with a repository in question, and with no other: a pack
+// has repositories that the viewer may not see.
+func TestLayoutState_ofAPackedRepository(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 1)
+	w.Repos("c", "visible", "hidden")
+	file := func(n int) string { return fmt.Sprintf("%064x", n) }
+	pack := func(id string, from ...string) {
+		subject := catalog.PackSubject(nil)
+		w.Do(&catalog.EnqueueJob{Kind: catalog.JobPack, Subject: subject})
+		c := &catalog.FinishPack{Subject: subject, Fence: w.Grant(catalog.JobPack, subject, "n1"), Holder: "n1", From: from, Packs: []catalog.ShardRef{{ID: id, Bytes: 9, Pack: 9}}}
+		for repo := range w.View().Repos() {
+			was := catalog.FilesHash(repo.Shards, func(id string) bool { return slices.Contains(from, id) })
+			c.Repos = append(c.Repos, catalog.PackedRepo{Repo: repo.ID, Was: was, Shares: []catalog.PackShare{{Docs: 1, Text: 1}}})
+		}
+		w.Do(c)
+	}
+	var l layouts
+	state := func(ids ...uint32) string { return string(l.of(w.View()).state(roaring.BitmapOf(ids...))) }
+
+	w.Index(1, "n1", catalog.ShardRef{ID: file(1)})
+	w.Index(2, "n1", catalog.ShardRef{ID: file(2)})
+	one, both := state(1), state(1, 2)
+	pack(file(3), file(1), file(2))
+	if state(1) != one || state(1, 2) != both {
+		t.Error("it changes as the repositories are packed")
+	}
+	w.Index(2, "n1", catalog.ShardRef{ID: file(4)})
+	pack(file(5), file(3), file(4))
+	if state(1) != one || state(1, 2) == both {
+		t.Error("the other repository of the pack was indexed again: want a change for both, and none for one")
+	}
+	w.Index(1, "n1", catalog.ShardRef{ID: file(6)})
+	if state(1) == one {
+		t.Error("it stays the same as the repository is indexed again")
 	}
 }
 

@@ -35,9 +35,7 @@ type leafRequest struct {
 	Heavy    bool
 	Within   time.Duration // until the answer is of no more use
 
-	// What earlier answers to the same query have shown, which is left out.
-	First *shard.First
-	After *shard.Mark
+	After *shard.Cursor // what stands before it is left out
 
 	FilesOnly  bool // find out which files match, but no places in them
 	OnePerRepo bool // and of each repository any one of them
@@ -70,8 +68,7 @@ type leafResponse struct {
 	Untagged shard.UntaggedFiles // that the query reaches
 	Wait     time.Duration
 
-	More, Full bool        // as shard.Result has them
-	Shown      shard.Tally // of the files that leafRequest.First left out
+	More, Full bool // as shard.Result has them
 }
 
 // boxed carries a query through gob, which needs a struct around an interface.
@@ -170,7 +167,7 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 
 	// What was not searched is counted only where somebody shows it.
 	out.Files, out.Stats, out.Cut = res.Files, res.Stats, res.Cut
-	out.More, out.Full, out.Shown = res.More, res.Full, res.Shown
+	out.More, out.Full = res.More, res.Full
 	if req.Reach && ctx.Err() == nil {
 		out.Stats.FilesNotSearched, err = view.CountUnsearched(ctx, req.Q.Q)
 		if err != nil {
@@ -217,7 +214,6 @@ func (req *leafRequest) search() shard.Request {
 		OnePerRepo:   req.OnePerRepo,
 		Around:       req.Around,
 
-		First: req.First,
 		After: req.After,
 
 		Rank:        ranker(req),

@@ -16,7 +16,6 @@ func (r *root) take(res *leafResponse) {
 	r.cut = r.cut || res.Cut
 	r.takeUntagged(res.Untagged)
 	r.more = r.more || res.More
-	r.shown.Join(res.Shown)
 
 	// The order of an answer goes by names, which the leaves do not send.
 	for i := range res.Files {

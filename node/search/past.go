@@ -165,7 +165,6 @@ func (r *root) pastRequest(repo *catalog.Repo, rev string, at time.Time) browse.
 		Whole:    r.leaf.Whole,
 		Count:    r.leaf.CountAll,
 		NoChunks: r.leaf.NoChunks,
-		First:    r.leaf.First,
 		After:    r.leaf.After,
 	}
 
@@ -254,7 +253,6 @@ func (r *root) takePast() {
 			Untagged: f.Untagged,
 			More:     f.More,
 			Full:     f.Full,
-			Shown:    f.Shown,
 		})
 	}
 }

@@ -63,8 +63,7 @@ type root struct {
 	namesCut bool            // there are others behind them
 
 	asked []byte      // digest of the query
-	place *place      // that the search goes on from; nil for none
-	shown shard.Tally // of the files that its first answer showed
+	from  *cursor     // that the search goes on from; nil for none
 	more  bool        // files or matches stand behind those that came back
 	last  *shard.File // behind which files may lack, as a memory was full; nil for none
 }
@@ -83,7 +82,7 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 		count(parsed)
 	}
 
-	place, err := s.open(ctx, req.After, parsed)
+	from, err := readCursor(req.After, parsed)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +96,7 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 	if req.Pages {
 		r.asked = digestOf(parsed)
 	}
-	r.goOn(place)
+	r.goOn(from)
 
 	// What the index has not, git may have.
 	err = r.lookBack(v, s.d.Scanner, parsed.At)
@@ -144,9 +143,9 @@ func (s *Searcher) check(req *Request) error {
 	case req.ContextLines < 0 || req.ContextLines > MaxContext:
 		return call.Fail(call.ErrInvalid, "contextLines must be from 0 to %d", MaxContext)
 	case req.Pages && req.PerFile > 0:
-		return call.Fail(call.ErrInvalid, "the best lines of each file have no place where they end")
+		return call.Fail(call.ErrInvalid, "the best lines of each file have no order to page through")
 	case req.After != "" && !req.Pages:
-		return call.Fail(call.ErrInvalid, "after: parts of a stream come in no order, and have no place to go on from")
+		return call.Fail(call.ErrInvalid, "after: it needs pages")
 	}
 
 	// What is left out is what the node gives as a rule, within the same bound.

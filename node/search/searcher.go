@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -13,7 +12,6 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/lru"
-	"github.com/shoalsearch/shoal/node/seal"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -57,8 +55,6 @@ type Deps struct {
 	Batch   int                            // shards that a part of a stream comes from; 0 means 64
 	Time    time.Duration                  // of a search of a tool; 0 means 5 seconds
 
-	Places *seal.Box // seals the places where answers end
-
 	BaseURL string // prefix of every link, without a trailing slash
 	Log     *slog.Logger
 
@@ -72,7 +68,6 @@ type Searcher struct {
 	layouts layouts
 	used    *lru.Cache[string, map[fileKey]int] // see usesOf
 	kept    *lru.Cache[string, []coverage.File] // see keptByName
-	noSeal  atomic.Int64                        // until when no place is sealed, in nanoseconds of Unix time
 }
 
 // New makes a Searcher, which answers the searches of other nodes from now on.
@@ -128,7 +123,7 @@ func (s *Searcher) search(ctx context.Context, v catalog.Viewer, req Request) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := s.end(ctx, r, out); err != nil {
+	if err := r.end(out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -184,6 +179,9 @@ func changedSight() error {
 // parts. Nothing is sent before the query is known to be good. The returned
 // response has the sums and no files. A send that fails stops the search.
 func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Request, send func(*Chunk) error) (*Response, error) {
+	if req.Pages {
+		return nil, call.Fail(call.ErrInvalid, "the parts of a stream come in no order, and have no pages")
+	}
 	r, err := s.newRoot(ctx, v, req)
 	if err != nil {
 		return nil, err

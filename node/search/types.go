@@ -26,9 +26,9 @@ type Request struct {
 	// Progress tells whoever looks on how far the search has come; nil for nobody.
 	// A viewer who may not see everything is told nothing before the answer.
 	Progress *Progress
-	// Pages asks for the place where the answer ends, where more stands behind it.
-	// After is that of an answer to the same query: the search goes on from there.
-	// Pages goes with Search alone, and without PerFile; After with Pages.
+	// Pages asks for files in the total order, as with count:all, and for the cursor where
+	// the answer ends. After is the cursor of an answer to the same query: the search goes
+	// on behind it. Pages goes with Search alone, and without PerFile; After with Pages.
 	Pages bool
 	After string
 
@@ -47,8 +47,8 @@ type Response struct {
 	Hints        []string   // what of the query was meant in another way, as it seems
 	Facets       *Facets    // of all files that were counted; nil where they were not asked for
 
-	// Next is where an answer goes on from that has After of it; "" where nothing stands
-	// behind this one, or it lacks something.
+	// Next is the After of the next page; "" without Pages, where nothing stands behind
+	// this answer, or where it lacks something.
 	Next string
 }
 
