@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -95,6 +96,9 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 		Limit:        req.PerPage,
 	})
 	wait()
+	if err == nil && len(d.Files) == 0 && req.Path != "" {
+		err = s.inNeither(ctx, base, head, req.Path)
+	}
 	if err := cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
@@ -238,6 +242,15 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 		}
 	}
 	return out, nil
+}
+
+// inNeither is the failure of a path that neither of two commits has.
+func (s *site) inNeither(ctx context.Context, base, head, path string) error {
+	if _, err := s.mirror.Stat(ctx, base, path); err == nil || strings.Trim(path, "/.") == "" {
+		return nil
+	}
+	_, err := s.mirror.Stat(ctx, head, path)
+	return s.explain(ctx, err, head, path)
 }
 
 // Of a blame with texts, how many lines it may have, and how many bytes they may.

@@ -190,6 +190,28 @@ func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 	return err
 }
 
+// neverThere is the failure of a path of which an answer has nothing, because neither a
+// commit nor its history has it; nil for one that is there, was there, or may have been.
+func (s *site) neverThere(ctx context.Context, commit, p string) error {
+	if strings.Trim(p, "/.") == "" {
+		return nil
+	}
+	_, missing := s.mirror.Stat(ctx, commit, p)
+	if missing == nil || errors.Is(missing, git.ErrBadPath) {
+		return s.explain(ctx, missing, commit, p)
+	}
+
+	shallow, err := s.mirror.Shallow()
+	if err != nil || shallow {
+		return err
+	}
+	gone, err := s.mirror.Gone(ctx, commit, p)
+	if err != nil || gone.Late || gone.Last != "" {
+		return err
+	}
+	return s.explain(ctx, missing, commit, p)
+}
+
 // submodule is the error of a path that is one, and nil for every other path.
 func (s *site) submodule(ctx context.Context, commit, p string) error {
 	e, err := s.mirror.Stat(ctx, commit, p)

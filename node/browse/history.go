@@ -145,11 +145,16 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 		return nil, err
 	}
 
-	return s.commitsPage(ctx, page, req)
+	return s.commitsPage(ctx, commit, page, req)
 }
 
 // commitsPage shows a page of commits.
-func (s *site) commitsPage(ctx context.Context, page git.LogPage, req CommitsRequest) (*CommitsResponse, error) {
+func (s *site) commitsPage(ctx context.Context, commit string, page git.LogPage, req CommitsRequest) (*CommitsResponse, error) {
+	if page.Total == 0 {
+		if err := s.neverThere(ctx, commit, req.Path); err != nil {
+			return nil, err
+		}
+	}
 	shallow, err := s.mirror.Shallow()
 	if err != nil {
 		return nil, err
@@ -183,7 +188,7 @@ func (s *site) follow(ctx context.Context, commit, not string, req CommitsReques
 		return nil, err
 	}
 
-	out, err := s.commitsPage(ctx, page, req)
+	out, err := s.commitsPage(ctx, commit, page, req)
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +297,11 @@ func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsRe
 	}
 
 	// All of the history is read for any page: the order is by number of commits.
-	list, err := s.mirror.Authors(ctx, commit, s.pathOf(ctx, commit, req.Path))
+	req.Path = s.pathOf(ctx, commit, req.Path)
+	list, err := s.mirror.Authors(ctx, commit, req.Path)
+	if err == nil && len(list) == 0 {
+		err = s.neverThere(ctx, commit, req.Path)
+	}
 	if err != nil {
 		return nil, err
 	}

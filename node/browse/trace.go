@@ -94,6 +94,11 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 	if err != nil {
 		return nil, s.explain(ctx, err, commit, req.Path)
 	}
+	if len(page.Commits) == 0 {
+		if err := s.neverThere(ctx, commit, req.Path); err != nil {
+			return nil, err
+		}
+	}
 
 	shallow, err := s.mirror.Shallow()
 	if err != nil {

@@ -295,7 +295,7 @@ func (c *comparison) same() string {
 	base, head := label(c.Text("base")), label(c.Text("head"))
 	e := c.ending()
 	if c.Has("path") || c.Has("include") || c.Has("exclude") {
-		return fmt.Sprintf("%s and %s do not differ there, or neither has it. All that differs: %s.\n%s",
+		return fmt.Sprintf("%s and %s do not differ there. All that differs: %s.\n%s",
 			base, head, c.with("path", nil, "include", nil, "exclude", nil), e.String())
 	}
 	return fmt.Sprintf("%s and %s do not differ.\n%s", base, head, e.String())
