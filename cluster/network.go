@@ -397,6 +397,9 @@ func (n *network) admit(from Peer, proto wire.Protocol) error {
 	return nil
 }
 
+// Hello is a method that a node answers at once. Other calls never delay it.
+const Hello = "hello"
+
 // call asks a member; it is for what changes nothing there. A call to self is
 // answered without the network. The deadline and the end of the context reach
 // the handler.
@@ -418,8 +421,11 @@ func (n *network) call(ctx context.Context, node, method string, in []byte) ([]b
 		return nil, err
 	}
 
+	// A node with as many calls as it may have at a time is busy, not silent.
+	if method == Hello {
+		return n.port.CallAside(ctx, t, method, in)
+	}
 	out, err := n.port.Call(ctx, t, method, in)
-
 	if errors.Is(err, wire.ErrBroken) && ctx.Err() == nil {
 		return n.port.CallAnew(ctx, t, method, in)
 	}

@@ -64,6 +64,7 @@ type Node struct {
 	config  *configure.File
 	data    dataParts
 	jobs    *job.Jobs
+	peers   *call.Peers
 	threads *thread.Store
 	lanes   lanes
 	gate    *account.Gate
@@ -327,13 +328,13 @@ func (l lanes) searches() (running, waiting int) {
 // wireReaders makes what answers viewers: reading and searching.
 func (n *Node) wireReaders() {
 	// Shared, so that searches and reads learn of the same slow node.
-	peers := call.NewPeers(n.cluster, n.cluster.Alive)
+	n.peers = call.NewPeers(n.cluster, n.cluster.Alive)
 
 	n.Browse = browse.New(browse.Deps{
 		Cluster:  n.cluster,
 		Gate:     n.gate,
 		Mirrors:  n.mirrors,
-		Peers:    peers,
+		Peers:    n.peers,
 		Outlines: n.tags.outlines,
 		Reads:    n.lanes.reads,
 
@@ -353,7 +354,7 @@ func (n *Node) wireReaders() {
 		Gate:    n.gate,
 		Set:     n.set,
 		Scanner: n.Browse,
-		Peers:   peers,
+		Peers:   n.peers,
 
 		Light:   n.lanes.light,
 		Heavy:   n.lanes.heavy,

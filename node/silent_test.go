@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,6 +129,42 @@ func timed(t *testing.T, read func(ctx context.Context) error) (time.Duration, e
 	began := time.Now()
 	err := read(t.Context())
 	return time.Since(began), err
+}
+
+// Whoever asks a node that has just been cut off learns within two seconds what it has,
+// and a load balancer that it hears nobody.
+func TestANodeThatIsCutOffAnswersAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main // kraken\n"})
+	unnoticed := func(o *node.Options) { o.Reach = func(string, string) bool { return true } }
+	f := nodetest.StartFleet(t, 3, nodetest.Config{File: unpolled(dir), Edit: unnoticed})
+	_, _, i := holders(t, f)
+	asked := f.Nodes[i]
+	complete(t, asked, "kraken")
+
+	f.Isolate(i)
+	for n := range 3 {
+		began := time.Now()
+		r := asked.Results("kraken")
+		if took := time.Since(began); took > 2*time.Second || r.Coverage.Exhaustive() {
+			t.Errorf("search %d takes %v and is exhaustive: %t", n, took, r.Coverage.Exhaustive())
+		}
+	}
+	asked.Wait("to say that it hears nobody", func() error {
+		if r := asked.Ready(); !strings.Contains(strings.Join(r.Reasons, " "), "hears none of the others") {
+			return fmt.Errorf("%+v", r)
+		}
+		return nil
+	})
+
+	f.Heal()
+	asked.Wait("all of it", func() error {
+		if r := asked.Results("kraken"); !r.Coverage.Exhaustive() || !asked.Ready().Ready {
+			return fmt.Errorf("%+v %+v", r.Cluster, asked.Ready())
+		}
+		return nil
+	})
 }
 
 // Gossip loses every message while connections get through: each node calls the

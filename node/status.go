@@ -526,8 +526,33 @@ func (n *Node) Ready() ReadyResponse {
 	if n.stopping.Load() {
 		r.Reasons = append(r.Reasons, "this node stops")
 	}
+	if n.hearsNobody() {
+		r.Reasons = append(r.Reasons, "this node hears none of the others, and lacks repositories that only they have")
+	}
 	r.Ready = len(r.Reasons) == 0
 	return r
+}
+
+// hearsNobody reports whether no other member answers and searches lack something for
+// it. It asks them only without a leader, and for call.StallTime at most.
+func (n *Node) hearsNobody() bool {
+	if n.cluster.Leader() != "" {
+		return false
+	}
+
+	var others []string
+	live := hold.Live{}
+	for _, m := range n.cluster.Members() {
+		if m.Self {
+			live[m.Number] = true
+		} else {
+			others = append(others, m.ID)
+		}
+	}
+	if len(others) == 0 || len(n.peers.Answering(context.Background(), others)) > 0 {
+		return false
+	}
+	return len(hold.ShortageOf(n.cluster.View(), live, n.opt.Replicas).None) > 0
 }
 
 // noteFiles tells of the configuration files that the nodes have.

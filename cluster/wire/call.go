@@ -55,19 +55,25 @@ const drainTime = 2 * time.Second
 // Any number of goroutines may call; MaxCallsToNode calls to one node run at a
 // time, the others wait for their turn.
 func (p *Port) Call(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
-	return p.ask(ctx, poolKey{t, Call}, false, method, in)
+	return p.ask(ctx, poolKey{Target: t, proto: Call}, false, method, in)
+}
+
+// CallAside is Call with slots of its own: it never waits for the end of other calls.
+// It is for questions that a node answers at once.
+func (p *Port) CallAside(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
+	return p.ask(ctx, poolKey{Target: t, proto: Call, aside: true}, false, method, in)
 }
 
 // CallAnew is Call on a connection that is opened for it: those that were kept may
 // all have broken at once, which is not noticed of each at the same moment.
 func (p *Port) CallAnew(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
-	return p.ask(ctx, poolKey{t, Call}, true, method, in)
+	return p.ask(ctx, poolKey{Target: t, proto: Call}, true, method, in)
 }
 
 // CallJoin is Call for methods of HandleJoin: from and to nodes that are in no
 // cluster yet.
 func (p *Port) CallJoin(ctx context.Context, t Target, method string, in []byte) ([]byte, error) {
-	return p.ask(ctx, poolKey{t, Join}, false, method, in)
+	return p.ask(ctx, poolKey{Target: t, proto: Join}, false, method, in)
 }
 
 // ask takes a slot, finds or opens a connection, and makes one call on it. anew

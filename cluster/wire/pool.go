@@ -21,6 +21,7 @@ type pool struct {
 type poolKey struct {
 	Target
 	proto Protocol
+	aside bool // for calls that wait for no others
 }
 
 // poolNode is what the pool knows of one node and protocol. A call has a slot

@@ -15,7 +15,7 @@ import (
 // handler's error, or with one that wraps ErrBroken when the answer was cut
 // off. The end of ctx ends the stream.
 func (p *Port) Stream(ctx context.Context, t Target, method string, in []byte) (io.ReadCloser, error) {
-	k := poolKey{t, Bulk}
+	k := poolKey{Target: t, proto: Bulk}
 	fail := func(err error) error {
 		return fmt.Errorf("stream %s from %s: %w", method, name(t), err)
 	}

@@ -114,7 +114,7 @@ func FuzzReadFrame(f *testing.F) {
 func TestPoolForgetsNodes(t *testing.T) {
 	t.Parallel()
 	p := newPool(time.Minute)
-	k := poolKey{Target{"n", "addr"}, Call}
+	k := poolKey{Target: Target{"n", "addr"}, proto: Call}
 	for range MaxCallsToNode {
 		if err := p.enter(context.Background(), k); err != nil {
 			t.Fatal(err)

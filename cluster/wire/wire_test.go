@@ -80,7 +80,7 @@ func TestCall(t *testing.T) {
 	}
 	a.pool.mu.Lock()
 	defer a.pool.mu.Unlock()
-	if n := len(a.pool.nodes[poolKey{b.target(), Call}].idle); n != 1 {
+	if n := len(a.pool.nodes[poolKey{Target: b.target(), proto: Call}].idle); n != 1 {
 		t.Errorf("%d connections for calls one after the other, want 1", n)
 	}
 }
@@ -92,7 +92,7 @@ func TestACallAnewTakesNoConnectionThatWasKept(t *testing.T) {
 	key := NewKey()
 	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
 	b.Handle("echo", echo)
-	k := poolKey{b.target(), Call}
+	k := poolKey{Target: b.target(), proto: Call}
 	for range 3 {
 		if err := a.pool.enter(within(t), k); err != nil {
 			t.Fatal(err)

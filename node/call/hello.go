@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/cluster"
 )
 
 // helloCall asks a node for nothing but an answer. A node of a version that does
 // not know it answers, too, with an error.
-var helloCall = To[Nothing, Nothing]("hello")
+var helloCall = To[Nothing, Nothing](cluster.Hello)
 
 // hello reports whether a node answers within some time, and remembers where it
 // does not.
@@ -62,12 +63,13 @@ func (p *Peers) Gone(ctx context.Context, node string) bool {
 	return false
 }
 
-// Answering asks members that gossip calls dead whether they are there, and gives
-// those that are. It takes StallTime at most. Who gave no answer is not asked again
+// Answering asks members whether they are there, and gives those that are. It takes
+// StallTime at most. Who gave no answer, and is dead by gossip too, is not asked again
 // for goneTime, so that of all the calls that lack the data of a dead node few wait
 // for it.
 func (p *Peers) Answering(ctx context.Context, ids []string) []string {
-	return p.There(ctx, slices.DeleteFunc(slices.Clone(ids), p.gone))
+	gone := func(id string) bool { return !p.alive(id) && p.gone(id) }
+	return p.There(ctx, slices.DeleteFunc(slices.Clone(ids), gone))
 }
 
 // There is Answering for a call that has to wait anyway: whoever gave no answer a

@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type behind struct {
 	asked    []string
 	dead     []string // as gossip has it
 	hellos   func(ctx context.Context, node string) error
+	cut      bool // calls to the others have no answer
 }
 
 // View implements Cluster.
@@ -53,6 +55,10 @@ func (b *behind) Await(_ context.Context, index uint64) error {
 func (b *behind) Call(ctx context.Context, node, method string, in []byte) (out []byte, err error) {
 	if method == "hello" {
 		return nil, b.hellos(ctx, node)
+	}
+	if b.cut {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
 	}
 	b.asked = append(b.asked, node)
 	leafCall.Serve(handler(func(h cluster.Handler) { out, err = h(ctx, cluster.Peer{}, in) }), func(context.Context, *leafRequest) (*leafResponse, error) {
@@ -119,7 +125,8 @@ func TestASearchFollowsAFileThatHasMoved(t *testing.T) {
 }
 
 // Of the holders of a file only n2 counts as alive, and cannot be reached. What
-// gossip says of the others is found out, once, by asking them.
+// gossip says of the others is found out by asking them; n2, too, is greeted before
+// it is asked again.
 func TestASearchAsksWhoIsCalledDeadLast(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 4)
@@ -138,9 +145,9 @@ func TestASearchAsksWhoIsCalledDeadLast(t *testing.T) {
 		lost   int
 		took   [2]time.Duration // of the first search, and of the next
 	}{
-		"one of them is there":  {there: "n4", asked: []string{"n2 n4", "n2 n4"}, took: [2]time.Duration{call.StallTime, 0}},
-		"it lacks the file":     {there: "n4", lacks: true, asked: []string{"n2 n4", "n2 n4"}, lost: 1, took: [2]time.Duration{call.StallTime, 0}},
-		"they are dead":         {asked: []string{"n2", "n2"}, lost: 1, took: [2]time.Duration{call.StallTime, 0}},
+		"one of them is there":  {there: "n4", asked: []string{"n2 n4", "n4"}, took: [2]time.Duration{call.StallTime, call.StallTime}},
+		"it lacks the file":     {there: "n4", lacks: true, asked: []string{"n2 n4", "n4"}, lost: 1, took: [2]time.Duration{call.StallTime, call.StallTime}},
+		"they are dead":         {asked: []string{"n2", ""}, lost: 1, took: [2]time.Duration{call.StallTime, call.StallTime}},
 		"the live one is there": {there: "n4", refuse: true, asked: []string{"n2", "n2"}, lost: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,6 +185,75 @@ func TestASearchAsksWhoIsCalledDeadLast(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Nothing comes back from the holders, and gossip has not noticed yet. A search waits
+// for signs of life from all of them at once, however many they are; the next ones
+// ask for them before anything else.
+func TestASearchOfACutOffNodeIsShort(t *testing.T) {
+	t.Parallel()
+	for holders := 1; holders <= 4; holders++ {
+		w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 6)
+		w.Repos("c", "r")
+		file := strings.Repeat("ab", 32)
+		w.Index(1, "n3", catalog.ShardRef{ID: file})
+		for n := range holders {
+			w.Confirm(fmt.Sprintf("n%d", n+2), catalog.ShardKey(file))
+		}
+
+		synctest.Test(t, func(t *testing.T) {
+			b := &behind{Node: w.Node("n1"), old: w.View(), now: w.View(), cut: true}
+			b.hellos = func(ctx context.Context, _ string) error {
+				if b.cut {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return &wire.RemoteError{Text: "unknown method", Kind: wire.ErrNoMethod}
+			}
+			b.answer = func(string) (*leafResponse, error) { return &leafResponse{Verdicts: []verdict{verdictDone}}, nil }
+			r := rootOn(t, b)
+
+			search := func(when string, lost int, atMost time.Duration) {
+				began := time.Now()
+				r.lost, r.failed = nil, nil
+				r.scatter(r.targets())
+				if took := time.Since(began); len(r.lost) != lost || took > atMost {
+					t.Errorf("%d holders, %s: %d lost after %v, want %d after %v", holders, when, len(r.lost), took, lost, atMost)
+				}
+			}
+			search("cut off", 1, 1500*time.Millisecond)
+			if len(r.failed) > 0 != (r.stats.Crashes > 0) || r.stats.Crashes == 0 {
+				t.Errorf("%d holders: the silent ones are not named: %q, %d crashes", holders, r.failed, r.stats.Crashes)
+			}
+			time.Sleep(time.Second)
+			search("a moment later", 1, call.StallTime)
+			b.cut = false
+			search("healed", 0, 0)
+		})
+	}
+}
+
+// A node that works on a search for long, and says hello, is waited for.
+func TestASearchWaitsForABusyNode(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*"}}}`, 2)
+	w.Repos("c", "r")
+	file := strings.Repeat("ab", 32)
+	w.Index(1, "n2", catalog.ShardRef{ID: file})
+	w.Confirm("n2", catalog.ShardKey(file))
+
+	synctest.Test(t, func(t *testing.T) {
+		b := &behind{Node: w.Node("n1"), old: w.View(), now: w.View()}
+		b.hellos = func(context.Context, string) error { return &wire.RemoteError{Text: "unknown method", Kind: wire.ErrNoMethod} }
+		b.answer = func(string) (*leafResponse, error) {
+			time.Sleep(9 * time.Second)
+			return &leafResponse{Verdicts: []verdict{verdictDone}}, nil
+		}
+		r := rootOn(t, b)
+		if r.scatter(r.targets()); len(r.lost) > 0 || r.d.Peers.Misses("n2") {
+			t.Errorf("%d shards are lost", len(r.lost))
+		}
+	})
 }
 
 // rootOn is a search at a node of the one repository that there is.

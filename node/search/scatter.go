@@ -21,27 +21,34 @@ type asked struct {
 	hedge   bool
 	hedged  bool
 	began   time.Time
-	cancel  context.CancelFunc
+	cancel  context.CancelCauseFunc
 }
 
-// event is the end of a call.
+// event is the end of a call, or what came of hellos where call is nil.
 type event struct {
-	call *asked
-	res  *leafResponse
-	err  error
+	call   *asked
+	res    *leafResponse
+	err    error
+	silent map[string]bool
 }
+
+// errSilent ends a call to a node that gives no sign of life.
+var errSilent = errors.New("the node is silent")
 
 // scatterer is one fan-out: every shard of a list is asked of its first
 // holder, of the next when that fails, of two when the first is slow. A
 // response counts as a whole or not at all, so no match is counted twice.
 type scatterer struct {
 	r       *root
+	ctx     context.Context // of the hellos
 	events  chan event
 	running map[*asked]bool
 	done    map[*target]bool
 	tried   map[*target]int   // holders tried so far
 	refused map[*target]error // by a holder that has too much to do
 	lost    []*target         // no holder answered
+	silent  map[string]bool   // nodes: whether the last hello of this search was in vain
+	greets  time.Time         // the next hello, zero while one is on its way
 	newer   uint64            // the newest catalog by which a holder lacks a file; 0 for none
 	wg      sync.WaitGroup
 }
@@ -55,8 +62,13 @@ func (r *root) scatter(targets []*target) {
 		done:    map[*target]bool{},
 		tried:   map[*target]int{},
 		refused: map[*target]error{},
+		silent:  map[string]bool{},
+		greets:  clock.In(call.StallTime / 2),
 	}
+	ctx, end := context.WithCancel(r.ctx)
+	s.ctx = ctx
 	defer s.stop()
+	defer end()
 
 	s.ask(targets, false)
 	s.collect()
@@ -87,8 +99,15 @@ func (s *scatterer) collect() {
 		timer := time.NewTimer(s.patience())
 		select {
 		case e := <-s.events:
-			s.end(e)
+			if e.call != nil {
+				s.end(e)
+				break
+			}
+			s.silent = e.silent
+			s.greets = clock.In(call.StallTime / 2)
+			s.hedge()
 		case <-timer.C:
+			s.greet()
 			s.hedge()
 		}
 		timer.Stop()
@@ -110,10 +129,10 @@ func (s *scatterer) moved() (moved []*target) {
 		_ = s.r.d.Cluster.Await(ctx, s.newer) // in vain, the newest view there is has to do
 	}
 
-	view := s.r.d.Cluster.View()
+	view, missed := s.r.d.Cluster.View(), s.missed()
 	s.lost = slices.DeleteFunc(s.lost, func(t *target) bool {
 		fresh := holders(view, s.r.d.Peers, filesOf(t.group))
-		fresh = slices.DeleteFunc(fresh, func(id string) bool { return slices.Contains(t.holders, id) })
+		fresh = slices.DeleteFunc(fresh, func(id string) bool { return slices.Contains(t.holders, id) || missed(id) })
 		if len(fresh) == 0 || s.refused[t] != nil {
 			return false
 		}
@@ -125,9 +144,9 @@ func (s *scatterer) moved() (moved []*target) {
 	return moved
 }
 
-// unheard takes those of the lost targets back that a member has which gossip
-// calls dead and which answers all the same: without it their shards would be
-// missing. All such members are asked at once, so it takes call.StallTime at most.
+// unheard takes those of the lost targets back that a member has which was passed
+// over and answers all the same: gossip calls it dead, or it gave no answer a moment
+// ago. All such members are asked at once, so it takes call.StallTime at most.
 func (s *scatterer) unheard() (found []*target) {
 	if len(s.lost) == 0 || s.r.ctx.Err() != nil {
 		return nil
@@ -138,7 +157,7 @@ func (s *scatterer) unheard() (found []*target) {
 	others, all := map[*target][]string{}, map[string]bool{}
 	for _, t := range s.lost {
 		for _, id := range having(view, filesOf(t.group)) {
-			if !slices.Contains(t.holders, id) && s.refused[t] == nil {
+			if !slices.Contains(t.holders, id) && !s.silent[id] && s.refused[t] == nil {
 				others[t] = append(others[t], id)
 				all[id] = true
 			}
@@ -172,13 +191,13 @@ func filesOf(g *shard.Group) []string {
 
 // stop cancels what still runs and waits for it.
 func (s *scatterer) stop() {
-	if len(s.running) == 0 {
+	if len(s.running) == 0 && !s.greets.IsZero() {
 		return // all have said what came of them
 	}
 
 	// Without the cancel, the wait would last as long as the slowest leaf.
 	for c := range s.running {
-		c.cancel()
+		c.cancel(nil)
 	}
 
 	// The calls that end now still want to send: their events are thrown away.
@@ -194,8 +213,12 @@ func (s *scatterer) stop() {
 // a further holder are lost.
 func (s *scatterer) ask(targets []*target, hedge bool) {
 	byNode := map[string][]*target{}
+	missed := s.missed()
 	for _, t := range targets {
 		n := s.tried[t]
+		for n < len(t.holders) && missed(t.holders[n]) {
+			t.holders = slices.Concat(t.holders[:n], t.holders[n+1:]) // unheard looks at it
+		}
 		if n >= len(t.holders) || s.r.ctx.Err() != nil {
 			// A hedge asks in addition: the call that it doubles may still answer.
 			if !hedge {
@@ -215,6 +238,20 @@ func (s *scatterer) ask(targets []*target, hedge bool) {
 	}
 }
 
+// missed returns what tells which nodes gave no answer a moment ago: a search would
+// wait for them in vain.
+func (s *scatterer) missed() func(node string) bool {
+	known := map[string]bool{}
+	return func(node string) bool {
+		is, ok := known[node]
+		if !ok {
+			is = s.r.d.Peers.Misses(node)
+			known[node] = is
+		}
+		return is
+	}
+}
+
 func (s *scatterer) lose(t *target) {
 	if !slices.Contains(s.lost, t) {
 		s.lost = append(s.lost, t)
@@ -227,7 +264,7 @@ func (s *scatterer) lose(t *target) {
 
 // send asks a node. alone says that no other call runs or is about to.
 func (s *scatterer) send(node string, targets []*target, hedge, alone bool) {
-	ctx, cancel := context.WithCancel(s.r.ctx)
+	ctx, cancel := context.WithCancelCause(s.r.ctx)
 	c := &asked{node: node, targets: targets, hedge: hedge, began: clock.Now(), cancel: cancel}
 	s.running[c] = true
 
@@ -240,7 +277,7 @@ func (s *scatterer) send(node string, targets []*target, hedge, alone bool) {
 
 	s.r.d.Peers.Begin(node)
 	run := func() event {
-		defer cancel()
+		defer cancel(nil)
 		res, err := s.r.leaves.ask(ctx, node, &req)
 		s.r.d.Peers.Observe(node, clock.Since(c.began), err)
 		return event{call: c, res: res, err: err}
@@ -295,7 +332,7 @@ func (s *scatterer) accept(e event) (again []*target) {
 	// A call is not needed any longer when all of it is answered by its twin.
 	for c := range s.running {
 		if !slices.ContainsFunc(c.targets, func(t *target) bool { return !s.done[t] }) {
-			c.cancel()
+			c.cancel(nil)
 		}
 	}
 
@@ -369,9 +406,13 @@ func (s *scatterer) idle(targets []*target) []*target {
 	return out
 }
 
-// patience is the time to the next moment at which a call should be doubled.
+// patience is the time to the next moment at which a call should be doubled, or
+// nodes be greeted.
 func (s *scatterer) patience() time.Duration {
 	next := time.Hour
+	if !s.greets.IsZero() {
+		next = s.greets.Sub(clock.Now())
+	}
 	for c := range s.running {
 		if c.hedge || c.hedged {
 			continue
@@ -382,15 +423,44 @@ func (s *scatterer) patience() time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// hedge sends the calls that are overdue to the next holders too.
+// greet says hello to all nodes that are asked, and to those that would be next.
+// However long a node works on a search, it answers that at once.
+func (s *scatterer) greet() {
+	if s.greets.IsZero() || clock.Now().Before(s.greets) {
+		return
+	}
+
+	nodes := map[string]bool{}
+	for c := range s.running {
+		nodes[c.node] = true
+		for _, t := range c.targets {
+			for _, id := range t.holders[s.tried[t]:] {
+				nodes[id] = true
+			}
+		}
+	}
+	delete(nodes, s.r.d.Cluster.Self())
+
+	s.greets = time.Time{}
+	s.wg.Go(func() {
+		there := s.r.d.Peers.There(s.ctx, slices.Sorted(maps.Keys(nodes)))
+		for _, id := range there {
+			delete(nodes, id)
+		}
+		s.events <- event{silent: nodes}
+	})
+}
+
+// hedge sends the calls that are overdue to the next holders too, and ends those to
+// silent nodes when no other call is left to hope for.
 func (s *scatterer) hedge() {
 	for c := range maps.Clone(s.running) {
-		age := clock.Since(c.began)
-		if c.hedge || c.hedged || age < s.r.d.Peers.Patience(c.node) {
+		age, silent := clock.Since(c.began), s.silent[c.node]
+		if c.hedge || c.hedged || !silent && age < s.r.d.Peers.Patience(c.node) {
 			continue
 		}
 
-		if age < call.StallTime && !s.r.d.Peers.AllowHedge() {
+		if !silent && age < call.StallTime && !s.r.d.Peers.AllowHedge() {
 			// Look again when the call counts as stalled.
 			continue
 		}
@@ -401,14 +471,18 @@ func (s *scatterer) hedge() {
 			continue
 		}
 
-		// The next searches ask others first, while they have to.
-		if age >= call.StallTime {
-			s.r.d.Peers.Missed(c.node)
-		}
-
 		before := len(s.running)
 		s.ask(c.targets, true)
 		s.r.hedged += len(s.running) - before
+	}
+
+	for c := range s.running {
+		if !s.silent[c.node] {
+			return
+		}
+	}
+	for c := range s.running {
+		c.cancel(errSilent)
 	}
 }
 
@@ -419,7 +493,7 @@ func (r *root) callFailed(node string, err error) {
 		r.timeout = errors.Is(r.ctx.Err(), context.DeadlineExceeded)
 		return
 	}
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) && !errors.Is(err, errSilent) {
 		return // the twin was faster
 	}
 
