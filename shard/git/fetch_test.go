@@ -621,3 +621,16 @@ func TestAFetchLeavesRoomOnTheDisk(t *testing.T) {
 		t.Errorf("a fetch that hangs: %v, %d halves are left", err, halves(m))
 	}
 }
+
+// Other fetches of a repository wait for one that hears nothing from its server.
+func TestListing_givesASilentServerUpEarly(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ fetch, list FetchOptions }{
+		{FetchOptions{}, FetchOptions{Stall: 20 * time.Second, Timeout: 2 * time.Minute}},
+		{FetchOptions{Stall: time.Second, Timeout: time.Minute}, FetchOptions{Stall: time.Second, Timeout: time.Minute}},
+	} {
+		if got := tt.fetch.listing(); got != tt.list {
+			t.Errorf("a fetch with %+v lists with %+v", tt.fetch, got)
+		}
+	}
+}

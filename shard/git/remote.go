@@ -185,15 +185,23 @@ func (l *listing) format() string {
 	return ""
 }
 
+// listing bounds the listing of a fetch. Servers answer it within a second or two: a
+// silent one keeps other fetches of its repository waiting no longer.
+func (o FetchOptions) listing() FetchOptions {
+	o.Stall, o.Timeout = min(o.stall(), 20*time.Second), min(o.timeout(), 2*time.Minute)
+	return o
+}
+
 // list asks a remote for its references.
 func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
+	o = o.listing()
 	c, addr, err := commandFor(from.Remote, o, "ls-remote", "--quiet", "--symref", uploadPack, "--end-of-options")
 	if err != nil {
 		return nil, err
 	}
 	c.args = append(c.args, addr, "HEAD", "refs/heads/*", "refs/tags/*")
 	c.limit = 1 << 30
-	c.timeout = min(o.timeout(), o.stall()+5*time.Minute)
+	c.timeout = o.Timeout
 
 	l := &listing{refs: map[string]string{}}
 	err = c.stream(ctx, func(r io.Reader) error { return l.read(r) })
