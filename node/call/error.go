@@ -187,8 +187,10 @@ func WriteError(err error) error {
 	// Not to be taken for a refusal: the same change may succeed in a moment.
 	case errors.Is(err, cluster.ErrNoLeader):
 		return Fail(ErrNoLeader, "the cluster has no leader now: %v", err)
+
+	// A change waits for nothing but a quorum, and for this node to hear of it.
 	case errors.Is(err, context.DeadlineExceeded):
-		return Fail(ErrTimeout, "the change was not confirmed in time")
+		return Fail(ErrNoLeader, "The change was not confirmed in time, and may take effect: look before you try again.")
 	}
 	return err
 }

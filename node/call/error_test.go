@@ -1,0 +1,29 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster"
+)
+
+// A program tries again after 503, and must not take a missing quorum for anything else.
+func TestWriteError_aMissingQuorumIsAlways503(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		cluster.ErrNoLeader,
+		cluster.ErrDisputed,
+		context.DeadlineExceeded,
+		fmt.Errorf("cluster: wait for entry 7: %w", context.DeadlineExceeded),
+		fmt.Errorf("%w: %w", cluster.ErrNoLeader, context.DeadlineExceeded),
+	} {
+		if row := KindOf(WriteError(err)); row == nil || row.Status != 503 || row.Code != "NO_LEADER" {
+			t.Errorf("%v is %+v", err, row)
+		}
+	}
+	if err := errors.New("another"); WriteError(err) != err {
+		t.Error("an error of no kind is changed")
+	}
+}
