@@ -37,7 +37,7 @@ type candidate struct {
 // change is one step towards the right voters.
 type change struct {
 	kind changeKind
-	id   string
+	id   string // of a transfer, who leads next
 }
 
 type changeKind int
@@ -47,7 +47,7 @@ const (
 	promote             // a non-voter votes
 	demote              // a voter votes no more
 	forget              // leaves raft
-	transfer            // the leader gives its leadership away
+	transfer            // another voter leads
 )
 
 // wantedVoters is how many voters there should be among so many nodes that
@@ -120,16 +120,38 @@ func (p *voterPlan) forgetRemoved() change {
 	return change{}
 }
 
-// leaveLead lets a leader that left the cluster give the lead to a voter that
-// can take it.
+// leaveLead lets a leader that leaves the cluster give the lead to a voter that stays.
+// It waits for one: to pass the lead from one that leaves to another costs two elections.
 func (p *voterPlan) leaveLead() change {
-	heir := slices.ContainsFunc(p.voters, func(v candidate) bool { return !v.removed && v.dead == 0 })
-	for _, s := range p.servers {
-		if s.removed && s.leader && heir {
-			return change{transfer, s.id}
-		}
+	leaves := slices.ContainsFunc(p.servers, func(s candidate) bool { return s.leader && s.leaves() })
+	if to := p.heir(); leaves && to != nil && !to.leaves() {
+		return change{transfer, to.id}
 	}
 	return change{}
+}
+
+// leaves reports whether a server is not to stay in the cluster.
+func (c candidate) leaves() bool { return c.removed || c.draining }
+
+// heir is the voter that is to lead next: alive, and staying where one stays; nil where
+// nobody can.
+func (p *voterPlan) heir() *candidate {
+	rank := func(v candidate) int {
+		switch {
+		case v.leaves():
+			return 0
+		case v.healthy == 0:
+			return 1
+		}
+		return 2
+	}
+	var best *candidate
+	for i, v := range p.voters {
+		if !v.leader && v.dead == 0 && (best == nil || rank(v) > rank(*best)) {
+			best = &p.voters[i]
+		}
+	}
+	return best
 }
 
 // replaceUnfit takes the vote from one who should have none and gives it to
@@ -147,7 +169,7 @@ func (p *voterPlan) replaceUnfit() change {
 	// with four of which one is dead the quorum needs the new one too: should that
 	// lose its disk before the dead one has gone, there would never be a leader again.
 	case len(p.voters) > p.want, p.spare != nil && (len(p.voters)%2 == 0 || unfit.dead > 0):
-		return unfit.demoted()
+		return p.demoted(unfit)
 	}
 	return p.promoted()
 }
@@ -161,7 +183,7 @@ func (p *voterPlan) reachNumber() change {
 	}
 	if len(p.voters) > p.want {
 		if worst := worstVoter(p.voters, p.zones, func(candidate) bool { return true }); worst != nil {
-			return worst.demoted()
+			return p.demoted(worst)
 		}
 	}
 	return change{}
@@ -200,11 +222,14 @@ func spareable(voters []candidate, without candidate) bool {
 }
 
 // demoted is how a voter loses its vote. A leader gives the lead away first.
-func (c candidate) demoted() change {
-	if c.leader {
-		return change{transfer, c.id}
+func (p *voterPlan) demoted(v *candidate) change {
+	if !v.leader {
+		return change{demote, v.id}
 	}
-	return change{demote, c.id}
+	if to := p.heir(); to != nil {
+		return change{transfer, to.id}
+	}
+	return change{}
 }
 
 // bestSpare is the healthy non-voter in the zone with the fewest voters.
@@ -354,7 +379,7 @@ func (e *electorate) change(step change, prev uint64) error {
 		f = r.RemoveServer(id, prev, e.scaled(joinTime))
 
 	case transfer:
-		f = r.LeadershipTransfer()
+		f = r.LeadershipTransferToServer(id, raft.ServerAddress(step.id))
 	}
 
 	e.log.Info("voters change", "step", step.kind.String(), "peer", step.id)
