@@ -244,7 +244,9 @@ func TestASearchWaitsForABusyNode(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		b := &behind{Node: w.Node("n1"), old: w.View(), now: w.View()}
-		b.hellos = func(context.Context, string) error { return &wire.RemoteError{Text: "unknown method", Kind: wire.ErrNoMethod} }
+		b.hellos = func(context.Context, string) error {
+			return &wire.RemoteError{Text: "unknown method", Kind: wire.ErrNoMethod}
+		}
 		b.answer = func(string) (*leafResponse, error) {
 			time.Sleep(9 * time.Second)
 			return &leafResponse{Verdicts: []verdict{verdictDone}}, nil
