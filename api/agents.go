@@ -25,33 +25,13 @@ func (a *agentRoutes) rows() []route {
 	}
 }
 
-type agentJSON struct {
-	ID           string `json:"id"`
-	Name         string `json:"name"`
-	Kind         string `json:"kind"`
-	RedirectHost string `json:"redirectHost"`
-	User         string `json:"user"`
-	CreatedAt    string `json:"createdAt"`
-	RefreshedAt  string `json:"refreshedAt"`
-	ExpiresAt    string `json:"expiresAt"`
-}
-
-func agentOf(a *oauth.Agent) agentJSON {
-	return agentJSON{a.ID, a.Name, a.Kind, a.Host, a.User, stamp(a.Created), stamp(a.Used), stamp(a.Expires)}
-}
-
 // list is GET /api/agents.
 func (a *agentRoutes) list(ctx context.Context, c *call, by account.Holder) error {
 	all, err := a.agents.Agents(ctx, by)
 	if err != nil {
 		return err
 	}
-
-	out := make([]agentJSON, len(all))
-	for i := range all {
-		out[i] = agentOf(&all[i])
-	}
-	return c.json(out)
+	return c.json(all)
 }
 
 // end is DELETE /api/agents/{agent}.
@@ -60,7 +40,7 @@ func (a *agentRoutes) end(ctx context.Context, c *call, by account.Holder) error
 	if err != nil {
 		return err
 	}
-	return c.json(agentOf(ended))
+	return c.json(ended)
 }
 
 // register is POST /api/agents/clients.
@@ -87,5 +67,5 @@ func (a *agentRoutes) register(ctx context.Context, c *call, by account.Owner) e
 		ClientID     string   `json:"clientId"`
 		Name         string   `json:"name"`
 		RedirectURIs []string `json:"redirectUris"`
-	}{got.ClientID, got.Name, list(got.RedirectURIs)})
+	}{got.ClientID, got.Name, got.RedirectURIs})
 }

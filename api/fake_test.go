@@ -531,7 +531,7 @@ func (f *fake) ChangeUser(context.Context, account.Owner, account.ChangeUserRequ
 }
 func (f *fake) Why(context.Context, account.Owner, string, string) (*account.WhyResponse, error) {
 	return &account.WhyResponse{
-		User: account.UserInfo{ID: "u1", Email: "ann@example.com", Role: catalog.RoleMember, State: catalog.AccountActive, Created: day}, Repo: "github.com/acme/secret", Sees: true, Sync: catalog.PermissionSyncOn,
+		User: account.UserInfo{ID: "u1", Email: "ann@example.com", Role: catalog.RoleMember, State: catalog.AccountActive, Created: day}, Repo: "github.com/acme/secret", Sees: true, HostsAsked: true,
 		Reasons: []catalog.Reason{
 			{Kind: "closed", Connections: []string{"work"}, Text: "It is not open to everybody: permissions are enforced by work."},
 			{Kind: "host_by_person", Person: "annie (17)", At: day, Text: "github:github.com names it neither among what annie (17) may read, nor annie (17) among its readers."},
@@ -693,7 +693,7 @@ func (f *fake) WatchChat(_ context.Context, _ catalog.Viewer, _ string, after in
 	return nil
 }
 func (f *fake) CheckModels(context.Context, account.Owner) ([]nodeask.ModelCheck, error) {
-	return []nodeask.ModelCheck{{Provider: "anthropic", Model: "m", Took: 1500 * time.Millisecond, Usage: model.Usage{Input: 120, Output: 8}, Problem: "The instance's key for anthropic was refused."}}, f.err
+	return []nodeask.ModelCheck{{Provider: "anthropic", Model: "m", Took: 1500 * time.Millisecond, InputTokens: 120, OutputTokens: 8, Problem: "The instance's key for anthropic was refused."}}, f.err
 }
 
 // parts lets a test serve parts of its own choice.

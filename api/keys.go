@@ -28,22 +28,6 @@ func (a *keyRoutes) rows() []route {
 	}
 }
 
-type keyJSON struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Role      string `json:"role"`
-	Prefix    string `json:"prefix"`
-	CreatedAt string `json:"createdAt"`
-	ExpiresAt string `json:"expiresAt,omitempty"`
-	User      string `json:"user,omitempty"`
-	All       bool   `json:"allRepositories,omitzero"`
-	LastUsed  string `json:"lastUsedAt,omitempty"`
-}
-
-func keyOf(k account.KeyInfo) keyJSON {
-	return keyJSON{k.ID, k.Name, k.Role.String(), k.Prefix, stamp(k.Created), stamp(k.Expires), k.User, k.All, stamp(k.Used)}
-}
-
 // maxKeyDays bounds the life of a key that has an end.
 const maxKeyDays = 3650
 
@@ -60,12 +44,7 @@ func (a *keyRoutes) list(ctx context.Context, c *call, by account.Holder) error 
 	if err != nil {
 		return err
 	}
-
-	out := make([]keyJSON, len(r.Keys))
-	for i, k := range r.Keys {
-		out[i] = keyOf(k)
-	}
-	return c.json(out)
+	return c.json(r.Keys)
 }
 
 // create is POST /api/keys. The key is in this answer and nowhere else.
@@ -89,9 +68,9 @@ func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) erro
 
 	c.status = 201
 	return c.json(struct {
-		keyJSON
+		account.KeyInfo
 		Key string `json:"key"`
-	}{keyOf(r.Info), r.Key})
+	}{r.Info, r.Key})
 }
 
 // revoke is DELETE /api/keys/{key}: by its id or its name.
@@ -100,5 +79,5 @@ func (a *keyRoutes) revoke(ctx context.Context, c *call, by account.Holder) erro
 	if err != nil {
 		return err
 	}
-	return c.json(keyOf(r.Info))
+	return c.json(r.Info)
 }

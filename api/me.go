@@ -21,22 +21,11 @@ func (a *callerRoutes) rows() []route {
 	}
 }
 
-type callerJSON struct {
-	Kind      string `json:"kind"`
-	ID        string `json:"id,omitempty"`
-	Name      string `json:"name"`
-	Email     string `json:"email,omitempty"`
-	Role      string `json:"role"`
-	By        string `json:"by"`
-	KeyID     string `json:"keyId,omitempty"`
-	ExpiresAt string `json:"expiresAt,omitempty"`
-}
-
 // tell is GET /api/me.
 func (a *callerRoutes) tell(_ context.Context, c *call) error {
 	who, err := a.callers.Caller(c.viewer)
 	if err != nil {
 		return err
 	}
-	return c.json(callerJSON{who.Kind, who.ID, who.Name, who.Email, who.Role.String(), who.By, who.KeyID, stamp(who.Expires)})
+	return c.json(who)
 }

@@ -25,34 +25,13 @@ func (a *modelRoutes) rows() []route {
 	}
 }
 
-type modelJSON struct {
-	Provider    string `json:"provider"`
-	Model       string `json:"model"`
-	DisplayName string `json:"displayName,omitempty"`
-	Usable      bool   `json:"usable"`
-}
-
 // list is GET /api/models.
 func (a *modelRoutes) list(ctx context.Context, c *call) error {
 	models, err := a.models.Models(ctx, c.viewer)
 	if err != nil {
 		return err
 	}
-	out := make([]modelJSON, len(models))
-	for i, m := range models {
-		out[i] = modelJSON(m)
-	}
-	return c.json(out)
-}
-
-type modelCheckJSON struct {
-	Provider     string `json:"provider"`
-	Model        string `json:"model"`
-	OK           bool   `json:"ok"`
-	Problem      string `json:"problem,omitempty"`
-	TookMs       int64  `json:"tookMs"`
-	InputTokens  int    `json:"inputTokens"`
-	OutputTokens int    `json:"outputTokens"`
+	return c.json(models)
 }
 
 // check is POST /api/models/check.
@@ -61,9 +40,5 @@ func (a *modelRoutes) check(ctx context.Context, c *call, by account.Owner) erro
 	if err != nil {
 		return err
 	}
-	out := make([]modelCheckJSON, len(checks))
-	for i, k := range checks {
-		out[i] = modelCheckJSON{k.Provider, k.Model, k.Problem == "", k.Problem, k.Took.Milliseconds(), k.Usage.Input, k.Usage.Output}
-	}
-	return c.json(out)
+	return c.json(checks)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/people"
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -48,33 +49,13 @@ func (a *userRoutes) rows() []route {
 	}
 }
 
-type userJSON struct {
-	ID        string `json:"id"`
-	Email     string `json:"email"`
-	Name      string `json:"name"`
-	Role      string `json:"role"`
-	State     string `json:"state"`
-	Keys      int    `json:"keys"`
-	CreatedAt string `json:"createdAt"`
-	CreatedBy string `json:"createdBy"`
-}
-
-func userOf(u *account.UserInfo) userJSON {
-	return userJSON{u.ID, u.Email, u.Name, u.Role.String(), u.State.String(), u.Keys, stamp(u.Created), u.By}
-}
-
 // list is GET /api/users.
 func (a *userRoutes) list(ctx context.Context, c *call, by account.Owner) error {
 	r, err := a.users.Users(ctx, by)
 	if err != nil {
 		return err
 	}
-
-	out := make([]userJSON, len(r.Users))
-	for i := range r.Users {
-		out[i] = userOf(&r.Users[i])
-	}
-	return c.json(out)
+	return c.json(r.Users)
 }
 
 // create is POST /api/users.
@@ -96,7 +77,7 @@ func (a *userRoutes) create(ctx context.Context, c *call, by account.Owner) erro
 	}
 
 	c.status = 201
-	return c.json(userOf(u))
+	return c.json(u)
 }
 
 // change is POST /api/users/{user}.
@@ -132,7 +113,7 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 	if err != nil {
 		return err
 	}
-	return c.json(userOf(u))
+	return c.json(u)
 }
 
 // remove is DELETE /api/users/{user}.
@@ -141,7 +122,7 @@ func (a *userRoutes) remove(ctx context.Context, c *call, by account.Owner) erro
 	if err != nil {
 		return err
 	}
-	return c.json(userOf(u))
+	return c.json(u)
 }
 
 // setPassword is POST /api/users/{user}/password.
@@ -161,7 +142,7 @@ func (a *userRoutes) setPassword(ctx context.Context, c *call, by account.Owner)
 	if err != nil {
 		return err
 	}
-	return c.json(userOf(u))
+	return c.json(u)
 }
 
 // newLink is POST /api/users/{user}/link.
@@ -185,10 +166,10 @@ func (a *userRoutes) newLink(ctx context.Context, c *call, by account.Owner) err
 
 	c.status = 201
 	return c.json(struct {
-		Link      string   `json:"link"`
-		ExpiresAt string   `json:"expiresAt"`
-		User      userJSON `json:"user"`
-	}{a.base + "/join?link=" + l.Token, stamp(l.Expires), userOf(&l.User)})
+		Link      string           `json:"link"`
+		ExpiresAt time.Time        `json:"expiresAt"`
+		User      account.UserInfo `json:"user"`
+	}{a.base + "/join?link=" + l.Token, l.Expires, l.User})
 }
 
 // grant is POST /api/users/{user}/grants.
@@ -215,22 +196,7 @@ func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error
 	if err != nil {
 		return err
 	}
-
-	return c.json(struct {
-		User         userJSON `json:"user"`
-		Repositories []string `json:"repositories"`
-	}{userOf(&r.User), list(r.Repos)})
-}
-
-type reasonJSON struct {
-	Kind   string `json:"kind"`
-	Sees   bool   `json:"sees"`
-	Stops  bool   `json:"stops"`
-	Detail string `json:"detail"`
-	AsOf   string `json:"asOf,omitempty"`
-
-	Person      string   `json:"person,omitempty"`
-	Connections []string `json:"connections,omitempty"`
+	return c.json(r)
 }
 
 // why is GET /api/users/{user}/access.
@@ -245,29 +211,7 @@ func (a *userRoutes) why(ctx context.Context, c *call, by account.Owner) error {
 	if err != nil {
 		return err
 	}
-
-	// The catalog explains by what it decides by; here it is put into words of JSON only.
-	reasons := make([]reasonJSON, len(r.Reasons))
-	for i, x := range r.Reasons {
-		reasons[i] = reasonJSON{x.Kind, x.Sees, x.Stops, x.Text, stamp(x.At), x.Person, x.Connections}
-	}
-	return c.json(struct {
-		User       userJSON     `json:"user"`
-		Repository string       `json:"repository"`
-		Sees       bool         `json:"sees"`
-		HostsAsked bool         `json:"hostsAsked"`
-		Reasons    []reasonJSON `json:"reasons"`
-	}{userOf(&r.User), r.Repo, r.Sees, r.Sync == catalog.PermissionSyncOn, reasons})
-}
-
-type sessionJSON struct {
-	ID        string `json:"id"`
-	Method    string `json:"method"`
-	CreatedAt string `json:"createdAt"`
-	UsedAt    string `json:"usedAt"`
-	EndsAt    string `json:"endsAt"`
-	Address   string `json:"address"`
-	Agent     string `json:"agent"`
+	return c.json(r)
 }
 
 // listSessions is GET /api/users/{user}/sessions.
@@ -276,12 +220,7 @@ func (a *userRoutes) listSessions(ctx context.Context, c *call, by account.Holde
 	if err != nil {
 		return err
 	}
-
-	out := make([]sessionJSON, len(list))
-	for i, x := range list {
-		out[i] = sessionJSON{x.ID, x.Method, stamp(x.Created), stamp(x.Used), stamp(x.Ends), x.Address, x.Agent}
-	}
-	return c.json(out)
+	return c.json(list)
 }
 
 // endSessions is DELETE /api/users/{user}/sessions.

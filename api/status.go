@@ -32,14 +32,6 @@ func (a *healthRoutes) rows() []route {
 	}
 }
 
-// list is s, or the empty list for nil: JSON has a list in any case.
-func list[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
-}
-
 // status is GET /api/status.
 func (a *healthRoutes) status(ctx context.Context, c *call) error {
 	p := c.params()

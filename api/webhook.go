@@ -93,7 +93,7 @@ func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 	c.status = 202
 	return c.json(struct {
 		Repos []string `json:"repos"`
-	}{list(r.Repos)})
+	}{r.Repos})
 }
 
 // get is GET /api/webhook/{connection}: what to enter at the code host.

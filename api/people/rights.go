@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 )
@@ -67,7 +66,7 @@ func (p *Pages) showRights(v *layout.Visit, data rightsPage) error {
 func (p *Pages) rightsAnswer(r *account.WhyResponse) *rightsAnswer {
 	a := &rightsAnswer{
 		Email: r.User.Email, Role: r.User.Role.String(), State: r.User.State.String(), Repo: r.Repo,
-		Sees: r.Sees, HostsAsked: r.Sync == catalog.PermissionSyncOn,
+		Sees: r.Sees, HostsAsked: r.HostsAsked,
 		Command: "shoal user access " + r.User.Email + " " + r.Repo,
 	}
 

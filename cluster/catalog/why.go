@@ -9,14 +9,14 @@ import (
 
 // Reason is one thing that has a say in whether an account sees a repository.
 type Reason struct {
-	Kind  string    // account, role, repository, open, closed, grant, host_account, host_known, host_by_person, host_by_repository, sync
-	Sees  bool      // it is enough for the account to see the repository
-	Stops bool      // whatever else is said, the account does not see it
-	Text  string    // a sentence
-	At    time.Time // of the answer that it stands on; zero where it is as of now
+	Kind  string    `json:"kind"`          // account, role, repository, open, closed, grant, host_account, host_known, host_by_person, host_by_repository, sync
+	Sees  bool      `json:"sees"`          // it is enough for the account to see the repository
+	Stops bool      `json:"stops"`         // whatever else is said, the account does not see it
+	Text  string    `json:"detail"`        // a sentence
+	At    time.Time `json:"asOf,omitzero"` // of the answer that it stands on; zero where it is as of now
 
-	Person      string   // whom of a code host it tells of: the host's name and id of them
-	Connections []string // that close the repository, or whose token the host was asked with
+	Person      string   `json:"person,omitzero"`       // whom of a code host it tells of: the host's name and id of them
+	Connections []string `json:"connections,omitempty"` // that close the repository, or whose token the host was asked with
 }
 
 // Why tells what lets an account see a repository, and what does not:

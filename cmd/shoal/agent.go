@@ -6,9 +6,9 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
-)
 
-type agentAnswer struct{ ID, Name, Kind, RedirectHost, User, CreatedAt, RefreshedAt, ExpiresAt string }
+	"github.com/shoalsearch/shoal/node/oauth"
+)
 
 func newAgent(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
@@ -20,9 +20,9 @@ func newAgent(getenv func(string) string) *cobra.Command {
 }
 
 func newAgentList(getenv func(string) string) *cobra.Command {
-	return listing[[]agentAnswer]{use: "list", short: "List the agents that were let in, and by whom", path: at("/api/agents"), show: func(w io.Writer, agents []agentAnswer) error {
-		return table(w, "NAME\tID\tOF\tANSWERS GO TO\tKNOWN BY\tLET IN\tLAST TOKENS\tEXPIRES", agents, func(a agentAnswer) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", a.Name, a.ID, a.User, a.RedirectHost, a.Kind, a.CreatedAt, a.RefreshedAt, a.ExpiresAt)
+	return listing[[]oauth.Agent]{use: "list", short: "List the agents that were let in, and by whom", path: at("/api/agents"), show: func(w io.Writer, agents []oauth.Agent) error {
+		return table(w, "NAME\tID\tOF\tANSWERS GO TO\tKNOWN BY\tLET IN\tLAST TOKENS\tEXPIRES", agents, func(a oauth.Agent) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", a.Name, a.ID, a.User, a.Host, a.Kind, timeText(a.Created, ""), timeText(a.Used, ""), timeText(a.Expires, ""))
 		})
 	}}.command(getenv)
 }
@@ -34,7 +34,7 @@ func newAgentRevoke(getenv func(string) string) *cobra.Command {
 		Short: "End an agent: its tokens are refused",
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			var a agentAnswer
+			var a oauth.Agent
 			if err := c.call(cmd.Context(), "DELETE", "/api/agents/"+url.PathEscape(args[0]), nil, &a); err != nil {
 				return err
 			}

@@ -14,16 +14,12 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/wire"
+	"github.com/shoalsearch/shoal/node/account"
 )
 
-type keyAnswer struct {
-	ID, Name, Role, Prefix, CreatedAt, ExpiresAt, User, Key string
-	AllRepositories                                         bool
-}
-
-// whose is the account of a key, for people.
-func (k *keyAnswer) whose() string {
-	if k.AllRepositories {
+// keyOwner is the account of a key, for people.
+func keyOwner(k *account.KeyInfo) string {
+	if k.All {
 		return "nobody, sees every repository"
 	}
 	return cmp.Or(k.User, "nobody")
@@ -59,13 +55,16 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 				body["expiresInDays"] = days
 			}
 
-			var k keyAnswer
+			var k struct {
+				account.KeyInfo
+				Key string
+			}
 			if err := c.call(cmd.Context(), "POST", "/api/keys", body, &k); err != nil {
 				return err
 			}
 
 			// The key alone goes to standard output, for a pipe into a secret store.
-			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, k.whose(), cmp.Or(k.ExpiresAt, "never"))
+			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, keyOwner(&k.KeyInfo), timeText(k.Expires, "never"))
 			fmt.Fprintln(cmd.OutOrStdout(), k.Key)
 			return nil
 		}),
@@ -80,9 +79,9 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 }
 
 func newKeyList(getenv func(string) string) *cobra.Command {
-	return listing[[]*keyAnswer]{use: "list", short: "List API keys", path: at("/api/keys"), show: func(w io.Writer, keys []*keyAnswer) error {
-		return table(w, "NAME\tID\tROLE\tBEGINS\tOF\tCREATED\tEXPIRES", keys, func(k *keyAnswer) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s…\t%s\t%s\t%s", k.Name, k.ID, k.Role, k.Prefix, k.whose(), k.CreatedAt, cmp.Or(k.ExpiresAt, "never"))
+	return listing[[]account.KeyInfo]{use: "list", short: "List API keys", path: at("/api/keys"), show: func(w io.Writer, keys []account.KeyInfo) error {
+		return table(w, "NAME\tID\tROLE\tBEGINS\tOF\tCREATED\tEXPIRES", keys, func(k account.KeyInfo) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s…\t%s\t%s\t%s", k.Name, k.ID, k.Role, k.Prefix, keyOwner(&k), timeText(k.Created, ""), timeText(k.Expires, "never"))
 		})
 	}}.command(getenv)
 }
@@ -95,7 +94,7 @@ func newKeyRevoke(getenv func(string) string) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			// By the id where two keys have one name: the API refuses a name that is not unique.
-			var k keyAnswer
+			var k account.KeyInfo
 			if err := c.call(cmd.Context(), "DELETE", "/api/keys/"+url.PathEscape(args[0]), nil, &k); err != nil {
 				return err
 			}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/tool"
 )
 
 func newModels(getenv func(string) string) *cobra.Command {
@@ -25,20 +27,15 @@ func newModels(getenv func(string) string) *cobra.Command {
 const noModels = `No language model is configured. Add one to "models" in the configuration.`
 
 func newModelsList(getenv func(string) string) *cobra.Command {
-	return listing[[]modelAnswer]{use: "list", short: "List the configured language models; the first is the default", path: at("/api/models"), show: printModels}.command(getenv)
+	return listing[[]tool.Model]{use: "list", short: "List the configured language models; the first is the default", path: at("/api/models"), show: printModels}.command(getenv)
 }
 
-type modelAnswer struct {
-	Provider, Model, DisplayName string
-	Usable                       bool
-}
-
-func printModels(w io.Writer, models []modelAnswer) error {
+func printModels(w io.Writer, models []tool.Model) error {
 	if len(models) == 0 {
 		_, err := fmt.Fprintln(w, noModels)
 		return err
 	}
-	return table(w, "MODEL\tNAME\tUSABLE HERE", models, func(m modelAnswer) string {
+	return table(w, "MODEL\tNAME\tUSABLE HERE", models, func(m tool.Model) string {
 		usable := "yes"
 		if !m.Usable {
 			usable = "no: shoal models check says why"
@@ -67,12 +64,7 @@ func newModelsCheck(getenv func(string) string) *cobra.Command {
 
 // checkModels prints a line for each model, and fails where one does not answer.
 func checkModels(ctx context.Context, c *client, w io.Writer) error {
-	var checks []struct {
-		Provider, Model, Problem  string
-		OK                        bool
-		TookMs                    int64
-		InputTokens, OutputTokens int
-	}
+	var checks []ask.ModelCheck
 	if err := c.call(ctx, "POST", "/api/models/check", nil, &checks); err != nil {
 		return err
 	}
@@ -87,7 +79,7 @@ func checkModels(ctx context.Context, c *client, w io.Writer) error {
 		}
 
 		// Below ten milliseconds it is chance, and two runs would differ for nothing.
-		took := (time.Duration(k.TookMs) * time.Millisecond).Round(10 * time.Millisecond)
+		took := k.Took.Round(10 * time.Millisecond)
 		tokens := catalog.Counted(k.InputTokens+k.OutputTokens, "token", "tokens")
 		fmt.Fprintf(w, "%s/%s: ok in %v, %s\n", k.Provider, k.Model, took, tokens)
 	}

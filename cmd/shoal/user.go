@@ -13,12 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
 )
-
-type userAnswer struct {
-	ID, Email, Name, Role, State, CreatedAt, CreatedBy string
-	Keys                                               int
-}
 
 func newUser(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
@@ -49,7 +45,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 				body["role"] = "owner"
 			}
 
-			var u userAnswer
+			var u account.UserInfo
 			if err := c.call(cmd.Context(), "POST", "/api/users", body, &u); err != nil {
 				return err
 			}
@@ -74,9 +70,9 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 }
 
 func newUserList(getenv func(string) string) *cobra.Command {
-	return listing[[]userAnswer]{use: "list", short: "List accounts", path: at("/api/users"), show: func(w io.Writer, users []userAnswer) error {
-		return table(w, "EMAIL\tID\tROLE\tSTATE\tKEYS\tNAME\tCREATED", users, func(u userAnswer) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s", u.Email, u.ID, u.Role, u.State, u.Keys, u.Name, u.CreatedAt)
+	return listing[[]account.UserInfo]{use: "list", short: "List accounts", path: at("/api/users"), show: func(w io.Writer, users []account.UserInfo) error {
+		return table(w, "EMAIL\tID\tROLE\tSTATE\tKEYS\tNAME\tCREATED", users, func(u account.UserInfo) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s", u.Email, u.ID, u.Role, u.State, u.Keys, u.Name, timeText(u.Created, ""))
 		})
 	}}.command(getenv)
 }
@@ -100,7 +96,7 @@ func changeUser(cmd *cobra.Command, f *clientFlags, user string, body map[string
 	if err != nil {
 		return err
 	}
-	var u userAnswer
+	var u account.UserInfo
 	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user), body, &u); err != nil {
 		return err
 	}
@@ -168,7 +164,7 @@ func sendPassword(cmd *cobra.Command, c *client, user string) error {
 	}
 
 	// In the body, never in the address: those stand in logs.
-	var u userAnswer
+	var u account.UserInfo
 	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user)+"/password", map[string]any{"password": password}, &u); err != nil {
 		return err
 	}
@@ -233,12 +229,12 @@ func newGrant(getenv func(string) string, use, short, member string) *cobra.Comm
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			// Without a name nothing changes, and the answer lists what is granted.
-			var out struct{ Repositories []string }
+			var out account.GrantResponse
 			if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(args[0])+"/grants", map[string]any{member: args[1:]}, &out); err != nil {
 				return err
 			}
 
-			for _, name := range out.Repositories {
+			for _, name := range out.Repos {
 				fmt.Fprintln(cmd.OutOrStdout(), name)
 			}
 			return nil
@@ -258,16 +254,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 		Args:  cobra.ExactArgs(2),
 
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			var out struct {
-				User       userAnswer
-				Repository string
-				Sees       bool
-				Reasons    []struct {
-					Kind, Detail string
-					Sees, Stops  bool
-					AsOf         time.Time
-				}
-			}
+			var out account.WhyResponse
 
 			// The server explains by the same rules that it decides by, so both cannot differ.
 			path := "/api/users/" + url.PathEscape(args[0]) + "/access?repo=" + url.QueryEscape(args[1])
@@ -280,7 +267,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 				says = "sees"
 			}
 
-			fmt.Fprintf(w, "%s %s %s\n", out.User.Email, says, out.Repository)
+			fmt.Fprintf(w, "%s %s %s\n", out.User.Email, says, out.Repo)
 			for _, r := range out.Reasons {
 				// One that stops wins over all that would let in.
 				mark := " "
@@ -290,9 +277,9 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 					mark = "+"
 				}
 
-				fmt.Fprintf(w, "%s %s", mark, r.Detail)
-				if !r.AsOf.IsZero() {
-					fmt.Fprintf(w, " (as of %s)", clockTime(r.AsOf, time.Now(), "?"))
+				fmt.Fprintf(w, "%s %s", mark, r.Text)
+				if !r.At.IsZero() {
+					fmt.Fprintf(w, " (as of %s)", clockTime(r.At, time.Now(), "?"))
 				}
 				fmt.Fprintln(w)
 			}
@@ -312,7 +299,7 @@ func newUserDelete(getenv func(string) string) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			// The answer is the account as it was: its address can be seen once more.
-			var u userAnswer
+			var u account.UserInfo
 			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0]), nil, &u); err != nil {
 				return err
 			}

@@ -10,14 +10,14 @@ import (
 
 // Caller is who makes a request, as they may know it themselves: without a secret.
 type Caller struct {
-	Kind    string // of those below
-	ID      string // of the account or the key; "" for a guest and the operator
-	Name    string // for people
-	Email   string // of the account; "" where it is none
-	Role    catalog.Role
-	By      string    // by what they came in, of those below
-	KeyID   string    // of the API key that they showed or signed in with; "" without one
-	Expires time.Time // when the key or session ends; zero: never, or it is neither
+	Kind    string       `json:"kind"`           // of those below
+	ID      string       `json:"id,omitzero"`    // of the account or the key; "" for a guest and the operator
+	Name    string       `json:"name"`           // for people
+	Email   string       `json:"email,omitzero"` // of the account; "" where it is none
+	Role    catalog.Role `json:"role"`
+	By      string       `json:"by"`                 // by what they came in, of those below
+	KeyID   string       `json:"keyId,omitzero"`     // of the API key that they showed or signed in with; "" without one
+	Expires time.Time    `json:"expiresAt,omitzero"` // when the key or session ends; zero: never, or it is neither
 }
 
 // What kinds of callers there are.

@@ -26,16 +26,16 @@ const (
 
 // KeyInfo describes an API key without its secret.
 type KeyInfo struct {
-	ID      string
-	Name    string
-	Role    catalog.Role
-	Prefix  string // how the key begins, to recognise it
-	Created time.Time
-	Expires time.Time // zero: never
-	Used    time.Time // last use, to the hour; zero: never
-	User    string    // e-mail address of the account; "" for a key of nobody
-	UserID  string    // id of the account
-	All     bool      // sees every repository
+	ID      string       `json:"id"`
+	Name    string       `json:"name"`
+	Role    catalog.Role `json:"role"`
+	Prefix  string       `json:"prefix"` // how the key begins, to recognise it
+	Created time.Time    `json:"createdAt"`
+	Expires time.Time    `json:"expiresAt,omitzero"`       // zero: never
+	User    string       `json:"user,omitzero"`            // e-mail address of the account; "" for a key of nobody
+	UserID  string       `json:"-"`                        // id of the account
+	All     bool         `json:"allRepositories,omitzero"` // sees every repository
+	Used    time.Time    `json:"lastUsedAt,omitzero"`      // last use, to the hour; zero: never
 }
 
 // CreateKeyRequest asks for a new API key.

@@ -16,16 +16,16 @@ import (
 
 // UserInfo describes an account without its secrets.
 type UserInfo struct {
-	ID      string
-	Email   string
-	Name    string
-	Role    catalog.Role
-	State   catalog.AccountState
-	Created time.Time
-	By      string
-	Keys    int
+	ID      string               `json:"id"`
+	Email   string               `json:"email"`
+	Name    string               `json:"name"`
+	Role    catalog.Role         `json:"role"`
+	State   catalog.AccountState `json:"state"`
+	Keys    int                  `json:"keys"`
+	Created time.Time            `json:"createdAt"`
+	By      string               `json:"createdBy"`
 	// Unproven says that nobody has vouched for the address.
-	Unproven bool
+	Unproven bool `json:"-"`
 }
 
 // CreateUserRequest asks for an account.
@@ -56,8 +56,8 @@ type GrantRequest struct {
 
 // GrantResponse is what owners let an account see.
 type GrantResponse struct {
-	User  UserInfo
-	Repos []string // names, sorted
+	User  UserInfo `json:"user"`
+	Repos []string `json:"repositories"` // names, sorted
 }
 
 // People makes, changes and removes accounts. It is safe for concurrent use.
@@ -293,11 +293,11 @@ func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantRe
 
 // WhyResponse tells whether an account sees a repository, and what decides it.
 type WhyResponse struct {
-	User    UserInfo
-	Repo    string
-	Sees    bool
-	Sync    catalog.PermissionSync // whether code hosts are asked
-	Reasons []catalog.Reason
+	User       UserInfo         `json:"user"`
+	Repo       string           `json:"repository"`
+	Sees       bool             `json:"sees"`
+	HostsAsked bool             `json:"hostsAsked"`
+	Reasons    []catalog.Reason `json:"reasons"`
 }
 
 // Why tells where the right of an account to see a repository comes from, or what it
@@ -321,7 +321,7 @@ func (u *People) Why(ctx context.Context, _ Owner, user, repo string) (*WhyRespo
 
 	// As somebody with the account alone: an owner who asks may see more.
 	sees := view.Visible(catalog.Viewer{Role: a.Role, Account: a.ID}).Contains(r.ID)
-	return &WhyResponse{User: *u.info(a), Repo: r.Name, Sees: sees, Sync: view.PermissionSync(), Reasons: view.Why(a, r)}, nil
+	return &WhyResponse{User: *u.info(a), Repo: r.Name, Sees: sees, HostsAsked: view.PermissionSync() == catalog.PermissionSyncOn, Reasons: view.Why(a, r)}, nil
 }
 
 // numbers are those of repositories. An owner grants also what the owner does

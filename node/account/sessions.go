@@ -27,14 +27,14 @@ const (
 
 // SessionInfo describes a session without its token.
 type SessionInfo struct {
-	ID      string
-	User    string // id of the account; "" for a key of nobody
-	Method  string // how they signed in: key, password, or a provider's name
-	Created time.Time
-	Used    time.Time // last use, to a day or so
-	Ends    time.Time // if it is not used until then
-	Address string
-	Agent   string
+	ID      string    `json:"id"`
+	User    string    `json:"-"`      // id of the account; "" for a key of nobody
+	Method  string    `json:"method"` // how they signed in: key, password, or a provider's name
+	Created time.Time `json:"createdAt"`
+	Used    time.Time `json:"usedAt"` // last use, to a day or so
+	Ends    time.Time `json:"endsAt"` // if it is not used until then
+	Address string    `json:"address"`
+	Agent   string    `json:"agent"`
 }
 
 // SignIn is what is known of a browser that signs in.

@@ -65,10 +65,13 @@ func (l *models) HasModel() bool { return len(l.view().File().Models) > 0 }
 
 // ModelCheck is what came of calling a model.
 type ModelCheck struct {
-	Provider, Model string
-	Problem         string // "" where it answered and called the tool that it was given
-	Took            time.Duration
-	Usage           model.Usage
+	Provider     string        `json:"provider"`
+	Model        string        `json:"model"`
+	OK           bool          `json:"ok"`                  // it answered and called the tool that it was given
+	Problem      string        `json:"problem,omitzero"`    // why not
+	Took         time.Duration `json:"tookMs,format:milli"` // whole milliseconds
+	InputTokens  int           `json:"inputTokens"`
+	OutputTokens int           `json:"outputTokens"`
 }
 
 // CheckModels calls each configured model once, with a tiny tool to call, from
@@ -86,7 +89,10 @@ func (l *models) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck
 		began := l.now()
 		usage, err := l.check(ctx, m)
 
-		out[i] = ModelCheck{Provider: string(m.Provider), Model: m.Model, Took: l.now().Sub(began), Usage: usage}
+		out[i] = ModelCheck{
+			Provider: string(m.Provider), Model: m.Model, OK: err == nil,
+			Took: l.now().Sub(began).Truncate(time.Millisecond), InputTokens: usage.Input, OutputTokens: usage.Output,
+		}
 
 		// One that fails is a finding, not the failure of the check.
 		if err != nil {

@@ -13,15 +13,15 @@ import (
 
 // Agent is a program that somebody has let in.
 type Agent struct {
-	ID      string // of the consent
-	Name    string // what the program calls itself
-	Kind    string // Registered, Document or ByOwner
-	Host    string // where its codes are sent
-	User    string // e-mail address of the person; "" for one that is gone
-	UserID  string
-	Created time.Time
-	Used    time.Time // when it last got tokens, so at most an hour before it last asked for something
-	Expires time.Time
+	ID      string    `json:"id"`           // of the consent
+	Name    string    `json:"name"`         // what the program calls itself
+	Kind    string    `json:"kind"`         // Registered, Document or ByOwner
+	Host    string    `json:"redirectHost"` // where its codes are sent
+	User    string    `json:"user"`         // e-mail address of the person; "" for one that is gone
+	UserID  string    `json:"-"`
+	Created time.Time `json:"createdAt"`
+	Used    time.Time `json:"refreshedAt"` // when it last got tokens, so at most an hour before it last asked for something
+	Expires time.Time `json:"expiresAt"`
 }
 
 // Agents lists the programs that somebody may manage: an owner those of

@@ -45,8 +45,10 @@ type Historian interface {
 
 // Model is a configured language model. The first one of a list is the default.
 type Model struct {
-	Provider, Model, DisplayName string
-	Usable                       bool // the node that was asked has what calling it needs
+	Provider    string `json:"provider"`
+	Model       string `json:"model"`
+	DisplayName string `json:"displayName,omitzero"`
+	Usable      bool   `json:"usable"` // the node that was asked has what calling it needs
 }
 
 // Lister lists repositories.
