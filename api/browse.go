@@ -40,21 +40,9 @@ func (a *fileRoutes) rows() []route {
 // The JSON of what is read from mirrors, field for field.
 
 type sourceJSON struct {
-	Source              text   `json:"source"`
-	Language            string `json:"language"`
-	Path                string `json:"path"`
-	Repo                string `json:"repo"`
-	RepoCodeHostType    string `json:"repoCodeHostType"`
-	RepoDisplayName     string `json:"repoDisplayName,omitempty"`
-	RepoExternalWebURL  string `json:"repoExternalWebUrl,omitempty"`
-	WebURL              string `json:"webUrl"`
-	ExternalWebURL      string `json:"externalWebUrl,omitempty"`
-	BlobSha             string `json:"blobSha,omitempty"`
-	Commit              string `json:"commit,omitempty"`
-	StartLine           int    `json:"startLine"` // of source, from 1
-	LineCount           int    `json:"lineCount"` // of the whole file
-	IsBinary            bool   `json:"isBinary"`
-	HasInvalidCharacter bool   `json:"hasReplacementCharacters"` // bytes that are not UTF-8 were replaced
+	Source text `json:"source"`
+	*browse.SourceResponse
+	HasInvalidCharacter bool `json:"hasReplacementCharacters"` // bytes that are not UTF-8 were replaced
 
 	// Where they were asked for: the runs of each line, and whether there are more lines than have theirs.
 	Tokens    *[][]colouredJSON `json:"tokens,omitzero"`
@@ -115,25 +103,10 @@ type linesJSON struct {
 	Lines int `json:"lines"`
 }
 
+// blameJSON is a commit of a blame with the one before it.
 type blameJSON struct {
-	Ranges  []blameRangeJSON           `json:"ranges"`
-	Commits map[string]blameCommitJSON `json:"commits"`
-}
-
-type blameRangeJSON struct {
-	Hash      string `json:"hash"`
-	Path      string `json:"path"`
-	StartLine int    `json:"startLine"`
-	LineCount int    `json:"lineCount"`
-}
-
-type blameCommitJSON struct {
-	Hash        string        `json:"hash"`
-	Date        string        `json:"date"`
-	Message     string        `json:"message"`
-	AuthorName  string        `json:"authorName"`
-	AuthorEmail string        `json:"authorEmail"`
-	Previous    *previousJSON `json:"previous,omitzero"`
+	browse.BlameCommit
+	Previous *previousJSON `json:"previous,omitzero"`
 }
 
 type previousJSON struct {
@@ -188,13 +161,9 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	}
 
 	// Bytes that are no text become U+FFFD on the way out, and the answer says so.
-	out := sourceJSON{
-		Source: text(r.Content), Language: r.Language, Path: r.Path, Repo: r.Repo,
-		RepoCodeHostType: r.HostKind, RepoDisplayName: r.DisplayName, RepoExternalWebURL: r.RepoWebURL,
-		WebURL: r.WebURL, ExternalWebURL: r.ExternalWebURL, BlobSha: r.OID, Commit: r.Commit,
-		StartLine: max(r.FirstLine, 1), LineCount: r.Total, IsBinary: r.Binary,
-		HasInvalidCharacter: !utf8.Valid(r.Content),
-	}
+	file := *r
+	file.FirstLine = max(r.FirstLine, 1)
+	out := sourceJSON{Source: text(r.Content), SourceResponse: &file, HasInvalidCharacter: !utf8.Valid(r.Content)}
 	if colours {
 		lines, cut, err := a.tokens(ctx, c, r)
 		if err != nil {
@@ -369,16 +338,16 @@ func (a *fileRoutes) blame(ctx context.Context, c *call) error {
 	}
 
 	// Commits stand once and ranges name them: a file has few commits and many ranges.
-	out := blameJSON{Ranges: make([]blameRangeJSON, len(r.Ranges)), Commits: map[string]blameCommitJSON{}}
-	for i, g := range r.Ranges {
-		out.Ranges[i] = blameRangeJSON{g.Hash, g.Path, g.StartLine, g.LineCount}
-	}
+	commits := map[string]blameJSON{}
 	for hash, b := range r.Commits {
-		j := blameCommitJSON{Hash: b.Hash, Date: stamp(b.Date), Message: b.Message, AuthorName: b.AuthorName, AuthorEmail: b.AuthorEmail}
+		x := blameJSON{BlameCommit: b}
 		if b.PreviousHash != "" {
-			j.Previous = &previousJSON{b.PreviousHash, b.PreviousPath}
+			x.Previous = &previousJSON{b.PreviousHash, b.PreviousPath}
 		}
-		out.Commits[hash] = j
+		commits[hash] = x
 	}
-	return c.json(out)
+	return c.json(struct {
+		Ranges  []browse.BlameRange  `json:"ranges"`
+		Commits map[string]blameJSON `json:"commits"`
+	}{r.Ranges, commits})
 }

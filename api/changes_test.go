@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -95,7 +96,7 @@ func TestTheHistoryOfAFileIsFollowed(t *testing.T) {
 		"path=old.txt&follow=true": "2 [old.txt old.txt]", "path=never&follow=true": "0 []", "follow=false": "3 []",
 	} {
 		resp, body := askAs(t, s, "", "GET", "/api/commits?repo=local/app&"+target, "")
-		var commits []commitJSON
+		var commits []browse.CommitInfo
 		if err := json.Unmarshal(body, &commits); err != nil {
 			t.Fatalf("%s: %d %s", target, resp.StatusCode, body)
 		}

@@ -625,7 +625,7 @@ func (f *fake) Trace(context.Context, catalog.Viewer, browse.TraceRequest) (*bro
 	return answer(f, &browse.TraceResponse{Commits: []browse.CommitInfo{aCommit}, Paths: map[string][]string{"c0ffee": {"main.go"}}})
 }
 func (f *fake) Complete(_ context.Context, _ catalog.Viewer, text string, cursor int) ([]suggest.Suggestion, error) {
-	return []suggest.Suggestion{{Kind: suggest.Symbol, Insert: "sym:^main$ ", Start: 0, End: cursor, Label: text + "in", Detail: "function in a.go"}}, f.err
+	return []suggest.Suggestion{{Kind: suggest.Symbol, Insert: "sym:^main$ ", Span: suggest.Span{End: cursor}, Label: text + "in", Detail: "function in a.go"}}, f.err
 }
 func (f *fake) Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error) {
 	return answer(f, &suggest.FilesResponse{Commit: "c0ffee", Paths: []suggest.Path{{Path: "dir/main.go", At: []int{4, 5}}}, Total: 2, Cut: true})

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
@@ -36,52 +37,6 @@ func (a *historyRoutes) rows() []route {
 	}
 }
 
-type commitJSON struct {
-	Hash        string   `json:"hash"`
-	Date        string   `json:"date"`
-	Message     string   `json:"message"`
-	Refs        string   `json:"refs"`
-	Body        string   `json:"body"`
-	AuthorName  string   `json:"authorName"`
-	AuthorEmail string   `json:"authorEmail"`
-	Parents     []string `json:"parents,omitempty"`
-	Path        string   `json:"path,omitempty"` // of a file that is followed
-}
-
-type authorJSON struct {
-	Name        string `json:"name"`
-	Email       string `json:"email"`
-	CommitCount int    `json:"commitCount"`
-}
-
-type refJSON struct {
-	Name        string `json:"name"`
-	Commit      string `json:"commit"`
-	CommittedAt string `json:"committedAt,omitempty"`
-	IsDefault   bool   `json:"isDefault"`
-	IsIndexed   bool   `json:"isIndexed"`
-}
-
-type lastCommitsJSON struct {
-	Commit      string                    `json:"commit"` // of the reference
-	Entries     []lastEntryJSON           `json:"entries"`
-	Commits     map[string]lastCommitJSON `json:"commits"`
-	IsTruncated bool                      `json:"isTruncated"`
-}
-
-type lastEntryJSON struct {
-	Name string `json:"name"`
-	Hash string `json:"hash,omitempty"`
-	From string `json:"from,omitempty"` // where it was not found in time
-}
-
-type lastCommitJSON struct {
-	Hash       string `json:"hash"`
-	Date       string `json:"date"`
-	Message    string `json:"message"`
-	AuthorName string `json:"authorName"`
-}
-
 // commits is GET /api/commits.
 func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 	p := c.params()
@@ -105,18 +60,13 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 	}
 
 	// Parents are told of one commit alone, as clients of this route have it.
-	list := make([]commitJSON, len(r.Commits))
-	for i := range r.Commits {
-		list[i] = commitOf(&r.Commits[i])
+	list := slices.Clone(r.Commits)
+	for i := range list {
 		list[i].Parents = nil
 	}
 	// A shallow repository has more commits than anybody can count here.
 	c.page(a.base, paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast || r.Shallow})
 	return c.json(list)
-}
-
-func commitOf(r *browse.CommitInfo) commitJSON {
-	return commitJSON{r.Hash, stamp(r.Date), r.Message, r.Refs, r.Body, r.AuthorName, r.AuthorEmail, r.Parents, r.Path}
 }
 
 // commit is GET /api/commit.
@@ -133,15 +83,10 @@ func (a *historyRoutes) commit(ctx context.Context, c *call) error {
 	}
 
 	// Here the list is there in any case: the first commit has none.
-	out := commitOf(r)
-	parents := out.Parents
-	if parents == nil {
-		parents = []string{}
-	}
 	return c.json(struct {
-		commitJSON
+		browse.CommitInfo
 		Parents []string `json:"parents"`
-	}{out, parents})
+	}{*r, r.Parents})
 }
 
 // authors is GET /api/commits/authors.
@@ -161,12 +106,8 @@ func (a *historyRoutes) authors(ctx context.Context, c *call) error {
 	}
 
 	// Their number is exact: all commits were counted to sort them.
-	list := make([]authorJSON, len(r.Authors))
-	for i, x := range r.Authors {
-		list[i] = authorJSON{x.Name, x.Email, x.Commits}
-	}
-	c.page(a.base, paged{req.Page, req.PerPage, len(list), r.Total, false})
-	return c.json(list)
+	c.page(a.base, paged{req.Page, req.PerPage, len(r.Authors), r.Total, false})
+	return c.json(r.Authors)
 }
 
 // branches is GET /api/branches.
@@ -195,12 +136,8 @@ func (a *historyRoutes) refs(ctx context.Context, c *call, list func(context.Con
 	}
 
 	// The page says what is indexed of them: others are read from git.
-	refs := make([]refJSON, len(r.Refs))
-	for i, f := range r.Refs {
-		refs[i] = refJSON{f.Name, f.Commit, stamp(f.CommittedAt), f.Default, f.Indexed}
-	}
-	c.page(a.base, paged{req.Page, req.PerPage, len(refs), r.Total, false})
-	return c.json(refs)
+	c.page(a.base, paged{req.Page, req.PerPage, len(r.Refs), r.Total, false})
+	return c.json(r.Refs)
 }
 
 // ref is GET /api/ref.
@@ -215,12 +152,7 @@ func (a *historyRoutes) ref(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.json(struct {
-		Commit    string `json:"commit"`
-		Kind      string `json:"kind"`
-		Name      string `json:"name"`
-		IsIndexed bool   `json:"isIndexed"`
-	}{r.Commit, r.Kind, r.Name, r.Indexed})
+	return c.json(r)
 }
 
 // lastCommits is GET /api/lastcommits.
@@ -237,12 +169,5 @@ func (a *historyRoutes) lastCommits(ctx context.Context, c *call) error {
 	}
 
 	// Commits stand once and entries name them, as in a blame.
-	out := lastCommitsJSON{Commit: r.Commit, Entries: make([]lastEntryJSON, len(r.Entries)), Commits: map[string]lastCommitJSON{}, IsTruncated: r.Cut}
-	for i, e := range r.Entries {
-		out.Entries[i] = lastEntryJSON{e.Name, e.Hash, e.From}
-	}
-	for hash, x := range r.Commits {
-		out.Commits[hash] = lastCommitJSON{x.Hash, stamp(x.Date), x.Message, x.AuthorName}
-	}
-	return c.json(out)
+	return c.json(r)
 }

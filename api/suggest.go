@@ -51,19 +51,6 @@ func suggesterOf(n *node.Node, within time.Duration) suggester {
 	}})
 }
 
-type suggestionJSON struct {
-	Kind    string   `json:"kind"`
-	Insert  string   `json:"insert"`
-	Replace spanJSON `json:"replace"`
-	Label   string   `json:"label"`
-	Detail  string   `json:"detail,omitempty"`
-}
-
-type spanJSON struct {
-	Start int `json:"start"`
-	End   int `json:"end"`
-}
-
 // suggest is GET /api/suggest.
 func (a *suggestRoutes) suggest(ctx context.Context, c *call) error {
 	p := c.params()
@@ -78,24 +65,7 @@ func (a *suggestRoutes) suggest(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-
-	out := make([]suggestionJSON, len(list))
-	for i, x := range list {
-		out[i] = suggestionJSON{string(x.Kind), x.Insert, spanJSON{x.Start, x.End}, x.Label, x.Detail}
-	}
-	return c.json(out)
-}
-
-type filesJSON struct {
-	Commit      string     `json:"commit"`
-	Paths       []pathJSON `json:"paths"`
-	TotalCount  int        `json:"totalCount"`
-	IsTruncated bool       `json:"isTruncated"`
-}
-
-type pathJSON struct {
-	Path string `json:"path"`
-	At   []int  `json:"at"`
+	return c.json(list)
 }
 
 // files is GET /api/files.
@@ -111,30 +81,7 @@ func (a *suggestRoutes) files(ctx context.Context, c *call) error {
 	}
 
 	// The places that match are told, for the client to show them.
-	out := filesJSON{Commit: r.Commit, Paths: make([]pathJSON, len(r.Paths)), TotalCount: r.Total, IsTruncated: r.Cut}
-	for i, x := range r.Paths {
-		out.Paths[i] = pathJSON{x.Path, x.At}
-	}
-	return c.json(out)
-}
-
-type outlineJSON struct {
-	Commit      string       `json:"commit"`
-	Symbols     []symbolJSON `json:"symbols"`
-	IsTruncated bool         `json:"isTruncated"`
-	Unknown     []string     `json:"unknownPaths,omitempty"` // files whose symbols could not be found
-	Similar     []string     `json:"similarNames,omitempty"` // of a search by name
-}
-
-type symbolJSON struct {
-	Name       string `json:"name"`
-	Kind       string `json:"kind"`
-	ParentName string `json:"parentName,omitempty"`
-	ParentKind string `json:"parentKind,omitempty"`
-	Signature  string `json:"signature,omitempty"`
-	FirstLine  int    `json:"firstLine"`
-	LastLine   int    `json:"lastLine,omitzero"`
-	Path       string `json:"path,omitempty"` // of a search by name
+	return c.json(r)
 }
 
 // symbols is GET /api/symbols: what a file defines, or where a repository has symbols
@@ -162,13 +109,15 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 	}
 
 	// A path of a directory stands for the files in it: what they define is one list.
-	out := outlineJSON{Commit: r.Commit, Symbols: []symbolJSON{}, IsTruncated: r.Cut}
+	out := suggest.SymbolsResponse{Commit: r.Commit, Cut: r.Cut}
 	for _, f := range r.Files {
 		if f.Unknown {
 			out.Unknown = append(out.Unknown, f.Path)
 		}
 		for _, x := range f.Symbols {
-			out.Symbols = append(out.Symbols, symbolJSON{x.Name, x.Kind, x.ParentName, x.ParentKind, x.Signature, x.First, x.Last, ""})
+			out.Symbols = append(out.Symbols, suggest.FoundSymbol{
+				Name: x.Name, Kind: x.Kind, ParentName: x.ParentName, ParentKind: x.ParentKind, Signature: x.Signature, Line: x.First, Last: x.Last,
+			})
 		}
 	}
 	return c.json(out)
@@ -193,9 +142,5 @@ func (a *suggestRoutes) namedSymbols(ctx context.Context, c *call, p *params) er
 	if err != nil {
 		return err
 	}
-	out := outlineJSON{Commit: r.Commit, Symbols: make([]symbolJSON, len(r.Symbols)), IsTruncated: r.Cut, Similar: r.Similar}
-	for i, x := range r.Symbols {
-		out.Symbols[i] = symbolJSON{Name: x.Name, Kind: x.Kind, ParentName: x.ParentName, ParentKind: x.ParentKind, Signature: x.Signature, FirstLine: x.Line, Path: x.Path}
-	}
-	return c.json(out)
+	return c.json(r)
 }

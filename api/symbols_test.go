@@ -10,6 +10,7 @@ import (
 
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/suggest"
 )
 
 // Symbols of a repository are found by their names: the name itself, what begins with
@@ -35,7 +36,7 @@ func TestSymbolsAreFoundByTheirNames(t *testing.T) {
 		resp, body := askAs(t, s, "", "GET", "/api/symbols?repo=local/app&"+query, "")
 		var got struct {
 			Commit       string
-			Symbols      []symbolJSON
+			Symbols      []suggest.FoundSymbol
 			IsTruncated  bool
 			SimilarNames []string
 			Message      string
@@ -49,7 +50,7 @@ func TestSymbolsAreFoundByTheirNames(t *testing.T) {
 
 		var words []string
 		for _, x := range got.Symbols {
-			words = append(words, fmt.Sprintf("%s=%s:%d", x.Name, x.Path, x.FirstLine))
+			words = append(words, fmt.Sprintf("%s=%s:%d", x.Name, x.Path, x.Line))
 		}
 		if got.IsTruncated {
 			words = append(words, "cut")

@@ -26,26 +26,26 @@ type LastCommitsRequest struct {
 // LastCommitsResponse is the last commits of the entries of a directory, in the order
 // of a listing: directories before files, each by name.
 type LastCommitsResponse struct {
-	Commit  string // of Ref
-	Entries []LastEntry
-	Commits map[string]LastCommit // by hash
-	Cut     bool                  // the directory has more entries
+	Commit  string                `json:"commit"` // of Ref
+	Entries []LastEntry           `json:"entries"`
+	Commits map[string]LastCommit `json:"commits"`     // by hash
+	Cut     bool                  `json:"isTruncated"` // the directory has more entries
 }
 
 // LastEntry is an entry and the commit that changed it last. One of Hash and From is
 // set.
 type LastEntry struct {
-	Name string
-	Hash string
-	From string // where it was not found in time: the commit as Ref by which the next request goes on
+	Name string `json:"name"`
+	Hash string `json:"hash,omitzero"`
+	From string `json:"from,omitzero"` // where it was not found in time: the commit as Ref by which the next request goes on
 }
 
 // LastCommit is a commit of a directory.
 type LastCommit struct {
-	Hash       string
-	Date       time.Time // the author's
-	Message    string    // first line, up to 200 bytes
-	AuthorName string    // likewise
+	Hash       string    `json:"hash"`
+	Date       time.Time `json:"date"`       // the author's
+	Message    string    `json:"message"`    // first line, up to 200 bytes
+	AuthorName string    `json:"authorName"` // likewise
 }
 
 // LastCommits finds the last commit of each entry of a directory, within a time.

@@ -24,10 +24,10 @@ const (
 
 // RefResponse is what a reference is.
 type RefResponse struct {
-	Commit  string // its whole hash
-	Kind    string // RefBranch, RefTag or RefCommit
-	Name    string // short, of a branch or tag; of a commit its hash
-	Indexed bool
+	Commit  string `json:"commit"` // its whole hash
+	Kind    string `json:"kind"`   // RefBranch, RefTag or RefCommit
+	Name    string `json:"name"`   // short, of a branch or tag; of a commit its hash
+	Indexed bool   `json:"isIndexed"`
 }
 
 // Ref tells what a reference is: the branch or tag that it names, or else the

@@ -14,22 +14,22 @@ type SourceRequest struct {
 
 // SourceResponse is a file.
 type SourceResponse struct {
-	Content        []byte
-	Language       string
-	Path           string
-	Repo           string
-	HostKind       string // genericGitHost, github, ...
-	DisplayName    string
-	RepoWebURL     string // of the code host
-	WebURL         string // of this service
-	ExternalWebURL string // of the code host
-	OID            string
-	Commit         string
-	Size           int64 // bytes of the whole file
-	FirstLine      int   // of Content, from 1
-	Total          int   // lines of the file
-	Binary         bool  // a NUL byte near the beginning
-	LFS            bool  // Content is a pointer of Git LFS
+	Content        []byte `json:"-"`
+	Language       string `json:"language"`
+	Path           string `json:"path"`
+	Repo           string `json:"repo"`
+	HostKind       string `json:"repoCodeHostType"` // genericGitHost, github, ...
+	DisplayName    string `json:"repoDisplayName,omitzero"`
+	RepoWebURL     string `json:"repoExternalWebUrl,omitzero"` // of the code host
+	WebURL         string `json:"webUrl"`                      // of this service
+	ExternalWebURL string `json:"externalWebUrl,omitzero"`     // of the code host
+	OID            string `json:"blobSha,omitzero"`
+	Commit         string `json:"commit,omitzero"`
+	Size           int64  `json:"-"`         // bytes of the whole file
+	FirstLine      int    `json:"startLine"` // of Content, from 1
+	Total          int    `json:"lineCount"` // lines of the file
+	Binary         bool   `json:"isBinary"`  // a NUL byte near the beginning
+	LFS            bool   `json:"-"`         // Content is a pointer of Git LFS
 }
 
 // TreeRequest asks for a tree: the entries of each of Paths, and the
@@ -95,16 +95,16 @@ type CommitsResponse struct {
 
 // CommitInfo is one commit.
 type CommitInfo struct {
-	Hash        string
-	Date        time.Time // the author's
-	Committed   time.Time // what since, until and the order go by
-	Message     string    // first line
-	Body        string
-	Refs        string
-	AuthorName  string
-	AuthorEmail string
-	Parents     []string
-	Path        string // of a file that is followed: its name in this commit
+	Hash        string    `json:"hash"`
+	Date        time.Time `json:"date"`    // the author's
+	Committed   time.Time `json:"-"`       // what since, until and the order go by
+	Message     string    `json:"message"` // first line
+	Refs        string    `json:"refs"`
+	Body        string    `json:"body"`
+	AuthorName  string    `json:"authorName"`
+	AuthorEmail string    `json:"authorEmail"`
+	Parents     []string  `json:"parents,omitempty"`
+	Path        string    `json:"path,omitzero"` // of a file that is followed: its name in this commit
 }
 
 // CommitRequest asks for one commit.
@@ -126,8 +126,9 @@ type AuthorsResponse struct {
 
 // AuthorInfo is one author.
 type AuthorInfo struct {
-	Name, Email string
-	Commits     int
+	Name    string `json:"name"`
+	Email   string `json:"email"`
+	Commits int    `json:"commitCount"`
 }
 
 // DiffRequest asks for the difference of two references.
@@ -216,21 +217,23 @@ type BlameResponse struct {
 
 // BlameRange is a run of lines from one commit.
 type BlameRange struct {
-	Hash      string
-	Path      string // of the file in that commit
-	StartLine int    // from 1
-	LineCount int
+	Hash      string `json:"hash"`
+	Path      string `json:"path"`      // of the file in that commit
+	StartLine int    `json:"startLine"` // from 1
+	LineCount int    `json:"lineCount"`
 }
 
 // BlameCommit is a commit of a blame.
 type BlameCommit struct {
-	Hash, Message           string
-	Date                    time.Time
-	AuthorName, AuthorEmail string
-	PreviousHash            string // "" when none
-	PreviousPath            string
+	Hash         string    `json:"hash"`
+	Date         time.Time `json:"date"`
+	Message      string    `json:"message"`
+	AuthorName   string    `json:"authorName"`
+	AuthorEmail  string    `json:"authorEmail"`
+	PreviousHash string    `json:"-"` // "" when none
+	PreviousPath string    `json:"-"`
 
-	Body string // with Texts
+	Body string `json:"-"` // with Texts
 }
 
 // RefsRequest asks for a page of branches or tags.
@@ -257,9 +260,9 @@ type RefsResponse struct {
 
 // RefInfo is a branch or a tag.
 type RefInfo struct {
-	Name        string // short
-	Commit      string // hex; of the commit, also for an annotated tag
-	CommittedAt time.Time
-	Default     bool
-	Indexed     bool
+	Name        string    `json:"name"`   // short
+	Commit      string    `json:"commit"` // hex; of the commit, also for an annotated tag
+	CommittedAt time.Time `json:"committedAt,omitzero"`
+	Default     bool      `json:"isDefault"`
+	Indexed     bool      `json:"isIndexed"`
 }

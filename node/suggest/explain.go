@@ -8,18 +8,19 @@ import (
 
 // Explanation is how a search understands a query.
 type Explanation struct {
-	Tokens    []Token // in order; those up to the mistake, where there is one
-	Canonical string  // the query with what it leaves unsaid; "" with a mistake, and where no text says it
-	Warnings  []Warning
-	Mistake   *Mistake // nil for none
+	Tokens    []Token   `json:"tokens"`             // in order; those up to the mistake, where there is one
+	Canonical string    `json:"canonical,omitzero"` // the query with what it leaves unsaid; "" with a mistake, and where no text says it
+	Warnings  []Warning `json:"warnings"`
+	Mistake   *Mistake  `json:"error,omitzero"` // nil for none
 }
 
 // Token is a part of a query: the bytes from Start to End.
 type Token struct {
-	Kind       TokenKind
-	Start, End int
-	Text       string
-	Meaning    string // of a filter or a sign; "" for none
+	Kind    TokenKind `json:"kind"`
+	Start   int       `json:"start"`
+	End     int       `json:"end"`
+	Text    string    `json:"text"`
+	Meaning string    `json:"meaning,omitzero"` // of a filter or a sign; "" for none
 }
 
 // TokenKind is what a part of a query is.
@@ -51,18 +52,20 @@ var signs = map[query.TokenKind]struct {
 
 // Warning is a part of a query that was hardly meant as it is understood.
 type Warning struct {
-	Start, End int
-	Message    string
-	Suggestion string // for the place of the part; "" for none
+	Start      int    `json:"start"`
+	End        int    `json:"end"`
+	Message    string `json:"message"`
+	Suggestion string `json:"suggestion,omitzero"` // for the place of the part; "" for none
 }
 
 // Mistake is why a text is no query: at Offset are Length bytes that are wrong, or
 // something is missing where Length is 0.
 type Mistake struct {
-	Message        string // as a search has it
-	Offset, Length int
-	Expected       string
-	Suggestion     string // the whole text as a query for itself; "" where it cannot be one
+	Message    string `json:"message"` // as a search has it
+	Offset     int    `json:"offset"`
+	Length     int    `json:"length"`
+	Expected   string `json:"expected"`
+	Suggestion string `json:"suggestion,omitzero"` // the whole text as a query for itself; "" where it cannot be one
 }
 
 // Explain tells how a search with these toggles understands a text. It looks nothing

@@ -29,16 +29,16 @@ type FilesRequest struct {
 
 // FilesResponse has the paths, the best first.
 type FilesResponse struct {
-	Commit string
-	Paths  []Path
-	Total  int  // paths that match
-	Cut    bool // the repository has more files than are looked at
+	Commit string `json:"commit"`
+	Paths  []Path `json:"paths"`
+	Total  int    `json:"totalCount"`  // paths that match
+	Cut    bool   `json:"isTruncated"` // the repository has more files than are looked at
 }
 
 // Path is a path that matches, with the bytes of it that did.
 type Path struct {
-	Path string
-	At   []int
+	Path string `json:"path"`
+	At   []int  `json:"at"`
 }
 
 // Files finds paths of a repository by a few of their letters.

@@ -83,11 +83,17 @@ const (
 // Suggestion is one way to go on: Insert in place of the bytes from Start to End
 // of the query.
 type Suggestion struct {
-	Kind       Kind
-	Insert     string
-	Start, End int
-	Label      string // what is suggested, for people
-	Detail     string // about it: what a filter means, where a symbol is
+	Kind   Kind   `json:"kind"`
+	Insert string `json:"insert"`
+	Span   `json:"replace"`
+	Label  string `json:"label"`           // what is suggested, for people
+	Detail string `json:"detail,omitzero"` // about it: what a filter means, where a symbol is
+}
+
+// Span is the bytes of a query that a suggestion replaces.
+type Span struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
 }
 
 // Complete suggests how a query may go on at a place in it.
@@ -130,7 +136,7 @@ type word struct {
 
 // suggest makes a suggestion that takes the place of a word.
 func (w *word) suggest(kind Kind, insert, label, detail string) Suggestion {
-	return Suggestion{Kind: kind, Insert: insert, Start: w.start, End: w.end, Label: label, Detail: detail}
+	return Suggestion{Kind: kind, Insert: insert, Span: Span{w.start, w.end}, Label: label, Detail: detail}
 }
 
 // wordAt is the word before and behind a place, and whether that is in a text in

@@ -31,20 +31,23 @@ type SymbolsRequest struct {
 // SymbolsResponse has the symbols: the name itself, names that begin with it, then
 // those that have its letters, the best first.
 type SymbolsResponse struct {
-	Commit  string // whose index was looked at
-	Symbols []FoundSymbol
-	Similar []string // where there are none: names that are like it, the nearest first
-	Cut     bool     // more match, or some could not be looked at
+	Commit  string        `json:"commit"` // whose index was looked at
+	Symbols []FoundSymbol `json:"symbols"`
+	Cut     bool          `json:"isTruncated"`            // more match, or some could not be looked at
+	Unknown []string      `json:"unknownPaths,omitempty"` // files whose symbols could not be found; not of a search
+	Similar []string      `json:"similarNames,omitempty"` // where there are none: names that are like it, the nearest first
 }
 
 // FoundSymbol is a definition in a file.
 type FoundSymbol struct {
-	Path                   string
-	Line                   int // from 1
-	Name, Kind             string
-	ParentName, ParentKind string // what it is defined in; "" at the top
-
-	Signature string // where it was asked for: its source up to the body, at most 200 bytes
+	Name       string `json:"name"`
+	Kind       string `json:"kind"`
+	ParentName string `json:"parentName,omitzero"` // what it is defined in; "" at the top
+	ParentKind string `json:"parentKind,omitzero"`
+	Signature  string `json:"signature,omitzero"` // where it was asked for: its source up to the body, at most 200 bytes
+	Line       int    `json:"firstLine"`          // from 1
+	Last       int    `json:"lastLine,omitzero"`  // 0 where it is not known
+	Path       string `json:"path,omitzero"`      // "" where all are of one file
 }
 
 // Symbols finds symbols of a repository by a few letters of their names.
@@ -113,7 +116,7 @@ func foundSymbols(r *search.SymbolResponse) []FoundSymbol {
 	for i := range r.Files {
 		f := &r.Files[i]
 		for _, m := range f.Matches {
-			out = append(out, FoundSymbol{f.Path, int(m.Range.Start.Line), m.Name, m.Kind, m.ParentName, m.ParentKind, m.Signature})
+			out = append(out, FoundSymbol{Path: f.Path, Line: int(m.Range.Start.Line), Name: m.Name, Kind: m.Kind, ParentName: m.ParentName, ParentKind: m.ParentKind, Signature: m.Signature})
 		}
 	}
 	return out
