@@ -116,6 +116,16 @@ func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
 	return addr
 }
 
+// noteProxy warns once where a proxy speaks for others and is not trusted.
+func (s *Server) noteProxy(c *call) {
+	addr := origin.Of(c.rc.RemoteAddr())
+	if addr.IsValid() && !s.opt.trusted(addr) && len(c.rc.Request.Header.Peek("X-Forwarded-For")) > 0 {
+		s.proxied.Do(func() {
+			s.log.Warn("requests come through a proxy that is not trusted: all its clients count as one, for limits and for wrong passwords; name it with --trusted-proxies", "address", addr.String())
+		})
+	}
+}
+
 // requestHeaders is every value of a header that may be repeated, copied.
 func (c *call) requestHeaders(name string) []string {
 	var all []string

@@ -365,3 +365,43 @@ func TestLimitsCountClientsBehindTrustedProxies(t *testing.T) {
 		}
 	}
 }
+
+// lines is a log that hands over each line.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+// An operator who forgot to name the proxy learns it from the log, once.
+func TestProxyThatIsNotTrustedIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		trusted []netip.Prefix
+		header  []string
+		want    int
+	}{
+		"no proxy":        {nil, nil, 0},
+		"not trusted":     {nil, []string{"X-Forwarded-For", "192.0.2.1"}, 1},
+		"another trusted": {[]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, []string{"X-Forwarded-For", "192.0.2.1"}, 1},
+		"trusted":         {[]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, []string{"X-Forwarded-For", "192.0.2.1"}, 0},
+	} {
+		log := make(lines, 100)
+		s := start(t, (&fake{guests: true}).parts(), func(o *Options) {
+			o.TrustedProxies, o.Log = c.trusted, slog.New(slog.NewTextHandler(log, nil))
+		})
+		for range 3 {
+			fetch(t, s, "GET", "/api/version", c.header...)
+		}
+		told := 0
+		for range len(log) {
+			if strings.Contains(<-log, "--trusted-proxies") {
+				told++
+			}
+		}
+		if told != c.want {
+			t.Errorf("%s: told %d times, want %d", name, told, c.want)
+		}
+	}
+}

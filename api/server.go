@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,6 +89,7 @@ type Server struct {
 	peers    *peers
 	meter    *meter
 	hosts    hostRule
+	proxied  sync.Once // a proxy that is not trusted was told of
 
 	// Who makes a request.
 	auth      *auth.Authenticator
@@ -282,6 +284,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		f = s.identify(ctx, c, route)
 	}
 	by := c.standing()
+	s.noteProxy(c)
 	if c.uncounted(route) {
 		by = operator
 	}

@@ -4,7 +4,8 @@ import (
 	"bufio"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/shoalsearch/shoal/node/paths"
 )
 
 // The colours of grep: names magenta, numbers green, separators cyan, matches
@@ -45,7 +46,7 @@ func (p *printer) name(f *fileAnswer) {
 // oneLine is a name as it stands in a line of results: one that could break the
 // line, or the terminal, is quoted as git quotes names.
 func oneLine(name string) string {
-	if strings.IndexFunc(name, unicode.IsControl) >= 0 {
+	if strings.ContainsFunc(name, func(r rune) bool { return r == '\t' || paths.Hidden(r) }) {
 		return strconv.Quote(name)
 	}
 	return name
@@ -160,8 +161,8 @@ func window(text string, spans []span) (from, to int) {
 	return from, to
 }
 
-// safe shows control characters of a file instead of letting them move the
-// cursor or rename the window.
+// safe shows characters of a file that would move the cursor, rename the window or turn
+// the order of the text around.
 func (p *printer) safe(s string) string {
 	if !p.terminal {
 		return s
@@ -169,10 +170,10 @@ func (p *printer) safe(s string) string {
 	return printable(s)
 }
 
-// printable is a text without control characters but tabs.
+// printable is a text in which no character hides, and none but tabs controls.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\t' {
+		if paths.Hidden(r) {
 			return '\uFFFD'
 		}
 		return r

@@ -91,7 +91,7 @@ func (s *Server) Authorize(ctx context.Context, who Person, q url.Values) (*Pend
 		}
 	}
 
-	client, err := s.client(ctx, q.Get("client_id"))
+	client, err := s.client(ctx, q.Get("client_id"), who.Account)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func TestRegistrationTakesWhatClientsSend(t *testing.T) {
 		if strings.Join(got.RedirectURIs, " ") != c.want || got.AuthMethod != "none" || got.ApplicationType != asked.ApplicationType || asked.Name != "" && got.Name != asked.Name || got.Name == "" {
 			t.Errorf("%s: got %+v", what, got)
 		}
-		if found, err := w.nodes[0].client(t.Context(), got.ClientID); err != nil || found.Name != got.Name || found.Kind != Registered {
+		if found, err := w.nodes[0].client(t.Context(), got.ClientID, "ann"); err != nil || found.Name != got.Name || found.Kind != Registered {
 			t.Errorf("%s: its id is of %+v, %v", what, found, err)
 		}
 	}

@@ -142,10 +142,10 @@ func cleanName(name string) string {
 
 // client finds a client by its id. Fetching a document is for somebody who is
 // signed in only.
-func (s *Server) client(ctx context.Context, id string) (*Client, error) {
+func (s *Server) client(ctx context.Context, id, account string) (*Client, error) {
 	// An id says itself what it is: an address, or a box.
 	if isDocument(id) {
-		return s.document(ctx, id)
+		return s.document(ctx, id, account)
 	}
 
 	var said clientID

@@ -24,7 +24,7 @@ import (
 //	where       https, port 443, a host with a name, a public address; the address
 //	            that is checked is the one that is called
 //	what        no redirect, 3 s, 16 KiB, JSON
-//	how often   4 at a time, 30 a minute at each node; a failure is remembered
+//	how often   4 at a time, 30 a minute for an account at each node; a failure is remembered
 //
 // What was fetched is kept for a while, and longer while it cannot be fetched.
 const (
@@ -52,8 +52,8 @@ type documents struct {
 
 	mu     sync.Mutex // guards the fields below
 	kept   map[string]*copyOf
-	minute time.Time // when the count began
-	count  int
+	minute time.Time      // when the count began
+	count  map[string]int // fetches since, by account
 }
 
 // copyOf is the last good copy of a document, and when fetching it failed.
@@ -108,8 +108,8 @@ func (s *Server) DocumentsTaken() bool {
 	return !strings.EqualFold(strings.TrimSpace(text), "off")
 }
 
-// document finds a client by its document.
-func (s *Server) document(ctx context.Context, id string) (*Client, error) {
+// document finds a client by its document, for an account.
+func (s *Server) document(ctx context.Context, id, account string) (*Client, error) {
 	// Refused before anything is fetched.
 	switch {
 	case !s.DocumentsTaken():
@@ -118,7 +118,7 @@ func (s *Server) document(ctx context.Context, id string) (*Client, error) {
 		return nil, refused(invalidClient, "The client's id is no address that a document can be fetched from.")
 	}
 
-	c, err := s.documents.get(ctx, id)
+	c, err := s.documents.get(ctx, id, account)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +132,8 @@ func (s *Server) document(ctx context.Context, id string) (*Client, error) {
 	return c, nil
 }
 
-// get is the client of a document: kept, fetched now, or built in.
-func (d *documents) get(ctx context.Context, id string) (*Client, error) {
+// get is the client of a document: kept, fetched now for an account, or built in.
+func (d *documents) get(ctx context.Context, id, account string) (*Client, error) {
 	// The lock is held for the looking up alone: a fetch takes seconds.
 	d.mu.Lock()
 	k := d.kept[id]
@@ -149,12 +149,12 @@ func (d *documents) get(ctx context.Context, id string) (*Client, error) {
 		return k.best(id, now)
 	}
 
-	// The address is the asker's choice: this node fetches so many a minute and no more.
+	// The address is the asker's choice: this node fetches so many a minute for each of them.
 	if now.Sub(d.minute) >= time.Minute {
-		d.minute, d.count = now, 0
+		d.minute, d.count = now, map[string]int{}
 	}
-	d.count++
-	over := d.count > fetchesAMinute
+	d.count[account]++
+	over := d.count[account] > fetchesAMinute
 	d.mu.Unlock()
 
 	// An old copy, or the one that is built in, still lets people in.
@@ -204,10 +204,8 @@ func (d *documents) note(id string, c *Client, err error) (*Client, error) {
 
 	k := d.kept[id]
 	if k == nil {
-		// All go where there are too many: they come again, and somebody who
-		// makes up addresses gains nothing.
 		if len(d.kept) >= documentsKept {
-			clear(d.kept)
+			delete(d.kept, d.least())
 		}
 		k = &copyOf{}
 	}
@@ -222,6 +220,19 @@ func (d *documents) note(id string, c *Client, err error) (*Client, error) {
 	}
 	d.kept[id] = &next
 	return next.best(id, now)
+}
+
+// least is the document whose loss matters least: one that never was good, of these the
+// oldest. Whoever makes up addresses drives out no good copy.
+func (d *documents) least() (id string) {
+	var least *copyOf
+	for at, k := range d.kept {
+		bad, worse := k.client == nil, least == nil || k.client == nil && least.client != nil
+		if worse || bad == (least.client == nil) && k.fetched.Compare(least.fetched)+k.failed.Compare(least.failed) < 0 {
+			id, least = at, k
+		}
+	}
+	return id
 }
 
 // best is the copy that may be used now.

@@ -142,10 +142,30 @@ func TestFetchingIsBounded(t *testing.T) {
 	if web.asked > fetchesAMinute {
 		t.Errorf("%d fetches in a minute", web.asked)
 	}
+	// One account does not use up what others may.
+	p.documents.get(t.Context(), "https://agent.example/bob", "bob")
+	if web.asked != fetchesAMinute+1 {
+		t.Errorf("%d fetches with another account", web.asked)
+	}
 	w.pass(time.Minute)
 	p.Authorize(t.Context(), ann, request("https://agent.example/again"))
-	if web.asked != fetchesAMinute+1 || len(p.documents.kept) > documentsKept {
+	if web.asked != fetchesAMinute+2 || len(p.documents.kept) > documentsKept {
 		t.Errorf("%d fetches, %d documents kept", web.asked, len(p.documents.kept))
+	}
+}
+
+// However many addresses somebody makes up, the good documents stay.
+func TestDocuments_goodOnesStay(t *testing.T) {
+	t.Parallel()
+	p := newTown(t, 1).nodes[0]
+	p.documents.note("https://good.example/c", &Client{ID: "https://good.example/c"}, nil)
+	for i := range 2 * documentsKept {
+		p.documents.note(fmt.Sprintf("https://bad.example/%d", i), nil, errors.New("it cannot be fetched"))
+	}
+	p.documents.mu.Lock()
+	defer p.documents.mu.Unlock()
+	if k := p.documents.kept["https://good.example/c"]; k == nil || len(p.documents.kept) != documentsKept {
+		t.Errorf("%d documents, the good one: %v", len(p.documents.kept), k)
 	}
 }
 
@@ -193,7 +213,7 @@ func TestOnlyFailuresOfADocumentAreRemembered(t *testing.T) {
 			}
 			leave()
 		}
-		_, err := p.documents.get(ctx, agentDocument)
+		_, err := p.documents.get(ctx, agentDocument, "ann")
 		leave()
 		if left := !c.remembered && c.text == ""; errors.Is(err, context.Canceled) != left {
 			t.Errorf("%s: it is told %v", what, err)
@@ -203,7 +223,7 @@ func TestOnlyFailuresOfADocumentAreRemembered(t *testing.T) {
 		}
 
 		p.documents.fetch = fetch(func(context.Context) ([]byte, error) { return good, nil })
-		if _, err := p.documents.get(t.Context(), agentDocument); (err != nil) != c.remembered {
+		if _, err := p.documents.get(t.Context(), agentDocument, "ann"); (err != nil) != c.remembered {
 			t.Errorf("%s: the next one is told %v", what, err)
 		}
 	}

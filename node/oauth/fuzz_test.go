@@ -37,7 +37,7 @@ func FuzzTokens(f *testing.F) {
 		if err := p.Revoke(t.Context(), text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if c, err := p.client(t.Context(), text); err == nil && text != client && !strings.HasPrefix(text, "https://") {
+		if c, err := p.client(t.Context(), text, "ann"); err == nil && text != client && !strings.HasPrefix(text, "https://") {
 			t.Errorf("%q is %+v", text, c)
 		}
 		if w.entries() != entries {
@@ -95,7 +95,7 @@ func FuzzRegister(f *testing.F) {
 				t.Errorf("it may be sent to %q, which a policy calls %q", uri, redirectSource(uri))
 			}
 		}
-		if found, err := p.client(t.Context(), got.ClientID); err != nil || found.Name != got.Name {
+		if found, err := p.client(t.Context(), got.ClientID, "ann"); err != nil || found.Name != got.Name {
 			t.Errorf("its id is of %+v, %v", found, err)
 		}
 	})

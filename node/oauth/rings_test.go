@@ -76,7 +76,7 @@ func TestSecretsAreRenewed(t *testing.T) {
 	if secrets > 7 {
 		t.Errorf("there are %d secrets after a year", secrets)
 	}
-	if _, err := p.client(t.Context(), client); err != nil {
+	if _, err := p.client(t.Context(), client, "ann"); err != nil {
 		t.Errorf("after a year a client has to register again: %v", err)
 	}
 }

@@ -310,7 +310,7 @@ func commitLine(c *browse.CommitInfo) string {
 	subject := cut(label(c.Message), 0, 0)
 	text := fmt.Sprintf("%.12s %s %s: %s", c.Hash, when.Format("2006-01-02"), author, subject)
 	if c.Refs != "" {
-		text += " (" + c.Refs + ")"
+		text += " (" + label(c.Refs) + ")"
 	}
 	return text
 }

@@ -42,35 +42,32 @@ func count(n int, noun string) string {
 }
 
 // clean is a line of a file as text: each byte that is no UTF-8 is a replacement character,
-// and what would break the line or is not seen, as a form feed, is written by its code.
+// and what would break the line, hides, or turns its order around is written by its code.
 func clean(s []byte) string {
 	text := string(bytes.TrimSuffix(s, []byte("\r")))
 	if !utf8.ValidString(text) {
 		text = string([]rune(text))
 	}
-	return escaped(text, func(r rune) bool { return r < ' ' && r != '\t' })
+	return escapeHidden(text)
 }
 
 // label is a name, an argument or a line that somebody else wrote, as it stands
 // between the words of an answer: what does not show there is written by its code,
 // which means the same in the arguments of a call.
-func label(s string) string { return escapeHidden(clean([]byte(s))) }
+func label(s string) string { return clean([]byte(s)) }
 
 // fileLabel is the name of a file in its one written form.
 func fileLabel(path string) string { return paths.Written(path) }
 
 // escapeHidden writes what does not show, or reorders the text around it, as JSON
 // writes a character by its code.
-func escapeHidden(text string) string { return escaped(text, paths.Hidden) }
-
-// escaped writes some characters of a text by their codes.
-func escaped(text string, which func(rune) bool) string {
-	if strings.IndexFunc(text, which) < 0 {
+func escapeHidden(text string) string {
+	if strings.IndexFunc(text, paths.Hidden) < 0 {
 		return text
 	}
 	var shown strings.Builder
 	for _, r := range text {
-		if which(r) {
+		if paths.Hidden(r) {
 			shown.WriteString(paths.Escape(r))
 		} else {
 			shown.WriteRune(r)

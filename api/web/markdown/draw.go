@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"bytes"
+	"cmp"
 	"html"
 	"net/url"
 	"slices"
@@ -395,19 +396,28 @@ func (d *drawing) openLink(address, title string) bool {
 		d.attribute("rel", rel)
 	}
 	d.put(">")
-	d.open = append(d.open, tag{name: "a", begun: begun, said: len(d.out), close: d.closeLink})
+	site := ""
+	if u, err := url.Parse(to); d.Literal && outside && err == nil {
+		site = cmp.Or(u.Host, u.Opaque)
+	}
+	d.open = append(d.open, tag{name: "a", begun: begun, said: len(d.out), close: func(a tag) { d.closeLink(a, to, site) }})
 	return true
 }
 
 // closeLink ends a link. One in which nothing can be read is none: who goes by
-// ear would not learn where it leads.
-func (d *drawing) closeLink(a tag) {
+// ear would not learn where it leads. A site is named behind a label that is not the
+// address: somebody may have led the model to write the one for the other.
+func (d *drawing) closeLink(a tag, to, site string) {
 	d.links--
 	if !readable(d.out[a.said:]) {
 		d.out = append(d.out[:a.begun], d.out[a.said:]...)
 		return
 	}
+	plain := html.UnescapeString(string(d.out[a.said:])) == to
 	d.put("</a>")
+	if site != "" && !plain {
+		d.put(" (", html.EscapeString(site), ")")
+	}
 }
 
 // readable reports whether drawn HTML has text, or an image that is described.
