@@ -74,7 +74,7 @@ func TestToolsInEveryProtocolVersion(t *testing.T) {
 		}
 		for _, tool := range tools.Tools {
 			a := tool.Annotations
-			if tool.Title == "" || tool.Description == "" || a == nil || !a.ReadOnlyHint || tool.OutputSchema != nil {
+			if tool.Title == "" || tool.Description == "" || a == nil || !a.ReadOnlyHint || !a.IdempotentHint || a.OpenWorldHint == nil || *a.OpenWorldHint || tool.OutputSchema != nil {
 				t.Errorf("%s: %s: %+v", version, tool.Name, tool)
 			}
 			if words := len(strings.Fields(tool.Description)); words > 60 {

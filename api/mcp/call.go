@@ -15,11 +15,11 @@ import (
 const callTimeout = 55 * time.Second
 
 // declaration is what tools/list tells of a tool: as little as says it, since
-// all of it is in every conversation. All tools only read.
+// all of it is in every conversation. All tools only read, and nothing but this service.
 func declaration(t *tool.Tool) *mcp.Tool {
 	return &mcp.Tool{
 		Name: t.Name, Title: t.Title, Description: t.About, InputSchema: t.Schema(),
-		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(bool)},
 	}
 }
 

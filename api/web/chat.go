@@ -198,12 +198,14 @@ func citePiece(k *ask.Citation) chatPiece {
 	if c.URL != "" && k.First > 0 {
 		c.URL = lines(c.URL, k.Path)
 	}
-	switch k.State {
-	case ask.Moved:
+	switch {
+	case k.State == ask.Moved:
 		c.Note = "moved to where this stands"
-	case ask.Unverified:
+	case k.State == ask.Unverified:
 		c.Note = "unverified"
-	case ask.Unchecked:
+	case k.State == ask.Unchecked && c.URL != "":
+		c.Note = "unchecked: no tool has shown these lines"
+	case k.State == ask.Unchecked:
 		c.Note = "could not be checked"
 	}
 	return c

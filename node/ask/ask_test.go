@@ -237,6 +237,44 @@ func TestAnAnswerWithoutCitationsIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// An answer that stands on nothing says so, one without an end is ended, and a result is
+// sent once however often it is asked for.
+func TestAnAnswerSaysWhatLimitsIt(t *testing.T) {
+	t.Parallel()
+	open := call("a", "grep", `{"pattern":"Open"}`)
+	for name, tt := range map[string]struct {
+		turns []modeltest.Turn
+		steps int
+		limit string
+	}{
+		"no citation":         {[]modeltest.Turn{{Calls: []modeltest.Call{open}}, {Text: "See store/store.go line 4."}, {Text: "See `Open`."}}, 3, "The answer cites no source."},
+		"no look at the code": {[]modeltest.Turn{{Text: "I remember that stores are closed."}}, 1, "The model looked at no code: the answer has no source."},
+		"lines nobody saw":    {[]modeltest.Turn{{Text: "See @file:{local/app::README.md:3}."}}, 1, "1 citation could not be checked: no tool has shown the lines."},
+		"no end":              {[]modeltest.Turn{{Text: strings.Repeat("and so on ", 100_000)}}, 1, "The answer was cut at the model's limit of output."},
+		"asked for twice": {[]modeltest.Turn{{Calls: []modeltest.Call{open, call("b", "grep", `{"pattern":"Open"}`)}}, {Calls: []modeltest.Call{call("c", "grep", `{"pattern":"Open"}`)}},
+			{Text: "By `Open` @file:{local/app::store/store.go:4}."}}, 3, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sent := 0
+			s := modeltest.Play(t, func(r *modeltest.Request) modeltest.Turn {
+				sent = strings.Count(r.Raw, "4: func Open(")
+				return tt.turns[min(r.Step, len(tt.turns)-1)]
+			})
+			r, _ := answered(t, sample(t, s), ask.Question{Query: "?"})
+			if r.Steps != tt.steps || tt.limit == "" && len(r.Limits) > 0 || tt.limit != "" && !slices.Contains(r.Limits, tt.limit) {
+				t.Errorf("%d steps, limits %q, want %q", r.Steps, r.Limits, tt.limit)
+			}
+			if text := ask.Markdown(r.Answer, ""); len(text) > 300<<10 {
+				t.Errorf("an answer of %d bytes", len(text))
+			}
+			if name == "asked for twice" && sent != 1 {
+				t.Errorf("the result was sent %d times", sent)
+			}
+		})
+	}
+}
+
 // TestTheConversationIsMadeToFit gives a model a window that its reads overflow.
 func TestTheConversationIsMadeToFit(t *testing.T) {
 	t.Parallel()

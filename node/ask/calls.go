@@ -96,8 +96,40 @@ func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool
 func (l *loop) call(ctx context.Context, c *model.Call) tool.Answer {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	arguments := json.RawMessage(unfenced(c.Arguments))
-	return l.tools.Call(ctx, l.t.viewer, l.meant(c.Name), arguments)
+	return l.tools.Call(ctx, l.t.viewer, l.meant(c.Name), json.RawMessage(closed(unfenced(c.Arguments))))
+}
+
+// closed is an object of JSON with the ends that a model has left out: of a text, of lists
+// and of objects. What does not become JSON by that stays as it is.
+func closed(text string) string {
+	if json.Valid([]byte(text)) {
+		return text
+	}
+	var ends []byte
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			ends = append(ends, c+2) // the sign that closes it, in ASCII
+		case (c == '}' || c == ']') && len(ends) > 0:
+			ends = ends[:len(ends)-1]
+		}
+	}
+
+	whole := strings.TrimRight(text, ", \t\n")
+	if quoted {
+		whole = text + `"`
+	}
+	slices.Reverse(ends)
+	if whole += string(ends); json.Valid([]byte(whole)) {
+		return whole
+	}
+	return text
 }
 
 // meant is the tool that a model means: some put names in front, or write them

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/node/model"
@@ -27,6 +28,77 @@ func TestCallsWrittenAsText(t *testing.T) {
 		}
 		if got != want || want == "" && a.Message.Text() != text {
 			t.Errorf("%s: arguments %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Arguments whose end a model has left out are read; others stay as they are.
+func TestArgumentsThatAreNotClosed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"a":1}`: `{"a":1}`, `{"a":"x`: `{"a":"x"}`, `{"a":"x"`: `{"a":"x"}`, `{"a":["x","y`: `{"a":["x","y"]}`, `{"a":{"b":"}`: `{"a":{"b":"}"}}`, `{"a":"\"`: `{"a":"\""}`,
+		`{"a":1,`: `{"a":1}`, `{"a`: `{"a`, `{"a":`: `{"a":`, `a}`: `a}`, ``: ``,
+	} {
+		if got := closed(text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A citation in another form is one where its place is there, however the text is cut.
+func TestCitationsInOtherForms(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"See [the task](app/task.py#L311-L320).": "See the task (<app/task.py#L311-L320>).",
+		"See (app/task.py:311) and more.":        "See (<app/task.py:311>) and more.",
+		"a (x:1) b (app/task.py:3-4)":            "a (x:1) b (<app/task.py:3-4>)",
+		"[x](http://evil.example/a.py#L1)":       "[x](http://evil.example/a.py#L1)",
+		"f(x) [y] (z) [a](b.html)":               "f(x) [y] (z) [a](b.html)",
+		"[a](app/task.py)":                       "[a](app/task.py)",
+		"@file:{r::app/task.py#L2} (open":        "<r::app/task.py#L2> (open",
+	} {
+		for size := 1; size <= len(text); size++ {
+			var out strings.Builder
+			c := &citer{check: func(mark, _ string) *Citation {
+				state := Unverified
+				if strings.Contains(mark, "app/task.py") {
+					state = Cited
+				}
+				return &Citation{Path: mark, State: state}
+			}, give: func(p Piece) {
+				if p.Cite != nil {
+					out.WriteString("<" + p.Cite.Path + ">")
+				}
+				out.WriteString(p.Text)
+			}}
+			for rest := text; rest != ""; {
+				n := min(size, len(rest))
+				c.write(rest[:n])
+				rest = rest[n:]
+			}
+			c.close()
+			if out.String() != want {
+				t.Errorf("%q in pieces of %d: %q, want %q", text, size, out.String(), want)
+			}
+		}
+	}
+}
+
+// Lines that a tool has shown, or that lie near them, are known; a long run needs more.
+func TestLedger_shown(t *testing.T) {
+	t.Parallel()
+	l := newLedger(Sources{}, []*Report{{Answer: []Piece{{Cite: &Citation{Repo: "r", Path: "old.go", First: 5, Last: 6, State: Cited}}}}})
+	l.show("r", "a.go", 100, 120)
+	for _, tt := range []struct {
+		path        string
+		first, last int
+		want        bool
+	}{
+		{"a.go", 100, 120, true}, {"a.go", 118, 160, true}, {"a.go", 122, 123, true}, {"a.go", 1, 3, false}, {"a.go", 1, 2443, false}, {"a.go", 60, 150, true}, {"a.go", 10, 150, false},
+		{"b.go", 100, 120, false}, {"old.go", 5, 5, true},
+	} {
+		if got := l.shown(&Citation{Repo: "r", Path: tt.path, First: tt.first, Last: tt.last}); got != tt.want {
+			t.Errorf("%s:%d-%d: %t", tt.path, tt.first, tt.last, got)
 		}
 	}
 }

@@ -50,11 +50,16 @@ func (k *checker) check(ctx context.Context, text, sentence string) *Citation {
 	}
 
 	c, err := k.place(ctx, &m)
+	proved := false
 	if err == nil && m.first > 0 {
-		err = k.lines(ctx, c, &m, sentence)
+		proved, err = k.lines(ctx, c, &m, sentence)
 	}
 
 	switch {
+	// A whole file is no place, and lines that nobody has seen prove nothing.
+	case err == nil && c.State == Cited && !proved && (c.First == 0 || !k.ledger.shown(c)):
+		c.State = Unchecked
+		return c
 	case err == nil:
 		return c
 	// Nothing speaks against it: only a place that is not there is held against the model.
@@ -147,9 +152,24 @@ func (k *checker) meant(m *mark) (repo string, err error) {
 		}
 	}
 	if repo == "" {
+		repo = beginning(seen, m)
+	}
+	if repo == "" {
 		return "", errNoPlace
 	}
 	return repo, nil
+}
+
+// beginning takes the name of a repository, of two parts at least, from the beginning of a
+// path; "" for none.
+func beginning(seen *account.Repos, m *mark) (repo string) {
+	for at := strings.LastIndexByte(m.path, '/'); at > 0; at = strings.LastIndexByte(m.path[:at], '/') {
+		if found, err := seen.ByEnding(m.path[:at]); err == nil && strings.Contains(m.path[:at], "/") {
+			m.path = m.path[at+1:]
+			return found.Name
+		}
+	}
+	return ""
 }
 
 // onlyPath is the one path of a repository that ends as the model wrote it.
@@ -188,9 +208,9 @@ func globText(text string) string {
 // slack is how many lines a citation may be off.
 const slack = 3
 
-// lines checks that what the sentence names stands in the lines, and finds
-// where it stands if not.
-func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence string) error {
+// lines checks that what the sentence names stands in the lines, which proves them, and
+// finds where it stands if not.
+func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence string) (proved bool, err error) {
 	total := c.Last
 	c.First, c.Last = m.first, min(m.last, total)
 	// What a sentence names in back-quotes is what can be checked; without names the lines are
@@ -202,14 +222,14 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 	}
 
 	if inside && len(names) == 0 {
-		return nil
+		return false, nil
 	}
 
 	// One of the names stands there, or not far from it.
 	if inside {
 		text, err := k.text(ctx, c, max(1, c.First-slack), c.Last+slack)
 		if err != nil || slices.ContainsFunc(names, func(name string) bool { return mentions(text, name) }) {
-			return err
+			return true, err
 		}
 	}
 
@@ -217,16 +237,16 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 	for _, name := range names {
 		first, last, err := k.find(ctx, c, name)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if first > 0 {
 			c.First, c.Last, c.State = first, last, Moved
-			return nil
+			return true, nil
 		}
 	}
 	if !inside {
 		c.First, c.Last, c.State = m.first, m.last, Unverified
-		return nil
+		return false, nil
 	}
 
 	// A name that stands in the file, but not in these lines and in more than
@@ -237,7 +257,7 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 	if err == nil && slices.ContainsFunc(names, func(name string) bool { return mentions(text, lastName(name)) }) {
 		c.State = Unverified
 	}
-	return err
+	return false, err
 }
 
 // page is how many lines are read at a time.

@@ -32,8 +32,12 @@ var citings = map[string][]citing{
 		{"By `Open` @file:{local/app::store/store.go:4}. ", ask.Cited, "store/store.go:4"},
 		{"By `Open` @file:{local/app::store/store.go:4-6}. ", ask.Cited, "store/store.go:4-6"},
 		{"By `Store.Close()` (@file:{app::store.go:11-14}). ", ask.Cited, "store/store.go:11-14"},
-		{"It says so @file:{local/app::README.md:3}. ", ask.Cited, "README.md:3"},
-		{"In @file:{`local/app::README.md`} it is told. ", ask.Cited, "README.md"},
+		{"By `Open` @file:{local/app/store/store.go#L4-L6}. ", ask.Cited, "store/store.go:4-6"},
+	},
+	"unseen": {
+		{"It says so @file:{local/app::README.md:3}. ", ask.Unchecked, "README.md:3"},
+		{"In @file:{`local/app::README.md`} it is told. ", ask.Unchecked, "README.md"},
+		{"It stands in @file:{local/app::store/store.go:1-15}. ", ask.Unchecked, "store/store.go:1-14"},
 	},
 	"moved": {
 		{"Ended by `Close` @file:{local/app::store/store.go:4}. ", ask.Moved, "store/store.go:12"},
@@ -69,7 +73,7 @@ var linked = regexp.MustCompile(`(?:^|[^\\])\]\(([^)]*)\)|<[a-zA-Z/!]|(?i)[^\\]\
 func TestCitationsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(11, 13))
-	kinds := []string{"right", "moved", "invented", "hostile"}
+	kinds := []string{"right", "unseen", "moved", "invented", "hostile"}
 	var scripts []string
 	var wanted [][]citing
 	drawn := map[string]int{}

@@ -26,11 +26,16 @@ const (
 	Cited      CiteState = "cited"      // as the model wrote it
 	Moved      CiteState = "moved"      // to the lines where that stands of which the sentence speaks
 	Unverified CiteState = "unverified" // there is no such place: it has no link
-	Unchecked  CiteState = "unchecked"  // the nodes that have the code did not answer: it has no link
+	Unchecked  CiteState = "unchecked"  // no tool has shown the lines; without a commit: the nodes that have the code did not answer
 )
 
 // Found reports whether the place is there, so that it has a link.
-func (c *Citation) Found() bool { return c.State == Cited || c.State == Moved }
+func (c *Citation) Found() bool {
+	return c.State == Cited || c.State == Moved || c.unseen()
+}
+
+// unseen reports whether the place is there, and no tool has shown its lines.
+func (c *Citation) unseen() bool { return c.State == Unchecked && c.Commit != "" }
 
 // Label is the name of the place.
 func (c *Citation) Label() string {
@@ -65,6 +70,14 @@ const marker = "@file:{"
 // longestCite is how many bytes of a citation are waited for.
 const longestCite = 400
 
+var (
+	// otherForm matches citations as models write them elsewhere: [label](path#L10-L20) and
+	// (path:10-20).
+	otherForm = regexp.MustCompile(`(?:\[([^\[\]\n]+)\])?\((/?[\w@.+-][\w@.+/-]*(?:#L\d+(?:-L?\d+)?|:\d+(?:-\d+)?))\)`)
+	// otherBegin matches the end of a text that may go on as one.
+	otherBegin = regexp.MustCompile(`(?:\[[^\[\]\n]*(?:\](?:\([\w@.+/#:-]*)?)?|\([\w@.+/#:-]*)$`)
+)
+
 // citer parts what a model writes into text and citations, and checks these.
 type citer struct {
 	check func(mark, sentence string) *Citation
@@ -84,6 +97,9 @@ func (c *citer) write(text string) {
 		if at < 0 {
 			// The end may be the beginning of a mark: the next piece tells.
 			keep := partOf(text, marker)
+			if begin := otherBegin.FindString(text); len(begin) > keep && len(begin) < longestCite {
+				keep = len(begin)
+			}
 			c.text(text[:len(text)-keep])
 			c.held = text[len(text)-keep:]
 			return
@@ -123,7 +139,27 @@ func (c *citer) close() {
 	c.text(held)
 }
 
+// text gives text; a citation of another form in it is one where its place is there.
 func (c *citer) text(text string) {
+	for _, at := range otherForm.FindAllStringSubmatchIndex(text, -1) {
+		cite := c.check(text[at[4]:at[5]], sentence(c.near+text[:at[0]]))
+		if !cite.Found() {
+			continue
+		}
+		label := ""
+		if at[2] >= 0 {
+			label = text[at[2]:at[3]] + " "
+		}
+		c.plain(text[:at[0]] + label + "(")
+		c.give(Piece{Cite: cite})
+		c.near = ""
+		c.text(")" + text[at[1]:])
+		return
+	}
+	c.plain(text)
+}
+
+func (c *citer) plain(text string) {
 	if text == "" {
 		return
 	}

@@ -25,6 +25,7 @@ type ledger struct {
 
 	mu       sync.Mutex
 	reads    map[[2]string]*Read
+	lines    map[[2]string][][2]int // that were shown of a file: first and last
 	order    []*Read
 	searches int
 }
@@ -32,14 +33,46 @@ type ledger struct {
 const maxLedger = 2000
 
 func newLedger(s Sources, earlier []*Report) *ledger {
-	l := &ledger{Searcher: s.Search, Browser: s.Browse, Historian: s.History, reads: map[[2]string]*Read{}}
+	l := &ledger{Searcher: s.Search, Browser: s.Browse, Historian: s.History, reads: map[[2]string]*Read{}, lines: map[[2]string][][2]int{}}
 	for _, r := range earlier {
 		for _, read := range r.Reads {
 			l.note(read.Repo, read.Path, read.Commit)
 		}
+		for _, p := range r.Answer {
+			if p.Cite != nil && p.Cite.State == Cited {
+				l.show(p.Cite.Repo, p.Cite.Path, p.Cite.First, p.Cite.Last)
+			}
+		}
 	}
 	return l
 }
+
+// show notes lines of a file that a tool has shown.
+func (l *ledger) show(repo, path string, first, last int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := [2]string{repo, path}
+	if list := l.lines[key]; first > 0 && len(list) < maxLedger && (list != nil || len(l.lines) < maxLedger) {
+		l.lines[key] = append(list, [2]int{first, last})
+	}
+}
+
+// shown reports whether a citation is of lines that a tool has shown: of a long run, of a
+// quarter of them at least.
+func (l *ledger) shown(c *Citation) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	length, seen := c.Last-c.First+1, map[int]bool{}
+	for _, r := range l.lines[[2]string{c.Repo, c.Path}] {
+		for line := max(r[0], c.First-slack); line <= min(r[1], c.Last+slack); line++ {
+			seen[line] = true
+		}
+	}
+	return len(seen) > 0 && (length <= shortCite || len(seen) >= length/4)
+}
+
+// shortCite is how many lines a citation may have of which one line is proof enough.
+const shortCite = 100
 
 // note keeps a file. The last commit that it was read at counts.
 func (l *ledger) note(repo, path, commit string) {
@@ -75,7 +108,12 @@ func (l *ledger) ending(repo, path string) (found Read, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.order {
-		if (repo == "" || r.Repo == repo) && (r.Path == path || strings.HasSuffix(r.Path, "/"+path)) {
+		// Without a repository the path may begin with its name.
+		whole := "/" + r.Path
+		if repo == "" {
+			whole = "/" + r.Repo + whole
+		}
+		if (repo == "" || r.Repo == repo) && strings.HasSuffix(whole, "/"+path) {
 			// Two files end so: to take one of them would be a guess.
 			if ok && (found.Repo != r.Repo || found.Path != r.Path) {
 				return Read{}, false
@@ -106,6 +144,7 @@ func (l *ledger) ReadFile(ctx context.Context, v catalog.Viewer, req browse.Read
 	r, err := l.Browser.ReadFile(ctx, v, req)
 	if err == nil {
 		l.note(r.Repo, r.Path, r.Commit)
+		l.show(r.Repo, r.Path, r.First, r.First+len(r.Lines)-1)
 	}
 	return r, err
 }
@@ -117,6 +156,9 @@ func (l *ledger) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequ
 	if err == nil {
 		for _, f := range r.Files[:min(len(r.Files), 100)] {
 			l.note(f.Repo, f.Path, "")
+			for _, line := range f.Lines {
+				l.show(f.Repo, f.Path, line.Number, line.Number)
+			}
 		}
 	}
 	return r, err
@@ -130,6 +172,9 @@ func (l *ledger) Ranked(ctx context.Context, v catalog.Viewer, req search.Ranked
 	if err == nil {
 		for _, f := range r.Files {
 			l.note(f.Repo, f.Path, "")
+			for _, line := range f.Lines {
+				l.show(f.Repo, f.Path, line.Number, line.Number)
+			}
 		}
 	}
 	return r, err
@@ -157,6 +202,10 @@ func (l *ledger) symbols(r *search.SymbolResponse, err error) {
 	}
 	for _, f := range r.Files[:min(len(r.Files), 100)] {
 		l.note(f.Repository, f.Path, "")
+		for _, m := range f.Matches {
+			line := int(m.Range.Start.Line)
+			l.show(f.Repository, f.Path, line, line)
+		}
 	}
 }
 
@@ -168,6 +217,9 @@ func (l *ledger) Diff(ctx context.Context, v catalog.Viewer, req browse.DiffRequ
 			// What is gone at the head cannot be cited there.
 			if f.Status != 'D' {
 				l.note(req.Repo, f.NewPath, r.HeadCommit)
+				for _, h := range f.Hunks {
+					l.show(req.Repo, f.NewPath, h.NewStart, h.NewStart+h.NewLines-1)
+				}
 			}
 		}
 	}

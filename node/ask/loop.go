@@ -115,17 +115,15 @@ func newLoop(t *Turn) *loop {
 	}
 
 	// Tools of its own, over the ledger: what they show is noted without reading their texts.
-	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: t.kit.sources.List, Models: t.kit.models, Log: t.kit.log})
+	// That of the models says nothing about code, and each costs tokens with every step.
+	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: t.kit.sources.List, Log: t.kit.log}).Without("list_language_models")
 	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks, patience: t.kit.pace.of(checkPatience)}
 	t.loop = l
 
 	// What is the same for all stands first, so that providers keep it.
 	l.req = model.Request{System: []string{static, t.instance()}, CacheKey: t.ID, MaxOutput: min(t.limit.Output, maxOutput)}
 	for _, row := range l.tools.Tools() {
-		// It says nothing about code, and each tool costs tokens with every step.
-		if row.Name != "list_language_models" {
-			l.req.Tools = append(l.req.Tools, model.Tool{Name: row.Name, About: row.About, Schema: row.Schema()})
-		}
+		l.req.Tools = append(l.req.Tools, model.Tool{Name: row.Name, About: row.About, Schema: row.Schema()})
 	}
 
 	// What was said earlier comes first, each answer with what it cited.
@@ -259,8 +257,10 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 	bytes := 0
 	answer, err := t.client.Answer(ctx, &l.req, func(e model.Event) {
 		// A model that does not end is ended; what it said until here is the answer.
+		left := max(maxAnswer-bytes, 0)
 		if bytes += len(e.Text) + len(e.Reasoning); bytes > maxAnswer {
 			cut(errTooLong)
+			c.write(strings.ToValidUTF8(e.Text[:min(left, len(e.Text))], ""))
 			return
 		}
 
@@ -280,7 +280,7 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 	})
 
 	c.close()
-	if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
+	if errors.Is(context.Cause(ctx), errTooLong) {
 		text := plainAnswer(&Report{Answer: said.pieces})
 		said := model.Message{Role: model.Assistant, Parts: []model.Part{{Text: text}}}
 		answer, err = &model.Answer{Message: said, Finish: model.Length}, nil
@@ -507,9 +507,13 @@ func (l *loop) unfounded(pieces []Piece) bool {
 
 // judge says what limits an answer.
 func (l *loop) judge(pieces []Piece) {
-	states := map[CiteState]int{}
+	states, unseen := map[CiteState]int{}, 0
 	for _, p := range pieces {
-		if p.Cite != nil {
+		switch {
+		case p.Cite == nil:
+		case p.Cite.unseen():
+			unseen++
+		default:
 			states[p.Cite.State]++
 		}
 	}
@@ -520,10 +524,13 @@ func (l *loop) judge(pieces []Piece) {
 		// It stands on something.
 	case len(l.times) == 0 && len(l.t.asked.Earlier) == 0:
 		l.t.limits("The model looked at no code: the answer has no source.")
-	case len(reads)+searches > 0:
+	case len(reads)+searches > 0 && unseen == 0:
 		l.t.limits("The answer cites no source.")
 	}
 
+	if unseen > 0 {
+		l.t.limits(citations(unseen) + " could not be checked: no tool has shown the lines.")
+	}
 	if n := states[Unverified]; n > 0 {
 		l.t.limits(citations(n) + " could not be verified.")
 	}

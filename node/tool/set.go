@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -124,6 +125,13 @@ func (s *Set) Offered() *Set {
 		return s
 	}
 	return now
+}
+
+// Without is the set without the tool of a name.
+func (s *Set) Without(name string) *Set {
+	less := *s
+	less.tools = slices.DeleteFunc(slices.Clone(s.tools), func(t Tool) bool { return t.Name == name })
+	return &less
 }
 
 // progressKey is of the function that is told how far a call is.
