@@ -599,6 +599,9 @@ func (f *fake) Raft(context.Context, account.Owner) (*node.RaftResponse, error) 
 func (f *fake) Undrain(_ context.Context, _ account.Owner, req operate.DrainRequest) (*operate.UndrainResponse, error) {
 	return answer(f, &operate.UndrainResponse{Node: req.Node})
 }
+func (f *fake) Lead(_ context.Context, _ account.Owner, req operate.LeadRequest) (*operate.LeadResponse, error) {
+	return answer(f, &operate.LeadResponse{Node: req.Node})
+}
 func (f *fake) Remove(_ context.Context, _ account.Owner, req operate.RemoveRequest) (*operate.RemoveResponse, error) {
 	return answer(f, &operate.RemoveResponse{Node: req.Node, Lost: []string{"example.com/a/b"}})
 }

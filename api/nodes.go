@@ -13,6 +13,7 @@ import (
 type members interface {
 	Drain(context.Context, account.Owner, operate.DrainRequest) (*operate.DrainResponse, error)
 	Undrain(context.Context, account.Owner, operate.DrainRequest) (*operate.UndrainResponse, error)
+	Lead(context.Context, account.Owner, operate.LeadRequest) (*operate.LeadResponse, error)
 	Remove(context.Context, account.Owner, operate.RemoveRequest) (*operate.RemoveResponse, error)
 	Snapshot(context.Context, account.Owner, io.Writer) error
 }
@@ -24,6 +25,7 @@ func (a *nodeRoutes) rows() []route {
 	return []route{
 		row("POST", "/api/nodes/{node}/drain", accessOwner, adminTimeout, owners(a.drain)),
 		row("POST", "/api/nodes/{node}/undrain", accessOwner, adminTimeout, owners(a.undrain)),
+		row("POST", "/api/nodes/{node}/lead", accessOwner, adminTimeout, owners(a.lead)),
 		row("POST", "/api/nodes/{node}/remove", accessOwner, adminTimeout, owners(a.remove)),
 		row("GET", "/api/snapshot", accessOwner, adminTimeout, owners(a.snapshot)),
 	}
@@ -41,6 +43,15 @@ func (a *nodeRoutes) drain(ctx context.Context, c *call, by account.Owner) error
 // undrain is POST /api/nodes/{node}/undrain.
 func (a *nodeRoutes) undrain(ctx context.Context, c *call, by account.Owner) error {
 	r, err := a.members.Undrain(ctx, by, operate.DrainRequest{Node: c.wild[0]})
+	if err != nil {
+		return err
+	}
+	return c.json(r)
+}
+
+// lead is POST /api/nodes/{node}/lead: another node leads.
+func (a *nodeRoutes) lead(ctx context.Context, c *call, by account.Owner) error {
+	r, err := a.members.Lead(ctx, by, operate.LeadRequest{Node: c.wild[0]})
 	if err != nil {
 		return err
 	}

@@ -229,6 +229,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/connections/{connection}/accept": once(shot{method: "POST", target: "/api/connections/closed/accept"}),
 	"POST /api/nodes/{node}/drain":              once(shot{method: "POST", target: "/api/nodes/n1/drain"}),
 	"POST /api/nodes/{node}/undrain":            once(shot{method: "POST", target: "/api/nodes/n1/undrain"}),
+	"POST /api/nodes/{node}/lead":               once(shot{method: "POST", target: "/api/nodes/n1/lead"}),
 	"POST /api/nodes/{node}/remove":             once(shot{method: "POST", target: "/api/nodes/n1/remove"}),
 	"GET /api/placement":                        once(get("/api/placement"), get("/api/placement?page=2&perPage=1")),
 	"GET /api/raft":                             once(get("/api/raft")),

@@ -151,6 +151,7 @@ var operations = []struct {
 	{"accept_listing", "POST", "/api/connections/main/accept", ``, 202},
 	{"drain", "POST", "/api/nodes/n1/drain", ``, 200},
 	{"undrain", "POST", "/api/nodes/n1/undrain", ``, 200},
+	{"lead", "POST", "/api/nodes/n1/lead", ``, 200},
 	{"remove", "POST", "/api/nodes/n1/remove", ``, 200},
 	{"placement", "GET", "/api/placement?page=2", ``, 200},
 	{"raft", "GET", "/api/raft", ``, 200},

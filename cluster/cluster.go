@@ -253,6 +253,7 @@ func (c *Cluster) answer() {
 	for _, part := range []interface{ answer() }{c.proposer, c.formation, c.admission, c.proof, c.proof.twins, c.expulsion, c.arbiter} {
 		part.answer()
 	}
+	c.network.handle(methodLead, c.serveLead)
 }
 
 // startRaft opens the log, makes a cluster of one where that is asked for, and
@@ -311,7 +312,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
-		c.replica.handOver()
+		c.electorate.handOver()
 	case err = <-c.fatal:
 	}
 	cancel()

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
@@ -195,15 +193,12 @@ func (a *arbiter) serveHash(ctx context.Context, _ Peer, in []byte) ([]byte, err
 func (a *arbiter) yield(ctx context.Context, index uint64, nodes []string) {
 	a.log.Error("this node leads, and a majority of the nodes has another catalog: it hands over, and takes theirs", "entry", index, "majority", strings.Join(nodes, ", "))
 	a.replica.machine.suspect()
-	ctx, cancel := context.WithTimeout(ctx, handOverTime)
-	defer cancel()
 	for _, node := range nodes {
-		f := a.replica.raft.LeadershipTransferToServer(raft.ServerID(node), raft.ServerAddress(node))
-		if err := wait(ctx, f); err == nil {
+		err := a.replica.transfer(ctx, node)
+		if err == nil {
 			return
-		} else {
-			a.log.Info("the leadership was not handed over", "peer", node, "error", err)
 		}
+		a.log.Info("the leadership was not handed over", "peer", node, "error", err)
 	}
 }
 

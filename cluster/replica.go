@@ -367,20 +367,6 @@ func (r *replica) watchLeadership(ctx context.Context) {
 	}
 }
 
-// handOver gives the leadership to another voter, so that a restart costs no
-// election timeout.
-func (r *replica) handOver() {
-	if r.raft.State() != raft.Leader || len(r.servers()) < 2 {
-		return
-	}
-
-	ctx, cancel := context.WithTimeout(context.Background(), handOverTime)
-	defer cancel()
-	if err := wait(ctx, r.raft.LeadershipTransfer()); err != nil {
-		r.log.Info("leadership was not handed over", "error", err)
-	}
-}
-
 // close stops raft, and keeps what it knows to be committed.
 func (r *replica) close() {
 	if r.raft != nil {

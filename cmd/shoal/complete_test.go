@@ -29,6 +29,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	for _, c := range []struct{ command, typed, want string }{
 		{"drain", "", "n1abc n2abc"},
 		{"undrain", "n2", "n2abc"},
+		{"lead", "n2", "n2abc"},
 		{"remove", "n1", "n1abc"},
 		{"key revoke", "la", "laptop"},
 		{"connection sync", "", "work other"},

@@ -136,6 +136,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		// Nodes and their catalog.
 		newDrain(getenv),
 		newUndrain(getenv),
+		newLead(getenv),
 		newRemove(getenv),
 		newUpgrade(getenv),
 		newSnapshot(getenv),

@@ -71,6 +71,33 @@ func watchDrain(cmd *cobra.Command, c *client, node string) error {
 	}
 }
 
+func newLead(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "lead NODE",
+		Short: "Make a node the leader",
+		Long: `Makes a node the leader, as before the machine of the leader is worked on. The
+node has to vote; "shoal status" shows which do. A leader that stops or drains
+hands over by itself.
+
+NODE is the id of a node, the first characters of it (four at least), or its address.`,
+		Args: cobra.ExactArgs(1),
+		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
+			var answer struct{ Node string }
+			if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/lead", nil, &answer); err != nil {
+				return err
+			}
+
+			fmt.Fprintf(cmd.OutOrStdout(), "%s leads\n", answer.Node)
+			return nil
+		}),
+	}
+
+	f.add(cmd, getenv)
+	f.offer(nodeNames)
+	return cmd
+}
+
 func newUndrain(getenv func(string) string) *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{

@@ -31,6 +31,14 @@ type DrainResponse struct {
 	Warning   string `json:"warning,omitzero"` // what is lost by this drain; "" for nothing
 }
 
+// LeadRequest asks that a node leads the cluster.
+type LeadRequest struct{ Node string }
+
+// LeadResponse names the node that leads.
+type LeadResponse struct {
+	Node string `json:"node"`
+}
+
 // UndrainResponse names the node that is taken back.
 type UndrainResponse struct {
 	Node string `json:"node"`
@@ -104,6 +112,18 @@ func (d *Drainer) Undrain(ctx context.Context, _ account.Owner, req DrainRequest
 		return nil, call.WriteError(err)
 	}
 	return &UndrainResponse{Node: m.ID}, nil
+}
+
+// Lead makes a node the leader, as before the machine of the one that leads is worked on.
+func (d *Drainer) Lead(ctx context.Context, _ account.Owner, req LeadRequest) (*LeadResponse, error) {
+	m, err := d.member(req.Node)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.members.Lead(ctx, m.ID); err != nil {
+		return nil, call.WriteError(err)
+	}
+	return &LeadResponse{Node: m.ID}, nil
 }
 
 // noTaker says why a node is not drained: nobody could take what it holds.

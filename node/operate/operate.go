@@ -30,6 +30,8 @@ type Members interface {
 	Drain(ctx context.Context, node string) error
 	// Undrain makes a node that drains an ordinary one again.
 	Undrain(ctx context.Context, node string) error
+	// Lead makes a node the leader.
+	Lead(ctx context.Context, node string) error
 	// Remove forgets a node for good.
 	Remove(ctx context.Context, node string) error
 }

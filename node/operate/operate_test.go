@@ -36,6 +36,7 @@ type reach struct{ *clustertest.World }
 
 func (reach) Drain(context.Context, string) error   { return nil }
 func (reach) Undrain(context.Context, string) error { return nil }
+func (reach) Lead(context.Context, string) error    { return nil }
 func (reach) Remove(context.Context, string) error  { return nil }
 
 // A node that leaves gives away what is hidden from everybody too, and counts it for

@@ -104,6 +104,7 @@ func (d *desk) Drain(ctx context.Context, node string) error {
 func (d *desk) Undrain(ctx context.Context, node string) error {
 	return d.state(ctx, node, catalog.MemberAlive)
 }
+func (d *desk) Lead(context.Context, string) error { return nil }
 func (d *desk) Remove(ctx context.Context, node string) error {
 	_, err := d.Propose(ctx, &catalog.RemoveMember{ID: node})
 	return err
@@ -171,7 +172,7 @@ func (d *desk) ask(t *testing.T, line string) string {
 	case "find":
 		d.Find(word[1])
 	case "lead":
-		d.Lead(word[1])
+		d.World.Lead(word[1])
 	case "pass":
 		age, _ := time.ParseDuration(word[1])
 		d.Pass(age)

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
+// methodLead is a call to the leader: another voter is to lead.
+const methodLead = "cluster.lead"
+
+// Lead makes a voter the leader, and returns when this node has heard of it. A node that
+// cannot lead is a *catalog.Refusal.
+func (c *Cluster) Lead(ctx context.Context, node string) error {
+	for _, m := range c.Members() {
+		switch {
+		case m.ID != node:
+		case !m.Voter:
+			return conflict("node %s has no vote, and only a voter can lead", node)
+		case !m.Alive:
+			return conflict("node %s does not answer", node)
+		case m.State == catalog.MemberDraining:
+			return conflict("node %s is being drained: take it back first", node)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, c.proposer.hold)
+	defer cancel()
+	leader, err := c.proposer.findLeader(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrNoLeader, err)
+	case leader == c.self.node:
+		err = c.replica.transfer(ctx, node)
+	default:
+		_, err = c.network.call(ctx, leader, methodLead, []byte(node))
+	}
+	if err != nil {
+		return conflict("node %s did not take the lead, try again: %v", node, err)
+	}
+
+	for c.Leader() != node {
+		if !c.env.pause(ctx, retryPause) {
+			return fmt.Errorf("%w: %w", ErrNoLeader, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// serveLead hands the lead to the voter that another node names.
+func (c *Cluster) serveLead(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
+	return nil, c.replica.transfer(ctx, string(in))
+}
+
+// transfer hands the lead of this node to a voter.
+func (r *replica) transfer(ctx context.Context, node string) error {
+	if r.leader() == node {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, handOverTime)
+	defer cancel()
+	return wait(ctx, r.raft.LeadershipTransferToServer(raft.ServerID(node), raft.ServerAddress(node)))
+}
+
+// handOver gives the lead to a voter that stays, so that a restart costs no election
+// timeout.
+func (e *electorate) handOver() {
+	f := e.replica.raft.GetConfiguration()
+	if e.replica.raft.State() != raft.Leader || f.Error() != nil {
+		return
+	}
+
+	// What it knew of the others while it led is the electorate's, which may still look.
+	now := &electorate{env: e.env, network: e.network, replica: e.replica, healthy: map[string]time.Time{}, dead: map[string]time.Time{}}
+	heir := newVoterPlan(now.candidates(f.Configuration().Servers), 0, 0).heir()
+	if heir == nil {
+		return
+	}
+	if err := e.replica.transfer(context.Background(), heir.id); err != nil {
+		e.log.Info("leadership was not handed over", "peer", heir.id, "error", err)
+	}
+}
+
+func conflict(format string, args ...any) error {
+	return &catalog.Refusal{Code: catalog.Conflict, Reason: fmt.Sprintf(format, args...)}
+}
