@@ -22,6 +22,8 @@ func (n *Node) warnings(view *catalog.View) []string {
 		out = append(out, "configuration: "+w.Error())
 	}
 
+	out = append(out, view.UnusedGlobs()...)
+
 	// This node.
 	if n.noGit != "" {
 		out = append(out, n.noGit)

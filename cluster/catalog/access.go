@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -229,8 +230,40 @@ func newScope(def *config.Context) *scope {
 // it, and none of the excludes. Letters match in either case, as at code hosts.
 func (s *scope) has(r *Repo) bool {
 	// Excludes win over includes, whatever their order.
-	in := s.include.Match(r.Name) || listedByAny(s.def.IncludeConnections, r) || s.withTopics.MatchAny(r.Topics)
-	return in && !s.exclude.Match(r.Name) && !listedByAny(s.def.ExcludeConnections, r) && !s.withoutTopics.MatchAny(r.Topics)
+	in := r.NameMatches(s.include.Match) || listedByAny(s.def.IncludeConnections, r) || s.withTopics.MatchAny(r.Topics)
+	return in && !r.NameMatches(s.exclude.Match) && !listedByAny(s.def.ExcludeConnections, r) && !s.withoutTopics.MatchAny(r.Topics)
+}
+
+// UnusedGlobs lists the globs of search contexts that match no repository, as sentences.
+// It is empty until every connection was listed: a repository may come yet.
+func (v *View) UnusedGlobs() (out []string) {
+	for c := range v.Connections() {
+		if c.Sync == 0 {
+			return nil
+		}
+	}
+	for _, x := range v.File().Contexts {
+		unused := func(property string, patterns []string, matches func(glob.Globs, *Repo) bool) {
+			for _, p := range patterns {
+				// Made once for each state of the repositories.
+				set := v.Kept(property+" "+p, func() func(*Repo) bool {
+					g, _ := glob.Compile(glob.Fold, p)
+					shown := v.Shown()
+					return func(r *Repo) bool { return shown(r) && matches(g, r) }
+				})
+				if set.IsEmpty() {
+					out = append(out, fmt.Sprintf("context %s: %s %q matches no repository; correct the glob, or take it out", x.Name, property, p))
+				}
+			}
+		}
+		named := func(g glob.Globs, r *Repo) bool { return r.NameMatches(g.Match) }
+		topic := func(g glob.Globs, r *Repo) bool { return g.MatchAny(r.Topics) }
+		unused("include", x.Include, named)
+		unused("exclude", x.Exclude, named)
+		unused("includeTopics", x.IncludeTopics, topic)
+		unused("excludeTopics", x.ExcludeTopics, topic)
+	}
+	return out
 }
 
 func listedByAny(connections []string, r *Repo) bool {

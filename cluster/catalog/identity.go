@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/config"
 )
 
 const (
@@ -224,6 +226,39 @@ func (v *View) RepoByExternalID(external string) *Repo {
 		return nil
 	}
 	return v.repos.get(id)
+}
+
+// ShortName returns the name of a repository of Azure DevOps as host/project/repository:
+// files and clients of the reference leave out the organisation, and the path of a server.
+// It is "" for repositories of other hosts.
+func (r *Repo) ShortName() string {
+	parts := strings.Split(r.Name, "/")
+	if n := len(parts); r.HostKind == string(config.KindAzureDevOps) && n > 3 {
+		return parts[0] + "/" + parts[n-2] + "/" + parts[n-1]
+	}
+	return ""
+}
+
+// NameMatches reports whether a condition holds for the name or the short name.
+func (r *Repo) NameMatches(is func(name string) bool) bool {
+	if is(r.Name) {
+		return true
+	}
+	short := r.ShortName()
+	return short != "" && is(short)
+}
+
+// ReposByShortName returns the repositories with a short name, by number.
+func (v *View) ReposByShortName(name string) (found []*Repo) {
+	azure := v.Kept("short names", func() func(*Repo) bool {
+		return func(r *Repo) bool { return r.ShortName() != "" }
+	})
+	for it := azure.Iterator(); it.HasNext(); {
+		if r := v.Repo(it.Next()); r.ShortName() == name {
+			found = append(found, r)
+		}
+	}
+	return found
 }
 
 // FormerNames are the names that still lead to a repository though its host

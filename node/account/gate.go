@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -169,7 +170,21 @@ func (r *Repos) ByName(name string) (*catalog.Repo, error) {
 			return repo, nil
 		}
 	}
-	return nil, NoRepo(name)
+
+	// A short name leads to a repository where the viewer may see no other one of it.
+	switch short := r.byShortName(name); len(short) {
+	case 0:
+		return nil, NoRepo(name)
+	case 1:
+		return short[0], nil
+	default:
+		return nil, call.Fail(call.ErrRepoNotFound, "Repository %q is more than one: %s and %s", name, short[0].Name, short[1].Name)
+	}
+}
+
+// byShortName lists the repositories with a short name.
+func (r *Repos) byShortName(name string) []*catalog.Repo {
+	return slices.DeleteFunc(r.View.ReposByShortName(name), func(repo *catalog.Repo) bool { return !r.Set.Contains(repo.ID) })
 }
 
 // NoRepo says that there is no repository of a name, or none for the viewer:
@@ -192,6 +207,10 @@ func (r *Repos) Named(names []string) *roaring.Bitmap {
 	set := roaring.New()
 	for _, name := range names {
 		if repo, err := r.ByName(name); err == nil {
+			set.Add(repo.ID)
+			continue
+		}
+		for _, repo := range r.byShortName(name) {
 			set.Add(repo.ID)
 		}
 	}

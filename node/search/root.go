@@ -263,8 +263,8 @@ func (r *root) set(atom query.Q) (*roaring.Bitmap, error) {
 	return nil, fmt.Errorf("BUG: %T is not about repositories", atom)
 }
 
-// named is the repositories whose name, or one that they had before, fits a
-// pattern.
+// named is the repositories whose name, short name, or a name that they had before,
+// fits a pattern.
 func (r *root) named(atom *query.Repo) (*roaring.Bitmap, error) {
 	pattern := atom.Pattern
 	if atom.Fold {
@@ -276,7 +276,7 @@ func (r *root) named(atom *query.Repo) (*roaring.Bitmap, error) {
 	}
 
 	return r.seen.Where(func(repo *catalog.Repo) bool {
-		if re.MatchString(repo.Name) {
+		if repo.NameMatches(re.MatchString) {
 			return true
 		}
 		return slices.ContainsFunc(r.seen.View.FormerNames(repo), re.MatchString)
