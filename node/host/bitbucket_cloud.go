@@ -114,26 +114,27 @@ func projectFilter(key string) string {
 
 // pages walks a list; each page names the next.
 func (b *bitbucketCloud) pages(ctx context.Context, first *url.URL, take func(*cloudRepo) error) error {
-	return b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+	return b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Next   string      `json:"next"`
 			Values []cloudRepo `json:"values"`
 		}
 		if _, err := b.get(ctx, u, &page); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 
 		for i := range page.Values {
 			if err := take(&page.Values[i]); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		}
 
 		// The address of the next page is followed as it is given: it may hold a cursor.
 		if page.Next == "" {
-			return nil, nil
+			return nil, 0, nil
 		}
-		return u.Parse(page.Next)
+		next, err := u.Parse(page.Next)
+		return next, len(page.Values), err
 	})
 }
 

@@ -31,7 +31,7 @@ func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([
 
 	found := people{}
 	first := b.at(url.Values{"limit": {"1000"}}, "projects", key, "repos", slug, "permissions", "users")
-	err := b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+	err := b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Values []struct {
 				User struct {
@@ -44,7 +44,7 @@ func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([
 		}
 
 		if _, err := b.get(ctx, u, &page); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 
 		for _, v := range page.Values {
@@ -52,7 +52,7 @@ func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([
 				found.add(v.User.ID)
 			}
 		}
-		return afterServerPage(u, page.Last, page.Next), nil
+		return afterServerPage(u, page.Last, page.Next), len(page.Values), nil
 	})
 	return found.sorted(), err
 }
@@ -68,7 +68,7 @@ func (b *bitbucketCloud) Readers(ctx context.Context, external, _ string) ([]str
 
 	found := people{}
 	first := b.at(url.Values{"pagelen": {"100"}}, "repositories", workspace, uuid, "permissions-config", "users")
-	err := b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+	err := b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Values []struct {
 				Permission string `json:"permission"`
@@ -80,12 +80,12 @@ func (b *bitbucketCloud) Readers(ctx context.Context, external, _ string) ([]str
 		}
 
 		if _, err := b.get(ctx, u, &page); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 
 		for _, v := range page.Values {
 			if v.User.UUID == "" {
-				return nil, refusal(InvalidResponse, http.StatusOK, "%s lists a reader without an id", b.product)
+				return nil, 0, refusal(InvalidResponse, http.StatusOK, "%s lists a reader without an id", b.product)
 			}
 
 			// The list has people with no right to it, too.
@@ -95,9 +95,10 @@ func (b *bitbucketCloud) Readers(ctx context.Context, external, _ string) ([]str
 		}
 
 		if page.Next == "" {
-			return nil, nil
+			return nil, 0, nil
 		}
-		return u.Parse(page.Next)
+		next, err := u.Parse(page.Next)
+		return next, len(page.Values), err
 	})
 	return found.sorted(), err
 }

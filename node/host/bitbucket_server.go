@@ -115,14 +115,14 @@ func (b *bitbucketServer) project(key string) target {
 
 func (b *bitbucketServer) listing(name string, q url.Values, parts ...string) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
-		return b.walk(ctx, b.at(q, parts...), nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+		return b.walk(ctx, b.at(q, parts...), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 			var page struct {
 				Values []serverRepo `json:"values"`
 				Last   bool         `json:"isLastPage"`
 				Next   *int         `json:"nextPageStart"`
 			}
 			if _, err := b.get(ctx, u, &page); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 
 			// Old servers find more than the project that was asked for.
@@ -131,11 +131,11 @@ func (b *bitbucketServer) listing(name string, q url.Values, parts ...string) ta
 					continue
 				}
 				if err := b.found(&page.Values[i], found); err != nil {
-					return nil, err
+					return nil, 0, err
 				}
 			}
 
-			return afterServerPage(u, page.Last, page.Next), nil
+			return afterServerPage(u, page.Last, page.Next), len(page.Values), nil
 		})
 	}}
 }

@@ -86,22 +86,22 @@ func CredentialKey(conn config.Connection) string {
 // newest reads a list that begins with what was pushed to last, as far as a
 // time. mark is what an entry says of its repository.
 func newest[T any](ctx context.Context, c *client, first *url.URL, since time.Time, mark func(*T) Mark, take func(Mark), next func(*url.URL, http.Header, int) *url.URL) error {
-	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page []T
 		head, err := c.recall(ctx, u, &page)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 
 		// The list is sorted: behind the first that is too old nothing is new.
 		for i := range page {
 			m := mark(&page[i])
 			if m.At.Before(since) {
-				return nil, nil
+				return nil, 0, nil
 			}
 			take(m)
 		}
-		return next(u, head, len(page)), nil
+		return next(u, head, len(page)), len(page), nil
 	})
 }
 

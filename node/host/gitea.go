@@ -104,7 +104,7 @@ func (g *gitea) owner(kind, name string) target {
 
 // after is the page behind one of n entries. The server cuts pages to a limit
 // of its own, so a short page is not the last; where a proxy ate the Link
-// header, the first empty page is behind the last.
+// header, an empty one is, or one that with as many before it has all that are counted.
 func (g *gitea) after(u *url.URL, head http.Header, n int) *url.URL {
 	if next := g.nextLink(u, head); next != nil {
 		// The server's own idea of its address may be another.
@@ -112,11 +112,12 @@ func (g *gitea) after(u *url.URL, head http.Header, n int) *url.URL {
 		moved.RawQuery = next.RawQuery
 		return &moved
 	}
-	if n == 0 || head.Get("Link") != "" || head.Get("X-Total-Count") != "" {
+	q := u.Query()
+	page, total := atoi(q.Get("page")), head.Get("X-Total-Count")
+	if n == 0 || head.Get("Link") != "" || total != "" && page*n >= atoi(total) {
 		return nil
 	}
-	q := u.Query()
-	q.Set("page", strconv.Itoa(atoi(q.Get("page"))+1))
+	q.Set("page", strconv.Itoa(page+1))
 	next := *u
 	next.RawQuery = q.Encode()
 	return &next
@@ -162,24 +163,24 @@ func (g *gitea) Changed(ctx context.Context, since time.Time, take func(Mark)) (
 // time.
 func (g *gitea) newest(ctx context.Context, owner string, since time.Time, take func(Mark)) error {
 	q := url.Values{"uid": {owner}, "exclusive": {"true"}, "sort": {"updated"}, "order": {"desc"}, "page": {"1"}, "limit": {strconv.Itoa(giteaPage)}}
-	return g.walk(ctx, g.at(q, "repos", "search"), nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+	return g.walk(ctx, g.at(q, "repos", "search"), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Data []giteaRepo `json:"data"`
 		}
 		head, err := g.get(ctx, u, &page)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 
 		// The newest come first, so that the first old one ends the look.
 		for i := range page.Data {
 			if page.Data[i].Updated.Before(since) {
-				return nil, nil
+				return nil, 0, nil
 			}
 			id := externalID(config.KindGitea, g.web, strconv.FormatInt(page.Data[i].ID, 10))
 			take(Mark{ExternalID: id, At: page.Data[i].Updated})
 		}
-		return g.after(u, head, len(page.Data)), nil
+		return g.after(u, head, len(page.Data)), len(page.Data), nil
 	})
 }
 

@@ -216,7 +216,7 @@ func (g *github) user(name string, sink Sink) target {
 // installed lists what an installation of an app may read: of a user, that is
 // where the private repositories are.
 func (g *github) installed(ctx context.Context, c *client, found func(Repo, string) error) error {
-	return c.walk(ctx, g.at(url.Values{"per_page": {"100"}, "page": {"1"}}, "installation", "repositories"), nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+	return c.walk(ctx, g.at(url.Values{"per_page": {"100"}, "page": {"1"}}, "installation", "repositories"), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Repositories []githubRepo `json:"repositories"`
 		}
@@ -224,15 +224,16 @@ func (g *github) installed(ctx context.Context, c *client, found func(Repo, stri
 		// This list is an object with a list in it, unlike all others.
 		head, err := c.get(ctx, u, &page)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 
 		for i := range page.Repositories {
 			if err := g.found(&page.Repositories[i], found); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		}
-		return c.nextLink(u, head), nil
+		n := len(page.Repositories)
+		return c.behind(u, head, n), n, nil
 	})
 }
 
@@ -245,11 +246,11 @@ func githubPage(kind string) url.Values {
 // out what the token was not let into.
 func (g *github) pages(ctx context.Context, c *client, sink Sink, first *url.URL, found func(Repo, string) error) error {
 	take := func(r *githubRepo) error { return g.found(r, found) }
-	return arrays(ctx, c, first, halves("per_page", "page", 10), take, func(u *url.URL, head http.Header, _ int) *url.URL {
+	return arrays(ctx, c, first, halves("per_page", "page", 10), take, func(u *url.URL, head http.Header, n int) *url.URL {
 		if sso := head.Get("X-GitHub-SSO"); strings.Contains(sso, "partial-results") {
 			sink.Issue(Issue{Code: SSORequired, Partial: true, Text: "GitHub left out what the token is not authorised for by single sign-on: " + sso})
 		}
-		return g.nextLink(u, head)
+		return c.behind(u, head, n)
 	})
 }
 

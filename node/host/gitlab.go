@@ -227,9 +227,7 @@ func (g *gitlab) below(ctx context.Context, group string) (numbers []string, err
 		numbers = append(numbers, strconv.FormatInt(e.ID, 10))
 		return nil
 	}
-	err = arrays(ctx, g.client, g.at(gitlabPage(), "groups", group, "descendant_groups"), halves("per_page", "page", 20), take, func(u *url.URL, head http.Header, _ int) *url.URL {
-		return g.nextLink(u, head)
-	})
+	err = arrays(ctx, g.client, g.at(gitlabPage(), "groups", group, "descendant_groups"), halves("per_page", "page", 20), take, g.behind)
 	return numbers, err
 }
 
@@ -256,9 +254,7 @@ func (g *gitlab) listing(name string, first *url.URL) target {
 	}
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		take := func(p *gitlabProject) error { return g.found(p, found) }
-		return arrays(ctx, g.client, first, halves("per_page", "page", 20), take, func(u *url.URL, head http.Header, _ int) *url.URL {
-			return g.nextLink(u, head)
-		})
+		return arrays(ctx, g.client, first, halves("per_page", "page", 20), take, g.behind)
 	}}
 }
 

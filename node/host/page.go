@@ -9,21 +9,27 @@ import (
 	"strings"
 )
 
-// maxPages bounds the pages of one target.
-const maxPages = 100_000
+const (
+	maxPages = 100_000 // of one target
+
+	// Pages one behind the other without an entry: hosts that leave out what may not be
+	// read have some.
+	lastEmpty = 3   // of a numbered list, which ends there
+	maxEmpty  = 100 // of others, which fail: a cursor may lead to more
+)
 
 // walk reads a listing page by page: read decodes the page at an address and
-// says where the next one is, nil behind the last. A page that fails for its
+// says where the next one is, nil behind the last, and how many entries it had. A page that fails for its
 // size is asked for again in halves, as far as smaller knows how.
-func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL) *url.URL, read func(context.Context, *url.URL) (*url.URL, error)) error {
-	seen := map[string]bool{}
+func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL) *url.URL, read func(context.Context, *url.URL) (next *url.URL, entries int, err error)) error {
+	seen, empty := map[string]bool{}, 0
 	for u := first; u != nil; {
 		if seen[u.String()] || len(seen) == maxPages {
 			return refusal(InvalidResponse, 0, "the pages of %s go in a circle", c.product)
 		}
 		seen[u.String()] = true
 
-		next, err := read(ctx, u)
+		next, entries, err := read(ctx, u)
 		if err != nil {
 			// Some hosts fail at a page that is too large for them, and answer a smaller one.
 			half := (*url.URL)(nil)
@@ -34,30 +40,42 @@ func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL
 				return err
 			}
 			next = half
+		} else if empty++; entries > 0 {
+			empty = 0
+		}
+		if empty == maxEmpty && next != nil {
+			return refusal(InvalidResponse, 0, "%s gives %d pages without an entry, and says each time that there are more", c.product, empty)
 		}
 		u = next
 	}
 	return nil
 }
 
-// arrays walks a listing whose pages are plain arrays, and passes on each entry.
-// next says where the page behind one is, by its header and how many it had.
+// arrays walks a listing whose pages are plain arrays, and passes on each entry. Such
+// pages are numbered: behind some empty ones nothing comes, whatever the header says. next says where the page behind one is, by its header and how many it had.
 func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(*url.URL) *url.URL, take func(*T) error, next func(at *url.URL, head http.Header, entries int) *url.URL) error {
-	return c.walk(ctx, first, smaller, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+	empty := 0
+	return c.walk(ctx, first, smaller, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page []T
 		head, err := c.get(ctx, u, &page)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 
 		// What the header says holds also where an entry is refused.
 		after := next(u, head, len(page))
 		for i := range page {
 			if err := take(&page[i]); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		}
-		return after, nil
+		if empty++; len(page) > 0 {
+			empty = 0
+		}
+		if empty == lastEmpty {
+			after = nil
+		}
+		return after, len(page), nil
 	})
 }
 
@@ -103,6 +121,20 @@ func halves(size, number string, least int) func(*url.URL) *url.URL {
 func atoi(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n
+}
+
+// behind is the page behind one of n entries that is numbered: by its Link header, or,
+// where a proxy ate that, the next number behind a page that is full.
+func (c *client) behind(at *url.URL, h http.Header, n int) *url.URL {
+	q := at.Query()
+	size := atoi(q.Get("per_page"))
+	if next := c.nextLink(at, h); next != nil || h.Get("Link") != "" || size == 0 || n < size {
+		return next
+	}
+	q.Set("page", strconv.Itoa(max(1, atoi(q.Get("page")))+1))
+	next := *at
+	next.RawQuery = q.Encode()
+	return &next
 }
 
 // nextLink is the address with rel="next" in a Link header, or nil. The

@@ -204,7 +204,7 @@ func (b *ownBitbucketCloud) Repos(ctx context.Context, take func(string)) (withh
 
 // workspaces are the slugs of those that the person is a member of.
 func (b *ownBitbucketCloud) workspaces(ctx context.Context) (slugs []string, err error) {
-	err = b.walk(ctx, b.at(url.Values{"pagelen": {"100"}}, "user", "workspaces"), nil, func(ctx context.Context, u *url.URL) (*url.URL, error) {
+	err = b.walk(ctx, b.at(url.Values{"pagelen": {"100"}}, "user", "workspaces"), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
 		var page struct {
 			Next   string `json:"next"`
 			Values []struct {
@@ -214,21 +214,22 @@ func (b *ownBitbucketCloud) workspaces(ctx context.Context) (slugs []string, err
 			} `json:"values"`
 		}
 		if _, err := b.get(ctx, u, &page); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 
 		for _, v := range page.Values {
 			// Left out it would look as if the person had lost what is in it.
 			if v.Workspace.Slug == "" {
-				return nil, refusal(InvalidResponse, http.StatusOK, "%s lists a workspace without a name", b.product)
+				return nil, 0, refusal(InvalidResponse, http.StatusOK, "%s lists a workspace without a name", b.product)
 			}
 			slugs = append(slugs, v.Workspace.Slug)
 		}
 
 		if page.Next == "" {
-			return nil, nil
+			return nil, 0, nil
 		}
-		return u.Parse(page.Next)
+		next, err := u.Parse(page.Next)
+		return next, len(page.Values), err
 	})
 	return slugs, err
 }

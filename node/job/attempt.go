@@ -19,12 +19,16 @@ var errPermanent = errors.New("no use to try again")
 // errLost ends an attempt whose fence is no longer the job's.
 var errLost = errors.New("the job was taken away")
 
+// errChanged ends an attempt whose input is no longer in force.
+var errChanged = errors.New("what the job works by was changed")
+
 // errStopping ends an attempt because the node stops.
 var errStopping = errors.New("the node stops")
 
 // attempt is one run of a job. What it proposes carries the fence of the job.
 type attempt struct {
 	job     *catalog.Job
+	input   string // as its kind says, at the start
 	cluster Agreement
 	files   *hold.Files
 

@@ -35,6 +35,10 @@ type Kind struct {
 	// Key is what decides between nodes that are equally busy; nil: the subject.
 	Key func(*catalog.Job) uint64
 
+	// Input is what an attempt works by; where it changes, the attempt is stopped and begun
+	// again. Nil: nothing that changes.
+	Input func(*catalog.View, *catalog.Job) string
+
 	// Run does the work of an attempt, on the node that has the job. What it
 	// returns nil for is in the catalog.
 	Run func(context.Context, *attempt) error

@@ -98,8 +98,12 @@ func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
 	for key, a := range r.running {
 		// A job that is not running any more may have been finished by this
 		// attempt, which has not heard of it yet.
-		if j := mine[key]; (j == nil || j.Fence != a.job.Fence) && !a.ending.Load() {
+		switch j := mine[key]; {
+		case a.ending.Load():
+		case j == nil || j.Fence != a.job.Fence:
 			a.cancel(errLost)
+		case r.input(j) != a.input:
+			a.cancel(errChanged)
 		}
 	}
 
@@ -108,6 +112,15 @@ func (r *Runner) adjust(ctx context.Context, wg *sync.WaitGroup) {
 			r.start(ctx, wg, key, j)
 		}
 	}
+}
+
+// input is what an attempt of a job works by now.
+func (r *Runner) input(j *catalog.Job) string {
+	kind := r.kinds.of(j.Kind)
+	if kind == nil || kind.Input == nil {
+		return ""
+	}
+	return kind.Input(r.cluster.View(), j)
 }
 
 // mine is the jobs that run on this start of this node, by the catalog.
@@ -130,7 +143,7 @@ func (r *Runner) start(ctx context.Context, wg *sync.WaitGroup, key catalog.JobK
 	runCtx, cancel := context.WithCancelCause(runCtx)
 
 	// The attempt is this one run: its fence makes what it reports count, or not.
-	a := &attempt{job: j, cluster: r.cluster, files: r.files, cancel: cancel}
+	a := &attempt{job: j, input: r.input(j), cluster: r.cluster, files: r.files, cancel: cancel}
 
 	a.progress.start(r.opt.Now())
 	r.running[key] = a
@@ -192,8 +205,8 @@ func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	case errors.Is(err, errLost) || refused(err):
 		log.Warn("job was taken away", "err", err)
 
-	// The node stops, which is no failure of the job: another one may have it now.
-	case ctx.Err() != nil:
+	// The node stops, or the job is to begin anew: no failure of the job. Any node may have it now.
+	case ctx.Err() != nil || errors.Is(err, errChanged):
 		r.giveBack(ctx, j)
 	default:
 		log.Error("job failed", "err", err)
@@ -203,7 +216,7 @@ func (r *Runner) end(ctx context.Context, a *attempt, err error) {
 	}
 }
 
-// giveBack releases a job because the node stops. It does not wait for a leader.
+// giveBack releases a job that waits again at once. It does not wait for a leader.
 func (r *Runner) giveBack(ctx context.Context, j *catalog.Job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()

@@ -309,6 +309,38 @@ func TestAnAttemptThatLostItsFenceChangesNothing(t *testing.T) {
 	})
 }
 
+// A listing whose connection was changed is stopped, and begun anew at once.
+func TestAnAttemptBeginsAnewWhenItsInputChanges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		input, begun := "one", []string{}
+		b := work(t, func(ctx context.Context, a *attempt) error {
+			begun = append(begun, a.input)
+			if a.input == "two" {
+				return good(ctx, a)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		b.kinds[0].Input = func(*catalog.View, *catalog.Job) string { return input }
+		b.ask("x")
+		b.Do(&catalog.EnqueueJob{Kind: count, Subject: "y", NotBefore: b.Now().Add(time.Hour)}) // any change
+		synctest.Wait()
+		if b.results() != "" {
+			t.Fatalf("stopped without a change of its input: %s", b.results())
+		}
+
+		input = "two"
+		b.Do(&catalog.EnqueueJob{Kind: count, Subject: "x", Urgent: true})
+		synctest.Wait()
+		b.plan()
+		synctest.Wait()
+		if j := b.job("x"); j.State != catalog.JobDone || b.results() != errChanged.Error()+", ok" || strings.Join(begun, " ") != "one two" {
+			t.Errorf("the job is %+v; attempts began with %q", j, begun)
+		}
+	})
+}
+
 // The same node is granted the job again before its first attempt has ended.
 func TestOneAttemptOfAJobRunsAtATime(t *testing.T) {
 	t.Parallel()

@@ -31,8 +31,9 @@ func (s *syncer) kind() Kind {
 		PerCluster: func(s config.Settings) int { return s.MaxConnectionSyncJobs },
 		Timeout:    always(syncTime),
 		Look:       LookConnections, Enqueue: enqueueSyncs,
-		Home: syncHome,
-		Run:  s.sync,
+		Home:  syncHome,
+		Input: definition,
+		Run:   s.sync,
 	}
 }
 
@@ -57,6 +58,14 @@ func syncHome(p *planner, j *catalog.Job) (home []string, bound bool) {
 		return nil, false
 	}
 	return []string{best}, false
+}
+
+// definition is the connection that a listing is of, as the configuration has it.
+func definition(view *catalog.View, j *catalog.Job) string {
+	if c := view.Connection(j.Subject); c != nil {
+		return c.Hash
+	}
+	return ""
 }
 
 // enqueueSyncs asks for a sync of the connections whose time has come.
