@@ -10,13 +10,8 @@ type Effects struct {
 	Works  []Error `json:"works"`    // has an effect; the message is the kind of a connection, or empty
 	None   []Error `json:"noEffect"` // accepted without an effect; the message says why
 	Unsafe []Error `json:"unsafe"`   // has an effect that opens something
-}
 
-// inert are the properties that are accepted for the sake of files that were
-// written for the reference, and do nothing here. A star stands for one name.
-// Whoever gives one an effect takes its row away.
-var inert = []struct{ path, why string }{
-	{"$schema", "It is for editors."},
+	ignored []string // paths
 }
 
 // byEnvironment says what enforcing permissions depends on.
@@ -31,7 +26,11 @@ func Explain(data []byte, f *File) Effects {
 	}
 
 	var e Effects
-	e.object("", plain(root))
+	e.None = f.ignored()
+	for _, x := range e.None {
+		e.ignored = append(e.ignored, x.Path)
+	}
+	e.object("", nil, plain(root))
 
 	for _, o := range f.Overrides {
 		e.override(o)
@@ -49,48 +48,34 @@ func Explain(data []byte, f *File) Effects {
 	return e
 }
 
-// open are the objects whose members are listed one by one, by their paths.
-func open(path string) bool {
-	depth := strings.Count(path, ".") + 1
-	switch top, _, _ := strings.Cut(path, "."); {
-	case path == "":
-		return true
-	case top == "settings", top == "identityProviders":
+// open reports whether the members of an object are listed one by one, by its keys.
+func open(keys []string) bool {
+	switch depth := len(keys); {
+	case keys[0] == "settings", keys[0] == "identityProviders":
 		return depth == 1
-	case top == "connections", top == "contexts":
-		return depth <= 2
+	case keys[0] == "connections", keys[0] == "contexts":
+		return depth <= 2 || keys[depth-1] == "exclude"
 	}
 	return false
 }
 
-// object sorts the properties of an object into those that work and those that
-// do nothing. Overrides are told apart by their names, elsewhere.
-func (e *Effects) object(path string, v any) {
+// object lists the properties of an object that work. Overrides are told apart by their
+// names, elsewhere.
+func (e *Effects) object(path string, keys []string, v any) {
 	// An object is told as a whole, but for those whose members mean something each.
 	for name, value := range sorted(v) {
-		at := child(path, name)
-		row := slices.IndexFunc(inert, func(r struct{ path, why string }) bool { return alike(r.path, at) })
-
+		at, keys := child(path, name), append(keys[:len(keys):len(keys)], name)
+		_, isObject := value.(map[string]any)
 		switch {
-		case at == "environmentOverrides":
-		case row >= 0:
-			e.None = append(e.None, Error{at, inert[row].why})
-		case open(at):
-			e.object(at, value)
+		case at == "$schema":
+			e.None = append(e.None, Error{at, "It is for editors."})
+		case at == "environmentOverrides", slices.Contains(e.ignored, at):
+		case isObject && open(keys):
+			e.object(at, keys, value)
 		default:
 			e.Works = append(e.Works, Error{Path: at})
 		}
 	}
-}
-
-// alike compares a path with one that has stars.
-func alike(pattern, path string) bool {
-	want, have := strings.Split(pattern, "."), strings.Split(path, ".")
-	return len(want) == len(have) && !slices.ContainsFunc(want, func(w string) bool {
-		h := have[0]
-		have = have[1:]
-		return w != "*" && w != h
-	})
 }
 
 func (e *Effects) unsafe(path, why string) { e.Unsafe = append(e.Unsafe, Error{path, why}) }

@@ -65,6 +65,51 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// A property that does nothing beside the others of its object is none that works, and is
+// not told as one that lists or leaves out.
+func TestExplain_ignoredProperties(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, ignored, works, told string }{
+		{`{"connections": {"c": {"type": "bitbucket", "workspaces": ["w"], "all": true, "exclude": {"archived": true, "forks": true}}}}`,
+			"connections.c.all connections.c.exclude.archived", "connections.c.exclude.forks connections.c.type connections.c.workspaces", "workspaces w, forks"},
+		{`{"connections": {"c": {"type": "bitbucket", "repos": ["w/r"], "exclude": {"archived": true}}}}`,
+			"connections.c.exclude.archived", "connections.c.repos connections.c.type", "repositories w/r"},
+		{`{"connections": {"a-b": {"type": "bitbucket", "url": "https://b.example.com", "deploymentType": "server", "token": {"env": "T"}, "user": "u", "projects": ["K"], "workspaces": ["w"], "exclude": {"archived": true}}}}`,
+			`connections.a-b.workspaces`, `connections.a-b.deploymentType connections.a-b.exclude.archived connections.a-b.projects connections.a-b.token connections.a-b.type connections.a-b.url connections.a-b.user`, "projects K, archived"},
+		{`{"connections": {"c": {"type": "gitlab", "all": true, "groups": ["g"]}}}`, "connections.c.all", "connections.c.groups connections.c.type", "groups with their subgroups g"},
+		{`{"connections": {"c": {"type": "gitlab", "url": "https://g.example.com", "token": {"env": "T"}, "all": true}}}`, "", "connections.c.all connections.c.token connections.c.type connections.c.url", "everything there"},
+		{`{"models": [{"provider": "azure", "model": "m", "baseUrl": "https://h.example.com", "resourceName": "r"}]}`, "models[0].resourceName", "models", ""},
+	} {
+		f, err := Parse([]byte(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths := func(list []Error) string {
+			var out []string
+			for _, e := range list {
+				out = append(out, e.Path)
+			}
+			slices.Sort(out)
+			return strings.Join(out, " ")
+		}
+		e := Explain([]byte(c.text), f)
+		if paths(e.None) != c.ignored || paths(e.Works) != c.works {
+			t.Errorf("%s\nignored %s\nworks %s", c.text, paths(e.None), paths(e.Works))
+		}
+		for _, conn := range f.Connections {
+			lists, leavesOut := Selection(conn)
+			if got := strings.Join(append(lists, leavesOut...), ", "); got != c.told {
+				t.Errorf("%s is told as %s", c.text, got)
+			}
+		}
+		for _, x := range e.None {
+			if !slices.Contains(f.Warnings, x) {
+				t.Errorf("%s is no warning", x.Path)
+			}
+		}
+	}
+}
+
 // An override is either a variable that a node reads, and then its value has to
 // be one that can be read, or there is a warning that says what to do instead.
 func TestOverridesWorkOrWarn(t *testing.T) {

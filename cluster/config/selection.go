@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,6 +25,11 @@ var selectors = []struct{ property, text string }{
 // Selection says what a connection lists and what it leaves out, a phrase each,
 // without any secret. It asks no host.
 func Selection(c Connection) (lists, leavesOut []string) {
+	var ignored []string
+	for _, x := range (&File{Connections: []Connection{c}}).ignored() {
+		ignored = append(ignored, strings.TrimPrefix(x.Path, child("connections", c.Shared().Name)+"."))
+	}
+
 	var file map[string]any
 	if err := json.Unmarshal([]byte(c.Shared().Raw), &file); err != nil {
 		return nil, nil // Raw is made by Parse: it can be read
@@ -35,9 +41,12 @@ func Selection(c Connection) (lists, leavesOut []string) {
 
 	// Properties that select: a switch that is on, or a list with something in it.
 	for _, s := range selectors {
+		if slices.Contains(ignored, s.property) {
+			continue
+		}
 		switch v := file[s.property].(type) {
 		case bool:
-			if v && !ignoresAll(c) {
+			if v {
 				lists = append(lists, s.text)
 			}
 
@@ -58,7 +67,7 @@ func Selection(c Connection) (lists, leavesOut []string) {
 	for _, property := range []string{"archived", "forks", "disabled", "hidden", "readOnly", "userOwnedProjects", "projects", "repos", "topics", "size"} {
 		switch v := exclude[property].(type) {
 		case bool:
-			if v {
+			if v && !slices.Contains(ignored, "exclude."+property) {
 				leavesOut = append(leavesOut, property)
 			}
 
@@ -73,17 +82,8 @@ func Selection(c Connection) (lists, leavesOut []string) {
 	return lists, leavesOut
 }
 
-// ignoresAll tells of the hosts that are too large to be listed as a whole.
-func ignoresAll(c Connection) bool {
-	switch c := c.(type) {
-	case *GitLab:
-		u, err := url.Parse(c.URL)
-		return c.URL == "" || err == nil && u.Hostname() == "gitlab.com"
-	case *Bitbucket:
-		return c.Deployment != Server
-	}
-	return false
-}
+// ignoresAll reports whether a host is too large to be listed as a whole.
+func ignoresAll(c *GitLab) bool { return c.URL == "" || hostOf(c.URL) == "gitlab.com" }
 
 // phrase names at most ten members of a list.
 func phrase(list []any) string {

@@ -22,12 +22,6 @@ func (f *File) warn() {
 		}
 	}
 
-	for i, m := range f.Models {
-		if m.Provider == Azure && m.BaseURL != "" && m.ResourceName != "" {
-			w.add(item("models", i)+".resourceName", "It is ignored, because baseUrl is given.")
-		}
-	}
-
 	hosts := make(map[string]bool) // in lower case
 	for i, a := range f.Apps {
 		host := strings.ToLower(a.DeploymentHostname)
@@ -37,7 +31,39 @@ func (f *File) warn() {
 		hosts[host] = true
 	}
 
-	f.Warnings = append(Errors(f.Warnings), w.errs...).sorted()
+	f.Warnings = append(append(Errors(f.Warnings), w.errs...), f.ignored()...).sorted()
+}
+
+// ignored lists the properties that are set and do nothing beside the others of their
+// object.
+func (f *File) ignored() Errors {
+	c := &checker{}
+	for _, conn := range f.Connections {
+		path := child("connections", conn.Shared().Name)
+		switch n := conn.(type) {
+		case *GitLab:
+			if n.All && ignoresAll(n) {
+				c.add(path+".all", "It is ignored for gitlab.com; name users, groups or projects.")
+			}
+		case *Bitbucket:
+			cloud := n.Deployment == Cloud
+			if n.All && cloud {
+				c.add(path+".all", "It is ignored for cloud; name workspaces, projects or repos.")
+			}
+			if n.Exclude.Archived && cloud {
+				c.add(path+".exclude.archived", "It is ignored for cloud, which does not say what is archived.")
+			}
+			if len(n.Workspaces) > 0 && !cloud {
+				c.add(path+".workspaces", "It is ignored for server, which has projects only.")
+			}
+		}
+	}
+	for i, m := range f.Models {
+		if m.Provider == Azure && m.BaseURL != "" && m.ResourceName != "" {
+			c.add(item("models", i)+".resourceName", "It is ignored, because baseUrl is given.")
+		}
+	}
+	return c.errs
 }
 
 // warnContext tells the connections of a context that do not exist, and a
@@ -146,32 +172,15 @@ func (c *checker) warnEmpty(path string, lists ...[]string) {
 }
 
 func (c *checker) warnGitLab(path string, n *GitLab) {
-	public := hostOf(n.URL) == "gitlab.com"
-	if n.All && public {
-		c.add(path+".all", "It is ignored for gitlab.com; name users, groups or projects.")
-	}
-	if !n.All || public {
+	if !n.All || ignoresAll(n) {
 		c.warnEmpty(path, n.Users, n.Groups, n.Projects)
 	}
 }
 
 func (c *checker) warnBitbucket(path string, n *Bitbucket) {
-	// Both deployments are of one kind and take other properties: what does not apply would
-	// be ignored without a word.
 	cloud := n.Deployment == Cloud
 	if host := hostOf(n.URL); cloud && host != "bitbucket.org" && !strings.HasSuffix(host, ".bitbucket.org") {
 		c.add(path+".deploymentType", "The URL is not that of the cloud; for a Bitbucket Data Center set deploymentType to server.")
-	}
-
-	if cloud && n.All {
-		c.add(path+".all", "It is ignored for cloud; name workspaces, projects or repos.")
-	}
-	if cloud && n.Exclude.Archived {
-		c.add(path+".exclude.archived", "It is ignored for cloud, which does not say what is archived.")
-	}
-
-	if !cloud && len(n.Workspaces) > 0 {
-		c.add(path+".workspaces", "It is ignored for server, which has projects only.")
 	}
 
 	// The cloud has workspaces above projects, a server has not.
@@ -191,8 +200,11 @@ func (c *checker) warnBitbucket(path string, n *Bitbucket) {
 		form("repos", n.Repos, 1, "KEY/slug")
 	}
 
-	if !n.All || cloud {
+	switch {
+	case cloud:
 		c.warnEmpty(path, n.Workspaces, n.Projects, n.Repos)
+	case !n.All:
+		c.warnEmpty(path, n.Projects, n.Repos)
 	}
 }
 

@@ -71,12 +71,24 @@ func tokenOf(t Tools, token *config.Token, fallback string, public bool) func(co
 			return "", nil
 		}
 
-		value, err := t.Secret(ctx, *token)
-		if err != nil {
-			return "", fmt.Errorf("read the token of the connection: %w", err)
-		}
-		return strings.TrimSpace(value), nil
+		return t.secretOf(ctx, "the token of the connection", *token)
 	}
+}
+
+// secretOf reads a secret of a connection or an app. Without it the host is not asked: the
+// answer would be about somebody else.
+func (t *Tools) secretOf(ctx context.Context, what string, token config.Token) (string, error) {
+	value, err := t.Secret(ctx, token)
+	value = strings.TrimSpace(value)
+	if err == nil && value == "" {
+		err = fmt.Errorf("%s is empty", token)
+	}
+	if err != nil && ctx.Err() == nil {
+		r := refusal(TokenMissing, 0, "%s cannot be read: %v", what, err)
+		r.cause = err
+		return "", r
+	}
+	return value, err
 }
 
 // prefixed makes a value of the Authorization header of a token.

@@ -12,8 +12,12 @@ import (
 const (
 	pace     = 8                // calls a second for each credential
 	inFlight = 4                // calls at a time for each credential
+	scarce   = 0.1              // share of the calls of a period below which the rest is spread
 	longest  = 15 * time.Minute // that a call waits for a limit to pass; beyond it the listing is partial
 )
+
+// longestPeriod is the longest time that a host counts calls over.
+const longestPeriod = time.Hour
 
 // Budgets are the limits that code hosts set, one for each host and
 // credential: a host counts the calls of a token, whoever makes them. They
@@ -121,13 +125,18 @@ func (b *budget) later(until time.Time) *Refusal {
 
 // note takes over what an answer said of the limit: how many calls a period
 // has, how many are left, and when it ends. The share of keep stays for
-// others who use the same token; what is left beyond it is spread over the
-// rest of the period once it runs low.
+// others who use the same token. What is left beyond it is spread over the
+// rest of the period once it is less than a tenth of all.
 func (b *budget) note(limit, remaining int, reset time.Time, keep float64) {
 	if limit <= 0 {
 		return
 	}
 	now := b.now()
+
+	// No host has longer periods: a time beyond is a mistake, which would stop all calls.
+	if last := now.Add(longestPeriod); reset.After(last) {
+		reset = last
+	}
 
 	b.mu.Lock()
 	b.told.Limit, b.told.Remaining, b.told.Reset = limit, remaining, reset
@@ -136,7 +145,7 @@ func (b *budget) note(limit, remaining int, reset time.Time, keep float64) {
 	// What is kept for others counts as spent.
 	left, ends := float64(remaining)-keep*float64(limit), reset.Sub(now)
 	switch {
-	case ends <= 0:
+	case ends <= 0 || left >= scarce*float64(limit):
 		b.limiter.SetLimitAt(now, pace)
 	case left < 1:
 		b.pause(reset.Add(time.Second))

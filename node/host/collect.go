@@ -69,7 +69,7 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 			defer func() { <-slots }()
 			if err := c.target(ctx, t); err != nil {
 				failed.Store(t.name, err)
-				if RefusesToken(err) || isEnd(err) {
+				if RefusesToken(err) || lacksToken(err) || isEnd(err) {
 					stop(err)
 				}
 			}
@@ -128,6 +128,12 @@ func isEnd(err error) bool { return errors.As(err, &end{}) }
 func RefusesToken(err error) bool {
 	r := (*Refusal)(nil)
 	return errors.As(err, &r) && r.Code == TokenRefused
+}
+
+// lacksToken reports whether a token cannot be read: no target can be listed without it.
+func lacksToken(err error) bool {
+	r := (*Refusal)(nil)
+	return errors.As(err, &r) && r.Code == TokenMissing
 }
 
 // target lists one target. One that has nothing is told of: many hosts answer so

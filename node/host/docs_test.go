@@ -11,7 +11,7 @@ import (
 func TestThePagesOfHostsTellOfEachIssue(t *testing.T) {
 	t.Parallel()
 	everywhere := []Code{
-		TokenRefused, RateLimited, TargetNotFound, TargetEmpty, Forbidden, Unreachable, InvalidResponse, PartialListing, ListShrank,
+		TokenRefused, TokenMissing, RateLimited, TargetNotFound, TargetEmpty, Forbidden, Unreachable, InvalidResponse, PartialListing, ListShrank,
 	}
 	for page, own := range map[string][]Code{
 		"azuredevops": {NotFetchable},

@@ -180,9 +180,9 @@ func (a *githubApp) list(ctx context.Context) error {
 // minutes by the clock of the host. A proof that is refused is made once more: by
 // then the host has told what time it is there, and the key is read anew each time.
 func (a *githubApp) sign(ctx context.Context) (string, error) {
-	text, err := a.tools.Secret(ctx, *a.app.PrivateKey)
+	text, err := a.tools.secretOf(ctx, "the private key of GitHub App "+a.app.ID, *a.app.PrivateKey)
 	if err != nil {
-		return "", fmt.Errorf("read the private key of GitHub App %s: %w", a.app.ID, err)
+		return "", err
 	}
 	key, err := rsaKey(text)
 	if err != nil {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -27,7 +26,6 @@ type gitlab struct {
 type gitlabProject struct {
 	ID            int64           `json:"id"`
 	Path          string          `json:"path_with_namespace"`
-	DisplayName   string          `json:"name_with_namespace"`
 	Description   string          `json:"description"`
 	Visibility    string          `json:"visibility"` // absent for anonymous callers
 	Archived      bool            `json:"archived"`
@@ -308,7 +306,7 @@ func (g *gitlab) found(p *gitlabProject, found func(Repo, string) error) error {
 func (g *gitlab) repo(p *gitlabProject) Repo {
 	repo := Repo{
 		ExternalID: externalID(config.KindGitLab, g.web, strconv.FormatInt(p.ID, 10)),
-		Name:       hostName(g.web) + "/" + p.Path, DisplayName: cmp.Or(p.DisplayName, p.Path), HostType: string(config.KindGitLab),
+		Name:       hostName(g.web) + "/" + p.Path, DisplayName: p.Path, HostType: string(config.KindGitLab),
 		Remote: git.Remote{URL: g.web.JoinPath(p.Path).String() + ".git"}, WebURL: g.links.JoinPath(p.Path).String(),
 		Description: p.Description, DefaultBranch: p.DefaultBranch, Topics: lowered(append(p.Topics, p.Tags...)),
 		Fork: p.ForkedFrom != nil, Archived: p.Archived, Empty: p.Empty,

@@ -12,6 +12,7 @@ type Code string
 // The codes of issues.
 const (
 	TokenRefused    Code = "TOKEN_REFUSED"
+	TokenMissing    Code = "TOKEN_MISSING"
 	TokenExpires    Code = "TOKEN_EXPIRES"
 	SSORequired     Code = "SSO_REQUIRED"
 	ScopeMissing    Code = "SCOPE_MISSING"
@@ -56,6 +57,7 @@ const newToken = "Make a new token at the host and put it where the connection's
 // not say it.
 var advice = map[Code]string{
 	TokenRefused:           newToken,
+	TokenMissing:           "Set the variable in the environment of each node and start it again, or correct its name in the configuration. A secret of a manager must be there, and the node be let to read it.",
 	TokenExpires:           newToken,
 	SSORequired:            "Authorise the token for the organisation in the settings of the account that made it.",
 	ScopeMissing:           "Give the token the rights that its page in docs/hosts names, or make one that has them.",
