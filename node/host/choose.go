@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/glob"
@@ -34,41 +35,70 @@ type choice struct {
 	topics          glob.Globs // one of which must match; none means all
 	noTopics        glob.Globs // left out
 	size            config.Size
+	each            []oneGlob // of those above
+}
+
+// oneGlob is a glob of a property.
+type oneGlob struct {
+	property, pattern string
+	glob              glob.Globs
+	by                func(r *Repo, path string) []string // what it is compared with
 }
 
 // choiceOf compiles what a connection says. A malformed glob is an error: the host
 // would list what is to be left out.
 func choiceOf(conn config.Connection) (*choice, error) {
 	var errs error
-	globs := func(letters glob.Case, patterns []string) glob.Globs {
-		g, err := glob.Compile(letters, patterns...)
-		errs = errors.Join(errs, err)
+	c := &choice{}
+	globs := func(property string, patterns []string, letters glob.Case, by func(*Repo, string) []string) glob.Globs {
+		for _, p := range patterns {
+			g, err := glob.Compile(letters, p)
+			errs = errors.Join(errs, err)
+			c.each = append(c.each, oneGlob{property, p, g, by})
+		}
+		g, _ := glob.Compile(letters, patterns...)
 		return g
 	}
-	fold := func(patterns []string) glob.Globs { return globs(glob.Fold, patterns) }
+	paths := func(property string, patterns []string) glob.Globs {
+		return globs(property, patterns, glob.Fold, pathOf)
+	}
+	topics := func(property string, patterns []string) glob.Globs {
+		return globs(property, patterns, glob.Fold, func(r *Repo, _ string) []string { return r.Topics })
+	}
 
-	var c *choice
 	switch n := conn.(type) {
 	case *config.GitHub:
-		e := n.Exclude
-		c = &choice{forks: e.Forks, archived: e.Archived, repos: fold(e.Repos), topics: fold(n.Topics), noTopics: fold(e.Topics), size: e.Size}
+		c.forks, c.archived, c.size = n.Exclude.Forks, n.Exclude.Archived, n.Exclude.Size
+		c.repos = paths("exclude.repos", n.Exclude.Repos)
+		c.topics, c.noTopics = topics("topics", n.Topics), topics("exclude.topics", n.Exclude.Topics)
 	case *config.GitLab:
-		e := n.Exclude
-		c = &choice{forks: e.Forks, archived: e.Archived, repos: fold(e.Projects), topics: fold(n.Topics), noTopics: fold(e.Topics)}
+		c.forks, c.archived = n.Exclude.Forks, n.Exclude.Archived
+		c.repos = paths("exclude.projects", n.Exclude.Projects)
+		c.topics, c.noTopics = topics("topics", n.Topics), topics("exclude.topics", n.Exclude.Topics)
 	case *config.Gitea:
-		c = &choice{forks: n.Exclude.Forks, archived: n.Exclude.Archived, repos: fold(n.Exclude.Repos)}
+		c.forks, c.archived = n.Exclude.Forks, n.Exclude.Archived
+		c.repos = paths("exclude.repos", n.Exclude.Repos)
 
 	// Of Gerrit the names of projects differ by case.
 	case *config.Gerrit:
-		c = &choice{repos: globs(glob.Exact, n.Exclude.Projects), selected: globs(glob.Exact, n.Projects)}
+		c.repos = globs("exclude.projects", n.Exclude.Projects, glob.Exact, pathOf)
+		c.selected = globs("projects", n.Projects, glob.Exact, pathOf)
 
 	case *config.Bitbucket:
-		c = &choice{forks: n.Exclude.Forks, archived: n.Exclude.Archived && n.Deployment == config.Server, repos: fold(n.Exclude.Repos)}
+		c.forks, c.archived = n.Exclude.Forks, n.Exclude.Archived && n.Deployment == config.Server
+		c.repos = paths("exclude.repos", n.Exclude.Repos)
 	case *config.AzureDevOps:
-		c = &choice{repos: fold(n.Exclude.Repos), projects: fold(n.Exclude.Projects), size: n.Exclude.Size}
+		c.size = n.Exclude.Size
+		c.repos = paths("exclude.repos", n.Exclude.Repos)
+		c.projects = globs("exclude.projects", n.Exclude.Projects, glob.Fold, func(_ *Repo, path string) []string {
+			project, _, _ := strings.Cut(path, "/")
+			return []string{project}
+		})
 	}
 	return c, errs
 }
+
+func pathOf(_ *Repo, path string) []string { return []string{path} }
 
 // reason tells why a repository with this path at its host is left out, or
 // nothing where it is chosen.

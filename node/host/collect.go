@@ -3,7 +3,11 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -43,13 +47,14 @@ type collector struct {
 	// than one of a billion listings, and the catalog keeps what a listing misses.
 	seed maphash.Seed
 
-	mu   sync.Mutex // guards the fields below
-	seen map[uint64]struct{}
-	done int
+	mu     sync.Mutex // guards the fields below
+	seen   map[uint64]struct{}
+	done   int
+	unused []oneGlob // those that match none of the repositories so far
 }
 
 func newCollector(sink Sink, c *choice) *collector {
-	return &collector{sink: sink, choice: c, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
+	return &collector{sink: sink, choice: c, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}, unused: slices.Clone(c.each)}
 }
 
 // run lists the targets, some at a time. A target that fails is an issue and
@@ -100,7 +105,11 @@ func (c *collector) run(ctx context.Context, targets []target) error {
 	}
 
 	switch {
-	case n == 0 || n < len(targets):
+	// What did not come might have matched; of nothing each target tells already.
+	case n == 0 && len(c.seen) > 0:
+		c.tellUnused()
+		return nil
+	case n < len(targets), n == 0:
 		return nil
 	case absent == n:
 		return nothingThere{all}
@@ -151,6 +160,7 @@ func (c *collector) target(ctx context.Context, t target) error {
 			return nil
 		}
 
+		c.use(&r, path)
 		if why := c.choice.reason(&r, path); why != "" {
 			c.sink.Skip(r.ExternalID, why)
 			return nil
@@ -186,3 +196,28 @@ func (c *collector) first(id string) bool {
 	c.seen[key] = struct{}{}
 	return true
 }
+
+// use notes which globs match a repository.
+func (c *collector) use(r *Repo, path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unused = slices.DeleteFunc(c.unused, func(u oneGlob) bool { return u.glob.MatchAny(u.by(r, path)) })
+}
+
+// tellUnused reports each property that has globs which match nothing.
+func (c *collector) tellUnused() {
+	patterns := map[string][]string{}
+	for _, u := range c.unused {
+		patterns[u.property] = append(patterns[u.property], u.pattern)
+	}
+	for _, property := range slices.Sorted(maps.Keys(patterns)) {
+		list, more := patterns[property], ""
+		if n := len(list) - fewGlobs; n > 0 {
+			list, more = list[:fewGlobs], fmt.Sprintf(" and %d more", n)
+		}
+		c.sink.Issue(Issue{Code: NoEffect, Target: property, Text: fmt.Sprintf("no repository of the listing matches %s%s; correct the glob, or take it out", strings.Join(list, ", "), more)})
+	}
+}
+
+// fewGlobs is how many globs an issue names.
+const fewGlobs = 5

@@ -11,15 +11,15 @@ import (
 func TestThePagesOfHostsTellOfEachIssue(t *testing.T) {
 	t.Parallel()
 	everywhere := []Code{
-		TokenRefused, TokenMissing, RateLimited, TargetNotFound, TargetEmpty, Forbidden, Unreachable, InvalidResponse, PartialListing, ListShrank,
+		TokenRefused, TokenMissing, RateLimited, TargetNotFound, TargetEmpty, NoEffect, Forbidden, Unreachable, InvalidResponse, PartialListing, ListShrank,
 	}
 	for page, own := range map[string][]Code{
 		"azuredevops": {NotFetchable},
-		"bitbucket":   {NotFetchable, NoEffect},
+		"bitbucket":   {NotFetchable},
 		"gerrit":      nil,
 		"gitea":       {ScopeMissing},
 		"github":      {NotFetchable, SSORequired, ScopeMissing, TokenExpires, AuthenticationFallback},
-		"gitlab":      {NotFetchable, NoEffect, ScopeMissing, TokenExpires},
+		"gitlab":      {NotFetchable, ScopeMissing, TokenExpires},
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", "hosts", page+".md"))
 		if err != nil {

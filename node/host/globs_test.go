@@ -134,7 +134,7 @@ func TestListingsLeaveOutByEveryFormOfGlob(t *testing.T) {
 		{func(g ...string) config.Connection { return &config.Gerrit{URL: s.URL, Projects: g} }, "acme/@(one|two)", "one two"},
 		{func(g ...string) config.Connection { return &config.Gerrit{URL: s.URL, Projects: g} }, "!acme/one", "three two"},
 	} {
-		h, err := Open(c.conn(c.glob), tools(t))
+		h, err := Open(c.conn(c.glob, "unlike*"), tools(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,6 +149,11 @@ func TestListingsLeaveOutByEveryFormOfGlob(t *testing.T) {
 		slices.Sort(names)
 		if got := strings.Join(names, " "); got != c.want {
 			t.Errorf("%T %s lists %q, want %q", c.conn(), c.glob, got, c.want)
+		}
+
+		// A glob that matches nothing is reported, one that matches is not.
+		if len(rec.issues) != 1 || rec.issues[0].Code != NoEffect || !strings.Contains(rec.issues[0].Text, "matches unlike*;") {
+			t.Errorf("%T %s: issues %+v", c.conn(), c.glob, rec.issues)
 		}
 	}
 	if _, err := Open(&config.GitHub{Exclude: config.GitHubExclude{Repos: []string{"a["}}}, Tools{}); err == nil {
