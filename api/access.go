@@ -53,6 +53,7 @@ var accesses = map[string]string{
 	"GET /chat/{id}":                 "chat.read",
 	"GET /chat/{id}/events":          "chat.read",
 	"GET /api/audit":                 "audit.read",
+	"GET /api/ee/audit":              "audit.read",
 	"GET /settings/audit":            "audit.read",
 	"GET /api/users/{user}/access":   "rights.read",
 	"GET /settings/rights":           "rights.read",

@@ -18,7 +18,7 @@ var noAccesses = []string{
 	// The node, and what it is made of.
 	"GET /api/version", "GET /api/health", "GET /api/openapi.json", "GET /livez", "GET /readyz", "GET /metrics", "GET /api/status", "GET /api/models",
 	"GET /api/contexts", "GET /api/jobs", "GET /api/jobs/{id}", "GET /api/events", "GET /api/connections", "GET /api/connections/{connection}", "GET /api/config", "GET /api/webhook/{connection}",
-	"GET /api/me", "GET /api/keys", "GET /api/users", "GET /api/raft", "GET /api/placement", "GET /api/agents", "GET /api/chat",
+	"GET /api/me", "GET /api/keys", "GET /api/users", "GET /api/ee/users", "GET /api/ee/user", "GET /api/raft", "GET /api/placement", "GET /api/agents", "GET /api/chat",
 
 	// Proposals while somebody types, and what the words of a query mean.
 	"GET /api/suggest", "GET /suggest", "GET /api/query",

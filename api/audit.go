@@ -55,15 +55,24 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 		return a.lines(ctx, c, by, req)
 	}
 
-	r, err := a.auditor.Audit(ctx, by, req)
+	r, err := a.page(ctx, c, by, req)
 	if err != nil {
 		return err
+	}
+	return c.json(r.Lines, reply.Precise)
+}
+
+// page reads a page of the list and sets the headers of the answer.
+func (a *auditRoutes) page(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) (*chronicle.AuditResponse, error) {
+	r, err := a.auditor.Audit(ctx, by, req)
+	if err != nil {
+		return nil, err
 	}
 
 	// Gaps are a header, so that the list stays a list.
 	c.page(a.base, paged{req.Page, req.PerPage, len(r.Lines), r.Total, r.AtLeast})
 	c.tellMissing(r.Missing)
-	return c.json(r.Lines, reply.Precise)
+	return r, nil
 }
 
 // tellMissing names the nodes of which something may be missing.

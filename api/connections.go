@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
@@ -16,19 +18,35 @@ type connections interface {
 }
 
 // connectionRoutes are the routes of connections.
-type connectionRoutes struct{ connections connections }
+type connectionRoutes struct {
+	connections connections
+	visible     visibleConnections
+}
+
+// visibleConnections lists for everybody the connections of what they may see.
+type visibleConnections interface {
+	VisibleConnections(context.Context, catalog.Viewer) ([]browse.ConnectionInfo, error)
+}
 
 func (a *connectionRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/connections", accessOwner, quickTimeout, owners(a.list)),
+		row("GET", "/api/connections", accessRead, quickTimeout, a.list),
 		row("GET", "/api/connections/{connection}", accessOwner, quickTimeout, owners(a.get)),
 		row("POST", "/api/connections/{connection}/sync", accessOwner, adminTimeout, owners(a.sync)),
 		row("POST", "/api/connections/{connection}/accept", accessOwner, adminTimeout, owners(a.accept)),
 	}
 }
 
-// list is GET /api/connections.
-func (a *connectionRoutes) list(ctx context.Context, c *call, by account.Owner) error {
+// list is GET /api/connections: with their state for owners.
+func (a *connectionRoutes) list(ctx context.Context, c *call) error {
+	by, err := account.AsOwner(c.viewer)
+	if err != nil {
+		names, err := a.visible.VisibleConnections(ctx, c.viewer)
+		if err != nil {
+			return err
+		}
+		return c.json(names)
+	}
 	all, err := a.connections.Connections(ctx, by)
 	if err != nil {
 		return err

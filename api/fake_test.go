@@ -206,6 +206,9 @@ func (f *fake) References(_ context.Context, _ catalog.Viewer, req search.Symbol
 func (f *fake) Repos(_ context.Context, _ catalog.Viewer, req browse.ReposRequest) (*browse.ReposResponse, error) {
 	return answer(f, &browse.ReposResponse{Total: 95, Page: req.Page, Per: req.PerPage, Repos: []browse.RepoInfo{theRepo()}})
 }
+func (f *fake) VisibleConnections(context.Context, catalog.Viewer) ([]browse.ConnectionInfo, error) {
+	return []browse.ConnectionInfo{{ID: 7, Name: "main", Kind: "git"}}, f.err
+}
 func (f *fake) Repo(_ context.Context, _ catalog.Viewer, name string) (*browse.RepoInfo, error) {
 	repo := theRepo()
 	if name != repo.Name {
@@ -364,7 +367,7 @@ func (f *fake) Status(context.Context, catalog.Viewer, node.StatusRequest) (*nod
 }
 
 var aConnection = operate.ConnectionStatus{
-	Name: "main", Type: "git", State: "synced", Message: "m", Warnings: []string{"w"}, Repos: 3, SyncedAt: day,
+	ID: 7, Name: "main", Kind: "git", Type: "git", State: "synced", Message: "m", Warnings: []string{"w"}, Repos: 3, SyncedAt: day,
 	Issues:   []operate.ConnectionIssue{{Code: "FORBIDDEN", Target: "orgs/acme", Text: "no", Hint: "ask", Since: time.Unix(1_700_000_000, 0)}},
 	Excluded: []operate.ExcludedCount{{Reason: "forks", Repos: 4}}, Kept: 5, Held: 6, HeldAt: day, RefusedAt: day, HidesAt: day, HiddenAt: day, Attempt: 9, Queued: true, EndedAt: day, NextAt: day, Listed: 7,
 	Calls: 8, Limit: &operate.CallLimit{Calls: 9, Remaining: 1, ResetAt: day}, ExpiresAt: day,
@@ -518,7 +521,7 @@ func (f *fake) EndSessions(context.Context, account.Holder, string, string) (int
 	return 3, f.err
 }
 
-var aUser = account.UserInfo{ID: "u1", Email: "ann@example.com", Name: "Ann", Role: catalog.RoleMember, State: catalog.AccountActive, Created: day, By: "operator", Keys: 2}
+var aUser = account.UserInfo{ID: "u1", Email: "ann@example.com", Name: "Ann", Role: catalog.RoleMember, State: catalog.AccountActive, Created: day, By: "operator", Keys: 2, Used: day}
 
 func (f *fake) CreateUser(context.Context, account.Owner, account.CreateUserRequest) (*account.UserInfo, error) {
 	return answer(f, &aUser)

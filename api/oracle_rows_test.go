@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shoalsearch/shoal/api/mcp"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	nodeask "github.com/shoalsearch/shoal/node/ask"
 	"github.com/shoalsearch/shoal/node/tool"
 )
@@ -120,7 +121,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/find_references":    symbolsAt("/api/find_references"),
 	"POST /api/repos/{id}/reindex": once(shot{method: "POST", target: "/api/repos/1/reindex"}, shot{method: "POST", target: "/api/repos/3/reindex"}, shot{method: "POST", target: "/api/repos/900/reindex"}),
 	"GET /api/repos": func(a aims) []shot {
-		list := []shot{get("/api/repos"), get("/api/repos?perPage=1"), get("/api/repos?perPage=2&page=2"), get("/api/repos?sort=pushed&direction=desc"), get("/api/repos?sort=stars&direction=desc"), get("/api/repos?connection=closed"), get("/api/repos?connection=none")}
+		list := []shot{get("/api/repos"), get("/api/repos?perPage=1"), get("/api/repos?perPage=2&page=2"), get("/api/repos?sort=pushed&direction=desc"), get("/api/repos?sort=stars&direction=desc"), get("/api/repos?connection=closed"), get("/api/repos?connectionId=%d", catalog.ConnectionID("closed")), get("/api/repos?connectionId=%d", catalog.ConnectionID("work")), get("/api/repos?connectionId=1"), get("/api/repos?connection=none")}
 		return append(list, a.each(func(r string) shot { return get("/api/repos?query=%s", url.QueryEscape(r)) })...)
 	},
 	"GET /api/source": ofRepo("/api/source?repo=%s&path=main.go", "/api/source?repo=%s&path=none&lastSeen=true"),
@@ -200,6 +201,10 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/agents/clients":              once(post("/api/agents/clients", object{})),
 	"DELETE /api/agents/{agent}":            once(shot{method: "DELETE", target: "/api/agents/none"}),
 	"GET /api/audit":                        once(get("/api/audit"), get("/api/audit?action=user&perPage=1"), get("/api/audit?format=jsonl")),
+	"GET /api/ee/audit":                     once(get("/api/ee/audit"), get("/api/ee/audit?perPage=1")),
+	"GET /api/ee/users":                     once(get("/api/ee/users")),
+	"GET /api/ee/user":                      once(get("/api/ee/user?userId=none")),
+	"DELETE /api/ee/user":                   once(shot{method: "DELETE", target: "/api/ee/user?userId=none"}),
 	"GET /api/events":                       once(get("/api/events"), get("/api/events?limit=5"), get("/api/events?after=eyJsb2dzIjp7ImEiOnsibG9nIjoibCIsInJlYWQiOjB9fX0")),
 	"GET /settings/audit":                   once(get("/settings/audit")),
 	"GET /settings/events":                  once(get("/settings/events")),

@@ -14,6 +14,7 @@ import (
 type repositories interface {
 	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
 	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
+	visibleConnections
 	Reindex(context.Context, account.Owner, operate.ReindexRequest) (*operate.ReindexResponse, error)
 }
 
@@ -34,7 +35,7 @@ func (a *repoRoutes) rows() []route {
 func (a *repoRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.ReposRequest{
-		Query: p.text("query"), Connection: p.text("connection"),
+		Query: p.text("query"), Connection: p.text("connection"), ConnectionID: uint32(p.integer("connectionId", 0, 0, 1<<31)),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100),
 		Sort: p.choice("sort", browse.RepoSorts()...), Desc: p.choice("direction", "asc", "desc") == "desc",
 	}
@@ -42,10 +43,6 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 	// Any is the word for no filter, so that a client can always send one.
 	if state := p.choice("state", append([]string{"any"}, browse.RepoStates()...)...); state != "any" {
 		req.State = state
-	}
-	// Other services number connections: an answer that leaves the number out would look filtered.
-	if p.text("connectionId") != "" {
-		p.wrong("connectionId", "connections have names here; give the name as connection")
 	}
 	if err := p.err(); err != nil {
 		return err

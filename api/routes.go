@@ -145,12 +145,13 @@ func (s *Server) newRoutes(p parts) *routes {
 		&nodeRoutes{p.members},
 		&raftRoutes{p.raft},
 		&placementRoutes{p.placer, base},
-		&connectionRoutes{p.conns},
+		&connectionRoutes{p.conns, p.repos},
 		&webhookRoutes{p.hooks, base, now, s.opt.trusted, authenticate},
 		&jobRoutes{p.jobs, base},
 		&configRoutes{p.config},
 		&eventRoutes{p.events},
 		&auditRoutes{p.audit, base, now},
+		&referenceRoutes{p.users, auditRoutes{p.audit, base, now}, s.opt.Version},
 
 		// Who may do what.
 		&callerRoutes{p.callers},
@@ -248,7 +249,7 @@ func (s *Server) route(c *call) (*route, *failure) {
 	}
 
 	if found == nil {
-		return unknown, &failure{Status: 404, Code: codeNotFound, Message: "This API endpoint does not exist"}
+		return unknown, notThere(c.path)
 	}
 	c.wild = wild
 	for _, x := range found {

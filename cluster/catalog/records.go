@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"time"
 )
@@ -41,6 +43,13 @@ type Connection struct {
 
 	RefusedAt time.Time // end of the first attempt since the last listing whose token the host refused; zero for none
 	HiddenAt  time.Time // since when its repositories are hidden for that; zero while they are shown
+}
+
+// ConnectionID numbers a connection for clients that do not take its name: the same on
+// every node and in every cluster, at least 1.
+func ConnectionID(name string) uint32 {
+	sum := sha256.Sum256([]byte(name))
+	return max(1, binary.BigEndian.Uint32(sum[:])>>1)
 }
 
 // ServeRefused is for how long the last listing of a connection is served whose

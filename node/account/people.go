@@ -24,6 +24,7 @@ type UserInfo struct {
 	Keys    int                  `json:"keys"`
 	Created time.Time            `json:"createdAt"`
 	By      string               `json:"createdBy"`
+	Used    time.Time            `json:"-"` // last use of a session, noted from time to time; zero for none
 	// Unproven says that nobody has vouched for the address.
 	Unproven bool `json:"-"`
 }
@@ -201,9 +202,18 @@ func (u *People) Users(ctx context.Context, _ Owner) (*UsersResponse, error) {
 		keys[k.Account]++
 	}
 
+	used := map[string]time.Time{}
+	for s := range view.Sessions() {
+		if s.Used.After(used[s.Account]) {
+			used[s.Account] = s.Used
+		}
+	}
+
 	out := &UsersResponse{}
 	for a := range view.Accounts() {
-		out.Users = append(out.Users, userInfo(a, keys[a.ID]))
+		info := userInfo(a, keys[a.ID])
+		info.Used = used[a.ID]
+		out.Users = append(out.Users, info)
 	}
 	return out, nil
 }

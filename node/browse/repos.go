@@ -14,13 +14,14 @@ import (
 
 // ReposRequest asks for a page of the repositories that the viewer may see.
 type ReposRequest struct {
-	Query      string // case-insensitive part of the name
-	Connection string // name of a connection; "" for all
-	Page       int    // from 1; 0 means 1
-	PerPage    int    // 1..100; 0 means 30
-	State      string // one of RepoStates; "" for all
-	Sort       string // one of RepoSorts; "" is by name
-	Desc       bool
+	Query        string // case-insensitive part of the name
+	Connection   string // name of a connection; "" for all
+	ConnectionID uint32 // as catalog.ConnectionID makes it; 0 for all
+	Page         int    // from 1; 0 means 1
+	PerPage      int    // 1..100; 0 means 30
+	State        string // one of RepoStates; "" for all
+	Sort         string // one of RepoSorts; "" is by name
+	Desc         bool
 }
 
 // ReposResponse is a page, with the count of all.
@@ -181,8 +182,39 @@ func (req *ReposRequest) asksFor(view *catalog.View, repo *catalog.Repo) bool {
 	if req.State != "" && stateOf(view, repo) != req.State {
 		return false
 	}
-	of := func(c catalog.RepoConnection) bool { return c.Name == req.Connection }
-	return req.Connection == "" || slices.ContainsFunc(repo.Connections, of)
+	of := func(c catalog.RepoConnection) bool {
+		return (req.Connection == "" || c.Name == req.Connection) && (req.ConnectionID == 0 || catalog.ConnectionID(c.Name) == req.ConnectionID)
+	}
+	return req.Connection == "" && req.ConnectionID == 0 || slices.ContainsFunc(repo.Connections, of)
+}
+
+// ConnectionInfo names a connection.
+type ConnectionInfo struct {
+	ID   uint32 `json:"id"`
+	Name string `json:"name"`
+	Kind string `json:"connectionType"` // as "github"
+}
+
+// VisibleConnections lists the connections, by name, that list a repository which the
+// viewer may see.
+func (b *Browser) VisibleConnections(_ context.Context, v catalog.Viewer) ([]ConnectionInfo, error) {
+	seen, err := b.d.Gate.Repos(v)
+	if err != nil {
+		return nil, err
+	}
+
+	var out []ConnectionInfo
+	for c := range seen.View.Connections() {
+		listed := seen.View.Kept("listed by "+c.Name, func() func(*catalog.Repo) bool {
+			return func(r *catalog.Repo) bool {
+				return slices.ContainsFunc(r.Connections, func(by catalog.RepoConnection) bool { return by.Name == c.Name })
+			}
+		})
+		if listed.Intersects(seen.Set) {
+			out = append(out, ConnectionInfo{catalog.ConnectionID(c.Name), c.Name, c.Kind})
+		}
+	}
+	return out, nil
 }
 
 // order compares two repositories as they are to be listed.

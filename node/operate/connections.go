@@ -23,7 +23,9 @@ type Syncer struct {
 
 // ConnectionStatus is the state of one connection.
 type ConnectionStatus struct {
+	ID       uint32            `json:"id"` // as catalog.ConnectionID makes it
 	Name     string            `json:"name"`
+	Kind     string            `json:"connectionType"` // the same as Type, as clients of the reference call it
 	Type     string            `json:"type"`
 	State    string            `json:"state"`   // pending, syncing, synced, failed
 	Message  string            `json:"message"` // why the last attempt failed
@@ -143,7 +145,9 @@ func noConnection(name string) error {
 // StateOf is how a connection stands at a view.
 func (s *Syncer) StateOf(view *catalog.View, c *catalog.Connection) ConnectionStatus {
 	out := ConnectionStatus{
+		ID:       catalog.ConnectionID(c.Name),
 		Name:     c.Name,
+		Kind:     c.Kind,
 		Type:     c.Kind,
 		Message:  c.Error,
 		Warnings: c.Warnings,

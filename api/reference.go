@@ -1,0 +1,173 @@
+package api
+
+import (
+	"context"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/reply"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/chronicle"
+)
+
+// referenceRoutes are the routes below /api/ee, where clients of the reference look for
+// accounts and the audit.
+type referenceRoutes struct {
+	users   users
+	audit   auditRoutes
+	version string
+}
+
+func (a *referenceRoutes) rows() []route {
+	return []route{
+		row("GET", "/api/ee/users", accessOwner, adminTimeout, owners(a.list)),
+		row("GET", "/api/ee/user", accessOwner, adminTimeout, owners(a.get)),
+		row("DELETE", "/api/ee/user", accessOwner, adminTimeout, owners(a.remove)),
+		row("GET", "/api/ee/audit", accessOwner, streamTimeout, owners(a.events)),
+	}
+}
+
+// referenceUserJSON is an account as the reference shows it. Null is a time that is not kept, or
+// that has not been.
+type referenceUserJSON struct {
+	ID        string  `json:"id"`
+	Name      string  `json:"name"`
+	Email     string  `json:"email"`
+	Role      string  `json:"role"`
+	Suspended *string `json:"suspendedAt"`
+	Created   string  `json:"createdAt"`
+	Updated   string  `json:"updatedAt"`
+	Active    *string `json:"lastActivityAt"`
+}
+
+func referenceUserOf(u *account.UserInfo) referenceUserJSON {
+	out := referenceUserJSON{
+		ID: u.ID, Name: u.Name, Email: u.Email, Role: strings.ToUpper(u.Role.String()),
+		Created: stamp(u.Created), Updated: stamp(u.Created),
+	}
+
+	// When an account was changed last stands in the audit alone.
+	if u.State == catalog.AccountSuspended {
+		out.Suspended = &out.Updated
+	}
+	if !u.Used.IsZero() {
+		used := stamp(u.Used)
+		out.Active = &used
+	}
+	return out
+}
+
+// list is GET /api/ee/users.
+func (a *referenceRoutes) list(ctx context.Context, c *call, by account.Owner) error {
+	r, err := a.users.Users(ctx, by)
+	if err != nil {
+		return err
+	}
+	out := make([]referenceUserJSON, len(r.Users))
+	for i := range r.Users {
+		out[i] = referenceUserOf(&r.Users[i])
+	}
+	return c.json(out)
+}
+
+// get is GET /api/ee/user?userId=.
+func (a *referenceRoutes) get(ctx context.Context, c *call, by account.Owner) error {
+	p := c.params()
+	id := p.required("userId")
+	if err := p.err(); err != nil {
+		return err
+	}
+	r, err := a.users.Users(ctx, by)
+	if err != nil {
+		return err
+	}
+	for i := range r.Users {
+		if r.Users[i].ID == id {
+			return c.json(referenceUserOf(&r.Users[i]))
+		}
+	}
+	return &failure{Status: 404, Code: codeNotFound, Message: "There is no account with this id."}
+}
+
+// remove is DELETE /api/ee/user?userId=.
+func (a *referenceRoutes) remove(ctx context.Context, c *call, by account.Owner) error {
+	p := c.params()
+	id := p.required("userId")
+	if err := p.err(); err != nil {
+		return err
+	}
+	u, err := a.users.DeleteUser(ctx, by, id)
+	if err != nil {
+		return err
+	}
+	return c.json(struct {
+		Success bool   `json:"success"`
+		Message string `json:"message"`
+	}{true, "The account " + u.Email + " is deleted."})
+}
+
+// auditRowJSON is a row of the audit with the columns that the reference has beside ours.
+type auditRowJSON struct {
+	chronicle.Line
+	Metadata map[string]string `json:"metadata"`
+	Version  string            `json:"sourcebotVersion"`
+	Org      int               `json:"orgId"`
+}
+
+// events is GET /api/ee/audit.
+func (a *referenceRoutes) events(ctx context.Context, c *call, by account.Owner) error {
+	p := c.params()
+	req := chronicle.AuditRequest{
+		Since: p.timestamp("since"), Until: p.timestamp("until"),
+		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
+	}
+	if !req.Since.IsZero() && !req.Until.IsZero() && !req.Since.Before(req.Until) {
+		p.wrong("since", "expected a time before until")
+	}
+	if err := p.err(); err != nil {
+		return err
+	}
+
+	r, err := a.audit.page(ctx, c, by, req)
+	if err != nil {
+		return err
+	}
+	out := make([]auditRowJSON, len(r.Lines))
+	for i, line := range r.Lines {
+		out[i] = auditRowJSON{line, line.Metadata, a.version, 1}
+		if line.Metadata == nil {
+			out[i].Metadata = map[string]string{}
+		}
+	}
+	return c.json(out, reply.Precise)
+}
+
+// elsewhere says for a path of the reference that is not served what takes its place.
+var elsewhere = []struct{ prefix, sentence string }{
+	{"/api/ee/scoped_access_token", "There are no tokens for some repositories alone. POST /api/keys makes a key with the rights of its account; an agent that signs in is bound to repositories on the page where a person lets it in."},
+	{"/api/ee/chat", "Conversations are at /api/chat."},
+	{"/api/ee/mcp", "The tool server is at /api/mcp."},
+	{"/api/ee/oauth/", "Agents sign in by /oauth/register, /oauth/authorize, /oauth/token and /oauth/revoke."},
+	{"/api/ee/permissionSyncStatus", "GET /api/status has the state of permissions."},
+	{"/api/ee/accountPermissionSyncJobStatus", "GET /api/jobs?kind=account_permissions has these jobs."},
+	{"/api/ee/", "GET /api/openapi.json has all routes."},
+	{"/api/folder_contents", "POST /api/tree lists directories."},
+	{"/api/repo-index-status", "GET /api/repos has the state of each repository."},
+	{"/api/repo-status/", "GET /api/repos has the state of each repository."},
+	{"/api/repository-sync-counts", "GET /api/status counts repositories."},
+	{"/api/connection-sync-", "GET /api/connections has the state of each connection."},
+	{"/api/job-logs", "GET /api/jobs/{id} has why a job failed."},
+	{"/scim/", "There is no SCIM; POST /api/users makes accounts."},
+}
+
+// notThere is the failure of a path that no route has.
+func notThere(path string) *failure {
+	f := &failure{Status: 404, Code: codeNotFound, Message: "This API endpoint does not exist"}
+	for _, x := range elsewhere {
+		if strings.HasPrefix(path, x.prefix) {
+			f.Message += ". " + x.sentence
+			break
+		}
+	}
+	return f
+}
