@@ -140,7 +140,11 @@ func (s *site) tellCommit(ctx context.Context, parent, commit string) (told told
 	if err != nil || !slices.Contains(c.Parents, parent) {
 		return told, err
 	}
-	told.CommitInfo = s.commitInfos(ctx, []git.Commit{c})[0]
+	people, err := s.people(ctx, false)
+	if err != nil {
+		return told, err
+	}
+	told.CommitInfo = s.commitInfos(ctx, []git.Commit{c}, people)[0]
 
 	// An addition: where it cannot be had, the difference stands without it.
 	if first, err := s.mirror.FirstTag(ctx, commit); err == nil && first.Tags > 0 {
@@ -208,11 +212,7 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 	}
 
 	req.Path = s.pathOf(ctx, commit, req.Path)
-	shallow, err := s.mirror.Shallow()
-	if err != nil {
-		return nil, err
-	}
-	out := &BlameResponse{Commit: commit, Shallow: shallow}
+	out := &BlameResponse{Commit: commit}
 	b, err := s.blame(ctx, commit, req, out)
 	if err != nil {
 		return nil, s.explain(ctx, err, commit, req.Path)
@@ -224,21 +224,30 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 		return nil, err
 	}
 
+	people, err := s.people(ctx, req.Verbatim)
+	if err != nil {
+		return nil, err
+	}
+
+	out.Late, out.Past = b.Late, b.Past
 	out.Ranges, out.Commits = make([]BlameRange, len(b.Ranges)), make(map[string]BlameCommit, len(b.Commits))
 	for i, r := range b.Ranges {
 		out.Ranges[i] = BlameRange{Hash: r.Commit, Path: r.Path, StartLine: r.First, LineCount: r.Lines}
 	}
 
 	for hash, c := range b.Commits {
+		out.Shallow = out.Shallow || c.Edge
+		name, email := people.Author(c.AuthorName, c.AuthorEmail)
 		out.Commits[hash] = BlameCommit{
 			Hash:         c.Hash,
 			Message:      c.Summary,
 			Date:         c.AuthorTime,
-			AuthorName:   c.AuthorName,
-			AuthorEmail:  c.AuthorEmail,
+			AuthorName:   name,
+			AuthorEmail:  email,
 			PreviousHash: c.PreviousHash,
 			PreviousPath: c.PreviousPath,
 			Body:         bodies[hash],
+			Edge:         c.Edge,
 		}
 	}
 	return out, nil
@@ -280,7 +289,7 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 	// The whole file is bounded by its size, and not by a time: pages draw all of it.
 	binary := call.Fail(call.ErrInvalid, "%s is a binary file: it has no lines", paths.Quoted(req.Path))
 	if req.Lines <= 0 {
-		b, err = s.mirror.Blame(ctx, commit, req.Path)
+		b, err = s.mirror.Blame(ctx, git.BlameQuery{Commit: commit, Path: req.Path, Verbatim: req.Verbatim})
 		if errors.Is(err, git.ErrBinary) {
 			err = binary
 		}
@@ -309,8 +318,9 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 	}
 
 	// Within a time: of a file with a long history some lines are an answer.
-	b, out.Late, err = s.mirror.BlameLines(ctx, commit, src.Path, req.First, min(req.First+req.Lines-1, src.Total), changeTime)
-	return b, err
+	return s.mirror.Blame(ctx, git.BlameQuery{
+		Commit: commit, Path: src.Path, First: req.First, Last: min(req.First+req.Lines-1, src.Total), Within: changeTime, Verbatim: req.Verbatim,
+	})
 }
 
 // changeTime is how long the history is looked at for one answer of a tool;

@@ -127,6 +127,10 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 	since, _ := time.Parse(time.RFC3339, req.Since)
 	until, _ := time.Parse(time.RFC3339, req.Until)
 
+	people, err := s.people(ctx, req.Verbatim)
+	if err != nil {
+		return nil, err
+	}
 	page, err := s.mirror.Log(ctx, git.LogQuery{
 		Commit:   commit,
 		Not:      not,
@@ -134,6 +138,7 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 		Query:    req.Query,
 		Words:    req.Words,
 		Author:   req.Author,
+		People:   people,
 		NoMerges: req.NoMerges,
 
 		Since: since,
@@ -159,8 +164,12 @@ func (s *site) commitsPage(ctx context.Context, commit string, page git.LogPage,
 	if err != nil {
 		return nil, err
 	}
+	people, err := s.people(ctx, req.Verbatim)
+	if err != nil {
+		return nil, err
+	}
 	return &CommitsResponse{
-		Commits: s.commitInfos(ctx, page.Commits),
+		Commits: s.commitInfos(ctx, page.Commits, people),
 		Total:   page.Total,
 		AtLeast: page.AtLeast,
 		Reached: page.Reached,
@@ -198,8 +207,17 @@ func (s *site) follow(ctx context.Context, commit, not string, req CommitsReques
 	return out, nil
 }
 
+// people is who authors are; nil for who their commits say.
+func (s *site) people(ctx context.Context, verbatim bool) (*git.Mailmap, error) {
+	if verbatim {
+		return nil, nil
+	}
+	return s.mirror.Mailmap(ctx)
+}
+
 // commitInfo shows a commit; branch is the default branch.
-func commitInfo(c *git.Commit, branch string) CommitInfo {
+func commitInfo(c *git.Commit, branch string, people *git.Mailmap) CommitInfo {
+	name, email := people.Author(c.AuthorName, c.AuthorEmail)
 	return CommitInfo{
 		Hash:        c.Hash,
 		Date:        c.AuthorTime,
@@ -207,20 +225,20 @@ func commitInfo(c *git.Commit, branch string) CommitInfo {
 		Message:     c.Subject,
 		Body:        c.Body,
 		Refs:        decoration(c, branch),
-		AuthorName:  c.AuthorName,
-		AuthorEmail: c.AuthorEmail,
+		AuthorName:  name,
+		AuthorEmail: email,
 		Parents:     c.Parents,
 	}
 }
 
 // commitInfos tells of commits as answers have them.
-func (s *site) commitInfos(ctx context.Context, commits []git.Commit) []CommitInfo {
+func (s *site) commitInfos(ctx context.Context, commits []git.Commit, people *git.Mailmap) []CommitInfo {
 	// Only to tell which branch HEAD is on: without it that is left out.
 	branch, _ := s.mirror.DefaultBranch(ctx)
 
 	out := make([]CommitInfo, len(commits))
 	for i := range commits {
-		out[i] = commitInfo(&commits[i], branch)
+		out[i] = commitInfo(&commits[i], branch, people)
 	}
 	return out
 }
@@ -273,8 +291,12 @@ func answerCommit(ctx context.Context, s *site, req CommitRequest) (*CommitInfo,
 	if err != nil {
 		return nil, err
 	}
+	people, err := s.people(ctx, req.Verbatim)
+	if err != nil {
+		return nil, err
+	}
 
-	return &s.commitInfos(ctx, []git.Commit{c})[0], nil
+	return &s.commitInfos(ctx, []git.Commit{c}, people)[0], nil
 }
 
 // Authors lists authors by their number of commits.
@@ -297,16 +319,24 @@ func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsRe
 	}
 
 	// All of the history is read for any page: the order is by number of commits.
+	people, err := s.people(ctx, req.Verbatim)
+	if err != nil {
+		return nil, err
+	}
 	req.Path = s.pathOf(ctx, commit, req.Path)
-	list, err := s.mirror.Authors(ctx, commit, req.Path)
+	list, err := s.mirror.Authors(ctx, commit, req.Path, people)
 	if err == nil && len(list) == 0 {
 		err = s.neverThere(ctx, commit, req.Path)
 	}
 	if err != nil {
 		return nil, err
 	}
+	shallow, err := s.mirror.Shallow()
+	if err != nil {
+		return nil, err
+	}
 
-	out := &AuthorsResponse{Authors: []AuthorInfo{}, Total: len(list), Page: req.Page, Per: req.PerPage}
+	out := &AuthorsResponse{Authors: []AuthorInfo{}, Shallow: shallow, Total: len(list), Page: req.Page, Per: req.PerPage}
 	for _, a := range cutPage(list, req.Page, req.PerPage) {
 		out.Authors = append(out.Authors, AuthorInfo{Name: a.Name, Email: a.Email, Commits: a.Commits})
 	}

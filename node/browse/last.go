@@ -70,6 +70,10 @@ func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*L
 		return nil, s.explain(ctx, err, commit, req.Path)
 	}
 
+	people, err := s.people(ctx, false)
+	if err != nil {
+		return nil, err
+	}
 	out := &LastCommitsResponse{
 		Commit:  commit,
 		Entries: make([]LastEntry, len(last.Entries)),
@@ -82,11 +86,12 @@ func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*L
 
 	// A directory may have ten thousand of them, and a first line any length.
 	for hash, c := range last.Commits {
+		name, _ := people.Author(c.AuthorName, c.AuthorEmail)
 		out.Commits[hash] = LastCommit{
 			Hash:       hash,
 			Date:       c.AuthorTime,
 			Message:    beginning(c.Subject, lastText),
-			AuthorName: beginning(c.AuthorName, lastText),
+			AuthorName: beginning(name, lastText),
 		}
 	}
 	return out, nil

@@ -79,6 +79,10 @@ func (s *site) lastSeen(ctx context.Context, commit, path string) (*LastSeenResp
 		return out, nil
 	}
 	out.Commit, out.Type, out.Renamed = gone.Last, typeOf(gone.Kind), gone.Renamed
-	out.Removed = &s.commitInfos(ctx, []git.Commit{gone.Commit})[0]
+	people, err := s.people(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	out.Removed = &s.commitInfos(ctx, []git.Commit{gone.Commit}, people)[0]
 	return out, nil
 }

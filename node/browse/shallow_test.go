@@ -65,4 +65,28 @@ a
 			}
 		})
 	}
+
+	// The other questions about history say it, too.
+	for name, tt := range map[string]struct {
+		site    *site
+		shallow bool
+	}{"whole": {whole, false}, "shallow": {cut, true}} {
+		traced, err := ask(t, tt.site, traceOperation(), TraceRequest{Text: "hello"})
+		if err != nil || traced.Shallow != tt.shallow {
+			t.Errorf("%s: trace: shallow %t, %v", name, traced.Shallow, err)
+		}
+		authors, err := ask(t, tt.site, authorsOperation(), AuthorsRequest{Page: 1, PerPage: 10})
+		if err != nil || authors.Shallow != tt.shallow {
+			t.Errorf("%s: authors: shallow %t, %v", name, authors.Shallow, err)
+		}
+		for _, lines := range []int{0, 5} {
+			blamed, err := ask(t, tt.site, blameOperation(), BlameRequest{Path: "README.md", First: min(lines, 1), Lines: lines})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c := blamed.Commits[blamed.Ranges[0].Hash]; c.Edge != tt.shallow || blamed.Shallow != tt.shallow {
+				t.Errorf("%s: blame of %d lines: %+v", name, lines, c)
+			}
+		}
+	}
 }

@@ -19,6 +19,7 @@ type TraceRequest struct {
 	Expr         string // an expression that a changed line matches
 	First, Last  int    // lines of Path at Ref, from 1
 	NoMerges     bool
+	Verbatim     bool   // as of CommitsRequest
 	Since, Until string // as of CommitsRequest
 	Limit        int    // 1..100; 0 means 50
 }
@@ -100,6 +101,10 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 		}
 	}
 
+	people, err := s.people(ctx, req.Verbatim)
+	if err != nil {
+		return nil, err
+	}
 	shallow, err := s.mirror.Shallow()
 	if err != nil {
 		return nil, err
@@ -107,7 +112,7 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 	return &TraceResponse{
 		Commit:    commit,
 		Shallow:   shallow,
-		Commits:   s.commitInfos(ctx, page.Commits),
+		Commits:   s.commitInfos(ctx, page.Commits, people),
 		Paths:     page.Paths,
 		AtLeast:   page.AtLeast,
 		Reached:   page.Reached,

@@ -80,6 +80,7 @@ type CommitsRequest struct {
 
 	NoMerges bool // only commits with less than two parents
 	Follow   bool // Path is a file, whose history goes on through its renames; beside no filter
+	Verbatim bool // authors are as their commits have them, whatever .mailmap says
 }
 
 // CommitsResponse is a page of commits, newest first, with the count of all.
@@ -108,17 +109,22 @@ type CommitInfo struct {
 }
 
 // CommitRequest asks for one commit.
-type CommitRequest struct{ Repo, Ref string }
+type CommitRequest struct {
+	Repo, Ref string
+	Verbatim  bool // as of CommitsRequest
+}
 
 // AuthorsRequest asks who wrote a revision, or a path of it.
 type AuthorsRequest struct {
 	Repo, Ref, Path string
 	Page, PerPage   int
+	Verbatim        bool // as of CommitsRequest
 }
 
 // AuthorsResponse lists authors by their number of commits.
 type AuthorsResponse struct {
 	Authors []AuthorInfo
+	Shallow bool // as of CommitsResponse
 	Total   int
 	Page    int
 	Per     int
@@ -198,6 +204,8 @@ type BlameRequest struct {
 	First, Lines    int // a run of lines, from 1; 0 means the whole file
 
 	Texts bool // of a run of few lines, with what they say and with bodies of messages
+
+	Verbatim bool // whatever .mailmap and .git-blame-ignore-revs of the default branch say
 }
 
 // BlameResponse is the blame of a file.
@@ -205,12 +213,13 @@ type BlameResponse struct {
 	Ranges  []BlameRange
 	Commits map[string]BlameCommit // by hash
 	Commit  string
+	Past    int // lines that an ignored commit changed last: they are those of the commits before it
 
 	// Of a run of lines.
 	Total int  // lines of the file
 	Late  bool // not all lines were found in time: they are in no range
 
-	Shallow bool // as of CommitsResponse: lines of its oldest commits may be of older ones
+	Shallow bool // some lines are of commits at the Edge, and may be of older ones
 
 	Texts []byte // with Texts: the lines, of which very long ones may be cut
 }
@@ -234,6 +243,7 @@ type BlameCommit struct {
 	PreviousPath string    `json:"-"`
 
 	Body string `json:"-"` // with Texts
+	Edge bool   `json:"-"` // the repository is shallow and has nothing before it: older commits may have brought its lines
 }
 
 // RefsRequest asks for a page of branches or tags.

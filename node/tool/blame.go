@@ -21,6 +21,7 @@ func blame(h Historian) Tool {
 			refParam,
 			{Name: "offset", Kind: Integer, Min: 1, Default: 1, About: "first line"},
 			{Name: "limit", Kind: Integer, Min: 1, Max: mostBlamed, Default: 50, Clamp: true},
+			{Name: "verbatim", Kind: Boolean, Default: false, About: "without .mailmap and .git-blame-ignore-revs"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runBlame(ctx, v, h, a)
@@ -37,6 +38,8 @@ func runBlame(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (stri
 		First: a.Number("offset"),
 		Lines: a.Number("limit"),
 		Texts: a.Number("limit") <= fewCommits,
+
+		Verbatim: a.Flag("verbatim"),
 	})
 	if err != nil {
 		return "", err
@@ -82,15 +85,32 @@ func blameText(a *Args, r *browse.BlameResponse) string {
 		out.WriteString(runText(a, r, run))
 	}
 
+	if r.Past > 0 {
+		fmt.Fprintf(&out, "%s changed last by commits of .git-blame-ignore-revs; with those: %s\n", count(r.Past, "line"), a.with("verbatim", true))
+	}
 	// Both may be true of one answer: lines in no run, and lines behind those that were asked for.
 	var e end
-	e.covers(a, r.Coverage(), words{coverage.Late: "the history of lines that are not shown, within 5 seconds; ask for fewer lines with limit"})
+	e.covers(a, r.Coverage(), words{
+		coverage.Late:    "the history of lines that are not shown, within 5 seconds; ask for fewer lines with limit",
+		coverage.Shallow: beyondEdge(r),
+	})
 	// Who named the lines, and got them all, has not asked for those behind.
 	named := a.Has("limit") && a.Number("limit") < mostBlamed && next > last
 	if next <= r.Total && !named {
 		e.left = append(e.left, fmt.Sprintf("lines %d-%d; continue with %s", next, r.Total, a.with("offset", next)))
 	}
 	return out.String() + e.String()
+}
+
+// beyondEdge tells of which lines older commits may be the last, in a shallow repository.
+func beyondEdge(r *browse.BlameResponse) string {
+	lines, edge := 0, ""
+	for _, run := range r.Ranges {
+		if r.Commits[run.Hash].Edge {
+			lines, edge = lines+run.LineCount, run.Hash
+		}
+	}
+	return fmt.Sprintf("the history of %s before %.12s: the remote is a shallow repository and does not have it", count(lines, "line"), edge)
 }
 
 // mostBlamed is how many lines one call may ask for.

@@ -33,3 +33,55 @@ func TestListCommits_completeOnlyOfAllHistory(t *testing.T) {
 		})
 	}
 }
+
+// A trace, and a call that goes on from a time, say what they have not looked at.
+func TestListCommits_saysWhatItLeftOut(t *testing.T) {
+	t.Parallel()
+	reached := time.Date(2022, 10, 31, 0, 0, 0, 0, time.UTC)
+	two := []browse.CommitInfo{{Hash: strings.Repeat("a", 40)}, {Hash: strings.Repeat("b", 40)}}
+	for name, tt := range map[string]struct {
+		args        []any
+		r           browse.TraceResponse
+		complete    bool
+		says, never string
+	}{
+		"all of it":      {r: browse.TraceResponse{Commit: "c", Commits: two}, complete: true, never: "until"},
+		"shallow":        {r: browse.TraceResponse{Commit: "c", Commits: two, Shallow: true}, says: "shallow repository"},
+		"time ran out":   {args: []any{"perPage", 50}, r: browse.TraceResponse{Commit: "c", Commits: two, AtLeast: true, Reached: reached}, says: "that takes long"},
+		"a full page":    {args: []any{"perPage", 2}, r: browse.TraceResponse{Commit: "c", Commits: two, AtLeast: true, Reached: reached}, says: "2022-10-31", never: "takes long"},
+		"a continuation": {args: []any{"until", "2022-10-31"}, r: browse.TraceResponse{Commit: "c"}, complete: true, says: "after 2022-10-31 are left out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := tracedText(asked("list_commits", append([]any{"repo", "r", "changes", "x"}, tt.args...)...), &tt.r)
+			if strings.Contains(text, complete) != tt.complete || !strings.Contains(text, tt.says) || tt.never != "" && strings.Contains(text, tt.never) {
+				t.Errorf("complete: %t, %q and not %q wanted in\n%s", tt.complete, tt.says, tt.never, text)
+			}
+		})
+	}
+}
+
+// A blame is complete only where each line's last change can be known, and tells which
+// lines are another's than git blame says.
+func TestBlame_saysWhatItLooksPast(t *testing.T) {
+	t.Parallel()
+	edge, old := strings.Repeat("a", 40), strings.Repeat("b", 40)
+	r := browse.BlameResponse{
+		Ranges:  []browse.BlameRange{{Hash: edge, Path: "f", StartLine: 1, LineCount: 2}, {Hash: old, Path: "f", StartLine: 3, LineCount: 1}},
+		Commits: map[string]browse.BlameCommit{edge: {Hash: edge, Edge: true}, old: {Hash: old}},
+		Commit:  "c", Total: 3, Past: 2, Shallow: true,
+	}
+	text := blameText(asked("blame", "repo", "r", "path", "f", "offset", 1, "limit", 50), &r)
+	for _, want := range []string{"2 lines changed last by commits of .git-blame-ignore-revs", `"verbatim":true`, "the history of 2 lines before aaaaaaaaaaaa: the remote is a shallow repository"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, complete) {
+		t.Errorf("complete:\n%s", text)
+	}
+	r.Past, r.Shallow, r.Commits[edge] = 0, false, browse.BlameCommit{Hash: edge}
+	if text := blameText(asked("blame", "repo", "r", "path", "f", "offset", 1, "limit", 50), &r); !strings.Contains(text, complete) || strings.Contains(text, "verbatim") {
+		t.Errorf("not complete:\n%s", text)
+	}
+}

@@ -30,6 +30,7 @@ func listCommits(h Historian, b Browser) Tool {
 			{Name: "until", Kind: String},
 			{Name: "noMerges", Kind: Boolean, Default: false},
 			{Name: "body", Kind: Boolean, Default: false},
+			{Name: "verbatim", Kind: Boolean, Default: false, About: "authors without .mailmap"},
 			{Name: "ref", Kind: String, About: refParam.About + ", or A..B: what B has and A has not"},
 			pageParam, perPage(50),
 		},
@@ -59,6 +60,7 @@ func runListCommits(ctx context.Context, v catalog.Viewer, h Historian, b Browse
 		Page:     a.Number("page"),
 		PerPage:  a.Number("perPage"),
 		NoMerges: a.Flag("noMerges"),
+		Verbatim: a.Flag("verbatim"),
 	})
 	if err != nil {
 		return "", err
@@ -103,6 +105,7 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Ar
 		Since:    a.Text("since"),
 		Until:    a.Text("until"),
 		NoMerges: a.Flag("noMerges"),
+		Verbatim: a.Flag("verbatim"),
 		Limit:    a.Number("perPage"),
 	}
 
@@ -241,6 +244,7 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 	if bare > 0 {
 		e.left = append(e.left, fmt.Sprintf("lines or bodies below %s, for lack of room; get_diff of one commit shows them", count(bare, "commit")))
 	}
+	e.hint = newerLeft(a)
 	return out.String() + e.String()
 }
 
@@ -292,7 +296,11 @@ func olderTraces(a *Args, r *browse.TraceResponse) string {
 		return "what is older: looking at it took too long; narrow with path or since"
 	}
 	reached := r.Reached.UTC().Format(time.RFC3339)
-	return fmt.Sprintf("commits from %s back, or not all of them: that takes long; continue with %s, or narrow with path or since", reached, a.with("until", reached))
+	why := "or not all of them: that takes long"
+	if len(r.Commits) >= a.Number("perPage") {
+		why = "behind the page"
+	}
+	return fmt.Sprintf("commits from %s back, %s; continue with %s, or narrow with path or since", reached, why, a.with("until", reached))
 }
 
 // commitLine is a commit without its line end. The date is when it was
@@ -348,6 +356,7 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 		e.pages(a, shown, r.Total)
 	}
 	e.covers(a, r.Coverage(), words{coverage.Late: olderCommits(a, r)})
+	e.hint = newerLeft(a)
 	return out.String() + e.String()
 }
 
@@ -365,10 +374,20 @@ func olderCommits(a *Args, r *browse.CommitsResponse) string {
 	return "what is older: looking through the history took too long; narrow with since, until or path"
 }
 
+// newerLeft tells what a call that goes on from a time leaves out; "" for others.
+func newerLeft(a *Args) string {
+	until := a.Text("until")
+	if until == "" {
+		return ""
+	}
+	return fmt.Sprintf("Commits after %s are left out by until.", label(until))
+}
+
 // noCommits says which filter most likely was too narrow.
 func noCommits(a *Args, r *browse.CommitsResponse) string {
 	var e end
 	e.covers(a, r.Coverage(), nil)
+	e.hint = newerLeft(a)
 	hint := ""
 	from, to, ranged := browse.CutRange(a.Text("ref"))
 	switch {

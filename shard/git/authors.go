@@ -29,8 +29,8 @@ type Author struct {
 type authorID struct{ name, email string }
 
 // Authors counts the commits of each author, of a path or of all, most
-// first, then by name and e-mail.
-func (h *history) Authors(ctx context.Context, commit, path string) ([]Author, error) {
+// first, then by name and e-mail. people says who they are; nil: who their commits say.
+func (h *history) Authors(ctx context.Context, commit, path string, people *Mailmap) ([]Author, error) {
 	q := LogQuery{Commit: commit, Path: path}
 	filter, err := q.arguments()
 	if err != nil {
@@ -38,6 +38,9 @@ func (h *history) Authors(ctx context.Context, commit, path string) ([]Author, e
 	}
 
 	key := strings.Join(filter, "\x00")
+	if people != nil {
+		key = people.oid + "\x00" + key
+	}
 	if known, ok := h.authors.get(key); ok {
 		return slices.Clone(known), nil
 	}
@@ -47,7 +50,7 @@ func (h *history) Authors(ctx context.Context, commit, path string) ([]Author, e
 	c.timeout, c.limit = time.Minute, 4<<30
 
 	counts := map[authorID]int{}
-	err = c.stream(ctx, func(r io.Reader) error { return countAuthors(r, counts) })
+	err = c.stream(ctx, func(r io.Reader) error { return countAuthors(r, people, counts) })
 	if err != nil {
 		return nil, fmt.Errorf("count authors: %w", err)
 	}
@@ -63,7 +66,7 @@ func (h *history) Authors(ctx context.Context, commit, path string) ([]Author, e
 
 // countAuthors reads the name and the address of each commit, with NUL after
 // both.
-func countAuthors(r io.Reader, counts map[authorID]int) error {
+func countAuthors(r io.Reader, people *Mailmap, counts map[authorID]int) error {
 	in, held := newRecords(r), 0
 	for {
 		name, err := in.field(maxPerson)
@@ -78,6 +81,7 @@ func countAuthors(r io.Reader, counts map[authorID]int) error {
 		}
 
 		// Counted before the list grows.
+		name, email = people.Author(name, email)
 		id := authorID{name, email}
 		if counts[id] == 0 {
 			if held += len(name) + len(email) + authorCost; held > authorsMost {

@@ -2,15 +2,25 @@ package git
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
+
+// BlameQuery asks who wrote the lines of a file.
+type BlameQuery struct {
+	Commit, Path string
+	First, Last  int           // lines, from 1; 0 is the whole file
+	Within       time.Duration // of some lines: what was found until then is the answer, Late set
+	Verbatim     bool          // commits count that .git-blame-ignore-revs of the default branch lists
+}
 
 // BlameRange is a run of lines that one commit brought.
 type BlameRange struct {
@@ -27,6 +37,7 @@ type BlameCommit struct {
 	AuthorTime              time.Time
 	PreviousHash            string // where the lines were before; may be empty
 	PreviousPath            string
+	Edge                    bool // its parents are not here: the repository is shallow, and older commits may have brought its lines
 }
 
 // Blame is who wrote each line of a file: ranges in the order of lines,
@@ -34,6 +45,8 @@ type BlameCommit struct {
 type Blame struct {
 	Ranges  []BlameRange
 	Commits map[string]BlameCommit
+	Late    bool // not all lines were found in time: they are in no range
+	Past    int  // lines that an ignored commit changed last, and that are those of another one here
 }
 
 const (
@@ -41,45 +54,136 @@ const (
 	maxBlame  = 8 << 20          // bytes of a file
 )
 
-// Blame finds who wrote the lines of a file. A file over 8 MiB is ErrTooLarge:
+// Blame finds who wrote the lines of a file. A whole file over 8 MiB is ErrTooLarge:
 // there is no answer in useful time. A binary one is ErrBinary. The answer is
 // not the caller's alone: it must not be changed.
-func (h *history) Blame(ctx context.Context, commit, path string) (Blame, error) {
-	s, err := h.files.Source(ctx, commit, path, SourceOptions{Lines: 1, MaxBytes: 8000})
+func (h *history) Blame(ctx context.Context, q BlameQuery) (Blame, error) {
+	s, err := h.files.Source(ctx, q.Commit, q.Path, SourceOptions{Lines: 1, MaxBytes: 8000})
 	if err != nil {
 		return Blame{}, err
 	}
 
 	// A look at its beginning is cheap; blame of a file that is no text is not.
+	q.Path = s.Path
 	switch {
 	case s.Binary:
-		return Blame{}, fmt.Errorf("%q: %w", path, ErrBinary)
-	case s.Size > maxBlame:
-		return Blame{}, fmt.Errorf("%q is larger than %d MiB: %w", path, maxBlame>>20, ErrTooLarge)
+		return Blame{}, fmt.Errorf("%q: %w", q.Path, ErrBinary)
+	case q.First == 0 && s.Size > maxBlame:
+		return Blame{}, fmt.Errorf("%q is larger than %d MiB: %w", q.Path, maxBlame>>20, ErrTooLarge)
 	}
 
-	key := fmt.Sprint(h.dir, "\x00", commit, s.Path)
+	looked := ctx
+	if q.First > 0 {
+		var cancel context.CancelFunc
+		looked, cancel = context.WithTimeout(ctx, q.Within)
+		defer cancel()
+	}
+	b, err := h.blame(ctx, looked, q, nil)
+	if err != nil || q.Verbatim {
+		return b, err
+	}
+	return h.blamePast(ctx, looked, q, b)
+}
+
+// blamePast is a blame that looks past the ignored commits. Where these have no line it
+// is the blame that was made without regard to them.
+func (h *history) blamePast(ctx, looked context.Context, q BlameQuery, all Blame) (Blame, error) {
+	r, err := h.rules(ctx)
+	if err != nil {
+		return Blame{}, err
+	}
+	ignored := map[string]bool{}
+	for id := range all.Commits {
+		if r.ignored[id] {
+			ignored[id] = true
+		}
+	}
+	if len(ignored) == 0 {
+		return all, nil
+	}
+
+	// No time is left to look past them: nothing is known of their lines.
+	if all.Late {
+		all.Ranges = slices.DeleteFunc(all.Ranges, func(r BlameRange) bool { return ignored[r.Commit] })
+		return all, nil
+	}
+
+	// Git takes the list of all: past one ignored commit is another.
+	past, err := h.blame(ctx, looked, q, r.ignored)
+	if err != nil {
+		return Blame{}, err
+	}
+	if !past.Late {
+		past.Past = linesOf(all, ignored) - linesOf(past, ignored)
+	}
+	return past, nil
+}
+
+// linesOf is how many lines some commits brought.
+func linesOf(b Blame, commits map[string]bool) (n int) {
+	for _, r := range b.Ranges {
+		if commits[r.Commit] {
+			n += r.Lines
+		}
+	}
+	return n
+}
+
+// blame is Blame of a file that is there, past some commits. Blame of a whole file is
+// remembered.
+func (h *history) blame(ctx, looked context.Context, q BlameQuery, ignored map[string]bool) (Blame, error) {
+	edge, err := shallowOf(h.dir)
+	if err != nil {
+		return Blame{}, err
+	}
+	if q.First > 0 {
+		b, err := h.runBlame(looked, q, ignored, edge)
+		// Out of time: what was found until then is an answer.
+		if looked.Err() != nil && ctx.Err() == nil {
+			b.Late, err = true, nil
+		}
+		return b, err
+	}
+
+	key := fmt.Sprint(h.dir, "\x00", q.Commit, q.Path, "\x00", edge.mark(), idsOf(ignored))
 	size := func(b Blame) int64 { return int64(300 + 120*len(b.Ranges) + 600*len(b.Commits)) }
 	return h.pool.all.blames.do(ctx, h.tasks, key, size, func(ctx context.Context) (Blame, error) {
-		return h.blame(ctx, commit, s.Path)
+		return h.runBlame(ctx, q, ignored, edge)
 	})
 }
 
-// blame runs git blame.
-func (h *history) blame(ctx context.Context, commit, path string) (Blame, error) {
-	c := h.git("blame", "--porcelain", commit, "--", path) // a checked id: blame knows no --end-of-options
+// idsOf is one id a line.
+func idsOf(ids map[string]bool) string { return boundary(ids).text() }
+
+// runBlame runs git blame. With an error it has what was found before.
+func (h *history) runBlame(ctx context.Context, q BlameQuery, ignored map[string]bool, edge boundary) (Blame, error) {
+	c := h.git("blame", "--incremental")
+	if q.First > 0 {
+		c.args = append(c.args, fmt.Sprintf("-L%d,%d", q.First, q.Last))
+	}
+	if len(ignored) > 0 {
+		c.args = append(c.args, "--ignore-revs-file=/dev/stdin")
+		c.stdin = strings.NewReader(idsOf(ignored))
+	}
+	c.args = append(c.args, q.Commit, "--", q.Path) // a checked id: blame knows no --end-of-options
 	c.timeout, c.limit = blameTime, 512<<20
 
 	b := newBlameReader()
-	if err := c.stream(ctx, b.read); err != nil {
-		return Blame{}, fmt.Errorf("blame: %w", err)
+	err := c.stream(ctx, b.read)
+	if err != nil {
+		err = fmt.Errorf("blame: %w", err)
 	}
-	return b.blame, nil
+	b.join()
+	for id, one := range b.blame.Commits {
+		one.Edge = edge[id]
+		b.blame.Commits[id] = one
+	}
+	return b.blame, err
 }
 
 type blameReader struct {
 	blame Blame
-	paths map[string]string // where a commit last had the lines
+	paths map[string]string // as git writes them
 	room  *room             // of the texts in the answer
 }
 
@@ -87,57 +191,68 @@ func newBlameReader() *blameReader {
 	return &blameReader{blame: Blame{Commits: map[string]BlameCommit{}}, paths: map[string]string{}, room: newRoom()}
 }
 
-// read parses the porcelain form. Each line of the file comes with a header;
-// the facts about a commit come with its first line only:
+// read parses runs of lines as git finds them, in no order:
 //
-//	<commit> <line in the commit> <line in the file> [<lines of this run>]
-//	author Ann
-//	...
-//	filename src/a.c
-//	TAB the line itself
+//	<commit> <line there> <line here> <count>
+//	author Ann                                   (facts, the first time only)
+//	filename src/a.go                            (ends the run)
 func (b *blameReader) read(r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
-	var at *BlameRange // the line whose header was read
+	var at *BlameRange
 	for {
 		line, err := readLine(in)
 		if err == io.EOF {
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
 
-		// A line of the file ends its header; the header begins with the commit.
-		switch f := strings.Fields(line); {
-		case strings.HasPrefix(line, "\t"):
-			if at != nil {
-				b.add(*at)
-			}
-			at = nil
-		case len(f) >= 3 && pack.IsID(f[0]):
-			first, err := strconv.Atoi(f[2])
-			if err != nil {
+		f := strings.Fields(line)
+
+		// A run: its first line says where it is, its last line names the file.
+		switch {
+		case at == nil && len(f) == 4 && pack.IsID(f[0]):
+			at = &BlameRange{Commit: f[0]}
+			var err1, err2 error
+			at.First, err1 = strconv.Atoi(f[2])
+			at.Lines, err2 = strconv.Atoi(f[3])
+			if err := cmp.Or(err1, err2); err != nil || at.Lines < 1 {
 				return fmt.Errorf("git blame said %.80q", line)
 			}
-			at = &BlameRange{Commit: f[0], First: first, Lines: 1, Path: b.paths[f[0]]}
-
-		// What stands between them is about the commit.
-		case at != nil:
+		case at == nil:
+			return fmt.Errorf("git blame said %.80q", line)
+		default:
+			// A fact about the commit, which ends the run if it is the file's name.
 			b.fact(at, line)
+			if strings.HasPrefix(line, "filename ") {
+				b.blame.Ranges = append(b.blame.Ranges, *at)
+				at = nil
+			}
 		}
 	}
 }
 
-// add joins a line with those before it where all is the same.
-func (b *blameReader) add(r BlameRange) {
-	if n := len(b.blame.Ranges); n > 0 {
-		last := &b.blame.Ranges[n-1]
-		if last.Commit == r.Commit && last.Path == r.Path && last.First+last.Lines == r.First {
-			last.Lines++
-			return
+// join puts runs in the order of lines and makes one of neighbours that are of
+// the same commit and file.
+func (b *blameReader) join() {
+	runs := b.blame.Ranges
+
+	// Git tells runs as it finds them, commit by commit.
+	slices.SortFunc(runs, func(x, y BlameRange) int { return cmp.Compare(x.First, y.First) })
+	b.blame.Ranges = nil
+
+	for _, r := range runs {
+		if n := len(b.blame.Ranges); n > 0 {
+			last := &b.blame.Ranges[n-1]
+			if last.Commit == r.Commit && last.Path == r.Path && last.First+last.Lines == r.First {
+				last.Lines += r.Lines
+				continue
+			}
 		}
+		b.blame.Ranges = append(b.blame.Ranges, r)
 	}
-	b.blame.Ranges = append(b.blame.Ranges, r)
 }
 
 // fact takes a line about the commit.
@@ -163,8 +278,11 @@ func (b *blameReader) fact(at *BlameRange, line string) {
 		c.PreviousHash, c.PreviousPath = hash, b.room.take(unquote(path), maxPath)
 
 	case "filename":
-		at.Path = b.room.take(unquote(value), maxPath)
-		b.paths[at.Commit] = at.Path
+		// Thousands of runs have the same.
+		if _, known := b.paths[value]; !known {
+			b.paths[value] = b.room.take(unquote(value), maxPath)
+		}
+		at.Path = b.paths[value]
 	}
 
 	b.blame.Commits[at.Commit] = c

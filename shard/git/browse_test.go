@@ -120,11 +120,11 @@ func TestLogFiltersAndPages(t *testing.T) {
 	if !c.Head || !slices.Equal(c.Refs, []string{"refs/heads/main"}) {
 		t.Errorf("refs %q of HEAD: %v", c.Refs, c.Head)
 	}
-	authors, err := m.Authors(ctx, head, "")
+	authors, err := m.Authors(ctx, head, "", nil)
 	if want := "[{Ann ann@example.org 2} {Bob bob@example.org 1} {Cleo cleo@example.org 1}]"; err != nil || fmt.Sprint(authors) != want {
 		t.Errorf("authors %v, %v", authors, err)
 	}
-	if authors, _ = m.Authors(ctx, head, "src"); len(authors) != 3 || authors[0].Commits != 1 {
+	if authors, _ = m.Authors(ctx, head, "src", nil); len(authors) != 3 || authors[0].Commits != 1 {
 		t.Errorf("authors of src: %v", authors)
 	}
 }
@@ -267,7 +267,7 @@ func TestBlameTellsWhoWroteWhat(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")
-	b, err := m.Blame(within(t), head, "src/b.go")
+	b, err := m.Blame(within(t), BlameQuery{Commit: head, Path: "src/b.go"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,15 +285,15 @@ func TestBlameTellsWhoWroteWhat(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if _, err := m.Blame(within(t), head, "bin"); !errors.Is(err, ErrBinary) {
+	if _, err := m.Blame(within(t), BlameQuery{Commit: head, Path: "bin"}); !errors.Is(err, ErrBinary) {
 		t.Errorf("blame of a binary file: %v", err)
 	}
-	if _, err := m.Blame(within(t), head, "none"); !errors.Is(err, ErrNoPath) {
+	if _, err := m.Blame(within(t), BlameQuery{Commit: head, Path: "none"}); !errors.Is(err, ErrNoPath) {
 		t.Errorf("blame of nothing: %v", err)
 	}
 	_, s, id := strange(t)
 	for _, path := range []string{"new\nline/tab\there", "latin\xe9.txt", "-option", ":(top)magic", "name with spaces/and \"quotes\"\\"} {
-		b, err := s.Blame(within(t), id, path)
+		b, err := s.Blame(within(t), BlameQuery{Commit: id, Path: path})
 		if err != nil || len(b.Ranges) != 1 || b.Ranges[0].Path != path {
 			t.Errorf("%q: %+v, %v", path, b.Ranges, err)
 		}

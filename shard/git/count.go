@@ -67,7 +67,7 @@ func (c *counter) start(owner *tasks, key string, count func(ctx context.Context
 // count counts what a filter lets through, and remembers it: the pages of one
 // list ask for the same. atLeast tells that it is not known yet.
 func (h *history) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
-	key := strings.Join(filter, "\x00")
+	key := q.key(filter)
 	if n, ok := h.counter.known.get(key); ok {
 		return n, false
 	}
@@ -75,7 +75,7 @@ func (h *history) count(ctx context.Context, q LogQuery, filter []string) (total
 	done := h.counter.start(h.tasks, key, func(ctx context.Context) (int, error) {
 		n, err := h.countRead(ctx, q)
 		if errors.Is(err, pack.ErrAskGit) {
-			n, err = h.countAll(ctx, filter)
+			n, err = h.countAll(ctx, q, filter)
 		}
 		return n, err
 	})
@@ -136,14 +136,14 @@ func (h *history) countRead(ctx context.Context, q LogQuery) (n int, err error) 
 }
 
 // countAll has git count.
-func (h *history) countAll(ctx context.Context, filter []string) (int, error) {
-	c := h.git("rev-list")
+func (h *history) countAll(ctx context.Context, q LogQuery, filter []string) (int, error) {
+	c := h.git("log", "--no-show-signature", "--no-patch", "--format=tformat:x") // rev-list has no --use-mailmap
 	c.timeout, c.limit = countTime, 4<<30
 
 	// Without a filter, which leaves only where to begin, git counts by itself:
 	// that is faster than printing.
 	if len(filter) == 3 {
-		c.args = append(append(c.args, "--count"), filter...)
+		c.args = append([]string{"rev-list", "--count"}, filter...)
 		out, err := c.output(ctx)
 		if err != nil {
 			return 0, err
@@ -152,6 +152,7 @@ func (h *history) countAll(ctx context.Context, filter []string) (int, error) {
 	}
 
 	// Otherwise the lines are counted.
+	q.people(c)
 	c.args = append(c.args, filter...)
 	n := 0
 	err := c.stream(ctx, func(r io.Reader) error {

@@ -38,6 +38,7 @@ type LogQuery struct {
 	Query  string   // in the message, without regard to case: as it stands, or as a basic regular expression
 	Words  []string // each of them in the message as it stands, without regard to case; beside Query only where that is ""
 	Author string   // in name or e-mail, likewise
+	People *Mailmap // who the authors are; nil: who their commits say
 	Since  time.Time
 	Until  time.Time
 	Skip   int
@@ -99,7 +100,7 @@ func (h *history) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if q.Query == "" && len(q.Words) == 0 && q.Author == "" && q.Path == "" {
 		page, err = work(ctx)
 	} else {
-		key := fmt.Sprint(h.dir, "\x00", strings.Join(filter, "\x00"), "\x00", q.Skip, q.Limit)
+		key := fmt.Sprint(h.dir, "\x00", q.key(filter), "\x00", q.Skip, q.Limit)
 		page, err = h.pool.all.pages.do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, work)
 	}
 	if err != nil {
@@ -109,6 +110,21 @@ func (h *history) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	page = page.marked(s)
 	h.total(ctx, q, filter, &page)
 	return page, nil
+}
+
+// key names what a filter lets through.
+func (q *LogQuery) key(filter []string) string {
+	if q.People == nil || q.Author == "" {
+		return strings.Join(filter, "\x00")
+	}
+	return q.People.oid + "\x00" + strings.Join(filter, "\x00")
+}
+
+// people has git take the authors of a filter for who they are.
+func (q *LogQuery) people(c *command) {
+	if q.People != nil && q.Author != "" {
+		c.args, c.config = append(c.args, "--use-mailmap"), []string{"mailmap.blob", q.People.oid}
+	}
 }
 
 // marked is a page with the references of its commits. A page is remembered without
@@ -378,7 +394,7 @@ func (q *LogQuery) matcher() (matcher, error) {
 		if err != nil {
 			return false, err
 		}
-		if who != nil && !who.in(author(text), low) {
+		if who != nil && !who.in(author(text, q.People), low) {
 			return false, nil
 		}
 
@@ -396,6 +412,7 @@ func (q *LogQuery) matcher() (matcher, error) {
 func (h *history) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
 		"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
+	q.people(c)
 	c.args = append(c.args, filter...)
 	c.timeout, c.limit = logTime, 4<<30
 

@@ -61,6 +61,7 @@ type history struct {
 	authors remembered[[]Author] // by filter
 	changes remembered[*Changes] // by both commits
 	gone    remembered[Gone]     // by commit and path
+	known   remembered[rules]    // by commit of HEAD
 }
 
 // Open returns the mirror in dir, with processes of its own; see

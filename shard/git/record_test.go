@@ -52,7 +52,7 @@ func TestTextsOfCommitsAreShortened(t *testing.T) {
 			"all":     with(func(*LogQuery) {}),
 			"a path":  with(func(q *LogQuery) { q.Path = "a.txt" }),
 			"a word":  with(func(q *LogQuery) { q.Query = "needle" }),
-			"authors": func() (any, error) { return m.Authors(ctx, head, "") },
+			"authors": func() (any, error) { return m.Authors(ctx, head, "", nil) },
 			"show":    func() (any, error) { return m.Show(ctx, head) },
 			"follow":  func() (any, error) { return m.Follow(ctx, LogQuery{Commit: head, Path: "a.txt", Limit: 10}) },
 			"text":    func() (any, error) { return m.Trace(ctx, TraceQuery{Commit: head, Text: "1"}) },
@@ -60,7 +60,7 @@ func TestTextsOfCommitsAreShortened(t *testing.T) {
 				return m.Trace(ctx, TraceQuery{Commit: head, Path: "a.txt", Lines: [2]int{1, 1}})
 			},
 			"last":  func() (any, error) { return m.Last(ctx, LastQuery{Commit: head}) },
-			"blame": func() (any, error) { return m.Blame(ctx, head, "a.txt") },
+			"blame": func() (any, error) { return m.Blame(ctx, BlameQuery{Commit: head, Path: "a.txt"}) },
 		} {
 			answer, err := read()
 			if err != nil {

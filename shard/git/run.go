@@ -53,6 +53,7 @@ var fixedConfig = []string{
 	"pack.threads", "4",
 	"maintenance.auto", "false",
 	"log.showSignature", "false",
+	"mailmap.blob", "", // authors are as their commits have them, unless a run says otherwise
 	"diff.renameLimit", "2000",
 	"core.maxTreeDepth", strconv.Itoa(maxDepth),
 	"transfer.unpackLimit", "1",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"runtime"
@@ -91,12 +92,20 @@ func skipBlank(s string) string {
 }
 
 // author is "name <e-mail>" of who wrote a commit.
-func author(text []byte) []byte {
+func author(text []byte, people *Mailmap) []byte {
 	head, _, _ := bytes.Cut(text, []byte("\n\n"))
 	for line := range bytes.Lines(head) {
-		if who, ok := bytes.CutPrefix(line, []byte("author ")); ok {
-			return who[:bytes.LastIndexByte(who, '>')+1]
+		who, ok := bytes.CutPrefix(line, []byte("author "))
+		if !ok {
+			continue
 		}
+		who = who[:bytes.LastIndexByte(who, '>')+1]
+		if people == nil {
+			return who
+		}
+		name, email, _ := parseIdentity(string(who))
+		name, email = people.Author(name, email)
+		return fmt.Appendf(nil, "%s <%s>", name, email)
 	}
 	return nil
 }

@@ -166,20 +166,23 @@ func TestBlameOfSomeLines(t *testing.T) {
 	t.Parallel()
 	r, m := story(t)
 	head := r.git("rev-parse", "main")
-	whole, err := m.Blame(within(t), head, "src/b.go")
+	some := func(first, last int, within time.Duration) BlameQuery {
+		return BlameQuery{Commit: head, Path: "src/b.go", First: first, Last: last, Within: within}
+	}
+	whole, err := m.Blame(within(t), BlameQuery{Commit: head, Path: "src/b.go"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, late, err := m.BlameLines(within(t), head, "src/b.go", 1, 6, time.Minute)
-	if err != nil || late || !slices.Equal(b.Ranges, whole.Ranges) || len(b.Commits) != len(whole.Commits) {
-		t.Errorf("%+v %t %v, want %+v", b, late, err, whole)
+	b, err := m.Blame(within(t), some(1, 6, time.Minute))
+	if err != nil || b.Late || !slices.Equal(b.Ranges, whole.Ranges) || len(b.Commits) != len(whole.Commits) {
+		t.Errorf("%+v %v, want %+v", b, err, whole)
 	}
-	b, _, err = m.BlameLines(within(t), head, "src/b.go", 2, 2, time.Minute)
+	b, err = m.Blame(within(t), some(2, 2, time.Minute))
 	if err != nil || len(b.Ranges) != 1 || b.Ranges[0].First != 2 || b.Commits[b.Ranges[0].Commit].Summary != "Fix the arr[0] crash" {
 		t.Errorf("%+v %v", b, err)
 	}
-	if _, late, err = m.BlameLines(within(t), head, "src/b.go", 1, 6, time.Nanosecond); err != nil || !late {
-		t.Errorf("late %t, %v", late, err)
+	if b, err = m.Blame(within(t), some(1, 6, time.Nanosecond)); err != nil || !b.Late {
+		t.Errorf("late %t, %v", b.Late, err)
 	}
 }
 

@@ -80,7 +80,7 @@ func asGit(t *testing.T, ctx context.Context, m *Mirror, q LogQuery) {
 		}
 	}
 	n, err := m.countRead(ctx, q)
-	if all, _ := m.countAll(ctx, filter); err != nil || n != all {
+	if all, _ := m.countAll(ctx, q, filter); err != nil || n != all {
 		t.Errorf("%+v: %d commits, %v, git counts %d", q, n, err, all)
 	}
 }
