@@ -327,7 +327,7 @@ func diffOf(f *browse.DiffFile) diffFileJSON {
 // blame is GET /api/blame.
 func (a *fileRoutes) blame(ctx context.Context, c *call) error {
 	p := c.params()
-	req := browse.BlameRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
+	req := browse.BlameRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref"), Verbatim: p.flag("verbatim", false)}
 	if err := p.err(); err != nil {
 		return err
 	}
@@ -349,5 +349,7 @@ func (a *fileRoutes) blame(ctx context.Context, c *call) error {
 	return c.json(struct {
 		Ranges  []browse.BlameRange  `json:"ranges"`
 		Commits map[string]blameJSON `json:"commits"`
-	}{r.Ranges, commits})
+		Past    int                  `json:"linesPastIgnored,omitzero"`
+		Shallow bool                 `json:"isShallow,omitzero"`
+	}{r.Ranges, commits, r.Past, r.Shallow})
 }

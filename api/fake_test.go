@@ -300,7 +300,7 @@ func (f *fake) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffRequest)
 	return answer(f, r)
 }
 func (f *fake) Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error) {
-	return answer(f, &browse.BlameResponse{
+	return answer(f, &browse.BlameResponse{Past: 1, Shallow: true,
 		Ranges:  []browse.BlameRange{{Hash: "c0ffee", Path: "a", StartLine: 1, LineCount: 2}},
 		Commits: map[string]browse.BlameCommit{"c0ffee": {Hash: "c0ffee", Message: "subject", Date: day, AuthorName: "A", AuthorEmail: "a@example.com", PreviousHash: "dad", PreviousPath: "old"}},
 	})

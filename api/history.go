@@ -44,7 +44,7 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 		Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path"), Query: p.text("query"),
 		Author: p.text("author"), Since: p.text("since"), Until: p.text("until"),
 		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
-		Follow: p.flag("follow", false),
+		Follow: p.flag("follow", false), Verbatim: p.flag("verbatim", false),
 	}
 	if req.Follow && req.Path == "" {
 		p.missing = true
@@ -72,7 +72,7 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 // commit is GET /api/commit.
 func (a *historyRoutes) commit(ctx context.Context, c *call) error {
 	p := c.params()
-	req := browse.CommitRequest{Repo: p.required("repo"), Ref: p.required("ref")}
+	req := browse.CommitRequest{Repo: p.required("repo"), Ref: p.required("ref"), Verbatim: p.flag("verbatim", false)}
 	if err := p.err(); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (a *historyRoutes) authors(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.AuthorsRequest{
 		Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path"),
-		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100),
+		Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 50, 1, 100), Verbatim: p.flag("verbatim", false),
 	}
 	if err := p.err(); err != nil {
 		return err
@@ -105,8 +105,8 @@ func (a *historyRoutes) authors(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Their number is exact: all commits were counted to sort them.
-	c.page(a.base, paged{req.Page, req.PerPage, len(r.Authors), r.Total, false})
+	// Their number is exact, but for a shallow repository: all commits were counted to sort them.
+	c.page(a.base, paged{req.Page, req.PerPage, len(r.Authors), r.Total, r.Shallow})
 	return c.json(r.Authors)
 }
 

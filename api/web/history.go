@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/browse"
@@ -56,6 +57,8 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		Query:   v.Query.Get("message"),
 		Page:    max(1, page),
 		PerPage: commitsPerPage,
+
+		Verbatim: v.Query.Get("verbatim") != "",
 	}
 
 	r, err := p.history.Commits(ctx, v.Viewer, req)
@@ -70,7 +73,9 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		Rows         []commitRow
 		Newer, Older string
 		Feed         string
-		Shallow      bool // the mirror lacks commits before its oldest
+		Shallow      bool   // the mirror lacks commits before its oldest
+		Switch       string // with .mailmap or without, whatever the page has not
+		Until, GoOn  string // where looking took too long: from when on was not all looked at
 	}{place: l, Request: req, Shallow: r.Shallow, Feed: l.At("commits.atom", "") + "?" + url.Values{"path": {l.Path}}.Encode(), Total: counted(r.Total, "commit", "commits")}
 
 	// Where counting had an end, or the history has, there are more than that.
@@ -83,13 +88,22 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 	}
 
 	// All other filters stay in the address.
-	turn := func(n int) string {
+	with := func(name, value string) string {
 		q := url.Values{}
-		for k, values := range v.Query {
-			q[k] = values
-		}
-		q.Set("page", fmt.Sprint(n))
+		maps.Copy(q, v.Query)
+		q.Del("page")
+		q.Set(name, value)
 		return "?" + q.Encode()
+	}
+	turn := func(n int) string { return with("page", fmt.Sprint(n)) }
+
+	data.Switch = with("verbatim", "1")
+	if req.Verbatim {
+		data.Switch = with("verbatim", "")
+	}
+	if !r.Reached.IsZero() {
+		data.Until = r.Reached.UTC().Format("2006-01-02 15:04 UTC")
+		data.GoOn = with("until", r.Reached.UTC().Format(time.RFC3339))
 	}
 
 	if req.Page > 1 {
@@ -110,6 +124,10 @@ type blamePage struct {
 	Code    template.HTML
 	Ages    int    // how many steps of colour there are; 0 without lines
 	Trouble string // why there are no lines
+
+	Verbatim bool   // without .mailmap and .git-blame-ignore-revs
+	Past     string // the lines that ignored commits changed last; "" for none
+	Shallow  bool   // some lines may be older than their commit
 }
 
 // blame is the page that says of each line which commit it comes from.
@@ -127,14 +145,19 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 	head.Scripts = []string{"js/file.js"}
 
 	// Of the same revision, so that lines and commits belong together.
+	verbatim := v.Query.Get("verbatim") != ""
 	ended := inBackground(func() (*browse.BlameResponse, error) {
-		return p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+		return p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Verbatim: verbatim})
 	})
 	page := func(r *browse.BlameResponse, err error) blamePage {
 		if err != nil {
 			return blamePage{place: l, Trouble: troubleOf(err, "").Message}
 		}
-		return blamePage{place: l, Ages: ages, Code: template.HTML(p.appendBlame(nil, l.Repo, src, r))}
+		data := blamePage{place: l, Ages: ages, Verbatim: verbatim, Shallow: r.Shallow, Code: template.HTML(p.appendBlame(nil, l.Repo, src, r))}
+		if r.Past > 0 {
+			data.Past = counted(r.Past, "line", "lines")
+		}
+		return data
 	}
 
 	if o, quick := inTime(ended); quick {

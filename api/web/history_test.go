@@ -1,11 +1,16 @@
 package web
 
 import (
+	"context"
 	"maps"
 	"math"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
@@ -44,4 +49,88 @@ func TestAListEnds(t *testing.T) {
 			t.Errorf("page %d of %d entries goes on: %t", c.page, c.total, got)
 		}
 	}
+}
+
+// pastOf answers pages of history with one answer.
+type pastOf struct {
+	History
+	commits browse.CommitsResponse
+}
+
+func (p pastOf) Commits(context.Context, catalog.Viewer, browse.CommitsRequest) (*browse.CommitsResponse, error) {
+	return &p.commits, nil
+}
+
+// The page of a history says what it has not looked at, and leads past .mailmap with all
+// its filters.
+func TestHistoryPage_saysWhatItLacks(t *testing.T) {
+	t.Parallel()
+	reached := time.Date(2022, 10, 31, 12, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		query  url.Values
+		r      browse.CommitsResponse
+		want   []string
+		absent []string
+	}{
+		"all of it":     {want: []string{"?author=Ann&amp;verbatim=1", "authors as commits have them"}, query: url.Values{"author": {"Ann"}, "page": {"2"}}, absent: []string{"took too long", "shallow"}},
+		"verbatim":      {query: url.Values{"verbatim": {"1"}}, want: []string{"?verbatim=", "authors by .mailmap"}},
+		"out of time":   {r: browse.CommitsResponse{AtLeast: true, Reached: reached}, want: []string{"2022-10-31 12:00 UTC", "until=2022-10-31T12%3A00%3A00Z"}},
+		"shallow":       {r: browse.CommitsResponse{Shallow: true}, want: []string{"The repository is shallow", "≥ 0 commits"}},
+		"without query": {want: []string{"?verbatim=1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := New(Deps{History: pastOf{commits: tt.r}, Now: time.Now})
+			v := &layout.Visit{Method: "GET", Query: tt.query}
+			if err := p.reading.revisions.commits(t.Context(), v, place{Repo: "r", Kind: "commits"}); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(string(v.Body), want) {
+					t.Errorf("no %q in\n%s", want, v.Body)
+				}
+			}
+			for _, absent := range tt.absent {
+				if strings.Contains(string(v.Body), absent) {
+					t.Errorf("%q is in\n%s", absent, v.Body)
+				}
+			}
+		})
+	}
+}
+
+// The page of a blame says which lines are another commit's than git has, and which may be
+// older than their commit.
+func TestBlamePage_saysWhatItLooksPast(t *testing.T) {
+	t.Parallel()
+	show := func(query url.Values, r browse.BlameResponse) string {
+		t.Helper()
+		r.Ranges = []browse.BlameRange{{Hash: "c0ffee", Path: "a", StartLine: 1, LineCount: 1}}
+		p := New(Deps{Files: blamed{r: r}, Now: time.Now})
+		v := &layout.Visit{Method: "GET", Query: query}
+		if err := p.reading.revisions.blame(t.Context(), v, place{Repo: "r", Path: "a", Kind: "blame"}); err != nil {
+			t.Fatal(err)
+		}
+		return string(v.Body)
+	}
+	commit := map[string]browse.BlameCommit{"c0ffee": {Hash: "c0ffee"}}
+	page := show(nil, browse.BlameResponse{Past: 2, Shallow: true, Commits: commit})
+	for _, want := range []string{"2 lines changed last by commits of", "?verbatim=1", "The repository is shallow"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	if page := show(url.Values{"verbatim": {"1"}}, browse.BlameResponse{}); !strings.Contains(page, `href="?"`) || strings.Contains(page, "changed last by") || strings.Contains(page, "shallow") {
+		t.Errorf("verbatim:\n%s", page)
+	}
+}
+
+// blamed is a file of one line with a blame.
+type blamed struct {
+	longFile
+	r browse.BlameResponse
+}
+
+func (b blamed) Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error) {
+	return &b.r, nil
 }
