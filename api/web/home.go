@@ -170,28 +170,21 @@ func (p *overview) help(_ context.Context, v *layout.Visit) error {
 		Filters, Examples [][2]string
 		Keys              []keyRow
 		Single            []string
-	}{filterHelp, exampleHelp, keyHelp, singleKeys()})
+	}{filterHelp(), exampleHelp, keyHelp, singleKeys()})
 }
 
-var filterHelp = [][2]string{
-	{"foo bar", "both, anywhere in a file; letters match in either case unless the case toggle is on"},
-	{`"foo bar"`, `the text as it stands; \" is a quote`},
-	{"foo or bar", "one of them; and binds tighter"},
-	{"-foo  -file:x  -(a or b)", "not"},
-	{"file: f:", "expression on the path"},
-	{"repo: r:", "expression on the repository's name"},
-	{"rev: branch: b:", "branch, tag, any commit, or a glob of indexed ones; * for every indexed revision; HEAD without it"},
-	{"lang: l:", "language or alias"},
-	{"sym:", "expression on the names of symbols"},
-	{"content: c:", "text that looks like a filter"},
-	{"context:", "a search context of the configuration"},
-	{"reposet:a,b", "repositories by exact name"},
-	{"archived: fork: visibility:", "yes, no, only; public, internal, private, any"},
-	{"case:yes no auto", "overrides the toggle"},
-	{"type:file type:repo", "what is returned"},
-	{"count:100 count:all", "how much is returned; all counts every match and file exactly"},
-	{"timeout:500ms", "bounds the query"},
-	{"at:2026-01-31", "the commit of that day, read from git where it is not indexed"},
+// filterHelp is how words are put together, then the filters.
+func filterHelp() [][2]string {
+	rows := [][2]string{
+		{"foo bar", "both, anywhere in a file; letters match in either case unless the case toggle is on"},
+		{`"foo bar"`, `the text as it stands; \" is a quote`},
+		{"foo or bar", "one of them; and binds tighter"},
+		{"-foo  -file:x  -(a or b)", "not"},
+	}
+	for _, f := range query.Filters() {
+		rows = append(rows, [2]string{f.Written(), f.Sentence()})
+	}
+	return rows
 }
 
 var exampleHelp = [][2]string{

@@ -25,7 +25,15 @@ type token struct {
 	not    bool
 }
 
-var filterName = regexp.MustCompile(`^-?(content|c|file|f|repo|r|rev|revision|branch|b|lang|l|sym|context|reposet|archived|fork|visibility|case|type|count|timeout|at):`)
+var filterName = regexp.MustCompile(`^-?(` + strings.Join(filterNames(), "|") + `):`)
+
+// filterNames are all names of the filters of the language.
+func filterNames() (names []string) {
+	for _, f := range query.Filters() {
+		names = append(names, f.Names...)
+	}
+	return names
+}
 
 // tokensOf cuts a query at the blanks that stand in no quotes and no
 // parentheses. It is for showing the parts of a query and taking one out; what

@@ -8,6 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // speller knows which names are meant by some that are mistyped.
@@ -41,6 +42,23 @@ func TestMistypedWordsAreRespelled(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}
+
+// Every filter of the language is a part of a query that can be taken out, and has a row
+// in the help.
+func TestEveryFilterIsAToken(t *testing.T) {
+	t.Parallel()
+	for _, f := range query.Filters() {
+		for _, name := range f.Names {
+			tokens := tokensOf("-" + name + ":" + f.Example + " x")
+			if len(tokens) != 2 || tokens[0].filter != name || !tokens[0].not {
+				t.Errorf("%s: is read as %+v", name, tokens)
+			}
+		}
+		if !slices.Contains(filterHelp(), [2]string{f.Written(), f.Sentence()}) {
+			t.Errorf("%s: has no help", f.Names[0])
 		}
 	}
 }

@@ -110,10 +110,8 @@ func token(text string, t query.Token, opt query.Options) Token {
 
 // meaningOf is what a filter asks for, by any of its names.
 func meaningOf(name string) string {
-	for _, f := range filters {
-		if f.name == canonical[name] {
-			return f.means
-		}
+	if f := query.FilterNamed(name); f != nil {
+		return f.Meaning()
 	}
 	return ""
 }

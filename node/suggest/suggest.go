@@ -115,8 +115,8 @@ func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string,
 	// A name with two colons is one of a language, as content::Web.
 	var out []Suggestion
 	name, value, ok := strings.Cut(w.text, ":")
-	if ok && canonical[name] != "" && !strings.HasPrefix(value, ":") {
-		w.name, w.value = name+":", value
+	if f := query.FilterNamed(name); ok && f != nil && !strings.HasPrefix(value, ":") {
+		w.filter, w.name, w.value = f, name+":", value
 		out = s.values(ctx, v, w)
 	} else {
 		out = s.words(ctx, v, w)
@@ -127,10 +127,11 @@ func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string,
 
 // word is the word of a query that is being typed.
 type word struct {
-	text       string // without a - before it
-	rest       string // the query without it
-	start, end int    // of text
-	name       string // of a filter, as it is written, with its colon
+	text       string        // without a - before it
+	rest       string        // the query without it
+	start, end int           // of text
+	filter     *query.Filter // nil for none
+	name       string        // of the filter as it is typed, with its colon
 	value      string
 }
 
@@ -181,9 +182,9 @@ func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Sugge
 	var out []Suggestion
 	low := strings.ToLower(w.text)
 	// Filters are known here and cost nothing, so they come first and always.
-	for _, f := range filters {
-		if strings.HasPrefix(f.name, low) {
-			out = append(out, w.suggest(Filter, f.name+":", f.name+":", f.means))
+	for _, f := range query.Filters() {
+		if name := f.Names[0]; strings.HasPrefix(name, low) {
+			out = append(out, w.suggest(Filter, name+":", name+":", f.Meaning()))
 		}
 	}
 	// One letter is in nearly every name.
@@ -207,7 +208,7 @@ func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Sugge
 // values suggests values of a filter.
 func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	// A filter has several names: what is suggested keeps the one that was typed.
-	switch canonical[w.name[:len(w.name)-1]] {
+	switch w.filter.Names[0] {
 	case "repo":
 		return s.repositories(ctx, v, w, w.name, w.value, most)
 	case "reposet":
@@ -227,7 +228,7 @@ func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Sugg
 
 	// Whatever is not known here takes anything, and nothing is suggested for it.
 	var out []Suggestion
-	for _, value := range fixed[canonical[w.name[:len(w.name)-1]]] {
+	for _, value := range w.filter.Values {
 		if strings.HasPrefix(value, w.value) {
 			out = append(out, w.suggest(Value, w.name+value+" ", value, ""))
 		}
@@ -261,7 +262,7 @@ func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, 
 		name := r.Repos[i].Name
 		insert := filter + expression("^"+regexp.QuoteMeta(name)+"$") + " "
 		// Here names are exact, and those before it in the list stay.
-		if canonical[strings.TrimSuffix(filter, ":")] == "reposet" {
+		if filter == "reposet:" {
 			before := w.value[:strings.LastIndexByte(w.value, ',')+1]
 			insert = filter + before + query.Quote(name) + " "
 			if !strings.ContainsAny(name, " ,\"()\\") {

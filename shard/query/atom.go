@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"regexp/syntax"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,6 +85,9 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 	if quoted {
 		value = unquote(value)
 	}
+	if err := name.row().check(value, at); err != nil {
+		return nil, err
+	}
 	if name >= casePrefix {
 		return nil, p.directive(name, value, at)
 	}
@@ -151,21 +153,13 @@ func word(name prefix, value string, at int) (Q, error) {
 
 	// Kinds of repositories.
 	case archivedPrefix:
-		return flag(Archived, name, value, at, "yes", "no", "only")
+		return &Flag{Kind: Archived, Value: value}, nil
 	case forkPrefix:
-		return flag(Fork, name, value, at, "yes", "no", "only")
-	default:
-		return flag(Visibility, name, value, at, "public", "internal", "private", "any")
+		return &Flag{Kind: Fork, Value: value}, nil
+	case visibilityPrefix:
+		return &Flag{Kind: Visibility, Value: value}, nil
 	}
-}
-
-// flag makes a Flag whose value must be one of some.
-func flag(kind FlagKind, name prefix, value string, at int, values ...string) (Q, error) {
-	if slices.Contains(values, value) {
-		return &Flag{Kind: kind, Value: value}, nil
-	}
-	last := len(values) - 1
-	return nil, fail(at, "%s or %s after %s", strings.Join(values[:last], ", "), values[last], name).among(values...)
+	panic("BUG: no atom for " + name.String())
 }
 
 // Language returns the canonical name of a language, as go-enry has it, for its name or an
@@ -190,26 +184,10 @@ func (p *parser) directive(name prefix, value string, at int) error {
 	// How to match and what to answer.
 	switch name {
 	case casePrefix:
-		switch value {
-		case "yes":
-			p.out.Case = CaseYes
-		case "no":
-			p.out.Case = CaseNo
-		case "auto":
-			p.out.Case = CaseAuto
-		default:
-			return fail(at, "yes, no or auto after case:").among("yes", "no", "auto")
-		}
+		p.out.Case = map[string]Case{"yes": CaseYes, "no": CaseNo, "auto": CaseAuto}[value]
 
 	case typePrefix:
-		switch value {
-		case "file":
-			p.out.Type = FileType
-		case "repo":
-			p.out.Type = RepoType
-		default:
-			return fail(at, "file or repo after type:").among("file", "repo")
-		}
+		p.out.Type = map[string]Type{"file": FileType, "repo": RepoType}[value]
 
 	// How much, and for how long.
 	case countPrefix:

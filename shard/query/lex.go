@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// prefix is the name of a filter, which stands before the colon.
+// prefix is a filter, which stands before a colon under one of its names.
 type prefix uint8
 
 const (
@@ -27,38 +27,6 @@ const (
 	timeoutPrefix
 	atPrefix
 )
-
-// prefixes are the names of the filters; String prints the first one of each.
-var prefixes = [...]struct {
-	name string
-	is   prefix
-}{
-	{"content", contentPrefix}, {"c", contentPrefix},
-	{"file", filePrefix}, {"f", filePrefix},
-	{"repo", repoPrefix}, {"r", repoPrefix},
-	{"rev", revPrefix}, {"revision", revPrefix}, {"branch", revPrefix}, {"b", revPrefix},
-	{"lang", langPrefix}, {"l", langPrefix},
-	{"sym", symPrefix},
-	{"context", contextPrefix},
-	{"reposet", repoSetPrefix},
-	{"archived", archivedPrefix},
-	{"fork", forkPrefix},
-	{"visibility", visibilityPrefix},
-	{"case", casePrefix},
-	{"type", typePrefix},
-	{"count", countPrefix},
-	{"timeout", timeoutPrefix},
-	{"at", atPrefix},
-}
-
-func (p prefix) String() string {
-	for _, e := range prefixes {
-		if e.is == p {
-			return e.name + ":"
-		}
-	}
-	return ""
-}
 
 // regexp reports whether the value of the filter is always a regular expression.
 func (p prefix) regexp() bool {

@@ -1,0 +1,36 @@
+package search
+
+import (
+	"bytes"
+	"encoding/gob"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// Whatever a filter asks for travels to another node, once its repositories are numbers.
+func TestEveryFilterTravels(t *testing.T) {
+	t.Parallel()
+	registerQueries()
+	for _, f := range query.Filters() {
+		parsed, err := query.Parse(f.Names[0]+":"+f.Example+" -(x or y)", query.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := query.Resolve(parsed.Q, func(query.Q) (*roaring.Bitmap, error) { return roaring.BitmapOf(1), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent bytes.Buffer
+		if err := gob.NewEncoder(&sent).Encode(leafRequest{Q: boxed{q}}); err != nil {
+			t.Errorf("%s: %v", f.Names[0], err)
+			continue
+		}
+		var got leafRequest
+		if err := gob.NewDecoder(&sent).Decode(&got); err != nil || got.Q.Q.String() != q.String() {
+			t.Errorf("%s arrives as %v: %v", q, got.Q.Q, err)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package query
+
+import (
+	"slices"
+	"strings"
+)
+
+// Filter is a filter of the query language. Its row in the table is all that completion,
+// help, pages and documents know of it.
+type Filter struct {
+	Names   []string // without the colon; the first one is the usual one
+	Values  []string // to suggest; nil where any text may stand
+	Closed  bool     // it takes no values but Values
+	Means   string   // a phrase
+	Detail  string   // what else to know; "" for nothing
+	Example string   // a value that it takes
+
+	is prefix
+}
+
+// filters are in the order in which they are suggested: the common ones first.
+var filters = []Filter{
+	{Names: []string{"repo", "r"}, Means: "repositories whose name matches", Detail: "an expression", Example: "^acme", is: repoPrefix},
+	{Names: []string{"file", "f"}, Means: "files whose path matches", Detail: "an expression", Example: "main", is: filePrefix},
+	{Names: []string{"lang", "l"}, Means: "files of a language", Detail: "by name or alias; lang:skipped lists files that are kept by name only", Example: "go", is: langPrefix},
+	{Names: []string{"sym"}, Means: "symbols whose name matches", Detail: "an expression; symbols come after the text, and not without ctags", Example: "^New", is: symPrefix},
+	{Names: []string{"rev", "branch", "b", "revision"}, Means: "a branch, tag or commit",
+		Detail: "a commit may be cut short; 7.* or {a,b} names several, and * every indexed revision; HEAD without the filter", Example: "main", is: revPrefix},
+	{Names: []string{"at"}, Means: "a date, as 2026-01-31",
+		Detail: "what HEAD, or the one rev: of the query, was then; read from git where it is not indexed; 2026-01 and 2026-01-31T12:00Z too", Example: "2026-01-31", is: atPrefix},
+	{Names: []string{"content", "c"}, Means: "text that looks like a filter", Example: "rev:x", is: contentPrefix},
+	{Names: []string{"context"}, Means: "a search context", Detail: "of the configuration; its name and its globs match in either case", Example: "web", is: contextPrefix},
+	{Names: []string{"reposet"}, Means: "repositories by exact name", Detail: "with commas between: reposet:a,b", Example: "a,b", is: repoSetPrefix},
+	{Names: []string{"case"}, Values: []string{"yes", "no", "auto"}, Closed: true, Means: "case counts", Detail: "instead of the toggle", Example: "yes", is: casePrefix},
+	{Names: []string{"type"}, Values: []string{"file", "repo"}, Closed: true, Means: "what is returned", Example: "file", is: typePrefix},
+	{Names: []string{"count"}, Values: []string{"all", "100", "1000", "10000"}, Means: "how much is returned; all counts everything", Detail: "instead of matches", Example: "100", is: countPrefix},
+	{Names: []string{"archived"}, Values: []string{"yes", "no", "only"}, Closed: true, Means: "archived repositories", Example: "no", is: archivedPrefix},
+	{Names: []string{"fork"}, Values: []string{"yes", "no", "only"}, Closed: true, Means: "forks", Example: "no", is: forkPrefix},
+	{Names: []string{"visibility"}, Values: []string{"public", "internal", "private", "any"}, Closed: true, Means: "repositories by visibility", Detail: "private is all that is not public", Example: "public", is: visibilityPrefix},
+	{Names: []string{"timeout"}, Values: []string{"500ms", "5s", "30s"}, Means: "bounds the query", Detail: "up to 1h", Example: "500ms", is: timeoutPrefix},
+}
+
+// named is one of the names of a filter.
+type named struct {
+	name string
+	is   prefix
+}
+
+// prefixes are all names of all filters, for the lexer.
+var prefixes = func() (all []named) {
+	for _, f := range filters {
+		for _, name := range f.Names {
+			all = append(all, named{name, f.is})
+		}
+	}
+	return all
+}()
+
+// Filters returns the filters of the language, the common ones first. The caller must not
+// change them.
+func Filters() []Filter { return filters }
+
+// FilterNamed returns the filter with a name, which stands without its colon; nil for none.
+func FilterNamed(name string) *Filter {
+	i := slices.IndexFunc(filters, func(f Filter) bool { return slices.Contains(f.Names, name) })
+	if i < 0 {
+		return nil
+	}
+	return &filters[i]
+}
+
+// Meaning is what the filter asks for, with its values where it takes no others.
+func (f *Filter) Meaning() string {
+	if !f.Closed {
+		return f.Means
+	}
+	return f.Means + ": " + strings.Join(f.Values, ", ")
+}
+
+// Sentence is the meaning with its detail, for help and documents.
+func (f *Filter) Sentence() string {
+	if f.Detail == "" {
+		return f.Meaning()
+	}
+	return f.Meaning() + " (" + f.Detail + ")"
+}
+
+// Written is the names of the filter as they are typed, as "file: f:".
+func (f *Filter) Written() string { return strings.Join(f.Names, ": ") + ":" }
+
+// row is the row of a filter.
+func (p prefix) row() *Filter {
+	return &filters[slices.IndexFunc(filters, func(f Filter) bool { return f.is == p })]
+}
+
+func (p prefix) String() string { return p.row().Names[0] + ":" }
+
+// check refuses a value that the filter does not take.
+func (f *Filter) check(value string, at int) error {
+	if !f.Closed || slices.Contains(f.Values, value) {
+		return nil
+	}
+	last := len(f.Values) - 1
+	return fail(at, "%s or %s after %s", strings.Join(f.Values[:last], ", "), f.Values[last], f.is).among(f.Values...)
+}

@@ -1,0 +1,49 @@
+package query
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestFilters_areDocumented: the README lists every filter as its row has it, and each
+// example and each value is one that the filter takes, under all of its names.
+func TestFilters_areDocumented(t *testing.T) {
+	t.Parallel()
+	var want strings.Builder
+	for _, f := range Filters() {
+		var names []string
+		for _, name := range f.Names {
+			names = append(names, "`"+name+":`")
+			for _, value := range append(f.Values, f.Example) {
+				q, err := Parse(name+":"+value, Options{})
+				if err != nil {
+					t.Errorf("%s:%s: %v", name, value, err)
+				} else if text := name + ":" + value; q.Q.String() == (&Text{Pattern: text}).String() {
+					t.Errorf("%s is searched for as text", text)
+				}
+			}
+		}
+		fmt.Fprintf(&want, "| %s | %s |\n", strings.Join(names, " "), strings.ReplaceAll(f.Sentence(), "*", "`*`"))
+	}
+
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), want.String()) {
+		t.Errorf("README.md lacks these rows of filters:\n%s", &want)
+	}
+}
+
+// TestFilters_refuseOtherValues: a filter with few values says which.
+func TestFilters_refuseOtherValues(t *testing.T) {
+	t.Parallel()
+	for _, f := range Filters() {
+		_, err := Parse(f.Names[0]+":maybe", Options{})
+		if f.Closed && (err == nil || !strings.Contains(err.Error(), f.Values[len(f.Values)-1]+" after "+f.Names[0]+":")) {
+			t.Errorf("%s:maybe: %v", f.Names[0], err)
+		}
+	}
+}
