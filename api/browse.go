@@ -163,7 +163,8 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	// Bytes that are no text become U+FFFD on the way out, and the answer says so.
 	file := *r
 	file.FirstLine = max(r.FirstLine, 1)
-	out := sourceJSON{Source: text(r.Content), SourceResponse: &file, HasInvalidCharacter: !utf8.Valid(r.Content)}
+	out := sourceJSON{Source: text(r.Content), SourceResponse: &file}
+	out.HasInvalidCharacter = !utf8.Valid(r.Content) || r.Encoding != "" && bytes.ContainsRune(r.Content, utf8.RuneError)
 	if colours {
 		lines, cut, err := a.tokens(ctx, c, r)
 		if err != nil {

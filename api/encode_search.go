@@ -222,6 +222,9 @@ func appendFile(dst []byte, f *search.File) []byte {
 	dst = appendTextField(dst, `,"repository":`, f.Repository)
 	dst = appendUint(dst, `,"repositoryId":`, f.RepoID)
 	dst = appendTextField(dst, `,"language":`, f.Language)
+	if f.Encoding != "" {
+		dst = appendTextField(dst, `,"encoding":`, f.Encoding)
+	}
 
 	// A list in any case: a file that was found by its name has an empty one.
 	dst = append(dst, `,"chunks":[`...)

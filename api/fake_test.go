@@ -112,7 +112,7 @@ func searchResponse() *search.Response {
 				Symbols: []shard.Symbol{{Name: "main", Kind: "function", ParentName: "p", ParentKind: "package"}, {}},
 			}},
 			Branches: []string{"refs/heads/main"}, Content: []byte("whole\n"),
-		}, {RepoID: 7, Repository: "example.com/a/b", Path: "plain"}},
+		}, {RepoID: 7, Repository: "example.com/a/b", Path: "plain", Encoding: "utf-16be"}},
 		Repositories: []browse.RepoInfo{{ID: 7, Name: "example.com/a/b", DisplayName: "a/b", ExternalWebURL: "https://example.com/a/b", HostKind: "genericGitHost"}},
 		Coverage:     partCovered,
 		Cluster: search.ClusterInfo{CatalogIndex: 99, CatalogAge: 1500 * time.Millisecond, ShardsMissing: []string{"ab"}, ReposMissing: []string{"r"},
@@ -250,8 +250,13 @@ func (f *fake) Source(_ context.Context, _ catalog.Viewer, req browse.SourceRequ
 	if req.Path == gonePath {
 		return nil, nodecall.Fail(nodecall.ErrFileNotFound, "File %q not found", gonePath)
 	}
+	encoding := "utf-16le"
+	if req.Raw {
+		encoding = ""
+	}
 	return answer(f, &browse.SourceResponse{
-		Content: []byte("a\xe9 // b\n"), Language: "Go", Path: "dir/a.go", Repo: "example.com/a/b", HostKind: "genericGitHost", DisplayName: "a/b",
+		Encoding: encoding,
+		Content:  []byte("a\xe9 // b\n"), Language: "Go", Path: "dir/a.go", Repo: "example.com/a/b", HostKind: "genericGitHost", DisplayName: "a/b",
 		RepoWebURL: "https://example.com/a/b", WebURL: "http://shoal/browse/x", ExternalWebURL: "https://example.com/a/b/x", OID: "b10b", Commit: "c0ffee", FirstLine: 2, Total: 9,
 	})
 }

@@ -21,7 +21,7 @@ import (
 // raw is GET /api/raw: the bytes of a file as they are.
 func (a *fileRoutes) raw(ctx context.Context, c *call) error {
 	p := c.params()
-	req := browse.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
+	req := browse.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref"), Raw: true}
 	if err := p.err(); err != nil {
 		return err
 	}

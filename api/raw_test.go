@@ -52,7 +52,7 @@ func rawServer(t *testing.T) (s *Server, oid func(path string) string) {
 	t.Helper()
 	dir := t.TempDir()
 	r := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{
-		"page.html": "<script>alert(1)</script>\n", "pic.svg": "<svg onload='alert(1)'/>", "ten.txt": "0123456789", "latin.c": "caf\xe9\n",
+		"page.html": "<script>alert(1)</script>\n", "pic.svg": "<svg onload='alert(1)'/>", "ten.txt": "0123456789", "latin.c": "caf\xe9\n", "wide.sql": "\xff\xfea\x00\n\x00",
 		"a \"b\u202egpj.exe": "\x00MZ", "übung.bin": "\x00\x01",
 	})
 	if err := os.WriteFile(filepath.Join(r.Dir, "none.txt"), nil, 0o644); err != nil {
@@ -79,7 +79,8 @@ func TestRawBytesAreHarmless(t *testing.T) {
 		{"page.html", text, "", "<script>alert(1)</script>\n"},
 		{"pic.svg", text, "", "<svg onload='alert(1)'/>"},
 		{"none.txt", text, "", ""},
-		{"latin.c", text, "", "caf\xe9\n"},
+		{"latin.c", "text/plain", "", "caf\xe9\n"},
+		{"wide.sql", "text/plain; charset=utf-16le", "", "\xff\xfea\x00\n\x00"},
 		{"a \"b\u202egpj.exe", bytes, `attachment; filename="a \"b_gpj.exe"`, "\x00MZ"},
 		{"übung.bin", bytes, "attachment; filename*=utf-8''%C3%BCbung.bin", "\x00\x01"},
 	} {

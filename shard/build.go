@@ -195,7 +195,7 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 // fate says before a blob is read whether its content will be left out, and why.
 func (o BuildOptions) fate(b Blob) skip {
 	if known, ok := o.known[b.OID]; ok {
-		return known
+		return known.skip
 	}
 	if b.Size > maxDocument || b.Size > o.MaxFileSize && !alwaysIndexed(b, o) {
 		return skippedLarge
@@ -206,7 +206,7 @@ func (o BuildOptions) fate(b Blob) skip {
 // alwaysIndexed reports whether no limit applies to a blob.
 func alwaysIndexed(b Blob, opt BuildOptions) bool {
 	if known, ok := opt.known[b.OID]; ok {
-		return known == indexed
+		return known.skip == indexed
 	}
 	return slices.ContainsFunc(b.Occurrences, func(o Occurrence) bool { return opt.Always(o.Path) })
 }

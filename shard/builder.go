@@ -131,9 +131,9 @@ func (b *builder) closeContent() {
 
 // encoded is a document, on its way through the pipeline.
 type encoded struct {
-	index  int // in builder.blobs
-	text   []byte
-	skip   skip
+	index int // in builder.blobs
+	text  []byte
+	form
 	always bool     // no limit applies to it
 	gen    bool     // it was generated
 	langs  []string // of each occurrence
@@ -273,7 +273,7 @@ func (b *builder) document(t *batch, e *encoded) error {
 	if e.skip == indexed {
 		binary.LittleEndian.PutUint32(b.docSize[len(b.docSize)-4:], uint32(len(e.text)))
 	}
-	b.docSkip = append(b.docSkip, byte(e.skip))
+	b.docSkip = append(b.docSkip, e.form.byte())
 
 	b.docOccur = binary.LittleEndian.AppendUint32(b.docOccur, uint32(len(b.occPath)))
 	b.occurrences(x, e)

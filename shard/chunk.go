@@ -297,6 +297,21 @@ func (w *walker) to(i int) Position {
 	return Position{Offset: uint32(i), Line: w.line, Column: w.column + uint32(i-whole) + 1}
 }
 
+// shiftBy adds the bytes of a mark in front of the text to the offsets of chunks.
+func shiftBy(chunks []Chunk, mark int) {
+	if mark == 0 {
+		return
+	}
+	for i := range chunks {
+		chunks[i].Start.Offset += uint32(mark)
+		for k := range chunks[i].Ranges {
+			r := &chunks[i].Ranges[k]
+			r.Start.Offset += uint32(mark)
+			r.End.Offset += uint32(mark)
+		}
+	}
+}
+
 // runeStart returns where the rune begins that an offset is in: the offset itself where
 // it is in none.
 func runeStart(text []byte, i int) int {

@@ -27,7 +27,7 @@ func TestTheFormOfFilesIsTheSame(t *testing.T) {
 		}
 		got = append(got, part.Shard.String()[:16]+" "+part.Symbols.String()[:16])
 	}
-	if want := "5dfccfb6c93cf4f3 599b428112f3dc7e, d97f12fe8a756274 872d431918094829, 155aa9a2e280414f 13e6084c7a00ee09"; strings.Join(got, ", ") != want {
+	if want := "9ceb738813b66ee0 f7f3a971b812b33f, 066ca8afc735639c ab8bd3c4d550e6c8, a5e98fb2781547cb a4452bae325dae88"; strings.Join(got, ", ") != want {
 		t.Errorf("files are called %s, want %s", strings.Join(got, ", "), want)
 	}
 }

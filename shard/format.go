@@ -34,7 +34,7 @@ const (
 	secUnitLine                           // Column32: newlines before each unit in its document
 	secDocUnit                            // Column32: first unit of each document, and one more
 	secDocSize                            // Column32: bytes of each document
-	secDocSkip                            // a byte for each document: why it has no content (type skip)
+	secDocSkip                            // a byte for each document: why it has no content, and its encoding (type form)
 	secDocOccur                           // Column32: first occurrence of each document, and one more
 	secDocID                              // blob id of each document, in binary, of meta.oidBytes
 	secOccPath                            // Column32: path of each occurrence

@@ -59,7 +59,7 @@ type shard struct {
 func (s *shard) skipped() []uint32 {
 	s.skipOnce.Do(func() {
 		for d, why := range s.docSkip {
-			if skip(why) != indexed {
+			if formOf(why).skip != indexed {
 				s.skips = append(s.skips, uint32(d))
 			}
 		}
@@ -161,7 +161,7 @@ func (s *shard) check() error {
 	for d := range m.documents {
 		from, to := s.docUnit.At(d), s.docUnit.At(d+1)
 		units := uint32(0)
-		if size := s.docSize.At(d); skip(s.docSkip[d]) == indexed && size > 0 {
+		if size := s.docSize.At(d); formOf(s.docSkip[d]).skip == indexed && size > 0 {
 			if size > maxDocument {
 				return wrong("document size")
 			}
@@ -325,7 +325,7 @@ func (s *shard) shareOf(repo int) share {
 
 			// A document counts once, at however many paths the repository has it.
 			text := int64(0)
-			if skip(s.docSkip[d]) == indexed {
+			if formOf(s.docSkip[d]).skip == indexed {
 				text = int64(s.docSize.At(d))
 			}
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha1"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -173,13 +175,95 @@ func randomWorld(r *rand.Rand) *world {
 	return w
 }
 
+// encode writes some of the files in another encoding, with the mark that tells it.
+func (w *world) encode(r *rand.Rand) {
+	for _, tree := range w.trees {
+		for _, path := range slices.Sorted(maps.Keys(tree)) {
+			form := r.IntN(12)
+			for i, text := range tree[path] {
+				if text != absent {
+					tree[path][i] = encodedAs(text, form, r.IntN(8) == 0)
+				}
+			}
+		}
+	}
+}
+
+// encodedAs is a text in UTF-8 with a mark, UTF-16 or UTF-32, or as it is. A damaged one has
+// a byte too many.
+func encodedAs(text string, form int, damaged bool) string {
+	var b []byte
+	switch runes := []rune(text); form {
+	case 0:
+		return "\xef\xbb\xbf" + text
+	case 1, 2:
+		order := []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian}[form-1]
+		for _, u := range append([]uint16{0xfeff}, utf16.Encode(runes)...) {
+			b = order.AppendUint16(b, u)
+		}
+	case 3, 4:
+		order := []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian}[form-3]
+		for _, r := range append([]rune{0xfeff}, runes...) {
+			b = order.AppendUint32(b, uint32(r))
+		}
+	default:
+		return text
+	}
+	if damaged {
+		b = append(b, 'x')
+	}
+	return string(b)
+}
+
+// decoded is the text of a file, and how many bytes stand before it that its offsets
+// count: the naive way, unit by unit.
+func decoded(file string) (text string, mark int) {
+	units := func(size int, one func([]byte) rune) (out []rune) {
+		for b := []byte(file); len(b) > 0; b = b[min(size, len(b)):] {
+			if len(b) < size {
+				return append(out, utf8.RuneError)
+			}
+			out = append(out, one(b))
+		}
+		return out
+	}
+	pairs := func(order binary.ByteOrder) string {
+		var all []uint16
+		odd := ""
+		for _, u := range units(2, func(b []byte) rune { return rune(order.Uint16(b)) }) {
+			all = append(all, uint16(u))
+		}
+		if len(file)%2 == 1 {
+			all, odd = all[:len(all)-1], "\ufffd"
+		}
+		return string(utf16.Decode(all[1:])) + odd
+	}
+	quads := func(order binary.ByteOrder) string {
+		return string(units(4, func(b []byte) rune { return rune(order.Uint32(b)) })[1:])
+	}
+
+	switch {
+	case strings.HasPrefix(file, "\xff\xfe\x00\x00"):
+		return quads(binary.LittleEndian), 0
+	case strings.HasPrefix(file, "\x00\x00\xfe\xff"):
+		return quads(binary.BigEndian), 0
+	case strings.HasPrefix(file, "\xff\xfe"):
+		return pairs(binary.LittleEndian), 0
+	case strings.HasPrefix(file, "\xfe\xff"):
+		return pairs(binary.BigEndian), 0
+	case strings.HasPrefix(file, "\xef\xbb\xbf"):
+		return file[3:], 3
+	}
+	return file, 0
+}
+
 // randomLiteral is often a piece of a text of the world.
 func (w *world) randomLiteral(r *rand.Rand) string {
 	t := r.IntN(len(w.trees))
 	paths := slices.Sorted(maps.Keys(w.trees[t]))
 	for range min(len(paths), 3) {
 		versions := w.trees[t][paths[r.IntN(len(paths))]]
-		text := versions[r.IntN(len(versions))]
+		text, _ := decoded(versions[r.IntN(len(versions))])
 		if len(text) > 20 && text != absent && r.IntN(3) > 0 {
 			at := r.IntN(len(text) - 12)
 			if r.IntN(3) == 0 && len(text) > 4200 {
@@ -272,11 +356,12 @@ func (w *world) scan(q query.Q) []scanned {
 				}
 			}
 			for content, mask := range masks {
-				lang := languageOf(path, []byte(content))
-				if isBinary([]byte(content)) {
+				text, mark := decoded(content)
+				lang := languageOf(path, []byte(text))
+				if strings.IndexByte(text[:min(len(text), 8000-mark)], 0) >= 0 {
 					lang = SkippedLanguage
 				}
-				d := scanDoc{repo, path, content, lang}
+				d := scanDoc{repo, path, text, lang}
 				if mask = d.holds(q, mask); mask == 0 {
 					continue
 				}
@@ -286,7 +371,11 @@ func (w *world) scan(q query.Q) []scanned {
 						f.Revisions += v.Name + " "
 					}
 				}
-				f.Ranges = positions(content, d.spans(q, mask))
+				f.Ranges = positions(text, d.spans(q, mask))
+				for i := range f.Ranges {
+					f.Ranges[i].Start.Offset += uint32(mark)
+					f.Ranges[i].End.Offset += uint32(mark)
+				}
 				out = append(out, f)
 			}
 		}
@@ -544,15 +633,19 @@ func names(s []scanned) (out []string) {
 func (w *world) checkChunks(t *testing.T, f File, contextLines int) {
 	t.Helper()
 	var text []byte
+	mark := 0
 	for r, repo := range w.repos {
 		for _, c := range w.trees[r][f.Path] {
 			if repo.ID == f.Repo && c != absent && blobID(c) == f.OID {
-				text = []byte(c)
+				var found string
+				found, mark = decoded(c)
+				text = []byte(found)
 			}
 		}
 	}
 	last := -1
 	for _, c := range f.Chunks {
+		c.Start.Offset -= uint32(mark)
 		from := int(c.Start.Offset)
 		to := from + len(c.Content)
 		if from <= last && last >= 0 || to > len(text) || !bytes.Equal(text[from:to], c.Content) {
@@ -631,6 +724,7 @@ func TestSearchAgreesWithAScan(t *testing.T) {
 	for seed := range (cases + perWorld - 1) / perWorld {
 		r := rand.New(rand.NewPCG(uint64(seed), 2))
 		w := randomWorld(r)
+		w.encode(r)
 		opt := BuildOptions{}
 		if seed%4 == 1 {
 			opt.SliceBytes = 20000

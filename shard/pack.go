@@ -43,7 +43,7 @@ type viewSource struct {
 	repos []Repository
 	blobs []Blob
 	at    []spot          // of each blob: where its text is
-	known map[string]skip // by blob id: why it has no content
+	known map[string]form // by blob id
 }
 
 // spot is a document of a member.
@@ -55,7 +55,7 @@ type spot struct {
 // newViewSource lists the blobs of a view. Everything is sorted by number or id,
 // so that the same parts give the same file.
 func newViewSource(v *View) (*viewSource, error) {
-	src := &viewSource{known: map[string]skip{}}
+	src := &viewSource{known: map[string]form{}}
 	places := map[uint32]map[place]uint64{} // by repository
 	spots := map[string]spot{}
 	infos := map[uint32]Repository{}
@@ -125,8 +125,8 @@ func (src *viewSource) collect(m *member, infos map[uint32]Repository, places ma
 			places[r.id][key] |= mask
 
 			// Elsewhere a blob may have been left out that has content here.
-			if why, ok := src.known[key.oid]; !ok || why != indexed {
-				src.known[key.oid] = skip(sh.docSkip[d])
+			if known, ok := src.known[key.oid]; !ok || known.skip != indexed {
+				src.known[key.oid] = formOf(sh.docSkip[d])
 				spots[key.oid] = spot{m, d}
 			}
 		}

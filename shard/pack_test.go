@@ -13,6 +13,7 @@ func TestPackAnswersAsItsParts(t *testing.T) {
 	for seed := range 4 {
 		r := rand.New(rand.NewPCG(uint64(seed), 4))
 		w := randomWorld(r)
+		w.encode(r)
 		if seed%2 == 1 {
 			versions := make([]string, lastBit(w.repos[0])+1)
 			versions[0] = "a\x00lock"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/shoalsearch/shoal/shard/charset"
 	"github.com/shoalsearch/shoal/shard/lz"
 )
 
@@ -164,13 +165,14 @@ type filler struct {
 	p     *pipeline
 	t     *batch // being filled
 	order []int  // blobs that are not in a batch yet
+	text  []byte // buffer of the content that was decoded last
 }
 
 // upTo adds the blobs before blob i, which have no content.
 func (f *filler) upTo(i int) {
 	b := f.p.b
 	for len(f.order) > 0 && f.order[0] != i {
-		f.add(encoded{index: f.order[0], skip: b.opt.fate(b.blobs[f.order[0]])})
+		f.add(encoded{index: f.order[0], form: form{skip: b.opt.fate(b.blobs[f.order[0]])}})
 		f.order = f.order[1:]
 	}
 }
@@ -185,19 +187,36 @@ func (f *filler) document(i int, content []byte) error {
 	}
 	f.order = f.order[1:]
 
-	e := encoded{index: i, always: b.opt.MaxTrigrams < len(content) && alwaysIndexed(b.blobs[i], b.opt)}
-	if isBinary(content) {
+	text, of := b.decode(f.text[:0], i, content)
+	if of > charset.UTF8Mark && cap(text) <= batchBytes {
+		f.text = text
+	}
+
+	e := encoded{index: i, form: form{charset: of}, always: b.opt.MaxTrigrams < len(text) && alwaysIndexed(b.blobs[i], b.opt)}
+	switch {
+	case charset.Binary(text, of):
 		e.skip = skippedBinary
-	} else {
-		e.text = f.text(content)
+	case len(text) > maxDocument: // in git it was smaller
+		e.skip = skippedLarge
+	default:
+		e.text = f.copy(text)
 	}
 	f.add(e)
 	return nil
 }
 
-// text copies a content into the batch. One that would make the buffer grow begins the
+// decode returns the text of blob i, in buf where it is not the content itself. When
+// packing, the content is the text already.
+func (b *builder) decode(buf []byte, i int, content []byte) ([]byte, charset.Encoding) {
+	if known, ok := b.opt.known[b.blobs[i].OID]; ok {
+		return content, known.charset
+	}
+	return charset.Decode(buf, content)
+}
+
+// copy copies a text into the batch. One that would make the buffer grow begins the
 // next batch.
-func (f *filler) text(content []byte) []byte {
+func (f *filler) copy(content []byte) []byte {
 	if len(f.t.buf)+len(content) > cap(f.t.buf) && len(f.t.docs) > 0 {
 		f.next()
 	}

@@ -322,7 +322,8 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 	f.Repo, f.RepoName, f.Path = repo.id, n.repoName(s), n.path()
 	f.OID, f.Score, f.Matches = n.oid(), float64(n.score), int(n.content)
 	f.Language = sh.m.languages[sh.occLang.At(o)]
-	f.Skipped = skip(sh.docSkip[n.doc]).reason()
+	stored := formOf(sh.docSkip[n.doc])
+	f.Skipped, f.Encoding = stored.skip.reason(), stored.charset.String()
 	f.Revisions = n.revisions()
 
 	// What may be shown goes to the content first. The matches beyond the limit of a
@@ -349,6 +350,8 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 			return err
 		}
 	}
+
+	shiftBy(f.Chunks, stored.charset.Base())
 
 	if s.r.Whole && e.t.units > 0 {
 		if err := e.t.load(0, e.t.units-1); err != nil {

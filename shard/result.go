@@ -30,6 +30,7 @@ type File struct {
 	Revisions []string // full ref names that hold this content at this path and that the query selected
 	Language  string   // as go-enry names it; "skipped" with Skipped
 	Skipped   string   // why the content is not in the index; empty for most files
+	Encoding  string   // of the bytes in git, as "utf-16le"; empty for UTF-8 and where no mark tells
 	OID       string   // hex blob id
 	Score     float64
 	NameMatch []Range // in Path
@@ -56,7 +57,7 @@ type Range struct{ Start, End Position }
 
 // Position is a place in a file.
 type Position struct {
-	Offset uint32 // bytes from the start of the file, from 0
+	Offset uint32 // bytes from the start of the file, or of its text where it has an Encoding; from 0
 	Line   uint32 // from 1
 	Column uint32 // runes from the start of the line, from 1
 }

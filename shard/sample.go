@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/shoalsearch/shoal/shard/charset"
 	"github.com/shoalsearch/shoal/shard/lz"
 	"github.com/shoalsearch/shoal/trigram"
 )
@@ -49,9 +50,9 @@ func (b *builder) train(ctx context.Context, src Source, order []int) error {
 
 	// Samples from text only: binary content is not kept.
 	var samples [][]byte
-	err := src.Read(ctx, want, func(_ int, content []byte) error {
-		if !isBinary(content) {
-			samples = appendSamples(samples, content)
+	err := src.Read(ctx, want, func(i int, content []byte) error {
+		if text, of := b.decode(nil, i, content); !charset.Binary(text, of) {
+			samples = appendSamples(samples, text)
 		}
 		return nil
 	})

@@ -1,8 +1,9 @@
 package shard
 
 import (
-	"bytes"
 	"fmt"
+
+	"github.com/shoalsearch/shoal/shard/charset"
 )
 
 // skip is why a document has no content in the index.
@@ -30,6 +31,17 @@ func (s skip) reason() string {
 	}
 	return ""
 }
+
+// form is what secDocSkip has of a document: why its content is not in the index, and how
+// the bytes in git are encoded. The content of the index is UTF-8.
+type form struct {
+	skip    skip
+	charset charset.Encoding
+}
+
+func (f form) byte() byte { return byte(f.skip) | byte(f.charset)<<4 }
+
+func formOf(b byte) form { return form{skip(b & 15), charset.Encoding(b >> 4)} }
 
 // The defaults of BuildOptions.
 const (
@@ -71,15 +83,6 @@ func (o BuildOptions) withDefaults() BuildOptions {
 		o.Progress = func(int64, int64) {}
 	}
 	return o
-}
-
-// binaryHead is how many bytes of a file decide whether it is binary.
-const binaryHead = 8000
-
-// isBinary reports whether a file is binary, as git decides it: by a NUL in its
-// first 8,000 bytes.
-func isBinary(content []byte) bool {
-	return bytes.IndexByte(content[:min(len(content), binaryHead)], 0) >= 0
 }
 
 // errBlob says which blob an error of indexing is about.

@@ -66,7 +66,7 @@ type BuildOptions struct {
 	DeltaLimit  int     // shards of one repository before Update folds; 0 means 8
 	DeadLimit   float64 // share of dead documents before Update folds; 0 means 0.25
 
-	known map[string]skip // by blob id: what was decided before; when packing
+	known map[string]form // by blob id, when packing: the contents are decoded already
 }
 
 // Built describes a shard file that a build has written, or the share that one

@@ -65,6 +65,7 @@ func TestUpdateAgreesWithAScan(t *testing.T) {
 	for seed := range 6 {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
 		w := randomWorld(r)
+		w.encode(r)
 		set, parts := w.built(t, t.TempDir(), seed%2 == 0, BuildOptions{})
 		deltas := 0
 		for round := range 12 {

@@ -74,7 +74,7 @@ type filePage struct {
 	Commit, Short, Permalink, External string
 	Embed                              string // where a page of another site shows it from; "" for nowhere
 	EmbedLines                         int    // that such a page shows
-	Language, Size, Lines              string
+	Language, Encoding, Size, Lines    string
 	Forged                             int // characters that make the text read as another
 	Tab                                int
 	Binary, Image, LFS, Cut            bool
@@ -96,6 +96,7 @@ func newFilePage(l place, src *browse.SourceResponse) *filePage {
 		Permalink: address(l.Repo, src.Commit, "blob", l.Path),
 		External:  src.ExternalWebURL,
 		Language:  src.Language,
+		Encoding:  src.Encoding,
 		Size:      sizeOf(src.Size),
 		Lines:     counted(src.Total, "line", "lines"),
 		Binary:    src.Binary,

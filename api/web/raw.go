@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/browse"
@@ -44,8 +45,13 @@ func RawTag(src *browse.SourceResponse) string {
 // RawType is the type of the bytes of a file, never by its name or by what is in it:
 // HTML of a repository is a text. What is no text a browser is to save.
 func RawType(src *browse.SourceResponse) (mime string, save bool) {
-	if src.Binary {
+	switch {
+	case src.Binary:
 		return "application/octet-stream", true
+	case src.Encoding != "":
+		return "text/plain; charset=" + src.Encoding, false
+	case !utf8.Valid(src.Content):
+		return "text/plain", false // the browser guesses better than UTF-8 would be
 	}
 	return "text/plain; charset=utf-8", false
 }
@@ -69,7 +75,7 @@ func Unchanged(tag, ifNoneMatch string) bool {
 // raw is the bytes of a file: images and text are shown, everything else is
 // handed over as a file, so that nothing of a repository runs in this site.
 func (p *sources) raw(ctx context.Context, v *layout.Visit, l place) error {
-	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Raw: true})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const module = "github.com/shoalsearch/shoal"
 // of lower rows. README draws the same picture.
 var rows = [][]string{
 	{"clock", "glob", "api/reply", "cluster/gauge", "cluster/origin", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/seal"},
-	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "node/place"},
+	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "shard/charset", "node/place"},
 	{"cluster/catalog", "shard/symbols", "shard/git", "node/environ", "node/model"},
 	{"cluster", "node/host", "shard"},
 	{"node/call"},

@@ -48,7 +48,7 @@ func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceRespo
 
 	// To count the lines a file is read to its end, which a part alone would not need.
 	part := req.Lines > 0 || req.FirstLine > 1
-	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.FirstLine, Lines: req.Lines, MaxBytes: maxSource, Count: part})
+	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.FirstLine, Lines: req.Lines, MaxBytes: maxSource, Count: part, Raw: req.Raw})
 	if err != nil {
 		return nil, s.explain(ctx, err, commit, req.Path)
 	}
@@ -59,6 +59,7 @@ func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceRespo
 
 	return &SourceResponse{
 		Content:  src.Content,
+		Encoding: src.Encoding.String(),
 		Language: shard.Language(src.Path, src.Content),
 
 		Path:   src.Path,

@@ -29,7 +29,8 @@ type ReadFileResponse struct {
 	Lines          [][]byte // without their ends
 	Total          int      // lines of the file
 	Binary         bool     // then Lines is empty
-	Size           int      // bytes of the file
+	Size           int      // bytes of the file in git
+	Encoding       string   // of the file in git, as "utf-16le"; "" for UTF-8 and where no mark tells
 	Link           bool     // a symbolic link: what it leads to is its one line
 	LFS            bool     // a pointer of Git LFS, not the file
 }
@@ -131,6 +132,7 @@ func answerReadFile(ctx context.Context, s *site, req ReadFileRequest) (*ReadFil
 		Total:    src.Total,
 		Binary:   src.Binary,
 		Size:     int(src.Size),
+		Encoding: src.Encoding.String(),
 		Link:     src.Kind == git.Symlink,
 		LFS:      src.LFS,
 		Language: shard.Language(src.Path, src.Content),

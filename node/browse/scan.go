@@ -11,13 +11,13 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/charset"
 	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
 // The bounds of a search in a commit that is not indexed.
 const (
-	binaryBytes = 8000     // of a file that has a NUL among them
 	scanLines   = 2000     // shown of one file
 	scanSpans   = 1 << 20  // matches of one file of which the places are known
 	scanBytes   = 32 << 20 // of lines, in all
@@ -233,7 +233,8 @@ func (f *finder) visit(e git.Entry, content []byte) bool {
 	}
 
 	// Binary files count as looked at, and have no matches.
-	if bytes.IndexByte(content[:min(len(content), binaryBytes)], 0) >= 0 {
+	content, of := charset.Decode(nil, content)
+	if charset.Binary(content, of) {
 		return true
 	}
 

@@ -10,11 +10,14 @@ type SourceRequest struct {
 
 	FirstLine int // from 1; 0 means 1
 	Lines     int // 0 means all
+
+	Raw bool // Content is the bytes in git, not their text in UTF-8
 }
 
 // SourceResponse is a file.
 type SourceResponse struct {
 	Content        []byte `json:"-"`
+	Encoding       string `json:"encoding,omitzero"` // of the file in git, as "utf-16le"; "" for UTF-8 and where no mark tells
 	Language       string `json:"language"`
 	Path           string `json:"path"`
 	Repo           string `json:"repo"`
@@ -28,7 +31,7 @@ type SourceResponse struct {
 	Size           int64  `json:"-"`         // bytes of the whole file
 	FirstLine      int    `json:"startLine"` // of Content, from 1
 	Total          int    `json:"lineCount"` // lines of the file
-	Binary         bool   `json:"isBinary"`  // a NUL byte near the beginning
+	Binary         bool   `json:"isBinary"`  // a NUL byte near the beginning of the text
 	LFS            bool   `json:"-"`         // Content is a pointer of Git LFS
 }
 

@@ -112,6 +112,7 @@ func (r *root) file(repo *catalog.Repo, f shard.File) File {
 		NameRanges: f.NameMatch,
 
 		Language:       f.Language,
+		Encoding:       f.Encoding,
 		WebURL:         browse.WebURL(r.d.BaseURL, repo.Name, rev, "blob", f.Path),
 		ExternalWebURL: browse.ExternalURL(repo, rev, f.Path),
 		Chunks:         f.Chunks,

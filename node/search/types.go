@@ -70,6 +70,7 @@ type File struct {
 	Path           string // bytes as git has them
 	NameRanges     []shard.Range
 	Language       string
+	Encoding       string // as [shard.File.Encoding]
 	WebURL         string // page of this service
 	ExternalWebURL string // page of the code host; "" when unknown
 	Chunks         []shard.Chunk

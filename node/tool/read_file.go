@@ -364,6 +364,9 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 	if r.Language != "" {
 		fmt.Fprintf(&out, ", %s", r.Language)
 	}
+	if r.Encoding != "" {
+		fmt.Fprintf(&out, ", %s shown as UTF-8", r.Encoding)
+	}
 
 	switch {
 	// The three ways to have no lines are told apart: only the last is a mistake of the caller.

@@ -29,9 +29,9 @@ var kinds = [...]struct {
 	extension string
 	version   uint32
 }{
-	KindShard:   {".shard", 2},
+	KindShard:   {".shard", 3},
 	KindDead:    {".dead", 2},
-	KindSymbols: {".symbols", 6},
+	KindSymbols: {".symbols", 7},
 }
 
 // ParseID is the inverse of [ID.String].

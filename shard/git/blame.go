@@ -157,9 +157,18 @@ func idsOf(ids map[string]bool) string { return boundary(ids).text() }
 
 // runBlame runs git blame. With an error it has what was found before.
 func (h *history) runBlame(ctx context.Context, q BlameQuery, ignored map[string]bool, edge boundary) (Blame, error) {
+	// Git cuts UTF-16 into lines of its own.
+	p, err := h.pieces(ctx, q.Commit, q.Path)
+	if err != nil {
+		return Blame{}, err
+	}
+	first, last := 1, len(p)
+
 	c := h.git("blame", "--incremental")
 	if q.First > 0 {
-		c.args = append(c.args, fmt.Sprintf("-L%d,%d", q.First, q.Last))
+		first, last = q.First, q.Last
+		from, to := p.lines(first, last)
+		c.args = append(c.args, fmt.Sprintf("-L%d,%d", from, to))
 	}
 	if len(ignored) > 0 {
 		c.args = append(c.args, "--ignore-revs-file=/dev/stdin")
@@ -169,11 +178,11 @@ func (h *history) runBlame(ctx context.Context, q BlameQuery, ignored map[string
 	c.timeout, c.limit = blameTime, 512<<20
 
 	b := newBlameReader()
-	err := c.stream(ctx, b.read)
-	if err != nil {
+	if err = c.stream(ctx, b.read); err != nil {
 		err = fmt.Errorf("blame: %w", err)
 	}
 	b.join()
+	p.join(&b.blame, first, last)
 	for id, one := range b.blame.Commits {
 		one.Edge = edge[id]
 		b.blame.Commits[id] = one

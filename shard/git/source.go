@@ -3,10 +3,11 @@ package git
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/shoalsearch/shoal/shard/charset"
 )
 
 // Source is a file, or a part of it.
@@ -14,14 +15,15 @@ type Source struct {
 	Path      string
 	OID       string // of the blob, hex
 	Kind      Kind
-	Size      int64 // of the whole file, bytes
+	Size      int64 // of the whole file in git, bytes
 	Content   []byte
-	FirstLine int  // of Content, from 1
-	Lines     int  // in Content, the last perhaps cut
-	Total     int  // lines of the file; -1 when the reading stopped before its end
-	Binary    bool // a NUL byte among the first 8,000
-	Cut       bool // MaxBytes ended Content before what was asked for
-	LFS       bool // the content is a pointer of Git LFS, not the file
+	Encoding  charset.Encoding // of the file in git; Content is UTF-8 and has no byte order mark, but with SourceOptions.Raw
+	FirstLine int              // of Content, from 1
+	Lines     int              // in Content, the last perhaps cut
+	Total     int              // lines of the file; -1 when the reading stopped before its end
+	Binary    bool             // a NUL byte among the first 8,000 of its text
+	Cut       bool             // MaxBytes ended Content before what was asked for
+	LFS       bool             // the content is a pointer of Git LFS, not the file
 }
 
 // SourceOptions says which part of a file is wanted. The zero value is all
@@ -31,6 +33,7 @@ type SourceOptions struct {
 	Lines     int   // 0 is all
 	MaxBytes  int64 // of Content; 0 is 64 MiB
 	Count     bool  // read on to the end for Total
+	Raw       bool  // Content is the bytes in git
 }
 
 // Source reads a file of a commit. Only as much is read as is needed; the
@@ -72,7 +75,10 @@ func (f *files) Source(ctx context.Context, commit, path string, o SourceOptions
 			}
 
 			s.Size = info.size
-			return s.read(r, o)
+			if err := s.read(r, o); err != nil {
+				return fmt.Errorf("read %q: %w", path, err)
+			}
+			return nil
 		})
 	})
 	return s, err
@@ -81,29 +87,51 @@ func (f *files) Source(ctx context.Context, commit, path string, o SourceOptions
 // lfsPointer begins the pointer files of Git LFS.
 const lfsPointer = "version https://git-lfs.github.com/spec/v1\n"
 
-// binaryHead is how many bytes at the beginning of a file say whether it is
-// binary, as git has it.
-const binaryHead = 8000
+// fileBuffer is how many bytes of a file are read at once.
+const fileBuffer = 64 << 10
 
 // read takes the wanted lines.
-func (s *Source) read(r io.Reader, o SourceOptions) error {
-	in := bufio.NewReaderSize(r, 64<<10)
-	head, err := in.Peek(int(min(binaryHead, s.Size)))
-	if err != nil {
+func (s *Source) read(file io.Reader, o SourceOptions) error {
+	in := bufio.NewReaderSize(&body{r: file, left: s.Size}, fileBuffer)
+	head, err := in.Peek(4 * charset.BinaryHead) // so much of UTF-32 decides whether it is binary
+	if err != nil && err != io.EOF {
 		return err
 	}
 
-	s.Binary = bytes.IndexByte(head, 0) >= 0
+	var text []byte
+	text, s.Encoding = charset.Decode(nil, head)
+	s.Binary = charset.Binary(text, s.Encoding)
 	s.LFS = s.Size < 1024 && bytes.HasPrefix(head, []byte(lfsPointer))
 
+	// A symbolic link holds a name, whatever it begins with.
+	raw := o.Raw || s.Kind == Symlink
+	if !raw {
+		in, _ = charset.NewReader(in, fileBuffer)
+	}
+
 	// All that is there and wanted needs no line to be found.
-	if o.FirstLine == 1 && o.Lines == 0 && s.Size <= o.MaxBytes {
+	if o.FirstLine == 1 && o.Lines == 0 && s.Size <= o.MaxBytes && (raw || s.Encoding == charset.None) {
 		err = s.readWhole(in)
 	} else {
 		err = s.readLines(in, o)
 	}
 	s.Lines = countLines(s.Content)
 	return err
+}
+
+// body reads a file of a known size; fewer bytes are an error.
+type body struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.left -= int64(n)
+	if err == io.EOF && b.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 // readWhole takes all of a file.
@@ -116,20 +144,20 @@ func (s *Source) readWhole(in *bufio.Reader) error {
 	return nil
 }
 
-// readLines takes some lines, and reads on to the end where they are counted.
-// Before each part
-//
-//	done bytes of the file were read, and line is the number of the next one's line
+// readLines takes some lines, and reads on to the end where they are counted; line is the
+// number of the line that is read next.
 func (s *Source) readLines(in *bufio.Reader, o SourceOptions) error {
 	s.Total = -1
-	done, line, last := int64(0), 1, byte('\n')
-	for done < s.Size {
+	line, last := 1, byte('\n')
+	for {
 		// A line, or a part of one that is longer than the buffer.
 		part, err := in.ReadSlice('\n')
-		if len(part) == 0 || err != nil && err != bufio.ErrBufferFull && err != io.EOF {
-			return cmp.Or(err, io.ErrUnexpectedEOF)
+		if err != nil && err != bufio.ErrBufferFull && err != io.EOF {
+			return err
 		}
-		done += int64(len(part))
+		if len(part) == 0 {
+			break
+		}
 		last = part[len(part)-1]
 
 		if line >= o.FirstLine && (o.Lines == 0 || line < o.FirstLine+o.Lines) {
@@ -140,7 +168,7 @@ func (s *Source) readLines(in *bufio.Reader, o SourceOptions) error {
 		}
 
 		past := s.Cut || o.Lines != 0 && line >= o.FirstLine+o.Lines
-		if past && !o.Count && done < s.Size {
+		if past && !o.Count && !atEnd(in) {
 			return nil
 		}
 	}
@@ -150,6 +178,12 @@ func (s *Source) readLines(in *bufio.Reader, o SourceOptions) error {
 		s.Total = line
 	}
 	return nil
+}
+
+// atEnd reports whether nothing is left to read.
+func atEnd(in *bufio.Reader) bool {
+	_, err := in.Peek(1)
+	return err == io.EOF
 }
 
 // take adds a part of the wanted lines, up to a bound in bytes.

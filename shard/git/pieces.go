@@ -1,0 +1,128 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/shoalsearch/shoal/shard/charset"
+)
+
+// git cuts a file into lines at each byte 0A. In UTF-16 and UTF-32 that byte also stands
+// within letters, as in U+0A05 and U+010A, and the rest of a newline begins the next line:
+//
+//	text       a     newline   b     newline        lines 1 and 2
+//	UTF-16LE   61 00 0A | 00   62 00 0A | 00        git's lines 1, 2 and 3
+//
+// pieces are the lines of git that each line of the text is cut into; nil where the two
+// kinds of lines are the same.
+type pieces []piece
+
+// piece is a run of lines of git, from 1, with the last one; those of them that are no longer
+// than few are alike in many lines of the text, and tell nothing of this one.
+type piece struct {
+	first, last int
+	telling     []int
+}
+
+// few is how many bytes a part of a line has that may stand anywhere.
+const few = 16
+
+// pieces reads the lines of a file.
+func (h *history) pieces(ctx context.Context, commit, path string) (pieces, error) {
+	head, err := h.files.Source(ctx, commit, path, SourceOptions{Lines: 1, MaxBytes: 4})
+	if err != nil || head.Encoding <= charset.UTF8Mark {
+		return nil, err
+	}
+	if head.Size > maxBlame {
+		return nil, fmt.Errorf("%q is larger than %d MiB: %w", path, maxBlame>>20, ErrTooLarge)
+	}
+	file, err := h.files.Source(ctx, commit, path, SourceOptions{Raw: true})
+	return piecesOf(file.Content, file.Encoding), err
+}
+
+// newlines is how a newline is written in the encodings whose lines are not git's.
+var newlines = map[charset.Encoding]string{
+	charset.UTF16LE: "\n\x00", charset.UTF16BE: "\x00\n", charset.UTF32LE: "\n\x00\x00\x00", charset.UTF32BE: "\x00\x00\x00\n",
+}
+
+// piecesOf lists the lines of git in each line of a text. Its byte order mark is one unit.
+func piecesOf(file []byte, of charset.Encoding) (out pieces) {
+	newline := newlines[of]
+	git, first := 1, 0 // the line of git at hand, and that in which the line of the text begins; 0 before it does
+	for at := len(newline); at < len(file); at += len(newline) {
+		if first == 0 {
+			first = git
+		}
+		unit := file[at:min(at+len(newline), len(file))]
+		if string(unit) == newline {
+			out = append(out, piece{first: first, last: git})
+			first = 0
+		}
+		git += bytes.Count(unit, []byte{'\n'})
+	}
+	if first != 0 {
+		out = append(out, piece{first: first, last: git})
+	}
+
+	out.weigh(bytes.SplitAfter(file, []byte{'\n'}))
+	return out
+}
+
+// weigh finds the lines of git that tell of a line of the text: all but the short ones, or
+// the longest where all are short.
+func (p pieces) weigh(lines [][]byte) {
+	for i := range p {
+		at := &p[i]
+		longest := at.first
+		for git := at.first; git <= at.last; git++ {
+			if len(lines[git-1]) > few {
+				at.telling = append(at.telling, git)
+			}
+			if len(lines[git-1]) > len(lines[longest-1]) {
+				longest = git
+			}
+		}
+		if at.telling == nil {
+			at.telling = []int{longest}
+		}
+	}
+}
+
+// lines returns the lines of git that some lines of the text are cut into.
+func (p pieces) lines(first, last int) (int, int) {
+	if p == nil || first < 1 || first > len(p) {
+		return first, last
+	}
+	return p[first-1].first, p[min(last, len(p))-1].last
+}
+
+// join makes a blame of the text's lines from first on of that of git's lines. A line that several
+// commits wrote belongs to the youngest of them.
+func (p pieces) join(b *Blame, first, last int) {
+	if p == nil {
+		return
+	}
+	wrote := map[int]BlameRange{} // by line of git
+	for _, r := range b.Ranges {
+		for i := range r.Lines {
+			wrote[r.First+i] = r
+		}
+	}
+
+	joined := &blameReader{}
+	for line := first; line <= min(last, len(p)); line++ {
+		var best BlameRange
+		for _, git := range p[line-1].telling {
+			r, ok := wrote[git]
+			if ok && (best.Commit == "" || b.Commits[r.Commit].AuthorTime.After(b.Commits[best.Commit].AuthorTime)) {
+				best = r
+			}
+		}
+		if best.Commit != "" {
+			joined.blame.Ranges = append(joined.blame.Ranges, BlameRange{Commit: best.Commit, Path: best.Path, First: line, Lines: 1})
+		}
+	}
+	joined.join()
+	b.Ranges = joined.blame.Ranges
+}
