@@ -217,7 +217,7 @@ func (c *pattern) planRegexp() error {
 	t := c.text
 	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups
 	if t.Field == query.Name {
-		flags |= syntax.DotNL
+		flags |= syntax.DotNL | syntax.OneLine
 	}
 	if t.Fold {
 		flags |= syntax.FoldCase

@@ -20,7 +20,7 @@ var ErrTooLong = errors.New("pattern is too long")
 type Options struct {
 	Literal bool // the pattern is a run of bytes, not an expression
 	Fold    bool // letters match without regard to case
-	Names   bool // the texts are names of files, in which a dot matches a line break too
+	Names   bool // the texts are names of files: each is one line, whatever bytes it has
 }
 
 // Span is a half-open run of bytes, in offsets from the start of a text.
@@ -90,7 +90,7 @@ func Compile(expr string, o Options) (*Matcher, error) {
 
 	flags := syntax.Flags(0)
 	if o.Names {
-		flags = syntax.DotNL
+		flags = syntax.DotNL | syntax.OneLine
 	}
 	re, err := parseFlags(expr, o.Fold, flags)
 	if err != nil {

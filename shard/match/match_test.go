@@ -129,3 +129,22 @@ func TestSpansLines(t *testing.T) {
 		}
 	}
 }
+
+func TestANameIsOneLine(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		expr, name string
+		want       bool
+	}{
+		{`^line`, "new\nline.txt", false}, {`new$`, "new\nline.txt", false}, {`^[^/]*$`, "d/new\nline.txt", false}, {`^new.line\.txt$`, "new\nline.txt", true},
+		{`\.txt$`, "a.txt\r", false}, {`^a$`, "a", true}, {`^`, "a\nb", true}, {`$`, "a\nb", true}, {`(?m)^b`, "a\nb", true},
+	} {
+		m, err := Compile(c.expr, Options{Names: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok := m.Next([]byte(c.name), 0); ok != c.want {
+			t.Errorf("%q matches %q: %v", c.expr, c.name, ok)
+		}
+	}
+}
