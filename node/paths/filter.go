@@ -82,7 +82,7 @@ func (f *Filter) exprs() (must, not []string, err error) {
 			continue
 		}
 
-		expr, err := pathExpr(dir, glob)
+		expr, err := pathExpr(dir, glob, true)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -95,7 +95,7 @@ func (f *Filter) exprs() (must, not []string, err error) {
 		must = append(must, strings.Join(include, "|"))
 	}
 	for _, glob := range exclude {
-		expr, err := pathExpr(dir, glob)
+		expr, err := pathExpr(dir, glob, true)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -148,7 +148,7 @@ func nameExpr(written string) string {
 
 // pathExpr is the expression of the paths below a directory that a glob means. A path that
 // has signs of globs is itself too, as app/[id].tsx.
-func pathExpr(dir, glob string) (string, error) {
+func pathExpr(dir, glob string, below bool) (string, error) {
 	glob = strings.TrimPrefix(glob, "./")
 	plain := strings.TrimSuffix(glob, "/")
 	from := strings.TrimPrefix(plain, "/")
@@ -162,6 +162,7 @@ func pathExpr(dir, glob string) (string, error) {
 		return "", err
 	}
 
+	itself := fileItself(dir, expr)
 	named := dir != "" && strings.HasPrefix(plain, dir+"/") // the path from the root, as an answer has it
 	if dir != "" {
 		dir = nameExpr(dir) + "/"
@@ -170,7 +171,7 @@ func pathExpr(dir, glob string) (string, error) {
 	switch {
 	case strings.HasSuffix(glob, "/"):
 		end = "/"
-	case !strings.ContainsAny(plain, `*?[{\`): // a name of a file, or of a directory
+	case below && !strings.ContainsAny(plain, `*?[{\`): // a name of a file, or of a directory
 		end = belowOrEnd
 	}
 
@@ -179,12 +180,23 @@ func pathExpr(dir, glob string) (string, error) {
 	case named:
 		return begin + "(?:" + dir + ")?" + expr + end, nil
 	case strings.Contains(plain, "/"):
-		return begin + dir + expr + end, nil
+		return begin + dir + expr + end + itself, nil
 	}
 	if dir != "" {
-		return begin + dir + "(?s:.*/)?" + expr + end, nil
+		return begin + dir + "(?s:.*/)?" + expr + end + itself, nil
 	}
 	return `(?:\A|/)` + expr + end, nil
+}
+
+// fileItself is the further case that dir is a file, which a glob means by its name or by
+// its path; "" where the glob does not.
+func fileItself(dir, expr string) string {
+	name := Characters(dir)
+	whole, err := regexp.Compile(`\A(?:` + expr + `)\z`)
+	if dir == "" || err != nil || !whole.MatchString(name) && !whole.MatchString(path.Base(name)) {
+		return ""
+	}
+	return "|" + begin + nameExpr(dir) + `\z`
 }
 
 // OfGlob is Exprs for the pattern of glob, which means the same but for a
@@ -195,11 +207,14 @@ func OfGlob(dir, pattern string) (Exprs, error) {
 		if base := path.Base(glob); !strings.ContainsAny(glob, `*?[{\`) && base == strings.Trim(glob, "/") {
 			glob = strings.TrimSuffix(glob, "/") // no directory can be found
 		}
-		expr, err := pathExpr(cleanDir(dir), glob)
+		expr, err := pathExpr(cleanDir(dir), glob, false)
 		if err != nil {
 			return Exprs{}, err
 		}
-		exprs = append(exprs, strings.TrimSuffix(expr, belowOrEnd))
+		if name, ok := strings.CutSuffix(expr, belowOrEnd); ok {
+			expr = name + `\z`
+		}
+		exprs = append(exprs, expr)
 	}
 	return Exprs{Must: []string{strings.Join(exprs, "|")}}, nil
 }

@@ -40,6 +40,32 @@ func TestALineOfANameIsNoName(t *testing.T) {
 	}
 }
 
+// What a glob is bound to may be a file, and the pattern of glob means files alone.
+func TestGlobsOfOneFile(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		dir, glob, path  string
+		include, pattern bool
+	}{
+		{"src/a.go", "*.go", "src/a.go", true, true}, {"src/a.go", "**/*.go", "src/a.go", true, true}, {"src/a.go", "a.go", "src/a.go", true, true}, {"src/a.go", "src/a.go", "src/a.go", true, true}, {"src/a.go", "**", "src/a.go", true, true},
+		{"src/a.go", "*.c", "src/a.go", false, false}, {"src/a.go", "*.go", "src/a.go.go", false, false}, {"src/a.go", "b.go", "src/b.go", false, false},
+		{"", "a.go", "a.go", true, true}, {"", "a", "a.go", false, false}, {"", "-", "-dash", false, false}, {"", "src", "src/a.go", true, false}, {"", "src/", "src/a.go", true, false}, {"", "src/a", "src/a.go", false, false}, {"lib", "src", "lib/src/a.go", true, false},
+	} {
+		include := keeps(t, Filter{Dir: c.dir, Include: []string{c.glob}}, c.path)
+		of, err := OfGlob(c.dir, c.glob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep, err := of.Keeps()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pattern := keep(c.path); include != c.include || pattern != c.pattern {
+			t.Errorf("%q in %q takes %q: %v, as a pattern %v", c.glob, c.dir, c.path, include, pattern)
+		}
+	}
+}
+
 // What globs stand for has a bound: a short one may mean megabytes of expression, which
 // no index takes and a compiler makes hundreds of megabytes of.
 func TestGlobsThatMeanTooMuchAreRefused(t *testing.T) {
