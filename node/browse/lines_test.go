@@ -21,7 +21,7 @@ func linesWithMatches(content []byte, spans []match.Span) (lines []Line) {
 		end := begin + len(text)
 		for _, sp := range spans {
 			if sp.Start <= end && (begin <= sp.Start || begin < sp.End) {
-				lines = append(lines, Line{Number: i + 1, Text: bytes.Clone(bytes.TrimRight(text, "\r"))})
+				lines = append(lines, Line{Number: i + 1, Text: bytes.Clone(bytes.TrimSuffix(text, []byte("\r")))})
 				break
 			}
 		}

@@ -306,7 +306,7 @@ func matchingLines(content []byte, spans []match.Span) (lines []Line) {
 		for ; i < len(spans) && spans[i].Start <= end; i++ {
 			last = i
 		}
-		text := bytes.TrimRight(content[begin:end], "\r")
+		text := bytes.TrimSuffix(content[begin:end], []byte("\r"))
 		shown := shard.CutLine(text, min(from-begin, len(text)), min(spans[last].End-begin, len(text)))
 		lines = append(lines, Line{Number: number, Text: shown})
 
@@ -347,7 +347,7 @@ func withAround(content []byte, lines []Line, around int) []Line {
 		case next < len(lines) && lines[next].Number == number:
 			out = append(out, lines[next])
 		case next < len(lines) && lines[next].Number-number <= around, next > 0 && number-lines[next-1].Number <= around:
-			out = append(out, Line{Number: number, Text: shard.CutLine(bytes.TrimRight(line, "\r\n"), 0, 0), Around: true})
+			out = append(out, Line{Number: number, Text: shard.CutLine(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), 0, 0), Around: true})
 		}
 
 		if next == len(lines) && number-lines[next-1].Number > around {

@@ -159,7 +159,7 @@ func linesOf(chunks []shard.Chunk) []browse.Line {
 			if !seen {
 				out = append(out, browse.Line{
 					Number: number,
-					Text:   bytes.TrimRight(line, "\r\n"),
+					Text:   bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")),
 					Around: !matched[number],
 				})
 			}

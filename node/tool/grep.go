@@ -315,7 +315,7 @@ func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []s
 			return append(lines, fmt.Sprintf("… %d more\n", f.Matches-most))
 		}
 
-		text := fmt.Sprintf("%d%s %s\n", line.Number, lineMark(line), aroundMatch(clean(line.Text), expr))
+		text := fmt.Sprintf("%d%s %s\n", line.Number, lineMark(line), aroundMatch(visible(line.Text), expr))
 		// As grep writes it: what stands on either side is not consecutive.
 		if around && before > 0 && line.Number > before+1 {
 			text = "--\n" + text

@@ -246,7 +246,7 @@ func writeLines(out *strings.Builder, f *browse.ReadFileResponse, room int) (wri
 
 // shownLine is a line of a file as it is shown: a very long one is cut.
 func shownLine(line []byte) string {
-	text := clean(line)
+	text := visible(line)
 	if len(text) > longestLine {
 		return cutEnd(text, longestLine)
 	}
@@ -386,7 +386,7 @@ func fileText(a *Args, r *browse.ReadFileResponse) string {
 
 	next, shortened := r.First, 0
 	for _, line := range r.Lines {
-		text := clean(line)
+		text := visible(line)
 		if len(text) > longestLine {
 			text = cutEnd(text, longestLine)
 			shortened++

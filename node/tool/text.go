@@ -41,10 +41,13 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun+"s")
 }
 
-// clean is a line of a file as text: each byte that is no UTF-8 is a replacement character,
+// clean is visible for a line that may still have the carriage return of its end.
+func clean(s []byte) string { return visible(bytes.TrimSuffix(s, []byte("\r"))) }
+
+// visible is a line of a file as text: each byte that is no UTF-8 is a replacement character,
 // and what would break the line, hides, or turns its order around is written by its code.
-func clean(s []byte) string {
-	text := string(bytes.TrimSuffix(s, []byte("\r")))
+func visible(s []byte) string {
+	text := string(s)
 	if !utf8.ValidString(text) {
 		text = string([]rune(text))
 	}
