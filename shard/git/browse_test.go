@@ -57,6 +57,20 @@ func TestResolveFindsCommitsAndNothingElse(t *testing.T) {
 	}
 }
 
+// A branch may have a name that looks like an option: it is looked up, and never given to git.
+func TestResolve_nameWithADash(t *testing.T) {
+	t.Parallel()
+	r, _ := story(t)
+	head := r.git("rev-parse", "main")
+	r.git("update-ref", "refs/heads/--all", head)
+	m := fetched(t, r.url())
+	for ref, of := range map[string]string{"--all": "main", "refs/heads/--all": "main", "--all~1": "main~1"} {
+		if got, err := m.Resolve(within(t), ref); err != nil || got != r.git("rev-parse", of) {
+			t.Errorf("%q: %s, %v", ref, got, err)
+		}
+	}
+}
+
 // counted is Log once the count is there.
 func counted(ctx context.Context, m *Mirror, q LogQuery) (LogPage, error) {
 	for {

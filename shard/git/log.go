@@ -448,11 +448,14 @@ func (q *LogQuery) arguments() ([]string, error) {
 
 	if !q.Since.IsZero() {
 		// Each commit counts by its own time: --since would end the walk at the first older one.
-		args = append(args, "--since-as-filter=@"+strconv.FormatInt(q.Since.Unix(), 10))
+		args = append(args, "--since-as-filter="+gitTime(q.Since))
 	}
 
 	if !q.Until.IsZero() {
-		args = append(args, "--until=@"+strconv.FormatInt(q.Until.Unix(), 10))
+		args = append(args, "--until="+gitTime(q.Until))
+		if q.Until.Unix() < 0 {
+			args = append(args, "--max-count=0") // nothing has such a time
+		}
 	}
 
 	revision, err := q.revision()
@@ -466,6 +469,12 @@ func (q *LogQuery) arguments() ([]string, error) {
 		args = append(args, path)
 	}
 	return args, nil
+}
+
+// gitTime writes a time for git, which takes seconds as such only where they have nine
+// digits, and knows none before 1970.
+func gitTime(t time.Time) string {
+	return time.Unix(max(t.Unix(), 0), 0).UTC().Format(time.RFC3339)
 }
 
 // revision is the commits to choose from as git writes them, in one argument: where to

@@ -21,10 +21,6 @@ var suffixes = regexp.MustCompile(`(?:[~^][0-9]{0,6})+$`)
 // ^2. An empty ref is HEAD. What it is given can not be an option, nor reach
 // anything but a commit of the mirror.
 func (b *base) Resolve(ctx context.Context, ref string) (commit string, err error) {
-	if err := checkRef(ref); err != nil {
-		return "", err
-	}
-
 	s, err := b.refs(ctx)
 	if err != nil {
 		return "", err
@@ -39,6 +35,9 @@ func (b *base) Resolve(ctx context.Context, ref string) (commit string, err erro
 	}
 
 	if commit == "" {
+		if err := checkRef(ref); err != nil {
+			return "", err
+		}
 		if base == "" || base == "HEAD" {
 			return "", ErrEmpty
 		}

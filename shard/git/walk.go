@@ -211,7 +211,7 @@ func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 // followed.
 type walk struct {
 	c            *chronicle
-	since, until int64 // seconds; 0 is no bound
+	since, until int64 // seconds since 1970
 	path         []string
 	key          *pack.PathKey
 
@@ -235,7 +235,7 @@ type found struct {
 const maxTrees = 20_000
 
 func (c *chronicle) walk(commit, path string) (*walk, error) {
-	w := &walk{c: c}
+	w := &walk{c: c, since: math.MinInt64, until: math.MaxInt64}
 
 	// Trees are only looked at for a path.
 	if path != "" {
@@ -296,7 +296,7 @@ func (w *walk) next() (pos uint32, err error) {
 			// commit alone does not tell: its parents' clocks may have been ahead of its own.
 			at := w.queue.pop()
 			pos, w.reached = at.pos, at.date
-			if w.since != 0 && w.c.latest(pos) < w.since {
+			if w.c.latest(pos) < w.since {
 				continue
 			}
 
@@ -305,7 +305,7 @@ func (w *walk) next() (pos uint32, err error) {
 				return err
 			}
 
-			ok = changed && (w.since == 0 || at.date >= w.since) && (w.until == 0 || at.date <= w.until)
+			ok = changed && at.date >= w.since && at.date <= w.until
 		}
 		return nil
 	})

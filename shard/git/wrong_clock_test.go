@@ -63,6 +63,38 @@ func TestHistoryBetweenTwoDates_ofWrongClocks(t *testing.T) {
 	}
 }
 
+// A clock may be at its first second. Git takes a number of few digits for no time at all.
+func TestHistoryBetweenTwoDates_nearTheFirstSecond(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	h := &stream{}
+	h.commit("refs/heads/main", -28_333_333, "Ann", "second 20", "a", "one\n")
+	h.commit("refs/heads/main", 1, "Ann", "now", "a", "two\n")
+	r.load(h)
+	m := fetched(t, r.url())
+
+	second := func(n int64) time.Time { return time.Unix(n, 0) }
+	for _, state := range []string{"no graph", "a graph"} {
+		for _, c := range []struct {
+			since, until time.Time
+			want         []string
+		}{
+			{until: second(20), want: []string{"second 20"}}, {until: second(19)}, {until: second(0)}, {until: second(-5)},
+			{since: second(21), want: []string{"now"}}, {since: second(0), want: []string{"now", "second 20"}}, {since: second(-5), want: []string{"now", "second 20"}},
+		} {
+			q := LogQuery{Commit: r.git("rev-parse", "main"), Since: c.since, Until: c.until}
+			page, err := m.Log(within(t), q)
+			traced, other := m.Trace(within(t), TraceQuery{Commit: q.Commit, Expr: ".", Since: q.Since, Until: q.Until})
+			if got, also := hashes(page.Commits), hashes(traced.Commits); err != nil || other != nil || !slices.Equal(got, c.want) || !slices.Equal(also, c.want) {
+				t.Errorf("%s, since %v until %v: %q and %q, %v, %v", state, c.since, c.until, got, also, err, other)
+			}
+		}
+		if err := m.Groom(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // boundsTimes compares the bound of the commit graph on the times of each history with one
 // that is made from all parents: a second more than the latest of them.
 func boundsTimes(t *testing.T, m *Mirror, head string) {
