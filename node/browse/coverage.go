@@ -39,10 +39,10 @@ func (r *CommitsResponse) Coverage() coverage.Coverage {
 }
 
 // Coverage is what a search of a history for changes covers. A walk along lines ends at
-// its limit, any other one when time runs out.
+// its limit, any other one when time runs out or more was found than the limit.
 func (r *TraceResponse) Coverage() coverage.Coverage {
 	limit := r.AtLeast && r.From != ""
-	return covers(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: limit, coverage.Late: r.AtLeast && !limit, coverage.Shallow: r.Shallow})
+	return covers(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: limit || r.Total > len(r.Commits), coverage.Late: r.AtLeast && !limit, coverage.Shallow: r.Shallow})
 }
 
 // Coverage is what a blame covers.

@@ -31,6 +31,7 @@ type TraceResponse struct {
 	Shallow bool   // as of CommitsResponse
 	Commits []CommitInfo
 	Paths   map[string][]string // by hash: at most 10 files with the change
+	Total   int                 // found; more than Commits where Limit left some out
 	AtLeast bool
 	Reached time.Time
 
@@ -114,6 +115,7 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 		Shallow:   shallow,
 		Commits:   s.commitInfos(ctx, page.Commits, people),
 		Paths:     page.Paths,
+		Total:     page.Total,
 		AtLeast:   page.AtLeast,
 		Reached:   page.Reached,
 		From:      page.From,

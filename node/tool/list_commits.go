@@ -195,7 +195,7 @@ func (at *linesAt) define(ctx context.Context, v catalog.Viewer, b Browser) erro
 
 func tracedText(a *Args, r *browse.TraceResponse) string {
 	var out strings.Builder
-	if r.AtLeast {
+	if r.AtLeast || r.Total > len(r.Commits) {
 		out.WriteString("At least ")
 	}
 	of := ""
@@ -291,6 +291,14 @@ func olderTraces(a *Args, r *browse.TraceResponse) string {
 			ref = from + ".." + ref
 		}
 		return "older changes; continue with " + a.with("ref", ref, "lines", lines)
+	}
+	// Before the time: what was found and has no room in the page comes next.
+	if left := r.Total - len(r.Commits); left > 0 {
+		per := a.Number("perPage")
+		if per == maxPerPage {
+			return fmt.Sprintf("%d more that were found; narrow with path, since or until", left)
+		}
+		return fmt.Sprintf("%d more that were found; continue with %s", left, a.with("perPage", min(4*per, maxPerPage)))
 	}
 	if r.Reached.IsZero() {
 		return "what is older: looking at it took too long; narrow with path or since"

@@ -160,7 +160,10 @@ var (
 	pageParam    = Param{Name: "page", Kind: Integer, Min: 1, Default: 1, About: ""}
 )
 
+// maxPerPage is how many entries a page has at most.
+const maxPerPage = 100
+
 // perPage is the parameter of how many entries a page has.
 func perPage(usual int) Param {
-	return Param{Name: "perPage", Kind: Integer, Min: 1, Max: 100, Default: usual, About: ""}
+	return Param{Name: "perPage", Kind: Integer, Min: 1, Max: maxPerPage, Default: usual, About: ""}
 }
