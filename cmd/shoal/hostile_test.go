@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,19 +17,20 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// history is a stream for git fast-import, with a head that each commit goes on from.
+// history is a repository in the making, a second a commit.
 type history struct {
-	bytes.Buffer
+	nodetest.Stream
 	commits int
 }
 
 // commit adds a commit by somebody; files are pairs of path and content.
 func (h *history) commit(who, message string, files ...string) {
 	h.commits++
-	fmt.Fprintf(h, "commit refs/heads/main\nauthor %[1]s <a@example.org> %[2]d +0000\ncommitter %[1]s <a@example.org> %[2]d +0000\ndata %[3]d\n%[4]s\n", who, 1_700_000_000+h.commits, len(message), message)
+	c := nodetest.Commit{Author: who, When: time.Unix(1_700_000_000+int64(h.commits), 0), Message: message}
 	for i := 0; i+1 < len(files); i += 2 {
-		fmt.Fprintf(h, "M 100644 inline %q\ndata %d\n%s\n", files[i], len(files[i+1]), files[i+1])
+		c.Put = append(c.Put, nodetest.Entry{Path: files[i], Content: files[i+1]})
 	}
+	h.Commit(c)
 }
 
 // hostile is a kind of object that somebody pushes to do harm: path is what it is
@@ -145,7 +145,9 @@ func TestHostileRepositoriesFitIntoOneGigabyte(t *testing.T) {
 	p.http.Timeout = most
 	kinds := hostiles()
 	for _, k := range kinds {
-		k.make(t, filepath.Join(p.dir, "repos", k.name), n)
+		h := &history{}
+		k.fill(h, n)
+		h.Import(t, filepath.Join(p.dir, "repos", k.name))
 	}
 	p.start(t)
 	p.searchable(t)
@@ -166,22 +168,6 @@ func TestHostileRepositoriesFitIntoOneGigabyte(t *testing.T) {
 		t.Logf("%-12s %4d MB at most, %v", k.name, peak>>20, time.Since(began).Round(time.Millisecond))
 		if peak > 1<<30 {
 			t.Errorf("%s: the node took %d MB", k.name, peak>>20)
-		}
-	}
-}
-
-// make makes the repository.
-func (k hostile) make(t *testing.T, dir string, n int) {
-	t.Helper()
-	h := &history{}
-	k.fill(h, n)
-	for _, args := range [][]string{{"init", "-q", "--bare", "-b", "main", dir}, {"-C", dir, "fast-import", "--quiet"}, {"-C", dir, "pack-refs", "--all"}} {
-		cmd := exec.Command("git", args...)
-		if slices.Contains(args, "fast-import") {
-			cmd.Stdin = h
-		}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: git %v: %v: %.300s", k.name, args, err, out)
 		}
 	}
 }
