@@ -103,6 +103,11 @@ flows: install-deps
 noninterference-mutants: install-deps
 	.ci/gatehole/run -count=1 -timeout 30m -run TestTheOracleMissesEachCallOfTheGate -v ./api | grep -v level=
 
+# Random calls over a zoo of repositories against a plain scan: CASES=100000 SEED=1.
+.PHONY: differential
+differential: install-deps
+	$(GO) test -count=1 -timeout 200m -run TestAnswersEqualAScan -v ./api/difftest -cases $(or $(CASES),100000) -seed $(or $(SEED),1) | grep -v level=
+
 replay: install-deps
 	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestReplay -v ./shard
 
