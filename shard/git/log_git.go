@@ -1,0 +1,156 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// askLog has git read a page. A page that takes too long is what was found.
+func (h *history) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
+	c := h.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
+		"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
+	q.people(c)
+	c.args = append(c.args, filter...)
+	c.timeout, c.limit = logTime, 4<<30
+
+	err = c.stream(ctx, func(r io.Reader) error {
+		return newRecords(r).commits(func(c Commit) error {
+			page.Commits = append(page.Commits, c)
+			return nil
+		})
+	})
+
+	// Its own time is over, not that of the caller.
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		page.AtLeast, err = true, nil
+	}
+	return page, err
+}
+
+// arguments are the filters as git log takes them, and where to begin.
+func (q *LogQuery) arguments() ([]string, error) {
+	path, err := cleanPath(q.Path)
+	if err != nil {
+		return nil, err
+	}
+
+	args, err := q.textFilters()
+	if err != nil {
+		return nil, err
+	}
+
+	if q.NoMerges {
+		args = append(args, "--no-merges")
+	}
+
+	if !q.Since.IsZero() {
+		// Each commit counts by its own time: --since would end the walk at the first older one.
+		args = append(args, "--since-as-filter="+gitTime(q.Since))
+	}
+
+	if !q.Until.IsZero() {
+		args = append(args, "--until="+gitTime(q.Until))
+		if q.Until.Unix() < 0 {
+			args = append(args, "--max-count=0") // nothing has such a time
+		}
+	}
+
+	revision, err := q.revision()
+	if err != nil {
+		return nil, err
+	}
+
+	// A name that begins with a dash is no option from here on.
+	args = append(args, "--end-of-options", revision, "--")
+	if path != "" {
+		args = append(args, path)
+	}
+	return args, nil
+}
+
+// gitTime writes a time for git, which takes seconds as such only where they have nine
+// digits, and knows none before 1970.
+func gitTime(t time.Time) string {
+	return time.Unix(max(t.Unix(), 0), 0).UTC().Format(time.RFC3339)
+}
+
+// revision is the commits to choose from as git writes them, in one argument: where to
+// begin, and what is left out.
+func (q *LogQuery) revision() (string, error) {
+	if err := checkCommit(q.Commit); err != nil || q.Not == "" {
+		return q.Commit, err
+	}
+	return q.Not + ".." + q.Commit, checkCommit(q.Not)
+}
+
+// textFilters are the filters by message and author. Each text is looked for
+// as it stands, and as an expression where it is one.
+func (q *LogQuery) textFilters() ([]string, error) {
+	var args []string
+
+	// Words have to be there all at once.
+	if len(q.Words) > 0 {
+		if q.Query != "" || len(q.Words) > 20 {
+			return nil, fmt.Errorf("a filter of commits is at most 20 words: %w", ErrBadPath)
+		}
+		args = append(args, "--all-match")
+	}
+
+	for _, word := range q.Words {
+		if strings.ContainsAny(word, "\x00\n") || word == "" || len(word) > 1000 {
+			return nil, fmt.Errorf("a word is part of one line of at most 1,000 bytes: %w", ErrBadPath)
+		}
+		args = append(args, "--grep="+quoteBasic(word))
+	}
+
+	// The texts of the query: as they stand, and as expressions.
+	for _, f := range []struct{ option, text string }{{"--grep=", q.Query}, {"--author=", q.Author}} {
+		if f.text == "" {
+			continue
+		}
+		if strings.ContainsAny(f.text, "\x00\n") || len(f.text) > 1000 {
+			return nil, fmt.Errorf("a filter of commits is one line of at most 1,000 bytes: %w", ErrBadPath)
+		}
+
+		args = append(args, f.option+quoteBasic(f.text))
+		if basicIsSafe(f.text) {
+			args = append(args, f.option+f.text)
+		}
+	}
+
+	if len(args) > 0 {
+		args = append(args, "--basic-regexp", "--regexp-ignore-case")
+	}
+	return args, nil
+}
+
+// quoteBasic is a basic regular expression that matches s as it stands.
+func quoteBasic(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if strings.IndexByte(`\.[]*^$`, s[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// basicIsSafe reports whether s is more than plain text, and certainly an
+// expression that git accepts: a bad one would fail the whole call.
+func basicIsSafe(s string) bool {
+	if !strings.ContainsAny(s, `.*^$[`) || strings.ContainsAny(s, `\`) {
+		return false
+	}
+
+	// Without backslashes ( ) { } | + ? are plain in a basic expression.
+	plain := strings.NewReplacer("(", "x", ")", "x", "{", "x", "}", "x", "|", "x", "+", "x", "?", "x").Replace(s)
+	_, err := syntax.Parse(plain, syntax.Perl)
+	return err == nil && !strings.Contains(s, "[:") && !strings.Contains(s, "[.") && !strings.Contains(s, "[=")
+}
