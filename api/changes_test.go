@@ -93,7 +93,7 @@ func TestTheHistoryOfAFileIsFollowed(t *testing.T) {
 	s, _ := changing(t)
 	for target, want := range map[string]string{
 		"path=new.txt": "1 []", "path=new.txt&follow=true": "2 [new.txt old.txt]", "path=new.txt&follow=true&perPage=1&page=2": "2 [old.txt]",
-		"path=old.txt&follow=true": "2 [old.txt old.txt]", "path=never&follow=true": "0 []", "follow=false": "3 []",
+		"path=old.txt&follow=true": "2 [old.txt old.txt]", "follow=false": "3 []",
 	} {
 		resp, body := askAs(t, s, "", "GET", "/api/commits?repo=local/app&"+target, "")
 		var commits []browse.CommitInfo

@@ -294,7 +294,7 @@ func TestBadInput(t *testing.T) {
 		{"sort", "GET", "/api/repos?sort=age", ``, 400, codeInvalidParams},
 		{"direction", "GET", "/api/repos?direction=up", ``, 400, codeInvalidParams},
 		{"connection by a word", "GET", "/api/repos?connectionId=main", ``, 400, codeInvalidParams},
-		{"account without id", "GET", "/api/ee/user", ``, 400, codeInvalidParams},
+		{"account without id", "GET", "/api/ee/user", ``, 400, codeMissingParam},
 		{"account that is not there", "GET", "/api/ee/user?userId=u2", ``, 404, codeNotFound},
 		{"audit backwards", "GET", "/api/ee/audit?since=2026-01-02&until=2026-01-01", ``, 400, codeInvalidParams},
 		{"token for repositories", "POST", "/api/ee/scoped_access_token", `{"repoIds":[1]}`, 404, codeNotFound},

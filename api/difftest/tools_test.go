@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -368,13 +370,17 @@ func isGrep(c toolCall, w *twin, text string) verdict {
 	return v
 }
 
-// clean is a line as tools print it.
+// clean is a line as tools print it: a character that nobody sees is written by its code.
+// Joiners stay, since letters and pictures are written with them.
 func clean(line string) string {
 	var out strings.Builder
 	for i, size := 0, 0; i < len(line); i += size {
 		var r rune
-		if r, size = utf8.DecodeRuneInString(line[i:]); r < ' ' && r != '\t' {
-			fmt.Fprintf(&out, `\u%04x`, r)
+		r, size = utf8.DecodeRuneInString(line[i:])
+		if r != '\t' && r != 0x200c && r != 0x200d && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&out, `\u%04x`, unit)
+			}
 		} else {
 			out.WriteRune(r)
 		}

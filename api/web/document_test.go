@@ -51,7 +51,7 @@ func TestAnAnswerIsDrawn(t *testing.T) {
 	want := `<h3 id="t2-one" class="size1">One</h3>
 <p><strong>It is <a class="cite" href="/browse/r@c0ffee/-/blob/a%2Ab%2A.go#L3">a*b*.go:3</a></strong> and <code><a class="cite" href="/browse/r@c0ffee/-/blob/b.md?plain=1#L4" title="moved to where this stands">b.md:4</a></code>, ` +
 		`not <span class="cite dim">&lt;img src=x&gt; (unverified)</span> ` + "\uFFFD0\uFFFD" + ` &lt;script&gt;pwned()&lt;/script&gt; &lt;b&gt;x&lt;/b&gt; y z ` +
-		`<a href="https://example.com/?secret" rel="nofollow noreferrer noopener">w</a></p>` + "\n"
+		`<a href="https://example.com/?secret" rel="nofollow noreferrer noopener">w</a> (example.com)</p>` + "\n"
 	if got := string(doc.HTML); strings.ReplaceAll(got, "a*b*.go#", "a%2Ab%2A.go#") != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

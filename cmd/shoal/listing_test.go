@@ -10,7 +10,7 @@ import (
 func TestListsArePrintedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ command, path, answer, lines string }{
-		{"key list", "/api/keys", `[{"id":"k1","name":"laptop","role":"member","prefix":"shoal_a","createdAt":"2020-01-02","more":1}]`, "laptop  k1  member  shoal_a…  nobody  2020-01-02  never"},
+		{"key list", "/api/keys", `[{"id":"k1","name":"laptop","role":"member","prefix":"shoal_a","createdAt":"2020-01-02T10:00:00Z","more":1}]`, "laptop  k1  member  shoal_a…  nobody  2020-01-02T10:00:00Z  never"},
 		{"user list", "/api/users", `[{"id":"u1","email":"a@b.c","role":"owner","state":"active","keys":2,"name":"Ann"}]`, "a@b.c  u1  owner  active  2     Ann"},
 		{"agent list", "/api/agents", `[{"id":"a1","name":"editor","user":"a@b.c","redirectHost":"localhost","kind":"registered"}]`, "editor  a1  a@b.c  localhost"},
 		{"models list", "/api/models", `[{"provider":"openai","model":"m","usable":true}]`, "openai/m  -     yes"},
