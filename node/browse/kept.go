@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/lru"
+	"github.com/shoalsearch/shoal/shard/charset"
 	"github.com/shoalsearch/shoal/shard/git"
 	"github.com/shoalsearch/shoal/shard/query"
 	"github.com/shoalsearch/shoal/trigram"
@@ -240,7 +241,8 @@ func (k *keptFiles) lead(ctx context.Context, key keptBlob, r *keptReading, read
 
 	// Before the others go on: who asks from now on finds both.
 	k.read.Add(1)
-	sketch := trigram.NewSketch(r.text)
+	decoded, _ := charset.Decode(nil, r.text)
+	sketch := trigram.NewSketch(decoded)
 	k.sketches.Put(key, sketch, int64(sketch.Size()+lru.Cost))
 	k.texts.Put(key, r.text, int64(cap(r.text)+lru.Cost))
 }

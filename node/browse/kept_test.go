@@ -207,6 +207,23 @@ func TestTextsAreRememberedForTheirRepositoryAlone(t *testing.T) {
 	}
 }
 
+// A sketch tells of the text of a file, not of the bytes of its encoding.
+func TestTextsWithAByteOrderMarkAreSketchedDecoded(t *testing.T) {
+	t.Parallel()
+	for name, file := range map[string]string{
+		"utf-8 with a mark": "\xef\xbb\xbfkraken\n", "utf-16le": "\xff\xfek\x00r\x00a\x00k\x00e\x00n\x00\n\x00", "utf-16be": "\xfe\xff\x00k\x00r\x00a\x00k\x00e\x00n\x00\n",
+	} {
+		k := newKeptFiles()
+		for range 2 { // the second look has the sketch
+			f, question := finderOf("^kraken$")
+			err := k.scan(t.Context(), f, 1, []git.Entry{{Path: name, OID: name, Size: 20}}, question, func(string) ([]byte, error) { return []byte(file), nil })
+			if err != nil || f.matches != 1 {
+				t.Errorf("%s: %d matches, %v", name, f.matches, err)
+			}
+		}
+	}
+}
+
 // A file that is too large is not looked at at all.
 func TestALargeFileIsNotRead(t *testing.T) {
 	t.Parallel()
