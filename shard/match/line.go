@@ -10,6 +10,10 @@ import (
 func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, ok bool) {
 	// The whole line of from is read: an earlier match in it is the one that counts.
 	line := bytes.LastIndexByte(text[:from], '\n') + 1
+	if m.oneLine {
+		at, err := s.ahead.forward(text, 0, len(text), false, nil)
+		return at, at, err == nil && at >= from
+	}
 	for line < len(text) {
 		at, err := s.ahead.forward(text, line, len(text), false, nil)
 

@@ -55,6 +55,7 @@ type compiled struct {
 	filter     *filter
 	emptyLines bool // of a twin: it is that of `^$`
 	nullable   bool // of a twin: what was written may match nothing
+	oneLine    bool // a text is one line, whatever line breaks it has
 
 	pool      sync.Pool // of *scratch
 	once      sync.Once // guards the field below
@@ -102,6 +103,7 @@ func Compile(expr string, o Options) (*Matcher, error) {
 		return nil, err
 	}
 
+	c.oneLine = o.Names
 	m := &Matcher{compiled: c}
 	twin, err := twinOf(re)
 	if err != nil {

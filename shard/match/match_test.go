@@ -137,7 +137,7 @@ func TestANameIsOneLine(t *testing.T) {
 		want       bool
 	}{
 		{`^line`, "new\nline.txt", false}, {`new$`, "new\nline.txt", false}, {`^[^/]*$`, "d/new\nline.txt", false}, {`^new.line\.txt$`, "new\nline.txt", true},
-		{`\.txt$`, "a.txt\r", false}, {`^a$`, "a", true}, {`^`, "a\nb", true}, {`$`, "a\nb", true}, {`(?m)^b`, "a\nb", true},
+		{`\.txt$`, "a.txt\r", false}, {`^a$`, "a", true}, {`^`, "a\nb", true}, {`$`, "a\nb", true}, {`$`, "a\n", true}, {`^`, "\na", true}, {`\b`, "\n\na", true}, {`\b`, "\n", false}, {`(?m)^b`, "a\nb", true},
 	} {
 		m, err := Compile(c.expr, Options{Names: true})
 		if err != nil {
