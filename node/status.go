@@ -526,7 +526,8 @@ func (n *Node) Ready() ReadyResponse {
 	if n.stopping.Load() {
 		r.Reasons = append(r.Reasons, "this node stops")
 	}
-	if n.hearsNobody() {
+	// A node that has not caught up hears nobody yet, or just began to.
+	if r.Reasons == nil && n.hearsNobody() {
 		r.Reasons = append(r.Reasons, "this node hears none of the others, and lacks repositories that only they have")
 	}
 	r.Ready = len(r.Reasons) == 0
