@@ -32,17 +32,17 @@ func TestACommandCanBePastedIntoAShell(t *testing.T) {
 	}
 }
 
-// README and the page of agents show the same.
-func TestReadmeHasTheSnippetsOfAgents(t *testing.T) {
+// The tutorial and the page of agents show the same.
+func TestTheTutorialHasTheSnippetsOfAgents(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/tutorial/first-agent.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range snippets {
 		want := "    " + strings.ReplaceAll(strings.ReplaceAll(s.WithKey, "BASE", "http://127.0.0.1:7700"), "\n", "\n    ")
-		if !strings.Contains(string(readme), want) {
-			t.Errorf("README does not connect %s by\n%s", s.Client, want)
+		if !strings.Contains(string(page), want) {
+			t.Errorf("first-agent.md does not connect %s by\n%s", s.Client, want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 const module = "github.com/shoalsearch/shoal"
 
 // The rows of the import graph, lowest first: a package imports only packages
-// of lower rows. README draws the same picture.
+// of lower rows. docs/explanation/architecture.md draws the same picture.
 var rows = [][]string{
 	{"clock", "glob", "api/reply", "cluster/gauge", "cluster/origin", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/seal"},
 	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "shard/charset", "node/place"},
@@ -139,20 +139,20 @@ func onlyTests(p pkg) bool {
 	return true
 }
 
-// README shows the rows, but for packages that only tests import.
+// The page about the architecture shows the rows, but for packages that only tests import.
 func TestReadmeDrawsTheRows(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "explanation", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, picture, _ := strings.Cut(string(readme), "Packages, in rows")
+	_, picture, _ := strings.Cut(string(page), "Packages, in rows")
 	picture, _, _ = strings.Cut(picture, "DESIGN.md")
 	drawn := strings.FieldsFunc(picture, func(r rune) bool { return r == ' ' || r == '\n' || r == ',' })
 	for _, row := range rows {
 		for _, name := range row {
 			if !strings.HasSuffix(name, "modeltest") && !strings.HasSuffix(name, "packtest") && !slices.Contains(drawn, name) {
-				t.Errorf("README's picture lacks %s", name)
+				t.Errorf("docs/explanation/architecture.md lacks %s", name)
 			}
 		}
 	}

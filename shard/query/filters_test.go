@@ -28,12 +28,12 @@ func TestFilters_areDocumented(t *testing.T) {
 		fmt.Fprintf(&want, "| %s | %s |\n", strings.Join(names, " "), strings.ReplaceAll(f.Sentence(), "*", "`*`"))
 	}
 
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/reference/queries.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(readme), want.String()) {
-		t.Errorf("README.md lacks these rows of filters:\n%s", &want)
+	if !strings.Contains(string(page), want.String()) {
+		t.Errorf("docs/reference/queries.md lacks these rows of filters:\n%s", &want)
 	}
 }
 
