@@ -6,6 +6,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -314,7 +315,7 @@ func appendCluster(dst []byte, c *search.ClusterInfo) []byte {
 }
 
 // appendSymbols appends the answer of find_definitions and find_references.
-func appendSymbols(dst []byte, r *search.SymbolResponse) []byte {
+func appendSymbols(dst []byte, r *symbols.SymbolResponse) []byte {
 	dst = appendInt(dst, `{"stats":{"matchCount":`, r.MatchCount)
 	dst = append(dst, `},"files":[`...)
 	for i := range r.Files {
@@ -328,7 +329,7 @@ func appendSymbols(dst []byte, r *search.SymbolResponse) []byte {
 	return append(dst, '}')
 }
 
-func appendSymbolFile(dst []byte, f *search.SymbolFile) []byte {
+func appendSymbolFile(dst []byte, f *symbols.SymbolFile) []byte {
 	dst = appendTextField(dst, `{"fileName":`, f.Path)
 	dst = appendTextField(dst, `,"repository":`, f.Repository)
 	dst = appendUint(dst, `,"repositoryId":`, f.RepoID)

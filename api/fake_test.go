@@ -30,6 +30,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/signin"
 	"github.com/shoalsearch/shoal/node/suggest"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/tool"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -182,24 +183,24 @@ func answer[T any](f *fake, r *T) (*T, error) {
 	return r, nil
 }
 
-func (f *fake) symbols(req search.SymbolRequest) (*search.SymbolResponse, error) {
+func (f *fake) symbols(req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	signature := ""
 	if req.Signature {
 		signature = "func main()"
 	}
-	return answer(f, &search.SymbolResponse{
+	return answer(f, &symbols.SymbolResponse{
 		MatchCount: 1, Coverage: partCovered,
 		Repositories: searchResponse().Repositories,
-		Files: []search.SymbolFile{{
+		Files: []symbols.SymbolFile{{
 			RepoID: 7, Repository: "example.com/a/b", Path: "main.go", WebURL: "http://shoal/browse/x", Language: "Go",
-			Matches: []search.SymbolMatch{{Line: []byte("func main() {"), Range: shard.Range{Start: at(5, 1, 6), End: at(9, 1, 10)}, Kind: "function", ParentName: "p", ParentKind: "package", Signature: signature}},
+			Matches: []symbols.SymbolMatch{{Line: []byte("func main() {"), Range: shard.Range{Start: at(5, 1, 6), End: at(9, 1, 10)}, Kind: "function", ParentName: "p", ParentKind: "package", Signature: signature}},
 		}},
 	})
 }
-func (f *fake) Definitions(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+func (f *fake) Definitions(_ context.Context, _ catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	return f.symbols(req)
 }
-func (f *fake) References(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+func (f *fake) References(_ context.Context, _ catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	return f.symbols(req)
 }
 

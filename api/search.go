@@ -10,14 +10,15 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // searcher is what the routes of searches need.
 type searcher interface {
 	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
 	StreamSearch(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
-	Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
-	References(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
+	Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
+	References(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
 }
 
 // searchRoutes are the routes of searches.
@@ -108,14 +109,14 @@ func searchRequest(c *call) (search.Request, error) {
 
 // symbolRequest decodes the body of find_definitions and find_references; defined says
 // that it is of the former.
-func symbolRequest(c *call, defined bool) (search.SymbolRequest, error) {
+func symbolRequest(c *call, defined bool) (symbols.SymbolRequest, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
-		return search.SymbolRequest{}, err
+		return symbols.SymbolRequest{}, err
 	}
 
 	// Unknown members are mistakes here: a filter that is dropped would give wrong answers.
-	req := search.SymbolRequest{
+	req := symbols.SymbolRequest{
 		Symbol:   f.required("symbolName"),
 		Language: f.text("language"),
 		Revision: f.text("revisionName"),
@@ -135,8 +136,8 @@ func symbolRequest(c *call, defined bool) (search.SymbolRequest, error) {
 }
 
 // placeOf is the place where the name of a request stands; nil for none.
-func placeOf(f *fields, repo string) *search.Place {
-	p := &search.Place{
+func placeOf(f *fields, repo string) *symbols.Place {
+	p := &symbols.Place{
 		Repo:   cmp.Or(f.text("pathRepoName"), repo),
 		Line:   f.integer("line", 0, 1, math.MaxInt32),
 		Column: f.integer("column", 0, 1, math.MaxInt32),
@@ -174,7 +175,7 @@ func (a *searchRoutes) references(ctx context.Context, c *call) error {
 	return a.symbols(ctx, c, req, a.searcher.References)
 }
 
-func (a *searchRoutes) symbols(ctx context.Context, c *call, req search.SymbolRequest, find func(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)) error {
+func (a *searchRoutes) symbols(ctx context.Context, c *call, req symbols.SymbolRequest, find func(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)) error {
 	resp, err := find(ctx, c.viewer, req)
 	if err != nil {
 		return err

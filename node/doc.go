@@ -7,7 +7,7 @@
 //	Sessions   account.Sessions     who signed in               Begin, SessionViewer, SessionsOf, EndSessions
 //	Passwords  account.Passwords    how they sign in            BeginWithPassword, SetPassword, NewLink, BeginWithLink
 //	People     account.People       who may sign in             CreateUser, Users, ChangeUser, Grant, Why
-//	Search     search.Searcher      all repositories at once    Search, StreamSearch, Definitions, References, Grep, Glob, Ranked
+//	Search     symbols.Finder       all repositories at once    Search, StreamSearch, Definitions, References, Grep, Glob, Ranked
 //	Browse     browse.Browser       one repository, any commit  Repos, Source, Tree, Commits, Diff, Blame, Trace, Outline, ...
 //	Ask        ask.Asker            language models             Ask, Chat, Chats, WatchChat, StopChat, ForkChat, ..., Models, CheckModels
 //	Operate    operate.Operations   the cluster, for owners     Drain, Remove, Jobs, Reindex, Connections, Webhook, Snapshot

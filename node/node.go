@@ -36,6 +36,7 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/signin"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/thread"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git"
@@ -48,7 +49,7 @@ type Node struct {
 	People    *account.People
 	Sessions  *account.Sessions
 	Passwords *account.Passwords
-	Search    *search.Searcher
+	Search    *symbols.Finder
 	Browse    *browse.Browser
 	Ask       *ask.Asker
 	Operate   *operate.Operations
@@ -349,7 +350,7 @@ func (n *Node) wireReaders() {
 	})
 	n.closers.add("small indexes of commits", n.Browse.CloseScratch)
 
-	n.Search = search.New(search.Deps{
+	n.Search = symbols.New(search.New(search.Deps{
 		Cluster: n.cluster,
 		Gate:    n.gate,
 		Set:     n.set,
@@ -367,7 +368,7 @@ func (n *Node) wireReaders() {
 		Time:    n.opt.ToolTime,
 		BaseURL: n.opt.BaseURL,
 		Log:     n.opt.Log,
-	})
+	}))
 }
 
 // wireAsker makes what answers questions with a language model.

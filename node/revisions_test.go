@@ -10,6 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 func TestRevisionsAreFoundByTheirNames(t *testing.T) {
@@ -73,8 +74,8 @@ func TestSymbolsOfARevisionThatIsNotIndexed(t *testing.T) {
 
 	for ref, want := range map[string]coverage.Kind{"": "", "HEAD": "", "main": "", "side": coverage.NoRevision, "nosuch": coverage.NoRevision} {
 		for _, name := range []string{"", "local/app"} {
-			req := search.SymbolRequest{Symbol: "SideOnly", Revision: ref, Repo: name}
-			for kind, ask := range map[string]func(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error){
+			req := symbols.SymbolRequest{Symbol: "SideOnly", Revision: ref, Repo: name}
+			for kind, ask := range map[string]func(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error){
 				"definitions": n.Search.Definitions, "references": n.Search.References,
 			} {
 				r, err := ask(t.Context(), catalog.Operator(), req)

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/nodetest"
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // Definitions are told with their source where that is asked for, also where they stand so
@@ -24,9 +24,9 @@ func TestDefinitionsHaveSignatures(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: local(dir), Edit: func(o *node.Options) { o.Ctags = "" }}) // as it is on the PATH
 	n.Wait("the symbols", found(n, "sym:Swim", "local/r:a.go", "local/r:b.py"))
 
-	signatures := func(what string, find func(search.SymbolRequest) (*search.SymbolResponse, error), signed bool) (of, rest string) {
+	signatures := func(what string, find func(symbols.SymbolRequest) (*symbols.SymbolResponse, error), signed bool) (of, rest string) {
 		t.Helper()
-		r, err := find(search.SymbolRequest{Symbol: "Swim", IncludeDefinitions: true, Signature: signed})
+		r, err := find(symbols.SymbolRequest{Symbol: "Swim", IncludeDefinitions: true, Signature: signed})
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -41,11 +41,11 @@ func TestDefinitionsHaveSignatures(t *testing.T) {
 		}
 		return strings.Join(list, "; "), strings.Join(others, "\n")
 	}
-	for what, find := range map[string]func(search.SymbolRequest) (*search.SymbolResponse, error){
-		"definitions": func(r search.SymbolRequest) (*search.SymbolResponse, error) {
+	for what, find := range map[string]func(symbols.SymbolRequest) (*symbols.SymbolResponse, error){
+		"definitions": func(r symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 			return n.Search.Definitions(t.Context(), catalog.Operator(), r)
 		},
-		"references": func(r search.SymbolRequest) (*search.SymbolResponse, error) {
+		"references": func(r symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 			return n.Search.References(t.Context(), catalog.Operator(), r)
 		},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // TestSearchesOfToolsEndInTime: with no time at all each of them answers, says that
@@ -43,11 +44,11 @@ func TestSearchesOfToolsEndInTime(t *testing.T) {
 				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
 			"definitions": func() (coverage.Coverage, error) {
-				r, err := n.Search.Definitions(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Heron"})
+				r, err := n.Search.Definitions(t.Context(), catalog.Operator(), symbols.SymbolRequest{Symbol: "Heron"})
 				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
 			"references": func() (coverage.Coverage, error) {
-				r, err := n.Search.References(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Heron"})
+				r, err := n.Search.References(t.Context(), catalog.Operator(), symbols.SymbolRequest{Symbol: "Heron"})
 				return cutOf(r, err, func() coverage.Coverage { return r.Coverage })
 			},
 			"search": func() (coverage.Coverage, error) {

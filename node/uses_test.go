@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/nodetest"
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // The definition that is used more comes first. How often that is, a node counts once
@@ -26,7 +26,7 @@ func TestDefinitionsAreInTheOrderOfTheirUse(t *testing.T) {
 
 	first := func(want string) func() error {
 		return func() error {
-			r, err := n.Search.Definitions(t.Context(), catalog.Operator(), search.SymbolRequest{Symbol: "Tern"})
+			r, err := n.Search.Definitions(t.Context(), catalog.Operator(), symbols.SymbolRequest{Symbol: "Tern"})
 			if err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/nodetest"
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // rounds is how often the script calls every tool.
@@ -146,7 +146,7 @@ func ownServer(t *testing.T) (url, repo string) {
 
 // symbolsThere fails until the symbols are there, which follow the text.
 func symbolsThere(n *nodetest.Node) error {
-	r, err := n.Search.Definitions(context.Background(), catalog.Operator(), search.SymbolRequest{Symbol: "Answer", Repo: "local/checks"})
+	r, err := n.Search.Definitions(context.Background(), catalog.Operator(), symbols.SymbolRequest{Symbol: "Answer", Repo: "local/checks"})
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 var (
@@ -39,7 +39,7 @@ func (p *reading) names(ctx context.Context, v *layout.Visit, l place) error {
 		return call.Fail(call.ErrInvalid, "name is what to look for: 1 to %d bytes.", longestName)
 	}
 
-	req := search.SymbolRequest{Symbol: name, Repo: l.Repo, Revision: l.Rev, Limit: namedFiles}
+	req := symbols.SymbolRequest{Symbol: name, Repo: l.Repo, Revision: l.Rev, Limit: namedFiles}
 
 	all := v.Query.Get("scope") == "all"
 	// Other repositories do not have the revision of this one.
@@ -87,7 +87,7 @@ func namesQuery(name string, all bool) string {
 }
 
 // atLeast is how many places were found, with a sign where there may be more.
-func atLeast(r *search.SymbolResponse, one, many string) string {
+func atLeast(r *symbols.SymbolResponse, one, many string) string {
 	text := counted(r.MatchCount, one, many)
 	if !r.Coverage.Exhaustive() {
 		text = "≥ " + text
@@ -97,7 +97,7 @@ func atLeast(r *search.SymbolResponse, one, many string) string {
 
 // namedLines is the places of an answer, those of the page's own repository at
 // the revision of the page.
-func (p *reading) namedLines(r *search.SymbolResponse, l place) []namedLine {
+func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
 	var out []namedLine
 	for i := range r.Files {
 		f := &r.Files[i]

@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -290,7 +291,7 @@ func (p *searching) respelled(ctx context.Context, v catalog.Viewer, b layout.Bo
 		looked++
 
 		// What fails here is no failure of the page.
-		r, err := p.searcher.Definitions(ctx, v, search.SymbolRequest{Symbol: t.text, Limit: 1})
+		r, err := p.searcher.Definitions(ctx, v, symbols.SymbolRequest{Symbol: t.text, Limit: 1})
 		if err != nil || !r.Mistyped {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -17,11 +17,11 @@ type speller struct {
 	meant map[string]string
 }
 
-func (s speller) Definitions(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+func (s speller) Definitions(_ context.Context, _ catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	if name := s.meant[req.Symbol]; name != "" {
-		return &search.SymbolResponse{Similar: []string{name}, Mistyped: true}, nil
+		return &symbols.SymbolResponse{Similar: []string{name}, Mistyped: true}, nil
 	}
-	return &search.SymbolResponse{}, nil
+	return &symbols.SymbolResponse{}, nil
 }
 
 // The words of a query that are likely names with letters wrong are put right, all of

@@ -31,6 +31,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/suggest"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 //go:embed templates
@@ -39,8 +40,8 @@ var templates embed.FS
 // Searcher is what the pages of searches need.
 type Searcher interface {
 	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
-	Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
-	References(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
+	Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
+	References(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
 }
 
 // Lister tells of the repositories that a viewer may see.

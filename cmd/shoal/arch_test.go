@@ -29,6 +29,7 @@ var rows = [][]string{
 	{"node/account", "node/paths", "cluster/clustertest", "node/model/modeltest"},
 	{"node/browse", "node/chronicle", "node/configure", "node/hold", "node/oauth", "node/signin", "node/thread"},
 	{"node/search", "node/job"},
+	{"node/symbols"},
 	{"node/tool", "node/suggest", "node/operate"},
 	{"node/ask"},
 	{"node", "api/layout", "api/web/lex", "api/web/markdown"},

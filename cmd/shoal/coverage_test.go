@@ -10,7 +10,7 @@ import (
 )
 
 // provers are the packages that search, and so may say what an answer covers.
-var provers = []string{"node/search", "node/browse", "node/coverage"}
+var provers = []string{"node/search", "node/symbols", "node/browse", "node/coverage"}
 
 // claim matches the words by which an answer says that it has everything.
 var claim = regexp.MustCompile(`(?i)\b(complete|exhaustive|isSearchExhaustive|end of file)\b`)

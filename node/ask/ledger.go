@@ -9,6 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
@@ -181,7 +182,7 @@ func (l *ledger) Ranked(ctx context.Context, v catalog.Viewer, req search.Ranked
 }
 
 // Definitions is of [tool.Searcher].
-func (l *ledger) Definitions(ctx context.Context, v catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+func (l *ledger) Definitions(ctx context.Context, v catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	l.searched()
 	r, err := l.Searcher.Definitions(ctx, v, req)
 	l.symbols(r, err)
@@ -189,14 +190,14 @@ func (l *ledger) Definitions(ctx context.Context, v catalog.Viewer, req search.S
 }
 
 // References is of [tool.Searcher].
-func (l *ledger) References(ctx context.Context, v catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+func (l *ledger) References(ctx context.Context, v catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	l.searched()
 	r, err := l.Searcher.References(ctx, v, req)
 	l.symbols(r, err)
 	return r, err
 }
 
-func (l *ledger) symbols(r *search.SymbolResponse, err error) {
+func (l *ledger) symbols(r *symbols.SymbolResponse, err error) {
 	if err != nil {
 		return
 	}

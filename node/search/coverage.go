@@ -55,8 +55,8 @@ func (r *root) late() bool {
 	return r.timeout || errors.Is(r.ctx.Err(), context.DeadlineExceeded)
 }
 
-// upTo is the coverage c of an answer that shows so many of the files that were found.
-func upTo(c coverage.Coverage, files, found int) coverage.Coverage {
+// UpTo is the coverage c of an answer that shows so many of the files that were found.
+func UpTo(c coverage.Coverage, files, found int) coverage.Coverage {
 	if found > files && !c.Has(coverage.Limit, coverage.Late) {
 		c = c.With(coverage.Gap{Kind: coverage.Limit})
 	}
@@ -90,9 +90,9 @@ func (r *root) unready(c coverage.Coverage) coverage.Coverage {
 	return c
 }
 
-// atRevision adds to a coverage in how many repositories a revision is not indexed: of all
+// AtRevision adds to a coverage in how many repositories a revision is not indexed: of all
 // that a viewer may see, or of one.
-func atRevision(c coverage.Coverage, seen *account.Repos, name, ref string) coverage.Coverage {
+func AtRevision(c coverage.Coverage, seen *account.Repos, name, ref string) coverage.Coverage {
 	if ref == "" || ref == "HEAD" {
 		return c
 	}

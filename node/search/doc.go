@@ -12,10 +12,10 @@
 //	        ─ cursor.go: where it ends, and where the next answer goes on
 //
 // A shape (shape.go) is what an answer is made of: files with their matches,
-// files alone, repositories. Searches for symbols, lines and paths (symbols.go,
-// grep.go, glob.go) are searches with another form; a commit that is not indexed
-// is read from a mirror, beside the index (unindexed.go).
+// files alone, repositories. Searches for lines and paths (grep.go, glob.go) and those
+// of other packages (a Lookup, files.go) are searches with another form; a commit that
+// is not indexed is read from a mirror, beside the index (unindexed.go).
 //
 // How a shard is searched is package shard's; what a viewer may see package
-// account's.
+// account's; definitions and references package symbols'.
 package search

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -12,57 +13,100 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// toolQuery is a search of a tool: in a revision, in one repository or all.
-type toolQuery struct {
-	subs      []query.Q
-	rev       string
-	repo      string // "" for all
-	files     int
+// Lookup is a search of a tool: in a revision, in one repository or all. It ends with
+// what was found so far when the time of a tool is over.
+type Lookup struct {
+	Atoms    []query.Q // that hold for every file
+	Revision string    // as it is indexed
+	Repo     string    // "" for all
+	Ranges   int       // most of all files; 0 for no bound
+	Lines    int       // around each range
+	Scopes   bool      // tell what definitions the ranges stand in
+
+	files     int  // most; 0 for no bound
 	matches   int  // after which it may stop, of filesOnly; 0 for all files
-	around    int  // lines
 	listing   bool // files without chunks
 	filesOnly bool // a listing that does not count the places in them
 }
 
-func (req *GrepRequest) search(in paths.Exprs, rev string) toolQuery {
+// Finding is what a Lookup found.
+type Finding struct {
+	*Response
+	Sight *account.Repos // what the viewer may see, at the view that was searched
+	Found int            // files, also those that the response has no room for
+}
+
+// Find runs a lookup. Its repository has to be one that the viewer may see.
+func (s *Searcher) Find(ctx context.Context, v catalog.Viewer, l Lookup) (*Finding, error) {
+	r, err := s.toolSearch(ctx, v, l)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+
+	answer, err := r.respond()
+	if err != nil {
+		return nil, err
+	}
+	return &Finding{answer, r.seen, len(r.files)}, nil
+}
+
+// Digest stands for some texts and for the index that a lookup is asked of: while it is
+// the same, the lookup finds the same.
+func (s *Searcher) Digest(ctx context.Context, v catalog.Viewer, l Lookup, texts ...string) (string, error) {
+	r, err := s.toolRoot(ctx, v, l)
+	if err != nil {
+		return "", err
+	}
+	defer r.close()
+	return string(digest(append(texts, string(r.state()))...)), nil
+}
+
+func (req *GrepRequest) search(in paths.Exprs, rev string) Lookup {
 	text := &query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content}
-	return toolQuery{
-		subs:    append([]query.Q{text}, in.Atoms()...),
-		rev:     rev,
-		repo:    req.Repo,
-		files:   req.Limit,
-		around:  req.Context,
-		listing: req.Counts,
+	return Lookup{
+		Atoms:    append([]query.Q{text}, in.Atoms()...),
+		Revision: rev,
+		Repo:     req.Repo,
+		Lines:    req.Context,
+		files:    req.Limit,
+		listing:  req.Counts,
 	}
 }
 
 // toolSearch runs a search of a tool. One file more than wanted is asked for,
 // to know whether there are more.
-func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, t toolQuery) (*root, error) {
-	return s.onOneIndex(ctx, func() (*root, error) { return s.toolRoot(ctx, v, t) })
+func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, l Lookup) (*root, error) {
+	return s.onOneIndex(ctx, func() (*root, error) { return s.toolRoot(ctx, v, l) })
 }
 
 // toolRoot begins a search of a tool.
-func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, t toolQuery) (*root, error) {
+func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*root, error) {
 	seen, err := s.d.Gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
-	subs := slices.Clone(t.subs)
-	subs = append(subs, revAtom(seen, t.rev))
-	if t.repo != "" {
-		subs = append(subs, &query.RepoSet{Names: []string{t.repo}})
+	atoms := append(slices.Clone(l.Atoms), revAtom(seen, l.Revision))
+
+	// A name that the viewer may not see fails here, as one that does not exist.
+	if l.Repo != "" {
+		if _, err := seen.ByName(l.Repo); err != nil {
+			return nil, err
+		}
+		atoms = append(atoms, &query.RepoSet{Names: []string{l.Repo}})
 	}
 
-	// A tool bounds the files of its answer, never the matches.
-	r, err := s.newRootOf(ctx, v, Request{Matches: MaxMatches, ContextLines: t.around}, s.inToolTime(subs))
+	r, err := s.newRootOf(ctx, v, Request{Matches: cmp.Or(l.Ranges, MaxMatches), ContextLines: l.Lines}, s.inToolTime(atoms))
 	if err != nil {
 		return nil, err
 	}
-	if t.matches > 0 {
-		r.leaf.Matches = t.matches
+	if l.matches > 0 {
+		r.leaf.Matches = l.matches
 	}
-	r.leaf.Files, r.leaf.NoChunks, r.leaf.FilesOnly = t.files+1, t.listing || t.filesOnly, t.filesOnly
+	if l.files > 0 {
+		r.leaf.Files = l.files + 1
+	}
+	r.leaf.NoChunks, r.leaf.FilesOnly, r.leaf.Around = l.listing || l.filesOnly, l.filesOnly, l.Scopes
 	return r, nil
 }
 
@@ -135,6 +179,23 @@ func nameOfRevision(repo *catalog.Repo, ref string) string {
 	branch := strings.TrimPrefix(ref, "refs/heads/")
 	if branch == repo.DefaultBranch && branch != "" {
 		return nameOfRevision(&catalog.Repo{Revisions: repo.Revisions}, "HEAD")
+	}
+	return ""
+}
+
+// CommitOf is the commit of a revision that is indexed; "" for none.
+func CommitOf(seen *account.Repos, repository, rev string) string {
+	repo, err := seen.ByName(repository)
+	if err != nil {
+		return ""
+	}
+
+	// People write a part of the name, and the catalog has all of it.
+	name := nameOfRevision(repo, rev)
+	for _, r := range repo.Revisions {
+		if r.Name == name {
+			return r.Commit
+		}
 	}
 	return ""
 }

@@ -55,12 +55,12 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 		return s.globUnindexed(ctx, v, req, in)
 	}
 
-	r, err := s.toolSearch(ctx, v, toolQuery{
-		subs:    in.Atoms(),
-		rev:     rev,
-		repo:    req.Repo,
-		files:   req.Limit,
-		listing: true,
+	r, err := s.toolSearch(ctx, v, Lookup{
+		Atoms:    in.Atoms(),
+		Revision: rev,
+		Repo:     req.Repo,
+		files:    req.Limit,
+		listing:  true,
 	})
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 		return nil, err
 	}
 
-	out := &GlobResponse{Coverage: atRevision(upTo(answer.Coverage, req.Limit, len(r.files)), r.seen, req.Repo, req.Ref)}
+	out := &GlobResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.files)), r.seen, req.Repo, req.Ref)}
 
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
 		out.add(f.Repository, f.Path)

@@ -103,7 +103,7 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 		return nil, err
 	}
 
-	out := &GrepResponse{Coverage: atRevision(upTo(answer.Coverage, req.Limit, len(r.files)), r.seen, req.Repo, req.Ref)}
+	out := &GrepResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.files)), r.seen, req.Repo, req.Ref)}
 
 	// Counts need no lines: files come with how many matches they have.
 	if req.Counts {

@@ -29,7 +29,7 @@ func (s *Searcher) searchKept(ctx context.Context, v catalog.Viewer, req GrepReq
 	if rev == "" {
 		return nil
 	}
-	kept, err := s.keptByName(ctx, v, in.Atoms(), rev, req.Repo)
+	kept, err := s.KeptByName(ctx, v, in.Atoms(), rev, req.Repo)
 	if err != nil || len(kept) == 0 {
 		return err
 	}
@@ -39,30 +39,30 @@ func (s *Searcher) searchKept(ctx context.Context, v catalog.Viewer, req GrepReq
 			return err
 		}
 	}
-	out.Coverage = keptOnly(out.Coverage, kept)
+	out.Coverage = KeptOnly(out.Coverage, kept)
 	return nil
 }
 
-// keptOnly adds files that are kept by name only to a coverage.
-func keptOnly(c coverage.Coverage, files []coverage.File) coverage.Coverage {
+// KeptOnly adds files that are kept by name only to a coverage.
+func KeptOnly(c coverage.Coverage, files []coverage.File) coverage.Coverage {
 	if len(files) == 0 {
 		return c
 	}
 	return c.With(coverage.Gap{Kind: coverage.NameOnly, Count: len(files), Files: files})
 }
 
-// keptBytes is what a node remembers of the lists of keptByName.
+// keptBytes is what a node remembers of the lists of KeptByName.
 const keptBytes = 4 << 20
 
-// keptByName lists the texts that are kept by name only. Each answer about names or
+// KeptByName lists the texts that are kept by name only. Each answer about names or
 // texts asks for them, and they change with the index alone: a node remembers them.
-func (s *Searcher) keptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]coverage.File, error) {
-	t := toolQuery{
-		subs:    append([]query.Q{&query.Lang{Name: query.SkippedLang}}, where...),
-		rev:     rev,
-		repo:    repo,
-		files:   mostKept,
-		listing: true,
+func (s *Searcher) KeptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]coverage.File, error) {
+	t := Lookup{
+		Atoms:    append([]query.Q{&query.Lang{Name: query.SkippedLang}}, where...),
+		Revision: rev,
+		Repo:     repo,
+		files:    mostKept,
+		listing:  true,
 	}
 
 	begun, err := s.toolRoot(ctx, v, t)

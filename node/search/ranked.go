@@ -85,15 +85,15 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 		return nil, err
 	}
 
-	kept, err := s.keptByName(ctx, v, r.filter, r.rev, req.Repo)
+	kept, err := s.KeptByName(ctx, v, r.filter, r.rev, req.Repo)
 	if err != nil {
 		return nil, err
 	}
-	r.out.Coverage = keptOnly(r.out.Coverage, kept)
+	r.out.Coverage = KeptOnly(r.out.Coverage, kept)
 
 	// Last: what the searches lack is graver than a revision that some have not. Of the query
 	// or of the call, whichever named it.
-	r.out.Coverage = atRevision(r.out.Coverage, r.seen, req.Repo, r.req.Ref)
+	r.out.Coverage = AtRevision(r.out.Coverage, r.seen, req.Repo, r.req.Ref)
 	return r.out, nil
 }
 
@@ -279,9 +279,9 @@ func wordExpr(word string) string {
 }
 
 // search begins a search with the filter of the ranking.
-func (r *ranking) search(t toolQuery, q ...query.Q) (*root, error) {
-	t.subs = append(q, r.filter...)
-	t.rev, t.repo = r.rev, r.req.Repo
+func (r *ranking) search(t Lookup, q ...query.Q) (*root, error) {
+	t.Atoms = append(q, r.filter...)
+	t.Revision, t.Repo = r.rev, r.req.Repo
 	return r.s.toolSearch(r.ctx, r.viewer, t)
 }
 
@@ -352,7 +352,7 @@ func (r *ranking) look(best []*candidate) error {
 		}
 	}
 
-	found, err := r.search(toolQuery{files: 4 * rankedCandidates}, append(r.keep(best), r.anyInText(words))...)
+	found, err := r.search(Lookup{files: 4 * rankedCandidates}, append(r.keep(best), r.anyInText(words))...)
 	if err != nil {
 		return err
 	}
@@ -479,7 +479,7 @@ func (r *ranking) order() error {
 		if f.Words == words {
 			r.out.Whole++
 		}
-		r.out.Commits[f.Repo] = commitOf(seen, f.Repo, r.rev)
+		r.out.Commits[f.Repo] = CommitOf(seen, f.Repo, r.rev)
 	}
 	return nil
 }

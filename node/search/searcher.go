@@ -66,7 +66,6 @@ type Searcher struct {
 	d       Deps
 	leaves  *leaves
 	layouts layouts
-	used    *lru.Cache[string, map[fileKey]int] // see usesOf
 	kept    *lru.Cache[string, []coverage.File] // see keptByName
 }
 
@@ -79,7 +78,6 @@ func New(d Deps) *Searcher {
 	s := &Searcher{
 		d:      d,
 		leaves: newLeaves(d),
-		used:   lru.New[string, map[fileKey]int](usedBytes),
 		kept:   lru.New[string, []coverage.File](keptBytes),
 	}
 	leafCall.Serve(d.Cluster, s.leaves.serve)
@@ -92,7 +90,6 @@ func (s *Searcher) Caches() []shard.CacheSize {
 	return []shard.CacheSize{
 		{Name: "groups of other nodes", Bytes: s.leaves.groups.cache.Size(), Most: groupBytes},
 		{Name: "lists of files by name only", Bytes: s.kept.Size(), Most: keptBytes},
-		{Name: "uses of names", Bytes: s.used.Size(), Most: usedBytes},
 	}
 }
 

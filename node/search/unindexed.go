@@ -56,12 +56,12 @@ func (s *Searcher) globUnindexed(ctx context.Context, v catalog.Viewer, req Glob
 
 	// The search beside it asks for more by as many as it must leave out.
 	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {
-		return s.toolSearch(ctx, v, toolQuery{
-			subs:    in.Atoms(),
-			rev:     rev,
-			repo:    req.Repo,
-			files:   req.Limit + without,
-			listing: true,
+		return s.toolSearch(ctx, v, Lookup{
+			Atoms:    in.Atoms(),
+			Revision: rev,
+			Repo:     req.Repo,
+			files:    req.Limit + without,
+			listing:  true,
 		})
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *sharedFiles) coverageOf(found *browse.ScanResponse, limit int) coverage
 	if found.Late {
 		c = c.With(coverage.Gap{Kind: coverage.Late})
 	}
-	return upTo(c, limit, found.Found+len(s.files))
+	return UpTo(c, limit, found.Found+len(s.files))
 }
 
 // besideIndex asks the mirror how a commit differs from the nearest indexed
@@ -156,6 +156,6 @@ func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, e
 	}
 	return &sharedFiles{
 		files:    slices.DeleteFunc(r.files, func(f shard.File) bool { return changed[f.Path] }),
-		coverage: upTo(answer.Coverage, r.leaf.Files-1, len(r.files)),
+		coverage: UpTo(answer.Coverage, r.leaf.Files-1, len(r.files)),
 	}, nil
 }

@@ -78,7 +78,7 @@ func (r *ranking) listPaths() error {
 	}
 
 	anyWord := &query.Text{Pattern: strings.Join(exprs, "|"), Regexp: true, Field: query.Name}
-	found, err := r.list(toolQuery{files: 2 * rankedList, filesOnly: true}, anyWord)
+	found, err := r.list(Lookup{files: 2 * rankedList, filesOnly: true}, anyWord)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (r *ranking) listPaths() error {
 // listSome finds out how many files have a word in their text, and lists them if it
 // is rare.
 func (r *ranking) listSome(i int) (rare bool, err error) {
-	found, err := r.list(toolQuery{files: rankedList, matches: rankedSome, filesOnly: true}, r.inText(i))
+	found, err := r.list(Lookup{files: rankedList, matches: rankedSome, filesOnly: true}, r.inText(i))
 	if err != nil {
 		return false, err
 	}
@@ -110,7 +110,7 @@ func (r *ranking) listSome(i int) (rare bool, err error) {
 	// Few enough to list all of them.
 	if len(found.files) < w.files && w.files <= rankedList {
 		found.close()
-		if found, err = r.list(toolQuery{files: rankedList, filesOnly: true}, r.inText(i)); err != nil {
+		if found, err = r.list(Lookup{files: rankedList, filesOnly: true}, r.inText(i)); err != nil {
 			return false, err
 		}
 		w.files = found.stats.Files
@@ -133,7 +133,7 @@ func (r *ranking) listAll(words []int) (files int, err error) {
 		atoms = append(atoms, r.inText(i))
 	}
 
-	found, err := r.list(toolQuery{files: rankedList, listing: true}, atoms...)
+	found, err := r.list(Lookup{files: rankedList, listing: true}, atoms...)
 	if err != nil {
 		return 0, err
 	}
@@ -146,7 +146,7 @@ func (r *ranking) listAll(words []int) (files int, err error) {
 // listWithin notes which of the files that have one of some words have another one,
 // too.
 func (r *ranking) listWithin(i int, words []int) error {
-	found, err := r.list(toolQuery{files: rankedList, filesOnly: true}, r.inText(i), r.anyInText(words))
+	found, err := r.list(Lookup{files: rankedList, filesOnly: true}, r.inText(i), r.anyInText(words))
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (r *ranking) anyInText(words []int) query.Q {
 }
 
 // list searches, and notes what the search lacks.
-func (r *ranking) list(t toolQuery, atoms ...query.Q) (*root, error) {
+func (r *ranking) list(t Lookup, atoms ...query.Q) (*root, error) {
 	found, err := r.search(t, atoms...)
 	if err != nil {
 		return nil, err

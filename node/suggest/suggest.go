@@ -15,13 +15,14 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // Finder finds files and symbols.
 type Finder interface {
 	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
-	Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
+	Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
 }
 
 // Lister lists repositories.
@@ -446,7 +447,7 @@ func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filte
 		return nil
 	}
 	// More than are shown, for one name often has several definitions.
-	r, err := s.d.Find.Definitions(ctx, v, search.SymbolRequest{Symbol: value, Prefix: true, Limit: 20})
+	r, err := s.d.Find.Definitions(ctx, v, symbols.SymbolRequest{Symbol: value, Prefix: true, Limit: 20})
 	if err != nil {
 		return nil
 	}

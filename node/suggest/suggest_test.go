@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -35,8 +36,8 @@ func (f *fake) Search(_ context.Context, _ catalog.Viewer, req search.Request) (
 	return &search.Response{Files: []search.File{{Repository: "acme/app", Path: "cmd/main.go"}}}, nil
 }
 
-func (f *fake) Definitions(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
-	return &search.SymbolResponse{Coverage: coverage.Of(coverage.Parts, 1, 1), Commits: map[string]string{req.Repo: "c0ffee"}, Files: []search.SymbolFile{{Path: "greet.go", Matches: []search.SymbolMatch{{Name: req.Symbol + "ing", Kind: "func"}}}}}, nil
+func (f *fake) Definitions(_ context.Context, _ catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
+	return &symbols.SymbolResponse{Coverage: coverage.Of(coverage.Parts, 1, 1), Commits: map[string]string{req.Repo: "c0ffee"}, Files: []symbols.SymbolFile{{Path: "greet.go", Matches: []symbols.SymbolMatch{{Name: req.Symbol + "ing", Kind: "func"}}}}}, nil
 }
 
 func (f *fake) Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error) {

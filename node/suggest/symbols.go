@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // The bounds of a search for a symbol.
@@ -67,7 +67,7 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 	limit := cmp.Or(req.Limit, 50)
 
 	// What begins so is asked for first: of a short query the rest may be cut anywhere.
-	want := search.SymbolRequest{Symbol: req.Query, Repo: req.Repo, Revision: req.Ref, Prefix: true, Signature: req.Signature}
+	want := symbols.SymbolRequest{Symbol: req.Query, Repo: req.Repo, Revision: req.Ref, Prefix: true, Signature: req.Signature}
 	r, err := s.indexed(ctx, v, &want, c.Hash)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 
 // indexed finds definitions in a revision that the index has: by the name that was
 // given, or else by its commit.
-func (s *Suggester) indexed(ctx context.Context, v catalog.Viewer, want *search.SymbolRequest, commit string) (*search.SymbolResponse, error) {
+func (s *Suggester) indexed(ctx context.Context, v catalog.Viewer, want *symbols.SymbolRequest, commit string) (*symbols.SymbolResponse, error) {
 	name := cmp.Or(want.Revision, "HEAD")
 	for _, rev := range []string{name, commit} {
 		want.Revision = rev
@@ -111,7 +111,7 @@ func (s *Suggester) indexed(ctx context.Context, v catalog.Viewer, want *search.
 }
 
 // foundSymbols is the definitions of an answer.
-func foundSymbols(r *search.SymbolResponse) []FoundSymbol {
+func foundSymbols(r *symbols.SymbolResponse) []FoundSymbol {
 	out := []FoundSymbol{}
 	for i := range r.Files {
 		f := &r.Files[i]

@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -306,7 +307,7 @@ func (f *failing) Search(context.Context, catalog.Viewer, search.Request) (*sear
 	return nil, errBroken
 }
 
-func (f *failing) Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
+func (f *failing) Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	return nil, errBroken
 }
 

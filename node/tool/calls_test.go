@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // callSamples has lines of each language that use f: those that call it, and behind
@@ -488,9 +488,9 @@ func TestCalls_WithParenthesesAreFoundInAllLanguages(t *testing.T) {
 func TestReferences_CallsNameTheOtherUses(t *testing.T) {
 	t.Parallel()
 	answer := func(path, lang string, lines ...string) string {
-		file := search.SymbolFile{Repository: "example.com/acme/app", Path: path, Language: lang}
+		file := symbols.SymbolFile{Repository: "example.com/acme/app", Path: path, Language: lang}
 		for i, line := range lines {
-			m := search.SymbolMatch{Line: []byte(line)}
+			m := symbols.SymbolMatch{Line: []byte(line)}
 			m.Around.Name = "main"
 			m.Range.Start.Line = uint32(i + 1)
 			file.Matches = append(file.Matches, m)
@@ -501,7 +501,7 @@ func TestReferences_CallsNameTheOtherUses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return (&lookup{Args: a}).references(&search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{file}}, nil)
+		return (&lookup{Args: a}).references(&symbols.SymbolResponse{Coverage: whole, Files: []symbols.SymbolFile{file}}, nil)
 	}
 
 	for _, tt := range []struct{ what, got, want string }{

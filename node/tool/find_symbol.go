@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 var symbolParam = Param{Name: "symbol", Kind: String, Required: true, About: "name, as NewServer; several as a,b; in its type Store.Close or Store::Close"}
@@ -42,8 +43,8 @@ func qualifiedName(symbol string) (scope, name string) {
 	return "", symbol
 }
 
-func (l *lookup) request() search.SymbolRequest {
-	return search.SymbolRequest{
+func (l *lookup) request() symbols.SymbolRequest {
+	return symbols.SymbolRequest{
 		Symbol:   l.Text("symbol"),
 		Repo:     l.Text("repo"),
 		Revision: l.Text("ref"),
@@ -87,7 +88,7 @@ func (l *lookup) drop(names ...string) {
 }
 
 // none is the answer where the symbol was not found.
-func (l *lookup) none(noun string, r *search.SymbolResponse) string {
+func (l *lookup) none(noun string, r *symbols.SymbolResponse) string {
 	var e end
 	e.lacks(l.Args, r.Coverage, "")
 
@@ -116,7 +117,7 @@ func (l *lookup) beyond() string {
 
 // indexed tells whether the revision that is asked about is in the index: of
 // any other one nothing is known of symbols.
-func (l *lookup) indexed(r *search.SymbolResponse) bool {
+func (l *lookup) indexed(r *symbols.SymbolResponse) bool {
 	if l.Text("ref") == "" || len(r.Files) > 0 {
 		return true
 	}
@@ -210,7 +211,7 @@ func shortScope(parent, kind string) string {
 }
 
 // kindText tells what a definition is, and of what.
-func kindText(m *search.SymbolMatch) string {
+func kindText(m *symbols.SymbolMatch) string {
 	kind, parent := m.Kind, label(m.ParentName)
 	switch {
 	case parent == "":
@@ -238,14 +239,14 @@ func (l *lookup) linesByWord(limit int) (*search.GrepResponse, error) {
 
 // definedAt finds definitions at a revision that is not indexed: it reads the
 // files that have the name.
-func (l *lookup) definedAt() (*search.SymbolResponse, error) {
+func (l *lookup) definedAt() (*symbols.SymbolResponse, error) {
 	// No more files than are outlined below: without an outline a line is no definition.
 	g, err := l.linesByWord(mostOutlined)
 	if err != nil {
 		return nil, err
 	}
 
-	out := &search.SymbolResponse{
+	out := &symbols.SymbolResponse{
 		Coverage: g.Coverage,                                       // lines not seen may define it
 		Commits:  map[string]string{l.Text("repo"): l.Text("ref")}, // the outlines are of the ref that was searched
 	}
@@ -266,7 +267,7 @@ func (l *lookup) definedAt() (*search.SymbolResponse, error) {
 			continue
 		}
 
-		file := search.SymbolFile{
+		file := symbols.SymbolFile{
 			Repository: f.Repo,
 			Path:       f.Path,
 			Language:   o.Language,
@@ -282,7 +283,7 @@ func (l *lookup) definedAt() (*search.SymbolResponse, error) {
 }
 
 // definedIn is the definitions of the name in a file, of which lines have it.
-func (l *lookup) definedIn(lines []browse.Line, o *browse.OutlineFile) (all []search.SymbolMatch) {
+func (l *lookup) definedIn(lines []browse.Line, o *browse.OutlineFile) (all []symbols.SymbolMatch) {
 	name, kind := l.name(), l.Text("kind")
 	for _, s := range o.Symbols {
 		// A definition without its line in the answer is not shown: its text is the line's.
@@ -292,7 +293,7 @@ func (l *lookup) definedIn(lines []browse.Line, o *browse.OutlineFile) (all []se
 			continue
 		}
 
-		m := search.SymbolMatch{
+		m := symbols.SymbolMatch{
 			Line:       lines[at].Text,
 			Name:       s.Name,
 			Kind:       s.Kind,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 func definitions(s Searcher, b Browser) Tool {
@@ -45,7 +45,7 @@ func runDefinitions(ctx context.Context, v catalog.Viewer, s Searcher, b Browser
 
 // define finds definitions of the name that is asked for or, with match fuzzy,
 // of the nearest one that there is.
-func (l *lookup) define() (*search.SymbolResponse, error) {
+func (l *lookup) define() (*symbols.SymbolResponse, error) {
 	req := l.request()
 	// Fuzzy begins as an exact question: most names that are asked for exist.
 	req.Prefix = l.Text("match") == "prefix"
@@ -70,7 +70,7 @@ func (l *lookup) define() (*search.SymbolResponse, error) {
 
 // undefined is the answer where nothing defines the name: what defines it
 // elsewhere, or as something else, is shown instead.
-func (l *lookup) undefined(r *search.SymbolResponse) (string, error) {
+func (l *lookup) undefined(r *symbols.SymbolResponse) (string, error) {
 	// A path that is not there would make every other explanation wrong.
 	if err := pathIsThere(l.ctx, l.viewer, l.browse, l.Args); err != nil {
 		return "", err
@@ -94,7 +94,7 @@ func (l *lookup) undefined(r *search.SymbolResponse) (string, error) {
 
 // nearest is the answer where nothing has the name: the definitions of the one that
 // it was mistyped from, if there is such a one, and further names that are like it.
-func (l *lookup) nearest(r *search.SymbolResponse) (string, error) {
+func (l *lookup) nearest(r *symbols.SymbolResponse) (string, error) {
 	if !r.Mistyped || l.Text("match") == "prefix" {
 		return l.none("definition", r), nil
 	}
@@ -120,7 +120,7 @@ func (l *lookup) nearest(r *search.SymbolResponse) (string, error) {
 }
 
 // definitions writes definitions by file.
-func (l *lookup) definitions(r *search.SymbolResponse) string {
+func (l *lookup) definitions(r *symbols.SymbolResponse) string {
 	packages := 0
 	if !l.Has("kind") {
 		packages = dropPackages(r)
@@ -173,11 +173,11 @@ func (l *lookup) definitions(r *search.SymbolResponse) string {
 
 // dropPackages leaves out the lines that name a package, which each of its files
 // has, where something else has the name too. It tells how many they are.
-func dropPackages(r *search.SymbolResponse) (dropped int) {
-	other := func(m search.SymbolMatch) bool { return m.Kind != "package" }
+func dropPackages(r *symbols.SymbolResponse) (dropped int) {
+	other := func(m symbols.SymbolMatch) bool { return m.Kind != "package" }
 
 	// Only a package has the name: then it is what was asked for.
-	if !slices.ContainsFunc(r.Files, func(f search.SymbolFile) bool { return slices.ContainsFunc(f.Matches, other) }) {
+	if !slices.ContainsFunc(r.Files, func(f symbols.SymbolFile) bool { return slices.ContainsFunc(f.Matches, other) }) {
 		return 0
 	}
 
@@ -195,7 +195,7 @@ type definitionsWriter struct {
 }
 
 // file writes the definitions in a file, as many as are left to show.
-func (w *definitionsWriter) file(f *search.SymbolFile, o *browse.OutlineFile, commit string) {
+func (w *definitionsWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile, commit string) {
 	b := block{head: fileLabel(f.Path) + "\n"}
 	// Named once for the files of it that stand together.
 	if w.Text("repo") == "" && f.Repository != w.last {
@@ -227,7 +227,7 @@ func (w *definitionsWriter) file(f *search.SymbolFile, o *browse.OutlineFile, co
 const mostBody = 200
 
 // body is the lines of a definition behind its first.
-func (l *lookup) body(f *search.SymbolFile, m *search.SymbolMatch, o *browse.OutlineFile, commit string) []string {
+func (l *lookup) body(f *symbols.SymbolFile, m *symbols.SymbolMatch, o *browse.OutlineFile, commit string) []string {
 	if o == nil {
 		return nil // the definition itself is there without it
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/paths"
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -51,7 +51,7 @@ func runReferences(ctx context.Context, v catalog.Viewer, s Searcher, b Browser,
 }
 
 // used is the references of the name.
-func (l *lookup) used() (*search.SymbolResponse, error) {
+func (l *lookup) used() (*symbols.SymbolResponse, error) {
 	req := l.request()
 	req.Symbol = l.name()
 	r, err := l.search.References(l.ctx, l.viewer, req)
@@ -65,14 +65,14 @@ func (l *lookup) used() (*search.SymbolResponse, error) {
 
 // usedAt is the references at a revision that is not indexed: lines that have
 // the name and do not define it.
-func (l *lookup) usedAt() (*search.SymbolResponse, error) {
+func (l *lookup) usedAt() (*symbols.SymbolResponse, error) {
 	// More than would be outlined: a use without its function is still a use.
 	g, err := l.linesByWord(1000)
 	if err != nil {
 		return nil, err
 	}
 
-	out := &search.SymbolResponse{Coverage: g.Coverage, Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
+	out := &symbols.SymbolResponse{Coverage: g.Coverage, Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
 
 	var repos, paths []string
 	for _, f := range g.Files {
@@ -82,7 +82,7 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 	outlines := l.outlines(repos, paths, out.Commits)
 
 	for _, f := range g.Files {
-		file := search.SymbolFile{
+		file := symbols.SymbolFile{
 			Repository: f.Repo,
 			Path:       f.Path,
 			Language:   shard.Language(f.Path, nil), // by name alone: the content is not at hand
@@ -108,23 +108,23 @@ func (l *lookup) usedAt() (*search.SymbolResponse, error) {
 
 // usedIn is the uses of the name in a file, of which lines have it: code before
 // comments and texts.
-func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile) (uses []search.SymbolMatch) {
+func (l *lookup) usedIn(lines []browse.Line, lang string, o *browse.OutlineFile) (uses []symbols.SymbolMatch) {
 	for _, line := range lines {
 		// Without an outline a definition cannot be told apart, and stands among the uses.
 		if defines(o, l.name(), line.Number) {
 			continue
 		}
 
-		m := search.SymbolMatch{
+		m := symbols.SymbolMatch{
 			Line:        line.Text,
-			OutsideCode: search.OutsideCode(lang, line.Text, bytes.Index(line.Text, []byte(l.name()))),
+			OutsideCode: symbols.OutsideCode(lang, line.Text, bytes.Index(line.Text, []byte(l.name()))),
 		}
 		m.Range.Start.Line = uint32(line.Number)
 		uses = append(uses, m)
 	}
 
 	// Stable: within each half the lines keep their order.
-	slices.SortStableFunc(uses, func(a, b search.SymbolMatch) int {
+	slices.SortStableFunc(uses, func(a, b symbols.SymbolMatch) int {
 		switch {
 		case a.OutsideCode == b.OutsideCode:
 			return 0
@@ -145,14 +145,14 @@ func defines(o *browse.OutlineFile, name string, line int) bool {
 
 // unused is the answer where the name stands nowhere: the names that are like
 // it are those of definitions.
-func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
+func (l *lookup) unused(r *symbols.SymbolResponse) (string, error) {
 	if err := pathIsThere(l.ctx, l.viewer, l.browse, l.Args); err != nil {
 		return "", err
 	}
 
 	// Somewhere else it may be used: that is told before similar names are.
 	if filters := l.filters(); filters != "" {
-		all := search.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")}
+		all := symbols.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")}
 		elsewhere, err := l.search.References(l.ctx, l.viewer, all)
 		if err == nil && elsewhere.MatchCount > 0 {
 			var e end
@@ -172,7 +172,7 @@ func (l *lookup) unused(r *search.SymbolResponse) (string, error) {
 	}
 
 	// References have no list of similar names; definitions do.
-	near := search.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")}
+	near := symbols.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")}
 	d, err := l.search.Definitions(l.ctx, l.viewer, near)
 	if err == nil {
 		r.Similar = d.Similar
@@ -218,7 +218,7 @@ func likeC(lang string) bool {
 
 // references writes uses by file, with the definitions around them. o is nil where
 // the name is asked for without a type.
-func (l *lookup) references(r *search.SymbolResponse, o *owner) string {
+func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 	w := &usesWriter{lookup: l, usages: usagesOf(l.name()), left: l.Number("limit"), owner: o}
 	if o != nil {
 		w.order(r)
@@ -232,7 +232,7 @@ func (l *lookup) references(r *search.SymbolResponse, o *owner) string {
 		f := &r.Files[i]
 		repos = append(repos, f.Repository)
 		paths = append(paths, f.Path)
-		known = known || slices.ContainsFunc(f.Matches, func(m search.SymbolMatch) bool { return m.Around.Name != "" })
+		known = known || slices.ContainsFunc(f.Matches, func(m symbols.SymbolMatch) bool { return m.Around.Name != "" })
 	}
 
 	var outlines map[[2]string]*browse.OutlineFile
@@ -256,7 +256,7 @@ func (l *lookup) references(r *search.SymbolResponse, o *owner) string {
 
 // order puts the uses of a method in order: those that are likely of its type
 // first.
-func (w *usesWriter) order(r *search.SymbolResponse) {
+func (w *usesWriter) order(r *symbols.SymbolResponse) {
 	by := w.lookup.receivers(w.owner)
 	by.fitFirst(r)
 	if w.Text("repo") == "" { // in one repository all are equally near
@@ -296,7 +296,7 @@ type usesWriter struct {
 	last                            string
 }
 
-func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
+func (w *usesWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile) {
 	b := block{head: fileLabel(f.Path) + "\n"}
 	if w.Text("repo") == "" && f.Repository != w.last {
 		b.head = "[" + f.Repository + "]\n" + b.head
@@ -304,7 +304,7 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 
 	number, before := w.seen, w.lines
 	w.seen++
-	var others, tests []*search.SymbolMatch
+	var others, tests []*symbols.SymbolMatch
 	isTest := w.tests != nil && shard.IsTest(f.Path)
 
 	for m := range lines(f) {
@@ -348,8 +348,8 @@ func (w *usesWriter) file(f *search.SymbolFile, o *browse.OutlineFile) {
 }
 
 // lines are the uses of a file, of those in one line the first: a line is shown once.
-func lines(f *search.SymbolFile) iter.Seq[*search.SymbolMatch] {
-	return func(yield func(*search.SymbolMatch) bool) {
+func lines(f *symbols.SymbolFile) iter.Seq[*symbols.SymbolMatch] {
+	return func(yield func(*symbols.SymbolMatch) bool) {
 		last := uint32(0)
 		for k := range f.Matches {
 			m := &f.Matches[k]
@@ -366,7 +366,7 @@ func lines(f *search.SymbolFile) iter.Seq[*search.SymbolMatch] {
 }
 
 // where names a file in a line with its uses.
-func (w *usesWriter) where(f *search.SymbolFile) string {
+func (w *usesWriter) where(f *symbols.SymbolFile) string {
 	if w.Text("repo") == "" {
 		return f.Repository + " " + fileLabel(f.Path)
 	}
@@ -374,7 +374,7 @@ func (w *usesWriter) where(f *search.SymbolFile) string {
 }
 
 // line is a use: its number, where it stands, and its text.
-func (w *usesWriter) line(m *search.SymbolMatch, o *browse.OutlineFile) string {
+func (w *usesWriter) line(m *symbols.SymbolMatch, o *browse.OutlineFile) string {
 	text := strings.TrimSpace(clean(bytes.TrimSpace(m.Line)))
 	mark := ""
 	if m.OutsideCode {
@@ -390,7 +390,7 @@ func (w *usesWriter) line(m *search.SymbolMatch, o *browse.OutlineFile) string {
 
 // counts tells whether a line is one that is asked for, and counts those that
 // are not.
-func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
+func (w *usesWriter) counts(m *symbols.SymbolMatch, lang string) bool {
 	onlyCalls := w.Flag("calls")
 	switch {
 	// In prose a name with a parenthesis behind it is no call.
@@ -430,7 +430,7 @@ func (w *usesWriter) counts(m *search.SymbolMatch, lang string) bool {
 
 // around is the name of what a use stands in: as the index knows it, else as the
 // outline of its file, where there is one.
-func around(m *search.SymbolMatch, o *browse.OutlineFile) string {
+func around(m *symbols.SymbolMatch, o *browse.OutlineFile) string {
 	if m.Around.Name != "" {
 		return scopedName(m.Around.Name, m.Around.ParentName, m.Around.ParentKind)
 	}
@@ -446,7 +446,7 @@ func (w *usesWriter) noun() string {
 	return "reference"
 }
 
-func (w *usesWriter) text(r *search.SymbolResponse, paths []string) string {
+func (w *usesWriter) text(r *symbols.SymbolResponse, paths []string) string {
 	noun := w.noun()
 
 	var out strings.Builder

@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -55,11 +56,11 @@ func TestWhatALineDoesWithAName(t *testing.T) {
 // has asked for the most is not told to ask for it again.
 func TestUsesBeyondTheLimitAreCounted(t *testing.T) {
 	t.Parallel()
-	r := &search.SymbolResponse{Coverage: whole}
+	r := &symbols.SymbolResponse{Coverage: whole}
 	for f := range 5 {
-		file := search.SymbolFile{Repository: "example.com/acme/app", Path: fmt.Sprintf("f%d.go", f), Language: "Go"}
+		file := symbols.SymbolFile{Repository: "example.com/acme/app", Path: fmt.Sprintf("f%d.go", f), Language: "Go"}
 		for line := range 300 {
-			m := search.SymbolMatch{Line: []byte("oom()"), Around: shard.Symbol{Name: "main"}}
+			m := symbols.SymbolMatch{Line: []byte("oom()"), Around: shard.Symbol{Name: "main"}}
 			m.Range.Start.Line = uint32(line + 1)
 			file.Matches = append(file.Matches, m)
 		}
@@ -82,13 +83,13 @@ func TestUsesBeyondTheLimitAreCounted(t *testing.T) {
 func TestAKindThatIsNotKnownIsNotShown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		m    search.SymbolMatch
+		m    symbols.SymbolMatch
 		want string
 	}{
-		{search.SymbolMatch{Kind: "function", ParentKind: "unknown", ParentName: "db.Shard"}, "method of db.Shard"},
-		{search.SymbolMatch{Kind: "variable", ParentKind: "unknown", ParentName: "a"}, "variable in a"},
-		{search.SymbolMatch{Kind: "method", ParentKind: "struct", ParentName: "a.T"}, "method in struct a.T"},
-		{search.SymbolMatch{Kind: "macro"}, "macro"},
+		{symbols.SymbolMatch{Kind: "function", ParentKind: "unknown", ParentName: "db.Shard"}, "method of db.Shard"},
+		{symbols.SymbolMatch{Kind: "variable", ParentKind: "unknown", ParentName: "a"}, "variable in a"},
+		{symbols.SymbolMatch{Kind: "method", ParentKind: "struct", ParentName: "a.T"}, "method in struct a.T"},
+		{symbols.SymbolMatch{Kind: "macro"}, "macro"},
 	} {
 		if got := kindText(&tt.m); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.m, got, tt.want)
@@ -181,9 +182,9 @@ func TestAReceiverIsNamedLikeItsType(t *testing.T) {
 // Store; of the others only where they are.
 func TestReceiversOfOtherNamesAreShownByLine(t *testing.T) {
 	t.Parallel()
-	file := search.SymbolFile{Repository: "example.com/acme/app", Path: "f.go", Language: "Go"}
+	file := symbols.SymbolFile{Repository: "example.com/acme/app", Path: "f.go", Language: "Go"}
 	add := func(text string, around shard.Symbol) {
-		m := search.SymbolMatch{Line: []byte(text), Around: around}
+		m := symbols.SymbolMatch{Line: []byte(text), Around: around}
 		m.Range.Start.Line = uint32(len(file.Matches) + 1)
 		file.Matches = append(file.Matches, m)
 	}
@@ -209,7 +210,7 @@ func TestReceiversOfOtherNamesAreShownByLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{file}}
+		r := &symbols.SymbolResponse{Coverage: whole, Files: []symbols.SymbolFile{file}}
 		if got := (&lookup{Args: a}).references(r, ownerOf(symbol)); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", symbol, got)
 		}
@@ -258,26 +259,26 @@ func ownerOf(symbol string, rivals ...string) *owner {
 	if scope == "" {
 		return nil
 	}
-	return newOwner(scope, &search.SymbolResponse{Coverage: whole, OtherScopes: rivals})
+	return newOwner(scope, &symbols.SymbolResponse{Coverage: whole, OtherScopes: rivals})
 }
 
 // defining is a searcher that knows where one name is defined.
 type defining struct {
 	Searcher
-	files []search.SymbolFile
+	files []symbols.SymbolFile
 }
 
 // Definitions implements Searcher.
-func (d defining) Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
-	return &search.SymbolResponse{Coverage: whole, Files: d.files}, nil
+func (d defining) Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
+	return &symbols.SymbolResponse{Coverage: whole, Files: d.files}, nil
 }
 
 // The uses of a method of a type begin where it is defined, and in the language
 // that it is written in.
 func TestUsesNearTheDefinitionComeFirst(t *testing.T) {
 	t.Parallel()
-	d := defining{files: []search.SymbolFile{{Repository: "flask", Language: "Python"}}}
-	uses := []search.SymbolFile{
+	d := defining{files: []symbols.SymbolFile{{Repository: "flask", Language: "Python"}}}
+	uses := []symbols.SymbolFile{
 		{Repository: "tokio", Path: "worker.rs", Language: "Rust"},
 		{Repository: "site", Path: "views.py", Language: "Python"},
 		{Repository: "flask", Path: "push.js", Language: "JavaScript"},
@@ -294,7 +295,7 @@ func TestUsesNearTheDefinitionComeFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &search.SymbolResponse{Coverage: whole, Files: slices.Clone(uses)}
+		r := &symbols.SymbolResponse{Coverage: whole, Files: slices.Clone(uses)}
 		l := &lookup{a, t.Context(), catalog.Operator(), d, nil}
 		o, err := l.owner()
 		if err != nil {
@@ -318,7 +319,7 @@ func TestUsesNearTheDefinitionComeFirst(t *testing.T) {
 // that shows their lines is named.
 func TestManyReceiversOfOtherNamesAreCounted(t *testing.T) {
 	t.Parallel()
-	file := search.SymbolFile{Repository: "example.com/acme/app", Path: "f.go", Language: "Go"}
+	file := symbols.SymbolFile{Repository: "example.com/acme/app", Path: "f.go", Language: "Go"}
 	for i := range mostByLine + 5 {
 		text := "conn.Close()"
 		switch {
@@ -327,7 +328,7 @@ func TestManyReceiversOfOtherNamesAreCounted(t *testing.T) {
 		case i < 4:
 			text = "f.Close()"
 		}
-		m := search.SymbolMatch{Line: []byte(text), Around: shard.Symbol{Name: "run"}}
+		m := symbols.SymbolMatch{Line: []byte(text), Around: shard.Symbol{Name: "run"}}
 		m.Range.Start.Line = uint32(i + 1)
 		file.Matches = append(file.Matches, m)
 	}
@@ -338,7 +339,7 @@ func TestManyReceiversOfOtherNamesAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := (&lookup{Args: a}).references(&search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{file}}, ownerOf("Store.Close"))
+	got := (&lookup{Args: a}).references(&symbols.SymbolResponse{Coverage: whole, Files: []symbols.SymbolFile{file}}, ownerOf("Store.Close"))
 	want := `65 calls of Close in 1 file; Close of any type: the receiver is not resolved, those named like Store come first
 f.go
 1 in run: store.Close()
@@ -356,11 +357,11 @@ type naming struct {
 }
 
 // Definitions implements Searcher.
-func (n *naming) Definitions(_ context.Context, _ catalog.Viewer, req search.SymbolRequest) (*search.SymbolResponse, error) {
+func (n *naming) Definitions(_ context.Context, _ catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	n.asked = append(n.asked, req.Symbol)
-	m := search.SymbolMatch{Line: []byte("func " + req.Symbol + "()"), Kind: "function", Name: req.Symbol}
+	m := symbols.SymbolMatch{Line: []byte("func " + req.Symbol + "()"), Kind: "function", Name: req.Symbol}
 	m.Range.Start.Line = 3
-	return &search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{{Repository: "example.com/acme/app", Path: "f.go", Language: "Go", Matches: []search.SymbolMatch{m}}}, MatchCount: 1}, nil
+	return &symbols.SymbolResponse{Coverage: whole, Files: []symbols.SymbolFile{{Repository: "example.com/acme/app", Path: "f.go", Language: "Go", Matches: []symbols.SymbolMatch{m}}}, MatchCount: 1}, nil
 }
 
 // Several names in one call have an answer each, within the room of the call.

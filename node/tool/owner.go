@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // owner is the type that a method is asked for with, as Store in Store.Close.
 type owner struct {
 	name    string
-	defined *search.SymbolResponse // where the method is defined in it
-	rivals  []string               // plain letters of the other types that have a method of the name
+	defined *symbols.SymbolResponse // where the method is defined in it
+	rivals  []string                // plain letters of the other types that have a method of the name
 }
 
 // owner is nil where the name is asked for without a type.
@@ -23,7 +23,7 @@ func (l *lookup) owner() (*owner, error) {
 	}
 
 	// The type may be defined outside of what the uses are looked for in.
-	req := search.SymbolRequest{Symbol: l.Text("symbol"), Repo: l.Text("repo"), Revision: l.Text("ref")}
+	req := symbols.SymbolRequest{Symbol: l.Text("symbol"), Repo: l.Text("repo"), Revision: l.Text("ref")}
 	defined, err := l.search.Definitions(l.ctx, l.viewer, req)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (l *lookup) owner() (*owner, error) {
 }
 
 // newOwner is the last name of a scope, as Store of store.Store.
-func newOwner(scope string, defined *search.SymbolResponse) *owner {
+func newOwner(scope string, defined *symbols.SymbolResponse) *owner {
 	o := &owner{name: scope[strings.LastIndexAny(scope, ".:#")+1:], defined: defined}
 	for _, other := range defined.OtherScopes {
 		name := plainLetters(other[strings.LastIndexAny(other, ".:#")+1:])
@@ -66,7 +66,7 @@ func (o *owner) text(l *lookup) string {
 }
 
 // definedAtLine tells of one definition, above the uses.
-func (l *lookup) definedAtLine(f *search.SymbolFile, m *search.SymbolMatch) string {
+func (l *lookup) definedAtLine(f *symbols.SymbolFile, m *symbols.SymbolMatch) string {
 	where := fileLabel(f.Path)
 	if l.Text("repo") == "" {
 		where = f.Repository + " " + where
@@ -76,7 +76,7 @@ func (l *lookup) definedAtLine(f *search.SymbolFile, m *search.SymbolMatch) stri
 
 // definedText tells where a name that is asked for without a type is defined, of
 // what its uses were looked for in; "" for nowhere.
-func (l *lookup) definedText(files []search.SymbolFile) string {
+func (l *lookup) definedText(files []symbols.SymbolFile) string {
 	var out strings.Builder
 	places := 0
 	for i := range files {
@@ -103,7 +103,7 @@ func (l *lookup) definedText(files []search.SymbolFile) string {
 // nearDefinition puts the uses of the method in order where all repositories were
 // asked: first those in a repository that defines it, then those in its language.
 // A method of the same name in another language is another method.
-func (o *owner) nearDefinition(r *search.SymbolResponse) {
+func (o *owner) nearDefinition(r *symbols.SymbolResponse) {
 	repos, languages := map[string]bool{}, map[string]bool{}
 	for i := range o.defined.Files {
 		repos[o.defined.Files[i].Repository] = true
@@ -111,7 +111,7 @@ func (o *owner) nearDefinition(r *search.SymbolResponse) {
 	}
 
 	// Stable, so that the order by relevance holds within each of the three.
-	distance := func(f search.SymbolFile) int {
+	distance := func(f symbols.SymbolFile) int {
 		switch {
 		case !languages[f.Language]:
 			return 2
@@ -120,7 +120,7 @@ func (o *owner) nearDefinition(r *search.SymbolResponse) {
 		}
 		return 0
 	}
-	slices.SortStableFunc(r.Files, func(a, b search.SymbolFile) int { return distance(a) - distance(b) })
+	slices.SortStableFunc(r.Files, func(a, b symbols.SymbolFile) int { return distance(a) - distance(b) })
 }
 
 // How likely a use is one of the owner, by the name of its receiver.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -44,12 +44,12 @@ func TestAReceiverIsOfTheTypeItIsNamedLikeMost(t *testing.T) {
 // come before others, and what is in comments alone comes last.
 func TestTheDefinitionAndItsLikelyUsesComeFirst(t *testing.T) {
 	t.Parallel()
-	use := func(path, text string, outside bool) search.SymbolFile {
-		m := search.SymbolMatch{Line: []byte(text), OutsideCode: outside, Around: shard.Symbol{Name: "run"}}
+	use := func(path, text string, outside bool) symbols.SymbolFile {
+		m := symbols.SymbolMatch{Line: []byte(text), OutsideCode: outside, Around: shard.Symbol{Name: "run"}}
 		m.Range.Start.Line = 7
-		return search.SymbolFile{Repository: "example.com/acme/app", Path: path, Language: "Go", Matches: []search.SymbolMatch{m}}
+		return symbols.SymbolFile{Repository: "example.com/acme/app", Path: path, Language: "Go", Matches: []symbols.SymbolMatch{m}}
 	}
-	r := &search.SymbolResponse{Coverage: whole, Files: []search.SymbolFile{
+	r := &symbols.SymbolResponse{Coverage: whole, Files: []symbols.SymbolFile{
 		use("a.go", "boltStore.Close()", false),
 		use("b.go", "f.Close()", false),
 		use("c.go", "mainStore.Close()", false),
@@ -59,7 +59,7 @@ func TestTheDefinitionAndItsLikelyUsesComeFirst(t *testing.T) {
 
 	defined := use("store.go", "func (s *Store) Close() error {", false)
 	defined.Matches[0].Kind, defined.Matches[0].ParentKind, defined.Matches[0].ParentName = "method", "struct", "store.Store"
-	many := &search.SymbolResponse{Coverage: whole, MatchCount: 5, OtherScopes: []string{"raftboltdb.BoltStore"}}
+	many := &symbols.SymbolResponse{Coverage: whole, MatchCount: 5, OtherScopes: []string{"raftboltdb.BoltStore"}}
 	for range 5 {
 		many.Files = append(many.Files, defined)
 	}

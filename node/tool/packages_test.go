@@ -3,29 +3,29 @@ package tool
 import (
 	"testing"
 
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 func TestPackageClausesAreNoDefinitionsOfWhatElseHasTheName(t *testing.T) {
 	t.Parallel()
-	file := func(kinds ...string) search.SymbolFile {
-		f := search.SymbolFile{}
+	file := func(kinds ...string) symbols.SymbolFile {
+		f := symbols.SymbolFile{}
 		for _, kind := range kinds {
-			f.Matches = append(f.Matches, search.SymbolMatch{Kind: kind})
+			f.Matches = append(f.Matches, symbols.SymbolMatch{Kind: kind})
 		}
 		return f
 	}
 	for _, tt := range []struct {
 		name          string
-		files         []search.SymbolFile
+		files         []symbols.SymbolFile
 		dropped, left int // places
 		leftFiles     int
 	}{
-		{"both", []search.SymbolFile{file("function", "package"), file("package")}, 2, 1, 1},
-		{"packages alone", []search.SymbolFile{file("package"), file("package")}, 0, 2, 2},
-		{"none", []search.SymbolFile{file("function")}, 0, 1, 1},
+		{"both", []symbols.SymbolFile{file("function", "package"), file("package")}, 2, 1, 1},
+		{"packages alone", []symbols.SymbolFile{file("package"), file("package")}, 0, 2, 2},
+		{"none", []symbols.SymbolFile{file("function")}, 0, 1, 1},
 	} {
-		r := &search.SymbolResponse{Coverage: whole, Files: tt.files}
+		r := &symbols.SymbolResponse{Coverage: whole, Files: tt.files}
 		for _, f := range tt.files {
 			r.MatchCount += len(f.Matches)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // idle is all parts of a node, and does no work: every answer is a zero value.
@@ -24,12 +25,12 @@ func (idle) Glob(context.Context, catalog.Viewer, search.GlobRequest) (*search.G
 	return &search.GlobResponse{}, nil
 }
 
-func (idle) Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
-	return &search.SymbolResponse{}, nil
+func (idle) Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
+	return &symbols.SymbolResponse{}, nil
 }
 
-func (idle) References(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error) {
-	return &search.SymbolResponse{}, nil
+func (idle) References(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
+	return &symbols.SymbolResponse{}, nil
 }
 
 func (idle) Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error) {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // receivers tells apart the uses of a method that is asked for with its type, as
@@ -23,8 +23,8 @@ import (
 type receivers struct {
 	*owner
 	before *regexp.Regexp
-	names  map[*search.SymbolMatch]string // of the uses that were looked at
-	judged map[string]int                 // how like the owner names are
+	names  map[*symbols.SymbolMatch]string // of the uses that were looked at
+	judged map[string]int                  // how like the owner names are
 }
 
 // fewOthers is how many lines are not worth to be told apart.
@@ -36,14 +36,14 @@ func (l *lookup) receivers(o *owner) *receivers {
 	return &receivers{
 		owner:  o,
 		before: regexp.MustCompile(`([\pL\pN_$]*)(?:\([^()]*\)|\[[^\[\]]*\]|[?!])*\s*(?:\.|->|::)\s*` + regexp.QuoteMeta(l.name())),
-		names:  map[*search.SymbolMatch]string{},
+		names:  map[*symbols.SymbolMatch]string{},
 		judged: map[string]int{},
 	}
 }
 
 // tellApart reports whether the uses are to be shown apart by their receivers.
 // counts tells which lines count.
-func (w *receivers) tellApart(r *search.SymbolResponse, counts func(*search.SymbolMatch, string) bool) bool {
+func (w *receivers) tellApart(r *symbols.SymbolResponse, counts func(*symbols.SymbolMatch, string) bool) bool {
 	// All lines are counted first: apart they are told only where that saves more than it costs.
 	fit, others := 0, 0
 	for i := range r.Files {
@@ -65,7 +65,7 @@ func (w *receivers) tellApart(r *search.SymbolResponse, counts func(*search.Symb
 
 // fitFirst puts files with uses of receivers that are likely of the type before
 // others. What stands in comments and strings alone stays last.
-func (w *receivers) fitFirst(r *search.SymbolResponse) {
+func (w *receivers) fitFirst(r *symbols.SymbolResponse) {
 	best := map[fileOf]int{}
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -77,7 +77,7 @@ func (w *receivers) fitFirst(r *search.SymbolResponse) {
 			}
 		}
 	}
-	slices.SortStableFunc(r.Files, func(a, b search.SymbolFile) int {
+	slices.SortStableFunc(r.Files, func(a, b symbols.SymbolFile) int {
 		return best[fileOf{a.Repository, a.Path}] - best[fileOf{b.Repository, b.Path}]
 	})
 }
@@ -86,7 +86,7 @@ func (w *receivers) fitFirst(r *search.SymbolResponse) {
 type fileOf struct{ repo, path string }
 
 // of is the last name before the method; "" where it is called without one.
-func (w *receivers) of(m *search.SymbolMatch) string {
+func (w *receivers) of(m *symbols.SymbolMatch) string {
 	// Each line is asked about up to four times, and there may be ten thousand.
 	name, seen := w.names[m]
 	if !seen {
@@ -99,10 +99,10 @@ func (w *receivers) of(m *search.SymbolMatch) string {
 }
 
 // fits reports whether the receiver of a use may be of the type.
-func (w *receivers) fits(m *search.SymbolMatch) bool { return w.like(m) < unlikeOwner }
+func (w *receivers) fits(m *symbols.SymbolMatch) bool { return w.like(m) < unlikeOwner }
 
 // like is how likely the receiver of a use is of the type.
-func (w *receivers) like(m *search.SymbolMatch) int {
+func (w *receivers) like(m *symbols.SymbolMatch) int {
 	receiver := w.of(m)
 	switch receiver {
 	case "", "self", "this", "super", "Self":
@@ -121,7 +121,7 @@ func (w *receivers) like(m *search.SymbolMatch) int {
 }
 
 // brief is a use by its receiver and its line.
-func (w *receivers) brief(m *search.SymbolMatch) string {
+func (w *receivers) brief(m *symbols.SymbolMatch) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", m.Range.Start.Line, w.of(m)))
 }
 
@@ -138,7 +138,7 @@ type others struct {
 }
 
 // add takes uses in one file.
-func (o *others) add(w *receivers, where string, uses []*search.SymbolMatch) {
+func (o *others) add(w *receivers, where string, uses []*symbols.SymbolMatch) {
 	if o.byName == nil {
 		o.byName = map[string]int{}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/nodetest"
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
@@ -224,7 +224,7 @@ func history(r *nodetest.Repo) {
 // hasSymbols fails until the symbols are there, which follow the text.
 func hasSymbols(n *nodetest.Node, names ...string) error {
 	for _, name := range names {
-		r, err := n.Search.Definitions(context.Background(), catalog.Operator(), search.SymbolRequest{Symbol: name})
+		r, err := n.Search.Definitions(context.Background(), catalog.Operator(), symbols.SymbolRequest{Symbol: name})
 		if err != nil {
 			return err
 		}

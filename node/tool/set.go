@@ -15,15 +15,16 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // Searcher finds things in the text of all repositories.
 type Searcher interface {
 	Grep(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
 	Glob(context.Context, catalog.Viewer, search.GlobRequest) (*search.GlobResponse, error)
-	Definitions(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
+	Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
 	Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error)
-	References(context.Context, catalog.Viewer, search.SymbolRequest) (*search.SymbolResponse, error)
+	References(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
 }
 
 // Browser reads the files of one repository at any of its commits.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -22,7 +22,7 @@ type testUses struct {
 // testFile is a file of tests with the uses in it.
 type testFile struct {
 	where string
-	uses  []*search.SymbolMatch
+	uses  []*symbols.SymbolMatch
 }
 
 // mostTestFiles is how many files with tests are told of by their counts.
@@ -30,7 +30,7 @@ const mostTestFiles = 20
 
 // testUses tells the uses in tests apart, or is nil where they are shown like the others:
 // they are few, there are no others, or the caller has said which tests are wanted.
-func (w *usesWriter) testUses(r *search.SymbolResponse) *testUses {
+func (w *usesWriter) testUses(r *symbols.SymbolResponse) *testUses {
 	path := w.Text("path")
 	if w.Has("tests") || shard.IsTest(path) || shard.IsTest(path+"/") {
 		return nil
@@ -67,7 +67,7 @@ func (w *usesWriter) testUses(r *search.SymbolResponse) *testUses {
 }
 
 // add takes uses in one file.
-func (t *testUses) add(where string, uses []*search.SymbolMatch) {
+func (t *testUses) add(where string, uses []*symbols.SymbolMatch) {
 	t.files = append(t.files, testFile{where, uses})
 	t.lines += len(uses)
 }
@@ -100,7 +100,7 @@ func (t *testUses) block() block {
 }
 
 // lineNumbers lists the lines of uses; those in comments and strings have their mark.
-func lineNumbers(uses []*search.SymbolMatch) string {
+func lineNumbers(uses []*symbols.SymbolMatch) string {
 	numbers := make([]string, len(uses))
 	for i, m := range uses {
 		numbers[i] = fmt.Sprint(m.Range.Start.Line)

@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // asked is the arguments of a call of a tool, given as name, value, ...
@@ -366,7 +367,7 @@ func TestNothingIsDeniedOfWhatWasNotSearched(t *testing.T) {
 		for tool, got := range map[string]string{
 			"grep":   newGrepping(grep).text(&search.GrepResponse{Coverage: c}),
 			"glob":   noFile(asked("glob", "pattern", "x"), &search.GlobResponse{Coverage: c}, nil),
-			"symbol": (&lookup{Args: asked("find_symbol_definitions", "symbol", "x")}).none("definition", &search.SymbolResponse{Coverage: c}),
+			"symbol": (&lookup{Args: asked("find_symbol_definitions", "symbol", "x")}).none("definition", &symbols.SymbolResponse{Coverage: c}),
 			"search": (&lookup{Args: words}).noWords(&search.RankedResponse{Coverage: c, Words: []string{"x", "y"}}),
 		} {
 			first, _, _ := strings.Cut(got, "\n")

@@ -1,4 +1,4 @@
-package search
+package symbols
 
 import (
 	"math/rand/v2"
@@ -89,5 +89,31 @@ func TestWhateverOneMistakeMakesIsLookedFor(t *testing.T) {
 	}
 	if oneEditExpr(strings.Repeat("n", longestOneEdit+1)) != "" {
 		t.Error("a long name has an expression")
+	}
+}
+
+func TestNamesThatAreLikeOne(t *testing.T) {
+	t.Parallel()
+	for other, want := range map[string]int{"fsmsnapshot": 1, "fsmsnaphot": 0, "fsmsnaphotstore": mostEdits + 1, "myfsmsnaphot": mostEdits, "xyfsmsnaphotz": mostEdits + 2} {
+		if got, ok := likeness("fsmsnaphot", other); !ok || got != want {
+			t.Errorf("%s: %d %t, want %d", other, got, ok, want)
+		}
+	}
+	if _, ok := likeness("fsmsnaphot", "snapshot"); ok {
+		t.Error("another name is like it")
+	}
+	if !regexp.MustCompile(similarExpr("performEvictons")).MatchString("performEvictions") {
+		t.Error("a misspelled name is not looked for")
+	}
+	// Wherever they are: the name is cut in the middle to be looked for.
+	for wrong, right := range map[string]string{"evitc": "evict", "mian": "main", "amin": "main", "mani": "main", "pasre": "parse", "prase": "parse"} {
+		if got, ok := likeness(wrong, right); !ok || got != 1 || !regexp.MustCompile(similarExpr(wrong)).MatchString(right) {
+			t.Errorf("two letters of a short name in the wrong order, %s: %d %t", wrong, got, ok)
+		}
+	}
+
+	// Of letters of several bytes, none is cut: half a letter would be in every name.
+	if expr := regexp.MustCompile(similarExpr("世界和平")); expr.MatchString("main") || !expr.MatchString("世界你好") {
+		t.Errorf("%s", expr)
 	}
 }

@@ -1,4 +1,4 @@
-package search
+package symbols
 
 import (
 	"slices"
@@ -23,5 +23,19 @@ func TestOtherTypesWithTheMethod(t *testing.T) {
 		if got := r.typesBut(scope); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", scope, got, want)
 		}
+	}
+}
+
+func TestQualifiedNamesNameTheirScope(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ symbol, scope, name string }{
+		{"Pool.Tag", "Pool", "Tag"}, {"a::b::c", "a::b", "c"}, {"plain", "", "plain"}, {".hidden", "", ".hidden"}, {"end.", "", "end."},
+	} {
+		if scope, name := qualified(c.symbol); scope != c.scope || name != c.name {
+			t.Errorf("qualified(%q) = %q, %q", c.symbol, scope, name)
+		}
+	}
+	if !inScope("pkg.Pool", "Pool") || !inScope("a::b", "a.b") || inScope("xPool", "Pool") {
+		t.Error("a scope is told by its last parts")
 	}
 }

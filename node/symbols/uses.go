@@ -1,4 +1,4 @@
-package search
+package symbols
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 // arrangeDefinitions puts definitions in order: by place, then by kind, of programs
 // those that are named like their repository, sources before headers, and what is
 // alike in all of that by how often it is used.
-func (s *Searcher) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) {
+func (s *Finder) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) {
 	kind := func(a, b SymbolMatch) int { return shard.KindRank(a.Kind) - shard.KindRank(b.Kind) }
 	for i := range out.Files {
 		slices.SortStableFunc(out.Files[i].Matches, kind)
@@ -55,22 +55,24 @@ func (s *Searcher) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req
 const usedBytes = 8 << 20
 
 // usesOf counts the uses of a name that several files define.
-func (s *Searcher) usesOf(ctx context.Context, v catalog.Viewer, req SymbolRequest, defs []SymbolFile) (map[fileKey]int, error) {
-	r, err := s.symbolRoot(ctx, v, req, wordOf(req.Symbol), maxSymbolMatches)
+func (s *Finder) usesOf(ctx context.Context, v catalog.Viewer, req SymbolRequest, defs []SymbolFile) (map[fileOf]int, error) {
+	l, err := req.lookup(wordOf(req.Symbol), maxSymbolMatches)
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
 
 	// The count is of the index that the viewer may see, and of these definitions in it.
-	parts := []string{string(r.state()), req.Symbol, req.Revision}
+	parts := []string{req.Symbol, req.Revision}
 	for i := range defs {
 		parts = append(parts, defs[i].Repository, defs[i].Path)
 		for _, m := range defs[i].Matches {
 			parts = append(parts, m.ParentName, string(m.Line))
 		}
 	}
-	key := string(digest(parts...))
+	key, err := s.Digest(ctx, v, l, parts...)
+	if err != nil {
+		return nil, err
+	}
 	if used, ok := s.used.Get(key); ok {
 		return used, nil
 	}
@@ -88,7 +90,7 @@ func (s *Searcher) usesOf(ctx context.Context, v catalog.Viewer, req SymbolReque
 	return used, nil
 }
 
-func usedSize(used map[fileKey]int) int64 {
+func usedSize(used map[fileOf]int) int64 {
 	size := int64(lru.Cost)
 	for key := range used {
 		size += int64(lru.Cost + len(key.repo) + len(key.path))
@@ -98,49 +100,49 @@ func usedSize(used map[fileKey]int) int64 {
 
 // placesOf is the rank of the place of each file: it takes longer to tell than all else
 // by which files are compared.
-func placesOf(files []SymbolFile) map[fileKey]int {
-	places := make(map[fileKey]int, len(files))
+func placesOf(files []SymbolFile) map[fileOf]int {
+	places := make(map[fileOf]int, len(files))
 	for i := range files {
 		places[keyOf(&files[i])] = placeRank(files[i].Path)
 	}
 	return places
 }
 
-func keyOf(f *SymbolFile) fileKey { return fileKey{f.Repository, f.Path} }
+func keyOf(f *SymbolFile) fileOf { return fileOf{f.Repository, f.Path} }
 
 // countUses tells how many uses of a name can be of what each file defines, of
 // files that all define it. Types are not known: a use is of the file that it
 // stands in where that defines the name, else of the scope that is written before
 // it, else of its directory. What is left is of all definitions that others see.
-func countUses(defs, uses []SymbolFile) map[fileKey]int {
-	used := map[fileKey]int{}
-	named, beside := map[fileKey][]fileKey{}, map[fileKey][]fileKey{} // by repository, and scope or directory
-	defines := map[fileKey]bool{}
+func countUses(defs, uses []SymbolFile) map[fileOf]int {
+	used := map[fileOf]int{}
+	named, beside := map[fileOf][]fileOf{}, map[fileOf][]fileOf{} // by repository, and scope or directory
+	defines := map[fileOf]bool{}
 
 	for i := range defs {
 		key := keyOf(&defs[i])
 		defines[key] = true
-		dir := fileKey{key.repo, path.Dir(key.path)}
+		dir := fileOf{key.repo, path.Dir(key.path)}
 		beside[dir] = append(beside[dir], key)
 		for _, scope := range scopesOf(&defs[i]) {
-			at := fileKey{key.repo, scope}
+			at := fileOf{key.repo, scope}
 			named[at] = append(named[at], key)
 		}
 	}
 
 	// A use counts at one place: file before scope before directory before everywhere.
-	elsewhere := map[fileKey]int{} // by repository and language
+	elsewhere := map[fileOf]int{} // by repository and language
 	for i := range uses {
 		f := &uses[i]
 		key := keyOf(f)
-		dir := fileKey{key.repo, path.Dir(key.path)}
+		dir := fileOf{key.repo, path.Dir(key.path)}
 
 		for _, m := range f.Matches {
 			if m.Kind != "" || OutsideCode(f.Language, m.Line, m.at) {
 				continue
 			}
 
-			scope := fileKey{key.repo, scopeBefore(m.Line, m.at)}
+			scope := fileOf{key.repo, scopeBefore(m.Line, m.at)}
 			switch {
 			case defines[key]:
 				used[key]++
@@ -155,14 +157,14 @@ func countUses(defs, uses []SymbolFile) map[fileKey]int {
 					used[d]++
 				}
 			default:
-				elsewhere[fileKey{key.repo, f.Language}]++
+				elsewhere[fileOf{key.repo, f.Language}]++
 			}
 		}
 	}
 
 	for i := range defs {
 		if f := &defs[i]; !hiddenFromOthers(f) {
-			used[keyOf(f)] += elsewhere[fileKey{f.Repository, f.Language}]
+			used[keyOf(f)] += elsewhere[fileOf{f.Repository, f.Language}]
 		}
 	}
 	return used

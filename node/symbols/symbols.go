@@ -1,4 +1,4 @@
-package search
+package symbols
 
 import (
 	"bytes"
@@ -13,11 +13,34 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
+
+// Finder finds where names are defined and used, beside what a [search.Searcher] finds. It is safe
+// for concurrent use.
+type Finder struct {
+	*search.Searcher
+
+	used *lru.Cache[string, map[fileOf]int] // see usesOf
+}
+
+// New makes a Finder, which looks where a Searcher does.
+func New(s *search.Searcher) *Finder {
+	return &Finder{s, lru.New[string, map[fileOf]int](usedBytes)}
+}
+
+// Caches adds to those of the Searcher the memory that counted uses take.
+func (s *Finder) Caches() []shard.CacheSize {
+	return append(s.Searcher.Caches(), shard.CacheSize{Name: "uses of names", Bytes: s.used.Size(), Most: usedBytes})
+}
+
+// fileOf is a path in a repository.
+type fileOf struct{ repo, path string }
 
 // SymbolRequest asks where a symbol is defined or used.
 type SymbolRequest struct {
@@ -160,7 +183,7 @@ const maxSymbolMatches = 10_000
 // first, there what can be called or instantiated before variables and members,
 // and of these what is used more. A name that nothing bears may be qualified, by
 // dots or colons: then the enclosing scope decides.
-func (s *Searcher) Definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
+func (s *Finder) Definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	out, name, err := s.defined(ctx, v, req)
 	if err != nil {
 		return nil, err
@@ -181,7 +204,7 @@ func (s *Searcher) Definitions(ctx context.Context, v catalog.Viewer, req Symbol
 
 // defined finds the definitions of a name, which may be qualified, and tells the
 // name without its scope.
-func (s *Searcher) defined(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, string, error) {
+func (s *Finder) defined(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, string, error) {
 	out, err := s.definitions(ctx, v, req, req.Symbol)
 	scope, name := qualified(req.Symbol)
 
@@ -225,7 +248,7 @@ func (r *SymbolResponse) typesBut(scope string) (types []string) {
 	return types
 }
 
-func (s *Searcher) definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {
+func (s *Finder) definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {
 	expr := "^" + nameExpr(name) + "$"
 	switch {
 	case req.Prefix:
@@ -298,7 +321,7 @@ func inScope(parent, scope string) bool {
 
 // References finds where a symbol is used: whole words of its name, without
 // those that define it, in the order of arrangeReferences.
-func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
+func (s *Finder) References(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	out, err := s.uses(ctx, v, req)
 	if err != nil {
 		return nil, err
@@ -310,7 +333,7 @@ func (s *Searcher) References(ctx context.Context, v catalog.Viewer, req SymbolR
 }
 
 // uses finds the whole words of a name, with those that define it.
-func (s *Searcher) uses(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
+func (s *Finder) uses(ctx context.Context, v catalog.Viewer, req SymbolRequest) (*SymbolResponse, error) {
 	return s.symbols(ctx, v, req, wordOf(req.Symbol), maxSymbolMatches)
 }
 
@@ -350,61 +373,66 @@ func wordByte(s string, i int) bool {
 }
 
 // symbols runs a search for one symbol.
-func (s *Searcher) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequest, text *query.Text, most int) (*SymbolResponse, error) {
-	r, err := s.onOneIndex(ctx, func() (*root, error) { return s.symbolRoot(ctx, v, req, text, most) })
+func (s *Finder) symbols(ctx context.Context, v catalog.Viewer, req SymbolRequest, text *query.Text, most int) (*SymbolResponse, error) {
+	l, err := req.lookup(text, most)
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
-
-	answer, err := r.respond()
+	found, err := s.Find(ctx, v, l)
 	if err != nil {
 		return nil, err
 	}
 
-	out := symbolResponse(answer, &req)
+	out := symbolResponse(found.Response, &req)
 
 	// The answer says what it lacks, and which commits it speaks of.
-	out.Coverage = atRevision(upTo(out.Coverage, max(len(out.Files), 1), len(r.files)), r.seen, req.Repo, req.Revision)
-	out.nameCommits(r.seen, req.Repo, cmp.Or(req.Revision, "HEAD"))
+	out.Coverage = search.AtRevision(search.UpTo(out.Coverage, max(len(out.Files), 1), found.Found), found.Sight, req.Repo, req.Revision)
+	out.nameCommits(found.Sight, req.Repo, cmp.Or(req.Revision, "HEAD"))
 	return out, nil
 }
 
-// symbolRoot begins a search for one symbol.
-func (s *Searcher) symbolRoot(ctx context.Context, v catalog.Viewer, req SymbolRequest, text *query.Text, most int) (*root, error) {
+// lookup is a search for a text in the revision, the paths, the language and the
+// repository that a request names.
+func (req *SymbolRequest) lookup(text *query.Text, most int) (search.Lookup, error) {
 	if !isSymbol(req.Symbol) {
-		return nil, call.Fail(call.ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
+		return search.Lookup{}, call.Fail(call.ErrInvalid, "the symbol must be a name of 1 to 1000 bytes on one line")
 	}
 
 	in, err := req.Paths.Exprs()
 	if err != nil {
-		return nil, err
+		return search.Lookup{}, err
 	}
-	subs, err := s.symbolQuery(v, req, cmp.Or(req.Revision, "HEAD"), text, in)
-	if err != nil {
-		return nil, err
+	atoms := append([]query.Q{text}, in.Atoms()...)
+	if req.Language != "" {
+		lang, err := languages(req.Language)
+		if err != nil {
+			return search.Lookup{}, err
+		}
+		atoms = append(atoms, lang)
 	}
 
-	r, err := s.newRootOf(ctx, v, Request{Matches: most, ContextLines: req.around()}, s.inToolTime(subs))
-	if err != nil {
-		return nil, err
-	}
-	r.leaf.Around = text.Field == query.Content && !req.bare
-	return r, nil
+	return search.Lookup{
+		Atoms:    atoms,
+		Revision: cmp.Or(req.Revision, "HEAD"),
+		Repo:     req.Repo,
+		Ranges:   most,
+		Lines:    req.around(),
+		Scopes:   text.Field == query.Content && !req.bare,
+	}, nil
 }
 
 // addKept notes the files that are kept by name only, of those that could have
 // changed the answer.
-func (s *Searcher) addKept(ctx context.Context, v catalog.Viewer, req SymbolRequest, out *SymbolResponse, could func(path string) bool) error {
+func (s *Finder) addKept(ctx context.Context, v catalog.Viewer, req SymbolRequest, out *SymbolResponse, could func(path string) bool) error {
 	in, err := req.Paths.Exprs()
 	if err != nil {
 		return err
 	}
-	kept, err := s.keptByName(ctx, v, in.Atoms(), cmp.Or(req.Revision, "HEAD"), req.Repo)
+	kept, err := s.KeptByName(ctx, v, in.Atoms(), cmp.Or(req.Revision, "HEAD"), req.Repo)
 	if err != nil {
 		return err
 	}
-	out.Coverage = keptOnly(out.Coverage, slices.DeleteFunc(kept, func(f coverage.File) bool { return !could(f.Path) }))
+	out.Coverage = search.KeptOnly(out.Coverage, slices.DeleteFunc(kept, func(f coverage.File) bool { return !could(f.Path) }))
 	return nil
 }
 
@@ -417,61 +445,16 @@ func isSymbol(name string) bool {
 	return !blank && len(name) <= 1000 && !strings.ContainsAny(name, "\n\x00")
 }
 
-// symbolQuery is text in a revision, in the paths, the language and the
-// repository that a request names.
-func (s *Searcher) symbolQuery(v catalog.Viewer, req SymbolRequest, rev string, text *query.Text, in paths.Exprs) ([]query.Q, error) {
-	seen, err := s.d.Gate.Repos(v)
-	if err != nil {
-		return nil, err
-	}
-	subs := []query.Q{text, revAtom(seen, rev)}
-	subs = append(subs, in.Atoms()...)
-
-	if req.Language != "" {
-		lang, err := languages(req.Language)
-		if err != nil {
-			return nil, err
-		}
-		subs = append(subs, lang)
-	}
-
-	// A name that the viewer may not see fails here, as one that does not exist.
-	if req.Repo != "" {
-		if _, err := seen.ByName(req.Repo); err != nil {
-			return nil, err
-		}
-		subs = append(subs, &query.RepoSet{Names: []string{req.Repo}})
-	}
-	return subs, nil
-}
-
 // nameCommits names the commit of each repository in the answer, and of the one
 // that was asked for.
 func (r *SymbolResponse) nameCommits(seen *account.Repos, repo, rev string) {
 	r.Commits = map[string]string{}
 	if repo != "" {
-		r.Commits[repo] = commitOf(seen, repo, rev)
+		r.Commits[repo] = search.CommitOf(seen, repo, rev)
 	}
 	for _, f := range r.Files {
-		r.Commits[f.Repository] = commitOf(seen, f.Repository, rev)
+		r.Commits[f.Repository] = search.CommitOf(seen, f.Repository, rev)
 	}
-}
-
-// commitOf is the commit of a revision that is indexed; "" for none.
-func commitOf(seen *account.Repos, repository, rev string) string {
-	repo, err := seen.ByName(repository)
-	if err != nil {
-		return ""
-	}
-
-	// People write a part of the name, and the catalog has all of it.
-	name := nameOfRevision(repo, rev)
-	for _, r := range repo.Revisions {
-		if r.Name == name {
-			return r.Commit
-		}
-	}
-	return ""
 }
 
 // around is how many lines beside those with a name are asked for.
@@ -482,7 +465,7 @@ func (r *SymbolRequest) around() int {
 	return 0
 }
 
-func symbolResponse(answer *Response, req *SymbolRequest) *SymbolResponse {
+func symbolResponse(answer *search.Response, req *SymbolRequest) *SymbolResponse {
 	limit := req.Limit
 	if limit <= 0 {
 		limit = 1000
@@ -518,7 +501,7 @@ func symbolResponse(answer *Response, req *SymbolRequest) *SymbolResponse {
 
 // symbolFile is a file of an answer with a place for each range in it, and with the
 // signatures of definitions where they are wanted.
-func symbolFile(f File, signed bool) SymbolFile {
+func symbolFile(f search.File, signed bool) SymbolFile {
 	file := SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language}
 	for _, c := range f.Chunks {
 		for i, rg := range c.Ranges {

@@ -1,4 +1,4 @@
-package search
+package symbols
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ const maxSimilar = 10_000
 // Of a short name more symbols may be like it than are looked at, so that the nearest
 // might be left out: whatever one mistake makes of it is looked for first, and where
 // there is such a name, for no other.
-func (s *Searcher) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) error {
+func (s *Finder) similar(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string, out *SymbolResponse) error {
 	req.Signature = false // names are all that is wanted
 	names := map[string]bool{}
 	whole := true

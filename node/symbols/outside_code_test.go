@@ -1,4 +1,4 @@
-package search
+package symbols
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -52,8 +53,8 @@ func TestCommentsAndLiteralsAreNoCode(t *testing.T) {
 func TestReferencesLeaveOutDefinitionsAndPutCodeFirst(t *testing.T) {
 	t.Parallel()
 	// A line of a file: its number, text and the kind of what it defines.
-	file := func(repo uint32, path, lang string, lines ...string) File {
-		f := File{RepoID: repo, Path: path, Language: lang}
+	file := func(repo uint32, path, lang string, lines ...string) search.File {
+		f := search.File{RepoID: repo, Path: path, Language: lang}
 		for i, l := range lines {
 			kind, text, _ := strings.Cut(l, "|")
 			at := uint32(strings.Index(text, "run"))
@@ -66,7 +67,7 @@ func TestReferencesLeaveOutDefinitionsAndPutCodeFirst(t *testing.T) {
 		}
 		return f
 	}
-	answer := &Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Repositories: []browse.RepoInfo{{ID: 1}, {ID: 2}}, Files: []File{
+	answer := &search.Response{Coverage: coverage.Of(coverage.Parts, 1, 1), Repositories: []browse.RepoInfo{{ID: 1}, {ID: 2}}, Files: []search.File{
 		file(1, "doc.go", "Go", `|// run runs`),
 		file(1, "main.go", "Go", `|// see run`, `function|func run() {}`, `|run()`),
 		file(2, "def.go", "Go", `function|func run() {}`),
