@@ -18,9 +18,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster"
 )
 
-// version is set by the linker at a release; a build from a checkout tells
-// the commit it was built from instead.
-var version = "dev" //nolint: written by -ldflags -X only
+// released is set to yes by the linker at a release: `make dist` does so.
+var released = "no" //nolint: written by -ldflags -X only
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -360,32 +360,6 @@ func wildcard(host string) bool {
 	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
-// durationsAsText writes times in JSON as the text has them, 540ms and not 540000000.
-func durationsAsText(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
-	}
-	return a
-}
-
-func (f *serveFlags) logger() (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
-	}
-
-	// To standard error, unbuffered: whoever supervises the node keeps it, up to the last line.
-	opt := &slog.HandlerOptions{Level: level}
-	switch f.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(os.Stderr, opt)), nil
-	case "json":
-		opt.ReplaceAttr = durationsAsText
-		return slog.New(slog.NewJSONHandler(os.Stderr, opt)), nil
-	}
-	return nil, fmt.Errorf("--log-format %q: want text or json", f.logFormat)
-}
-
 // serve runs a node and its API until ctx ends.
 func serve(ctx context.Context, f serveFlags) error {
 	// A hangup asks to look at the configuration file, and never ends a node: it is
@@ -504,6 +478,15 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 	g.Go(func() error {
 		defer stopNode()
 		return srv.Run(apiCtx)
+	})
+
+	// systemd learns that the API listens, and that it still answers.
+	unit := supervisorOf(os.Getenv, log)
+	unit.say("READY=1")
+	context.AfterFunc(ctx, func() { unit.say("STOPPING=1") })
+	g.Go(func() error {
+		unit.watch(apiCtx, srv.Addr().String(), f.tlsCert != "")
+		return nil
 	})
 
 	// On loopback only those are let in without a key who are on this machine.

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/version"
 )
 
 func newVersion() *cobra.Command {
@@ -19,18 +21,19 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// buildVersion names what this binary was built from: the version given to
-// the linker, else the commit of the checkout.
+// buildVersion is the number of a release, and in other builds the number with
+// the commit of the checkout behind it.
 func buildVersion() string {
-	if version != "dev" {
-		return version
+	if released == "yes" {
+		return version.Number
 	}
+	dev := version.Number + "-dev"
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return version
+		return dev
 	}
 
-	// A build without git at hand has no settings of it, and is dev alone.
+	// A build without git at hand has no settings of it.
 	commit, dirty := "", ""
 	for _, s := range info.Settings {
 		switch {
@@ -40,5 +43,5 @@ func buildVersion() string {
 			dirty = "-dirty"
 		}
 	}
-	return version + commit + dirty
+	return dev + commit + dirty
 }
