@@ -15,6 +15,7 @@ run: build
 	bin/shoal serve --demo .
 
 build:
+	@.ci/needs-go $(GO)
 	$(GO) build -o bin/shoal ./cmd/shoal
 
 build-bench: build
@@ -167,9 +168,18 @@ bench-listings:
 bench-people:
 	SHOAL_BENCH_PEOPLE=1 $(GO) test -count=1 -timeout 20m -v -run TestPermissionsOfACompany ./node/job
 
+# What people install, in dist/: packages, tarballs, image, chart, sums. packaging/README.md says more.
+.PHONY: dist test-packaging
+dist:
+	GO="$(GO)" packaging/build
+
+# The chart against the kinds of Kubernetes, and the compose files against their schema.
+test-packaging:
+	cd packaging/assemble && CGO_ENABLED=0 $(GO) test ./...
+
 # Sizes, to be read: no limit.
 house:
 	$(GO) run ./.ci/house
 
 clean:
-	rm -rf bin data
+	rm -rf bin data dist

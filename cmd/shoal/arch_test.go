@@ -454,7 +454,7 @@ func TestTopFoldersExplainThemselves(t *testing.T) {
 			t.Errorf("%s has no DESIGN.md: purpose, flow, decisions with the alternative refused", dir)
 		}
 	}
-	allowed := map[string]bool{"node": true, "cluster": true, "shard": true, "trigram": true, "api": true, "cmd": true, "bench": true, "clock": true, "docs": true, "examples": true, "glob": true, "ops": true, "bin": true, "data": true}
+	allowed := map[string]bool{"node": true, "cluster": true, "shard": true, "trigram": true, "api": true, "cmd": true, "bench": true, "clock": true, "docs": true, "examples": true, "glob": true, "ops": true, "packaging": true, "version": true, "bin": true, "data": true, "dist": true}
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)
