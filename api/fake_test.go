@@ -362,7 +362,7 @@ func (f *fake) Status(context.Context, catalog.Viewer, node.StatusRequest) (*nod
 		Connections: []operate.ConnectionStatus{aConnection},
 		Running:     []operate.JobStatus{aJob}, Failed: []operate.JobStatus{aJob},
 		Config:    configure.FileStatus{Path: "c.json", Hash: "ab", FileHash: "cd", Differs: true, LoadedAt: day, Errors: []string{"e"}, RefusedAt: day},
-		Storage:   node.StorageStatus{Shards: 1, ShardBytes: 2, MirrorBytes: 3, Quarantined: 4, DiskFree: 5, DiskTotal: 6, UnknownSymbols: 7},
+		Storage:   node.StorageStatus{Shards: 1, ShardBytes: 2, MirrorBytes: 3, Quarantined: 4, DiskFree: 5, DiskTotal: 6, UnknownSymbols: 7, Rebuild: node.RebuildStatus{Done: 8, Of: 9, Unread: 1, Took: 10 * time.Second}},
 		Placement: node.PlacementStatus{Groups: 1, UnderReplicated: 2, Short: []string{"s"}, NoLiveCopy: 1, Missing: []string{"m"}, Moves: 3},
 		Permissions: &job.PermissionState{
 			Sync: catalog.PermissionSyncOn, Unlinked: 1, PeopleRunning: 2, PeopleLimit: 3, ReposRunning: 4, ReposLimit: 5,

@@ -72,3 +72,36 @@ func unpack(t *testing.T, archive, dir string) {
 		}
 	}
 }
+
+// A node.json of a later version stops the start for good, and stays as it is; one of an
+// earlier version is read.
+func TestIdentity_ofAnotherVersion(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text string
+		want error
+	}{
+		"the version before":   {`{"node_id": "a", "boot_epoch": 4, "cluster_id": ""}`, nil},
+		"this version":         {`{"format": 1, "node_id": "a", "boot_epoch": 4, "cluster_id": ""}`, nil},
+		"a later version":      {`{"format": 2, "node_id": "a", "boot_epoch": 4, "cluster_id": ""}`, ErrRefused},
+		"with another shape":   {`{"format": 2, "node_id": {"name": "a"}}`, ErrRefused},
+		"later by many, no id": {`{"format": 99}`, ErrRefused},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "node.json")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := openSelf(dir)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if err == nil {
+			s.home.close()
+			continue
+		}
+		if after, err := os.ReadFile(path); err != nil || string(after) != c.text {
+			t.Errorf("%s: it was changed to %q, %v", name, after, err)
+		}
+	}
+}

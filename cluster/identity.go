@@ -23,6 +23,7 @@ import (
 // identity is node.json: who this node is. It is written before anything
 // that depends on it, and synced.
 type identity struct {
+	Format    int    `json:"format"` // identityFormat of who wrote it
 	NodeID    string `json:"node_id"`
 	BootEpoch uint64 `json:"boot_epoch"` // counts the starts
 	ClusterID string `json:"cluster_id"` // empty until the node is part of a cluster
@@ -39,6 +40,10 @@ type identity struct {
 	random uint32 // of this start, never written: see catalog.NewEpoch
 	path   string
 }
+
+// identityFormat grows when an older program must not write the file: it would lose what
+// it does not know.
+const identityFormat = 1
 
 func (id *identity) epoch() uint64 { return catalog.NewEpoch(id.BootEpoch, id.random) }
 
@@ -128,7 +133,15 @@ func (h *home) loadIdentity() (*identity, error) {
 		return nil, cmp.Or(faultOf(id.path, err), fmt.Errorf("cluster: node.json: %w", err))
 	}
 
-	if err := json.Unmarshal(data, id); err != nil || id.NodeID == "" {
+	// Its format first: a later one may have other fields under these names.
+	var form struct {
+		Format int `json:"format"`
+	}
+	err = json.Unmarshal(data, &form)
+	if err == nil && form.Format > identityFormat {
+		return nil, refused(fmt.Sprintf("cluster: %s has format %d, and this program reads up to %d: %v. Start that version or a later one on this data directory", id.path, form.Format, identityFormat, catalog.ErrNewer))
+	}
+	if err = cmp.Or(err, json.Unmarshal(data, id)); err != nil || id.NodeID == "" {
 		return nil, fmt.Errorf("cluster: %s is damaged: put it back from a copy, or move the data directory away to join as a new node", id.path)
 	}
 
@@ -156,6 +169,7 @@ func (id *identity) start() error {
 }
 
 func (id *identity) save() error {
+	id.Format = identityFormat
 	data, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
 		return fmt.Errorf("cluster: node.json: %w", err)

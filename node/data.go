@@ -46,8 +46,10 @@ func (n *Node) wireJobs(tools host.Tools) {
 		Copies:  n.data.transfers,
 		Placer:  hold.NewPlacer(n.cluster, n.data.hot, n.opt.Replicas, n.opt.Log, clock.Now),
 		Tell:    n.tellPushes,
-		Log:     n.opt.Log,
-		Now:     n.opt.Now,
+
+		Searched: n.searched.Used,
+		Log:      n.opt.Log,
+		Now:      n.opt.Now,
 
 		// Opened by who keeps the tokens: a job sees a host, in the name of a person.
 		OpenOwn: func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error) {

@@ -54,6 +54,7 @@ type snapshot struct {
 	fetching      time.Duration // for how long the longest of them
 	files         int           // of the index here
 	bytes         int64
+	older         shard.Rebuild
 	caches        []shard.CacheSize
 	trail         chronicle.Trail // what was read and refused here
 
@@ -128,6 +129,7 @@ func (n *Node) snapshot() *snapshot {
 		hot:   hotUnits(view.Groups(), n.opt.Replicas),
 		files: len(n.set.Names()),
 		bytes: n.set.Bytes(),
+		older: n.set.Older(),
 
 		caches: slices.Concat(n.set.Caches(), n.Search.Caches()),
 	}
@@ -148,7 +150,7 @@ func (n *Node) snapshot() *snapshot {
 
 // stateMetrics are those of the cluster, then those of this node.
 func stateMetrics() []stateMetric {
-	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), hereMetrics(), cacheMetrics(), keptMetrics())
+	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), hereMetrics(), cacheMetrics(), keptMetrics(), olderMetrics())
 }
 
 func clusterMetrics() []stateMetric {
@@ -322,6 +324,17 @@ func keptMetrics() []stateMetric {
 			}},
 		{Desc: gauge.Desc("shoal_kept_files_bytes", "Bytes of memory that this node remembers files kept by name only in."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.kept.Bytes)) }},
+	}
+}
+
+// olderMetrics tell of what an upgrade has left to do.
+func olderMetrics() []stateMetric {
+	return []stateMetric{
+		{Desc: gauge.Desc("shoal_older_files", "Index files of this node of an earlier version, which are made anew, by whether this version reads them.", "read"),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				emit(float64(s.older.Left-s.older.Unread), "true")
+				emit(float64(s.older.Unread), "false")
+			}},
 	}
 }
 

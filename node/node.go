@@ -201,7 +201,8 @@ func (n *Node) open() (err error) {
 	}
 
 	n.set, err = shard.OpenSet(filepath.Join(n.opt.Dir, "shards"), shard.SetOptions{
-		Now: n.opt.Now, Workers: n.opt.Cores, Damaged: n.damaged,
+		Now: n.opt.Now, Workers: n.opt.Cores, Damaged: n.damaged, Formats: n.opt.Formats,
+		Level: func() uint64 { return n.cluster.View().Level().Number },
 	})
 	if err != nil {
 		return fmt.Errorf("shards: %w", err)
@@ -218,6 +219,9 @@ func (n *Node) open() (err error) {
 		return err
 	}
 	n.closers.add("catalog", func() { n.cluster.Close() })
+	if old := n.set.Older(); old.Left > 0 {
+		n.opt.Log.Info("index files of an earlier version are made anew in the background", "files", old.Left, "unreadable_until_then", old.Unread)
+	}
 	n.config = configure.NewFile(file, n.cluster, n.opt.Log, n.opt.Now)
 	return nil
 }
@@ -286,6 +290,7 @@ func (n *Node) clusterOptions() cluster.Options {
 		Dial:     o.Dial,
 		Reach:    o.Reach,
 		Errors:   call.WireKinds(),
+		Build:    o.Build,
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/oauth"
+	"github.com/shoalsearch/shoal/shard/file"
 )
 
 // Options is how a node is started. The zero value of each optional field is
@@ -41,6 +43,11 @@ type Options struct {
 	// to another one, Reach says whether gossip may pass to an address ("udp": one way, "tcp": both).
 	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
 	Reach func(network, addr string) bool
+
+	// Build and Formats let a test be a program of another version: what it applies, and
+	// which index files it reads. Zero means this one.
+	Build   catalog.Build
+	Formats *file.Formats
 
 	Timing  float64       // multiplies the timeouts of the cluster; 0 means 1
 	Hold    time.Duration // how long a write waits for a leader; 0 means 5 s

@@ -143,6 +143,16 @@ type StorageStatus struct {
 	DiskTotal   int64 `json:"diskTotal"`
 
 	UnknownSymbols int `json:"unknownSymbols"` // files here whose symbols are not known, since ctags failed on them
+
+	Rebuild RebuildStatus `json:"rebuild"`
+}
+
+// RebuildStatus is how far the index files of an earlier version are made anew.
+type RebuildStatus struct {
+	Done   int           `json:"done"`
+	Of     int           `json:"of"`                  // 0 where none is of an earlier version
+	Unread int           `json:"unread"`              // of those that are left, the ones that this version does not read: searches lack them
+	Took   time.Duration `json:"tookMs,format:milli"` // so far, in whole milliseconds
 }
 
 // ReadyResponse says whether a load balancer should send requests here.
@@ -502,6 +512,9 @@ func hotUnits(units iter.Seq[*catalog.Group], replicas int) int {
 func (n *Node) storage() StorageStatus {
 	s := StorageStatus{Shards: len(n.set.Names()), ShardBytes: n.set.Bytes(), MirrorBytes: n.mirrors.Bytes(), Quarantined: n.set.Quarantined()}
 	s.DiskFree, s.DiskTotal = n.opt.Space(n.opt.Dir)
+	if old := n.set.Older(); old.Left > 0 {
+		s.Rebuild = RebuildStatus{old.Of - old.Left, old.Of, old.Unread, n.opt.Now().Sub(old.Began).Truncate(time.Millisecond)}
+	}
 	return s
 }
 

@@ -55,6 +55,13 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 	return end.built, end.err
 }
 
+// Build is [Build] into the directory of the set, in the versions that it writes. The
+// files are not in the set yet.
+func (s *Set) Build(ctx context.Context, src Source, opt BuildOptions) ([]Built, error) {
+	opt.versions = s.versions()
+	return Build(ctx, s.dir, src, opt)
+}
+
 // ending ends one slice after the other, each while the next one is built: an
 // end is one goroutine's work, and waits for the disk.
 type ending struct {

@@ -66,7 +66,7 @@ func newBuilder(repos []Repository, blobs []Blob, opt BuildOptions) *builder {
 // build writes the documents of the blobs in order, indices of b.blobs. When it
 // succeeds, end or b.out.Abort must follow.
 func (b *builder) build(ctx context.Context, dir string, src Source, order []int) (err error) {
-	if b.out, err = file.NewWriter(dir, KindShard); err != nil {
+	if b.out, err = file.NewWriter(dir, KindShard, b.opt.versions); err != nil {
 		return err
 	}
 

@@ -64,7 +64,7 @@ func TestTheCacheGivesWhatWasPut(t *testing.T) {
 func emptyFile(t *testing.T, size int) *file.File {
 	t.Helper()
 	dir := t.TempDir()
-	w, err := file.NewWriter(dir, KindDead)
+	w, err := file.NewWriter(dir, KindDead, file.Release.Written(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func emptyFile(t *testing.T, size int) *file.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := file.Open(filepath.Join(dir, id.Name(KindDead)), KindDead)
+	f, err := file.Open(filepath.Join(dir, id.Name(KindDead)), KindDead, &file.Release)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -309,14 +309,15 @@ func resealed(t *testing.T, name string, data []byte, at uint32, value uint8, ag
 	t.Helper()
 	changed := append([]byte(nil), data...)
 	_, kind, _ := ParseFileName(name)
-	err := file.Seal(changed, kind, func(sections []byte) {
+	err := file.Seal(changed, kind, func(data []byte) {
+		sections := data[file.HeadBytes:]
 		sections[int(at)%len(sections)] ^= value
 		sections[int(again)%len(sections)] ^= value2
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := file.FromBytes(name, changed, kind)
+	f, err := file.FromBytes(name, changed, kind, &file.Release)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,8 +61,8 @@ type change struct {
 }
 
 // write writes the file.
-func (c *change) write(dir string) (FileID, int64, error) {
-	w, err := file.NewWriter(dir, KindDead)
+func (c *change) write(dir string, v file.Versions) (FileID, int64, error) {
+	w, err := file.NewWriter(dir, KindDead, v)
 	if err != nil {
 		return FileID{}, 0, err
 	}

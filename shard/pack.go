@@ -31,7 +31,7 @@ func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built
 	}
 	opt.known = src.known // the limits were applied when the files came in
 
-	built, err := Build(ctx, s.dir, src, opt)
+	built, err := s.Build(ctx, src, opt)
 	if err != nil {
 		return nil, fmt.Errorf("pack shards: %w", err)
 	}

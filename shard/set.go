@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,10 +34,12 @@ type Set struct {
 
 	joinBytes atomic.Int64 // of the joins of all files
 
-	mu     sync.Mutex // guards the fields below
-	files  map[fileKey]*entry
-	idle   sync.Cond // signalled when an entry loses its last reader
-	closed bool
+	mu      sync.Mutex // guards the fields below
+	files   map[fileKey]*entry
+	unread  map[fileKey]time.Time // files of a version too old to be read, and since when Retain finds each unused
+	rebuild Rebuild
+	idle    sync.Cond // signalled when an entry loses its last reader
+	closed  bool
 }
 
 // fileKey is what a file of the set is found by.
@@ -69,6 +72,11 @@ type entry struct {
 type SetOptions struct {
 	Workers int // cores that searches may use together; 0 means GOMAXPROCS
 	Now     func() time.Time
+	Formats *file.Formats // nil means those of this release
+
+	// Level is the level of the catalog, on which the versions depend that are written.
+	// Nil means the highest.
+	Level func() uint64
 	// Damaged, when not nil, is called with each file that was found damaged and
 	// moved into quarantine, by the goroutine that found it. It must not block.
 	Damaged func(name string, err error)
@@ -80,10 +88,17 @@ const quarantineDir = "damaged"
 
 // OpenSet opens the files that lie in dir, which is made if it is missing.
 // Files left half-written by a crash are removed; files that fail their
-// header check are quarantined.
+// header check are quarantined. Files of a version too old to be read are left where
+// they are; one of a newer version is a *file.VersionError.
 func OpenSet(dir string, opt SetOptions) (*Set, error) {
 	if opt.Now == nil {
 		opt.Now = clock.Now
+	}
+	if opt.Formats == nil {
+		opt.Formats = &file.Release
+	}
+	if opt.Level == nil {
+		opt.Level = func() uint64 { return math.MaxUint64 }
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open index directory: %w", err)
@@ -94,7 +109,7 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 		return nil, fmt.Errorf("open index directory: %w", err)
 	}
 
-	s := &Set{dir: dir, opt: opt, gate: newGate(opt.Workers), cache: newBlockCache(), names: newPathSets(), files: map[fileKey]*entry{}}
+	s := &Set{dir: dir, opt: opt, gate: newGate(opt.Workers), cache: newBlockCache(), names: newPathSets(), files: map[fileKey]*entry{}, unread: map[fileKey]time.Time{}}
 	s.idle.L = &s.mu
 
 	for _, d := range list {
@@ -105,10 +120,14 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 		}
 
 		// Names that are not ours are left alone.
-		if _, ok := keyOf(name); !ok {
+		key, ok := keyOf(name)
+		if !ok {
 			continue
 		}
-		if err := s.Add(name); err != nil && !errors.Is(err, ErrDamaged) {
+		switch err := s.Add(name); {
+		case errors.Is(err, file.ErrOlder):
+			s.unread[key] = time.Time{}
+		case err != nil && !errors.Is(err, ErrDamaged):
 			_ = s.Close()
 			return nil, err
 		}
@@ -212,7 +231,7 @@ func (s *Set) Add(names ...string) error {
 			return fmt.Errorf("open %q: not the name of an index file: %w", name, fs.ErrInvalid)
 		}
 
-		e, err := openEntry(filepath.Join(s.dir, name), key.kind)
+		e, err := openEntry(filepath.Join(s.dir, name), key.kind, s.opt.Formats)
 		if err != nil {
 			if errors.Is(err, ErrDamaged) {
 				s.putAside(name, err)
@@ -234,8 +253,8 @@ func (s *Set) Add(names ...string) error {
 	return nil
 }
 
-func openEntry(path string, kind FileKind) (*entry, error) {
-	f, err := file.Open(path, kind)
+func openEntry(path string, kind FileKind, known *file.Formats) (*entry, error) {
+	f, err := file.Open(path, kind, known)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +313,8 @@ func (s *Set) putAside(name string, cause error) {
 }
 
 // Import copies a file from r, checks that its bytes have the hash in its name,
-// and adds it. A wrong hash is ErrDamaged and leaves nothing behind.
+// and adds it. A wrong hash is ErrDamaged and leaves nothing behind, as does a version
+// that is not read.
 func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
 	key, ok := keyOf(name)
 	if !ok {
@@ -314,6 +334,11 @@ func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
 	_, err = io.Copy(io.MultiWriter(f, sum), contextReader{ctx, r})
 	if err == nil && FileID(sum.Sum(nil)) != key.id {
 		err = errOtherBytes
+	}
+	if err == nil {
+		head := make([]byte, file.HeadBytes)
+		n, _ := f.ReadAt(head, 0) // a short file is found by Add
+		err = s.opt.Formats.Check(name, head[:n], key.kind)
 	}
 
 	// Only a whole file gets its name.
@@ -392,6 +417,20 @@ func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed 
 		}
 		removed = append(removed, name)
 	}
+
+	for key, since := range s.unread {
+		name := key.id.Name(key.kind)
+		if live(name) {
+			continue
+		}
+		if since.IsZero() {
+			s.unread[key] = now
+		} else if now.Sub(since) >= grace && os.Remove(filepath.Join(s.dir, name)) == nil {
+			delete(s.unread, key)
+			removed = append(removed, name)
+		}
+	}
+	s.older()
 
 	slices.Sort(removed)
 	return removed, err

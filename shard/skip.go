@@ -2,8 +2,10 @@ package shard
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/shoalsearch/shoal/shard/charset"
+	"github.com/shoalsearch/shoal/shard/file"
 )
 
 // skip is why a document has no content in the index.
@@ -76,6 +78,9 @@ func (o BuildOptions) withDefaults() BuildOptions {
 		o.DeadLimit = defaultDeadLimit
 	}
 
+	if o.versions == (file.Versions{}) {
+		o.versions = file.Release.Written(math.MaxUint64)
+	}
 	if o.Always == nil {
 		o.Always = func(string) bool { return false }
 	}

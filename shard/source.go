@@ -3,6 +3,8 @@ package shard
 import (
 	"context"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/file"
 )
 
 // Repository is what a shard knows of a repository beside its files. The names and
@@ -66,7 +68,8 @@ type BuildOptions struct {
 	DeltaLimit  int     // shards of one repository before Update folds; 0 means 8
 	DeadLimit   float64 // share of dead documents before Update folds; 0 means 0.25
 
-	known map[string]form // by blob id, when packing: the contents are decoded already
+	known    map[string]form // by blob id, when packing: the contents are decoded already
+	versions file.Versions   // of the files; zero means the newest
 }
 
 // Built describes a shard file that a build has written, or the share that one

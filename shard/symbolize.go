@@ -52,7 +52,9 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, t
 		}
 	}
 
-	id, err := symbols.Write(ctx, s.dir, m.texts(), have, again, tag)
+	texts := m.texts()
+	texts.Versions = s.versions()
+	id, err := symbols.Write(ctx, s.dir, texts, have, again, tag)
 	if err != nil {
 		return p, fmt.Errorf("symbolize: %w", err)
 	}

@@ -56,7 +56,7 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 		return nil, err
 	}
 
-	fresh, err := Build(ctx, s.dir, u.rest(), opt)
+	fresh, err := s.Build(ctx, u.rest(), opt)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func (p *prior) next(s *Set, repo Repository) (part Part, err error) {
 		return part, nil
 	}
 
-	part.Dead, _, err = c.write(s.dir)
+	part.Dead, _, err = c.write(s.dir, s.versions())
 	return part, err
 }
 

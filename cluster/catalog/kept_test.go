@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -357,5 +358,17 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+}
+
+// A snapshot of a later format is not damaged.
+func TestLoad_aLaterFormat(t *testing.T) {
+	t.Parallel()
+	data := bytes.Clone(testdata(t, snapshotFile(1)))
+	for magic, want := range map[string]error{"SHOALC02": ErrNewer, "SHOALC10": ErrNewer, "SHOALC00": ErrDamaged, "SHOALX01": ErrDamaged} {
+		copy(data, magic)
+		if _, err := Load(bytes.NewReader(data)); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", magic, err, want)
+		}
 	}
 }

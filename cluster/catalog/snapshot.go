@@ -13,7 +13,7 @@ import (
 
 // A snapshot is a stream of blocks and an end:
 //
-//	magic     8 bytes "SHOALC01"
+//	magic     8 bytes "SHOALC01", of which the digits are the format
 //	block     tag 1 (kind of record, not 0) | length 4 | CRC-32C 4 | body
 //	          body: records of one kind, each as uvarint length and bytes
 //	...
@@ -161,6 +161,9 @@ func (l *loader) load() error {
 	magic := make([]byte, len(snapshotMagic))
 	if err := l.read(magic); err != nil {
 		return err
+	}
+	if head := snapshotMagic[:6]; string(magic[:6]) == head && string(magic) > snapshotMagic {
+		return fmt.Errorf("a snapshot of format %q: %w", magic[6:], ErrNewer)
 	}
 	if string(magic) != snapshotMagic {
 		return fmt.Errorf("%w: it does not begin like one", ErrDamaged)

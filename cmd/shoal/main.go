@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/cluster"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/shard/file"
 )
 
 // released is set to yes by the linker at a release: `make dist` does so.
@@ -59,7 +61,8 @@ func exitOf(err error) int {
 	if disk := (*diskFailed)(nil); errors.As(err, &disk) {
 		return exitDisk
 	}
-	if errors.As(err, &wrong) || errors.Is(err, cluster.ErrRefused) {
+	if errors.As(err, &wrong) || errors.Is(err, cluster.ErrRefused) ||
+		errors.Is(err, file.ErrNewer) || errors.Is(err, catalog.ErrNewer) {
 		return exitConfig
 	}
 	return exitFailed

@@ -158,6 +158,13 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 	if s.Storage.Quarantined > 0 {
 		fmt.Fprintf(w, "damaged index files set aside: %d\n", s.Storage.Quarantined)
 	}
+	if r := s.Storage.Rebuild; r.Of > 0 {
+		fmt.Fprintf(w, "index files of an earlier version: %d of %d made anew, for %s", r.Done, r.Of, r.Took.Round(time.Second))
+		if r.Unread > 0 {
+			fmt.Fprintf(w, "; searches lack %d of them until then", r.Unread)
+		}
+		fmt.Fprintln(w)
+	}
 
 	// One writer for all tables: the columns of the whole stand below each other.
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

@@ -143,7 +143,7 @@ func (s *scratch) index(ctx context.Context, set *shard.Set, source func(context
 		return nil, err
 	}
 
-	built, err := shard.Build(ctx, set.Dir(), src, opt)
+	built, err := set.Build(ctx, src, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (o BuildOptions) With(s config.Settings) shard.BuildOptions {
 // optionsKey is what the bytes of an index depend on beside the commits.
 func (b *builder) optionsKey() string {
 	s := b.settings()
-	return hash(indexFormat, fmt.Sprint(s.MaxFileSize), fmt.Sprint(s.MaxTrigramCount), strings.Join(b.opt.Always(), "\x00"), b.opt.TaggerName)
+	return hash(indexFormat, b.files.Written(), fmt.Sprint(s.MaxFileSize), fmt.Sprint(s.MaxTrigramCount), strings.Join(b.opt.Always(), "\x00"), b.opt.TaggerName)
 }
 
 // sliceFrom is how many bytes of index a repository has whose shards are
@@ -104,7 +104,7 @@ func (b *builder) build(ctx context.Context, a *attempt, repo *catalog.Repo, src
 	if optionsOf(repo.InputKey) == options && len(repo.Shards) > 0 && b.files.Complete(repo) {
 		return b.files.Update(ctx, hold.Parts(repo), src, opt)
 	}
-	return shard.Build(ctx, b.files.Dir(), src, opt)
+	return b.files.Build(ctx, src, opt)
 }
 
 // symbols finds the symbols of the files that have none, and takes over what

@@ -13,13 +13,13 @@ import (
 // keys give equal answers. The first two, which need no mirror, are what is
 // wanted of a repository, so that a changed setting is seen without a fetch.
 //
-//	options    of every repository: bounds, patterns, the tagger      other bytes
-//	globs      of its connections: branches and tags                  which revisions
-//	revisions  names and commits                                      what they are now
+//	options    of every repository: bounds, patterns, the tagger, versions of files    other bytes
+//	globs      of its connections: branches and tags                                   which revisions
+//	revisions  names and commits                                                       what they are now
 //
 // Equal options and revisions under other globs give the same shards.
 
-// indexFormat changes when the same input would give other shards.
+// indexFormat changes when the same input would give other shards of the same versions.
 const indexFormat = "2"
 
 // wantedKey is the key of what is wanted of a repository.

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -26,6 +27,8 @@ type Poller struct {
 	busy    func(id catalog.RepoID) bool // an attempt works on the repository here
 	now     func() time.Time
 	began   time.Time
+
+	searched func() map[uint64]time.Duration // how long this node has searched each unit; nil for not at all
 
 	mu    sync.Mutex // guards the fields below
 	polls map[catalog.RepoID]poll
@@ -109,11 +112,6 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 
 	// What another node polls becomes due here too, and stays so.
 	next := now.Add(min(othersPause, view.File().Settings.ReindexInterval))
-	type candidate struct {
-		id catalog.RepoID
-		at time.Time
-	}
-
 	var ready []candidate
 	for repo := range view.Repos() {
 		if p.polls[repo.ID].running || repo.Orphaned() || !repo.Indexed() || repo.Unfetchable != "" {
@@ -126,27 +124,53 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 				next = at
 			}
 		} else if p.mine(view, repo) && (p.polls[repo.ID].due || !rests(view, repo.ID, now)) {
-			ready = append(ready, candidate{repo.ID, at})
+			ready = append(ready, candidate{repo, at})
 		}
 	}
 
-	// Where not all can be polled, those that wait longest go first.
+	// Where not all can be polled, some go first.
 	room := max(0, limit-p.clean(view))
 	if len(ready) > room {
-		slices.SortFunc(ready, func(a, b candidate) int { return a.at.Compare(b.at) })
+		p.order(ready)
 		ready, next = ready[:room], now
 	}
 
 	var due []catalog.RepoID
 	for _, c := range ready {
-		s := p.polls[c.id]
+		s := p.polls[c.repo.ID]
 		s.running, s.begun, s.due = true, now, false
-		p.polls[c.id] = s
-		due = append(due, c.id)
+		p.polls[c.repo.ID] = s
+		due = append(due, c.repo.ID)
 	}
 
 	p.calm = calmness{view, wanted.options, next}
 	return due
+}
+
+// candidate is a repository that may be polled, since some time.
+type candidate struct {
+	repo *catalog.Repo
+	at   time.Time
+}
+
+// order puts those first that wait longest. All that other settings or versions of
+// files wait for are equal: of these the ones that this node searches most, then those
+// that were pushed to last.
+func (p *Poller) order(ready []candidate) {
+	var used map[uint64]time.Duration
+	if p.searched != nil {
+		used = p.searched()
+	}
+	heat := func(r *catalog.Repo) (most time.Duration) {
+		for _, s := range r.Shards {
+			most = max(most, used[hold.UnitOf(r.ID, s)])
+		}
+		return most
+	}
+
+	slices.SortFunc(ready, func(a, b candidate) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(heat(b.repo), heat(a.repo)), b.repo.PushedAt.Compare(a.repo.PushedAt))
+	})
 }
 
 // clean forgets the repositories that have left, and counts the polls that

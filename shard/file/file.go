@@ -1,6 +1,8 @@
 package file
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -15,6 +17,7 @@ import (
 // use.
 type File struct {
 	name  string
+	kind  Kind
 	data  []byte // the whole file
 	table *table
 
@@ -24,7 +27,7 @@ type File struct {
 
 // Open maps a file, whose name is the last part of the path, and checks its
 // table. It must be closed.
-func Open(path string, kind Kind) (*File, error) {
+func Open(path string, kind Kind, known *Formats) (*File, error) {
 	name := filepath.Base(path)
 	fd, err := os.Open(path)
 	if err != nil {
@@ -36,7 +39,7 @@ func Open(path string, kind Kind) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open index file: %w", err)
 	}
-	if st.Size() < headBytes+tailBytes { // and no size that cannot be mapped
+	if st.Size() < HeadBytes+tailBytes { // and no size that cannot be mapped
 		return nil, &DamagedError{File: name, Err: errTooShort}
 	}
 
@@ -45,7 +48,7 @@ func Open(path string, kind Kind) (*File, error) {
 		return nil, fmt.Errorf("map index file %s: %w", name, err)
 	}
 
-	f, err := FromBytes(name, data, kind)
+	f, err := FromBytes(name, data, kind, known)
 	if err != nil {
 		_ = unix.Munmap(data)
 		return nil, err
@@ -53,17 +56,29 @@ func Open(path string, kind Kind) (*File, error) {
 	return f, nil
 }
 
-// FromBytes is a file that is already in memory. It must not be closed.
-func FromBytes(name string, data []byte, kind Kind) (*File, error) {
+// FromBytes is a file that is already in memory. It must not be closed. A *VersionError
+// says that it is whole and of a version that is not known.
+func FromBytes(name string, data []byte, kind Kind, known *Formats) (*File, error) {
 	t, err := readTable(data, kind)
 	if err != nil {
 		return nil, &DamagedError{File: name, Err: err}
 	}
-	return &File{
-		name: name, data: data, table: t,
+	f := &File{
+		name: name, kind: kind, data: data, table: t,
 		checked: make([]atomic.Uint64, (len(t.pages)+63)/64),
 		crc:     crc32.MakeTable(crc32.Castagnoli),
-	}, nil
+	}
+
+	// A version that is not known is believed only where its page has its checksum.
+	if err := known.Check(name, data, kind); err != nil {
+		return nil, cmp.Or(f.Touch(0, HeadBytes), err)
+	}
+	return f, nil
+}
+
+// Older reports whether the file has an older version than that.
+func (f *File) Older(than Versions) bool {
+	return binary.LittleEndian.Uint32(f.data[8:]) < than[f.kind]
 }
 
 // Close unmaps the file: nobody may read it any more.
@@ -87,7 +102,7 @@ func (f *File) Find(id SectionID) Section {
 			return s
 		}
 	}
-	return Section{ID: id, Offset: headBytes}
+	return Section{ID: id, Offset: HeadBytes}
 }
 
 // Raw returns the bytes of a section, which may not be checked yet: call Touch before

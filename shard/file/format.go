@@ -11,11 +11,14 @@ import (
 const (
 	magicHead   = "SHOALIDX"
 	magicTail   = "SHOALEND"
-	headBytes   = 16      // magic, version, kind of file
 	tailBytes   = 32      // offset, length and checksum of the table, zero, magic
 	pageBytes   = 1 << 16 // bytes under one checksum
 	maxSections = 1 << 16
 )
+
+// HeadBytes is the length of the head of a file: magic, version, kind. The form of the head,
+// the tail and the table is that of all versions.
+const HeadBytes = 16
 
 // SectionID names a section of a file. Each kind of file has its own.
 type SectionID uint32
@@ -66,19 +69,16 @@ func appendTable(dst []byte, t *table) []byte {
 	return append(dst, magicTail...)
 }
 
-// readTable checks the head, the tail and the table of a file.
+// readTable checks the head but for the version, the tail and the table of a file.
 func readTable(file []byte, kind Kind) (*table, error) {
 	damaged := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
 
-	// The head: what file it is, in which version.
-	if len(file) < headBytes+tailBytes {
+	// The head: what file it is.
+	if len(file) < HeadBytes+tailBytes {
 		return nil, damaged("too short")
 	}
 	if string(file[:8]) != magicHead {
 		return nil, damaged("not a file of the index")
-	}
-	if v := binary.LittleEndian.Uint32(file[8:]); v != kinds[kind].version {
-		return nil, damaged(fmt.Sprintf("version %d, this program reads %d", v, kinds[kind].version))
 	}
 	if k := binary.LittleEndian.Uint32(file[12:]); k != uint32(kind) {
 		return nil, damaged("another kind of file than its name says")
@@ -93,7 +93,7 @@ func readTable(file []byte, kind Kind) (*table, error) {
 	// end + length = room, with no overflow: end <= room.
 	end, length := binary.LittleEndian.Uint64(tail), binary.LittleEndian.Uint64(tail[8:])
 	room := uint64(len(file) - tailBytes)
-	if end < headBytes || end > room || length < 8 || end+length != room {
+	if end < HeadBytes || end > room || length < 8 || end+length != room {
 		return nil, damaged("table out of place")
 	}
 
@@ -125,7 +125,7 @@ func parseTable(body []byte, end int64) (*table, error) {
 			Offset: int64(binary.LittleEndian.Uint64(row[8:])),
 			Length: int64(binary.LittleEndian.Uint64(row[16:])),
 		}
-		if s.Offset < headBytes || s.Length < 0 || s.Offset > end || s.Length > end-s.Offset {
+		if s.Offset < HeadBytes || s.Length < 0 || s.Offset > end || s.Length > end-s.Offset {
 			return nil, fmt.Errorf("%w: section %d out of place", ErrDamaged, s.ID)
 		}
 
@@ -139,15 +139,14 @@ func parseTable(body []byte, end int64) (*table, error) {
 	return t, nil
 }
 
-// Seal makes the checksums right after a change, as a bug of the writer would leave the
-// file. It is for tests: reading has to end, whatever is in a file. change is given the
-// bytes of the sections.
-func Seal(data []byte, kind Kind, change func(sections []byte)) error {
+// Seal makes the checksums right after a change, as a bug of the writer or another
+// version would leave the file. It is for tests. change is given the head and the sections.
+func Seal(data []byte, kind Kind, change func(data []byte)) error {
 	t, err := readTable(data, kind)
 	if err != nil {
 		return err
 	}
-	change(data[headBytes:t.end])
+	change(data[:t.end])
 
 	for p := range t.pages {
 		t.pages[p] = castagnoli(data[p*pageBytes : min((p+1)*pageBytes, int(t.end))])

@@ -23,16 +23,8 @@ const (
 	KindSymbols                 // the symbols of the documents of a shard
 )
 
-// kinds gives for each kind the end of its names, and the version of the format that is
-// written and read.
-var kinds = [...]struct {
-	extension string
-	version   uint32
-}{
-	KindShard:   {".shard", 3},
-	KindDead:    {".dead", 2},
-	KindSymbols: {".symbols", 7},
-}
+// kinds gives for each kind the end of its names.
+var kinds = [...]string{KindShard: ".shard", KindDead: ".dead", KindSymbols: ".symbols"}
 
 // ParseID is the inverse of [ID.String].
 func ParseID(digits string) (ID, error) {
@@ -52,7 +44,7 @@ func ParseID(digits string) (ID, error) {
 // of a file of the index: nothing else is ever opened.
 func ParseName(name string) (id ID, kind Kind, ok bool) {
 	for kind := KindShard; kind <= KindSymbols; kind++ {
-		digits, found := strings.CutSuffix(name, kinds[kind].extension)
+		digits, found := strings.CutSuffix(name, kinds[kind])
 		if !found {
 			continue
 		}
@@ -79,5 +71,5 @@ func (id ID) Name(kind Kind) string {
 	if id.IsZero() {
 		return ""
 	}
-	return id.String() + kinds[kind].extension
+	return id.String() + kinds[kind]
 }

@@ -37,8 +37,8 @@ type Writer struct {
 // cheaper than large ones here, since their pages stay in the cache.
 const writeBytes = 64 << 10
 
-// NewWriter begins a file in dir. It ends with Finish or Abort.
-func NewWriter(dir string, kind Kind) (*Writer, error) {
+// NewWriter begins a file of a version in dir. It ends with Finish or Abort.
+func NewWriter(dir string, kind Kind, v Versions) (*Writer, error) {
 	f, err := os.CreateTemp(dir, TempPrefix+"*")
 	if err != nil {
 		return nil, fmt.Errorf("create index file: %w", err)
@@ -49,7 +49,7 @@ func NewWriter(dir string, kind Kind) (*Writer, error) {
 
 	// The kind stands in the head: a file under the name of another kind is not taken for it.
 	head := append([]byte(magicHead), 0, 0, 0, 0, 0, 0, 0, 0)
-	binary.LittleEndian.PutUint32(head[8:], kinds[kind].version)
+	binary.LittleEndian.PutUint32(head[8:], v[kind])
 	binary.LittleEndian.PutUint32(head[12:], uint32(kind))
 
 	_, _ = w.Write(head)

@@ -50,6 +50,8 @@ type Texts struct {
 	Count int
 	Bytes int64 // of all texts together
 
+	Versions file.Versions // of the file that is written
+
 	// Key returns the key of a document; false if it has no text.
 	Key func(doc int) (Key, bool)
 

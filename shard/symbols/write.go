@@ -68,7 +68,7 @@ func (c *collector) write(ctx context.Context, dir string) (file.ID, error) {
 		return file.ID{}, err
 	}
 
-	w, err := file.NewWriter(dir, file.KindSymbols)
+	w, err := file.NewWriter(dir, file.KindSymbols, c.texts.Versions)
 	if err != nil {
 		return file.ID{}, err
 	}

@@ -1,0 +1,180 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/nodetest"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/file"
+)
+
+// laterProgram makes a node the next release: all of its index files have another
+// version, which it writes from level 2 on.
+func laterProgram(o *node.Options) {
+	f := file.Release
+	for kind := shard.KindShard; kind <= shard.KindSymbols; kind++ {
+		f[kind] = file.Format{Oldest: f[kind].Newest, Newest: f[kind].Newest + 1, Level: 2}
+	}
+	o.Formats, o.Build = &f, catalog.Build{Lowest: 1, Versions: []string{"0.1.0", "0.2.0"}}
+}
+
+// asker searches at the nodes of a fleet that are not being restarted, again and again.
+type asker struct {
+	mu    sync.Mutex
+	nodes []*nodetest.Node
+	done  context.CancelFunc
+	end   sync.WaitGroup
+
+	asked int
+	bad   []string // answers that were not whole
+}
+
+func askFleet(t *testing.T, f *nodetest.Fleet, query string, want int) *asker {
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &asker{nodes: slices.Clone(f.Nodes), done: cancel}
+	a.end.Go(func() {
+		for ; ctx.Err() == nil; a.asked++ {
+			a.mu.Lock()
+			n := a.nodes[a.asked%len(a.nodes)].Node
+			a.mu.Unlock()
+			r, err := n.Search.Search(ctx, catalog.Operator(), search.Request{Query: query})
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				a.bad = append(a.bad, err.Error())
+			case !r.Coverage.Exhaustive() || len(r.Files) != want:
+				a.bad = append(a.bad, fmt.Sprintf("%d of %d files, %+v", len(r.Files), want, r.Cluster))
+			}
+		}
+	})
+	return a
+}
+
+// only sets who is asked, as a load balancer does before a node stops.
+func (a *asker) only(nodes []*nodetest.Node) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.nodes = nodes
+}
+
+// Three nodes come to a version with other index files, the leader first, while they are
+// asked: no answer lacks anything. The files are made anew once every node reads the new form.
+func TestUpgrade_overAChangeOfIndexFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const repos = 6
+	var remotes []*nodetest.Repo
+	for i := range repos {
+		remotes = append(remotes, nodetest.NewRepo(t, filepath.Join(dir, fmt.Sprint("app", i)), map[string]string{"a.txt": fmt.Sprintf("walrus %d\n", i)}))
+	}
+	var mu sync.Mutex
+	later := map[string]bool{}
+	f := nodetest.StartFleet(t, 3, nodetest.Config{File: local(dir), Edit: func(o *node.Options) {
+		mu.Lock()
+		defer mu.Unlock()
+		if later[o.Dir] {
+			laterProgram(o)
+		}
+	}})
+	f.Nodes[0].WaitIndexed(repos)
+	whole := func() {
+		t.Helper()
+		for _, n := range f.Nodes {
+			n.Wait("every copy to be there", func() error {
+				if s := n.Status(); s.Placement.UnderReplicated > 0 || s.Tolerates.Writes < 1 || s.Tolerates.Searches < 1 {
+					return fmt.Errorf("%+v, tolerates %+v", s.Placement, s.Tolerates)
+				}
+				return nil
+			})
+		}
+	}
+	whole()
+
+	asked := askFleet(t, f, "walrus", repos)
+	leader := slices.IndexFunc(f.Nodes, func(n *nodetest.Node) bool { return n.ID() == f.Nodes[0].Status().Leader })
+	for i := range 3 {
+		n := f.Nodes[(leader+i)%3]
+		asked.only(slices.DeleteFunc(slices.Clone(f.Nodes), func(x *nodetest.Node) bool { return x == n }))
+		n.Stop()
+		mu.Lock()
+		later[n.Dir] = true
+		mu.Unlock()
+		n.Start()
+		asked.only(f.Nodes)
+
+		// A push in the mixed state is indexed in the version that all read.
+		remotes[i].Commit(map[string]string{"b.txt": "narwhal\n"})
+		n.Wait("the push to be found", func() error {
+			if got := n.Find("narwhal"); len(got) != i+1 {
+				return fmt.Errorf("found %q", got)
+			}
+			return nil
+		})
+		whole()
+	}
+
+	for _, n := range f.Nodes {
+		n.Wait("the files to be made anew", func() error {
+			if s := n.Status(); s.Level.Number != 2 || s.Storage.Rebuild != (node.RebuildStatus{}) || s.Storage.Quarantined > 0 {
+				return fmt.Errorf("level %+v, %+v", s.Level, s.Storage)
+			}
+			return nil
+		})
+	}
+	whole()
+	asked.done()
+	asked.end.Wait()
+	if len(asked.bad) > 0 || asked.asked < 30 {
+		t.Errorf("%d of %d answers were not whole: %s", len(asked.bad), asked.asked, asked.bad[0])
+	}
+	t.Logf("%d answers", asked.asked)
+
+	// The program before leaves the directory as it is.
+	n := f.Nodes[1]
+	n.Stop()
+	mu.Lock()
+	delete(later, n.Dir)
+	mu.Unlock()
+	if err := n.TryLaunch(); !errors.Is(err, file.ErrNewer) {
+		t.Errorf("the program before starts on it: %v", err)
+	}
+}
+
+// The files of a lone node that its program is too new to read are made anew from the
+// mirrors; until then searches lack them and say so.
+func TestUpgrade_overAReleaseTooMany(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
+	skipped := false
+	n := nodetest.Start(t, nodetest.Config{File: local(dir), Edit: func(o *node.Options) {
+		if skipped {
+			f := file.Release
+			f[shard.KindShard] = file.Format{Oldest: 9, Newest: 9, Level: 1}
+			o.Formats = &f
+		}
+	}})
+	n.WaitIndexed(1)
+	n.Stop()
+	skipped = true
+	n.Start()
+	n.Wait("the index to be made again", func() error {
+		if got, s := n.Find("walrus"), n.Status(); !slices.Equal(got, []string{"local/app:a.txt"}) || s.Storage.Rebuild.Of > 0 {
+			return fmt.Errorf("found %q; %+v", got, s.Storage)
+		}
+		return nil
+	})
+	complete(t, n, "walrus")
+	if s := n.Status().Storage; s.Quarantined > 0 {
+		t.Errorf("%d files count as damaged", s.Quarantined)
+	}
+}

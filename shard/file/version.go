@@ -1,0 +1,81 @@
+package file
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Formats is what a program knows of the formats of files, by their kind.
+type Formats [KindSymbols + 1]Format
+
+// Format is the versions of one kind of file. A release reads the version of the
+// release before it, so files of that answer until they are made anew.
+type Format struct {
+	Oldest, Newest uint32 // versions that are read
+	Level          uint64 // of the catalog, from which on Newest is written; before, it is the version before
+}
+
+// Release is the formats of this program. CONTRIBUTING says how to change one.
+var Release = Formats{
+	KindShard:   {3, 3, 1},
+	KindDead:    {2, 2, 1},
+	KindSymbols: {7, 7, 1},
+}
+
+// Versions is a version for each kind of file.
+type Versions [KindSymbols + 1]uint32
+
+// String is the versions, as "3.2.7".
+func (v Versions) String() string {
+	return fmt.Sprintf("%d.%d.%d", v[KindShard], v[KindDead], v[KindSymbols])
+}
+
+// Written is the versions that are written at a level of the catalog. No node writes
+// what another member cannot read.
+func (f *Formats) Written(level uint64) (v Versions) {
+	for kind, row := range f {
+		if v[kind] = row.Newest; level < row.Level {
+			v[kind] = max(row.Oldest, row.Newest-1)
+		}
+	}
+	return v
+}
+
+// The two kinds of a *VersionError. Neither is damage: the bytes are what was written.
+var (
+	ErrOlder = errors.New("an older format than this version of shoal reads")
+	ErrNewer = errors.New("written by a newer version of shoal")
+)
+
+// VersionError says that a file has a format that the program does not read.
+type VersionError struct {
+	File    string
+	Version uint32 // of the file
+	Format  Format // of its kind, as the program knows it
+}
+
+func (e *VersionError) Error() string {
+	if e.Version > e.Format.Newest {
+		return fmt.Sprintf("%s has format %d, and this program reads up to %d: %v. Start that version or a later one on this data directory", e.File, e.Version, e.Format.Newest, ErrNewer)
+	}
+	return fmt.Sprintf("%s has format %d, and this program reads from %d on: %v. It is made anew", e.File, e.Version, e.Format.Oldest, ErrOlder)
+}
+
+// Is makes the error an ErrNewer or an ErrOlder.
+func (e *VersionError) Is(kind error) bool {
+	return kind == ErrNewer && e.Version > e.Format.Newest || kind == ErrOlder && e.Version < e.Format.Oldest
+}
+
+// Check refuses a file of a version that is not read, by its first HeadBytes bytes. Bytes
+// that are no head are not judged.
+func (f *Formats) Check(name string, head []byte, kind Kind) error {
+	if len(head) < HeadBytes || string(head[:8]) != magicHead {
+		return nil
+	}
+	version := binary.LittleEndian.Uint32(head[8:])
+	if row := f[kind]; version < row.Oldest || version > row.Newest {
+		return &VersionError{name, version, row}
+	}
+	return nil
+}

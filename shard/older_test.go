@@ -1,0 +1,209 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/file"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// versioned writes the file name of one directory into another with another version in
+// its head, as that version would have left it, and returns its name there.
+func versioned(t *testing.T, from, name, to string, by int) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(from, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, kind, _ := ParseFileName(name)
+	if err := file.Seal(data, kind, func(data []byte) {
+		binary.LittleEndian.PutUint32(data[8:], uint32(int(binary.LittleEndian.Uint32(data[8:]))+by))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	name = FileID(sha256.Sum256(data)).Name(kind)
+	if err := os.WriteFile(filepath.Join(to, name), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// everyKind is a directory with a file of each kind, by its kind.
+func everyKind(t *testing.T) (dir string, names map[FileKind]string) {
+	t.Helper()
+	dir = t.TempDir()
+	w := symbolWorld()
+	set, parts := w.built(t, dir, false, BuildOptions{})
+	var calls atomic.Int64
+	part, err := symbolize(set, parts[0], nil, tagLines(&calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, _, err := (&change{shard: part.Shard.Name(KindShard), repo: w.repos[0], from: make([]uint8, 64)}).write(dir, file.Release.Written(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, map[FileKind]string{KindShard: part.Shard.Name(KindShard), KindSymbols: part.Symbols.Name(KindSymbols), KindDead: dead.Name(KindDead)}
+}
+
+// A file of another version is not damaged. An older one is left where it is and counted,
+// a newer one stops the start, and neither is touched.
+func TestFiles_ofAnotherVersion(t *testing.T) {
+	t.Parallel()
+	from, names := everyKind(t)
+	if len(names) != len(file.Release)-1 {
+		t.Fatalf("the test has %d of %d kinds of files", len(names), len(file.Release)-1)
+	}
+	for kind, name := range names {
+		dir := t.TempDir()
+		older := versioned(t, from, name, dir, -1)
+		damaged := 0
+		opt := SetOptions{Damaged: func(string, error) { damaged++ }}
+		set, err := OpenSet(dir, opt)
+		if err != nil {
+			t.Fatalf("kind %d, one version older: %v", kind, err)
+		}
+		if got := set.Older(); got.Left != 1 || got.Unread != 1 || got.Of != 1 || damaged != 0 || set.Quarantined() != 0 || set.Has(older) {
+			t.Errorf("kind %d, one version older: %+v, %d damaged", kind, got, damaged)
+		}
+
+		// It stays while something names it, and leaves with its last name.
+		keep := func(string) bool { return true }
+		if _, err := set.Retain(keep, 0); err != nil || set.Older().Unread != 1 {
+			t.Errorf("kind %d: a file that is named: %+v, %v", kind, set.Older(), err)
+		}
+		for range 2 {
+			if _, err := set.Retain(func(string) bool { return false }, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, older)); !errors.Is(err, os.ErrNotExist) || set.Older() != (Rebuild{}) {
+			t.Errorf("kind %d: a file that nothing names is there still: %v, %+v", kind, err, set.Older())
+		}
+		set.Close()
+
+		newer := versioned(t, from, name, dir, 1)
+		before, err := os.ReadFile(filepath.Join(dir, newer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenSet(dir, opt); !errors.Is(err, file.ErrNewer) || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), newer) {
+			t.Errorf("kind %d, one version newer: %v", kind, err)
+		}
+		if after, err := os.ReadFile(filepath.Join(dir, newer)); err != nil || !bytes.Equal(before, after) || damaged != 0 {
+			t.Errorf("kind %d: a newer file was touched: %v", kind, err)
+		}
+
+		// A bit of the disk is no version: the page does not have its checksum.
+		flipped := bytes.Clone(before)
+		flipped[8] ^= 0x40
+		if _, err := file.FromBytes(newer, flipped, kind, &file.Release); !errors.Is(err, ErrDamaged) {
+			t.Errorf("kind %d: a flipped bit of the version: %v", kind, err)
+		}
+	}
+}
+
+// A copy of a version that is not read is refused, and leaves nothing behind: a
+// newer one would keep this program from its next start.
+func TestImport_refusesAnotherVersion(t *testing.T) {
+	t.Parallel()
+	from, names := everyKind(t)
+	for kind, name := range names {
+		for by, want := range map[int]error{-1: file.ErrOlder, 1: file.ErrNewer} {
+			dir, sent := t.TempDir(), t.TempDir()
+			set, err := OpenSet(dir, SetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := versioned(t, from, name, sent, by)
+			data, _ := os.ReadFile(filepath.Join(sent, other))
+			err = set.Import(t.Context(), other, bytes.NewReader(data))
+			left, _ := os.ReadDir(dir)
+			if !errors.Is(err, want) || len(left) != 0 {
+				t.Errorf("kind %d, %+d: %v, and %d files are left", kind, by, err, len(left))
+			}
+			set.Close()
+		}
+	}
+}
+
+// next is a program whose shard files have another version, which is written from level
+// 2 on. It reads the version before.
+func next() *file.Formats {
+	f := file.Release
+	for kind := KindShard; kind <= KindSymbols; kind++ {
+		f[kind] = file.Format{Oldest: f[kind].Newest, Newest: f[kind].Newest + 1, Level: 2}
+	}
+	return &f
+}
+
+// Files of the version before answer as they did, and are counted until they are made
+// anew. The new version is written once the catalog has its level, and not before.
+func TestFiles_ofTheVersionBeforeAnswer(t *testing.T) {
+	t.Parallel()
+	w := symbolWorld()
+	dir := t.TempDir()
+	set, parts := w.built(t, dir, false, BuildOptions{})
+	ask := func(s *Set, parts []Part) *Result {
+		v, missing := s.Acquire(parts)
+		defer v.Release()
+		r, err := v.Search(context.Background(), Request{Q: &query.Text{Pattern: "func"}, CountAll: true})
+		if err != nil || len(missing) > 0 {
+			t.Fatal(missing, err)
+		}
+		return r
+	}
+	want := ask(set, parts)
+	set.Close()
+
+	level, now := uint64(1), time.Unix(1e9, 0)
+	set, err := OpenSet(dir, SetOptions{Formats: next(), Level: func() uint64 { return level }, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	if got := ask(set, parts); len(got.Files) == 0 || !reflect.DeepEqual(got.Files, want.Files) {
+		t.Errorf("files of the version before give %d files, as they were %d", len(got.Files), len(want.Files))
+	}
+	if got, name := set.Older(), set.Written(); got != (Rebuild{}) || name != file.Release.Written(1).String() {
+		t.Errorf("while other nodes cannot read the new version, %+v and %s", got, name)
+	}
+
+	level = 2
+	if got := set.Older(); got.Left != len(parts) || got.Unread != 0 || !got.Began.Equal(now) || set.Written() == file.Release.Written(1).String() {
+		t.Errorf("when all can read it: %+v and %s", got, set.Written())
+	}
+	built, err := set.Build(t.Context(), w.source(-1), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range built {
+		if err := set.Add(b.Files()...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // found of no use, then removed
+		if _, err := set.Retain(func(name string) bool { return name == built[0].Shard.Name(KindShard) }, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := ask(set, []Part{built[0].Part}); set.Older() != (Rebuild{}) || !reflect.DeepEqual(got.Files, want.Files) {
+		t.Errorf("made anew: %+v, %d files", set.Older(), len(got.Files))
+	}
+
+	// The program before does not read it, and says so.
+	if _, err := OpenSet(dir, SetOptions{}); !errors.Is(err, file.ErrNewer) {
+		t.Errorf("the program before opens it: %v", err)
+	}
+}
