@@ -94,7 +94,7 @@ func New(opt Options) (*Node, error) {
 	opt.Dir = dir
 	opt = withDefaults(opt)
 	n := &Node{opt: opt, began: opt.Now(), lanes: newLanes(opt.Cores)}
-	shard.DropClassifier()
+	shard.TrimClassifier()
 
 	// What is open is closed in reverse, here on an error and else when Run ends.
 	if err := n.open(); err != nil {

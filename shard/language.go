@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -11,10 +12,17 @@ import (
 	"github.com/go-enry/go-enry/v2/data"
 )
 
-// DropClassifier gives back the 13 MB in which go-enry knows how often each word stands
-// in each language, for a classifier that nothing here asks: expressions and endings
-// decide. It may be called by many at once; the first call counts.
-var DropClassifier = sync.OnceFunc(func() { clear(data.TokensLogProbabilities) })
+// TrimClassifier gives back what go-enry's classifier knows of languages that no name
+// leaves open: 4 of 11 MB. It may be called by several goroutines; the first call counts.
+var TrimClassifier = sync.OnceFunc(func() {
+	open := map[string]bool{}
+	for _, languages := range data.LanguagesByExtension {
+		for _, l := range languages[min(len(languages), 1):] {
+			open[l], open[languages[0]] = true, true
+		}
+	}
+	maps.DeleteFunc(data.TokensLogProbabilities, func(l string, _ map[string]float64) bool { return !open[l] })
+})
 
 // SkippedLanguage is the language of files that are kept by name only.
 const SkippedLanguage = "skipped"
@@ -26,7 +34,7 @@ const headBytesForLanguage = 4 << 10
 
 // languageOf names the language of a file as go-enry does, but cheaper: the name
 // alone decides where it can, a few marks decide for the most frequent extensions,
-// and only the rest is read by go-enry's expressions.
+// and only the rest is read by go-enry's expressions and its classifier.
 func languageOf(p string, content []byte) string {
 	if l := enry.GetLanguagesByFilename(p, nil, nil); len(l) == 1 {
 		return l[0]
@@ -55,28 +63,65 @@ func languageOf(p string, content []byte) string {
 		return byExt[0]
 	}
 
-	// No extension that says anything: the first line may.
+	// No extension that says anything: the first line may, or the name without it, as Dockerfile.prod.
 	if len(byExt) == 0 {
-		if l := enry.GetLanguagesByShebang(p, head, nil); len(l) > 0 {
-			return l[0]
+		name, _, _ := strings.Cut(path.Base(p), ".")
+		for _, l := range [][]string{enry.GetLanguagesByShebang(p, head, nil), enry.GetLanguagesByFilename(name, nil, nil)} {
+			if len(l) > 0 {
+				return l[0]
+			}
 		}
 		return ""
 	}
+	return chosen(p, head, byExt)
+}
 
-	// Several languages: the expressions of go-enry choose.
-	if l := enry.GetLanguagesByContent(p, head, byExt); len(l) > 0 {
-		return l[0]
+// chosen is the one of several languages that a file with such a head is of.
+func chosen(p string, head []byte, languages []string) string {
+	ext := path.Ext(p)
+	for _, m := range marks {
+		if m.ext == ext && m.in(head) {
+			return m.language
+		}
 	}
 
-	// No expression fits: a script names its interpreter, and most extensions mean one of them nearly always.
-	if l := enry.GetLanguagesByShebang(p, head, byExt); len(l) > 0 {
-		return l[0]
+	// A script names its interpreter where no expression fits.
+	for _, strategy := range []enry.Strategy{enry.GetLanguagesByContent, enry.GetLanguagesByShebang} {
+		found := strategy(p, head, languages)
+		if len(found) == 1 {
+			return found[0]
+		}
+		if len(found) > 1 {
+			languages = found
+		}
 	}
-	if l := usual[path.Ext(p)]; l != "" {
+
+	// Nothing distinguishes them: the words do, unless there are none or they mislead.
+	if l := usual[ext]; l != "" && (misleading[ext] || len(bytes.TrimSpace(head)) == 0) {
 		return l
 	}
-	return byExt[0]
+	TrimClassifier()
+	if found := enry.GetLanguagesByClassifier(p, head, languages); len(found) > 0 {
+		return found[0]
+	}
+	return languages[0]
 }
+
+// marks name the language of files for which go-enry has neither an expression nor enough samples.
+var marks = []struct {
+	ext, language string
+	in            func(head []byte) bool
+}{
+	{".inc", "PHP", func(head []byte) bool { return bytes.Contains(head, []byte("<?php")) }},
+	{".m", "MATLAB", func(head []byte) bool {
+		line := func(word string) bool { return bytes.HasPrefix(head, []byte(word)) || after(head, '\n', word) }
+		return line("function ") || line("classdef ")
+	}},
+}
+
+// misleading are the extensions of which nearly all files are of the usual language,
+// and of which the classifier takes tables of data for another one.
+var misleading = map[string]bool{".cs": true, ".pl": true, ".pm": true, ".ts": true}
 
 // usual is the language of an extension where nothing in the file tells which of
 // those that share the extension it is: a part of a file, a few lines, or a path alone.
@@ -84,6 +129,7 @@ var usual = map[string]string{
 	".cfg": "INI",
 	".cs":  "C#",
 	".fs":  "F#",
+	".gs":  "JavaScript",
 	".l":   "Lex",
 	".m":   "Objective-C",
 	".md":  "Markdown",

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/go-enry/go-enry/v2"
-	"github.com/go-enry/go-enry/v2/data"
 )
 
 // TestMarksSayWhatTheExpressionsSay compares what is decided by marks with
@@ -63,14 +62,47 @@ func TestWhatSaysNothingIsOfTheUsualLanguage(t *testing.T) {
 	}
 }
 
-// TestTheClassifierTakesNoMemory: without it languages are told as before.
-func TestTheClassifierTakesNoMemory(t *testing.T) {
+// TestLanguage_ofAmbiguousNames: what the ending leaves open the text decides, as linguist has it.
+func TestLanguage_ofAmbiguousNames(t *testing.T) {
 	t.Parallel()
-	DropClassifier()
-	if n := len(data.TokensLogProbabilities); n > 0 {
-		t.Errorf("go-enry's classifier has the words of %d languages in memory", n)
-	}
-	if got := languageOf("a.pl", []byte("\n")); got != "Perl" {
-		t.Errorf("a.pl: %s", got)
+	for _, c := range []struct{ name, text, want string }{
+		{"a.m", "classdef Stack < handle\n  properties\n    items = {}\n  end\nend\n", "MATLAB"},
+		{"a.m", "x = linspace(0,1,100);\n", "MATLAB"},
+		{"a.m", "function r = f(x)\nr = x;\nend\n", "MATLAB"},
+		{"a.m", "plot(x, y);\nhold on\n", "MATLAB"},
+		{"a.m", "#import <x.h>\n", "Objective-C"},
+		{"a.m", "int main() { return 0; }\n", "Objective-C"},
+		{"a.m", "static void f(NSString *s) {\n}\n", "Objective-C"},
+		{"a.m", ":- module hello.\n:- interface.\n:- import_module io.\n", "Mercury"},
+		{"a.m", "(* ::Package:: *)\nf[x_] := x\n", "Wolfram Language"},
+		{"a.spec", "Name: foo\nVersion: 1\n%build\nmake\n", "RPM Spec"},
+		{"a.spec", "# -*- mode: python -*-\na = Analysis(['x.py'])\n", "Python"},
+		{"a.spec", "describe 'x' do\nend\n", "Ruby"},
+		{"a.gs", "function f() {\n  SpreadsheetApp.getActive();\n}\n", "JavaScript"},
+		{"a.gs", "#version 330\nlayout(triangles) in;\nvoid main() {}\n", "GLSL"},
+		{"a.inc", "<div><?php echo 1 ?></div>\n", "PHP"},
+		{"a.inc", "<?php\n", "PHP"},
+		{"a.inc", "#define X 1\nint f(void);\n", "C++"},
+		{"a.inc", "\tmov ax, 1\n", "Assembly"},
+		{"a.inc", "stock x() { return 1; }\n", "Pawn"},
+		{"a.inc", "SRC_URI = \"git://x\"\ninherit autotools\n", "BitBake"},
+		{"a.cfg", "[a]\nb = c\n", "INI"},
+		{"a.cfg", "frontend x\n\tbind :80\n\tdefault_backend y\nbackend y\n\tserver a 127.0.0.1:1\n", "HAProxy"},
+		{"a.v", "Theorem x : forall n, n = n.\nProof. reflexivity. Qed.\n", "Rocq Prover"},
+		{"a.v", "module m(input a);\nendmodule\n", "Verilog"},
+		{"a.pp", "class x {\n  file { '/a': ensure => present }\n}\n", "Puppet"},
+		{"a.pp", "unit x;\ninterface\nimplementation\nend.\n", "Pascal"},
+		{"a.x", "program P {\n  version V {\n    int NULL(void) = 0;\n  } = 1;\n} = 2;\n", "RPC"},
+		{"a.sls", "base:\n  '*':\n    - web\n", "SaltStack"},
+		{"a.sls", "(library (x) (export y) (import (rnrs)))\n", "Scheme"},
+		{"a.tpl", "{include file='header.tpl'}{foreach from=$a item=b}{$b|escape}{/foreach}\n", "Smarty"},
+		{"a.pl", "a\t1\nb\t2\n", "Perl"},
+		{"Dockerfile.prod", "FROM x\n", "Dockerfile"},
+		{"Makefile.local", "x:\n", "Makefile"},
+		{"noise.prod", "FROM x\n", ""},
+	} {
+		if got := languageOf("d/"+c.name, []byte(c.text)); got != c.want {
+			t.Errorf("%s %q: %s, want %s", c.name, c.text, got, c.want)
+		}
 	}
 }
