@@ -131,7 +131,7 @@ func mistake(req Request, err error) error {
 		Length:     wrong.Length,
 		Expected:   wrong.Expected,
 		Choices:    wrong.Choices,
-		Suggestion: query.AsText(req.Query, req.toggles()),
+		Suggestion: query.Meant(req.Query, req.toggles()),
 	}
 }
 

@@ -65,7 +65,7 @@ type Mistake struct {
 	Offset     int    `json:"offset"`
 	Length     int    `json:"length"`
 	Expected   string `json:"expected"`
-	Suggestion string `json:"suggestion,omitzero"` // the whole text as a query for itself; "" where it cannot be one
+	Suggestion string `json:"suggestion,omitzero"` // a query that may be meant; "" for none
 }
 
 // Explain tells how a search with these toggles understands a text. It looks nothing
@@ -78,7 +78,7 @@ func Explain(text string, opt query.Options) *Explanation {
 	}
 
 	if r.Err != nil {
-		out.Mistake = &Mistake{r.Err.Error(), r.Err.Offset, r.Err.Length, r.Err.Expected, query.AsText(text, opt)}
+		out.Mistake = &Mistake{r.Err.Error(), r.Err.Offset, r.Err.Length, r.Err.Expected, query.Meant(text, opt)}
 		return out
 	}
 

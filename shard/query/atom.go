@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 	enry "github.com/go-enry/go-enry/v2"
+	"github.com/go-enry/go-enry/v2/data"
 )
 
 // RegexpFlags is how every regular expression of a query is read: RE2 syntax with Perl's
@@ -77,6 +79,8 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 	case filePrefix, symPrefix, repoPrefix:
 		if quoted {
 			at++
+		} else if name == repoPrefix {
+			p.hintRevision(value, at)
 		}
 		return p.pattern(name, value, at)
 	}
@@ -131,7 +135,7 @@ func word(name prefix, value string, at int) (Q, error) {
 	case langPrefix:
 		lang, ok := Language(value)
 		if !ok {
-			return nil, fail(at, "the name of a language after lang:, as Go, C++, python or \"Emacs Lisp\" (%q is none; lang:%s finds the files kept by name only)", clip(value), SkippedLang)
+			return nil, fail(at, "the name of a language after lang:, as %s (%q is none; lang:%s finds the files kept by name only)", nearLanguages(value), clip(value), SkippedLang)
 		}
 		return &Lang{Name: lang}, nil
 
@@ -173,10 +177,32 @@ func Language(value string) (string, bool) {
 		return "", false
 	}
 
-	if lang, ok := enry.GetLanguageByAlias(value); ok {
-		return lang, true
+	for _, name := range []string{value, strings.ReplaceAll(value, " ", "-")} {
+		if lang, ok := enry.GetLanguageByAlias(name); ok {
+			return lang, true
+		}
 	}
-	return enry.GetLanguageByAlias(strings.ReplaceAll(value, " ", "-"))
+
+	// The ending of its files, as jsx, where one language has it.
+	if l := enry.GetLanguagesByExtension("x."+strings.TrimPrefix(value, "."), nil, nil); len(l) == 1 && !strings.Contains(value, "/") {
+		return l[0], true
+	}
+	return "", false
+}
+
+// nearLanguages is up to three languages whose names begin as a word that is none, or examples.
+func nearLanguages(value string) string {
+	var near []string
+	for name := range data.ExtensionsByLanguage {
+		if len(value) > 1 && len(name) >= len(value) && strings.EqualFold(name[:len(value)], value) {
+			near = append(near, strconv.Quote(name))
+		}
+	}
+	if len(near) == 0 {
+		return `Go, C++, python or "Emacs Lisp"`
+	}
+	slices.Sort(near)
+	return strings.Join(near[:min(len(near), 3)], " or ")
 }
 
 // directive records what is about the whole query. The last one wins.

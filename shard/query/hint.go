@@ -14,7 +14,12 @@ type Hint struct {
 	Ours   string // the filter that may stand in its place; "" where none says the same
 }
 
-func (h Hint) String() string { return fmt.Sprintf("%s is searched for as text: %s", h.Word, h.Say) }
+func (h Hint) String() string {
+	if name, _ := prefixAt(h.Word); name == repoPrefix {
+		return fmt.Sprintf("%s searches repositories with an @ in their names: %s", h.Word, h.Say)
+	}
+	return fmt.Sprintf("%s is searched for as text: %s", h.Word, h.Say)
+}
 
 // foreign are filters of other searches, by names that are none here. Where there
 // are values only with one of them a word is taken for a filter: the rest is code.
@@ -45,6 +50,24 @@ var foreign = []struct {
 	{[]string{"message", "msg"}, nil, "commits are not searched here; the history of a repository or a file lists those with a word in their message", ""},
 	{[]string{"before", "until"}, nil, "commits are not searched here; at:2026-01-31 searches the files as they were that day", ""},
 	{[]string{"after", "since"}, nil, "commits are not searched here; the history of a repository or a file lists those since a day", ""},
+}
+
+// hintRevision notes a repository with a revision behind it, as other searches write them:
+// repo:name@rev, whose value begins at an offset.
+func (p *parser) hintRevision(value string, at int) {
+	name, rev, ok := strings.Cut(value, "@")
+	if !ok || name == "" || rev == "" || strings.HasSuffix(name, `\`) || checkRegexp(name, at) != nil {
+		return
+	}
+	start := at - len("r:")
+	if strings.HasSuffix(p.text[:at], repoPrefix.String()) {
+		start = at - len(repoPrefix.String())
+	}
+	h := Hint{Offset: start, Word: p.text[start:p.pos], Say: "rev: names the revision"}
+	if !strings.Contains(rev, ":") && !strings.HasSuffix(p.text[:start], "-") { // one revision
+		h.Ours = p.text[start:at] + name + " " + revPrefix.String() + rev
+	}
+	p.out.Hints = append(p.out.Hints, h)
 }
 
 // hint notes a word at an offset that was meant for a filter, as it seems.

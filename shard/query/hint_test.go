@@ -26,6 +26,11 @@ func TestFiltersOfOthersAreHinted(t *testing.T) {
 		"is:true select:all":            nil,
 		"path::Path user::Name before:": nil,
 
+		// A revision behind a repository.
+		"repo:odd@main x":                  {"rev: names the revision"},
+		`-r:^a/odd$@v1:v2 (repo:b@x)`:      {"rev: names the revision", "rev: names the revision"},
+		`repo:a\@b repo:[@x] repo:@a r:b@`: nil,
+
 		// Each filter of others is known, and what is ours is none of them.
 		"path:src language:go symbol:Foo":      {"file: does that", "lang: does that", "sym: does that"},
 		"org:acme user:joe extension:go":       {"repo: does that", "repo: does that", "file: does that"},
@@ -47,6 +52,15 @@ func TestFiltersOfOthersAreHinted(t *testing.T) {
 			if !strings.HasPrefix(text[h.Offset:], h.Word) {
 				t.Errorf("%s: %q does not stand at %d", text, h.Word, h.Offset)
 			}
+		}
+	}
+}
+
+func TestHint_ofARevisionHasAQuery(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"repo:odd@main": "repo:odd rev:main", "r:^odd$@v1": "r:^odd$ rev:v1", "-r:odd@v1": "", "r:a@b:c": ""} {
+		if q, err := Parse(text, Options{}); err != nil || len(q.Hints) != 1 || q.Hints[0].Ours != want {
+			t.Errorf("%s: %+v, %v", text, q, err)
 		}
 	}
 }

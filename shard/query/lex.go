@@ -280,17 +280,53 @@ func QuoteRegexp(expr string) string {
 	return b.String()
 }
 
-// AsText is a query for a text itself, with the same toggles; "" for a text that no query
-// can have.
-func AsText(text string, opt Options) string {
-	quoted := Quote(text)
+// Meant is what somebody may mean by a text that is no query: its filters and the rest as
+// one expression or, where that is none either, the whole text as itself. "" for a text that
+// no query can have.
+func Meant(text string, opt Options) string {
+	list := []string{Quote(text)}
 	if opt.Regexp {
-		quoted = QuoteRegexp(regexp.QuoteMeta(text))
+		list = []string{oneExpression(text), QuoteRegexp(regexp.QuoteMeta(text))}
 	}
-	if _, err := Parse(quoted, opt); err != nil {
-		return ""
+	for _, q := range list {
+		if _, err := Parse(q, opt); err == nil && q != "" {
+			return q
+		}
 	}
-	return quoted
+	return ""
+}
+
+// oneExpression puts what stands between the filters of a text in quotes, as (a|b) +c, of
+// which each blank ends an expression. "" where signs of a query stand there.
+func oneExpression(text string) string {
+	var out []string
+	start, end := -1, 0 // of the words since the last filter
+	for i := 0; i < len(text); {
+		if isSpace(text[i]) {
+			i++
+			continue
+		}
+		last := wordEnd(text, i)
+		word := text[i:last]
+		filter := isFilter(strings.TrimPrefix(word, "-"))
+		if strings.Contains(word, `"`) || !filter && (word[0] == '-' || word == "or" || word == "OR") {
+			return ""
+		}
+		if filter && start >= 0 {
+			out = append(out, QuoteRegexp(text[start:end]))
+			start = -1
+		}
+		if filter {
+			out = append(out, word)
+		} else if end = last; start < 0 {
+			start = i
+		}
+		i = last
+	}
+	if start >= 0 {
+		out = append(out, QuoteRegexp(text[start:end]))
+	}
+	return strings.Join(out, " ")
 }
 
 // unquote undoes the escapes of quoted text: \" is a quote, \\ a backslash, and any other

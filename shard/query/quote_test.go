@@ -37,3 +37,24 @@ func TestWhatIsQuotedIsOneExpression(t *testing.T) {
 		}
 	}
 }
+
+func TestMeant(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"lang:python (def|class) +[a-z]":    `lang:python "(def|class) +[a-z]"`,
+		"(def|class) +[a-z] -file:x repo:y": `"(def|class) +[a-z]" -file:x repo:y`,
+		"a{1001} file:x b":                  `"a\{1001\} file:x b"`, // an expression in no form
+		"x or +a":                           `"x or \+a"`,
+		`"x" +a`:                            `"\"x\" \+a"`,
+	} {
+		if _, err := Parse(text, Options{Regexp: true}); err == nil {
+			t.Errorf("%s is a query", text)
+		}
+		if got := Meant(text, Options{Regexp: true}); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	if got := Meant("lang:foo +a", Options{}); got != `"lang:foo +a"` {
+		t.Errorf("without expressions: %s", got)
+	}
+}
