@@ -105,7 +105,7 @@ func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, 
 		}
 	}
 
-	if no := a.replica.view().Level().Excludes(&m); no != nil {
+	if no := a.replica.view().Excludes(&m); no != nil {
 		return nil, fmt.Errorf(refusal+"%w", no)
 	}
 

@@ -238,3 +238,55 @@ func TestCheck_isDueAfterAChange(t *testing.T) {
 		}
 	}
 }
+
+// A third release is refused for good, as a new node and as one of the nodes started again;
+// once the oldest has gone on, it is let in.
+func TestCluster_ofThreeReleases(t *testing.T) {
+	t.Parallel()
+	f := newFlock(t)
+	run := func(dir, version string) *testNode {
+		o := f.with(dir, 3)
+		o.Version = version
+		n := start(t, o)
+		f.n = append(f.n, n)
+		return n
+	}
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	for i, version := range []string{"0.2.0", "0.2.0", "0.1.0"} {
+		run(dirs[i], version)
+	}
+	f.settled(3, f.n...)
+	f.announced()
+	old := f.n[2]
+
+	refusedOf := func(dir string) {
+		t.Helper()
+		o := f.with(dir, 3)
+		o.Version = "0.3.0"
+		c, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		const want = "version 0.3.0 of this node and version 0.1.0 of node "
+		if err := c.Run(t.Context()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want+old.Self()) {
+			t.Errorf("a third release: %v", err)
+		}
+	}
+	refusedOf(t.TempDir())
+	f.n[1].stop()
+	f.n = []*testNode{f.n[0], old}
+	refusedOf(dirs[1])
+
+	// The oldest comes to the release between, and the newest is let in.
+	old.stop()
+	f.n = f.n[:1]
+	run(dirs[1], "0.2.0") // of the three two are there: the leader counts them
+	run(dirs[2], "0.2.0")
+	f.settled(3, f.n...)
+	f.announced()
+	f.n[1].stop()
+	f.n = []*testNode{f.n[0], f.n[2]}
+	run(dirs[1], "0.3.0")
+	f.announced()
+}

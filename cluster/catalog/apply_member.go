@@ -15,7 +15,7 @@ func (c *PutMember) apply(t *txn) Result {
 	}
 
 	// A member that comes back keeps its number, which its holdings are written by.
-	if no := t.Level().Excludes(&in); no != nil {
+	if no := t.Excludes(&in); no != nil {
 		return Result{Err: no}
 	}
 	m := Member{ID: in.ID, State: MemberAlive, Since: t.now, Joined: t.now, Session: t.index}

@@ -3,6 +3,8 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+
+	"github.com/shoalsearch/shoal/version"
 )
 
 // versions names the release that brought each level, from level 1 on. A row
@@ -89,16 +91,23 @@ func span(lowest, highest uint64) string {
 	return fmt.Sprintf("levels %d to %d", lowest, highest)
 }
 
-// Excludes says why a node whose program reports these levels cannot be a member
-// of a catalog of this level, or returns nil. One that reports none is older than
-// levels: it applies the first.
-func (l Level) Excludes(m *Member) *Refusal {
-	lowest, highest := max(1, m.Lowest), max(1, m.Highest)
-	if l.Number >= lowest && l.Number <= highest {
-		return nil
+// Excludes says why a node cannot be a member, or returns nil: its program has to apply
+// the level of the catalog, and its release has to be that of every other member or the next
+// to it. A program that reports no levels is older than they are: it applies the first.
+func (t *tables) Excludes(m *Member) *Refusal {
+	l, lowest, highest := t.Level(), max(1, m.Lowest), max(1, m.Highest)
+	if l.Number < lowest || l.Number > highest {
+		return &Refusal{Conflict, fmt.Sprintf("the catalog has level %d, and version %s of this node applies %s: start %s",
+			l.Number, cmp.Or(m.Version, "unknown"), span(lowest, highest), l.startable(lowest))}
 	}
-	return &Refusal{Conflict, fmt.Sprintf("the catalog has level %d, and version %s of this node applies %s: start %s",
-		l.Number, cmp.Or(m.Version, "unknown"), span(lowest, highest), l.startable(lowest))}
+
+	for other := range t.members.records() {
+		if other.ID != m.ID && other.State != MemberRemoved && !version.Neighbours(other.Version, m.Version) {
+			return &Refusal{Conflict, fmt.Sprintf("version %s of this node and version %s of node %s are no neighbouring releases: bring all nodes to the release between them first, or `shoal remove` that node where it is gone",
+				m.Version, other.Version, other.ID)}
+		}
+	}
+	return nil
 }
 
 // Level is the level of the catalog.

@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -136,5 +137,59 @@ func TestLevel_unknownIsRefusedWithAVersion(t *testing.T) {
 	var why *LevelError
 	if err := old.s.Unable(); !errors.As(err, &why) || why.Level.Version != "0.2.0" {
 		t.Errorf("after the entry: %v", err)
+	}
+}
+
+// Nodes of one release and of the next to it may be members of one cluster; a third
+// release is refused, newer or older, until no node is two releases away.
+func TestMembers_ofNeighbouringReleases(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		there []string
+		comes string
+		want  string // the version of the node that it does not go with; "" where it is let in
+	}{
+		{[]string{"0.1.0"}, "0.1.7", ""},
+		{[]string{"0.1.0"}, "0.2.0", ""},
+		{[]string{"0.2.3-dev-9a45aff79296"}, "0.1.0", ""},
+		{[]string{"0.1.0", "0.2.0"}, "0.2.1", ""},
+		{[]string{"0.2.0", "0.3.0"}, "0.3.0", ""},
+		{[]string{"0.1.0", "0.2.0"}, "0.3.0", "0.1.0"},
+		{[]string{"0.2.0", "0.3.0"}, "0.1.9", "0.3.0"},
+		{[]string{"0.1.0"}, "0.10.0", "0.1.0"},
+		{[]string{"0.9.4"}, "1.0.0", ""},
+		{[]string{"1.0.0"}, "0.9.4", ""},
+		{[]string{"0.9.4"}, "1.1.0", "0.9.4"},
+		{[]string{"0.9.4"}, "2.0.0", "0.9.4"},
+		{[]string{"0.1.0", "dev", ""}, "test", ""},
+	} {
+		b := newBook(t)
+		put := func(id, version string, epoch uint64) *PutMember {
+			return &PutMember{Member{ID: id, Epoch: NewEpoch(epoch, 0), Version: version}}
+		}
+		for i, version := range c.there {
+			b.do(put(fmt.Sprint("n", i), version, 1))
+		}
+
+		// As a new node, and as one that is there already and was started again.
+		for _, id := range []string{"new", "n9"} {
+			if id == "n9" {
+				b.do(put(id, c.there[0], 1))
+			}
+			no := b.apply(put(id, c.comes, 2))[0].Err
+			want := "version " + c.comes + " of this node and version " + c.want + " of node n"
+			if (no == nil) != (c.want == "") || no != nil && !strings.Contains(no.Error(), want) {
+				t.Errorf("%q beside %q: %v", c.comes, c.there, no)
+			}
+		}
+
+		// A node that was removed is in nobody's way.
+		if c.want != "" {
+			for i := range c.there {
+				b.do(&RemoveMember{ID: fmt.Sprint("n", i)})
+			}
+			b.do(&RemoveMember{ID: "n9"})
+			b.do(put("later", c.comes, 1))
+		}
 	}
 }

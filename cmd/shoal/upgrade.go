@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	release "github.com/shoalsearch/shoal/version"
 )
 
 func newUpgrade(getenv func(string) string) *cobra.Command {
@@ -90,6 +91,11 @@ func upgradeOf(s *node.StatusResponse, b catalog.Build, version string) *upgrade
 	}
 
 	why := b.Unable(catalog.Level{Number: uint64(s.Level.Number), Version: s.Level.Version})
+	for _, m := range s.Members {
+		if why == nil && !release.Neighbours(m.Version, version) {
+			why = fmt.Errorf("version %s and version %s of node %s are no neighbouring releases: bring all nodes to the release between them first", version, m.Version, m.ID)
+		}
+	}
 	u.Possible = why == nil
 	switch {
 	case why != nil:

@@ -45,6 +45,9 @@ func TestUpgradeCheck(t *testing.T) {
 		"too old": {build(1, 1),
 			`{"level": {"number": 2, "version": "0.2.0"}, "members": [{"id": "n1", "version": "0.2.0", "level": 2}]}`,
 			false, "cannot run nodes of this cluster: the catalog has level 2, and this program applies level 1 alone: start version 0.2.0 or a later one."},
+		"a release too far": {build(1, 3),
+			`{"level": {"number": 1, "version": "0.1.0"}, "members": [{"id": "n1", "version": "0.1.0", "level": 1}]}`,
+			false, "version 0.3.0 and version 0.1.0 of node n1 are no neighbouring releases: bring all nodes to the release between them first."},
 		"too new": {build(2, 3),
 			`{"level": {"number": 1, "version": "0.1.0"}, "members": [{"id": "n1", "version": "0.1.0", "level": 1}]}`,
 			false, "start version 0.1.0"},
@@ -53,7 +56,7 @@ func TestUpgradeCheck(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.status), &s); err != nil {
 			t.Fatal(err)
 		}
-		u := upgradeOf(&s, c.program, "dev")
+		u := upgradeOf(&s, c.program, c.program.Versions[len(c.program.Versions)-1])
 		if got := strings.Join(u.Summary, " "); u.Possible != c.possible || !strings.Contains(got, c.want) {
 			t.Errorf("%s: possible %v, %q; want %v, %q", name, u.Possible, got, c.possible, c.want)
 		}
