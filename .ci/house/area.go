@@ -21,7 +21,7 @@ var areas = []area{
 	{"git reading", 13026, []string{"shard/git"}},
 	{"cluster", 21132, []string{"cluster"}},
 	{"hosts, jobs", 11857, []string{"node/host", "node/job", "node/environ"}},
-	{"search, browse", 12814, []string{"node/search", "node/symbols", "node/browse", "node/suggest", "node/paths", "node/coverage", "glob"}},
+	{"search, browse", 12814, []string{"node/search", "node/symbols", "node/browse", "node/suggest", "node/paste", "node/paths", "node/coverage", "glob"}},
 	{"the rest of node", 11410, []string{"node", "clock"}},
 	{"pages", 10490, []string{"api/web", "api/settings", "api/people", "api/layout", "api/browser"}},
 	{"ask, models", 9002, []string{"node/ask", "node/model", "node/thread"}},

@@ -21,7 +21,7 @@ const module = "github.com/shoalsearch/shoal"
 // The rows of the import graph, lowest first: a package imports only packages
 // of lower rows. docs/explanation/architecture.md draws the same picture.
 var rows = [][]string{
-	{"clock", "version", "glob", "api/reply", "cluster/gauge", "cluster/origin", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/seal"},
+	{"clock", "version", "glob", "api/reply", "cluster/gauge", "cluster/origin", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/paste", "node/seal"},
 	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "shard/charset", "node/place"},
 	{"cluster/catalog", "shard/symbols", "shard/git", "node/environ", "node/model"},
 	{"cluster", "node/host", "shard"},
@@ -30,7 +30,8 @@ var rows = [][]string{
 	{"node/browse", "node/chronicle", "node/configure", "node/hold", "node/oauth", "node/signin", "node/thread"},
 	{"node/search", "node/job"},
 	{"node/symbols"},
-	{"node/tool", "node/suggest", "node/operate"},
+	{"node/suggest"},
+	{"node/tool", "node/operate"},
 	{"node/ask"},
 	{"node", "api/layout", "api/web/lex", "api/web/markdown"},
 	{"api/auth", "api/mcp", "api/people", "api/settings", "api/web", "node/nodetest"},

@@ -1,0 +1,213 @@
+package paste
+
+import (
+	"net/url"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Kind is what an address is of.
+type Kind string
+
+// The kinds.
+const (
+	Repository Kind = "repository"
+	File       Kind = "file" // or a directory
+	Commit     Kind = "commit"
+	Compare    Kind = "compare"
+)
+
+// Address is a page of a code host, or of this service.
+type Address struct {
+	Kind Kind
+	Repo string // as repositories are named here: host and path
+	// Rest is the revision and the path behind it, of Compare the two revisions. Where one
+	// ends a branch with slashes in its name leaves open.
+	Rest string
+	Rev  string // where the address tells it apart; then Rest is the path
+	Line int    // 0 for none
+	End  int    // 0 for one line
+
+	Host string // with its port
+	Here string // path, query and fragment, for a page of this service
+}
+
+// addressText is an address in a text. Brackets, quotes and the end of a sentence do not
+// belong to it.
+var addressText = regexp.MustCompile(`(?:https?://|git@|ssh://)[^\s"'<>()\[\]{}` + "`" + `]+`)
+
+// addresses finds pages of hosts. What has a line behind it is a place of a program that
+// a browser ran.
+func (r *reader) addresses() []Address {
+	var out []Address
+	for _, m := range addressText.FindAllStringIndex(r.text, maxOthers) {
+		text := strings.TrimRight(r.text[m[0]:m[1]], ".,;:!?")
+		if a, ok := AddressOf(text); ok && !lineBehind.MatchString(beforeFragment(text)) && r.take(m[0], m[0]+len(text)) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func beforeFragment(text string) string {
+	text, _, _ = strings.Cut(text, "#")
+	return text
+}
+
+var lineBehind = regexp.MustCompile(`:[0-9]+(?::[0-9]+)?$`)
+
+// AddressOf reads an address of a page of a host. It knows the forms of the hosts, not
+// which of them are there.
+func AddressOf(text string) (Address, bool) {
+	// git@host:owner/repo.git, as a remote is written
+	if rest, ok := strings.CutPrefix(text, "git@"); ok {
+		text = "ssh://git@" + strings.Replace(rest, ":", "/", 1)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return Address{}, false
+	}
+
+	a := Address{Host: strings.ToLower(u.Host), Here: u.EscapedPath()}
+	if u.RawQuery != "" {
+		a.Here += "?" + u.RawQuery
+	}
+	if u.Fragment != "" {
+		a.Here += "#" + u.EscapedFragment()
+	}
+	a.lines(u)
+
+	p := strings.Trim(path.Clean("/"+u.Path), "/")
+	for _, shape := range shapes {
+		if m := shape.expr.FindStringSubmatch(p); m != nil && (shape.host == "" || shape.host == a.Host) {
+			shape.read(&a, m, u.Query())
+			a.Repo = strings.TrimSuffix(a.Repo, ".git")
+			return a, a.Repo != a.Host
+		}
+	}
+	return a, p != ""
+}
+
+// shape is a form of address at a kind of host. To add one: a row.
+type shape struct {
+	expr *regexp.Regexp // of the path without slashes at its ends
+	host string         // "" for any
+	read func(a *Address, m []string, q url.Values)
+}
+
+var shapes = []shape{
+	// raw.githubusercontent.com/owner/repo/rev/path
+	{re(`^([^/]+/[^/]+)/(.+)$`), "raw.githubusercontent.com", func(a *Address, m []string, _ url.Values) {
+		a.file("github.com/"+m[1], strings.TrimPrefix(strings.TrimPrefix(m[2], "refs/heads/"), "refs/tags/"))
+	}},
+
+	// Azure: org/project/_git/repo?path=/a&version=GBmain, org/project/_git/repo/commit/sha
+	{re(`^(?:(.+)/)?_git/([^/]+)(?:/commit/([0-9a-f]+))?$`), "", func(a *Address, m []string, q url.Values) {
+		a.Repo = join(a.Host, m[1], m[2])
+		switch version := q.Get("version"); {
+		case m[3] != "":
+			a.Kind, a.Rest = Commit, m[3]
+		case q.Get("path") == "":
+			a.Kind = Repository
+		default:
+			a.file(a.Repo, strings.Trim(q.Get("path"), "/"))
+			// Two letters tell a branch, a tag and a commit apart; HEAD where there is none.
+			a.Rev = "HEAD"
+			if len(version) > 2 {
+				a.Rev = version[2:]
+			}
+		}
+	}},
+
+	// This service: browse/repo@rev/-/blob/path
+	{re(`^(?:~/)?browse/(.+?)(?:@([^@]+?))?(?:/-/([a-z]+)(?:/(.*))?)?$`), "", func(a *Address, m []string, _ url.Values) {
+		a.Kind, a.Repo, a.Rev, a.Rest = Repository, m[1], strings.ReplaceAll(m[2], "%2F", "/"), m[4]
+		if m[3] == "blob" || m[3] == "tree" || m[3] == "blame" || m[3] == "raw" {
+			a.Kind = File
+		}
+		if m[3] == "commit" || m[3] == "compare" {
+			a.Kind = Kind(m[3])
+		}
+	}},
+
+	// Bitbucket Server: projects/P/repos/r/browse/path?at=refs/heads/x, projects/P/repos/r/commits/sha
+	{re(`^(?:(.*)/)?(?:projects|users)/([^/]+)/repos/([^/]+)(?:/(browse|raw|commits)(?:/(.*))?)?$`), "", func(a *Address, m []string, q url.Values) {
+		a.Kind, a.Repo = Repository, join(a.Host, m[1], m[2], m[3])
+		switch {
+		case m[4] == "commits" && m[5] != "":
+			a.Kind, a.Rest = Commit, m[5]
+		case m[5] != "":
+			a.file(a.Repo, m[5])
+			a.Rev = strings.TrimPrefix(strings.TrimPrefix(q.Get("at"), "refs/heads/"), "refs/tags/")
+			if a.Rev == "" {
+				a.Rev = "HEAD"
+			}
+		}
+	}},
+
+	// Gerrit: [plugins/gitiles/]repo/+/refs/heads/main/path
+	{re(`^(?:plugins/gitiles/)?(.+?)/\+(?:log|blame|show)?/(.+)$`), "", func(a *Address, m []string, _ url.Values) {
+		rest := strings.TrimPrefix(strings.TrimPrefix(m[2], "refs/heads/"), "refs/tags/")
+		a.fileOrCommit(join(a.Host, m[1]), rest)
+	}},
+
+	// GitLab: group/sub/repo/-/blob/rev/path
+	{re(`^(.+?)/-/(blob|tree|raw|blame|commits)/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.file(join(a.Host, m[1]), m[3]) }},
+	{re(`^(.+?)/-/commit/([0-9a-f]+)`), "", func(a *Address, m []string, _ url.Values) { a.is(Commit, join(a.Host, m[1]), m[2]) }},
+	{re(`^(.+?)/-/compare/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.is(Compare, join(a.Host, m[1]), m[2]) }},
+
+	// Gitea: owner/repo/src/branch/main/path
+	{re(`^(.+?)/(?:src|raw|blame|media|rendered)/(?:branch|tag|commit)/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.file(join(a.Host, m[1]), m[2]) }},
+
+	// GitHub: owner/repo/blob/rev/path
+	{re(`^(.+?)/(?:commit|commits|pull/[0-9]+/commits)/([0-9a-f]{7,64})$`), "", func(a *Address, m []string, _ url.Values) { a.is(Commit, join(a.Host, m[1]), m[2]) }},
+	{re(`^([^/]+/[^/]+)/(?:blob|tree|raw|blame|edit|commits)/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.file(join(a.Host, m[1]), m[2]) }},
+	{re(`^([^/]+/[^/]+)/compare/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.is(Compare, join(a.Host, m[1]), m[2]) }},
+
+	// Bitbucket Cloud: workspace/repo/src/rev/path
+	{re(`^([^/]+/[^/]+)/src/(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.file(join(a.Host, m[1]), m[2]) }},
+
+	// The repository itself, perhaps one of its pages: owner/repo/issues
+	{re(`^([^/]+/[^/]+?)/(?:issues|pull|pulls|wiki|releases|actions|tags|branches|merge_requests|-)(?:/.*)?$`), "", func(a *Address, m []string, _ url.Values) { a.is(Repository, join(a.Host, m[1]), "") }},
+	{re(`^(.+/.+)$`), "", func(a *Address, m []string, _ url.Values) { a.is(Repository, join(a.Host, m[1]), "") }},
+}
+
+func (a *Address) is(kind Kind, repo, rest string) { a.Kind, a.Repo, a.Rest = kind, repo, rest }
+
+func (a *Address) file(repo, rest string) { a.is(File, repo, rest) }
+
+// fileOrCommit is a file, or the commit alone where nothing stands behind it.
+func (a *Address) fileOrCommit(repo, rest string) {
+	a.file(repo, rest)
+	if onlyHash.MatchString(rest) {
+		a.Kind = Commit
+	}
+}
+
+// join joins the parts that are there.
+func join(parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, "/")
+}
+
+// fragment is lines as hosts write them: L10-L20, L10C1-L20C2, lines-10:20, 10-20.
+var fragment = regexp.MustCompile(`^(?:L|l|n|lines-)?([0-9]{1,7})(?:C[0-9]+)?(?:[-:,]L?([0-9]{1,7})(?:C[0-9]+)?)?$`)
+
+// lines reads the lines of an address: of its fragment, or of its query as Azure has it.
+func (a *Address) lines(u *url.URL) {
+	first, last := u.Query().Get("line"), u.Query().Get("lineEnd")
+	if m := fragment.FindStringSubmatch(u.Fragment); m != nil {
+		first, last = m[1], m[2]
+	}
+	a.Line, _ = strconv.Atoi(first) // 0 for none
+	if a.End, _ = strconv.Atoi(last); a.End <= a.Line {
+		a.End = 0
+	}
+}

@@ -1,0 +1,172 @@
+package paste
+
+import (
+	"regexp"
+	"strings"
+)
+
+// form is a way in which programs write a place in a file. Groups of its expression
+// are path, line, end, col and name. To add one: a row here and a row of the test.
+type form struct {
+	expr   *regexp.Regexp
+	frame  bool         // it is of a call stack
+	finish func(*Place) // changes what the groups gave; nil for nothing
+}
+
+// Parts of expressions.
+const (
+	// anyPath has at least one slash or an extension that begins with a letter.
+	anyPath = `(?:[A-Za-z]:[\\/])?[\pL\pN_.@~+$%\[\]\\/-]*(?:[\\/][\pL\pN_.@~+$%\[\]-]+|[\pL\pN_@~+$%\[\]-]\.[A-Za-z]\w*)`
+	pathAt  = `(?P<path>` + anyPath + `)`
+	lineAt  = `(?P<line>[0-9]{1,7})`
+	before  = `(?:^|[\s("'` + "`" + `<=,|>]|\[)`
+)
+
+// formOrder is the order in which forms are tried: the ones with more around the path first.
+var formOrder = []string{
+	"Python", ".NET", "Java", "Go frame", "gdb", "sanitizer", "Rust panic", "JavaScript", "JavaScript without a name", "Firefox",
+	"PHP frame", "PHP", "Ruby", "Perl", "Erlang", "git header", "fragment", "parentheses", "said", "line before", "lines", "compiler",
+}
+
+// forms is the table of forms, by name.
+var forms = map[string]*form{
+	//   File "/usr/lib/python3.11/site-packages/flask/app.py", line 1498, in __call__
+	"Python": {expr: re(`File "(?P<path>[^"\n]+)", line ` + lineAt + `(?:, in (?P<name>[\pL\pN_.<>]+))?`), frame: true},
+
+	//   at Acme.Shop.Cart.Add(Item item) in C:\src\Shop\Cart.cs:line 42
+	".NET": {expr: re(`(?:at (?P<name>[\pL\pN_.<>` + "`" + `\[\],+]+)\([^()\n]*\) )?in (?P<path>(?:[A-Za-z]:\\|/)?[^:*?"<>|\n]+?\.\w+):line ` + lineAt), frame: true},
+
+	//   at java.base/a.b.C$D.run(C.java:33) ~[app.jar:1.0]
+	"Java": {expr: re(`at (?:[\w.@-]*/)*(?P<name>[\pL\pN_.$<>-]+)\((?P<path>[\pL\pN_$.-]+\.(?:java|kt|kts|scala|groovy|clj|cljc)):` + lineAt + `\)`), frame: true, finish: javaPath},
+
+	// github.com/a/b/store.(*Store).Open(0xc0001b2000)
+	//	/go/src/github.com/a/b/store/store.go:412 +0x1d
+	"Go frame": {expr: re(`(?:(?P<name>[\pL\pN_./%@~-]+(?:\.\(\*?[\pL\pN_]+(?:\[\.\.\.\])?\))?\.[\pL\pN_.\[\]-]+)\([^()\n]*\)\s+)?(?P<path>[^\s"'(]*\.go):` + lineAt + `(?: \+0x[0-9a-f]+|\s+created by)`), frame: true},
+
+	//   #0 0x4a3b1c in dictAdd(dict*, void*) /build/redis/src/dict.c:473:12
+	"sanitizer": {expr: re(`#[0-9]+ +0x[0-9a-f]+ in (?P<name>[^\n]*?) (?P<path>[^\s()]+?):` + lineAt + `(?::(?P<col>[0-9]+))?\b`), frame: true},
+
+	// #1  0x00005555 in dictAdd (d=0x0, key=0x1) at dict.c:473
+	"gdb": {expr: re(`#[0-9]+ +(?:0x[0-9a-f]+ in )?(?P<name>[\pL\pN_:~<>]+) ?\([^#\n]*?\) +at ` + pathAt + `:` + lineAt), frame: true},
+
+	//   at Layer.handle [as handle_request] (node_modules/express/lib/router/layer.js:95:5)
+	"JavaScript": {expr: re(`at (?:async |new )?(?P<name>[\pL\pN_.$<>#]+)(?: \[as [^\]]*\])? \((?P<path>[^()\n]+?):` + lineAt + `:(?P<col>[0-9]+)\)`), frame: true},
+
+	//   at /app/server.js:1:2
+	//   at async file:///app/server.mjs:1:2
+	"JavaScript without a name": {expr: re(`\bat (?:async )?(?P<path>[^\s()'",]+?):` + lineAt + `:(?P<col>[0-9]+)`), frame: true},
+
+	// draw@http://localhost:3000/static/app.js:1:2
+	"Firefox": {expr: re(`(?P<name>[\pL\pN_.$/<]*)@(?P<path>[a-z-]+://[^\s()]+?):` + lineAt + `:(?P<col>[0-9]+)`), frame: true},
+
+	// thread 'main' panicked at 'called …', tokio/src/runtime/scheduler/mod.rs:12:5
+	"Rust panic": {expr: re(`panicked at (?:'[^\n]*?', )?` + pathAt + `:` + lineAt + `:(?P<col>[0-9]+)`), frame: true},
+
+	// #0 /var/www/app/Cart.php(12): Cart->add()
+	"PHP frame": {expr: re(`#[0-9]+ (?P<path>[^\s()]+\.\w+)\(` + lineAt + `\): (?P<name>[\pL\pN_\\:>-]*)`), frame: true},
+
+	// in /var/www/app/Cart.php on line 12
+	"PHP": {expr: re(`(?:in )?` + pathAt + ` on line ` + lineAt)},
+
+	// app/models/cart.rb:12:in 'add'
+	"Ruby": {expr: re(pathAt + `:` + lineAt + ":in [`'](?P<name>[^'\n]+)'"), frame: true},
+
+	// at lib/Cart.pm line 12.
+	"Perl": {expr: re(`\bat ` + pathAt + ` line ` + lineAt)},
+
+	// {file,"src/cart.erl"},{line,12}
+	"Erlang": {expr: re(`\{file, *"(?P<path>[^"\n]+)"\}, *\{line, *` + lineAt + `\}`), frame: true},
+
+	// +++ b/src/dict.c      --- a/src/dict.c      diff --git a/src/dict.c b/src/dict.c
+	"git header": {expr: re(`(?:\+\+\+ b/|--- a/|diff --git a/(?:\S+) b/|(?:rename|copy) (?:from|to) )(?P<path>[^\s]+)(?:\s+@@ -[0-9,]+ \+` + lineAt + `)?`)},
+
+	// src/dict.c#L10-L20    src/dict.c#L10C3-L20C5    src/dict.c#lines-10:20
+	"fragment": {expr: re(pathAt + `(?:\?plain=1)?#(?:L|lines-|l|n)` + lineAt + `(?:C[0-9]+)?(?:[-:]L?(?P<end>[0-9]{1,7})(?:C[0-9]+)?)?`)},
+
+	// src/Cart.cs(12,34): error     src/cart.ts(12,34)     cart.c(12)
+	"parentheses": {expr: re(pathAt + `\(` + lineAt + `(?:, ?(?P<col>[0-9]+)(?:,[0-9]+)*)?\)`)},
+
+	// src/dict.c, line 12      "src/dict.c" line 12
+	"said": {expr: re(pathAt + `["']?,? +(?:on |at )?lines? ` + lineAt + `(?: ?(?:-|–|to) ?(?P<end>[0-9]{1,7}))?`)},
+
+	// line 12 of src/dict.c    line 12 in src/dict.c
+	"line before": {expr: re(`lines? ` + lineAt + `(?: ?(?:-|–|to) ?(?P<end>[0-9]{1,7}))? (?:of|in) (?:file )?["']?` + pathAt)},
+
+	// src/dict.c:10-20
+	"lines": {expr: re(pathAt + `:` + lineAt + `[-–](?P<end>[0-9]{1,7})\b`)},
+
+	// a.c:12:3: error    --> src/x.rs:3:4    at ./src/x.rs:3:4    src/dict.c:500
+	"compiler": {expr: re(pathAt + `:` + lineAt + `(?::(?P<col>[0-9]+))?(?:\b|$)`)},
+}
+
+func re(expr string) *regexp.Regexp { return regexp.MustCompile(expr) }
+
+// javaPath puts the directories of the package before the name of the file, which is
+// all that a frame has of the path: a.b.C$D.run in C.java is a/b/C.java.
+func javaPath(p *Place) {
+	parts := strings.Split(p.Name, ".")
+	if len(parts) < 3 {
+		return
+	}
+	p.Path = strings.Join(parts[:len(parts)-2], "/") + "/" + p.Path
+}
+
+// barePath is a path without a line.
+var barePath = re(before + pathAt + `(?:[\s)"'` + "`" + `>,:;]|\]|$)`)
+
+// mostBare is how many words of a text may look like paths before they are taken for words.
+const mostBare = 3
+
+// barePaths finds paths without a line.
+func (r *reader) barePaths() []Place {
+	var out []Place
+	for _, m := range barePath.FindAllStringSubmatchIndex(r.text, mostBare+1) {
+		p := (&form{expr: barePath}).place(r.text, m)
+		if p.Path != "" && !strings.Contains(r.text[m[2]:m[3]], "...") && r.take(m[2], m[3]) {
+			p.Form, p.at = "path", m[2]
+			out = append(out, p)
+		}
+	}
+	if len(out) > mostBare {
+		return nil
+	}
+	return out
+}
+
+// glob is a pattern of paths: with a star beside a slash or a dot.
+var glob = re(`(?:^|\s)([\pL\pN_.@{},/*?\[\]-]*(?:\*\*/|/\*|\*\.)[\pL\pN_.@{},/*?\[\]-]*)(?:\s|$)`)
+
+// notGlob is what looks like one and is an expression, or a comment of code.
+var notGlob = re(`^(?:/\*.*|\.\*.*|\*/|.*\*/)$`)
+
+// globs finds patterns of paths.
+func (r *reader) globs() []string {
+	var out []string
+	for _, m := range glob.FindAllStringSubmatchIndex(r.text, maxOthers) {
+		text := r.text[m[2]:m[3]]
+		if !notGlob.MatchString(text) && r.take(m[2], m[3]) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+var (
+	hash = re(`\b[0-9a-fA-F]{7,64}\b`)
+	// onlyHash is a text that is a hash, perhaps with what git or a host writes before it.
+	onlyHash = re(`^\s*(?:(?:commit|Commit|sha|rev|revision|fixes|in|@|from|reverts)[ :]*)?[0-9a-fA-F]{7,64}\s*$`)
+)
+
+// commits finds hashes. Within other text a hash needs digits and letters: a number and
+// a word of those letters are more often something else.
+func (r *reader) commits() []string {
+	var out []string
+	for _, m := range hash.FindAllStringIndex(r.text, maxOthers) {
+		text := r.text[m[0]:m[1]]
+		mixed := strings.ContainsAny(text, "0123456789") && strings.ContainsAny(strings.ToLower(text), "abcdef")
+		if (mixed || onlyHash.MatchString(r.text)) && r.take(m[0], m[1]) {
+			out = append(out, strings.ToLower(text))
+		}
+	}
+	return out
+}
