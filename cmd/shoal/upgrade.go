@@ -20,7 +20,7 @@ func newUpgrade(getenv func(string) string) *cobra.Command {
 		Use:   "upgrade",
 		Short: "Bring a cluster to another version",
 	}
-	cmd.AddCommand(newUpgradeCheck(getenv))
+	cmd.AddCommand(newUpgradeCheck(getenv), newUpgradeNext(getenv))
 	return cmd
 }
 

@@ -66,3 +66,59 @@ func TestUpgradeCheck(t *testing.T) {
 		}
 	}
 }
+
+// The next node is one that runs another version, the leader last; nothing is stopped
+// while something is missing that the cluster could have.
+func TestUpgradeNext(t *testing.T) {
+	t.Parallel()
+	status := func(changes ...func(*node.StatusResponse)) *node.StatusResponse {
+		s := &node.StatusResponse{Leader: "n1", Verdict: node.Verdict{State: node.VerdictGood}, Members: []node.MemberStatus{
+			{ID: "n1", Role: "leader", Health: "alive", Version: "0.1.0"},
+			{ID: "n2", Role: "voter", Health: "alive", Version: "0.1.0"},
+			{ID: "n3", Role: "voter", Health: "alive", Version: "0.1.0"},
+			{ID: "n4", Role: "nonvoter", Health: "alive", Version: "0.1.0"},
+		}}
+		for _, c := range changes {
+			c(s)
+		}
+		return s
+	}
+	s := status()
+	for i, want := range []string{"n4", "n2", "n3", "n1"} {
+		m := nextNode(s, "0.2.0")
+		if m == nil || m.ID != want || unsafeNow(s) != "" {
+			t.Fatalf("node %d is %+v, want %s; %q", i, m, want, unsafeNow(s))
+		}
+		m.Version = "0.2.0"
+	}
+	if m := nextNode(s, "0.2.0"); m != nil {
+		t.Errorf("after all, %s is next", m.ID)
+	}
+	if m := nextNode(s, "0.1.0"); m == nil || m.ID != "n4" {
+		t.Errorf("on the way back, %+v is next", m)
+	}
+
+	for want, change := range map[string]func(*node.StatusResponse){
+		"no leader":            func(s *node.StatusResponse) { s.Leader = "" },
+		"n3 does not answer":   func(s *node.StatusResponse) { s.Members[2].Health = "suspect" },
+		"n4 does not answer":   func(s *node.StatusResponse) { s.Members[3].Health = "dead" },
+		"n2 drains":            func(s *node.StatusResponse) { s.Members[1].Draining = true },
+		"n2 has not caught up": func(s *node.StatusResponse) { s.Members[1].Lag = mostLag + 1 },
+		"7 are left":           func(s *node.StatusResponse) { s.Storage.Rebuild.Unread = 7 },
+		"fewer copies": func(s *node.StatusResponse) {
+			s.Verdict = node.Verdict{State: node.VerdictWeak, Sentence: "fewer copies"}
+		},
+		"most voters": func(s *node.StatusResponse) {
+			s.Verdict = node.Verdict{State: node.VerdictFailing, Sentence: "most voters"}
+		},
+	} {
+		if got := unsafeNow(status(change)); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+
+	// What a cluster of so few nodes cannot have is not waited for, nor is a lag that changes make.
+	if got := unsafeNow(status(func(s *node.StatusResponse) { s.Verdict.State = node.VerdictSmall; s.Members[1].Lag = 3 })); got != "" {
+		t.Errorf("a small cluster waits: %s", got)
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
+)
+
+func newUpgradeNext(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	var patience time.Duration
+	cmd := &cobra.Command{
+		Use:   "next",
+		Short: "Name the node to restart next with this version, once that is safe",
+		Long: `Names the node to stop, and to start again with the program of this version: its
+id and its address. It waits until that is safe: every node answers and has
+caught up, the cluster has a leader, all voters, and all copies. It says on
+standard error what it waits for.
+
+The leader comes last, and hands over when it stops. The exit code is 1 where
+every node runs this version.`,
+		Args: cobra.NoArgs,
+		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
+			ctx := cmd.Context()
+			if patience > 0 {
+				bounded, cancel := context.WithTimeout(ctx, patience)
+				defer cancel()
+				ctx = bounded
+			}
+			return waitForNext(ctx, cmd, c)
+		}),
+	}
+
+	f.add(cmd, getenv)
+	cmd.Flags().DurationVar(&patience, "timeout", 0, "give up after this long (0: never)")
+	return cmd
+}
+
+// waitForNext prints the next node, once it may be restarted.
+func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) error {
+	for reason := ""; ; {
+		var s node.StatusResponse
+		if err := c.call(ctx, "GET", "/api/status", nil, &s); err != nil {
+			return err
+		}
+		if u := upgradeOf(&s, catalog.ThisBuild(), buildVersion()); !u.Possible {
+			return errors.New(u.Summary[0])
+		}
+
+		next := nextNode(&s, buildVersion())
+		if next == nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "every node runs version %s\n", buildVersion())
+			return exitCode(1)
+		}
+		now := unsafeNow(&s)
+		if now == "" {
+			if s.Verdict.State == node.VerdictSmall {
+				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", s.Verdict.Sentence)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", next.ID, next.Address)
+			return nil
+		}
+
+		if now != reason {
+			fmt.Fprintln(cmd.ErrOrStderr(), "waiting:", now)
+			reason = now
+		}
+		if !pause(ctx, time.Second) {
+			return errors.New("no node may be restarted yet: " + now)
+		}
+	}
+}
+
+// nextNode is the node that comes to a version next; nil where all run it. Nodes without
+// a vote come first, and the leader last: no vote is away twice.
+func nextNode(s *node.StatusResponse, version string) *node.MemberStatus {
+	for _, role := range []string{"nonvoter", "voter", "leader"} {
+		i := slices.IndexFunc(s.Members, func(m node.MemberStatus) bool { return m.Role == role && m.Version != version })
+		if i >= 0 {
+			return &s.Members[i]
+		}
+	}
+	return nil
+}
+
+// mostLag is how many entries a node that has caught up may be behind.
+const mostLag = 100
+
+// unsafeNow says why no node may be stopped now, "" where one may.
+func unsafeNow(s *node.StatusResponse) string {
+	if s.Leader == "" {
+		return "the cluster has no leader"
+	}
+	for _, m := range s.Members {
+		switch {
+		case m.Health != "alive":
+			return fmt.Sprintf("node %s does not answer: start it, or `shoal remove` it where it is gone", m.ID)
+		case m.Draining:
+			return fmt.Sprintf("node %s drains: `shoal undrain` takes it back, `shoal remove` forgets it", m.ID)
+		case m.Lag > mostLag:
+			return fmt.Sprintf("node %s has not caught up: %d entries are left", m.ID, m.Lag)
+		}
+	}
+	if r := s.Storage.Rebuild; r.Unread > 0 {
+		return fmt.Sprintf("index files that this version does not read are made anew: %d are left", r.Unread)
+	}
+	if s.Verdict.State == node.VerdictWeak || s.Verdict.State == node.VerdictFailing {
+		return s.Verdict.Sentence
+	}
+	return ""
+}
