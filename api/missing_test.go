@@ -219,6 +219,13 @@ func TestWhatIsNotThereIsTold(t *testing.T) {
 	})
 	s := &side{url: "http://" + start(t, partsOf(n.Node)).Addr().String()}
 
+	// The page of a repository without commits says so: it is there.
+	for _, page := range []string{"", "/-/tree", "/-/commits"} {
+		if status, text := s.read(t, get("/browse/local/empty%s", page)); status != 200 || !strings.Contains(text, "has no commits") {
+			t.Errorf("the page %q of an empty repository: %d %.200s", page, status, text)
+		}
+	}
+
 	doc, asked, answered := openAPI(t), map[shot]bool{}, 0
 	for _, x := range reads(t) {
 		if status, _ := s.read(t, x); status < 400 {

@@ -11,7 +11,7 @@ func (v *Visit) ShowError(status int, message string, wait int) error {
 
 	// Those by whose name a reader can do something; the others have one title.
 	title := map[int]string{
-		400: "That was not understood", 403: "Not allowed", 404: "There is no such page", 429: "Too much at once",
+		200: "Nothing here yet", 400: "That was not understood", 403: "Not allowed", 404: "There is no such page", 429: "Too much at once",
 		503: "Not available now", 504: "That took too long",
 	}[status]
 	if title == "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -110,7 +111,13 @@ func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 		l.Refs = p.revisions.refs(ctx, v.Viewer, l)
 	}
 
-	return noRevision(p.revisions.orGone(ctx, v, l, show(ctx, v, l)))
+	err = show(ctx, v, l)
+
+	// HEAD is no revision only where nothing was pushed yet: the repository is there.
+	if errors.Is(err, call.ErrRef) && v.Part == "" && l.Rev == "" && l.Path == "" {
+		return v.ShowError(http.StatusOK, err.Error()+". Its files are here once somebody pushes some.", 0)
+	}
+	return noRevision(p.revisions.orGone(ctx, v, l, err))
 }
 
 // noRevision makes a page that does not exist of a revision that does not.

@@ -20,7 +20,7 @@ import (
 // Equal options and revisions under other globs give the same shards.
 
 // indexFormat changes when the same input would give other shards of the same versions.
-const indexFormat = "2"
+const indexFormat = "3"
 
 // wantedKey is the key of what is wanted of a repository.
 func wantedKey(options string, view *catalog.View, repo *catalog.Repo) string {
