@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -151,6 +153,11 @@ func TestANodeThatIsCutOffAnswersAtOnce(t *testing.T) {
 			t.Errorf("search %d takes %v and is exhaustive: %t", n, took, r.Coverage.Exhaustive())
 		}
 	}
+	for kind, read := range reads(asked) {
+		if took, err := timed(t, read); took > 2*time.Second || !errors.Is(err, call.ErrUnavailable) {
+			t.Errorf("%s takes %v: %v", kind, took, err)
+		}
+	}
 	asked.Wait("to say that it hears nobody", func() error {
 		if r := asked.Ready(); !strings.Contains(strings.Join(r.Reasons, " "), "hears none of the others") {
 			return fmt.Errorf("%+v", r)
@@ -165,6 +172,11 @@ func TestANodeThatIsCutOffAnswersAtOnce(t *testing.T) {
 		}
 		return nil
 	})
+	for kind, read := range reads(asked) {
+		if _, err := timed(t, read); err != nil {
+			t.Errorf("%s fails after the cut: %v", kind, err)
+		}
+	}
 }
 
 // Gossip loses every message while connections get through: each node calls the

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
@@ -113,6 +114,7 @@ func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, nam
 		},
 		Ask:    func(ctx context.Context, node string) (*Resp, error) { return readFrom(ctx, b, node, op, at) },
 		Silent: b.silence(op.heavy),
+		Signs:  func(ctx context.Context, running []string) bool { return b.signs(ctx, repo.ID, running) },
 		Next:   elsewhere,
 		Failed: func(node string, err error) {
 			b.d.Log.Warn("a routed read failed", "node", node, "repo", repo.Name, "op", op.name, "err", err)
@@ -133,6 +135,16 @@ func (b *Browser) silence(heavy bool) func(ctx context.Context, node string) boo
 		return b.d.Peers.Gone
 	}
 	return b.d.Peers.Late
+}
+
+// signs reports whether any node with the mirror of a repository gives a sign of life, as
+// this one always does.
+func (b *Browser) signs(ctx context.Context, id catalog.RepoID, running []string) bool {
+	if self := b.d.Cluster.Self(); slices.Contains(running, self) {
+		return clock.Wait(ctx, call.StallTime)
+	}
+	others := slices.DeleteFunc(slices.Clone(b.d.Cluster.View().Holders(catalog.MirrorKey(id))), func(node string) bool { return node == b.d.Cluster.Self() })
+	return b.d.Peers.Signs(ctx, others)
 }
 
 // elsewhere reports whether another holder may do better than one that failed.

@@ -76,11 +76,27 @@ func (p *Peers) Answering(ctx context.Context, ids []string) []string {
 // moment ago is asked, too. Gossip errs for moments: a machine that is short of
 // time misses its questions, a network loses packets and lets connections through.
 func (p *Peers) There(ctx context.Context, ids []string) []string {
+	return p.there(ctx, ids, StallTime)
+}
+
+// Signs waits for half of StallTime, and reports then whether one of some nodes answers a
+// hello. It takes less where none of them gave an answer a moment ago.
+func (p *Peers) Signs(ctx context.Context, ids []string) bool {
+	atMost := StallTime / 2
+	if slices.ContainsFunc(ids, func(id string) bool { return !p.Misses(id) }) {
+		clock.Wait(ctx, StallTime/2)
+		atMost = StallTime
+	}
+	return len(p.there(ctx, ids, atMost)) > 0
+}
+
+// there is the nodes that answer a hello within some time.
+func (p *Peers) there(ctx context.Context, ids []string, atMost time.Duration) []string {
 	// All at once. Each has its own place in the list, so the order stays.
 	there := make([]bool, len(ids))
 	var wg sync.WaitGroup
 	for i, id := range ids {
-		wg.Go(func() { there[i] = p.hello(ctx, id, StallTime) })
+		wg.Go(func() { there[i] = p.hello(ctx, id, atMost) })
 	}
 	wg.Wait()
 

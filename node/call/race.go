@@ -3,6 +3,7 @@ package call
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -37,11 +38,16 @@ type Race[T any] struct {
 	// before may be among them.
 	Beyond func(ctx context.Context, waiting bool) []string
 
+	// Signs waits until it is known whether any node that can answer gives a sign of life:
+	// one that is being asked now, or another. Where none does, the race is over: who asks at
+	// a node that is cut off learns so before its patience ends. nil for a race that waits.
+	Signs func(ctx context.Context, running []string) bool
+
 	// Failed is told of each node that failed so that the next was asked.
 	Failed func(node string, err error)
 }
 
-// ErrNobody is that a race had no node to ask.
+// ErrNobody is that a race had no node to ask, or none that gives a sign of life.
 var ErrNobody = errors.New("there is no node to ask")
 
 // Run gives the first answer. Where no node answers it fails with what the last
@@ -49,16 +55,24 @@ var ErrNobody = errors.New("there is no node to ask")
 // Every call has ended when it returns. What a call panics with, it panics with.
 func (r Race[T]) Run(ctx context.Context) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &course[T]{Race: r, ctx: ctx, left: r.Nodes, asked: map[string]bool{}, events: make(chan step[T]), last: ErrNobody}
+	c := &course[T]{Race: r, ctx: ctx, left: r.Nodes, asked: map[string]bool{}, calls: map[int]string{}, events: make(chan step[T]), last: ErrNobody}
 	defer c.wg.Wait()
 	defer cancel() // before the wait, which would last as long as the slowest call
 
 	c.next()
+	signs := c.signs()
 	for c.running > 0 {
 		select {
 		case <-ctx.Done():
 			var none T
 			return none, context.Cause(ctx)
+
+		case alive := <-signs:
+			if !alive && ctx.Err() == nil {
+				var none T
+				return none, ErrNobody
+			}
+			signs = c.signs()
 
 		case s := <-c.events:
 			if c.take(s) {
@@ -81,9 +95,10 @@ type course[T any] struct {
 	looked bool            // beyond Nodes
 	failed []string        // to be asked again
 
-	begun   int // calls so far, and the look beyond: each has its number
-	running int // of these
-	hope    int // the number of the one that is not silent; 0 for none
+	calls   map[int]string // the nodes being asked, by the numbers of their calls
+	begun   int            // calls so far, and the look beyond: each has its number
+	running int            // of these
+	hope    int            // the number of the one that is not silent; 0 for none
 	events  chan step[T]
 	last    error
 	wg      sync.WaitGroup
@@ -107,6 +122,7 @@ func (c *course[T]) take(s step[T]) bool {
 	// A call that is silent is not over: its answer may be the first yet.
 	if !s.silent {
 		c.running--
+		delete(c.calls, s.of)
 	}
 
 	switch {
@@ -180,6 +196,7 @@ func (c *course[T]) begin() int {
 func (c *course[T]) ask(node string) {
 	c.asked[node] = true
 	of := c.begin()
+	c.calls[of] = node
 	ctx, end := context.WithCancel(c.ctx)
 
 	c.wg.Go(func() {
@@ -194,6 +211,17 @@ func (c *course[T]) ask(node string) {
 			c.tell(step[T]{of: of, node: node, silent: true})
 		}
 	})
+}
+
+// signs looks for a sign of life beside the calls, once.
+func (c *course[T]) signs() <-chan bool {
+	if c.Signs == nil {
+		return nil
+	}
+	found := make(chan bool, 1)
+	running := slices.Collect(maps.Values(c.calls))
+	c.wg.Go(func() { found <- c.Signs(c.ctx, running) })
+	return found
 }
 
 // tell hands a step on, unless the race is over.

@@ -147,6 +147,7 @@ func TestARaceAsksTheNextOneInTime(t *testing.T) {
 		beyond []doing // d1, d2, ...: those that gossip calls dead
 		missed string  // who gave no answer a moment ago
 		heavy  bool
+		signs  bool   // who asks looks for signs of life
 		asked  string // who, and when
 		ended  string // whose calls were cancelled
 		answer string // a name, or the error
@@ -260,6 +261,27 @@ func TestARaceAsksTheNextOneInTime(t *testing.T) {
 			asked: "n1@0s n2@1s", answer: context.DeadlineExceeded.Error(), took: 30 * time.Second,
 		},
 		"no nodes": {answer: ErrNobody.Error()},
+
+		"all are silent": {
+			nodes: []doing{silent, silent}, beyond: []doing{silent}, signs: true,
+			asked: "n1@0s n2@1s", ended: "n1 n2", answer: ErrNobody.Error(), took: 1500 * time.Millisecond,
+		},
+		"the only one is silent as it was a moment ago": {
+			nodes: []doing{silent}, signs: true, missed: "n1",
+			asked: "n1@0s", ended: "n1", answer: ErrNobody.Error(), took: 500 * time.Millisecond,
+		},
+		"one that gossip calls dead says hello": {
+			nodes: []doing{silent}, beyond: []doing{after(700 * time.Millisecond)}, signs: true,
+			asked: "n1@0s d1@1s", ended: "n1", answer: "d1", took: 1700 * time.Millisecond,
+		},
+		"one works for long and says hello": {
+			nodes: []doing{after(20 * time.Second)}, heavy: true, signs: true,
+			asked: "n1@0s", answer: "n1", took: 20 * time.Second,
+		},
+		"all go silent on the way": {
+			nodes: []doing{cutOff(3200 * time.Millisecond)}, heavy: true, signs: true,
+			asked: "n1@0s", ended: "n1", answer: ErrNobody.Error(), took: 4500 * time.Millisecond,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -283,9 +305,17 @@ func TestARaceAsksTheNextOneInTime(t *testing.T) {
 					silence = peers.Gone
 				}
 
+				var signs func(context.Context, []string) bool
+				if tt.signs {
+					signs = func(ctx context.Context, _ []string) bool {
+						return peers.Signs(ctx, append(slices.Clone(nodes), dead...))
+					}
+				}
+
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				defer cancel()
 				answer, err := Race[string]{
+					Signs: signs,
 					Nodes: nodes, Ask: w.ask, Silent: silence, Next: Elsewhere,
 					Beyond: func(ctx context.Context, waiting bool) []string {
 						if waiting {
