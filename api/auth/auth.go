@@ -79,6 +79,8 @@ func (a *Authenticator) Viewer(ctx context.Context, r Request) (catalog.Viewer, 
 		return a.tokens.Authenticate(ctx, key)
 	case oauth.AccessWellFormed(key):
 		return catalog.Viewer{}, refused("Not authenticated: an access token of an agent is for /api/mcp only.")
+	case strings.HasPrefix(key, "sbk_"), strings.HasPrefix(key, "sourcebot-"):
+		return catalog.Viewer{}, refused("Not authenticated: keys of Sourcebot are not good here. Make a new one at /settings/keys, or by `shoal key create NAME --user EMAIL`.")
 	case !account.WellFormed(key):
 		return catalog.Viewer{}, refused("Not authenticated: that is not an API key of this service.")
 	}

@@ -207,3 +207,14 @@ func TestListenSocket(t *testing.T) {
 		t.Errorf("after the end: %v, still there: %t", err, HasSocket(dir))
 	}
 }
+
+// Keys of Sourcebot are refused with a word on where to make one that is good.
+func TestViewer_refusesKeysOfSourcebot(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"sbk_" + strings.Repeat("a", 64), "sourcebot-" + strings.Repeat("a", 32)} {
+		_, err := New(keyring{anonymous: true}, nil).Viewer(t.Context(), Request{APIKey: key})
+		if !errors.Is(err, call.ErrUnauthenticated) || !strings.Contains(err.Error(), "/settings/keys") || strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
