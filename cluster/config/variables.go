@@ -13,6 +13,7 @@ import (
 type Variable struct {
 	Name  string
 	Check func(value string) error // refuses what cannot be read; no value is good
+	Means string                   // a phrase
 }
 
 // variables are all of them. A value that cannot be read is refused, at the
@@ -20,68 +21,68 @@ type Variable struct {
 // open what somebody meant to close.
 var variables = []Variable{
 	// People and what they may do.
-	{"AUTH_CREDENTIALS_LOGIN_ENABLED", wantFlag},
-	{"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", wantFlag},
-	{"AUTH_EE_GCP_IAP_AUDIENCE", anyText},
-	{"AUTH_EE_GCP_IAP_ENABLED", wantFlag},
-	{"AUTH_SESSION_MAX_AGE_SECONDS", wantSeconds},
-	{"AUTH_SESSION_UPDATE_AGE_SECONDS", wantSeconds},
-	{"DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", wantFlag},
-	{"DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", wantFlag},
-	{"FORCE_ENABLE_ANONYMOUS_ACCESS", wantBool},
-	{"REQUIRE_APPROVAL_NEW_MEMBERS", wantFlag},
-	{"SHOAL_ALLOWED_EMAIL_DOMAINS", anyText},
-	{"SHOAL_MAX_PERMISSION_AGE", readBy(PermissionAge)},
-	{"SHOAL_OPERATOR_SOCKET", wantBool},
+	{"AUTH_CREDENTIALS_LOGIN_ENABLED", wantFlag, "false: nobody signs in by password"},
+	{"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", wantFlag, "false: no e-mail address leads to an account that was there before"},
+	{"AUTH_EE_GCP_IAP_AUDIENCE", anyText, "the audience of AUTH_EE_GCP_IAP_ENABLED"},
+	{"AUTH_EE_GCP_IAP_ENABLED", wantFlag, "true: people come in through Google's proxy"},
+	{"AUTH_SESSION_MAX_AGE_SECONDS", wantSeconds, "a session ends after so long without use"},
+	{"AUTH_SESSION_UPDATE_AGE_SECONDS", wantSeconds, "how often the use of a session is noted"},
+	{"DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS", wantFlag, "true: members make no API keys"},
+	{"DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS", wantFlag, "true: keys of members are refused"},
+	{"FORCE_ENABLE_ANONYMOUS_ACCESS", wantBool, "true: people without a key may search"},
+	{"REQUIRE_APPROVAL_NEW_MEMBERS", wantFlag, "false: new people are active at once"},
+	{"SHOAL_ALLOWED_EMAIL_DOMAINS", anyText, "domains of new people, separated by commas"},
+	{"SHOAL_MAX_PERMISSION_AGE", readBy(PermissionAge), "signed-in requests are refused after so long without a leader; 0 never"},
+	{"SHOAL_OPERATOR_SOCKET", wantBool, "false: commands on the node's host need a key"},
 
 	// Permissions, and the audit.
-	{"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED", wantBool},
-	{"PERMISSION_SYNC_ENABLED", wantBool},
-	{"SHOAL_AUDIT_DISK_MB", readBy(AuditDisk)},
-	{"SHOAL_AUDIT_QUERIES", readBy(AuditQueries)},
-	{"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED", wantBool},
-	{"SOURCEBOT_EE_AUDIT_RETENTION_DAYS", readBy(AuditDays)},
+	{"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED", wantBool, "the former name of PERMISSION_SYNC_ENABLED"},
+	{"PERMISSION_SYNC_ENABLED", wantBool, "true: code hosts say who may see what"},
+	{"SHOAL_AUDIT_DISK_MB", readBy(AuditDisk), "most disk for accesses in the audit, in MB"},
+	{"SHOAL_AUDIT_QUERIES", readBy(AuditQueries), "what the audit keeps of queries"},
+	{"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED", wantBool, "false: no accesses in the audit"},
+	{"SOURCEBOT_EE_AUDIT_RETENTION_DAYS", readBy(AuditDays), "accesses in the audit are kept so many days; 0 for ever"},
 
 	// Agents and questions.
-	{"OAUTH_ACCESS_TOKEN_TTL_SECONDS", readBy(AccessTokenLife)},
-	{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS", readBy(CodeLife)},
-	{"OAUTH_REFRESH_TOKEN_TTL_SECONDS", readBy(RefreshTokenLife)},
-	{"SHOAL_ASK_RETENTION_DAYS", readBy(ThreadDays)},
-	{"SHOAL_OAUTH_CIMD", wantSwitch},
-	{"SHOAL_OAUTH_CLIENT_HOSTS", anyText},
-	{"SHOAL_OAUTH_REFRESH_GRACE", readBy(RefreshGrace)},
-	{"SOURCEBOT_CHAT_MAX_STEP_COUNT", wantCount},
+	{"OAUTH_ACCESS_TOKEN_TTL_SECONDS", readBy(AccessTokenLife), "how long an access token of an agent is good"},
+	{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS", readBy(CodeLife), "how long an authorization code is good"},
+	{"OAUTH_REFRESH_TOKEN_TTL_SECONDS", readBy(RefreshTokenLife), "how long a refresh token is good"},
+	{"SHOAL_ASK_RETENTION_DAYS", readBy(ThreadDays), "threads go so many days after their last change"},
+	{"SHOAL_OAUTH_CIMD", wantSwitch, "off: no clients that name themselves by an address"},
+	{"SHOAL_OAUTH_CLIENT_HOSTS", anyText, "hosts whose clients may ask people for access, separated by commas"},
+	{"SHOAL_OAUTH_REFRESH_GRACE", readBy(RefreshGrace), "how long the former refresh token is good after a new one"},
+	{"SOURCEBOT_CHAT_MAX_STEP_COUNT", wantCount, "most steps of an answer"},
 
 	// Indexing and searching.
-	{"ALWAYS_INDEX_FILE_PATTERNS", anyText},
-	{"DEFAULT_MAX_MATCH_COUNT", wantCount},
+	{"ALWAYS_INDEX_FILE_PATTERNS", anyText, "globs of files that are indexed whatever their size, separated by commas"},
+	{"DEFAULT_MAX_MATCH_COUNT", wantCount, "how many matches a page of results asks for"},
 
 	// Code hosts.
-	{"FALLBACK_GITEA_CLOUD_TOKEN", anyText},
-	{"FALLBACK_GITHUB_CLOUD_TOKEN", anyText},
-	{"FALLBACK_GITLAB_CLOUD_TOKEN", anyText},
-	{"GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS", wantCount},
+	{"FALLBACK_GITEA_CLOUD_TOKEN", anyText, "token for gitea.com where a connection has none"},
+	{"FALLBACK_GITHUB_CLOUD_TOKEN", anyText, "token for github.com where a connection has none"},
+	{"FALLBACK_GITLAB_CLOUD_TOKEN", anyText, "token for gitlab.com where a connection has none"},
+	{"GITLAB_CLIENT_QUERY_TIMEOUT_SECONDS", wantCount, "how long an answer of GitLab may take"},
 
 	// Providers of models.
-	{"ANTHROPIC_API_KEY", anyText},
-	{"ANTHROPIC_AUTH_TOKEN", anyText},
-	{"ANTHROPIC_THINKING_BUDGET_TOKENS", wantCount},
-	{"AWS_ACCESS_KEY_ID", anyText},
-	{"AWS_BEARER_TOKEN_BEDROCK", anyText},
-	{"AWS_REGION", wantLabel},
-	{"AWS_SECRET_ACCESS_KEY", anyText},
-	{"AWS_SESSION_TOKEN", anyText},
-	{"AZURE_API_KEY", anyText},
-	{"AZURE_RESOURCE_NAME", wantLabel},
-	{"DEEPSEEK_API_KEY", anyText},
-	{"GOOGLE_GENERATIVE_AI_API_KEY", anyText},
-	{"GOOGLE_VERTEX_PROJECT", anyText},
-	{"GOOGLE_VERTEX_REGION", wantLabel},
-	{"GOOGLE_VERTEX_THINKING_BUDGET_TOKENS", wantCount},
-	{"MISTRAL_API_KEY", anyText},
-	{"OPENAI_API_KEY", anyText},
-	{"OPENROUTER_API_KEY", anyText},
-	{"XAI_API_KEY", anyText},
+	{"ANTHROPIC_API_KEY", anyText, "key for Anthropic where a model has none"},
+	{"ANTHROPIC_AUTH_TOKEN", anyText, "token for Anthropic in place of a key"},
+	{"ANTHROPIC_THINKING_BUDGET_TOKENS", wantCount, "tokens that models of Anthropic may think"},
+	{"AWS_ACCESS_KEY_ID", anyText, "key id for Bedrock"},
+	{"AWS_BEARER_TOKEN_BEDROCK", anyText, "token for Bedrock in place of a key"},
+	{"AWS_REGION", wantLabel, "region of Bedrock"},
+	{"AWS_SECRET_ACCESS_KEY", anyText, "secret key for Bedrock"},
+	{"AWS_SESSION_TOKEN", anyText, "session token for Bedrock"},
+	{"AZURE_API_KEY", anyText, "key for Azure where a model has none"},
+	{"AZURE_RESOURCE_NAME", wantLabel, "resource of Azure"},
+	{"DEEPSEEK_API_KEY", anyText, "key for DeepSeek where a model has none"},
+	{"GOOGLE_GENERATIVE_AI_API_KEY", anyText, "key for Gemini where a model has none"},
+	{"GOOGLE_VERTEX_PROJECT", anyText, "project of Vertex AI"},
+	{"GOOGLE_VERTEX_REGION", wantLabel, "region of Vertex AI"},
+	{"GOOGLE_VERTEX_THINKING_BUDGET_TOKENS", wantCount, "tokens that models of Vertex AI may think"},
+	{"MISTRAL_API_KEY", anyText, "key for Mistral where a model has none"},
+	{"OPENAI_API_KEY", anyText, "key for OpenAI where a model has none"},
+	{"OPENROUTER_API_KEY", anyText, "key for OpenRouter where a model has none"},
+	{"XAI_API_KEY", anyText, "key for xAI where a model has none"},
 }
 
 // Variables are the variables that a node reads while it runs.
@@ -107,7 +108,7 @@ var refused = []Variable{
 			return nil
 		}
 		return unreadable("There is no sign-in by a code that is sent: Shoal sends no e-mail. Take it out, or set false; people come in by a password, a link that an owner makes, or an identity provider.")
-	}},
+	}, "asks for sign-in by a code that is sent"},
 }
 
 // unread are variables that files and environments of before may have, which no
@@ -125,6 +126,18 @@ var unread = []struct {
 	{[]string{"SOURCEBOT_EE_LICENSE_KEY", "SOURCEBOT_LIGHTHOUSE_URL", "SOURCEBOT_PUBLIC_KEY_PATH"}, "It has no effect: Shoal needs no licence and asks for none."},
 	{[]string{"SOURCEBOT_LOG_LEVEL", "SOURCEBOT_STRUCTURED_LOGGING_ENABLED", "SOURCEBOT_STRUCTURED_LOGGING_FILE"}, "It has no effect: give --log-level and --log-format to `shoal serve`; the log goes to standard error."},
 	{[]string{"SOURCEBOT_TELEMETRY_DISABLED", "SOURCEBOT_TELEMETRY_PII_COLLECTION_ENABLED"}, "It has no effect: Shoal sends nothing about its use to anybody."},
+	{[]string{"NODE_EXTRA_CA_CERTS"}, "It has no effect: name your authorities by SSL_CERT_FILE, with the public ones behind them in the same file if you need both."},
+	{[]string{"NODE_USE_ENV_PROXY"}, "It has no effect: HTTPS_PROXY, HTTP_PROXY and NO_PROXY always count."},
+	{[]string{"SOURCEBOT_CHAT_MODEL_TEMPERATURE", "SOURCEBOT_CHAT_PROMPT_CACHING_ENABLED", "SOURCEBOT_CHAT_PROMPT_CACHE_STATIC_TTL", "SOURCEBOT_CHAT_PROMPT_CACHE_BREAK_DETECTION_ENABLED"}, "It has no effect: set what a model takes in models of the configuration."},
+	{[]string{"SOURCEBOT_CHAT_ATTACHMENT_MAX_IMAGE_BYTES", "SOURCEBOT_CHAT_ATTACHMENT_ORPHAN_TTL_HOURS"}, "It has no effect: questions have no attachments."},
+	{[]string{"SOURCEBOT_MCP_TOOL_CALL_TIMEOUT_MS"}, "It has no effect: Shoal calls no other tool servers."},
+	{[]string{"REVIEW_AGENT_API_KEY", "REVIEW_AGENT_AUTO_REVIEW_ENABLED", "REVIEW_AGENT_LOGGING_ENABLED", "REVIEW_AGENT_MODEL", "REVIEW_AGENT_REVIEW_COMMAND", "GITHUB_REVIEW_AGENT_APP_ID", "GITHUB_REVIEW_AGENT_APP_PRIVATE_KEY_PATH", "GITHUB_REVIEW_AGENT_APP_WEBHOOK_SECRET",
+		"GITLAB_REVIEW_AGENT_HOST", "GITLAB_REVIEW_AGENT_TOKEN", "GITLAB_REVIEW_AGENT_WEBHOOK_SECRET"}, "It has no effect: Shoal reviews no changes."},
+	{[]string{"ZOEKT_WEBSERVER_URL", "WORKER_API_URL"}, "It has no effect: a node searches and indexes by itself."},
+	{[]string{"WEB_METRICS_PORT"}, "It has no effect: give --metrics-listen to `shoal serve`."},
+	{[]string{"CHANGELOG_ENABLED", "CHANGELOG_FEED_URL", "SECURITY_CARD_ENABLED"}, "It has no effect: pages show no news."},
+	{[]string{"CONFIG_MAX_REPOS_NO_TOKEN", "EXPERIMENT_SELF_SERVE_REPO_INDEXING_ENABLED", "EXPERIMENT_SELF_SERVE_REPO_INDEXING_GITHUB_TOKEN", "REPO_SYNC_RETRY_BASE_SLEEP_SECONDS", "SKIP_ENV_VALIDATION", "SOURCEBOT_DEMO_EXAMPLES_PATH"}, "It has no effect: nothing takes its place."},
+	{[]string{"REDIS_REMOVE_ON_COMPLETE", "REDIS_REMOVE_ON_FAIL", "REDIS_TLS_CA_PATH", "REDIS_TLS_CERT_PATH", "REDIS_TLS_ENABLED", "REDIS_TLS_KEY_PATH"}, "It has no effect: Shoal needs no Redis."},
 	{[]string{"SOURCEBOT_LLM_USER_EMAIL_HEADER_ENABLED"}, "It has no effect: addresses of people are never sent to providers of models."},
 }
 

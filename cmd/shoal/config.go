@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,7 @@ func newConfigSchema() *cobra.Command {
 // configCheck is what `shoal config check` is asked for.
 type configCheck struct {
 	explain, online bool
+	env             string // file of variables; "" = none
 	getenv          func(string) string
 }
 
@@ -48,13 +50,15 @@ func newConfigCheck(getenv func(string) string) *cobra.Command {
 			"path (of a file that is no JSON the first one), and the exit code is 1; the warnings of a good file are printed. With --explain,\n" +
 			"three lists say what of a good file works in this version, what is accepted without an effect, and what opens something. With\n" +
 			"--online each host is asked from here, with the variables of this shell: the first repositories are printed, and what the host\n" +
-			"tells of the token; the exit code is 1 where a host does not list.",
+			"tells of the token; the exit code is 1 where a host does not list. With --env each variable of that file is explained; the exit\n" +
+			"code is 1 where one would stop a node.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return check.run(cmd, args[0]) },
 	}
 
 	cmd.Flags().BoolVar(&check.explain, "explain", false, "say what works, what has no effect, and what is unsafe")
 	cmd.Flags().BoolVar(&check.online, "online", false, "ask each host for its first repositories")
+	cmd.Flags().StringVar(&check.env, "env", "", "file of variables, as of docker or systemd: say what a node makes of each")
 	return cmd
 }
 
@@ -180,6 +184,12 @@ func (k *configCheck) run(cmd *cobra.Command, path string) error {
 
 	for _, conn := range file.Connections {
 		explainConnection(out, conn)
+	}
+
+	if k.env != "" {
+		if good, err := checkEnvFile(cmd, k.env, namedVariables(text, file)); err != nil || !good {
+			return cmp.Or(err, error(exitCode(1)))
+		}
 	}
 
 	// What the hosts answer comes last: it takes up to a minute for each.

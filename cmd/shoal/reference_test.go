@@ -13,24 +13,36 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var rewriteReference = flag.Bool("rewrite-reference", false, "write docs/reference/commands.md")
+var rewriteReference = flag.Bool("rewrite-reference", false, "write the pages of docs/reference that are printed from the code")
 
-// The reference of commands is what the program says of itself.
-func TestCommandReferenceIsTheHelp(t *testing.T) {
+// The pages of the reference are what the code says of itself.
+func TestReferenceIsPrintedFromTheCode(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join("..", "..", "docs", "reference", "commands.md")
-	want := commandReference(newRoot(func(string) string { return "" }))
-	if *rewriteReference {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is not what the help says: go test ./cmd/shoal -run TestCommandReferenceIsTheHelp -rewrite-reference", path)
+	for name, page := range map[string]func(t *testing.T) string{
+		"commands":            func(*testing.T) string { return commandReference(newRoot(func(string) string { return "" })) },
+		"configuration":       configurationReference,
+		"flags-and-variables": variableReference,
+		"api":                 apiReference,
+		"tools":               toolReference,
+		"metrics":             metricReference,
+		"alerts":              alertReference,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, want := filepath.Join("..", "..", "docs", "reference", name+".md"), page(t)
+			if *rewriteReference {
+				if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != want {
+				t.Errorf("%s is not what the code says: go test ./cmd/shoal -run TestReferenceIsPrintedFromTheCode -rewrite-reference", path)
+			}
+		})
 	}
 }
 

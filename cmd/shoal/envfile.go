@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+// assignment is a line of a file of variables: what docker, compose and systemd read.
+var assignment = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
+
+// setting is a variable of such a file.
+type setting struct{ name, value string }
+
+// readEnvFile reads the variables of a file, without quotes around their values.
+// Lines that set nothing are skipped.
+func readEnvFile(path string) (all []setting, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		m := assignment.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		value := strings.TrimSpace(m[2])
+		if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+			value = value[1 : n-1]
+		}
+		all = append(all, setting{m[1], value})
+	}
+	return all, lines.Err()
+}
+
+// checkEnvFile says of each variable of a file what a node makes of it, and of each
+// secret that the configuration names whether it is there. It reports whether all is good.
+func checkEnvFile(cmd *cobra.Command, path string, named []string) (good bool, err error) {
+	all, err := readEnvFile(path)
+	if err != nil {
+		return false, err
+	}
+	good = true
+	flags := flagsOfVariables()
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "\n%s: %d variables\n", path, len(all))
+	for _, s := range all {
+		verdict, ok := variableVerdict(s, flags, named)
+		good = good && ok
+		fmt.Fprintf(out, "  %s: %s\n", s.name, verdict)
+	}
+	warnMissing(cmd.ErrOrStderr(), path, all, named)
+	return good, nil
+}
+
+// warnMissing names the secrets of the configuration that a file of variables lacks,
+// but for the usual ones of providers of models: of these one of several is enough.
+func warnMissing(w io.Writer, path string, all []setting, named []string) {
+	for _, name := range named {
+		usual := slices.ContainsFunc(config.Variables(), func(v config.Variable) bool { return v.Name == name })
+		if !usual && !slices.ContainsFunc(all, func(s setting) bool { return s.name == name && s.value != "" }) {
+			fmt.Fprintf(w, "%s: warning: the configuration names %s, which is not set here\n", path, name)
+		}
+	}
+}
+
+// variableVerdict is what a node makes of a variable, and false for a value that stops its start.
+func variableVerdict(s setting, flags map[string]string, named []string) (verdict string, ok bool) {
+	for _, v := range config.Refused() {
+		if err := v.Check(s.value); v.Name == s.name && err != nil {
+			return fmt.Sprintf("stops the start: %v", err), false
+		}
+	}
+	for _, v := range config.Variables() {
+		if v.Name == s.name {
+			if err := v.Check(s.value); err != nil {
+				return fmt.Sprintf("stops the start: %v", err), false
+			}
+			return "works: " + v.Means, true
+		}
+	}
+	switch flag := flags[s.name]; {
+	case flag != "":
+		return "works: is " + flag, true
+	case slices.Contains(named, s.name):
+		return "works: the configuration names it", true
+	case slices.Contains(networkVariables, strings.ToUpper(s.name)):
+		return "works: the way to code hosts", true
+	case config.WhyUnread(s.name) != "":
+		return strings.TrimPrefix(config.WhyUnread(s.name), "It has "), true
+	}
+	if strings.HasPrefix(s.name, "AUTH_EE_") {
+		return "no effect: name the provider in identityProviders of the configuration, which may read its secret from this variable", true
+	}
+	return "no effect: no node reads it", true
+}
+
+// networkVariables are those that every program on the way to a code host reads.
+var networkVariables = []string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
+
+// variablesInUsage are the variables at the end of what --help says of a flag.
+var variablesInUsage = regexp.MustCompile(`\[([A-Z_, ]+)\]$`)
+
+// flagsOfVariables are the flags of `shoal serve` by the variables that give them their values.
+func flagsOfVariables() map[string]string {
+	flags := map[string]string{}
+	newServe(func(string) string { return "" }).Flags().VisitAll(func(f *pflag.Flag) {
+		if m := variablesInUsage.FindStringSubmatch(f.Usage); m != nil {
+			for name := range strings.SplitSeq(m[1], ", ") {
+				flags[name] = "--" + f.Name
+			}
+		}
+	})
+	return flags
+}
+
+// namedVariables are the variables that a configuration names as secrets.
+func namedVariables(text []byte, f *config.File) (names []string) {
+	for _, r := range config.Reaches(text, f) {
+		if r.Secret != "" && !slices.Contains(names, r.Secret) {
+			names = append(names, r.Secret)
+		}
+	}
+	return names
+}
