@@ -65,12 +65,10 @@ var pastTheGate = map[string]string{
 	"node/status.go":          "counts over the set of the gate; what is summed over all is for owners",
 	"node/warnings.go":        "names repositories to owners alone",
 	"node/browse/site.go":     "orders the holders of a repository that the gate has let through",
-	"node/search/answer.go":   "names what is in the targets of a search, which the gate has let through",
 	"node/search/group.go":    "names what another node asks for; the leaf asks the gate",
 	"node/search/layout.go":   "the same for all viewers; a search takes what is in its set",
-	"node/search/merge.go":    "names what leaves found",
+	"node/search/merge.go":    "names what leaves found, and what of a search they lack",
 	"node/search/wordlist.go": "counts over the set of a search",
-	"node/search/scatter.go":  "compares generations of what was asked for",
 	"node/search/shape.go":    "names what leaves found",
 }
 

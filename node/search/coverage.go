@@ -1,9 +1,6 @@
 package search
 
 import (
-	"context"
-	"errors"
-
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/coverage"
@@ -11,48 +8,42 @@ import (
 
 // coverage is what the search covers: a proof by enumeration. Every shard that had to
 // answer did, every repository in question has an index, and no limit cut anything.
-func (r *root) coverage() coverage.Coverage {
-	c := coverage.Of(coverage.Parts, r.stats.ShardsRequired, r.stats.ShardsAnswered)
-	lost := coverage.Gap{Kind: coverage.Lost, Count: r.missing(), Of: r.stats.ShardsRequired}
+func (a *answer) coverage(late bool) coverage.Coverage {
+	c := coverage.Of(coverage.Parts, a.stats.ShardsRequired, a.stats.ShardsAnswered)
+	lost := coverage.Gap{Kind: coverage.Lost, Count: a.missing(), Of: a.stats.ShardsRequired}
 
 	// Which file a repository is in depends on who else is in the file: a viewer who may
 	// not see all of them is told the repositories alone.
-	if r.blind {
-		all, missing := int(r.repos.GetCardinality()), len(r.lostRepos())
+	if a.q.blind {
+		all, missing := int(a.q.repos.GetCardinality()), len(a.lostRepos())
 		c = coverage.Of(coverage.Repositories, all, all-missing)
 		lost.Count, lost.Of = missing, all
 	}
 
 	// Parts that the time did not reach have not failed: to ask for them again would take
 	// as long.
-	late := r.late()
 	if late {
 		c = c.With(coverage.Gap{Kind: coverage.Late})
 	}
-	if len(r.lost) > 0 && (!late || len(r.failed) > 0) {
+	if len(a.lost) > 0 && (!late || len(a.failed) > 0) {
 		c = c.With(lost)
 	}
-	if n := r.stats.FilesNotSearched; n > 0 {
+	if n := a.stats.FilesNotSearched; n > 0 {
 		c = c.With(coverage.Gap{Kind: coverage.NameOnly, Count: n})
 	}
-	for _, g := range r.untagged {
+	for _, g := range a.untagged {
 		c = c.With(g)
 	}
 
-	if r.revision.Count > 0 {
-		c = c.With(r.revision)
+	if a.q.revision.Count > 0 {
+		c = c.With(a.q.revision)
 	}
 
 	// Time that ran out cuts too.
-	if r.cut && !late {
+	if a.cut && !late {
 		c = c.With(coverage.Gap{Kind: coverage.Limit})
 	}
-	return r.unready(c)
-}
-
-// late reports whether the time of the search ran out.
-func (r *root) late() bool {
-	return r.timeout || errors.Is(r.ctx.Err(), context.DeadlineExceeded)
+	return a.unready(c)
 }
 
 // UpTo is the coverage c of an answer that shows so many of the files that were found.
@@ -65,17 +56,17 @@ func UpTo(c coverage.Coverage, files, found int) coverage.Coverage {
 
 // unready adds the repositories without an index: those that wait for it, and those that
 // could not be indexed.
-func (r *root) unready(c coverage.Coverage) coverage.Coverage {
+func (a *answer) unready(c coverage.Coverage) coverage.Coverage {
 	failed := 0
-	for _, name := range r.unindexed {
-		repo, err := r.seen.ByName(name)
+	for _, name := range a.unindexed {
+		repo, err := a.q.sight.ByName(name)
 		if err != nil {
 			// It has gone from what the viewer may see since the search began.
 			continue
 		}
 
 		// A job that failed once and is tried again counts as failed: its error is what can be mended.
-		job := r.seen.View.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
+		job := a.q.sight.View.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
 		if job != nil && job.Error != "" {
 			failed++
 		}
@@ -84,7 +75,7 @@ func (r *root) unready(c coverage.Coverage) coverage.Coverage {
 	if failed > 0 {
 		c = c.With(coverage.Gap{Kind: coverage.Failed, Count: failed})
 	}
-	if pending := len(r.unindexed) - failed; pending > 0 {
+	if pending := len(a.unindexed) - failed; pending > 0 {
 		c = c.With(coverage.Gap{Kind: coverage.Pending, Count: pending})
 	}
 	return c

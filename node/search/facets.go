@@ -2,13 +2,11 @@ package search
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -18,24 +16,6 @@ const (
 	countedFiles   = 50_000           // files that are looked at
 	countTime      = 10 * time.Second // where the query sets no time of its own
 )
-
-// Facets tell how many files have each value of a property. A file in several
-// revisions counts for each of them.
-type Facets struct {
-	Repositories []FacetValue
-	Languages    []FacetValue
-	Paths        []FacetValue // first directories, each with its slash
-	Revisions    []FacetValue
-
-	Exact bool // every file was counted; else there may be more of each value, and other values
-}
-
-// FacetValue is a value of a property, and the files that have it. In a list the
-// most frequent stands first, among equals the first by name.
-type FacetValue struct {
-	Value string
-	Files int
-}
 
 // HasEveryFile reports whether an answer has every file that matches, so that what
 // is counted by file is exact.
@@ -70,27 +50,6 @@ func count(q *query.Query) {
 	if q.Timeout == 0 {
 		q.Timeout = countTime
 	}
-}
-
-// addFacets counts the files of an answer, whose own were counted already. Where it
-// does not have every file they are counted by a search of their own.
-func (s *Searcher) addFacets(ctx context.Context, v catalog.Viewer, req Request, out *Response, own *tally) error {
-	if out.Coverage.Exhaustive() && out.Stats.Files == own.files {
-		out.Facets = own.facets(true)
-		return nil
-	}
-
-	all, err := s.Search(ctx, v, req.Counting())
-	if err != nil {
-		return err
-	}
-
-	// A count for which hardly any time was left knows less than the answer does.
-	out.Facets = all.CountFiles()
-	if len(all.Files) < own.files {
-		out.Facets = own.facets(false)
-	}
-	return nil
 }
 
 // tally counts files by their properties as they come.

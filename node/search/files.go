@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -48,7 +46,7 @@ func (s *Searcher) Find(ctx context.Context, v catalog.Viewer, l Lookup) (*Findi
 	if err != nil {
 		return nil, err
 	}
-	return &Finding{answer, r.seen, len(r.files)}, nil
+	return &Finding{answer, r.q.sight, len(r.a.files)}, nil
 }
 
 // Digest stands for some texts and for the index that a lookup is asked of: while it is
@@ -60,18 +58,6 @@ func (s *Searcher) Digest(ctx context.Context, v catalog.Viewer, l Lookup, texts
 	}
 	defer r.close()
 	return string(digest(append(texts, string(r.state()))...)), nil
-}
-
-func (req *GrepRequest) search(in paths.Exprs, rev string) Lookup {
-	text := &query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content}
-	return Lookup{
-		Atoms:    append([]query.Q{text}, in.Atoms()...),
-		Revision: rev,
-		Repo:     req.Repo,
-		Lines:    req.Context,
-		files:    req.Limit,
-		listing:  req.Counts,
-	}
 }
 
 // toolSearch runs a search of a tool. One file more than wanted is asked for,
@@ -101,12 +87,12 @@ func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*r
 		return nil, err
 	}
 	if l.matches > 0 {
-		r.leaf.Matches = l.matches
+		r.q.leaf.Matches = l.matches
 	}
 	if l.files > 0 {
-		r.leaf.Files = l.files + 1
+		r.q.leaf.Files = l.files + 1
 	}
-	r.leaf.NoChunks, r.leaf.FilesOnly, r.leaf.Around = l.listing || l.filesOnly, l.filesOnly, l.Scopes
+	r.q.leaf.NoChunks, r.q.leaf.FilesOnly, r.q.leaf.Around = l.listing || l.filesOnly, l.filesOnly, l.Scopes
 	return r, nil
 }
 
@@ -114,29 +100,6 @@ func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*r
 // waits for an agent's expression that matches everything.
 func (s *Searcher) inToolTime(subs []query.Q) *query.Query {
 	return &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: s.d.Time}
-}
-
-// revAtom is the atom of a revision. HEAD and the branch it points to are one:
-// where that branch is indexed as HEAD only, HEAD is meant.
-func revAtom(seen *account.Repos, rev string) query.Q {
-	atom := &query.Rev{Pattern: rev}
-	if rev == "HEAD" {
-		return atom
-	}
-
-	// The branch has no name of its own there: as HEAD it was indexed.
-	heads := seen.Where(func(repo *catalog.Repo) bool {
-		return repo.Indexed() && nameOfRevision(repo, rev) == "HEAD"
-	})
-	if heads.IsEmpty() {
-		return atom
-	}
-
-	ofHeads := &query.And{Subs: []query.Q{
-		&query.Rev{Pattern: "HEAD"},
-		&query.Repos{Set: heads},
-	}}
-	return &query.Or{Subs: []query.Q{atom, ofHeads}}
 }
 
 // indexedRev is the name under which a ref is indexed; "" when it is not, so
@@ -163,41 +126,6 @@ func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error
 		return "", nil
 	}
 	return nameOfRevision(repo, ref), nil
-}
-
-// nameOfRevision is the name under which a repository has a ref indexed; ""
-// when it has not.
-func nameOfRevision(repo *catalog.Repo, ref string) string {
-	for _, r := range repo.Revisions {
-		named := r.Name == ref || r.Name == "refs/heads/"+ref || r.Name == "refs/tags/"+ref
-		if named || r.Commit == ref {
-			return r.Name
-		}
-	}
-
-	// Without a default branch this looks for HEAD at most once.
-	branch := strings.TrimPrefix(ref, "refs/heads/")
-	if branch == repo.DefaultBranch && branch != "" {
-		return nameOfRevision(&catalog.Repo{Revisions: repo.Revisions}, "HEAD")
-	}
-	return ""
-}
-
-// CommitOf is the commit of a revision that is indexed; "" for none.
-func CommitOf(seen *account.Repos, repository, rev string) string {
-	repo, err := seen.ByName(repository)
-	if err != nil {
-		return ""
-	}
-
-	// People write a part of the name, and the catalog has all of it.
-	name := nameOfRevision(repo, rev)
-	for _, r := range repo.Revisions {
-		if r.Name == name {
-			return r.Commit
-		}
-	}
-	return ""
 }
 
 func checkFiles(limit *int, counts bool) error {

@@ -73,7 +73,7 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 		return nil, err
 	}
 
-	out := &GlobResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.files)), r.seen, req.Repo, req.Ref)}
+	out := &GlobResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.sight, req.Repo, req.Ref)}
 
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
 		out.add(f.Repository, f.Path)

@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // GrepRequest asks for lines that match an expression.
@@ -103,11 +104,11 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 		return nil, err
 	}
 
-	out := &GrepResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.files)), r.seen, req.Repo, req.Ref)}
+	out := &GrepResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.sight, req.Repo, req.Ref)}
 
 	// Counts need no lines: files come with how many matches they have.
 	if req.Counts {
-		for _, f := range r.files[:min(len(r.files), req.Limit)] {
+		for _, f := range r.a.files[:min(len(r.a.files), req.Limit)] {
 			out.add(GrepFile{Repo: f.RepoName, Path: f.Path, Matches: f.Matches, Ranges: f.Matches})
 		}
 		return out, nil
@@ -206,4 +207,17 @@ func matchedLines(ranges []shard.Range) map[int]bool {
 		}
 	}
 	return matched
+}
+
+// search is what a request asks of the index.
+func (req *GrepRequest) search(in paths.Exprs, rev string) Lookup {
+	text := &query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content}
+	return Lookup{
+		Atoms:    append([]query.Q{text}, in.Atoms()...),
+		Revision: rev,
+		Repo:     req.Repo,
+		Lines:    req.Context,
+		files:    req.Limit,
+		listing:  req.Counts,
+	}
 }

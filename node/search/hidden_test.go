@@ -94,8 +94,10 @@ func TestAMissingShardIsNamedByItsRepositories(t *testing.T) {
 		true:  "[] [a b waits] []",
 	} {
 		r := &root{
-			seen: &account.Repos{View: w.View()}, blind: blind, lost: []*target{{group: shard.Groups(parts)[0]}}, failed: []string{"n2"}, unindexed: []string{"waits"},
+			q: &question{sight: &account.Repos{View: w.View()}, blind: blind},
+			a: &answer{lost: []*target{{group: shard.Groups(parts)[0]}}, failed: []string{"n2"}, unindexed: []string{"waits"}},
 		}
+		r.a.q = r.q
 		c := r.clusterInfo()
 		if got := fmt.Sprint(c.ShardsMissing, c.ReposMissing, c.NodesFailed); got != want {
 			t.Errorf("blind %t: %s is missing, want %s", blind, got, want)
@@ -119,7 +121,7 @@ func TestRarityIsCountedOverWhatIsSearched(t *testing.T) {
 			Shards: []catalog.ShardRef{{ID: strings.Repeat("ab", 32), Docs: uint32(10 + 1000*i), Bytes: 1}},
 		})
 	}
-	r := &root{seen: &account.Repos{View: w.View()}, repos: roaring.BitmapOf(w.View().RepoByName("seen").ID)}
+	r := &root{q: &question{sight: &account.Repos{View: w.View()}, repos: roaring.BitmapOf(w.View().RepoByName("seen").ID)}}
 	if got := r.documents(); got != 10 {
 		t.Errorf("%d documents, want 10", got)
 	}

@@ -83,7 +83,7 @@ func (s *Searcher) KeptByName(ctx context.Context, v catalog.Viewer, where []que
 	if _, err := r.respond(); err != nil {
 		return nil, err
 	}
-	kept = unsearched(r.files)
+	kept = unsearched(r.a.files)
 
 	// What lacks a part may have it the next time. It is of the index that was searched,
 	// which may be newer than the one before.
@@ -94,7 +94,7 @@ func (s *Searcher) KeptByName(ctx context.Context, v catalog.Viewer, where []que
 }
 
 // key stands for what a search finds: the query, and the index that it is asked of.
-func (r *root) key() string { return string(digest(r.q.String(), string(r.state()))) }
+func (r *root) key() string { return string(digest(r.q.tree.String(), string(r.state()))) }
 
 // unsearched are the files that have text, of those that are kept by name only: what git
 // takes for binary has no lines to look at.

@@ -227,27 +227,6 @@ type target struct {
 	rank    map[uint32]rank
 }
 
-// targets is the exact list of shards that the query needs at this view.
-// Repositories without an index are noted.
-func (r *root) targets() []*target {
-	l := r.layouts.of(r.seen.View)
-	for it := roaring.And(l.unindexed, r.repos).Iterator(); it.HasNext(); {
-		r.unindexed = append(r.unindexed, l.rank[it.Next()].name)
-	}
-
-	ranks := l.rank
-	if r.repos.GetCardinality() == 1 {
-		// Of one repository all files are equally recent.
-		id := r.repos.Minimum()
-		ranks = map[uint32]rank{id: {name: l.rank[id].name}}
-	}
-
-	list := l.targets(r.seen.View, r.d.Peers, r.repos, ranks)
-	r.stats.ShardsRequired, r.leaf.Shards = len(list), len(list)
-	r.tell(r.d.Cluster.Self(), &shard.Stats{})
-	return list
-}
-
 // recencyOf says how recent a repository is, counted from the newest configuration,
 // so that all nodes agree.
 func recencyOf(view *catalog.View, repo *catalog.Repo) uint8 {

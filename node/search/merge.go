@@ -4,75 +4,105 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 )
 
+// answer is what came back so far. It is owned by the goroutine that asks.
+type answer struct {
+	q *question
+
+	files     []shard.File
+	stats     Stats
+	most      limits // of files; a part of a stream has its own
+	cut       bool
+	untagged  []coverage.Gap // files whose symbols were asked for and are not known
+	unindexed []string       // repositories
+	joined    bool           // what was read from git is in files
+	more      bool           // files or matches stand behind those that came back
+	last      *shard.File    // behind which files may lack, as a memory was full; nil for none
+
+	// What is missing, and why.
+	lost     []*target // shards without an answer
+	unasked  int       // shards left out, as the limit was reached before them
+	overload error     // why shards are missing, where their holders had too much to do
+	failed   []string  // nodes
+	hedged   int
+	timeout  bool
+	refused  uint64 // index of a catalog by which the viewer may see less than was asked for; 0 for none
+
+	// Where repositories are the answer.
+	named    map[uint32]bool // those that were counted
+	returned int             // of them that were given out
+	namesCut bool            // there are others behind them
+}
+
 // take merges one response into the answer and keeps the answer within its
 // limits.
-func (r *root) take(res *leafResponse) {
-	r.stats.Stats.Add(res.Stats)
-	r.stats.Wait = max(r.stats.Wait, res.Wait)
-	r.cut = r.cut || res.Cut
-	r.takeUntagged(res.Untagged)
-	r.more = r.more || res.More
+func (a *answer) take(res *leafResponse) {
+	a.stats.Stats.Add(res.Stats)
+	a.stats.Wait = max(a.stats.Wait, res.Wait)
+	a.cut = a.cut || res.Cut
+	a.takeUntagged(res.Untagged)
+	a.more = a.more || res.More
 
 	// The order of an answer goes by names, which the leaves do not send.
 	for i := range res.Files {
-		if repo := r.seen.View.Repo(res.Files[i].Repo); repo != nil {
+		if repo := a.q.sight.View.Repo(res.Files[i].Repo); repo != nil {
 			res.Files[i].RepoName = repo.Name
 		}
 	}
 
 	if res.Full {
-		r.endAt(res.Files)
+		a.endAt(res.Files)
 	}
-	r.files = append(r.files, res.Files...)
-	slices.SortStableFunc(r.files, compareFiles)
-	r.files = r.upToEnd(r.shape.keep(r.files))
+	a.files = append(a.files, res.Files...)
+	slices.SortStableFunc(a.files, compareFiles)
+	a.files = a.upToEnd(a.q.shape.keep(a.files))
 
-	files, cut, full := limitFiles(r.files, limits{r.leaf.Matches, r.leaf.Files, memoryLimit, r.req.ContextLines})
-	r.files = files
+	files, cut, full := limitFiles(a.files, a.most)
+	a.files = files
 	if full {
-		r.endAt(files)
+		a.endAt(files)
 	}
-	r.cut, r.more = r.cut || cut, r.more || cut
+	a.cut, a.more = a.cut || cut, a.more || cut
 }
 
 // takeUntagged notes files whose symbols are not known.
-func (r *root) takeUntagged(u shard.UntaggedFiles) {
+func (a *answer) takeUntagged(u shard.UntaggedFiles) {
 	if u.Count == 0 {
 		return
 	}
 	gap := coverage.Gap{Kind: coverage.Symbols, Count: u.Count}
 	for _, f := range u.First {
-		if repo := r.seen.View.Repo(f.Repo); repo != nil {
+		if repo := a.q.sight.View.Repo(f.Repo); repo != nil {
 			gap.Files = append(gap.Files, coverage.File{Repo: repo.Name, Path: f.Path})
 		}
 	}
-	r.untagged = append(r.untagged, gap)
+	a.untagged = append(a.untagged, gap)
 }
 
 // endAt notes that files behind the last of these may lack, as there was no memory for
 // them.
-func (r *root) endAt(files []shard.File) {
+func (a *answer) endAt(files []shard.File) {
 	if len(files) == 0 {
 		return
 	}
 	last := files[len(files)-1]
-	if r.last == nil || compareFiles(last, *r.last) < 0 {
-		r.last = &last
+	if a.last == nil || compareFiles(last, *a.last) < 0 {
+		a.last = &last
 	}
 }
 
 // upToEnd is files without those behind which others lack, so that another answer can
 // go on from there.
-func (r *root) upToEnd(files []shard.File) []shard.File {
-	if r.last == nil || !r.req.Pages || r.shape == &ofRepositories {
+func (a *answer) upToEnd(files []shard.File) []shard.File {
+	if a.last == nil || !a.q.req.Pages || a.q.shape.repositories {
 		return files
 	}
 	n := len(files)
-	for n > 0 && compareFiles(files[n-1], *r.last) > 0 {
+	for n > 0 && compareFiles(files[n-1], *a.last) > 0 {
 		n--
 	}
 	return files[:n]
@@ -166,4 +196,38 @@ func trimFile(f shard.File, left, context int) shard.File {
 
 	f.Chunks = chunks
 	return f
+}
+
+// missing is how many shards had to answer and did not.
+func (a *answer) missing() int { return a.stats.ShardsRequired - a.stats.ShardsAnswered - a.unasked }
+
+// lostRepos names the repositories of which a shard did not answer.
+func (a *answer) lostRepos() (names []string) {
+	for _, t := range a.lost {
+		for _, p := range t.group.Parts {
+			if repo := a.q.sight.View.Repo(p.Repo); repo != nil {
+				names = append(names, repo.Name)
+			}
+		}
+	}
+	return names
+}
+
+// overtaken reports whether a repository of a lost shard has other files in a
+// newer view: another generation, or the same one packed.
+func (a *answer) overtaken(view *catalog.View) bool {
+	return slices.ContainsFunc(a.lost, func(t *target) bool {
+		return slices.ContainsFunc(t.group.Parts, func(p shard.Part) bool {
+			old, now := a.q.sight.View.Repo(p.Repo), view.Repo(p.Repo)
+			return now == nil || old == nil || !slices.Equal(now.Shards, old.Shards)
+		})
+	})
+}
+
+// tellProgress tells whoever looks on how many shards have answered.
+func (a *answer) tellProgress() {
+	if a.q.leaf.progress != nil {
+		a.q.req.Progress.answered.Store(int64(a.stats.ShardsAnswered))
+		a.q.req.Progress.required.Store(int64(a.stats.ShardsRequired))
+	}
 }

@@ -114,11 +114,11 @@ func TestASearchFollowsAFileThatHasMoved(t *testing.T) {
 			}}
 			r := rootOn(t, b)
 
-			r.scatter(r.targets())
+			r.scatter(r.targets(), r.q.leaf)
 
 			slices.Sort(b.asked) // of two holders either may be the first
-			if got := strings.Join(b.asked, " "); got != tt.asked || len(r.lost) != tt.lost {
-				t.Errorf("asked are %s, and %d lost; want %s, and %d", got, len(r.lost), tt.asked, tt.lost)
+			if got := strings.Join(b.asked, " "); got != tt.asked || len(r.a.lost) != tt.lost {
+				t.Errorf("asked are %s, and %d lost; want %s, and %d", got, len(r.a.lost), tt.asked, tt.lost)
 			}
 		})
 	}
@@ -175,11 +175,11 @@ func TestASearchAsksWhoIsCalledDeadLast(t *testing.T) {
 
 				r := rootOn(t, b)
 				for i, want := range tt.asked {
-					r.lost, b.asked = nil, nil
+					r.a.lost, b.asked = nil, nil
 					began := time.Now()
-					r.scatter(r.targets())
-					if got := strings.Join(b.asked, " "); got != want || len(r.lost) != tt.lost || time.Since(began) != tt.took[i] {
-						t.Errorf("search %d: asked are %s, and %d lost, in %v; want %s, %d, %v", i, got, len(r.lost), time.Since(began), want, tt.lost, tt.took[i])
+					r.scatter(r.targets(), r.q.leaf)
+					if got := strings.Join(b.asked, " "); got != want || len(r.a.lost) != tt.lost || time.Since(began) != tt.took[i] {
+						t.Errorf("search %d: asked are %s, and %d lost, in %v; want %s, %d, %v", i, got, len(r.a.lost), time.Since(began), want, tt.lost, tt.took[i])
 					}
 				}
 			})
@@ -215,15 +215,15 @@ func TestASearchOfACutOffNodeIsShort(t *testing.T) {
 
 			search := func(when string, lost int, atMost time.Duration) {
 				began := time.Now()
-				r.lost, r.failed = nil, nil
-				r.scatter(r.targets())
-				if took := time.Since(began); len(r.lost) != lost || took > atMost {
-					t.Errorf("%d holders, %s: %d lost after %v, want %d after %v", holders, when, len(r.lost), took, lost, atMost)
+				r.a.lost, r.a.failed = nil, nil
+				r.scatter(r.targets(), r.q.leaf)
+				if took := time.Since(began); len(r.a.lost) != lost || took > atMost {
+					t.Errorf("%d holders, %s: %d lost after %v, want %d after %v", holders, when, len(r.a.lost), took, lost, atMost)
 				}
 			}
 			search("cut off", 1, 1500*time.Millisecond)
-			if len(r.failed) > 0 != (r.stats.Crashes > 0) || r.stats.Crashes == 0 {
-				t.Errorf("%d holders: the silent ones are not named: %q, %d crashes", holders, r.failed, r.stats.Crashes)
+			if len(r.a.failed) > 0 != (r.a.stats.Crashes > 0) || r.a.stats.Crashes == 0 {
+				t.Errorf("%d holders: the silent ones are not named: %q, %d crashes", holders, r.a.failed, r.a.stats.Crashes)
 			}
 			time.Sleep(time.Second)
 			search("a moment later", 1, call.StallTime)
@@ -252,8 +252,8 @@ func TestASearchWaitsForABusyNode(t *testing.T) {
 			return &leafResponse{Verdicts: []verdict{verdictDone}}, nil
 		}
 		r := rootOn(t, b)
-		if r.scatter(r.targets()); len(r.lost) > 0 || r.d.Peers.Misses("n2") {
-			t.Errorf("%d shards are lost", len(r.lost))
+		if r.scatter(r.targets(), r.q.leaf); len(r.a.lost) > 0 || r.d.Peers.Misses("n2") {
+			t.Errorf("%d shards are lost", len(r.a.lost))
 		}
 	})
 }
@@ -263,11 +263,8 @@ func rootOn(t *testing.T, b *behind) *root {
 	t.Helper()
 	registerQueries()
 	d := &Deps{Cluster: b, Peers: call.NewPeers(b, func(node string) bool { return !slices.Contains(b.dead, node) }), lost: &lostCalls{log: slog.New(slog.DiscardHandler)}}
-	r := &root{
-		d: d, leaves: &leaves{d: *d}, layouts: &layouts{},
-		seen: &account.Repos{View: b.old, Set: roaring.BitmapOf(1)}, repos: roaring.BitmapOf(1),
-		shape: shapeOf(0),
-	}
+	q := &question{sight: &account.Repos{View: b.old, Set: roaring.BitmapOf(1)}, repos: roaring.BitmapOf(1), shape: shapeOf(0)}
+	r := &root{d: d, leaves: &leaves{d: *d}, layouts: &layouts{}, q: q, a: &answer{q: q}}
 	r.ctx, r.cancel = context.WithCancel(t.Context())
 	t.Cleanup(r.cancel)
 	return r

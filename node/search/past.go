@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"slices"
@@ -23,12 +24,6 @@ const (
 	pastAtOnce = 4
 )
 
-// pastPart is what the mirror of a repository has of an answer.
-type pastPart struct {
-	repo  *catalog.Repo
-	found *browse.PastResponse
-}
-
 // lookBack has commits read from git that a query asks for and the index has
 // not: rev: of a commit, branch or tag that is not indexed, or at: of a date.
 // Files that an indexed revision has alike are searched in the index:
@@ -36,9 +31,9 @@ type pastPart struct {
 //	rev:1a2b needle     (rev:1a2b needle)                            where 1a2b is indexed
 //	                 or (rev:main needle -file:^(a\.go|b/c\.go)$)    where it is near main, but for two files
 //	                 or what the mirror finds in those two
-func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
-	rev, ok := onlyRev(r.q)
-	r.rev = rev
+func (q *question) lookBack(ctx context.Context, v catalog.Viewer, scanner Scanner, at time.Time) error {
+	rev, ok := onlyRev(q.tree)
+	q.rev = rev
 	several := strings.ContainsAny(rev, "*?[{")
 
 	// Most queries name no commit and no date.
@@ -55,7 +50,7 @@ func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
 		return call.Fail(call.ErrQuery, "at: needs one revision: rev:%s names several", rev)
 	}
 
-	indexed, missing, err := r.whereIndexed(rev, at)
+	indexed, missing, err := q.whereIndexed(rev, at)
 	if err != nil {
 		return err
 	}
@@ -64,16 +59,16 @@ func (r *root) lookBack(v catalog.Viewer, scanner Scanner, at time.Time) error {
 		return nil
 	case at.IsZero() && len(missing) > pastRepos:
 		// One that is indexed in some of many is a search of those, and the answer says so.
-		r.revision = revisionGap(rev, int(r.repos.GetCardinality()), missing)
+		q.revision = revisionGap(rev, int(q.repos.GetCardinality()), missing)
 		return nil
 	case len(missing) > pastRepos:
 		return call.Fail(call.ErrTooLarge, "at: reads from git, and this query is about %d repositories; at most %d are read. Name them with repo:.", len(missing), pastRepos)
 	}
 
-	if err := r.askMirrors(v, scanner, missing, rev, at); err != nil {
+	if err := q.askMirrors(ctx, v, scanner, missing, rev, at); err != nil {
 		return err
 	}
-	r.searchBeside(indexed, rev)
+	q.searchBeside(indexed, rev)
 	return nil
 }
 
@@ -97,10 +92,10 @@ func revisionGap(rev string, all int, missing []*catalog.Repo) coverage.Gap {
 
 // whereIndexed parts the repositories: where the index has the revision nothing
 // is to be read; the others are missing it.
-func (r *root) whereIndexed(rev string, at time.Time) (indexed *roaring.Bitmap, missing []*catalog.Repo, err error) {
+func (q *question) whereIndexed(rev string, at time.Time) (indexed *roaring.Bitmap, missing []*catalog.Repo, err error) {
 	indexed = roaring.New()
-	for it := r.repos.Iterator(); it.HasNext(); {
-		repo, err := r.seen.ByID(it.Next())
+	for it := q.repos.Iterator(); it.HasNext(); {
+		repo, err := q.sight.ByID(it.Next())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -117,17 +112,17 @@ func (r *root) whereIndexed(rev string, at time.Time) (indexed *roaring.Bitmap, 
 
 // askMirrors asks the holders of mirrors. A repository that has no such commit has
 // no part in the answer; where none has it, at: is refused.
-func (r *root) askMirrors(v catalog.Viewer, scanner Scanner, repos []*catalog.Repo, rev string, at time.Time) error {
+func (q *question) askMirrors(ctx context.Context, v catalog.Viewer, scanner Scanner, repos []*catalog.Repo, rev string, at time.Time) error {
 	slices.SortFunc(repos, func(a, b *catalog.Repo) int { return strings.Compare(a.Name, b.Name) })
 	found := make([]*browse.PastResponse, len(repos))
 	none := make([]error, len(repos))
 
 	// One repository that fails ends all: an answer for the rest would look whole.
-	group, ctx := errgroup.WithContext(r.ctx)
+	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(pastAtOnce)
 	for i, repo := range repos {
 		group.Go(func() (err error) {
-			found[i], err = scanner.Past(ctx, v, repo.Name, r.pastRequest(repo, rev, at))
+			found[i], err = scanner.Past(ctx, v, repo.Name, q.pastRequest(repo, rev, at))
 			// That a repository has no such commit is an answer, not a failure.
 			if errors.Is(err, call.ErrRef) {
 				none[i], err = err, nil
@@ -140,48 +135,48 @@ func (r *root) askMirrors(v catalog.Viewer, scanner Scanner, repos []*catalog.Re
 		return err
 	}
 
-	r.commits = map[uint32]string{}
+	q.commits = map[uint32]string{}
 	for i, repo := range repos {
 		if found[i] != nil {
-			r.past = append(r.past, pastPart{repo, found[i]})
-			r.commits[repo.ID] = found[i].Commit
+			q.past = append(q.past, pastPart{repo, found[i]})
+			q.commits[repo.ID] = found[i].Commit
 		}
 	}
 
-	if len(r.past) == 0 && !at.IsZero() {
+	if len(q.past) == 0 && !at.IsZero() {
 		return none[0]
 	}
 	return nil
 }
 
-func (r *root) pastRequest(repo *catalog.Repo, rev string, at time.Time) browse.PastRequest {
+func (q *question) pastRequest(repo *catalog.Repo, rev string, at time.Time) browse.PastRequest {
 	req := browse.PastRequest{
 		Ref:      rev,
 		At:       at,
-		Q:        r.q,
-		Matches:  r.leaf.Matches,
-		Files:    r.leaf.Files,
-		Context:  r.leaf.Context,
-		Whole:    r.leaf.Whole,
-		Count:    r.leaf.CountAll,
-		NoChunks: r.leaf.NoChunks,
-		After:    r.leaf.After,
+		Q:        q.tree,
+		Matches:  q.leaf.Matches,
+		Files:    q.leaf.Files,
+		Context:  q.leaf.Context,
+		Whole:    q.leaf.Whole,
+		Count:    q.leaf.CountAll,
+		NoChunks: q.leaf.NoChunks,
+		After:    q.leaf.After,
 	}
 
 	if repo.Indexed() {
 		req.Beside = repo.Revisions
 	}
 	// Of one repository all files are equally recent.
-	if r.repos.GetCardinality() > 1 {
-		req.Recency = float64(recencyOf(r.seen.View, repo)) / 255
+	if q.repos.GetCardinality() > 1 {
+		req.Recency = float64(recencyOf(q.sight.View, repo)) / 255
 	}
 	return req
 }
 
 // searchBeside makes the query one of what the index has of the answer.
-func (r *root) searchBeside(indexed *roaring.Bitmap, rev string) {
+func (q *question) searchBeside(indexed *roaring.Bitmap, rev string) {
 	// Where no mirror has it, all is as if none had been asked.
-	if len(r.past) == 0 {
+	if len(q.past) == 0 {
 		return
 	}
 
@@ -189,8 +184,8 @@ func (r *root) searchBeside(indexed *roaring.Bitmap, rev string) {
 		&query.Repos{Set: indexed},
 		&query.Rev{Pattern: rev},
 	}}}
-	r.repos = indexed.Clone()
-	for _, p := range r.past {
+	q.repos = indexed.Clone()
+	for _, p := range q.past {
 		if p.found.Beside.Name == "" {
 			continue // all of it was read
 		}
@@ -206,61 +201,24 @@ func (r *root) searchBeside(indexed *roaring.Bitmap, rev string) {
 		}
 
 		arms = append(arms, &query.And{Subs: arm})
-		r.repos.Add(p.repo.ID)
+		q.repos.Add(p.repo.ID)
 	}
 
 	either := &query.Or{Subs: arms}
-	whole := query.Map(r.q, func(q query.Q) query.Q {
+	whole := query.Map(q.tree, func(q query.Q) query.Q {
 		if _, ok := q.(*query.Rev); ok {
 			return either
 		}
 		return q
 	})
-	r.q = query.Simplify(whole)
-	r.leaf.Q = boxed{r.q}
-}
-
-// unknownRevision is the revision that the query asks for, where it found nothing
-// and no repository has it: neither the index, nor a mirror that was asked.
-func (r *root) unknownRevision() string {
-	if r.rev == "" || r.rev == "HEAD" || r.repos.IsEmpty() || len(r.past) > 0 || r.stats.Files > 0 {
-		return ""
-	}
-	for it := r.repos.Iterator(); it.HasNext(); {
-		if repo, err := r.seen.ByID(it.Next()); err != nil || hasRevision(repo, r.rev) {
-			return ""
-		}
-	}
-	return r.rev
-}
-
-// untaken reports whether what was read from git is still missing in the answer.
-func (r *root) untaken() bool { return len(r.past) > 0 && !r.taken }
-
-// takePast takes what the mirrors have into the answer, once.
-func (r *root) takePast() {
-	if r.taken {
-		return
-	}
-	r.taken = true
-
-	for _, p := range r.past {
-		f := p.found
-		r.take(&leafResponse{
-			Files:    f.Files,
-			Stats:    f.Stats,
-			Cut:      f.Cut,
-			Untagged: f.Untagged,
-			More:     f.More,
-			Full:     f.Full,
-		})
-	}
+	q.tree = query.Simplify(whole)
+	q.leaf.Q = boxed{q.tree}
 }
 
 // pastRepos says what was read from git.
-func (r *root) pastRepos() []PastRepo {
+func (q *question) pastRepos() []PastRepo {
 	var out []PastRepo
-	for _, p := range r.past {
+	for _, p := range q.past {
 		out = append(out, PastRepo{
 			Repository: p.repo.Name,
 			Commit:     p.found.Commit,
@@ -300,28 +258,6 @@ func onlyRev(q query.Q) (string, bool) {
 	return revs[0], true
 }
 
-// hasRevision reports whether the index has what rev: names, as a search of it
-// decides that.
-func hasRevision(repo *catalog.Repo, rev string) bool {
-	head := ""
-	for _, r := range repo.Revisions {
-		if r.Name == "HEAD" {
-			head = r.Commit
-		}
-	}
-
-	// HEAD is what is indexed of the default branch.
-	if rev == repo.DefaultBranch && head != "" {
-		return true
-	}
-
-	asked := query.Rev{Pattern: rev}
-	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool {
-		isHead := head != "" && r.Commit == head
-		return asked.Matches(r.Name, r.Commit, isHead)
-	})
-}
-
 // exactName is an expression for a name. A byte that is no UTF-8 is a replacement character
 // in it, which matches such bytes.
 func exactName(path string) string { return regexp.QuoteMeta(string([]rune(path))) }
@@ -333,4 +269,41 @@ func exactly(paths []string) string {
 		quoted[i] = exactName(p)
 	}
 	return `\A(?:` + strings.Join(quoted, "|") + `)\z`
+}
+
+// unjoined reports whether what was read from git is still missing in the answer.
+func (a *answer) unjoined() bool { return len(a.q.past) > 0 && !a.joined }
+
+// joinPast takes what the mirrors have into the answer, once.
+func (a *answer) joinPast() {
+	if a.joined {
+		return
+	}
+	a.joined = true
+
+	for _, p := range a.q.past {
+		f := p.found
+		a.take(&leafResponse{
+			Files:    f.Files,
+			Stats:    f.Stats,
+			Cut:      f.Cut,
+			Untagged: f.Untagged,
+			More:     f.More,
+			Full:     f.Full,
+		})
+	}
+}
+
+// unknownRevision is the revision that the query asks for, where it found nothing
+// and no repository has it: neither the index, nor a mirror that was asked.
+func (a *answer) unknownRevision() string {
+	if a.q.rev == "" || a.q.rev == "HEAD" || a.q.repos.IsEmpty() || len(a.q.past) > 0 || a.stats.Files > 0 {
+		return ""
+	}
+	for it := a.q.repos.Iterator(); it.HasNext(); {
+		if repo, err := a.q.sight.ByID(it.Next()); err != nil || hasRevision(repo, a.q.rev) {
+			return ""
+		}
+	}
+	return a.q.rev
 }

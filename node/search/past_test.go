@@ -56,11 +56,12 @@ func TestRevisionThatManyRepositoriesLackIsAGap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &root{ctx: t.Context(), seen: &account.Repos{View: w.View(), Set: all}, repos: all, q: parsed.Q}
-		if err := r.lookBack(catalog.Viewer{}, nil, time.Time{}); err != nil {
+		q := &question{sight: &account.Repos{View: w.View(), Set: all}, repos: all, tree: parsed.Q}
+		if err := q.lookBack(t.Context(), catalog.Viewer{}, nil, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.coverage().Gap(want.Kind); fmt.Sprint(got) != fmt.Sprint(want) || r.coverage().Exhaustive() != (want.Count == 0) {
+		c := (&answer{q: q}).coverage(false)
+		if got := c.Gap(want.Kind); fmt.Sprint(got) != fmt.Sprint(want) || c.Exhaustive() != (want.Count == 0) {
 			t.Errorf("rev:%s: the gap is %+v, want %+v", rev, got, want)
 		}
 	}

@@ -30,29 +30,11 @@ func (p *Progress) Now() Done {
 	return d
 }
 
-// watched begins to count for whoever looks on. A search that is tried again
-// counts anew. What is counted by file or shard is not for a viewer who may not
-// see all that is in them.
-func (r *root) watched() {
-	p := r.req.Progress
-	if p == nil || r.blind {
-		return
-	}
-	r.leaf.progress = &shard.Progress{}
-	p.work.Store(r.leaf.progress)
+// begin counts anew, as of a search that is tried again.
+func (p *Progress) begin() *shard.Progress {
+	work := &shard.Progress{}
+	p.work.Store(work)
 	p.answered.Store(0)
 	p.required.Store(0)
-}
-
-// tell counts an answer: its shards, and the work of another node.
-func (r *root) tell(node string, s *shard.Stats) {
-	if r.leaf.progress == nil {
-		return
-	}
-	r.req.Progress.answered.Store(int64(r.stats.ShardsAnswered))
-	r.req.Progress.required.Store(int64(r.stats.ShardsRequired))
-	if node != r.d.Cluster.Self() {
-		considered := int64(s.FilesConsidered)
-		r.leaf.progress.Add(considered, considered, int64(s.TotalMatches), int64(s.ContentBytes))
-	}
+	return work
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/clock"
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -35,12 +34,20 @@ type event struct {
 // errSilent ends a call to a node that gives no sign of life.
 var errSilent = errors.New("the node is silent")
 
-// scatterer is one fan-out: every shard of a list is asked of its first
+// round is one fan-out: every shard of a list is asked of its first
 // holder, of the next when that fails, of two when the first is slow. A
 // response counts as a whole or not at all, so no match is counted twice.
-type scatterer struct {
-	r       *root
-	ctx     context.Context // of the hellos
+type round struct {
+	d      *Deps
+	leaves *leaves
+	q      *question
+	a      *answer // which takes what comes back
+	leaf   leafRequest
+
+	ctx    context.Context // of the search
+	cancel context.CancelFunc
+	hellos context.Context
+
 	events  chan event
 	running map[*asked]bool
 	done    map[*target]bool
@@ -53,10 +60,17 @@ type scatterer struct {
 	wg      sync.WaitGroup
 }
 
-// scatter asks for all targets and takes in what comes back.
-func (r *root) scatter(targets []*target) {
-	s := &scatterer{
-		r:       r,
+// newRound makes a fan-out of a search.
+func newRound(r *root, leaf leafRequest) *round {
+	return &round{
+		d:      r.d,
+		leaves: r.leaves,
+		q:      r.q,
+		a:      r.a,
+		leaf:   leaf,
+		ctx:    r.ctx,
+		cancel: r.cancel,
+
 		events:  make(chan event),
 		running: map[*asked]bool{},
 		done:    map[*target]bool{},
@@ -65,50 +79,54 @@ func (r *root) scatter(targets []*target) {
 		silent:  map[string]bool{},
 		greets:  clock.In(call.StallTime / 2),
 	}
+}
+
+// run asks for all targets and takes in what comes back.
+func (r *round) run(targets []*target) {
 	ctx, end := context.WithCancel(r.ctx)
-	s.ctx = ctx
-	defer s.stop()
+	r.hellos = ctx
+	defer r.stop()
 	defer end()
 
-	s.ask(targets, false)
-	s.collect()
+	r.ask(targets, false)
+	r.collect()
 
 	// The view that the search stands on may be older than a move of its files.
 	for range maxTries {
-		moved := s.moved()
+		moved := r.moved()
 		if len(moved) == 0 {
 			break
 		}
-		s.ask(moved, false)
-		s.collect()
+		r.ask(moved, false)
+		r.collect()
 	}
 
 	// What gossip tells of their holders may be wrong.
-	if found := s.unheard(); len(found) > 0 {
-		s.ask(found, false)
-		s.collect()
+	if found := r.unheard(); len(found) > 0 {
+		r.ask(found, false)
+		r.collect()
 	}
 
-	r.lost = append(r.lost, s.lost...)
+	r.a.lost = append(r.a.lost, r.lost...)
 }
 
 // collect takes in what comes back until no call runs.
-func (s *scatterer) collect() {
-	for len(s.running) > 0 {
+func (r *round) collect() {
+	for len(r.running) > 0 {
 		// Wait for an answer, but no longer than until a call is overdue.
-		timer := time.NewTimer(s.patience())
+		timer := time.NewTimer(r.patience())
 		select {
-		case e := <-s.events:
+		case e := <-r.events:
 			if e.call != nil {
-				s.end(e)
+				r.end(e)
 				break
 			}
-			s.silent = e.silent
-			s.greets = clock.In(call.StallTime / 2)
-			s.hedge()
+			r.silent = e.silent
+			r.greets = clock.In(call.StallTime / 2)
+			r.hedge()
 		case <-timer.C:
-			s.greet()
-			s.hedge()
+			r.greet()
+			r.hedge()
 		}
 		timer.Stop()
 	}
@@ -117,23 +135,23 @@ func (s *scatterer) collect() {
 // moved takes those of the lost targets back whose files are by now with members
 // that were not asked. A holder that lacks a file has given it up by a catalog
 // that this node may not have yet: that one is waited for.
-func (s *scatterer) moved() (moved []*target) {
-	if len(s.lost) == 0 || s.r.ctx.Err() != nil {
+func (r *round) moved() (moved []*target) {
+	if len(r.lost) == 0 || r.ctx.Err() != nil {
 		return nil
 	}
 
 	// Only a newer view tells where the files are now: with this one the same would be asked.
-	if s.newer > s.r.d.Cluster.View().Index() {
-		ctx, cancel := context.WithTimeout(s.r.ctx, catchUpTime)
+	if r.newer > r.d.Cluster.View().Index() {
+		ctx, cancel := context.WithTimeout(r.ctx, catchUpTime)
 		defer cancel()
-		_ = s.r.d.Cluster.Await(ctx, s.newer) // in vain, the newest view there is has to do
+		_ = r.d.Cluster.Await(ctx, r.newer) // in vain, the newest view there is has to do
 	}
 
-	view, missed := s.r.d.Cluster.View(), s.missed()
-	s.lost = slices.DeleteFunc(s.lost, func(t *target) bool {
-		fresh := holders(view, s.r.d.Peers, filesOf(t.group))
+	view, missed := r.d.Cluster.View(), r.missed()
+	r.lost = slices.DeleteFunc(r.lost, func(t *target) bool {
+		fresh := holders(view, r.d.Peers, filesOf(t.group))
 		fresh = slices.DeleteFunc(fresh, func(id string) bool { return slices.Contains(t.holders, id) || missed(id) })
-		if len(fresh) == 0 || s.refused[t] != nil {
+		if len(fresh) == 0 || r.refused[t] != nil {
 			return false
 		}
 
@@ -147,25 +165,25 @@ func (s *scatterer) moved() (moved []*target) {
 // unheard takes those of the lost targets back that a member has which was passed
 // over and answers all the same: gossip calls it dead, or it gave no answer a moment
 // ago. All such members are asked at once, so it takes call.StallTime at most.
-func (s *scatterer) unheard() (found []*target) {
-	if len(s.lost) == 0 || s.r.ctx.Err() != nil {
+func (r *round) unheard() (found []*target) {
+	if len(r.lost) == 0 || r.ctx.Err() != nil {
 		return nil
 	}
 
 	// Those that a target was already asked of have failed, whatever they say now.
-	view := s.r.d.Cluster.View()
+	view := r.d.Cluster.View()
 	others, all := map[*target][]string{}, map[string]bool{}
-	for _, t := range s.lost {
+	for _, t := range r.lost {
 		for _, id := range having(view, filesOf(t.group)) {
-			if !slices.Contains(t.holders, id) && !s.silent[id] && s.refused[t] == nil {
+			if !slices.Contains(t.holders, id) && !r.silent[id] && r.refused[t] == nil {
 				others[t] = append(others[t], id)
 				all[id] = true
 			}
 		}
 	}
 
-	there := s.r.d.Peers.Answering(s.r.ctx, slices.Sorted(maps.Keys(all)))
-	s.lost = slices.DeleteFunc(s.lost, func(t *target) bool {
+	there := r.d.Peers.Answering(r.ctx, slices.Sorted(maps.Keys(all)))
+	r.lost = slices.DeleteFunc(r.lost, func(t *target) bool {
 		fresh := slices.DeleteFunc(others[t], func(id string) bool { return !slices.Contains(there, id) })
 		if len(fresh) == 0 {
 			return false
@@ -190,176 +208,176 @@ func filesOf(g *shard.Group) []string {
 }
 
 // stop cancels what still runs and waits for it.
-func (s *scatterer) stop() {
-	if len(s.running) == 0 && !s.greets.IsZero() {
+func (r *round) stop() {
+	if len(r.running) == 0 && !r.greets.IsZero() {
 		return // all have said what came of them
 	}
 
 	// Without the cancel, the wait would last as long as the slowest leaf.
-	for c := range s.running {
+	for c := range r.running {
 		c.cancel(nil)
 	}
 
 	// The calls that end now still want to send: their events are thrown away.
 	go func() {
-		s.wg.Wait()
-		close(s.events)
+		r.wg.Wait()
+		close(r.events)
 	}()
-	for range s.events {
+	for range r.events {
 	}
 }
 
 // ask groups targets by their next holder and sends the calls. Those without
 // a further holder are lost.
-func (s *scatterer) ask(targets []*target, hedge bool) {
+func (r *round) ask(targets []*target, hedge bool) {
 	byNode := map[string][]*target{}
-	missed := s.missed()
+	missed := r.missed()
 	for _, t := range targets {
-		n := s.tried[t]
+		n := r.tried[t]
 		for n < len(t.holders) && missed(t.holders[n]) {
 			t.holders = slices.Concat(t.holders[:n], t.holders[n+1:]) // unheard looks at it
 		}
-		if n >= len(t.holders) || s.r.ctx.Err() != nil {
+		if n >= len(t.holders) || r.ctx.Err() != nil {
 			// A hedge asks in addition: the call that it doubles may still answer.
 			if !hedge {
-				s.lose(t)
+				r.lose(t)
 			}
 			continue
 		}
-		s.tried[t] = n + 1
+		r.tried[t] = n + 1
 
 		next := t.holders[n]
 		byNode[next] = append(byNode[next], t)
 	}
 
-	alone := len(byNode) == 1 && len(s.running) == 0
+	alone := len(byNode) == 1 && len(r.running) == 0
 	for _, node := range slices.Sorted(maps.Keys(byNode)) {
-		s.send(node, byNode[node], hedge, alone)
+		r.send(node, byNode[node], hedge, alone)
 	}
 }
 
 // missed returns what tells which nodes gave no answer a moment ago: a search would
 // wait for them in vain.
-func (s *scatterer) missed() func(node string) bool {
+func (r *round) missed() func(node string) bool {
 	known := map[string]bool{}
 	return func(node string) bool {
 		is, ok := known[node]
 		if !ok {
-			is = s.r.d.Peers.Misses(node)
+			is = r.d.Peers.Misses(node)
 			known[node] = is
 		}
 		return is
 	}
 }
 
-func (s *scatterer) lose(t *target) {
-	if !slices.Contains(s.lost, t) {
-		s.lost = append(s.lost, t)
+func (r *round) lose(t *target) {
+	if !slices.Contains(r.lost, t) {
+		r.lost = append(r.lost, t)
 	}
 
-	if err := s.refused[t]; err != nil {
-		s.r.overload = err
+	if err := r.refused[t]; err != nil {
+		r.a.overload = err
 	}
 }
 
 // send asks a node. alone says that no other call runs or is about to.
-func (s *scatterer) send(node string, targets []*target, hedge, alone bool) {
-	ctx, cancel := context.WithCancelCause(s.r.ctx)
+func (r *round) send(node string, targets []*target, hedge, alone bool) {
+	ctx, cancel := context.WithCancelCause(r.ctx)
 	c := &asked{node: node, targets: targets, hedge: hedge, began: clock.Now(), cancel: cancel}
-	s.running[c] = true
+	r.running[c] = true
 
 	// Each call has a request of its own: the groups differ.
-	req := s.r.leaf
+	req := r.leaf
 	req.Groups = make([]leafGroup, len(targets))
 	for i, t := range targets {
 		req.Groups[i] = leafGroup{group: t.group, rank: t.rank, Unit: t.unit}
 	}
 
-	s.r.d.Peers.Begin(node)
+	r.d.Peers.Begin(node)
 	run := func() event {
 		defer cancel(nil)
-		res, err := s.r.leaves.ask(ctx, node, &req)
-		s.r.d.Peers.Observe(node, clock.Since(c.began), err)
+		res, err := r.leaves.ask(ctx, node, &req)
+		r.d.Peers.Observe(node, clock.Since(c.began), err)
 		return event{call: c, res: res, err: err}
 	}
 
 	// Nobody else is asked, and a call to this node is never doubled: nothing to wait for
 	// meanwhile.
-	if alone && node == s.r.d.Cluster.Self() {
-		s.end(run())
+	if alone && node == r.d.Cluster.Self() {
+		r.end(run())
 		return
 	}
-	s.wg.Go(func() { s.events <- run() })
+	r.wg.Go(func() { r.events <- run() })
 }
 
 // end takes in the end of a call.
-func (s *scatterer) end(e event) {
-	delete(s.running, e.call)
+func (r *round) end(e event) {
+	delete(r.running, e.call)
 
 	var again []*target
 	switch {
-	case slices.ContainsFunc(e.call.targets, func(t *target) bool { return s.done[t] }):
+	case slices.ContainsFunc(e.call.targets, func(t *target) bool { return r.done[t] }):
 		// The twin of this call was faster.
-		again = s.idle(e.call.targets)
+		again = r.idle(e.call.targets)
 	case errors.Is(e.err, call.ErrOverloaded):
 		// A node that refuses for now has not failed. Its shards are asked of
 		// their next holders; where none is left, the search is refused too.
 		for _, t := range e.call.targets {
-			s.refused[t] = e.err
+			r.refused[t] = e.err
 		}
-		again = s.idle(e.call.targets)
+		again = r.idle(e.call.targets)
 	case e.err != nil:
-		s.r.callFailed(e.call.node, e.err)
-		again = s.idle(e.call.targets)
+		r.callFailed(e.call.node, e.err)
+		again = r.idle(e.call.targets)
 	default:
-		again = s.accept(e)
+		again = r.accept(e)
 	}
 
-	s.ask(again, false)
+	r.ask(again, false)
 }
 
 // accept takes a response in and returns the targets that it does not answer.
-func (s *scatterer) accept(e event) (again []*target) {
+func (r *round) accept(e event) (again []*target) {
 	if len(e.res.Hidden) > 0 {
-		s.r.refused = max(s.r.refused, e.res.Index)
-		s.r.cancel()
+		r.a.refused = max(r.a.refused, e.res.Index)
+		r.cancel()
 		return nil
 	}
-	again = s.verdicts(e)
-	s.r.take(e.res)
-	s.r.tell(e.call.node, &e.res.Stats)
+	again = r.verdicts(e)
+	r.a.take(e.res)
+	r.tell(e.call.node, &e.res.Stats)
 
 	// A call is not needed any longer when all of it is answered by its twin.
-	for c := range s.running {
-		if !slices.ContainsFunc(c.targets, func(t *target) bool { return !s.done[t] }) {
+	for c := range r.running {
+		if !slices.ContainsFunc(c.targets, func(t *target) bool { return !r.done[t] }) {
 			c.cancel(nil)
 		}
 	}
 
-	return s.idle(again)
+	return r.idle(again)
 }
 
 // verdicts counts what came of each target, and returns those that the next
 // holder is to be asked for.
-func (s *scatterer) verdicts(e event) (again []*target) {
+func (r *round) verdicts(e event) (again []*target) {
 	for i, t := range e.call.targets {
 		switch e.res.Verdicts[i] {
 		case verdictDone:
-			s.done[t] = true
-			s.r.stats.ShardsAnswered++
-			if rest := s.without(t, e.res.Without); rest != nil {
-				s.newer = max(s.newer, e.res.Index)
+			r.done[t] = true
+			r.a.stats.ShardsAnswered++
+			if rest := r.without(t, e.res.Without); rest != nil {
+				r.newer = max(r.newer, e.res.Index)
 				again = append(again, rest)
 			}
 		case verdictLate:
 			// There is no time left to ask anybody else.
-			s.done[t] = true
-			s.r.timeout, s.r.cut = true, true
+			r.done[t] = true
+			r.a.timeout, r.a.cut = true, true
 		case verdictDamaged:
-			s.r.stats.Crashes++
+			r.a.stats.Crashes++
 			again = append(again, t)
 		default:
-			s.newer = max(s.newer, e.res.Index)
+			r.newer = max(r.newer, e.res.Index)
 			again = append(again, t)
 		}
 	}
@@ -368,7 +386,7 @@ func (s *scatterer) verdicts(e event) (again []*target) {
 
 // without is the target of the repositories that an answered one left out,
 // since the node lacks a file of theirs; nil when there are none.
-func (s *scatterer) without(t *target, repos []uint32) *target {
+func (r *round) without(t *target, repos []uint32) *target {
 	if len(repos) == 0 {
 		return nil
 	}
@@ -380,22 +398,22 @@ func (s *scatterer) without(t *target, repos []uint32) *target {
 	// It begins where the answered one stood: the holders before it have failed,
 	// and the one that answered lacks the file.
 	left := &target{group: rest, holders: t.holders, rank: t.rank}
-	s.tried[left] = s.tried[t]
-	s.r.stats.ShardsRequired++
+	r.tried[left] = r.tried[t]
+	r.a.stats.ShardsRequired++
 	return left
 }
 
 // idle is those of the targets that are not answered and not being asked.
-func (s *scatterer) idle(targets []*target) []*target {
+func (r *round) idle(targets []*target) []*target {
 	var out []*target
 	for _, t := range targets {
-		if s.done[t] {
+		if r.done[t] {
 			continue
 		}
 
 		// It may be asked for twice at once, by its call and by a hedge.
 		asked := false
-		for c := range s.running {
+		for c := range r.running {
 			asked = asked || slices.Contains(c.targets, t)
 		}
 
@@ -408,16 +426,16 @@ func (s *scatterer) idle(targets []*target) []*target {
 
 // patience is the time to the next moment at which a call should be doubled, or
 // nodes be greeted.
-func (s *scatterer) patience() time.Duration {
+func (r *round) patience() time.Duration {
 	next := time.Hour
-	if !s.greets.IsZero() {
-		next = s.greets.Sub(clock.Now())
+	if !r.greets.IsZero() {
+		next = r.greets.Sub(clock.Now())
 	}
-	for c := range s.running {
+	for c := range r.running {
 		if c.hedge || c.hedged {
 			continue
 		}
-		next = min(next, s.r.d.Peers.Patience(c.node)-clock.Since(c.began))
+		next = min(next, r.d.Peers.Patience(c.node)-clock.Since(c.began))
 	}
 
 	return max(next, time.Millisecond)
@@ -425,93 +443,92 @@ func (s *scatterer) patience() time.Duration {
 
 // greet says hello to all nodes that are asked, and to those that would be next.
 // However long a node works on a search, it answers that at once.
-func (s *scatterer) greet() {
-	if s.greets.IsZero() || clock.Now().Before(s.greets) {
+func (r *round) greet() {
+	if r.greets.IsZero() || clock.Now().Before(r.greets) {
 		return
 	}
 
 	nodes := map[string]bool{}
-	for c := range s.running {
+	for c := range r.running {
 		nodes[c.node] = true
 		for _, t := range c.targets {
-			for _, id := range t.holders[s.tried[t]:] {
+			for _, id := range t.holders[r.tried[t]:] {
 				nodes[id] = true
 			}
 		}
 	}
-	delete(nodes, s.r.d.Cluster.Self())
+	delete(nodes, r.d.Cluster.Self())
 
-	s.greets = time.Time{}
-	s.wg.Go(func() {
-		there := s.r.d.Peers.There(s.ctx, slices.Sorted(maps.Keys(nodes)))
+	r.greets = time.Time{}
+	r.wg.Go(func() {
+		there := r.d.Peers.There(r.hellos, slices.Sorted(maps.Keys(nodes)))
 		for _, id := range there {
 			delete(nodes, id)
 		}
-		s.events <- event{silent: nodes}
+		r.events <- event{silent: nodes}
 	})
 }
 
 // hedge sends the calls that are overdue to the next holders too, and ends those to
 // silent nodes when no other call is left to hope for.
-func (s *scatterer) hedge() {
-	for c := range maps.Clone(s.running) {
-		age, silent := clock.Since(c.began), s.silent[c.node]
-		if c.hedge || c.hedged || !silent && age < s.r.d.Peers.Patience(c.node) {
+func (r *round) hedge() {
+	for c := range maps.Clone(r.running) {
+		age, silent := clock.Since(c.began), r.silent[c.node]
+		if c.hedge || c.hedged || !silent && age < r.d.Peers.Patience(c.node) {
 			continue
 		}
 
-		if !silent && age < call.StallTime && !s.r.d.Peers.AllowHedge() {
+		if !silent && age < call.StallTime && !r.d.Peers.AllowHedge() {
 			// Look again when the call counts as stalled.
 			continue
 		}
 
 		// This node is busy, not silent: more work does not help.
 		c.hedged = true
-		if c.node == s.r.d.Cluster.Self() {
+		if c.node == r.d.Cluster.Self() {
 			continue
 		}
 
-		before := len(s.running)
-		s.ask(c.targets, true)
-		s.r.hedged += len(s.running) - before
+		before := len(r.running)
+		r.ask(c.targets, true)
+		r.a.hedged += len(r.running) - before
 	}
 
-	for c := range s.running {
-		if !s.silent[c.node] {
+	for c := range r.running {
+		if !r.silent[c.node] {
 			return
 		}
 	}
-	for c := range s.running {
+	for c := range r.running {
 		c.cancel(errSilent)
 	}
 }
 
 // callFailed notes that a node did not answer.
-func (r *root) callFailed(node string, err error) {
+func (r *round) callFailed(node string, err error) {
 	if r.ctx.Err() != nil {
 		// The end of the search is not the fault of the node.
-		r.timeout = errors.Is(r.ctx.Err(), context.DeadlineExceeded)
+		r.a.timeout = errors.Is(r.ctx.Err(), context.DeadlineExceeded)
 		return
 	}
 	if errors.Is(err, context.Canceled) && !errors.Is(err, errSilent) {
 		return // the twin was faster
 	}
 
-	r.stats.Crashes++
-	if !slices.Contains(r.failed, node) {
-		r.failed = append(r.failed, node)
+	r.a.stats.Crashes++
+	if !slices.Contains(r.a.failed, node) {
+		r.a.failed = append(r.a.failed, node)
 	}
 
 	r.d.lost.note(node, err)
 }
 
-// overtaken reports whether a repository of a lost shard has other files in a
-// newer view: another generation, or the same one packed.
-func (r *root) overtaken(view *catalog.View) bool {
-	return slices.ContainsFunc(r.lost, func(t *target) bool {
-		return slices.ContainsFunc(t.group.Parts, func(p shard.Part) bool {
-			old, now := r.seen.View.Repo(p.Repo), view.Repo(p.Repo)
-			return now == nil || old == nil || !slices.Equal(now.Shards, old.Shards)
-		})
-	})
+// tell counts an answer for whoever looks on: its shards, and the work of another node.
+// This node counts its own while it goes on.
+func (r *round) tell(node string, s *shard.Stats) {
+	r.a.tellProgress()
+	if r.leaf.progress != nil && node != r.d.Cluster.Self() {
+		considered := int64(s.FilesConsidered)
+		r.leaf.progress.Add(considered, considered, int64(s.TotalMatches), int64(s.ContentBytes))
+	}
 }

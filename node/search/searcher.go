@@ -3,63 +3,13 @@ package search
 import (
 	"cmp"
 	"context"
-	"log/slog"
-	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/account"
-	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard"
 )
-
-// Cluster is what searching takes of the agreement of nodes; *cluster.Cluster
-// has it.
-type Cluster interface {
-	call.Network
-	// View is the catalog as this node has applied it, Age how old it may be.
-	View() *catalog.View
-	Age() time.Duration
-	// Ready says why this node should not answer yet.
-	Ready() error
-	// Await waits until this node has applied an index.
-	Await(ctx context.Context, index uint64) error
-}
-
-// Scanner looks at commits that are not indexed; *browse.Browser does.
-type Scanner interface {
-	Scan(ctx context.Context, v catalog.Viewer, repo string, req browse.ScanRequest) (*browse.ScanResponse, error)
-	Past(ctx context.Context, v catalog.Viewer, repo string, req browse.PastRequest) (*browse.PastResponse, error)
-}
-
-// Meter counts how long each unit of placement was searched.
-type Meter interface {
-	Add(units []uint64, took time.Duration)
-}
-
-// Deps is what a Searcher works with.
-type Deps struct {
-	Cluster Cluster
-	Gate    *account.Gate
-	Set     *shard.Set
-	Scanner Scanner
-	Peers   *call.Peers
-
-	Light, Heavy, Long *call.Lane // searches of shards here: cheap ones never wait behind expensive ones
-	Meter              Meter
-
-	Matches func() int                     // ranges returned where a request names no number
-	Done    func(out *Response, err error) // is told of every search that was asked here
-	Batch   int                            // shards that a part of a stream comes from; 0 means 64
-	Time    time.Duration                  // of a search of a tool; 0 means 5 seconds
-
-	BaseURL string // prefix of every link, without a trailing slash
-	Log     *slog.Logger
-
-	lost *lostCalls // made by New
-}
 
 // Searcher searches for viewers. It is safe for concurrent use.
 type Searcher struct {
@@ -137,19 +87,19 @@ func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) 
 		}
 
 		// Everything is asked on the one view that the root took.
-		r.scatter(r.targets())
-		r.takePast()
+		r.scatter(r.targets(), r.q.leaf)
+		r.a.joinPast()
 
-		if r.refused > 0 {
+		if r.a.refused > 0 {
 			r.close()
-			if err := s.catchUp(ctx, r.refused, try); err != nil {
+			if err := s.catchUp(ctx, r.a.refused, try); err != nil {
 				return nil, err
 			}
 			continue
 		}
 
 		// What was lost is asked for again only where a newer view has other files.
-		if len(r.lost) == 0 || try == maxTries || ctx.Err() != nil || !r.overtaken(s.d.Cluster.View()) {
+		if len(r.a.lost) == 0 || try == maxTries || ctx.Err() != nil || !r.a.overtaken(s.d.Cluster.View()) {
 			return r, nil
 		}
 		r.close()
@@ -164,12 +114,6 @@ func (s *Searcher) catchUp(ctx context.Context, index uint64, try int) error {
 		return changedSight()
 	}
 	return nil
-}
-
-// changedSight is the end of a search that was overtaken by what its viewer may
-// see.
-func changedSight() error {
-	return call.Fail(call.ErrUnavailable, "What you may see has changed while the search ran: ask again.")
 }
 
 // StreamSearch is Search with parts sent as they come, in no order between
@@ -187,7 +131,7 @@ func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Reque
 
 	// What is read from git comes in one part with the rest.
 	batch := s.d.Batch
-	if len(r.past) > 0 {
+	if len(r.q.past) > 0 {
 		batch = wholeStream
 	}
 
@@ -206,4 +150,25 @@ func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Reque
 		err = s.addFacets(ctx, v, req, out, own)
 	}
 	return out, err
+}
+
+// addFacets counts the files of an answer, whose own were counted already. Where it
+// does not have every file they are counted by a search of their own.
+func (s *Searcher) addFacets(ctx context.Context, v catalog.Viewer, req Request, out *Response, own *tally) error {
+	if out.Coverage.Exhaustive() && out.Stats.Files == own.files {
+		out.Facets = own.facets(true)
+		return nil
+	}
+
+	all, err := s.Search(ctx, v, req.Counting())
+	if err != nil {
+		return err
+	}
+
+	// A count for which hardly any time was left knows less than the answer does.
+	out.Facets = all.CountFiles()
+	if len(all.Files) < own.files {
+		out.Facets = own.facets(false)
+	}
+	return nil
 }

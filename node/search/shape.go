@@ -4,34 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
-
-// shape is what an answer is made of. All that depends on it is here: what a
-// leaf is asked for, what of its files is kept, what is given out and what that
-// takes of the limit of matches.
-type shape struct {
-	listing bool // only that files match is asked, not where
-
-	// limit sets how much a leaf may answer with, given how much the whole
-	// answer still has room for.
-	limit func(leaf *leafRequest, left int)
-
-	// keep takes out the files that the answer does not need. They are in order.
-	keep func(files []shard.File) []shard.File
-
-	// fill puts files into an answer that still has room for left.
-	fill func(r *root, out *Response, files []shard.File, left int)
-
-	// used is how much of the limit a part of the answer took.
-	used func(part *Response) int
-
-	// count puts what the answer itself counts over what the shards counted.
-	count func(stats *shard.Stats, answer shard.Stats)
-}
 
 // shapeOf is the shape that type: asks for.
 func shapeOf(typ query.Type) *shape {
@@ -67,7 +45,8 @@ var ofFiles = shape{
 // ofRepositories is repositories that have a match. A leaf cannot know which
 // others have found already, so it is asked for all, of each shard by one file.
 var ofRepositories = shape{
-	listing: true,
+	listing:      true,
+	repositories: true,
 	limit: func(leaf *leafRequest, _ int) {
 		leaf.Matches, leaf.FilesOnly, leaf.OnePerRepo = MaxMatches, true, true
 	},
@@ -92,7 +71,7 @@ func onePerRepository(files []shard.File) []shard.File {
 
 // fillFiles makes files the answer, and joins their names and links. The
 // repositories of the files follow by name: their numbers depend on others.
-func fillFiles(r *root, out *Response, files []shard.File, left int) {
+func fillFiles(a *answer, out *Response, files []shard.File, left int) {
 	if left <= 0 {
 		return
 	}
@@ -100,18 +79,18 @@ func fillFiles(r *root, out *Response, files []shard.File, left int) {
 	used := map[uint32]bool{}
 	ranges := 0
 	for _, f := range files {
-		repo := r.seen.View.Repo(f.Repo)
+		repo := a.q.sight.View.Repo(f.Repo)
 		if repo == nil {
 			continue
 		}
 		if !used[f.Repo] {
 			// Each repository once, however many of its files there are.
 			used[f.Repo] = true
-			out.Repositories = append(out.Repositories, browse.InfoOf(repo, r.d.BaseURL))
+			out.Repositories = append(out.Repositories, browse.InfoOf(repo, a.q.base))
 		}
 
 		ranges += countRanges(f)
-		out.Files = append(out.Files, r.file(repo, f))
+		out.Files = append(out.Files, a.q.file(repo, f))
 	}
 
 	out.Stats.ActualMatches = ranges
@@ -120,19 +99,19 @@ func fillFiles(r *root, out *Response, files []shard.File, left int) {
 
 // fillRepositories makes repositories the answer: by name, each in one part
 // only, and no more than asked for. All are counted.
-func fillRepositories(r *root, out *Response, files []shard.File, _ int) {
-	if r.given == nil {
-		r.given = map[uint32]bool{}
+func fillRepositories(a *answer, out *Response, files []shard.File, _ int) {
+	if a.named == nil {
+		a.named = map[uint32]bool{}
 	}
 
 	var list []browse.RepoInfo
 	for _, f := range files {
-		repo := r.seen.View.Repo(f.Repo)
-		if repo == nil || r.given[f.Repo] {
+		repo := a.q.sight.View.Repo(f.Repo)
+		if repo == nil || a.named[f.Repo] {
 			continue
 		}
-		r.given[f.Repo] = true
-		list = append(list, browse.InfoOf(repo, r.d.BaseURL))
+		a.named[f.Repo] = true
+		list = append(list, browse.InfoOf(repo, a.q.base))
 	}
 
 	// A repository is told in one batch of a stream only, so each batch is sorted by itself.
@@ -140,14 +119,50 @@ func fillRepositories(r *root, out *Response, files []shard.File, _ int) {
 	out.Stats.Files, out.Stats.TotalMatches = len(list), len(list)
 
 	// Those of earlier answers are counted too.
-	list = slices.DeleteFunc(list, func(repo browse.RepoInfo) bool { return !r.beyond(repo.Name) })
+	list = slices.DeleteFunc(list, func(repo browse.RepoInfo) bool { return !a.q.beyond(repo.Name) })
 
 	// Counted over all batches.
-	if most := max(r.req.Matches-r.returned, 0); len(list) > most {
-		list, r.cut, r.namesCut = list[:most], true, true
+	if most := max(a.q.req.Matches-a.returned, 0); len(list) > most {
+		list, a.cut, a.namesCut = list[:most], true, true
 		out.Coverage = out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
 	}
 
-	r.returned += len(list)
+	a.returned += len(list)
 	out.Repositories, out.Stats.ActualMatches = list, len(list)
+}
+
+// file joins names and links to a file of an answer.
+func (q *question) file(repo *catalog.Repo, f shard.File) File {
+	if commit := q.commits[f.Repo]; commit != "" {
+		f.Revisions = []string{commit}
+	}
+
+	// A link leads to one of the revisions that have the file.
+	rev := "HEAD"
+	if len(f.Revisions) > 0 {
+		rev = f.Revisions[0]
+	}
+	return File{
+		RepoID:     f.Repo,
+		Repository: repo.Name,
+		Path:       f.Path,
+		NameRanges: f.NameMatch,
+
+		Language:       f.Language,
+		Encoding:       f.Encoding,
+		WebURL:         browse.WebURL(q.base, repo.Name, rev, "blob", f.Path),
+		ExternalWebURL: browse.ExternalURL(repo, rev, f.Path),
+		Chunks:         f.Chunks,
+		Matches:        f.Matches,
+
+		Branches: f.Revisions,
+		Content:  f.Content,
+		OID:      f.OID,
+		Score:    f.Score,
+	}
+}
+
+// beyond reports whether a repository of a list of them stands behind the cursor.
+func (q *question) beyond(name string) bool {
+	return q.from == nil || name > q.from.Repo
 }

@@ -68,12 +68,12 @@ func TestShortNamesOfAzure(t *testing.T) {
 		if err != nil {
 			t.Fatal(c.text, err)
 		}
-		r := &root{seen: seen}
-		if err := r.resolve(parsed.Q); err != nil {
+		q := &question{sight: seen}
+		if err := q.resolve(parsed.Q); err != nil {
 			t.Fatal(c.text, err)
 		}
 		got := []string{}
-		for it := r.repos.Iterator(); it.HasNext(); {
+		for it := q.repos.Iterator(); it.HasNext(); {
 			parts := strings.Split(w.View().Repo(it.Next()).Name, "/")
 			got = append(got, strings.Join(parts[len(parts)-3:], "/"))
 		}

@@ -22,30 +22,30 @@ const wholeStream = math.MaxInt
 // sent when it is whole. The limit of matches holds over all parts.
 func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 	targets := r.targets()
-	sum := sums{left: r.req.Matches}
+	sum := sums{left: r.q.req.Matches}
 
 	// Which repositories share a shard must not be told: who may not see all of
 	// them is answered in one part.
-	if r.blind {
+	if r.q.blind {
 		batch = wholeStream
 	}
 
-	for (len(targets) > 0 || r.untaken()) && r.ctx.Err() == nil && (sum.left > 0 || r.leaf.CountAll) {
+	for (len(targets) > 0 || r.a.unjoined()) && r.ctx.Err() == nil && (sum.left > 0 || r.q.leaf.CountAll) {
 		n := min(batch, len(targets))
 		part, work := r.part(targets[:n], sum.left)
-		if r.refused > 0 {
+		if r.a.refused > 0 {
 			return nil, changedSight()
 		}
 		targets = targets[n:]
 
-		sum.add(r.shape, part)
+		sum.add(r.q.shape, part)
 		if len(part.Files) == 0 && len(part.Repositories) == 0 {
 			continue
 		}
 
 		work.ActualMatches = part.Stats.ActualMatches
-		r.shape.count(&work.Stats, part.Stats.Stats)
-		if r.blind {
+		r.q.shape.count(&work.Stats, part.Stats.Stats)
+		if r.q.blind {
 			work.hideFiles()
 		}
 		if err := send(&Chunk{Files: part.Files, Repositories: part.Repositories, Stats: work}); err != nil {
@@ -57,25 +57,26 @@ func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 	// The shards after the limit were left out on purpose: they do not count
 	// as missing.
 	if sum.left <= 0 && len(targets) > 0 {
-		r.cut, r.unasked = true, len(targets)
+		r.a.cut, r.a.unasked = true, len(targets)
 	}
 
-	r.files = nil
+	r.a.files = nil
 	return r.total(sum)
 }
 
 // part is the answer of some shards, and the work that it took.
 func (r *root) part(targets []*target, left int) (*Response, Stats) {
-	r.files = nil
-	r.shape.limit(&r.leaf, left)
+	r.a.files = nil
+	leaf := r.q.leaf
+	r.q.shape.limit(&leaf, left)
 
-	before := r.stats
-	r.scatter(targets)
-	r.takePast()
+	before := r.a.stats
+	r.scatter(targets, leaf)
+	r.a.joinPast()
 
 	out := &Response{}
-	r.shape.fill(r, out, r.files, left)
-	return out, r.stats.since(before)
+	r.q.shape.fill(r.a, out, r.a.files, left)
+	return out, r.a.stats.since(before)
 }
 
 // total is the answer without what was sent already.
@@ -85,7 +86,7 @@ func (r *root) total(sum sums) (*Response, error) {
 		return nil, err
 	}
 	out.Repositories, out.Stats.ActualMatches = sum.repos, sum.actual
-	r.shape.count(&out.Stats.Stats, sum.counted)
+	r.q.shape.count(&out.Stats.Stats, sum.counted)
 	return out, nil
 }
 

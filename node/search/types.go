@@ -131,3 +131,21 @@ type Chunk struct {
 	Files        []File
 	Repositories []browse.RepoInfo
 }
+
+// Facets tell how many files have each value of a property. A file in several
+// revisions counts for each of them.
+type Facets struct {
+	Repositories []FacetValue
+	Languages    []FacetValue
+	Paths        []FacetValue // first directories, each with its slash
+	Revisions    []FacetValue
+
+	Exact bool // every file was counted; else there may be more of each value, and other values
+}
+
+// FacetValue is a value of a property, and the files that have it. In a list the
+// most frequent stands first, among equals the first by name.
+type FacetValue struct {
+	Value string
+	Files int
+}

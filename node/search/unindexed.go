@@ -138,7 +138,7 @@ func (s *Searcher) besideIndex(ctx context.Context, v catalog.Viewer, name strin
 // without is the files of a search in an indexed revision that a mirror does
 // not know better; nil when the revision has moved since the mirror was asked.
 func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, error) {
-	repo, err := r.seen.ByName(name)
+	repo, err := r.q.sight.ByName(name)
 	// It was indexed anew meanwhile: what the mirror compared with is no more.
 	if err != nil || !slices.Contains(repo.Revisions, found.Beside) {
 		return nil, nil
@@ -155,7 +155,7 @@ func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, e
 		changed[path] = true
 	}
 	return &sharedFiles{
-		files:    slices.DeleteFunc(r.files, func(f shard.File) bool { return changed[f.Path] }),
-		coverage: UpTo(answer.Coverage, r.leaf.Files-1, len(r.files)),
+		files:    slices.DeleteFunc(r.a.files, func(f shard.File) bool { return changed[f.Path] }),
+		coverage: UpTo(answer.Coverage, r.q.leaf.Files-1, len(r.a.files)),
 	}, nil
 }

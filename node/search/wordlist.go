@@ -85,8 +85,8 @@ func (r *ranking) listPaths() error {
 
 	defer found.close()
 	r.total = found.documents()
-	for at := range found.files {
-		r.candidateOf(&found.files[at])
+	for at := range found.a.files {
+		r.candidateOf(&found.a.files[at])
 	}
 	return nil
 }
@@ -101,19 +101,19 @@ func (r *ranking) listSome(i int) (rare bool, err error) {
 
 	// A search that stops early has decided a part of its candidates: as many of the
 	// others are taken to have the word.
-	stats, w := found.stats, &r.words[i]
+	stats, w := found.a.stats, &r.words[i]
 	w.files = stats.Files
 	if decided := stats.FilesConsidered - stats.FilesSkipped; decided > 0 {
 		w.files = int(float64(w.files) * float64(stats.FilesConsidered) / float64(decided))
 	}
 
 	// Few enough to list all of them.
-	if len(found.files) < w.files && w.files <= rankedList {
+	if len(found.a.files) < w.files && w.files <= rankedList {
 		found.close()
 		if found, err = r.list(Lookup{files: rankedList, filesOnly: true}, r.inText(i)); err != nil {
 			return false, err
 		}
-		w.files = found.stats.Files
+		w.files = found.a.stats.Files
 	}
 
 	defer found.close()
@@ -140,7 +140,7 @@ func (r *ranking) listAll(words []int) (files int, err error) {
 	defer found.close()
 
 	r.take(found, words...)
-	return found.stats.Files, nil
+	return found.a.stats.Files, nil
 }
 
 // listWithin notes which of the files that have one of some words have another one,
@@ -178,7 +178,7 @@ func (r *ranking) list(t Lookup, atoms ...query.Q) (*root, error) {
 	}
 
 	// Lists are long: that one ends does not matter.
-	found.cut = false
+	found.a.cut = false
 	answer, err := found.respond()
 	if err != nil {
 		found.close()
@@ -191,15 +191,15 @@ func (r *ranking) list(t Lookup, atoms ...query.Q) (*root, error) {
 	} else {
 		r.out.Coverage = r.out.Coverage.And(answer.Coverage)
 	}
-	r.seen = found.seen
+	r.seen = found.q.sight
 	return found, nil
 }
 
 // take notes of the files of a list that they have some words, and takes it that each
 // stands in a line of its own and none is there more often than another.
 func (r *ranking) take(found *root, words ...int) {
-	for at := range found.files {
-		f := &found.files[at]
+	for at := range found.a.files {
+		f := &found.a.files[at]
 		c := r.candidateOf(f)
 		for _, i := range words {
 			c.has |= 1 << i
@@ -223,8 +223,8 @@ func (r *ranking) candidateOf(f *shard.File) *candidate {
 // documents is how many there are in the repositories that a search is of. What
 // others have in the same files does not count.
 func (r *root) documents() (sum int) {
-	for it := r.repos.Iterator(); it.HasNext(); {
-		repo := r.seen.View.Repo(it.Next())
+	for it := r.q.repos.Iterator(); it.HasNext(); {
+		repo := r.q.sight.View.Repo(it.Next())
 		if repo == nil {
 			continue
 		}

@@ -1,0 +1,90 @@
+package search
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// revAtom is the atom of a revision. HEAD and the branch it points to are one:
+// where that branch is indexed as HEAD only, HEAD is meant.
+func revAtom(seen *account.Repos, rev string) query.Q {
+	atom := &query.Rev{Pattern: rev}
+	if rev == "HEAD" {
+		return atom
+	}
+
+	// The branch has no name of its own there: as HEAD it was indexed.
+	heads := seen.Where(func(repo *catalog.Repo) bool {
+		return repo.Indexed() && nameOfRevision(repo, rev) == "HEAD"
+	})
+	if heads.IsEmpty() {
+		return atom
+	}
+
+	ofHeads := &query.And{Subs: []query.Q{
+		&query.Rev{Pattern: "HEAD"},
+		&query.Repos{Set: heads},
+	}}
+	return &query.Or{Subs: []query.Q{atom, ofHeads}}
+}
+
+// nameOfRevision is the name under which a repository has a ref indexed; ""
+// when it has not.
+func nameOfRevision(repo *catalog.Repo, ref string) string {
+	for _, r := range repo.Revisions {
+		named := r.Name == ref || r.Name == "refs/heads/"+ref || r.Name == "refs/tags/"+ref
+		if named || r.Commit == ref {
+			return r.Name
+		}
+	}
+
+	// Without a default branch this looks for HEAD at most once.
+	branch := strings.TrimPrefix(ref, "refs/heads/")
+	if branch == repo.DefaultBranch && branch != "" {
+		return nameOfRevision(&catalog.Repo{Revisions: repo.Revisions}, "HEAD")
+	}
+	return ""
+}
+
+// hasRevision reports whether the index has what rev: names, as a search of it
+// decides that.
+func hasRevision(repo *catalog.Repo, rev string) bool {
+	head := ""
+	for _, r := range repo.Revisions {
+		if r.Name == "HEAD" {
+			head = r.Commit
+		}
+	}
+
+	// HEAD is what is indexed of the default branch.
+	if rev == repo.DefaultBranch && head != "" {
+		return true
+	}
+
+	asked := query.Rev{Pattern: rev}
+	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool {
+		isHead := head != "" && r.Commit == head
+		return asked.Matches(r.Name, r.Commit, isHead)
+	})
+}
+
+// CommitOf is the commit of a revision that is indexed; "" for none.
+func CommitOf(seen *account.Repos, repository, rev string) string {
+	repo, err := seen.ByName(repository)
+	if err != nil {
+		return ""
+	}
+
+	// People write a part of the name, and the catalog has all of it.
+	name := nameOfRevision(repo, rev)
+	for _, r := range repo.Revisions {
+		if r.Name == name {
+			return r.Commit
+		}
+	}
+	return ""
+}
