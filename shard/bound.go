@@ -181,7 +181,7 @@ func (b *bound) postings(scratch *scratch) error {
 // lineEnds asks which segments have a "\r", where a pattern depends on it.
 func (b *bound) lineEnds() error {
 	for _, i := range b.p.contents {
-		if !b.p.patterns[i].m.EndsLines() {
+		if !b.p.patterns[i].m.ReadsLineEnds() {
 			continue
 		}
 

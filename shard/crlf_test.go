@@ -8,18 +8,18 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // foundLines is where a query matches, as path:line:column-column. Of a match over
 // several lines the end is left out.
-func foundLines(t *testing.T, v *View, expr string) map[string]int {
+func foundLines(t *testing.T, v *View, q *query.Text) map[string]int {
 	t.Helper()
-	q := &query.Text{Pattern: expr, Regexp: true}
 	res, err := v.Search(context.Background(), Request{Q: q, MaxMatches: 1 << 30, CountAll: true})
 	if err != nil || res.Cut {
-		t.Fatalf("%s: cut %v, %v", expr, res.Cut, err)
+		t.Fatalf("%s: cut %v, %v", q, res.Cut, err)
 	}
 	out := map[string]int{}
 	for _, f := range res.Files {
@@ -36,11 +36,11 @@ func foundLines(t *testing.T, v *View, expr string) map[string]int {
 	return out
 }
 
-// The same files with either end of a line give the same answers to expressions with $,
-// wherever a unit of the index ends.
+// The same files with either end of a line give the same answers, wherever a unit of the
+// index ends.
 func TestLineEndsMakeNoDifference(t *testing.T) {
 	t.Parallel()
-	shapes := []string{`%s$`, `^%s$`, `[a-z]+_%s$`, `%s.*$`, `(%s|%s)$`, `\b%s\b$`, `^$`, `[a-z]{4,}$`, `%s$\n%s`, `%s$\n^$\n`, `\(\)$|^%s`}
+	shapes := []string{`%s$`, `^%s$`, `[a-z]+_%s$`, `%s.*$`, `(%s|%s)$`, `\b%s\b$`, `^$`, `[a-z]{4,}$`, `%s$\n%s`, `%s$\n^$\n`, `\(\)$|^%s`, `%s\n.*%s`, `\n%s`, `%s[^a]+%s`, `%s\s%s`, `%s(?s:.)%s`, `^.{1,3}$`, `[;{]\n\s*%s`, `\n\n`, `%s\n\n+[a-z]`}
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 21))
 		w := randomWorld(r)
@@ -70,9 +70,12 @@ func TestLineEndsMakeNoDifference(t *testing.T) {
 			for strings.Contains(expr, "%s") {
 				expr = strings.Replace(expr, "%s", regexp.QuoteMeta(words[r.IntN(len(words))]), 1)
 			}
-			other := strings.ReplaceAll(expr, `\n`, `\r?\n`)
-			if unix, dos := foundLines(t, views[0], expr), foundLines(t, views[1], other); !reflect.DeepEqual(unix, dos) {
-				t.Fatalf("seed %d, %s: %d places with \\n, %d with \\r\\n", seed, expr, len(unix), len(dos))
+			q := &query.Text{Pattern: expr, Regexp: true, WordBegins: r.IntN(4) == 0, WordEnds: r.IntN(4) == 0}
+			if lit := w.randomLiteral(r); r.IntN(3) == 0 && utf8.ValidString(lit) {
+				q = &query.Text{Pattern: lit, Fold: r.IntN(2) == 0, WordBegins: r.IntN(3) == 0, WordEnds: r.IntN(3) == 0}
+			}
+			if unix, dos := foundLines(t, views[0], q), foundLines(t, views[1], q); !reflect.DeepEqual(unix, dos) {
+				t.Fatalf("seed %d, %s: %d places with \\n, %d with \\r\\n\n%v\n%v", seed, q, len(unix), len(dos), unix, dos)
 			}
 		}
 	}

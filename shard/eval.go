@@ -313,7 +313,7 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 
 		// An expression is searched for up to the end of its line: candidates there are
 		// done too, or a line would be read as often as it has candidates.
-		if p.text.Regexp {
+		if p.longest < 0 {
 			to = max(to, end)
 			done = to
 		}
@@ -333,7 +333,7 @@ func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int,
 	}
 
 	// A literal ends after its longest match.
-	if !p.text.Regexp {
+	if p.longest >= 0 {
 		end = min(to+p.longest-1, e.t.size)
 		return from, end, e.t.need(from, end)
 	}

@@ -289,13 +289,15 @@ func (w *world) randomAtom(r *rand.Rand) query.Q {
 		if fold && r.IntN(2) == 0 {
 			lit = strings.ToUpper(lit)
 		}
-		return &query.Text{Pattern: lit, Fold: fold}
+		words := utf8.ValidString(lit) && r.IntN(3) == 0
+		return &query.Text{Pattern: lit, Fold: fold, WordBegins: words, WordEnds: words}
 	case n < 13:
 		expr := templates[r.IntN(len(templates))]
 		for strings.Contains(expr, "%s") {
 			expr = strings.Replace(expr, "%s", regexp.QuoteMeta(words[r.IntN(len(words))]), 1)
 		}
-		return &query.Text{Pattern: expr, Regexp: true, Fold: r.IntN(3) == 0}
+		words := r.IntN(4) == 0 && expr != "^" && expr != "^$"
+		return &query.Text{Pattern: expr, Regexp: true, Fold: r.IntN(3) == 0, WordBegins: words, WordEnds: words}
 	case n < 15:
 		exprs := []string{`\.go$`, `^src/`, `lock`, `test`, `ALPHA`, `\.(c|h)$`, `_`, `^[a-z]+$`}
 		return &query.Text{Pattern: exprs[r.IntN(len(exprs))], Regexp: true, Fold: r.IntN(2) == 0, Field: query.Name}
@@ -477,11 +479,36 @@ func (d *scanDoc) spans(q query.Q, mask uint64) [][2]int {
 	return kept
 }
 
+// findWords is findAll for whole words: it looks at each place at which no word goes on.
+func findWords(expr, text string) (spans [][2]int) {
+	whole := "(" + expr + `)(?:[^\pL\pM\pN_]|\z)`
+	first, later := regexp.MustCompile(`\A`+whole), regexp.MustCompile(`\A(?s:.)`+whole)
+	word := regexp.MustCompile(`\A[\pL\pM\pN_]`)
+	for at := 0; at <= len(text); {
+		re, before := later, 1
+		if at == 0 {
+			re, before = first, 0
+		} else if _, before = utf8.DecodeLastRuneInString(text[:at]); word.MatchString(text[at-before:]) {
+			re = nil
+		}
+		_, width := utf8.DecodeRuneInString(text[at:])
+		next := at + max(width, 1)
+		if re != nil {
+			if m := re.FindStringSubmatchIndex(text[at-before:]); m != nil && m[3] > before {
+				next = at - before + m[3]
+				spans = append(spans, [2]int{at, next})
+			}
+		}
+		at = next
+	}
+	return spans
+}
+
 // findAll is the naive matcher.
 func findAll(q *query.Text, text string) (spans [][2]int) {
 	expr := q.Pattern
 	if !q.Regexp {
-		if !q.Fold {
+		if !q.Fold && !q.WordBegins {
 			for from := 0; ; {
 				i := strings.Index(text[from:], expr)
 				if i < 0 || expr == "" {
@@ -498,6 +525,12 @@ func findAll(q *query.Text, text string) (spans [][2]int) {
 		flags = "(?mi)"
 	}
 	re := regexp.MustCompile(flags + "(?:" + expr + ")")
+	if q.WordBegins {
+		if !re.MatchString(text) {
+			return nil
+		}
+		return findWords(re.String(), text)
+	}
 	if q.Regexp && (expr == "^" || expr == "^$" || expr == "$") {
 		for from := 0; from < len(text); {
 			end := len(text)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp/syntax"
 	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -47,8 +48,8 @@ type pattern struct {
 	m       *match.Matcher
 	formula *trigram.Formula
 	reach   reach
-	// longest is the most bytes that a match of a literal has, -1 for an
-	// expression: with reachStart its matches end in the line in which they start.
+	// longest is the most bytes that a match of a literal has, -1 for an expression or a
+	// whole word: with reachStart its matches end in the line in which they start.
 	longest    int
 	lookBehind bool // whether it matches depends on what stands before, as with ^ or \b
 	positive   bool // stands somewhere without a Not above: its matches are shown
@@ -186,7 +187,7 @@ func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 
 // compile compiles a text for matching, and for the postings.
 func compile(t query.Text) (*pattern, error) {
-	m, err := match.Compile(t.Pattern, match.Options{Literal: !t.Regexp, Fold: t.Fold, Names: t.Field == query.Name})
+	m, err := match.Compile(t.Pattern, match.Options{Literal: !t.Regexp, Fold: t.Fold, Names: t.Field == query.Name, WordBegins: t.WordBegins, WordEnds: t.WordEnds})
 	if err != nil {
 		return nil, fmt.Errorf("plan search: %w", err)
 	}
@@ -207,8 +208,12 @@ func (c *pattern) planLiteral() {
 	c.formula = trigram.FromLiteral(t.Pattern, t.Fold)
 	c.longest = longestFold(t.Pattern, t.Fold)
 
-	if t.Pattern == "" {
+	switch {
+	// A line break may be two bytes, of which another unit may own the first.
+	case t.Pattern == "" || strings.Contains(t.Pattern, "\n"):
 		c.reach = reachDocument
+	case t.WordBegins || t.WordEnds:
+		c.longest, c.lookBehind = -1, true
 	}
 }
 
@@ -242,7 +247,7 @@ func (c *pattern) planRegexp() error {
 
 	// An empty match has no byte, so no unit owns its start.
 	if scope == trigram.ScopeStart && !nullable(re) {
-		c.reach, c.lookBehind = reachStart, looksBehind(re)
+		c.reach, c.lookBehind = reachStart, t.WordBegins || looksBehind(re)
 	}
 	return nil
 }

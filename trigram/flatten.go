@@ -2,6 +2,7 @@ package trigram
 
 import (
 	"regexp/syntax"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -121,7 +122,10 @@ func weigh(alts []seq) int {
 }
 
 // flattener turns expressions into alternatives of sequences.
-type flattener struct{ fold bool }
+type flattener struct {
+	fold   bool
+	breaks int // places of a line break
+}
 
 // flatten returns the alternatives of an expression, for example
 //
@@ -134,21 +138,21 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	case syntax.OpNoMatch:
 		return nil
 	case syntax.OpLiteral:
-		var s seq
-		for _, r := range re.Rune {
-			s = append(s, char{r: r}.elems(f.fold || re.Flags&syntax.FoldCase != 0)...)
+		chars := make([]char, len(re.Rune))
+		for i, r := range re.Rune {
+			chars[i].r = r
 		}
-		return []seq{s}
+		return f.literal(chars, f.fold || re.Flags&syntax.FoldCase != 0)
 
 	case syntax.OpCharClass:
 		if len(re.Rune) == 0 {
 			return nil
 		}
-		return []seq{classElems(re.Rune, f.fold)}
+		return f.class(classElems(re.Rune, f.fold))
 	case syntax.OpAnyCharNotNL:
 		return []seq{classElems([]rune{0, '\n' - 1, '\n' + 1, unicode.MaxRune}, false)}
 	case syntax.OpAnyChar:
-		return []seq{classElems([]rune{0, unicode.MaxRune}, false)}
+		return f.class(classElems([]rune{0, unicode.MaxRune}, false))
 
 	// Anchors read nothing.
 	case syntax.OpBeginLine, syntax.OpBeginText:
@@ -164,7 +168,7 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	case syntax.OpStar:
 		return []seq{{gapOf(f.flatten(re.Sub[0]))}}
 	case syntax.OpPlus:
-		x := f.flatten(re.Sub[0])
+		x := f.repeated(re.Sub[0])
 		return product([]seq{{gapOf(x)}}, x)
 	case syntax.OpQuest:
 		return union([]seq{{}}, f.flatten(re.Sub[0]))
@@ -189,6 +193,57 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	return []seq{{}} // OpEmptyMatch, word boundaries: nothing consumed
 }
 
+// maxBreaks is how many line breaks of an expression are looked for as "\n" and as
+// "\r\n". Of all others it is left open whether there is a "\r".
+const maxBreaks = 3
+
+// literal is the sequences of a literal, whose line breaks are "\n" or "\r\n".
+func (f *flattener) literal(chars []char, fold bool) []seq {
+	all := []seq{{}}
+	for len(chars) > 0 {
+		n := slices.IndexFunc(chars, func(c char) bool { return c.r == '\n' && !c.raw })
+		if n == 0 {
+			all, chars = product(all, f.class(chars[0].elems(false))), chars[1:]
+			continue
+		}
+		if n < 0 {
+			n = len(chars)
+		}
+
+		var s seq
+		for _, c := range chars[:n] {
+			s = append(s, c.elems(fold)...)
+		}
+		all, chars = product(all, []seq{s}), chars[n:]
+	}
+	return all
+}
+
+// class is the sequences of one rune: a newline may stand behind a "\r".
+func (f *flattener) class(s seq) []seq {
+	if !s[0].set.has('\n') {
+		return []seq{s}
+	}
+
+	r := elem{set: carriageReturn()}
+	if f.breaks++; f.breaks > maxBreaks {
+		r.kind = elemGap
+		return []seq{append(seq{r}, s...)}
+	}
+	var newline elem
+	newline.set.add('\n')
+	return []seq{s, {r, newline}}
+}
+
+// repeated is flatten of what is repeated: there, alternatives would multiply.
+func (f *flattener) repeated(re *syntax.Regexp) []seq {
+	before := f.breaks
+	f.breaks = maxBreaks
+	out := f.flatten(re)
+	f.breaks = before
+	return out
+}
+
 // carriageReturn is what $ may take in: lines may end in "\r\n".
 func carriageReturn() (set byteSet) {
 	set.add('\r')
@@ -198,7 +253,7 @@ func carriageReturn() (set byteSet) {
 // repeat is flatten of x{n,m}: a gap of x for the copies that may be missing, then n
 // copies of x.
 func (f *flattener) repeat(re *syntax.Regexp) []seq {
-	x := f.flatten(re.Sub[0])
+	x := f.repeated(re.Sub[0])
 	if re.Max == 0 {
 		return []seq{{}}
 	}

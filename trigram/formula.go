@@ -72,11 +72,11 @@ type node struct {
 // FromLiteral returns the formula of a literal. With fold it is found in any case, by
 // simple Unicode folding.
 func FromLiteral(lit string, fold bool) *Formula {
-	var s seq
-	for _, r := range toRunes(lit) {
-		s = append(s, r.elems(fold)...)
+	chars := toRunes(lit)
+	if strings.Contains(lit, "\n") {
+		chars = chars[:min(len(chars), maxBroken)]
 	}
-	return newFormula([]seq{s})
+	return newFormula((&flattener{}).literal(chars, fold))
 }
 
 // FromRegexp returns the formula of a parsed expression. With fold every literal in it
@@ -88,6 +88,10 @@ func FromRegexp(re *syntax.Regexp, fold bool) *Formula {
 // maxNear is how many classes of a literal are used: even if each were three bytes, the
 // last would be in the unit after the first.
 const maxNear = 1200
+
+// maxBroken is how many characters of a literal of several lines are used: they are
+// multiplied by the ways to write its line breaks.
+const maxBroken = 500
 
 // newFormula makes the formula of alternatives, and decides what its candidates promise.
 func newFormula(alts []seq) *Formula {

@@ -161,41 +161,6 @@ func parseError(req search.Request) error {
 	return err
 }
 
-// wholeWords makes a request of one whose texts are to be found as whole words
-// only: each becomes an expression with a border at its ends.
-func wholeWords(req search.Request) (search.Request, error) {
-	opt := query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive}
-	q, err := query.Parse(req.Query, opt)
-	if err != nil {
-		return req, parseError(req)
-	}
-
-	q.Q = query.Map(q.Q, func(n query.Q) query.Q {
-		// Expressions on paths, names and symbols stay as they are: only text is made of words.
-		t, ok := n.(*query.Text)
-		if !ok || t.Field != query.Content {
-			return n
-		}
-
-		expr := t.Pattern
-		if !t.Regexp {
-			// A text with signs becomes an expression, and they keep their meaning.
-			expr = regexp.QuoteMeta(expr)
-		}
-		// In a group: the border is of the whole expression, not of its first and last alternative.
-		return &query.Text{Pattern: `\b(?:` + expr + `)\b`, Regexp: true, Fold: t.Fold, Field: t.Field}
-	})
-
-	// Written again as an expression: the border can be said in no other way.
-	opt.Regexp = true
-	text, ok := query.Format(q, opt)
-	if !ok {
-		return req, &call.Error{Kind: call.ErrQuery, Message: "Whole words cannot be asked for beside the other parts of this query: switch that toggle off."}
-	}
-	req.Query, req.Regexp = text, true
-	return req, nil
-}
-
 // trouble is what is wrong with a query, and where.
 type trouble struct {
 	Message        string

@@ -153,23 +153,13 @@ func TestAMistakeIsShownInItsPlace(t *testing.T) {
 // What is put in front of a query while somebody types it moves no mark.
 func TestAMistakeIsShownInItsPlaceWhileTyping(t *testing.T) {
 	t.Parallel()
-	for _, whole := range []bool{false, true} {
-		r := &results{Box: layout.Box{Query: "foo lang:nothing bar", Whole: whole}, typed: true}
-		_, err := r.request()
-		if err == nil {
-			t.Fatal("no error")
-		}
-		if tr := troubleOf(err, r.Query); tr.Before != "foo lang:" || tr.At != "nothing bar" {
-			t.Errorf("whole words %t: trouble = %+v", whole, tr)
-		}
+	r := &results{Box: layout.Box{Query: "foo lang:nothing bar"}, typed: true}
+	_, err := r.request()
+	if err == nil {
+		t.Fatal("no error")
 	}
-}
-
-func TestWholeWords(t *testing.T) {
-	t.Parallel()
-	req, err := wholeWords(search.Request{Query: "a.b lang:go"})
-	if err != nil || !req.Regexp || !strings.Contains(req.Query, `\b(?:a\.b)\b`) {
-		t.Errorf("wholeWords = %+v, %v", req, err)
+	if tr := troubleOf(err, r.Query); tr.Before != "foo lang:" || tr.At != "nothing bar" {
+		t.Errorf("trouble = %+v", tr)
 	}
 }
 

@@ -187,6 +187,7 @@ func (r *results) request() (search.Request, error) {
 		Query:         r.Query,
 		Regexp:        r.Regexp,
 		CaseSensitive: r.Case,
+		Words:         r.Whole,
 		ContextLines:  max(r.Context, contexts[0]),
 		Matches:       pageMatches,
 		PerFile:       perFile,
@@ -204,9 +205,6 @@ func (r *results) request() (search.Request, error) {
 		}
 	}
 
-	if r.Whole {
-		return wholeWords(req)
-	}
 	return req, nil
 }
 

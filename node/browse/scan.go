@@ -39,6 +39,8 @@ type ScanRequest struct {
 	Counts  bool               // files without their lines
 	Only    []string           // with Pattern: these files and no others, however large
 	Beside  []catalog.Revision // indexed; only what differs from the nearest is looked at. None: everything
+
+	WordBegins, WordEnds bool // a match begins or ends a word: as in match.Options
 }
 
 // ScanResponse is what the mirror has; the index has the rest.
@@ -113,7 +115,7 @@ func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, e
 
 // scanLines looks for lines that match an expression.
 func (s *site) scanLines(ctx context.Context, f *finder, files []git.Entry, req ScanRequest) (err error) {
-	if f.m, err = match.Compile(req.Pattern, match.Options{}); err != nil {
+	if f.m, err = match.Compile(req.Pattern, match.Options{WordBegins: req.WordBegins, WordEnds: req.WordEnds}); err != nil {
 		return call.Fail(call.ErrInvalid, "pattern: %v", err)
 	}
 	defer context.AfterFunc(ctx, f.m.Stop)()

@@ -38,6 +38,7 @@ func (r Request) Counting() Request {
 		Matches:         countedFiles,
 		Regexp:          r.Regexp,
 		CaseSensitive:   r.CaseSensitive,
+		Words:           r.Words,
 		RequireComplete: r.RequireComplete,
 		counting:        true,
 	}

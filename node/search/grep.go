@@ -23,6 +23,8 @@ type GrepRequest struct {
 	Limit   int  // files, 1..10,000; 0 means 100, with Counts 10,000
 	Context int  // lines around each match, 0..20
 	Counts  bool // files without their lines
+
+	WordBegins, WordEnds bool // a match begins or ends a word: as in match.Options
 }
 
 // GrepResponse is what was found, in the total order of a search.
@@ -211,7 +213,7 @@ func matchedLines(ranges []shard.Range) map[int]bool {
 
 // search is what a request asks of the index.
 func (req *GrepRequest) search(in paths.Exprs, rev string) Lookup {
-	text := &query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content}
+	text := &query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content, WordBegins: req.WordBegins, WordEnds: req.WordEnds}
 	return Lookup{
 		Atoms:    append([]query.Q{text}, in.Atoms()...),
 		Revision: rev,

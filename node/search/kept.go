@@ -125,6 +125,9 @@ func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepReque
 		Limit:   req.Limit,
 		Context: req.Context,
 		Counts:  req.Counts,
+
+		WordBegins: req.WordBegins,
+		WordEnds:   req.WordEnds,
 	}
 	for _, f := range kept[:min(len(kept), keptFiles)] {
 		scan.Only = append(scan.Only, f.Path)

@@ -123,7 +123,7 @@ func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*
 
 // toggles is how the query of a request is read.
 func (req *Request) toggles() query.Options {
-	return query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive}
+	return query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive, Words: req.Words}
 }
 
 // mistake is the failure of a request whose query cannot be read.

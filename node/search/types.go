@@ -17,6 +17,7 @@ type Request struct {
 	Whole         bool
 	Regexp        bool
 	CaseSensitive bool
+	Words         bool // texts match whole words alone
 	// Facets asks for all files to be counted by their properties, also those that
 	// the answer does not have.
 	Facets bool

@@ -21,6 +21,9 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 		Limit:   req.Limit,
 		Context: req.Context,
 		Counts:  req.Counts,
+
+		WordBegins: req.WordBegins,
+		WordEnds:   req.WordEnds,
 	}
 
 	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {

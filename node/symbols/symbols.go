@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
@@ -17,6 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
@@ -348,20 +350,18 @@ func nameExpr(name string) string {
 	return regexp.QuoteMeta(name)
 }
 
-// wordOf is a name as a whole word in the content of files.
+// wordOf is a name in the content of files, as a word of its own.
 func wordOf(name string) *query.Text {
-	pattern := nameExpr(name)
+	begins, ends := WordEdges(name)
+	return &query.Text{Pattern: nameExpr(name), Regexp: true, Field: query.Content, WordBegins: begins, WordEnds: ends}
+}
 
-	// A border of a word can only stand where the name begins or ends with a
-	// letter of one: "operator+" has none at its end.
-	if wordByte(name, 0) {
-		pattern = `\b` + pattern
-	}
-	if wordByte(name, len(name)-1) {
-		pattern += `\b`
-	}
-
-	return &query.Text{Pattern: pattern, Regexp: true, Field: query.Content}
+// WordEdges reports on which sides of a name a word has to end: where the name has a
+// letter. The sign of `done?` or `~Store` may touch a word.
+func WordEdges(name string) (begins, ends bool) {
+	first, _ := utf8.DecodeRuneInString(name)
+	last, _ := utf8.DecodeLastRuneInString(name)
+	return match.IsWord(first), match.IsWord(last)
 }
 
 func wordByte(s string, i int) bool {

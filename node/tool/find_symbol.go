@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
@@ -55,13 +56,13 @@ func (l *lookup) request() symbols.SymbolRequest {
 
 // asText is the call that finds the name as a word.
 func (l *lookup) asText() string {
-	// Beside a sign, as in done?, no word begins or ends.
+	// Beside a sign, as in done?, no word begins or ends; RE2's \b knows letters of ASCII alone.
 	name := l.name()
 	word := regexp.QuoteMeta(name)
-	if isNameByte(name[0]) {
+	if c := name[0]; c < utf8.RuneSelf && isNameByte(c) {
 		word = `\b` + word
 	}
-	if isNameByte(name[len(name)-1]) {
+	if c := name[len(name)-1]; c < utf8.RuneSelf && isNameByte(c) {
 		word += `\b`
 	}
 	return callOf("grep", "pattern", word, "repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref"))
@@ -228,12 +229,15 @@ func kindText(m *symbols.SymbolMatch) string {
 // linesByWord gives what stands for references at a revision that is not
 // indexed: the lines that have the name as a word.
 func (l *lookup) linesByWord(limit int) (*search.GrepResponse, error) {
+	begins, ends := symbols.WordEdges(l.name())
 	return l.search.Grep(l.ctx, l.viewer, search.GrepRequest{
-		Pattern: `\b` + regexp.QuoteMeta(l.name()) + `\b`,
-		Repo:    l.Text("repo"),
-		Ref:     l.Text("ref"),
-		Paths:   pathsOf(l.Args),
-		Limit:   limit,
+		Pattern:    regexp.QuoteMeta(l.name()),
+		WordBegins: begins,
+		WordEnds:   ends,
+		Repo:       l.Text("repo"),
+		Ref:        l.Text("ref"),
+		Paths:      pathsOf(l.Args),
+		Limit:      limit,
 	})
 }
 

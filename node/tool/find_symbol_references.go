@@ -190,7 +190,7 @@ func usagesOf(name string) usages {
 	quoted := regexp.QuoteMeta(name)
 	return usages{
 		name:      name,
-		label:     regexp.MustCompile(`\bgoto\s+` + quoted + `\b|^\s*` + quoted + `\s*:(?:[^:]|$)`),
+		label:     regexp.MustCompile(`\bgoto\s+` + quoted + `(?:[^\pL\pM\pN_]|$)|^\s*` + quoted + `\s*:(?:[^:]|$)`),
 		prototype: regexp.MustCompile(`^[A-Za-z_][\w\s*&:<>,]*[\s*&]` + quoted + `\s*\([^=]*$`),
 	}
 }

@@ -20,12 +20,12 @@ func (m *machine) stepBack(s, n *state, b byte) {
 		}
 	}
 
-	r := m.resolve(threads, n, lookAt(b))
+	r := m.resolve(threads, n, lookAt(b), b >= utf8.RuneSelf && b <= 0xBF)
 	switch {
 	case b < utf8.RuneSelf:
 		n.threads = m.stepRune(r, rune(b), m.b[:0])
 		m.b = n.threads
-		n.prev = kindOf(rune(b))
+		n.prev = m.kindOf(rune(b))
 
 	// A continuation byte waits for its lead byte, which comes later.
 	case b <= 0xBF:
@@ -53,7 +53,7 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 			n.pend[k], n.npend = b, s.npend+1
 			return nil, true
 		}
-		n.threads = m.boundary(m.flushFirst(s, n, 1), n, k-1)
+		n.threads = m.boundary(m.flushFirst(s, n, 1), n, k-1, true)
 		n.pend, n.npend = [3]byte{s.pend[1], s.pend[2], b}, 3
 		return nil, true
 	}
@@ -77,11 +77,12 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 
 	// Bytes that the rune has no room for were broken; it stands before them.
 	if rest := k + 1 - size; rest > 0 {
-		threads = m.boundary(m.flushFirst(s, n, rest), n, k-rest)
+		threads = m.boundary(m.flushFirst(s, n, rest), n, k-rest, true)
 	}
+	threads = m.settle(n, threads, r, size-1)
 	n.threads = m.stepRune(threads, r, m.b[:0])
 	m.b = n.threads
-	n.prev = kindOf(r)
+	n.prev = m.kindOf(r)
 	return nil, true
 }
 
@@ -96,7 +97,9 @@ func (m *machine) flushFirst(s, n *state, count int) []uint32 {
 	threads := s.threads
 	for i := range count {
 		if i > 0 {
-			threads = m.boundary(threads, n, int(s.npend)-i)
+			threads = m.boundary(threads, n, int(s.npend)-i, false)
+		} else {
+			threads = m.settle(n, threads, utf8.RuneError, int(s.npend))
 		}
 		n.threads = m.stepRune(threads, utf8.RuneError, m.b[:0])
 		m.b = n.threads
@@ -107,11 +110,11 @@ func (m *machine) flushFirst(s, n *state, count int) []uint32 {
 }
 
 // boundary resolves threads before a broken byte or a whole rune, with left pending
-// bytes not yet stepped.
-func (m *machine) boundary(threads []uint32, n *state, left int) []uint32 {
+// bytes not yet stepped. open is as in resolve.
+func (m *machine) boundary(threads []uint32, n *state, left int, open bool) []uint32 {
 	before := n.delta
 	n.delta = noMatch
-	threads = m.resolve(threads, n, ' ')
+	threads = m.resolve(threads, n, ' ', open)
 	if n.delta >= 0 {
 		n.delta = int8(left)
 	} else {

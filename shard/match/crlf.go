@@ -3,129 +3,95 @@ package match
 import (
 	"bytes"
 	"regexp/syntax"
+	"slices"
 )
 
-// Lines that end in "\r\n". In them $ holds before the "\r". Most texts have none, so
-// a pattern with $ is compiled twice, and each text is asked once which of the two it
-// needs:
+// Lines may end in "\r\n". For a pattern that reads line ends, such a text is searched as
+// if they were "\n" alone, and the places that are found are moved back:
 //
-//	without a "\r"   `needle$`         the fast engines, a newline part of the literal
-//	with one         `needle\r?$`      what is found is cut before the "\r"
+//	the text        a \r \n b
+//	as it is read   a \n b       `a$` is at [0, 1), `a\nb` at [0, 3), in the text [0, 4)
 //
-// The automaton cannot do both in one: its assertions see one byte, and these are two.
+// A pattern that names a "\r" itself, as `\r\n` or `\r$`, is about the bytes as they are.
 
-// lineEnds returns re with `\r?` before each $, nil if there is no $ in it.
-func lineEnds(re *syntax.Regexp) *syntax.Regexp {
-	if re.Op == syntax.OpEndLine {
-		// Optional: the lines of one text may end both ways.
-		cr := &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'\r'}}
-		quest := &syntax.Regexp{Op: syntax.OpQuest, Sub: []*syntax.Regexp{cr}}
-		return &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{quest, re}}
+// readsLineEnds reports whether an expression may match differently in such a text.
+func readsLineEnds(re *syntax.Regexp) bool { return readsEnd(re) && !namesReturn(re) }
+
+// readsEnd reports whether a part of an expression asks for the end of a line, or may
+// read a byte of it.
+func readsEnd(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpEndLine, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return true
+	case syntax.OpLiteral:
+		return slices.Contains(re.Rune, '\n')
+	case syntax.OpCharClass:
+		return inRanges(re.Rune, '\n') || inRanges(re.Rune, '\r')
 	}
-
-	var out *syntax.Regexp
-	for i, sub := range re.Sub {
-		next := lineEnds(sub)
-		if next == nil {
-			continue
-		}
-
-		// A copy at the first change: re itself is compiled too, for texts without a "\r".
-		if out == nil {
-			c := *re
-			c.Sub = append([]*syntax.Regexp(nil), re.Sub...)
-			out = &c
-		}
-
-		out.Sub[i] = next
-	}
-	return out
+	return slices.ContainsFunc(re.Sub, readsEnd)
 }
 
-// twinOf compiles re for texts with "\r\n", nil if it would find the same.
-func twinOf(re *syntax.Regexp) (*compiled, error) {
-	if l := literalOf(re); l != nil && len(l.core) == 0 {
-		return &compiled{emptyLines: true}, nil
-	}
-	if shortest, longest := lengths(re); longest == 0 && shortest == 0 {
-		return nil, nil // it finds places, and those do not depend on what ends a line
-	}
-
-	ends := lineEnds(re)
-	if ends == nil {
-		return nil, nil
-	}
-
-	c, err := compileTree(ends)
-	if err != nil {
-		return nil, err
-	}
-	shortest, _ := lengths(re)
-	c.nullable = shortest == 0
-	return c, nil
-}
-
-// EndsLines reports whether the pattern matches differently in lines that end in "\r\n".
-func (m *Matcher) EndsLines() bool { return m.twin != nil }
-
-// of returns the matcher for a text: m, or its twin for lines that end in "\r\n".
-func (m *Matcher) of(text []byte) *Matcher {
-	if m.twin == nil || bytes.IndexByte(text, '\r') < 0 {
-		return m
-	}
-	return m.twin
-}
-
-// first returns the first match that starts at from or later, without the "\r" of a
-// line's end, and where to go on.
-func (m *Matcher) first(s *scratch, text []byte, from int) (start, end, next int, ok bool) {
-	for from <= len(text) {
-		if start, end, ok = m.next(s, text, from); !ok {
-			break
-		}
-
-		// A byte further at least, or an empty match would be found again for ever.
-		next = max(end, start+1)
-		if !m.isTwin {
-			return start, end, next, true
-		}
-
-		// What is only the "\r" of the line's end is no match of what was written.
-		if end, ok = m.cut(text, start, end); ok {
-			return start, end, next, true
-		}
-		from = next
-	}
-	return 0, 0, 0, false
-}
-
-// cut returns the end of a match of a twin without the "\r" of the line's end. A match
-// that would be empty then is one of a "\r" in the pattern, or none: empty matches do
-// not count.
-func (m *Matcher) cut(text []byte, start, end int) (int, bool) {
+// namesReturn reports whether an expression wants a "\r": one that may be missing, as in
+// `\r?\n`, is a way to write a line break.
+func namesReturn(re *syntax.Regexp) bool {
 	switch {
-	case end == start || text[end-1] != '\r' || end < len(text) && text[end] != '\n':
-		return end, true
-	case end-1 > start:
-		return end - 1, true
+	case re.Op == syntax.OpLiteral:
+		return slices.Contains(re.Rune, '\r')
+	case re.Op == syntax.OpQuest, re.Op == syntax.OpStar, re.Op == syntax.OpRepeat && re.Min == 0:
+		return false
 	}
-	return end, !m.nullable
+	return slices.ContainsFunc(re.Sub, namesReturn)
 }
 
-// nextEmptyLine returns the first line at from or later that has nothing but its end.
-func nextEmptyLine(text []byte, from int) (at int, ok bool) {
-	for from < len(text) {
-		begins := from == 0 || text[from-1] == '\n'
-		if begins && (text[from] == '\n' || bytes.HasPrefix(text[from:], []byte("\r\n"))) {
-			return from, true
-		}
+// ReadsLineEnds reports whether the pattern needs to know whether a text has a "\r".
+func (m *Matcher) ReadsLineEnds() bool { return m.lineEnds }
 
-		// No line begins after the last newline, so from < len(text) holds for each that does.
-		i := bytes.IndexByte(text[from:], '\n')
+var crlf = []byte("\r\n")
+
+// appendUnix appends a text to dst with "\n" for each "\r\n".
+func appendUnix(dst, text []byte) []byte {
+	for {
+		i := bytes.Index(text, crlf)
 		if i < 0 {
-			break
+			return append(dst, text...)
 		}
-		from += i + 1
+		dst = append(dst, text[:i]...)
+		text = text[i+1:]
 	}
-	return 0, false
+}
+
+// origin moves places back into a text with "\r\n".
+type origin struct {
+	text []byte
+	next int // the first "\r\n" that was not passed; the end of the text for none
+	past int // how many were passed
+}
+
+func originOf(text []byte) origin {
+	o := origin{text: text}
+	o.next = o.find(0)
+	return o
+}
+
+// find is where the first "\r\n" is, from a place on.
+func (o *origin) find(from int) int {
+	if i := bytes.Index(o.text[from:], crlf); i >= 0 {
+		return from + i
+	}
+	return len(o.text)
+}
+
+// of returns a place in the text, given where it is without the "\r". A line ends before
+// its "\r". Places must ascend from call to call.
+func (o *origin) of(at int) int {
+	for o.next < len(o.text) && o.next-o.past < at {
+		o.past++
+		o.next = o.find(o.next + 1)
+	}
+	return at + o.past
+}
+
+// unixOffset is a place of a text in its form without the "\r".
+func unixOffset(text []byte, at int) int {
+	return at - bytes.Count(text[:min(at+1, len(text))], crlf)
 }

@@ -61,7 +61,8 @@ func TestCarriageReturnsAreBytesToo(t *testing.T) {
 		`\r$`: {{3, 4}, {6, 7}},
 		`b\r`: {{2, 4}},
 		`a$`:  nil,
-		`c$`:  {{5, 6}},
+		`c$`:  nil,
+		`a.`:  {{0, 2}},
 	} {
 		m, err := Compile(expr, Options{})
 		if err != nil {
@@ -73,14 +74,40 @@ func TestCarriageReturnsAreBytesToo(t *testing.T) {
 	}
 }
 
-func TestStopEndsTheTwinToo(t *testing.T) {
+// A line break in a pattern is either end of a line, and no other part reads the "\r" of
+// one.
+func TestALineBreakIsEitherEnd(t *testing.T) {
 	t.Parallel()
-	m, err := Compile(`[a-z]+x[0-9]$`, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Stop()
-	if m.Matches([]byte("abcx1\r\n")) {
-		t.Error("a stopped matcher went on in lines that end in carriage returns")
+	text := []byte("a\r\n\r\nb\nc\rd\r\n")
+	for _, c := range []struct {
+		expr string
+		o    Options
+		want []Span
+	}{
+		{"a\n\nb", Options{Literal: true}, []Span{{0, 6}}},
+		{"A\n\nB\nC", Options{Literal: true, Fold: true}, []Span{{0, 8}}},
+		{"\n\n", Options{Literal: true}, []Span{{1, 5}}},
+		{"\nb", Options{Literal: true}, []Span{{3, 6}}},
+		{"a\n", Options{Literal: true, WordBegins: true, WordEnds: true}, []Span{{0, 3}}},
+		{"a\r\n", Options{Literal: true}, []Span{{0, 3}}},
+		{"\r", Options{Literal: true}, []Span{{1, 2}, {3, 4}, {8, 9}, {10, 11}}},
+		{`a\n\nb`, Options{}, []Span{{0, 6}}},
+		{`a(\r?\n)+b`, Options{}, []Span{{0, 6}}},
+		{`a\r\n`, Options{}, []Span{{0, 3}}},
+		{`\n.+\n`, Options{}, []Span{{3, 7}}},
+		{`^.`, Options{}, []Span{{0, 1}, {5, 6}, {7, 8}}},
+		{`^[^\n]+$`, Options{}, []Span{{0, 1}, {5, 6}, {7, 10}}},
+		{`[^ab]+`, Options{}, []Span{{1, 5}, {6, 12}}},
+		{`.*`, Options{}, []Span{{0, 1}, {5, 6}, {7, 10}}},
+		{`d\s`, Options{}, []Span{{9, 12}}},
+		{`^$`, Options{}, []Span{{3, 3}}},
+	} {
+		m, err := Compile(c.expr, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Append(nil, text, -1); !slices.Equal(got, c.want) {
+			t.Errorf("%q %+v: %v, want %v", c.expr, c.o, got, c.want)
+		}
 	}
 }

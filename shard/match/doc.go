@@ -16,6 +16,10 @@
 // with an empty span. What follows the last newline is a line only if it is
 // not empty.
 //
+// A line may end in "\r\n": those two bytes are one newline to every pattern that does
+// not name "\r". Such a text is searched in a copy without them. Refused: to write `\r?`
+// into the pattern, since a class such as `[^x]` or `.` would read the "\r".
+//
 // Literals are compared byte by byte, whatever the encoding of the text.
 // Expressions read text as UTF-8 and take a byte that is none as U+FFFD of
 // width one, as package regexp does. Folding is simple Unicode folding: k

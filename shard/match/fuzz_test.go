@@ -3,23 +3,48 @@ package match
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"testing"
+	"unicode/utf8"
 )
 
-// twin is what the package promises, by package regexp.
-func twin(t *testing.T, expr string, fold bool, text []byte) []Span {
+// twin is what the package promises, by package regexp. With words it keeps the matches
+// that are whole words, and looks for them at each place.
+func twin(t *testing.T, expr string, o Options, text []byte) []Span {
 	flags := "(?m)"
-	if fold {
+	if o.Fold {
 		flags = "(?im)"
 	}
-	tree, err := parse(expr, fold)
+	tree, err := parse(expr, o.Fold)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends := lineEnds(tree)
-	if _, longest := lengths(tree); ends == nil || longest == 0 || bytes.IndexByte(text, '\r') < 0 {
-		var out []Span
-		for _, loc := range regexp.MustCompile(flags+expr).FindAllIndex(text, -1) {
+
+	// A line break is one character, if the expression does not want a "\r" itself.
+	var ends []int
+	plain := text
+	if !namesReturn(tree) {
+		for i := range text {
+			if bytes.HasPrefix(text[i:], crlf) {
+				ends = append(ends, i-len(ends))
+			}
+		}
+		plain = bytes.ReplaceAll(text, crlf, []byte("\n"))
+	}
+
+	var out []Span
+	for _, sp := range found(flags+"(?:"+expr+")", o, plain) {
+		lo, _ := slices.BinarySearch(ends, sp.Start)
+		hi, _ := slices.BinarySearch(ends, sp.End)
+		out = append(out, Span{sp.Start + lo, sp.End + hi})
+	}
+	return out
+}
+
+// found are the matches of an expression that are not empty.
+func found(expr string, o Options, text []byte) (out []Span) {
+	if !o.words() {
+		for _, loc := range regexp.MustCompile(expr).FindAllIndex(text, -1) {
 			if loc[0] < loc[1] {
 				out = append(out, Span{loc[0], loc[1]})
 			}
@@ -27,21 +52,28 @@ func twin(t *testing.T, expr string, fold bool, text []byte) []Span {
 		return out
 	}
 
-	// With $ in the expression and lines that end in "\r\n": a match ends before them.
-	shortest, _ := lengths(tree)
-	var out []Span
-	for _, loc := range regexp.MustCompile(ends.String()).FindAllIndex(text, -1) {
-		lo, hi := loc[0], loc[1]
-		switch {
-		case lo == hi:
-			continue
-		case text[hi-1] != '\r' || hi < len(text) && text[hi] != '\n':
-		case hi-lo > 1:
-			hi--
-		case shortest == 0:
-			continue
+	// Anchored at each place in turn, where no word goes on, with the rune before it in sight.
+	whole := "(" + expr + ")"
+	if o.WordEnds {
+		whole += `(?:[^\pL\pM\pN_]|\z)`
+	}
+	first, later := regexp.MustCompile(`\A`+whole), regexp.MustCompile(`\A(?s:.)`+whole)
+	word := regexp.MustCompile(`\A[\pL\pM\pN_]`)
+	before := 0 // where the rune before at begins
+	for at := 0; at <= len(text); {
+		re := later
+		if at == 0 {
+			re = first
 		}
-		out = append(out, Span{lo, hi})
+		_, width := utf8.DecodeRune(text[at:])
+		next, last := at+max(width, 1), at
+		if loc := re.FindSubmatchIndex(text[before:]); loc != nil && before+loc[3] > at && (at == 0 || !o.WordBegins || !word.Match(text[before:])) {
+			next = before + loc[3]
+			out = append(out, Span{at, next})
+			_, width := utf8.DecodeLastRune(text[:next])
+			last = next - width
+		}
+		before, at = last, next
 	}
 	return out
 }
@@ -60,7 +92,12 @@ func emptyLines(text []byte) (out []Span) {
 // check compares every way to ask with the twin.
 func check(t *testing.T, expr string, fold bool, text []byte) {
 	t.Helper()
-	m, err := Compile(expr, Options{Fold: fold})
+	checkWith(t, expr, Options{Fold: fold}, text)
+}
+
+func checkWith(t *testing.T, expr string, o Options, text []byte) {
+	t.Helper()
+	m, err := Compile(expr, o)
 	if err != nil {
 		return
 	}
@@ -71,23 +108,26 @@ func check(t *testing.T, expr string, fold bool, text []byte) {
 		m.Count(text) // has a rule of its own; must not hang
 		return
 	}
-	want := twin(t, expr, fold, text)
+	want := twin(t, expr, o, text)
 	if m.literal != nil && len(m.literal.core) == 0 {
 		want = emptyLines(text)
 	}
 	got := m.Append(nil, text, -1)
-	same := len(got) == len(want)
-	for i := 0; same && i < len(got); i++ {
-		same = got[i] == want[i]
-	}
-	if !same {
-		t.Fatalf("matches of %q (fold %v) in %q: %v, want %v", expr, fold, text, got, want)
+	if !slices.Equal(got, want) {
+		t.Fatalf("matches of %q (%+v) in %q: %v, want %v", expr, o, text, got, want)
 	}
 	if n := m.Count(text); n != len(want) {
-		t.Fatalf("Count of %q (fold %v) in %q = %d, want %d", expr, fold, text, n, len(want))
+		t.Fatalf("Count of %q (%+v) in %q = %d, want %d", expr, o, text, n, len(want))
 	}
 	if ok := m.Matches(text); ok != (len(want) > 0) {
-		t.Fatalf("Matches of %q (fold %v) in %q = %v, want %v", expr, fold, text, ok, !ok)
+		t.Fatalf("Matches of %q (%+v) in %q = %v, want %v", expr, o, text, ok, !ok)
+	}
+	for from, i := 0, 0; i <= len(want); i++ {
+		start, end, ok := m.Next(text, from)
+		if ok != (i < len(want)) || ok && want[i] != (Span{start, end}) {
+			t.Fatalf("Next of %q (%+v) in %q from %d: %d, %d, %v, want match %d of %v", expr, o, text, from, start, end, ok, i, want)
+		}
+		from = max(end, start+1)
 	}
 }
 

@@ -36,7 +36,7 @@ func randomExpr(rng *rand.Rand, depth int) string {
 func randomText(rng *rand.Rand) []byte {
 	words := []string{
 		"a", "b", "ab", "foo", "FOO", "x_", "k", "K", "\u212a", "s", "\u017f", "é", "ü", "1", "23", "AB", "=", "(", ")", " ", "  ", "\n", "\n\n", "\t",
-		"\xff", "\x80", "\xe2\x82", "\xe2\x84", "€", "\xf0\x9f", "😀", "_", "\ufffd", "c", "d", ".",
+		"\xff", "\x80", "\xe2\x82", "\xe2\x84", "€", "\xf0\x9f", "😀", "_", "\ufffd", "c", "d", ".", "\u0301", "検", "٣", "я", "$",
 		"\r\n", "\r\n\r\n", "\r",
 	}
 	var b bytes.Buffer
@@ -61,7 +61,7 @@ func checkGenerated(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	expr := randomExpr(rng, 1+rng.IntN(4))
 	for range 3 {
-		check(t, expr, rng.IntN(3) == 0, randomText(rng))
+		checkWith(t, expr, Options{Fold: rng.IntN(3) == 0, WordBegins: rng.IntN(3) == 0, WordEnds: rng.IntN(3) == 0}, randomText(rng))
 	}
 }
 

@@ -45,8 +45,15 @@ func (m *Matcher) anchored(text []byte, from int) (end int, ok bool) {
 	// Only a nullable expression with a match gets here, so the two are compiled when one does.
 	m.once.Do(func() {
 		expr := "(" + m.plan.re.String() + ")"
+		if m.plan.ends {
+			expr += `(?:[^\pL\pM\pN_]|\z)`
+		}
 		m.reference = reference{regexp.MustCompile(`\A` + expr), regexp.MustCompile(`\A(?s:.)` + expr)}
 	})
+
+	if m.plan.begins && IsWord(runeBefore(text, from)) {
+		return 0, false
+	}
 
 	re, base := m.reference.first, 0
 	if from > 0 {

@@ -157,6 +157,16 @@ func (l *literal) splitWords() {
 	}
 }
 
+// atWords makes the literal one that begins or ends a word.
+func (l *literal) atWords(o Options) {
+	if o.WordBegins {
+		l.before |= clearBefore
+	}
+	if o.WordEnds {
+		l.after |= clearBehind
+	}
+}
+
 // anchor makes scan; before and after must be known.
 func (l *literal) anchor() {
 	// A letter of several lengths between core and newline leaves them no fixed distance.
@@ -306,15 +316,11 @@ func holds(text []byte, at int, op syntax.EmptyOp) bool {
 		return true
 	}
 
-	// The ends of the text are -1 to package syntax.
-	before, after := rune(-1), rune(-1)
-	if at > 0 {
-		before = lookAt(text[at-1])
+	before, after := runeBefore(text, at), runeAt(text, at)
+	if op&clearBefore != 0 && IsWord(before) || op&clearBehind != 0 && IsWord(after) {
+		return false
 	}
-	if at < len(text) {
-		after = lookAt(text[at])
-	}
-	return op&^syntax.EmptyOpContext(before, after) == 0
+	return op&^(clearBefore|clearBehind)&^syntax.EmptyOpContext(before, after) == 0
 }
 
 // literalOf returns re as a literal, nil if it is none: literals in a row, with

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
@@ -21,7 +22,13 @@ type Options struct {
 	Literal bool // the pattern is a run of bytes, not an expression
 	Fold    bool // letters match without regard to case
 	Names   bool // the texts are names of files: each is one line, whatever bytes it has
+
+	// A match begins a word, or ends one: no letter, mark, digit or `_` of any script stands
+	// before it, or behind it. With both it is a whole word.
+	WordBegins, WordEnds bool
 }
+
+func (o Options) words() bool { return o.WordBegins || o.WordEnds }
 
 // Span is a half-open run of bytes, in offsets from the start of a text.
 type Span struct{ Start, End int }
@@ -29,33 +36,25 @@ type Span struct{ Start, End int }
 // Matcher is a compiled pattern. It is safe for concurrent use.
 type Matcher struct {
 	*compiled
-	stop   atomic.Bool
-	twin   *Matcher // for texts whose lines end in "\r\n"; nil if m does for them too
-	isTwin bool
+	stop atomic.Bool
 }
 
 // Again returns a matcher of the same pattern that shares with m what the automaton
 // has learned, but that m.Stop does not stop.
-func (m *Matcher) Again() *Matcher {
-	out := &Matcher{compiled: m.compiled}
-	if m.twin != nil {
-		out.twin = &Matcher{compiled: m.twin.compiled, isTwin: true}
-	}
-	return out
-}
+func (m *Matcher) Again() *Matcher { return &Matcher{compiled: m.compiled} }
 
 // compiled is what all matchers of one pattern share.
 type compiled struct {
 	// One of these does the work: a literal, runs of a class, a list of whole texts, or
 	// the automaton of plan, for which filter, if there is one, finds where to look.
-	literal    *literal
-	runs       *runs
-	whole      whole
-	plan       *plan
-	filter     *filter
-	emptyLines bool // of a twin: it is that of `^$`
-	nullable   bool // of a twin: what was written may match nothing
-	oneLine    bool // a text is one line, whatever line breaks it has
+	literal *literal
+	runs    *runs
+	whole   whole
+	plan    *plan
+	filter  *filter
+
+	lineEnds bool // it reads line ends: see readsLineEnds
+	oneLine  bool // a text is one line, whatever line breaks it has
 
 	pool      sync.Pool // of *scratch
 	once      sync.Once // guards the field below
@@ -64,6 +63,9 @@ type compiled struct {
 
 // scratch is the working memory of one search at a time.
 type scratch struct {
+	text []byte // that is searched
+	unix []byte // buffer for one whose line ends were "\r\n"
+
 	cursor      cursor   // of the literal, the runs or the filter
 	ahead, back *machine // of the plan
 
@@ -82,7 +84,9 @@ func Compile(expr string, o Options) (*Matcher, error) {
 	// "ſ": an expression does then.
 	if o.Literal && expr != "" {
 		if l := newLiteral(bytesOf(expr, o.Fold)); l != nil {
-			return &Matcher{compiled: &compiled{literal: l}}, nil
+			l.atWords(o)
+			ends := strings.Contains(expr, "\n") && !strings.Contains(expr, "\r")
+			return &Matcher{compiled: &compiled{literal: l, lineEnds: ends}}, nil
 		}
 	}
 	if o.Literal {
@@ -98,37 +102,31 @@ func Compile(expr string, o Options) (*Matcher, error) {
 		return nil, err
 	}
 
-	c, err := compileTree(re)
+	c, err := compileTree(re, o)
 	if err != nil {
 		return nil, err
 	}
 
 	c.oneLine = o.Names
-	m := &Matcher{compiled: c}
-	twin, err := twinOf(re)
-	if err != nil {
-		return nil, err
-	}
-	if twin != nil {
-		m.twin = &Matcher{compiled: twin, isTwin: true}
-	}
-	return m, nil
+	c.lineEnds = !o.Names && readsLineEnds(re)
+	return &Matcher{compiled: c}, nil
 }
 
 // compileTree chooses the engine of an expression.
-func compileTree(re *syntax.Regexp) (*compiled, error) {
+func compileTree(re *syntax.Regexp, o Options) (*compiled, error) {
 	// Literals and runs have kernels of their own, and no match of theirs needs the automaton.
 	if l := literalOf(re); l != nil {
+		l.atWords(o)
 		return &compiled{literal: l}, nil
 	}
-	if r := runsOf(re); r != nil {
+	if r := runsOf(re); r != nil && !o.words() {
 		return &compiled{runs: r}, nil
 	}
 	if w := wholeOf(re); w != nil {
 		return &compiled{whole: w}, nil
 	}
 
-	p, err := newPlan(re)
+	p, err := newPlan(re, o)
 	if err != nil {
 		return nil, err
 	}
@@ -170,63 +168,75 @@ func (m *Matcher) Next(text []byte, from int) (start, end int, ok bool) {
 	if from > len(text) {
 		return 0, 0, false
 	}
-	m = m.of(text)
-	s := m.scratch(text)
-	start, end, _, ok = m.first(s, text, from)
-	m.release(s)
-	return start, end, ok
+	s := m.scratch(text, m.lineEnds)
+	defer m.release(s)
+	if len(s.text) == len(text) {
+		return m.next(s, text, from)
+	}
+
+	o := originOf(text)
+	start, end, ok = m.next(s, s.text, unixOffset(text, from))
+	return o.of(start), o.of(end), ok
 }
 
 // Append appends the first matches of text to dst, at most limit of them (all with
 // a negative limit), and returns the longer slice.
 func (m *Matcher) Append(dst []Span, text []byte, limit int) []Span {
-	return m.of(text).append(dst, text, limit)
+	return m.append(dst, text, limit, m.lineEnds)
 }
 
 // AppendUnix is [Matcher.Append] for a text that is known to have no "\r".
 func (m *Matcher) AppendUnix(dst []Span, text []byte, limit int) []Span {
-	return m.append(dst, text, limit)
+	return m.append(dst, text, limit, false)
 }
 
-// append is Append by this matcher, not by its twin.
-func (m *Matcher) append(dst []Span, text []byte, limit int) []Span {
-	s := m.scratch(text)
+// append is Append. With ends, the text may have line ends of "\r\n".
+func (m *Matcher) append(dst []Span, text []byte, limit int, ends bool) []Span {
+	s := m.scratch(text, ends)
+	have := len(dst)
 
 	// A negative limit never counts down to zero.
-	for from := 0; limit != 0 && from <= len(text) && !m.stop.Load(); limit-- {
-		start, end, next, ok := m.first(s, text, from)
+	for from := 0; limit != 0 && from <= len(s.text) && !m.stop.Load(); limit-- {
+		start, end, ok := m.next(s, s.text, from)
 		if !ok {
 			break
 		}
 		dst = append(dst, Span{start, end})
-		from = next
+
+		// A byte further at least, or an empty match would be found again for ever.
+		from = max(end, start+1)
+	}
+
+	if len(s.text) < len(text) {
+		o := originOf(text)
+		for i := have; i < len(dst); i++ {
+			dst[i] = Span{o.of(dst[i].Start), o.of(dst[i].End)}
+		}
 	}
 	m.release(s)
-
 	return dst
 }
 
 // Count returns the number of matches in text. It is cheaper than listing them,
 // since of a match only the end must be known.
 func (m *Matcher) Count(text []byte) int {
-	m = m.of(text)
-	s := m.scratch(text)
+	s := m.scratch(text, m.lineEnds)
+	text = s.text
 
 	n := 0
 	for from := 0; from <= len(text) && !m.stop.Load(); n++ {
-		next, ok := 0, false
-		if m.plan == nil || m.plan.empty || m.nullable {
-			_, _, next, ok = m.first(s, text, from)
+		start, end, ok := 0, 0, false
+		if m.plan == nil || m.plan.empty {
+			start, end, ok = m.next(s, text, from)
 		} else {
 			// Here the end is enough, and no second automaton has to look for the start.
-			_, next, ok = m.nextEnd(s, text, from)
-			next = max(next, 1)
+			_, end, ok = m.nextEnd(s, text, from)
 		}
 
 		if !ok {
 			break
 		}
-		from = next
+		from = max(end, start+1)
 	}
 
 	m.release(s)
@@ -235,24 +245,22 @@ func (m *Matcher) Count(text []byte) int {
 
 // Matches reports whether text has a match.
 func (m *Matcher) Matches(text []byte) bool {
-	m = m.of(text)
-	s := m.scratch(text)
-	_, _, _, ok := m.first(s, text, 0)
+	s := m.scratch(text, m.lineEnds)
+	_, _, ok := m.next(s, s.text, 0)
 	m.release(s)
 	return ok
 }
 
 // Stop makes present and later searches with m end early with whatever they have
 // found, unless they are short. It is for a search whose deadline has passed.
-func (m *Matcher) Stop() {
-	m.stop.Store(true)
-	if m.twin != nil {
-		m.twin.stop.Store(true)
-	}
-}
+func (m *Matcher) Stop() { m.stop.Store(true) }
 
-// scratch returns working memory prepared for a text.
-func (m *Matcher) scratch(text []byte) *scratch {
+// keepUnix is the largest buffer that is kept for the next text, in bytes.
+const keepUnix = 4 << 20
+
+// scratch returns working memory prepared for a text. With ends, the text may have line
+// ends of "\r\n", and is read without their "\r".
+func (m *Matcher) scratch(text []byte, ends bool) *scratch {
 	// A pooled machine keeps the states that it has worked out for earlier texts.
 	s, ok := m.pool.Get().(*scratch)
 	if !ok {
@@ -268,30 +276,36 @@ func (m *Matcher) scratch(text []byte) *scratch {
 		s.ahead.stop, s.back.stop = &m.stop, &m.stop
 	}
 
+	s.text = text
+	if ends && bytes.Contains(text, crlf) {
+		s.unix = appendUnix(s.unix[:0], text)
+		s.text = s.unix
+	}
+
 	s.line, s.lineEnd = 0, -1
 	switch {
 	case m.literal != nil:
-		s.cursor.reset(text, m.literal)
+		s.cursor.reset(s.text, m.literal)
 	case m.runs != nil:
-		s.cursor.reset(text, m.runs)
+		s.cursor.reset(s.text, m.runs)
 	case m.filter != nil:
-		s.cursor.reset(text, m.filter)
+		s.cursor.reset(s.text, m.filter)
 	}
 	return s
 }
 
 // release keeps s for the next search, without the text.
 func (m *Matcher) release(s *scratch) {
-	s.cursor.text = nil
+	s.cursor.text, s.text = nil, nil
+	if cap(s.unix) > keepUnix {
+		s.unix = nil
+	}
 	m.pool.Put(s)
 }
 
 // next returns the first match that starts at from or later.
 func (m *Matcher) next(s *scratch, text []byte, from int) (start, end int, ok bool) {
 	switch {
-	case m.emptyLines:
-		at, ok := nextEmptyLine(text, from)
-		return at, at, ok
 	case m.literal != nil:
 		return m.literal.next(&s.cursor, from)
 	case m.runs != nil:

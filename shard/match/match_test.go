@@ -67,7 +67,7 @@ func TestManyStatesAreBounded(t *testing.T) {
 		text[i] = 'a' + byte(x>>31)
 	}
 	copy(text[150_000:], "abbbbbbbbbbbbbbc")
-	want := twin(t, `a[ab]{14}c`, false, text)
+	want := twin(t, `a[ab]{14}c`, Options{}, text)
 	got := m.Append(nil, text, -1)
 	if len(got) != len(want) || len(got) != 1 || got[0] != want[0] {
 		t.Errorf("got %v, want %v", got, want)
@@ -114,7 +114,7 @@ func TestRareMatchesAtBordersOfWindows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := m.Append(nil, text, -1), twin(t, expr, false, text); !slices.Equal(got, want) {
+			if got, want := m.Append(nil, text, -1), twin(t, expr, Options{}, text); !slices.Equal(got, want) {
 				t.Fatalf("round %d, %s: %v, want %v", round, expr, got, want)
 			}
 		}

@@ -27,16 +27,18 @@ type plan struct {
 	empty        bool // every match is empty
 	nullable     bool // a match may be empty
 	crosses      bool // a match may contain a newline
+	words        bool // a match begins or ends a word: see atWords
+	begins, ends bool // which of them
 	skips        bool // an idle machine can skip to the next candidate
 }
 
-func newPlan(re *syntax.Regexp) (*plan, error) {
+func newPlan(re *syntax.Regexp, o Options) (*plan, error) {
 	// Before simplifying, which writes x{1000} out a thousand times.
 	if n := size(re); n > maxInsts {
 		return nil, fmt.Errorf("expression is too large: about %d instructions, at most %d", n, maxInsts)
 	}
 
-	p := &plan{re: re, crosses: crosses(re)}
+	p := &plan{re: re, crosses: crosses(re), words: o.words(), begins: o.WordBegins, ends: o.WordEnds}
 	shortest, longest := lengths(re)
 	p.empty = longest == 0
 	p.nullable = shortest == 0
@@ -48,6 +50,11 @@ func newPlan(re *syntax.Regexp) (*plan, error) {
 	}
 	if p.back, err = syntax.Compile(reversed(simple)); err != nil {
 		return nil, fmt.Errorf("compile expression in reverse: %w", err)
+	}
+
+	if p.words {
+		atWords(p.prog, p.begins, p.ends)
+		atWords(p.back, p.ends, p.begins)
 	}
 
 	// The reversed program reads the same runes, so the classes of one do for both.
@@ -253,6 +260,11 @@ func startAsserts(prog *syntax.Prog) bool {
 func (p *plan) classes() {
 	var marks [257]bool // one more, for the end of the last range
 	for _, b := range []int{0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5} {
+		marks[b] = true
+	}
+
+	// Where the letters of all scripts begin and end, most bytes make a difference.
+	for b := utf8.RuneSelf; p.words && b < 256; b++ {
 		marks[b] = true
 	}
 

@@ -20,20 +20,10 @@ func (m *machine) makeRoom(from uint32) (uint32, error) {
 }
 
 // contextBefore returns what assertions see before position at.
-func contextBefore(text []byte, at int) prevKind {
-	if at == 0 {
-		return prevNone
-	}
-	return kindOf(lookAt(text[at-1]))
-}
+func (m *machine) contextBefore(text []byte, at int) prevKind { return m.kindOf(runeBefore(text, at)) }
 
 // contextAfter returns what assertions see after position at.
-func contextAfter(text []byte, at int) prevKind {
-	if at == len(text) {
-		return prevNone
-	}
-	return kindOf(lookAt(text[at]))
-}
+func (m *machine) contextAfter(text []byte, at int) prevKind { return m.kindOf(runeAt(text, at)) }
 
 // forward returns the end of the leftmost-first match that starts in text[from:], or
 // -1. It reads no further than limit: a match that ends there needs the byte at
@@ -42,7 +32,7 @@ func contextAfter(text []byte, at int) prevKind {
 // Where the machine is idle, skip, if not nil, says where to go on; -1 is nowhere.
 func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at int) int) (int, error) {
 	stop := min(limit+1, len(text))
-	s := m.start(contextBefore(text, from))
+	s := m.start(m.contextBefore(text, from))
 
 	class, trans := &m.p.class, m.trans
 	last, i := -1, from // the end of the match found last; what is read next
@@ -94,7 +84,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			}
 			if next > i {
 				i = next
-				s = m.start(contextBefore(text, i))
+				s = m.start(m.contextBefore(text, i))
 				trans = m.trans
 			}
 		}
@@ -111,7 +101,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 
 // backward returns the smallest start, at from or later, of a match that ends at end.
 func (m *machine) backward(text []byte, from, end int) (int, error) {
-	s := m.start(contextAfter(text, end))
+	s := m.start(m.contextAfter(text, end))
 	class, trans := &m.p.class, m.trans
 
 	first, i := -1, end
@@ -152,11 +142,7 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 	}
 
 	// The assertions at from are decided by the byte before it.
-	next := rune(-1)
-	if i > 0 {
-		next = lookAt(text[i-1])
-	}
-	if d := m.end(s, next); d >= 0 {
+	if d := m.end(s, runeBefore(text, i)); d >= 0 {
 		first = i + int(d)
 	}
 	return first, nil

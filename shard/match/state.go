@@ -40,10 +40,10 @@ type machine struct {
 	pcs    int                  // threads of all states
 	stop   *atomic.Bool         // asked before anything new is worked out
 
-	marks sparse   // program counters seen
-	stack []uint32 // of them, to be followed
-	a, b  []uint32 // buffers of threads
-	key   []byte   // of a state
+	marks   sparse   // program counters seen
+	stack   []uint32 // of them, to be followed
+	a, b, c []uint32 // buffers of threads
+	key     []byte   // of a state
 }
 
 // Flags of a transition. The rest of it is the next state, shifted left.
@@ -81,14 +81,16 @@ const (
 	prevOther prevKind = iota
 	prevWord
 	prevLine
-	prevNone // the text begins (ends, for a machine in reverse) here
+	prevLetter // of a word, beyond ASCII
+	prevNone   // the text begins (ends, for a machine in reverse) here
 )
 
 // prevRune is a rune of each kind.
-var prevRune = [...]rune{prevOther: ' ', prevWord: 'a', prevLine: '\n', prevNone: -1}
+var prevRune = [...]rune{prevOther: ' ', prevWord: 'a', prevLine: '\n', prevLetter: 'é', prevNone: -1}
 
-// kindOf returns the kind of a rune; -1 is no rune.
-func kindOf(r rune) prevKind {
+// kindOf returns the kind of a rune; -1 is no rune. Letters beyond ASCII are a kind of
+// their own where words are asked for.
+func (m *machine) kindOf(r rune) prevKind {
 	switch {
 	case r < 0:
 		return prevNone
@@ -96,6 +98,8 @@ func kindOf(r rune) prevKind {
 		return prevLine
 	case syntax.IsWordChar(r):
 		return prevWord
+	case m.p.words && IsWord(r):
+		return prevLetter
 	}
 	return prevOther
 }
@@ -226,9 +230,10 @@ func (m *machine) step(from uint32, b byte) uint32 {
 		}
 
 		if r >= 0 {
+			threads = m.settle(&n, threads, r, int(s.npend))
 			n.threads = m.stepRune(threads, r, m.b[:0])
 			m.b = n.threads
-			n.prev = kindOf(r)
+			n.prev = m.kindOf(r)
 			break
 		}
 
@@ -248,7 +253,8 @@ func (m *machine) step(from uint32, b byte) uint32 {
 
 // begin reads b as the first byte of a rune, into n.
 func (m *machine) begin(n *state, threads []uint32, b byte) {
-	r := m.resolve(threads, n, lookAt(b))
+	leads := b >= 0xC2 && b <= 0xF4
+	r := m.resolve(threads, n, lookAt(b), leads)
 	switch {
 	// Nothing goes on: the state after b is the dead one.
 	case len(r) == 0 && n.found:
@@ -256,9 +262,9 @@ func (m *machine) begin(n *state, threads []uint32, b byte) {
 	case b < utf8.RuneSelf:
 		n.threads = m.stepRune(r, rune(b), m.b[:0])
 		m.b = n.threads
-		n.prev = kindOf(rune(b))
+		n.prev = m.kindOf(rune(b))
 	// A lead byte: the rune is complete later.
-	case b >= 0xC2 && b <= 0xF4:
+	case leads:
 		n.threads = r
 		n.pend, n.npend = [3]byte{b}, 1
 	// No rune begins with it: a broken byte.
@@ -312,12 +318,14 @@ func (m *machine) flush(s *state, n *state) []uint32 {
 		if i > 0 {
 			before := n.delta
 			n.delta = noMatch
-			threads = m.resolve(threads, n, ' ')
+			threads = m.resolve(threads, n, ' ', false)
 			if n.delta >= 0 {
 				n.delta = int8(int(s.npend) - i)
 			} else {
 				n.delta = before
 			}
+		} else {
+			threads = m.settle(n, threads, utf8.RuneError, int(s.npend))
 		}
 
 		threads = slices.Clone(m.stepRune(threads, utf8.RuneError, m.b[:0]))
@@ -328,9 +336,10 @@ func (m *machine) flush(s *state, n *state) []uint32 {
 
 // resolve decides the assertions for which threads wait, now that the next rune is
 // known to look like next, and lets new threads start. It returns the threads that
-// want to read a rune. A match is recorded in n.
-func (m *machine) resolve(threads []uint32, n *state, next rune) []uint32 {
-	ctx := syntax.EmptyOpContext(prevRune[n.prev], next)
+// want to read a rune. With open, next is the first byte of a longer rune, and what the
+// whole rune decides goes on to wait. A match is recorded in n.
+func (m *machine) resolve(threads []uint32, n *state, next rune, open bool) []uint32 {
+	ctx := m.context(n.prev, next, open)
 
 	// In order of priority. A match ends those of lower priority; in reverse, the
 	// longest match is wanted, and all go on.
@@ -338,7 +347,7 @@ func (m *machine) resolve(threads []uint32, n *state, next rune) []uint32 {
 	out := m.a[:0]
 	cut := false
 	for _, pc := range threads {
-		if out, cut = m.expand(out, pc, ctx); cut {
+		if out, cut = m.expand(out, pc, ctx, open); cut {
 			n.delta = 0
 			if m.reverse {
 				cut = false
@@ -353,8 +362,16 @@ func (m *machine) resolve(threads []uint32, n *state, next rune) []uint32 {
 
 	// A match may begin here, too: after all that began before, since the leftmost wins.
 	if !m.reverse && !n.found {
-		if out, cut = m.expand(out, uint32(m.prog.Start), ctx); cut && m.p.empty {
+		older := len(out)
+		if out, cut = m.expand(out, uint32(m.prog.Start), ctx, open); cut && m.p.empty {
 			n.delta, n.found = 0, true
+		}
+
+		// What began here and waits for the end of a word has read nothing.
+		for i := older; open && m.p.words && !m.p.empty && i < len(out); i++ {
+			if m.isWaiting(out[i]) {
+				out[i] = uint32(len(m.prog.Inst) - 1)
+			}
 		}
 	}
 
@@ -430,8 +447,9 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 }
 
 // expand is follow through the assertions that hold. It reports whether it came to a
-// match; in a forward machine it stops there.
-func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp) ([]uint32, bool) {
+// match; in a forward machine it stops there. With open, the end of a word waits for
+// the rest of a rune.
+func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp, open bool) ([]uint32, bool) {
 	match := false
 
 	// Depth first, as follow is.
@@ -453,8 +471,11 @@ func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp) ([]uint32,
 
 		// An assertion holds when all that it asks for is in ctx.
 		case syntax.InstEmptyWidth:
-			if syntax.EmptyOp(in.Arg)&^ctx == 0 {
+			switch {
+			case syntax.EmptyOp(in.Arg)&^ctx == 0:
 				stack = append(stack, in.Out)
+			case open && m.isWaiting(pc):
+				out = append(out, pc)
 			}
 
 		case syntax.InstMatch:
@@ -491,7 +512,7 @@ func (m *machine) end(from uint32, next rune) int8 {
 	// A match that ends here comes after one that flush found between broken bytes.
 	before := n.delta
 	n.delta = noMatch
-	m.resolve(threads, &n, next)
+	m.resolve(threads, &n, next, false)
 	if n.delta < 0 {
 		n.delta = before
 	}

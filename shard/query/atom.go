@@ -38,7 +38,7 @@ func (p *parser) textAtom(value string, at int, quoted bool) (Q, error) {
 		if quoted {
 			value = unquote(value)
 		}
-		return &Text{Pattern: value}, nil
+		return &Text{Pattern: value, WordBegins: p.words, WordEnds: p.words}, nil
 	}
 
 	if quoted { // errors count from after the quote
@@ -47,7 +47,7 @@ func (p *parser) textAtom(value string, at int, quoted bool) (Q, error) {
 	if err := checkRegexp(value, at); err != nil {
 		return nil, err
 	}
-	return &Text{Pattern: value, Regexp: true}, nil
+	return &Text{Pattern: value, Regexp: true, WordBegins: p.words, WordEnds: p.words}, nil
 }
 
 // count counts an atom.

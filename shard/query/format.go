@@ -148,6 +148,9 @@ func (f *formatter) text(t *Text) {
 		}
 		f.word(name + f.regexp(pattern))
 
+	case t.WordBegins != f.opt.Words || t.WordEnds != f.opt.Words:
+		f.ok = false
+
 	// With the toggle every word is an expression; without it none can be.
 	case f.opt.Regexp:
 		if !t.Regexp {

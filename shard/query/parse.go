@@ -19,6 +19,7 @@ const (
 type Options struct {
 	Regexp        bool // words and quoted texts are regular expressions
 	CaseSensitive bool // letters match exactly, in texts and in the filters that are regular expressions
+	Words         bool // words and quoted texts match whole words alone
 }
 
 // Query is a parsed query text.
@@ -85,7 +86,7 @@ func (e *ParseError) Error() string {
 // (int)x, "a":"b". And with Regexp a parenthesis is part of an expression unless its
 // content can only be a query.
 func Parse(text string, opt Options) (*Query, error) {
-	return (&parser{text: text, regexp: opt.Regexp}).parse(opt)
+	return (&parser{text: text, regexp: opt.Regexp, words: opt.Words}).parse(opt)
 }
 
 // parse reads the whole text.
@@ -164,6 +165,7 @@ func invalidUTF8(text string) int {
 type parser struct {
 	text   string
 	regexp bool
+	words  bool
 	pair   []int // of pairs
 	out    *Query
 

@@ -22,6 +22,12 @@ func (q *Text) String() string {
 	if q.Fold {
 		fold = "i"
 	}
+	if q.WordBegins {
+		kind += "_begins"
+	}
+	if q.WordEnds {
+		kind += "_ends"
+	}
 	return fmt.Sprintf("%s%s:%q%s", field, kind, q.Pattern, fold)
 }
 

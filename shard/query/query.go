@@ -51,6 +51,8 @@ type Text struct {
 	Regexp  bool
 	Fold    bool // letters match in either case
 	Field   Field
+
+	WordBegins, WordEnds bool // a match begins or ends a word: as in match.Options
 }
 
 // Lang holds for documents of one language: the canonical name of go-enry,

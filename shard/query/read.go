@@ -31,7 +31,7 @@ type Reading struct {
 
 // Read is Parse for somebody who wants to see how a text is understood.
 func Read(text string, opt Options) Reading {
-	p := &parser{text: text, regexp: opt.Regexp, tell: true}
+	p := &parser{text: text, regexp: opt.Regexp, words: opt.Words, tell: true}
 	q, err := p.parse(opt)
 
 	r := Reading{Tokens: p.tokens, Query: q}

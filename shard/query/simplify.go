@@ -47,7 +47,9 @@ func simplifyText(t *Text) Q {
 		if !ok {
 			return t
 		}
-		t = &Text{Pattern: text, Fold: t.Fold, Field: t.Field}
+		of := *t
+		of.Pattern, of.Regexp = text, false
+		t = &of
 	}
 
 	// Every document has the empty text, but not every one has a symbol.
