@@ -77,7 +77,6 @@ type SymbolResponse struct {
 	Similar      []string          // where nothing has the name: names that are like it, at most 10
 	Commits      map[string]string // by repository: the commit whose index answered
 	Mistyped     bool              // Symbol is likely the first of Similar with some letters wrong
-	OtherScopes  []string          // of definitions of a qualified name: the other types that define its last part, as ctags writes them
 	Defined      []SymbolFile      // of references: the definitions of the name that were taken out of Files
 }
 
@@ -226,28 +225,8 @@ func (s *Finder) defined(ctx context.Context, v catalog.Viewer, req SymbolReques
 	if err != nil {
 		return nil, "", err
 	}
-	out.OtherScopes = out.typesBut(scope)
 	out.Keep(func(m SymbolMatch) bool { return inScope(m.ParentName, scope) })
 	return out, name, nil
-}
-
-// typesBut lists what the places are defined in, each once, but for one scope and for
-// what is no type.
-func (r *SymbolResponse) typesBut(scope string) (types []string) {
-	listed := map[string]bool{}
-	for i := range r.Files {
-		for _, m := range r.Files[i].Matches {
-			switch m.ParentKind {
-			case "", "package", "namespace", "module", "file", "function":
-				continue
-			}
-			if !listed[m.ParentName] && !inScope(m.ParentName, scope) {
-				listed[m.ParentName] = true
-				types = append(types, m.ParentName)
-			}
-		}
-	}
-	return types
 }
 
 func (s *Finder) definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {

@@ -131,22 +131,6 @@ type defined struct {
 	old, new    bool // it is there
 	short       bool // on one line
 	plus, minus int  // of its lines, without those of definitions in it
-
-	was, is string // of one on one line: what went and what came, with one space for any blanks
-}
-
-// realigned reports whether only blanks of a definition on one line changed, as they do
-// where a longer name comes beside it.
-func (d *defined) realigned() bool {
-	return d.plus+d.minus > 0 && d.old && d.new && d.short && d.was == d.is
-}
-
-// note adds a line to what went or came of a definition on one line: of longer ones only
-// the number of lines is told.
-func (d *defined) note(side *string, line string) {
-	if d.short {
-		*side += strings.Join(strings.Fields(line), " ")
-	}
 }
 
 // symbolLines sums the changes of a file up by its definitions; nil where it has none.
@@ -171,15 +155,9 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 
 	// Lines that stand in no definition are counted in one that has no name.
 	other := &defined{old: true, new: true}
-	countLines(f, func(line int, text string) {
-		d := innermost(oldSide, line, other)
-		d.minus++
-		d.note(&d.was, text)
-	}, func(line int, text string) {
-		d := innermost(newSide, line, other)
-		d.plus++
-		d.note(&d.is, text)
-	})
+	countLines(f,
+		func(line int) { innermost(oldSide, line, other).minus++ },
+		func(line int) { innermost(newSide, line, other).plus++ })
 	if len(all) == 0 {
 		return nil
 	}
@@ -189,15 +167,6 @@ func symbolLines(f *browse.DiffFile, old, head *browse.OutlineFile) []string {
 		lines = append(lines, fmt.Sprintf("elsewhere: +%d -%d\n", other.plus, other.minus))
 	}
 
-	realigned := 0
-	for _, d := range all {
-		if d.realigned() {
-			realigned++
-		}
-	}
-	if realigned > 0 {
-		lines = append(lines, fmt.Sprintf("blanks alone: %s of one line\n", count(realigned, "definition")))
-	}
 	return lines
 }
 
@@ -249,17 +218,17 @@ func innermost(parts []*defined, line int, other *defined) *defined {
 }
 
 // countLines tells of each line of the old side that went, and of each one of the new side
-// that came, by its number and with its text.
-func countLines(f *browse.DiffFile, went, came func(line int, text string)) {
+// that came, by its number.
+func countLines(f *browse.DiffFile, went, came func(line int)) {
 	for _, h := range f.Hunks {
 		old, head := h.OldStart, h.NewStart
 		for line := range strings.Lines(h.Body) {
 			switch line[0] {
 			case '-':
-				went(old, line[1:])
+				went(old)
 				old++
 			case '+':
-				came(head, line[1:])
+				came(head)
 				head++
 			case ' ':
 				old++
@@ -315,7 +284,7 @@ func (d *defined) what() string {
 		return "new"
 	case !d.new:
 		return "gone"
-	case d.plus+d.minus > 0 && !d.realigned():
+	case d.plus+d.minus > 0:
 		return "changed"
 	}
 	return ""

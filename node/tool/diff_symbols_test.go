@@ -47,7 +47,7 @@ func TestADifferenceBySymbols(t *testing.T) {
 			[]browse.DiffHunk{hunk(1, 1, "-a|-b|+d|+c|")}, "new constant: C|gone constant: B|changed constant: A"},
 		{"constants that were only aligned anew", []browse.OutlineSymbol{{Name: "A", Kind: "constant", First: 1, Last: 1}, {Name: "B", Kind: "constant", First: 2, Last: 2}},
 			[]browse.OutlineSymbol{{Name: "A", Kind: "constant", First: 1, Last: 1}, {Name: "B", Kind: "constant", First: 2, Last: 2}, {Name: "Longer", Kind: "constant", First: 3, Last: 3}},
-			[]browse.DiffHunk{hunk(1, 1, "-A = 1|-B = 2|+A      = 1|+B      = 3|+Longer = 4|")}, "new constant: Longer|changed constant: B|blanks alone: 1 definition of one line"},
+			[]browse.DiffHunk{hunk(1, 1, "-A = 1|-B = 2|+A      = 1|+B      = 3|+Longer = 4|")}, "new constant: Longer|changed constant: A, B"},
 		{"the second of one name", []browse.OutlineSymbol{function("init", 1, 2)}, []browse.OutlineSymbol{function("init", 1, 2), function("init", 4, 6)},
 			[]browse.DiffHunk{hunk(3, 4, "+a|+b|+c|")}, "new function: init +3"},
 		{"no line break at the end", []browse.OutlineSymbol{function("f", 1, 2)}, []browse.OutlineSymbol{function("f", 1, 2)},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
-	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -19,7 +18,7 @@ import (
 func references(s Searcher, b Browser) Tool {
 	return Tool{
 		Name: "find_symbol_references", Title: "Find references",
-		About: "Finds where a name is used, as `line in function: text` by file, below where it is defined: code first, comments and strings as `line~`; many in tests by line or number, unless tests is given. calls keeps only calls. Names are compared, not types.",
+		About: "Finds where a name is used, as `line in function: text` by file, below where it is defined: code first, comments and strings as `line~`. calls keeps only calls. Names are compared, not types.",
 		Params: []Param{
 			symbolParam, anyRepoParam,
 			{Name: "calls", Kind: Boolean, Default: false},
@@ -221,9 +220,8 @@ func likeC(lang string) bool {
 func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 	w := &usesWriter{lookup: l, usages: usagesOf(l.name()), left: l.Number("limit"), owner: o}
 	if o != nil {
-		w.order(r)
+		w.separate(r)
 	}
-	w.tests = w.testUses(r)
 
 	var repos, paths []string
 	// One use with its function is enough: the index either keeps them or does not.
@@ -254,24 +252,14 @@ func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 	return w.text(r, paths)
 }
 
-// order puts the uses of a method in order: those that are likely of its type
-// first.
-func (w *usesWriter) order(r *symbols.SymbolResponse) {
-	by := w.lookup.receivers(w.owner)
-	by.fitFirst(r)
-	if w.Text("repo") == "" { // in one repository all are equally near
-		w.owner.nearDefinition(r)
-	}
-
+// separate tells whether the uses of a method are shown apart by their receivers.
+func (w *usesWriter) separate(r *symbols.SymbolResponse) {
 	// Two passes: whether receivers tell the uses apart is known only after all were seen.
-	if by.tellApart(r, w.counts) {
+	if by := w.lookup.receivers(w.owner); by.tellApart(r, w.counts) {
 		w.receivers = by
 	}
-	w.forget()
-}
 
-// forget begins the counts anew: the lines are looked at again.
-func (w *usesWriter) forget() {
+	// The lines are counted again.
 	w.declared, w.labelled, w.onlyMention, w.mentions = 0, 0, 0, 0
 	w.uncalled, w.unruled = 0, 0
 }
@@ -283,11 +271,10 @@ type usesWriter struct {
 	owner                           *owner     // nil where the name is asked for without a type
 	receivers                       *receivers // nil where all lines are shown alike
 	others                          others     // the lines whose receiver is named otherwise
-	tests                           *testUses  // nil where tests are shown as all else
 	blocks                          []block
-	of                              []int    // number of each block's file
-	goOn                            []string // the calls for the blocks behind those of files
-	seen, files                     int      // files; those of them with lines that count
+	of                              []int  // number of each block's file
+	goOn                            string // the call for the block behind those of files
+	seen, files                     int    // files; those of them with lines that count
 	lines, mentions                 int
 	declared, labelled, onlyMention int // not shown
 	uncalled                        int // uses that are no call, not shown
@@ -304,8 +291,7 @@ func (w *usesWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile) {
 
 	number, before := w.seen, w.lines
 	w.seen++
-	var others, tests []*symbols.SymbolMatch
-	isTest := w.tests != nil && shard.IsTest(f.Path)
+	var others []*symbols.SymbolMatch
 
 	for m := range lines(f) {
 		if !w.counts(m, f.Language) {
@@ -315,10 +301,6 @@ func (w *usesWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile) {
 		w.lines++
 		if w.receivers != nil && !w.receivers.fits(m) {
 			others = append(others, m)
-			continue
-		}
-		if isTest {
-			tests = append(tests, m)
 			continue
 		}
 
@@ -336,9 +318,6 @@ func (w *usesWriter) file(f *symbols.SymbolFile, o *browse.OutlineFile) {
 	}
 	if others != nil {
 		w.others.add(w.receivers, w.where(f), others)
-	}
-	if tests != nil {
-		w.tests.add(w.where(f), tests)
 	}
 	if b.lines != nil {
 		w.blocks = append(w.blocks, b)
@@ -472,7 +451,7 @@ func (w *usesWriter) text(r *symbols.SymbolResponse, paths []string) string {
 	w.sumUp(&e)
 	shown := writeBlocks(w.Args, &out, w.blocks, &e, func(i int) string {
 		if i >= len(w.of) {
-			return w.goOn[i-len(w.of)]
+			return w.goOn
 		}
 		return w.with("path", paths[w.of[i]], "include", nil)
 	})
@@ -487,26 +466,19 @@ func (w *usesWriter) text(r *symbols.SymbolResponse, paths []string) string {
 	if w.uncalled > 0 {
 		e.leaves(count(w.uncalled, "use") + " that are no plain call; leave calls out")
 	}
-	e.leaves(w.leftByTests())
 	e.lacks(w.Args, r.Coverage, "")
 	return out.String() + e.String()
 }
 
-// sumUp adds what is told of many uses together, behind the files: where room is short the
-// last blocks are left out first. Where they are only counted, the lines are one call away.
+// sumUp adds the uses by receivers of other names behind the files: where room is short the
+// last block is left out first. Where they are only counted, the lines are one call away.
 func (w *usesWriter) sumUp(e *end) {
-	add := func(b block, lines int, byLine bool, what, call string) {
-		w.blocks, w.goOn = append(w.blocks, b), append(w.goOn, call)
-		if !byLine {
-			e.left = append(e.left, fmt.Sprintf("lines of %s %s; continue with %s", count(lines, w.noun()), what, call))
-		}
+	if w.receivers == nil {
+		return
 	}
-
-	if w.tests != nil && w.tests.lines > 0 {
-		add(w.tests.block(), w.tests.lines, w.tests.byLine(), "in tests", w.with("tests", paths.TestsOnly))
-	}
-	if w.receivers != nil {
-		add(w.others.block(), w.others.lines, w.others.byLine(), "by receivers of other names", w.with("symbol", w.name()))
+	w.blocks, w.goOn = append(w.blocks, w.others.block()), w.with("symbol", w.name())
+	if !w.others.byLine() {
+		e.left = append(e.left, fmt.Sprintf("lines of %s by receivers of other names; continue with %s", count(w.others.lines, w.noun()), w.goOn))
 	}
 }
 

@@ -49,32 +49,8 @@ func runGrep(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Ar
 			return "", err
 		}
 	}
-	g.filtered = g.leftOut(ctx, v, s)
 	g.lost = g.overLines(ctx, v, s)
 	return g.text(r), nil
-}
-
-// leftOut tells what the filter of tests kept from the answer, with the call that
-// has it; "" for nothing.
-func (g *grepping) leftOut(ctx context.Context, v catalog.Viewer, s Searcher) string {
-	kept, named := otherTests(g.Args)
-	if kept == "" {
-		return ""
-	}
-	left := leftByTests{call: g.with("tests", kept, "limit", nil, "offset", nil)}
-
-	// Counted, and not read: files without their lines.
-	req := g.request()
-	req.Paths.Tests, req.Limit, req.Context, req.Counts = kept, 10000, 0, true
-	r, err := s.Grep(ctx, v, req)
-	if err != nil {
-		left.failed = true
-		return left.text(named)
-	}
-
-	left.files, left.atLeast = len(r.Files), r.Coverage.Worst() != ""
-	left.found = count(r.Matches, "match")
-	return left.text(named)
 }
 
 // pathIsThere fails where the directory or file to search in is not there:
@@ -100,11 +76,10 @@ type grepping struct {
 	pattern string // the pattern that is searched: within a line
 	over    bool   // the pattern may match over lines
 
-	filtered string // what is left out by the filter of tests, with how to get it
-	lost     string // what matches over lines alone, with how to get it
-	group    string // "" for none
-	limit    int
-	offset   int // files
+	lost   string // what matches over lines alone, with how to get it
+	group  string // "" for none
+	limit  int
+	offset int // files
 }
 
 func newGrepping(a *Args) *grepping {
@@ -230,12 +205,10 @@ func together(files []search.GrepFile, n int) []search.GrepFile {
 	return files
 }
 
-// ending is the end of an answer that lacks what the filter of tests took, and what
-// matches over lines.
+// ending is the end of an answer that lacks what matches over lines.
 func (g *grepping) ending(found bool) end {
 	e := end{found: found}
 	e.leaves(g.lost)
-	e.leaves(g.filtered)
 	return e
 }
 

@@ -253,66 +253,13 @@ func TestWordsThatNoFileHas(t *testing.T) {
 }
 
 // ownerOf is the type that a symbol is asked for with, which nothing defines; nil for
-// none. rivals are other types with the method.
-func ownerOf(symbol string, rivals ...string) *owner {
+// none.
+func ownerOf(symbol string) *owner {
 	scope, _ := qualifiedName(symbol)
 	if scope == "" {
 		return nil
 	}
-	return newOwner(scope, &symbols.SymbolResponse{Coverage: whole, OtherScopes: rivals})
-}
-
-// defining is a searcher that knows where one name is defined.
-type defining struct {
-	Searcher
-	files []symbols.SymbolFile
-}
-
-// Definitions implements Searcher.
-func (d defining) Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
-	return &symbols.SymbolResponse{Coverage: whole, Files: d.files}, nil
-}
-
-// The uses of a method of a type begin where it is defined, and in the language
-// that it is written in.
-func TestUsesNearTheDefinitionComeFirst(t *testing.T) {
-	t.Parallel()
-	d := defining{files: []symbols.SymbolFile{{Repository: "flask", Language: "Python"}}}
-	uses := []symbols.SymbolFile{
-		{Repository: "tokio", Path: "worker.rs", Language: "Rust"},
-		{Repository: "site", Path: "views.py", Language: "Python"},
-		{Repository: "flask", Path: "push.js", Language: "JavaScript"},
-		{Repository: "flask", Path: "ctx.py", Language: "Python"},
-		{Repository: "flask", Path: "app.py", Language: "Python"},
-	}
-
-	row := references(d, nil)
-	for symbol, want := range map[string]string{
-		"AppContext.push": "ctx.py app.py views.py worker.rs push.js",
-		"push":            "worker.rs views.py push.js ctx.py app.py", // of any type: as ranked
-	} {
-		a, err := row.decode(json.RawMessage(fmt.Sprintf(`{"symbol":%q}`, symbol)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := &symbols.SymbolResponse{Coverage: whole, Files: slices.Clone(uses)}
-		l := &lookup{a, t.Context(), catalog.Operator(), d, nil}
-		o, err := l.owner()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o != nil {
-			(&usesWriter{lookup: l, usages: usagesOf(l.name()), owner: o}).order(r)
-		}
-
-		var got []string
-		for _, f := range r.Files {
-			got = append(got, f.Path)
-		}
-		if text := strings.Join(got, " "); text != want {
-			t.Errorf("%s: %s, want %s", symbol, text, want)
-		}
-	}
+	return &owner{scope, &symbols.SymbolResponse{Coverage: whole}}
 }
 
 // Where receivers of other names are many, their names tell enough, and the call

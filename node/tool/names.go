@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -137,82 +136,6 @@ func NearestName(name string, names []string) string {
 		}
 	}
 	return best
-}
-
-// mostAlike is how many names are told that share a word with one that is not there.
-const mostAlike = 5
-
-// alikeNames are the names that have words of a name, as need_to_prune of need_to_gc:
-// those with rare ones first; nil for none.
-func alikeNames(name string, names []string) []string {
-	// A word is worth the less the more of the names have it.
-	have := map[string]int{}
-	words := make([][]string, len(names))
-	for i, n := range names {
-		words[i] = wordsIn(n)
-		for _, w := range words[i] {
-			have[w]++
-		}
-	}
-
-	wanted := wordsIn(name)
-	worth := map[string]float64{}
-	for i, n := range names {
-		if _, seen := worth[n]; seen {
-			continue // overloads have one name
-		}
-		shared, others := 0.0, 0
-		for _, w := range words[i] {
-			if slices.Contains(wanted, w) {
-				shared += 1 / float64(have[w])
-			} else {
-				others++
-			}
-		}
-		// In a name of many words one that is shared says little.
-		if shared > 0 {
-			worth[n] = shared / float64(1+others)
-		}
-	}
-
-	var alike []string
-	for n := range worth {
-		alike = append(alike, n)
-	}
-	slices.SortFunc(alike, func(a, b string) int {
-		return cmp.Or(cmp.Compare(worth[b], worth[a]), cmp.Compare(a, b))
-	})
-	return alike[:min(len(alike), mostAlike)]
-}
-
-// joining are words that names have between the others.
-var joining = []string{"to", "of", "in", "on", "is", "as", "by", "at", "for", "and", "or", "from", "with", "the"}
-
-// wordsIn are the words of a name in small letters, each once: need and gc of
-// need_to_gc and needToGC. A letter that stands alone is none.
-func wordsIn(name string) (words []string) {
-	begin := 0
-	add := func(end int) {
-		w := strings.ToLower(name[begin:end])
-		if len(w) > 1 && !slices.Contains(joining, w) && !slices.Contains(words, w) {
-			words = append(words, w)
-		}
-		begin = end
-	}
-
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		upper := c >= 'A' && c <= 'Z'
-		switch {
-		case c == '_' || c == '-' || c == '.' || c == ':':
-			add(i)
-			begin = i + 1
-		case upper && i > begin && !(name[i-1] >= 'A' && name[i-1] <= 'Z'):
-			add(i)
-		}
-	}
-	add(len(name))
-	return words
 }
 
 // distance is how many letters have to be changed, put in, left out or

@@ -2,7 +2,6 @@ package tool
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/symbols"
@@ -12,7 +11,6 @@ import (
 type owner struct {
 	name    string
 	defined *symbols.SymbolResponse // where the method is defined in it
-	rivals  []string                // plain letters of the other types that have a method of the name
 }
 
 // owner is nil where the name is asked for without a type.
@@ -28,19 +26,7 @@ func (l *lookup) owner() (*owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newOwner(scope, defined), nil
-}
-
-// newOwner is the last name of a scope, as Store of store.Store.
-func newOwner(scope string, defined *symbols.SymbolResponse) *owner {
-	o := &owner{name: scope[strings.LastIndexAny(scope, ".:#")+1:], defined: defined}
-	for _, other := range defined.OtherScopes {
-		name := plainLetters(other[strings.LastIndexAny(other, ".:#")+1:])
-		if name != "" && name != plainLetters(o.name) && !slices.Contains(o.rivals, name) {
-			o.rivals = append(o.rivals, name)
-		}
-	}
-	return o
+	return &owner{name: scope[strings.LastIndexAny(scope, ".:#")+1:], defined: defined}, nil
 }
 
 // mostOwned is how many definitions of a method stand above its uses.
@@ -98,61 +84,4 @@ func (l *lookup) definedText(files []symbols.SymbolFile) string {
 			"repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref")))
 	}
 	return out.String()
-}
-
-// nearDefinition puts the uses of the method in order where all repositories were
-// asked: first those in a repository that defines it, then those in its language.
-// A method of the same name in another language is another method.
-func (o *owner) nearDefinition(r *symbols.SymbolResponse) {
-	repos, languages := map[string]bool{}, map[string]bool{}
-	for i := range o.defined.Files {
-		repos[o.defined.Files[i].Repository] = true
-		languages[o.defined.Files[i].Language] = true
-	}
-
-	// Stable, so that the order by relevance holds within each of the three.
-	distance := func(f symbols.SymbolFile) int {
-		switch {
-		case !languages[f.Language]:
-			return 2
-		case !repos[f.Repository]:
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(r.Files, func(a, b symbols.SymbolFile) int { return distance(a) - distance(b) })
-}
-
-// How likely a use is one of the owner, by the name of its receiver.
-const (
-	likeOwner   = iota // that of the type, or letters of it
-	withOwner          // that of the type, with further words
-	unlikeOwner        // another one, or that of another type with the method
-)
-
-// likeness judges the name of a receiver.
-func (o *owner) likeness(receiver string) int {
-	v, t := plainLetters(receiver), plainLetters(o.name)
-	switch {
-	case v == t:
-		return likeOwner
-	case o.isRival(v, t), !namedLike(receiver, o.name):
-		return unlikeOwner
-	case strings.Contains(v, t):
-		return withOwner
-	}
-	return likeOwner
-}
-
-// isRival reports whether more of the name of a receiver is that of another type:
-// boltStore is a BoltStore before it is a Store.
-func (o *owner) isRival(v, t string) bool {
-	own := 0
-	if strings.Contains(v, t) {
-		own = len(t)
-	}
-	return slices.ContainsFunc(o.rivals, func(rival string) bool {
-		// Names of a letter or two are in most others.
-		return len(rival) > own && (v == rival || len(rival) > 2 && strings.Contains(v, rival))
-	})
 }

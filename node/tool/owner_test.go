@@ -2,47 +2,14 @@ package tool
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// A receiver is of the type that has most of its name; letters alone are of the one
-// that is asked for.
-func TestAReceiverIsOfTheTypeItIsNamedLikeMost(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		symbol, rivals string
-		want           map[string]int
-	}{
-		{"Store.Close", "", map[string]int{
-			"store": likeOwner, "Store": likeOwner, "store2": likeOwner, "s": likeOwner, "str": likeOwner,
-			"boltStore": withOwner, "mainStore": withOwner, "f": unlikeOwner, "resp": unlikeOwner,
-		}},
-		{"store.Store.Close", "raftboltdb.BoltStore os.File", map[string]int{
-			"store": likeOwner, "s": likeOwner, "mainStore": withOwner, "boltStore": unlikeOwner, "myBoltStore": unlikeOwner, "file": unlikeOwner,
-		}},
-		{"BoltStore::Close", "Store", map[string]int{
-			"boltStore": likeOwner, "bs": likeOwner, "b": likeOwner, "store": unlikeOwner, "mainStore": unlikeOwner,
-		}},
-		{"FileStore.Close", "File T", map[string]int{
-			"file": unlikeOwner, "fileStore": likeOwner, "fs": likeOwner, "t": unlikeOwner,
-		}},
-	} {
-		o := ownerOf(tt.symbol, strings.Fields(tt.rivals)...)
-		for receiver, want := range tt.want {
-			if got := o.likeness(receiver); got != want {
-				t.Errorf("%s of %s, beside %s: %d, want %d", receiver, tt.symbol, tt.rivals, got, want)
-			}
-		}
-	}
-}
-
-// The definition stands above the uses; files whose receivers are named like the type
-// come before others, and what is in comments alone comes last.
-func TestTheDefinitionAndItsLikelyUsesComeFirst(t *testing.T) {
+// Where a method is defined stands above its uses.
+func TestTheDefinitionStandsAboveTheUses(t *testing.T) {
 	t.Parallel()
 	use := func(path, text string, outside bool) symbols.SymbolFile {
 		m := symbols.SymbolMatch{Line: []byte(text), OutsideCode: outside, Around: shard.Symbol{Name: "run"}}
@@ -59,7 +26,7 @@ func TestTheDefinitionAndItsLikelyUsesComeFirst(t *testing.T) {
 
 	defined := use("store.go", "func (s *Store) Close() error {", false)
 	defined.Matches[0].Kind, defined.Matches[0].ParentKind, defined.Matches[0].ParentName = "method", "struct", "store.Store"
-	many := &symbols.SymbolResponse{Coverage: whole, MatchCount: 5, OtherScopes: []string{"raftboltdb.BoltStore"}}
+	many := &symbols.SymbolResponse{Coverage: whole, MatchCount: 5}
 	for range 5 {
 		many.Files = append(many.Files, defined)
 	}
@@ -73,18 +40,18 @@ func TestTheDefinitionAndItsLikelyUsesComeFirst(t *testing.T) {
 	line := "Defined at store.go:7 [method in struct store.Store]: func (s *Store) Close() error {\n"
 	want := line + line + line + `Defined at 2 more places: find_symbol_definitions {"symbol":"Store.Close","repo":"example.com/acme/app"}
 5 references of Close in 5 files (1 in comments or strings (~)); Close of any type: the receiver is not resolved
-d.go
-7 in run: s.Close()
-c.go
-7 in run: mainStore.Close()
 a.go
 7 in run: boltStore.Close()
 b.go
 7 in run: f.Close()
+c.go
+7 in run: mainStore.Close()
+d.go
+7 in run: s.Close()
 e.go
 7~: // store.Close
 Complete.`
-	if got := (&lookup{Args: a}).references(r, newOwner("Store", many)); got != want {
+	if got := (&lookup{Args: a}).references(r, &owner{"Store", many}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

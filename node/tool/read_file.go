@@ -302,13 +302,8 @@ func (r *reading) undefined(want string, names []string) error {
 	}
 
 	// It is elsewhere, it was here once, or it is called otherwise.
-	message += ". Elsewhere: " + callOf("find_symbol_definitions", "symbol", want, "repo", repo, "ref", ref) + "." + once
-	if alike := alikeNames(want, names); alike != nil {
-		message += ". Here, with a word of it: " + label(strings.Join(alike, ", "))
-	} else {
-		message += ". What the file defines: " + callOf("outline", "repo", repo, "path", path, "ref", ref)
-	}
-	return call.Fail(call.ErrNotFound, "%s", message)
+	return call.Fail(call.ErrNotFound, "%s. Elsewhere: %s.%s. What the file defines: %s", message,
+		callOf("find_symbol_definitions", "symbol", want, "repo", repo, "ref", ref), once, callOf("outline", "repo", repo, "path", path, "ref", ref))
 }
 
 // parseRanges reads "291-308,506-587".

@@ -24,7 +24,7 @@ type receivers struct {
 	*owner
 	before *regexp.Regexp
 	names  map[*symbols.SymbolMatch]string // of the uses that were looked at
-	judged map[string]int                  // how like the owner names are
+	judged map[string]bool                 // whether names are like that of the owner
 }
 
 // fewOthers is how many lines are not worth to be told apart.
@@ -37,7 +37,7 @@ func (l *lookup) receivers(o *owner) *receivers {
 		owner:  o,
 		before: regexp.MustCompile(`([\pL\pN_$]*)(?:\([^()]*\)|\[[^\[\]]*\]|[?!])*\s*(?:\.|->|::)\s*` + regexp.QuoteMeta(l.name())),
 		names:  map[*symbols.SymbolMatch]string{},
-		judged: map[string]int{},
+		judged: map[string]bool{},
 	}
 }
 
@@ -63,28 +63,6 @@ func (w *receivers) tellApart(r *symbols.SymbolResponse, counts func(*symbols.Sy
 	return fit > 0 && others >= fewOthers
 }
 
-// fitFirst puts files with uses of receivers that are likely of the type before
-// others. What stands in comments and strings alone stays last.
-func (w *receivers) fitFirst(r *symbols.SymbolResponse) {
-	best := map[fileOf]int{}
-	for i := range r.Files {
-		f := &r.Files[i]
-		at := fileOf{f.Repository, f.Path}
-		best[at] = unlikeOwner + 1
-		for k := range f.Matches {
-			if m := &f.Matches[k]; !m.OutsideCode {
-				best[at] = min(best[at], w.like(m))
-			}
-		}
-	}
-	slices.SortStableFunc(r.Files, func(a, b symbols.SymbolFile) int {
-		return best[fileOf{a.Repository, a.Path}] - best[fileOf{b.Repository, b.Path}]
-	})
-}
-
-// fileOf names a file.
-type fileOf struct{ repo, path string }
-
 // of is the last name before the method; "" where it is called without one.
 func (w *receivers) of(m *symbols.SymbolMatch) string {
 	// Each line is asked about up to four times, and there may be ten thousand.
@@ -99,22 +77,16 @@ func (w *receivers) of(m *symbols.SymbolMatch) string {
 }
 
 // fits reports whether the receiver of a use may be of the type.
-func (w *receivers) fits(m *symbols.SymbolMatch) bool { return w.like(m) < unlikeOwner }
-
-// like is how likely the receiver of a use is of the type.
-func (w *receivers) like(m *symbols.SymbolMatch) int {
+func (w *receivers) fits(m *symbols.SymbolMatch) bool {
 	receiver := w.of(m)
 	switch receiver {
 	case "", "self", "this", "super", "Self":
-		if shortScope(m.Around.ParentName, m.Around.ParentKind) == w.owner.name {
-			return likeOwner
-		}
-		return unlikeOwner
+		return shortScope(m.Around.ParentName, m.Around.ParentKind) == w.owner.name
 	}
 
 	like, known := w.judged[receiver]
 	if !known {
-		like = w.likeness(receiver)
+		like = namedLike(receiver, w.owner.name)
 		w.judged[receiver] = like
 	}
 	return like

@@ -49,19 +49,17 @@ func runRankedSearch(ctx context.Context, v catalog.Viewer, s Searcher, b Browse
 			return "", err
 		}
 	}
-	return l.ranked(r, l.leftByTestsOf(req)), nil
+	return l.ranked(r), nil
 }
 
 // mostRanked is how many files a ranking has at most.
 const mostRanked = 100
 
-// ranked writes files with their best lines; tests is what the filter of tests left
-// out, "" for nothing.
-func (l *lookup) ranked(r *search.RankedResponse, tests string) string {
+// ranked writes files with their best lines.
+func (l *lookup) ranked(r *search.RankedResponse) string {
 	e := end{found: len(r.Files) > 0}
 	e.lacks(l.Args, r.Coverage, "")
 	if len(r.Files) == 0 {
-		e.leaves(tests)
 		return l.noWords(r) + "\n" + e.String()
 	}
 
@@ -84,7 +82,6 @@ func (l *lookup) ranked(r *search.RankedResponse, tests string) string {
 		}
 		e.leaves(more)
 	}
-	e.leaves(tests)
 	return out.String() + e.String()
 }
 
