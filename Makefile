@@ -50,6 +50,16 @@ chaos: install-deps
 	@.ci/install iproute2 nftables
 	$(GO) test -count=1 -timeout 200m -run TestChaos -v ./node/chaostest -chaos 2m -runs 60 -results chaos.jsonl
 
+# Nodes of the last release and of this program in one cluster, and of this one and the next, whose index files have
+# another form: FOR=1h. Until there is a release the last one is a commit.
+LAST ?= a1bb99e
+.PHONY: pairs pairs-short
+pairs-short: install-deps
+	.ci/pairs last $(LAST) 20s
+pairs: install-deps
+	.ci/pairs last $(LAST) $(or $(FOR),20s)
+	.ci/pairs next $(or $(FOR),20s)
+
 chaos-short: install-deps
 	@.ci/install iproute2 nftables
 	$(GO) test -count=1 -timeout 5m -run TestChaos -v ./node/chaostest -chaos 15s -faults kill,isolate,stop,flip-shard

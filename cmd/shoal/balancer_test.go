@@ -64,6 +64,8 @@ func TestBalancersLoseNoRequest(t *testing.T) {
 // processes is three nodes on loopback addresses of their own.
 type processes struct {
 	binary, dir string
+	config      string // of all nodes
+	repos       int
 	subnet      string
 	nodes       []*exec.Cmd
 	http        *http.Client
@@ -72,9 +74,18 @@ type processes struct {
 // startProcesses starts three nodes that hold two copies of a repository.
 func startProcesses(t *testing.T) *processes {
 	t.Helper()
+	c := newProcesses(t, binary(t))
+	c.launch(t)
+	return c
+}
+
+// newProcesses is three nodes that are not started yet, of one program and with a repository.
+func newProcesses(t *testing.T, program string) *processes {
+	t.Helper()
 	dir := t.TempDir()
 	c := &processes{
-		binary: binary(t), dir: dir, subnet: fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)),
+		repos:  1,
+		binary: program, dir: dir, subnet: fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)),
 		nodes: make([]*exec.Cmd, 3), http: &http.Client{Timeout: 10 * time.Second},
 	}
 	repo := filepath.Join(dir, "repos", "app")
@@ -83,15 +94,20 @@ func startProcesses(t *testing.T) *processes {
 		files[fmt.Sprintf("f%02d.txt", i)] = fmt.Sprintf("whale number %d\n", i)
 	}
 	nodetest.NewRepo(t, repo, files)
-	write(t, filepath.Join(dir, "config.json"), fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/repos/*"}}}`, dir))
-	write(t, filepath.Join(dir, "cluster.key"), wire.NewKey().Text()+"\n")
+	c.config = fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/repos/*"}}}`, dir)
+	return c
+}
+
+func (c *processes) launch(t *testing.T) {
+	t.Helper()
+	write(t, filepath.Join(c.dir, "config.json"), c.config)
+	write(t, filepath.Join(c.dir, "cluster.key"), wire.NewKey().Text()+"\n")
 	for i := range c.nodes {
 		c.start(t, i)
 		t.Cleanup(func() { c.end(i, syscall.SIGKILL) })
 	}
 	t.Cleanup(func() { c.tell(t) })
 	nodetest.Wait(t, "the cluster is formed and holds two copies", c.settled)
-	return c
 }
 
 // wantFiles is how many files have the word that is searched for.
@@ -164,7 +180,7 @@ func (c *processes) settled() error {
 		if err := json.Unmarshal(text, &status); err != nil {
 			return err
 		}
-		if status.Placement.UnderReplicated != 0 || status.Repos.Indexed != 1 {
+		if status.Placement.UnderReplicated != 0 || status.Repos.Indexed != c.repos {
 			return fmt.Errorf("node %d: %+v", i+1, status)
 		}
 	}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/node/model/modeltest"
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+var (
+	lastProgram = flag.String("last", "", "program of the last release, beside which this one runs")
+	nextProgram = flag.String("next", "", "program of the next release, which runs beside this one")
+	pairsFor    = flag.Duration("for", 20*time.Second, "how long nodes of two programs run in all")
+)
+
+// TestPairs brings three nodes behind a balancer from one program to another and back, in
+// the order of `shoal upgrade next` and the leader first, while clients search and
+// everything changes. No request fails, no answer lacks anything, and the catalogs are equal.
+func TestPairs(t *testing.T) {
+	older, newer := *lastProgram, binary(t)
+	switch {
+	case *nextProgram != "":
+		older, newer = newer, *nextProgram
+	case older == "":
+		t.Skip(".ci/pairs names the programs")
+	}
+
+	p := startPair(t, older)
+	url := p.balance(t, "haproxy", "haproxy.cfg", func(file, _ string) []string { return []string{"-db", "-f", file} })
+	load := p.load(t, "haproxy", url)
+	began := time.Now()
+	end := p.change(t)
+
+	const steps = 6
+	p.rest = *pairsFor / steps
+	p.upgrade(t, newer)
+	if *nextProgram == "" { // else the level has risen, and there is no way back
+		p.leaderFirst(t, older)
+	}
+	load.more(t, 100)
+	end()
+	load.report(t, fmt.Sprintf("in %s", time.Since(began).Round(time.Second)))
+	p.compare(t)
+	p.tellChanges(t)
+}
+
+// pair is three nodes of two programs.
+type pair struct {
+	*processes
+	key  string        // an owner's
+	rest time.Duration // after each restart
+
+	mu         sync.Mutex     // guards the fields below
+	changes    map[string]int // made, by their kind
+	wrong      []string       // that no node made
+	leaderless time.Duration  // the longest
+}
+
+func startPair(t *testing.T, program string) *pair {
+	t.Helper()
+	model := modeltest.Start(t, modeltest.Turn{Text: "A whale is a mammal."})
+	p := &pair{processes: newProcesses(t, program), changes: map[string]int{}}
+	p.repos = 2
+	nodetest.NewRepo(t, filepath.Join(p.dir, "repos", "pushed"), map[string]string{"a.txt": "narwhal\n"})
+	p.config = fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/repos/*"}},
+		"models": [{"provider": "openai-compatible", "model": "scripted", "baseUrl": %q}], "contexts": {"CONTEXT": {"include": ["local/*"]}}}`, p.dir, model.URL)
+	p.launch(t)
+
+	out, err := exec.Command(program, "key", "create", "pairs", "--role", "owner", "--data-dir", filepath.Join(p.dir, "n0")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range strings.Fields(string(out)) {
+		if strings.HasPrefix(word, "shoal_") {
+			p.key = word
+		}
+	}
+	if p.key == "" {
+		t.Fatalf("no key in %q", out)
+	}
+	return p
+}
+
+// restart starts a node with another program, and waits until all is whole again.
+func (p *pair) restart(t *testing.T, i int, program string) {
+	t.Helper()
+	p.stop(t, i, syscall.SIGTERM)
+	p.binary = program
+	p.start(t, i)
+	nodetest.Wait(t, fmt.Sprintf("node %d is back", i+1), p.settled)
+	nodetest.Moment(p.rest)
+}
+
+// upgrade asks the new program which node is next, as docs/upgrade.md says, until none is.
+func (p *pair) upgrade(t *testing.T, program string) {
+	t.Helper()
+	for range p.nodes {
+		cmd := exec.Command(program, "upgrade", "next", "--timeout", "2m", "--key", p.key, "--url", "http://"+p.host(0)+":7700")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		i := slices.IndexFunc([]int{0, 1, 2}, func(i int) bool { return strings.Contains(string(out), " "+p.host(i)+":") })
+		if err != nil || i < 0 {
+			t.Fatalf("upgrade next: %q, %v", out, err)
+		}
+		p.restart(t, i, program)
+	}
+}
+
+func (p *pair) leaderFirst(t *testing.T, program string) {
+	t.Helper()
+	first := slices.IndexFunc([]int{0, 1, 2}, func(i int) bool { return p.leader(i) == p.host(i)+":7701" })
+	for i := range p.nodes {
+		p.restart(t, (max(first, 0)+i)%len(p.nodes), program)
+	}
+}
+
+// leader is the address of the leader as a node knows it, "" for none.
+func (p *pair) leader(i int) string {
+	var s struct {
+		Leader  string
+		Members []struct{ ID, Address string }
+	}
+	body, err := p.ask(http.MethodGet, i, "/api/status", "")
+	if err != nil || json.Unmarshal(body, &s) != nil {
+		return ""
+	}
+	for _, m := range s.Members {
+		if m.ID == s.Leader {
+			return m.Address
+		}
+	}
+	return ""
+}
+
+// ask asks a node as an owner.
+func (p *pair) ask(method string, i int, path, body string) ([]byte, error) {
+	req, err := http.NewRequest(method, "http://"+p.host(i)+":7700"+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+p.key)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := p.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode >= 300 {
+		err = fmt.Errorf("%s: %d %.200s", path, res.StatusCode, answer)
+	}
+	return answer, err
+}
+
+// change changes everything at one node after the other, until its result is called.
+func (p *pair) change(t *testing.T) (end func()) {
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	loop := func(pause time.Duration, run func(round int)) {
+		all.Go(func() {
+			for round := 0; ; round++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(pause):
+					run(round)
+				}
+			}
+		})
+	}
+
+	for kind, call := range map[string]func(round int) (method, path, body string){
+		"people": func(r int) (string, string, string) {
+			return "POST", "/api/users", fmt.Sprintf(`{"email": "p%d@example.com"}`, r)
+		},
+		"keys": func(r int) (string, string, string) { return "POST", "/api/keys", fmt.Sprintf(`{"name": "k%d"}`, r) },
+		"grants": func(r int) (string, string, string) {
+			return "POST", "/api/users/p0@example.com/grants", fmt.Sprintf(`{"%s": ["local/app"]}`, []string{"add", "remove"}[r%2])
+		},
+		"jobs": func(int) (string, string, string) { return "POST", "/api/repos/1/reindex", "" },
+		"webhooks": func(int) (string, string, string) {
+			return "POST", "/api/webhook/local", `{"repository": {"clone_url": "file://x"}}`
+		},
+		"secrets": func(int) (string, string, string) { return "POST", "/api/webhook/local/rotate", "" },
+		"questions": func(r int) (string, string, string) {
+			return "POST", "/api/chat/blocking", fmt.Sprintf(`{"query": "What is a whale? %d"}`, r)
+		},
+	} {
+		loop(500*time.Millisecond, func(round int) {
+			method, path, body := call(round)
+			p.note(kind, p.somewhere(round, func(i int) error {
+				_, err := p.ask(method, i, path, body)
+				if kind == "people" && err != nil && strings.Contains(err.Error(), ": 409 ") {
+					return nil // an attempt before was made, and its answer lost with the node
+				}
+				return err
+			}))
+		})
+	}
+
+	// One file that all nodes read, as a tool writes it to all of them at once; and a push.
+	loop(2*time.Second, func(round int) {
+		text := strings.ReplaceAll(p.config, "CONTEXT", fmt.Sprint("context", round))
+		p.note("configuration", replace(filepath.Join(p.dir, "config.json"), text))
+	})
+	loop(3*time.Second, func(round int) {
+		cmd := exec.Command("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", fmt.Sprint(round))
+		cmd.Dir = filepath.Join(p.dir, "repos", "pushed")
+		p.note("pushes", cmd.Run())
+	})
+
+	var last atomic.Int64
+	last.Store(time.Now().UnixNano())
+	loop(100*time.Millisecond, func(round int) {
+		if p.leader(round%len(p.nodes)) != "" {
+			gap := time.Duration(time.Now().UnixNano() - last.Swap(time.Now().UnixNano()))
+			p.mu.Lock()
+			p.leaderless = max(p.leaderless, gap)
+			p.mu.Unlock()
+		}
+	})
+	return func() {
+		close(stop)
+		all.Wait()
+	}
+}
+
+// somewhere does something at one of the nodes, as a client with all of their addresses.
+func (p *pair) somewhere(first int, do func(i int) error) (err error) {
+	for try := range 40 {
+		if err = do((first + try) % len(p.nodes)); err == nil {
+			return nil
+		}
+		if try >= len(p.nodes) {
+			nodetest.Moment(500 * time.Millisecond) // as a client waits before it asks the same node again
+		}
+	}
+	return err
+}
+
+func replace(path, text string) error {
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func (p *pair) note(kind string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changes[kind]++; err != nil {
+		p.wrong = append(p.wrong, kind+": "+err.Error())
+	}
+}
+
+// compare waits until the catalogs of all nodes are the same bytes, and fails where one of
+// them had to be replaced.
+func (p *pair) compare(t *testing.T) {
+	t.Helper()
+	// Without an audit to ask for a catalog changes nothing.
+	quiet := strings.Replace(p.config, "{", `{"environmentOverrides": {"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED": {"type": "string", "value": "false"}},`, 1)
+	if err := replace(filepath.Join(p.dir, "config.json"), quiet); err != nil {
+		t.Fatal(err)
+	}
+	nodetest.Wait(t, "the catalogs are equal", func() error {
+		var sums []string
+		for i := range p.nodes {
+			body, err := p.ask(http.MethodGet, i, "/api/snapshot", "")
+			if err != nil {
+				return err
+			}
+			sums = append(sums, fmt.Sprintf("%x", sha256.Sum256(body))[:12])
+		}
+		if len(slices.Compact(slices.Clone(sums))) > 1 {
+			return fmt.Errorf("their hashes are %v", sums)
+		}
+		t.Logf("hash of all catalogs: %s", sums[0])
+		return nil
+	})
+	for i := range p.nodes {
+		body, err := p.ask(http.MethodGet, i, "/metrics", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"shoal_catalog_replaced_total", "shoal_catalog_disputed", "shoal_damaged_files_total"} {
+			if !bytes.Contains(body, []byte("\n"+name+" 0\n")) {
+				t.Errorf("node %d: %s is not 0", i+1, name)
+			}
+		}
+	}
+}
+
+func (p *pair) tellChanges(t *testing.T) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t.Logf("changes: %v, failed %d; longest time without a leader %s", p.changes, len(p.wrong), p.leaderless.Round(100*time.Millisecond))
+	if len(p.wrong) > 0 {
+		t.Errorf("changes failed, such as %s", p.wrong[0])
+	}
+	for _, kind := range []string{"people", "keys", "grants", "jobs", "webhooks", "secrets", "questions", "configuration", "pushes"} {
+		if p.changes[kind] == 0 {
+			t.Errorf("no %s were changed", kind)
+		}
+	}
+}
