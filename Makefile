@@ -183,6 +183,11 @@ bench-people:
 dist:
 	GO="$(GO)" packaging/build
 
+# Every command of the tutorials and how-tos, as their reader types them.
+.PHONY: test-pages
+test-pages: install-deps
+	$(GO) test -count=1 -timeout 20m -run TestPages_runAsWritten -v ./cmd/shoal -pages
+
 # The chart against the kinds of Kubernetes, and the compose files against their schema.
 test-packaging:
 	cd packaging/assemble && CGO_ENABLED=0 $(GO) test ./...

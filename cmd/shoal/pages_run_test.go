@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/node/nodetest"
+)
+
+var allPages = flag.Bool("pages", false, "run the commands of every tutorial and how-to, and not of the first alone")
+
+// play is a page whose commands are run in their order, as somebody who follows it would.
+type play struct {
+	page string
+
+	// What its reader has: files by name, and a node of that configuration at 10.0.0.1.
+	files map[string]string
+	node  bool
+
+	// ahead are shell commands to run before the command that begins with the key, as the
+	// prose asks for; STOP stops the nodes, and NODE is the newest of them.
+	ahead map[string]string
+
+	// left are the commands that cannot run here, by their beginning, and why.
+	left map[string]string
+}
+
+// oneRepo is a configuration with the repository that the test makes.
+const oneRepo = `{"connections": {"work": {"type": "git", "url": "file:///home/me/src/*"}}}`
+
+var plays = []play{
+	{page: "tutorial/first-search.md"},
+	{page: "tutorial/first-cluster.md", files: map[string]string{"shoal.json": oneRepo}},
+	{page: "tutorial/first-agent.md", node: true, left: map[string]string{"claude": "a program of somebody else"}},
+	{page: "how-to/back-up.md", node: true,
+		ahead: map[string]string{"shoal snapshot restore": "STOP; cp /var/lib/shoal/cluster.key .; rm -r /var/lib/shoal", "shoal recover": "STOP"},
+		left:  map[string]string{"shoal status --wait-indexed": "the node is stopped for shoal recover, and started by the supervisor"}},
+	{page: "how-to/cluster.md", files: map[string]string{"shoal.json": oneRepo}},
+	{page: "how-to/connections.md", node: true, left: map[string]string{
+		"shoal connection webhook": "a connection of directories has none", "shoal connection accept": "no listing lacks anything"}},
+	{page: "how-to/from-sourcebot.md", node: true, files: map[string]string{"config.json": oneRepo, ".env": "AUTH_SECRET=x\n"},
+		left: map[string]string{"sudo": "the package's test runs it"}},
+	{page: "how-to/models.md", node: true, left: map[string]string{
+		"shoal models check": "no model is configured", "shoal ask": "no model is configured", "curl": "no model is configured"}},
+	{page: "how-to/monitor.md", files: map[string]string{"shoal.json": oneRepo}},
+	{page: "how-to/nodes.md", node: true, ahead: map[string]string{"shoal serve": "cp /var/lib/shoal/cluster.key ."},
+		left: map[string]string{"shoal remove": "the page drains and removes one node three times"}},
+	{page: "how-to/rotate-keys.md", node: true},
+}
+
+// exampleLine is a line of a page that is a command.
+var exampleLine = regexp.MustCompile(`^    (?:shoal|sudo|curl|claude|cp|export) `)
+
+// TestPages_runAsWritten follows the first tutorial; with -pages every page (make test-pages).
+func TestPages_runAsWritten(t *testing.T) {
+	t.Parallel()
+	for i, p := range plays {
+		if i > 0 && !*allPages {
+			continue
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(p.page), ".md"), func(t *testing.T) {
+			t.Parallel()
+			newStage(t, p).run()
+		})
+	}
+}
+
+// Every tutorial and how-to with a command is played.
+func TestPages_areAllPlayed(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"tutorial", "how-to"} {
+		pages, err := filepath.Glob(filepath.Join("..", "..", "docs", dir, "*.md"))
+		if err != nil || len(pages) == 0 {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			name := dir + "/" + filepath.Base(page)
+			played := slices.ContainsFunc(plays, func(p play) bool { return p.page == name })
+			if commands := commandsOf(t, name); len(commands) > 0 && !played {
+				t.Errorf("nothing runs the commands of docs/%s", name)
+			}
+		}
+	}
+}
+
+// commandsOf are the commands of a page, each on one line.
+func commandsOf(t *testing.T, page string) (commands []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(string(text), "")
+	for line := range strings.SplitSeq(whole, "\n") {
+		if exampleLine.MatchString(line) {
+			commands = append(commands, strings.TrimSpace(line))
+		}
+	}
+	return commands
+}
+
+// stage is where a page is played: a directory in place of the root, and loopback
+// addresses in place of machines.
+type stage struct {
+	t      *testing.T
+	play   play
+	dir    string
+	net    string // the first three bytes of its addresses
+	nodes  []*exec.Cmd
+	places *strings.Replacer
+}
+
+func newStage(t *testing.T, p play) *stage {
+	s := &stage{t: t, play: p, dir: t.TempDir(), net: fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), rand.IntN(256))}
+	s.places = strings.NewReplacer("/home/me", s.dir+"/home", "/tmp/", s.dir+"/tmp-", "/var/lib/shoal", s.dir+"/var",
+		"127.0.0.1", s.net+"1", "10.0.0.", s.net)
+	if err := os.Symlink(binary(t), filepath.Join(s.dir, "shoal")); err != nil {
+		t.Fatal(err)
+	}
+	nodetest.NewRepo(t, filepath.Join(s.dir, "home", "src", "app"), map[string]string{
+		"main.go": "package main\n\nimport \"net/http\"\n\nfunc main() {}\n\ntype T interface{}\n\nvar h http.Handler\n"})
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *stage) run() {
+	s.t.Helper()
+	files := map[string]string{}
+	for name, text := range s.play.files {
+		files[name] = text
+	}
+	if s.play.node {
+		files["shoal.json"] = oneRepo
+	}
+	if s.play.page == "tutorial/first-search.md" {
+		files["shoal.json"] = s.firstExample()
+	}
+	for name, text := range files {
+		write(s.t, filepath.Join(s.dir, name), s.places.Replace(text))
+	}
+	if s.play.node {
+		s.serve("shoal serve --config shoal.json --data-dir /var/lib/shoal --listen 10.0.0.1:7700 --cluster-listen 10.0.0.1:7701 --gossip-listen 10.0.0.1:7702 --linger 0s")
+	}
+
+	for _, command := range commandsOf(s.t, s.play.page) {
+		if s.leftOut(command) {
+			continue
+		}
+		s.prepare(command)
+		switch {
+		case strings.HasPrefix(command, "shoal serve") && s.play.page == "how-to/cluster.md":
+			for i := range 3 {
+				own := strings.ReplaceAll(command, "listen 10.0.0.1", fmt.Sprintf("listen 10.0.0.%d", i+1))
+				s.serve(strings.ReplaceAll(own, "/var/lib/shoal", []string{"/var/lib/shoal", "/tmp/2", "/tmp/3"}[i]))
+			}
+		case strings.HasPrefix(command, "shoal serve") && s.play.page == "how-to/nodes.md":
+			s.serve(strings.ReplaceAll(command, "/var/lib/shoal", "/tmp/new"))
+		case strings.HasPrefix(command, "shoal serve"):
+			s.serve(command)
+		default:
+			s.do(command)
+		}
+	}
+}
+
+// leftOut reports whether a command cannot run here.
+func (s *stage) leftOut(command string) bool {
+	for begin := range s.play.left {
+		if strings.HasPrefix(command, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// prepare does what the prose asks for before a command.
+func (s *stage) prepare(command string) {
+	for begin, ahead := range s.play.ahead {
+		if !strings.HasPrefix(command, begin) {
+			continue
+		}
+		if rest, stop := strings.CutPrefix(ahead, "STOP"); stop {
+			s.stop()
+			ahead = strings.TrimPrefix(rest, "; ")
+		}
+		if ahead != "" {
+			s.do(ahead)
+		}
+	}
+}
+
+// firstExample is the configuration that a page shows.
+func (s *stage) firstExample() string {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", s.play.page))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n    {\n")
+	body, _, _ := strings.Cut(rest, "\n    }\n")
+	return "{" + body + "}"
+}
+
+// command is a shell for a line of a page.
+func (s *stage) command(ctx context.Context, line string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+s.places.Replace(line))
+	if !strings.HasPrefix(line, "shoal ") {
+		cmd.Args[2] = s.places.Replace(line)
+	}
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "PATH="+s.dir+":"+os.Getenv("PATH"), "SHOAL_DATA_DIR="+s.dir+"/var", "CTAGS_COMMAND=off",
+		"SHOAL_LISTEN="+s.net+"1:7700", "SHOAL_CLUSTER_LISTEN="+s.net+"1:7701", "SHOAL_GOSSIP_LISTEN="+s.net+"1:7702")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// serve starts a node, which runs until the page ends.
+func (s *stage) serve(line string) {
+	cmd := s.command(context.Background(), line)
+	log, err := os.Create(filepath.Join(s.dir, fmt.Sprintf("log-%d", len(s.nodes))))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.nodes = append(s.nodes, cmd)
+}
+
+// stop ends all nodes.
+func (s *stage) stop() {
+	for _, cmd := range s.nodes {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	}
+	s.nodes = nil
+}
+
+// do runs a command until it succeeds: whoever types it waits for the node meanwhile.
+func (s *stage) do(line string) {
+	s.t.Helper()
+	if strings.Contains(line, "NODE") {
+		line = strings.ReplaceAll(line, "NODE", s.newest())
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		out, err := s.command(ctx, line).CombinedOutput()
+		if err == nil {
+			return
+		}
+		if !pause(ctx, 200*time.Millisecond) {
+			s.t.Fatalf("docs/%s: %s: %v\n%s", s.play.page, line, err, out)
+		}
+	}
+}
+
+// newest is the member that joined last.
+func (s *stage) newest() string {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		out, _ := s.command(ctx, "shoal status --json").Output()
+		var status struct {
+			Members []struct{ ID, API string }
+			Node    string
+		}
+		if json.Unmarshal(out, &status) == nil && len(status.Members) > 1 {
+			for _, m := range status.Members {
+				if m.ID != status.Node {
+					return m.ID
+				}
+			}
+		}
+		if !pause(ctx, 200*time.Millisecond) {
+			s.t.Fatalf("docs/%s: no second node: %s", s.play.page, out)
+		}
+	}
+}
