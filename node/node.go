@@ -39,7 +39,7 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/thread"
 	"github.com/shoalsearch/shoal/shard"
-	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Node is one node. Its exported fields are its parts, which New sets once. They
@@ -297,7 +297,7 @@ func (n *Node) clusterOptions() cluster.Options {
 // wireTags looks for the program that finds symbols.
 func (n *Node) wireTags() {
 	// It starts all the same: what it holds is searched, and its status tells what is missing.
-	if !git.Installed() {
+	if !run.Installed() {
 		n.noGit = "git is not on PATH: nothing can be fetched, indexed or browsed on this node until it is installed"
 		n.opt.Log.Error(n.noGit)
 	}

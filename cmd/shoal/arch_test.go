@@ -23,6 +23,7 @@ const module = "github.com/shoalsearch/shoal"
 var rows = [][]string{
 	{"clock", "version", "glob", "api/reply", "cluster/gauge", "cluster/origin", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/paste", "node/seal"},
 	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "shard/charset", "node/place"},
+	{"shard/git/run"},
 	{"cluster/catalog", "shard/symbols", "shard/git", "node/environ", "node/model"},
 	{"cluster", "node/host", "shard"},
 	{"node/call"},
@@ -59,7 +60,7 @@ var only = []struct {
 	{"golang.org/x/oauth2", []string{"node/signin"}, "as above"},
 	{"github.com/yuin/goldmark", []string{"api/web/markdown"}, "what a document says is hostile: one package draws it, and nothing passes it by"},
 	{"github.com/microcosm-cc/bluemonday", []string{"api/web/markdown"}, "as above"},
-	{"os/exec", []string{"shard/git", "shard/symbol", "node/nodetest", "node/host/giteatest", "node/host/hosttest", "bench", "cmd/shoal"}, "processes have limits on time and output, kept in one place for each program"},
+	{"os/exec", []string{"shard/git/run", "shard/symbol", "node/nodetest", "node/host/giteatest", "node/host/hosttest", "bench", "cmd/shoal"}, "processes have limits on time and output, kept in one place for each program"},
 	{"testing", []string{"node/nodetest", "node/host/giteatest", "node/host/hosttest", "cluster/clustertest", "node/model/modeltest"}, "no behaviour of the product depends on being tested"},
 }
 

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/config"
-	"github.com/shoalsearch/shoal/shard/git"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 const (
@@ -66,7 +66,7 @@ func NewTools(secret Secret, lookupEnv func(string) (string, bool), apps func() 
 	// The usual settings of Go, with the way out that git takes.
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = idlePerHost
-	transport.Proxy = func(r *http.Request) (*url.URL, error) { return git.Proxy(r.URL) }
+	transport.Proxy = func(r *http.Request) (*url.URL, error) { return run.Proxy(r.URL) }
 	transport.OnProxyConnectResponse = proxyAnswered
 
 	return Tools{

@@ -41,16 +41,16 @@ func (h *history) Authors(ctx context.Context, commit, path string, people *Mail
 	if people != nil {
 		key = people.oid + "\x00" + key
 	}
-	if known, ok := h.authors.get(key); ok {
+	if known, ok := h.authors.Get(key); ok {
 		return slices.Clone(known), nil
 	}
 
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--format=%an%x00%ae")
-	c.args = append(c.args, filter...)
-	c.timeout, c.limit = time.Minute, 4<<30
+	c.Args = append(c.Args, filter...)
+	c.Timeout, c.Limit = time.Minute, 4<<30
 
 	counts := map[authorID]int{}
-	err = c.stream(ctx, func(r io.Reader) error { return countAuthors(r, people, counts) })
+	err = c.Stream(ctx, func(r io.Reader) error { return countAuthors(r, people, counts) })
 	if err != nil {
 		return nil, fmt.Errorf("count authors: %w", err)
 	}
@@ -59,7 +59,7 @@ func (h *history) Authors(ctx context.Context, commit, path string, people *Mail
 
 	// A list that long would push all others out of the memory.
 	if len(out) < authorsKept {
-		h.authors.put(key, out)
+		h.authors.Put(key, out)
 	}
 	return slices.Clone(out), nil
 }

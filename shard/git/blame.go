@@ -147,7 +147,7 @@ func (h *history) blame(ctx, looked context.Context, q BlameQuery, ignored map[s
 
 	key := fmt.Sprint(h.dir, "\x00", q.Commit, q.Path, "\x00", edge.mark(), idsOf(ignored))
 	size := func(b Blame) int64 { return int64(300 + 120*len(b.Ranges) + 600*len(b.Commits)) }
-	return h.pool.all.blames.do(ctx, h.tasks, key, size, func(ctx context.Context) (Blame, error) {
+	return h.all.blames.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Blame, error) {
 		return h.runBlame(ctx, q, ignored, edge)
 	})
 }
@@ -168,17 +168,17 @@ func (h *history) runBlame(ctx context.Context, q BlameQuery, ignored map[string
 	if q.First > 0 {
 		first, last = q.First, q.Last
 		from, to := p.lines(first, last)
-		c.args = append(c.args, fmt.Sprintf("-L%d,%d", from, to))
+		c.Args = append(c.Args, fmt.Sprintf("-L%d,%d", from, to))
 	}
 	if len(ignored) > 0 {
-		c.args = append(c.args, "--ignore-revs-file=/dev/stdin")
-		c.stdin = strings.NewReader(idsOf(ignored))
+		c.Args = append(c.Args, "--ignore-revs-file=/dev/stdin")
+		c.Stdin = strings.NewReader(idsOf(ignored))
 	}
-	c.args = append(c.args, q.Commit, "--", q.Path) // a checked id: blame knows no --end-of-options
-	c.timeout, c.limit = blameTime, 512<<20
+	c.Args = append(c.Args, q.Commit, "--", q.Path) // a checked id: blame knows no --end-of-options
+	c.Timeout, c.Limit = blameTime, 512<<20
 
 	b := newBlameReader()
-	if err = c.stream(ctx, b.read); err != nil {
+	if err = c.Stream(ctx, b.read); err != nil {
 		err = fmt.Errorf("blame: %w", err)
 	}
 	b.join()

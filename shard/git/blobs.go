@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Blobs reads many blobs, fast, in the order asked. Not for concurrent use.
@@ -24,7 +25,7 @@ import (
 // that are in none.
 type Blobs struct {
 	ctx     context.Context
-	pool    *pool
+	base    *base
 	store   *pack.Store
 	next    func() (string, bool)
 	stop    func()
@@ -38,7 +39,7 @@ func (f *files) Blobs(ctx context.Context, oids iter.Seq[string]) (*Blobs, error
 	if err != nil {
 		return nil, fmt.Errorf("open packs: %w", err)
 	}
-	b := &Blobs{ctx: ctx, pool: f.pool, store: s}
+	b := &Blobs{ctx: ctx, base: f.base, store: s}
 	b.next, b.stop = iter.Pull(oids)
 	return b, nil
 }
@@ -78,15 +79,15 @@ func (b *Blobs) Read(dst []byte, oid string) ([]byte, error) {
 
 // ask has git read a blob.
 func (b *Blobs) ask(dst []byte, oid string) ([]byte, error) {
-	err := b.pool.with(b.ctx, func(c *catFile) error {
-		return c.contents(oid, func(info objectInfo, r io.Reader) error {
-			if info.kind != "blob" {
+	err := b.base.with(b.ctx, func(c reader) error {
+		return c.Contents(oid, func(info run.ObjectInfo, r io.Reader) error {
+			if info.Kind != "blob" {
 				return fmt.Errorf("object %s is missing or not a blob", oid)
 			}
 
 			// Room for all of it, so that it is read in one go.
 			n := len(dst)
-			dst = slices.Grow(dst, int(info.size))[:n+int(info.size)]
+			dst = slices.Grow(dst, int(info.Size))[:n+int(info.Size)]
 			_, err := io.ReadFull(r, dst[n:])
 			return err
 		})

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack/packtest"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // treeBomb is a repository whose root has names below names, so many levels
@@ -24,7 +25,7 @@ import (
 func treeBomb(t *testing.T, levels, names, length int) (r *repo, commit string) {
 	t.Helper()
 	r = newRepo(t)
-	at := run(t, r.dir, []byte("x\n"), "hash-object", "-w", "--stdin")
+	at := runGit(t, r.dir, []byte("x\n"), "hash-object", "-w", "--stdin")
 	mode := "100644"
 	for range levels {
 		var tree bytes.Buffer
@@ -32,7 +33,7 @@ func treeBomb(t *testing.T, levels, names, length int) (r *repo, commit string) 
 		for i := range names {
 			fmt.Fprintf(&tree, "%s %s%d\x00%s", mode, strings.Repeat("n", length-1), i, id)
 		}
-		at = run(t, r.dir, tree.Bytes(), "hash-object", "-w", "-t", "tree", "--literally", "--stdin")
+		at = runGit(t, r.dir, tree.Bytes(), "hash-object", "-w", "-t", "tree", "--literally", "--stdin")
 		mode = "40000"
 	}
 	commit = r.git("commit-tree", "-m", "bomb", at)
@@ -100,14 +101,14 @@ func TestBombsOfTreesAreRefused(t *testing.T) {
 		{"ten levels of ten names", 10, 10, 2},
 		{"six levels of ten long names", 6, 10, 200},
 		{"many levels of two names", 100, 2, 2},
-		{"more levels than are allowed", maxDepth + 10, 1, 2},
+		{"more levels than are allowed", run.MaxDepth + 10, 1, 2},
 		{"a directory with many of the same name", 2, 1500, 100},
 	} {
 		r, commit := treeBomb(t, tt.levels, tt.names, tt.length)
 		m, ctx := newMirror(t), within(t)
 		if _, err := m.Fetch(ctx, Remote{URL: r.url()}, FetchOptions{}); err != nil {
 			// Git from 2.43 on looks at the depth itself.
-			if tt.levels <= maxDepth || !errors.Is(err, ErrBeyond) {
+			if tt.levels <= run.MaxDepth || !errors.Is(err, ErrBeyond) {
 				t.Errorf("%s: fetch: %v", tt.name, err)
 			}
 			continue
@@ -134,7 +135,7 @@ func TestBombsOfTreesAreRefused(t *testing.T) {
 			began := time.Now()
 			used := allocated(func() { err = call() })
 			t.Logf("%s, %s: %v, %d MB, %v", tt.name, what, time.Since(began).Round(time.Millisecond), used>>20, err)
-			if !errors.Is(err, ErrTooLarge) && (tt.levels <= maxDepth || what == "union") {
+			if !errors.Is(err, ErrTooLarge) && (tt.levels <= run.MaxDepth || what == "union") {
 				t.Errorf("%s, %s: error %v, want ErrTooLarge", tt.name, what, err)
 			}
 			if used > 192<<20 {
@@ -267,8 +268,8 @@ func TestARunOfGitHasABound(t *testing.T) {
 		memory int64
 		want   error
 	}{{4 << 20, ErrTooLarge}, {0, nil}} {
-		c := &command{args: []string{"hash-object", "--stdin"}, stdin: bytes.NewReader(make([]byte, 8<<20)), memory: tt.memory}
-		if out, err := c.output(context.Background()); !errors.Is(err, tt.want) {
+		c := &run.Command{Args: []string{"hash-object", "--stdin"}, Stdin: bytes.NewReader(make([]byte, 8<<20)), Memory: tt.memory}
+		if out, err := c.Output(context.Background()); !errors.Is(err, tt.want) {
 			t.Errorf("with %d bytes: %s, %v, want %v", tt.memory, out, err, tt.want)
 		}
 	}

@@ -55,7 +55,7 @@ func TestReadsStayWithinTheirBounds(t *testing.T) {
 	}
 	commit(3+commits, "the needle")
 	s.WriteString("M 100644 :3 changed\n")
-	run(t, r.dir, s.Bytes(), "fast-import", "--quiet")
+	runGit(t, r.dir, s.Bytes(), "fast-import", "--quiet")
 	s = bytes.Buffer{}
 	m := fetched(t, r.url())
 	ctx := t.Context()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/shard/git/run"
 	"io"
 	"strings"
 )
@@ -30,13 +31,13 @@ func (h *history) Changes(ctx context.Context, base, commit string, most int) (*
 	}
 
 	key := fmt.Sprint(base, commit, most)
-	if known, ok := h.changes.get(key); ok {
+	if known, ok := h.changes.Get(key); ok {
 		return known, nil
 	}
 
 	// The trees of both commits, side by side.
 	d := &differ{most: most}
-	err := h.pool.with(ctx, func(c *catFile) error {
+	err := h.with(ctx, func(c reader) error {
 		d.c = c
 		was, err := c.rootTree(base)
 		if err != nil {
@@ -52,7 +53,7 @@ func (h *history) Changes(ctx context.Context, base, commit string, most int) (*
 	})
 
 	// Too many differences: the answer says so and is remembered all the same.
-	if errors.Is(err, errStop) {
+	if errors.Is(err, run.ErrStop) {
 		d.out, err = Changes{Cut: true}, nil
 	}
 
@@ -60,13 +61,13 @@ func (h *history) Changes(ctx context.Context, base, commit string, most int) (*
 		return nil, fmt.Errorf("compare trees: %w", err)
 	}
 
-	h.changes.put(key, &d.out)
+	h.changes.Put(key, &d.out)
 	return &d.out, nil
 }
 
 // differ compares trees.
 type differ struct {
-	c    *catFile
+	c    reader
 	most int
 	read int // pairs of trees
 	out  Changes
@@ -78,12 +79,12 @@ func (d *differ) trees(was, is, path string, depth int) error {
 		return nil
 	}
 
-	if depth > maxDepth {
+	if depth > run.MaxDepth {
 		return fmt.Errorf("%.80q: %w", path, ErrTooLarge)
 	}
 
 	if d.read++; d.read > maxListed {
-		return errStop
+		return run.ErrStop
 	}
 
 	old, err := d.entriesOf(was)
@@ -156,7 +157,7 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 	}
 
 	if max(len(d.out.Gone), len(d.out.Now)) > d.most {
-		return errStop
+		return run.ErrStop
 	}
 
 	// Directories are compared further down; a side that is none has nothing.
@@ -175,7 +176,7 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 // time has most files in common. It is -1 when the mirror has none of them.
 func (h *history) Nearest(ctx context.Context, commit string, among []string) (int, error) {
 	best, distance := -1, int64(0)
-	err := h.pool.with(ctx, func(c *catFile) error {
+	err := h.with(ctx, func(c reader) error {
 		at, ok, err := c.committed(commit)
 		if err != nil || !ok {
 			return err
@@ -205,14 +206,14 @@ func (h *history) Nearest(ctx context.Context, commit string, among []string) (i
 
 // committed is the time of a commit in seconds; ok is false when there is no
 // such commit.
-func (c *catFile) committed(commit string) (seconds int64, ok bool, err error) {
+func (c reader) committed(commit string) (seconds int64, ok bool, err error) {
 	if err := checkCommit(commit); err != nil {
 		return 0, false, err
 	}
 
 	// The committer stands in the head, which ends with an empty line.
-	err = c.contents(commit, func(info objectInfo, r io.Reader) error {
-		if info.kind != "commit" {
+	err = c.Contents(commit, func(info run.ObjectInfo, r io.Reader) error {
+		if info.Kind != "commit" {
 			return nil
 		}
 		head, err := io.ReadAll(io.LimitReader(r, 64<<10))

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // A repository in a directory of this machine is compared, and copied for the
@@ -118,7 +119,7 @@ func (u *updater) seed(ctx context.Context, f *foreign) {
 		return
 	}
 	if _, err := u.copyPacks(ctx, f); err != nil {
-		eachPack(u.dir, func(path string, _ os.DirEntry) { os.Remove(path) })
+		run.EachPack(u.dir, func(path string, _ os.DirEntry) { os.Remove(path) })
 	}
 }
 
@@ -133,8 +134,8 @@ func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
 	// An index that somebody else made may say anything, so git makes one of our own.
 	for _, name := range packs {
 		c := u.git("index-pack", "-o", name+".idx", name+".pack")
-		c.timeout, c.writes = copyTime, true
-		if err := c.run(ctx); err != nil {
+		c.Timeout, c.Writes = copyTime, true
+		if err := c.Run(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -230,17 +231,17 @@ func (u *updater) packFrom(ctx context.Context, f *foreign, refs map[string]stri
 
 	c := u.git("pack-objects", "--quiet", "--revs", "--non-empty", "--window=0", "--delta-base-offset", "--compression=1")
 	if rest {
-		c.args = append(c.args, "--incremental")
+		c.Args = append(c.Args, "--incremental")
 	}
-	c.args = append(c.args, filepath.Join(u.dir, "objects", "pack", "pack"))
-	c.env = []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects}
+	c.Args = append(c.Args, filepath.Join(u.dir, "objects", "pack", "pack"))
+	c.Env = []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects}
 
 	// By their ids: a name of the other directory means nothing here.
 	var tips bytes.Buffer
 	for _, oid := range slices.Compact(slices.Sorted(maps.Values(refs))) {
 		fmt.Fprintln(&tips, oid)
 	}
-	c.stdin = &tips
-	c.timeout, c.writes, c.stored = copyTime, true, f.bytes
-	return c.run(ctx)
+	c.Stdin = &tips
+	c.Timeout, c.Writes, c.Stored = copyTime, true, f.bytes
+	return c.Run(ctx)
 }

@@ -83,7 +83,7 @@ func TestFirstCopiesOfDirectories(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, args := range [][]string{{"for-each-ref"}, {"rev-list", "--objects", "--all"}, {"rev-parse", "HEAD"}, {"fsck", "--full"}} {
-				if got, want := run(t, m.Dir(), nil, args...), run(t, other.Dir(), nil, args...); got != want {
+				if got, want := runGit(t, m.Dir(), nil, args...), runGit(t, other.Dir(), nil, args...); got != want {
 					t.Errorf("git %v: %q, want %q", args, got, want)
 				}
 			}
@@ -143,7 +143,7 @@ func TestSizesAreThoseOfGit(t *testing.T) {
 			got = append(got, Blob{OID: strings.Fields(line)[2]})
 		}
 	}
-	got = append(got, Blob{OID: run(t, m.dir, []byte("loose\n"), "hash-object", "-w", "--stdin")})
+	got = append(got, Blob{OID: runGit(t, m.dir, []byte("loose\n"), "hash-object", "-w", "--stdin")})
 	want := slices.Clone(got)
 	if err := errors.Join(m.measure(ctx, got), m.measureByGit(ctx, all(want))); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestSmallMirrorsAreReadAsGitReadsThem(t *testing.T) {
 		t.Fatal("git had to be asked")
 	}
 	var want []Blob
-	err := m.pool.with(ctx, func(c *catFile) (err error) {
+	err := m.with(ctx, func(c reader) (err error) {
 		want, err = unite(c, commits, maxEntries, 1<<40)
 		return err
 	})
@@ -201,7 +201,7 @@ func TestSmallMirrorsAreReadAsGitReadsThem(t *testing.T) {
 		refs = append(refs, strings.Join(f, "|"))
 	}
 	format := strings.ReplaceAll(strings.TrimSuffix(refFormat, "%00"), "%00", "|")
-	if want := run(t, m.Dir(), nil, "for-each-ref", "--format="+format); !ok || strings.Join(refs, "\n") != want {
+	if want := runGit(t, m.Dir(), nil, "for-each-ref", "--format="+format); !ok || strings.Join(refs, "\n") != want {
 		t.Errorf("references %q, want %q", refs, want)
 	}
 	dir := must(os.OpenRoot(r.dir))(t)

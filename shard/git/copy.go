@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // A copy of a mirror travels as text lines and then a pack:
@@ -117,9 +118,9 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	}
 
 	c := k.git("pack-objects", "--revs", "--stdout", "--thin", "--delta-base-offset", "--quiet")
-	c.config = []string{"pack.window", "0"} // deltas that are there are used, none are looked for
-	c.stdin, c.timeout, c.limit = &want, copyTime, 1<<50
-	return c.stream(ctx, func(r io.Reader) error {
+	c.Config = []string{"pack.window", "0"} // deltas that are there are used, none are looked for
+	c.Stdin, c.Timeout, c.Limit = &want, copyTime, 1<<50
+	return c.Stream(ctx, func(r io.Reader) error {
 		_, err := io.Copy(w, r)
 		return err
 	})
@@ -139,27 +140,27 @@ func (k *copier) known(ctx context.Context, ids []string, cut boundary) ([]strin
 	}
 
 	var out []string
-	err := k.pool.with(ctx, func(c *catFile) error {
+	err := k.with(ctx, func(c reader) error {
 		// Many questions at once; each is answered, in their order.
 		for first := 0; first < len(ids); first += askAhead {
 			part := slices.Clone(ids[first:min(len(ids), first+askAhead)])
 			part = slices.DeleteFunc(part, func(id string) bool { return !pack.IsID(id) })
 
-			if err := c.ask("info", part...); err != nil {
+			if err := c.Ask("info", part...); err != nil {
 				return err
 			}
 
 			for _, id := range part {
-				info, err := c.answer()
+				info, err := c.Answer()
 				if err != nil && !errors.Is(err, ErrAmbiguous) {
 					return err
 				}
-				if info.kind != "" {
+				if info.Kind != "" {
 					out = append(out, id)
 				}
 			}
 
-			c.aligned = c.asked == 0
+			c.Aligned = c.Asked == 0
 		}
 		return nil
 	})
@@ -345,9 +346,9 @@ func (k *copier) takePack(ctx context.Context, in *bufio.Reader) error {
 
 	// The count can be believed: a node of ours has read these objects before.
 	c := k.git("index-pack", "--stdin", "--fix-thin")
-	c.stdin, c.timeout, c.writes = in, copyTime, true
-	c.memory = c.allowance() + objectMemory*int64(count)
-	return c.run(ctx)
+	c.Stdin, c.Timeout, c.Writes = in, copyTime, true
+	c.Memory = c.Allowance() + run.ObjectMemory*int64(count)
+	return c.Run(ctx)
 }
 
 // connected checks that every object is there that the references lead to.
@@ -377,9 +378,9 @@ func (u *updater) walkObjects(ctx context.Context, refs map[string]string, env [
 	}
 
 	c := u.git("rev-list", "--objects", "--stdin", "--quiet")
-	c.args = append(c.args, but...)
-	c.stdin, c.env, c.timeout = &tips, env, copyTime
-	return c.run(ctx)
+	c.Args = append(c.Args, but...)
+	c.Stdin, c.Env, c.Timeout = &tips, env, copyTime
+	return c.Run(ctx)
 }
 
 // move makes the references those given. The old ones go first: a/b cannot be
@@ -410,8 +411,8 @@ func (k *copier) move(ctx context.Context, refs map[string]string) error {
 		}
 
 		c := k.git("update-ref", "-z", "--stdin")
-		c.stdin, c.writes, c.timeout = script, true, 10*time.Minute
-		if err := c.run(ctx); err != nil {
+		c.Stdin, c.Writes, c.Timeout = script, true, 10*time.Minute
+		if err := c.Run(ctx); err != nil {
 			return err
 		}
 	}

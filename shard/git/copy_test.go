@@ -14,7 +14,7 @@ import (
 // stateOf is all references of a mirror and its HEAD.
 func stateOf(t *testing.T, m *Mirror) string {
 	t.Helper()
-	refs := run(t, m.Dir(), nil, "for-each-ref", "--format=%(refname)=%(objectname)")
+	refs := runGit(t, m.Dir(), nil, "for-each-ref", "--format=%(refname)=%(objectname)")
 	head, err := os.ReadFile(filepath.Join(m.Dir(), "HEAD"))
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestACopyFollowsItsMirror(t *testing.T) {
 			if got, want := stateOf(t, to), stateOf(t, from); got != want {
 				t.Fatalf("the copy has\n%s\nwant\n%s", got, want)
 			}
-			run(t, to.Dir(), nil, "fsck", "--connectivity-only", "--no-dangling")
+			runGit(t, to.Dir(), nil, "fsck", "--connectivity-only", "--no-dangling")
 		}
 		sync(1000) // empty
 		h := &stream{}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // counter counts the commits of one mirror in the background: whoever asks waits
 // a moment only, and a count that takes longer is there when somebody asks again.
 type counter struct {
-	known remembered[int] // by filter
+	known run.Remembered[int] // by filter
 
 	mu      sync.Mutex               // guards the field below
 	running map[string]chan struct{} // by filter; closed at the end
@@ -29,7 +30,7 @@ type counter struct {
 
 // start counts for a key unless that is done already, and returns when it ends;
 // nil when too much is counted already, or the owner is closed.
-func (c *counter) start(owner *tasks, key string, count func(ctx context.Context) (int, error)) <-chan struct{} {
+func (c *counter) start(owner *run.Tasks, key string, count func(ctx context.Context) (int, error)) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if done, ok := c.running[key]; ok {
@@ -42,9 +43,9 @@ func (c *counter) start(owner *tasks, key string, count func(ctx context.Context
 	}
 
 	done := make(chan struct{})
-	started := owner.run(func() {
-		if n, err := count(owner.ctx); err == nil {
-			c.known.put(key, n)
+	started := owner.Run(func() {
+		if n, err := count(owner.Context); err == nil {
+			c.known.Put(key, n)
 		}
 
 		c.mu.Lock()
@@ -68,7 +69,7 @@ func (c *counter) start(owner *tasks, key string, count func(ctx context.Context
 // list ask for the same. atLeast tells that it is not known yet.
 func (h *history) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
 	key := q.key(filter)
-	if n, ok := h.counter.known.get(key); ok {
+	if n, ok := h.counter.known.Get(key); ok {
 		return n, false
 	}
 
@@ -93,7 +94,7 @@ func (h *history) count(ctx context.Context, q LogQuery, filter []string) (total
 	case <-ctx.Done():
 	}
 
-	n, ok := h.counter.known.get(key)
+	n, ok := h.counter.known.Get(key)
 	return n, !ok
 }
 
@@ -138,13 +139,13 @@ func (h *history) countRead(ctx context.Context, q LogQuery) (n int, err error) 
 // countAll has git count.
 func (h *history) countAll(ctx context.Context, q LogQuery, filter []string) (int, error) {
 	c := h.git("log", "--no-show-signature", "--no-patch", "--format=tformat:x") // rev-list has no --use-mailmap
-	c.timeout, c.limit = countTime, 4<<30
+	c.Timeout, c.Limit = countTime, 4<<30
 
 	// Without a filter, which leaves only where to begin, git counts by itself:
 	// that is faster than printing.
 	if len(filter) == 3 {
-		c.args = append([]string{"rev-list", "--count"}, filter...)
-		out, err := c.output(ctx)
+		c.Args = append([]string{"rev-list", "--count"}, filter...)
+		out, err := c.Output(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -153,9 +154,9 @@ func (h *history) countAll(ctx context.Context, q LogQuery, filter []string) (in
 
 	// Otherwise the lines are counted.
 	q.people(c)
-	c.args = append(c.args, filter...)
+	c.Args = append(c.Args, filter...)
 	n := 0
-	err := c.stream(ctx, func(r io.Reader) error {
+	err := c.Stream(ctx, func(r io.Reader) error {
 		buf := make([]byte, 64<<10)
 		for {
 			k, err := r.Read(buf)

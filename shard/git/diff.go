@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/shard/git/run"
 	"io"
 	"strconv"
 	"strings"
@@ -97,7 +98,7 @@ func (h *history) Diff(ctx context.Context, base, head string, o DiffOptions) (D
 	// Two commits never change, so what was asked once is known.
 	key := fmt.Sprint(h.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat, o.IgnoreBlanks, o.Skip, o.Limit)
 	size := func(d Diff) int64 { return d.size() }
-	return h.pool.all.diffs.do(ctx, h.tasks, key, size, func(ctx context.Context) (Diff, error) {
+	return h.all.diffs.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Diff, error) {
 		return h.diff(ctx, base, head, path, o)
 	})
 }
@@ -131,23 +132,23 @@ func (h *history) diff(ctx context.Context, base, head, path string, o DiffOptio
 	// The list of files always; then numbers or patches.
 	c := h.git("diff-tree", "-r", "-z", "-M", "--raw", "--no-ext-diff", "--no-textconv")
 	if o.Stat {
-		c.args = append(c.args, "--numstat")
+		c.Args = append(c.Args, "--numstat")
 	} else {
-		c.args = append(c.args, "--patch", "--full-index", "--no-color", "--unified="+strconv.Itoa(around))
+		c.Args = append(c.Args, "--patch", "--full-index", "--no-color", "--unified="+strconv.Itoa(around))
 	}
 	if o.IgnoreBlanks {
-		c.args = append(c.args, "--ignore-all-space")
+		c.Args = append(c.Args, "--ignore-all-space")
 	}
 
-	c.args = append(c.args, "--end-of-options", base, head, "--")
+	c.Args = append(c.Args, "--end-of-options", base, head, "--")
 	if path != "" {
-		c.args = append(c.args, path)
+		c.Args = append(c.Args, path)
 	}
-	c.timeout, c.limit = diffTime, 8<<30
+	c.Timeout, c.Limit = diffTime, 8<<30
 
 	// Read while git writes: the answer may be longer than what is kept.
 	d := &diffReader{o: o}
-	err := c.stream(ctx, func(r io.Reader) error {
+	err := c.Stream(ctx, func(r io.Reader) error {
 		d.in = newRecords(r)
 		return d.read()
 	})
@@ -208,7 +209,7 @@ func (d *diffReader) read() error {
 
 		// What follows is past MaxFiles, or past the part that is asked for.
 		if d.file >= len(d.diff.Files) || d.partIsRead() {
-			return errStop
+			return run.ErrStop
 		}
 		line, err = d.patch(&d.diff.Files[d.file])
 	}
@@ -324,7 +325,7 @@ func (d *diffReader) numbers() error {
 			return err
 		}
 		if d.file >= len(d.diff.Files) { // what follows is past MaxFiles
-			return errStop
+			return run.ErrStop
 		}
 
 		f := &d.diff.Files[d.file]
@@ -380,7 +381,7 @@ func (d *diffReader) patch(f *FileDiff) (next []byte, err error) {
 		case bytes.HasPrefix(line, []byte("@@ ")):
 			if d.bytes > d.o.MaxBytes && d.o.Limit == 0 {
 				d.cutFrom(d.file)
-				return nil, errStop
+				return nil, run.ErrStop
 			}
 			if err := d.hunk(f, string(line)); err != nil {
 				return nil, err

@@ -12,11 +12,8 @@
 //	    Log, Last, Trace, Authors, Show, Blame
 //	    Diff, Changes, Nearest
 //
-// Every run of git goes through one place (run.go): no shell, no prompt, no
-// configuration but ours, arguments from outside only after --end-of-options
-// or --, a deadline, a limit on output and one on memory, and the whole
-// process group killed when the context ends. A reference from outside is
-// first made a commit id by [Mirror.Resolve]; the other methods take commit
+// How git runs is package [github.com/shoalsearch/shoal/shard/git/run]'s. A reference from
+// outside is first made a commit id by [Mirror.Resolve]; the other methods take commit
 // ids only, so that no name can become an option.
 //
 // A repository in a directory of this machine belongs to whoever may write

@@ -3,8 +3,10 @@ package git
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/shard/git/run"
 	"io"
 	"io/fs"
 	"maps"
@@ -76,7 +78,7 @@ func (u *updater) suspect(ctx context.Context, err error) bool {
 	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknown) || errors.Is(err, ErrDamaged) {
 		return false
 	}
-	var failed *Failure
+	var failed *run.Failure
 	return errors.As(err, &failed) && damage.MatchString(failed.Stderr) || !u.Sound(ctx)
 }
 
@@ -173,32 +175,32 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 		return err
 	}
 
-	c.dir = u.dir
-	c.args = append(c.args, addr, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+	c.Dir = u.dir
+	c.Args = append(c.Args, addr, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 	if detached {
-		c.args = append(c.args, "+HEAD:"+headRef)
+		c.Args = append(c.Args, "+HEAD:"+headRef)
 	}
 
-	c.timeout = o.timeout()
+	c.Timeout = o.timeout()
 	if from.local != nil {
-		c.stored = from.local.bytes
+		c.Stored = from.local.bytes
 	}
 
 	// A remote that sends without end must not fill the disk.
-	if c.file = o.Most; c.file <= 0 {
+	if c.File = o.Most; c.File <= 0 {
 		var done func()
-		c.file, done = u.pool.all.disk.take(u.dir, roomAt(u.dir), received)
+		c.File, done = u.all.disk.take(u.dir, run.FreeAt(u.dir), received)
 		defer done()
 	}
 
 	// The bound of memory comes from the size of the mirror, which is empty at
 	// the first copy of a large repository. Git has said by now how many objects
 	// there are: once more, with what these may take.
-	err = c.run(ctx)
+	err = c.Run(ctx)
 	if errors.Is(err, ErrTooLarge) {
-		if memory := u.announced(); memory > c.allowance() {
-			c.memory = memory
-			err = c.run(ctx)
+		if memory := u.announced(); memory > c.Allowance() {
+			c.Memory = memory
+			err = c.Run(ctx)
 		}
 	}
 
@@ -209,8 +211,8 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 	// What git has received of a pack lies there until somebody takes it away, and
 	// the next try brings as much again.
 	largest, left := u.takeAwayHalves()
-	if c.file > 0 && largest >= c.file {
-		err = fmt.Errorf("the remote sends more than %d MB, which is all that may be received with the room that is free on the disk and that no other fetch may need: %w", c.file>>20, ErrTooLarge)
+	if c.File > 0 && largest >= c.File {
+		err = fmt.Errorf("the remote sends more than %d MB, which is all that may be received with the room that is free on the disk and that no other fetch may need: %w", c.File>>20, ErrTooLarge)
 	}
 	return errors.Join(fmt.Errorf("fetch %s: %w", from, err), left)
 }
@@ -235,7 +237,7 @@ func received(dir string) (bytes int64) {
 // eachHalf calls use with the packs of a repository that were not received to their end,
 // and their bytes.
 func eachHalf(dir string, use func(path string, size int64)) {
-	eachPack(dir, func(path string, e os.DirEntry) {
+	run.EachPack(dir, func(path string, e os.DirEntry) {
 		if !strings.HasPrefix(e.Name(), "tmp_") {
 			return
 		}
@@ -264,9 +266,9 @@ func (u *updater) drop(ctx context.Context, here, want map[string]string) error 
 	}
 
 	c := u.git("update-ref", "-z", "--stdin")
-	c.stdin = &script
-	c.writes = true
-	return c.run(ctx)
+	c.Stdin = &script
+	c.Writes = true
+	return c.Run(ctx)
 }
 
 // point sets HEAD: to a branch, or else to a commit. Without either it stays.
@@ -277,7 +279,7 @@ func (u *updater) point(ctx context.Context, symref, commit string) (moved bool,
 	}
 
 	var want string
-	var c *command
+	var c *run.Command
 	switch {
 	case symref != "":
 		want, c = "ref: "+symref, u.git("symbolic-ref", "HEAD", symref)
@@ -292,8 +294,8 @@ func (u *updater) point(ctx context.Context, symref, commit string) (moved bool,
 		return false, nil
 	}
 
-	c.writes = true
-	return true, c.run(ctx)
+	c.Writes = true
+	return true, c.Run(ctx)
 }
 
 // heads reads the references of the mirror.
@@ -304,9 +306,9 @@ func (u *updater) heads(ctx context.Context) (map[string]string, error) {
 
 	// Kept in another form than in plain files, the references are git's to tell.
 	c := u.git("for-each-ref", "--format=%(refname)%00%(objectname)%00")
-	c.limit = 1 << 30
+	c.Limit = 1 << 30
 	refs := map[string]string{}
-	err := c.stream(ctx, func(r io.Reader) error {
+	err := c.Stream(ctx, func(r io.Reader) error {
 		return eachRef(newRecords(r), 2, func(f []string) { refs[f[0]] = f[1] })
 	})
 	return refs, err
@@ -371,7 +373,7 @@ const mark = "shoal-mirror"
 // discard removes the mirror: first its name, so that no reader meets half of it.
 func (u *updater) discard() error {
 	// Processes have files of the mirror open, and would go on to answer from them.
-	u.pool.reset()
+	u.pool.Reset()
 	u.forget()
 
 	// What an earlier call has left under the name would be in the way.
@@ -445,4 +447,34 @@ func (b *base) forget() {
 	b.mu.Lock()
 	b.state, b.fetched = nil, b.fetched+1
 	b.mu.Unlock()
+}
+
+// announced is how many bytes of memory a fetch needs that ran out of memory. The
+// half pack that it left says in its first bytes how many objects the remote
+// announced. The result is 0 when that does not explain it. The half pack is
+// removed.
+func (u *updater) announced() (memory int64) {
+	run.EachPack(u.dir, func(path string, _ os.DirEntry) {
+		if !strings.HasPrefix(filepath.Base(path), "tmp_") {
+			return
+		}
+
+		defer os.Remove(path)
+		f, err := os.Open(path)
+		if err != nil {
+			return
+		}
+		defer f.Close()
+
+		var head [12]byte
+		if _, err := io.ReadFull(f, head[:]); err == nil && string(head[:4]) == "PACK" {
+			memory = max(memory, run.ObjectMemory*int64(binary.BigEndian.Uint32(head[8:])))
+		}
+	})
+
+	// What fits into the usual memory did not run out of it for that.
+	if memory < run.GitMemory/4 {
+		return 0
+	}
+	return run.GitMemory + min(memory, run.MostReceive)
 }

@@ -74,7 +74,7 @@ func TestFetchFollowsBranchesAndTags(t *testing.T) {
 		t.Errorf("after the changes: %+v", f)
 	}
 	want := strings.Fields(r.git("for-each-ref", "--format=%(refname)=%(objectname)"))
-	got := strings.Fields(run(t, m.Dir(), nil, "for-each-ref", "--format=%(refname)=%(objectname)"))
+	got := strings.Fields(runGit(t, m.Dir(), nil, "for-each-ref", "--format=%(refname)=%(objectname)"))
 	if !slices.Equal(got, want) {
 		t.Errorf("mirror has %q, want %q", got, want)
 	}
@@ -152,7 +152,7 @@ func TestFetchOfUnusualRepositories(t *testing.T) {
 			r := newRepo(t)
 			fill(r, "main", "main", "main")
 			dir := filepath.Join(t.TempDir(), "source.git")
-			run(t, "", nil, "clone", "--quiet", "--bare", "--depth=1", r.url(), dir)
+			runGit(t, "", nil, "clone", "--quiet", "--bare", "--depth=1", r.url(), dir)
 			return &repo{t, dir}
 		}, "main: HEAD refs/heads/main"},
 	} {
@@ -252,7 +252,7 @@ func TestFetchNeverWritesIntoALocalRepository(t *testing.T) {
 	r.load(h)
 	parent := filepath.Dir(r.dir)
 	worktree := filepath.Join(parent, "work tree %41")
-	run(t, "", nil, "clone", "--quiet", r.dir, worktree)
+	runGit(t, "", nil, "clone", "--quiet", r.dir, worktree)
 	readOnly(t, parent)
 	before := snapshot(t, parent)
 	ctx := within(t)

@@ -41,7 +41,7 @@ func (h *history) firstTagIn(ctx context.Context, most time.Duration, commit str
 	if err != nil || len(refs.tags) == 0 {
 		return first, err
 	}
-	if known, ok := refs.firsts.get(commit); ok {
+	if known, ok := refs.firsts.Get(commit); ok {
 		return known, nil
 	}
 
@@ -51,7 +51,7 @@ func (h *history) firstTagIn(ctx context.Context, most time.Duration, commit str
 		return FirstTag{}, fmt.Errorf("find the first tag with a commit: %w", err)
 	}
 	if !first.Late {
-		refs.firsts.put(commit, first)
+		refs.firsts.Put(commit, first)
 	}
 	return first, nil
 }
@@ -101,7 +101,7 @@ func (h *history) reaching(ctx context.Context, most time.Duration, commit strin
 		return false, err
 	}
 
-	now := h.pool.all.now
+	now := h.all.now
 	began := now()
 	stop := func() error {
 		if now().Sub(began) >= most {

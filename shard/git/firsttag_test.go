@@ -72,7 +72,7 @@ func TestTheFirstTagThatHasACommit(t *testing.T) {
 
 	m := fetched(t, r.url())
 	check("as it was fetched", m)
-	run(t, m.Dir(), nil, "commit-graph", "write", "--reachable")
+	runGit(t, m.Dir(), nil, "commit-graph", "write", "--reachable")
 	check("with a graph", m)
 
 	// What comes later is not in the graph.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/shard/git/run"
 	"io"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ func (h *history) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
 	}
 
 	key := fmt.Sprint(h.dir, "\x00follow\x00", revision, "\x00", path, "\x00", q.Skip, q.Limit)
-	page, err := h.pool.all.pages.do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, func(ctx context.Context) (LogPage, error) {
+	page, err := h.all.pages.Do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, func(ctx context.Context) (LogPage, error) {
 		return h.followFile(ctx, revision, path, q.Skip, q.Limit)
 	})
 	if err != nil {
@@ -58,13 +59,13 @@ func (h *history) followFile(ctx context.Context, revision, path string, skip, l
 	// here. One more than the page is asked for, which tells whether there are others.
 	c := h.git("log", "-z", "--no-show-signature", "--follow", "--name-status", "--no-ext-diff", "--no-textconv", commitFormat,
 		"--max-count="+strconv.Itoa(skip+limit+1), "--end-of-options", revision, "--", path)
-	c.timeout, c.limit = followTime+time.Second, 4<<30
-	err = c.stream(looked, func(r io.Reader) error {
+	c.Timeout, c.Limit = followTime+time.Second, 4<<30
+	err = c.Stream(looked, func(r io.Reader) error {
 		in := newRecords(r)
 		return readFollowed(in, func(c Commit, name string) error {
 			if page.Total++; page.Total > skip+limit {
 				page.AtLeast = true
-				return errStop
+				return run.ErrStop
 			}
 			if page.Total > skip {
 				page.Commits, page.Paths = append(page.Commits, c), append(page.Paths, name)

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // foreign is a repository in a directory of this machine, which belongs to
@@ -372,15 +373,6 @@ func ownerOf(info fs.FileInfo) uint32 {
 	return 0
 }
 
-// occupied is what a file takes on disk: not more than its size, and less when
-// it has holes.
-func occupied(info fs.FileInfo) int64 {
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return min(info.Size(), s.Blocks*512)
-	}
-	return info.Size()
-}
-
 // config is the text of the configuration; empty when there is none.
 func (f *foreign) config() ([]byte, error) {
 	text, err := pack.ReadFile(f.common, "config", maxConfig)
@@ -415,7 +407,7 @@ func (f *foreign) scan(ctx context.Context) error {
 			}
 
 			if info, err := d.Info(); err == nil { // else it is gone meanwhile
-				f.bytes += occupied(info)
+				f.bytes += run.Occupied(info)
 			}
 
 			// A loose object lies in a directory named by the first byte of its id.
@@ -548,7 +540,7 @@ func copyWhole(from *os.Root, name, to string) error {
 	// Blocks may be compressed by the file system, which gains nothing on what
 	// is compressed already.
 	const slack = 1 << 20
-	if info.Size() > 4*occupied(info)+slack {
+	if info.Size() > 4*run.Occupied(info)+slack {
 		return fmt.Errorf("%s has holes", name)
 	}
 	return copyTo(to, io.LimitReader(in, info.Size()))

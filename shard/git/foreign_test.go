@@ -36,7 +36,7 @@ func symlink(t *testing.T, to, path string) {
 // secretRepo is a repository with a work tree and one commit.
 func secretRepo(t testing.TB, dir string) (commit string) {
 	t.Helper()
-	run(t, "", nil, "init", "--quiet", "--initial-branch=main", dir)
+	runGit(t, "", nil, "init", "--quiet", "--initial-branch=main", dir)
 	r := &repo{t, filepath.Join(dir, ".git")}
 	h := &stream{}
 	h.commit("refs/heads/main", 1, "Ann", filepath.Base(dir), "s.txt", "TOPSECRETVALUE\n")
@@ -159,8 +159,8 @@ func TestWhatStaysInsideTheConnectionIsFollowed(t *testing.T) {
 	top := t.TempDir()
 	src := filepath.Join(top, "src")
 	commit := secretRepo(t, filepath.Join(src, "main"))
-	run(t, filepath.Join(src, "main/.git"), nil, "worktree", "add", "--quiet", "--detach", filepath.Join(src, "wt"), "main")
-	run(t, "", nil, "clone", "--quiet", "--shared", "--bare", filepath.Join(src, "main"), filepath.Join(src, "shared.git"))
+	runGit(t, filepath.Join(src, "main/.git"), nil, "worktree", "add", "--quiet", "--detach", filepath.Join(src, "wt"), "main")
+	runGit(t, "", nil, "clone", "--quiet", "--shared", "--bare", filepath.Join(src, "main"), filepath.Join(src, "shared.git"))
 	symlink(t, "main", filepath.Join(src, "link"))
 	symlink(t, src, filepath.Join(top, "by-link"))
 	for _, name := range []string{"main", "wt", "shared.git", "link", "../by-link/main"} {
@@ -340,8 +340,8 @@ func TestUnknownFormsAreTold(t *testing.T) {
 		t.Skip("this git knows reftable: see TestReferencesInATable")
 	}
 	secretRepo(t, dir)
-	run(t, filepath.Join(dir, ".git"), nil, "config", "core.repositoryformatversion", "1")
-	run(t, filepath.Join(dir, ".git"), nil, "config", "extensions.refstorage", "reftable")
+	runGit(t, filepath.Join(dir, ".git"), nil, "config", "core.repositoryformatversion", "1")
+	runGit(t, filepath.Join(dir, ".git"), nil, "config", "extensions.refstorage", "reftable")
 	m := newMirror(t)
 	_, err := m.Fetch(within(t), Remote{URL: LocalURL(dir)}, FetchOptions{})
 	if !errors.Is(err, ErrUnknown) {

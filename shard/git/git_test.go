@@ -33,12 +33,12 @@ func newRepoAt(t testing.TB, dir string, extra ...string) *repo {
 	t.Helper()
 	r := &repo{t: t, dir: dir}
 	args := append([]string{"init", "--quiet", "--bare", "--initial-branch=main"}, extra...)
-	run(t, "", nil, append(args, dir)...)
+	runGit(t, "", nil, append(args, dir)...)
 	return r
 }
 
 // run runs git for a test, with a fixed identity and no configuration.
-func run(t testing.TB, dir string, stdin []byte, args ...string) string {
+func runGit(t testing.TB, dir string, stdin []byte, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Stdin = bytes.NewReader(stdin)
@@ -57,7 +57,7 @@ func run(t testing.TB, dir string, stdin []byte, args ...string) string {
 
 func (r *repo) git(args ...string) string {
 	r.t.Helper()
-	return run(r.t, r.dir, nil, args...)
+	return runGit(r.t, r.dir, nil, args...)
 }
 
 // at is a moment of the tests: a number of minutes after a fixed one.
@@ -117,14 +117,14 @@ func quote(path string) string {
 // load imports a history, replacing what the branches were.
 func (r *repo) load(h *stream) {
 	r.t.Helper()
-	run(r.t, r.dir, h.Bytes(), "fast-import", "--quiet", "--force", "--date-format=raw")
+	runGit(r.t, r.dir, h.Bytes(), "fast-import", "--quiet", "--force", "--date-format=raw")
 }
 
 // serve offers a directory of repositories by smart HTTP; wrap may be nil.
 func serve(t *testing.T, root string, wrap func(http.Handler) http.Handler) string {
 	t.Helper()
 	var h http.Handler = &cgi.Handler{
-		Path: filepath.Join(strings.TrimSpace(run(t, "", nil, "--exec-path")), "git-http-backend"),
+		Path: filepath.Join(strings.TrimSpace(runGit(t, "", nil, "--exec-path")), "git-http-backend"),
 		Env: []string{
 			"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "HOME=/nonexistent",
 			"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // goneTime is how long a history is looked through for one path: somebody waits who
@@ -47,7 +48,7 @@ func (h *history) goneIn(ctx context.Context, most time.Duration, commit, path s
 	}
 
 	key := fmt.Sprint(commit, "\x00", path)
-	if known, ok := h.gone.get(key); ok {
+	if known, ok := h.gone.Get(key); ok {
 		return known, nil
 	}
 
@@ -64,7 +65,7 @@ func (h *history) goneIn(ctx context.Context, most time.Duration, commit, path s
 	if err != nil {
 		return Gone{}, fmt.Errorf("look for a path that is gone: %w", err)
 	}
-	h.gone.put(key, g)
+	h.gone.Put(key, g)
 	return g, nil
 }
 
@@ -130,10 +131,10 @@ func (h *history) newestChange(ctx context.Context, commit, path string) (LogPag
 // parent; "" where it has it no more.
 func (h *history) renamed(ctx context.Context, parent, commit, path string) (to string, err error) {
 	c := h.git("diff-tree", "-r", "-z", "-M", goneNames, "--raw", "--diff-filter=R", "--no-ext-diff", "--no-textconv", "--end-of-options", parent, commit)
-	c.timeout, c.limit = goneTime+time.Second, 4<<30
+	c.Timeout, c.Limit = goneTime+time.Second, 4<<30
 
 	// Each entry is followed by the old name and the new one.
-	err = c.stream(ctx, func(r io.Reader) error {
+	err = c.Stream(ctx, func(r io.Reader) error {
 		in := newRecords(r)
 		for {
 			if _, err := in.field(maxField); err != nil {
@@ -149,7 +150,7 @@ func (h *history) renamed(ctx context.Context, parent, commit, path string) (to 
 			}
 			if old == path {
 				to = now
-				return errStop
+				return run.ErrStop
 			}
 		}
 	})

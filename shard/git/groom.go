@@ -109,8 +109,8 @@ func (u *updater) brief(s *refState) bool {
 // groom runs one step of Groom.
 func (u *updater) groom(ctx context.Context, args ...string) error {
 	c := u.git(args...)
-	c.timeout, c.writes = groomTime, true
-	if err := c.run(ctx); err != nil {
+	c.Timeout, c.Writes = groomTime, true
+	if err := c.Run(ctx); err != nil {
 		return fmt.Errorf("groom: %w", err)
 	}
 	return nil
@@ -138,7 +138,7 @@ func (u *updater) prune(ctx context.Context) (threw bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, os.WriteFile(touched, nil, 0o644) // nothing can be old yet
 	}
-	if err != nil || u.pool.all.now().Sub(info.ModTime()) < week {
+	if err != nil || u.all.now().Sub(info.ModTime()) < week {
 		return false, err
 	}
 
@@ -151,6 +151,6 @@ func (u *updater) prune(ctx context.Context) (threw bool, err error) {
 		return true, err
 	}
 
-	now := u.pool.all.now()
+	now := u.all.now()
 	return true, os.Chtimes(touched, now, now)
 }

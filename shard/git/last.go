@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // LastQuery asks for the last change of each entry of a directory.
@@ -65,7 +66,7 @@ func (h *history) Last(ctx context.Context, q LastQuery) (*LastChanges, error) {
 	}
 
 	key := fmt.Sprint(h.dir, "\x00", q.Commit, "\x00", dir.Path, "\x00", q.Max, q.Time)
-	found, err := h.pool.all.lasts.do(ctx, h.tasks, key, (*LastChanges).size, func(ctx context.Context) (*LastChanges, error) {
+	found, err := h.all.lasts.Do(ctx, h.tasks, key, (*LastChanges).size, func(ctx context.Context) (*LastChanges, error) {
 		return h.last(ctx, q, dir)
 	})
 	if err != nil {
@@ -105,7 +106,7 @@ func (h *history) last(ctx context.Context, q LastQuery, dir Entry) (out *LastCh
 	}
 
 	// The time is looked at after each commit, so that whoever asks again gets on.
-	now := h.pool.all.now
+	now := h.all.now
 	began := now()
 	late := func() error {
 		if now().Sub(began) >= q.Time {
@@ -145,12 +146,12 @@ func (h *history) last(ctx context.Context, q LastQuery, dir Entry) (out *LastCh
 // askObject has git read an object that is in no pack, or large.
 func (h *history) askObject(ctx context.Context, kind pack.Kind, id []byte) (text []byte, err error) {
 	oid := hex.EncodeToString(id)
-	err = h.pool.with(ctx, func(c *catFile) error {
-		return c.contents(oid, func(info objectInfo, r io.Reader) error {
+	err = h.with(ctx, func(c reader) error {
+		return c.Contents(oid, func(info run.ObjectInfo, r io.Reader) error {
 			switch {
-			case info.kind != kind.String():
+			case info.Kind != kind.String():
 				return fmt.Errorf("object %s is missing or not a %s", oid, kind)
-			case info.size > maxTree:
+			case info.Size > maxTree:
 				return fmt.Errorf("%s %s: %w", kind, oid, ErrTooLarge)
 			}
 			text, err = io.ReadAll(r)

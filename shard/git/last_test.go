@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // lastAsGit holds the last changes in a directory to those that git tells entry by
@@ -79,7 +80,7 @@ func TestLastChangesAreThoseOfGit(t *testing.T) {
 		if err := m.Groom(within(t)); err != nil {
 			t.Fatal(err)
 		}
-		m.pool.all.lasts = flights[*LastChanges]{} // nothing is remembered
+		m.all.lasts = run.Flights[*LastChanges]{} // nothing is remembered
 		check()
 	}
 }
@@ -101,7 +102,7 @@ func TestLastChangesOfWhatIsNoFile(t *testing.T) {
 	h.commit("refs/heads/main", 7, "Cleo", "below", "sub/deep/new", "1")
 	h.commit("refs/heads/main", 8, "Dan", "\xffin no UTF-8", ":(glob)*", "1", "Not \xff UTF-8", "1")
 	r.load(h)
-	run(t, r.dir, nil, "update-ref", "refs/heads/odd", run(t, r.dir, []byte("odd \xa4\n"), "-c", "i18n.commitEncoding=iso-8859-15", "commit-tree", "-p", "main", run(t, r.dir, []byte("100644 blob "+r.git("rev-parse", "main:is")+"\tis\n100644 blob "+r.git("rev-parse", "main:sub/kept")+"\tnew\n"), "mktree")))
+	runGit(t, r.dir, nil, "update-ref", "refs/heads/odd", runGit(t, r.dir, []byte("odd \xa4\n"), "-c", "i18n.commitEncoding=iso-8859-15", "commit-tree", "-p", "main", runGit(t, r.dir, []byte("100644 blob "+r.git("rev-parse", "main:is")+"\tis\n100644 blob "+r.git("rev-parse", "main:sub/kept")+"\tnew\n"), "mktree")))
 	m := fetched(t, r.url())
 
 	head := r.git("rev-parse", "main")
@@ -135,7 +136,7 @@ func TestLastChangesAreFoundPartByPart(t *testing.T) {
 
 	// A clock by which each commit takes a second.
 	moment := time.Unix(0, 0)
-	ticking := NewProcesses(poolSize, func() time.Time { moment = moment.Add(time.Second); return moment })
+	ticking := NewProcesses(run.PoolSize, func() time.Time { moment = moment.Add(time.Second); return moment })
 	m := ticking.Open(source.Dir())
 	defer m.Close()
 
@@ -184,7 +185,7 @@ func TestLastChangesOfAShallowHistory(t *testing.T) {
 	t.Parallel()
 	r := repoOfFiles(t, 5)
 	shallow := filepath.Join(t.TempDir(), "shallow.git")
-	run(t, "", nil, "clone", "--quiet", "--bare", "--depth=2", r.url(), shallow)
+	runGit(t, "", nil, "clone", "--quiet", "--bare", "--depth=2", r.url(), shallow)
 
 	m := fetched(t, "file://"+shallow)
 	if n := lastAsGit(t, m, r.git("rev-parse", "main"), ""); n != 5 {
@@ -200,8 +201,8 @@ func TestLastChangesOfObjectsThatAreInNoPack(t *testing.T) {
 	for i := range 5 {
 		h.commit("refs/heads/main", i, "Ann", fmt.Sprint("commit ", i), fmt.Sprintf("d/f%02d", i), "x")
 	}
-	run(t, r.dir, h.Bytes(), "-c", "fastimport.unpackLimit=1000", "fast-import", "--quiet", "--force", "--date-format=raw")
-	m := NewProcesses(poolSize, clock.Now).Open(r.dir)
+	runGit(t, r.dir, h.Bytes(), "-c", "fastimport.unpackLimit=1000", "fast-import", "--quiet", "--force", "--date-format=raw")
+	m := NewProcesses(run.PoolSize, clock.Now).Open(r.dir)
 	defer m.Close()
 	if n := lastAsGit(t, m, r.git("rev-parse", "main"), "d"); n != 5 {
 		t.Errorf("%d entries", n)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/shard/git/run"
 	"net/url"
 	"strings"
 )
@@ -38,9 +39,9 @@ func OpenLocal(ctx context.Context, dir, within string) (Local, error) {
 	}
 
 	// By its standard input: then git opens no file, and follows no include.
-	c := &command{args: []string{"config", "--no-includes", "--file", "-", "--get", "remote.origin.url"}, stdin: bytes.NewReader(text)}
-	out, err := c.output(ctx)
-	var failed *Failure
+	c := &run.Command{Args: []string{"config", "--no-includes", "--file", "-", "--get", "remote.origin.url"}, Stdin: bytes.NewReader(text)}
+	out, err := c.Output(ctx)
+	var failed *run.Failure
 	if errors.As(err, &failed) && failed.Exit == 1 { // not set
 		return l, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Commit is a commit.
@@ -100,7 +101,7 @@ func (h *history) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 		page, err = work(ctx)
 	} else {
 		key := fmt.Sprint(h.dir, "\x00", q.key(filter), "\x00", q.Skip, q.Limit)
-		page, err = h.pool.all.pages.do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, work)
+		page, err = h.all.pages.Do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, work)
 	}
 	if err != nil {
 		return LogPage{}, fmt.Errorf("read history: %w", err)
@@ -120,9 +121,9 @@ func (q *LogQuery) key(filter []string) string {
 }
 
 // people has git take the authors of a filter for who they are.
-func (q *LogQuery) people(c *command) {
+func (q *LogQuery) people(c *run.Command) {
 	if q.People != nil && q.Author != "" {
-		c.args, c.config = append(c.args, "--use-mailmap"), []string{"mailmap.blob", q.People.oid}
+		c.Args, c.Config = append(c.Args, "--use-mailmap"), []string{"mailmap.blob", q.People.oid}
 	}
 }
 
@@ -203,7 +204,7 @@ func (h *history) read(ctx context.Context, q LogQuery) (page LogPage, err error
 	}
 	defer c.close()
 
-	now := h.pool.all.now
+	now := h.all.now
 	began := now()
 	w, match, err := c.begin(q, func() error {
 		took := now().Sub(began)
@@ -423,7 +424,7 @@ func (h *history) Show(ctx context.Context, commit string) (c Commit, err error)
 		return c, err
 	}
 
-	if c, ok := s.shown.get(commit); ok {
+	if c, ok := s.shown.Get(commit); ok {
 		return c, nil
 	}
 
@@ -437,7 +438,7 @@ func (h *history) Show(ctx context.Context, commit string) (c Commit, err error)
 
 	c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
 	if err == nil && len(c.Subject)+len(c.Body) <= mostShown {
-		s.shown.put(commit, c)
+		s.shown.Put(commit, c)
 	}
 	return c, err
 }
@@ -453,8 +454,8 @@ func (b *base) show(ctx context.Context, commit string) (found Commit, err error
 
 	// With the options ended on both sides git has nothing to guess: what stands between is a commit.
 	c := b.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
-	c.limit = 4 << 30 // what is kept is bounded as it is read
-	err = c.stream(ctx, func(r io.Reader) error {
+	c.Limit = 4 << 30 // what is kept is bounded as it is read
+	err = c.Stream(ctx, func(r io.Reader) error {
 		return newRecords(r).commits(func(c Commit) error {
 			found = c
 			return nil

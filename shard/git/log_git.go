@@ -16,10 +16,10 @@ func (h *history) askLog(ctx context.Context, q LogQuery, filter []string) (page
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
 		"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
 	q.people(c)
-	c.args = append(c.args, filter...)
-	c.timeout, c.limit = logTime, 4<<30
+	c.Args = append(c.Args, filter...)
+	c.Timeout, c.Limit = logTime, 4<<30
 
-	err = c.stream(ctx, func(r io.Reader) error {
+	err = c.Stream(ctx, func(r io.Reader) error {
 		return newRecords(r).commits(func(c Commit) error {
 			page.Commits = append(page.Commits, c)
 			return nil

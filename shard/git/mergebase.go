@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/shard/git/run"
 	"strings"
 )
 
@@ -18,11 +19,11 @@ func (h *history) MergeBase(ctx context.Context, a, b string) (string, error) {
 	}
 
 	c := h.git("merge-base", a, b)
-	c.timeout = diffTime
-	out, err := c.output(ctx)
+	c.Timeout = diffTime
+	out, err := c.Output(ctx)
 
 	// It has nothing to say then, and ends so.
-	if f := (*Failure)(nil); errors.As(err, &f) && f.Exit == 1 && len(out) == 0 {
+	if f := (*run.Failure)(nil); errors.As(err, &f) && f.Exit == 1 && len(out) == 0 {
 		return "", fmt.Errorf("%.10s and %.10s: %w", a, b, ErrNoBase)
 	}
 	if err != nil {

@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Mirror is one bare repository on this disk: the branches and tags of a
@@ -29,7 +31,8 @@ type Mirror struct {
 // base is the directory of a mirror and what its references say.
 type base struct {
 	dir  string
-	pool *pool
+	pool *run.Pool
+	all  *Processes // those of the pool are among them
 
 	mu      sync.Mutex // guards the fields below
 	state   *refState  // of the last look at the references; nil when unknown
@@ -49,24 +52,50 @@ type copier struct{ *updater }
 // files reads what is in the files of commits.
 type files struct {
 	*base
-	listings remembered[[]Entry] // of files, by commit
+	listings run.Remembered[[]Entry] // of files, by commit
 }
 
 // history reads how commits came about and how they differ.
 type history struct {
 	*base
-	files   *files // where a file is looked at before its history
-	tasks   *tasks // that go on when who asked has left
+	files   *files     // where a file is looked at before its history
+	tasks   *run.Tasks // that go on when who asked has left
 	counter counter
-	authors remembered[[]Author] // by filter
-	changes remembered[*Changes] // by both commits
-	gone    remembered[Gone]     // by commit and path
-	known   remembered[rules]    // by commit of HEAD
+	authors run.Remembered[[]Author] // by filter
+	changes run.Remembered[*Changes] // by both commits
+	gone    run.Remembered[Gone]     // by commit and path
+	known   run.Remembered[rules]    // by commit of HEAD
+}
+
+const (
+	diffBytes = 32 << 20 // of remembered differences
+	pageBytes = 8 << 20  // of remembered pages of history, of blames, and of last changes
+)
+
+// Processes is what the mirrors of a node share: a bound on the processes that read
+// objects, what was answered lately, and the disk that fetches may fill.
+type Processes struct {
+	bound *run.Processes
+	now   func() time.Time
+
+	pages  run.Flights[LogPage]      // of history with a filter: the same words are asked for again and again
+	blames run.Flights[Blame]        // who reads a blame comes back to it
+	diffs  run.Flights[Diff]         // what was compared lately: who reads a part of a difference often reads on
+	lasts  run.Flights[*LastChanges] // a directory is come back to again and again
+	disk   diskRoom                  // for what all fetches receive
+}
+
+// NewProcesses allows so many processes at a time. now is the clock of
+// everything that is read through them.
+func NewProcesses(most int, now func() time.Time) *Processes {
+	ps := &Processes{bound: run.NewProcesses(most, now), now: now}
+	ps.diffs.Most, ps.pages.Most, ps.blames.Most, ps.lasts.Most = diffBytes, pageBytes, pageBytes, pageBytes
+	return ps
 }
 
 // Open returns the mirror in dir, with processes of its own; see
 // [Processes.Open].
-func Open(dir string) *Mirror { return NewProcesses(poolSize, clock.Now).Open(dir) }
+func Open(dir string) *Mirror { return NewProcesses(run.PoolSize, clock.Now).Open(dir) }
 
 // Open returns the mirror in dir, which need not exist before the first
 // fetch. It does no I/O.
@@ -74,7 +103,7 @@ func (ps *Processes) Open(dir string) *Mirror {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs // git runs elsewhere
 	}
-	b := &base{dir: dir, pool: newPool(dir, ps)}
+	b := &base{dir: dir, pool: run.NewPool(dir, ps.bound), all: ps}
 	f := &files{base: b}
 	u := &updater{base: b, turn: make(chan struct{}, 1)}
 	m := &Mirror{
@@ -82,11 +111,11 @@ func (ps *Processes) Open(dir string) *Mirror {
 		updater: u,
 		copier:  &copier{u},
 		files:   f,
-		history: &history{base: b, files: f, tasks: newTasks()},
+		history: &history{base: b, files: f, tasks: run.NewTasks()},
 	}
 
 	u.turn <- struct{}{}
-	m.listings.most, m.history.changes.most = 2, 4
+	m.listings.Most, m.history.changes.Most = 2, 4
 	return m
 }
 
@@ -96,8 +125,8 @@ func (b *base) Dir() string { return b.dir }
 // Close ends the processes of the reading pool, and waits for what is still
 // under way. Reading after it fails with ErrClosed.
 func (m *Mirror) Close() error {
-	m.tasks.close()
-	m.pool.close()
+	m.tasks.Close()
+	m.pool.Close()
 	return nil
 }
 
@@ -112,6 +141,14 @@ func (u *updater) acquire(ctx context.Context) (release func(), err error) {
 }
 
 // git is a command in the mirror.
-func (b *base) git(args ...string) *command {
-	return &command{dir: b.dir, args: args}
+func (b *base) git(args ...string) *run.Command {
+	return &run.Command{Dir: b.dir, Args: args}
+}
+
+// reader reads single objects, and trees.
+type reader struct{ *run.CatFile }
+
+// with lends a reader to use, for use in one goroutine; see [run.Pool.With].
+func (b *base) with(ctx context.Context, use func(reader) error) error {
+	return b.pool.With(ctx, func(c *run.CatFile) error { return use(reader{c}) })
 }

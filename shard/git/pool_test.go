@@ -3,10 +3,7 @@ package git
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -27,7 +24,7 @@ func TestMirrorsShareABoundOnProcesses(t *testing.T) {
 		t.Cleanup(func() { m.Close() })
 		mirrors = append(mirrors, m)
 	}
-	running := func() int { return most - len(ps.free) }
+	running := func() int { return most - ps.bound.Left() }
 	for range 3 {
 		for _, m := range mirrors {
 			if _, err := m.Stat(ctx, head, "a"); err != nil {
@@ -43,7 +40,7 @@ func TestMirrorsShareABoundOnProcesses(t *testing.T) {
 	busy := make(chan struct{}, most)
 	for _, m := range mirrors[:most] {
 		go func() {
-			entered <- m.pool.with(ctx, func(*catFile) error {
+			entered <- m.with(ctx, func(reader) error {
 				busy <- struct{}{}
 				<-release
 				return nil
@@ -75,59 +72,4 @@ func TestMirrorsShareABoundOnProcesses(t *testing.T) {
 	for _, m := range mirrors {
 		m.Close()
 	}
-}
-
-func TestAQuestionIsAnsweredOnceForAllWhoAsk(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f, owner := flights[int]{most: 100}, newTasks()
-		defer owner.close()
-		var runs, ended atomic.Int32
-		work := func(ctx context.Context) (int, error) {
-			runs.Add(1)
-			select {
-			case <-time.After(time.Second):
-				return 7, nil
-			case <-ctx.Done():
-				ended.Add(1)
-				return 0, ctx.Err()
-			}
-		}
-		size := func(int) int64 { return 10 }
-		ctx, cancel := context.WithCancel(t.Context())
-		for i := range 3 {
-			of := t.Context()
-			if i == 0 {
-				of = ctx
-			}
-			go func() {
-				n, err := f.do(of, owner, "key", size, work)
-				if i == 0 != (err != nil) || err == nil && n != 7 {
-					t.Errorf("%d: %d, %v", i, n, err)
-				}
-			}()
-			synctest.Wait()
-		}
-		cancel() // one of three leaves: the others have their answer
-		<-time.After(2 * time.Second)
-		if n, err := f.do(t.Context(), owner, "key", size, work); n != 7 || err != nil || runs.Load() != 1 || ended.Load() != 0 {
-			t.Errorf("%d, %v after %d runs", n, err, runs.Load())
-		}
-		left, leave := context.WithCancel(t.Context())
-		go func() { _, _ = f.do(left, owner, "other", size, work) }()
-		synctest.Wait()
-		leave() // nobody waits any more
-		synctest.Wait()
-		if runs.Load() != 2 || ended.Load() != 1 || len(f.running) != 0 {
-			t.Errorf("%d runs, %d of them ended, %d go on", runs.Load(), ended.Load(), len(f.running))
-		}
-		for i := range 20 {
-			go func() { _, _ = f.do(t.Context(), owner, fmt.Sprint(i), size, work) }()
-		}
-		<-time.After(2 * time.Second)
-		synctest.Wait()
-		if f.bytes > 100 || len(f.known) != 10 || len(f.order) != 10 {
-			t.Errorf("%d bytes, %d answers", f.bytes, len(f.known))
-		}
-	})
 }

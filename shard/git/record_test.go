@@ -28,7 +28,7 @@ func wordy(t *testing.T, commits, length int) (r *repo, head string) {
 		who := fmt.Sprintf("%s <%s@example.org> %d +0000", long("n"), long("e"), at(i))
 		fmt.Fprintf(&s, "commit refs/heads/main\nauthor %s\ncommitter %s\ndata %d\n%s\nM 100644 inline a.txt\ndata 2\n%d\n\n", who, who, len(message), message, i%10)
 	}
-	run(t, r.dir, s.Bytes(), "fast-import", "--quiet")
+	runGit(t, r.dir, s.Bytes(), "fast-import", "--quiet")
 	return r, r.git("rev-parse", "main")
 }
 

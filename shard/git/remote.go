@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Credential opens a remote. It is handed to git in the environment, never
@@ -125,33 +126,33 @@ func (o FetchOptions) stall() time.Duration {
 // asks: git expands an address that it rewrites before it starts the program
 // that connects, whose arguments everybody can read, and sends an extra header
 // to wherever the host redirects it.
-func commandFor(remote Remote, o FetchOptions, args ...string) (*command, string, error) {
+func commandFor(remote Remote, o FetchOptions, args ...string) (*run.Command, string, error) {
 	plain, cred, err := remote.split()
 	if err != nil {
 		return nil, "", err
 	}
 
-	c := &command{args: args, writes: true}
+	c := &run.Command{Args: args, Writes: true}
 	seconds := max(1, int(o.stall()/time.Second))
-	c.config = append(c.config, "http.lowSpeedLimit", "1", "http.lowSpeedTime", strconv.Itoa(seconds))
+	c.Config = append(c.Config, "http.lowSpeedLimit", "1", "http.lowSpeedTime", strconv.Itoa(seconds))
 
 	u, _ := url.Parse(plain) // split has read it
 	if u.Scheme != "file" {
-		proxy, secrets, err := proxied(u)
+		proxy, secrets, err := run.Proxied(u)
 		if err != nil {
 			return nil, "", errors.New("the address of a proxy in HTTP_PROXY or HTTPS_PROXY cannot be used") // err may show a password
 		}
-		c.config = append(c.config, "http.proxy", proxy)
-		c.secrets = append(c.secrets, secrets...)
+		c.Config = append(c.Config, "http.proxy", proxy)
+		c.Secrets = append(c.Secrets, secrets...)
 	}
 
 	if cred != (Credential{}) {
 		if strings.ContainsAny(cred.User+cred.Password, "\n\r\x00") {
 			return nil, "", errors.New("the name or password for the remote has a line break in it")
 		}
-		c.config = append(c.config, "credential."+u.Scheme+"://"+u.Host+".helper", tellCredential)
-		c.env = append(c.env, "SHOAL_GIT_USER="+cred.User, "SHOAL_GIT_PASSWORD="+cred.Password)
-		c.secrets = append(c.secrets, forms(cred.User, cred.Password)...)
+		c.Config = append(c.Config, "credential."+u.Scheme+"://"+u.Host+".helper", tellCredential)
+		c.Env = append(c.Env, "SHOAL_GIT_USER="+cred.User, "SHOAL_GIT_PASSWORD="+cred.Password)
+		c.Secrets = append(c.Secrets, run.Forms(cred.User, cred.Password)...)
 	}
 	return c, plain, nil
 }
@@ -199,16 +200,16 @@ func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.args = append(c.args, addr, "HEAD", "refs/heads/*", "refs/tags/*")
-	c.limit = 1 << 30
-	c.timeout = o.Timeout
+	c.Args = append(c.Args, addr, "HEAD", "refs/heads/*", "refs/tags/*")
+	c.Limit = 1 << 30
+	c.Timeout = o.Timeout
 
 	l := &listing{refs: map[string]string{}}
-	err = c.stream(ctx, func(r io.Reader) error { return l.read(r) })
+	err = c.Stream(ctx, func(r io.Reader) error { return l.read(r) })
 
 	// An empty repository, or no repository at all.
 	if err == nil && len(l.refs) == 0 && l.head == "" && !strings.HasPrefix(addr, "file:") {
-		err = c.speaksGit(ctx)
+		err = speaksGit(ctx, *c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", from, err)
@@ -219,28 +220,14 @@ func list(ctx context.Context, from source, o FetchOptions) (*listing, error) {
 // speaksGit runs the same listing once more and looks for packets of git's
 // protocol. A web page, as of a proxy that asks for a sign-in, lists no
 // references either, and must not empty the mirror.
-func (c *command) speaksGit(ctx context.Context) error {
-	k := *c
-
+func speaksGit(ctx context.Context, c run.Command) error {
 	// Only git's own protocol is told in packets.
-	k.env = append(slices.Clip(k.env), "GIT_TRACE_PACKET=1")
-	ctx, cancel := context.WithTimeout(ctx, k.timeout)
-	defer cancel()
-
-	cmd, said := k.process(ctx)
-	release, err := k.start(cmd)
-	if err != nil {
-		return err
+	c.Env = append(slices.Clip(c.Env), "GIT_TRACE_PACKET=1")
+	said, err := c.Complaints(ctx)
+	if err == nil && !strings.Contains(said, "packet:") {
+		err = fmt.Errorf("what answers there is no git server: %w", ErrNoRemote)
 	}
-	defer release()
-
-	if err := cmd.Wait(); err != nil {
-		return k.failure(err, said)
-	}
-	if !strings.Contains(said.String(), "packet:") {
-		return fmt.Errorf("what answers there is no git server: %w", ErrNoRemote)
-	}
-	return nil
+	return err
 }
 
 // read parses what git ls-remote prints:

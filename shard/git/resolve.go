@@ -50,20 +50,20 @@ func (b *base) Resolve(ctx context.Context, ref string) (commit string, err erro
 	// Only ids with suffixes reach git.
 	name := commit + suffix + "^{commit}"
 	commit = ""
-	err = b.pool.with(ctx, func(c *catFile) error {
+	err = b.with(ctx, func(c reader) error {
 		// A whole id that is in a pack needs no process.
 		if suffix == "" && pack.IsID(base) {
 			if id, err := hex.DecodeString(base); err == nil {
-				if info, ok := c.packs.info(id); ok && info.kind == "commit" {
+				if info, ok := c.Packs.Info(id); ok && info.Kind == "commit" {
 					commit = strings.ToLower(base)
 					return nil
 				}
 			}
 		}
 
-		info, err := c.info(name)
-		if info.kind == "commit" {
-			commit = info.oid
+		info, err := c.Info(name)
+		if info.Kind == "commit" {
+			commit = info.OID
 		}
 		return err
 	})

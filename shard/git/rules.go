@@ -31,7 +31,7 @@ func (h *history) rules(ctx context.Context) (r rules, err error) {
 	if err != nil || s.head == "" {
 		return r, err
 	}
-	if known, ok := h.known.get(s.head); ok {
+	if known, ok := h.known.Get(s.head); ok {
 		return known, nil
 	}
 
@@ -44,7 +44,7 @@ func (h *history) rules(ctx context.Context) (r rules, err error) {
 		return r, err
 	}
 	r.ignored = parseIgnored(text)
-	h.known.put(s.head, r)
+	h.known.Put(s.head, r)
 	return r, nil
 }
 

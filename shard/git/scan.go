@@ -55,7 +55,7 @@ func (f *files) Scan(ctx context.Context, files []Entry, maxSize int64, visit fu
 // given stays as it is.
 func (f *files) Sized(ctx context.Context, files []Entry) ([]Entry, error) {
 	sized := slices.Clone(files)
-	err := f.pool.with(ctx, func(c *catFile) error {
+	err := f.with(ctx, func(c reader) error {
 		return c.sizes(len(sized), func(i int) (string, *int64) {
 			if sized[i].Size >= 0 {
 				return "", nil
@@ -73,7 +73,7 @@ func (f *files) Files(ctx context.Context, commit string, keep func(path string)
 		return nil, err
 	}
 
-	files, ok := f.listings.get(commit)
+	files, ok := f.listings.Get(commit)
 
 	// The listing of a commit never changes: it is kept, unless it is huge.
 	if !ok {
@@ -85,7 +85,7 @@ func (f *files) Files(ctx context.Context, commit string, keep func(path string)
 		}
 
 		if len(files) < 200_000 {
-			f.listings.put(commit, files)
+			f.listings.Put(commit, files)
 		}
 	}
 

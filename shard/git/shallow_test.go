@@ -28,7 +28,7 @@ func TestCopy_ofShallowRepositories(t *testing.T) {
 	cut := func(args ...string) *Mirror {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "cut.git")
-		run(t, "", nil, append(append([]string{"clone", "--quiet", "--bare", "--no-single-branch"}, args...), full.url(), dir)...)
+		runGit(t, "", nil, append(append([]string{"clone", "--quiet", "--bare", "--no-single-branch"}, args...), full.url(), dir)...)
 		return fetched(t, "file://"+dir)
 	}
 	to := newMirror(t)
@@ -49,7 +49,7 @@ func TestCopy_ofShallowRepositories(t *testing.T) {
 		return sent
 	}
 	commits := func(m *Mirror) string {
-		return run(t, m.Dir(), nil, "rev-list", "--all", "--objects") + stateOf(t, m)
+		return runGit(t, m.Dir(), nil, "rev-list", "--all", "--objects") + stateOf(t, m)
 	}
 
 	one := cut("--depth=1")

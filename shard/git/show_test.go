@@ -15,7 +15,7 @@ func TestOneCommitIsReadAsGitReadsIt(t *testing.T) {
 	r.git("-c", "i18n.commitEncoding=KOI8-R", "-c", "user.name=a", "-c", "user.email=a@b", "update-ref", "refs/heads/koi",
 		r.git("-c", "i18n.commitEncoding=KOI8-R", "-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", "-p", "main", "-m", "\xd0\xd2\xc9\xd7\xc5\xd4\n\nbody", "main^{tree}"))
 	shallow := filepath.Join(t.TempDir(), "shallow.git")
-	run(t, "", nil, "clone", "--quiet", "--bare", "--depth=2", "--no-single-branch", r.url(), shallow)
+	runGit(t, "", nil, "clone", "--quiet", "--bare", "--depth=2", "--no-single-branch", r.url(), shallow)
 
 	for name, m := range map[string]*Mirror{"whole": fetched(t, r.url()), "cut off": fetched(t, "file://"+shallow)} {
 		s, err := m.refs(within(t))
@@ -23,7 +23,7 @@ func TestOneCommitIsReadAsGitReadsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		commits := strings.Fields(run(t, m.Dir(), nil, "rev-list", "--all"))
+		commits := strings.Fields(runGit(t, m.Dir(), nil, "rev-list", "--all"))
 		if len(commits) < 3 {
 			t.Errorf("%s: %d commits", name, len(commits))
 		}

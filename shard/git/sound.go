@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"errors"
+	"github.com/shoalsearch/shoal/shard/git/run"
 	"regexp"
 	"time"
 )
@@ -26,10 +27,10 @@ func (u *updater) Sound(ctx context.Context) bool {
 	}
 
 	c := u.git("fsck", "--full", "--no-dangling", "--no-progress")
-	c.timeout = soundTime
-	_, err := c.output(ctx)
+	c.Timeout = soundTime
+	_, err := c.Output(ctx)
 
-	var failed *Failure
+	var failed *run.Failure
 	if err == nil || ctx.Err() != nil || !errors.As(err, &failed) || failed.Exit < 0 || errors.Is(err, ErrTooLarge) {
 		return true
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/shoalsearch/shoal/shard/charset"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Source is a file, or a part of it.
@@ -55,7 +56,7 @@ func (f *files) Source(ctx context.Context, commit, path string, o SourceOptions
 
 	// Only blobs have a content; a symlink is one too.
 	s := Source{Path: path, FirstLine: o.FirstLine}
-	err = f.pool.with(ctx, func(c *catFile) error {
+	err = f.with(ctx, func(c reader) error {
 		e, err := c.find(commit, path)
 		if err != nil {
 			return err
@@ -69,12 +70,12 @@ func (f *files) Source(ctx context.Context, commit, path string, o SourceOptions
 		}
 
 		s.OID, s.Kind = e.oid, e.kind
-		return c.contents(e.oid, func(info objectInfo, r io.Reader) error {
-			if info.kind != "blob" {
+		return c.Contents(e.oid, func(info run.ObjectInfo, r io.Reader) error {
+			if info.Kind != "blob" {
 				return fmt.Errorf("object %s is missing or not a blob", e.oid)
 			}
 
-			s.Size = info.size
+			s.Size = info.Size
 			if err := s.read(r, o); err != nil {
 				return fmt.Errorf("read %q: %w", path, err)
 			}

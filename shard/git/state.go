@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Ref is a branch or a tag.
@@ -37,9 +38,9 @@ type refState struct {
 	byCommit map[string][]string // commit to full names, branches first
 
 	ageOnce sync.Once
-	age     []agedTag            // see aged
-	firsts  remembered[FirstTag] // by commit
-	shown   remembered[Commit]   // by commit
+	age     []agedTag                // see aged
+	firsts  run.Remembered[FirstTag] // by commit
+	shown   run.Remembered[Commit]   // by commit
 }
 
 // refs returns the state of the references.
@@ -92,7 +93,7 @@ func (b *base) readRefs(ctx context.Context) (*refState, error) {
 		return nil, err
 	}
 
-	s := &refState{byName: map[string]string{}, byCommit: map[string][]string{}, firsts: remembered[FirstTag]{most: 1000}}
+	s := &refState{byName: map[string]string{}, byCommit: map[string][]string{}, firsts: run.Remembered[FirstTag]{Most: 1000}}
 	value := strings.TrimSpace(string(head))
 	if to, ok := strings.CutPrefix(value, "ref: "); ok {
 		s.symref = to
@@ -137,9 +138,9 @@ func (b *base) refLines(ctx context.Context) ([][]string, error) {
 
 	// Many are told faster by one run of git than by as many files.
 	c := b.git("for-each-ref", "--format="+refFormat)
-	c.limit, c.timeout = 1<<30, 5*time.Minute
+	c.Limit, c.Timeout = 1<<30, 5*time.Minute
 	var lines [][]string
-	err := c.stream(ctx, func(r io.Reader) error {
+	err := c.Stream(ctx, func(r io.Reader) error {
 		return eachRef(newRecords(r), 7, func(f []string) {
 			// Nobody can ask for a longer name.
 			if len(f[0]) <= maxRefName {
@@ -267,13 +268,13 @@ func (s *refState) add(ctx context.Context, b *base, f []string) error {
 // peel follows a chain of tags; the commit is empty when it ends elsewhere.
 func (b *base) peel(ctx context.Context, oid string) (commit string, t time.Time, err error) {
 	id := ""
-	err = b.pool.with(ctx, func(p *catFile) error {
+	err = b.with(ctx, func(p reader) error {
 		// A tag may lead to a tag: git follows them all.
-		info, err := p.info(oid + "^{commit}")
-		if err != nil || info.kind != "commit" {
+		info, err := p.Info(oid + "^{commit}")
+		if err != nil || info.Kind != "commit" {
 			return err
 		}
-		id = info.oid
+		id = info.OID
 		return nil
 	})
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // ErrBadFilter means that a change cannot be looked for.
@@ -160,7 +161,7 @@ func (h *history) compareEach(ctx context.Context, q TraceQuery, page *TracePage
 		// If this batch is not compared, the page says from when on.
 		page.Reached = first
 		if len(found) >= q.Skip+q.Limit {
-			return errStop
+			return run.ErrStop
 		}
 		if err := h.compareBatch(ctx, q, batch, &found, page.Paths); err != nil {
 			return err
@@ -216,7 +217,7 @@ func (h *history) readBatches(ctx context.Context, q TraceQuery, use func([]stri
 			err = use(ids, first)
 		}
 		switch {
-		case errors.Is(err, errStop):
+		case errors.Is(err, run.ErrStop):
 			return nil
 		case err != nil:
 			return err
@@ -236,9 +237,9 @@ func (h *history) listBatches(ctx context.Context, q TraceQuery, use func([]stri
 
 	// Commits come from one git, and are compared by others.
 	c := h.git("rev-list", "--timestamp")
-	c.args = append(c.args, args...)
-	c.timeout, c.limit = q.Time+time.Second, 4<<30
-	return c.stream(ctx, func(r io.Reader) error {
+	c.Args = append(c.Args, args...)
+	c.Timeout, c.Limit = q.Time+time.Second, 4<<30
+	return c.Stream(ctx, func(r io.Reader) error {
 		in := bufio.NewReaderSize(r, 64<<10)
 		for size := traceFirst; ; size = min(2*size, traceMost) {
 			batch, first, err := nextCommits(in, size)
@@ -275,28 +276,28 @@ func nextCommits(in *bufio.Reader, most int) (commits []string, first time.Time,
 
 // compareCommits is the git that compares the commits on its standard input with
 // their parents, and tells of those with the change in the form that is asked for.
-func (h *history) compareCommits(q TraceQuery, form ...string) (*command, error) {
+func (h *history) compareCommits(q TraceQuery, form ...string) (*run.Command, error) {
 	c := h.git("diff-tree", "--stdin", "-r", "--root", "--no-renames", "--no-ext-diff", "--no-textconv")
-	c.args = append(c.args, form...)
+	c.Args = append(c.Args, form...)
 
 	if q.Text != "" {
-		c.args = append(c.args, "-S"+q.Text)
+		c.Args = append(c.Args, "-S"+q.Text)
 	} else {
 		expr, fold, err := gitExpr(q.Expr)
 		if err != nil {
 			return nil, err
 		}
 
-		c.args = append(c.args, "-G"+expr)
+		c.Args = append(c.Args, "-G"+expr)
 		if fold {
-			c.args = append(c.args, "-i")
+			c.Args = append(c.Args, "-i")
 		}
 	}
 
 	// A path limits what is compared.
-	c.args = append(c.args, "--")
+	c.Args = append(c.Args, "--")
 	if q.Path != "" {
-		c.args = append(c.args, q.Path)
+		c.Args = append(c.Args, q.Path)
 	}
 	return c, nil
 }
@@ -310,11 +311,11 @@ func (h *history) compareBatch(ctx context.Context, q TraceQuery, batch []string
 	if err != nil {
 		return err
 	}
-	c.stdin = strings.NewReader(strings.Join(batch, "\n") + "\n")
-	c.timeout = q.Time + time.Second
+	c.Stdin = strings.NewReader(strings.Join(batch, "\n") + "\n")
+	c.Timeout = q.Time + time.Second
 
 	// Ids and entries of files come in one stream, told apart by their form.
-	return c.stream(ctx, func(r io.Reader) error {
+	return c.Stream(ctx, func(r io.Reader) error {
 		in := newRecords(r)
 		for {
 			field, err := in.field(maxField)
@@ -348,9 +349,9 @@ func (h *history) shown(ctx context.Context, commits []string) (list []Commit, e
 
 	// Unsorted they keep the order of the input: git log would sort them by time.
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--no-walk=unsorted", "--stdin", commitFormat)
-	c.stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
-	c.limit = 4 << 30 // what is kept is bounded as it is read
-	err = c.stream(ctx, func(r io.Reader) error {
+	c.Stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
+	c.Limit = 4 << 30 // what is kept is bounded as it is read
+	err = c.Stream(ctx, func(r io.Reader) error {
 		return newRecords(r).commits(func(c Commit) error {
 			list = append(list, c)
 			return nil
@@ -429,12 +430,12 @@ func (h *history) followLines(ctx context.Context, q TraceQuery) (page TracePage
 	lines := fmt.Sprintf("-L%d,%d:%s", q.Lines[0], q.Lines[1], q.Path)
 	c := h.git("log", "--no-show-signature", "--no-color", "--no-ext-diff", "--no-textconv", lines,
 		"--format=%x00%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b%x00")
-	c.args = append(c.args, args...)
-	c.timeout = q.Time + time.Second
+	c.Args = append(c.Args, args...)
+	c.Timeout = q.Time + time.Second
 
 	f := &lineFollower{q: q, page: &page}
 	page.Paths = map[string][]string{}
-	err = c.stream(looked, func(r io.Reader) error { return f.read(newRecords(r)) })
+	err = c.Stream(looked, func(r io.Reader) error { return f.read(newRecords(r)) })
 
 	// The time for looking was up, not the caller's: what was found until then is an answer.
 	if looked.Err() != nil && ctx.Err() == nil {
@@ -478,7 +479,7 @@ func (f *lineFollower) read(in *records) error {
 
 		if f.seen++; f.seen > f.q.Skip+f.q.Limit {
 			f.page.AtLeast = true
-			return errStop
+			return run.ErrStop
 		}
 		if f.seen > f.q.Skip {
 			f.keep(c, patch)

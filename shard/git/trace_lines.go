@@ -43,12 +43,12 @@ func (h *history) changedLines(ctx context.Context, q TraceQuery, commits []Comm
 	for _, commit := range commits[:min(len(commits), tracedCommits)] {
 		ids.WriteString(commit.Hash + "\n")
 	}
-	c.stdin = strings.NewReader(ids.String())
-	c.timeout, c.limit = tracedTime, tracedBytes
+	c.Stdin = strings.NewReader(ids.String())
+	c.Timeout, c.Limit = tracedTime, tracedBytes
 
 	// What was read until an error is told: the end of the time is one.
 	p := &patchLines{wanted: wanted, found: map[string]ChangedLines{}}
-	if err := c.stream(ctx, p.read); err != nil {
+	if err := c.Stream(ctx, p.read); err != nil {
 		delete(p.found, p.commit) // read in part
 	}
 	return p.found

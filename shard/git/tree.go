@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/shard/git/run"
 	"io"
 	"iter"
 	"slices"
@@ -44,7 +45,6 @@ type Entry struct {
 // limits against trees made to hurt.
 const (
 	maxTree    = 32 << 20 // bytes of one tree object
-	maxDepth   = 512      // levels of directories
 	maxName    = 4096     // bytes of a name
 	maxEntries = 20_000_000
 	maxListed  = 200_000  // directories in the answer to one question
@@ -116,7 +116,7 @@ func kindOfMode(mode uint64) Kind {
 const askAhead = 400
 
 // trees reads many tree objects, in the order given.
-func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) error) error {
+func (c reader) trees(oids []string, use func(i int, entries []treeEntry) error) error {
 	parsed := func(i int, content []byte) error {
 		entries, err := parseTree(content, len(oids[i])/2)
 		if err != nil {
@@ -127,10 +127,10 @@ func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) erro
 
 	// From the packs where they are there.
 	for first := 0; first < len(oids); {
-		if err := c.live(); err != nil {
+		if err := c.Live(); err != nil {
 			return err
 		}
-		if info, content, ok := c.packs.small(oids[first]); ok && info.kind == "tree" {
+		if info, content, ok := c.Packs.Small(oids[first]); ok && info.Kind == "tree" {
 			if err := parsed(first, content); err != nil {
 				return err
 			}
@@ -140,7 +140,7 @@ func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) erro
 
 		// Git is asked for the next ones, many at a time.
 		part := oids[first:min(len(oids), first+askAhead)]
-		if err := c.ask("contents", part...); err != nil {
+		if err := c.Ask("contents", part...); err != nil {
 			return err
 		}
 		for i, oid := range part {
@@ -159,55 +159,55 @@ func (c *catFile) trees(oids []string, use func(i int, entries []treeEntry) erro
 }
 
 // next reads the answer to a question that was sent before.
-func (c *catFile) next(oid, kind string, limit int64) ([]byte, error) {
-	info, err := c.answer()
+func (c reader) next(oid, kind string, limit int64) ([]byte, error) {
+	info, err := c.Answer()
 	if err != nil {
 		return nil, err
 	}
 
-	if info.kind != kind {
+	if info.Kind != kind {
 		return nil, fmt.Errorf("object %s is missing or not a %s", oid, kind)
 	}
 
-	if info.size > limit {
+	if info.Size > limit {
 		return nil, fmt.Errorf("%s %s: %w", kind, oid, ErrTooLarge)
 	}
 
-	content := make([]byte, info.size)
-	if _, err := io.ReadFull(c.out, content); err != nil {
+	content := make([]byte, info.Size)
+	if _, err := io.ReadFull(c.Out, content); err != nil {
 		return nil, err
 	}
 
 	// A newline follows the contents.
-	if _, err := c.out.Discard(1); err != nil {
+	if _, err := c.Out.Discard(1); err != nil {
 		return nil, err
 	}
 
-	c.aligned = c.asked == 0
+	c.Aligned = c.Asked == 0
 	return content, nil
 }
 
 // rootTree is the tree of a commit.
-func (c *catFile) rootTree(commit string) (string, error) {
-	if info, content, ok := c.packs.small(commit); ok && info.kind == "commit" {
+func (c reader) rootTree(commit string) (string, error) {
+	if info, content, ok := c.Packs.Small(commit); ok && info.Kind == "commit" {
 		if tree, ok := treeOf(content); ok {
 			return tree, nil
 		}
 	}
 
 	// Not in a pack as such, as a tag of it: git finds the tree.
-	info, err := c.info(commit + "^{tree}")
+	info, err := c.Info(commit + "^{tree}")
 	if err != nil {
 		return "", err
 	}
-	if info.kind != "tree" {
+	if info.Kind != "tree" {
 		return "", fmt.Errorf("%s: %w", commit, ErrNoRef)
 	}
-	return info.oid, nil
+	return info.OID, nil
 }
 
 // find walks to a path, whose last element may be anything.
-func (c *catFile) find(commit, path string) (treeEntry, error) {
+func (c reader) find(commit, path string) (treeEntry, error) {
 	root, err := c.rootTree(commit)
 	if err != nil {
 		return treeEntry{}, err
@@ -325,7 +325,7 @@ func (f *files) List(ctx context.Context, commit, path string, o ListOptions) (e
 		o.Depth = 1
 	}
 
-	err = f.pool.with(ctx, func(c *catFile) error {
+	err = f.with(ctx, func(c reader) error {
 		at, err := c.find(commit, path)
 		if err != nil {
 			return err
@@ -351,10 +351,10 @@ func (f *files) List(ctx context.Context, commit, path string, o ListOptions) (e
 }
 
 // list walks a tree a level at a time, and reads only what Depth and Max ask for.
-func (c *catFile) list(root, path string, o ListOptions) (out []Entry, cut bool, err error) {
+func (c reader) list(root, path string, o ListOptions) (out []Entry, cut bool, err error) {
 	l := &lister{o: o}
 	level := []listedDir{{path, root}}
-	for depth := 1; len(level) > 0 && (o.Depth < 0 || depth <= o.Depth) && depth <= maxDepth; depth++ {
+	for depth := 1; len(level) > 0 && (o.Depth < 0 || depth <= o.Depth) && depth <= run.MaxDepth; depth++ {
 		// Only as many directories as can still give an entry are read.
 		if left := o.Max - l.counted; len(level) > left+1 && !o.NoDirs && !o.NoFiles {
 			level = level[:left+1]
@@ -407,7 +407,7 @@ func (l *lister) add(path string, entries []treeEntry) error {
 			l.dirs++
 		case l.counted == l.o.Max, l.o.NoDirs && e.kind == Dir:
 			l.cut = true
-			return errStop
+			return run.ErrStop
 		default:
 			l.counted++
 		}
@@ -415,7 +415,7 @@ func (l *lister) add(path string, entries []treeEntry) error {
 		full := join(path, e.name)
 		if l.bytes += len(full); l.bytes > maxPaths {
 			l.cut = true
-			return errStop
+			return run.ErrStop
 		}
 		l.out = append(l.out, Entry{Path: full, Kind: e.kind, OID: e.oid, Size: -1})
 
@@ -446,7 +446,7 @@ func join(dir, name string) string {
 
 // sizes finds the sizes of n blobs; where gives the id and the place for the
 // answer, or a nil place for none. Git is asked for those that are in no pack.
-func (c *catFile) sizes(n int, where func(i int) (oid string, size *int64)) error {
+func (c reader) sizes(n int, where func(i int) (oid string, size *int64)) error {
 	var ask askedSizes
 	for i := range n {
 		oid, place := where(i)
@@ -456,14 +456,14 @@ func (c *catFile) sizes(n int, where func(i int) (oid string, size *int64)) erro
 
 		// The packs are read without git, which would be killed with its user.
 		if i&255 == 0 {
-			if err := c.live(); err != nil {
+			if err := c.Live(); err != nil {
 				return err
 			}
 		}
 
 		if id, err := hex.DecodeString(oid); err == nil {
-			if info, ok := c.packs.info(id); ok && info.kind == "blob" {
-				*place = info.size
+			if info, ok := c.Packs.Info(id); ok && info.Kind == "blob" {
+				*place = info.Size
 				continue
 			}
 		}
@@ -485,29 +485,29 @@ type askedSizes struct {
 }
 
 // flush asks for those that were gathered.
-func (a *askedSizes) flush(c *catFile) error {
+func (a *askedSizes) flush(c reader) error {
 	if len(a.oids) == 0 {
 		return nil
 	}
-	if err := c.ask("info", a.oids...); err != nil {
+	if err := c.Ask("info", a.oids...); err != nil {
 		return err
 	}
 
 	// Answers come in the order of the questions.
 	for i, place := range a.places {
-		info, err := c.answer()
+		info, err := c.Answer()
 		if err != nil {
 			return err
 		}
 
-		if info.kind != "blob" {
+		if info.Kind != "blob" {
 			return fmt.Errorf("object %s is missing or not a blob", a.oids[i])
 		}
 
-		*place = info.size
+		*place = info.Size
 	}
 
-	c.aligned = c.asked == 0
+	c.Aligned = c.Asked == 0
 	a.oids, a.places = a.oids[:0], a.places[:0]
 	return nil
 }
@@ -524,7 +524,7 @@ func (f *files) Stat(ctx context.Context, commit, path string) (Entry, error) {
 	}
 
 	var e treeEntry
-	err = f.pool.with(ctx, func(c *catFile) error {
+	err = f.with(ctx, func(c reader) error {
 		var err error
 		e, err = c.find(commit, path)
 		return err

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Occurrence is a path that holds a blob in some of the commits.
@@ -55,7 +56,7 @@ func (f *files) Union(ctx context.Context, commits []string) ([]Blob, error) {
 	}
 
 	var blobs []Blob
-	err := f.pool.with(ctx, func(c *catFile) (err error) {
+	err := f.with(ctx, func(c reader) (err error) {
 		blobs, err = unite(c, commits, maxEntries, f.listing())
 		return err
 	})
@@ -72,7 +73,7 @@ type treeReader interface {
 }
 
 // listing is how many bytes of memory a list of files may take.
-func (f *files) listing() int64 { return listMemory + listShare*storedIn(f.dir) }
+func (f *files) listing() int64 { return run.ListMemory + run.ListShare*run.StoredIn(f.dir) }
 
 // unite lists the distinct blobs of some commits, without their sizes. There
 // may be so many files, and they may take so many bytes of memory.
@@ -188,7 +189,7 @@ func (f *files) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob) 
 // several times cheaper than one that answers each question at once.
 func (f *files) measureByGit(ctx context.Context, blobs []*Blob) error {
 	c := f.git("cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer")
-	c.timeout, c.limit = 10*time.Minute, 1<<40
+	c.Timeout, c.Limit = 10*time.Minute, 1<<40
 
 	// One goroutine asks while this one reads the answers. It ends when all is
 	// asked, or when questions is closed, which happens before the wait.
@@ -196,7 +197,7 @@ func (f *files) measureByGit(ctx context.Context, blobs []*Blob) error {
 	defer asking.Wait()
 	questions, w := io.Pipe()
 	defer questions.Close()
-	c.stdin = questions
+	c.Stdin = questions
 
 	// Asking all first would fill both pipes, and neither side would go on.
 	asking.Go(func() {
@@ -210,7 +211,7 @@ func (f *files) measureByGit(ctx context.Context, blobs []*Blob) error {
 		w.CloseWithError(lines.Flush())
 	})
 
-	return c.stream(ctx, func(r io.Reader) error {
+	return c.Stream(ctx, func(r io.Reader) error {
 		in := bufio.NewScanner(r)
 		for i := range blobs {
 			if !in.Scan() {
@@ -289,8 +290,8 @@ func (g *grower) grow(root *dirNode) error {
 	level := []*dirNode{root}
 	for depth := 0; len(level) > 0; depth++ {
 		// The depth is that of somebody else's trees.
-		if depth > maxDepth {
-			return errDeep
+		if depth > run.MaxDepth {
+			return run.ErrDeep
 		}
 
 		if err := g.readLevel(level); err != nil {
@@ -456,8 +457,8 @@ func (n *dirNode) weigh(depth int) error {
 	switch {
 	case n.state == isWeighed:
 		return nil
-	case n.state == weighing || depth > maxDepth:
-		return errDeep
+	case n.state == weighing || depth > run.MaxDepth:
+		return run.ErrDeep
 	}
 
 	// A node that is met again in this state is inside itself.
@@ -482,8 +483,8 @@ func (n *dirNode) weigh(depth int) error {
 	}
 
 	n.state = isWeighed
-	if n.height > maxDepth {
-		return errDeep
+	if n.height > run.MaxDepth {
+		return run.ErrDeep
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // A view is a git directory of ours that shows a foreign repository to git:
@@ -89,8 +90,8 @@ func (f *foreign) viewConfig(ctx context.Context) ([]byte, error) {
 	}
 
 	// By its standard input: then git opens no file, and follows no include.
-	c := &command{args: []string{"config", "--no-includes", "--file", "-", "--list", "-z"}, stdin: bytes.NewReader(text)}
-	listed, err := c.output(ctx)
+	c := &run.Command{Args: []string{"config", "--no-includes", "--file", "-", "--list", "-z"}, Stdin: bytes.NewReader(text)}
+	listed, err := c.Output(ctx)
 	if err != nil {
 		return nil, err
 	}

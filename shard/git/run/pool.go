@@ -1,4 +1,4 @@
-package git
+package run
 
 import (
 	"bufio"
@@ -17,11 +17,8 @@ import (
 )
 
 const (
-	poolSize = 4                // processes of one mirror at most
+	PoolSize = 4                // processes of one mirror at most
 	poolRest = 30 * time.Second // after which an idle process is let go
-
-	diffBytes = 32 << 20 // of remembered differences
-	pageBytes = 8 << 20  // of remembered pages of history, of blames, and of last changes
 )
 
 // Processes bounds the git processes that answer questions about single objects,
@@ -31,32 +28,28 @@ const (
 type Processes struct {
 	now func() time.Time
 
-	free   chan struct{}         // a token for each process that may still be started
-	pages  flights[LogPage]      // of history with a filter: the same words are asked for again and again
-	blames flights[Blame]        // who reads a blame comes back to it
-	diffs  flights[Diff]         // what was compared lately: who reads a part of a difference often reads on
-	lasts  flights[*LastChanges] // a directory is come back to again and again
-	disk   diskRoom              // for what all fetches receive
+	free chan struct{} // a token for each process that may still be started
 
 	mu      sync.Mutex // guards the fields below
-	idle    []*catFile // of all mirrors, most recently used last
+	idle    []*CatFile // of all mirrors, most recently used last
 	sweeps  *time.Timer
 	waiting int // readers without a process
 }
 
-// NewProcesses allows so many processes at a time. now is the clock of
-// everything that is read through them.
+// NewProcesses allows so many processes at a time.
 func NewProcesses(most int, now func() time.Time) *Processes {
 	ps := &Processes{now: now, free: make(chan struct{}, most)}
-	ps.diffs.most, ps.pages.most, ps.blames.most, ps.lasts.most = diffBytes, pageBytes, pageBytes, pageBytes
 	for range most {
 		ps.free <- struct{}{}
 	}
 	return ps
 }
 
-// pool is the part of the processes that one mirror may use.
-type pool struct {
+// Left is how many more processes may be started.
+func (ps *Processes) Left() int { return len(ps.free) }
+
+// Pool is the part of the processes that one mirror may use.
+type Pool struct {
 	dir   string
 	all   *Processes
 	slots chan struct{} // a token for each process that may still be used
@@ -65,17 +58,18 @@ type pool struct {
 	shut  bool
 }
 
-func newPool(dir string, all *Processes) *pool {
-	p := &pool{dir: dir, all: all, slots: make(chan struct{}, poolSize)}
-	for range poolSize {
+// NewPool makes the part of a mirror in a directory.
+func NewPool(dir string, all *Processes) *Pool {
+	p := &Pool{dir: dir, all: all, slots: make(chan struct{}, PoolSize)}
+	for range PoolSize {
 		p.slots <- struct{}{}
 	}
 	return p
 }
 
-// with lends a process to use, for use in one goroutine. When ctx ends the
+// With lends a process to use, for use in one goroutine. When ctx ends the
 // process is killed; when use fails it is not used again.
-func (p *pool) with(ctx context.Context, use func(*catFile) error) error {
+func (p *Pool) With(ctx context.Context, use func(*CatFile) error) error {
 	select {
 	case <-p.slots:
 	case <-ctx.Done():
@@ -97,9 +91,9 @@ func (p *pool) with(ctx context.Context, use func(*catFile) error) error {
 	}
 
 	// Answers that nobody read would be taken for those of the next question.
-	if err != nil && !c.aligned {
+	if err != nil && !c.Aligned {
 		p.all.end(c)
-		if said := c.complaint.String(); said != "" && !errors.Is(err, errStop) {
+		if said := c.complaint.String(); said != "" && !errors.Is(err, ErrStop) {
 			return fmt.Errorf("git cat-file: %s: %w", strings.TrimSpace(clean(said, nil)), err)
 		}
 		return err
@@ -109,7 +103,7 @@ func (p *pool) with(ctx context.Context, use func(*catFile) error) error {
 }
 
 // take gives an idle process of the mirror, or a new one.
-func (p *pool) take(ctx context.Context) (*catFile, error) {
+func (p *Pool) take(ctx context.Context) (*CatFile, error) {
 	ps := p.all
 	ps.mu.Lock()
 
@@ -175,21 +169,21 @@ func (ps *Processes) room(ctx context.Context) error {
 }
 
 // end ends a process and gives its token back.
-func (ps *Processes) end(c *catFile) {
+func (ps *Processes) end(c *CatFile) {
 	c.end()
 	ps.free <- struct{}{}
 }
 
 // put makes a process idle, or ends it when it is of no more use or others
 // wait.
-func (p *pool) put(c *catFile) {
+func (p *Pool) put(c *CatFile) {
 	if !p.rest(c) {
 		p.all.end(c)
 	}
 }
 
 // rest makes a process idle. It reports false when it is to be ended.
-func (p *pool) rest(c *catFile) bool {
+func (p *Pool) rest(c *CatFile) bool {
 	ps := p.all
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -200,7 +194,7 @@ func (p *pool) rest(c *catFile) bool {
 		return false
 	}
 
-	c.packs.rest()
+	c.Packs.rest()
 	c.since = ps.now()
 	ps.idle = append(ps.idle, c)
 	if ps.sweeps == nil {
@@ -213,7 +207,7 @@ func (p *pool) rest(c *catFile) bool {
 func (ps *Processes) sweep() {
 	ps.mu.Lock()
 	limit := ps.now().Add(-poolRest)
-	old := ps.remove(func(c *catFile) bool { return !c.since.After(limit) })
+	old := ps.remove(func(c *CatFile) bool { return !c.since.After(limit) })
 	ps.sweeps = nil
 
 	// The timer runs only while something rests.
@@ -229,8 +223,8 @@ func (ps *Processes) sweep() {
 }
 
 // remove takes idle processes out. Called with ps.mu held.
-func (ps *Processes) remove(which func(*catFile) bool) (out []*catFile) {
-	ps.idle = slices.DeleteFunc(ps.idle, func(c *catFile) bool {
+func (ps *Processes) remove(which func(*CatFile) bool) (out []*CatFile) {
+	ps.idle = slices.DeleteFunc(ps.idle, func(c *CatFile) bool {
 		if which(c) {
 			out = append(out, c)
 			return true
@@ -240,53 +234,53 @@ func (ps *Processes) remove(which func(*catFile) bool) (out []*catFile) {
 	return out
 }
 
-// reset lets go of the mirror's processes: the directory is about to be
+// Reset lets go of the mirror's processes: the directory is about to be
 // replaced.
-func (p *pool) reset() {
+func (p *Pool) Reset() {
 	p.all.mu.Lock()
 	p.epoch++
-	old := p.all.remove(func(c *catFile) bool { return c.pool == p })
+	old := p.all.remove(func(c *CatFile) bool { return c.pool == p })
 	p.all.mu.Unlock()
 	for _, c := range old {
 		p.all.end(c)
 	}
 }
 
-// close ends the processes of the mirror for good.
-func (p *pool) close() {
+// Close ends the processes of the mirror for good.
+func (p *Pool) Close() {
 	p.all.mu.Lock()
 	p.shut = true
 	p.all.mu.Unlock()
-	p.reset()
+	p.Reset()
 }
 
-// catFile answers questions about single objects: out of the packs where it
+// CatFile answers questions about single objects: out of the packs where it
 // can, else by a `git cat-file --batch-command` that runs from the first such
 // question on.
-type catFile struct {
+type CatFile struct {
 	dir       string
 	ctx       context.Context // of who uses it
-	packs     objects
+	Packs     objects
 	cmd       *exec.Cmd // nil before the first question to it
 	in        io.WriteCloser
-	out       *bufio.Reader
+	Out       *bufio.Reader
 	complaint *tail
-	pool      *pool
+	pool      *Pool
 	epoch     int
 	since     time.Time
-	aligned   bool // the next byte of out begins an answer
-	asked     int  // questions whose answer has not been read
+	Aligned   bool // the next byte of out begins an answer
+	Asked     int  // questions whose answer has not been read
 
 	mu   sync.Mutex // guards the start of cmd and done
 	done bool       // the process is waited for: its number may be another's soon
 }
 
-func newCatFile(dir string) *catFile {
-	return &catFile{dir: dir, packs: objects{dir: dir}, complaint: &tail{}, aligned: true}
+func newCatFile(dir string) *CatFile {
+	return &CatFile{dir: dir, Packs: objects{dir: dir}, complaint: &tail{}, Aligned: true}
 }
 
 // start starts the process, once.
-func (c *catFile) start() error {
+func (c *CatFile) start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cmd != nil {
@@ -296,7 +290,7 @@ func (c *catFile) start() error {
 		return context.Cause(c.ctx) // killed before it began
 	}
 
-	k := &command{dir: c.dir, args: []string{"cat-file", "--batch-command", "-z"}, config: []string{"core.deltaBaseCacheLimit", "32m"}}
+	k := &Command{Dir: c.dir, Args: []string{"cat-file", "--batch-command", "-z"}, Config: []string{"core.deltaBaseCacheLimit", "32m"}}
 
 	cmd, complaint := k.process(context.Background())
 	in, err := cmd.StdinPipe()
@@ -315,11 +309,11 @@ func (c *catFile) start() error {
 	if f, ok := out.(*os.File); ok {
 		widen(f)
 	}
-	c.cmd, c.in, c.out, c.complaint = cmd, in, bufio.NewReaderSize(out, 64<<10), complaint
+	c.cmd, c.in, c.Out, c.complaint = cmd, in, bufio.NewReaderSize(out, 64<<10), complaint
 	return nil
 }
 
-func (c *catFile) kill() {
+func (c *CatFile) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -332,12 +326,12 @@ func (c *catFile) kill() {
 
 // broken reports whether the process can be asked no further question: an answer
 // was not read to its end.
-func (c *catFile) broken() bool { return !c.aligned || c.asked != 0 }
+func (c *CatFile) broken() bool { return !c.Aligned || c.Asked != 0 }
 
 // end closes the input, which ends the process, and waits for it; one that
 // is in the middle of an answer is killed.
-func (c *catFile) end() {
-	c.packs.close()
+func (c *CatFile) end() {
+	c.Packs.close()
 	if c.cmd == nil {
 		return
 	}
@@ -355,22 +349,22 @@ func (c *catFile) end() {
 	c.cmd.Wait()
 }
 
-// objectInfo is what an object is. kind is empty when there is none.
-type objectInfo struct {
-	oid  string
-	kind string // blob, tree, commit, tag
-	size int64
+// ObjectInfo is what an object is. kind is empty when there is none.
+type ObjectInfo struct {
+	OID  string
+	Kind string // blob, tree, commit, tag
+	Size int64
 }
 
-// ask sends questions without waiting for the answers. Their text together
+// Ask sends questions without waiting for the answers. Their text together
 // must be shorter than a pipe holds (64 KiB), or both sides would wait.
-func (c *catFile) ask(verb string, names ...string) error {
+func (c *CatFile) Ask(verb string, names ...string) error {
 	if err := c.start(); err != nil {
 		return err
 	}
 
 	// Until every answer is read, the process is of no use for others.
-	c.aligned = false
+	c.Aligned = false
 	var b bytes.Buffer
 	for _, n := range names {
 		b.WriteString(verb)
@@ -379,86 +373,86 @@ func (c *catFile) ask(verb string, names ...string) error {
 		b.WriteByte(0)
 	}
 
-	c.asked += len(names)
+	c.Asked += len(names)
 	_, err := c.in.Write(b.Bytes())
 	return err
 }
 
-// answer reads the first line of the answer to a question:
+// Answer reads the first line of the answer to a question:
 //
 //	<oid> blob 12         followed by the contents, where they were asked for
 //	name missing
 //	name ambiguous
-func (c *catFile) answer() (objectInfo, error) {
-	line, err := c.out.ReadString('\n')
+func (c *CatFile) Answer() (ObjectInfo, error) {
+	line, err := c.Out.ReadString('\n')
 	if err != nil {
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
-		return objectInfo{}, err
+		return ObjectInfo{}, err
 	}
 
-	c.asked--
+	c.Asked--
 	line = line[:len(line)-1]
 
 	// Neither has contents behind it.
 	if strings.HasSuffix(line, " missing") || strings.HasSuffix(line, " ambiguous") {
-		c.aligned = c.asked == 0
+		c.Aligned = c.Asked == 0
 		if strings.HasSuffix(line, " ambiguous") {
-			return objectInfo{}, ErrAmbiguous
+			return ObjectInfo{}, ErrAmbiguous
 		}
-		return objectInfo{}, nil
+		return ObjectInfo{}, nil
 	}
 
 	f := strings.Fields(line)
 	if len(f) != 3 {
-		return objectInfo{}, fmt.Errorf("git cat-file said %q", line)
+		return ObjectInfo{}, fmt.Errorf("git cat-file said %q", line)
 	}
 	size, err := strconv.ParseInt(f[2], 10, 64)
 	if err != nil || size < 0 {
-		return objectInfo{}, fmt.Errorf("git cat-file said %q", line)
+		return ObjectInfo{}, fmt.Errorf("git cat-file said %q", line)
 	}
-	return objectInfo{oid: f[0], kind: f[1], size: size}, nil
+	return ObjectInfo{OID: f[0], Kind: f[1], Size: size}, nil
 }
 
-// info asks what a name stands for.
-func (c *catFile) info(name string) (objectInfo, error) {
-	if err := c.ask("info", name); err != nil {
-		return objectInfo{}, err
+// Info asks what a name stands for.
+func (c *CatFile) Info(name string) (ObjectInfo, error) {
+	if err := c.Ask("info", name); err != nil {
+		return ObjectInfo{}, err
 	}
-	info, err := c.answer()
+	info, err := c.Answer()
 	if err == nil {
-		c.aligned = true
+		c.Aligned = true
 	}
 	return info, err
 }
 
-// contents asks for an object and hands what it holds to read, which need
+// Contents asks for an object and hands what it holds to read, which need
 // not read all of it. A missing object has an empty kind and no content.
-func (c *catFile) contents(name string, read func(objectInfo, io.Reader) error) error {
-	if err := c.live(); err != nil {
+func (c *CatFile) Contents(name string, read func(ObjectInfo, io.Reader) error) error {
+	if err := c.Live(); err != nil {
 		return err
 	}
 
 	// Small objects in packs need no process.
-	if info, content, ok := c.packs.small(name); ok {
+	if info, content, ok := c.Packs.Small(name); ok {
 		return read(info, bytes.NewReader(content))
 	}
 
-	if err := c.ask("contents", name); err != nil {
+	if err := c.Ask("contents", name); err != nil {
 		return err
 	}
-	info, err := c.answer()
+	info, err := c.Answer()
 	if err != nil {
 		return err
 	}
 
-	if info.kind == "" {
+	if info.Kind == "" {
 		return read(info, bytes.NewReader(nil))
 	}
 
 	// What read leaves over is skipped, so that the next answer begins where it is expected.
-	body := &io.LimitedReader{R: c.out, N: info.size}
+	body := &io.LimitedReader{R: c.Out, N: info.Size}
 	if err := read(info, body); err != nil {
 		c.skip(body.N)
 		return err
@@ -472,11 +466,11 @@ func (c *catFile) contents(name string, read func(objectInfo, io.Reader) error) 
 const maxSkip = 4 << 20
 
 // skip passes over the rest of an answer when it is short.
-func (c *catFile) skip(rest int64) {
+func (c *CatFile) skip(rest int64) {
 	if rest > maxSkip {
 		return
 	}
-	if _, err := io.CopyN(io.Discard, c.out, rest+1); err == nil {
-		c.aligned = true
+	if _, err := io.CopyN(io.Discard, c.Out, rest+1); err == nil {
+		c.Aligned = true
 	}
 }

@@ -1,4 +1,4 @@
-package git
+package run
 
 import (
 	"bytes"
@@ -21,23 +21,26 @@ func Installed() bool {
 	return err == nil
 }
 
+// MaxDepth is how many levels of directories a tree may have.
+const MaxDepth = 512
+
 // maxStderr is how much of what git complains about is kept.
 const maxStderr = 8 << 10
 
-// command is one run of git.
-type command struct {
-	dir     string // the repository; empty for none
-	args    []string
-	config  []string // pairs of keys and values, on top of the fixed ones
-	env     []string // on top of the fixed ones
-	stdin   io.Reader
-	limit   int64         // bytes of standard output; 0 is 64 MiB
-	timeout time.Duration // 0 is a minute
-	writes  bool          // ends with this process, whatever happens to it
-	stored  int64         // bytes of objects outside of dir that it works on
-	memory  int64         // bytes that it may take; 0 is what its objects need
-	file    int64         // bytes of each file that it may write; 0 is no bound
-	secrets []string      // never to appear in an error
+// Command is one run of git.
+type Command struct {
+	Dir     string // the repository; empty for none
+	Args    []string
+	Config  []string // pairs of keys and values, on top of the fixed ones
+	Env     []string // on top of the fixed ones
+	Stdin   io.Reader
+	Limit   int64         // bytes of standard output; 0 is 64 MiB
+	Timeout time.Duration // 0 is a minute
+	Writes  bool          // ends with this process, whatever happens to it
+	Stored  int64         // bytes of objects outside of dir that it works on
+	Memory  int64         // bytes that it may take; 0 is what its objects need
+	File    int64         // bytes of each file that it may write; 0 is no bound
+	Secrets []string      // never to appear in an error
 }
 
 // fixedConfig is in force in every run: nothing of git's configuration files
@@ -55,7 +58,7 @@ var fixedConfig = []string{
 	"log.showSignature", "false",
 	"mailmap.blob", "", // authors are as their commits have them, unless a run says otherwise
 	"diff.renameLimit", "2000",
-	"core.maxTreeDepth", strconv.Itoa(maxDepth),
+	"core.maxTreeDepth", strconv.Itoa(MaxDepth),
 	"transfer.unpackLimit", "1",
 	"submodule.recurse", "false",
 }
@@ -65,7 +68,7 @@ var fixedConfig = []string{
 var passed = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
 
 // environ is the whole environment of a run.
-func (c *command) environ() []string {
+func (c *Command) environ() []string {
 	env := []string{
 		"HOME=/nonexistent", // no .netrc, no .gitconfig
 
@@ -101,13 +104,13 @@ func (c *command) environ() []string {
 
 	env = append(env, authorities()...)
 
-	if c.dir != "" {
-		env = append(env, "GIT_DIR="+c.dir)
+	if c.Dir != "" {
+		env = append(env, "GIT_DIR="+c.Dir)
 	}
 
 	// Configuration travels in the environment, too.
 	n := 0
-	for _, pairs := range [][]string{fixedConfig, c.config} {
+	for _, pairs := range [][]string{fixedConfig, c.Config} {
 		for i := 0; i+1 < len(pairs); i += 2 {
 			k := strconv.Itoa(n)
 			env = append(env, "GIT_CONFIG_KEY_"+k+"="+pairs[i], "GIT_CONFIG_VALUE_"+k+"="+pairs[i+1])
@@ -115,36 +118,36 @@ func (c *command) environ() []string {
 		}
 	}
 
-	env = append(env, "GIT_ALLOC_LIMIT="+strconv.FormatInt(c.allowance(), 10))
-	env = append(env, c.env...)
+	env = append(env, "GIT_ALLOC_LIMIT="+strconv.FormatInt(c.Allowance(), 10))
+	env = append(env, c.Env...)
 	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
 }
 
 // process makes the command ready to start. When ctx ends the whole process
 // group is killed.
-func (c *command) process(ctx context.Context) (*exec.Cmd, *tail) {
-	cmd := exec.CommandContext(ctx, "git", c.args...)
+func (c *Command) process(ctx context.Context) (*exec.Cmd, *tail) {
+	cmd := exec.CommandContext(ctx, "git", c.Args...)
 
 	// No directory around us is taken for a repository.
 	cmd.Dir = "/"
 	cmd.Env = c.environ()
-	cmd.Stdin = c.stdin
+	cmd.Stdin = c.Stdin
 
 	complaint := &tail{}
 	cmd.Stderr = complaint
 
 	// What git starts may outlive it and hold its output open: that is not waited for long.
-	cmd.SysProcAttr = ownGroup(c.writes)
+	cmd.SysProcAttr = ownGroup(c.Writes)
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd, complaint
 }
 
-// output runs the command and returns what it prints. More than the limit
-// is ErrTooLarge.
-func (c *command) output(ctx context.Context) ([]byte, error) {
+// Output runs the command and returns what it prints. More than the limit
+// is runErrTooLarge.
+func (c *Command) Output(ctx context.Context) ([]byte, error) {
 	var out []byte
-	err := c.stream(ctx, func(r io.Reader) error {
+	err := c.Stream(ctx, func(r io.Reader) error {
 		var err error
 		out, err = io.ReadAll(r)
 		return err
@@ -152,20 +155,20 @@ func (c *command) output(ctx context.Context) ([]byte, error) {
 	return out, err
 }
 
-// run runs the command for its effect.
-func (c *command) run(ctx context.Context) error {
-	_, err := c.output(ctx)
+// Run runs the command for its effect.
+func (c *Command) Run(ctx context.Context) error {
+	_, err := c.Output(ctx)
 	return err
 }
 
-// errStop ends a stream early without being an error.
-var errStop = errors.New("stop")
+// ErrStop ends a stream early without being an error.
+var ErrStop = errors.New("stop")
 
-// stream runs the command and hands its output to read. When read fails, the
+// Stream runs the command and hands its output to read. When read fails, the
 // command is killed and the error returned; errStop is no error. A command
 // that fails after read was content is an error, too.
-func (c *command) stream(ctx context.Context, read func(io.Reader) error) error {
-	timeout := c.timeout
+func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error {
+	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = time.Minute
 	}
@@ -186,7 +189,7 @@ func (c *command) stream(ctx context.Context, read func(io.Reader) error) error 
 	defer release()
 
 	// Output beyond the limit is an error, not something to cut.
-	limit := c.limit
+	limit := c.Limit
 	if limit == 0 {
 		limit = 64 << 20
 	}
@@ -202,7 +205,7 @@ func (c *command) stream(ctx context.Context, read func(io.Reader) error) error 
 		killGroup(cmd.Process)
 		cmd.Wait()
 
-		if errors.Is(readErr, errStop) {
+		if errors.Is(readErr, ErrStop) {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -221,17 +224,35 @@ func (c *command) stream(ctx context.Context, read func(io.Reader) error) error 
 	return nil
 }
 
+// Complaints runs the command for the end of what it prints beside its output.
+func (c *Command) Complaints(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+
+	cmd, said := c.process(ctx)
+	release, err := c.start(cmd)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+
+	if err := cmd.Wait(); err != nil {
+		return "", c.failure(err, said)
+	}
+	return said.String(), nil
+}
+
 // name is the subcommand, for messages.
-func (c *command) name() string {
-	if len(c.args) == 0 {
+func (c *Command) name() string {
+	if len(c.Args) == 0 {
 		return ""
 	}
-	return c.args[0]
+	return c.Args[0]
 }
 
 // failure makes an error of a run that ended badly.
-func (c *command) failure(err error, complaint *tail) error {
-	f := &Failure{Command: c.name(), Exit: -1, Stderr: clean(complaint.String(), c.secrets)}
+func (c *Command) failure(err error, complaint *tail) error {
+	f := &Failure{Command: c.name(), Exit: -1, Stderr: clean(complaint.String(), c.Secrets)}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		f.Exit = exit.ExitCode()
@@ -286,7 +307,7 @@ var kinds = []struct {
 	{regexp.MustCompile(`unknown repository extension|Expected git repo version|unknown object format|unknown ref storage format`), ErrUnknown},
 	{regexp.MustCompile(`returned error: 404|repository '.*' not found|does not appear to be a git repository|not a git repository|No such file or directory`), ErrNoRemote},
 	{regexp.MustCompile(`possible repository corruption on the remote side`), ErrDamaged},
-	{regexp.MustCompile(`exceeded maximum allowed tree depth`), errDeep},
+	{regexp.MustCompile(`exceeded maximum allowed tree depth`), ErrDeep},
 	{regexp.MustCompile(`(?i)out of memory|attempting to allocate .* over limit|cannot allocate memory|unable to create thread`), ErrTooLarge},
 	{regexp.MustCompile(`Operation too slow|Operation timed out|Connection timed out|Timeout was reached`), ErrStalled},
 }

@@ -1,4 +1,4 @@
-package git
+package run
 
 import (
 	"context"
@@ -20,9 +20,9 @@ type objects struct {
 // whole.
 const smallObject = 4 << 20
 
-// live reports whether the user of the process is still there. A process that
+// Live reports whether the user of the process is still there. A process that
 // is asked is killed with its user; what is read here has to look.
-func (c *catFile) live() error {
+func (c *CatFile) Live() error {
 	if c.ctx != nil && c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
@@ -58,8 +58,8 @@ func (o *objects) open() bool {
 	return true
 }
 
-// info finds what an object is. It reports false when git has to be asked.
-func (o *objects) info(id []byte) (info objectInfo, ok bool) {
+// Info finds what an object is. It reports false when git has to be asked.
+func (o *objects) Info(id []byte) (info ObjectInfo, ok bool) {
 	if !o.open() {
 		return info, false
 	}
@@ -67,12 +67,12 @@ func (o *objects) info(id []byte) (info objectInfo, ok bool) {
 	if err != nil || kind == pack.Tag {
 		return info, false
 	}
-	return objectInfo{kind: kind.String(), size: size}, true
+	return ObjectInfo{Kind: kind.String(), Size: size}, true
 }
 
-// small reads an object that is named by its id and not large. The content is
+// Small reads an object that is named by its id and not large. The content is
 // valid until the next call.
-func (o *objects) small(name string) (info objectInfo, content []byte, ok bool) {
+func (o *objects) Small(name string) (info ObjectInfo, content []byte, ok bool) {
 	if !pack.IsID(name) || !o.open() {
 		return info, nil, false
 	}
@@ -89,5 +89,5 @@ func (o *objects) small(name string) (info objectInfo, content []byte, ok bool) 
 	}
 
 	o.buf = content
-	return objectInfo{oid: name, kind: kind.String(), size: int64(len(content))}, content, true
+	return ObjectInfo{OID: name, Kind: kind.String(), Size: int64(len(content))}, content, true
 }

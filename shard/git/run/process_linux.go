@@ -1,4 +1,4 @@
-package git
+package run
 
 import (
 	"os"
@@ -83,9 +83,9 @@ func boundFiles(p *os.Process, bytes int64) {
 	_ = unix.Prlimit(p.Pid, unix.RLIMIT_FSIZE, &limit, nil)
 }
 
-// roomAt is how many bytes may be written to the volume of a directory; 0 where
+// FreeAt is how many bytes may be written to the volume of a directory; 0 where
 // that is not known.
-func roomAt(dir string) int64 {
+func FreeAt(dir string) int64 {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0

@@ -1,15 +1,15 @@
-package git
+package run
 
 import (
 	"context"
 	"sync"
 )
 
-// flights answers a question once for all who ask it at the same time, and
+// Flights answers a question once for all who ask it at the same time, and
 // remembers the latest answers, which must never change. The work ends when
 // nobody waits for it any more. The zero value remembers nothing.
-type flights[T any] struct {
-	most int64 // bytes of what is remembered, by size
+type Flights[T any] struct {
+	Most int64 // bytes of what is remembered, by size
 
 	mu      sync.Mutex // guards the fields below
 	running map[string]*flight[T]
@@ -28,11 +28,11 @@ type flight[T any] struct {
 	stop    context.CancelFunc
 }
 
-// do returns the answer to the question with a key: a remembered one, that of
+// Do returns the answer to the question with a key: a remembered one, that of
 // work which is under way, or that of work. The work belongs to owner: when ctx
 // ends it goes on for the others who wait. size is what remembering the answer
 // costs, in bytes; negative for one that must not be remembered.
-func (f *flights[T]) do(ctx context.Context, owner *tasks, key string, size func(T) int64, work func(context.Context) (T, error)) (T, error) {
+func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func(T) int64, work func(context.Context) (T, error)) (T, error) {
 	f.mu.Lock()
 	if v, ok := f.known[key]; ok {
 		f.mu.Unlock()
@@ -67,13 +67,13 @@ func (f *flights[T]) do(ctx context.Context, owner *tasks, key string, size func
 
 // start begins to answer a question; nil when the owner is closed. Called with
 // mu held.
-func (f *flights[T]) start(ctx context.Context, owner *tasks, key string, size func(T) int64, work func(context.Context) (T, error)) *flight[T] {
+func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size func(T) int64, work func(context.Context) (T, error)) *flight[T] {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &flight[T]{done: make(chan struct{}), stop: stop}
 
-	started := owner.run(func() {
+	started := owner.Run(func() {
 		defer stop()
-		defer context.AfterFunc(owner.ctx, stop)()
+		defer context.AfterFunc(owner.Context, stop)()
 
 		r.value, r.err = work(inner)
 
@@ -105,7 +105,7 @@ func (f *flights[T]) start(ctx context.Context, owner *tasks, key string, size f
 
 // leave is called by a caller that does not wait any longer. The last one ends
 // the work.
-func (f *flights[T]) leave(key string, r *flight[T]) {
+func (f *Flights[T]) leave(key string, r *flight[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r.waiting--; r.waiting > 0 {
@@ -121,13 +121,13 @@ func (f *flights[T]) leave(key string, r *flight[T]) {
 
 // remember keeps an answer, and drops the oldest ones for it. Called with mu
 // held.
-func (f *flights[T]) remember(key string, v T, size int64) {
+func (f *Flights[T]) remember(key string, v T, size int64) {
 	// One answer may take a quarter at most, or it would push all others out.
-	if size < 0 || size > f.most/4 || f.sizes[key] != 0 {
+	if size < 0 || size > f.Most/4 || f.sizes[key] != 0 {
 		return
 	}
 
-	for f.bytes+size > f.most {
+	for f.bytes+size > f.Most {
 		old := f.order[0]
 		f.order = f.order[1:]
 		f.bytes -= f.sizes[old]

@@ -1,4 +1,4 @@
-package git
+package run
 
 import (
 	"net/url"
@@ -26,9 +26,9 @@ func Proxy(u *url.URL) (*url.URL, error) {
 	return named.ProxyFunc()(u)
 }
 
-// proxied is Proxy in the words of git, and what in it is secret. No proxy is
+// Proxied is Proxy in the words of git, and what in it is secret. No proxy is
 // said by an empty address.
-func proxied(u *url.URL) (address string, secrets []string, err error) {
+func Proxied(u *url.URL) (address string, secrets []string, err error) {
 	proxy, err := Proxy(u)
 	if err != nil || proxy == nil {
 		return "", nil, err
@@ -40,7 +40,7 @@ func proxied(u *url.URL) (address string, secrets []string, err error) {
 	}
 
 	if password, ok := proxy.User.Password(); ok {
-		secrets = forms(proxy.User.Username(), password)
+		secrets = Forms(proxy.User.Username(), password)
 	}
 	return proxy.String(), secrets, nil
 }
@@ -64,9 +64,9 @@ func authorities() (env []string) {
 	return env
 }
 
-// forms are a name and a password in each form in which git or curl could print
+// Forms are a name and a password in each form in which git or curl could print
 // them.
-func forms(user, password string) []string {
+func Forms(user, password string) []string {
 	return []string{
 		url.UserPassword(user, password).String(),
 		password,

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package git
+package run
 
 import (
 	"os"
@@ -32,5 +32,5 @@ func bound(*os.Process, int64) {}
 // boundFiles does nothing here.
 func boundFiles(*os.Process, int64) {}
 
-// roomAt is not known here.
-func roomAt(string) int64 { return 0 }
+// FreeAt is not known here.
+func FreeAt(string) int64 { return 0 }

@@ -1,0 +1,24 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// What a run can end with, besides the errors of contexts and of the file system.
+// runErrBeyond wraps runErrTooLarge: the repository itself has to change before it can be read.
+var (
+	ErrAmbiguous   = fmt.Errorf("ambiguous commit prefix: %w", fs.ErrInvalid)
+	ErrTooLarge    = errors.New("the answer is too large")
+	ErrAuth        = errors.New("the remote asks for a password or refuses the one given")
+	ErrStalled     = errors.New("the remote sends nothing")
+	ErrNoRemote    = errors.New("the remote has no such repository, or hides it")
+	ErrUnknown     = errors.New("the repository has a form that the installed git does not know")
+	ErrProxy       = errors.New("the proxy that leads there asks for a user and a password, or refuses those of HTTP_PROXY or HTTPS_PROXY")
+	ErrDamaged     = errors.New("the repository is damaged where it comes from: git fsck says there what is missing")
+	ErrClosed      = errors.New("the mirror is closed")
+	ErrBeyond      = fmt.Errorf("the repository is beyond what a node reads: %w", ErrTooLarge)
+	ErrCertificate = errors.New("the certificate of the remote is out of date, for another name, or of an authority that this node does not know; SSL_CERT_FILE names an authority of your own")
+	ErrDeep        = fmt.Errorf("its directories are more than %d levels deep: remove these from its history, or exclude the repository: %w", MaxDepth, ErrBeyond)
+)
