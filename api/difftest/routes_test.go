@@ -283,7 +283,6 @@ func isPage(c toolCall, w *twin, text string) verdict {
 			}
 		}
 	}
-	v.tags = append(v.tags, "whole-words")
 	m := summary.FindStringSubmatch(html.UnescapeString(text))
 	got := [2]int{}
 	if m != nil {

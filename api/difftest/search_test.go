@@ -277,6 +277,7 @@ type searchAnswer struct {
 		FileName   struct{ Text string }
 		Repository string
 		Language   string
+		WebURL     string
 		Branches   []string
 		Chunks     []struct {
 			Content      string
@@ -300,7 +301,7 @@ func (c searchCall) judge(w *twin, s *server) verdict {
 		return wrong("%v: %.200s", err, body)
 	}
 	want, kept := c.scan(w)
-	v := verdict{claimed: got.IsSearchExhaustive, tags: c.tags()}
+	v := verdict{claimed: got.IsSearchExhaustive}
 
 	// What is missing is named.
 	if !got.IsSearchExhaustive && len(got.NotSearched) == 0 {
@@ -392,21 +393,6 @@ func sameRanges(x *found, ranges []place, all bool) string {
 		return fmt.Sprintf("it lacks matches at %v", want)
 	}
 	return ""
-}
-
-// tags are what of the query may be a known kind.
-func (c searchCall) tags() (out []string) {
-	var walk func(p part)
-	walk = func(p part) {
-		if p.op == "text" && (strings.Contains(p.value, "\n") || c.regexp && strings.Contains(p.value, `\n`)) {
-			out = append(out, "over-lines")
-		}
-		for _, s := range p.subs {
-			walk(s)
-		}
-	}
-	walk(c.q)
-	return out
 }
 
 // smaller are the calls with one part less.

@@ -74,9 +74,6 @@ func (c toolCall) judge(w *twin, s *server) verdict {
 	}
 
 	v := c.is(c, w, text)
-	if c.text("ref") == "1.x" {
-		v.tags = append(v.tags, "branch-and-tag")
-	}
 	if v.amiss != "" {
 		if c.name != "/search" {
 			v.amiss += "\n" + fmt.Sprintf("%.1500s", text)
@@ -318,9 +315,6 @@ func (c toolCall) grepped(text string) map[string]map[int]string {
 // isGrep compares an answer of grep.
 func isGrep(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: claims(text)}
-	if overLines(c.text("pattern")) {
-		v.tags = append(v.tags, "over-lines")
-	}
 	got := map[string]map[int]string{}
 	if !strings.HasPrefix(text, "No line matches") && !strings.HasPrefix(text, "Only ") {
 		got = c.grepped(text)

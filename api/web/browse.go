@@ -48,7 +48,7 @@ func (p *revisions) refs(ctx context.Context, v catalog.Viewer, l place) []refLi
 			continue
 		}
 		for _, ref := range r.Refs {
-			out = append(out, refLink{ref.Name, address(l.Repo, ref.Name, l.Kind, l.Path), ref.Indexed})
+			out = append(out, refLink{ref.Name, address(l.Repo, cmp.Or(ref.Ref, ref.Name), l.Kind, l.Path), ref.Indexed})
 		}
 	}
 	return out

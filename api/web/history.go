@@ -294,7 +294,7 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 	}{place: l, Query: req.Query, Total: counted(r.Total, "name", "names")}
 
 	for _, f := range r.Refs {
-		data.Rows = append(data.Rows, refRow{f.Name, address(l.Repo, f.Name, "tree", ""), short(f.Commit), p.ago(f.CommittedAt), f.Default, f.Indexed})
+		data.Rows = append(data.Rows, refRow{f.Name, address(l.Repo, cmp.Or(f.Ref, f.Name), "tree", ""), short(f.Commit), p.ago(f.CommittedAt), f.Default, f.Indexed})
 	}
 
 	if goesOn(req.Page, refsPerPage, r.Total) {

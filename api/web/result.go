@@ -28,11 +28,11 @@ func revisionOf(f *search.File, branch string) (rev, label string) {
 		short := query.ShortRev(name)
 		// HEAD, or the branch that it points to, before all others: its address says nothing of a
 		// revision and stays true.
-		if short == "HEAD" || short == branch {
+		if short == "HEAD" || short == branch && name != "refs/tags/"+branch {
 			return "", cmp.Or(branch, short)
 		}
 		if rev == "" {
-			rev = short
+			rev = cmp.Or(f.Ref, short)
 		}
 	}
 
@@ -233,7 +233,7 @@ func marksOf(ranges []shard.Range, from, to int) []span {
 // slash are written as %40 and %2F, so that the address reads in one way.
 func address(repo, rev, kind, path string) string {
 	at := ""
-	if rev = query.ShortRev(rev); rev != "" && rev != "HEAD" {
+	if rev != "" && rev != "HEAD" {
 		at = "@" + strings.ReplaceAll(url.PathEscape(rev), "@", "%40")
 	}
 	if kind != "" {

@@ -382,7 +382,15 @@ func answerBranches(ctx context.Context, s *site, req RefsRequest) (*RefsRespons
 	if err != nil {
 		return nil, err
 	}
-	return s.refs(ctx, refs, req)
+	tags, err := s.mirror.Tags(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tagged := make(map[string]bool, len(tags))
+	for _, t := range tags {
+		tagged[t.Name] = true
+	}
+	return s.refs(ctx, refs, tagged, req)
 }
 
 func tagsOperation() operation[RefsRequest, RefsResponse] {
@@ -395,11 +403,12 @@ func answerTags(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, e
 	if err != nil {
 		return nil, err
 	}
-	return s.refs(ctx, refs, req)
+	return s.refs(ctx, refs, nil, req)
 }
 
-// refs makes a page of branches or tags.
-func (s *site) refs(ctx context.Context, refs []git.Ref, req RefsRequest) (*RefsResponse, error) {
+// refs makes a page of branches or tags. tagged has the names of tags that a branch may have
+// too.
+func (s *site) refs(ctx context.Context, refs []git.Ref, tagged map[string]bool, req RefsRequest) (*RefsResponse, error) {
 	branch, err := s.mirror.DefaultBranch(ctx)
 	if err != nil {
 		return nil, err
@@ -440,6 +449,7 @@ func (s *site) refs(ctx context.Context, refs []git.Ref, req RefsRequest) (*Refs
 	for _, r := range cutPage(refs, req.Page, req.PerPage) {
 		out.Refs = append(out.Refs, RefInfo{
 			Name:        r.Name,
+			Ref:         linkRef(r.Full, func(name string) bool { return tagged[name] }),
 			Commit:      r.Commit,
 			CommittedAt: r.Time,
 			Default:     r.Head,

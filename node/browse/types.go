@@ -274,6 +274,7 @@ type RefsResponse struct {
 // RefInfo is a branch or a tag.
 type RefInfo struct {
 	Name        string    `json:"name"`   // short
+	Ref         string    `json:"-"`      // in links: the name, or the full one where the name means something else
 	Commit      string    `json:"commit"` // hex; of the commit, also for an annotated tag
 	CommittedAt time.Time `json:"committedAt,omitzero"`
 	Default     bool      `json:"isDefault"`

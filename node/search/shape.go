@@ -150,7 +150,8 @@ func (q *question) file(repo *catalog.Repo, f shard.File) File {
 
 		Language:       f.Language,
 		Encoding:       f.Encoding,
-		WebURL:         browse.WebURL(q.base, repo.Name, rev, "blob", f.Path),
+		Ref:            browse.LinkRef(repo, rev),
+		WebURL:         browse.WebURL(q.base, repo.Name, browse.LinkRef(repo, rev), "blob", f.Path),
 		ExternalWebURL: browse.ExternalURL(repo, rev, f.Path),
 		Chunks:         f.Chunks,
 		Matches:        f.Matches,

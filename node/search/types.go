@@ -80,6 +80,7 @@ type File struct {
 	NameRanges     []shard.Range
 	Language       string
 	Encoding       string // as [shard.File.Encoding]
+	Ref            string // in links, the first of Branches: as browse.LinkRef has it
 	WebURL         string // page of this service
 	ExternalWebURL string // page of the code host; "" when unknown
 	Chunks         []shard.Chunk
