@@ -58,7 +58,7 @@ const (
 
 // appendFile appends a file of an answer: its name, and its chunks with their
 // marks. branch is the name of the repository's default branch.
-func appendFile(dst []byte, f *search.File, branch string, box layout.Box, m marking, show showing) []byte {
+func appendFile(dst []byte, f *search.File, branch string, box layout.Box, show showing) []byte {
 	rev, label := revisionOf(f, branch)
 	page := address(f.Repository, rev, "blob", f.Path)
 	matches := max(f.Matches, rangesOf(f.Chunks))
@@ -87,10 +87,9 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, m mar
 	if show < opened {
 		best, rest = bestChunks(f.Chunks, openChunks)
 	}
-	m = m.forFile(f.Chunks)
-	dst = appendChunks(dst, best, f.Language, lines(page, f.Path), m)
+	dst = appendChunks(dst, best, f.Language, lines(page, f.Path))
 	if more := matches - rangesOf(best); more > 0 && show != entire {
-		dst = appendFolded(dst, f, rest, more, page, box, m, show)
+		dst = appendFolded(dst, f, rest, more, page, box, show)
 	}
 	return append(dst, "</article>\n"...)
 }
@@ -113,7 +112,7 @@ func inFile(box layout.Box, f *search.File) layout.Box {
 
 // appendFolded appends the chunks that stand behind "more", and a link to the
 // matches that are not there: more is how many there are in all.
-func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page string, box layout.Box, m marking, show showing) []byte {
+func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page string, box layout.Box, show showing) []byte {
 	// All of them, also those that the search has not brought.
 	here := searchURL(inFile(box, f), 0)
 
@@ -125,7 +124,7 @@ func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page
 
 	shown := rest[:min(len(rest), foldedChunks)]
 	dst = fmt.Appendf(dst, `<details class="more"><summary>+%s more in this file</summary>`, layout.Grouping(more))
-	dst = appendChunks(dst, shown, f.Language, lines(page, f.Path), m)
+	dst = appendChunks(dst, shown, f.Language, lines(page, f.Path))
 
 	// More than was brought, or than a fold holds.
 	if rangesOf(shown) < more {
@@ -136,18 +135,18 @@ func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page
 }
 
 // appendChunks appends runs of lines.
-func appendChunks(dst []byte, chunks []shard.Chunk, language, page string, m marking) []byte {
+func appendChunks(dst []byte, chunks []shard.Chunk, language, page string) []byte {
 	if len(chunks) == 0 {
 		return dst
 	}
 	dst = append(dst, `<div class="code" translate="no">`...)
 	for i := range chunks {
-		dst = appendChunk(dst, &chunks[i], language, page, m)
+		dst = appendChunk(dst, &chunks[i], language, page)
 	}
 	return append(dst, "</div>\n"...)
 }
 
-func appendChunk(dst []byte, c *shard.Chunk, language, page string, m marking) []byte {
+func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
 	paint := newPainter(language, 0)
 	// The chunk stands alone: whether it begins within a comment is guessed from what is in it.
 	paint.state = paint.lang.Enter(c.Content)
@@ -158,7 +157,7 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string, m marking) [
 	dst = append(dst, `<div class="chunk">`...)
 	for rest := c.Content; len(rest) > 0; number++ {
 		line, after, size := nextLine(rest)
-		marks := m.keep(line, marksOf(c.Ranges, at, at+len(line)))
+		marks := marksOf(c.Ranges, at, at+len(line))
 		// Also of a line of which a part is shown: what it opens, the next one is in.
 		colours := paint.colours(line)
 

@@ -105,14 +105,14 @@ func (t *txn) configured(hash string) bool { return t.config.Index > 0 && t.conf
 func (t *txn) defineConnections(defs []ConnectionDef) {
 	for _, d := range defs {
 		n := Connection{Name: d.Name}
-		if old := t.connections.get(d.Name); old != nil {
+		if old := t.connections.Get(d.Name); old != nil {
 			n = *old
 		}
 
 		// What is known of its last listing stays: it is the same connection to people.
 		changed := n.Hash != d.Hash
 		n.Kind, n.Hash = d.Kind, d.Hash
-		t.connections.set(n.Name, &n)
+		t.connections.Set(n.Name, &n)
 
 		// Urgent: whoever changed it waits for what it lists now.
 		if changed {
@@ -143,7 +143,7 @@ func (s *State) setConfig(c *Config) {
 
 // droppedBy are the connections that are not in a list.
 func (t *tables) droppedBy(keep []ConnectionDef) (gone []*Connection) {
-	for c := range t.connections.records() {
+	for c := range t.connections.Records() {
 		if !slices.ContainsFunc(keep, func(d ConnectionDef) bool { return d.Name == c.Name }) {
 			gone = append(gone, c)
 		}
@@ -157,7 +157,7 @@ func (t *tables) droppedBy(keep []ConnectionDef) (gone []*Connection) {
 func (t *tables) renamed(gone []*Connection, defs []ConnectionDef) map[string]string {
 	names := map[string]string{}
 	for _, d := range defs {
-		if t.connections.get(d.Name) != nil {
+		if t.connections.Get(d.Name) != nil {
 			continue
 		}
 		i := slices.IndexFunc(gone, func(c *Connection) bool { return c.Hash == d.Hash && names[c.Name] == "" })
@@ -180,7 +180,7 @@ func (s *State) letGo(gone []*Connection, keep []ConnectionDef) (lost, all int) 
 		}
 	}
 
-	for r := range s.repos.records() {
+	for r := range s.repos.Records() {
 		if r.Orphaned() {
 			continue
 		}
@@ -223,13 +223,13 @@ func (t *txn) renameConnections(gone []*Connection, defs []ConnectionDef) (left 
 		n := *c
 		n.Name = now
 		t.dropJob(JobSync, c.Name)
-		t.connections.delete(c.Name)
-		t.connections.set(n.Name, &n)
+		t.connections.Delete(c.Name)
+		t.connections.Set(n.Name, &n)
 		t.enqueue(JobSync, n.Name, true, time.Time{})
 	}
 
 	var listed []*Repo
-	for r := range t.repos.records() {
+	for r := range t.repos.Records() {
 		if slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return names[c.Name] != "" }) {
 			listed = append(listed, r)
 		}
@@ -251,7 +251,7 @@ func (t *txn) renameConnections(gone []*Connection, defs []ConnectionDef) (left 
 func (t *txn) dropConnections(gone []*Connection, keep time.Duration) {
 	for _, c := range gone {
 		t.dropJob(JobSync, c.Name)
-		t.connections.delete(c.Name)
+		t.connections.Delete(c.Name)
 		t.unlist(&FinishSync{Connection: c.Name}, keep)
 	}
 }
@@ -269,38 +269,38 @@ func (c *CreateKey) apply(t *txn) Result {
 		return refuse(Invalid, "the key is malformed")
 	}
 
-	if t.keys.get(k.ID) != nil {
+	if t.keys.Get(k.ID) != nil {
 		return refuse(Conflict, "a key of this id exists")
 	}
-	if _, taken := t.keyHashes.get(string(k.Hash)); taken {
+	if _, taken := t.keyHashes.Get(string(k.Hash)); taken {
 		return refuse(Conflict, "the key exists")
 	}
 
 	// A key that sees everything is nobody's: it would outlive what its owner may see.
-	if k.Account != "" && (t.accounts.get(k.Account) == nil || k.All) {
+	if k.Account != "" && (t.accounts.Get(k.Account) == nil || k.All) {
 		return refuse(Invalid, "the key is of an account that is not there")
 	}
 
 	// Of one account names are unique, for a key is revoked by its name.
-	for old := range t.keys.records() {
+	for old := range t.keys.Records() {
 		if old.Name == k.Name && old.Account == k.Account {
 			return refuse(Conflict, fmt.Sprintf("there is a key called %q already: choose another name, or revoke that one if nobody has it", k.Name))
 		}
 	}
 
-	if t.keys.len() >= maxKeys {
+	if t.keys.Len() >= maxKeys {
 		return refuse(Conflict, "there are too many keys: revoke some first")
 	}
 
 	// Times are kept in milliseconds: the record is what a restart would load.
 	k.Created, k.Used, k.Expires = t.now, fromMillis(0), fromMillis(toMillis(k.Expires))
-	t.keys.set(k.ID, &k)
-	t.keyHashes.set(string(k.Hash), k.ID)
+	t.keys.Set(k.ID, &k)
+	t.keyHashes.Set(string(k.Hash), k.ID)
 	return Result{}
 }
 
 func (c *RevokeKey) apply(t *txn) Result {
-	k := t.keys.get(c.ID)
+	k := t.keys.Get(c.ID)
 	if k == nil {
 		return refuse(NotFound, "there is no such key")
 	}
@@ -308,18 +308,18 @@ func (c *RevokeKey) apply(t *txn) Result {
 	// Whoever came in by it goes with it: a browser, and programs that were let in there.
 	t.endSessions(func(s *Session) bool { return s.Key == k.ID })
 	t.endConsents(func(x *Consent) bool { return x.Key == k.ID })
-	t.keyHashes.delete(string(k.Hash))
-	t.keys.delete(k.ID)
+	t.keyHashes.Delete(string(k.Hash))
+	t.keys.Delete(k.ID)
 	return Result{}
 }
 
 func (c *TouchKeys) apply(t *txn) Result {
 	used := fromMillis(toMillis(c.Used))
 	for _, id := range c.IDs {
-		if old := t.keys.get(id); old != nil && used.After(old.Used) {
+		if old := t.keys.Get(id); old != nil && used.After(old.Used) {
 			k := *old
 			k.Used = used
-			t.keys.set(id, &k)
+			t.keys.Set(id, &k)
 		}
 	}
 	return Result{}
@@ -329,10 +329,10 @@ func (c *SetSecret) apply(t *txn) Result {
 	if c.Name == "" || len(c.Sealed) == 0 {
 		return refuse(Invalid, "the secret is empty")
 	}
-	if old := t.secrets.get(c.Name); old != nil && c.IfAbsent {
+	if old := t.secrets.Get(c.Name); old != nil && c.IfAbsent {
 		return Result{ID: old.Index}
 	}
-	t.secrets.set(c.Name, &Secret{c.Name, c.Sealed, t.index})
+	t.secrets.Set(c.Name, &Secret{c.Name, c.Sealed, t.index})
 	return Result{ID: t.index}
 }
 

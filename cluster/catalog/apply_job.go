@@ -14,18 +14,18 @@ func runningKey(j *Job) string { return j.Node + "\x00" + jobKey(j.Kind, j.Subje
 // setJob stores a job and its place in the indexes.
 func (s *State) setJob(j *Job) {
 	// Out of the indexes by the old state before it is replaced: the keys hold the state.
-	s.unindexJob(s.jobs.get(jobKey(j.Kind, j.Subject)))
-	s.jobs.set(jobKey(j.Kind, j.Subject), j)
+	s.unindexJob(s.jobs.Get(jobKey(j.Kind, j.Subject)))
+	s.jobs.Set(jobKey(j.Kind, j.Subject), j)
 	s.indexJob(j)
 }
 
 func (s *State) indexJob(j *Job) {
-	s.jobStates.set(stateKey(j), struct{}{})
+	s.jobStates.Set(stateKey(j), struct{}{})
 	if j.waits() {
-		s.turns.set(granting(j), struct{}{})
+		s.turns.Set(granting(j), struct{}{})
 	}
 	if j.State == JobRunning {
-		s.running.set(runningKey(j), struct{}{})
+		s.running.Set(runningKey(j), struct{}{})
 	}
 }
 
@@ -33,36 +33,36 @@ func (s *State) unindexJob(j *Job) {
 	if j == nil {
 		return
 	}
-	s.jobStates.delete(stateKey(j))
+	s.jobStates.Delete(stateKey(j))
 	if j.waits() {
-		s.turns.delete(granting(j))
+		s.turns.Delete(granting(j))
 	}
 	if j.State == JobRunning {
-		s.running.delete(runningKey(j))
+		s.running.Delete(runningKey(j))
 	}
 }
 
 func (s *State) dropJob(kind JobKind, subject string) {
-	s.unindexJob(s.jobs.get(jobKey(kind, subject)))
-	s.jobs.delete(jobKey(kind, subject))
+	s.unindexJob(s.jobs.Get(jobKey(kind, subject)))
+	s.jobs.Delete(jobKey(kind, subject))
 }
 
 // runningOn are the jobs that a node runs.
 func (s *State) runningOn(node string) []*Job {
 	var jobs []*Job
 	prefix := node + "\x00"
-	for key := range s.running.from(prefix) {
+	for key := range s.running.From(prefix) {
 		if len(key) < len(prefix) || key[:len(prefix)] != prefix {
 			break
 		}
-		jobs = append(jobs, s.jobs.get(key[len(prefix):]))
+		jobs = append(jobs, s.jobs.Get(key[len(prefix):]))
 	}
 	return jobs
 }
 
 // held returns the job if it runs under that fence, else nil and the refusal.
 func (t *txn) held(kind JobKind, subject string, fence uint64) (*Job, Result) {
-	j := t.jobs.get(jobKey(kind, subject))
+	j := t.jobs.Get(jobKey(kind, subject))
 	if j == nil {
 		return nil, refuse(NotFound, "there is no such job")
 	}
@@ -92,7 +92,7 @@ func (c *EnqueueJob) apply(t *txn) Result {
 // enqueue makes a job wait, as EnqueueJob says.
 func (t *txn) enqueue(kind JobKind, subject string, urgent bool, notBefore time.Time) {
 	// There is one job for a subject: asking again changes when and how it runs.
-	old := t.jobs.get(jobKey(kind, subject))
+	old := t.jobs.Get(jobKey(kind, subject))
 	if old == nil {
 		t.setJob(&Job{
 			Kind:       kind,
@@ -139,7 +139,7 @@ func (j *Job) wait(now time.Time, urgent bool, notBefore time.Time) {
 }
 
 func (c *GrantJob) apply(t *txn) Result {
-	old := t.jobs.get(jobKey(c.Kind, c.Subject))
+	old := t.jobs.Get(jobKey(c.Kind, c.Subject))
 	if old == nil {
 		return refuse(NotFound, "there is no such job")
 	}
@@ -156,7 +156,7 @@ func (c *GrantJob) apply(t *txn) Result {
 		return refuse(Conflict, "the job was already granted by this entry")
 	}
 
-	m := t.members.get(c.Node)
+	m := t.members.Get(c.Node)
 	if m == nil || m.State != MemberAlive {
 		return refuse(Conflict, "the node takes no jobs")
 	}
@@ -271,7 +271,7 @@ func (t *txn) revoke(old *Job, reason string, notBefore time.Time) {
 }
 
 func (c *CancelJob) apply(t *txn) Result {
-	old := t.jobs.get(jobKey(c.Kind, c.Subject))
+	old := t.jobs.Get(jobKey(c.Kind, c.Subject))
 	if old == nil {
 		return refuse(NotFound, "there is no such job")
 	}

@@ -19,7 +19,7 @@ func (c *PutMember) apply(t *txn) Result {
 		return Result{Err: no}
 	}
 	m := Member{ID: in.ID, State: MemberAlive, Since: t.now, Joined: t.now, Session: t.index}
-	old := t.members.get(in.ID)
+	old := t.members.Get(in.ID)
 	if old != nil {
 		if no := old.refuses(&in); no != nil {
 			return Result{Err: no}
@@ -30,18 +30,18 @@ func (c *PutMember) apply(t *txn) Result {
 			m.Session = t.index
 		}
 	} else {
-		if t.members.len() >= maxMembers {
+		if t.members.Len() >= maxMembers {
 			return refuse(Conflict, "there are too many members")
 		}
 		t.meta.LastMember++
 		m.Number = t.meta.LastMember
-		t.numbers.set(m.Number, m.ID)
+		t.numbers.Set(m.Number, m.ID)
 	}
 
 	m.Epoch, m.Addr, m.Gossip, m.API = in.Epoch, in.Addr, in.Gossip, in.API
 	m.Zone, m.Weight, m.Version = in.Zone, in.Weight, in.Version
 	m.Lowest, m.Highest = in.Lowest, in.Highest
-	t.members.set(m.ID, &m)
+	t.members.Set(m.ID, &m)
 
 	// Its jobs ended with the process that ran them.
 	if old != nil && in.Epoch > old.Epoch {
@@ -83,7 +83,7 @@ func (t *txn) revokeAll(node, reason string) {
 }
 
 func (c *SetMemberState) apply(t *txn) Result {
-	old := t.members.get(c.ID)
+	old := t.members.Get(c.ID)
 	if old == nil {
 		return refuse(NotFound, "there is no such member")
 	}
@@ -103,12 +103,12 @@ func (c *SetMemberState) apply(t *txn) Result {
 
 	m := *old
 	m.State, m.Since = c.State, t.now
-	t.members.set(m.ID, &m)
+	t.members.Set(m.ID, &m)
 	return Result{}
 }
 
 func (c *RemoveMember) apply(t *txn) Result {
-	old := t.members.get(c.ID)
+	old := t.members.Get(c.ID)
 	if old == nil {
 		return refuse(NotFound, "there is no such member")
 	}
@@ -119,7 +119,7 @@ func (c *RemoveMember) apply(t *txn) Result {
 	// The record stays: a node that comes back with this id must find that it was removed.
 	m := *old
 	m.State, m.Since = MemberRemoved, t.now
-	t.members.set(m.ID, &m)
+	t.members.Set(m.ID, &m)
 
 	t.revokeAll(m.ID, "the node was removed")
 	t.unholdAll(m.Number)
@@ -130,7 +130,7 @@ func (c *RemoveMember) apply(t *txn) Result {
 func (t *txn) unholdAll(number uint32) {
 	// Gathered first: a table must not change while somebody goes through it.
 	var keys []string
-	for h := range t.holdings.records() {
+	for h := range t.holdings.Records() {
 		if slices.Contains(h.Nodes, number) {
 			keys = append(keys, h.Key)
 		}
@@ -142,7 +142,7 @@ func (t *txn) unholdAll(number uint32) {
 
 // hold notes that a member has what a key names. Nodes are sorted.
 func (s *State) hold(key string, number uint32) {
-	old := s.holdings.get(key)
+	old := s.holdings.Get(key)
 	h := Holding{Key: key}
 	if old != nil {
 		h.Nodes = old.Nodes
@@ -152,12 +152,12 @@ func (s *State) hold(key string, number uint32) {
 		return
 	}
 	h.Nodes = slices.Insert(slices.Clone(h.Nodes), i, number)
-	s.holdings.set(key, &h)
+	s.holdings.Set(key, &h)
 }
 
 // unhold notes that a member does not have it any more.
 func (s *State) unhold(key string, number uint32) {
-	old := s.holdings.get(key)
+	old := s.holdings.Get(key)
 	if old == nil {
 		return
 	}
@@ -169,17 +169,17 @@ func (s *State) unhold(key string, number uint32) {
 	// A record is shared with the views that were given out: it is replaced, never changed.
 	h := Holding{Key: key, Nodes: slices.Delete(slices.Clone(old.Nodes), i, i+1)}
 	if len(h.Nodes) == 0 {
-		s.holdings.delete(key)
+		s.holdings.Delete(key)
 		return
 	}
-	s.holdings.set(key, &h)
+	s.holdings.Set(key, &h)
 }
 
 func (c *Place) apply(t *txn) Result {
 	// All or nothing: a refused command changes nothing.
 	for _, g := range c.Groups {
 		for _, n := range g.Nodes {
-			if _, ok := t.numbers.get(n); !ok {
+			if _, ok := t.numbers.Get(n); !ok {
 				return refuse(Invalid, "a group is placed on a member that does not exist")
 			}
 		}
@@ -188,16 +188,16 @@ func (c *Place) apply(t *txn) Result {
 	// A group without members is one that is not placed.
 	for _, g := range c.Groups {
 		if len(g.Nodes) == 0 {
-			t.groups.delete(g.Number)
+			t.groups.Delete(g.Number)
 			continue
 		}
-		t.groups.set(g.Number, &Group{Number: g.Number, Epoch: t.index, Nodes: g.Nodes})
+		t.groups.Set(g.Number, &Group{Number: g.Number, Epoch: t.index, Nodes: g.Nodes})
 	}
 	return Result{}
 }
 
 func (c *Confirm) apply(t *txn) Result {
-	m := t.members.get(c.Node)
+	m := t.members.Get(c.Node)
 	if m == nil || m.State == MemberRemoved {
 		return refuse(NotFound, "there is no such member")
 	}
@@ -225,9 +225,9 @@ func (t *txn) live(key string) bool {
 		return false
 	}
 	if key[0] == 's' {
-		_, ok := t.refs.get(key[1:])
+		_, ok := t.refs.Get(key[1:])
 		return ok
 	}
 	id, ok := MirrorRepo(key)
-	return ok && t.repos.get(id) != nil && MirrorKey(id) == key // a number has one spelling
+	return ok && t.repos.Get(id) != nil && MirrorKey(id) == key // a number has one spelling
 }

@@ -63,9 +63,9 @@ func (c *FinishPack) apply(t *txn) Result {
 
 	// Who made the packs has them, if any repository took them.
 	for _, holder := range []string{c.Holder, c.Second} {
-		m := t.members.get(holder)
+		m := t.members.Get(holder)
 		for _, id := range files(c.Packs) {
-			if n, _ := t.refs.get(id); n > 0 && m != nil && m.State != MemberRemoved {
+			if n, _ := t.refs.Get(id); n > 0 && m != nil && m.State != MemberRemoved {
 				t.hold(ShardKey(id), m.Number)
 			}
 		}
@@ -77,12 +77,12 @@ func (c *FinishPack) apply(t *txn) Result {
 // pack switches one repository to its shares, unless its files are others
 // now. A running index job builds on the files that are there: they stay.
 func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
-	old := t.repos.get(p.Repo)
+	old := t.repos.Get(p.Repo)
 	in := func(id string) bool { return from[id] }
 	if old == nil || FilesHash(old.Shards, in) != p.Was {
 		return false
 	}
-	if j := t.jobs.get(jobKey(JobIndex, RepoSubject(p.Repo))); j != nil && j.State == JobRunning {
+	if j := t.jobs.Get(jobKey(JobIndex, RepoSubject(p.Repo))); j != nil && j.State == JobRunning {
 		return false
 	}
 
@@ -98,7 +98,7 @@ func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
 		r.Shards = append(r.Shards, ref)
 	}
 
-	t.repos.set(r.ID, &r)
+	t.repos.Set(r.ID, &r)
 	// First the new references, then the old: a file that both have is never without one.
 	t.reference(&r, 1)
 	t.reference(old, -1)

@@ -18,7 +18,7 @@ const maxWarnings = 100
 
 // setRepo stores a repository whose name is not taken by another.
 func (t *txn) setRepo(r *Repo) {
-	t.repos.set(r.ID, r)
+	t.repos.Set(r.ID, r)
 	t.repoChanged(r.ID)
 }
 
@@ -28,7 +28,7 @@ func (c *SyncPage) apply(t *txn) Result {
 		return no
 	}
 
-	conn := t.connections.get(c.Connection)
+	conn := t.connections.Get(c.Connection)
 	if conn == nil {
 		return refuse(NotFound, "there is no such connection")
 	}
@@ -64,7 +64,7 @@ func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
 	}
 
 	// The facts of this listing, unless another connection knows better.
-	r := *t.repos.get(id)
+	r := *t.repos.Get(id)
 	wasOrphaned := r.Orphaned()
 	claimed := r.claims(l.CloneURL, conn.Name)
 
@@ -106,7 +106,7 @@ func (t *txn) addRepo(conn *Connection, l *ListedRepo, fence uint64) {
 
 	// Found by its name and by its host's id from now on, and indexed as soon as a node has time.
 	t.setRepo(r)
-	t.names.set(r.Name, r.ID)
+	t.names.Set(r.Name, r.ID)
 	t.indexIdentity(r)
 	t.enqueue(JobIndex, RepoSubject(r.ID), false, time.Time{})
 }
@@ -175,7 +175,7 @@ func (c *FinishListing) apply(t *txn) Result {
 	return c.finish(t, c.Total, func() {
 		var gone []*Repo
 		for _, id := range c.Gone {
-			if r := t.repos.get(id); r != nil && r.lists(c.Connection) != nil {
+			if r := t.repos.Get(id); r != nil && r.lists(c.Connection) != nil {
 				gone = append(gone, r)
 			}
 		}
@@ -190,7 +190,7 @@ func (c *FinishSync) finish(t *txn, total uint32, drop func()) Result {
 	if old == nil {
 		return no
 	}
-	conn := t.connections.get(c.Connection)
+	conn := t.connections.Get(c.Connection)
 	if conn == nil {
 		return refuse(NotFound, "there is no such connection")
 	}
@@ -214,7 +214,7 @@ func (c *FinishSync) finish(t *txn, total uint32, drop func()) Result {
 
 // putConnection stores a connection after an attempt to list it.
 func (t *txn) putConnection(old, n *Connection) {
-	t.connections.set(n.Name, n)
+	t.connections.Set(n.Name, n)
 
 	// Who sees what is worked out anew where its repositories vanish or come back.
 	if old.HiddenAt.IsZero() != n.HiddenAt.IsZero() {
@@ -335,7 +335,7 @@ func (n *Connection) takeHeld(held []RepoID, now time.Time) {
 }
 
 func (c *AcceptListing) apply(t *txn) Result {
-	conn := t.connections.get(c.Connection)
+	conn := t.connections.Get(c.Connection)
 	if conn == nil {
 		return refuse(NotFound, "there is no such connection")
 	}
@@ -347,7 +347,7 @@ func (c *AcceptListing) apply(t *txn) Result {
 	// The next listing is not held, and it comes at once.
 	n := *conn
 	n.Accepted = true
-	t.connections.set(n.Name, &n)
+	t.connections.Set(n.Name, &n)
 	t.enqueue(JobSync, n.Name, true, time.Time{})
 	return Result{}
 }
@@ -359,7 +359,7 @@ func (t *txn) unlist(f *FinishSync, keep time.Duration) {
 	// What this fence has not seen was not listed, unless it is said why it stays.
 	kept := roaring.BitmapOf(f.Kept...)
 	var gone []*Repo
-	for r := range t.repos.records() {
+	for r := range t.repos.Records() {
 		for _, c := range r.Connections {
 			if c.Name == f.Connection && c.Seen != f.Fence && !kept.Contains(r.ID) && !slices.Contains(f.Partial, c.Target) {
 				gone = append(gone, r)
@@ -382,7 +382,7 @@ func (t *txn) leave(connection string, gone []*Repo, keep time.Duration) {
 			}
 
 			// Nobody is to fetch it any more; an attempt that runs ends by itself.
-			if j := t.jobs.get(jobKey(JobIndex, RepoSubject(r.ID))); j != nil && j.State != JobRunning {
+			if j := t.jobs.Get(jobKey(JobIndex, RepoSubject(r.ID))); j != nil && j.State != JobRunning {
 				t.dropJob(JobIndex, RepoSubject(r.ID))
 			}
 		}
@@ -413,7 +413,7 @@ func (c *FinishIndex) apply(t *txn) Result {
 	if job == nil {
 		return no
 	}
-	old := t.repos.get(c.Repo)
+	old := t.repos.Get(c.Repo)
 	if old == nil {
 		return refuse(NotFound, "there is no such repository")
 	}
@@ -438,7 +438,7 @@ func (c *FinishIndex) apply(t *txn) Result {
 	}
 
 	// No fact changes that sets of repositories are made from: the sets stay.
-	t.repos.set(r.ID, &r)
+	t.repos.Set(r.ID, &r)
 
 	// Up before down, so that a file of both generations is never unreferenced.
 	if !c.Unchanged {
@@ -447,11 +447,11 @@ func (c *FinishIndex) apply(t *txn) Result {
 	}
 
 	// The first holds the job and so is no removed member; the second may have been removed since.
-	if m := t.members.get(c.Holder); m != nil {
+	if m := t.members.Get(c.Holder); m != nil {
 		t.hold(MirrorKey(r.ID), m.Number)
 		t.holdFiles(&r, m)
 	}
-	if m := t.members.get(c.Second); m != nil && m.State != MemberRemoved {
+	if m := t.members.Get(c.Second); m != nil && m.State != MemberRemoved {
 		t.holdFiles(&r, m)
 	}
 
@@ -488,14 +488,14 @@ func files(shards []ShardRef) []string {
 // generation names is held by nobody.
 func (s *State) reference(r *Repo, by int) {
 	for _, id := range files(r.Shards) {
-		n, _ := s.refs.get(id)
+		n, _ := s.refs.Get(id)
 		n = uint32(int(n) + by)
 		if n > 0 {
-			s.refs.set(id, n)
+			s.refs.Set(id, n)
 			continue
 		}
-		s.refs.delete(id)
-		s.holdings.delete(ShardKey(id))
+		s.refs.Delete(id)
+		s.holdings.Delete(ShardKey(id))
 	}
 }
 
@@ -505,7 +505,7 @@ func (c *FinishCollect) apply(t *txn) Result {
 		return no
 	}
 
-	r := t.repos.get(c.Repo)
+	r := t.repos.Get(c.Repo)
 	if r == nil {
 		return refuse(NotFound, "there is no such repository")
 	}
@@ -523,11 +523,11 @@ func (c *FinishCollect) apply(t *txn) Result {
 
 	// The files before the record: by it they are counted.
 	t.reference(r, -1)
-	t.holdings.delete(MirrorKey(r.ID))
+	t.holdings.Delete(MirrorKey(r.ID))
 	t.forgetAccess(r)
 	t.forget(r)
 
-	t.repos.delete(r.ID)
+	t.repos.Delete(r.ID)
 	t.repoChanged(r.ID)
 	return Result{}
 }

@@ -587,7 +587,7 @@ func TestARetryHasTheFirstResultAndNoEffect(t *testing.T) {
 	for i := range maxRequests + 10 {
 		s.Apply(Entry{Index: uint64(i) + 3, Request: [16]byte{2, byte(i), byte(i >> 8), byte(i >> 16)}, Commands: []Command{&Noop{}}})
 	}
-	if n := s.requests.len(); n != maxRequests || s.order.len() != n || s.replies != n {
+	if n := s.requests.Len(); n != maxRequests || s.order.Len() != n || s.replies != n {
 		t.Fatalf("%d requests are remembered, at most %d should be", n, maxRequests)
 	}
 }

@@ -91,27 +91,27 @@ func (c *PutConsent) apply(t *txn) Result {
 
 	// Whoever was suspended, or changed otherwise, since they consented is asked
 	// again, and so is who signed in with a key that is revoked by now.
-	if a := t.accounts.get(x.Account); a == nil || a.State != AccountActive || a.Changed != c.Since {
+	if a := t.accounts.Get(x.Account); a == nil || a.State != AccountActive || a.Changed != c.Since {
 		return refuse(NotFound, "the account has changed since")
 	}
-	if k := t.keys.get(x.Key); x.Key != "" && (k == nil || k.Account != x.Account) {
+	if k := t.keys.Get(x.Key); x.Key != "" && (k == nil || k.Account != x.Account) {
 		return refuse(NotFound, "the key is revoked")
 	}
-	if t.consents.get(x.ID) != nil {
+	if t.consents.Get(x.ID) != nil {
 		return refuse(Conflict, "the code was used before")
 	}
 
 	// Counted before they go: a refused command changes nothing.
 	surplus := t.surplusConsents(x.Account)
-	if t.consents.len()-len(surplus) >= maxConsents {
+	if t.consents.Len()-len(surplus) >= maxConsents {
 		return refuse(Conflict, "there are too many consents")
 	}
 	for _, old := range surplus {
-		t.consents.delete(old.ID)
+		t.consents.Delete(old.ID)
 	}
 	x.Generation, x.Index, x.Created, x.Rotated, x.Ended = 1, t.index, t.now, t.now, time.Time{}
 	x.Expires = fromMillis(toMillis(x.Expires))
-	t.consents.set(x.ID, &x)
+	t.consents.Set(x.ID, &x)
 	return Result{ID: t.index}
 }
 
@@ -139,12 +139,12 @@ func (c *Consent) over(now time.Time) bool {
 }
 
 func (c *RotateConsent) apply(t *txn) Result {
-	old := t.consents.get(c.ID)
+	old := t.consents.Get(c.ID)
 	if old == nil || !old.Lives(t.now) {
 		return refuse(NotFound, "the consent has ended")
 	}
 
-	if a := t.accounts.get(old.Account); a == nil || a.State != AccountActive {
+	if a := t.accounts.Get(old.Account); a == nil || a.State != AccountActive {
 		return refuse(NotFound, "the account may not sign in")
 	}
 
@@ -160,7 +160,7 @@ func (c *RotateConsent) apply(t *txn) Result {
 	x := *old
 	x.Generation++
 	x.Index, x.Rotated, x.Expires = t.index, t.now, fromMillis(toMillis(c.Expires))
-	t.consents.set(x.ID, &x)
+	t.consents.Set(x.ID, &x)
 	return Result{ID: x.Generation}
 }
 
@@ -180,12 +180,12 @@ func (t *txn) endConsents(gone func(*Consent) bool) {
 	for _, old := range t.consentsWhere(func(x *Consent) bool { return x.Ended.IsZero() && gone(x) }) {
 		x := *old
 		x.Ended = t.now
-		t.consents.set(x.ID, &x)
+		t.consents.Set(x.ID, &x)
 	}
 }
 
 func (t *tables) consentsWhere(is func(*Consent) bool) (found []*Consent) {
-	for c := range t.consents.records() {
+	for c := range t.consents.Records() {
 		if is(c) {
 			found = append(found, c)
 		}
@@ -197,14 +197,14 @@ func (c *DropSecrets) apply(t *txn) Result {
 	for _, name := range c.Names {
 		// Those that lasting things were made with have no date in their name.
 		if strings.Contains(name, "/") {
-			t.secrets.delete(name)
+			t.secrets.Delete(name)
 		}
 	}
 	return Result{}
 }
 
 // Consent returns nil when there is none of that id. It may have ended.
-func (v *View) Consent(id string) *Consent { return v.consents.get(id) }
+func (v *View) Consent(id string) *Consent { return v.consents.Get(id) }
 
 // Consents goes through them by id; some may have ended.
-func (v *View) Consents() iter.Seq[*Consent] { return v.consents.records() }
+func (v *View) Consents() iter.Seq[*Consent] { return v.consents.Records() }

@@ -60,9 +60,9 @@ func (r *row[K, T]) differ(a, b *tables, most int) Difference {
 	}
 
 	// Both are in the order of their keys.
-	left, stopLeft := iter.Pull2(r.at(a).tree.all())
+	left, stopLeft := iter.Pull2(r.at(a).Tree.All())
 	defer stopLeft()
-	right, stopRight := iter.Pull2(r.at(b).tree.all())
+	right, stopRight := iter.Pull2(r.at(b).Tree.All())
 	defer stopRight()
 
 	lk, l, lok := left()
@@ -76,7 +76,7 @@ func (r *row[K, T]) differ(a, b *tables, most int) Difference {
 			note(rk)
 			rk, x, rok = right()
 		default:
-			if l.hash != x.hash {
+			if l.Hash != x.Hash {
 				note(lk)
 			}
 			lk, l, lok = left()

@@ -108,11 +108,11 @@ func (c *Attribute) apply(t *txn) Result {
 
 	// What is too old goes before anything is added.
 	for c.Keep > 0 {
-		oldest := t.events.first()
+		oldest := t.events.First()
 		if oldest == nil || t.now.Sub(oldest.At) <= c.Keep {
 			break
 		}
-		t.events.delete(oldest.ID)
+		t.events.Delete(oldest.ID)
 	}
 	return Result{}
 }
@@ -161,9 +161,9 @@ func (t *txn) record(e *Event, place int) {
 		e.Actor.ID = person
 	}
 
-	t.events.set(e.ID, e)
-	for t.events.len() > maxEvents {
-		t.events.delete(t.events.first().ID)
+	t.events.Set(e.ID, e)
+	for t.events.Len() > maxEvents {
+		t.events.Delete(t.events.First().ID)
 	}
 }
 
@@ -196,7 +196,7 @@ func (v *View) EventsBefore(before uint64) iter.Seq[*Event] {
 		before = 1<<64 - 1
 	}
 	return func(yield func(*Event) bool) {
-		for id, e := range v.events.down(before) {
+		for id, e := range v.events.Down(before) {
 			if id < before && !yield(e) {
 				return
 			}

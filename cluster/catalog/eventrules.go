@@ -68,7 +68,7 @@ var eventRules = []eventRule{
 	}),
 	alwaysTold(func(t *txn, c *RevokeKey) Event {
 		e := Event{Action: "api_key.deleted", TargetType: "api_key", Target: c.ID}
-		if k := t.keys.get(c.ID); k != nil {
+		if k := t.keys.Get(c.ID); k != nil {
 			e.Message = k.Name
 		}
 		return e
@@ -120,7 +120,7 @@ var eventRules = []eventRule{
 			return Event{Action: "session.all_ended", TargetType: "user", Target: c.Account}
 		}
 		if len(c.IDs) == 1 {
-			if s := t.sessions.get(c.IDs[0]); s != nil {
+			if s := t.sessions.Get(c.IDs[0]); s != nil {
 				e.Message = "of " + s.Account
 			}
 		}
@@ -211,7 +211,7 @@ func ruleOf(c Command) eventRule { return rulesByType[reflect.TypeOf(c).Elem()] 
 
 // accountEvent tells what a PutAccount does: the first of these that holds.
 func (t *txn) accountEvent(c *PutAccount) Event {
-	a, old := &c.Account, t.accounts.get(c.Account.ID)
+	a, old := &c.Account, t.accounts.Get(c.Account.ID)
 
 	action := "user.changed"
 	switch {
@@ -236,16 +236,16 @@ func (t *txn) accountEvent(c *PutAccount) Event {
 // jobEvent names the repository or connection of a job.
 func (t *txn) jobEvent(action string, kind JobKind, subject string) Event {
 	e := Event{Action: action, TargetType: "job", Target: subject, Message: kind.String()}
-	if r := t.repos.get(SubjectRepo(subject)); r != nil {
+	if r := t.repos.Get(SubjectRepo(subject)); r != nil {
 		e.TargetType, e.Target = "repository", r.Name
-	} else if t.connections.get(subject) != nil {
+	} else if t.connections.Get(subject) != nil {
 		e.TargetType = "connection"
 	}
 	return e
 }
 
 func (t *txn) emailOf(account string) string {
-	if a := t.accounts.get(account); a != nil {
+	if a := t.accounts.Get(account); a != nil {
 		return a.Email
 	}
 	return ""

@@ -64,13 +64,13 @@ func (v *View) JobsToGrant(kind JobKind, now time.Time) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		for class := range byte(mostUrgency + 1) {
 			prefix := string([]byte{byte(kind), class})
-			for key := range v.turns.from(prefix) {
+			for key := range v.turns.From(prefix) {
 				if !strings.HasPrefix(key, prefix) {
 					break
 				}
 
 				// Those behind it are not ready either.
-				j := v.jobs.get(jobKey(kind, key[grantHead:]))
+				j := v.jobs.Get(jobKey(kind, key[grantHead:]))
 				if j.NotBefore.After(now) {
 					break
 				}

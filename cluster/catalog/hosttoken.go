@@ -39,13 +39,13 @@ func (c *PutHostToken) apply(t *txn) Result {
 	if x.Site == "" || strings.ContainsRune(x.Site, 0) || badSubject(x.Subject) || len(x.Sealed) == 0 || len(x.Sealed) > maxHostToken {
 		return refuse(Invalid, "the token is malformed")
 	}
-	of := t.identities.get(x.Key())
-	if of == nil || of.Account != c.Account || t.accounts.get(of.Account) == nil || t.accounts.get(of.Account).State != AccountActive {
+	of := t.identities.Get(x.Key())
+	if of == nil || of.Account != c.Account || t.accounts.Get(of.Account) == nil || t.accounts.Get(of.Account).State != AccountActive {
 		return refuse(NotFound, "there is no such identity of somebody who may sign in")
 	}
 
 	// A job replaces the token that it has used, and no newer one.
-	old := t.hostTokens.get(x.Key())
+	old := t.hostTokens.Get(x.Key())
 	if c.Fence != 0 {
 		if job, no := t.held(JobAccountSync, ReaderKey(x.Site, x.Subject), c.Fence); job == nil {
 			return no
@@ -56,7 +56,7 @@ func (c *PutHostToken) apply(t *txn) Result {
 	}
 
 	x.Set, x.At = t.index, t.now
-	t.hostTokens.set(x.Key(), &x)
+	t.hostTokens.Set(x.Key(), &x)
 	if c.Ask {
 		t.enqueue(JobAccountSync, ReaderKey(x.Site, x.Subject), true, time.Time{})
 	}
@@ -65,17 +65,17 @@ func (c *PutHostToken) apply(t *txn) Result {
 
 // forgetHostToken drops the token of an identity, and that the host is asked.
 func (t *txn) forgetHostToken(identity string) {
-	if x := t.hostTokens.get(identity); x != nil {
-		t.hostTokens.delete(identity)
+	if x := t.hostTokens.Get(identity); x != nil {
+		t.hostTokens.Delete(identity)
 		t.dropJob(JobAccountSync, ReaderKey(x.Site, x.Subject))
 	}
 }
 
 // HostToken is the token of an identity; nil where the person has given none.
-func (v *View) HostToken(x *Identity) *HostToken { return v.hostTokens.get(x.Key()) }
+func (v *View) HostToken(x *Identity) *HostToken { return v.hostTokens.Get(x.Key()) }
 
 // HostTokens goes through the tokens of people.
-func (v *View) HostTokens() iter.Seq[*HostToken] { return v.hostTokens.records() }
+func (v *View) HostTokens() iter.Seq[*HostToken] { return v.hostTokens.Records() }
 
 // IdentityAt is who the account is that a code host knows by an id of its own,
 // where the person has let it be asked in their name; nil for nobody.

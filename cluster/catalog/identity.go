@@ -43,16 +43,16 @@ func (t *txn) whose(l *ListedRepo) (RepoID, bool) {
 	if !identified(l.Name, &l.RepoFacts) {
 		return t.whoseName(l)
 	}
-	if id, ok := t.externals.get(l.ExternalID); ok {
+	if id, ok := t.externals.Get(l.ExternalID); ok {
 		return id, true
 	}
 
 	// One that is known by its name alone may be this one, from before its host told ids.
-	id, taken := t.names.get(l.Name)
+	id, taken := t.names.Get(l.Name)
 	if !taken {
 		return 0, false
 	}
-	r := *t.repos.get(id)
+	r := *t.repos.Get(id)
 	if !identified(r.Name, &r.RepoFacts) && !local(r.CloneURL) {
 		return id, true
 	}
@@ -66,12 +66,12 @@ func (t *txn) whose(l *ListedRepo) (RepoID, bool) {
 // only claims its name: where another repository has that by right, the
 // directory is named by its path.
 func (t *txn) whoseName(l *ListedRepo) (RepoID, bool) {
-	id, taken := t.names.get(l.Name)
+	id, taken := t.names.Get(l.Name)
 	if !taken || !local(l.CloneURL) {
 		return id, taken
 	}
 
-	if r := t.repos.get(id); local(r.CloneURL) {
+	if r := t.repos.Get(id); local(r.CloneURL) {
 		return id, true
 	}
 
@@ -86,8 +86,8 @@ func (t *txn) whoseName(l *ListedRepo) (RepoID, bool) {
 		}
 		claimed = l.Name
 
-		id, taken := t.names.get(l.Name)
-		if !taken || t.repos.get(id).CloneURL == l.CloneURL {
+		id, taken := t.names.Get(l.Name)
+		if !taken || t.repos.Get(id).CloneURL == l.CloneURL {
 			return id, taken
 		}
 	}
@@ -98,15 +98,15 @@ func (t *txn) whoseName(l *ListedRepo) (RepoID, bool) {
 func (t *txn) freeNames(page []ListedRepo) {
 	for i := range page {
 		l := &page[i]
-		id, ok := t.externals.get(l.ExternalID)
+		id, ok := t.externals.Get(l.ExternalID)
 		if !ok || !identified(l.Name, &l.RepoFacts) {
 			continue
 		}
 
 		// Only its own: another repository may have the name by now.
-		r := t.repos.get(id)
-		if at, taken := t.names.get(r.Name); r.Name != l.Name && taken && at == id {
-			t.names.delete(r.Name)
+		r := t.repos.Get(id)
+		if at, taken := t.names.Get(r.Name); r.Name != l.Name && taken && at == id {
+			t.names.Delete(r.Name)
 		}
 	}
 }
@@ -115,26 +115,26 @@ func (t *txn) freeNames(page []ListedRepo) {
 // and with it mirror, index and permissions, stay.
 func (t *txn) rename(r *Repo, name string) {
 	if r.Name == name {
-		t.names.set(name, r.ID)
+		t.names.Set(name, r.ID)
 		return
 	}
 
 	// Who has the name now loses it: the host has given it to this one.
-	if id, taken := t.names.get(name); taken && id != r.ID {
-		other := *t.repos.get(id)
+	if id, taken := t.names.Get(name); taken && id != r.ID {
+		other := *t.repos.Get(id)
 		t.displace(&other)
 	}
 
 	t.noteFormer(r)
-	if id, ok := t.names.get(r.Name); ok && id == r.ID {
-		t.names.delete(r.Name)
+	if id, ok := t.names.Get(r.Name); ok && id == r.ID {
+		t.names.Delete(r.Name)
 	}
 	// Without an id of its host a repository is identified by its name.
 	if !identified(r.Name, &r.RepoFacts) {
 		r.ExternalID = name
 	}
 	r.Name = name
-	t.names.set(name, r.ID)
+	t.names.Set(name, r.ID)
 }
 
 // noteFormer keeps the name of a repository that gets another one.
@@ -146,7 +146,7 @@ func (t *txn) noteFormer(r *Repo) {
 	if n := len(r.Former) - maxFormer; n > 0 {
 		r.Former = slices.Delete(r.Former, 0, n)
 	}
-	t.former.set(r.Name, r.ID)
+	t.former.Set(r.Name, r.ID)
 }
 
 // displace takes the name from a repository whose host gave it to another
@@ -160,22 +160,22 @@ func (t *txn) displace(r *Repo) {
 
 	name := base
 	for i := 2; ; i++ {
-		if _, taken := t.names.get(name); !taken {
+		if _, taken := t.names.Get(name); !taken {
 			break
 		}
 		name = base + "-" + strconv.Itoa(i)
 	}
 
 	// Only its own entry: the name may be another's by now.
-	if id, ok := t.names.get(r.Name); ok && id == r.ID {
-		t.names.delete(r.Name)
+	if id, ok := t.names.Get(r.Name); ok && id == r.ID {
+		t.names.Delete(r.Name)
 	}
 	if !identified(r.Name, &r.RepoFacts) {
-		t.externals.delete(r.ExternalID)
+		t.externals.Delete(r.ExternalID)
 		r.ExternalID = name
 	}
 	r.Name = name
-	t.names.set(name, r.ID)
+	t.names.Set(name, r.ID)
 	t.setRepo(r)
 	t.indexIdentity(r)
 }
@@ -190,11 +190,11 @@ func localName(address string) string {
 // indexIdentity notes by what a repository is found besides its name.
 func (s *State) indexIdentity(r *Repo) {
 	if identified(r.Name, &r.RepoFacts) {
-		s.externals.set(r.ExternalID, r.ID)
+		s.externals.Set(r.ExternalID, r.ID)
 	}
 	for _, f := range r.Former {
-		if id, ok := s.former.get(f.Name); !ok || s.repos.get(id) == nil || !s.repos.get(id).hadAfter(f) {
-			s.former.set(f.Name, r.ID)
+		if id, ok := s.former.Get(f.Name); !ok || s.repos.Get(id) == nil || !s.repos.Get(id).hadAfter(f) {
+			s.former.Set(f.Name, r.ID)
 		}
 	}
 }
@@ -206,26 +206,26 @@ func (r *Repo) hadAfter(f FormerName) bool {
 
 // forget takes a repository out of the indexes.
 func (t *txn) forget(r *Repo) {
-	if id, ok := t.names.get(r.Name); ok && id == r.ID {
-		t.names.delete(r.Name)
+	if id, ok := t.names.Get(r.Name); ok && id == r.ID {
+		t.names.Delete(r.Name)
 	}
-	if id, ok := t.externals.get(r.ExternalID); ok && id == r.ID {
-		t.externals.delete(r.ExternalID)
+	if id, ok := t.externals.Get(r.ExternalID); ok && id == r.ID {
+		t.externals.Delete(r.ExternalID)
 	}
 	for _, f := range r.Former {
-		if id, ok := t.former.get(f.Name); ok && id == r.ID {
-			t.former.delete(f.Name)
+		if id, ok := t.former.Get(f.Name); ok && id == r.ID {
+			t.former.Delete(f.Name)
 		}
 	}
 }
 
 // RepoByExternalID returns the repository that a host knows by an id, or nil.
 func (v *View) RepoByExternalID(external string) *Repo {
-	id, ok := v.externals.get(external)
+	id, ok := v.externals.Get(external)
 	if !ok {
 		return nil
 	}
-	return v.repos.get(id)
+	return v.repos.Get(id)
 }
 
 // ShortName returns the name of a repository of Azure DevOps as host/project/repository:
@@ -276,11 +276,11 @@ func (v *View) FormerNames(r *Repo) []string {
 // RepoByFormerName returns the repository that had a name until its host
 // renamed it, for thirty days after that, or nil.
 func (v *View) RepoByFormerName(name string) *Repo {
-	id, ok := v.former.get(name)
+	id, ok := v.former.Get(name)
 	if !ok {
 		return nil
 	}
-	r := v.repos.get(id)
+	r := v.repos.Get(id)
 
 	// The index keeps a name longer than it counts: the clock decides when it is asked.
 	for _, f := range r.Former {

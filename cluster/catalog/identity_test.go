@@ -62,7 +62,7 @@ func TestARepositoryIsWhatItsHostSaysItIs(t *testing.T) {
 					t.Fatalf("after %q:\n got %s\nwant %s", step[0], got, step[1])
 				}
 				again := restored(t, b.s)
-				if again.View().Hash() != b.s.View().Hash() || again.externals.len() != b.s.externals.len() {
+				if again.View().Hash() != b.s.View().Hash() || again.externals.Len() != b.s.externals.Len() {
 					t.Fatalf("after %q a snapshot is restored to another state", step[0])
 				}
 			}

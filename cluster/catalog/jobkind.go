@@ -75,11 +75,11 @@ func rowOf(rows []JobRow, kind JobKind) *JobRow {
 	return nil
 }
 
-func hasConnection(t *txn, subject string) bool { return t.connections.get(subject) != nil }
+func hasConnection(t *txn, subject string) bool { return t.connections.Get(subject) != nil }
 
 func hasRepo(t *txn, subject string) bool {
 	id := SubjectRepo(subject)
-	return t.repos.get(id) != nil && RepoSubject(id) == subject
+	return t.repos.Get(id) != nil && RepoSubject(id) == subject
 }
 
 func hasMembers(_ *txn, subject string) bool {
@@ -89,7 +89,7 @@ func hasMembers(_ *txn, subject string) bool {
 
 // connectionFailed shows the failure of a sync at its connection.
 func connectionFailed(t *txn, c *FinishJob) {
-	conn := t.connections.get(c.Subject)
+	conn := t.connections.Get(c.Subject)
 	if conn == nil {
 		return
 	}

@@ -101,7 +101,7 @@ func (t *tables) Excludes(m *Member) *Refusal {
 			l.Number, cmp.Or(m.Version, "unknown"), span(lowest, highest), l.startable(lowest))}
 	}
 
-	for other := range t.members.records() {
+	for other := range t.members.Records() {
 		if other.ID != m.ID && other.State != MemberRemoved && !version.Neighbours(other.Version, m.Version) {
 			return &Refusal{Conflict, fmt.Sprintf("version %s of this node and version %s of node %s are no neighbouring releases: bring all nodes to the release between them first, or `shoal remove` that node where it is gone",
 				m.Version, other.Version, other.ID)}
@@ -139,7 +139,7 @@ func (c *RaiseLevel) apply(t *txn) Result {
 	if c.Level <= t.level() {
 		return refuse(Conflict, "the catalog has that level already")
 	}
-	for m := range t.members.records() {
+	for m := range t.members.Records() {
 		if m.State != MemberRemoved && m.Highest < c.Level {
 			return refuse(Conflict, "node "+m.ID+" cannot apply that level")
 		}

@@ -144,13 +144,13 @@ func (c *PutAccount) apply(t *txn) Result {
 	}
 
 	// One address is one account.
-	if id, taken := t.emails.get(a.Email); taken && id != a.ID {
+	if id, taken := t.emails.Get(a.Email); taken && id != a.ID {
 		return refuse(Conflict, "there is an account of "+a.Email+" already")
 	}
 
-	old := t.accounts.get(a.ID)
+	old := t.accounts.Get(a.ID)
 	if old == nil {
-		if t.accounts.len() >= maxAccounts {
+		if t.accounts.Len() >= maxAccounts {
 			return refuse(Conflict, "there are too many accounts")
 		}
 		a.Created, a.Changed = t.now, t.index
@@ -174,7 +174,7 @@ func (c *PutAccount) apply(t *txn) Result {
 	}
 
 	if a.Email != old.Email {
-		t.emails.delete(old.Email)
+		t.emails.Delete(old.Email)
 	}
 
 	t.setAccount(&a)
@@ -192,8 +192,8 @@ func (t *txn) signOut(account string) {
 }
 
 func (t *txn) setAccount(a *User) {
-	t.accounts.set(a.ID, a)
-	t.emails.set(a.Email, a.ID)
+	t.accounts.Set(a.ID, a)
+	t.emails.Set(a.Email, a.ID)
 }
 
 // lastOwner reports whether an account is the only active owner.
@@ -201,7 +201,7 @@ func (s *State) lastOwner(a *User) bool {
 	if a.Role != RoleOwner || a.State != AccountActive {
 		return false
 	}
-	for other := range s.accounts.records() {
+	for other := range s.accounts.Records() {
 		if other.ID != a.ID && other.Role == RoleOwner && other.State == AccountActive {
 			return false
 		}
@@ -210,7 +210,7 @@ func (s *State) lastOwner(a *User) bool {
 }
 
 func (c *DeleteAccount) apply(t *txn) Result {
-	a := t.accounts.get(c.ID)
+	a := t.accounts.Get(c.ID)
 	if a == nil {
 		return refuse(NotFound, "there is no such account")
 	}
@@ -221,11 +221,11 @@ func (c *DeleteAccount) apply(t *txn) Result {
 
 	// What hangs on an account goes with it, in the same entry.
 	for _, k := range t.keysOf(a.ID) {
-		t.keyHashes.delete(string(k.Hash))
-		t.keys.delete(k.ID)
+		t.keyHashes.Delete(string(k.Hash))
+		t.keys.Delete(k.ID)
 	}
 	for _, g := range t.grantsOf(a.ID) {
-		t.grants.delete(g.Key())
+		t.grants.Delete(g.Key())
 	}
 
 	// What signs in by itself must not outlive the account: a session, a program's consent, a linked identity.
@@ -233,13 +233,13 @@ func (c *DeleteAccount) apply(t *txn) Result {
 	t.endConsents(func(x *Consent) bool { return x.Account == a.ID })
 	t.forgetWaysIn(a.ID)
 
-	t.emails.delete(a.Email)
-	t.accounts.delete(a.ID)
+	t.emails.Delete(a.Email)
+	t.accounts.Delete(a.ID)
 	return Result{ID: t.index}
 }
 
 func (t *tables) keysOf(account string) (all []*Key) {
-	for k := range t.keys.records() {
+	for k := range t.keys.Records() {
 		if k.Account == account {
 			all = append(all, k)
 		}
@@ -250,7 +250,7 @@ func (t *tables) keysOf(account string) (all []*Key) {
 // grantsOf are the grants of an account, by source.
 func (t *tables) grantsOf(account string) (all []*Grants) {
 	prefix := grantsKey(account, "")
-	for key, g := range t.grants.from(prefix) {
+	for key, g := range t.grants.From(prefix) {
 		if !strings.HasPrefix(key, prefix) {
 			break
 		}
@@ -260,20 +260,20 @@ func (t *tables) grantsOf(account string) (all []*Grants) {
 }
 
 func (c *SetGrants) apply(t *txn) Result {
-	if t.accounts.get(c.Account) == nil {
+	if t.accounts.Get(c.Account) == nil {
 		return refuse(NotFound, "there is no such account")
 	}
 	if c.Source == "" || len(c.Source) > maxNameText || len(c.Add)+len(c.Remove) > maxGranted {
 		return refuse(Invalid, "the grants are malformed")
 	}
 	for _, id := range c.Add {
-		if t.repos.get(id) == nil {
+		if t.repos.Get(id) == nil {
 			return refuse(NotFound, "there is no such repository")
 		}
 	}
 
 	// Changes, not the whole: two owners who grant at once do not undo one another.
-	set := t.grants.get(grantsKey(c.Account, c.Source)).Set()
+	set := t.grants.Get(grantsKey(c.Account, c.Source)).Set()
 	for _, id := range c.Remove {
 		set.Remove(id)
 	}
@@ -285,7 +285,7 @@ func (c *SetGrants) apply(t *txn) Result {
 func (t *txn) setGrants(account, source string, set *roaring.Bitmap) Result {
 	key := grantsKey(account, source)
 	if set.IsEmpty() {
-		t.grants.delete(key)
+		t.grants.Delete(key)
 		return Result{ID: t.index}
 	}
 
@@ -296,33 +296,33 @@ func (t *txn) setGrants(account, source string, set *roaring.Bitmap) Result {
 		return refuse(Invalid, "the grants cannot be written")
 	}
 
-	t.grants.set(key, &Grants{Account: account, Source: source, Repos: b, At: t.now})
+	t.grants.Set(key, &Grants{Account: account, Source: source, Repos: b, At: t.now})
 	return Result{ID: t.index}
 }
 
 func (s *State) indexAccount(a *User) error {
-	s.emails.set(a.Email, a.ID)
+	s.emails.Set(a.Email, a.ID)
 	return nil
 }
 
 // Account returns nil when there is none of that id.
-func (v *View) Account(id string) *User { return v.accounts.get(id) }
+func (v *View) Account(id string) *User { return v.accounts.Get(id) }
 
 // AccountByEmail returns nil when there is none of that address, which is
 // compared without regard to case.
 func (v *View) AccountByEmail(email string) *User {
-	id, ok := v.emails.get(strings.ToLower(email))
+	id, ok := v.emails.Get(strings.ToLower(email))
 	if !ok {
 		return nil
 	}
-	return v.accounts.get(id)
+	return v.accounts.Get(id)
 }
 
 // Accounts goes through them by e-mail address.
 func (v *View) Accounts() iter.Seq[*User] {
 	return func(yield func(*User) bool) {
-		for _, id := range v.emails.all() {
-			if !yield(v.accounts.get(id)) {
+		for _, id := range v.emails.All() {
+			if !yield(v.accounts.Get(id)) {
 				return
 			}
 		}

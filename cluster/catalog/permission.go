@@ -124,7 +124,7 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 		return no
 	}
 
-	r := t.repos.get(c.Repo)
+	r := t.repos.Get(c.Repo)
 	name := ""
 	if r != nil {
 		name = SiteOf(r.ExternalID)
@@ -151,16 +151,16 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 	}
 
 	// With the last page the list is whole.
-	if old := t.access.get(c.Repo); old != nil && old.Partial && !c.Partial {
+	if old := t.access.Get(c.Repo); old != nil && old.Partial && !c.Partial {
 		t.forgetExtra(name, c.Repo)
 	}
-	t.access.set(c.Repo, &Access{Repo: c.Repo, Began: c.Fence, At: t.now, Partial: c.Partial, Readers: c.Readers})
+	t.access.Set(c.Repo, &Access{Repo: c.Repo, Began: c.Fence, At: t.now, Partial: c.Partial, Readers: c.Readers})
 
 	if stale := bitmap(site.Stale); stale.Contains(c.Repo) {
 		stale = stale.Clone()
 		stale.Remove(c.Repo)
 		site.Stale = bytesOf(stale)
-		t.sites.set(site.Name, site)
+		t.sites.Set(site.Name, site)
 	}
 
 	t.finish(job)
@@ -172,14 +172,14 @@ func badSubject(s string) bool { return s == "" || len(s) > maxSubject || string
 // setReads notes whether somebody may read the repository of an observation,
 // unless a listing that began later has said so.
 func (t *txn) setReads(site, subject string, c *FinishRepoAccess, may bool) {
-	old := t.readers.get(ReaderKey(site, subject))
+	old := t.readers.Get(ReaderKey(site, subject))
 	r := Reader{Site: site, Subject: subject}
 	if old != nil {
 		r = *old
 	}
 
 	// Of two answers the one counts whose question began later.
-	if !c.Partial && r.Began > c.Fence || old == nil && (!may || t.readers.len() >= maxReaders) {
+	if !c.Partial && r.Began > c.Fence || old == nil && (!may || t.readers.Len() >= maxReaders) {
 		return
 	}
 
@@ -206,10 +206,10 @@ func (t *txn) setReads(site, subject string, c *FinishRepoAccess, may bool) {
 // putReader keeps a reader as long as there is something to say of them.
 func (t *txn) putReader(r *Reader) {
 	if len(r.Repos) == 0 && len(r.Extra) == 0 && r.Began == 0 && r.Issue == "" {
-		t.readers.delete(r.Key())
+		t.readers.Delete(r.Key())
 		return
 	}
-	t.readers.set(r.Key(), r)
+	t.readers.Set(r.Key(), r)
 }
 
 // forgetExtra drops what partial observations said of a repository.
@@ -228,7 +228,7 @@ func (t *txn) forgetExtra(site string, repo RepoID) {
 
 // forgetAccess drops what is known of the readers of a repository that leaves.
 func (t *txn) forgetAccess(repo *Repo) {
-	t.access.delete(repo.ID)
+	t.access.Delete(repo.ID)
 	name := SiteOf(repo.ExternalID)
 	t.forgetExtra(name, repo.ID)
 
@@ -257,10 +257,10 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 	}
 
 	r := Reader{Site: c.Site, Subject: c.Subject}
-	old := t.readers.get(key)
+	old := t.readers.Get(key)
 	if old != nil {
 		r = *old
-	} else if t.readers.len() >= maxReaders {
+	} else if t.readers.Len() >= maxReaders {
 		return refuse(Conflict, "there are too many readers")
 	}
 
@@ -276,7 +276,7 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 	r.Began, r.At, r.Stale, r.Issue, r.Note = c.Fence, t.now, false, "", clip(c.Note)
 
 	// A good listing also ends an earlier refusal.
-	t.readers.set(key, &r)
+	t.readers.Set(key, &r)
 	t.finish(job)
 	return Result{ID: t.index}
 }
@@ -286,7 +286,7 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 func (c *FinishReaderAccess) listed(t *txn, r *Reader, add, remove *roaring.Bitmap) (set, extra *roaring.Bitmap) {
 	// Where somebody asked later who may read a repository, that answer stays.
 	counts := func(id RepoID) bool {
-		repo, a := t.repos.get(id), t.access.get(id)
+		repo, a := t.repos.Get(id), t.access.Get(id)
 		return repo != nil && SiteOf(repo.ExternalID) == c.Site && (a == nil || a.Partial || a.Began < c.Fence)
 	}
 
@@ -305,7 +305,7 @@ func (c *FinishReaderAccess) listed(t *txn, r *Reader, add, remove *roaring.Bitm
 	// What partial answers said of the person gives way to a listing that began later.
 	extra = bitmap(r.Extra).Clone()
 	for it := bitmap(r.Extra).Iterator(); it.HasNext(); {
-		if id := it.Next(); t.access.get(id) == nil || t.access.get(id).Began < c.Fence {
+		if id := it.Next(); t.access.Get(id) == nil || t.access.Get(id).Began < c.Fence {
 			extra.Remove(id)
 		}
 	}
@@ -316,7 +316,7 @@ func (c *FinishReaderAccess) listed(t *txn, r *Reader, add, remove *roaring.Bitm
 func (t *txn) noteListing(name string) {
 	site := t.site(name)
 	site.Listed = t.index
-	t.sites.set(name, site)
+	t.sites.Set(name, site)
 }
 
 func (c *RefuseReader) apply(t *txn) Result {
@@ -330,8 +330,8 @@ func (c *RefuseReader) apply(t *txn) Result {
 		return refuse(Invalid, "a refusal has a reason")
 	}
 
-	if t.readers.get(key) != nil || t.readers.len() < maxReaders {
-		t.readers.set(key, &Reader{
+	if t.readers.Get(key) != nil || t.readers.Len() < maxReaders {
+		t.readers.Set(key, &Reader{
 			Site:    c.Site,
 			Subject: c.Subject,
 			Began:   c.Fence,
@@ -350,7 +350,7 @@ func (c *RefuseReader) apply(t *txn) Result {
 func (c *AgeAccess) apply(t *txn) Result {
 	stale := map[string]*roaring.Bitmap{}
 	for _, id := range c.Repos {
-		repo, a := t.repos.get(id), t.access.get(id)
+		repo, a := t.repos.Get(id), t.access.Get(id)
 		if repo == nil || a == nil || !a.At.Before(c.Before) {
 			continue
 		}
@@ -366,11 +366,11 @@ func (c *AgeAccess) apply(t *txn) Result {
 	for name, set := range stale {
 		site := t.site(name)
 		site.Stale = bytesOf(set)
-		t.sites.set(name, site)
+		t.sites.Set(name, site)
 	}
 
 	for _, key := range c.Readers {
-		if old := t.readers.get(key); old != nil && old.Began > 0 && !old.Stale && old.At.Before(c.Before) {
+		if old := t.readers.Get(key); old != nil && old.Began > 0 && !old.Stale && old.At.Before(c.Before) {
 			t.ageListing(old)
 		}
 	}
@@ -385,19 +385,19 @@ func (t *txn) ageListing(old *Reader) {
 	set := bitmap(old.Repos).Clone()
 	for it := bitmap(old.Repos).Iterator(); it.HasNext(); {
 		id := it.Next()
-		if a := t.access.get(id); a == nil || a.Partial || a.Began < old.Began {
+		if a := t.access.Get(id); a == nil || a.Partial || a.Began < old.Began {
 			set.Remove(id)
 		}
 	}
 
 	r.Stale, r.Repos, r.Changed = true, bytesOf(set), t.index
-	t.readers.set(r.Key(), &r)
+	t.readers.Set(r.Key(), &r)
 	t.noteListing(r.Site)
 }
 
 // site is a copy of the record of a site, which may be changed.
 func (t *tables) site(name string) *Site {
-	if s := t.sites.get(name); s != nil {
+	if s := t.sites.Get(name); s != nil {
 		copied := *s
 		return &copied
 	}
@@ -408,7 +408,7 @@ func (t *tables) site(name string) *Site {
 func (t *tables) readersAt(site string) iter.Seq[*Reader] {
 	return func(yield func(*Reader) bool) {
 		prefix := ReaderKey(site, "")
-		for key, r := range t.readers.from(prefix) {
+		for key, r := range t.readers.From(prefix) {
 			if !strings.HasPrefix(key, prefix) || !yield(r) {
 				return
 			}

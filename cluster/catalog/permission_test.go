@@ -332,7 +332,7 @@ func TestWhatIsKnownOfReadersLeavesWithTheRepository(t *testing.T) {
 	b.do(&EnqueueJob{Kind: JobCollect, Subject: RepoSubject(ids[0])})
 	b.do(&FinishCollect{Repo: ids[0], Fence: b.grant(JobCollect, RepoSubject(ids[0]))})
 	v := b.s.View()
-	if n, m := v.readers.len(), v.access.len(); n+m > 0 {
+	if n, m := v.readers.Len(), v.access.Len(); n+m > 0 {
 		t.Errorf("%d readers and %d records of the repository are left", n, m)
 	}
 }
@@ -342,14 +342,14 @@ func TestAnObservationThatChangesNothingTouchesNoReader(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 1)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true})
-	before := b.s.View().readers.sum
+	before := b.s.View().readers.Sum()
 	fence := b.begin(JobRepoSync, RepoSubject(ids[0]))
 	c := &FinishRepoAccess{Repo: ids[0], Fence: fence, Seen: b.index, Readers: 1}
 	if data, err := (&Entry{Commands: []Command{c}}).Encode(); err != nil || len(data) > 64 {
 		t.Errorf("an entry of %d bytes, %v", len(data), err)
 	}
 	b.do(c)
-	if b.s.View().readers.sum != before {
+	if b.s.View().readers.Sum() != before {
 		t.Error("the readers changed")
 	}
 }

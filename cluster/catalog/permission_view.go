@@ -58,7 +58,7 @@ type SayPermissionSync struct {
 }
 
 func (c *SayPermissionSync) apply(t *txn) Result {
-	old := t.members.get(c.Node)
+	old := t.members.Get(c.Node)
 	switch {
 	case old == nil || old.State == MemberRemoved:
 		return refuse(NotFound, "there is no such member")
@@ -70,7 +70,7 @@ func (c *SayPermissionSync) apply(t *txn) Result {
 
 	m := *old
 	m.Permissions = c.Permissions
-	t.members.set(m.ID, &m)
+	t.members.Set(m.ID, &m)
 
 	// Who sees what may change for everybody: sets that were worked out before are of no use.
 	t.allChanged()
@@ -82,7 +82,7 @@ func (c *SayPermissionSync) apply(t *txn) Result {
 // so.
 func (v *View) PermissionSync() PermissionSync {
 	all, members := PermissionSyncOff, 0
-	for m := range v.members.records() {
+	for m := range v.members.Records() {
 		switch {
 		case m.State == MemberRemoved:
 			continue
@@ -164,7 +164,7 @@ func (v *View) readsOf(account string) (all []reads) {
 
 // readBy is what a code host says of somebody by one of their identities, which is of it.
 func (v *View) readBy(x *Identity, site string) reads {
-	return reads{site, v.readers.get(ReaderKey(site, x.Subject)), v.sites.get(site)}
+	return reads{site, v.readers.Get(ReaderKey(site, x.Subject)), v.sites.Get(site)}
 }
 
 // set is what somebody may read by observations that are not too old.
@@ -223,10 +223,10 @@ func ofWhoeverIsKnown(r *Repo) bool {
 }
 
 // Access is how it was asked last who may read a repository; nil before the first time.
-func (v *View) Access(repo RepoID) *Access { return v.access.get(repo) }
+func (v *View) Access(repo RepoID) *Access { return v.access.Get(repo) }
 
 // Accesses goes through them by repository.
-func (v *View) Accesses() iter.Seq[*Access] { return v.access.records() }
+func (v *View) Accesses() iter.Seq[*Access] { return v.access.Records() }
 
 // AccessIsStale reports whether it was asked too long ago who may read a repository.
 func (v *View) AccessIsStale(r *Repo) bool {
@@ -236,7 +236,7 @@ func (v *View) AccessIsStale(r *Repo) bool {
 // EndedAccess are the repositories of a site of which it was asked too long ago who
 // may read them. The set shares bytes with the record.
 func (v *View) EndedAccess(site string) *roaring.Bitmap {
-	s := v.sites.get(site)
+	s := v.sites.Get(site)
 	if s == nil {
 		return roaring.New()
 	}
@@ -244,10 +244,10 @@ func (v *View) EndedAccess(site string) *roaring.Bitmap {
 }
 
 // Reader is what a code host says of somebody; nil for nothing.
-func (v *View) Reader(site, subject string) *Reader { return v.readers.get(ReaderKey(site, subject)) }
+func (v *View) Reader(site, subject string) *Reader { return v.readers.Get(ReaderKey(site, subject)) }
 
 // Readers goes through what is known of people of code hosts.
-func (v *View) Readers() iter.Seq[*Reader] { return v.readers.records() }
+func (v *View) Readers() iter.Seq[*Reader] { return v.readers.Records() }
 
 // ReadersAt are those of a site.
 func (v *View) ReadersAt(site string) iter.Seq[*Reader] { return v.readersAt(site) }

@@ -206,7 +206,7 @@ func drawHostToken(rng *rand.Rand, v *View) Command {
 	}
 	if j := v.Job(JobAccountSync, ReaderKey("gitea:h", c.Token.Subject)); j != nil && rng.IntN(2) == 0 {
 		c.Fence = j.Fence
-		if old := v.hostTokens.get(c.Token.Key()); old != nil {
+		if old := v.hostTokens.Get(c.Token.Key()); old != nil {
 			c.Instead = old.Set
 		}
 	}
@@ -402,7 +402,7 @@ func rehash(v *View) uint64 {
 
 func (r *row[K, T]) rehash(t *tables) uint64 {
 	var sum uint64
-	for rec := range r.at(t).records() {
+	for rec := range r.at(t).Records() {
 		sum += r.kind.hash(rec)
 	}
 	return sum
@@ -418,21 +418,21 @@ func checkTables(t *testing.T, s *State) {
 	}
 	fresh := reload(t, s)
 	for what, got := range map[string][2]int{
-		"names": {s.names.len(), fresh.names.len()}, "job states": {s.jobStates.len(), fresh.jobStates.len()},
-		"jobs to grant":         {s.turns.len(), fresh.turns.len()},
-		"e-mails":               {s.emails.len(), fresh.emails.len()},
-		"identities by account": {s.persons.len(), fresh.persons.len()},
-		"key hashes":            {s.keyHashes.len(), fresh.keyHashes.len()}, "numbers": {s.numbers.len(), fresh.numbers.len()},
-		"references": {s.refs.len(), fresh.refs.len()}, "order": {s.order.len(), fresh.order.len()},
-		"replies": {s.replies, fresh.replies}, "running": {s.running.len(), fresh.running.len()},
-		"threads by owner": {s.threadOwners.len(), fresh.threadOwners.len()}, "threads at work": {s.threadRuns.len(), fresh.threadRuns.len()},
+		"names": {s.names.Len(), fresh.names.Len()}, "job states": {s.jobStates.Len(), fresh.jobStates.Len()},
+		"jobs to grant":         {s.turns.Len(), fresh.turns.Len()},
+		"e-mails":               {s.emails.Len(), fresh.emails.Len()},
+		"identities by account": {s.persons.Len(), fresh.persons.Len()},
+		"key hashes":            {s.keyHashes.Len(), fresh.keyHashes.Len()}, "numbers": {s.numbers.Len(), fresh.numbers.Len()},
+		"references": {s.refs.Len(), fresh.refs.Len()}, "order": {s.order.Len(), fresh.order.Len()},
+		"replies": {s.replies, fresh.replies}, "running": {s.running.Len(), fresh.running.Len()},
+		"threads by owner": {s.threadOwners.Len(), fresh.threadOwners.Len()}, "threads at work": {s.threadRuns.Len(), fresh.threadRuns.Len()},
 	} {
 		if got[0] != got[1] {
 			t.Errorf("index of %s: %d kept, %d made anew", what, got[0], got[1])
 		}
 	}
-	for id, n := range s.refs.all() {
-		if m, _ := fresh.refs.get(id); m != n {
+	for id, n := range s.refs.All() {
+		if m, _ := fresh.refs.Get(id); m != n {
 			t.Errorf("file %s: %d references kept, %d made anew", id, n, m)
 		}
 	}
@@ -441,13 +441,13 @@ func checkTables(t *testing.T, s *State) {
 			t.Errorf("key %s is of an account that is not there", k.ID)
 		}
 	}
-	for g := range v.grants.records() {
+	for g := range v.grants.Records() {
 		if v.Account(g.Account) == nil || g.Set().IsEmpty() {
 			t.Errorf("grants %q of nobody or of nothing", g.Key())
 		}
 	}
 	for x := range v.HostTokens() {
-		if of := v.identities.get(x.Key()); of == nil || v.Account(of.Account).State != AccountActive {
+		if of := v.identities.Get(x.Key()); of == nil || v.Account(of.Account).State != AccountActive {
 			t.Errorf("a token of %s at %s, who may not sign in", x.Subject, x.Site)
 		}
 	}

@@ -57,7 +57,7 @@ func (t *txn) refoundMembers(node string) (removed []string) {
 	// What was protected is so from the first moment, before the node says what it was told.
 	protection := t.State.View().PermissionSync()
 
-	for m := range t.members.records() {
+	for m := range t.members.Records() {
 		if m.ID != node && m.State != MemberRemoved {
 			removed = append(removed, m.ID)
 		}
@@ -67,31 +67,31 @@ func (t *txn) refoundMembers(node string) (removed []string) {
 		(&RemoveMember{ID: id}).apply(t)
 	}
 
-	if t.members.get(node) == nil {
+	if t.members.Get(node) == nil {
 		// It was never started: its first start has the epoch after this one.
 		(&PutMember{Member{ID: node, Epoch: NewEpoch(1, 0), Lowest: t.build.Lowest, Highest: t.build.Highest()}}).apply(t)
-		m := *t.members.get(node)
+		m := *t.members.Get(node)
 		m.Permissions = protection
-		t.members.set(m.ID, &m)
+		t.members.Set(m.ID, &m)
 	}
 	return removed
 }
 
 // endWhatWasGiven ends all that signs somebody in without a secret of their own.
 func (t *txn) endWhatWasGiven(r *Refounded) {
-	r.Sessions = t.sessions.len()
+	r.Sessions = t.sessions.Len()
 	t.endSessions(func(*Session) bool { return true })
 
 	r.Consents = len(t.consentsWhere(func(c *Consent) bool { return c.Ended.IsZero() }))
 	t.endConsents(func(*Consent) bool { return true })
 
-	r.Links = t.links.len()
-	for _, l := range slices.Collect(t.links.records()) {
-		t.links.delete(l.ID)
+	r.Links = t.links.Len()
+	for _, l := range slices.Collect(t.links.Records()) {
+		t.links.Delete(l.ID)
 	}
 
 	// A code that an agent has not shown yet names the account as it was.
-	for _, old := range slices.Collect(t.accounts.records()) {
+	for _, old := range slices.Collect(t.accounts.Records()) {
 		a := *old
 		a.Changed = t.index
 		t.setAccount(&a)
@@ -101,37 +101,37 @@ func (t *txn) endWhatWasGiven(r *Refounded) {
 // forgetAnswers forgets what code hosts let people see, and has them asked.
 // That a host refuses somebody closes something, so it stays.
 func (t *txn) forgetAnswers() {
-	for _, r := range slices.Collect(t.readers.records()) {
+	for _, r := range slices.Collect(t.readers.Records()) {
 		if r.Issue == "" {
-			t.readers.delete(r.Key())
+			t.readers.Delete(r.Key())
 		}
 	}
-	for _, a := range slices.Collect(t.access.records()) {
-		t.access.delete(a.Repo)
+	for _, a := range slices.Collect(t.access.Records()) {
+		t.access.Delete(a.Repo)
 		t.enqueue(JobRepoSync, RepoSubject(a.Repo), false, time.Time{})
 	}
-	for _, s := range slices.Collect(t.sites.records()) {
-		t.sites.delete(s.Name)
+	for _, s := range slices.Collect(t.sites.Records()) {
+		t.sites.Delete(s.Name)
 	}
-	for x := range t.hostTokens.records() {
+	for x := range t.hostTokens.Records() {
 		t.enqueue(JobAccountSync, ReaderKey(x.Site, x.Subject), true, time.Time{})
 	}
 
 	// What was public then may be private now.
-	for _, old := range slices.Collect(t.repos.records()) {
+	for _, old := range slices.Collect(t.repos.Records()) {
 		if r := *old; r.Public || r.Visibility != VisibilityUnknown {
 			r.Public, r.Visibility = false, VisibilityUnknown
 			t.setRepo(&r)
 		}
 	}
-	for c := range t.connections.records() {
+	for c := range t.connections.Records() {
 		t.enqueue(JobSync, c.Name, true, time.Time{})
 	}
 }
 
 // noteRefounding leaves an event where there are events.
 func (t *txn) noteRefounding(to Successor, r *Refounded) {
-	if t.events.len() == 0 {
+	if t.events.Len() == 0 {
 		return
 	}
 

@@ -76,23 +76,23 @@ func (c *PutSession) apply(t *txn) Result {
 	}
 
 	// Whoever signs in at the moment when they are suspended does not come in.
-	if a := t.accounts.get(s.Account); s.Account != "" && (a == nil || a.State != AccountActive) {
+	if a := t.accounts.Get(s.Account); s.Account != "" && (a == nil || a.State != AccountActive) {
 		return refuse(NotFound, "the account may not sign in")
 	}
-	if k := t.keys.get(s.Key); s.Key != "" && (k == nil || k.Account != s.Account) {
+	if k := t.keys.Get(s.Key); s.Key != "" && (k == nil || k.Account != s.Account) {
 		return refuse(NotFound, "there is no such key")
 	}
-	if _, taken := t.sessionHashes.get(string(s.Hash)); taken || t.sessions.get(s.ID) != nil {
+	if _, taken := t.sessionHashes.Get(string(s.Hash)); taken || t.sessions.Get(s.ID) != nil {
 		return refuse(Conflict, "the session exists")
 	}
 
-	if t.sessions.len() >= maxSessions {
+	if t.sessions.Len() >= maxSessions {
 		return refuse(Conflict, "there are too many sessions")
 	}
 	t.makeRoomForSession(&s)
 	s.Created, s.Used, s.Expires = t.now, t.now, fromMillis(toMillis(s.Expires))
-	t.sessions.set(s.ID, &s)
-	t.sessionHashes.set(string(s.Hash), s.ID)
+	t.sessions.Set(s.ID, &s)
+	t.sessionHashes.Set(string(s.Hash), s.ID)
 	return Result{ID: t.index}
 }
 
@@ -112,7 +112,7 @@ func (t *txn) makeRoomForSession(s *Session) {
 
 func (c *EndSessions) apply(t *txn) Result {
 	for _, id := range c.IDs {
-		if s := t.sessions.get(id); s != nil {
+		if s := t.sessions.Get(id); s != nil {
 			t.endSession(s)
 		}
 	}
@@ -125,10 +125,10 @@ func (c *EndSessions) apply(t *txn) Result {
 func (c *TouchSessions) apply(t *txn) Result {
 	used := fromMillis(toMillis(c.Used))
 	for _, id := range c.IDs {
-		if old := t.sessions.get(id); old != nil && used.After(old.Used) && !old.Ended(t.now) {
+		if old := t.sessions.Get(id); old != nil && used.After(old.Used) && !old.Ended(t.now) {
 			s := *old
 			s.Used = used
-			t.sessions.set(id, &s)
+			t.sessions.Set(id, &s)
 		}
 	}
 	t.endSessions(func(s *Session) bool { return s.Ended(t.now) })
@@ -143,12 +143,12 @@ func (t *txn) endSessions(gone func(*Session) bool) {
 }
 
 func (t *txn) endSession(s *Session) {
-	t.sessionHashes.delete(string(s.Hash))
-	t.sessions.delete(s.ID)
+	t.sessionHashes.Delete(string(s.Hash))
+	t.sessions.Delete(s.ID)
 }
 
 func (t *tables) sessionsWhere(is func(*Session) bool) (found []*Session) {
-	for s := range t.sessions.records() {
+	for s := range t.sessions.Records() {
 		if is(s) {
 			found = append(found, s)
 		}
@@ -157,24 +157,24 @@ func (t *tables) sessionsWhere(is func(*Session) bool) (found []*Session) {
 }
 
 func (s *State) indexSession(x *Session) error {
-	if _, taken := s.sessionHashes.get(string(x.Hash)); taken {
+	if _, taken := s.sessionHashes.Get(string(x.Hash)); taken {
 		return fmt.Errorf("session %s has the hash of another", x.ID)
 	}
-	s.sessionHashes.set(string(x.Hash), x.ID)
+	s.sessionHashes.Set(string(x.Hash), x.ID)
 	return nil
 }
 
 // SessionByHash finds a session by the HMAC of its token, or returns nil.
 func (v *View) SessionByHash(hash []byte) *Session {
-	id, ok := v.sessionHashes.get(string(hash))
+	id, ok := v.sessionHashes.Get(string(hash))
 	if !ok {
 		return nil
 	}
-	return v.sessions.get(id)
+	return v.sessions.Get(id)
 }
 
 // Session returns nil when there is none of that id.
-func (v *View) Session(id string) *Session { return v.sessions.get(id) }
+func (v *View) Session(id string) *Session { return v.sessions.Get(id) }
 
 // Sessions goes through them by id; some may have ended.
-func (v *View) Sessions() iter.Seq[*Session] { return v.sessions.records() }
+func (v *View) Sessions() iter.Seq[*Session] { return v.sessions.Records() }

@@ -70,7 +70,7 @@ func TestSessionsEndInTimeAndAreFewForEachAccount(t *testing.T) {
 		b.do(sessionOf(b, n+1, "ann"))
 	}
 	v := b.s.View()
-	if n := v.sessions.len(); n != maxSessionsOf+1 || v.Session("s3") != nil || v.Session("s4") == nil || v.Session("s200") == nil {
+	if n := v.sessions.Len(); n != maxSessionsOf+1 || v.Session("s3") != nil || v.Session("s4") == nil || v.Session("s200") == nil {
 		t.Errorf("%d sessions are left: %s", n, b.sessions())
 	}
 

@@ -99,7 +99,7 @@ func (s *State) repoChanged(id RepoID) {
 
 	// Where much has changed one walk over all is less than looking each of them up.
 	m.changed.Add(id)
-	if m.changed.GetCardinality() > uint64(s.repos.len()/4)+100 {
+	if m.changed.GetCardinality() > uint64(s.repos.Len()/4)+100 {
 		m.before, m.changed = nil, nil
 	}
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 	"slices"
 	"time"
 )
@@ -62,22 +63,22 @@ func newState(rows []tableRow, kinds []JobRow) *State {
 
 		// Trees that are derived from the tables: apply keeps them in step, a snapshot leaves them out.
 		parsed:    &parsed{},
-		names:     newTree[string, RepoID](),
-		externals: newTree[string, RepoID](),
-		former:    newTree[string, RepoID](),
-		jobStates: newTree[string, struct{}](),
-		turns:     newTree[string, struct{}](),
-		keyHashes: newTree[string, string](),
-		emails:    newTree[string, string](),
-		numbers:   newTree[uint32, string](),
-		refs:      newTree[string, uint32](),
-		order:     newTree[uint64, string](),
-		running:   newTree[string, struct{}](),
+		names:     tree.New[string, RepoID](),
+		externals: tree.New[string, RepoID](),
+		former:    tree.New[string, RepoID](),
+		jobStates: tree.New[string, struct{}](),
+		turns:     tree.New[string, struct{}](),
+		keyHashes: tree.New[string, string](),
+		emails:    tree.New[string, string](),
+		numbers:   tree.New[uint32, string](),
+		refs:      tree.New[string, uint32](),
+		order:     tree.New[uint64, string](),
+		running:   tree.New[string, struct{}](),
 
-		threadOwners:  newTree[string, struct{}](),
-		sessionHashes: newTree[string, string](),
-		persons:       newTree[string, string](),
-		threadRuns:    newTree[string, string](),
+		threadOwners:  tree.New[string, struct{}](),
+		sessionHashes: tree.New[string, string](),
+		persons:       tree.New[string, string](),
+		threadRuns:    tree.New[string, string](),
 	}}
 
 	for _, row := range rows {
@@ -96,7 +97,7 @@ func (s *State) Apply(e Entry) []Result {
 
 	// A retry of what was applied already.
 	if e.Request != ([16]byte{}) {
-		if old := s.requests.get(string(e.Request[:])); old != nil {
+		if old := s.requests.Get(string(e.Request[:])); old != nil {
 			return old.Results
 		}
 	}
@@ -133,7 +134,7 @@ func (t *txn) also(c Command) {
 // own, or that of its first try where it is a retry.
 func (s *State) TookEffect(e Entry) uint64 {
 	if e.Request != ([16]byte{}) {
-		if first := s.requests.get(string(e.Request[:])); first != nil {
+		if first := s.requests.Get(string(e.Request[:])); first != nil {
 			return first.Index
 		}
 	}
@@ -149,16 +150,16 @@ func (s *State) remember(e Entry, results []Result) {
 	}
 
 	id := string(e.Request[:])
-	s.requests.set(id, &request{ID: e.Request, Index: e.Index, Results: results})
-	s.order.set(e.Index, id)
+	s.requests.Set(id, &request{ID: e.Request, Index: e.Index, Results: results})
+	s.order.Set(e.Index, id)
 	s.replies += len(results)
 
 	// By count and by results: one entry may have a thousand of them.
-	for s.order.len() > maxRequests || s.replies > maxReplies {
-		index, id, _ := s.order.min()
-		s.order.delete(index)
-		s.replies -= len(s.requests.get(id).Results)
-		s.requests.delete(id)
+	for s.order.Len() > maxRequests || s.replies > maxReplies {
+		index, id, _ := s.order.Min()
+		s.order.Delete(index)
+		s.replies -= len(s.requests.Get(id).Results)
+		s.requests.Delete(id)
 	}
 }
 
@@ -181,20 +182,20 @@ func (s *State) View() *View {
 		parsed:     s.parsed,
 
 		// A frozen tree shares its nodes with the living one, which copies what it changes from now on.
-		names:     s.names.freeze(),
-		externals: s.externals.freeze(),
-		former:    s.former.freeze(),
-		jobStates: s.jobStates.freeze(),
-		turns:     s.turns.freeze(),
-		keyHashes: s.keyHashes.freeze(),
-		emails:    s.emails.freeze(),
-		numbers:   s.numbers.freeze(),
-		refs:      s.refs.freeze(),
+		names:     s.names.Freeze(),
+		externals: s.externals.Freeze(),
+		former:    s.former.Freeze(),
+		jobStates: s.jobStates.Freeze(),
+		turns:     s.turns.Freeze(),
+		keyHashes: s.keyHashes.Freeze(),
+		emails:    s.emails.Freeze(),
+		numbers:   s.numbers.Freeze(),
+		refs:      s.refs.Freeze(),
 
-		threadOwners:  s.threadOwners.freeze(),
-		sessionHashes: s.sessionHashes.freeze(),
-		persons:       s.persons.freeze(),
-		threadRuns:    s.threadRuns.freeze(),
+		threadOwners:  s.threadOwners.Freeze(),
+		sessionHashes: s.sessionHashes.Freeze(),
+		persons:       s.persons.Freeze(),
+		threadRuns:    s.threadRuns.Freeze(),
 	}}
 
 	for _, row := range s.rows {

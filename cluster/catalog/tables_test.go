@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 	"io"
 	"os"
 	"path/filepath"
@@ -24,26 +25,26 @@ type gadget struct {
 // putGadget is the command that changes it.
 type putGadget struct {
 	gadget
-	in func(*tables) *table[string, gadget]
+	in func(*tables) *tree.Table[string, gadget]
 }
 
 func (c *putGadget) apply(t *txn) Result {
 	if c.Name == "" {
 		return refuse(Invalid, "a gadget has a name")
 	}
-	c.in(&t.tables).set(c.Name, &gadget{c.Name, c.Parts})
+	c.in(&t.tables).Set(c.Name, &gadget{c.Name, c.Parts})
 	return Result{}
 }
 
 // gadgetRow is the row of the table and where a test finds it.
-func gadgetRow() (tableRow, func(*tables) *table[string, gadget]) {
+func gadgetRow() (tableRow, func(*tables) *tree.Table[string, gadget]) {
 	var mu sync.Mutex
-	all := map[*tables]*table[string, gadget]{}
-	at := func(t *tables) *table[string, gadget] {
+	all := map[*tables]*tree.Table[string, gadget]{}
+	at := func(t *tables) *tree.Table[string, gadget] {
 		mu.Lock()
 		defer mu.Unlock()
 		if all[t] == nil {
-			all[t] = &table[string, gadget]{}
+			all[t] = &tree.Table[string, gadget]{}
 		}
 		return all[t]
 	}
@@ -67,11 +68,11 @@ func TestATableIsOneRow(t *testing.T) {
 	put(4, "c")
 
 	// A view is of one moment.
-	if g := at(&old.tables).get("b"); g == nil || !slices.Equal(g.Parts, []uint32{3}) || at(&old.tables).get("c") != nil {
-		t.Errorf("the view of entry 2 has b %+v and c %v", g, at(&old.tables).get("c"))
+	if g := at(&old.tables).Get("b"); g == nil || !slices.Equal(g.Parts, []uint32{3}) || at(&old.tables).Get("c") != nil {
+		t.Errorf("the view of entry 2 has b %+v and c %v", g, at(&old.tables).Get("c"))
 	}
 	now := s.View()
-	if g := at(&now.tables).get("b"); g == nil || !slices.Equal(g.Parts, []uint32{4}) {
+	if g := at(&now.tables).Get("b"); g == nil || !slices.Equal(g.Parts, []uint32{4}) {
 		t.Errorf("the view of entry 4 has b %+v", g)
 	}
 
@@ -89,8 +90,8 @@ func TestATableIsOneRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if loaded.View().Hash() != now.Hash() || at(&loaded.tables).len() != 3 {
-		t.Errorf("restored: hash %x, want %x; %d gadgets", loaded.View().Hash(), now.Hash(), at(&loaded.tables).len())
+	if loaded.View().Hash() != now.Hash() || at(&loaded.tables).Len() != 3 {
+		t.Errorf("restored: hash %x, want %x; %d gadgets", loaded.View().Hash(), now.Hash(), at(&loaded.tables).Len())
 	}
 	if err := loaded.View().Save(&again); err != nil || !bytes.Equal(saved.Bytes(), again.Bytes()) {
 		t.Errorf("a snapshot of the restored state differs: %v", err)

@@ -124,7 +124,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 		return refuse(Held, "as many questions as one may ask at a time are being answered already")
 	}
 
-	old := t.threads.get(c.Thread)
+	old := t.threads.Get(c.Thread)
 	if c.New {
 		if old != nil {
 			return refuse(Conflict, "there is a thread of that id already")
@@ -166,7 +166,7 @@ func (t *txn) roomFor(id, owner string, title []byte) *Result {
 	switch {
 	case id == "" || len(id) > 64 || strings.ContainsRune(id+owner, 0) || len(owner) > 100 || len(title) > maxThreadTitle:
 		return no(Invalid, "the thread is malformed")
-	case t.threads.len() >= maxThreads:
+	case t.threads.Len() >= maxThreads:
 		return no(Conflict, "there are as many threads as a cluster may have: delete some")
 	case t.countThreads(owner) >= most:
 		return no(Conflict, "you have as many threads as one may have: delete some")
@@ -176,7 +176,7 @@ func (t *txn) roomFor(id, owner string, title []byte) *Result {
 
 // runningThread is a thread whose question is being answered under a fence.
 func (t *txn) runningThread(id string, fence uint64) (*Thread, Result) {
-	h := t.threads.get(id)
+	h := t.threads.Get(id)
 	switch {
 	case h == nil:
 		return nil, refuse(NotFound, "there is no such thread")
@@ -207,7 +207,7 @@ func (c *EndTurn) apply(t *txn) Result {
 }
 
 func (c *ChangeThread) apply(t *txn) Result {
-	old := t.threads.get(c.Thread)
+	old := t.threads.Get(c.Thread)
 	switch {
 	case old == nil:
 		return refuse(NotFound, "there is no such thread")
@@ -225,25 +225,25 @@ func (c *ChangeThread) apply(t *txn) Result {
 }
 
 func (c *DeleteThread) apply(t *txn) Result {
-	old := t.threads.get(c.Thread)
+	old := t.threads.Get(c.Thread)
 	if old == nil {
 		return refuse(NotFound, "there is no such thread")
 	}
 	if !c.Changed.IsZero() && !old.Changed.Equal(c.Changed) {
 		return refuse(Stale, "the thread has changed meanwhile")
 	}
-	t.threads.delete(old.ID)
-	t.threadOwners.delete(ownedThread(old.Owner, old.ID))
-	t.threadRuns.delete(old.ID)
+	t.threads.Delete(old.ID)
+	t.threadOwners.Delete(ownedThread(old.Owner, old.ID))
+	t.threadRuns.Delete(old.ID)
 	return Result{ID: t.index}
 }
 
 func (c *ForkThread) apply(t *txn) Result {
-	from := t.threads.get(c.From)
+	from := t.threads.Get(c.From)
 	switch {
 	case from == nil:
 		return refuse(NotFound, "there is no such thread")
-	case t.threads.get(c.Thread) != nil:
+	case t.threads.Get(c.Thread) != nil:
 		return refuse(Conflict, "there is a thread of that id already")
 	case len(from.Turns) == 0:
 		return refuse(Conflict, "nothing has been answered in this thread yet")
@@ -268,17 +268,17 @@ func (c *ForkThread) apply(t *txn) Result {
 }
 
 func (t *txn) setThread(h *Thread) {
-	t.threads.set(h.ID, h)
+	t.threads.Set(h.ID, h)
 	t.noteThread(h)
 }
 
 // noteThread keeps the indexes of threads.
 func (s *State) noteThread(h *Thread) {
-	s.threadOwners.set(ownedThread(h.Owner, h.ID), struct{}{})
+	s.threadOwners.Set(ownedThread(h.Owner, h.ID), struct{}{})
 	if h.Run.Fence != 0 {
-		s.threadRuns.set(h.ID, h.Owner)
+		s.threadRuns.Set(h.ID, h.Owner)
 	} else {
-		s.threadRuns.delete(h.ID)
+		s.threadRuns.Delete(h.ID)
 	}
 }
 
@@ -290,7 +290,7 @@ func (s *State) indexThread(h *Thread) error {
 func ownedThread(owner, id string) string { return owner + "\x00" + id }
 
 func (t *tables) runsOf(owner string) (n int) {
-	for _, o := range t.threadRuns.all() {
+	for _, o := range t.threadRuns.All() {
 		if o == owner {
 			n++
 		}
@@ -308,9 +308,9 @@ func (t *tables) countThreads(owner string) (n int) {
 func (t *tables) threadsOf(owner string) iter.Seq[*Thread] {
 	return func(yield func(*Thread) bool) {
 		prefix := ownedThread(owner, "")
-		for key := range t.threadOwners.from(prefix) {
+		for key := range t.threadOwners.From(prefix) {
 			id, mine := strings.CutPrefix(key, prefix)
-			if !mine || !yield(t.threads.get(id)) {
+			if !mine || !yield(t.threads.Get(id)) {
 				return
 			}
 		}
@@ -318,10 +318,10 @@ func (t *tables) threadsOf(owner string) iter.Seq[*Thread] {
 }
 
 // Thread returns nil when there is none of that id.
-func (v *View) Thread(id string) *Thread { return v.threads.get(id) }
+func (v *View) Thread(id string) *Thread { return v.threads.Get(id) }
 
 // Threads goes through all of them by id.
-func (v *View) Threads() iter.Seq[*Thread] { return v.threads.records() }
+func (v *View) Threads() iter.Seq[*Thread] { return v.threads.Records() }
 
 // ThreadsOf goes through those of an owner by id.
 func (v *View) ThreadsOf(owner string) iter.Seq[*Thread] { return v.threadsOf(owner) }
@@ -329,8 +329,8 @@ func (v *View) ThreadsOf(owner string) iter.Seq[*Thread] { return v.threadsOf(ow
 // RunningThreads goes through those of which a question is being answered, by id.
 func (v *View) RunningThreads() iter.Seq[*Thread] {
 	return func(yield func(*Thread) bool) {
-		for id := range v.threadRuns.all() {
-			if !yield(v.threads.get(id)) {
+		for id := range v.threadRuns.All() {
+			if !yield(v.threads.Get(id)) {
 				return
 			}
 		}

@@ -105,31 +105,31 @@ func (v *View) FileError() error {
 }
 
 // Connection returns nil when there is none of that name.
-func (v *View) Connection(name string) *Connection { return v.connections.get(name) }
+func (v *View) Connection(name string) *Connection { return v.connections.Get(name) }
 
 // Connections goes through them by name.
-func (v *View) Connections() iter.Seq[*Connection] { return v.connections.records() }
+func (v *View) Connections() iter.Seq[*Connection] { return v.connections.Records() }
 
 // Repo returns nil when there is none of that number.
-func (v *View) Repo(id RepoID) *Repo { return v.repos.get(id) }
+func (v *View) Repo(id RepoID) *Repo { return v.repos.Get(id) }
 
 // RepoByName returns nil when there is none of that name.
 func (v *View) RepoByName(name string) *Repo {
-	id, ok := v.names.get(name)
+	id, ok := v.names.Get(name)
 	if !ok {
 		return nil
 	}
-	return v.repos.get(id)
+	return v.repos.Get(id)
 }
 
 // Repos goes through all repositories by number, orphaned ones too.
-func (v *View) Repos() iter.Seq[*Repo] { return v.repos.records() }
+func (v *View) Repos() iter.Seq[*Repo] { return v.repos.Records() }
 
 // ReposByName goes through them by name.
 func (v *View) ReposByName() iter.Seq[*Repo] {
 	return func(yield func(*Repo) bool) {
-		for _, id := range v.names.all() {
-			if !yield(v.repos.get(id)) {
+		for _, id := range v.names.All() {
+			if !yield(v.repos.Get(id)) {
 				return
 			}
 		}
@@ -137,27 +137,27 @@ func (v *View) ReposByName() iter.Seq[*Repo] {
 }
 
 // RepoCount is how many repositories there are.
-func (v *View) RepoCount() int { return v.repos.len() }
+func (v *View) RepoCount() int { return v.repos.Len() }
 
 // SameRepos reports whether two views have the same repositories with the same
 // generations, and the same configuration: what was worked out from these for
 // one view holds for the other. It costs nothing, and may say no of equal ones.
 func (v *View) SameRepos(other *View) bool {
-	return v.repos.live == other.repos.live && v.config == other.config
+	return v.repos.Same(&other.repos) && v.config == other.config
 }
 
 // FileRefs is how many live generations name a shard or side file. One that
 // none names is no longer needed, once no older View is in use.
 func (v *View) FileRefs(id string) int {
-	n, _ := v.refs.get(id)
+	n, _ := v.refs.Get(id)
 	return int(n)
 }
 
 // Job returns nil when there is none.
-func (v *View) Job(kind JobKind, subject string) *Job { return v.jobs.get(jobKey(kind, subject)) }
+func (v *View) Job(kind JobKind, subject string) *Job { return v.jobs.Get(jobKey(kind, subject)) }
 
 // Jobs goes through all by kind and subject.
-func (v *View) Jobs() iter.Seq[*Job] { return v.jobs.records() }
+func (v *View) Jobs() iter.Seq[*Job] { return v.jobs.Records() }
 
 // JobsOf goes through the jobs in one of the states, by kind and subject, at
 // the cost of those only. Without states it is Jobs.
@@ -188,11 +188,11 @@ func (v *View) JobsOfKind(kind JobKind, states ...JobState) iter.Seq[*Job] {
 
 // jobsUnder goes through the jobs whose place in jobStates begins so.
 func (v *View) jobsUnder(prefix string, yield func(*Job) bool) bool {
-	for key := range v.jobStates.from(prefix) {
+	for key := range v.jobStates.From(prefix) {
 		if !strings.HasPrefix(key, prefix) {
 			break
 		}
-		if !yield(v.jobs.get(key[1:])) {
+		if !yield(v.jobs.Get(key[1:])) {
 			return false
 		}
 	}
@@ -202,50 +202,50 @@ func (v *View) jobsUnder(prefix string, yield func(*Job) bool) bool {
 // KeyByHash finds an API key by the HMAC of its text, or returns nil.
 // Whether it has expired is the caller's to see.
 func (v *View) KeyByHash(hash []byte) *Key {
-	id, ok := v.keyHashes.get(string(hash))
+	id, ok := v.keyHashes.Get(string(hash))
 	if !ok {
 		return nil
 	}
-	return v.keys.get(id)
+	return v.keys.Get(id)
 }
 
 // Key returns nil when there is none of that id.
-func (v *View) Key(id string) *Key { return v.keys.get(id) }
+func (v *View) Key(id string) *Key { return v.keys.Get(id) }
 
 // Keys goes through them by id.
-func (v *View) Keys() iter.Seq[*Key] { return v.keys.records() }
+func (v *View) Keys() iter.Seq[*Key] { return v.keys.Records() }
 
 // Member returns nil when there is none of that id.
-func (v *View) Member(id string) *Member { return v.members.get(id) }
+func (v *View) Member(id string) *Member { return v.members.Get(id) }
 
 // MemberNumber returns nil when there is none of that number.
 func (v *View) MemberNumber(n uint32) *Member {
-	id, ok := v.numbers.get(n)
+	id, ok := v.numbers.Get(n)
 	if !ok {
 		return nil
 	}
-	return v.members.get(id)
+	return v.members.Get(id)
 }
 
 // Members goes through them by id, removed ones too.
-func (v *View) Members() iter.Seq[*Member] { return v.members.records() }
+func (v *View) Members() iter.Seq[*Member] { return v.members.Records() }
 
 // Group returns nil when the group was never placed.
-func (v *View) Group(number uint64) *Group { return v.groups.get(number) }
+func (v *View) Group(number uint64) *Group { return v.groups.Get(number) }
 
 // Groups goes through them by number.
-func (v *View) Groups() iter.Seq[*Group] { return v.groups.records() }
+func (v *View) Groups() iter.Seq[*Group] { return v.groups.Records() }
 
 // Holders are the ids of the members that confirmed the file or mirror of a
 // key (ShardKey, MirrorKey), by number.
 func (v *View) Holders(key string) []string {
-	h := v.holdings.get(key)
+	h := v.holdings.Get(key)
 	if h == nil {
 		return nil
 	}
 	ids := make([]string, 0, len(h.Nodes))
 	for _, n := range h.Nodes {
-		if id, ok := v.numbers.get(n); ok {
+		if id, ok := v.numbers.Get(n); ok {
 			ids = append(ids, id)
 		}
 	}
@@ -254,7 +254,7 @@ func (v *View) Holders(key string) []string {
 
 // HolderNumbers is Holders by their numbers, sorted.
 func (v *View) HolderNumbers(key string) []uint32 {
-	if h := v.holdings.get(key); h != nil {
+	if h := v.holdings.Get(key); h != nil {
 		return h.Nodes
 	}
 	return nil
@@ -262,15 +262,15 @@ func (v *View) HolderNumbers(key string) []uint32 {
 
 // Holds reports whether a member has confirmed what a key names.
 func (v *View) Holds(node, key string) bool {
-	m, h := v.members.get(node), v.holdings.get(key)
+	m, h := v.members.Get(node), v.holdings.Get(key)
 	return m != nil && h != nil && slices.Contains(h.Nodes, m.Number)
 }
 
 // Holdings goes through what is held, by key.
-func (v *View) Holdings() iter.Seq[*Holding] { return v.holdings.records() }
+func (v *View) Holdings() iter.Seq[*Holding] { return v.holdings.Records() }
 
 // Secret returns nil when there is none of that name.
-func (v *View) Secret(name string) *Secret { return v.secrets.get(name) }
+func (v *View) Secret(name string) *Secret { return v.secrets.Get(name) }
 
 // Secrets goes through the secrets, by name.
-func (v *View) Secrets() iter.Seq[*Secret] { return v.secrets.records() }
+func (v *View) Secrets() iter.Seq[*Secret] { return v.secrets.Records() }

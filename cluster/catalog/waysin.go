@@ -94,7 +94,7 @@ const (
 )
 
 func (c *SetPassword) apply(t *txn) Result {
-	a := t.accounts.get(c.Account)
+	a := t.accounts.Get(c.Account)
 	switch {
 	case a == nil || a.State == AccountSuspended:
 		return refuse(NotFound, "there is no such account")
@@ -106,9 +106,9 @@ func (c *SetPassword) apply(t *txn) Result {
 
 	// Nobody who knew the old password stays, but the session in which it was changed.
 	if c.Hash == "" {
-		t.passwords.delete(a.ID)
+		t.passwords.Delete(a.ID)
 	} else {
-		t.passwords.set(a.ID, &Password{a.ID, c.Hash, t.now})
+		t.passwords.Set(a.ID, &Password{a.ID, c.Hash, t.now})
 	}
 	t.endLinks(a.ID)
 	t.endSessions(func(s *Session) bool { return s.Account == a.ID && s.ID != c.But })
@@ -120,13 +120,13 @@ func (t *txn) shows(link, account string) bool {
 	if link == "" {
 		return true
 	}
-	l := t.links.get(link)
+	l := t.links.Get(link)
 	return l != nil && l.Account == account && t.now.Before(l.Expires)
 }
 
 func (t *txn) endLinks(account string) {
 	for l := range t.linksOf(account) {
-		t.links.delete(l.ID)
+		t.links.Delete(l.ID)
 	}
 }
 
@@ -134,7 +134,7 @@ func (t *txn) endLinks(account string) {
 func (t *tables) linksOf(account string) iter.Seq[*Link] {
 	return func(yield func(*Link) bool) {
 		var all []*Link
-		for l := range t.links.records() {
+		for l := range t.links.Records() {
 			if l.Account == account {
 				all = append(all, l)
 			}
@@ -154,22 +154,22 @@ func (c *PutLink) apply(t *txn) Result {
 	if l.ID == "" || len(l.ID) > 64 || len(l.Hash) != keyHashLen || len(l.By) > maxNameText || l.Expires.After(t.now.Add(longestLink)) {
 		return refuse(Invalid, "the link is malformed")
 	}
-	if a := t.accounts.get(l.Account); a == nil || a.State == AccountSuspended {
+	if a := t.accounts.Get(l.Account); a == nil || a.State == AccountSuspended {
 		return refuse(NotFound, "there is no such account, or it is suspended")
 	}
-	if t.links.get(l.ID) != nil {
+	if t.links.Get(l.ID) != nil {
 		return refuse(Conflict, "the link exists")
 	}
 
 	// One link at a time: the newest is the one that was sent last.
 	t.endLinks(l.Account)
 	l.Created, l.Expires = t.now, fromMillis(toMillis(l.Expires))
-	t.links.set(l.ID, &l)
+	t.links.Set(l.ID, &l)
 	return Result{ID: t.index}
 }
 
 func (c *LinkIdentity) apply(t *txn) Result {
-	a := t.accounts.get(c.Identity.Account)
+	a := t.accounts.Get(c.Identity.Account)
 	if a == nil || a.State == AccountSuspended {
 		return refuse(NotFound, "there is no such account, or it is suspended")
 	}
@@ -219,7 +219,7 @@ func (t *txn) linkable(x *Identity) *Refusal {
 	}
 
 	// One person at a provider is one account here.
-	old := t.identities.get(x.Key())
+	old := t.identities.Get(x.Key())
 	if old != nil && old.Account != x.Account {
 		return &Refusal{Conflict, "that is somebody with another account"}
 	}
@@ -231,29 +231,29 @@ func (t *txn) linkable(x *Identity) *Refusal {
 }
 
 func (t *txn) setIdentity(x Identity) {
-	if old := t.identities.get(x.Key()); old != nil {
+	if old := t.identities.Get(x.Key()); old != nil {
 		x.Created = old.Created
 	} else {
 		x.Created = t.now
 	}
-	t.identities.set(x.Key(), &x)
-	t.persons.set(x.owned(), x.Key())
+	t.identities.Set(x.Key(), &x)
+	t.persons.Set(x.owned(), x.Key())
 }
 
 func (t *txn) forgetIdentity(x *Identity) {
 	t.forgetHostToken(x.Key())
-	t.identities.delete(x.Key())
-	t.persons.delete(x.owned())
+	t.identities.Delete(x.Key())
+	t.persons.Delete(x.owned())
 }
 
 func (c *UnlinkIdentity) apply(t *txn) Result {
-	x := t.identities.get(identityKey(c.Provider, c.Subject))
+	x := t.identities.Get(identityKey(c.Provider, c.Subject))
 	if x == nil || x.Account != c.Account {
 		return refuse(NotFound, "there is no such identity")
 	}
 
 	// Only ways count that are open now: providers that are in the configuration.
-	another := t.passwords.get(c.Account) != nil && !c.NoPassword
+	another := t.passwords.Get(c.Account) != nil && !c.NoPassword
 	for _, y := range t.identitiesOf(c.Account) {
 		another = another || y.Key() != x.Key() && slices.Contains(c.SignIn, y.Provider)
 	}
@@ -268,7 +268,7 @@ func (c *UnlinkIdentity) apply(t *txn) Result {
 
 func (c *Join) apply(t *txn) Result {
 	// Both or neither: an account that nobody can sign in to would hold the address.
-	if t.accounts.get(c.Account.ID) != nil || c.Identity.Account != c.Account.ID || t.identities.get(c.Identity.Key()) != nil {
+	if t.accounts.Get(c.Account.ID) != nil || c.Identity.Account != c.Account.ID || t.identities.Get(c.Identity.Key()) != nil {
 		return refuse(Conflict, "there is such an account already")
 	}
 
@@ -289,7 +289,7 @@ func (c *Join) apply(t *txn) Result {
 }
 
 func (t *tables) pending() (n int) {
-	for a := range t.accounts.records() {
+	for a := range t.accounts.Records() {
 		if a.State == AccountPending {
 			n++
 		}
@@ -299,18 +299,18 @@ func (t *tables) pending() (n int) {
 
 func (t *tables) identitiesOf(account string) (all []*Identity) {
 	prefix := account + "\x00"
-	for owned, key := range t.persons.from(prefix) {
+	for owned, key := range t.persons.From(prefix) {
 		if !strings.HasPrefix(owned, prefix) {
 			break
 		}
-		all = append(all, t.identities.get(key))
+		all = append(all, t.identities.Get(key))
 	}
 	return all
 }
 
 // forgetWaysIn removes what an account signs in with.
 func (t *txn) forgetWaysIn(account string) {
-	t.passwords.delete(account)
+	t.passwords.Delete(account)
 	t.endLinks(account)
 	for _, x := range t.identitiesOf(account) {
 		t.forgetIdentity(x)
@@ -318,11 +318,11 @@ func (t *txn) forgetWaysIn(account string) {
 }
 
 // PasswordOf is the password of an account, nil for none.
-func (v *View) PasswordOf(account string) *Password { return v.passwords.get(account) }
+func (v *View) PasswordOf(account string) *Password { return v.passwords.Get(account) }
 
 // LinkByHash finds a link by the HMAC of its token, or returns nil.
 func (v *View) LinkByHash(hash []byte) *Link {
-	for l := range v.links.records() {
+	for l := range v.links.Records() {
 		if bytes.Equal(l.Hash, hash) {
 			return l
 		}
@@ -332,7 +332,7 @@ func (v *View) LinkByHash(hash []byte) *Link {
 
 // Identity finds who somebody of a provider is here; nil for nobody.
 func (v *View) Identity(provider, subject string) *Identity {
-	return v.identities.get(identityKey(provider, subject))
+	return v.identities.Get(identityKey(provider, subject))
 }
 
 // IdentitiesOf are the identities of an account, by provider.
