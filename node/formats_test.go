@@ -3,7 +3,9 @@ package node_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/nodetest"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
@@ -176,5 +179,50 @@ func TestUpgrade_overAReleaseTooMany(t *testing.T) {
 	complete(t, n, "walrus")
 	if s := n.Status().Storage; s.Quarantined > 0 {
 		t.Errorf("%d files count as damaged", s.Quarantined)
+	}
+}
+
+var rewriteData = flag.Bool("rewrite-data", false, "write the data directory of the highest level")
+
+// dataOf is a data directory as a node of a release left it, and its configuration.
+const dataOf = "testdata/data-1.tar.gz"
+
+// The data directory of a node of level 1 opens, and its text, symbols and files are there
+// without anything being made anew.
+func TestUpgrade_fromAKeptDataDirectory(t *testing.T) {
+	t.Parallel()
+	tar := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("tar", args...).CombinedOutput(); err != nil {
+			t.Fatalf("tar: %v, %s", err, out)
+		}
+	}
+	if *rewriteData {
+		remotes := t.TempDir()
+		nodetest.NewRepo(t, filepath.Join(remotes, "app"), map[string]string{"a.go": "package walrus\n\nfunc Dive() {}\n", "b.txt": "narwhal\n"})
+		n := nodetest.Start(t, nodetest.Config{File: unpolled(remotes), Edit: func(o *node.Options) { o.Ctags = "" }})
+		n.WaitIndexed(1)
+		if got := n.Find("sym:Dive"); len(got) != 1 {
+			t.Fatalf("found %q", got)
+		}
+		n.Stop()
+		tar("czf", dataOf, "--owner=0", "--group=0", "-C", filepath.Dir(n.Dir), "data", "config.json")
+	}
+
+	dir := t.TempDir()
+	tar("xzf", dataOf, "-C", dir)
+	n := nodetest.Open(t, filepath.Join(dir, "data"), filepath.Join(dir, "config.json"))
+	for query, want := range map[string]string{"walrus": "local/app:a.go", "sym:Dive": "local/app:a.go", "narwhal": "local/app:b.txt"} {
+		if got := n.Find(query); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: found %q", query, got)
+		}
+		complete(t, n, query)
+	}
+	text, err := n.Browse.Source(t.Context(), catalog.Operator(), browse.SourceRequest{Repo: "local/app", Path: "b.txt"})
+	if err != nil || string(text.Content) != "narwhal\n" {
+		t.Errorf("a file of the mirror: %+v, %v", text, err)
+	}
+	if s := n.Status(); s.Level.Number != 1 || s.Storage.Quarantined > 0 || s.Storage.Rebuild.Of > 0 {
+		t.Errorf("level %+v, %+v", s.Level, s.Storage)
 	}
 }
