@@ -4,8 +4,9 @@
 //	pattern ──parse──▶ tree ──lower──▶ tree without ** ──compile──▶ program ──▶ Match
 //
 // It implements the dialect of micromatch, which configuration files were
-// written for, with three differences. A name that begins with a dot is a name
-// like others. A range of numbers counts. {a} matches a, too.
+// written for, with four differences. A name that begins with a dot is a name
+// like others. A range of numbers counts. {a} matches a, too. A class has no
+// slash.
 //
 // A match takes time in proportion to pattern times name, whatever the pattern.
 package glob
@@ -43,7 +44,7 @@ type one struct {
 //	?              one character, no slash
 //	*              any text without a slash
 //	**             any text, where it stands alone between slashes
-//	[a-c] [!a]     one character of a class, or none of it
+//	[a-c] [!a]     one character of a class, or none of it; no slash
 //	{a,b}          one of some patterns
 //	{1..9} {a..e}  one of a range of numbers or letters
 //	(a|b) @(a|b)   one of some patterns

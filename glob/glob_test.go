@@ -1,40 +1,78 @@
 package glob
 
 import (
-	_ "embed"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-)
+	"unicode/utf8"
 
-// Each row is a pattern, the names that it matches and those that it does not.
-// micromatch 4.0.8 with its option "dot" answers alike, but for [!a], {a}, ranges of
-// numbers, and ** in braces.
-//
-//go:embed testdata/table.txt
-var table string
+	"github.com/shoalsearch/shoal/glob/globtest"
+)
 
 func TestGlobs_table(t *testing.T) {
 	t.Parallel()
-	for line := range strings.Lines(table) {
-		row := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		g, err := Compile(Exact, row[0])
-		if err != nil {
-			t.Errorf("%s: %v", row[0], err)
+	for _, row := range globtest.Rows() {
+		g, err := Compile(Exact, row.Pattern)
+		if wrong := row.Wrong(g.Match); err != nil || wrong != nil {
+			t.Errorf("%s is wrong of %q: %v", row.Pattern, wrong, err)
 		}
-		folded, err := Compile(Fold, strings.ToUpper(row[0]))
-		if err != nil && !strings.Contains(row[0], "[:") {
-			t.Errorf("%s in upper case: %v", row[0], err)
+		folded, err := Compile(Fold, strings.ToUpper(row.Pattern))
+		if err != nil && !strings.Contains(row.Pattern, "[:") {
+			t.Errorf("%s in upper case: %v", row.Pattern, err)
 		}
-		for i, names := range row[1:] {
-			for name := range strings.FieldsSeq(names) {
-				if want := i == 0; g.Match(name) != want {
-					t.Errorf("%s matches %s: %t", row[0], name, !want)
-				}
-				if i == 0 && !strings.ContainsAny(row[0], "!^:{") && !folded.Match(name) {
-					t.Errorf("%s in upper case does not match %s", row[0], name)
-				}
+		for _, name := range row.Matches {
+			if !strings.ContainsAny(row.Pattern, "!^:{") && !folded.Match(name) {
+				t.Errorf("%s in upper case does not match %s", row.Pattern, name)
 			}
+		}
+	}
+}
+
+// An expression matches what its pattern matches. The pattern itself, as [a], is no match of it.
+func TestExpr_matchesWhatThePatternMatches(t *testing.T) {
+	t.Parallel()
+	for _, row := range globtest.Rows() {
+		agrees(t, row.Pattern, slices.Concat(row.Matches, row.Others)...)
+	}
+	names := []string{"a", "b", "a.go", "a/b.go", "a/b/c", ".hidden", "a-b", "a]b", "[a]", "a*b", "{a}", "größe", "a\nb", "a/b\nc.go", "a,b", "^", "-", "a/c", "a.c", "a0c", "\xff", ""}
+	for _, pattern := range []string{
+		"", "[]]", "a[]]b", "[-]", `[\^]`, "a{,.go}", "{**/,}a.go", "gr?ße", "gr[ö]ße", "[a-]", "a/{b,c}{,.go}", "a*{}", "a/**{,/c}", "a[!b]c", "a[/]c", "a[.-0]c", "a[+-9]c", `a[\/x]c`, "\xff", "[^a]",
+	} {
+		agrees(t, pattern, names...)
+	}
+}
+
+func agrees(t *testing.T, pattern string, names ...string) {
+	t.Helper()
+	g, err := Compile(Exact, pattern)
+	if err != nil {
+		return
+	}
+	expr, err := Expr(pattern)
+	if says := strings.HasPrefix(pattern, "!") || strings.Contains(pattern, "!("); err != nil && says {
+		return
+	}
+	re, err2 := regexp.Compile(`\A` + expr + `\z`)
+	if err != nil || err2 != nil {
+		t.Errorf("%q: %v %v", pattern, err, err2)
+		return
+	}
+	for _, name := range names {
+		if re.MatchString(name) != g.Match(name) && name != pattern && utf8.ValidString(pattern) {
+			t.Errorf("%q of %q: %t by %s", pattern, name, !g.Match(name), expr)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"a": {"a"}, "a,b": {"a", "b"}, " *.go , {a,b}/[,] ,": {"*.go", "{a,b}/[,]", ""}, `a\,b,c`: {`a\,b`, "c"}, "a,{b": {"a,{b"}, "": {""}, "@(a,b|c),d": {"@(a,b|c)", "d"},
+	} {
+		if got := Split(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
@@ -113,6 +151,9 @@ func FuzzGlob(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, name string) {
 		if g, err := Compile(Fold, pattern); err == nil {
 			g.Match(name)
+			if len(pattern) < 60 && len(name) < 60 && utf8.ValidString(name) {
+				agrees(t, pattern, name)
+			}
 		}
 	})
 }

@@ -308,10 +308,12 @@ func (p *parser) class() ([]node, error) {
 			p.pos++
 			return []node{{op: opClass, class: c}}, nil
 		}
-		if name, _, ok := strings.Cut(rest, ":]"); ok && strings.HasPrefix(name, "[:") && named[name[2:]] != nil {
-			c.ranges = append(c.ranges, named[name[2:]]...)
-			p.pos += len(name) + len(":]")
-			continue
+		if inner, ok := strings.CutPrefix(rest, "[:"); ok {
+			if name, _, ok := strings.Cut(inner, ":]"); ok && named[name] != nil {
+				c.ranges = append(c.ranges, named[name]...)
+				p.pos += len("[:") + len(name) + len(":]")
+				continue
+			}
 		}
 
 		low, err := p.member()

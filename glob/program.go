@@ -154,7 +154,7 @@ func (b *builder) exactly(want rune) func(rune) bool {
 	return func(r rune) bool { return r == want || some(r, func(r rune) bool { return r == want }) }
 }
 
-// in is a class as a function. One that is turned around has no slash.
+// in is a class as a function. A slash is no member.
 func (b *builder) in(c *class) func(rune) bool {
 	member := func(r rune) bool {
 		for _, span := range c.ranges {
@@ -166,7 +166,7 @@ func (b *builder) in(c *class) func(rune) bool {
 	}
 	return func(r rune) bool {
 		found := member(r) || b.fold == Fold && some(r, member)
-		return found != c.not && (!c.not || r != '/')
+		return found != c.not && r != '/'
 	}
 }
 

@@ -1,9 +1,11 @@
 package node
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/shoalsearch/shoal/glob"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/search"
 )
@@ -12,13 +14,7 @@ import (
 // limits of size and trigrams do not concern.
 func (n *Node) alwaysPatterns() []string {
 	text, _ := n.env.Lookup("ALWAYS_INDEX_FILE_PATTERNS")
-	var out []string
-	for _, p := range strings.Split(text, ",") {
-		if p = strings.TrimSpace(p); p != "" {
-			out = append(out, p)
-		}
-	}
-	return out
+	return slices.DeleteFunc(glob.Split(text), func(p string) bool { return p == "" })
 }
 
 // defaultMatches is the bound of a search that names none.

@@ -329,10 +329,10 @@ func inLine(re *syntax.Regexp) bool {
 // revisionBits returns the bits of the revisions that a pattern of the query
 // language names.
 func revisionBits(revisions []Revision, pattern string) uint64 {
-	rev := query.Rev{Pattern: pattern}
+	matches := (&query.Rev{Pattern: pattern}).Matcher()
 	var bits uint64
 	for _, r := range revisions {
-		if rev.Matches(r.Name, r.Commit, r.Name == "HEAD") {
+		if matches(r.Name, r.Commit, r.Name == "HEAD") {
 			bits |= 1 << (r.Bit & 63)
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/bmatcuk/doublestar/v4"
-
+	"github.com/shoalsearch/shoal/glob"
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
@@ -130,7 +130,7 @@ func (c toolCall) missing(w *twin) string {
 
 	// What is no glob may be the name of a file.
 	named := func(f *file) bool { return globbedFile(c.text("pattern"), c.text("path"), f.path) }
-	if c.name == "glob" && !doublestar.ValidatePattern(c.text("pattern")) && !slices.ContainsFunc(c.files(w), named) {
+	if c.name == "glob" && glob.Check(c.text("pattern")) != nil && !slices.ContainsFunc(c.files(w), named) {
 		return "such a name"
 	}
 	return ""
@@ -187,10 +187,22 @@ func (c toolCall) files(w *twin) (out []*file) {
 	return slices.Compact(out)
 }
 
+// globsOf is the globs of a pattern; what is none matches nothing.
+func globsOf(pattern string) glob.Globs {
+	g, ok := globCache.Load(pattern)
+	if !ok {
+		made, _ := glob.Compile(glob.Exact, pattern)
+		g, _ = globCache.LoadOrStore(pattern, made)
+	}
+	return g.(glob.Globs)
+}
+
+var globCache sync.Map
+
 // globbed reports whether a glob of a call matches a path: with a slash from the directory
 // on, else the last part, or for a plain name a directory above. A text that is a path
 // itself means that path.
-func globbed(glob, dir, name string) bool {
+func globbed(pattern, dir, name string) bool {
 	if dir != "" {
 		rest, below := strings.CutPrefix(name, dir+"/")
 		if name == dir {
@@ -199,19 +211,16 @@ func globbed(glob, dir, name string) bool {
 		if !below {
 			return false
 		}
-		if rooted := strings.HasPrefix(glob, dir+"/"); rooted && globbed(glob, "", name) {
+		if rooted := strings.HasPrefix(pattern, dir+"/"); rooted && globbed(pattern, "", name) {
 			return true
 		}
 		name = rest
 	}
-	plain := !strings.ContainsAny(glob, `*?[{\`)
-	from := strings.TrimPrefix(glob, "/")
-	match := func(name string) bool {
-		ok, err := doublestar.Match(from, name)
-		return ok && err == nil || from == name
-	}
+	plain := !strings.ContainsAny(pattern, `*?[{(\`)
+	from := strings.TrimPrefix(pattern, "/")
+	match := func(name string) bool { return globsOf(from).Match(name) || from == name }
 	for whole := name; ; whole = path.Dir(whole) {
-		if match(whole) || !strings.Contains(glob, "/") && match(path.Base(whole)) {
+		if match(whole) || !strings.Contains(pattern, "/") && match(path.Base(whole)) {
 			return true
 		}
 		if !plain || !strings.Contains(whole, "/") {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/glob"
 )
 
 // Variable is a variable that a node reads while it runs: from the overrides of
@@ -54,7 +56,7 @@ var variables = []Variable{
 	{"SOURCEBOT_CHAT_MAX_STEP_COUNT", wantCount, "most steps of an answer"},
 
 	// Indexing and searching.
-	{"ALWAYS_INDEX_FILE_PATTERNS", anyText, "globs of files that are indexed whatever their size, separated by commas"},
+	{"ALWAYS_INDEX_FILE_PATTERNS", wantGlobs, "globs of files that are indexed whatever their size, separated by commas"},
 	{"DEFAULT_MAX_MATCH_COUNT", wantCount, "how many matches a page of results asks for"},
 
 	// Code hosts.
@@ -332,6 +334,15 @@ func readBy[T any](read func(text string) (T, error)) func(string) error {
 }
 
 func anyText(string) error { return nil }
+
+func wantGlobs(value string) error {
+	for _, p := range glob.Split(value) {
+		if err := glob.Check(p); err != nil {
+			return unreadable(fmt.Sprintf("%q is no glob: %v.", p, err))
+		}
+	}
+	return nil
+}
 
 // wantLabel takes what may be one part of a host name: with another sign it could lead to
 // a host of somebody else.

@@ -197,7 +197,7 @@ func (k *checker) onlyPath(ctx context.Context, repo string, m *mark) (string, e
 func globText(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if strings.ContainsRune(`*?[]{}\!`, r) {
+		if strings.ContainsRune(`*?[]{}()\!,`, r) {
 			b.WriteByte('\\')
 		}
 		b.WriteRune(r)

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/glob"
 	"github.com/shoalsearch/shoal/node/heap"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/shard"
@@ -62,10 +60,8 @@ func (o BuildOptions) With(s config.Settings) shard.BuildOptions {
 		patterns = o.Always()
 	}
 	opt := shard.BuildOptions{MaxFileSize: s.MaxFileSize, MaxTrigrams: s.MaxTrigramCount, Workers: o.Workers, SliceBytes: o.SliceBytes}
-	if len(patterns) > 0 {
-		opt.Always = func(path string) bool {
-			return slices.ContainsFunc(patterns, func(p string) bool { return doublestar.MatchUnvalidated(p, path) })
-		}
+	if globs, err := glob.Compile(glob.Exact, patterns...); err == nil && len(patterns) > 0 { // the environment refuses others
+		opt.Always = globs.Match
 	}
 	return opt
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/glob/globtest"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/host/hosttest"
@@ -157,6 +158,12 @@ func TestFilesThatAreIndexedAtAnySize(t *testing.T) {
 	} {
 		if always(path) != want {
 			t.Errorf("%s at any size: %v, want %v", path, !want, want)
+		}
+	}
+	for _, row := range globtest.Rows() {
+		patterns := BuildOptions{Always: func() []string { return []string{row.Pattern} }}
+		if wrong := row.Wrong(patterns.With(config.DefaultSettings()).Always); wrong != nil {
+			t.Errorf("%s is wrong of %q", row.Pattern, wrong)
 		}
 	}
 	if (BuildOptions{}).With(config.DefaultSettings()).Always != nil {

@@ -31,6 +31,9 @@ const (
 	TestsOnly     = "only"
 )
 
+// maxName bounds a name that is no glob, in bytes.
+const maxName = 4096
+
 // maxGlobs bounds the globs of a filter.
 const maxGlobs = 100
 
@@ -77,12 +80,13 @@ func (f *Filter) exprs() (must, not []string, err error) {
 	// "!x" among the globs to include is one to exclude.
 	var include []string
 	for _, glob := range included {
-		if rest, ok := strings.CutPrefix(glob, "!"); ok {
+		rest, not := inverse(glob)
+		if not {
 			exclude = append(exclude, rest)
 			continue
 		}
 
-		expr, err := pathExpr(dir, glob, true)
+		expr, err := pathExpr(dir, rest, true)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -154,9 +158,9 @@ func pathExpr(dir, glob string, below bool) (string, error) {
 	from := strings.TrimPrefix(plain, "/")
 	expr, err := globExpr(Characters(from))
 	switch {
-	case strings.ContainsAny(from, `[{\`) && err == nil:
+	case strings.ContainsAny(from, `[{(\`) && err == nil:
 		expr = "(?:" + expr + "|" + nameExpr(from) + ")"
-	case !strings.ContainsAny(from, "*?") && len(from) <= maxPattern && !IsGlob(from):
+	case !strings.ContainsAny(from, "*?") && !strings.Contains(from, "!(") && len(from) <= maxName && (!IsGlob(from) || strings.HasPrefix(from, "!")):
 		expr = nameExpr(from) // no glob at all
 	case err != nil:
 		return "", err
@@ -171,7 +175,7 @@ func pathExpr(dir, glob string, below bool) (string, error) {
 	switch {
 	case strings.HasSuffix(glob, "/"):
 		end = "/"
-	case below && !strings.ContainsAny(plain, `*?[{\`): // a name of a file, or of a directory
+	case below && !strings.ContainsAny(plain, signs): // a name of a file, or of a directory
 		end = belowOrEnd
 	}
 
@@ -202,9 +206,10 @@ func fileItself(dir, expr string) string {
 // OfGlob is Exprs for the pattern of glob, which means the same but for a
 // plain name: that of a file.
 func OfGlob(dir, pattern string) (Exprs, error) {
-	var exprs []string
+	var exprs, not []string
 	for _, glob := range globsOf(pattern) {
-		if base := path.Base(glob); !strings.ContainsAny(glob, `*?[{\`) && base == strings.Trim(glob, "/") {
+		glob, inverse := inverse(glob)
+		if base := path.Base(glob); !strings.ContainsAny(glob, signs) && base == strings.Trim(glob, "/") {
 			glob = strings.TrimSuffix(glob, "/") // no directory can be found
 		}
 		expr, err := pathExpr(cleanDir(dir), glob, false)
@@ -214,9 +219,19 @@ func OfGlob(dir, pattern string) (Exprs, error) {
 		if name, ok := strings.CutSuffix(expr, belowOrEnd); ok {
 			expr = name + `\z`
 		}
-		exprs = append(exprs, expr)
+		if inverse {
+			not = append(not, expr)
+		} else {
+			exprs = append(exprs, expr)
+		}
 	}
-	return Exprs{Must: []string{strings.Join(exprs, "|")}}, nil
+	switch dir = cleanDir(dir); {
+	case exprs != nil:
+		return Exprs{Must: []string{strings.Join(exprs, "|")}, Not: not}, nil
+	case dir != "":
+		return Exprs{Must: []string{begin + nameExpr(dir) + belowOrEnd}, Not: not}, nil
+	}
+	return Exprs{Not: not}, nil
 }
 
 // Atoms are the expressions for the index.

@@ -1,145 +1,76 @@
 package paths
 
 import (
-	"regexp"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
-	"github.com/bmatcuk/doublestar/v4"
+	"github.com/shoalsearch/shoal/glob/globtest"
+	"github.com/shoalsearch/shoal/node/call"
 )
 
-// globPaths are paths that globs of the tests are tried with.
-var globPaths = []string{
-	"a", "b", "a.go", "a/b", "a/b.go", "a/b/c", "a/b/c.go", "x/a.go", "x/y/z/a.go", ".hidden", "a/.b", "a-b", "a]b", "[a]", "a*b", "{a}",
-	"größe", "a\nb", "a/b\nc.go", "A.go", "a,b", "src/evict.c", "src/a/b/c/d.ts", "^", "-",
-}
-
-func sameAsDoublestar(t *testing.T, glob, path string) {
-	t.Helper()
-	if !utf8.ValidString(glob) || !utf8.ValidString(path) || path == "" { // no file has an empty path
-		return
-	}
-	expr, err := globExpr(glob)
-	if err != nil {
-		if doublestar.ValidatePattern(glob) && len(glob) < 100 {
-			t.Logf("%q: %v", glob, err)
-		}
-		return
-	}
-	re, err := regexp.Compile("^" + expr + "$")
-	if err != nil {
-		t.Fatalf("%q: %q: %v", glob, expr, err)
-	}
-	want, err := doublestar.Match(glob, path)
-	if err != nil {
-		return
-	}
-	got := re.MatchString(path)
-	plain, ok := withoutBraces(glob)
-	switch {
-	case !ok:
-		t.Fatalf("%q stands for too many globs", glob)
-	case got && !want:
-		want = oneMatches(plain, path)
-	case want && !got && slices.ContainsFunc(plain, endsInTwoStars):
-		return
-	case want && !got && strings.Contains(glob, "[") && strings.Contains(path, "/"):
-		return // classes have no slash here
-	}
-	if got != want {
-		t.Errorf("%q of %q: %t by %q, doublestar says %t", glob, path, got, expr, want)
-	}
-}
-
-// oneMatches tells whether doublestar says that a path is matched by one of the globs
-// that a glob with braces stands for, or by one of these without its last stars. Of the
-// glob itself it says no where a star has come to the end of the path and what follows,
-// braces or more stars, may be empty.
-func oneMatches(plain []string, path string) bool {
-	return slices.ContainsFunc(plain, func(p string) bool {
-		for {
-			if doublestar.MatchUnvalidated(p, path) {
-				return true
-			}
-			runs := slices.DeleteFunc(stars.FindAllStringIndex(p, -1), func(r []int) bool { return wholePart(p, r[0], r[1]) })
-			if len(runs) == 0 {
-				return false
-			}
-			last := runs[len(runs)-1]
-			p = p[:last[0]] + p[last[1]:]
-		}
-	})
-}
-
-var stars = regexp.MustCompile(`\*+`)
-
-// wholePart tells the two stars that stand for directories. Stars that are themselves,
-// behind a backslash, are left in place too.
-func wholePart(glob string, from, to int) bool {
-	begins, ends := from == 0 || glob[from-1] == '/', to == len(glob) || glob[to] == '/'
-	return from > 0 && glob[from-1] == '\\' || to-from == 2 && begins && ends
-}
-
-// endsInTwoStars is of globs such as x**/, whose stars are no whole part of the path: it
-// is x*/, which x is not, though doublestar says so. Of xa it says no.
-func endsInTwoStars(glob string) bool {
-	before, ok := strings.CutSuffix(glob, "**/")
-	return ok && before != "" && !strings.HasSuffix(before, "/")
-}
-
-// A class stands for a letter of a name, whatever it lists.
-func TestAClassHasNoSlash(t *testing.T) {
+// Include, exclude and the pattern of glob take the dialect of package glob, but for !(...).
+func TestFilter_takesTheGlobsOfTheTable(t *testing.T) {
 	t.Parallel()
-	for _, glob := range []string{"a[!b]c", "a[^b]c", "a[/]c", "a[.-0]c", "a[+-9]c", "a[/-0]c", "a[.-/]c", `a[\/x]c`} {
-		expr, err := globExpr(glob)
+	for _, row := range globtest.Rows() {
+		rest, not := inverse(row.Pattern)
+		if !strings.Contains(rest, "/") || strings.HasSuffix(rest, "/") || !strings.ContainsAny(rest, signs) {
+			continue // these stand for more paths here
+		}
+		include, exclude := Filter{Include: []string{row.Pattern}}, Filter{Exclude: []string{rest}}
+		if strings.Contains(rest, "!(") {
+			if _, err := include.Exprs(); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "exclude") {
+				t.Errorf("%s: %v, want a refusal that says what to do", row.Pattern, err)
+			}
+			continue
+		}
+		of, err := OfGlob("", row.Pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if regexp.MustCompile("^" + expr + "$").MatchString("a/c") {
-			t.Errorf("%s matches a/c by %s", glob, expr)
-		}
-	}
-	for _, path := range []string{"a", "a.", "a0", "a+", "a9"} {
-		sameAsDoublestar(t, "a[+-9]", path)
-	}
-}
-
-// What may follow a star may be nothing: a brace that has an empty alternative.
-func TestABraceBehindAStarMayBeEmpty(t *testing.T) {
-	t.Parallel()
-	for _, glob := range []string{"a*{}", "a*{,.bak}", "a*{.bak,}", "a*{*}", "a*{{},x}", "a{*{,x},y}"} {
-		expr, err := globExpr(glob)
+		pattern, err := of.Keeps()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !regexp.MustCompile("^" + expr + "$").MatchString("a") {
-			t.Errorf("%s does not match a", glob)
+		all := slices.Concat(row.Wrong(func(n string) bool { return keeps(t, include, n) }), row.Wrong(func(n string) bool { return keeps(t, exclude, n) == not }), row.Wrong(pattern))
+		if len(all) > 0 {
+			t.Errorf("%s is wrong of %q", row.Pattern, all)
 		}
 	}
 }
 
-func TestGlobsAreThoseOfDoublestar(t *testing.T) {
+// A path that has signs of globs stands for itself.
+func TestFilter_takesAPathAsItIs(t *testing.T) {
 	t.Parallel()
-	for _, glob := range []string{
-		"", "*", "**", "**/*", "*.go", "**/*.go", "a/**", "a/**/*.go", "a/*", "**/a.go", "x/**/a.go", "?", "??", "[ab]", "[!ab]", "[^a]*", "[a-c].go",
-		"{a,b}", "{a,x/**}", "{*.go,*.c}", "src/**/*.{ts,c}", "{a,{b,c}}/b", "a**b", "a**", "**b", "a/**b", `\[a\]`, `a\*b`, `\{a\}`, "[]]", "a[]]b", "[-]", `[\^]`,
-		"a{,.go}", "{**/,}a.go", "größe", "gr?ße", "gr[ö]ße", "[a-]", "a/{b,c}{,.go}", "a*{}", "a*{,.go}", "a/**{,/c}", "a/**/", "a/{**/,x}", "**a/**/",
+	for _, path := range []string{"app/(group)/page.tsx", "app/[id]/page.tsx", "app/(a|b)/x", "app/@(modal)/x", "app/{x}/y", "a[b", "src/(.)photo/p.tsx", "+page(x).svelte"} {
+		of, err := OfGlob("", path)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if keep, err := of.Keeps(); err != nil || !keep(path) || keep("other") || !keeps(t, Filter{Include: []string{path}}, path) || !keeps(t, Filter{Include: []string{"/" + path}}, path) {
+			t.Errorf("%s does not stand for itself: %v", path, err)
+		}
+	}
+	if !keeps(t, Filter{Include: []string{"app/(group)/*.tsx"}}, "app/(group)/page.tsx") || keeps(t, Filter{Include: []string{"app/(group)/*.tsx"}}, "app/group/page.tsx") {
+		t.Error("parentheses without a bar are more than themselves")
+	}
+}
+
+// A ! in front leaves out, in a list and alone.
+func TestOfGlob_leavesOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ dir, pattern, path string }{
+		{"", "*.go,!*_test.go", "a.go"}, {"", "!*_test.go", "x/a.go"}, {"x", "!*_test.go", "x/a.go"}, {"", "!!*.go", "a.go"},
 	} {
-		for _, path := range globPaths {
-			sameAsDoublestar(t, glob, path)
+		of, err := OfGlob(c.dir, c.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep, err := of.Keeps()
+		if err != nil || !keep(c.path) || keep("x/a_test.go") != (c.pattern == "!!*.go") || c.dir != "" && keep("y/a.go") {
+			t.Errorf("%q in %q: %v", c.pattern, c.dir, err)
 		}
 	}
-}
-
-func FuzzGlobExpr(f *testing.F) {
-	f.Add("src/**/*.{ts,c}", "src/a/b.c")
-	f.Add("[!a-c]{x,[}]}", "dx")
-	f.Fuzz(func(t *testing.T, glob, path string) {
-		if len(glob) > 60 || len(path) > 60 {
-			return
-		}
-		sameAsDoublestar(t, glob, path)
-	})
 }

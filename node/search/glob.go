@@ -13,7 +13,7 @@ import (
 
 // GlobRequest asks for paths that match a glob.
 type GlobRequest struct {
-	Pattern string // doublestar glob, as of paths.Filter
+	Pattern string // globs, as of paths.Filter
 	Path    string // directory to look below
 	Repo    string // "" for all
 	Ref     string

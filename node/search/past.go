@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/glob"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
@@ -34,7 +35,7 @@ const (
 func (q *question) lookBack(ctx context.Context, v catalog.Viewer, scanner Scanner, at time.Time) error {
 	rev, ok := onlyRev(q.tree)
 	q.rev = rev
-	several := strings.ContainsAny(rev, "*?[{")
+	_, single := glob.Start(rev)
 
 	// Most queries name no commit and no date.
 	switch {
@@ -44,9 +45,9 @@ func (q *question) lookBack(ctx context.Context, v catalog.Viewer, scanner Scann
 		return call.Fail(call.ErrQuery, "at: needs one revision for the whole query: HEAD, or what a single rev: names")
 
 	// A head or a pattern is of what is indexed; only one exact name can be a commit elsewhere.
-	case at.IsZero() && (rev == "HEAD" || several):
+	case at.IsZero() && (rev == "HEAD" || !single):
 		return nil
-	case several:
+	case !single:
 		return call.Fail(call.ErrQuery, "at: needs one revision: rev:%s names several", rev)
 	}
 

@@ -65,10 +65,10 @@ func hasRevision(repo *catalog.Repo, rev string) bool {
 		return true
 	}
 
-	asked := query.Rev{Pattern: rev}
+	matches := (&query.Rev{Pattern: rev}).Matcher()
 	return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool {
 		isHead := head != "" && r.Commit == head
-		return asked.Matches(r.Name, r.Commit, isHead)
+		return matches(r.Name, r.Commit, isHead)
 	})
 }
 

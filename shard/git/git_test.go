@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
+	"github.com/shoalsearch/shoal/glob"
 )
 
 // repo is a repository of a test, with helpers that fail the test.
@@ -187,10 +187,6 @@ func names(revs []Revision) string {
 type globs []string
 
 func (g globs) Match(name string) bool {
-	for _, p := range g {
-		if doublestar.MatchUnvalidated(p, name) {
-			return true
-		}
-	}
-	return false
+	compiled, err := glob.Compile(glob.Exact, g...)
+	return err == nil && compiled.Match(name)
 }

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
 	enry "github.com/go-enry/go-enry/v2"
 	"github.com/go-enry/go-enry/v2/data"
+
+	"github.com/shoalsearch/shoal/glob"
 )
 
 // RegexpFlags is how every regular expression of a query is read: RE2 syntax with Perl's
@@ -128,8 +129,8 @@ func word(name prefix, value string, at int) (Q, error) {
 	// Revisions and languages have names that can be checked here.
 	switch name {
 	case revPrefix:
-		if isGlob(value) && !doublestar.ValidatePattern(value) {
-			return nil, fail(at, "a branch, a tag, a commit or a glob after rev:; this glob is malformed")
+		if err := glob.Check(value); err != nil {
+			return nil, fail(at, "a branch, a tag, a commit or a glob after rev:; this glob is malformed: %v", err)
 		}
 		return &Rev{Pattern: value}, nil
 	case langPrefix:

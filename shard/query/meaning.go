@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/bmatcuk/doublestar/v4"
+	"github.com/shoalsearch/shoal/glob"
 )
 
 // withCase sets for each pattern whether its letters fold.
@@ -165,36 +165,34 @@ func everyArmHasRev(q Q) bool {
 // minPrefix is the shortest prefix of a commit that counts as one.
 const minPrefix = 4
 
-// Matches reports whether the pattern names a revision, given its full name
+// Matcher returns what reports whether the pattern names a revision, given its full name
 // (refs/heads/main, or HEAD), its commit in hexadecimal, and whether it is what HEAD points
-// to. A glob is compared with the short name and with the full one; * alone is every
-// revision.
-func (q *Rev) Matches(name, commit string, head bool) bool {
+// to. A glob is compared with the short name, or with the full one where it has refs/ in it;
+// * alone is every revision.
+func (q *Rev) Matcher() func(name, commit string, head bool) bool {
 	if q.Pattern == headRev {
-		return head || name == headRev
+		return func(name, _ string, head bool) bool { return head || name == headRev }
 	}
-	if q.Pattern == "*" || q.Pattern == name {
-		return true
+	globs := glob.Globs{}
+	if text, plain := glob.Start(q.Pattern); !plain || text != q.Pattern {
+		globs, _ = glob.Compile(glob.Exact, q.Pattern) // the parser refuses a malformed one
 	}
+	whole := strings.Contains(q.Pattern, "refs/")
+	return func(name, commit string, _ bool) bool {
+		// Names go before commits: a branch may be called as a commit begins.
+		short := ShortRev(name)
+		if q.Pattern == "*" || q.Pattern == name || q.Pattern == short {
+			return true
+		}
+		if !globs.Empty() {
+			return whole && globs.Match(name) || !whole && globs.Match(short)
+		}
 
-	// Names go before commits: a branch may be called as a commit begins.
-	short := ShortRev(name)
-	if q.Pattern == short {
-		return true
+		// So few digits would name commits by chance.
+		return len(q.Pattern) >= minPrefix && len(q.Pattern) <= len(commit) &&
+			strings.EqualFold(commit[:len(q.Pattern)], q.Pattern)
 	}
-
-	if isGlob(q.Pattern) {
-		return doublestar.MatchUnvalidated(q.Pattern, short) || doublestar.MatchUnvalidated(q.Pattern, name)
-	}
-
-	// So few digits would name commits by chance.
-	return len(q.Pattern) >= minPrefix && len(q.Pattern) <= len(commit) &&
-		strings.EqualFold(commit[:len(q.Pattern)], q.Pattern)
 }
-
-// isGlob reports whether a pattern is a glob, as feature/* or release/{1,2}: no name of a
-// ref has these characters.
-func isGlob(pattern string) bool { return strings.ContainsAny(pattern, "*?[{") }
 
 // ShortRev returns the name of a ref without refs/heads/, refs/tags/ or
 // refs/remotes/.

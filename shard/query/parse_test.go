@@ -8,6 +8,8 @@ import (
 	"time"
 
 	enrydata "github.com/go-enry/go-enry/v2/data"
+
+	"github.com/shoalsearch/shoal/glob/globtest"
 )
 
 // show prints a query without what most tests are not about: HEAD at the top,
@@ -436,8 +438,24 @@ func TestRevMatches(t *testing.T) {
 		{commit, "refs/heads/x", false, true},
 		{commit + "0", "refs/heads/x", false, false},
 	} {
-		if got := (&Rev{Pattern: tt.pattern}).Matches(tt.name, commit, tt.head); got != tt.want {
-			t.Errorf("Rev(%q).Matches(%q, head %t) = %t", tt.pattern, tt.name, tt.head, got)
+		if got := (&Rev{Pattern: tt.pattern}).Matcher()(tt.name, commit, tt.head); got != tt.want {
+			t.Errorf("Rev(%q) matches (%q, head %t) = %t", tt.pattern, tt.name, tt.head, got)
+		}
+	}
+}
+
+// rev: takes the globs of every other place.
+func TestRev_takesTheGlobsOfTheTable(t *testing.T) {
+	t.Parallel()
+	for _, row := range globtest.Rows() {
+		if row.Pattern == "*" { // every revision
+			continue
+		}
+		matches := (&Rev{Pattern: row.Pattern}).Matcher()
+		for _, dir := range []string{"refs/heads/", "refs/tags/"} {
+			if wrong := row.Wrong(func(name string) bool { return matches(dir+name, "", false) }); wrong != nil {
+				t.Errorf("rev:%s is wrong of %q", row.Pattern, wrong)
+			}
 		}
 	}
 }

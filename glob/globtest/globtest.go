@@ -1,0 +1,41 @@
+// Package globtest has patterns with names that they match and names that they do not: each
+// place that takes a glob has to agree with it.
+package globtest
+
+import (
+	_ "embed"
+	"strings"
+)
+
+// micromatch 4.0.8 with its option "dot" answers alike, but for [!a], {a}, ranges of
+// numbers, and ** in braces.
+//
+//go:embed table.txt
+var table string
+
+// Row is a pattern with the names that it matches and others.
+type Row struct {
+	Pattern         string
+	Matches, Others []string
+}
+
+// Rows is the table.
+func Rows() (rows []Row) {
+	for line := range strings.Lines(table) {
+		columns := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		rows = append(rows, Row{columns[0], strings.Fields(columns[1]), strings.Fields(columns[2])})
+	}
+	return rows
+}
+
+// Wrong lists the names of a row of which a place says something else.
+func (r Row) Wrong(match func(name string) bool) (wrong []string) {
+	for i, names := range [][]string{r.Matches, r.Others} {
+		for _, name := range names {
+			if match(name) != (i == 0) {
+				wrong = append(wrong, name)
+			}
+		}
+	}
+	return wrong
+}
