@@ -35,10 +35,11 @@ type matchedText struct {
 // the file; small letters and large ones are the same.
 //
 //	weight = sum over the texts of the line of 1 / (matches of the text in the file)
+//	       + 1 for each text that stands right behind another one
 //
 //	[func] Walk        1/3
 //	// a [tree]              1/2
-//	[func] [Tree]      1/3 + 1/2
+//	[func] [Tree]      1/3 + 1/2 + 1
 //	[func] Old         1/3
 func weighLines(content []byte, spans []match.Span) []bestLine {
 	texts := make([]*matchedText, len(spans))
@@ -65,6 +66,9 @@ func weighLines(content []byte, spans []match.Span) []bestLine {
 		last = sp.Start
 
 		l := &lines[len(lines)-1]
+		if i > l.first && texts[i] != texts[i-1] && adjoins(content[spans[i-1].End:sp.Start]) {
+			l.weight++
+		}
 		if t := texts[i]; t.line != len(lines) {
 			t.line = len(lines)
 			l.weight += 1 / float32(t.matches)

@@ -133,7 +133,7 @@ func TestALineOfManyTextsIsWeighedOnce(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("%d texts on a line took %v", words, took)
 	}
-	if len(lines) != 1 || lines[0].end != words || lines[0].weight != words {
+	if len(lines) != 1 || lines[0].end != words || lines[0].weight != 2*words-1 {
 		t.Errorf("%d lines, the first %+v", len(lines), lines[0])
 	}
 }

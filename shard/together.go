@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -11,13 +12,18 @@ import (
 // The weights of words that stand together. Each outweighs all that the words
 // score one by one: whoever searches for `func main` wants "func main(".
 const (
-	scoreAdjacent = 40_000 // next to each other, in the order of the query
+	scoreAdjacent = 60_000 // next to each other, in the order of the query
 	scoreSameLine = 20_000
+	scoreRun      = 40_000 // times the share of the words that do so
 )
+
+// Together reports whether a score is of a file that has the words of the query next to
+// each other: all else that files are ranked by comes to less.
+func Together(score float64) bool { return score >= scoreAdjacent-1000 }
 
 const (
 	togetherLooks = 2000 // matches of a file that are judged
-	togetherGap   = 3    // bytes between neighbours at most, none of them of a word
+	togetherGap   = 3    // signs between neighbours at most, none of them of a word
 )
 
 // phrase returns the words of a query that all have to be there, in the order of
@@ -54,7 +60,7 @@ func (e *evaluator) together(spans []match.Span) float64 {
 		return 0
 	}
 
-	best := 0.0
+	best := e.longestRun(spans, words)
 	// The first looks decide: a document full of the words is not read to its end.
 	for _, sp := range spans[:min(len(spans), togetherLooks)] {
 		if !e.t.have[e.t.unitAt(sp.Start)] || !bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[0]) {
@@ -65,21 +71,65 @@ func (e *evaluator) together(spans []match.Span) float64 {
 		if follow(e.t.buf[sp.End:high], words[1:]) {
 			return scoreAdjacent
 		}
-		if best == 0 && onLine(e.t.buf[low:high], sp.Start-low, words[1:]) {
+		if best < scoreSameLine && onLine(e.t.buf[low:high], sp.Start-low, words[1:]) {
 			best = scoreSameLine
 		}
 	}
 	return best
 }
 
-// follow reports whether a text begins with words, each after a gap of at most
-// togetherGap bytes: "main" follows in " main(", "->main" and " = main", not in
-// "domain" nor in "(x) main".
+// longestRun scores the most words that stand next to each other in the order of the
+// query, where not all do: half of the words, or three of them, say something.
+func (e *evaluator) longestRun(spans []match.Span, words [][]byte) float64 {
+	if len(words) < 3 {
+		return 0
+	}
+
+	longest, run, last := 0, 0, -1 // last is the word that the run ends with
+	for i, sp := range spans[:min(len(spans), togetherLooks)] {
+		if !e.t.have[e.t.unitAt(sp.Start)] {
+			run, last = 0, -1
+			continue
+		}
+		next := last + 1
+		follows := i > 0 && run > 0 && next < len(words) && bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[next]) && adjoins(e.t.buf[spans[i-1].End:sp.Start])
+		if follows {
+			run, last = run+1, next
+		} else {
+			run, last = 1, slices.IndexFunc(words, func(w []byte) bool { return bytes.EqualFold(e.t.buf[sp.Start:sp.End], w) })
+		}
+		longest = max(longest, run)
+	}
+	if longest < 3 && 2*longest < len(words) {
+		return 0
+	}
+	return scoreRun * float64(longest) / float64(len(words))
+}
+
+// adjoins reports whether words with a text between them stand next to each other.
+func adjoins(between []byte) bool {
+	signs := 0
+	for _, c := range between {
+		switch {
+		case symbols.IsWord(c):
+			return false
+		case c != ' ' && c != '\t' && c != '\n' && c != '\r':
+			signs++
+		}
+	}
+	return len(between) > 0 && signs <= togetherGap && len(between) < scoreSight
+}
+
+// follow reports whether a text begins with words, each after a gap of blanks, line
+// breaks and at most togetherGap other bytes: "main" follows in " main(", "->main" and
+// " = main", not in "domain" nor in "(x) main".
 func follow(text []byte, words [][]byte) bool {
 	for _, w := range words {
-		gap := 0
-		for gap < len(text) && gap <= togetherGap && text[gap] != '\n' &&
-			!symbols.IsWord(text[gap]) && !startsFold(text[gap:], w) {
+		gap, signs := 0, 0
+		for gap < len(text) && signs <= togetherGap && !symbols.IsWord(text[gap]) && !startsFold(text[gap:], w) {
+			if c := text[gap]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+				signs++
+			}
 			gap++
 		}
 

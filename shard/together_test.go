@@ -20,6 +20,9 @@ func TestWordsThatStandTogether(t *testing.T) {
 		{"func run() // main", "func", []string{"main"}, false, true},
 		{"func run()\nmain()", "func", []string{"main"}, false, false},
 		{"foo.bar(baz", "foo", []string{"bar", "baz"}, true, true},
+		{"val)\n{", "val", []string{"{"}, true, false},
+		{"val)\n\n\t\tint\n", "val", []string{"int"}, true, false},
+		{"val);  // (int", "val", []string{"int"}, false, true},
 		{"foo->bar", "foo", []string{"->bar"}, true, true},
 		{"foobar", "foo", []string{"bar"}, false, true},
 		{"foo", "foo", []string{"bar"}, false, false},
@@ -34,6 +37,32 @@ func TestWordsThatStandTogether(t *testing.T) {
 		if got := onLine([]byte(tt.text), 0, words); got != tt.line {
 			t.Errorf("%q: on a line %t, want %t", tt.text, got, tt.line)
 		}
+	}
+}
+
+// Where no file has all words side by side, the one with the longest run of them comes
+// first.
+func TestFilesWithMostOfAPhraseComeFirst(t *testing.T) {
+	t.Parallel()
+	tree := map[string][]string{
+		"a.go": {"// the error\nvar value, of, kind, wrong, holding, key = 1\n"},
+		"b.go": {"// key holding\n\n// the error\n// wrong kind\n// of value\n"},
+		"c.go": {"// an error\n\nconst text = \"a key holding the wrong kind of value\"\n"},
+	}
+	w := &world{repos: []Repository{{ID: 1, Name: "r", Revisions: []Revision{{Name: "HEAD", Commit: blobID("1")}}}}, trees: []map[string][]string{tree}}
+	set, parts := w.built(t, t.TempDir(), false, BuildOptions{})
+	v, _ := set.Acquire(parts)
+	defer v.Release()
+	and := &query.And{}
+	for _, word := range []string{"error", "key", "holding", "the", "wrong", "kind", "of", "value"} {
+		and.Subs = append(and.Subs, &query.Text{Pattern: word, Fold: true})
+	}
+	res, err := v.Search(t.Context(), Request{Q: and, MaxPerFile: 50})
+	if err != nil || len(res.Files) != 3 || res.Files[0].Path != "c.go" || Together(res.Files[0].Score) {
+		t.Fatalf("the first of %d files is %+v, %v", len(res.Files), res.Files[0].Path, err)
+	}
+	if chunks := res.Files[0].Chunks; chunks[len(chunks)-1].Weight <= chunks[0].Weight {
+		t.Errorf("the line with the phrase weighs no more: %+v", chunks)
 	}
 }
 
