@@ -27,6 +27,7 @@ type call struct {
 	viewer catalog.Viewer
 	sent   []byte // the request's body
 	lease  *lease // what the body and the answer hold of the server's memory
+	meant  bool   // what a query names is wanted beside the answer
 	sought string // what the handler has read in the body that is looked for, "" for nothing yet
 
 	// Who the viewer is by now, for an answer that goes on for long; nil where nobody was asked.

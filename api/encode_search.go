@@ -3,9 +3,11 @@ package api
 import (
 	"time"
 
+	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/suggest"
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -22,6 +24,35 @@ func appendSearch(dst []byte, r *search.Response) []byte {
 	// Absent where nothing stands behind the answer.
 	if r.Next != "" {
 		dst = appendTextField(dst, `,"next":`, r.Next)
+	}
+	return append(dst, '}')
+}
+
+// meaning is what a query names, and the lines that have most of it.
+type meaning struct {
+	goTo    []suggest.Target
+	nearest *suggest.Nearest
+}
+
+// appendMeant puts a meaning into the object that ends dst; nil adds nothing.
+func appendMeant(dst []byte, m *meaning) []byte {
+	if m == nil {
+		return dst
+	}
+	dst = append(dst[:len(dst)-1], `,"goTo":[`...)
+	for i := range m.goTo {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		text, _ := reply.Encode(&m.goTo[i]) // of strings and numbers
+		dst = append(dst, text...)
+	}
+	dst = append(dst, ']')
+
+	if n := m.nearest; n != nil {
+		dst = appendTextField(append(dst, `,"nearest":{`...), `"parts":`, n.Parts)
+		dst = appendTextField(dst, `,"query":`, n.Request.Query)
+		dst = append(appendSearch(append(dst, `,"isRegexEnabled":true,"answer":`...), n.Response), '}')
 	}
 	return append(dst, '}')
 }

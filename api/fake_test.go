@@ -636,6 +636,21 @@ func (f *fake) Outline(_ context.Context, _ catalog.Viewer, req browse.OutlineRe
 func (f *fake) Trace(context.Context, catalog.Viewer, browse.TraceRequest) (*browse.TraceResponse, error) {
 	return answer(f, &browse.TraceResponse{Commits: []browse.CommitInfo{aCommit}, Paths: map[string][]string{"c0ffee": {"main.go"}}})
 }
+func (f *fake) GoTo(_ context.Context, _ catalog.Viewer, text string) []suggest.Target {
+	if text != "cmd/main.go:3" {
+		return nil
+	}
+	return []suggest.Target{{Kind: suggest.FileTarget, Repository: "acme/app", Revision: "v1", Path: "cmd/main.go", Line: 3, EndLine: 4, Text: "func main() {", Language: "Go", Frame: true, Query: "file:main"}}
+}
+
+func (f *fake) Nearest(ctx context.Context, v catalog.Viewer, req search.Request, _ *search.Response) *suggest.Nearest {
+	resp, err := f.Search(ctx, v, search.Request{Query: "a"})
+	if req.Query != "cmd/main.go:3" || err != nil {
+		return nil
+	}
+	return &suggest.Nearest{Parts: "main", Request: search.Request{Query: "main.*", Regexp: true}, Response: resp}
+}
+
 func (f *fake) Complete(_ context.Context, _ catalog.Viewer, text string, cursor int) ([]suggest.Suggestion, error) {
 	return []suggest.Suggestion{{Kind: suggest.Symbol, Insert: "sym:^main$ ", Span: suggest.Span{End: cursor}, Label: text + "in", Detail: "function in a.go"}}, f.err
 }

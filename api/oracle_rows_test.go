@@ -72,15 +72,17 @@ func (a aims) queries() []string {
 	}
 	for _, r := range a.repos {
 		short := r[strings.LastIndexByte(r, '/')+1:]
-		q = append(q, "reposet:"+r+" shark", "repo:"+short+" type:repo", "only-"+short, "repo:^"+r+"$ rev:*")
+		q = append(q, "reposet:"+r+" shark", "repo:"+short+" type:repo", "only-"+short, "repo:^"+r+"$ rev:*",
+			"/home/"+short+"/main.go:1", "https://"+r+"/blob/main/main.go#L1", "error 7: only-"+short+" in 5 ms", short+".Swim")
 	}
+	q = append(q, "main.go:1:1", "at a (main.go:1:1) at b (README.md:1:1)", "**/*.go", "docs/*.md", "Swimmer::Swim")
 	return q
 }
 
 func searches(target string) func(a aims) []shot {
 	return func(a aims) (list []shot) {
 		for i, q := range a.queries() {
-			list = append(list, post(target, object{"query": q, "matches": []int{1000, 3, 50}[i%3], "contextLines": i % 3, "isRegexEnabled": i%4 == 3, "whole": i%7 == 0, "facets": i%2 == 0, "pages": i%2 == 1 && target == "/api/search"}))
+			list = append(list, post(target, object{"query": q, "matches": []int{1000, 3, 50}[i%3], "contextLines": i % 3, "isRegexEnabled": i%4 == 3, "whole": i%7 == 0, "facets": i%2 == 0, "understand": i%3 < 2, "pages": i%2 == 1 && target == "/api/search"}))
 		}
 		return list
 	}

@@ -131,7 +131,7 @@ func (s *Server) newRoutes(p parts) *routes {
 	all := &routes{exact: map[string][]*route{}}
 	for _, a := range []area{
 		// What is found and read.
-		&searchRoutes{p.search, &s.buffers, s.panicked},
+		&searchRoutes{p.search, p.suggest, &s.buffers, s.panicked},
 		&repoRoutes{p.repos, base},
 		&fileRoutes{p.files, base},
 		&historyRoutes{p.history, base},

@@ -24,6 +24,7 @@ type searcher interface {
 // searchRoutes are the routes of searches.
 type searchRoutes struct {
 	searcher searcher
+	pasted   understander
 	buffers  *buffers
 	panicked func(what string, p any) *failure
 }
@@ -55,15 +56,23 @@ func (a *searchRoutes) search(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// What was found and its encoding are held at once, until the first is dropped.
+	var meant *meaning
 	size := encodedSize(resp.Files)
+	if c.meant {
+		meant = &meaning{a.pasted.GoTo(ctx, c.viewer, req.Query), a.pasted.Nearest(ctx, c.viewer, req, resp)}
+		if meant.nearest != nil {
+			size += encodedSize(meant.nearest.Response.Files)
+		}
+	}
+
+	// What was found and its encoding are held at once, until the first is dropped.
 	if f := c.lease.set(2 * size); f != nil {
 		return f
 	}
 
 	// The buffer goes back to the pool when the answer was written.
 	c.pooled = a.buffers.get()
-	c.mime, c.body = mimeJSON, appendSearch(slices.Grow(*c.pooled, int(size)), resp)
+	c.mime, c.body = mimeJSON, appendMeant(appendSearch(slices.Grow(*c.pooled, int(size)), resp), meant)
 	return nil
 }
 
@@ -91,6 +100,9 @@ func searchRequest(c *call) (search.Request, error) {
 	if _, ok := f.member("query"); !ok {
 		f.wrong("query", "required")
 	}
+
+	// A stream has no place for what is found when it has ended.
+	c.meant = f.flag("understand")
 
 	// Of the query string, so that a client may add it to a body that it does not make.
 	p := c.params()

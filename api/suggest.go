@@ -8,6 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/suggest"
 )
 
@@ -16,6 +17,13 @@ type suggester interface {
 	Complete(ctx context.Context, v catalog.Viewer, query string, cursor int) ([]suggest.Suggestion, error)
 	Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error)
 	Symbols(context.Context, catalog.Viewer, suggest.SymbolsRequest) (*suggest.SymbolsResponse, error)
+	understander
+}
+
+// understander finds what a pasted text names, and the lines that have most of it.
+type understander interface {
+	GoTo(ctx context.Context, v catalog.Viewer, text string) []suggest.Target
+	Nearest(context.Context, catalog.Viewer, search.Request, *search.Response) *suggest.Nearest
 }
 
 // outliner tells what files define.

@@ -7,9 +7,9 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// bestChunks parts the chunks of a file in those that are shown, at most n, and
-// the rest; both stay in the order of the file. Shown are the heaviest, of equal
-// ones the first.
+// bestChunks parts the chunks of a file in those that are shown, at most n, the
+// heaviest first, and the rest in the order of the file. Of equal ones the first in the
+// file comes first.
 func bestChunks(chunks []shard.Chunk, n int) (best, rest []shard.Chunk) {
 	if len(chunks) <= n {
 		return chunks, nil
@@ -26,10 +26,11 @@ func bestChunks(chunks []shard.Chunk, n int) (best, rest []shard.Chunk) {
 
 	// There are only a few, so that a look through them is cheaper than a set.
 	shown := order[:n]
+	for _, i := range shown {
+		best = append(best, chunks[i])
+	}
 	for i := range chunks {
-		if slices.Contains(shown, i) {
-			best = append(best, chunks[i])
-		} else {
+		if !slices.Contains(shown, i) {
 			rest = append(rest, chunks[i])
 		}
 	}

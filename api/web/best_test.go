@@ -15,7 +15,7 @@ func TestTheHeaviestChunksAreShown(t *testing.T) {
 		"3 1":     "0 1 | ",
 		"1 1 1 1": "0 1 | 2 3",
 		"1 3 2 3": "1 3 | 0 2",
-		"0 0 5":   "0 2 | 1",
+		"0 0 5":   "2 0 | 1",
 	} {
 		var chunks []shard.Chunk
 		for i, w := range strings.Fields(weights) {

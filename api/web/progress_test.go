@@ -15,6 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/suggest"
 )
 
 // slowSearch takes a second.
@@ -32,13 +33,22 @@ func (s slowSearch) Search(ctx context.Context, _ catalog.Viewer, r search.Reque
 	}
 }
 
+// plainText names nothing.
+type plainText struct{ Suggester }
+
+func (plainText) GoTo(context.Context, catalog.Viewer, string) []suggest.Target { return nil }
+
+func (plainText) Nearest(context.Context, catalog.Viewer, search.Request, *search.Response) *suggest.Nearest {
+	return nil
+}
+
 // A search that takes a while tells how far it has come before its answer, and a
 // quick one does not.
 func TestASlowSearchTellsWhatItHasDone(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"", "results"} {
 		synctest.Test(t, func(t *testing.T) {
-			p := New(Deps{Search: slowSearch{}, Now: time.Now})
+			p := New(Deps{Search: slowSearch{}, Suggest: plainText{}, Now: time.Now})
 			v := &layout.Visit{Method: "GET", Path: "/search", Part: part, Query: url.Values{"query": {"type:repo x"}}, Status: 200}
 			if err := p.searching.search(t.Context(), v); err != nil {
 				t.Fatal(err)

@@ -60,7 +60,7 @@ func TestRowRates(t *testing.T) {
 		fmt.Printf("| %s | %d, %d | %.0f | %.0f | %.0f | %.2f |\n", language, len(texts), size,
 			rate(texts, func(i int) { appendBlocks(nil, texts[i], language) }),
 			rate(texts, func(i int) { drawColoured(texts[i], language) }),
-			rate(texts, func(i int) { appendChunks(nil, results[i], language, "/blob/r/a") }),
+			rate(texts, func(i int) { appendChunks(nil, results[i], language, "/blob/r/a", marking{}) }),
 			rate(texts, func(i int) { drawByOther(t, theirs, texts[i]) }))
 	}
 }

@@ -58,7 +58,7 @@ const (
 
 // appendFile appends a file of an answer: its name, and its chunks with their
 // marks. branch is the name of the repository's default branch.
-func appendFile(dst []byte, f *search.File, branch string, box layout.Box, show showing) []byte {
+func appendFile(dst []byte, f *search.File, branch string, box layout.Box, m marking, show showing) []byte {
 	rev, label := revisionOf(f, branch)
 	page := address(f.Repository, rev, "blob", f.Path)
 	matches := max(f.Matches, rangesOf(f.Chunks))
@@ -87,9 +87,10 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, show 
 	if show < opened {
 		best, rest = bestChunks(f.Chunks, openChunks)
 	}
-	dst = appendChunks(dst, best, f.Language, lines(page, f.Path))
+	m = m.forFile(f.Chunks)
+	dst = appendChunks(dst, best, f.Language, lines(page, f.Path), m)
 	if more := matches - rangesOf(best); more > 0 && show != entire {
-		dst = appendFolded(dst, f, rest, more, page, box, show)
+		dst = appendFolded(dst, f, rest, more, page, box, m, show)
 	}
 	return append(dst, "</article>\n"...)
 }
@@ -112,7 +113,7 @@ func inFile(box layout.Box, f *search.File) layout.Box {
 
 // appendFolded appends the chunks that stand behind "more", and a link to the
 // matches that are not there: more is how many there are in all.
-func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page string, box layout.Box, show showing) []byte {
+func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page string, box layout.Box, m marking, show showing) []byte {
 	// All of them, also those that the search has not brought.
 	here := searchURL(inFile(box, f), 0)
 
@@ -124,7 +125,7 @@ func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page
 
 	shown := rest[:min(len(rest), foldedChunks)]
 	dst = fmt.Appendf(dst, `<details class="more"><summary>+%s more in this file</summary>`, layout.Grouping(more))
-	dst = appendChunks(dst, shown, f.Language, lines(page, f.Path))
+	dst = appendChunks(dst, shown, f.Language, lines(page, f.Path), m)
 
 	// More than was brought, or than a fold holds.
 	if rangesOf(shown) < more {
@@ -135,18 +136,18 @@ func appendFolded(dst []byte, f *search.File, rest []shard.Chunk, more int, page
 }
 
 // appendChunks appends runs of lines.
-func appendChunks(dst []byte, chunks []shard.Chunk, language, page string) []byte {
+func appendChunks(dst []byte, chunks []shard.Chunk, language, page string, m marking) []byte {
 	if len(chunks) == 0 {
 		return dst
 	}
 	dst = append(dst, `<div class="code" translate="no">`...)
 	for i := range chunks {
-		dst = appendChunk(dst, &chunks[i], language, page)
+		dst = appendChunk(dst, &chunks[i], language, page, m)
 	}
 	return append(dst, "</div>\n"...)
 }
 
-func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
+func appendChunk(dst []byte, c *shard.Chunk, language, page string, m marking) []byte {
 	paint := newPainter(language, 0)
 	// The chunk stands alone: whether it begins within a comment is guessed from what is in it.
 	paint.state = paint.lang.Enter(c.Content)
@@ -157,7 +158,7 @@ func appendChunk(dst []byte, c *shard.Chunk, language, page string) []byte {
 	dst = append(dst, `<div class="chunk">`...)
 	for rest := c.Content; len(rest) > 0; number++ {
 		line, after, size := nextLine(rest)
-		marks := marksOf(c.Ranges, at, at+len(line))
+		marks := m.keep(line, marksOf(c.Ranges, at, at+len(line)))
 		// Also of a line of which a part is shown: what it opens, the next one is in.
 		colours := paint.colours(line)
 

@@ -22,7 +22,7 @@ func TestMarksStandInTheirPlaceInOtherEncodings(t *testing.T) {
 		Content: []byte("caf\xe9 needle\n"), Start: shard.Position{Offset: 10, Line: 2, Column: 1},
 		Ranges: []shard.Range{{Start: shard.Position{Offset: 15, Line: 2, Column: 6}, End: shard.Position{Offset: 21, Line: 2, Column: 12}}},
 	}}}
-	if got := string(appendFile(nil, f, "", layout.Box{}, folded)); !strings.Contains(got, "caf\uFFFD <mark>needle</mark>") {
+	if got := string(appendFile(nil, f, "", layout.Box{}, marking{}, folded)); !strings.Contains(got, "caf\uFFFD <mark>needle</mark>") {
 		t.Errorf("the mark is not around needle: %s", got)
 	}
 }
@@ -33,7 +33,7 @@ func TestRow_saysWhatOfALineIsCut(t *testing.T) {
 	f := &search.File{Repository: "r", Path: "a.txt", Chunks: []shard.Chunk{{
 		Content: []byte("tail\nwhole\nhead" + strings.Repeat("x", longestLine)), Before: 9000, After: 7, Start: shard.Position{Offset: 9000, Line: 1, Column: 9001},
 	}}}
-	got := string(appendFile(nil, f, "", layout.Box{}, folded))
+	got := string(appendFile(nil, f, "", layout.Box{}, marking{}, folded))
 	for _, want := range []string{`<span class="cut">9,000 bytes</span>`, `<span class="cut">11 bytes</span>`} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("want %s once: %s", want, got)
@@ -80,7 +80,7 @@ func TestOneFileDoesNotFloodThePage(t *testing.T) {
 		at := shard.Position{Offset: i * 10, Line: i*3 + 1, Column: 1}
 		f.Chunks = append(f.Chunks, shard.Chunk{Content: []byte("needle\n"), Start: at, Ranges: []shard.Range{{Start: at, End: shard.Position{Offset: at.Offset + 6, Line: at.Line, Column: 7}}}})
 	}
-	got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, folded))
+	got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, marking{}, folded))
 	open, rest, _ := strings.Cut(got, "<details")
 	if n := strings.Count(open, "<mark>"); n != openChunks {
 		t.Errorf("%d matches stand open, want %d", n, openChunks)
@@ -88,7 +88,7 @@ func TestOneFileDoesNotFloodThePage(t *testing.T) {
 	if !strings.Contains(rest, "+57 more in this file") || !strings.Contains(rest, "all matches in this file") {
 		t.Errorf("the fold does not say what it has: %.300s", rest)
 	}
-	if got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, linked)); strings.Count(got, "<mark>") != openChunks || !strings.Contains(got, "+57 more in this file</a>") {
+	if got := string(appendFile(nil, f, "", layout.Box{Query: "needle"}, marking{}, linked)); strings.Count(got, "<mark>") != openChunks || !strings.Contains(got, "+57 more in this file</a>") {
 		t.Errorf("without folds there is a link: %.300s", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/suggest"
 )
 
 // The size of a page of results.
@@ -45,7 +46,7 @@ func boxOf(v url.Values) layout.Box {
 	}
 
 	return layout.Box{
-		Query:   v.Get("query"),
+		Query:   strings.ReplaceAll(v.Get("query"), "\u00a0", " "), // as wikis and chats paste it
 		Regexp:  yes("isRegexEnabled", "regex"),
 		Case:    yes("isCaseSensitivityEnabled", "case"),
 		Whole:   yes("whole"),
@@ -77,6 +78,7 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	r := &results{Box: box, now: p.now, typed: v.Part == "typed"}
 	req, err := r.request()
 	if err != nil {
+		r.targets(p.suggester.GoTo(ctx, v.Viewer, box.Query))
 		return r.refuse(v, err)
 	}
 	r.begin(v.Query.Get("from"), &req)
@@ -87,9 +89,14 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	began, progress := p.now(), &search.Progress{}
 	req.Progress = progress
 	ended := inBackground(func() (*heap, error) { return p.lookFor(ctx, v.Viewer, r, req) })
+	var goTo []suggest.Target
+	if r.From == 0 {
+		goTo = p.suggester.GoTo(ctx, v.Viewer, box.Query) // beside the search
+	}
 
 	answer := func(o outcome[*heap]) error {
 		r.took = p.now().Sub(began)
+		r.targets(goTo)
 		h, err := o.taken()
 		if err == nil {
 			p.tell(ctx, v, r, h)
@@ -125,7 +132,15 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 // tell puts what was found on the page.
 func (p *searching) tell(ctx context.Context, v *layout.Visit, r *results, h *heap) {
 	r.fill(h)
-	if r.Empty && r.From == 0 && !r.typed {
+	if r.From == 0 && !isTrace(r.goTo) {
+		if n := p.suggester.Nearest(ctx, v.Viewer, *r.asked, h.last); n != nil {
+			r.Nearest = r.nearestOf(n)
+		}
+	}
+	if r.Empty {
+		r.emptySummary()
+	}
+	if r.Empty && r.Nearest == nil && r.GoTo == nil && r.From == 0 && !r.typed {
 		r.Near = p.nearMisses(ctx, v.Viewer, r.Box)
 	}
 
@@ -169,14 +184,19 @@ type results struct {
 	Summary  string
 	Empty    bool
 	Near     []nearMiss
+	Nearest  *nearest // nil where the answer has the text, or nothing has most of it
+	GoTo     []goRow
+	Trace    bool // GoTo is the frames of a call stack
 	Next     string
 	End      string // of the last page, where it is not the only one: why there is no next
 	CountAll string
 	Copies   []copyAs
 	Views    []viewList
 
-	typed  bool // somebody is typing it
-	within bool // all of it is in one file
+	goTo   []suggest.Target
+	asked  *search.Request // before anything was put in front of its query
+	typed  bool            // somebody is typing it
+	within bool            // all of it is in one file
 	took   time.Duration
 	now    func() time.Time
 }
@@ -198,6 +218,8 @@ func (r *results) request() (search.Request, error) {
 		return req, err
 	}
 
+	plain := req
+	r.asked = &plain
 	if r.typed {
 		req.Matches, req.PerFile = typedMatches, typedPerFile
 		if !strings.Contains(req.Query, "timeout:") {
@@ -206,6 +228,26 @@ func (r *results) request() (search.Request, error) {
 	}
 
 	return req, nil
+}
+
+// targets takes over what the query names.
+func (r *results) targets(list []suggest.Target) {
+	r.goTo, r.GoTo, r.Trace = list, nil, isTrace(list)
+	if len(list) > 0 {
+		r.GoTo = goRows(list)
+	}
+}
+
+// emptySummary says what a page has that found nothing as it is written.
+func (r *results) emptySummary() {
+	switch {
+	case r.Nearest != nil:
+		r.Summary = "Nothing has this text"
+	case r.Trace:
+		r.Summary = "A call stack"
+	case r.GoTo != nil:
+		r.Summary = "Nothing has this as text"
+	}
 }
 
 // begin takes over how many ranges stand on the pages before this one.
@@ -340,11 +382,12 @@ func (r *results) appendFiles(dst []byte, files []search.File, branches map[uint
 		show = folded
 	}
 
+	m := markingOf(r.Box)
 	for i := range files {
 		if r.Grouped && (i == 0 || files[i].RepoID != files[i-1].RepoID) {
 			dst = fmt.Appendf(dst, "<h2 class=\"group\">%s</h2>\n", layout.Name(files[i].Repository))
 		}
-		dst = appendFile(dst, &files[i], branches[files[i].RepoID], r.Box, show)
+		dst = appendFile(dst, &files[i], branches[files[i].RepoID], r.Box, m, show)
 	}
 	return dst
 }

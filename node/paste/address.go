@@ -171,7 +171,7 @@ var shapes = []shape{
 
 	// The repository itself, perhaps one of its pages: owner/repo/issues
 	{re(`^([^/]+/[^/]+?)/(?:issues|pull|pulls|wiki|releases|actions|tags|branches|merge_requests|-)(?:/.*)?$`), "", func(a *Address, m []string, _ url.Values) { a.is(Repository, join(a.Host, m[1]), "") }},
-	{re(`^(.+/.+)$`), "", func(a *Address, m []string, _ url.Values) { a.is(Repository, join(a.Host, m[1]), "") }},
+	{re(`^(.+)$`), "", func(a *Address, m []string, _ url.Values) { a.is(Repository, join(a.Host, m[1]), "") }},
 }
 
 func (a *Address) is(kind Kind, repo, rest string) { a.Kind, a.Repo, a.Rest = kind, repo, rest }

@@ -40,7 +40,7 @@ type Meaning struct {
 func (m *Meaning) Trace() bool {
 	frames := 0
 	for i := range m.Places {
-		if forms[m.Places[i].Form].frame {
+		if f := forms[m.Places[i].Form]; f != nil && f.frame {
 			frames++
 		}
 	}

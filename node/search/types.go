@@ -53,6 +53,14 @@ type Response struct {
 	Next string
 }
 
+// Together reports whether a file of the answer has the words of the query next to each
+// other, in its order.
+func (r *Response) Together() bool { return len(r.Files) > 0 && shard.Together(r.Files[0].Score) }
+
+// UnknownRevision reports whether nothing was searched, because no repository has the
+// revision of the query.
+func (r *Response) UnknownRevision() bool { return r.Stats.UnknownRevision != "" }
+
 // PastRepo is a repository in which a commit was searched that is not indexed.
 // Its files come with the commit for a branch.
 type PastRepo struct {

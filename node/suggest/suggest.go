@@ -28,10 +28,12 @@ type Finder interface {
 // Lister lists repositories.
 type Lister interface {
 	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
+	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
 }
 
 // Reader reads one repository.
 type Reader interface {
+	Source(context.Context, catalog.Viewer, browse.SourceRequest) (*browse.SourceResponse, error)
 	Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error)
 	Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error)
 	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)

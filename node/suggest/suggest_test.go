@@ -29,6 +29,20 @@ func (f *fake) Repos(_ context.Context, v catalog.Viewer, req browse.ReposReques
 	return r, nil
 }
 
+func (f *fake) Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error) {
+	if r, _ := f.Repos(ctx, v, browse.ReposRequest{Query: name}); len(r.Repos) == 1 && r.Repos[0].Name == name {
+		return &r.Repos[0], nil
+	}
+	return nil, fmt.Errorf("no such repository")
+}
+
+func (f *fake) Source(_ context.Context, v catalog.Viewer, req browse.SourceRequest) (*browse.SourceResponse, error) {
+	if req.Repo == "acme/secret" && !v.All || req.Path != "cmd/main.go" || req.Ref != "" && req.Ref != "release/1" {
+		return nil, fmt.Errorf("no such file")
+	}
+	return &browse.SourceResponse{Content: []byte("func main() {\n"), Language: "Go", Total: 20}, nil
+}
+
 func (f *fake) Search(_ context.Context, _ catalog.Viewer, req search.Request) (*search.Response, error) {
 	if _, err := query.Parse(req.Query, query.Options{}); err != nil {
 		return nil, err

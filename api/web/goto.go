@@ -1,0 +1,101 @@
+package web
+
+import (
+	"cmp"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node/suggest"
+)
+
+// goRow is a place that a pasted text names, for the template.
+type goRow struct {
+	URL, Name, In string
+	Code          template.HTML // the source line; "" for none
+	Say           string        // of what has no source line: the subject of a commit, the kind of a symbol
+}
+
+// goRows are the rows of targets.
+func goRows(list []suggest.Target) []goRow {
+	rows := make([]goRow, 0, len(list))
+	for i := range list {
+		rows = append(rows, goRowOf(&list[i]))
+	}
+	return rows
+}
+
+func goRowOf(t *suggest.Target) goRow {
+	row := goRow{Name: t.Path, In: t.Repository, Say: t.Text}
+	if t.Revision != "" && t.Kind != suggest.CommitTarget && t.Kind != suggest.CompareTarget {
+		row.In += " at " + t.Revision
+	}
+
+	switch t.Kind {
+	case suggest.CommitTarget:
+		row.Name, row.URL = short(t.Revision), address(t.Repository, "", "commit", t.Revision)
+	case suggest.CompareTarget:
+		row.Name, row.URL = t.Revision, address(t.Repository, "", "compare", t.Revision)
+	case suggest.RepositoryTarget:
+		row.Name, row.In, row.URL = t.Repository, t.Revision, address(t.Repository, t.Revision, "", "")
+	case suggest.DirectoryTarget:
+		row.Name, row.URL = cmp.Or(t.Path, "/"), address(t.Repository, t.Revision, "tree", t.Path)
+	case suggest.FilesTarget:
+		row.Name, row.Say, row.URL = "files "+t.Text, "", "/search?query="+url.QueryEscape(t.Query)
+	default:
+		row.URL = address(t.Repository, t.Revision, "blob", t.Path)
+		row.atLines(t)
+	}
+	return row
+}
+
+// atLines leads to the lines of a file, with the source of the first.
+func (row *goRow) atLines(t *suggest.Target) {
+	if t.Line == 0 {
+		return
+	}
+	row.Name += ":" + strconv.Itoa(t.Line)
+	row.URL = lineOf(row.URL, t.Path, t.Line)
+	if t.EndLine > 0 {
+		row.Name += "-" + strconv.Itoa(t.EndLine)
+		row.URL += "-L" + strconv.Itoa(t.EndLine)
+	}
+	if t.Kind == suggest.FileTarget && strings.TrimSpace(t.Text) != "" {
+		line := []byte(strings.TrimSpace(t.Text))
+		row.Code, row.Say = template.HTML(appendCode(nil, line, newPainter(t.Language, 0).colours(line), nil)), ""
+	}
+}
+
+// isTrace reports whether targets are the frames of a call stack.
+func isTrace(list []suggest.Target) bool { return len(list) > 0 && list[len(list)-1].Frame }
+
+// nearest is what has most of a text that nothing has as it stands.
+type nearest struct {
+	Parts, URL string
+	Files      template.HTML
+	Apart      bool // other files have its words, apart from each other
+}
+
+// nearestOf draws the first files of an answer to literal parts.
+func (r *results) nearestOf(n *suggest.Nearest) *nearest {
+	box := r.Box
+	box.Query, box.Regexp, box.Case, box.Whole = n.Request.Query, true, false, false
+	files := n.Response.Files[:min(len(n.Response.Files), nearestFiles)]
+	out := &nearest{Parts: n.Parts, URL: searchURL(box, 0), Apart: !r.Empty}
+
+	branches := map[uint32]string{}
+	for i := range n.Response.Repositories {
+		branches[n.Response.Repositories[i].ID] = n.Response.Repositories[i].DefaultBranch
+	}
+
+	var dst []byte
+	for i := range files {
+		dst = appendFile(dst, &files[i], branches[files[i].RepoID], box, marking{}, linked)
+	}
+	out.Files = template.HTML(dst)
+	return out
+}
+
+// nearestFiles is how many files with most of a text a page shows; its link has all.
+const nearestFiles = 10

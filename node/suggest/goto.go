@@ -1,0 +1,479 @@
+package suggest
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/paste"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// Target is what a pasted text names, and what exists for the viewer.
+type Target struct {
+	Kind       TargetKind `json:"kind"`
+	Repository string     `json:"repository,omitzero"` // "" of files in several
+	Revision   string     `json:"revision,omitzero"`   // "" means HEAD; of a comparison both, as a...b
+	Path       string     `json:"path,omitzero"`
+	Line       int        `json:"line,omitzero"`    // from 1; 0 for none
+	EndLine    int        `json:"endLine,omitzero"` // 0 for one line
+	Text       string     `json:"text,omitzero"`    // the source line, the subject of the commit, or the name of the symbol with its kind
+	Frame      bool       `json:"frame,omitzero"`   // it is one of a call stack
+	Query      string     `json:"query,omitzero"`   // of files: the search that lists them
+	Language   string     `json:"language,omitzero"`
+}
+
+// TargetKind is what a target is.
+type TargetKind string
+
+// The kinds of targets.
+const (
+	FileTarget       TargetKind = "file"
+	DirectoryTarget  TargetKind = "directory"
+	FilesTarget      TargetKind = "files"
+	CommitTarget     TargetKind = "commit"
+	CompareTarget    TargetKind = "compare"
+	SymbolTarget     TargetKind = "symbol"
+	RepositoryTarget TargetKind = "repository"
+)
+
+// The bounds of targets.
+const (
+	mostTargets  = 4                      // that are no frames
+	mostFrames   = 60                     // of a call stack
+	pathFiles    = 100                    // files of one name that are compared with a path
+	textBytes    = 200                    // of a source line
+	sameTime     = 4                      // look-ups at once
+	targetsTime  = 250 * time.Millisecond // for all of them
+	tracesTime   = time.Second
+	askedRepos   = 100 // repositories that are asked for a commit
+	filesCommand = "type:file "
+)
+
+// GoTo finds what a text names: files with lines, commits, symbols, pages of hosts, and
+// files of a glob, each in what the viewer may see. Filters of the text bound where it
+// looks. What is not found in time is left out; an error is none of the text.
+func (s *Suggester) GoTo(ctx context.Context, v catalog.Viewer, text string) []Target {
+	text, filters := withoutFilters(text)
+	m := paste.Read(text)
+	if m.Empty() {
+		return nil
+	}
+
+	within := targetsTime
+	if m.Trace() {
+		within = tracesTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(within, s.d.Within))
+	defer cancel()
+
+	g := &targets{s: s, ctx: ctx, viewer: v, filters: filters}
+	out := g.addresses(m.Addresses)
+	out = append(out, g.places(m)...)
+	out = append(out, g.globs(m.Globs)...)
+	if len(out) == 0 {
+		out = append(g.commits(m.Commits), g.names(m.Names)...)
+	}
+
+	if !m.Trace() {
+		out = out[:min(len(out), mostTargets)]
+	}
+	g.addText(out)
+	return out
+}
+
+// oneFilter is a filter of a query with its value. A name of one letter is more often a
+// part of what somebody pasted.
+var oneFilter = regexp.MustCompile(`(?:^|\s)(-?(?:` + strings.Join(longFilters(), "|") + `):(?:"(?:[^"\\]|\\.)*"|[^\s/"][^\s]*))`)
+
+func longFilters() (names []string) {
+	for _, f := range query.Filters() {
+		for _, name := range f.Names {
+			if len(name) > 2 {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// withoutFilters parts a query into its text and its filters.
+func withoutFilters(query string) (text, filters string) {
+	for _, m := range oneFilter.FindAllStringSubmatch(query, -1) {
+		filters += m[1] + " "
+	}
+	return strings.TrimSpace(oneFilter.ReplaceAllString(query, " ")), filters
+}
+
+// targets is one call of GoTo at work.
+type targets struct {
+	s       *Suggester
+	ctx     context.Context
+	viewer  catalog.Viewer
+	filters string // with a blank at the end
+}
+
+// places finds the files of the places: of a call stack one for each frame, in order.
+func (g *targets) places(m *paste.Meaning) []Target {
+	trace := m.Trace()
+	byPath := map[string][]Target{}
+	var wanted []string
+	for _, p := range m.Places[:min(len(m.Places), mostFrames)] {
+		if _, known := byPath[p.Path]; !known {
+			byPath[p.Path] = nil
+			wanted = append(wanted, p.Path)
+		}
+	}
+
+	found := make([][]Target, len(wanted))
+	inTurn(len(wanted), func(i int) { found[i] = g.files(wanted[i]) })
+	for i, path := range wanted {
+		byPath[path] = found[i]
+	}
+
+	var out []Target
+	for _, p := range m.Places {
+		files := byPath[p.Path]
+		if trace {
+			files = files[:min(len(files), 1)]
+		}
+		for _, t := range files {
+			t.Line, t.EndLine, t.Frame = p.Line, p.End, trace
+			if !slices.Contains(out, t) {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+// inTurn calls f for each number below n, a few at the same time.
+func inTurn(n int, f func(i int)) {
+	var all sync.WaitGroup
+	next := make(chan int)
+	for range min(n, sameTime) {
+		all.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}
+
+// files finds the files that a path of another machine is likely of: those whose
+// repository and path share the longest end with it.
+func (g *targets) files(path string) []Target {
+	parts := strings.Split(path, "/")
+	found, cut := g.named(parts[len(parts)-1])
+	// Many files have this name: the directory too tells them apart.
+	if cut && len(parts) > 1 {
+		if near, _ := g.named(strings.Join(parts[len(parts)-2:], "/")); len(near) > 0 {
+			found = near
+		}
+	}
+
+	best := 0
+	var out []Target
+	for i := range found {
+		f := &found[i]
+		score := likeness(parts, f.Repository, f.Path)
+		if score == 0 && (len(found) > 1 || cut) || score < best {
+			continue
+		}
+		if score > best {
+			best, out = score, nil
+		}
+		if len(out) < mostTargets-1 {
+			out = append(out, Target{Kind: FileTarget, Repository: f.Repository, Revision: revisionOf(f), Path: f.Path, Language: f.Language})
+		}
+	}
+	return out
+}
+
+// named finds the files whose path ends with some parts: of the default branches, or
+// where none has one, of any indexed revision. It reports whether there are more.
+func (g *targets) named(end string) (files []search.File, cut bool) {
+	expr := query.QuoteRegexp("(?:^|/)" + regexp.QuoteMeta(end) + "$")
+	for _, rev := range []string{"", "rev:* "} {
+		if rev != "" && strings.Contains(g.filters, "rev:") {
+			break
+		}
+		r, err := g.s.d.Find.Search(g.ctx, g.viewer, search.Request{Query: filesCommand + rev + g.filters + "file:" + expr, Matches: pathFiles})
+		if err != nil {
+			return nil, false
+		}
+		if len(r.Files) > 0 {
+			return r.Files, len(r.Files) == pathFiles
+		}
+	}
+	return nil, false
+}
+
+// revisionOf is a revision that has a file; "" where HEAD has it.
+func revisionOf(f *search.File) string {
+	rev := ""
+	for _, b := range f.Branches {
+		short := query.ShortRev(b)
+		if short == "HEAD" {
+			return ""
+		}
+		rev = cmp.Or(rev, short)
+	}
+	return rev
+}
+
+// likeness is how well a file fits the parts of a pasted path; 0 where only its name
+// does. The whole path of the file, then parts of the repository's name before it, say
+// most:
+//
+//	home/x/redis/src/dict.c   github.com/redis/redis  src/dict.c   all of the path, and the repository
+//	site-packages/flask/app.py  .../flask  src/flask/app.py        two parts, and the repository's name
+func likeness(parts []string, repo, path string) int {
+	file := strings.Split(path, "/")
+	n := commonEnd(parts, file)
+	score := 10 * (n - 1)
+	if n == len(parts) {
+		return score + 5
+	}
+
+	rest := parts[:len(parts)-n]
+	if n == len(file) {
+		score += 5 + 10*commonEnd(rest, strings.Split(repo, "/"))
+	}
+	name := repo[strings.LastIndexByte(repo, '/')+1:]
+	if slices.ContainsFunc(parts[:len(parts)-1], func(p string) bool {
+		// A directory of a package cache has a version behind the name.
+		plain, _, _ := strings.Cut(p, "@")
+		return strings.EqualFold(plain, name) || strings.HasPrefix(strings.ToLower(p), strings.ToLower(name)+"-")
+	}) {
+		score += 4
+	}
+	return score
+}
+
+// commonEnd is how many parts at the end of two lists are the same, in any case.
+func commonEnd(a, b []string) (n int) {
+	for n < len(a) && n < len(b) && strings.EqualFold(a[len(a)-1-n], b[len(b)-1-n]) {
+		n++
+	}
+	return n
+}
+
+// globs finds whether files match a pattern, and makes the search that lists them.
+func (g *targets) globs(globs []string) []Target {
+	var out []Target
+	for _, glob := range globs {
+		for _, pattern := range []string{glob, "**/" + glob} {
+			e, err := paths.OfGlob("", pattern)
+			if err != nil || len(e.Must) == 0 {
+				break
+			}
+			q := filesCommand + g.filters
+			for _, expr := range e.Must {
+				q += "file:" + query.QuoteRegexp(expr) + " "
+			}
+			q = strings.TrimSpace(q)
+			if r, err := g.s.d.Find.Search(g.ctx, g.viewer, search.Request{Query: q, Matches: 1}); err == nil && len(r.Files) > 0 {
+				out = append(out, Target{Kind: FilesTarget, Query: q, Text: glob})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// commits finds the commits that hashes begin.
+func (g *targets) commits(hashes []string) []Target {
+	var out []Target
+	for _, hash := range hashes {
+		out = append(out, g.commit(hash)...)
+	}
+	return out
+}
+
+func (g *targets) commit(hash string) []Target {
+	repos := g.repositories(hash)
+	found := make([]Target, len(repos))
+	inTurn(len(repos), func(i int) { found[i] = g.commitIn(repos[i], hash) })
+	return slices.DeleteFunc(found, func(t Target) bool { return t.Kind == "" })
+}
+
+// repositories lists where a commit may be: where it is an indexed revision, or else in
+// the history of those that changed last.
+func (g *targets) repositories(hash string) (names []string) {
+	if one := g.s.onlyRepository(g.ctx, g.viewer, g.filters); one != "" {
+		return []string{one}
+	}
+	r, err := g.s.d.List.Repos(g.ctx, g.viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: askedRepos})
+	if err != nil {
+		return nil
+	}
+	var indexed []string
+	for i := range r.Repos {
+		names = append(names, r.Repos[i].Name)
+		if slices.ContainsFunc(r.Repos[i].Revisions, func(rev browse.RevisionInfo) bool { return strings.HasPrefix(rev.Commit, hash) }) {
+			indexed = append(indexed, r.Repos[i].Name)
+		}
+	}
+	if len(indexed) > 0 {
+		return indexed
+	}
+	return names
+}
+
+// commitIn is the commit of a repository that a hash begins; none where there is none.
+func (g *targets) commitIn(repo, hash string) Target {
+	c, err := g.s.d.Read.Commit(g.ctx, g.viewer, browse.CommitRequest{Repo: repo, Ref: hash})
+	// A branch may be called like a hash.
+	if err != nil || !strings.HasPrefix(c.Hash, hash) {
+		return Target{}
+	}
+	return Target{Kind: CommitTarget, Repository: repo, Revision: c.Hash, Text: c.Message}
+}
+
+// names finds the definitions of names whose package, file or type is that of the text.
+func (g *targets) names(names []paste.Name) []Target {
+	var out []Target
+	for _, n := range names {
+		r, err := g.s.d.Find.Definitions(g.ctx, g.viewer, symbols.SymbolRequest{Symbol: n.Name, Repo: g.s.onlyRepository(g.ctx, g.viewer, g.filters), Limit: pathFiles})
+		if err != nil {
+			continue
+		}
+		best := 0
+		var of []Target
+		for i := range r.Files {
+			f := &r.Files[i]
+			for _, m := range f.Matches {
+				score := within(n.Scope, f.Repository, f.Path, m.ParentName)
+				if m.Name != n.Name || score == 0 || score < best {
+					continue
+				}
+				if score > best {
+					best, of = score, nil
+				}
+				of = append(of, Target{Kind: SymbolTarget, Repository: f.Repository, Path: f.Path, Line: int(m.Range.Start.Line), Text: m.Kind + " " + strings.Join(append(n.Scope[len(n.Scope)-1:], n.Name), ".")})
+			}
+		}
+		out = append(out, of[:min(len(of), mostTargets-1)]...)
+	}
+	return out
+}
+
+// within is how much of the scope of a name is around a definition: as its parent, in
+// its path, or in the name of its repository. The innermost part counts most.
+func within(scope []string, repo, path, parent string) (score int) {
+	around := strings.FieldsFunc(strings.ToLower(repo+"/"+path), func(r rune) bool { return strings.ContainsRune("/.-", r) })
+	parents := strings.FieldsFunc(strings.ToLower(parent), func(r rune) bool { return strings.ContainsRune(".:", r) })
+	for i, part := range scope {
+		part = strings.ToLower(part)
+		weight := 2
+		if i == len(scope)-1 {
+			weight = 2 * len(scope)
+		}
+		switch {
+		case slices.Contains(parents, part):
+			score += 2 * weight
+		case slices.Contains(around, part):
+			score += weight
+		}
+	}
+	return score
+}
+
+// addresses finds the pages that addresses of hosts name here.
+func (g *targets) addresses(list []paste.Address) []Target {
+	var out []Target
+	for i := range list {
+		a := &list[i]
+		repo, err := g.s.d.List.Repo(g.ctx, g.viewer, a.Repo)
+		if err != nil {
+			continue
+		}
+		if t, ok := g.address(a, repo.Name); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (g *targets) address(a *paste.Address, repo string) (Target, bool) {
+	t := Target{Repository: repo, Line: a.Line, EndLine: a.End}
+	switch a.Kind {
+	case paste.Commit:
+		t = g.commitIn(repo, a.Rest)
+		return t, t.Kind != ""
+	case paste.Compare:
+		t.Kind, t.Revision = CompareTarget, a.Rest
+		return t, true
+	case paste.File:
+		return g.fileOf(t, a)
+	}
+	t.Kind, t.Revision = RepositoryTarget, a.Rev
+	return t, true
+}
+
+// fileOf finds out where a revision with slashes in its name ends and the path begins.
+// Where the revision is not here, HEAD may have the path.
+func (g *targets) fileOf(t Target, a *paste.Address) (Target, bool) {
+	if a.Rev != "" {
+		return g.pathAt(t, a.Rev, a.Rest)
+	}
+	parts := strings.Split(a.Rest, "/")
+	for i := 1; i <= min(len(parts), 4); i++ {
+		if found, ok := g.pathAt(t, strings.Join(parts[:i], "/"), strings.Join(parts[i:], "/")); ok {
+			return found, true
+		}
+	}
+	return g.pathAt(t, "", strings.Join(parts[1:], "/"))
+}
+
+// pathAt is a file or a directory at a revision, if it is there.
+func (g *targets) pathAt(t Target, rev, path string) (Target, bool) {
+	if rev == "HEAD" {
+		rev = ""
+	}
+	// A default branch needs no revision in an address.
+	if info, err := g.s.d.List.Repo(g.ctx, g.viewer, t.Repository); err == nil && info.DefaultBranch == rev {
+		rev = ""
+	}
+	t.Kind, t.Revision, t.Path = FileTarget, rev, path
+	if path != "" {
+		if _, err := g.s.d.Read.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: rev, Path: path, FirstLine: 1, Lines: 1}); err == nil {
+			return t, true
+		}
+	}
+	t.Kind, t.Line, t.EndLine = DirectoryTarget, 0, 0
+	_, err := g.s.d.Read.Tree(g.ctx, g.viewer, browse.TreeRequest{Repo: t.Repository, Ref: rev, Paths: []string{path}, Max: 1})
+	return t, err == nil
+}
+
+// addText reads the lines of files. A line that a file does not have is none.
+func (g *targets) addText(list []Target) {
+	inTurn(len(list), func(i int) {
+		t := &list[i]
+		if t.Kind != FileTarget || t.Line == 0 {
+			return
+		}
+		r, err := g.s.d.Read.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: t.Revision, Path: t.Path, FirstLine: t.Line, Lines: 1})
+		if err != nil || r.Total < t.Line || r.Binary {
+			t.Line, t.EndLine = 0, 0
+			return
+		}
+		line := strings.TrimRight(string(r.Content[:min(len(r.Content), textBytes)]), "\r\n")
+		t.Text, t.Language = strings.ToValidUTF8(line, "\ufffd"), r.Language
+	})
+}

@@ -1,0 +1,289 @@
+package suggest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+var errMissing = errors.New("not there")
+
+// library is a node with files, of which a guest sees those of public repositories.
+type library struct {
+	fake
+	files   []string          // repository:path, or repository@revision:path
+	lines   map[string]string // content by repository:path
+	commits map[string]string // hash by repository
+	symbols []symbols.SymbolFile
+}
+
+func (l *library) sees(v catalog.Viewer, repo string) bool {
+	return v.All || !strings.Contains(repo, "secret")
+}
+
+// Search finds files by name, and lines by an expression, as the engine does.
+func (l *library) Search(_ context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
+	q, err := query.Parse(req.Query, query.Options{Regexp: req.Regexp})
+	if err != nil {
+		return nil, err
+	}
+	var name, text []*regexp.Regexp
+	anyRev, missing := false, false
+	query.Map(q.Q, func(n query.Q) query.Q {
+		switch n := n.(type) {
+		case *query.Text:
+			expr := n.Pattern
+			if !n.Regexp {
+				expr = regexp.QuoteMeta(expr)
+			}
+			if n.Field == query.Name {
+				name = append(name, regexp.MustCompile("(?i)"+expr))
+			} else {
+				text = append(text, regexp.MustCompile("(?i)"+expr))
+			}
+		case *query.Rev:
+			anyRev, missing = n.Pattern == "*", n.Pattern != "*" && n.Pattern != "HEAD"
+		}
+		return n
+	})
+
+	r := &search.Response{}
+	if missing {
+		return r, nil
+	}
+	matches := func(all []*regexp.Regexp, s string) bool {
+		return !slices.ContainsFunc(all, func(re *regexp.Regexp) bool { return !re.MatchString(s) })
+	}
+	for _, f := range l.files {
+		where, path, _ := strings.Cut(f, ":")
+		repo, rev, old := strings.Cut(where, "@")
+		if !l.sees(v, repo) || old && !anyRev || !matches(name, path) || !matches(text, l.lines[repo+":"+path]) || req.Matches > 0 && len(r.Files) == req.Matches {
+			continue
+		}
+		file := search.File{Repository: repo, Path: path, Branches: []string{"refs/tags/" + rev}}
+		if !old {
+			file.Branches = []string{"HEAD"}
+		}
+		r.Files = append(r.Files, file)
+	}
+	return r, nil
+}
+
+func (l *library) Repos(_ context.Context, v catalog.Viewer, _ browse.ReposRequest) (*browse.ReposResponse, error) {
+	r := &browse.ReposResponse{}
+	for repo := range l.commits {
+		if l.sees(v, repo) {
+			r.Repos = append(r.Repos, browse.RepoInfo{Name: repo, DefaultBranch: "main"})
+		}
+	}
+	r.Total = len(r.Repos)
+	return r, nil
+}
+
+func (l *library) Repo(_ context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error) {
+	if _, ok := l.commits[name]; !ok || !l.sees(v, name) {
+		return nil, errMissing
+	}
+	return &browse.RepoInfo{Name: name, DefaultBranch: "main"}, nil
+}
+
+func (l *library) Commit(_ context.Context, v catalog.Viewer, req browse.CommitRequest) (*browse.CommitInfo, error) {
+	if hash := l.commits[req.Repo]; l.sees(v, req.Repo) && strings.HasPrefix(hash, req.Ref) {
+		return &browse.CommitInfo{Hash: hash, Message: "a change"}, nil
+	}
+	return nil, errMissing
+}
+
+func (l *library) Source(_ context.Context, v catalog.Viewer, req browse.SourceRequest) (*browse.SourceResponse, error) {
+	where := req.Repo
+	if req.Ref != "" {
+		where += "@" + req.Ref
+	}
+	if !l.sees(v, req.Repo) || !slices.Contains(l.files, where+":"+req.Path) {
+		return nil, errMissing
+	}
+	return &browse.SourceResponse{Content: []byte("some code\n"), Total: 500, Language: "C"}, nil
+}
+
+func (l *library) Tree(_ context.Context, v catalog.Viewer, req browse.TreeRequest) (*browse.TreeResponse, error) {
+	under := req.Repo + ":" + req.Paths[0] + "/"
+	if l.sees(v, req.Repo) && req.Ref == "" && slices.ContainsFunc(l.files, func(f string) bool { return strings.HasPrefix(f, under) }) {
+		return &browse.TreeResponse{}, nil
+	}
+	return nil, errMissing
+}
+
+func (l *library) Definitions(_ context.Context, v catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
+	r := &symbols.SymbolResponse{}
+	for _, f := range l.symbols {
+		if l.sees(v, f.Repository) && f.Matches[0].Name == req.Symbol {
+			r.Files = append(r.Files, f)
+		}
+	}
+	return r, nil
+}
+
+func defined(repo, path, name, parent string) symbols.SymbolFile {
+	return symbols.SymbolFile{Repository: repo, Path: path, Matches: []symbols.SymbolMatch{{Name: name, ParentName: parent, Kind: "function", Range: shard.Range{Start: shard.Position{Line: 7}}}}}
+}
+
+func newLibrary() *library {
+	return &library{
+		files: []string{
+			"host/redis:src/dict.c", "host/redis:src/dict.h", "host/redis:tests/dict.c", "host/flask:src/flask/app.py", "host/flask:examples/app.py",
+			"host/express:index.js", "host/express@4.18:lib/router/layer.js", "host/rqlite:store/store.go", "host/other:pkg/store/store.go",
+			"host/secret:src/vault.c", "host/secret:src/dict.c", "host/redis@feature/x:src/new.c",
+		},
+		lines: map[string]string{
+			"host/redis:src/dict.c": `"failed to open %q (attempt %d): permission denied"`, "host/secret:src/vault.c": `"vault %d is sealed for %s"`,
+		},
+		commits: map[string]string{"host/redis": "c18ff05665cb195190fbbd37235e15b2b86ebb63", "host/secret": "5ec4e7000000000000000000000000000000beef", "host/rqlite": "aaaa111", "host/flask": "bbbb222", "host/express": "cccc333"},
+		symbols: []symbols.SymbolFile{
+			defined("host/rqlite", "store/store.go", "Open", "Store"), defined("host/rqlite", "db/db.go", "Open", "DB"), defined("host/secret", "store/store.go", "Unseal", "Store"),
+		},
+	}
+}
+
+func (l *library) suggester() *Suggester {
+	return New(Deps{Find: l, List: l, Read: l, Within: Within})
+}
+
+func targetText(t Target) string {
+	text := string(t.Kind) + " " + t.Repository
+	if t.Revision != "" {
+		text += "@" + t.Revision[:min(len(t.Revision), 10)]
+	}
+	if t.Path != "" {
+		text += ":" + t.Path
+	}
+	if t.Line > 0 {
+		text += fmt.Sprintf(":%d", t.Line)
+	}
+	if t.EndLine > 0 {
+		text += fmt.Sprintf("-%d", t.EndLine)
+	}
+	return text + strings.TrimPrefix(" "+t.Query, " ")
+}
+
+func targetsText(list []Target) string {
+	var out []string
+	for _, t := range list {
+		out = append(out, targetText(t))
+	}
+	return strings.Join(out, "; ")
+}
+
+func TestGoTo_findsWhatExists(t *testing.T) {
+	t.Parallel()
+	s := newLibrary().suggester()
+	for _, c := range []struct{ text, want string }{
+		{"src/dict.c:500", "file host/redis:src/dict.c:500"},
+		{"src/dict.c:501", "file host/redis:src/dict.c"}, // the file has 500 lines
+		{"src/dict.c#L10-L20", "file host/redis:src/dict.c:10-20"},
+		{"/home/x/go/src/github.com/redis/redis/src/dict.c:5", "file host/redis:src/dict.c:5"},
+		{"dict.c:5", "file host/redis:src/dict.c:5; file host/redis:tests/dict.c:5"},
+		{"repo:flask app.py:5", "file host/flask:src/flask/app.py:5; file host/flask:examples/app.py:5"},
+		{`File "/usr/lib/python3.11/site-packages/flask/app.py", line 14, in x`, "file host/flask:src/flask/app.py:14"},
+		{"(node_modules/express/lib/router/layer.js:95:5)", "file host/express@4.18:lib/router/layer.js:95"},
+		{"/go/src/github.com/rqlite/rqlite/store/store.go:41 +0x1d", "file host/rqlite:store/store.go:41"},
+		{"/root/go/pkg/mod/github.com/rqlite/rqlite@v8.1.0/store/store.go:41", "file host/rqlite:store/store.go:41"},
+		{"/elsewhere/lib/app.py:3", ""}, // only the name is that of files here
+		{"src/nosuch.c:1", ""},
+		{"github.com/rqlite/rqlite/v8/store.(*Store).Open(0xc0001b2000)", "symbol host/rqlite:store/store.go:7"},
+		{"DB::Open", "symbol host/rqlite:db/db.go:7"},
+		{"nothing.Open", ""},
+		{"c18ff05", "commit host/redis@c18ff05665"},
+		{"c18ff06", ""},
+		{"https://host/redis/-/blob/main/src/dict.c#L50", "file host/redis:src/dict.c:50"},
+		{"https://host/redis/-/blob/feature/x/src/new.c#L50", "file host/redis@feature/x:src/new.c:50"},
+		{"https://host/redis/-/blob/long-gone/src/dict.c#L50", "file host/redis:src/dict.c:50"},
+		{"https://host/redis/-/tree/main/src", "directory host/redis:src"},
+		{"https://host/redis/-/commit/c18ff05", "commit host/redis@c18ff05665"},
+		{"https://host/redis/-/compare/a...b", "compare host/redis@a...b"},
+		{"https://elsewhere/redis/-/blob/main/src/dict.c#L50", ""},
+		{"src/**/*.c", `files type:file file:"^src/(?:.*/)?[^/]*\.c$"`},
+		{"plain words of a query", ""},
+	} {
+		got := strings.ReplaceAll(targetsText(s.GoTo(t.Context(), catalog.Guest(), c.text)), "files  ", "files ")
+		if strings.HasPrefix(c.want, "files ") && strings.HasPrefix(got, "files ") {
+			continue
+		}
+		if got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.text, got, c.want)
+		}
+	}
+}
+
+func TestGoTo_framesOfATrace(t *testing.T) {
+	t.Parallel()
+	s := newLibrary().suggester()
+	trace := "Traceback (most recent call last):\n  File \"/srv/flask/app.py\", line 14, in a\n  File \"/usr/lib/python3/nosuch.py\", line 2, in b\n  File \"/srv/examples/app.py\", line 3, in c\n"
+	want := "file host/flask:src/flask/app.py:14; file host/flask:examples/app.py:3"
+	got := s.GoTo(t.Context(), catalog.Guest(), trace)
+	if targetsText(got) != want || !got[0].Frame || got[0].Text != "some code" {
+		t.Errorf("got %s, %+v", targetsText(got), got)
+	}
+}
+
+// What somebody may not see does not exist: the same texts lead nowhere.
+func TestGoTo_hidesWhatTheViewerMayNotSee(t *testing.T) {
+	t.Parallel()
+	s := newLibrary().suggester()
+	for _, text := range []string{
+		"src/vault.c:5", "5ec4e70", "Store::Unseal", "https://host/secret/-/blob/main/src/vault.c", "https://host/secret", "https://host/secret/-/compare/a...b", "src/vault*.c", "**/vault.c",
+	} {
+		if got := s.GoTo(t.Context(), catalog.Guest(), text); len(got) > 0 {
+			t.Errorf("a guest goes from %q to %s", text, targetsText(got))
+		}
+		if got := s.GoTo(t.Context(), catalog.Viewer{All: true}, text); len(got) == 0 {
+			t.Errorf("%q leads nowhere for who sees all", text)
+		}
+	}
+}
+
+func TestNearest_findsTheFormatOfAMessage(t *testing.T) {
+	t.Parallel()
+	s := newLibrary().suggester()
+	for _, c := range []struct {
+		text, parts, file string
+		all               bool
+	}{
+		{`failed to open "/tmp/x.db" (attempt 3): permission denied`, "failed to open … (attempt … ): permission denied", "src/dict.c", false},
+		{`repo:redis failed to open "/tmp/x.db" (attempt 3): permission denied`, "failed to open … (attempt … ): permission denied", "src/dict.c", false},
+		{"vault 7 is sealed for bob", "", "", false},
+		{"vault 7 is sealed for bob", "vault … is sealed for", "src/vault.c", true},
+		{"nothing has this at all", "", "", true},
+	} {
+		got := s.Nearest(t.Context(), catalog.Viewer{All: c.all}, search.Request{Query: c.text}, &search.Response{})
+		switch {
+		case c.parts == "" && got != nil:
+			t.Errorf("%s: %q has most of it", c.text, got.Parts)
+		case c.parts == "":
+		case got == nil || got.Parts != c.parts && !strings.HasPrefix(got.Parts, c.parts) || got.Response.Files[0].Path != c.file:
+			t.Errorf("%s: %+v", c.text, got)
+		}
+	}
+
+	// Where a file has the words side by side, and where they are an expression, nothing is put in place.
+	found := &search.Response{Files: []search.File{{Score: 60_000}}}
+	for _, req := range []search.Request{{Query: "failed to open"}, {Query: "failed to open", Regexp: true}} {
+		if got := s.Nearest(t.Context(), catalog.Guest(), req, found); got != nil {
+			t.Errorf("%+v is answered with %q", req, got.Parts)
+		}
+	}
+	apart := &search.Response{Files: []search.File{{Score: 900}}}
+	if got := s.Nearest(t.Context(), catalog.Guest(), search.Request{Query: "(error) failed to open"}, apart); got == nil || got.Parts != "failed to open" {
+		t.Errorf("words that stand apart are answered with %+v", got)
+	}
+}
