@@ -122,9 +122,11 @@ func adjoins(between []byte) bool {
 
 // follow reports whether a text begins with words, each after a gap of blanks, line
 // breaks and at most togetherGap other bytes: "main" follows in " main(", "->main" and
-// " = main", not in "domain" nor in "(x) main".
+// " = main", not in "domain" nor in "(x) main". A query has each word once, so those that
+// came before may stand between: "int f(void *a, void *b)" has one void.
 func follow(text []byte, words [][]byte) bool {
-	for _, w := range words {
+	for i := 0; i < len(words); {
+		w := words[i]
 		gap, signs := 0, 0
 		for gap < len(text) && signs <= togetherGap && !symbols.IsWord(text[gap]) && !startsFold(text[gap:], w) {
 			if c := text[gap]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -134,11 +136,20 @@ func follow(text []byte, words [][]byte) bool {
 		}
 
 		// Without a gap a word would only be the rest of a longer one.
-		if gap == 0 && symbols.IsWord(w[0]) || !startsFold(text[gap:], w) {
+		if gap == 0 && symbols.IsWord(w[0]) {
 			return false
 		}
 
-		text = text[gap+len(w):]
+		rest := text[gap:]
+		before := slices.IndexFunc(words[:i], func(w []byte) bool { return startsFold(rest, w) })
+		switch {
+		case startsFold(rest, w):
+			i, text = i+1, rest[len(w):]
+		case before >= 0:
+			text = rest[len(words[before]):]
+		default:
+			return false
+		}
 	}
 	return true
 }

@@ -22,6 +22,8 @@ func TestWordsThatStandTogether(t *testing.T) {
 		{"foo.bar(baz", "foo", []string{"bar", "baz"}, true, true},
 		{"val)\n{", "val", []string{"{"}, true, false},
 		{"val)\n\n\t\tint\n", "val", []string{"int"}, true, false},
+		{"f(void *a, void *b)", "f(void", []string{"*a,", "void", "*b)"}, true, true},
+		{"int f(void *a, void *b)", "int", []string{"f(void", "*a,", "*b)"}, false, true}, // void is no word of the query
 		{"val);  // (int", "val", []string{"int"}, false, true},
 		{"foo->bar", "foo", []string{"->bar"}, true, true},
 		{"foobar", "foo", []string{"bar"}, false, true},

@@ -24,10 +24,10 @@ const (
 // variable is what a program likely filled in: a value in quotes, an address, a path, a
 // number, a hash, or the verb of a format.
 var variable = regexp.MustCompile(strings.Join([]string{
-	`"[^"\n]*"`, `“[^”\n]*”`, "`[^`\\n]*`", `'[^'\n]{1,200}'`,
+	`"[^"\n]*"`, `“[^”\n]*”`, "`[^`\\n]*`", `\B'[^'\n]{1,200}'\B`,
 	`[a-z][a-z+.-]*://\S+`,
 	`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`,
-	`\b[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]+(?:Z|[+-][0-9:]+)?)?`,
+	`\b(?:[0-9]+:[A-Z] )?[0-9]{1,2} [A-Z][a-z]{2} [0-9]{4} [0-9:.]+`, `\b[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.,]+(?:Z|[+-][0-9:]+)?)?`,
 	`\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]+)?`,
 	`(?:[A-Za-z]:\\|~?/)?(?:[\w.@-]+[\\/]){2,}[\w.@-]*`, `/[\w.@-]+`,
 	`\b0x[0-9a-fA-F]+\b`, `\b[0-9a-f]{7,64}\b`,
@@ -68,6 +68,13 @@ func Literal(text string) []Pattern {
 		}
 	}
 
+	// Between two values stands what the program wrote itself.
+	runs := strings.Split(holed(text), hole)
+	slices.SortStableFunc(runs, func(a, b string) int { return cmp.Compare(letters(b), letters(a)) })
+	if len(runs) > 1 && 3*letters(runs[0]) > letters(text) {
+		c.add(aside.ReplaceAllString(strings.TrimLeft(runs[0], " #*"), ""))
+	}
+
 	// Errors wrap each other: each part has a place of its own in the source.
 	parts := strings.Split(holed(text), ": ")
 	if len(parts) > 1 {
@@ -76,10 +83,11 @@ func Literal(text string) []Pattern {
 	}
 	parts = border.Split(holed(text), -1)
 	slices.SortStableFunc(parts, func(a, b string) int { return cmp.Compare(letters(b), letters(a)) })
-	for _, part := range parts[:min(len(parts), 3)] {
+	c.add(parts[0])
+	c.withoutOne(parts[0])
+	for _, part := range parts[1:min(len(parts), 3)] {
 		c.add(part)
 	}
-	c.withoutOne(parts[0])
 	c.runs(holed(text))
 	return c.out[:min(len(c.out), mostPatterns)]
 }
@@ -146,9 +154,9 @@ func exprOf(text string) (expr, words string) {
 	if len(runs) == 0 {
 		return "", ""
 	}
-	runs[0] = strings.TrimLeft(runs[0], `,.;:)]}>"' `)
+	runs[0] = strings.TrimLeft(runs[0], `,.;:)]}>"'*# `)
 	last := len(runs) - 1
-	runs[last] = strings.TrimRight(runs[last], `,.;:([{<"' `)
+	runs[last] = strings.TrimRight(runs[last], `,.;:([{<"'*#= `)
 
 	var quoted []string
 	for _, run := range runs {

@@ -14,7 +14,7 @@ type Name struct {
 // qualified is a text that is one name with its scope, perhaps with a call:
 // pkg.(*Type).Method(0xc0001b2000), ns::Class::method, Class#method, a.b.C.m().
 var qualified = regexp.MustCompile(`^(?:new |func |await |&|\*)?` +
-	`((?:[\pL_][\pL\pN_./%@~-]*/)?[\pL_$][\pL\pN_$]*(?:<[^<>]*>|\[[^\[\]]*\])?` +
+	`((?:[\pL_][\pL\pN_./%@~-]*/)?(?:[\pL_$][\pL\pN_$]*|\(\*?[\pL\pN_]+\))(?:<[^<>]*>|\[[^\[\]]*\])?` +
 	`(?:(?:\.|::|#|->)(?:\(\*?[\pL\pN_]+(?:\[[^\]]*\])?\)|~?[\pL_$<][\pL\pN_$>-]*)(?:::<[^<>]*>|<[^<>]*>|\[[^\[\]]*\])?)+)` +
 	`(?:\([^\n]*\)?)?[;:,]?$`)
 

@@ -207,6 +207,7 @@ func TestNames_commits_globs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{"github.com/rqlite/rqlite/v8/store.(*Store).Open(0xc0001b2000)", "name github.com.rqlite.rqlite.v8.store.Store > Open"},
+		{"(*Store).Close", "name Store > Close"},
 		{"fmt.Println", "name fmt > Println"},
 		{"store.New()", "name store > New"},
 		{"Class::method", "name Class > method"},
@@ -288,6 +289,10 @@ func TestLiteral_findsTheSourceOfAMessage(t *testing.T) {
 		{"open config: read /etc/x: no such file or directory", `[ENOENT] = "no such file or directory",`},
 		{"Expected 3 arguments, got 2", `raise TypeError(f"Expected {n} arguments, got {len(args)}")`},
 		{"error: value too large: 70000 > 65535", `return fmt.Errorf("value too large: %d > %d", n, max)`},
+		{"1234:M 05 Jan 2026 10:11:12.345 * Background saving started by pid 4321", `"Background saving started by pid %ld"`},
+		{"1:C 01 Jan 2026 00:00:00.000 # WARNING Memory overcommit must be enabled!", `"Memory overcommit must be enabled!"`},
+		{"Could not create server TCP listening socket *:6379: bind: Address already in use", `"Could not create server TCP listening socket %s:%d: %s"`},
+		{"# Can't open the append-only file x.aof.1: Permission denied", `"Can't open the append-only file %s: %s"`},
 		{"Could not find module 'left-pad' in 3 places", `Error("Could not find module '%s' in %zu places")`},
 	} {
 		found := false

@@ -186,12 +186,24 @@ func (g *targets) files(path string) []Target {
 		}
 	}
 
+	out := likest(parts, found, cut)
+	if len(out) == 0 && !cut && len(found) > 0 && len(parts) > 1 && revisionOf(&found[0]) == "" {
+		// An older revision may have had the file.
+		older, cut := g.namedAt("rev:* ", strings.Join(parts[max(0, len(parts)-2):], "/"))
+		out = likest(parts, older, cut)
+	}
+	return out
+}
+
+// likest are the files that fit the parts of a pasted path best. The only file of a name
+// is meant by that name alone.
+func likest(parts []string, found []search.File, cut bool) []Target {
 	best := 0
 	var out []Target
 	for i := range found {
 		f := &found[i]
 		score := likeness(parts, f.Repository, f.Path)
-		if score == 0 && (len(found) > 1 || cut) || score < best {
+		if score == 0 && len(parts) > 2 || score == 0 && (len(found) > 1 || cut) || score < best {
 			continue
 		}
 		if score > best {
@@ -207,20 +219,23 @@ func (g *targets) files(path string) []Target {
 // named finds the files whose path ends with some parts: of the default branches, or
 // where none has one, of any indexed revision. It reports whether there are more.
 func (g *targets) named(end string) (files []search.File, cut bool) {
-	expr := query.QuoteRegexp("(?:^|/)" + regexp.QuoteMeta(end) + "$")
-	for _, rev := range []string{"", "rev:* "} {
-		if rev != "" && strings.Contains(g.filters, "rev:") {
-			break
-		}
-		r, err := g.s.d.Find.Search(g.ctx, g.viewer, search.Request{Query: filesCommand + rev + g.filters + "file:" + expr, Matches: pathFiles})
-		if err != nil {
-			return nil, false
-		}
-		if len(r.Files) > 0 {
-			return r.Files, len(r.Files) == pathFiles
-		}
+	if files, cut = g.namedAt("", end); len(files) == 0 {
+		return g.namedAt("rev:* ", end)
 	}
-	return nil, false
+	return files, cut
+}
+
+// namedAt is named in the revisions of a filter; "" for the default branches.
+func (g *targets) namedAt(rev, end string) (files []search.File, cut bool) {
+	if rev != "" && strings.Contains(g.filters, "rev:") {
+		return nil, false
+	}
+	expr := query.QuoteRegexp("(?:^|/)" + regexp.QuoteMeta(end) + "$")
+	r, err := g.s.d.Find.Search(g.ctx, g.viewer, search.Request{Query: filesCommand + rev + g.filters + "file:" + expr, Matches: pathFiles})
+	if err != nil {
+		return nil, false
+	}
+	return r.Files, len(r.Files) == pathFiles
 }
 
 // revisionOf is a revision that has a file; "" where HEAD has it.
@@ -252,7 +267,16 @@ func likeness(parts []string, repo, path string) int {
 
 	rest := parts[:len(parts)-n]
 	if n == len(file) {
-		score += 5 + 10*commonEnd(rest, strings.Split(repo, "/"))
+		score += 10 * commonEnd(rest, strings.Split(repo, "/"))
+		// A file at the root has no directory that could differ.
+		if n > 1 {
+			score += 5
+		}
+	}
+	for _, dir := range file[:len(file)-n] {
+		if slices.Contains(rest, dir) {
+			score++
+		}
 	}
 	name := repo[strings.LastIndexByte(repo, '/')+1:]
 	if slices.ContainsFunc(parts[:len(parts)-1], func(p string) bool {
@@ -349,7 +373,7 @@ func (g *targets) commitIn(repo, hash string) Target {
 func (g *targets) names(names []paste.Name) []Target {
 	var out []Target
 	for _, n := range names {
-		r, err := g.s.d.Find.Definitions(g.ctx, g.viewer, symbols.SymbolRequest{Symbol: n.Name, Repo: g.s.onlyRepository(g.ctx, g.viewer, g.filters), Limit: pathFiles})
+		r, err := g.s.d.Find.Definitions(g.ctx, g.viewer, symbols.SymbolRequest{Symbol: n.Name, Repo: g.s.onlyRepository(g.ctx, g.viewer, g.filters)})
 		if err != nil {
 			continue
 		}
@@ -379,6 +403,10 @@ func within(scope []string, repo, path, parent string) (score int) {
 	around := strings.FieldsFunc(strings.ToLower(repo+"/"+path), func(r rune) bool { return strings.ContainsRune("/.-", r) })
 	parents := strings.FieldsFunc(strings.ToLower(parent), func(r rune) bool { return strings.ContainsRune(".:", r) })
 	for i, part := range scope {
+		// The host of a module's path is that of many repositories.
+		if i < 2 && len(scope) > 3 {
+			continue
+		}
 		part = strings.ToLower(part)
 		weight := 2
 		if i == len(scope)-1 {
@@ -469,7 +497,10 @@ func (g *targets) addText(list []Target) {
 			return
 		}
 		r, err := g.s.d.Read.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: t.Revision, Path: t.Path, FirstLine: t.Line, Lines: 1})
-		if err != nil || r.Total < t.Line || r.Binary {
+		switch {
+		case err != nil:
+			return // the file is there: its source did not come in time
+		case r.Total < t.Line || r.Binary:
 			t.Line, t.EndLine = 0, 0
 			return
 		}

@@ -198,6 +198,10 @@ func TestGoTo_findsWhatExists(t *testing.T) {
 		{"(node_modules/express/lib/router/layer.js:95:5)", "file host/express@4.18:lib/router/layer.js:95"},
 		{"/go/src/github.com/rqlite/rqlite/store/store.go:41 +0x1d", "file host/rqlite:store/store.go:41"},
 		{"/root/go/pkg/mod/github.com/rqlite/rqlite@v8.1.0/store/store.go:41", "file host/rqlite:store/store.go:41"},
+		{"lib/router/layer.js", "file host/express@4.18:lib/router/layer.js"},
+		{"lib/nosuch/index.js", ""}, // the file at the root is another one
+		{"a/src/app.py", "file host/flask:src/flask/app.py"},
+		{"github.com/none/none/pkg/other.Open", ""},
 		{"/elsewhere/lib/app.py:3", ""}, // only the name is that of files here
 		{"src/nosuch.c:1", ""},
 		{"github.com/rqlite/rqlite/v8/store.(*Store).Open(0xc0001b2000)", "symbol host/rqlite:store/store.go:7"},
