@@ -318,6 +318,8 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /settings/do/{action}": once(shot{method: "POST", target: "/settings/do/sync", body: "name=closed"}, shot{method: "POST", target: "/settings/do/none"}),
 	"GET /opensearch.xml":        once(get("/opensearch.xml")),
 	"GET /help/{topic}":          once(get("/help/query"), get("/help/none")),
+	"GET /docs":                  once(get("/docs"), get("/docs?q=shark")),
+	"GET /docs/*":                once(get("/docs/how-to/cluster.md"), get("/docs/none"), get("/docs/../main.go")),
 }
 
 // toolWords are values for the parameters of tools, by name: one that is

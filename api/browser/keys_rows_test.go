@@ -134,6 +134,10 @@ var keyRows = []keyRow{
 		{"Tab to Switch single keys off in this browser, Space", "single keys are off", `localStorage.getItem('keysOff') === '1'`},
 		{"Space", "they are on", `localStorage.getItem('keysOff') === ''`},
 	}},
+	{"Documentation", "/docs", aGuest, []string{"GET /docs", "GET /docs/*"}, []keyStep{
+		{"Tab to Search the documentation, type drain node, Enter", "the pages that have both words", in("/docs?q=drain+node")},
+		{"Tab to Add, drain, replace and remove nodes, Enter", "the page", at("/docs/how-to/nodes.md")},
+	}},
 	{"No such page", "/browse/local/nosuch", aGuest, []string{"GET /repos"}, []keyStep{
 		{"Tab to Skip to the content, Enter, Tab to Repositories, Enter", "the repositories", at("/repos")},
 	}},

@@ -239,6 +239,8 @@ func (p *Pages) Routes() []Route {
 		{"/authorize", "GET", quick, p.agents.consent},
 		{"/opensearch.xml", "GET", quick, p.overview.openSearch},
 		{"/help/{topic}", "GET", quick, p.overview.help},
+		{"/docs", "GET", quick, p.overview.docs},
+		{"/docs/*", "GET", quick, p.overview.docs},
 	}...)
 }
 

@@ -1,0 +1,109 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/docs"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// docsMap is the page that lists the others.
+const docsMap = "README.md"
+
+var docsTemplate = layout.Parse(templates, "templates/docs.html")
+
+// manual is a page of the documentation as its text has it.
+type manual struct{ path, title, text string }
+
+// manuals are all pages, the map first. The files are part of the program: they can be read.
+var manuals = func() (all []manual) {
+	_ = fs.WalkDir(docs.Files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			text, _ := docs.Files.ReadFile(name)
+			title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
+			all = append(all, manual{name, title, string(text)})
+		}
+		return err
+	})
+	slices.SortFunc(all, func(a, b manual) int {
+		return cmp.Or(cmp.Compare(strings.Count(b.path, docsMap), strings.Count(a.path, docsMap)), cmp.Compare(a.path, b.path))
+	})
+	return all
+}()
+
+// foundManual is a page that has all words of a search, with the best line for them.
+type foundManual struct {
+	Path, Title, Line string
+	score             int
+}
+
+// docs shows a page of the documentation, or those that have all words of ?q=.
+func (p *overview) docs(ctx context.Context, v *layout.Visit) error {
+	name := cmp.Or(strings.Trim(strings.TrimPrefix(v.Path, "/docs"), "/"), docsMap)
+	data := struct {
+		Query, Source string
+		Doc           *document
+		Found         []foundManual
+		Searched      bool
+	}{Query: strings.TrimSpace(v.Query.Get("q"))}
+
+	if data.Query != "" && utf8.ValidString(data.Query) {
+		data.Searched, data.Found = true, findManuals(strings.Fields(strings.ToLower(data.Query)))
+		return v.Show(layout.Head{Title: "Documentation", Page: "docs"}, docsTemplate, data)
+	}
+	i := slices.IndexFunc(manuals, func(m manual) bool { return m.path == name })
+	if i < 0 {
+		return call.Fail(call.ErrNotFound, "There is no such page of the documentation: /docs lists them.")
+	}
+
+	// What is no page of the documentation is not served here, so that its links lead nowhere.
+	site := p.markdownSite("md", 0)
+	site.Dir = strings.TrimSuffix(path.Dir("docs/"+name), "/")
+	site.File = func(p string) string {
+		if rest, ok := strings.CutPrefix(p, "docs/"); ok {
+			return "/docs/" + rest
+		}
+		return "/docs"
+	}
+	site.Tree = func(string) string { return "/docs" }
+	if data.Doc, _ = drawn(ctx, []byte(manuals[i].text), site); data.Doc == nil {
+		data.Source = manuals[i].text
+	}
+	return v.Show(layout.Head{Title: manuals[i].title, Page: "docs"}, docsTemplate, data)
+}
+
+// findManuals are the pages that have all words, those with most of them in their title
+// or headings first.
+func findManuals(words []string) (found []foundManual) {
+	for _, m := range manuals {
+		f := foundManual{Path: m.path, Title: m.title}
+		text, best := strings.ToLower(m.text), -1
+		if slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
+			continue
+		}
+		for line := range strings.SplitSeq(m.text, "\n") {
+			low, n := strings.ToLower(line), 0
+			for _, w := range words {
+				if strings.Contains(low, w) {
+					n++
+				}
+			}
+			if strings.HasPrefix(line, "#") {
+				f.score += 10 * n
+			}
+			if f.score += n; n > best {
+				best, f.Line = n, strings.Trim(line, "#|* ")
+			}
+		}
+		found = append(found, f)
+	}
+	slices.SortStableFunc(found, func(a, b foundManual) int { return cmp.Compare(b.score, a.score) })
+	return found
+}
