@@ -119,6 +119,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newAsk(getenv),
 		newModels(getenv),
 		newStatus(getenv),
+		newDoctor(getenv),
 
 		// What is indexed, and what goes on.
 		newConfig(getenv),

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/node"
+)
+
+// finding is what a check says, and what to do where it is not good.
+type finding struct {
+	what, said, advice string // advice "" = good
+}
+
+func newDoctor(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check this host and the cluster; exit 1 and say what to do where something is not good",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
+			defer cancel()
+			host := hostFacts{
+				dir: f.dataDir, lookPath: exec.LookPath, version: versionOf,
+				files: openFiles, disk: diskRoom, clock: clockSynchronized,
+			}
+			if host.dir == "" {
+				host.dir, _ = f.socketDir()
+			}
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			return reportFindings(cmd, append(host.check(ctx), checkCluster(ctx, c)...))
+		},
+	}
+	f.add(cmd, getenv)
+	return cmd
+}
+
+// reportFindings prints what was found, and fails where something is not good.
+func reportFindings(cmd *cobra.Command, all []finding) error {
+	bad := 0
+	for _, found := range all {
+		word := "good"
+		if found.advice != "" {
+			word, bad = "look", bad+1
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s  %s: %s\n", word, found.what, found.said)
+		if found.advice != "" {
+			fmt.Fprintf(cmd.OutOrStdout(), "      %s\n", found.advice)
+		}
+	}
+	if bad > 0 {
+		return exitCode(1)
+	}
+	return nil
+}
+
+// hostFacts are how a host is asked.
+type hostFacts struct {
+	dir      string // of the data; "" = none is known
+	lookPath func(program string) (string, error)
+	version  func(ctx context.Context, program string) (string, error) // first line of --version
+	files    func() (uint64, error)                                    // limit of open files
+	disk     func(dir string) (free, all uint64, err error)            // bytes
+	clock    func() (bool, error)                                      // whether it is synchronized
+}
+
+// check looks at what a node needs of its host.
+func (h *hostFacts) check(ctx context.Context) []finding {
+	all := []finding{
+		h.program(ctx, "git", "git version", "install git: without it nothing can be fetched"),
+		h.program(ctx, "ctags", "Universal Ctags", "install universal-ctags, or start nodes with --ctags off: without it there are no symbols"),
+	}
+
+	if n, err := h.files(); err != nil || n < usualDescriptors {
+		all = append(all, finding{"open files", fmt.Sprintf("this shell may open %d", n), fmt.Sprintf("raise the limit to %d or more: ulimit -n, or LimitNOFILE= in a unit", usualDescriptors)})
+	} else {
+		all = append(all, finding{what: "open files", said: fmt.Sprintf("this shell may open %d", n)})
+	}
+
+	if ok, err := h.clock(); err != nil || !ok {
+		all = append(all, finding{"clock", "it is not synchronized", "start a time service (chrony, systemd-timesyncd): nodes compare their clocks"})
+	} else {
+		all = append(all, finding{what: "clock", said: "it is synchronized"})
+	}
+	if h.dir == "" {
+		return all
+	}
+	return append(all, h.room())
+}
+
+// program looks for a program that names itself by some words.
+func (h *hostFacts) program(ctx context.Context, name, words, advice string) finding {
+	path, err := h.lookPath(name)
+	if err != nil {
+		return finding{name, "it is not on PATH", advice}
+	}
+	said, err := h.version(ctx, path)
+	if err != nil || !strings.Contains(said, words) {
+		return finding{name, fmt.Sprintf("%s is another program: %q", path, said), advice}
+	}
+	return finding{what: name, said: said}
+}
+
+// room looks at the disk of the data.
+func (h *hostFacts) room() finding {
+	free, all, err := h.disk(h.dir)
+	switch said := fmt.Sprintf("%s of %s free in %s", size(int64(free)), size(int64(all)), h.dir); {
+	case err != nil:
+		return finding{"data directory", err.Error(), "name it by --data-dir, and run this as the node's user"}
+	case free < all/10:
+		return finding{"data directory", said, "make room, or add a node: a node that has none stops with exit code 70"}
+	default:
+		return finding{what: "data directory", said: said}
+	}
+}
+
+// checkCluster asks a node how its cluster is.
+func checkCluster(ctx context.Context, c *client) []finding {
+	var s node.StatusResponse
+	if err := c.call(ctx, "GET", "/api/status", nil, &s); err != nil {
+		return []finding{{"cluster", err.Error(), "start the node, or name one by --url and --key"}}
+	}
+	all := []finding{{what: "cluster", said: s.Verdict.Sentence}}
+	if s.Verdict.State == "weak" || s.Verdict.State == "failing" {
+		all[0].advice = "shoal status shows the nodes: start those that are away, or remove the ones that are lost"
+	}
+	for _, w := range s.Warnings {
+		all = append(all, finding{"warning", w, "docs/trouble.md, or /docs on a node, says more"})
+	}
+	if !good(&s) && len(s.Warnings) == 0 && all[0].advice == "" {
+		all = append(all, finding{"cluster", "a connection, a repository or the configuration failed", "shoal status and shoal connection list name it"})
+	}
+	return all
+}
+
+// versionOf is the first line that a program prints of itself.
+func versionOf(ctx context.Context, path string) (string, error) {
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	line, _, _ := strings.Cut(string(out), "\n")
+	return line, err
+}
+
+func openFiles() (uint64, error) {
+	var files syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)
+	return files.Cur, err
+}
+
+func diskRoom(dir string) (free, all uint64, err error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Clean(dir), &s); err != nil {
+		return 0, 0, &os.PathError{Op: "look at", Path: dir, Err: err}
+	}
+	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
+}
+
+// clockSynchronized reports what the kernel says of its clock.
+func clockSynchronized() (bool, error) {
+	const unsynchronized = 5 // TIME_ERROR of adjtimex
+	state, err := syscall.Adjtimex(&syscall.Timex{})
+	return state != unsynchronized, err
+}
