@@ -288,6 +288,7 @@ type changedLine struct {
 	text     []byte
 	old, now int    // its numbers; 0 on a side that does not have it
 	marks    []span // words that the other side does not have
+	returns  bool   // its "\r" is all that the other side does not have
 }
 
 // The sides of a change.
@@ -329,15 +330,17 @@ func linesOf(h browse.DiffHunk) []changedLine {
 	var out []changedLine
 	// The two sides are counted apart: a line that came has no number on the old one.
 	before, after := h.OldStart, h.NewStart
+	returns, number := h.Returns(), 0
 	for rest := []byte(h.Body); len(rest) > 0; {
 		var line []byte
 		line, rest, _ = nextLine(rest)
+		number++
 		if len(line) == 0 {
 			continue
 		}
 
 		// The body of a hunk is as git writes it, and the sign is the first byte of each line.
-		row := changedLine{sign: line[0], text: line[1:]}
+		row := changedLine{sign: line[0], text: line[1:], returns: returns[number-1]}
 		if row.sign != '+' {
 			row.old = before
 			before++
@@ -453,7 +456,11 @@ func appendChanged(dst []byte, r *changedLine, paint *painter) []byte {
 	// Painted whole, even where a part is shown: what the rest opens, the next line is in.
 	colours := paint.colours(r.text)
 	if len(r.text) <= longestShown {
-		return appendCode(dst, r.text, colours, r.marks)
+		dst = appendCode(dst, r.text, colours, r.marks)
+		if r.returns {
+			dst = append(dst, `<span class="dim" title="carriage return">␍</span>`...)
+		}
+		return dst
 	}
 	dst = appendCode(dst, r.text[:longestShown], within(colours, longestShown), nil)
 	return fmt.Appendf(dst, `<span class="cut">%s bytes more</span>`, grouping(len(r.text)-longestShown))

@@ -196,3 +196,24 @@ func TestFilesAreCountedByRevision(t *testing.T) {
 		}
 	}
 }
+
+func TestAChangedLineEndIsShown(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int{
+		" one\n-two\r\n+two\n":         1,
+		"-two\n+two\r\n":               1,
+		"-one\r\n-two\r\n+one\n+two\n": 2,
+		"-two\r\n+three\r\n":           0,
+		"-two\r\n+three\n":             0,
+		"-\r\n+\n":                     1,
+		" two\r\n-a\n+b\n":             0,
+		"-two\r\n\\ No newline at end of file\n+two\n": 1,
+	} {
+		hunks := []browse.DiffHunk{{OldStart: 1, NewStart: 1, Body: body}}
+		for _, as := range changeViews {
+			if n := strings.Count(string(appendHunks(nil, hunks, "Text", as)), "␍"); n != want {
+				t.Errorf("%q as %v shows %d carriage returns, want %d", body, as.name, n, want)
+			}
+		}
+	}
+}

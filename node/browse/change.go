@@ -162,6 +162,29 @@ func (s *site) parted(ctx context.Context, req DiffRequest, base, head string) (
 	return commit, err
 }
 
+// Returns are the lines of the body, from 0, that differ from one of the other side by the
+// "\r" at their end alone. Without it nobody would see what changed.
+func (h *DiffHunk) Returns() map[int]bool {
+	if !strings.Contains(h.Body, "\r") {
+		return nil
+	}
+	lines := strings.Split(h.Body, "\n")
+	has := map[string]bool{}
+	for _, line := range lines {
+		has[line] = true
+	}
+
+	out := map[int]bool{}
+	opposite := map[byte]string{'-': "+", '+': "-"}
+	for i, line := range lines {
+		text, ends := strings.CutSuffix(line, "\r")
+		if ends && text != "" && opposite[text[0]] != "" && has[opposite[text[0]]+text[1:]] {
+			out[i] = true
+		}
+	}
+	return out
+}
+
 func diffFile(f *git.FileDiff) DiffFile {
 	out := DiffFile{
 		OldPath: f.OldPath,
