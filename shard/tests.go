@@ -55,12 +55,6 @@ func hasSpecs(ext string) bool {
 	return n == specNames || n == bothNames
 }
 
-// IsTest reports whether a path is named like a test in its language.
-func IsTest(path string) bool {
-	lower := strings.ToLower(path)
-	return isTest(path, lower, dirsOf(lower))
-}
-
 // isTest judges a path by its directories and, by the rules of its language, its
 // name. lower is the path in small letters.
 func isTest(path, lower string, dirs dirMask) bool {

@@ -57,7 +57,7 @@ var only = []struct {
 	{"google.golang.org/genai", []string{"node/model"}, "as above"},
 	{"github.com/aws/aws-sdk-go-v2", []string{"node/model", "node/model/modeltest"}, "as above"},
 	{"github.com/coreos/go-oidc", []string{"node/signin"}, "who somebody is at a provider is found out in one place"},
-	{"golang.org/x/oauth2", []string{"node/signin"}, "as above"},
+	{"golang.org/x/oauth2", []string{"node/signin", "node/environ"}, "people sign in at a provider, and a node at Google, each in one place"},
 	{"github.com/yuin/goldmark", []string{"api/web/markdown"}, "what a document says is hostile: one package draws it, and nothing passes it by"},
 	{"github.com/microcosm-cc/bluemonday", []string{"api/web/markdown"}, "as above"},
 	{"os/exec", []string{"shard/git/run", "shard/symbol", "node/nodetest", "node/host/giteatest", "node/host/hosttest", "bench", "cmd/shoal"}, "processes have limits on time and output, kept in one place for each program"},

@@ -2,24 +2,21 @@ package environ
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
-	"strings"
 	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/jwt"
+
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // secretName is the shape of a secret's name, so that it can stand in a URL.
@@ -103,130 +100,94 @@ func (e *Environment) keptToken(path string) string {
 // newToken asks for a token and keeps it.
 func (e *Environment) newToken(ctx context.Context, path string) (string, error) {
 	// Without a key file, the machine itself is asked: at Google it answers.
-	var req *http.Request
+	var token string
+	var lasts time.Duration
 	var err error
-	if path != "" {
-		req, err = e.tokenRequest(ctx, path)
-	} else {
-		req, err = http.NewRequestWithContext(ctx, http.MethodGet, "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token", nil)
-		if err == nil {
-			req.Header.Set("Metadata-Flavor", "Google")
-		}
+	if path == "" {
+		token, lasts, err = e.machineToken(ctx)
+	} else if token, lasts, err = e.fileToken(ctx, path); err != nil {
+		err = fmt.Errorf("google credentials in %s: %w", path, err)
 	}
 	if err != nil {
 		return "", err
 	}
+
+	if token == "" {
+		return "", errors.New("no Google credentials: the answer has no token")
+	}
+
+	// A minute early, so that no call is under way with a token that ends.
+	now := e.d.Now()
+	until := now.Add(lasts - time.Minute)
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tokens[path] = cachedSecret{value: token, from: now, until: until}
+	return token, nil
+}
+
+// machineToken asks the metadata server, which only machines at Google have.
+func (e *Environment) machineToken(ctx context.Context) (token string, lasts time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token", nil)
+	if err != nil {
+		return "", 0, err
+	}
+	req.Header.Set("Metadata-Flavor", "Google")
 
 	var answer struct {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int    `json:"expires_in"`
 	}
 	if err := e.fetch(req, &answer); err != nil {
-		return "", fmt.Errorf("no Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a key file, or run at Google: %w", err)
+		return "", 0, fmt.Errorf("no Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a key file, or run at Google: %w", err)
 	}
-
-	if answer.AccessToken == "" {
-		return "", errors.New("no Google credentials: the answer has no token")
-	}
-
-	// A minute early, so that no call is under way with a token that ends.
-	now := e.d.Now()
-	until := now.Add(time.Duration(answer.ExpiresIn)*time.Second - time.Minute)
-
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.tokens[path] = cachedSecret{value: answer.AccessToken, from: now, until: until}
-	return answer.AccessToken, nil
+	return answer.AccessToken, time.Duration(answer.ExpiresIn) * time.Second, nil
 }
 
-// credentials is a key file of Google.
-type credentials struct {
-	Type         string `json:"type"`
-	ClientEmail  string `json:"client_email"`
-	PrivateKey   string `json:"private_key"`
-	TokenURI     string `json:"token_uri"`
-	ClientID     string `json:"client_id"`
-	ClientSecret string `json:"client_secret"`
-	RefreshToken string `json:"refresh_token"`
-}
-
-// tokenRequest asks for a token with a key file.
-func (e *Environment) tokenRequest(ctx context.Context, path string) (*http.Request, error) {
+// fileToken asks for a token with a key file.
+func (e *Environment) fileToken(ctx context.Context, path string) (token string, lasts time.Duration, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("google credentials: %w", err)
+		return "", 0, err
 	}
 
-	var c credentials
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, fmt.Errorf("google credentials in %s: %w", path, err)
+	var key struct {
+		Type         string `json:"type"`
+		ClientEmail  string `json:"client_email"`
+		PrivateKey   string `json:"private_key"`
+		TokenURI     string `json:"token_uri"`
+		ClientID     string `json:"client_id"`
+		ClientSecret string `json:"client_secret"`
+		RefreshToken string `json:"refresh_token"`
 	}
-	if c.TokenURI == "" {
-		c.TokenURI = "https://oauth2.googleapis.com/token"
+	if err := json.Unmarshal(raw, &key); err != nil {
+		return "", 0, err
 	}
+	at := cmp.Or(key.TokenURI, "https://oauth2.googleapis.com/token")
 
 	// Google has two kinds of key files: of a service, which signs, and of a person, who has a token.
-	form := url.Values{}
-	switch c.Type {
+	var source oauth2.TokenSource
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, e.client)
+	switch key.Type {
 	case "service_account":
-		assertion, err := c.sign(e.d.Now())
-		if err != nil {
-			return nil, fmt.Errorf("google credentials in %s: %w", path, err)
-		}
-		form.Set("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer")
-		form.Set("assertion", assertion)
+		account := jwt.Config{Email: key.ClientEmail, PrivateKey: []byte(key.PrivateKey), TokenURL: at, Scopes: []string{"https://www.googleapis.com/auth/cloud-platform"}}
+		source = account.TokenSource(ctx)
 	case "authorized_user":
-		form.Set("grant_type", "refresh_token")
-		form.Set("client_id", c.ClientID)
-		form.Set("client_secret", c.ClientSecret)
-		form.Set("refresh_token", c.RefreshToken)
+		person := oauth2.Config{ClientID: key.ClientID, ClientSecret: key.ClientSecret, Endpoint: oauth2.Endpoint{TokenURL: at, AuthStyle: oauth2.AuthStyleInParams}}
+		source = person.TokenSource(ctx, &oauth2.Token{RefreshToken: key.RefreshToken})
 	default:
-		return nil, fmt.Errorf("google credentials in %s: type %q is not supported: use service_account or authorized_user", path, c.Type)
+		return "", 0, fmt.Errorf("type %q is not supported: use service_account or authorized_user", key.Type)
 	}
 
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.TokenURI, strings.NewReader(form.Encode()))
+	// The body of a refusal stays out of the error: it may repeat what was sent.
+	got, err := source.Token()
+	if refused := (*oauth2.RetrieveError)(nil); errors.As(err, &refused) {
+		return "", 0, fmt.Errorf("%s answers %s", at, refused.Response.Status)
+	}
 	if err != nil {
-		return nil, err
+		return "", 0, err
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	return req, nil
-}
-
-// sign makes the signed assertion of a service account.
-func (c *credentials) sign(now time.Time) (string, error) {
-	block, _ := pem.Decode([]byte(c.PrivateKey))
-	if block == nil {
-		return "", errors.New("the private key is not PEM")
-	}
-
-	// Google writes its key files in this form, and with keys of this kind, alone.
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return "", err
-	}
-	key, ok := parsed.(*rsa.PrivateKey)
-	if !ok {
-		return "", errors.New("the private key is not RSA")
-	}
-
-	claims, err := json.Marshal(map[string]any{
-		"iss": c.ClientEmail, "scope": "https://www.googleapis.com/auth/cloud-platform", "aud": c.TokenURI,
-		"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
-	})
-	if err != nil {
-		return "", err
-	}
-
-	// The token is header.claims.signature, each in base64.
-	enc := base64.RawURLEncoding
-	text := enc.EncodeToString([]byte(`{"alg":"RS256","typ":"JWT"}`)) + "." + enc.EncodeToString(claims)
-
-	sum := sha256.Sum256([]byte(text))
-	sig, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
-	if err != nil {
-		return "", err
-	}
-	return text + "." + enc.EncodeToString(sig), nil
+	return got.AccessToken, got.Expiry.Sub(clock.Now()).Round(time.Second), nil
 }
 
 // fetch does a request and decodes its answer.

@@ -32,6 +32,7 @@ type google struct {
 	body  atomic.Pointer[string]
 	wait  chan struct{} // an answer waits for it; nil for none
 	down  atomic.Bool
+	bad   atomic.Bool // it refuses, and repeats what was sent
 }
 
 func (g *google) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -50,6 +51,9 @@ func (g *google) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if g.down.Load() {
 		return nil, errors.New("refused")
+	}
+	if g.bad.Load() {
+		return &http.Response{StatusCode: http.StatusBadRequest, Status: "400 Bad Request", Body: io.NopCloser(strings.NewReader(*g.body.Load())), Request: req}, nil
 	}
 	answer := fmt.Sprintf(`{"access_token":"ya29.%d","expires_in":3600}`, n)
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(answer))}, nil
@@ -191,6 +195,19 @@ func TestKeyFilesOfGoogle(t *testing.T) {
 		if tt.url != "" && (g.last.Load().URL.String() != tt.url || !strings.Contains(*g.body.Load(), tt.body)) {
 			t.Errorf("%s: asked %s for %s", tt.path, g.last.Load().URL, *g.body.Load())
 		}
+	}
+}
+
+// TestGoogleRefusal_hidesWhatWasSent: a refusal names its status and not its body.
+func TestGoogleRefusal_hidesWhatWasSent(t *testing.T) {
+	t.Parallel()
+	path := keyFile(t, map[string]string{"type": "authorized_user", "client_secret": "hidden", "refresh_token": "hidden"})
+	g := &google{}
+	g.bad.Store(true)
+	e := environment(nil)
+	e.client.Transport = g
+	if _, err := e.GoogleToken(t.Context(), path); err == nil || !strings.Contains(err.Error(), "400 Bad Request") || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("%v, want the status alone", err)
 	}
 }
 
