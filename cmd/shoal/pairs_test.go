@@ -293,6 +293,15 @@ func (p *pair) compare(t *testing.T) {
 		t.Logf("hash of all catalogs: %s", sums[0])
 		return nil
 	})
+	nodetest.Wait(t, "the index files are made anew", func() error {
+		for i := range p.nodes {
+			body, err := p.ask(http.MethodGet, i, "/metrics", "")
+			if err != nil || !bytes.Contains(body, []byte("\nshoal_older_files{read=\"true\"} 0\n")) {
+				return fmt.Errorf("not at node %d: %w", i+1, err)
+			}
+		}
+		return nil
+	})
 	for i := range p.nodes {
 		body, err := p.ask(http.MethodGet, i, "/metrics", "")
 		if err != nil {
