@@ -181,7 +181,7 @@ func (a *azure) Lookup(ctx context.Context, external string) (Repo, bool, error)
 
 func (a *azure) found(r *azureRepo, org string, found func(Repo, string) error) error {
 	if r.ID == "" || r.Name == "" || r.Project.Name == "" {
-		return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without a usable name or id", a.product)
+		return found(Repo{}, "") // of no use
 	}
 	return found(a.repo(r, org), r.Project.Name+"/"+r.Name)
 }

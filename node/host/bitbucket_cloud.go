@@ -199,7 +199,7 @@ func (b *bitbucketCloud) path(r *cloudRepo) string {
 
 func (b *bitbucketCloud) found(r *cloudRepo, found func(Repo, string) error) error {
 	if r.UUID == "" || strings.Count(r.FullName, "/") != 1 {
-		return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without a usable name or id", b.product)
+		return found(Repo{}, "") // of no use
 	}
 	return found(b.repo(r), b.path(r))
 }

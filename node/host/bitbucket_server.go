@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -208,7 +207,7 @@ func (b *bitbucketServer) everything(ctx context.Context) (map[string]Repo, erro
 
 func (b *bitbucketServer) found(r *serverRepo, found func(Repo, string) error) error {
 	if r.ID <= 0 || r.Slug == "" || r.Project.Key == "" {
-		return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without a usable name or number", b.product)
+		return found(Repo{}, "") // of no use
 	}
 	return found(b.repo(r), r.Project.Key+"/"+r.Slug)
 }

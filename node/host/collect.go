@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -148,11 +149,17 @@ func lacksToken(err error) bool {
 // target lists one target. One that has nothing is told of: many hosts answer so
 // where the token may see nothing of it.
 func (c *collector) target(ctx context.Context, t target) error {
-	came := false
+	came, odd := false, 0
 	err := t.list(ctx, func(r Repo, path string) error {
 		came = true
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+
+		// One that cannot be told from others keeps nobody from the rest.
+		if r.ExternalID == "" {
+			odd++
+			return nil
 		}
 
 		// The selection that lists it first has it: another may list it again.
@@ -178,6 +185,9 @@ func (c *collector) target(ctx context.Context, t target) error {
 		c.sink.Progress(done, 0)
 		return nil
 	})
+	if err == nil && odd > 0 {
+		c.sink.Issue(issueOf(t.name, refusal(InvalidResponse, http.StatusOK, "the host lists %d repositories without a usable name or id, which are left out", odd)))
+	}
 	if err == nil && !came {
 		c.sink.Issue(Issue{Code: TargetEmpty, Target: t.name, Text: "the host lists no repository of it: it has none, or the token of the connection may see none"})
 	}

@@ -205,7 +205,7 @@ func (g *gitea) Lookup(ctx context.Context, externalID string) (Repo, bool, erro
 // found passes on a repository that has code.
 func (g *gitea) found(r *giteaRepo, found func(Repo, string) error) error {
 	if r.ID <= 0 || strings.Count(r.FullName, "/") != 1 {
-		return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without a usable name or number", g.product)
+		return found(Repo{}, "") // of no use
 	}
 	if r.HasCode != nil && !*r.HasCode {
 		return nil

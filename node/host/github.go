@@ -400,7 +400,7 @@ func (g *github) namedOwners() []string {
 
 func (g *github) found(r *githubRepo, found func(Repo, string) error) error {
 	if r.ID <= 0 || strings.Count(r.FullName, "/") != 1 {
-		return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without a usable name or number", g.product)
+		return found(Repo{}, "") // of no use
 	}
 	return found(g.repo(r), r.FullName)
 }

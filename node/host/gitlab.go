@@ -291,7 +291,7 @@ func (g *gitlab) selects(p *gitlabProject) bool {
 // found passes on a project that has a repository.
 func (g *gitlab) found(p *gitlabProject, found func(Repo, string) error) error {
 	if p.ID <= 0 || !strings.Contains(p.Path, "/") {
-		return refusal(InvalidResponse, http.StatusOK, "%s lists a project without a usable name or number", g.product)
+		return found(Repo{}, "") // of no use
 	}
 	if p.Access == "disabled" {
 		return nil
