@@ -15,7 +15,7 @@ type Effects struct {
 }
 
 // byEnvironment says what enforcing permissions depends on.
-const byEnvironment = "What is not public is hidden from everybody but those it is granted to. Code hosts are asked who may read it only where PERMISSION_SYNC_ENABLED=true; where every node has it false nothing is hidden."
+const byEnvironment = "PERMISSION_SYNC_ENABLED decides what is hidden. true: code hosts say who sees what is not public. Not set: only those whom an owner grants it see it. false on every node: nothing is hidden."
 
 // Explain tells the effects of a file, of which data are the bytes that f was
 // parsed from.
