@@ -79,14 +79,19 @@ func (p *overview) docs(ctx context.Context, v *layout.Visit) error {
 	return v.Show(layout.Head{Title: manuals[i].title, Page: "docs"}, docsTemplate, data)
 }
 
-// findManuals are the pages that have all words, those with most of them in their title
-// or headings first.
+// findManuals are the pages that have all words, those with most of them in their path and
+// headings first. Other lines decide nothing, or the longest page would always be the first.
 func findManuals(words []string) (found []foundManual) {
 	for _, m := range manuals {
 		f := foundManual{Path: m.path, Title: m.title}
 		text, best := strings.ToLower(m.text), -1
 		if slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
 			continue
+		}
+		for _, w := range words {
+			if strings.Contains(strings.ToLower(m.path), w) {
+				f.score += 10
+			}
 		}
 		for line := range strings.SplitSeq(m.text, "\n") {
 			low, n := strings.ToLower(line), 0
@@ -96,9 +101,9 @@ func findManuals(words []string) (found []foundManual) {
 				}
 			}
 			if strings.HasPrefix(line, "#") {
-				f.score += 10 * n
+				f.score += n
 			}
-			if f.score += n; n > best {
+			if n > best {
 				best, f.Line = n, strings.Trim(line, "#|* ")
 			}
 		}

@@ -47,6 +47,7 @@ func TestDocumentation_isSearched(t *testing.T) {
 		"drain node":       "how-to/nodes.md",
 		"SNAPSHOT restore": "how-to/back-up.md",
 		"smtp_host":        "reference/flags-and-variables.md",
+		"rotate key":       "how-to/rotate-keys.md",
 		"sourcebot":        "how-to/from-sourcebot.md",
 		"zzzz drain":       "",
 	} {
