@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
 // identity is node.json: who this node is. It is written before anything
@@ -139,7 +140,7 @@ func (h *home) loadIdentity() (*identity, error) {
 	}
 	err = json.Unmarshal(data, &form)
 	if err == nil && form.Format > identityFormat {
-		return nil, refused(fmt.Sprintf("cluster: %s has format %d, and this program reads up to %d: %v. Start that version or a later one on this data directory", id.path, form.Format, identityFormat, catalog.ErrNewer))
+		return nil, refused(fmt.Sprintf("cluster: %s has format %d, and this program reads up to %d: %v. Start that version or a later one on this data directory", id.path, form.Format, identityFormat, codec.ErrNewer))
 	}
 	if err = cmp.Or(err, json.Unmarshal(data, id)); err != nil || id.NodeID == "" {
 		return nil, fmt.Errorf("cluster: %s is damaged: put it back from a copy, or move the data directory away to join as a new node", id.path)

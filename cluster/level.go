@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
 // unable says why this node cannot go on with what the cluster has agreed on. Where
@@ -16,7 +17,7 @@ import (
 func unable(err error) error {
 	err = fmt.Errorf("cluster: this node stops, since it cannot apply what the cluster has agreed on: %w", err)
 	var level *catalog.LevelError
-	if errors.As(err, &level) || errors.Is(err, catalog.ErrNewer) {
+	if errors.As(err, &level) || errors.Is(err, codec.ErrNewer) {
 		return refused(err.Error())
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
@@ -293,7 +294,7 @@ func (c *CreateKey) apply(t *txn) Result {
 	}
 
 	// Times are kept in milliseconds: the record is what a restart would load.
-	k.Created, k.Used, k.Expires = t.now, fromMillis(0), fromMillis(toMillis(k.Expires))
+	k.Created, k.Used, k.Expires = t.now, codec.FromMillis(0), codec.FromMillis(codec.ToMillis(k.Expires))
 	t.keys.Set(k.ID, &k)
 	t.keyHashes.Set(string(k.Hash), k.ID)
 	return Result{}
@@ -314,7 +315,7 @@ func (c *RevokeKey) apply(t *txn) Result {
 }
 
 func (c *TouchKeys) apply(t *txn) Result {
-	used := fromMillis(toMillis(c.Used))
+	used := codec.FromMillis(codec.ToMillis(c.Used))
 	for _, id := range c.IDs {
 		if old := t.keys.Get(id); old != nil && used.After(old.Used) {
 			k := *old

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
 // maxName bounds names of repositories, in bytes.
@@ -269,7 +270,7 @@ func (v *View) Listed(connection string, l *ListedRepo) *Repo {
 
 // stored is the facts as a record keeps them: times to the millisecond.
 func (f RepoFacts) stored() RepoFacts {
-	f.PushedAt = fromMillis(toMillis(f.PushedAt))
+	f.PushedAt = codec.FromMillis(codec.ToMillis(f.PushedAt))
 	if len(f.Topics) == 0 {
 		f.Topics = nil
 	}
@@ -406,7 +407,7 @@ func (c *FinishIndex) check() string {
 	return ""
 }
 
-func isHash(s string) bool { return len(s) == 64 && packable(s) }
+func isHash(s string) bool { return len(s) == 64 && codec.Packable(s) }
 
 func (c *FinishIndex) apply(t *txn) Result {
 	job, no := t.held(JobIndex, RepoSubject(c.Repo), c.Fence)
@@ -427,7 +428,7 @@ func (c *FinishIndex) apply(t *txn) Result {
 		r.DefaultBranch = c.DefaultBranch
 	}
 	if !c.PushedAt.IsZero() {
-		r.PushedAt = fromMillis(toMillis(c.PushedAt))
+		r.PushedAt = codec.FromMillis(codec.ToMillis(c.PushedAt))
 	}
 
 	// The generation that is searched changes here, all of it at once.

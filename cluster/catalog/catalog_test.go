@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
@@ -678,7 +679,7 @@ func TestEveryCommandAndRecordSurvivesTheCodec(t *testing.T) {
 func fill(rng *rand.Rand, v reflect.Value) {
 	switch {
 	case v.Type() == reflect.TypeFor[time.Time]():
-		v.Set(reflect.ValueOf(fromMillis(rng.Int64N(1 << 45))))
+		v.Set(reflect.ValueOf(codec.FromMillis(rng.Int64N(1 << 45))))
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
 			if rng.IntN(4) > 0 {
@@ -713,13 +714,13 @@ func TestNewerBytesAreRefusedAsSuch(t *testing.T) {
 	if _, err := DecodeEntry(1, append(data, 5)); err == nil {
 		t.Fatal("trailing bytes are accepted")
 	}
-	if _, err := DecodeEntry(1, data); !errors.Is(err, ErrNewer) {
-		t.Fatalf("got %v, want %v", err, ErrNewer)
+	if _, err := DecodeEntry(1, data); !errors.Is(err, codec.ErrNewer) {
+		t.Fatalf("got %v, want %v", err, codec.ErrNewer)
 	}
 	data[len(data)-3] = 120 // no such command
 	data[len(data)-1] = 0
-	if _, err := DecodeEntry(1, data); !errors.Is(err, ErrNewer) {
-		t.Fatalf("got %v, want %v", err, ErrNewer)
+	if _, err := DecodeEntry(1, data); !errors.Is(err, codec.ErrNewer) {
+		t.Fatalf("got %v, want %v", err, codec.ErrNewer)
 	}
 }
 

@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"crypto/sha256"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"iter"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func (c *PutConsent) apply(t *txn) Result {
 		t.consents.Delete(old.ID)
 	}
 	x.Generation, x.Index, x.Created, x.Rotated, x.Ended = 1, t.index, t.now, t.now, time.Time{}
-	x.Expires = fromMillis(toMillis(x.Expires))
+	x.Expires = codec.FromMillis(codec.ToMillis(x.Expires))
 	t.consents.Set(x.ID, &x)
 	return Result{ID: t.index}
 }
@@ -159,7 +160,7 @@ func (c *RotateConsent) apply(t *txn) Result {
 
 	x := *old
 	x.Generation++
-	x.Index, x.Rotated, x.Expires = t.index, t.now, fromMillis(toMillis(c.Expires))
+	x.Index, x.Rotated, x.Expires = t.index, t.now, codec.FromMillis(codec.ToMillis(c.Expires))
 	t.consents.Set(x.ID, &x)
 	return Result{ID: x.Generation}
 }

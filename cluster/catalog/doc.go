@@ -25,8 +25,8 @@
 // testdata/logs: a change of a rule that waits for no level fails TestKeptLogs.
 //
 // What there is of each kind is a table, with a row in tables.go. Jobs are one
-// state machine, drawn in job.go. The codec of records and commands is in
-// codec.go, the table of commands in entry.go, snapshots in snapshot.go.
+// state machine, drawn in job.go. The table of commands is in entry.go, snapshots are
+// in snapshot.go. Package codec writes records and commands, package tree keeps them.
 //
 // What the package leaves to others: raft, addresses in use, who is alive,
 // what is due (package job plans), secrets in clear.

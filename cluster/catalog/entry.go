@@ -7,24 +7,28 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
+
+// MaxEntry is the size of the largest entry, in bytes.
+const MaxEntry = 16 << 20
 
 // recordKind is a kind of record in snapshots and in the state hash.
 type recordKind struct {
 	tag   byte // its number in snapshots, which never changes
 	name  string
-	coder coder
+	coder codec.Coder
 	typ   reflect.Type
 }
 
 func kindOf[T any](tag byte, name string) *recordKind {
 	t := reflect.TypeFor[T]()
-	return &recordKind{tag: tag, name: name, coder: compile(t), typ: t}
+	return &recordKind{tag: tag, name: name, coder: codec.Compile(t), typ: t}
 }
 
 // append writes a record, a pointer to a struct of this kind.
 func (k *recordKind) append(b []byte, rec any) []byte {
-	return k.coder.enc(b, reflect.ValueOf(rec).Elem())
+	return k.coder.Encode(b, reflect.ValueOf(rec).Elem())
 }
 
 // hash is what a record adds to the state hash.
@@ -42,13 +46,13 @@ func (k *recordKind) hashOf(b []byte) uint64 {
 // decode reads a record into one of its kind; all bytes must be used.
 func (k *recordKind) decode(b []byte, rec any) error {
 	// Bytes that are left would make two encodings of one record, and two hashes.
-	r := &reader{b: b}
-	k.coder.dec(r, reflect.ValueOf(rec).Elem())
-	if r.err == nil && len(r.b) > 0 {
-		r.err = fmt.Errorf("%d bytes too many", len(r.b))
+	r := &codec.Reader{Rest: b}
+	k.coder.Decode(r, reflect.ValueOf(rec).Elem())
+	if r.Err == nil && len(r.Rest) > 0 {
+		r.Err = fmt.Errorf("%d bytes too many", len(r.Rest))
 	}
-	if r.err != nil {
-		return fmt.Errorf("catalog: %s: %w", k.name, r.err)
+	if r.Err != nil {
+		return fmt.Errorf("catalog: %s: %w", k.name, r.Err)
 	}
 	return nil
 }
@@ -56,7 +60,7 @@ func (k *recordKind) decode(b []byte, rec any) error {
 // commandKind is a row of the table of commands.
 type commandKind struct {
 	number uint64 // in entries; never changes, never used again
-	coder  coder
+	coder  codec.Coder
 	typ    reflect.Type // of the struct
 	level  uint64       // from which on it may be written; 0: from the first
 	tagged bool         // a field of it has a level
@@ -64,7 +68,7 @@ type commandKind struct {
 
 func commandOf[T any](number uint64) commandKind {
 	t := reflect.TypeFor[T]()
-	return commandKind{number: number, coder: compile(t), typ: t, tagged: tagged(t)}
+	return commandKind{number: number, coder: codec.Compile(t), typ: t, tagged: tagged(t)}
 }
 
 // commandKinds is the table of commands. To add one: a struct with an apply
@@ -183,8 +187,8 @@ func (e *Entry) Encode() ([]byte, error) {
 
 	b := append(make([]byte, 0, 512), entryVersion)
 	b = append(b, e.Request[:]...)
-	b = binary.AppendVarint(b, toMillis(e.At))
-	b = appendString(b, e.Node)
+	b = binary.AppendVarint(b, codec.ToMillis(e.At))
+	b = codec.AppendString(b, e.Node)
 
 	b = binary.AppendUvarint(b, uint64(len(e.Commands)))
 	var body []byte
@@ -195,7 +199,7 @@ func (e *Entry) Encode() ([]byte, error) {
 		}
 
 		// With its length before it, a command that is read wrongly cannot reach into the next.
-		body = kind.coder.enc(body[:0], reflect.ValueOf(c).Elem())
+		body = kind.coder.Encode(body[:0], reflect.ValueOf(c).Elem())
 		b = binary.AppendUvarint(b, kind.number)
 		b = binary.AppendUvarint(b, uint64(len(body)))
 		b = append(b, body...)
@@ -211,21 +215,21 @@ func (e *Entry) Encode() ([]byte, error) {
 // is in it is not opened.
 func Stamp(data []byte, at time.Time) ([]byte, error) {
 	if len(data) > 0 && data[0] != entryVersion {
-		return nil, fmt.Errorf("catalog: entry of version %d: %w", data[0], ErrNewer)
+		return nil, fmt.Errorf("catalog: entry of version %d: %w", data[0], codec.ErrNewer)
 	}
 	if len(data) < stampAt {
-		return nil, fmt.Errorf("catalog: entry: %w", errShort)
+		return nil, fmt.Errorf("catalog: entry: %w", codec.ErrShort)
 	}
 
 	_, old := binary.Varint(data[stampAt:])
 	if old <= 0 {
-		return nil, fmt.Errorf("catalog: entry: %w", errShort)
+		return nil, fmt.Errorf("catalog: entry: %w", codec.ErrShort)
 	}
 
 	// The new time may have another length, so what follows it moves.
 	out := make([]byte, stampAt, len(data)+binary.MaxVarintLen64)
 	copy(out, data)
-	out = binary.AppendVarint(out, toMillis(at))
+	out = binary.AppendVarint(out, codec.ToMillis(at))
 	if out = append(out, data[stampAt+old:]...); len(out) > MaxEntry {
 		return nil, fmt.Errorf("catalog: an entry of %d bytes, at most %d are allowed", len(out), MaxEntry)
 	}
@@ -235,29 +239,29 @@ func Stamp(data []byte, at time.Time) ([]byte, error) {
 // DecodeEntry reads what Encode wrote. The entry does not alias the bytes.
 func DecodeEntry(index uint64, data []byte) (Entry, error) {
 	e := Entry{Index: index}
-	r := &reader{b: data}
-	if v := r.take(1); r.err == nil && v[0] != entryVersion {
-		return e, fmt.Errorf("catalog: entry %d of version %d: %w", index, v[0], ErrNewer)
+	r := &codec.Reader{Rest: data}
+	if v := r.Take(1); r.Err == nil && v[0] != entryVersion {
+		return e, fmt.Errorf("catalog: entry %d of version %d: %w", index, v[0], codec.ErrNewer)
 	}
 
-	copy(e.Request[:], r.take(uint64(len(e.Request))))
-	e.At = fromMillis(r.varint())
-	e.Node = r.string()
+	copy(e.Request[:], r.Take(uint64(len(e.Request))))
+	e.At = codec.FromMillis(r.Varint())
+	e.Node = r.Text()
 
-	n := r.length()
+	n := r.Length()
 	if n > MaxCommands {
-		r.fail(fmt.Errorf("%d commands", n))
+		r.Fail(fmt.Errorf("%d commands", n))
 	}
-	for i := 0; i < n && r.err == nil; i++ {
-		e.Commands = append(e.Commands, r.command())
+	for i := 0; i < n && r.Err == nil; i++ {
+		e.Commands = append(e.Commands, readCommand(r))
 	}
 
 	// All nodes must read the same: a byte too many is an entry of another version.
-	if r.err == nil && len(r.b) > 0 {
-		r.err = fmt.Errorf("%d bytes too many", len(r.b))
+	if r.Err == nil && len(r.Rest) > 0 {
+		r.Err = fmt.Errorf("%d bytes too many", len(r.Rest))
 	}
-	if r.err != nil {
-		return Entry{Index: index}, fmt.Errorf("catalog: entry %d: %w", index, r.err)
+	if r.Err != nil {
+		return Entry{Index: index}, fmt.Errorf("catalog: entry %d: %w", index, r.Err)
 	}
 	return e, nil
 }
@@ -266,30 +270,30 @@ func DecodeEntry(index uint64, data []byte) (Entry, error) {
 // that come again: a page of repositories.
 const longCommand = 16 << 10
 
-// command reads a command of an entry. Its length says where it ends, so that one
+// readCommand reads a command of an entry. Its length says where it ends, so that one
 // that this version reads wrongly cannot reach into the next.
-func (r *reader) command() Command {
+func readCommand(r *codec.Reader) Command {
 	// A number that is not known stops the node: skipping it would make its state another.
-	number := r.uvarint()
+	number := r.Uvarint()
 	kind, ok := kindOfNumber(number)
 	if !ok {
-		r.fail(fmt.Errorf("command number %d: %w", number, ErrNewer))
+		r.Fail(fmt.Errorf("command number %d: %w", number, codec.ErrNewer))
 		return nil
 	}
 
 	// Strings are shared within a page only: what is kept of it lasts as long as its records.
-	body := &reader{b: r.take(r.uvarint())}
-	if len(body.b) >= longCommand {
-		body.words = &words{}
+	body := &codec.Reader{Rest: r.Take(r.Uvarint())}
+	if len(body.Rest) >= longCommand {
+		body.Words = &codec.Words{}
 	}
 
 	v := reflect.New(kind.typ)
-	kind.coder.dec(body, v.Elem())
-	if body.err == nil && len(body.b) > 0 {
-		body.err = fmt.Errorf("%d bytes too many", len(body.b))
+	kind.coder.Decode(body, v.Elem())
+	if body.Err == nil && len(body.Rest) > 0 {
+		body.Err = fmt.Errorf("%d bytes too many", len(body.Rest))
 	}
-	if body.err != nil {
-		r.fail(fmt.Errorf("command %s: %w", kind.typ.Name(), body.err))
+	if body.Err != nil {
+		r.Fail(fmt.Errorf("command %s: %w", kind.typ.Name(), body.Err))
 	}
 	return v.Interface().(Command)
 }
@@ -302,16 +306,16 @@ type reply struct {
 
 // EncodeReply writes the index and results of an entry for another node.
 func EncodeReply(index uint64, results []Result) []byte {
-	return structCoder(reflect.TypeFor[reply]()).enc(nil, reflect.ValueOf(reply{index, results}))
+	return codec.StructCoder(reflect.TypeFor[reply]()).Encode(nil, reflect.ValueOf(reply{index, results}))
 }
 
 // DecodeReply reads what EncodeReply wrote.
 func DecodeReply(b []byte) (index uint64, results []Result, err error) {
 	var out reply
-	r := &reader{b: b}
-	structCoder(reflect.TypeFor[reply]()).dec(r, reflect.ValueOf(&out).Elem())
-	if r.err != nil {
-		return 0, nil, fmt.Errorf("catalog: reply: %w", r.err)
+	r := &codec.Reader{Rest: b}
+	codec.StructCoder(reflect.TypeFor[reply]()).Decode(r, reflect.ValueOf(&out).Elem())
+	if r.Err != nil {
+		return 0, nil, fmt.Errorf("catalog: reply: %w", r.Err)
 	}
 	return out.Index, out.Results, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -184,17 +185,17 @@ func snapshotFile(level uint64) string { return fmt.Sprintf("logs/level-%d.snaps
 
 func readKept(t *testing.T, level uint64) (logs []keptLog) {
 	t.Helper()
-	r := &reader{b: testdata(t, keptFile(level))}
-	for len(r.b) > 0 {
-		l := keptLog{name: string(r.take(r.uvarint()))}
-		for range r.uvarint() {
-			l.entries = append(l.entries, r.take(r.uvarint()))
-			if sum := r.take(4); r.err == nil {
+	r := &codec.Reader{Rest: testdata(t, keptFile(level))}
+	for len(r.Rest) > 0 {
+		l := keptLog{name: string(r.Take(r.Uvarint()))}
+		for range r.Uvarint() {
+			l.entries = append(l.entries, r.Take(r.Uvarint()))
+			if sum := r.Take(4); r.Err == nil {
 				l.hashes = append(l.hashes, binary.LittleEndian.Uint32(sum))
 			}
 		}
-		if r.err != nil {
-			t.Fatalf("level %d, log %q: %v", level, l.name, r.err)
+		if r.Err != nil {
+			t.Fatalf("level %d, log %q: %v", level, l.name, r.Err)
 		}
 		logs = append(logs, l)
 	}
@@ -365,7 +366,7 @@ func TestMain(m *testing.M) {
 func TestLoad_aLaterFormat(t *testing.T) {
 	t.Parallel()
 	data := bytes.Clone(testdata(t, snapshotFile(1)))
-	for magic, want := range map[string]error{"SHOALC02": ErrNewer, "SHOALC10": ErrNewer, "SHOALC00": ErrDamaged, "SHOALX01": ErrDamaged} {
+	for magic, want := range map[string]error{"SHOALC02": codec.ErrNewer, "SHOALC10": codec.ErrNewer, "SHOALC00": ErrDamaged, "SHOALX01": ErrDamaged} {
 		copy(data, magic)
 		if _, err := Load(bytes.NewReader(data)); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", magic, err, want)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"github.com/shoalsearch/shoal/version"
 )
 
@@ -72,7 +73,9 @@ func (e *LevelError) Error() string {
 }
 
 // Is makes it an ErrNewer where that is so.
-func (e *LevelError) Is(target error) bool { return target == ErrNewer && e.Level.Number > e.Highest }
+func (e *LevelError) Is(target error) bool {
+	return target == codec.ErrNewer && e.Level.Number > e.Highest
+}
 
 // startable names the versions that can apply a level, which one cannot whose
 // lowest level is given.

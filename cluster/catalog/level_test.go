@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"slices"
 	"strings"
 	"testing"
@@ -122,7 +123,7 @@ func TestLevel_unknownIsRefusedWithAVersion(t *testing.T) {
 		"program without rule": {newest, low.Bytes(), "the catalog has level 1, and this program applies level 2 alone: start version 0.1.0, or a later one that applies level 1", false},
 	} {
 		_, err := c.build.Load(bytes.NewReader(c.snapshot))
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNewer) != c.newer {
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || errors.Is(err, codec.ErrNewer) != c.newer {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}

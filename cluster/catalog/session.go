@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"iter"
 	"slices"
 	"time"
@@ -90,7 +91,7 @@ func (c *PutSession) apply(t *txn) Result {
 		return refuse(Conflict, "there are too many sessions")
 	}
 	t.makeRoomForSession(&s)
-	s.Created, s.Used, s.Expires = t.now, t.now, fromMillis(toMillis(s.Expires))
+	s.Created, s.Used, s.Expires = t.now, t.now, codec.FromMillis(codec.ToMillis(s.Expires))
 	t.sessions.Set(s.ID, &s)
 	t.sessionHashes.Set(string(s.Hash), s.ID)
 	return Result{ID: t.index}
@@ -123,7 +124,7 @@ func (c *EndSessions) apply(t *txn) Result {
 }
 
 func (c *TouchSessions) apply(t *txn) Result {
-	used := fromMillis(toMillis(c.Used))
+	used := codec.FromMillis(codec.ToMillis(c.Used))
 	for _, id := range c.IDs {
 		if old := t.sessions.Get(id); old != nil && used.After(old.Used) && !old.Ended(t.now) {
 			s := *old

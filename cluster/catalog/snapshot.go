@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"hash/crc32"
 	"io"
 )
@@ -163,7 +164,7 @@ func (l *loader) load() error {
 		return err
 	}
 	if head := snapshotMagic[:6]; string(magic[:6]) == head && string(magic) > snapshotMagic {
-		return fmt.Errorf("a snapshot of format %q: %w", magic[6:], ErrNewer)
+		return fmt.Errorf("a snapshot of format %q: %w", magic[6:], codec.ErrNewer)
 	}
 	if string(magic) != snapshotMagic {
 		return fmt.Errorf("%w: it does not begin like one", ErrDamaged)
@@ -241,11 +242,11 @@ func (l *loader) end() error {
 
 func (l *loader) records(tag byte) error {
 	// Each record has its length, so that one which cannot be read is found here.
-	r := &reader{b: l.body}
-	for len(r.b) > 0 {
-		rec := r.take(r.uvarint())
-		if r.err != nil {
-			return fmt.Errorf("%w: %w", ErrDamaged, r.err)
+	r := &codec.Reader{Rest: l.body}
+	for len(r.Rest) > 0 {
+		rec := r.Take(r.Uvarint())
+		if r.Err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, r.Err)
 		}
 		if err := l.s.restore(tag, rec); err != nil {
 			return err
@@ -274,7 +275,7 @@ func (s *State) restore(tag byte, b []byte) error {
 		}
 	}
 	// A kind that is not known may be of a newer version: leaving it out would lose it.
-	return fmt.Errorf("records of kind %d: %w", tag, ErrNewer)
+	return fmt.Errorf("records of kind %d: %w", tag, codec.ErrNewer)
 }
 
 // reindex makes the indexes from the records, and finds records that

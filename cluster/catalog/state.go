@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 	"slices"
 	"time"
@@ -103,7 +104,7 @@ func (s *State) Apply(e Entry) []Result {
 	}
 
 	// The clock of the catalog never goes back, whatever the leaders' clocks do.
-	if at := fromMillis(toMillis(e.At)); at.After(s.meta.Clock) {
+	if at := codec.FromMillis(codec.ToMillis(e.At)); at.After(s.meta.Clock) {
 		s.meta.Clock = at
 	}
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 	"io"
 	"os"
@@ -98,7 +99,7 @@ func TestATableIsOneRow(t *testing.T) {
 	}
 
 	// A version without the row does not drop them silently.
-	if _, err := Load(bytes.NewReader(saved.Bytes())); !errors.Is(err, ErrNewer) {
+	if _, err := Load(bytes.NewReader(saved.Bytes())); !errors.Is(err, codec.ErrNewer) {
 		t.Errorf("a version that does not know the table: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"iter"
 	"slices"
 	"strings"
@@ -163,7 +164,7 @@ func (c *PutLink) apply(t *txn) Result {
 
 	// One link at a time: the newest is the one that was sent last.
 	t.endLinks(l.Account)
-	l.Created, l.Expires = t.now, fromMillis(toMillis(l.Expires))
+	l.Created, l.Expires = t.now, codec.FromMillis(codec.ToMillis(l.Expires))
 	t.links.Set(l.ID, &l)
 	return Result{ID: t.index}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/cluster"
-	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
@@ -62,7 +62,7 @@ func exitOf(err error) int {
 		return exitDisk
 	}
 	if errors.As(err, &wrong) || errors.Is(err, cluster.ErrRefused) ||
-		errors.Is(err, file.ErrNewer) || errors.Is(err, catalog.ErrNewer) {
+		errors.Is(err, file.ErrNewer) || errors.Is(err, codec.ErrNewer) {
 		return exitConfig
 	}
 	return exitFailed
