@@ -7,6 +7,8 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"reflect"
+	"sync"
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/wire"
@@ -31,8 +33,25 @@ type Method[Req, Resp any] struct{ name string }
 // Nothing is a question that says no more than the name of its method.
 type Nothing bool
 
+// named is what Types returns.
+var named sync.Map
+
 // To names a method.
-func To[Req, Resp any](name string) Method[Req, Resp] { return Method[Req, Resp]{name} }
+func To[Req, Resp any](name string) Method[Req, Resp] {
+	named.Store(name, [2]reflect.Type{reflect.TypeFor[Req](), reflect.TypeFor[Resp]()})
+	return Method[Req, Resp]{name}
+}
+
+// Types are the question and the answer of every method that was named so far, by its
+// name: a test holds them to what other versions send.
+func Types() map[string][2]reflect.Type {
+	all := map[string][2]reflect.Type{}
+	named.Range(func(name, types any) bool {
+		all[name.(string)] = types.([2]reflect.Type)
+		return true
+	})
+	return all
+}
 
 // Ask calls a method on a node and waits for its answer. What the other side
 // fails with comes back as an [Error] of the same kind; that no answer came at
