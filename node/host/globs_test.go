@@ -2,28 +2,24 @@ package host
 
 import (
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/config"
+	"github.com/shoalsearch/shoal/glob/globtest"
 )
 
 // What a connection leaves out or takes by a glob is what the table of package glob
 // says, through the listing of each kind of host.
 func TestGlobsOfEveryPropertyFollowTheTable(t *testing.T) {
 	t.Parallel()
-	table, err := os.ReadFile("../../glob/testdata/table.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(table)) {
-		row := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		for i, names := range row[1:] {
-			for _, name := range strings.Fields(names) {
-				checkEveryProperty(t, row[0], name, i == 0)
-			}
+	for _, row := range globtest.Rows() {
+		for _, name := range row.Matches {
+			checkEveryProperty(t, row.Pattern, name, true)
+		}
+		for _, name := range row.Others {
+			checkEveryProperty(t, row.Pattern, name, false)
 		}
 	}
 }
