@@ -75,7 +75,7 @@ func TestNearest_isToldAsSuch(t *testing.T) {
 	t.Parallel()
 	n := &suggest.Nearest{Parts: "failed to open", Request: search.Request{Query: `"failed.*open"`, Regexp: true}, Response: &search.Response{Files: []search.File{{Repository: "h/r", Path: "errors.go"}}}}
 	body := pageOf(t, "failed to open 7", named{near: n})
-	for _, want := range []string{"<h1 class=\"summary\">Nothing has this text", "These lines have most of it", "<q>failed to open</q>", "errors.go", "isRegexEnabled=true"} {
+	for _, want := range []string{"<h1 class=\"summary\">Nothing has this text", "These lines have most of it", "<code>failed to open</code>", "errors.go", "isRegexEnabled=true"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %s:\n%s", want, body)
 		}
