@@ -504,6 +504,20 @@ func findWords(expr, text string) (spans [][2]int) {
 	return spans
 }
 
+// unlike is a text of the same length in which no byte outside of UTF-8 is left: an
+// expression takes such a byte for U+FFFD, a text to find is its bytes.
+func unlike(text string) string {
+	b := []byte(text)
+	for i := 0; i < len(b); {
+		r, width := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && width == 1 {
+			b[i] = 1
+		}
+		i += width
+	}
+	return string(b)
+}
+
 // findAll is the naive matcher.
 func findAll(q *query.Text, text string) (spans [][2]int) {
 	expr := q.Pattern
@@ -518,7 +532,7 @@ func findAll(q *query.Text, text string) (spans [][2]int) {
 				from += i + len(expr)
 			}
 		}
-		expr = regexp.QuoteMeta(expr)
+		expr, text = regexp.QuoteMeta(expr), unlike(text)
 	}
 	flags := "(?m)"
 	if q.Fold {
