@@ -85,7 +85,7 @@ oracle: install-deps
 
 # Clusters with repositories that a viewer may not see against clusters that never had them.
 noninterference: install-deps
-	$(GO) test -count=1 -timeout 400m -run 'TestWhatIsHidden' -v ./api -worlds 1000 | grep -v level=
+	$(GO) test -count=1 -timeout 400m -run 'TestWhatIsHidden' -v ./api -worlds 1000 | grep -av level=
 
 # One answer of two minutes on three nodes, and what turns that run take of memory:
 # prints what it measures.
@@ -103,21 +103,21 @@ citations:
 # So many requests of all kinds from people whom nobody knows are no entry of the log: make strangers REQUESTS=200000
 .PHONY: strangers
 strangers: install-deps
-	$(GO) test -count=1 -timeout 120m -run TestAFloodOfStrangersIsNoEntryOfTheLog -v ./api -strangers $(or $(REQUESTS),1000000) | grep -v level=
+	$(GO) test -count=1 -timeout 120m -run TestAFloodOfStrangersIsNoEntryOfTheLog -v ./api -strangers $(or $(REQUESTS),1000000) | grep -av level=
 
 # Each flow of sign-in, consent and keys meets each fault of three nodes at each of its requests: prints a table.
 .PHONY: flows
 flows: install-deps
-	$(GO) test -count=1 -timeout 200m -run TestNoFlowIsLostToAFault -v ./api -faults | grep -v level=
+	$(GO) test -count=1 -timeout 200m -run TestNoFlowIsLostToAFault -v ./api -faults | grep -av level=
 
 # Takes each call of the gate away in turn: the comparison has to miss it.
 noninterference-mutants: install-deps
-	.ci/gatehole/run -count=1 -timeout 30m -run TestTheOracleMissesEachCallOfTheGate -v ./api | grep -v level=
+	.ci/gatehole/run -count=1 -timeout 30m -run TestTheOracleMissesEachCallOfTheGate -v ./api | grep -av level=
 
 # Random calls over a zoo of repositories against a plain scan: CASES=100000 SEED=1.
 .PHONY: differential
 differential: install-deps
-	$(GO) test -count=1 -timeout 200m -run TestAnswersEqualAScan -v ./api/difftest -cases $(or $(CASES),100000) -seed $(or $(SEED),1) | grep -v level=
+	$(GO) test -count=1 -timeout 200m -run TestAnswersEqualAScan -v ./api/difftest -cases $(or $(CASES),100000) -seed $(or $(SEED),1) | grep -av level=
 
 replay: install-deps
 	SHOAL_REPLAY_REPO=$(abspath $(REPO)) $(GO) test -count=1 -timeout 60m -run TestReplay -v ./shard
@@ -167,7 +167,7 @@ bench-hosts: install-deps
 
 # Three nodes follow a real Gitea while nodes crash, the server stops and fails, and its repositories change. FOR=30m is the long form.
 chaos-hosts: install-deps
-	SHOAL_CHAOS_HOSTS=$(or $(FOR),2m) SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 60m -v -run TestThreeNodesFollowATroubledGitea ./node | grep -v level=
+	SHOAL_CHAOS_HOSTS=$(or $(FOR),2m) SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 60m -v -run TestThreeNodesFollowATroubledGitea ./node | grep -av level=
 
 # Calls of a listing of 10,000 repositories at each kind of host; time, memory and the log for 100,000. Two minutes.
 bench-listings:
