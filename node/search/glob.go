@@ -89,13 +89,15 @@ func (r *GlobResponse) add(repo, path string) {
 		r.Repos = append(r.Repos, GlobRepo{Repo: repo})
 	}
 	r.Repos[i].Paths = append(r.Repos[i].Paths, path)
-	r.Files++
 }
 
-// sort puts repositories and paths in the order of their names.
+// sort puts repositories and paths in the order of their names. A path is named once: a
+// branch and a tag of one name may both have it, with other contents.
 func (r *GlobResponse) sort() {
 	slices.SortFunc(r.Repos, func(a, b GlobRepo) int { return strings.Compare(a.Repo, b.Repo) })
 	for i := range r.Repos {
 		slices.Sort(r.Repos[i].Paths)
+		r.Repos[i].Paths = slices.Compact(r.Repos[i].Paths)
+		r.Files += len(r.Repos[i].Paths)
 	}
 }

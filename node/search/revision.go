@@ -33,12 +33,13 @@ func revAtom(seen *account.Repos, rev string) query.Q {
 }
 
 // nameOfRevision is the name under which a repository has a ref indexed; ""
-// when it has not.
+// when it has not. Of a branch and a tag of one name it is the tag, as for git.
 func nameOfRevision(repo *catalog.Repo, ref string) string {
-	for _, r := range repo.Revisions {
-		named := r.Name == ref || r.Name == "refs/heads/"+ref || r.Name == "refs/tags/"+ref
-		if named || r.Commit == ref {
-			return r.Name
+	for _, name := range []string{ref, "refs/tags/" + ref, "refs/heads/" + ref} {
+		for _, r := range repo.Revisions {
+			if r.Name == name || r.Commit == ref {
+				return r.Name
+			}
 		}
 	}
 
