@@ -212,7 +212,7 @@ func TestWhatIsNotThereIsTold(t *testing.T) {
 		Edit: func(o *node.Options) { o.Ctags = "" },
 	})
 	n.Wait("the index", func() error {
-		if r := n.Status().Repos; r.Indexed < 2 {
+		if r := n.Status().Repos; r.Indexed < 3 {
 			return fmt.Errorf("%+v", r)
 		}
 		return nil
