@@ -6,8 +6,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
@@ -158,20 +159,12 @@ func (g *targets) places(m *paste.Meaning) []Target {
 
 // inTurn calls f for each number below n, a few at the same time.
 func inTurn(n int, f func(i int)) {
-	var all sync.WaitGroup
-	next := make(chan int)
-	for range min(n, sameTime) {
-		all.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
+	var all errgroup.Group
+	all.SetLimit(sameTime)
 	for i := range n {
-		next <- i
+		all.Go(func() error { f(i); return nil })
 	}
-	close(next)
-	all.Wait()
+	_ = all.Wait() // f has no error
 }
 
 // files finds the files that a path of another machine is likely of: those whose
