@@ -65,7 +65,7 @@ func (p *overview) docs(ctx context.Context, v *layout.Visit) error {
 
 	// What is no page of the documentation is not served here, so that its links lead nowhere.
 	site := p.markdownSite("md", 0)
-	site.Dir = strings.TrimSuffix(path.Dir("docs/"+name), "/")
+	site.Dir = path.Dir("docs/" + name)
 	site.File = func(p string) string {
 		if rest, ok := strings.CutPrefix(p, "docs/"); ok {
 			return "/docs/" + rest
