@@ -21,7 +21,7 @@ import (
 )
 
 // released is set to yes by the linker at a release: `make dist` does so.
-var released = "no" //nolint: written by -ldflags -X only
+var released = "no"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
