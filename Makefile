@@ -53,12 +53,17 @@ chaos: install-deps
 # Nodes of the last release and of this program in one cluster, and of this one and the next, whose index files have
 # another form: FOR=1h. Until there is a release the last one is a commit.
 LAST ?= a1bb99e
-.PHONY: pairs pairs-short
+.PHONY: pairs pairs-short chaos-pairs
 pairs-short: install-deps
 	.ci/pairs last $(LAST) 20s
 pairs: install-deps
 	.ci/pairs last $(LAST) $(or $(FOR),20s)
 	.ci/pairs next $(or $(FOR),20s)
+
+# Half of the nodes run the last release while they are broken: FOR=2m RUNS=20.
+chaos-pairs: install-deps
+	@.ci/install iproute2 nftables
+	.ci/pairs chaos $(LAST) $(or $(FOR),2m) $(or $(RUNS),20)
 
 chaos-short: install-deps
 	@.ci/install iproute2 nftables

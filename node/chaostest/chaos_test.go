@@ -25,6 +25,7 @@ var (
 	race      = flag.Bool("racebinary", false, "build the nodes with the race detector")
 	faults    = flag.String("faults", "", "faults to choose from, comma-separated; all without")
 	prebuilt  = flag.String("binary", "", "binary to run; built without")
+	other     = flag.String("other", "", "binary of another release of the same level, which half of the nodes run")
 	rootless  = flag.Bool("rootless", false, "use loopback addresses and proxies, even as root")
 	results   = flag.String("results", "", "file to which a line of JSON is added for each run")
 	keep      = flag.String("keep", "", "directory to which the logs of failed runs are copied")

@@ -48,6 +48,7 @@ type process struct {
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when cmd has ended
 	life   int           // counts starts
+	other  bool          // it runs the program of -other
 	meant  bool          // the end of cmd was wanted
 	mayEnd bool          // the end of cmd is no fault of it
 	in     bool          // it is meant to be a member
@@ -108,7 +109,7 @@ func newCluster(t *testing.T, founders, spare int) *cluster {
 		t.Fatal(err)
 	}
 	for i := range founders + spare {
-		p := &process{index: i, dir: filepath.Join(dir, fmt.Sprintf("n%d", i+1)), url: "http://" + c.net.listen(i) + ":" + portAPI, in: i < founders}
+		p := &process{index: i, dir: filepath.Join(dir, fmt.Sprintf("n%d", i+1)), url: "http://" + c.net.listen(i) + ":" + portAPI, in: i < founders, other: *other != "" && i%2 == 1}
 		c.nodes = append(c.nodes, p)
 		c.mount(p)
 	}
@@ -175,6 +176,14 @@ func (p *process) setMember(in bool) {
 	p.in, p.id = in, ""
 }
 
+// program is the binary of a node. The caller holds p.mu.
+func (c *cluster) program(p *process) string {
+	if p.other {
+		return *other
+	}
+	return c.binary
+}
+
 // start starts a node; one that runs is left alone.
 func (c *cluster) start(p *process) error {
 	p.mu.Lock()
@@ -195,7 +204,7 @@ func (c *cluster) start(p *process) error {
 	if p.config != "" {
 		config = p.config
 	}
-	cmd := c.net.command(p.index, c.binary, "serve", "--config", config, "--data-dir", p.dir, "--cluster-key-file", c.keyFile(),
+	cmd := c.net.command(p.index, c.program(p), "serve", "--config", config, "--data-dir", p.dir, "--cluster-key-file", c.keyFile(),
 		"--listen", addr+":"+portAPI, "--cluster-listen", addr+":"+portCalls, "--gossip-listen", addr+":"+portGossip, "--advertise", c.net.advertise(p.index),
 		"--join", strings.Join(join, ","), "--bootstrap-expect", fmt.Sprint(expect), "--ctags", "off", "--zone", fmt.Sprintf("z%d", p.index%3+1))
 	if p.files > 0 {

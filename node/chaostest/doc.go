@@ -15,6 +15,7 @@
 //	go test ./node/chaostest -chaos 2m -seed 7 -v
 //	go test ./node/chaostest -chaos 2m -runs 60 -parallel 3 -results runs.jsonl
 //	go test ./node/chaostest -chaos 1m -faults kill,isolate -rootless
+//	make chaos-pairs: half of the nodes run the last release, and change to the other one
 //
 // What must hold, whatever happens:
 //

@@ -84,6 +84,7 @@ func allFaults() []fault {
 		{"replace-same", (*nemesis).replaceSame, func(n *nemesis) bool { return n.healthy() && !n.short() }},
 		{"foreign-config", (*nemesis).foreignConfig, nil},
 		{"descriptors", (*nemesis).descriptors, nil},
+		{"swap", (*nemesis).swap, func(n *nemesis) bool { return *other != "" }},
 	}
 }
 
@@ -226,6 +227,21 @@ func (n *nemesis) killThese(list ...*process) (func() error, error) {
 	}
 	n.c.kill(list...)
 	return func() error { return n.c.startAll(list) }, nil
+}
+
+// swap brings a node to the other program, as an upgrade or the way back does. Some node
+// runs each of them afterwards.
+func (n *nemesis) swap() (func() error, error) {
+	p := n.pick()
+	if !slices.ContainsFunc(n.others(p), func(o *process) bool { return o.other == p.other }) {
+		return nil, errSkipped
+	}
+	n.hit, n.hitAt = p, time.Now()
+	p.end(syscall.SIGTERM)
+	p.mu.Lock()
+	p.other = !p.other
+	p.mu.Unlock()
+	return nil, n.c.start(p)
 }
 
 // servingLimit is how long a cluster may take to serve after it lost power.

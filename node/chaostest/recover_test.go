@@ -38,7 +38,10 @@ func (n *nemesis) startOver() (func() error, error) {
 	n.c.kill(leader)
 	n.c.kill(left)
 
-	out, err := exec.Command(n.c.binary, "recover", "--accept-loss", "--data-dir", left.dir).CombinedOutput()
+	left.mu.Lock()
+	program := n.c.program(left)
+	left.mu.Unlock()
+	out, err := exec.Command(program, "recover", "--accept-loss", "--data-dir", left.dir).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("recover: %w: %s", err, out)
 	}
