@@ -441,7 +441,15 @@ func (c *Cluster) Stream(ctx context.Context, node, method string, in []byte) (i
 }
 
 // Handle sets who answers calls of a method. Call it before Run.
-func (c *Cluster) Handle(method string, h Handler) { c.network.handle(method, h) }
+func (c *Cluster) Handle(method string, h Handler) {
+	if !c.Lacks(method) {
+		c.network.handle(method, h)
+	}
+}
+
+// Lacks reports whether the program does not know a method or a field of a question, since
+// a test makes it an earlier one.
+func (c *Cluster) Lacks(name string) bool { return c.o.Build.Lacks[name] }
 
 // HandleStream sets who answers streaming calls. Call it before Run.
 func (c *Cluster) HandleStream(method string, h StreamHandler) { c.network.handleStream(method, h) }

@@ -24,6 +24,16 @@ var rewriteCalls = flag.Bool("rewrite-calls", false, "record what nodes send to 
 // question and the answer, with every field set.
 const callsFile = "testdata/calls.json"
 
+// calls is the question and the answer of every method, and each atom of a query, which
+// travels behind an interface of some of them.
+func calls() map[string][2]reflect.Type {
+	all := call.Types()
+	for _, t := range call.Behind() {
+		all["behind an interface: "+t.String()] = [2]reflect.Type{t, t}
+	}
+	return all
+}
+
 // message is one direction of a method as it was recorded.
 type message struct {
 	Shape  shape
@@ -155,6 +165,12 @@ func fill(v reflect.Value, depth int) {
 				fill(v.Field(i), depth+1)
 			}
 		}
+	case reflect.Interface:
+		for _, t := range call.Behind() {
+			if t.Kind() == reflect.Bool && t.Implements(v.Type()) {
+				v.Set(reflect.New(t).Elem())
+			}
+		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0), depth+1)
@@ -266,7 +282,7 @@ func TestCalls_ofTheLastRelease(t *testing.T) {
 	t.Parallel()
 	nodetest.Start(t, nodetest.Config{}) // names the methods that have parameters of types
 
-	methods := call.Types()
+	methods := calls()
 	record := func(of reflect.Type) message {
 		v := filled(of)
 		return message{shapeOf(of, 0), gobOf(t, v), leaves(v)}

@@ -152,6 +152,57 @@ func TestUpgrade_overAChangeOfIndexFiles(t *testing.T) {
 	}
 }
 
+// A node of the release before does not know whole words. The next holder searches in its
+// place; where there is none, the answer says what it lacks, and nothing in it is wrong.
+func TestUpgrade_beforeAllNodesKnowAQuery(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n", "b.txt": "walruses\n"})
+	var older sync.Map // data directories of nodes of the release before
+	f := nodetest.StartFleet(t, 3, nodetest.Config{File: local(dir), Edit: func(o *node.Options) {
+		o.Build = catalog.ThisBuild()
+		if _, ok := older.Load(o.Dir); ok {
+			o.Build.Lacks = map[string]bool{"Text.WordBegins": true}
+		}
+	}})
+	f.Nodes[0].WaitIndexed(1)
+	for _, n := range f.Nodes {
+		n.Wait("two copies", func() error {
+			if got := n.Status().Placement.UnderReplicated; got > 0 {
+				return fmt.Errorf("%d repositories are short of copies", got)
+			}
+			return nil
+		})
+	}
+	repo := f.Nodes[0].View().RepoByName("local/app")
+	holders := f.Nodes[0].View().Holders(catalog.ShardKey(repo.Shards[0].ID))
+	asker := f.Nodes[slices.IndexFunc(f.Nodes, func(n *nodetest.Node) bool { return !slices.Contains(holders, n.ID()) })]
+
+	for i, id := range holders {
+		n := f.Nodes[slices.IndexFunc(f.Nodes, func(n *nodetest.Node) bool { return n.ID() == id })]
+		n.Stop()
+		older.Store(n.Dir, true)
+		n.Start()
+		last := i == len(holders)-1
+		asker.Wait("both holders to be there", func() error {
+			r, err := asker.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: "walrus"})
+			if err == nil && (!r.Coverage.Exhaustive() || len(r.Files) != 2) {
+				err = fmt.Errorf("%d files, %+v", len(r.Files), r.Cluster)
+			}
+			return err
+		})
+		for range 5 {
+			r, err := asker.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: "walrus", Words: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := map[bool]int{false: 1, true: 0}[last]; len(r.Files) != want || r.Coverage.Exhaustive() == last {
+				t.Errorf("with %d holders of the release before: %d files, exhaustive %v, %+v", i+1, len(r.Files), r.Coverage.Exhaustive(), r.Cluster)
+			}
+		}
+	}
+}
+
 // The files of a lone node that its program is too new to read are made anew from the
 // mirrors; until then searches lack them and say so.
 func TestUpgrade_overAReleaseTooMany(t *testing.T) {

@@ -37,6 +37,10 @@ type Build struct {
 	// Also is for tests, as a rule that a level changed: commands that are applied
 	// after one, by the level of the catalog. Nil in every other program.
 	Also func(v *View, c Command) []Command
+
+	// Lacks is for tests, as an earlier program: methods between nodes, and fields of their
+	// questions, that it does not know.
+	Lacks map[string]bool
 }
 
 // ThisBuild is the program as it is.

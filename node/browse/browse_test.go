@@ -79,6 +79,8 @@ type loop map[string]cluster.Handler
 
 func (l loop) Self() string { return "self" }
 
+func (loop) Lacks(string) bool { return false }
+
 func (l loop) Handle(method string, h cluster.Handler) { l[method] = h }
 
 func (l loop) Call(ctx context.Context, _, method string, in []byte) ([]byte, error) {

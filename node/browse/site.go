@@ -53,7 +53,7 @@ type readAt[Req any] struct {
 
 // method is the call that carries the operation between nodes.
 func (op operation[Req, Resp]) method() call.Method[readAt[Req], Resp] {
-	return call.To[readAt[Req], Resp]("read." + op.name)
+	return call.To[readAt[Req], Resp]("read." + op.name).Whole()
 }
 
 // serve makes an operation known to the other nodes.

@@ -75,6 +75,8 @@ type sea struct {
 }
 
 // Handle implements call.Network.
+func (*sea) Lacks(string) bool { return false }
+
 func (s *sea) Handle(method string, h cluster.Handler) { s.handlers[method] = h }
 
 // Call implements call.Network.

@@ -23,12 +23,18 @@ type Network interface {
 	Call(ctx context.Context, node, method string, in []byte) ([]byte, error)
 	// Handle sets who answers calls of a method.
 	Handle(method string, h cluster.Handler)
+	// Lacks reports whether the program of this node does not know a field of a question:
+	// so a test makes it an earlier one.
+	Lacks(field string) bool
 }
 
 // Method is one call between nodes. Its name and the meaning of its fields
 // stay the same as long as nodes of two versions may meet; a field that the
-// other side does not know is skipped.
-type Method[Req, Resp any] struct{ name string }
+// other side does not know is skipped, but see Whole.
+type Method[Req, Resp any] struct {
+	name  string
+	whole bool
+}
 
 // Nothing is a question that says no more than the name of its method.
 type Nothing bool
@@ -39,7 +45,7 @@ var named sync.Map
 // To names a method.
 func To[Req, Resp any](name string) Method[Req, Resp] {
 	named.Store(name, [2]reflect.Type{reflect.TypeFor[Req](), reflect.TypeFor[Resp]()})
-	return Method[Req, Resp]{name}
+	return Method[Req, Resp]{name: name}
 }
 
 // Types are the question and the answer of every method that was named so far, by its
@@ -57,7 +63,11 @@ func Types() map[string][2]reflect.Type {
 // fails with comes back as an [Error] of the same kind; that no answer came at
 // all is an error of package wire, or that of ctx.
 func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, req *Req) (*Resp, error) {
-	in, err := encode(req)
+	message := []any{req}
+	if m.whole {
+		message = append(message, setFields(req))
+	}
+	in, err := encode(message...)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +80,7 @@ func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, re
 	}
 
 	resp := new(Resp)
-	if err := decode(out, resp); err != nil {
+	if _, err := decode(out, resp); err != nil {
 		return nil, err
 	}
 	return resp, nil
@@ -80,9 +90,14 @@ func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, re
 // deadline of the caller, when the caller gives up, and when the connection
 // breaks.
 func (m Method[Req, Resp]) Serve(net Network, run func(ctx context.Context, req *Req) (*Resp, error)) {
+	knows := sync.OnceValue(func() map[string]bool { return fieldsOf(reflect.TypeFor[Req]()) })
 	net.Handle(m.name, func(ctx context.Context, _ cluster.Peer, in []byte) ([]byte, error) {
 		req := new(Req)
-		if err := decode(in, req); err != nil {
+		rest, err := decode(in, req)
+		if err == nil && m.whole {
+			err = understood(rest, func(field string) bool { return knows()[field] && !net.Lacks(field) })
+		}
+		if err != nil {
 			return nil, err
 		}
 
@@ -128,23 +143,29 @@ const version = 2
 // that is not there: another node may be of the asker's version.
 var errVersion = fmt.Errorf("%w: a message of another version", wire.ErrNoMethod)
 
-// encode writes a message: the version, then gob.
-func encode(v any) ([]byte, error) {
+// encode writes a message: the version, then gob. An earlier program reads the first value.
+func encode(values ...any) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte(version)
-	if err := gob.NewEncoder(&b).Encode(v); err != nil {
-		return nil, fmt.Errorf("encode %T: %w", v, err)
+	e := gob.NewEncoder(&b)
+	for _, v := range values {
+		if err := e.Encode(v); err != nil {
+			return nil, fmt.Errorf("encode %T: %w", v, err)
+		}
 	}
 	return b.Bytes(), nil
 }
 
-func decode(in []byte, v any) error {
+// decode reads a message and returns the decoder, which stands behind it. Nodes of one
+// version can read what each of them sends.
+func decode(in []byte, v any) (*gob.Decoder, error) {
 	// What gob makes of fields that it does not know is nothing, so it would not notice.
 	if len(in) == 0 || in[0] != version {
-		return errVersion
+		return nil, errVersion
 	}
-	if err := gob.NewDecoder(bytes.NewReader(in[1:])).Decode(v); err != nil {
-		return fmt.Errorf("decode %T: %w", v, err)
+	d := gob.NewDecoder(bytes.NewReader(in[1:]))
+	if err := d.Decode(v); err != nil {
+		return nil, fmt.Errorf("%w: decode %T: %w", errVersion, v, err)
 	}
-	return nil
+	return d, nil
 }

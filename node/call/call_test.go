@@ -16,6 +16,8 @@ type far map[string]cluster.Handler
 
 func (f far) Self() string { return "self" }
 
+func (far) Lacks(string) bool { return false }
+
 func (f far) Handle(method string, h cluster.Handler) { f[method] = h }
 
 func (f far) Call(ctx context.Context, node, method string, in []byte) ([]byte, error) {

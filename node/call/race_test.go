@@ -36,6 +36,8 @@ func newTown(nodes map[string]doing) *town {
 
 func (w *town) Self() string { return "self" }
 
+func (*town) Lacks(string) bool { return false }
+
 func (w *town) Handle(string, cluster.Handler) {}
 
 func (w *town) Call(ctx context.Context, node, method string, _ []byte) ([]byte, error) {

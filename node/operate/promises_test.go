@@ -110,7 +110,9 @@ func (d *desk) Remove(ctx context.Context, node string) error {
 	return err
 }
 
-func (d *desk) Self() string                   { return "n1" }
+func (d *desk) Self() string    { return "n1" }
+func (*desk) Lacks(string) bool { return false }
+
 func (d *desk) Handle(string, cluster.Handler) {}
 func (d *desk) Call(context.Context, string, string, []byte) ([]byte, error) {
 	return nil, errors.New("there is no network")

@@ -2,7 +2,6 @@ package search
 
 import (
 	"context"
-	"encoding/gob"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,20 +73,18 @@ type leafResponse struct {
 // boxed carries a query through gob, which needs a struct around an interface.
 type boxed struct{ Q query.Q }
 
-// registerQueries tells gob of the atoms of a query that a leaf can see, which
-// travel behind an interface. Doing so again is harmless.
+// registerQueries names the atoms of a query that a leaf can see, which travel behind an
+// interface.
 func registerQueries() {
-	atoms := []query.Q{
+	call.Register(
 		&query.And{}, &query.Or{}, &query.Not{}, query.Const(false),
 		&query.Text{}, &query.Lang{}, &query.Rev{}, &query.Repos{},
-	}
-	for _, q := range atoms {
-		gob.Register(q)
-	}
+	)
 }
 
-// leafCall asks another node to search shards that it has.
-var leafCall = call.To[leafRequest, leafResponse]("search")
+// leafCall asks another node to search shards that it has. One that does not know a part
+// of the query leaves its shards to the others.
+var leafCall = call.To[leafRequest, leafResponse]("search").Whole()
 
 // leaves searches shards, here or on another node.
 type leaves struct {

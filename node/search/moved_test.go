@@ -68,6 +68,8 @@ func (b *behind) Call(ctx context.Context, node, method string, in []byte) (out 
 }
 
 // Handle implements call.Network.
+func (*behind) Lacks(string) bool { return false }
+
 func (b *behind) Handle(string, cluster.Handler) {}
 
 // handler is a network that is told who answers calls.
@@ -75,7 +77,9 @@ type handler func(cluster.Handler)
 
 func (handler) Self() string                                                 { return "" }
 func (handler) Call(context.Context, string, string, []byte) ([]byte, error) { return nil, nil }
-func (h handler) Handle(_ string, answer cluster.Handler)                    { h(answer) }
+func (handler) Lacks(string) bool                                            { return false }
+
+func (h handler) Handle(_ string, answer cluster.Handler) { h(answer) }
 
 // A file has moved from n2 to n4 while n1 was behind, and the other holder, n3,
 // is away. The search goes on where the file is now, as far as that is known.

@@ -69,7 +69,9 @@ func (w *world) node(id string) *node {
 	return w.nodes[slices.IndexFunc(w.nodes, func(n *node) bool { return n.id == id })]
 }
 
-func (n *node) Self() string                            { return n.id }
+func (n *node) Self() string    { return n.id }
+func (*node) Lacks(string) bool { return false }
+
 func (n *node) Handle(method string, h cluster.Handler) { n.handlers[method] = h }
 
 // Call asks a node.

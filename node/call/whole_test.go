@@ -1,0 +1,103 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/wire"
+)
+
+// The same question in two releases: the later one has more fields, and an atom that the
+// earlier one does not know.
+type (
+	atom interface{ holds() bool }
+
+	Word struct {
+		Text string
+		Fold bool
+	}
+	Near struct{ Distance int }
+
+	asksBefore struct {
+		Atoms []atom
+		Files int
+	}
+	asksNow struct {
+		Atoms  []atom
+		Files  int
+		Newest bool
+		Shards map[string]Word
+	}
+)
+
+func (Word) holds() bool { return true }
+func (Near) holds() bool { return true }
+
+// before is the network of a node whose program does not know some fields.
+type before struct {
+	far
+	lacks []string
+}
+
+func (b before) Lacks(field string) bool { return slices.Contains(b.lacks, field) }
+
+// A question that must be understood whole is refused by a node that does not know a part
+// of it, as a method that it does not have: then another node is asked.
+func TestWhole_refusesWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	Register(Word{}, Near{})
+	word := []atom{Word{Text: "whale"}}
+	for name, c := range map[string]struct {
+		question asksNow
+		lacks    []string // beside the fields that the type of before does not have
+		refused  bool
+	}{
+		"nothing is set":                    {asksNow{}, nil, false},
+		"what both know":                    {asksNow{Atoms: word, Files: 3}, nil, false},
+		"a new field that is set":           {asksNow{Atoms: word, Newest: true}, nil, true},
+		"a new map that is set":             {asksNow{Shards: map[string]Word{"a": {}}}, nil, true},
+		"a new field of an atom":            {asksNow{Atoms: []atom{Word{"whale", true}}}, []string{"Word.Fold"}, true},
+		"a new field of an atom, not set":   {asksNow{Atoms: word}, []string{"Word.Fold"}, false},
+		"a new field of the second atom":    {asksNow{Atoms: []atom{Word{Text: "a"}, Near{3}}}, []string{"Near.Distance"}, true},
+		"a field of an atom that is not in": {asksNow{Atoms: word}, []string{"Near.Distance"}, false},
+	} {
+		net := before{far{}, c.lacks}
+		To[asksBefore, reply]("whole").Whole().Serve(net, func(_ context.Context, q *asksBefore) (*reply, error) {
+			if q.Files != c.question.Files || len(q.Atoms) != len(c.question.Atoms) {
+				t.Errorf("%s: %+v arrived", name, q)
+			}
+			return new(reply), nil
+		})
+		_, err := To[asksNow, reply]("whole").Whole().Ask(t.Context(), net, "other", &c.question)
+		if refused := errors.Is(err, wire.ErrNoMethod) && Elsewhere(err); refused != c.refused || (err != nil) != c.refused {
+			t.Errorf("%s: %v, want it refused: %v", name, err, c.refused)
+		}
+	}
+}
+
+// A program that names no fields is answered, and answers: the question stands first.
+func TestWhole_besideAProgramThatNamesNoFields(t *testing.T) {
+	t.Parallel()
+	square := func(_ context.Context, q *question) (*reply, error) { return &reply{q.Number * q.Number}, nil }
+	whole, plain := To[question, reply]("square").Whole(), To[question, reply]("square")
+	for name, m := range map[string][2]Method[question, reply]{"from it": {plain, whole}, "to it": {whole, plain}} {
+		net := far{}
+		m[1].Serve(net, square)
+		if r, err := m[0].Ask(t.Context(), net, "other", &question{7}); err != nil || r.Square != 49 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// What cannot be read is of another version, whatever is wrong with it.
+func TestMethod_refusesBytesOfAnotherShape(t *testing.T) {
+	t.Parallel()
+	type other struct{ Number []string }
+	net := far{}
+	To[question, reply]("shape").Serve(net, func(context.Context, *question) (*reply, error) { return new(reply), nil })
+	if _, err := To[other, reply]("shape").Ask(t.Context(), net, "other", &other{[]string{"a"}}); !errors.Is(err, wire.ErrNoMethod) || !Elsewhere(err) {
+		t.Errorf("%v", err)
+	}
+}
