@@ -1,6 +1,10 @@
 package catalog
 
-import "time"
+import (
+	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
+)
 
 // jobKey is the key of a job in the tables.
 func jobKey(kind JobKind, subject string) string { return string([]byte{byte(kind)}) + subject }
@@ -48,14 +52,9 @@ func (s *State) dropJob(kind JobKind, subject string) {
 }
 
 // runningOn are the jobs that a node runs.
-func (s *State) runningOn(node string) []*Job {
-	var jobs []*Job
-	prefix := node + "\x00"
-	for key := range s.running.From(prefix) {
-		if len(key) < len(prefix) || key[:len(prefix)] != prefix {
-			break
-		}
-		jobs = append(jobs, s.jobs.Get(key[len(prefix):]))
+func (s *State) runningOn(node string) (jobs []*Job) {
+	for key := range tree.Under(s.running.From, node+"\x00") {
+		jobs = append(jobs, s.jobs.Get(key))
 	}
 	return jobs
 }

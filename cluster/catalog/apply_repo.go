@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 

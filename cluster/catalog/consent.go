@@ -3,11 +3,12 @@ package catalog
 import (
 	"cmp"
 	"crypto/sha256"
-	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"iter"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
 // Consent is what a person lets a program do on their behalf: an agent that
@@ -120,10 +121,10 @@ func (c *PutConsent) apply(t *txn) Result {
 // ended long enough ago, and where the account has very many, the ones that
 // were not used for longest.
 func (t *txn) surplusConsents(account string) []*Consent {
-	surplus := t.consentsWhere(func(old *Consent) bool { return old.over(t.now) })
+	surplus := t.consents.Where(func(old *Consent) bool { return old.over(t.now) })
 
 	// The newest stay, of those in use at the same moment the ones with the least id.
-	same := t.consentsWhere(func(old *Consent) bool { return old.Account == account && !old.over(t.now) })
+	same := t.consents.Where(func(old *Consent) bool { return old.Account == account && !old.over(t.now) })
 	slices.SortFunc(same, func(a, b *Consent) int {
 		return cmp.Or(b.Rotated.Compare(a.Rotated), cmp.Compare(a.ID, b.ID))
 	})
@@ -178,20 +179,11 @@ func (c *EndConsents) apply(t *txn) Result {
 // endConsents ends the consents for which a condition holds. They are
 // remembered for a while, so that their codes are not taken for new ones.
 func (t *txn) endConsents(gone func(*Consent) bool) {
-	for _, old := range t.consentsWhere(func(x *Consent) bool { return x.Ended.IsZero() && gone(x) }) {
+	for _, old := range t.consents.Where(func(x *Consent) bool { return x.Ended.IsZero() && gone(x) }) {
 		x := *old
 		x.Ended = t.now
 		t.consents.Set(x.ID, &x)
 	}
-}
-
-func (t *tables) consentsWhere(is func(*Consent) bool) (found []*Consent) {
-	for c := range t.consents.Records() {
-		if is(c) {
-			found = append(found, c)
-		}
-	}
-	return found
 }
 
 func (c *DropSecrets) apply(t *txn) Result {

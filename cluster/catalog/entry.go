@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+
 	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 

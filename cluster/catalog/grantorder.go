@@ -3,8 +3,9 @@ package catalog
 import (
 	"encoding/binary"
 	"iter"
-	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
 // granting is the place of a job in turns, the index of the jobs that wait: kind, then
@@ -64,13 +65,9 @@ func (v *View) JobsToGrant(kind JobKind, now time.Time) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		for class := range byte(mostUrgency + 1) {
 			prefix := string([]byte{byte(kind), class})
-			for key := range v.turns.From(prefix) {
-				if !strings.HasPrefix(key, prefix) {
-					break
-				}
-
+			for turn := range tree.Under(v.turns.From, prefix) {
 				// Those behind it are not ready either.
-				j := v.jobs.Get(jobKey(kind, key[grantHead:]))
+				j := v.Job(kind, turn[grantHead-len(prefix):])
 				if j.NotBefore.After(now) {
 					break
 				}

@@ -221,11 +221,7 @@ func (t *txn) forget(r *Repo) {
 
 // RepoByExternalID returns the repository that a host knows by an id, or nil.
 func (v *View) RepoByExternalID(external string) *Repo {
-	id, ok := v.externals.Get(external)
-	if !ok {
-		return nil
-	}
-	return v.repos.Get(id)
+	return lookup(&v.externals, external, &v.repos)
 }
 
 // ShortName returns the name of a repository of Azure DevOps as host/project/repository:
@@ -276,11 +272,10 @@ func (v *View) FormerNames(r *Repo) []string {
 // RepoByFormerName returns the repository that had a name until its host
 // renamed it, for thirty days after that, or nil.
 func (v *View) RepoByFormerName(name string) *Repo {
-	id, ok := v.former.Get(name)
-	if !ok {
+	r := lookup(&v.former, name, &v.repos)
+	if r == nil {
 		return nil
 	}
-	r := v.repos.Get(id)
 
 	// The index keeps a name longer than it counts: the clock decides when it is asked.
 	for _, f := range r.Former {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
 // Kept logs are what catalogs of each level have applied, and the states that they

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
 // future is a program that knows one level more.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
 // AccountState is where an account is on its way.
@@ -19,24 +21,17 @@ const (
 )
 
 // String names the state as in the API: active, suspended, pending.
-func (s AccountState) String() string {
-	switch s {
-	case AccountActive:
-		return "active"
-	case AccountSuspended:
-		return "suspended"
-	case AccountPending:
-		return "pending"
-	}
-	return "unknown"
-}
+func (s AccountState) String() string { return nameOf(s, accountStates) }
+
+var accountStates = []string{"unknown", AccountActive: "active", AccountSuspended: "suspended", AccountPending: "pending"}
 
 // MarshalText implements encoding.TextMarshaler.
 func (s AccountState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *AccountState) UnmarshalText(name []byte) error {
-	return named(s, name, AccountActive, AccountSuspended, AccountPending)
+	*s = named[AccountState](name, accountStates)
+	return nil
 }
 
 // User is the account of a person, who may have keys.
@@ -186,7 +181,7 @@ func (t *txn) signOut(account string) {
 	t.endSessions(func(s *Session) bool { return s.Account == account })
 	t.endLinks(account)
 	t.endConsents(func(x *Consent) bool { return x.Account == account })
-	for _, x := range t.identitiesOf(account) {
+	for _, x := range t.IdentitiesOf(account) {
 		t.forgetHostToken(x.Key())
 	}
 }
@@ -220,11 +215,11 @@ func (c *DeleteAccount) apply(t *txn) Result {
 	}
 
 	// What hangs on an account goes with it, in the same entry.
-	for _, k := range t.keysOf(a.ID) {
+	for _, k := range t.keys.Where(func(k *Key) bool { return k.Account == a.ID }) {
 		t.keyHashes.Delete(string(k.Hash))
 		t.keys.Delete(k.ID)
 	}
-	for _, g := range t.grantsOf(a.ID) {
+	for _, g := range t.GrantsOf(a.ID) {
 		t.grants.Delete(g.Key())
 	}
 
@@ -238,22 +233,9 @@ func (c *DeleteAccount) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-func (t *tables) keysOf(account string) (all []*Key) {
-	for k := range t.keys.Records() {
-		if k.Account == account {
-			all = append(all, k)
-		}
-	}
-	return all
-}
-
-// grantsOf are the grants of an account, by source.
-func (t *tables) grantsOf(account string) (all []*Grants) {
-	prefix := grantsKey(account, "")
-	for key, g := range t.grants.From(prefix) {
-		if !strings.HasPrefix(key, prefix) {
-			break
-		}
+// GrantsOf are the grants of an account, by source.
+func (t *tables) GrantsOf(account string) (all []*Grants) {
+	for _, g := range tree.Under(t.grants.From, grantsKey(account, "")) {
 		all = append(all, g)
 	}
 	return all
@@ -311,11 +293,7 @@ func (v *View) Account(id string) *User { return v.accounts.Get(id) }
 // AccountByEmail returns nil when there is none of that address, which is
 // compared without regard to case.
 func (v *View) AccountByEmail(email string) *User {
-	id, ok := v.emails.Get(strings.ToLower(email))
-	if !ok {
-		return nil
-	}
-	return v.accounts.Get(id)
+	return lookup(&v.emails, strings.ToLower(email), &v.accounts)
 }
 
 // Accounts goes through them by e-mail address.
@@ -328,6 +306,3 @@ func (v *View) Accounts() iter.Seq[*User] {
 		}
 	}
 }
-
-// GrantsOf are the grants of an account, by source.
-func (v *View) GrantsOf(account string) []*Grants { return v.grantsOf(account) }

@@ -1,12 +1,13 @@
 package catalog
 
 import (
-	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
 // What code hosts say of permissions is kept by people of the hosts, not by
@@ -215,7 +216,7 @@ func (t *txn) putReader(r *Reader) {
 // forgetExtra drops what partial observations said of a repository.
 func (t *txn) forgetExtra(site string, repo RepoID) {
 	// Collected first: the table changes on the way.
-	for _, old := range slices.Collect(t.readersAt(site)) {
+	for _, old := range t.ReadersAt(site) {
 		if bitmap(old.Extra).Contains(repo) {
 			r := *old
 			set := bitmap(old.Extra).Clone()
@@ -233,7 +234,7 @@ func (t *txn) forgetAccess(repo *Repo) {
 	t.forgetExtra(name, repo.ID)
 
 	// Its number is never given out again, and still nobody keeps a right to it.
-	for _, old := range slices.Collect(t.readersAt(name)) {
+	for _, old := range t.ReadersAt(name) {
 		if bitmap(old.Repos).Contains(repo.ID) {
 			r := *old
 			set := bitmap(old.Repos).Clone()
@@ -404,16 +405,12 @@ func (t *tables) site(name string) *Site {
 	return &Site{Name: name}
 }
 
-// readersAt are the readers of a site.
-func (t *tables) readersAt(site string) iter.Seq[*Reader] {
-	return func(yield func(*Reader) bool) {
-		prefix := ReaderKey(site, "")
-		for key, r := range t.readers.From(prefix) {
-			if !strings.HasPrefix(key, prefix) || !yield(r) {
-				return
-			}
-		}
+// ReadersAt are the readers of a site.
+func (t *tables) ReadersAt(site string) (all []*Reader) {
+	for _, r := range tree.Under(t.readers.From, ReaderKey(site, "")) {
+		all = append(all, r)
 	}
+	return all
 }
 
 func hasReader(_ *txn, subject string) bool {

@@ -22,22 +22,17 @@ const (
 )
 
 // String names the setting: unset, off, on.
-func (p PermissionSync) String() string {
-	switch p {
-	case PermissionSyncOff:
-		return "off"
-	case PermissionSyncOn:
-		return "on"
-	}
-	return "unset"
-}
+func (p PermissionSync) String() string { return nameOf(p, permissionSyncs) }
+
+var permissionSyncs = []string{PermissionSyncUnset: "unset", PermissionSyncOff: "off", PermissionSyncOn: "on"}
 
 // MarshalText implements encoding.TextMarshaler.
 func (p PermissionSync) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (p *PermissionSync) UnmarshalText(name []byte) error {
-	return named(p, name, PermissionSyncUnset, PermissionSyncOff, PermissionSyncOn)
+	*p = named[PermissionSync](name, permissionSyncs)
+	return nil
 }
 
 // Enforces reports whether permissions of a connection are enforced.
@@ -150,7 +145,7 @@ type reads struct {
 
 // readsOf is what code hosts say of an account; nothing where they are not asked.
 func (v *View) readsOf(account string) (all []reads) {
-	identities := v.identitiesOf(account)
+	identities := v.IdentitiesOf(account)
 	if len(identities) == 0 || v.PermissionSync() != PermissionSyncOn {
 		return nil
 	}
@@ -248,9 +243,6 @@ func (v *View) Reader(site, subject string) *Reader { return v.readers.Get(Reade
 
 // Readers goes through what is known of people of code hosts.
 func (v *View) Readers() iter.Seq[*Reader] { return v.readers.Records() }
-
-// ReadersAt are those of a site.
-func (v *View) ReadersAt(site string) iter.Seq[*Reader] { return v.readersAt(site) }
 
 // May reports whether complete observations, and whether others, say that
 // somebody may read a repository.

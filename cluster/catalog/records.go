@@ -3,7 +3,7 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
+	"slices"
 	"time"
 )
 
@@ -98,36 +98,30 @@ const (
 )
 
 // String names the role as in the API: none, guest, member, owner.
-func (r Role) String() string {
-	switch r {
-	case RoleGuest:
-		return "guest"
-	case RoleMember:
-		return "member"
-	case RoleOwner:
-		return "owner"
-	}
-	return "none"
-}
+func (r Role) String() string { return nameOf(r, roleNames) }
+
+var roleNames = []string{RoleNone: "none", RoleMember: "member", RoleOwner: "owner", RoleGuest: "guest"}
 
 // MarshalText implements encoding.TextMarshaler.
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (r *Role) UnmarshalText(name []byte) error {
-	return named(r, name, RoleNone, RoleGuest, RoleMember, RoleOwner)
+	*r = named[Role](name, roleNames)
+	return nil
 }
 
-// named sets v to the value of a name; one that it does not know becomes the zero value.
-func named[T fmt.Stringer](v *T, name []byte, values ...T) error {
-	var none T
-	*v = none
-	for _, x := range values {
-		if x.String() == string(name) {
-			*v = x
-		}
+// nameOf is the name of a value, where names has one for each; that of 0 for an unknown value.
+func nameOf[T ~uint8](v T, names []string) string {
+	if int(v) < len(names) {
+		return names[v]
 	}
-	return nil
+	return names[0]
+}
+
+// named is the value of a name; 0 for an unknown name.
+func named[T ~uint8](name []byte, names []string) T {
+	return T(max(0, slices.Index(names, string(name))))
 }
 
 // Key is an API key. The key itself is not kept.

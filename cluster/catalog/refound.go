@@ -82,7 +82,7 @@ func (t *txn) endWhatWasGiven(r *Refounded) {
 	r.Sessions = t.sessions.Len()
 	t.endSessions(func(*Session) bool { return true })
 
-	r.Consents = len(t.consentsWhere(func(c *Consent) bool { return c.Ended.IsZero() }))
+	r.Consents = len(t.consents.Where(func(c *Consent) bool { return c.Ended.IsZero() }))
 	t.endConsents(func(*Consent) bool { return true })
 
 	r.Links = t.links.Len()

@@ -74,15 +74,7 @@ const (
 
 // String names the visibility as in the API; nothing for one that is unknown.
 func (v Visibility) String() string {
-	switch v {
-	case Public:
-		return "public"
-	case Internal:
-		return "internal"
-	case Private:
-		return "private"
-	}
-	return ""
+	return nameOf(v, []string{"", Public: "public", Internal: "internal", Private: "private"})
 }
 
 // RepoConnection is one connection that lists a repository.

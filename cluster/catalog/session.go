@@ -3,10 +3,11 @@ package catalog
 import (
 	"cmp"
 	"fmt"
-	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
 // Session is a browser that somebody signed in with. The token in its cookie
@@ -100,7 +101,7 @@ func (c *PutSession) apply(t *txn) Result {
 // makeRoomForSession removes those of the same account or key that have
 // ended, and where there are still very many, the ones not used for longest.
 func (t *txn) makeRoomForSession(s *Session) {
-	same := t.sessionsWhere(func(old *Session) bool {
+	same := t.sessions.Where(func(old *Session) bool {
 		return old.Account == s.Account && (s.Account != "" || old.Key == s.Key)
 	})
 	slices.SortStableFunc(same, func(a, b *Session) int { return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.ID, b.ID)) })
@@ -138,7 +139,7 @@ func (c *TouchSessions) apply(t *txn) Result {
 
 // endSessions removes the sessions for which a condition holds.
 func (t *txn) endSessions(gone func(*Session) bool) {
-	for _, s := range t.sessionsWhere(gone) {
+	for _, s := range t.sessions.Where(gone) {
 		t.endSession(s)
 	}
 }
@@ -146,15 +147,6 @@ func (t *txn) endSessions(gone func(*Session) bool) {
 func (t *txn) endSession(s *Session) {
 	t.sessionHashes.Delete(string(s.Hash))
 	t.sessions.Delete(s.ID)
-}
-
-func (t *tables) sessionsWhere(is func(*Session) bool) (found []*Session) {
-	for s := range t.sessions.Records() {
-		if is(s) {
-			found = append(found, s)
-		}
-	}
-	return found
 }
 
 func (s *State) indexSession(x *Session) error {
@@ -167,11 +159,7 @@ func (s *State) indexSession(x *Session) error {
 
 // SessionByHash finds a session by the HMAC of its token, or returns nil.
 func (v *View) SessionByHash(hash []byte) *Session {
-	id, ok := v.sessionHashes.Get(string(hash))
-	if !ok {
-		return nil
-	}
-	return v.sessions.Get(id)
+	return lookup(&v.sessionHashes, string(hash), &v.sessions)
 }
 
 // Session returns nil when there is none of that id.

@@ -7,9 +7,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 	"hash/crc32"
 	"io"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
 // A snapshot is a stream of blocks and an end:

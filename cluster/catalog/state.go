@@ -2,10 +2,11 @@ package catalog
 
 import (
 	"errors"
-	"github.com/shoalsearch/shoal/cluster/catalog/codec"
-	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 	"slices"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
 // State is the catalog. It belongs to one goroutine, which applies entries;

@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 

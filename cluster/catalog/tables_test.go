@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/cluster/catalog/codec"
-	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
 // gadget is a record of a table that only this test has.

@@ -4,6 +4,8 @@ import (
 	"iter"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
 // Thread is a conversation with a language model: who has it, where what was
@@ -168,7 +170,7 @@ func (t *txn) roomFor(id, owner string, title []byte) *Result {
 		return no(Invalid, "the thread is malformed")
 	case t.threads.Len() >= maxThreads:
 		return no(Conflict, "there are as many threads as a cluster may have: delete some")
-	case t.countThreads(owner) >= most:
+	case len(t.ThreadsOf(owner)) >= most:
 		return no(Conflict, "you have as many threads as one may have: delete some")
 	}
 	return nil
@@ -298,23 +300,12 @@ func (t *tables) runsOf(owner string) (n int) {
 	return n
 }
 
-func (t *tables) countThreads(owner string) (n int) {
-	for range t.threadsOf(owner) {
-		n++
+// ThreadsOf lists those of an owner by id.
+func (t *tables) ThreadsOf(owner string) (all []*Thread) {
+	for id := range tree.Under(t.threadOwners.From, ownedThread(owner, "")) {
+		all = append(all, t.threads.Get(id))
 	}
-	return n
-}
-
-func (t *tables) threadsOf(owner string) iter.Seq[*Thread] {
-	return func(yield func(*Thread) bool) {
-		prefix := ownedThread(owner, "")
-		for key := range t.threadOwners.From(prefix) {
-			id, mine := strings.CutPrefix(key, prefix)
-			if !mine || !yield(t.threads.Get(id)) {
-				return
-			}
-		}
-	}
+	return all
 }
 
 // Thread returns nil when there is none of that id.
@@ -322,9 +313,6 @@ func (v *View) Thread(id string) *Thread { return v.threads.Get(id) }
 
 // Threads goes through all of them by id.
 func (v *View) Threads() iter.Seq[*Thread] { return v.threads.Records() }
-
-// ThreadsOf goes through those of an owner by id.
-func (v *View) ThreadsOf(owner string) iter.Seq[*Thread] { return v.threadsOf(owner) }
 
 // RunningThreads goes through those of which a question is being answered, by id.
 func (v *View) RunningThreads() iter.Seq[*Thread] {

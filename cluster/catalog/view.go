@@ -1,13 +1,14 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
@@ -104,6 +105,15 @@ func (v *View) FileError() error {
 	return v.parsed.err
 }
 
+// lookup returns the record of a table that an index leads to; nil where it leads to none.
+func lookup[I, K cmp.Ordered, T any](index *tree.Tree[I, K], at I, table *tree.Table[K, T]) *T {
+	key, ok := index.Get(at)
+	if !ok {
+		return nil
+	}
+	return table.Get(key)
+}
+
 // Connection returns nil when there is none of that name.
 func (v *View) Connection(name string) *Connection { return v.connections.Get(name) }
 
@@ -114,13 +124,7 @@ func (v *View) Connections() iter.Seq[*Connection] { return v.connections.Record
 func (v *View) Repo(id RepoID) *Repo { return v.repos.Get(id) }
 
 // RepoByName returns nil when there is none of that name.
-func (v *View) RepoByName(name string) *Repo {
-	id, ok := v.names.Get(name)
-	if !ok {
-		return nil
-	}
-	return v.repos.Get(id)
-}
+func (v *View) RepoByName(name string) *Repo { return lookup(&v.names, name, &v.repos) }
 
 // Repos goes through all repositories by number, orphaned ones too.
 func (v *View) Repos() iter.Seq[*Repo] { return v.repos.Records() }
@@ -167,8 +171,10 @@ func (v *View) JobsOf(states ...JobState) iter.Seq[*Job] {
 	}
 	return func(yield func(*Job) bool) {
 		for _, state := range states {
-			if !v.jobsUnder(string([]byte{byte(state)}), yield) {
-				return
+			for key := range tree.Under(v.jobStates.From, string([]byte{byte(state)})) {
+				if !yield(v.jobs.Get(key)) {
+					return
+				}
 			}
 		}
 	}
@@ -179,35 +185,18 @@ func (v *View) JobsOf(states ...JobState) iter.Seq[*Job] {
 func (v *View) JobsOfKind(kind JobKind, states ...JobState) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		for _, state := range states {
-			if !v.jobsUnder(string([]byte{byte(state), byte(kind)}), yield) {
-				return
+			for subject := range tree.Under(v.jobStates.From, string([]byte{byte(state), byte(kind)})) {
+				if !yield(v.Job(kind, subject)) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// jobsUnder goes through the jobs whose place in jobStates begins so.
-func (v *View) jobsUnder(prefix string, yield func(*Job) bool) bool {
-	for key := range v.jobStates.From(prefix) {
-		if !strings.HasPrefix(key, prefix) {
-			break
-		}
-		if !yield(v.jobs.Get(key[1:])) {
-			return false
-		}
-	}
-	return true
-}
-
 // KeyByHash finds an API key by the HMAC of its text, or returns nil.
 // Whether it has expired is the caller's to see.
-func (v *View) KeyByHash(hash []byte) *Key {
-	id, ok := v.keyHashes.Get(string(hash))
-	if !ok {
-		return nil
-	}
-	return v.keys.Get(id)
-}
+func (v *View) KeyByHash(hash []byte) *Key { return lookup(&v.keyHashes, string(hash), &v.keys) }
 
 // Key returns nil when there is none of that id.
 func (v *View) Key(id string) *Key { return v.keys.Get(id) }
@@ -219,13 +208,7 @@ func (v *View) Keys() iter.Seq[*Key] { return v.keys.Records() }
 func (v *View) Member(id string) *Member { return v.members.Get(id) }
 
 // MemberNumber returns nil when there is none of that number.
-func (v *View) MemberNumber(n uint32) *Member {
-	id, ok := v.numbers.Get(n)
-	if !ok {
-		return nil
-	}
-	return v.members.Get(id)
-}
+func (v *View) MemberNumber(n uint32) *Member { return lookup(&v.numbers, n, &v.members) }
 
 // Members goes through them by id, removed ones too.
 func (v *View) Members() iter.Seq[*Member] { return v.members.Records() }

@@ -2,11 +2,12 @@ package catalog
 
 import (
 	"bytes"
-	"github.com/shoalsearch/shoal/cluster/catalog/codec"
-	"iter"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/catalog/codec"
+	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
 // Password is what is kept of the password of an account.
@@ -126,27 +127,8 @@ func (t *txn) shows(link, account string) bool {
 }
 
 func (t *txn) endLinks(account string) {
-	for l := range t.linksOf(account) {
+	for _, l := range t.links.Where(func(l *Link) bool { return l.Account == account }) {
 		t.links.Delete(l.ID)
-	}
-}
-
-// linksOf are the links of an account. They may be deleted on the way.
-func (t *tables) linksOf(account string) iter.Seq[*Link] {
-	return func(yield func(*Link) bool) {
-		var all []*Link
-		for l := range t.links.Records() {
-			if l.Account == account {
-				all = append(all, l)
-			}
-		}
-
-		// Gathered first: the caller may delete while it goes through them.
-		for _, l := range all {
-			if !yield(l) {
-				return
-			}
-		}
 	}
 }
 
@@ -205,7 +187,7 @@ func (c *LinkIdentity) mayByEmail(t *txn, a *User) bool {
 	if !c.Proven || a.Unproven || c.Identity.Email != a.Email {
 		return false
 	}
-	return !slices.ContainsFunc(t.identitiesOf(a.ID), func(x *Identity) bool {
+	return !slices.ContainsFunc(t.IdentitiesOf(a.ID), func(x *Identity) bool {
 		return x.Provider == c.Identity.Provider && x.Subject != c.Identity.Subject
 	})
 }
@@ -225,7 +207,7 @@ func (t *txn) linkable(x *Identity) *Refusal {
 		return &Refusal{Conflict, "that is somebody with another account"}
 	}
 
-	if old == nil && len(t.identitiesOf(x.Account)) >= maxIdentitiesOf {
+	if old == nil && len(t.IdentitiesOf(x.Account)) >= maxIdentitiesOf {
 		return &Refusal{Conflict, "the account has too many identities"}
 	}
 	return nil
@@ -255,7 +237,7 @@ func (c *UnlinkIdentity) apply(t *txn) Result {
 
 	// Only ways count that are open now: providers that are in the configuration.
 	another := t.passwords.Get(c.Account) != nil && !c.NoPassword
-	for _, y := range t.identitiesOf(c.Account) {
+	for _, y := range t.IdentitiesOf(c.Account) {
 		another = another || y.Key() != x.Key() && slices.Contains(c.SignIn, y.Provider)
 	}
 
@@ -276,7 +258,8 @@ func (c *Join) apply(t *txn) Result {
 	if r := t.linkable(&c.Identity); r != nil {
 		return Result{Err: r}
 	}
-	if c.Account.State == AccountPending && t.pending() >= maxPending {
+	pending := func(a *User) bool { return a.State == AccountPending }
+	if pending(&c.Account) && len(t.accounts.Where(pending)) >= maxPending {
 		return refuse(Conflict, "too many people wait for approval: an owner has to decide about them first")
 	}
 
@@ -289,21 +272,9 @@ func (c *Join) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-func (t *tables) pending() (n int) {
-	for a := range t.accounts.Records() {
-		if a.State == AccountPending {
-			n++
-		}
-	}
-	return n
-}
-
-func (t *tables) identitiesOf(account string) (all []*Identity) {
-	prefix := account + "\x00"
-	for owned, key := range t.persons.From(prefix) {
-		if !strings.HasPrefix(owned, prefix) {
-			break
-		}
+// IdentitiesOf are the identities of an account, by provider.
+func (t *tables) IdentitiesOf(account string) (all []*Identity) {
+	for _, key := range tree.Under(t.persons.From, account+"\x00") {
 		all = append(all, t.identities.Get(key))
 	}
 	return all
@@ -313,7 +284,7 @@ func (t *tables) identitiesOf(account string) (all []*Identity) {
 func (t *txn) forgetWaysIn(account string) {
 	t.passwords.Delete(account)
 	t.endLinks(account)
-	for _, x := range t.identitiesOf(account) {
+	for _, x := range t.IdentitiesOf(account) {
 		t.forgetIdentity(x)
 	}
 }
@@ -335,6 +306,3 @@ func (v *View) LinkByHash(hash []byte) *Link {
 func (v *View) Identity(provider, subject string) *Identity {
 	return v.identities.Get(identityKey(provider, subject))
 }
-
-// IdentitiesOf are the identities of an account, by provider.
-func (v *View) IdentitiesOf(account string) []*Identity { return v.identitiesOf(account) }

@@ -90,7 +90,7 @@ func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
 		return []Reason{{Kind: "sync", Text: "It is of no code host that tells who may read it."}}
 	}
 
-	for _, x := range v.identitiesOf(a.ID) {
+	for _, x := range v.IdentitiesOf(a.ID) {
 		if v.SiteOfIdentity(x) == site {
 			all = append(all, v.whyRead(x, v.readBy(x, site), r)...)
 		}

@@ -112,7 +112,8 @@ func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (
 	}
 
 	// By id after the time: threads that changed together must not change places between pages.
-	all := slices.SortedFunc(a.catalog.View().ThreadsOf(ownerOf(v)), func(x, y *catalog.Thread) int {
+	all := a.catalog.View().ThreadsOf(ownerOf(v))
+	slices.SortFunc(all, func(x, y *catalog.Thread) int {
 		return cmp.Or(y.Changed.Compare(x.Changed), strings.Compare(x.ID, y.ID))
 	})
 

@@ -199,7 +199,7 @@ func changes(view *catalog.View, repo *catalog.Repo, found []string, partial boo
 
 	// What one kind of observation says is compared with that kind alone: the other keeps its own.
 	had := map[string]bool{}
-	for r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
+	for _, r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
 		complete, extra := r.May(repo.ID)
 		if partial && extra || !partial && complete {
 			had[r.Subject] = true
@@ -219,7 +219,7 @@ func changes(view *catalog.View, repo *catalog.Repo, found []string, partial boo
 
 // known are the readers of a repository, by all that was observed.
 func known(view *catalog.View, repo *catalog.Repo) (subjects []string) {
-	for r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
+	for _, r := range view.ReadersAt(catalog.SiteOf(repo.ExternalID)) {
 		if complete, extra := r.May(repo.ID); complete || extra {
 			subjects = append(subjects, r.Subject)
 		}

@@ -3,6 +3,7 @@ package tree
 import (
 	"cmp"
 	"iter"
+	"strings"
 
 	"github.com/google/btree"
 )
@@ -71,6 +72,19 @@ func (t *Tree[K, V]) All() iter.Seq2[K, V] {
 func (t *Tree[K, V]) From(k K) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		t.live.AscendGreaterOrEqual(pair[K, V]{key: k}, func(p pair[K, V]) bool { return yield(p.key, p.val) })
+	}
+}
+
+// Under goes through what follows a prefix in the keys that have it, in order. from is
+// From of the tree or table.
+func Under[V any](from func(string) iter.Seq2[string, V], prefix string) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for key, v := range from(prefix) {
+			rest, ok := strings.CutPrefix(key, prefix)
+			if !ok || !yield(rest, v) {
+				return
+			}
+		}
 	}
 }
 
@@ -157,6 +171,17 @@ func (t *Table[K, T]) Records() iter.Seq[*T] {
 			}
 		}
 	}
+}
+
+// Where lists the records for which a condition holds, in the order of their keys. The
+// table may change while the caller goes through them.
+func (t *Table[K, T]) Where(is func(*T) bool) (found []*T) {
+	for rec := range t.Records() {
+		if is(rec) {
+			found = append(found, rec)
+		}
+	}
+	return found
 }
 
 // From goes through the records whose keys are not less than k, in order.
