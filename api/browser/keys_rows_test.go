@@ -24,7 +24,7 @@ func element(s string) string { return `!!document.querySelector(` + quote(s) + 
 func focus(s string) string   { return `document.activeElement.matches(` + quote(s) + `)` }
 func in(s string) string      { return `location.pathname.includes('` + s + `')` }
 
-// keyRows is every page of the site. The list of docs/keyboard.md is made of it.
+// keyRows is every page of the site. The list of keyboard.md is made of it.
 var keyRows = []keyRow{
 	{"The first page", "/", aGuest, []string{"GET /", "GET /search"}, []keyStep{
 		{"type needle", "results stand below the box", `document.querySelectorAll('#files .file').length > 2`},
@@ -136,7 +136,7 @@ var keyRows = []keyRow{
 	}},
 	{"Documentation", "/docs", aGuest, []string{"GET /docs", "GET /docs/*"}, []keyStep{
 		{"Tab to Search the documentation, type drain node, Enter", "the pages that have both words", in("/docs?q=drain+node")},
-		{"Tab to Add, drain, replace and remove nodes, Enter", "the page", at("/docs/how-to/nodes.md")},
+		{"Tab to Add, drain, replace and remove nodes, Enter", "the page", at("/docs/how-to/add-remove-replace.md")},
 	}},
 	{"No such page", "/browse/local/nosuch", aGuest, []string{"GET /repos"}, []keyStep{
 		{"Tab to Skip to the content, Enter, Tab to Repositories, Enter", "the repositories", at("/repos")},

@@ -28,10 +28,10 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite docs/keyboard.md")
+var rewrite = flag.Bool("rewrite", false, "rewrite keyboard.md")
 
 // keyList is the document that tells the steps of keyRows.
-const keyList = "../../docs/keyboard.md"
+const keyList = "keyboard.md"
 
 // noPage are routes that show nothing by themselves, and why.
 var noPage = map[string]string{
@@ -97,7 +97,7 @@ func matches(route, request string) bool {
 	return true
 }
 
-// Every route of a page is opened or sent by a row of keyRows, and docs/keyboard.md
+// Every route of a page is opened or sent by a row of keyRows, and keyboard.md
 // tells the rows as they are.
 func TestPagesAreListedByTheirKeys(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestPagesAreListedByTheirKeys(t *testing.T) {
 		return
 	}
 	if got, err := os.ReadFile(keyList); err != nil || string(got) != text {
-		t.Errorf("docs/keyboard.md differs from keyRows, %v: look at it and run go test ./api/browser -rewrite", err)
+		t.Errorf("keyboard.md differs from keyRows, %v: look at it and run go test ./api/browser -rewrite", err)
 	}
 }
 

@@ -64,15 +64,17 @@ func TestEveryPromiseHasATest(t *testing.T) {
 		}
 	}
 
-	for _, file := range []string{"pages.md", "browser.md"} {
-		text, err := os.ReadFile(filepath.Join("../../docs", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile("`((?:P/|Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(string(text), -1) {
-			if !there[m[1]] {
-				t.Errorf("docs/%s names the test %s, which is not there", file, m[1])
-			}
+	text, err := os.ReadFile("promises.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	promised := regexp.MustCompile("`((?:P/|Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(string(text), -1)
+	if len(promised) < 50 {
+		t.Errorf("promises.md names %d tests only: it is no longer read rightly", len(promised))
+	}
+	for _, m := range promised {
+		if !there[m[1]] {
+			t.Errorf("promises.md names the test %s, which is not there", m[1])
 		}
 	}
 }

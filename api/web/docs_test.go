@@ -44,8 +44,8 @@ func TestDocumentation_isDrawnAndLinked(t *testing.T) {
 func TestDocumentation_isSearched(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
-		"drain node":       "how-to/nodes.md",
-		"SNAPSHOT restore": "how-to/back-up.md",
+		"drain node":       "how-to/add-remove-replace.md",
+		"SNAPSHOT restore": "how-to/restore.md",
 		"smtp_host":        "reference/flags-and-variables.md",
 		"rotate key":       "how-to/rotate-keys.md",
 		"sourcebot":        "how-to/from-sourcebot.md",

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// The example of the page about people is a good configuration, all of which
+// The example of the page about sign-in is a good configuration, all of which
 // works.
-func TestTheExampleOfPeopleWorks(t *testing.T) {
+func TestTheExampleOfSignInWorks(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/people.md")
+	text, err := os.ReadFile("../../docs/how-to/sign-in.md")
 	if err != nil {
 		t.Fatal(err)
 	}

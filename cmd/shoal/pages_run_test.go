@@ -29,8 +29,9 @@ type play struct {
 	files map[string]string
 	node  bool
 
-	// ahead are shell commands to run before the command that begins with the key, as the
-	// prose asks for; STOP stops the nodes, and NODE is the newest of them.
+	// ahead is what the prose asks for before the command that begins with the key: commands
+	// with ; between them. STOP stops the nodes, a shoal serve starts one, and NODE is the
+	// newest of them.
 	ahead map[string]string
 
 	// left are the commands that cannot run here, by their beginning, and why.
@@ -44,9 +45,21 @@ var plays = []play{
 	{page: "tutorial/first-search.md"},
 	{page: "tutorial/first-cluster.md", files: map[string]string{"shoal.json": oneRepo}},
 	{page: "tutorial/first-agent.md", node: true, left: map[string]string{"claude": "a program of somebody else"}},
-	{page: "how-to/back-up.md", node: true,
-		ahead: map[string]string{"shoal snapshot restore": "STOP; cp /var/lib/shoal/cluster.key .; rm -r /var/lib/shoal", "shoal recover": "STOP"},
-		left:  map[string]string{"shoal status --wait-indexed": "the node is stopped for shoal recover, and started by the supervisor"}},
+	{page: "how-to/install-debian.md", node: true, files: map[string]string{"shoal.env": ""}, left: map[string]string{
+		"sudo apt": "it needs the package", "sudo systemctl": "it needs systemd", "sudo shoal doctor": "it is about the host"}},
+	{page: "how-to/install-kubernetes.md"},
+	{page: "how-to/install-tarball.md", left: map[string]string{
+		"sudo install": "it needs the archive", "sudo systemd": "it needs systemd", "sudo systemctl": "it needs systemd", "sudo shoal doctor": "it is about the host"}},
+	{page: "how-to/back-up.md", node: true},
+	{page: "how-to/restore.md", node: true, ahead: map[string]string{
+		"shoal recover":          "shoal user create you@example.com --owner; shoal snapshot save catalog.snap; cp /var/lib/shoal/cluster.key .; STOP",
+		"shoal snapshot restore": "rm -r /var/lib/shoal"}},
+	{page: "how-to/sign-in.md", node: true, left: map[string]string{"shoal user approve": "nobody waits who came by an invitation"}},
+	{page: "how-to/permissions.md", node: true, ahead: map[string]string{"shoal grant": "shoal user create ann@example.com; shoal user create ben@example.com"}},
+	{page: "how-to/agents.md", node: true, left: map[string]string{"claude": "a program of somebody else", "shoal agent revoke": "no agent was let in"}},
+	{page: "how-to/move-addresses.md", node: true, ahead: map[string]string{"shoal serve": "cp /var/lib/shoal/cluster.key .; " +
+		"shoal serve --data-dir /tmp/new --cluster-key-file cluster.key --listen 10.0.0.4:7700 --cluster-listen 10.0.0.4:7701 --gossip-listen 10.0.0.4:7702 --join 10.0.0.1:7702; " +
+		"shoal drain NODE; shoal undrain NODE; STOP NEWEST"}},
 	{page: "how-to/cluster.md", files: map[string]string{"shoal.json": oneRepo}},
 	{page: "how-to/connections.md", node: true, left: map[string]string{
 		"shoal connection webhook": "a connection of directories has none", "shoal connection accept": "no listing lacks anything"}},
@@ -55,7 +68,7 @@ var plays = []play{
 	{page: "how-to/models.md", node: true, left: map[string]string{
 		"shoal models check": "no model is configured", "shoal ask": "no model is configured", "curl": "no model is configured"}},
 	{page: "how-to/monitor.md", files: map[string]string{"shoal.json": oneRepo}},
-	{page: "how-to/nodes.md", node: true, ahead: map[string]string{"shoal serve": "cp /var/lib/shoal/cluster.key ."},
+	{page: "how-to/add-remove-replace.md", node: true, ahead: map[string]string{"shoal serve": "cp /var/lib/shoal/cluster.key ."},
 		left: map[string]string{"shoal remove": "the page drains and removes one node three times"}},
 	{page: "how-to/rotate-keys.md", node: true},
 }
@@ -124,14 +137,18 @@ type stage struct {
 
 func newStage(t *testing.T, p play) *stage {
 	s := &stage{t: t, play: p, dir: t.TempDir(), net: fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), rand.IntN(256))}
-	s.places = strings.NewReplacer("/home/me", s.dir+"/home", "/tmp/", s.dir+"/tmp-", "/var/lib/shoal", s.dir+"/var",
+	s.places = strings.NewReplacer("/home/me", s.dir+"/home", "/tmp/", s.dir+"/tmp-", "/var/lib/shoal", s.dir+"/var", "/etc/shoal", s.dir,
 		"127.0.0.1", s.net+"1", "10.0.0.", s.net)
 	if err := os.Symlink(binary(t), filepath.Join(s.dir, "shoal")); err != nil {
 		t.Fatal(err)
 	}
 	nodetest.NewRepo(t, filepath.Join(s.dir, "home", "src", "app"), map[string]string{
 		"main.go": "package main\n\nimport \"net/http\"\n\nfunc main() {}\n\ntype T interface{}\n\nvar h http.Handler\n"})
-	t.Cleanup(s.stop)
+	write(t, filepath.Join(s.dir, "sudo"), "#!/bin/sh\nexec \"$@\"\n")
+	if err := os.Chmod(filepath.Join(s.dir, "sudo"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.stop(0) })
 	return s
 }
 
@@ -165,7 +182,7 @@ func (s *stage) run() {
 				own := strings.ReplaceAll(command, "listen 10.0.0.1", fmt.Sprintf("listen 10.0.0.%d", i+1))
 				s.serve(strings.ReplaceAll(own, "/var/lib/shoal", []string{"/var/lib/shoal", "/tmp/2", "/tmp/3"}[i]))
 			}
-		case strings.HasPrefix(command, "shoal serve") && s.play.page == "how-to/nodes.md":
+		case strings.HasPrefix(command, "shoal serve") && (s.play.page == "how-to/add-remove-replace.md" || s.play.page == "how-to/move-addresses.md"):
 			s.serve(strings.ReplaceAll(command, "/var/lib/shoal", "/tmp/new"))
 		case strings.HasPrefix(command, "shoal serve"):
 			s.serve(command)
@@ -191,12 +208,17 @@ func (s *stage) prepare(command string) {
 		if !strings.HasPrefix(command, begin) {
 			continue
 		}
-		if rest, stop := strings.CutPrefix(ahead, "STOP"); stop {
-			s.stop()
-			ahead = strings.TrimPrefix(rest, "; ")
-		}
-		if ahead != "" {
-			s.do(ahead)
+		for step := range strings.SplitSeq(ahead, "; ") {
+			switch {
+			case step == "STOP":
+				s.stop(0)
+			case step == "STOP NEWEST":
+				s.stop(len(s.nodes) - 1)
+			case strings.HasPrefix(step, "shoal serve"):
+				s.serve(step)
+			default:
+				s.do(step)
+			}
 		}
 	}
 }
@@ -240,13 +262,13 @@ func (s *stage) serve(line string) {
 	s.nodes = append(s.nodes, cmd)
 }
 
-// stop ends all nodes.
-func (s *stage) stop() {
-	for _, cmd := range s.nodes {
+// stop ends the nodes from one on.
+func (s *stage) stop(from int) {
+	for _, cmd := range s.nodes[from:] {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
 	}
-	s.nodes = nil
+	s.nodes = s.nodes[:from]
 }
 
 // do runs a command until it succeeds: whoever types it waits for the node meanwhile.

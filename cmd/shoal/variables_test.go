@@ -86,7 +86,7 @@ var peopleTests = map[string]string{
 func TestVariablesOfPeopleAreShownAndTold(t *testing.T) {
 	t.Parallel()
 	docs := ""
-	for _, name := range []string{"docs/how-to/harden.md", "docs/reference/flags-and-variables.md", "docs/people.md", "docs/permissions.md", "docs/audit.md", "docs/agents.md"} {
+	for _, name := range []string{"docs/how-to/harden.md", "docs/reference/flags-and-variables.md", "docs/how-to/permissions.md", "docs/audit.md", "docs/reference/oauth.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", name))
 		if err != nil {
 			t.Fatal(err)

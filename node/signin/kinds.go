@@ -37,7 +37,7 @@ type way interface {
 }
 
 // kinds is the table of providers. To add one: a row, a definition in the schema
-// of the configuration, and a row of docs/people.md.
+// of the configuration, and a row of docs/reference/sign-in.md.
 var kinds = []kind{
 	{"google", "Google", "https://accounts.google.com", openIDScopes, openID{proven: saysVerified}, nil},
 	{"okta", "Okta", "", openIDScopes, openID{proven: saysVerified}, nil},

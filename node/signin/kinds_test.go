@@ -35,7 +35,7 @@ func TestEveryKindOfTheSchemaHasARow(t *testing.T) {
 	if err := json.Unmarshal([]byte(config.Schema()), &schema); err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/people.md")
+	page, err := os.ReadFile("../../docs/reference/sign-in.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestEveryKindOfTheSchemaHasARow(t *testing.T) {
 	for _, k := range kinds {
 		rows = append(rows, k.name)
 		if !strings.Contains(string(page), "\n| `"+k.name+"` |") {
-			t.Errorf("docs/people.md has no row for %s", k.name)
+			t.Errorf("docs/reference/sign-in.md has no row for %s", k.name)
 		}
 	}
 	names := schema.Definitions["identityProvider"].Properties.Provider.Enum

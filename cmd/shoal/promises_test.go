@@ -1,0 +1,122 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// promises are the rows of tables of documents, by the text of their first cell, with the tests that hold each.
+var promises = map[string]map[string]string{
+	"explanation/threat-model.md": {
+		"passwords are guessed":                                            "TestGuessingGetsSlower",
+		"passwords are sent to use up the processor":                       "TestAFloodOfPasswordsIsBounded",
+		"many keys are made up":                                            "TestAFloodOfUnknownKeysCostsFewQuestions",
+		"strangers fill the log":                                           "TestAFloodOfStrangersIsNoEntryOfTheLog TestSignInsThatNobodyVouchesForWriteNothing",
+		"requests that no client sends":                                    "TestNothingThatAStrangerSendsMakesANodeFail",
+		"a session is planted in a browser":                                "TestSigningInMakesANewSessionInPlaceOfTheFormer",
+		"another site sends a form, or a sign-in":                          "TestSigningInIsRefused TestAFlowIsOfItsBrowserItsProviderAndItsTime",
+		"a provider answers for another one":                               "TestAFlowIsOfItsBrowserItsProviderAndItsTime",
+		"tokens of a provider are made up or changed":                      "TestNobodyComesInWhomTheProviderDoesNotVouchFor",
+		"an account is taken over by its address":                          "TestAnAddressLeadsToAnAccountOnlyWhereBothSidesProveIt",
+		"somebody shows the token of another person, or a misread one":     "TestTokensThatAreNotLinked",
+		"the reader is led to another site":                                "TestSigningInIsRefused",
+		"a page uses another name of this machine":                         "TestHostRule",
+		"a step of a sign-in meets a dead node, or is sent twice":          "TestNoFlowIsLostToAFault",
+		"the last owner is locked out":                                     "TestTheLastWayInStays",
+		"a node missed a revocation":                                       "TestANodeThatMissedChangesBelievesNobody",
+		"an old back-up is restored":                                       "TestARestoredCatalogBringsNothingBackToLife TestRestoreMakesANewCluster",
+		"a back-up is stolen":                                              "TestAConfigurationIsSealed TestRestoreMakesANewCluster",
+		"the clock of a node is set back":                                  "TestAClockThatIsSetBackBringsNothingBack TestAClockThatIsSetBackBringsNoTokenBack",
+		"a repository leads to the objects of a hidden one":                "TestADirectoryLeadsToNoOtherRepository TestWhatIsHiddenIsAsIfItHadNeverBeen",
+		"a node speaks for a viewer who sees more":                         "TestAViewerIsLetInAgainWhereTheDataIs",
+		"an owner's key is stolen, and a configuration sends secrets away": "TestAllowance TestApplyConfig_ofAnOwnerIsBound",
+		"a provider was taken over, and is removed":                        "TestWithAProviderItsSessionsEnd TestWithoutItsProviderAHostLetsNobodySee",
+		"a token is stolen":                                                "TestAccessTokensAreForTheToolServer TestManyRefreshAtOnceAndGetTheSame TestARefreshTokenTwoGenerationsOldEndsTheFamily",
+		"a code is stolen":                                                 "TestWrongExchangesOfACode TestACodeIsUsedOnce",
+		"tokens are made up, changed, or taken for one another":            "TestTokensAreNotTakenForOneAnother FuzzTokens",
+		"the reader is sent elsewhere":                                     "TestRedirectAddresses TestThePageOfConsent FuzzRedirect FuzzAuthorize",
+		"a client takes another's name":                                    "TestThePageOfConsent TestNamesCannotDeceive",
+		"another site decides, or frames the page":                         "TestThePageOfConsent TestADecisionIsOfWhoWasAsked",
+		"a program with a key lets in agents that outlive it":              "TestThePageOfConsent TestWhatEndsConsents TestAnAgentDoesNotOutliveTheKeyOfItsSignIn",
+		"authorization servers are mixed up":                               "TestWhatAPersonIsNotAskedAbout",
+		"a client's document is at an address inside the network":          "TestAddressesThatNoDocumentIsFetchedFrom TestOnlyPublicAddressesAreCalled TestNobodyUnknownMakesUsFetch TestFetchingIsBounded TestBadDocuments",
+		"strangers fill the log or the memory with clients":                "TestStrangersWriteNothingToTheLog TestRequestsOfAgentsAreBounded",
+		"a page uses the tools through a visitor's browser":                "TestPagesOfOtherSitesMayAskAsAgents",
+		"somebody who has left still has agents":                           "TestWhatEndsAnAgent TestAConsentOfWhoChangedSinceIsRefused",
+		"an owner's agent administers":                                     "TestATokenIsAMemberAtMost",
+	},
+	"reference/oauth.md": {
+		"compare `resource` with what was typed, letter by letter":                "TestMetadataOfTheAuthorizationServer",
+		"compare `issuer` with where they found it":                               "TestMetadataOfTheAuthorizationServer",
+		"send `resource` with other letters, a port, a slash, twice, or none":     "TestWhatAPersonIsAskedAboutAllTheSame",
+		"ask for scopes that there are not":                                       "TestWhatAPersonIsAskedAboutAllTheSame",
+		"name a loopback address without a port and come with one":                "TestRedirectAddresses",
+		"register a scheme of their own beside others":                            "TestRegistrationTakesWhatClientsSend",
+		"send `application_type`, secrets' methods, members nobody knows":         "TestRegistrationTakesWhatClientsSend",
+		"look for metadata at the path of the resource, for `/token` at the root": "TestMetadataOfTheAuthorizationServer TestRequestsOfAgentsAreBounded",
+		"show their id by HTTP Basic first, then in the form":                     "TestASignInOverThreeNodes TestWrongExchangesOfACode",
+		"refresh from several processes at once":                                  "TestManyRefreshAtOnceAndGetTheSame",
+		"lose an answer and ask again with the same code":                         "TestACodeIsUsedOnce",
+		"use a token at a node that has not heard of it yet":                      "TestATokenIsNeverRefusedByANodeThatIsBehind",
+		"take any other error than `invalid_grant` as a reason to try again":      "TestWithoutALeaderNothingIsLost",
+		"keep a client id for months":                                             "TestSecretsAreRenewed",
+		"run in a browser":                                                        "TestPagesOfOtherSitesMayAskAsAgents",
+		"want `iss` in the answer, on refusals too":                               "TestWhatAPersonIsNotAskedAbout",
+	},
+}
+
+// permissionTests hold the tables of docs/reference/permissions.md, row by row.
+var permissionTests = []string{
+	"TestWhatAPersonSeesIsWhatTheHostLists", "TestWhoMayReadIsWhatTheHostSays", "TestWhenAnAnswerCountsNoMore", "TestTheObservationThatBeganLastCounts", "TestOldObservationsCountNoMore",
+	"TestWhatEndsWhatAHostLetsSomebodySee", "TestPartialObservationsAdd", "TestWhatAHostMeansByRefusingAPerson", "TestAListOfAPersonIsWholeOrNotThere",
+}
+
+// Every attack and every habit of clients that a document names has tests, and they are there.
+func TestPromisesOfDocumentsHaveTests(t *testing.T) {
+	t.Parallel()
+	names := declared(sources(t))
+	for _, test := range permissionTests {
+		if !names[test] {
+			t.Errorf("there is no test %s", test)
+		}
+	}
+	for page, rows := range promises {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, row := range tableRows(string(text), "attack", "what clients do") {
+			found++
+			if rows[row] == "" {
+				t.Errorf("docs/%s promises something that no test holds: %s", page, row)
+			}
+			for _, test := range strings.Fields(rows[row]) {
+				if !names[test] {
+					t.Errorf("%s: there is no test %s", row, test)
+				}
+			}
+		}
+		if found != len(rows) {
+			t.Errorf("docs/%s has %d rows, want the %d of promises", page, found, len(rows))
+		}
+	}
+}
+
+// tableRows are the first cells of the tables whose head begins with one of these words.
+func tableRows(text string, heads ...string) (rows []string) {
+	for table := range strings.SplitSeq(text, "\n\n") {
+		lines := strings.Split(strings.TrimSpace(table), "\n")
+		for _, head := range heads {
+			if !strings.HasPrefix(lines[0], "| "+head+" |") || len(lines) < 3 {
+				continue
+			}
+			for _, line := range lines[2:] {
+				rows = append(rows, strings.TrimSpace(strings.Split(line, "|")[1]))
+			}
+		}
+	}
+	return rows
+}
