@@ -594,7 +594,7 @@ func (f *fake) Drain(_ context.Context, _ account.Owner, req operate.DrainReques
 func (f *fake) Placement(_ context.Context, _ account.Owner, req node.PlacementRequest) (*node.PlacementResponse, error) {
 	return answer(f, &node.PlacementResponse{
 		Replicas: 2, Tolerates: node.Tolerance{Searches: 1, Writes: 1}, Total: 95, Page: req.Page, Per: req.PerPage,
-		PlacementStatus: node.PlacementStatus{Groups: 95, UnderReplicated: 2, Short: []string{"s"}, NoLiveCopy: 1, Missing: []string{"m"}, Moves: 3, Hot: 4},
+		PlacementStatus: node.PlacementStatus{Groups: 95, UnderReplicated: 2, Short: []string{"s"}, NoLiveCopy: 1, Missing: []string{"m"}, Moves: 3},
 		Nodes:           []node.NodePlacement{{ID: "n1", Health: "alive", Draining: true, Left: 1, Drained: true, Units: 2, Bytes: 3, Coming: 4, Going: 5, Loses: node.Loss{Repos: 6, Names: []string{"example.com/a/b"}}}},
 		Units:           []node.UnitPlacement{{Unit: 17, Kind: "group", Repos: 2, Targets: []string{"n1", "n2"}, Holders: []string{"n1"}, Live: 1}, {Unit: 458753, Kind: "slice", Repos: 1}},
 	})

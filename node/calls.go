@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"time"
 
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/job"
@@ -11,8 +10,7 @@ import (
 // The calls that nodes make on each other, beside searches and reads of
 // mirrors.
 var (
-	searchedCall = call.To[call.Nothing, map[uint64]time.Duration]("searched-units")
-	pushesCall   = call.To[job.Signal, call.Nothing]("pushes")
+	pushesCall = call.To[job.Signal, call.Nothing]("pushes")
 )
 
 // tellPushes tells a node what a code host says of pushes.
@@ -24,19 +22,4 @@ func (n *Node) tellPushes(ctx context.Context, node string, s *job.Signal) error
 func (n *Node) servePushes(_ context.Context, s *job.Signal) (*call.Nothing, error) {
 	n.jobs.Poller.Hear(s)
 	return new(call.Nothing), nil
-}
-
-// askSearched asks a node how long it searched each unit so far.
-func (n *Node) askSearched(ctx context.Context, node string) (map[uint64]time.Duration, error) {
-	var nothing call.Nothing
-	used, err := searchedCall.Ask(ctx, n.cluster, node, &nothing)
-	if err != nil {
-		return nil, err
-	}
-	return *used, nil
-}
-
-func (n *Node) serveSearched(context.Context, *call.Nothing) (*map[uint64]time.Duration, error) {
-	used := n.searched.Used()
-	return &used, nil
 }

@@ -19,7 +19,6 @@ type dataParts struct {
 	copier    *hold.Copier
 	collector *hold.Collector
 	scrubber  *hold.Scrubber
-	hot       *hold.HotData
 }
 
 // wireData makes the parts that hold data. What asks for the running jobs does
@@ -35,7 +34,6 @@ func (n *Node) wireData() {
 	d.copier = hold.NewCopier(n.cluster, d.files, d.transfers, hold.CopyOptions{Replicas: n.opt.Replicas, Busy: busy, Log: log, Now: now})
 	d.collector = hold.NewCollector(n.cluster, d.files, busy, log)
 	d.scrubber = hold.NewScrubber(d.files, log)
-	d.hot = hold.NewHotData(n.cluster, n.askSearched, hold.HotOptions{Replicas: n.opt.Replicas, Window: n.opt.HeatWindow, Log: log})
 }
 
 // wireJobs makes the parts that plan and run jobs.
@@ -44,12 +42,10 @@ func (n *Node) wireJobs(tools host.Tools) {
 		Cluster: n.cluster,
 		Files:   n.data.files,
 		Copies:  n.data.transfers,
-		Placer:  hold.NewPlacer(n.cluster, n.data.hot, n.opt.Replicas, n.opt.Log, clock.Now),
+		Placer:  hold.NewPlacer(n.cluster, n.opt.Replicas, n.opt.Log, clock.Now),
 		Tell:    n.tellPushes,
-
-		Searched: n.searched.Used,
-		Log:      n.opt.Log,
-		Now:      n.opt.Now,
+		Log:     n.opt.Log,
+		Now:     n.opt.Now,
 
 		// Opened by who keeps the tokens: a job sees a host, in the name of a person.
 		OpenOwn: func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error) {

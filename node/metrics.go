@@ -49,7 +49,6 @@ type snapshot struct {
 	short         hold.Shortage // of live copies
 	untagged      int           // files here whose symbols are not known
 	moves         int           // copies into this node
-	hot           int           // units with more copies than the rest
 	fetches       int           // to see whether something is new
 	fetching      time.Duration // for how long the longest of them
 	files         int           // of the index here
@@ -126,7 +125,6 @@ func (n *Node) snapshot() *snapshot {
 		untagged: sumOf(n.jobs.Symbols.Unknown()),
 
 		moves: n.data.copier.Moves(view),
-		hot:   hotUnits(view.Groups(), n.opt.Replicas),
 		files: len(n.set.Names()),
 		bytes: n.set.Bytes(),
 		older: n.set.Older(),
@@ -273,8 +271,6 @@ func hereMetrics() []stateMetric {
 			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.fetches)) }},
 		{Desc: gauge.Desc("shoal_fetch_longest_seconds", "For how long the longest of the fetches that shoal_fetches_here counts has run; 0 where none does."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(s.fetching.Seconds()) }},
-		{Desc: gauge.Desc("shoal_hot_units", "Groups and slices that have more copies than the rest since they are searched so much."),
-			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.hot)) }},
 
 		// What this node has on disk, and what it is busy with.
 		{Desc: gauge.Desc("shoal_shard_files", "Index files of this node."),

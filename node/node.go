@@ -75,7 +75,6 @@ type Node struct {
 	tags    tagger
 	noGit   string // what is said where git is missing; "" where it is there
 
-	searched    hold.SearchTime
 	permissions job.Permissions // what hosts have said, for metrics and status
 
 	closers  closers     // of what New opened
@@ -365,7 +364,6 @@ func (n *Node) wireReaders() {
 		Light:   n.lanes.light,
 		Heavy:   n.lanes.heavy,
 		Long:    n.lanes.long,
-		Meter:   &n.searched,
 		Matches: n.defaultMatches,
 		Done:    n.metrics.search,
 
@@ -465,7 +463,6 @@ func (n *Node) wireOwners() {
 
 // handle answers the calls of other nodes. It happens before Run.
 func (n *Node) handle() {
-	searchedCall.Serve(n.cluster, n.serveSearched)
 	pushesCall.Serve(n.cluster, n.servePushes)
 	raftCall.Serve(n.cluster, n.serveRaft)
 	n.data.transfers.Handle(n.cluster)
@@ -503,7 +500,7 @@ func (n *Node) Run(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(workCtx)
 	for _, part := range []func(context.Context) error{
 		n.jobs.Leader.Run, n.jobs.Runner.Run, n.jobs.Poller.Run, n.jobs.Follower.Run, n.jobs.Symbols.Run,
-		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run, n.data.hot.Run,
+		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run,
 		n.config.Run, n.Keys.Run, n.Sessions.Run, n.agents.Run, n.Ask.Run, n.threads.Run, n.runLoad, n.Chronicle.Run, n.Operate.NoteSyncs, n.sayPermissions,
 	} {
 		g.Go(func() error { return part(gctx) })

@@ -57,11 +57,6 @@ type Options struct {
 	// GOMAXPROCS. Where that is more, requests are read while all cores work.
 	Cores int
 
-	// HeatWindow is how long searches are counted to find data that is searched
-	// much more than the rest; 0 means 1 min. After five such windows it gets
-	// another copy, after sixty without the copy goes.
-	HeatWindow time.Duration
-
 	// StreamBatch is how many shards one part of a streamed answer comes from;
 	// 0 means 64.
 	StreamBatch int

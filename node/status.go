@@ -3,8 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"iter"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -85,7 +83,6 @@ type PlacementStatus struct {
 	NoLiveCopy      int      `json:"noLiveCopy"`      // of these, the repositories of which something has no live copy: they are made anew from their remotes
 	Missing         []string `json:"missing"`         // names of at most 20 of those, for owners
 	Moves           int      `json:"moves"`           // copies into this node that are under way
-	Hot             int      `json:"hot"`             // units that have more copies than the rest since they are searched so much
 }
 
 // MemberStatus is one node of the cluster.
@@ -232,7 +229,6 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 func (n *Node) placementStatus(view *catalog.View, lies lay, short hold.Shortage) PlacementStatus {
 	return PlacementStatus{
 		Groups:          len(lies.units),
-		Hot:             hotUnits(maps.Values(lies.units), n.opt.Replicas),
 		UnderReplicated: len(short.Few),
 		Short:           short.Few[:min(len(short.Few), maxShort)],
 		NoLiveCopy:      len(short.None),
@@ -496,17 +492,6 @@ func withoutErrors(jobs []operate.JobStatus) []operate.JobStatus {
 		}
 	}
 	return out
-}
-
-// hotUnits counts the units that have more copies than is wanted of everything.
-func hotUnits(units iter.Seq[*catalog.Group], replicas int) int {
-	hot := 0
-	for g := range units {
-		if len(g.Nodes) > replicas {
-			hot++
-		}
-	}
-	return hot
 }
 
 func (n *Node) storage() StorageStatus {

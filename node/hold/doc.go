@@ -1,7 +1,7 @@
 // Package hold keeps on this node the data that belongs here: index files and
 // mirrors, as many copies of each as are wanted, none that nobody needs.
 //
-//	leader      Place(members, units) -> who should hold what      pure; Placer runs it, HotData asks for more copies
+//	leader      Place(members, units) -> who should hold what      pure; Placer runs it
 //	any node    Copier: what should be here and is not             copies it, confirms it, gives up what others have
 //	any node    Collector: what is here and nobody names           deletes it; what is missing it reports as lost
 //	any node    Scrubber: every file once a week                   reads it; a damaged one is put aside

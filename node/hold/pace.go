@@ -2,11 +2,12 @@ package hold
 
 import (
 	"context"
-	"github.com/shoalsearch/shoal/clock"
 	"io"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // reader ends with its context, keeps to a pace and counts.

@@ -15,7 +15,6 @@ type Placement struct {
 	Nodes   []Node
 	Copies  int
 	Balance bool
-	Extra   map[uint64]int // copies more of units that are searched much, by number
 }
 
 // Place says which units should be held by whom, where that differs from the
@@ -79,22 +78,15 @@ const unknownBytes = 1 << 20
 //
 // What is not indexed yet counts as much as the rest. A young cluster is placed
 // when next to nothing is indexed: if that weighed nothing, all of it could lie
-// on the first two nodes. A group with a pack gets no extra copies: what shares
-// a file has the same holders.
+// on the first two nodes.
 func (in *Placement) units() (units []place.Unit, numbers []uint64) {
-	u := &unitList{view: in.View, at: map[uint64]int{}, packed: map[uint64]bool{}}
+	u := &unitList{view: in.View, at: map[uint64]int{}}
 	for repo := range in.View.Repos() {
 		u.add(repo)
 	}
 
 	// Only with all of them known is it known what the others weigh.
 	u.weighYoung()
-
-	for i := range u.units {
-		if !u.packed[u.numbers[i]] {
-			u.units[i].Extra = in.Extra[u.numbers[i]]
-		}
-	}
 	return u.units, u.numbers
 }
 
@@ -103,8 +95,7 @@ type unitList struct {
 	view    *catalog.View
 	units   []place.Unit
 	numbers []uint64
-	at      map[uint64]int  // index in units, by number
-	packed  map[uint64]bool // units that have a part of a pack
+	at      map[uint64]int // index in units, by number
 
 	young   []uint64 // groups, one for each repository that is not indexed yet
 	indexed int64    // repositories that are
@@ -140,9 +131,6 @@ func (l *unitList) add(repo *catalog.Repo) {
 		u := l.unit(UnitOf(repo.ID, s))
 		u.Bytes += s.Bytes
 		l.bytes += s.Bytes + s.Text/4
-		if s.Pack > 0 {
-			l.packed[u.Key] = true
-		}
 		if u.Key >= place.Groups && len(u.Targets) == 0 && l.view.Group(u.Key) == nil {
 			u.Targets = l.view.Holders(catalog.ShardKey(s.ID))
 		}

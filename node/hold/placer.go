@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -26,7 +25,6 @@ type proposer interface {
 // Placer runs Place while this node leads. It belongs to one goroutine.
 type Placer struct {
 	cluster proposer
-	hot     *HotData
 	copies  int
 	log     *slog.Logger
 	now     func() time.Time
@@ -38,16 +36,14 @@ type Placer struct {
 type placed struct {
 	members string // fingerprint of the members at the last balancing
 	at      time.Time
-	bytes   int64          // of all indexes at the last balancing
-	index   uint64         // of the view at the last look
-	since   time.Time      // when balancing was put off first
-	extra   map[uint64]int // at the last look
+	bytes   int64     // of all indexes at the last balancing
+	index   uint64    // of the view at the last look
+	since   time.Time // when balancing was put off first
 }
 
-// NewPlacer returns a Placer that wants so many copies of everything, and more
-// of what is hot.
-func NewPlacer(cluster proposer, hot *HotData, copies int, log *slog.Logger, now func() time.Time) *Placer {
-	return &Placer{cluster: cluster, hot: hot, copies: copies, log: log, now: now}
+// NewPlacer returns a Placer that wants so many copies of everything.
+func NewPlacer(cluster proposer, copies int, log *slog.Logger, now func() time.Time) *Placer {
+	return &Placer{cluster: cluster, copies: copies, log: log, now: now}
 }
 
 // Forget is called when this node does not lead.
@@ -59,8 +55,7 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (t
 	finger := fingerprint(nodes)
 	balance := finger != p.last.members || now.Sub(p.last.at) >= balanceAfter
 
-	extra := p.hot.Extra(view)
-	if !balance && p.last.index == view.Index() && maps.Equal(extra, p.last.extra) {
+	if !balance && p.last.index == view.Index() {
 		return p.now().Sub(now)
 	}
 
@@ -68,7 +63,7 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (t
 	balance = balance || Calm(view) && indexBytes(view) > p.last.bytes+p.last.bytes/grownBy
 	balance = balance && !p.putOff(view, nodes, now)
 
-	cmds := Place(Placement{View: view, Nodes: nodes, Copies: p.copies, Balance: balance, Extra: extra})
+	cmds := Place(Placement{View: view, Nodes: nodes, Copies: p.copies, Balance: balance})
 	took = p.now().Sub(now)
 
 	for _, cmd := range cmds {
@@ -84,7 +79,7 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (t
 	}
 
 	// Remembered only when all of it was accepted.
-	p.last.index, p.last.extra = view.Index(), extra
+	p.last.index = view.Index()
 	if balance {
 		p.last.members, p.last.at, p.last.bytes = finger, now, indexBytes(view)
 	}

@@ -24,8 +24,7 @@ func newBureau(t *testing.T) *bureau {
 		d.index(catalog.RepoID(i+1), fmt.Sprintf("n%d", i%3+1))
 	}
 	log := slog.New(slog.DiscardHandler)
-	hot := NewHotData(d.Node("n1"), nil, HotOptions{Replicas: 2, Log: log})
-	b := &bureau{disks: d, placer: NewPlacer(d.Node("n1"), hot, 2, log, d.Now), nodes: nodesOf(d.World)}
+	b := &bureau{disks: d, placer: NewPlacer(d.Node("n1"), 2, log, d.Now), nodes: nodesOf(d.World)}
 	b.place()
 	b.settle()
 	return b

@@ -5,11 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"github.com/shoalsearch/shoal/clock"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/clock"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )

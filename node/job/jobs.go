@@ -28,8 +28,6 @@ type Deps struct {
 	// Tell brings to a node, this one included, what a host told of pushes:
 	// the Poller there has to Hear it.
 	Tell Tell
-	// Searched is how long this node has searched each unit.
-	Searched func() map[uint64]time.Duration
 	// OpenOwn opens code hosts in the name of people.
 	OpenOwn OpenOwn
 	Log     *slog.Logger
@@ -78,7 +76,6 @@ func New(d Deps, opt Options) *Jobs {
 	runner := newRunner(d.Cluster, d.Files, all, RunnerOptions{Backoff: opt.Backoff, Observe: opt.Observe, Log: d.Log, Now: d.Now})
 
 	poller := newPoller(d.Cluster, from, d.Copies, build.optionsKey, runner.Busy, d.Now)
-	poller.searched = d.Searched
 	follower := newFollower(d.Cluster, opt.Hosts, d.Tell, poller.lookedAt, d.Log, d.Now)
 	index.hint = follower.Hint // a repository that is where it was no more wants a listing
 

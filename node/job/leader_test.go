@@ -19,7 +19,7 @@ func TestASlowLookDoesNotStopThePlanning(t *testing.T) {
 		return w.Now()
 	}
 	log := slog.New(slog.DiscardHandler)
-	placer := hold.NewPlacer(w.Node("n1"), hold.NewHotData(w.Node("n1"), nil, hold.HotOptions{Replicas: 2, Log: log}), 2, log, slow)
+	placer := hold.NewPlacer(w.Node("n1"), 2, log, slow)
 	l := newLeader(w.Node("n1"), table(), placer, LeaderOptions{Log: log, Ticks: slow})
 	l.plan(t.Context())
 	if l.nextRepo.IsZero() || l.nextRepo.Sub(w.Now()) > lookLatest {
@@ -43,7 +43,7 @@ func TestAClockThatIsSetBackDoesNotStopThePlanning(t *testing.T) {
 	w := clustertest.New(t, oneConnection, 2)
 	log := slog.New(slog.DiscardHandler)
 	ticks, date := w.Now(), w.Now()
-	placer := hold.NewPlacer(w.Node("n1"), hold.NewHotData(w.Node("n1"), nil, hold.HotOptions{Replicas: 2, Log: log}), 2, log, func() time.Time { return ticks })
+	placer := hold.NewPlacer(w.Node("n1"), 2, log, func() time.Time { return ticks })
 	n := &dated{w.Node("n1"), &date}
 	l := newLeader(n, table(), placer, LeaderOptions{Log: log, Ticks: func() time.Time { return ticks }})
 	l.plan(t.Context())

@@ -28,8 +28,6 @@ type Poller struct {
 	now     func() time.Time
 	began   time.Time
 
-	searched func() map[uint64]time.Duration // how long this node has searched each unit; nil for not at all
-
 	mu    sync.Mutex // guards the fields below
 	polls map[catalog.RepoID]poll
 	heard map[string]*heard // by connection
@@ -131,7 +129,7 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 	// Where not all can be polled, some go first.
 	room := max(0, limit-p.clean(view))
 	if len(ready) > room {
-		p.order(ready)
+		order(ready)
 		ready, next = ready[:room], now
 	}
 
@@ -154,22 +152,10 @@ type candidate struct {
 }
 
 // order puts those first that wait longest. All that other settings or versions of
-// files wait for are equal: of these the ones that this node searches most, then those
-// that were pushed to last.
-func (p *Poller) order(ready []candidate) {
-	var used map[uint64]time.Duration
-	if p.searched != nil {
-		used = p.searched()
-	}
-	heat := func(r *catalog.Repo) (most time.Duration) {
-		for _, s := range r.Shards {
-			most = max(most, used[hold.UnitOf(r.ID, s)])
-		}
-		return most
-	}
-
+// files wait for are equal: of these the ones that were pushed to last.
+func order(ready []candidate) {
 	slices.SortFunc(ready, func(a, b candidate) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(heat(b.repo), heat(a.repo)), b.repo.PushedAt.Compare(a.repo.PushedAt))
+		return cmp.Or(a.at.Compare(b.at), b.repo.PushedAt.Compare(a.repo.PushedAt))
 	})
 }
 

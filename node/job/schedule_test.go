@@ -186,8 +186,7 @@ func (w *world) leader(t *testing.T) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	n := w.Node("n1")
-	hot := hold.NewHotData(n, nil, hold.HotOptions{Replicas: 2, Log: log})
-	l := newLeader(n, w.kinds, hold.NewPlacer(n, hot, 2, log, time.Now), LeaderOptions{Log: log, Ticks: time.Now})
+	l := newLeader(n, w.kinds, hold.NewPlacer(n, 2, log, time.Now), LeaderOptions{Log: log, Ticks: time.Now})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
@@ -278,8 +277,7 @@ func TestALookThatIsNotAgreedOnIsMadeAgain(t *testing.T) {
 		w := newWorld(t, oneConnection, 1)
 		log := slog.New(slog.DiscardHandler)
 		n := &stubborn{w.Node("n1"), c.err}
-		hot := hold.NewHotData(n, nil, hold.HotOptions{Replicas: 2, Log: log})
-		l := newLeader(n, w.kinds, hold.NewPlacer(n, hot, 2, log, w.Now), LeaderOptions{Log: log, Ticks: w.Now})
+		l := newLeader(n, w.kinds, hold.NewPlacer(n, 2, log, w.Now), LeaderOptions{Log: log, Ticks: w.Now})
 		l.plan(t.Context())
 		if made := l.looks(w.View(), w.Now())&LookConnections == 0; made != c.made {
 			t.Errorf("%v: the look was made: %v", c.err, made)

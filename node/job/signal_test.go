@@ -13,7 +13,6 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
 	"github.com/shoalsearch/shoal/node/host"
-	"github.com/shoalsearch/shoal/node/place"
 )
 
 // listener is a node whose poller hears of repositories 1, 2, ... of a
@@ -301,30 +300,23 @@ func TestHowLongAHostIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Of repositories that wait for the same reason the ones that are searched most go first, then
-// those that were pushed to last; what waits since an earlier time goes before all.
-func TestPoller_ordersByUse(t *testing.T) {
+// Of repositories that wait for the same reason the ones that were pushed to last go first;
+// what waits since an earlier time goes before all.
+func TestPoller_order(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
 	repo := func(id catalog.RepoID, pushed time.Duration) *catalog.Repo {
-		r := &catalog.Repo{ID: id, Shards: []catalog.ShardRef{{ID: "s"}}}
+		r := &catalog.Repo{ID: id}
 		r.PushedAt = now.Add(pushed)
 		return r
 	}
-	sliced := repo(5, 0)
-	sliced.Shards[0].Slice = 1
-	ready := []candidate{
-		{repo(1, 1), time.Time{}}, {repo(2, 2), time.Time{}}, {repo(3, 0), time.Time{}}, {repo(4, 9), now}, {sliced, time.Time{}},
-	}
-	p := &Poller{searched: func() map[uint64]time.Duration {
-		return map[uint64]time.Duration{place.GroupOf(3): time.Second, place.UnitOf(5, 1): time.Minute}
-	}}
-	p.order(ready)
+	ready := []candidate{{repo(1, 1), time.Time{}}, {repo(2, 2), time.Time{}}, {repo(3, 0), time.Time{}}, {repo(4, 9), now}}
+	order(ready)
 	var got []catalog.RepoID
 	for _, c := range ready {
 		got = append(got, c.repo.ID)
 	}
-	if want := []catalog.RepoID{5, 3, 2, 1, 4}; !slices.Equal(got, want) {
+	if want := []catalog.RepoID{2, 1, 3, 4}; !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
 	}
 }

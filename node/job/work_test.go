@@ -72,9 +72,8 @@ func newYardWith(t *testing.T, opt Options, names ...string) *yard {
 	log := slog.New(slog.DiscardHandler)
 	y.files = hold.NewFiles(set, mirrors, y.Now)
 	copies := hold.NewTransfers(y.node, alone{}, y.files, hold.TransferOptions{Replicas: 2, Log: log, Now: y.Now})
-	hot := hold.NewHotData(y.node, nil, hold.HotOptions{Replicas: 2, Log: log})
 	y.jobs = New(Deps{
-		Cluster: y.node, Files: y.files, Copies: copies, Placer: hold.NewPlacer(y.node, hot, 2, log, y.Now), Log: log, Now: y.Now,
+		Cluster: y.node, Files: y.files, Copies: copies, Placer: hold.NewPlacer(y.node, 2, log, y.Now), Log: log, Now: y.Now,
 	}, opt)
 	y.kinds = y.jobs.Runner.kinds
 

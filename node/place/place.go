@@ -16,8 +16,7 @@
 // [Plan] keeps what is in place wherever it may stay, fills what is missing
 // in the order of the scores, and then moves the least that brings every node
 // near its fair share. Two copies of a unit never meet on one node, nor in
-// one zone while there are zones enough. A unit may have extra copies; they
-// are in further zones while there are any.
+// one zone while there are zones enough.
 //
 // What the targets cause (pulling, confirming, retiring) is not known here.
 package place
@@ -51,7 +50,6 @@ type Unit struct {
 	Key     uint64 // tells units apart: GroupOf or UnitOf
 	Bytes   int64
 	Targets []string // in force now, the first being the preferred one
-	Extra   int      // copies beyond those of every unit, since it is searched so much
 }
 
 // UnitOf is the number of the unit of one slice of a large repository. It is
@@ -133,7 +131,7 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 	p.order = make([]int, len(units))
 	for i, u := range units {
 		p.order[i] = i
-		total += size(u) * float64(p.wanted(i))
+		total += size(u) * float64(p.wanted())
 	}
 
 	// The largest units are placed first: small ones fill what is left.
@@ -157,7 +155,7 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 func (p *plan) keep(u int) {
 	for _, id := range p.units[u].Targets {
 		i, ok := slices.BinarySearchFunc(p.members, id, func(m Member, id string) int { return cmp.Compare(m.ID, id) })
-		if ok && !p.members[i].Leaving && len(p.targets[u]) < p.wanted(u) && p.fits(u, i, -1) {
+		if ok && !p.members[i].Leaving && len(p.targets[u]) < p.wanted() && p.fits(u, i, -1) {
 			p.add(u, i)
 		}
 	}
@@ -166,7 +164,7 @@ func (p *plan) keep(u int) {
 // fill adds targets by score until there are enough, first within the bounds
 // of load, then without.
 func (p *plan) fill(u int) {
-	if len(p.targets[u]) >= p.wanted(u) {
+	if len(p.targets[u]) >= p.wanted() {
 		return
 	}
 
@@ -191,10 +189,10 @@ func (p *plan) fill(u int) {
 		func(i int) bool { return !slices.Contains(p.targets[u], i) },
 	}
 
-	for at, allowed := range rules {
+	for _, allowed := range rules {
 		for _, i := range ranked {
-			if len(p.targets[u]) >= p.wanted(u) || at == len(rules)-1 && len(p.targets[u]) >= p.copies {
-				return // an extra copy does not go to a full member
+			if len(p.targets[u]) >= p.wanted() {
+				return
 			}
 			if allowed(i) {
 				p.add(u, i)
@@ -203,8 +201,8 @@ func (p *plan) fill(u int) {
 	}
 }
 
-// wanted is the number of copies of unit u.
-func (p *plan) wanted(u int) int { return min(p.copies+max(p.units[u].Extra, 0), len(p.open)) }
+// wanted is the number of copies of each unit.
+func (p *plan) wanted() int { return min(p.copies, len(p.open)) }
 
 // fits reports whether member i may take unit u beside its targets, the one
 // at position instead being about to leave.
@@ -221,7 +219,7 @@ func (p *plan) fits(u, i, instead int) bool {
 		}
 	}
 	// Where the copies are in as many zones as can be, the next may share one.
-	return !shared || p.zones < p.copies || len(zones) >= min(p.zones, p.wanted(u))
+	return !shared || p.zones < p.copies || len(zones) >= min(p.zones, p.wanted())
 }
 
 func (p *plan) add(u, i int) {

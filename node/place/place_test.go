@@ -140,48 +140,6 @@ func TestJoinAndLeaveMoveLittleMoreThanTheIdeal(t *testing.T) {
 	}
 }
 
-func TestExtraCopies(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ nodes, zones, copies, extra, want, inZones int }{
-		{5, 1, 2, 1, 3, 1}, {5, 3, 2, 1, 3, 3}, {5, 2, 2, 1, 3, 2}, {6, 3, 2, 2, 4, 3}, {3, 3, 2, 2, 3, 3}, {2, 2, 2, 1, 2, 2},
-	} {
-		members := cluster(c.nodes, c.zones)
-		before := apply(data(300, 4), Plan(members, data(300, 4), c.copies, true))
-		hot := slices.Clone(before)
-		hot[17].Extra = c.extra
-		after := Plan(members, hot, c.copies, true)
-		zones := map[string]bool{}
-		for _, id := range after[17] {
-			i := slices.IndexFunc(members, func(m Member) bool { return m.ID == id })
-			zones[members[i].Zone] = true
-		}
-		if len(after[17]) != c.want || len(zones) != c.inZones {
-			t.Errorf("%+v: on %q, in %d zones", c, after[17], len(zones))
-		}
-		for _, id := range before[17].Targets {
-			if !slices.Contains(after[17], id) {
-				t.Errorf("%+v: %s loses its copy when others are added", c, id)
-			}
-		}
-		again := apply(hot, after)
-		if !slices.Equal(Plan(members, again, c.copies, true)[17], after[17]) {
-			t.Errorf("%+v: a second plan differs", c)
-		}
-		again[17].Extra = 0
-		if cold := Plan(members, again, c.copies, true)[17]; len(cold) != min(c.copies, c.nodes) {
-			t.Errorf("%+v: cold again it is on %q", c, cold)
-		}
-	}
-	// An extra copy is not worth filling a volume.
-	members := cluster(3, 1)
-	members[2].Full = true
-	units := data(10, 1)
-	units[3].Extra = 1
-	if ts := Plan(members, units, 2, true)[3]; len(ts) != 2 {
-		t.Errorf("an extra copy goes to a full member: %q", ts)
-	}
-}
-
 func TestOrderOfMembersDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	members := cluster(6, 3)

@@ -31,11 +31,6 @@ type Scanner interface {
 	Past(ctx context.Context, v catalog.Viewer, repo string, req browse.PastRequest) (*browse.PastResponse, error)
 }
 
-// Meter counts how long each unit of placement was searched.
-type Meter interface {
-	Add(units []uint64, took time.Duration)
-}
-
 // Deps is what a Searcher works with.
 type Deps struct {
 	Cluster Cluster
@@ -45,7 +40,6 @@ type Deps struct {
 	Peers   *call.Peers
 
 	Light, Heavy, Long *call.Lane // searches of shards here: cheap ones never wait behind expensive ones
-	Meter              Meter
 
 	Matches func() int                     // ranges returned where a request names no number
 	Done    func(out *Response, err error) // is told of every search that was asked here

@@ -16,7 +16,6 @@ type leafGroup struct {
 	Shard, Symbols string
 	Repos          []byte            // for each the distance to the one before, and its recency
 	Dead           map[uint32]string // by repository
-	Unit           unit              // of placement, which the time of the search is counted for
 
 	group *shard.Group
 	rank  map[uint32]rank

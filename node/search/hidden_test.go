@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -45,7 +44,7 @@ func TestALeafRefusesWhatItsCatalogHides(t *testing.T) {
 	}
 	defer set.Close()
 	here := &behind{Node: w.Node("n1"), old: w.View()}
-	l := newLeaves(Deps{Cluster: here, Gate: account.NewGate(agreed{w.View()}), Set: set, Light: call.NewLane("searches", 1, 1), Meter: noMeter{}, Log: slog.New(slog.DiscardHandler)})
+	l := newLeaves(Deps{Cluster: here, Gate: account.NewGate(agreed{w.View()}), Set: set, Light: call.NewLane("searches", 1, 1), Log: slog.New(slog.DiscardHandler)})
 	ask := func(pass account.Pass, repos ...string) *leafResponse {
 		t.Helper()
 		req := &leafRequest{Pass: pass, Q: boxed{&query.Text{Pattern: "x"}}, Matches: 1}
@@ -71,10 +70,6 @@ func TestALeafRefusesWhatItsCatalogHides(t *testing.T) {
 		t.Errorf("a leaf hides %v from the operator", out.Hidden)
 	}
 }
-
-type noMeter struct{}
-
-func (noMeter) Add([]uint64, time.Duration) {}
 
 // A shard that does not answer has a hash, which is that of all that is in the
 // file, and holders: both tell of the others in it. Who may not see all is told

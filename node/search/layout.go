@@ -73,16 +73,11 @@ type rank struct {
 	recency uint8
 }
 
-// unit is the number of a unit of placement and one. 0 is none: a pack is of
-// many, and gets no extra copies.
-type unit uint64
-
 // layoutFile is one shard file.
 type layoutFile struct {
 	group *shard.Group
 	ids   []string // of the files that each of them needs: the shard and its symbols
-	unit  unit
-	extra bool // some of them need a file of their own beside these
+	extra bool     // some of them need a file of their own beside these
 
 	mu   sync.Mutex // guards the field below
 	last []narrow   // the newest first
@@ -158,7 +153,6 @@ func newLayout(view *catalog.View, last *layout) *layout {
 	}
 
 	var parts []shard.Part
-	units := map[shard.FileID]unit{} // of the files that hold one repository
 	for repo := range view.Repos() {
 		l.rank[repo.ID] = rank{repo.Name, recencyOf(view, repo)}
 		if !repo.Indexed() {
@@ -166,13 +160,8 @@ func newLayout(view *catalog.View, last *layout) *layout {
 			continue
 		}
 
-		// A file of one repository is a unit of placement; a pack belongs to none.
 		for _, s := range repo.Shards {
-			p := hold.PartOf(repo.ID, s)
-			parts = append(parts, p)
-			if s.Pack == 0 {
-				units[p.Shard] = unit(hold.UnitOf(repo.ID, s) + 1)
-			}
+			parts = append(parts, hold.PartOf(repo.ID, s))
 		}
 	}
 
@@ -185,9 +174,8 @@ func newLayout(view *catalog.View, last *layout) *layout {
 	}
 	for _, g := range shard.Groups(parts) {
 		f := known[groupKeyOf(g)]
-		if unit := units[g.Parts[0].Shard]; f == nil || f.unit != unit || !f.group.Same(g) {
+		if f == nil || !f.group.Same(g) {
 			f = newLayoutFile(g)
-			f.unit = unit
 		}
 		l.files = append(l.files, f)
 	}
@@ -222,7 +210,6 @@ func newLayoutFile(g *shard.Group) *layoutFile {
 // and who can.
 type target struct {
 	group   *shard.Group
-	unit    unit
 	holders []string // live ones, the preferred first
 	rank    map[uint32]rank
 }
@@ -255,11 +242,7 @@ func (l *layout) targets(view *catalog.View, peers *call.Peers, repos *roaring.B
 			continue
 		}
 
-		of := len(list)
 		list = append(list, l.split(view, peers, ranks, group, f)...)
-		for _, t := range list[of:] {
-			t.unit = f.unit
-		}
 	}
 	return list
 }

@@ -146,7 +146,6 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 		return nil, err
 	}
 	defer leave()
-	defer l.measure(req, clock.Now())
 
 	// Nothing is opened before the viewer is known to be allowed to see it.
 	out := &leafResponse{Verdicts: make([]verdict, len(req.Groups)), Wait: wait}
@@ -272,19 +271,6 @@ func (out *leafResponse) judge(req *leafRequest, res *shard.Result, late bool) {
 			out.Verdicts[i] = verdictDone
 		}
 	}
-}
-
-// measure counts the time of a search for the units that it searched. Packs are
-// left out: they get no extra copies.
-func (l *leaves) measure(req *leafRequest, began time.Time) {
-	units := make([]uint64, 0, len(req.Groups))
-	for i := range req.Groups {
-		if u := req.Groups[i].Unit; u != 0 {
-			units = append(units, uint64(u-1))
-		}
-	}
-
-	l.d.Meter.Add(units, clock.Since(began))
 }
 
 // acquire takes the parts of the repositories that are here completely, and

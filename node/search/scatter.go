@@ -290,7 +290,7 @@ func (r *round) send(node string, targets []*target, hedge, alone bool) {
 	req := r.leaf
 	req.Groups = make([]leafGroup, len(targets))
 	for i, t := range targets {
-		req.Groups[i] = leafGroup{group: t.group, rank: t.rank, Unit: t.unit}
+		req.Groups[i] = leafGroup{group: t.group, rank: t.rank}
 	}
 
 	r.d.Peers.Begin(node)
