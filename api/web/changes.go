@@ -20,8 +20,9 @@ var commitTemplate = layout.Parse(templates, "templates/commit.html", "templates
 // The bounds of a page of changes. Further files are on further pages; lines of its own
 // files that it has no room for are left out, and the page says so.
 const (
-	mostChanged  = 2 << 20 // bytes of changed lines
-	changedFiles = 100
+	mostChanged      = 2 << 20 // bytes of changed lines
+	mostChangedLines = 50_000  // however short: each is a row
+	changedFiles     = 100
 )
 
 // changeView is a way to draw changed lines; sides are the colours of the old and
@@ -198,6 +199,7 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 
 	data.Alike = as.blanks && r.Total == 0
 	data.Cut = r.Cut
+	left := mostChangedLines
 	for i := range r.Files {
 		f := &r.Files[i]
 		row := changedFile{
@@ -217,10 +219,34 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 			row.Old = f.OldPath
 		}
 
-		row.Code = template.HTML(appendHunks(nil, f.Hunks, shard.Language(row.Name, nil), changeViews[as.view]))
+		hunks, cut := firstLines(f.Hunks, &left)
+		row.Cut, data.Cut = row.Cut || cut, data.Cut || cut
+		row.Code = template.HTML(appendHunks(nil, hunks, shard.Language(row.Name, nil), changeViews[as.view]))
 		data.Files = append(data.Files, row)
 	}
 	return r, nil
+}
+
+// firstLines returns the beginning of some hunks with at most so many lines, and takes
+// these from left. It reports whether there are more.
+func firstLines(hunks []browse.DiffHunk, left *int) (first []browse.DiffHunk, cut bool) {
+	for _, h := range hunks {
+		end := 0
+		for ; *left > 0 && end < len(h.Body); *left-- {
+			size := strings.IndexByte(h.Body[end:], '\n') + 1
+			if size == 0 {
+				size = len(h.Body) - end
+			}
+			end += size
+		}
+		if end < len(h.Body) {
+			h.Body, cut = h.Body[:end], true
+		}
+		if end > 0 {
+			first = append(first, h)
+		}
+	}
+	return first, cut
 }
 
 // turn fills in what is told of all pages, and the way to those before and after this one.

@@ -217,3 +217,20 @@ func TestAChangedLineEndIsShown(t *testing.T) {
 		}
 	}
 }
+
+// A page of changes has a bounded number of rows, however short they are.
+func TestChangesPage_isBounded(t *testing.T) {
+	t.Parallel()
+	hunks := []browse.DiffHunk{{Body: " a\n-b\n+c\n"}, {Body: "-d\n\\ No newline at end of file"}, {Body: "+e\n"}}
+	for most, want := range []string{"", " a\n", " a\n-b\n", " a\n-b\n+c\n", " a\n-b\n+c\n|-d\n", " a\n-b\n+c\n|-d\n\\ No newline at end of file", " a\n-b\n+c\n|-d\n\\ No newline at end of file|+e\n"} {
+		left := most
+		first, cut := firstLines(hunks, &left)
+		var bodies []string
+		for _, h := range first {
+			bodies = append(bodies, h.Body)
+		}
+		if got := strings.Join(bodies, "|"); got != want || cut != (most < 6) || left != 0 {
+			t.Errorf("%d lines: %q, cut %v, %d left; want %q", most, got, cut, left, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
@@ -128,6 +129,8 @@ type blamePage struct {
 	Verbatim bool   // without .mailmap and .git-blame-ignore-revs
 	Past     string // the lines that ignored commits changed last; "" for none
 	Shallow  bool   // some lines may be older than their commit
+	Next     string // the page of the lines that this one has no room for; "" for none
+	From     string // number of the first of those lines
 }
 
 // blame is the page that says of each line which commit it comes from.
@@ -146,6 +149,7 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 
 	// Of the same revision, so that lines and commits belong together.
 	verbatim := v.Query.Get("verbatim") != ""
+	first, _ := strconv.Atoi(v.Query.Get("first"))
 	ended := inBackground(func() (*browse.BlameResponse, error) {
 		return p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Verbatim: verbatim})
 	})
@@ -153,7 +157,13 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 		if err != nil {
 			return blamePage{place: l, Trouble: troubleOf(err, "").Message}
 		}
-		data := blamePage{place: l, Ages: ages, Verbatim: verbatim, Shallow: r.Shallow, Code: template.HTML(p.appendBlame(nil, l.Repo, src, r))}
+		code, next := p.blamed(l.Repo, src, r, max(1, first))
+		data := blamePage{place: l, Ages: ages, Verbatim: verbatim, Shallow: r.Shallow, Code: template.HTML(code)}
+		if next > 0 {
+			q := maps.Clone(v.Query)
+			q.Set("first", strconv.Itoa(next))
+			data.Next, data.From = "?"+q.Encode(), grouping(next)
+		}
 		if r.Past > 0 {
 			data.Past = counted(r.Past, "line", "lines")
 		}
@@ -198,37 +208,48 @@ func streamBlame(v *layout.Visit, head layout.Head, ended <-chan outcome[*browse
 	}
 }
 
-// ages is how many steps of colour tell how old a line is.
-const ages = 10
+const (
+	ages          = 10      // steps of colour that tell how old a line is
+	mostBlamed    = 8 << 20 // bytes of lines with their commits on a page; further lines are on further pages
+	longestOrigin = 200     // bytes of a message or name beside a line
+)
 
-// appendBlame appends the lines of a file, each run of them with its commit.
-func (p *revisions) appendBlame(dst []byte, repo string, src *browse.SourceResponse, r *browse.BlameResponse) []byte {
-	age := agesOf(r.Commits)
+// blamed draws the lines of a file from the first on, each run of them with its commit.
+// next is the line that a further page begins with, 0 if there is none.
+func (p *revisions) blamed(repo string, src *browse.SourceResponse, r *browse.BlameResponse, first int) (code []byte, next int) {
+	number, text := 1, src.Content
+	for ; number < first-linesBefore && len(text) > 0; number++ {
+		_, text, _ = nextLine(text)
+	}
 	// Painted through all runs: a comment may begin in one and end in another.
-	number, text, paint := 1, src.Content, newPainter(src.Language, 0)
+	text, paint := paintAfter(text, first-number, number == 1, src.Language)
+
+	age := agesOf(r.Commits)
 	for _, g := range r.Ranges {
 		c := r.Commits[g.Hash]
-		// Each line is a row of its own, so that its number, its origin and
-		// its text stay beside each other.
-		for i := range g.LineCount {
+		for number := max(first, g.StartLine); number < g.StartLine+g.LineCount; number++ {
+			if len(code) > mostBlamed {
+				return code, number
+			}
 			var line []byte
 			line, text, _ = nextLine(text)
-			dst = fmt.Appendf(dst, `<div class="row blame age%d`, age[g.Hash])
-			// The commit stands once, at the first line of its run.
-			if i == 0 {
-				dst = append(dst, " first"...)
-			}
 
-			dst = append(dst, `"><span class="who">`...)
-			if i == 0 {
-				dst = p.appendOrigin(dst, repo, &c)
+			// The commit stands once, at the first line of its run. Each line is a row of its
+			// own, so that its number, its origin and its text stay beside each other.
+			starts := number == max(first, g.StartLine)
+			code = fmt.Appendf(code, `<div class="row blame age%d`, age[g.Hash])
+			if starts {
+				code = append(code, " first"...)
 			}
-			dst = fmt.Appendf(dst, `</span><span class="no" id="L%d">%d</span><code>`, number, number)
-			dst = append(appendCode(dst, line[:min(len(line), longestShown)], paint.colours(line), nil), "</code></div>\n"...)
-			number++
+			code = append(code, `"><span class="who">`...)
+			if starts {
+				code = p.appendOrigin(code, repo, &c)
+			}
+			code = fmt.Appendf(code, `</span><span class="no" id="L%d">%d</span><code>`, number, number)
+			code = append(appendCode(code, line[:min(len(line), longestShown)], paint.colours(line), nil), "</code></div>\n"...)
 		}
 	}
-	return dst
+	return code, 0
 }
 
 // agesOf is how old each commit is among those of a file: 0 for the newest, and
@@ -250,12 +271,13 @@ func agesOf(commits map[string]browse.BlameCommit) map[string]int {
 // appendOrigin appends the commit of a run of lines, and the way to what was
 // there before it.
 func (p *revisions) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []byte {
-	about := short(c.Hash) + ", " + c.Date.UTC().Format("2006-01-02 15:04 UTC") + ", " + c.AuthorName
+	author := beginning(c.AuthorName, longestOrigin)
+	about := short(c.Hash) + ", " + c.Date.UTC().Format("2006-01-02 15:04 UTC") + ", " + author
 	// Of names nothing is written as it is: a commit may have been made to break a page.
 	dst = append(append(dst, `<a class="what" href="`...), address(repo, "", "commit", c.Hash)...)
 	dst = append(appendAttribute(append(dst, `" title="`...), layout.Plain(about)), `">`...)
-	dst = append(append(dst, layout.Name(c.Message)...), "</a> "...)
-	dst = append(append(dst, `<span class="dim by">`...), layout.Name(c.AuthorName)...)
+	dst = append(append(dst, layout.Name(beginning(c.Message, longestOrigin))...), "</a> "...)
+	dst = append(append(dst, `<span class="dim by">`...), layout.Name(author)...)
 	dst = append(append(dst, "</span> <span class=\"dim\">"...), p.ago(c.Date)...)
 	dst = append(dst, "</span> "...)
 	// Not where the line has been from the beginning.
@@ -264,6 +286,14 @@ func (p *revisions) appendOrigin(dst []byte, repo string, c *browse.BlameCommit)
 		dst = append(dst, `" title="blame before this change">prior</a>`...)
 	}
 	return dst
+}
+
+// beginning is a name, and of one that is longer than most bytes its beginning.
+func beginning(name string, most int) string {
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
 // branches is the list of branches or tags.

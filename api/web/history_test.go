@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"net/url"
@@ -133,4 +134,52 @@ type blamed struct {
 
 func (b blamed) Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error) {
 	return &b.r, nil
+}
+
+// However many lines a file has, and however long its messages are, a page of blame is
+// bounded. The pages together have each line once.
+func TestBlamePage_isBounded(t *testing.T) {
+	t.Parallel()
+	const lines = 80_000
+	long := strings.Repeat("<", 20<<10)
+	r := &browse.BlameResponse{Commits: map[string]browse.BlameCommit{}}
+	for i := range 2 {
+		hash := fmt.Sprint("c0ffee", i)
+		r.Commits[hash] = browse.BlameCommit{Hash: hash, Message: long, AuthorName: long}
+	}
+	// Runs of one line, and one that is longer than a page.
+	for line := 1; line <= lines/2; line++ {
+		r.Ranges = append(r.Ranges, browse.BlameRange{Hash: fmt.Sprint("c0ffee", line%2), StartLine: line, LineCount: 1})
+	}
+	r.Ranges = append(r.Ranges, browse.BlameRange{Hash: "c0ffee0", StartLine: lines/2 + 1, LineCount: lines / 2})
+	var text strings.Builder
+	for line := range lines {
+		fmt.Fprintf(&text, "/* %d\n", line+1)
+	}
+	src := &browse.SourceResponse{Content: []byte(text.String()), Language: "C"}
+
+	p := New(Deps{Now: time.Now})
+	next, pages := 1, 0
+	for ; next > 0; pages++ {
+		first := next
+		var code []byte
+		if code, next = p.reading.revisions.blamed("r", src, r, first); len(code) > mostBlamed+64<<10 {
+			t.Fatalf("a page of %d bytes", len(code))
+		}
+		rows := strings.Split(strings.TrimSpace(string(code)), "\n")
+		if last := first + len(rows); next > 0 && last != next || next == 0 && last != lines+1 {
+			t.Fatalf("%d lines from %d, and the next is %d", len(rows), first, next)
+		}
+		if !strings.Contains(rows[0], "first") || !strings.Contains(rows[0], "c0ffee") {
+			t.Errorf("page %d begins without a commit: %s", pages, rows[0])
+		}
+		for i, row := range rows {
+			if want := fmt.Sprintf("/* %d</", first+i); !strings.Contains(row, want) {
+				t.Fatalf("line %d is %s", first+i, row)
+			}
+		}
+	}
+	if pages < 3 {
+		t.Errorf("%d pages", pages)
+	}
 }

@@ -68,7 +68,7 @@ func hostiles() []hostile {
 			for i := range 60 * n {
 				files = append(files, fmt.Sprint("f", i), "a\n")
 			}
-			h.commit("Eve", "a", files...)
+			h.commit(rep("&", 15<<10), rep("<", 15<<10), files...) // stands beside each file
 		}},
 		{"deep", "a.txt", func(h *history, n int) {
 			h.commit("Eve", "a", "a.txt", "a", rep("d/", min(400*n, 20_000))+"f", "a")
@@ -85,7 +85,19 @@ func hostiles() []hostile {
 		}},
 		file("blob", "a.txt", func(n int) string { return rep("a", min(max(n<<16, 3<<20), 15<<20)) }), // read from git: more than the index takes
 		file("line", "a.js", func(n int) string { return rep("a", min(n<<18, 1<<20)) }),
-		file("lines", "a.go", func(n int) string { return rep("a(\n", n<<13) }),
+		{"lines", "a.go", func(h *history, n int) {
+			h.commit("Eve", "a", "a.go", rep("a(\n", n<<13), "b.go", rep("\n", n<<12))
+			h.commit("Eve", "b", "b.go", "b")
+		}},
+		{"runs", "a.go", func(h *history, n int) { // in blame each line is a run of its own
+			var before, after strings.Builder
+			for i := range min(n<<12, 100_000) {
+				fmt.Fprintf(&before, "%d\n<\n", i)
+				fmt.Fprintf(&after, "%d\n>\n", i)
+			}
+			h.commit("Eve", rep("<", 15<<10), "a.go", before.String())
+			h.commit("Eve", rep(">", 15<<10), "a.go", after.String())
+		}},
 		{"pack", "a.txt", func(h *history, n int) {
 			for i := range 20 {
 				h.commit("Eve", "a", "a.txt", rep("a\n", n<<12)+fmt.Sprint(i))
