@@ -67,7 +67,7 @@ var plays = []play{
 		left: map[string]string{"sudo": "the package's test runs it"}},
 	{page: "how-to/models.md", node: true, left: map[string]string{
 		"shoal models check": "no model is configured", "shoal ask": "no model is configured", "curl": "no model is configured"}},
-	{page: "how-to/monitor.md", files: map[string]string{"shoal.json": oneRepo}},
+	{page: "how-to/monitor.md", files: map[string]string{"shoal.json": oneRepo}, left: map[string]string{"cp": "it needs the package", "sudo sed": "it needs the package"}},
 	{page: "how-to/add-remove-replace.md", node: true, ahead: map[string]string{"shoal serve": "cp /var/lib/shoal/cluster.key ."},
 		left: map[string]string{"shoal remove": "the page drains and removes one node three times"}},
 	{page: "how-to/rotate-keys.md", node: true},
@@ -190,6 +190,16 @@ func (s *stage) run() {
 			s.do(command)
 		}
 	}
+	for _, dir := range []string{"var", "tmp-2", "tmp-3", "tmp-new", "tmp-shoal-data", "tmp-shoal-a", "tmp-shoal-b", "tmp-shoal-c"} {
+		if path := filepath.Join(s.dir, dir); len(s.nodes) > 0 && exists(path) {
+			holdFiles(s.t, path)
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // leftOut reports whether a command cannot run here.

@@ -258,7 +258,7 @@ func alertReference(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("# Alerts\n\nThis page is printed from `ops/alerts.yaml`.\n\n| alert | severity | says | do |\n|---|---|---|---|\n")
+	b.WriteString("# Alerts\n\nThis page is printed from `ops/alerts.yaml`. [Watch a cluster](../how-to/monitor.md) says how to load them.\n")
 	field := func(rule, name string) string {
 		m := regexp.MustCompile(`(?m)\b` + name + `: (?:"(.*)"|([^" }]+))`).FindStringSubmatch(rule)
 		if m == nil {
@@ -267,10 +267,19 @@ func alertReference(t *testing.T) string {
 		}
 		return cell(m[1] + m[2])
 	}
+	rest := func(rule, name string) string {
+		_, value, _ := strings.Cut(rule, " "+name+": ")
+		value, _, _ = strings.Cut(value, "\n")
+		return cell(value)
+	}
 	rules := strings.Split(string(text), "- alert: ")[1:]
 	for _, rule := range rules {
 		name, _, _ := strings.Cut(rule, "\n")
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, field(rule, "severity"), field(rule, "summary"), field(rule, "action"))
+		if url := "https://code.example.com/docs/reference/alerts.md#md-" + strings.ToLower(name); field(rule, "runbook_url") != url {
+			t.Errorf("%s: the runbook is %s, want the section of this page: %s", name, field(rule, "runbook_url"), url)
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n| | |\n|---|---|\n| says | %s |\n| severity | %s |\n| do | %s |\n| fires when | `%s` |\n",
+			name, field(rule, "summary"), field(rule, "severity"), field(rule, "action"), rest(rule, "expr"))
 	}
 	return b.String()
 }

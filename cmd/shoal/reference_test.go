@@ -26,6 +26,9 @@ func TestReferenceIsPrintedFromTheCode(t *testing.T) {
 		"tools":               toolReference,
 		"metrics":             metricReference,
 		"alerts":              alertReference,
+		"audit-actions":       auditReference,
+		"files-on-disk":       fileReference,
+		"limits":              limitReference,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
