@@ -29,7 +29,8 @@ var (
 
 // TestSeeds breaks clusters in this process in ways that a seed chooses, and
 // checks every answer meanwhile against a scan of what the catalog names.
-// `make seeds` runs 2,000; a failure names its seed, which -seed repeats.
+// `make seeds` runs 2,000; a failure names its seed, which -seed repeats. Under an even seed
+// the nodes are of two releases, and a restart may bring one to the other.
 //
 //	checked throughout   an exhaustive answer is just what the scan finds, no answer has anything else
 //	                     catalogs have equal hashes at equal indices; generations do not go back
@@ -105,6 +106,8 @@ type seedRun struct {
 	searches, exhaustive, failed, writes, refused, pushes, faults atomic.Int64
 
 	clocks sync.Map // by data directory: how far the clock of a node is off
+	mixed  bool     // the nodes are of two releases
+	later  sync.Map // data directories of the nodes of the next one
 
 	// writing is held by each write, and by whoever compares all catalogs: at 50 writes a
 	// second five nodes that are read one after the other hardly ever are at one index.
@@ -130,11 +133,17 @@ func seeded(t *testing.T, host *seedHost, seed uint64) tally {
 	cfg.Edit = func(o *node.Options) {
 		skew := r.clock(o.Dir)
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(skew.Load())) }
+		if r.mixed {
+			r.guise(o)
+		}
 	}
+	r.mixed = seed%2 == 0
 	r.fleet = nodetest.NewFleet(t, nodes, cfg)
 	r.up, r.ends = make([]atomic.Pointer[node.Node], nodes), make([]context.CancelFunc, nodes)
-	for range nodes {
-		r.fleet.Add()
+	for i := range nodes {
+		if n := r.fleet.Add(); i%2 == 1 {
+			r.later.Store(n.Dir, true)
+		}
 	}
 	defer func() {
 		r.fleet.Heal()
@@ -181,6 +190,30 @@ func (r *seedRun) note(format string, args ...any) {
 func (r *seedRun) clock(dir string) *atomic.Int64 {
 	skew, _ := r.clocks.LoadOrStore(dir, new(atomic.Int64))
 	return skew.(*atomic.Int64)
+}
+
+// guise makes a node one of the next release, or one of this that does not know all that the
+// next one asks: neither a call nor a part of a query.
+func (r *seedRun) guise(o *node.Options) {
+	if _, ok := r.later.Load(o.Dir); ok {
+		laterProgram(o)
+		return
+	}
+	o.Build = catalog.ThisBuild()
+	o.Build.Lacks = map[string]bool{"searched-units": true, "progress": true, "Text.Regexp": true}
+}
+
+// swap brings a stopped node to the other release now and then. The first stays at this one,
+// so the level does not rise, which would refuse all others of it.
+func (r *seedRun) swap(i int) {
+	if !r.mixed || i == 0 || r.rng.IntN(2) == 0 {
+		return
+	}
+	dir := r.fleet.Nodes[i].Dir
+	if _, was := r.later.LoadAndDelete(dir); !was {
+		r.later.Store(dir, true)
+	}
+	r.note("n%d changes its release", i+1)
 }
 
 // pause lets a random time pass until the next thing breaks.
@@ -237,6 +270,7 @@ func (r *seedRun) breakSomething() {
 		if kind == 2 {
 			r.fleet.Nodes[i].Move()
 		}
+		r.swap(i)
 		r.note("start n%d", i+1)
 		r.start(i)
 	case 3:
