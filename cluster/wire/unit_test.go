@@ -163,20 +163,36 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// The frames drawn beside the type frame.
-func TestFramesAreAsDrawn(t *testing.T) {
+// The frames of the last release, the first two as drawn beside the type frame, are read and
+// written byte by byte. One of a kind that a later release may bring is refused.
+func TestFrames_ofTheLastRelease(t *testing.T) {
 	t.Parallel()
-	head := request{left: time.Second, method: "ping"}.head()
-
-	got := appendFrame(nil, requestFrame, 1, head, []byte("hi"))
-	want := "0f0000000101000000" + "40420f0000000000" + "0470696e67" + "6869"
-	if hex.EncodeToString(got) != want {
-		t.Errorf("request: %x, drawn %s", got, want)
+	ping := request{left: time.Second, method: "ping"}
+	busy := failure{kind: "busy", text: "wait", wait: 1500 * time.Millisecond}
+	for want, f := range map[string]frame{
+		"0f0000000101000000" + "40420f0000000000" + "0470696e67" + "6869": {requestFrame, 1, append(ping.head(), "hi"...)},
+		"0200000003010000006f6b": {responseFrame, 1, []byte("ok")},
+		"000000000207000000":     {cancelFrame, 7, []byte{}},
+		"0e0000000407000000" + "096275737920" + "31353030" + "77616974": {errorFrame, 7, errorBody(busy)},
+		"0300000005010000006d6f72":                                      {chunkFrame, 1, []byte("mor")},
+		"000000000601000000":                                            {endFrame, 1, []byte{}},
+	} {
+		if got := hex.EncodeToString(appendFrame(nil, f.kind, f.call, f.body)); got != want {
+			t.Errorf("kind %d is written as %s, want %s", f.kind, got, want)
+		}
+		data, err := hex.DecodeString(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readFrame(bytes.NewReader(data), 1<<10); err != nil || got.kind != f.kind || got.call != f.call || !bytes.Equal(got.body, f.body) {
+			t.Errorf("%s is read as %+v, %v", want, got, err)
+		}
 	}
-
-	got = appendFrame(nil, responseFrame, 1, []byte("ok"))
-	if want := "0200000003010000006f6b"; hex.EncodeToString(got) != want {
-		t.Errorf("answer: %x, drawn %s", got, want)
+	if got, err := parseError(errorBody(busy)); err != nil || got != busy {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := readFrame(bytes.NewReader(appendFrame(nil, lastFrame+1, 1)), 1<<10); !errors.Is(err, errFrame) {
+		t.Errorf("a kind of a later release: %v", err)
 	}
 }
 

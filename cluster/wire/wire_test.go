@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -576,6 +577,38 @@ func TestWhoMayTalk(t *testing.T) {
 	}
 	if _, err := b.CallJoin(within(t), b.target(), "hello", nil); !errors.Is(err, ErrSelf) {
 		t.Errorf("a call to itself: %v", err)
+	}
+}
+
+// A node that speaks a later form of calls alone is not let in, and says that it cannot be
+// reached, so another one is asked. Those that speak both use the one that both know.
+func TestProtocols_ofAnotherRelease(t *testing.T) {
+	t.Parallel()
+	key := NewKey()
+	a, b := start(t, key, "c1", "a"), start(t, key, "c1", "b")
+	b.Handle("echo", echo)
+	for name, c := range map[string]struct {
+		protocols []Protocol
+		want      Protocol
+	}{
+		"a later form":           {[]Protocol{"shoal-call/2"}, ""},
+		"a later form, and this": {[]Protocol{"shoal-call/2", Call}, Call},
+	} {
+		conn, err := tls.Dial("tcp", b.Addr(), a.ring.config(c.protocols...))
+		if err == nil {
+			if got := Protocol(conn.ConnectionState().NegotiatedProtocol); got != c.want {
+				t.Errorf("%s: they speak %q", name, got)
+			}
+			conn.Close()
+		} else if c.want != "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := a.dial(within(t), b.target(), "shoal-call/2"); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("a call in a later form: %v", err)
+	}
+	if out, err := a.Call(within(t), b.target(), "echo", []byte("in")); err != nil || string(out) != "a:in" {
+		t.Errorf("then a call in this form: %q, %v", out, err)
 	}
 }
 

@@ -175,7 +175,7 @@ func lost(question Report, after, events int) *kept {
 	question.Status, question.Error, question.First, question.Last = Failed, why, after+1, last
 
 	// The end is behind all numbers that were given to what was said.
-	return &kept{question, []Event{
+	return &kept{Report: question, Events: []Event{
 		{N: after + 1, Kind: KindTurn, Text: question.Query},
 		{N: last - 1, Kind: KindError, Text: why},
 		{N: last, Kind: KindDone, Text: string(Failed)},

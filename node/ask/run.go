@@ -1,7 +1,6 @@
 package ask
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/call"
 )
 
 const (
@@ -49,7 +49,7 @@ func (t *Turn) publish(ctx context.Context) {
 // ends.
 func (t *Turn) close(ctx context.Context) error {
 	t.mu.Lock()
-	all := kept{t.reportLocked(), slices.Clone(t.events)}
+	all := kept{Report: t.reportLocked(), Events: slices.Clone(t.events)}
 	t.mu.Unlock()
 
 	packed, err := pack(&all)
@@ -78,9 +78,14 @@ func (t *Turn) close(ctx context.Context) error {
 // kept is what is in the file of a turn. While the turn runs its file has the
 // question alone, with the status Running.
 type kept struct {
+	Format int `json:",omitempty"` // 0 is 1; fields that a reader of a format does not know are skipped
 	Report Report
 	Events []Event
 }
+
+// turnFormat is the format of the files of turns. Where a file cannot be read by the program
+// of before, it is one more.
+const turnFormat = 1
 
 // The files of turns are JSON, packed: events repeat their words.
 var (
@@ -102,9 +107,13 @@ func unpack(b []byte) (*kept, error) {
 	if err != nil {
 		return nil, fmt.Errorf("what was said: %w", err)
 	}
+	// Its format first: a later one may have other things under these names.
+	var form struct{ Format int }
+	if err := json.Unmarshal(plain, &form); err == nil && form.Format > turnFormat {
+		return nil, call.Fail(call.ErrUnavailable, "This part of the conversation was written by a newer version of shoal, with format %d; this node reads up to %d. Ask a node of that version, or upgrade this one.", form.Format, turnFormat)
+	}
 	k := new(kept)
-	d := json.NewDecoder(bytes.NewReader(plain))
-	if err := d.Decode(k); err != nil {
+	if err := json.Unmarshal(plain, k); err != nil {
 		return nil, fmt.Errorf("what was said: %w", err)
 	}
 	return k, nil

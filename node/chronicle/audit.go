@@ -173,6 +173,9 @@ func (c *Chronicle) accesses(ctx context.Context, req *AuditRequest, out *AuditR
 		case !part.Back.IsZero():
 			out.Missing = append(out.Missing, Gap{id, "it had time to look back to " + part.Back.UTC().Format(time.DateTime) + " only"})
 		}
+		if part.Newer > 0 {
+			out.Missing = append(out.Missing, Gap{id, fmt.Sprintf("a newer version of shoal has written %d entries that it cannot read: upgrade it", part.Newer)})
+		}
 		out.Lines = append(out.Lines, part.Lines...)
 		out.Total += len(part.Lines)
 		out.AtLeast = out.AtLeast || part.More

@@ -23,6 +23,7 @@ type look struct {
 type looked struct {
 	Lines []Line
 	More  bool      // there are others behind them
+	Newer int       // lines that a newer version has written, which this one cannot read
 	Back  time.Time // nothing older was looked at, for want of time; zero: all was
 }
 
@@ -58,7 +59,7 @@ func (t *trail) look(ctx context.Context, q *look) (*looked, error) {
 		s.flush(ctx)
 		part := s.look(ctx, q)
 		out.Lines = append(out.Lines, part.Lines...)
-		out.More = out.More || part.More
+		out.More, out.Newer = out.More || part.More, out.Newer+part.Newer
 		if part.Back.After(out.Back) {
 			out.Back = part.Back
 		}
@@ -120,9 +121,16 @@ func (out *looked) read(text []byte, q *look) {
 		if q.Action != "" && !bytes.Contains(line, []byte(`"action":"`+q.Action)) {
 			continue
 		}
+		// One that a crash has cut is none. A whole one is of another version.
 		var l Line
-		if json.Unmarshal(line, &l) != nil || !q.fits(&l) {
-			continue // one that a crash has cut is none
+		if json.Unmarshal(line, &l) != nil {
+			if json.Valid(line) {
+				out.Newer++
+			}
+			continue
+		}
+		if !q.fits(&l) {
+			continue
 		}
 
 		// One more than asked for is enough to know that there are more.
