@@ -5,11 +5,11 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/lru"
 )
 
 // The bounds of a search for a path.
@@ -177,46 +177,21 @@ func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit str
 	return l, nil
 }
 
-// lists keeps the lists that were asked for last: somebody who types asks for
-// the same one with each letter. The zero value is empty.
-type lists struct {
-	mu   sync.Mutex
-	keys []string // the oldest first
-	kept map[string]list
-}
+// lists keeps the lists that were asked for last, by repository and commit: somebody who
+// types asks for the same one with each letter. The files of a commit never change.
+type lists struct{ kept *lru.Cache[string, list] }
 
-// get is the list of a key, read where it is not kept.
+func newLists() lists { return lists{lru.New[string, list](keptLists)} }
+
+// get is the list of a key, read where it is not kept. One that cannot be read is not
+// kept, so the next letter tries again.
 func (l *lists) get(key string, read func() (list, error)) (list, error) {
-	l.mu.Lock()
-	// The key has the commit, whose files never change: what is kept is never stale.
-	had, ok := l.kept[key]
-	l.mu.Unlock()
-	if ok {
+	if had, ok := l.kept.Get(key); ok {
 		return had, nil
 	}
-
-	// Without the lock: a large tree takes a while, and others wait for lists that are kept. Two
-	// may read the same one; either is good.
 	got, err := read()
-	if err != nil {
-		return got, err
+	if err == nil {
+		l.kept.Put(key, got, 1)
 	}
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	// A list that could not be read is not kept, so the next letter tries again.
-	if l.kept == nil {
-		l.kept = map[string]list{}
-	}
-
-	// Once in the order, or the key would be dropped for its older place.
-	if _, ok := l.kept[key]; !ok {
-		l.keys = append(l.keys, key)
-	}
-	if l.kept[key] = got; len(l.keys) > keptLists {
-		delete(l.kept, l.keys[0])
-		l.keys = l.keys[1:]
-	}
-	return got, nil
+	return got, err
 }

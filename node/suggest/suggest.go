@@ -59,7 +59,7 @@ type Suggester struct {
 }
 
 // New makes a suggester.
-func New(d Deps) *Suggester { return &Suggester{d: d} }
+func New(d Deps) *Suggester { return &Suggester{d: d, files: newLists()} }
 
 // The bounds of an answer.
 const (

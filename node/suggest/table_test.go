@@ -326,7 +326,7 @@ func TestWhatFailsIsLeftOut(t *testing.T) {
 // TestListsOfPathsAreKeptWithinABound: the last eight.
 func TestListsOfPathsAreKeptWithinABound(t *testing.T) {
 	t.Parallel()
-	var l lists
+	l := newLists()
 	reads := 0
 	read := func() (list, error) { reads++; return list{}, nil }
 	for i := range keptLists + 1 {
@@ -334,13 +334,13 @@ func TestListsOfPathsAreKeptWithinABound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, key := range []string{"8", "1", "0", "0"} { // the first one had to go
+	for _, key := range []string{"8", "1", "0", "0"} { // the one that was used longest ago had to go
 		if _, err := l.get(key, read); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if reads != keptLists+2 || len(l.kept) != keptLists {
-		t.Errorf("%d reads, %d kept; want %d and %d", reads, len(l.kept), keptLists+2, keptLists)
+	if reads != keptLists+2 || l.kept.Size() != keptLists {
+		t.Errorf("%d reads, %d kept; want %d and %d", reads, l.kept.Size(), keptLists+2, keptLists)
 	}
 
 	// What failed is not kept.

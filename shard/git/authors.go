@@ -59,7 +59,7 @@ func (h *history) Authors(ctx context.Context, commit, path string, people *Mail
 
 	// A list that long would push all others out of the memory.
 	if len(out) < authorsKept {
-		h.authors.Put(key, out)
+		h.authors.Put(key, out, 1)
 	}
 	return slices.Clone(out), nil
 }

@@ -1,14 +1,14 @@
 package git
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/shard/git/run"
 	"io"
 	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Changes is how the files of one commit differ from those of another, in
@@ -61,7 +61,7 @@ func (h *history) Changes(ctx context.Context, base, commit string, most int) (*
 		return nil, fmt.Errorf("compare trees: %w", err)
 	}
 
-	h.changes.Put(key, &d.out)
+	h.changes.Put(key, &d.out, 1)
 	return &d.out, nil
 }
 
@@ -211,33 +211,16 @@ func (c reader) committed(commit string) (seconds int64, ok bool, err error) {
 		return 0, false, err
 	}
 
-	// The committer stands in the head, which ends with an empty line.
+	// The committer stands in the head.
 	err = c.Contents(commit, func(info run.ObjectInfo, r io.Reader) error {
 		if info.Kind != "commit" {
 			return nil
 		}
 		head, err := io.ReadAll(io.LimitReader(r, 64<<10))
-		if err != nil {
-			return err
+		if text, known := committed(head); known {
+			seconds, ok = unixTime(text).Unix(), true
 		}
-
-		for line := range bytes.Lines(head) {
-			rest, found := bytes.CutPrefix(line, []byte("committer "))
-			if !found {
-				if len(line) == 1 {
-					return nil // the end of the head
-				}
-				continue
-			}
-
-			// committer Ann <ann@example.org> 1700000000 +0000
-			if f := bytes.Fields(rest[bytes.LastIndexByte(rest, '>')+1:]); len(f) > 0 {
-				seconds = unixTime(string(f[0])).Unix()
-				ok = true
-			}
-			return nil
-		}
-		return nil
+		return err
 	})
 	return seconds, ok, err
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/pack"
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
@@ -22,7 +23,7 @@ const (
 // counter counts the commits of one mirror in the background: whoever asks waits
 // a moment only, and a count that takes longer is there when somebody asks again.
 type counter struct {
-	known run.Remembered[int] // by filter
+	known *lru.Cache[string, int] // by filter
 
 	mu      sync.Mutex               // guards the field below
 	running map[string]chan struct{} // by filter; closed at the end
@@ -45,7 +46,7 @@ func (c *counter) start(owner *run.Tasks, key string, count func(ctx context.Con
 	done := make(chan struct{})
 	started := owner.Run(func() {
 		if n, err := count(owner.Context); err == nil {
-			c.known.Put(key, n)
+			c.known.Put(key, n, 1)
 		}
 
 		c.mu.Lock()
@@ -55,10 +56,6 @@ func (c *counter) start(owner *run.Tasks, key string, count func(ctx context.Con
 	})
 	if !started {
 		return nil
-	}
-
-	if c.running == nil {
-		c.running = map[string]chan struct{}{}
 	}
 
 	c.running[key] = done

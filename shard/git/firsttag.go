@@ -51,7 +51,7 @@ func (h *history) firstTagIn(ctx context.Context, most time.Duration, commit str
 		return FirstTag{}, fmt.Errorf("find the first tag with a commit: %w", err)
 	}
 	if !first.Late {
-		refs.firsts.Put(commit, first)
+		refs.firsts.Put(commit, first, 1)
 	}
 	return first, nil
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/shoalsearch/shoal/shard/git/pack"
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
@@ -65,7 +64,7 @@ func (h *history) goneIn(ctx context.Context, most time.Duration, commit, path s
 	if err != nil {
 		return Gone{}, fmt.Errorf("look for a path that is gone: %w", err)
 	}
-	h.gone.Put(key, g)
+	h.gone.Put(key, g, 1)
 	return g, nil
 }
 
@@ -118,13 +117,7 @@ func (h *history) newestChange(ctx context.Context, commit, path string) (LogPag
 	if err != nil {
 		return LogPage{}, err
 	}
-
-	// Packs are read here; what they cannot answer git is asked.
-	page, err := h.read(ctx, q)
-	if errors.Is(err, pack.ErrAskGit) {
-		page, err = h.askLog(ctx, q, args)
-	}
-	return page, err
+	return h.page(ctx, q, args)
 }
 
 // renamed is the new name of a file that a commit has under another one than its

@@ -86,14 +86,7 @@ func (h *history) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 		return LogPage{}, err
 	}
 
-	// Git is asked where the packs and the graph have no answer.
-	work := func(ctx context.Context) (LogPage, error) {
-		page, err := h.read(ctx, q)
-		if errors.Is(err, pack.ErrAskGit) {
-			page, err = h.askLog(ctx, q, filter)
-		}
-		return page, err
-	}
+	work := func(ctx context.Context) (LogPage, error) { return h.page(ctx, q, filter) }
 
 	// A plain page costs less than to remember it.
 	var page LogPage
@@ -146,12 +139,8 @@ func (h *history) At(ctx context.Context, commit string, until time.Time) (Commi
 	if err != nil {
 		return Commit{}, err
 	}
-	// Packs are read here; what they cannot answer git is asked.
-	page, err := h.read(ctx, q)
-	if errors.Is(err, pack.ErrAskGit) {
-		page, err = h.askLog(ctx, q, args)
-	}
 
+	page, err := h.page(ctx, q, args)
 	switch {
 	case err != nil:
 		return Commit{}, fmt.Errorf("read history: %w", err)
@@ -194,6 +183,15 @@ func (p *LogPage) size() int64 {
 		n += 20 + int64(len(path))
 	}
 	return n
+}
+
+// page reads a page of history. Git is asked where the packs and the graph have no answer.
+func (h *history) page(ctx context.Context, q LogQuery, filter []string) (LogPage, error) {
+	page, err := h.read(ctx, q)
+	if errors.Is(err, pack.ErrAskGit) {
+		return h.askLog(ctx, q, filter)
+	}
+	return page, err
 }
 
 // read reads a page of history out of the commit graph and the packs.
@@ -438,7 +436,7 @@ func (h *history) Show(ctx context.Context, commit string) (c Commit, err error)
 
 	c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
 	if err == nil && len(c.Subject)+len(c.Body) <= mostShown {
-		s.shown.Put(commit, c)
+		s.shown.Put(commit, c, 1)
 	}
 	return c, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/clock"
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
@@ -52,7 +53,7 @@ type copier struct{ *updater }
 // files reads what is in the files of commits.
 type files struct {
 	*base
-	listings run.Remembered[[]Entry] // of files, by commit
+	listings *lru.Cache[string, []Entry] // of files, by commit
 }
 
 // history reads how commits came about and how they differ.
@@ -61,11 +62,14 @@ type history struct {
 	files   *files     // where a file is looked at before its history
 	tasks   *run.Tasks // that go on when who asked has left
 	counter counter
-	authors run.Remembered[[]Author] // by filter
-	changes run.Remembered[*Changes] // by both commits
-	gone    run.Remembered[Gone]     // by commit and path
-	known   run.Remembered[rules]    // by commit of HEAD
+	authors *lru.Cache[string, []Author] // by filter
+	changes *lru.Cache[string, *Changes] // by both commits
+	gone    *lru.Cache[string, Gone]     // by commit and path
+	known   *lru.Cache[string, rules]    // by commit of HEAD
 }
+
+// keptAnswers is how many answers of most kinds a mirror remembers.
+const keptAnswers = 64
 
 const (
 	diffBytes = 32 << 20 // of remembered differences
@@ -78,19 +82,24 @@ type Processes struct {
 	bound *run.Processes
 	now   func() time.Time
 
-	pages  run.Flights[LogPage]      // of history with a filter: the same words are asked for again and again
-	blames run.Flights[Blame]        // who reads a blame comes back to it
-	diffs  run.Flights[Diff]         // what was compared lately: who reads a part of a difference often reads on
-	lasts  run.Flights[*LastChanges] // a directory is come back to again and again
-	disk   diskRoom                  // for what all fetches receive
+	pages  *run.Flights[LogPage]      // of history with a filter: the same words are asked for again and again
+	blames *run.Flights[Blame]        // who reads a blame comes back to it
+	diffs  *run.Flights[Diff]         // what was compared lately: who reads a part of a difference often reads on
+	lasts  *run.Flights[*LastChanges] // a directory is come back to again and again
+	disk   diskRoom                   // for what all fetches receive
 }
 
 // NewProcesses allows so many processes at a time. now is the clock of
 // everything that is read through them.
 func NewProcesses(most int, now func() time.Time) *Processes {
-	ps := &Processes{bound: run.NewProcesses(most, now), now: now}
-	ps.diffs.Most, ps.pages.Most, ps.blames.Most, ps.lasts.Most = diffBytes, pageBytes, pageBytes, pageBytes
-	return ps
+	return &Processes{
+		bound:  run.NewProcesses(most, now),
+		now:    now,
+		pages:  run.NewFlights[LogPage](pageBytes),
+		blames: run.NewFlights[Blame](pageBytes),
+		diffs:  run.NewFlights[Diff](diffBytes),
+		lasts:  run.NewFlights[*LastChanges](pageBytes),
+	}
 }
 
 // Open returns the mirror in dir, with processes of its own; see
@@ -104,18 +113,26 @@ func (ps *Processes) Open(dir string) *Mirror {
 		dir = abs // git runs elsewhere
 	}
 	b := &base{dir: dir, pool: run.NewPool(dir, ps.bound), all: ps}
-	f := &files{base: b}
+	f := &files{base: b, listings: lru.New[string, []Entry](2)}
 	u := &updater{base: b, turn: make(chan struct{}, 1)}
 	m := &Mirror{
 		base:    b,
 		updater: u,
 		copier:  &copier{u},
 		files:   f,
-		history: &history{base: b, files: f, tasks: run.NewTasks()},
+		history: &history{
+			base:    b,
+			files:   f,
+			tasks:   run.NewTasks(),
+			counter: counter{known: lru.New[string, int](keptAnswers), running: map[string]chan struct{}{}},
+			authors: lru.New[string, []Author](keptAnswers),
+			changes: lru.New[string, *Changes](4),
+			gone:    lru.New[string, Gone](keptAnswers),
+			known:   lru.New[string, rules](keptAnswers),
+		},
 	}
 
 	u.turn <- struct{}{}
-	m.listings.Most, m.history.changes.Most = 2, 4
 	return m
 }
 

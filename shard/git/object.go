@@ -10,12 +10,11 @@ import (
 )
 
 // Starting git costs milliseconds, and most repositories are so small that
-// this is most of what they cost. So a few commits, tags and trees are read
+// this is most of what they cost. So a few commits and tags are read
 // straight from the packs here, and git is asked where that does not do.
 
 const (
 	maxSmall = 16 << 20 // bytes of one object
-	fewBlobs = 2000     // files of a repository that is small
 	fewRefs  = 256      // references of one
 )
 
@@ -31,16 +30,6 @@ func whole(s *pack.Store, oid string) (kind pack.Kind, content []byte, err error
 		err = pack.ErrAskGit
 	}
 	return kind, content, err
-}
-
-// blobSize is the size of a blob; false where git had better be asked.
-func blobSize(s *pack.Store, oid string) (size int64, ok bool) {
-	id, err := hex.DecodeString(oid)
-	if err != nil {
-		return 0, false
-	}
-	kind, size, err := s.Info(id)
-	return size, err == nil && kind == pack.Blob
 }
 
 // headerLine is the value of the first line of a commit or tag that begins
@@ -74,45 +63,6 @@ func treeOf(commit []byte) (tree string, ok bool) {
 	line, _, _ := bytes.Cut(commit, newline)
 	tree, ok = strings.CutPrefix(string(line), "tree ")
 	return tree, ok && pack.IsID(tree)
-}
-
-// packedTrees reads trees as catFile does, but out of packs alone: what is not
-// there is pack.ErrAskGit.
-type packedTrees struct{ store *pack.Store }
-
-func (p packedTrees) trees(oids []string, use func(i int, entries []treeEntry) error) error {
-	for i, oid := range oids {
-		kind, content, err := whole(p.store, oid)
-		if err != nil {
-			return err
-		}
-
-		// Git says what is wrong with it.
-		if kind != pack.Tree {
-			return pack.ErrAskGit
-		}
-
-		entries, err := parseTree(content, len(oid)/2)
-		if err != nil {
-			return err
-		}
-		if err := use(i, entries); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p packedTrees) rootTree(commit string) (string, error) {
-	kind, content, err := whole(p.store, commit)
-	if err != nil {
-		return "", err
-	}
-	tree, ok := treeOf(content)
-	if kind != pack.Commit || !ok {
-		return "", pack.ErrAskGit
-	}
-	return tree, nil
 }
 
 // fewCommits reports whether some commits and all their ancestors are at most

@@ -44,7 +44,7 @@ func (h *history) rules(ctx context.Context) (r rules, err error) {
 		return r, err
 	}
 	r.ignored = parseIgnored(text)
-	h.known.Put(s.head, r)
+	h.known.Put(s.head, r, 1)
 	return r, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Scan reads files in the order given and calls visit with each; the content is
@@ -74,18 +75,15 @@ func (f *files) Files(ctx context.Context, commit string, keep func(path string)
 	}
 
 	files, ok := f.listings.Get(commit)
-
-	// The listing of a commit never changes: it is kept, unless it is huge.
 	if !ok {
-		for e, err := range f.Tree(ctx, commit) {
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, e)
+		var err error
+		if files, err = f.tree(ctx, commit); err != nil {
+			return nil, err
 		}
 
+		// The listing of a commit never changes: it is kept, unless it is huge.
 		if len(files) < 200_000 {
-			f.listings.Put(commit, files)
+			f.listings.Put(commit, files, 1)
 		}
 	}
 
@@ -96,4 +94,22 @@ func (f *files) Files(ctx context.Context, commit string, keep func(path string)
 		}
 	}
 	return kept, nil
+}
+
+// tree lists all files and symlinks of a commit with their sizes, in the order of their
+// paths. Submodules are left out.
+func (f *files) tree(ctx context.Context, commit string) (all []Entry, err error) {
+	blobs, err := f.Union(ctx, []string{commit})
+	if err != nil {
+		return nil, err
+	}
+
+	// The union has each blob once, a tree has it at each of its paths.
+	for _, b := range blobs {
+		for _, o := range b.Occurrences {
+			all = append(all, Entry{Path: o.Path, Kind: o.Kind, OID: b.OID, Size: b.Size})
+		}
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+	return all, nil
 }

@@ -110,10 +110,11 @@ func readMirror(ctx context.Context, m *Mirror) (string, error) {
 		return "", err
 	}
 	var list []string
-	for e, err := range m.Tree(ctx, commit) {
-		if err != nil {
-			return "", err
-		}
+	files, err := m.Files(ctx, commit, nil)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range files {
 		s, err := m.Source(ctx, commit, e.Path, SourceOptions{})
 		if err != nil {
 			return "", err

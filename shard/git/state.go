@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/pack"
-	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Ref is a branch or a tag.
@@ -38,9 +38,9 @@ type refState struct {
 	byCommit map[string][]string // commit to full names, branches first
 
 	ageOnce sync.Once
-	age     []agedTag                // see aged
-	firsts  run.Remembered[FirstTag] // by commit
-	shown   run.Remembered[Commit]   // by commit
+	age     []agedTag                    // see aged
+	firsts  *lru.Cache[string, FirstTag] // by commit
+	shown   *lru.Cache[string, Commit]   // by commit
 }
 
 // refs returns the state of the references.
@@ -93,7 +93,12 @@ func (b *base) readRefs(ctx context.Context) (*refState, error) {
 		return nil, err
 	}
 
-	s := &refState{byName: map[string]string{}, byCommit: map[string][]string{}, firsts: run.Remembered[FirstTag]{Most: 1000}}
+	s := &refState{
+		byName:   map[string]string{},
+		byCommit: map[string][]string{},
+		firsts:   lru.New[string, FirstTag](1000),
+		shown:    lru.New[string, Commit](keptAnswers),
+	}
 	value := strings.TrimSpace(string(head))
 	if to, ok := strings.CutPrefix(value, "ref: "); ok {
 		s.symref = to

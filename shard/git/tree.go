@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/shard/git/run"
 	"io"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Kind is what a tree holds at a path.
@@ -265,34 +265,6 @@ func cleanPath(path string) (string, error) {
 		}
 	}
 	return path, nil
-}
-
-// Tree yields the files and symlinks of a commit with their sizes, all
-// levels, in the order of git; submodules are left out. It ends at the first
-// error.
-func (f *files) Tree(ctx context.Context, commit string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		blobs, err := f.Union(ctx, []string{commit})
-		if err != nil {
-			yield(Entry{}, err)
-			return
-		}
-
-		// The union has each blob once, a tree has it at each of its paths.
-		var all []Entry
-		for _, b := range blobs {
-			for _, o := range b.Occurrences {
-				all = append(all, Entry{Path: o.Path, Kind: o.Kind, OID: b.OID, Size: b.Size})
-			}
-		}
-
-		slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
-		for _, e := range all {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
 }
 
 // ListOptions says what of a tree is wanted.

@@ -49,10 +49,11 @@ func TestTreeListsFilesAndSymlinksAsGitDoes(t *testing.T) {
 	t.Parallel()
 	r, m, head := strange(t)
 	var got []string
-	for e, err := range m.Tree(within(t), head) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	all, err := m.Files(within(t), head, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
 		got = append(got, fmt.Sprintf("%06o blob %s %d\t%s", e.Kind.Mode(), e.OID, e.Size, e.Path))
 	}
 	var want []string
@@ -73,12 +74,9 @@ func TestBlobsComeInTheOrderAsked(t *testing.T) {
 	t.Parallel()
 	_, m, head := strange(t)
 	ctx := within(t)
-	var entries []Entry
-	for e, err := range m.Tree(ctx, head) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		entries = append(entries, e)
+	entries, err := m.Files(ctx, head, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
 	b, err := m.Blobs(ctx, func(yield func(string) bool) {
 		for range 500 {

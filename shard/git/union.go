@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -50,11 +51,6 @@ func (f *files) Union(ctx context.Context, commits []string) ([]Blob, error) {
 		}
 	}
 
-	// For a few files starting git costs more than reading them.
-	if blobs, ok := f.smallUnion(ctx, commits); ok {
-		return blobs, nil
-	}
-
 	var blobs []Blob
 	err := f.with(ctx, func(c reader) (err error) {
 		blobs, err = unite(c, commits, maxEntries, f.listing())
@@ -66,18 +62,12 @@ func (f *files) Union(ctx context.Context, commits []string) ([]Blob, error) {
 	return blobs, f.measure(ctx, blobs)
 }
 
-// treeReader gives trees: a process of git, or the packs themselves.
-type treeReader interface {
-	rootTree(commit string) (string, error)
-	trees(oids []string, use func(i int, entries []treeEntry) error) error
-}
-
 // listing is how many bytes of memory a list of files may take.
 func (f *files) listing() int64 { return run.ListMemory + run.ListShare*run.StoredIn(f.dir) }
 
 // unite lists the distinct blobs of some commits, without their sizes. There
 // may be so many files, and they may take so many bytes of memory.
-func unite(from treeReader, commits []string, most int, memory int64) ([]Blob, error) {
+func unite(from reader, commits []string, most int, memory int64) ([]Blob, error) {
 	var roots []branch
 	for i, commit := range commits {
 		oid, err := from.rootTree(commit)
@@ -107,31 +97,6 @@ func unite(from treeReader, commits []string, most int, memory int64) ([]Blob, e
 	u := &union{index: map[string]int{}}
 	u.emit(root, "")
 	return u.blobs, nil
-}
-
-// smallUnion is Union for repositories with few files, all of it read from
-// their packs. It reports false for others.
-func (f *files) smallUnion(ctx context.Context, commits []string) ([]Blob, bool) {
-	store, err := pack.Open(f.dir)
-	if err != nil {
-		return nil, false
-	}
-	defer store.Close()
-
-	// Too many files, or a form that only git knows: both are for the other way.
-	blobs, err := unite(packedTrees{store}, commits, fewBlobs, f.listing())
-	if err != nil {
-		return nil, false
-	}
-
-	for i := range blobs {
-		size, ok := blobSize(store, blobs[i].OID)
-		if !ok || ctx.Err() != nil {
-			return nil, false
-		}
-		blobs[i].Size = size
-	}
-	return blobs, true
 }
 
 // measure fills in the sizes, from the headers in the packs; git is asked for
@@ -175,12 +140,14 @@ func (f *files) measurePacked(ctx context.Context, blobs []Blob) (rest []*Blob) 
 			store.Release()
 		}
 
-		size, ok := blobSize(store, blobs[i].OID)
-		if !ok {
-			rest = append(rest, &blobs[i])
-			continue
+		id, err := hex.DecodeString(blobs[i].OID)
+		if err == nil {
+			var kind pack.Kind
+			if kind, blobs[i].Size, err = store.Info(id); err == nil && kind == pack.Blob {
+				continue
+			}
 		}
-		blobs[i].Size = size
+		rest = append(rest, &blobs[i])
 	}
 	return rest
 }
@@ -277,7 +244,7 @@ const (
 
 // grower reads directories.
 type grower struct {
-	from  treeReader
+	from  reader
 	most  int                 // names that may be read
 	read  int                 // names that were read
 	left  int64               // bytes of memory that may still be taken

@@ -3,20 +3,24 @@ package run
 import (
 	"context"
 	"sync"
+
+	"github.com/shoalsearch/shoal/node/lru"
 )
 
 // Flights answers a question once for all who ask it at the same time, and
 // remembers the latest answers, which must never change. The work ends when
-// nobody waits for it any more. The zero value remembers nothing.
+// nobody waits for it any more.
 type Flights[T any] struct {
-	Most int64 // bytes of what is remembered, by size
+	most  int64 // bytes of what is remembered
+	known *lru.Cache[string, T]
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // guards the field below
 	running map[string]*flight[T]
-	known   map[string]T     // the answers that are remembered
-	order   []string         // keys of known, oldest first
-	sizes   map[string]int64 // of the answers in known
-	bytes   int64            // sum of sizes <= most
+}
+
+// NewFlights remembers so many bytes.
+func NewFlights[T any](most int64) *Flights[T] {
+	return &Flights[T]{most: most, known: lru.New[string, T](most), running: map[string]*flight[T]{}}
 }
 
 // flight is a question that is being answered.
@@ -34,7 +38,7 @@ type flight[T any] struct {
 // costs, in bytes; negative for one that must not be remembered.
 func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func(T) int64, work func(context.Context) (T, error)) (T, error) {
 	f.mu.Lock()
-	if v, ok := f.known[key]; ok {
+	if v, ok := f.known.Get(key); ok {
 		f.mu.Unlock()
 		return v, nil
 	}
@@ -82,8 +86,12 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 		if f.running[key] == r {
 			delete(f.running, key)
 		}
+
+		// One answer may take a quarter at most, or it would push all others out.
 		if r.err == nil {
-			f.remember(key, r.value, size(r.value))
+			if n := size(r.value); n >= 0 && n <= f.most/4 {
+				f.known.Put(key, r.value, n)
+			}
 		}
 		f.mu.Unlock()
 
@@ -96,9 +104,6 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 		return nil
 	}
 
-	if f.running == nil {
-		f.running = map[string]*flight[T]{}
-	}
 	f.running[key] = r
 	return r
 }
@@ -117,28 +122,4 @@ func (f *Flights[T]) leave(key string, r *flight[T]) {
 	if f.running[key] == r {
 		delete(f.running, key)
 	}
-}
-
-// remember keeps an answer, and drops the oldest ones for it. Called with mu
-// held.
-func (f *Flights[T]) remember(key string, v T, size int64) {
-	// One answer may take a quarter at most, or it would push all others out.
-	if size < 0 || size > f.Most/4 || f.sizes[key] != 0 {
-		return
-	}
-
-	for f.bytes+size > f.Most {
-		old := f.order[0]
-		f.order = f.order[1:]
-		f.bytes -= f.sizes[old]
-		delete(f.known, old)
-		delete(f.sizes, old)
-	}
-
-	if f.known == nil {
-		f.known, f.sizes = map[string]T{}, map[string]int64{}
-	}
-	f.known[key], f.sizes[key] = v, size
-	f.order = append(f.order, key)
-	f.bytes += size
 }
