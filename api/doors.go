@@ -12,7 +12,7 @@ import (
 // doors are the listeners of a server; nil where there is none.
 type doors struct {
 	api, metrics, operator net.Listener
-	tls                    *tls.Config // of api; nil for plain HTTP
+	certificate            *certificate // of api; nil for plain HTTP
 }
 
 // openDoors listens at every address of opt, or at none.
@@ -26,7 +26,7 @@ func openDoors(opt *Options) (d doors, err error) {
 
 	// A certificate that cannot be read stops the start: plain HTTP in its place would
 	// send keys in clear.
-	if d.tls, err = serverTLS(opt.TLSCert, opt.TLSKey, opt.Now, opt.Log); err != nil {
+	if d.certificate, err = openCertificate(opt.TLSCert, opt.TLSKey, opt.Log); err != nil {
 		return d, err
 	}
 	if d.api, err = net.Listen("tcp", opt.Listen); err != nil {
@@ -66,8 +66,8 @@ func (s *Server) open() <-chan error {
 
 	// The gate is below TLS: a connection counts before its handshake, which costs the most.
 	main := net.Listener(&gate{s.doors.api, doorAPI, s.crowd})
-	if s.doors.tls != nil {
-		main = tls.NewListener(main, s.doors.tls)
+	if c := s.doors.certificate; c != nil {
+		main = tls.NewListener(main, c.config())
 	}
 	serve(main)
 	if s.doors.metrics != nil {

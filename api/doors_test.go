@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -9,16 +10,22 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync/atomic"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/shoalsearch/shoal/api/auth"
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
 )
 
 // Who can open the socket in the data directory administers; at the port
@@ -174,10 +181,10 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	certify(t, cert, key, 1)
-	var ahead atomic.Int64
+	registry := prometheus.NewRegistry()
 	s := start(t, &fake{guests: true}, func(o *Options) {
 		o.TLSCert, o.TLSKey = cert, key
-		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		o.Registerer = registry
 	})
 	serial := func() int64 {
 		t.Helper()
@@ -200,19 +207,103 @@ func TestTLS(t *testing.T) {
 	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ahead.Store(int64(time.Minute))
+	s.doors.certificate.renew()
 	if got := serial(); got != 1 {
 		t.Errorf("with half a renewal: certificate %d", got)
 	}
 	certify(t, cert, key, 2)
-	ahead.Store(int64(2 * time.Minute))
+	s.doors.certificate.renew()
 	if got := serial(); got != 2 {
 		t.Errorf("renewed: certificate %d", got)
+	}
+
+	leaf := s.doors.certificate.current().Leaf
+	if got := metricOf(t, registry, "shoal_certificate_expires_timestamp_seconds"); got != float64(leaf.NotAfter.Unix()) {
+		t.Errorf("the metric of its end is %v, want %d", got, leaf.NotAfter.Unix())
 	}
 
 	if _, err := newServer((&fake{}).parts(), Options{Listen: "127.0.0.1:0", TLSCert: cert}); err == nil {
 		t.Error("a certificate without a key is taken")
 	}
+}
+
+// Owners learn when the certificate ends, and are warned before it does: of a long one two
+// weeks before, of a short one in the last quarter of its time.
+func TestCertificate_warnsOfItsEnd(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		lasts, left time.Duration
+		want        string
+	}{
+		"a year, 15 days left":       {365 * day, 15 * day, ""},
+		"a year, 13 days left":       {365 * day, 13 * day, "ends at 2026-01-15 03:04:05 (UTC): renew cert.pem"},
+		"a day, 7 hours left":        {day, 7 * time.Hour, ""},
+		"a day, 5 hours left":        {day, 5 * time.Hour, "ends at 2026-01-02 08:04:05 (UTC)"},
+		"90 days, ended an hour ago": {90 * day, -time.Hour, "has ended at 2026-01-02 02:04:05 (UTC)"},
+	} {
+		end := now.Add(c.left)
+		pair := &tls.Certificate{Leaf: &x509.Certificate{NotBefore: end.Add(-c.lasts), NotAfter: end}}
+		s := certified{&fake{}, &certificate{cert: "cert.pem", pair: pair}, func() time.Time { return now }}
+		before, err := s.state.Status(t.Context(), catalog.Operator(), node.StatusRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Status(t.Context(), catalog.Operator(), node.StatusRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		more := r.Warnings[len(before.Warnings):]
+		if !r.CertificateEnds.Equal(end) || (c.want == "") != (len(more) == 0) || !strings.Contains(strings.Join(more, ""), c.want) {
+			t.Errorf("%s: it ends at %s, warnings %q", name, r.CertificateEnds, more)
+		}
+		if r, err := s.Status(t.Context(), catalog.Viewer{}, node.StatusRequest{}); err != nil || r.CertificateEnds != before.CertificateEnds || len(r.Warnings) != len(before.Warnings) {
+			t.Errorf("%s: a guest is told %+v, %v", name, r.CertificateEnds, err)
+		}
+	}
+}
+
+// The files are looked at on a timer, whether or not anybody connects.
+func TestCertificate_isReadAgainOnATimer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certify(t, cert, key, 1)
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c, err := openCertificate(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go c.run(t.Context())
+		certify(t, cert, key, 2)
+		time.Sleep(certificateInterval + time.Second)
+		if got := c.current().Leaf.SerialNumber.Int64(); got != 2 {
+			t.Errorf("the certificate is %d", got)
+		}
+		for _, want := range []string{"level=INFO", "serial=1", "serial=2", "ends=20"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log does not say %s: %s", want, log.String())
+			}
+		}
+	})
+}
+
+// metricOf is the value of a metric without labels.
+func metricOf(t *testing.T, from prometheus.Gatherer, name string) float64 {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
 }
 
 // certify writes a self-signed certificate and its key.

@@ -355,10 +355,11 @@ func (f *fake) CancelJob(context.Context, account.Owner, operate.JobRequest) (*o
 func (f *fake) Status(context.Context, catalog.Viewer, node.StatusRequest) (*node.StatusResponse, error) {
 	return answer(f, &node.StatusResponse{
 		Version: "v1", Node: "n1", Leader: "n1", CatalogIndex: 9, CatalogAge: time.Second, Level: node.LevelStatus{Number: 1, Version: "0.1.0", Next: 2, WaitsFor: []string{"n2"}},
-		Members:   []node.MemberStatus{{ID: "n1", Address: "127.0.0.1:7701", API: "http://127.0.0.1:7700", Zone: "default", Role: "leader", Health: "alive", Draining: true, Drained: true, Weight: 1, Version: "v1", Level: 2, Groups: 2, Bytes: 3, Applied: 4, Lag: 5, ConfigHash: "cd", ConfigDiffers: true, DiskUsed: 41, Searches: 6, StartedAt: day}},
-		Tolerates: node.Tolerance{Searches: 1, Writes: 1},
-		Verdict:   node.Verdict{State: node.VerdictGood, Sentence: "Any 1 node may fail now; searches stay complete."},
-		Repos:     node.RepoCounts{Total: 3, Indexed: 2, Failed: 1, Unfetchable: 4}, Jobs: node.JobCounts{Pending: 1, Running: 2, Failed: 3, Retrying: 1},
+		Members:         []node.MemberStatus{{ID: "n1", Address: "127.0.0.1:7701", API: "http://127.0.0.1:7700", Zone: "default", Role: "leader", Health: "alive", Draining: true, Drained: true, Weight: 1, Version: "v1", Level: 2, Groups: 2, Bytes: 3, Applied: 4, Lag: 5, ConfigHash: "cd", ConfigDiffers: true, DiskUsed: 41, Searches: 6, StartedAt: day}},
+		Tolerates:       node.Tolerance{Searches: 1, Writes: 1},
+		CertificateEnds: day,
+		Verdict:         node.Verdict{State: node.VerdictGood, Sentence: "Any 1 node may fail now; searches stay complete."},
+		Repos:           node.RepoCounts{Total: 3, Indexed: 2, Failed: 1, Unfetchable: 4}, Jobs: node.JobCounts{Pending: 1, Running: 2, Failed: 3, Retrying: 1},
 		Connections: []operate.ConnectionStatus{aConnection},
 		Running:     []operate.JobStatus{aJob}, Failed: []operate.JobStatus{aJob},
 		Config:    configure.FileStatus{Path: "c.json", Hash: "ab", FileHash: "cd", Differs: true, LoadedAt: day, Errors: []string{"e"}, RefusedAt: day},

@@ -57,6 +57,16 @@ func (m *meter) watch(reg prometheus.Registerer, connections, held func() float6
 	)
 }
 
+// watchCertificate shows when the certificate of the API ends.
+func (m *meter) watchCertificate(reg prometheus.Registerer, ends func() time.Time) {
+	if reg != nil {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shoal_certificate_expires_timestamp_seconds",
+			Help: "When the certificate of the API ends; absent where it speaks plain HTTP.",
+		}, func() float64 { return float64(ends().Unix()) }))
+	}
+}
+
 // done counts an answered request. Methods come from a closed set, so that a
 // client cannot make series.
 func (m *meter) done(route, method string, status int, took time.Duration) {

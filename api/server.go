@@ -124,6 +124,10 @@ func newServer(p parts, opt Options) (*Server, error) {
 		return nil, err
 	}
 
+	if open.certificate != nil {
+		p.state = certified{p.state, open.certificate, opt.Now}
+	}
+
 	limits, secure := opt.Limits.filled(), strings.HasPrefix(p.base, "https:")
 	s := &Server{
 		opt: opt, doors: open, log: opt.Log,
@@ -152,6 +156,9 @@ func newServer(p parts, opt Options) (*Server, error) {
 	}
 
 	s.meter.watch(opt.Registerer, s.crowd.count, s.memory.used)
+	if open.certificate != nil {
+		s.meter.watchCertificate(opt.Registerer, open.certificate.ends)
+	}
 
 	s.http = &fasthttp.Server{
 		Handler:                      s.serve,
@@ -198,6 +205,9 @@ func (s *Server) Run(ctx context.Context) error {
 	watch, unwatch := context.WithCancel(context.Background())
 	watched := make(chan struct{})
 	go func() { defer close(watched); s.peers.run(watch) }()
+	if c := s.doors.certificate; c != nil {
+		go c.run(watch)
+	}
 	defer func() { unwatch(); <-watched }()
 
 	broke := func(err error) error {

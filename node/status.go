@@ -42,6 +42,9 @@ type StatusResponse struct {
 	Verdict      Verdict                    `json:"verdict"`
 	Permissions  *job.PermissionState       `json:"permissions,omitzero"` // for owners
 	Warnings     []string                   `json:"warnings"`
+
+	// CertificateEnds is of the API of this node, for owners; zero where it speaks plain HTTP.
+	CertificateEnds time.Time `json:"certificateEnds,omitzero"`
 }
 
 // Tolerance is how many nodes, whichever they are, may fail now.

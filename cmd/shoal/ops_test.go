@@ -24,7 +24,7 @@ func TestRulesTellOfWhatMayBeLost(t *testing.T) {
 	for _, metric := range []string{
 		"shoal_ready", "shoal_leading", "shoal_under_replicated_repos", "shoal_repos_without_live_copy", "shoal_config_file_differs", "shoal_config_refused",
 		"shoal_connection_failed", "shoal_connection_token_refused_timestamp_seconds", "shoal_connection_hidden", "shoal_connection_listed_timestamp_seconds", "shoal_connection_token_expires_timestamp_seconds",
-		"shoal_connection_repos", "shoal_connection_issues", "shoal_connection_calls_left_ratio", "shoal_disk_bytes", "shoal_damaged_files_total", "shoal_audit_lost_total",
+		"shoal_connection_repos", "shoal_connection_issues", "shoal_connection_calls_left_ratio", "shoal_disk_bytes", "shoal_damaged_files_total", "shoal_certificate_expires_timestamp_seconds", "shoal_audit_lost_total",
 	} {
 		if !regexp.MustCompile(`expr: .*\b` + metric + `\b`).Match(rules) {
 			t.Errorf("no rule asks for %s", metric)

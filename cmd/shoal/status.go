@@ -155,6 +155,9 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 		fmt.Fprintf(w, "this node: %s, %s; mirrors %s; disk free %s\n",
 			files, size(s.Storage.ShardBytes), size(s.Storage.MirrorBytes), size(s.Storage.DiskFree))
 	}
+	if ends := s.CertificateEnds; !ends.IsZero() {
+		fmt.Fprintf(w, "certificate of its API: ends %s\n", ends.Format(time.DateTime))
+	}
 	if s.Storage.Quarantined > 0 {
 		fmt.Fprintf(w, "damaged index files set aside: %d\n", s.Storage.Quarantined)
 	}
