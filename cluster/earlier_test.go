@@ -8,8 +8,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/shoalsearch/shoal/cluster/gossip"
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
@@ -103,5 +105,49 @@ func TestIdentity_ofAnotherVersion(t *testing.T) {
 		if after, err := os.ReadFile(path); err != nil || string(after) != c.text {
 			t.Errorf("%s: it was changed to %q, %v", name, after, err)
 		}
+	}
+}
+
+// Without its name a log belongs to no node, and a node whose name cannot be read is nobody.
+func TestIdentity_ofALostFile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"missing":         {"", "is missing but"},
+		"cut":             {`{"node_id": "a`, "is damaged"},
+		"without a name":  {`{"format": 1}`, "is damaged"},
+		"of another kind": {`["a"]`, "is damaged"},
+	} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, "raft"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		log := filepath.Join(dir, "raft", logFile)
+		if err := os.WriteFile(log, []byte("entries"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c.text != "" {
+			if err := os.WriteFile(filepath.Join(dir, "node.json"), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := openSelf(dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "move the data directory away") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if text, err := os.ReadFile(log); err != nil || string(text) != "entries" {
+			t.Errorf("%s: the log is now %q, %v", name, text, err)
+		}
+	}
+}
+
+// A node that promised to join one cluster joins no other, and waits for its founder.
+func TestFormation_ofAPromiseThatBinds(t *testing.T) {
+	t.Parallel()
+	bound := promise{Cluster: "c1", Founder: "a"}
+	others := []peer{{Peer: gossip.Peer{Node: "b"}, meta: meta{Cluster: "c2"}}}
+	if err := (&formation{}).join(t.Context(), others, bound); err == nil || !strings.Contains(err.Error(), "to join cluster c1, but c2 is here: move the data directory away") {
+		t.Errorf("another cluster is here: %v", err)
+	}
+	if err := (&formation{}).recheck(t.Context(), others, bound); err == nil || !strings.Contains(err.Error(), "start it; if it is lost for good, move this data directory away") {
+		t.Errorf("the founder is not there: %v", err)
 	}
 }

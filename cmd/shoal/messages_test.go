@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"regexp"
@@ -28,6 +29,77 @@ func TestMessages_neverAdviseToDeleteData(t *testing.T) {
 	}
 
 	checked := 0
+	eachText(t, func(path, text string) {
+		checked++
+		if advice.MatchString(text) {
+			t.Errorf("%s: %q: advise to move the data away, and to keep it", path, text)
+		}
+	})
+	if checked < 1000 {
+		t.Errorf("only %d texts were looked at", checked)
+	}
+}
+
+// takesAway is a message after which somebody takes data out of use.
+var takesAway = regexp.MustCompile(`(?i)\bmove\b[^.;]*\baway\b|accept the loss|say --accept-loss`)
+
+// takingAway is each such message by a part of it: why the data cannot be used as they are,
+// and the test that brings it about.
+var takingAway = map[string][2]string{
+	"changes that only the lost nodes know":            {"a majority is lost for good, and the operator has to say so", "TestRecover_asksForAWord"},
+	"move the data directories of the others away":     {"the help of recover: the others belong to the cluster that was given up", "TestANodeOfAClusterThatWasRecoveredAnswersNoMore"},
+	"which was given up":                               {"an operator made another cluster of it", "TestANodeOfAClusterThatWasRecoveredAnswersNoMore"},
+	"to let this node join as a new one (":             {"a page of the log or a snapshot fails its checksum", "TestTurnedBitsOfTheLogAreFound"},
+	"the data directory was moved, copied or restored": {"the log misses entries that others have heard of", "TestAcknowledgedWritesOutliveAVoterThatForgot"},
+	"went back in time":                                {"the log ends before what others have confirmed", "TestAnImageThatIsPutBackIsNoticed"},
+	"another process has the identity":                 {"a second process runs on a copy, which is the one to go", "TestACopyOfARunningNodeIsRefusedAndTheOriginalGoesOn"},
+	"is missing but %s is not empty":                   {"without its name a log belongs to no node", "TestIdentity_ofALostFile"},
+	"put it back from a copy, or move":                 {"node.json is no JSON or names no node", "TestIdentity_ofALostFile"},
+	"must not forget its votes":                        {"the log is gone", "TestAWipedRaftDirectoryIsRefused"},
+	"it was removed; move":                             {"the cluster has removed the node", "TestARemovedNodeIsToldSo"},
+	"the node was removed from the cluster":            {"the cluster has removed the node", "TestARemovedNodeIsToldSo"},
+	"but %s is here: move":                             {"the node is bound to a cluster that is not this one, and holds nothing yet", "TestFormation_ofAPromiseThatBinds"},
+	"move this data directory away":                    {"the founder is lost before there was a cluster: the node holds nothing yet", "TestFormation_ofAPromiseThatBinds"},
+	"move one of the two away":                         {"the directory was copied, and the other one runs", "TestACopyOfARunningNodeIsRefusedAndTheOriginalGoesOn"},
+	"it was rolled back or is a copy":                  {"the cluster knows later starts of the node", "TestACopyOfADataDirectoryIsRefused"},
+	"and move its directory away":                      {"the directory was copied, and the other one runs", "TestWhoMayTalk"},
+	"drain it, or accept the loss":                     {"the last copy would go, so the command is refused", "TestWhatOperationsPromise"},
+	"which remembers what this node's file was":        {"a cache of one small file is no JSON; the configuration in force stays", "TestMemory_thatCannotBeRead"},
+}
+
+// Each message after which somebody takes data out of use has a test that brings it about,
+// and so shows that the data cannot be used as they are.
+func TestMessages_aboutTakingDataAwayHaveATest(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	eachText(t, func(path, text string) {
+		if !takesAway.MatchString(text) {
+			return
+		}
+		row := ""
+		for part := range takingAway {
+			if strings.Contains(text, part) {
+				row, used[part] = part, true
+			}
+		}
+		if row == "" {
+			t.Errorf("%s: %q has no row: say why the data cannot be used, and name the test that shows it", path, text)
+		}
+	})
+	tests := declared(sources(t))
+	for part, row := range takingAway {
+		if !used[part] {
+			t.Errorf("no message says %q", part)
+		}
+		if !tests[row[1]] {
+			t.Errorf("%q names the test %s, which is not there", part, row[1])
+		}
+	}
+}
+
+// eachText calls f with each text of the program.
+func eachText(t *testing.T, f func(path, text string)) {
+	t.Helper()
 	for _, folder := range []string{"cluster", "cmd", "node", "api", "shard"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -40,10 +112,7 @@ func TestMessages_neverAdviseToDeleteData(t *testing.T) {
 			ast.Inspect(file, func(n ast.Node) bool {
 				if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
 					text, _ := strconv.Unquote(l.Value)
-					checked++
-					if advice.MatchString(text) {
-						t.Errorf("%s: %q: advise to move the data away, and to keep it", path, text)
-					}
+					f(path, text)
 				}
 				return true
 			})
@@ -53,7 +122,16 @@ func TestMessages_neverAdviseToDeleteData(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if checked < 1000 {
-		t.Errorf("only %d texts were looked at", checked)
+}
+
+func TestRecover_asksForAWord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := newRoot(func(string) string { return "" })
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs([]string{"recover", "--data-dir", dir})
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "say --accept-loss") {
+		t.Errorf("recover says %v", err)
 	}
 }

@@ -261,3 +261,17 @@ func TestAChangeIsNotOlderThanTheOneBefore(t *testing.T) {
 		t.Errorf("in force is %s", got)
 	}
 }
+
+func TestMemory_thatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), memoryFile)
+	for text, good := range map[string]bool{`{"seen": ["a"]}`: true, `{"seen": `: false, `{"seen": 3}`: false} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := recall(path)
+		if (err == nil) != good || err != nil && !strings.Contains(err.Error(), "move it away, and the configuration in force stays") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
