@@ -3,11 +3,12 @@ package web
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
-	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
 // marking chooses which matches of a query of several words are marked. A word of a
@@ -23,17 +24,7 @@ func markingOf(b layout.Box) marking {
 	if err != nil {
 		return marking{}
 	}
-	and, ok := q.Q.(*query.And)
-	if !ok {
-		return marking{}
-	}
-	m := marking{}
-	for _, sub := range and.Subs {
-		if t, ok := sub.(*query.Text); ok && t.Field == query.Content && !t.Regexp {
-			m.words++
-		}
-	}
-	return m
+	return marking{words: query.Words(q.Q)}
 }
 
 // forFile is the marking for the chunks of one file: lines with most of the words are
@@ -81,7 +72,8 @@ func (m marking) keep(line []byte, marks []span) []span {
 
 	kept := marks[:0:0]
 	for i, s := range marks {
-		if s.end-s.start > 2 || !symbols.IsWord(line[s.start]) || wholeWord(line, s) && (near(line, marks, i-1) || near(line, marks, i)) {
+		first, _ := utf8.DecodeRune(line[s.start:])
+		if utf8.RuneCount(line[s.start:s.end]) > 2 || !match.IsWord(first) || wholeWord(line, s) && (near(line, marks, i-1) || near(line, marks, i)) {
 			kept = append(kept, s)
 		}
 	}
@@ -94,7 +86,9 @@ func (m marking) keep(line []byte, marks []span) []span {
 
 // wholeWord reports whether a match is a whole word.
 func wholeWord(line []byte, s span) bool {
-	return (s.start == 0 || !symbols.IsWord(line[s.start-1])) && (s.end == len(line) || !symbols.IsWord(line[s.end]))
+	before, _ := utf8.DecodeLastRune(line[:s.start])
+	behind, _ := utf8.DecodeRune(line[s.end:])
+	return !match.IsWord(before) && !match.IsWord(behind)
 }
 
 // near reports whether only a few signs stand between the mark of that index and the next.
@@ -103,5 +97,5 @@ func near(line []byte, marks []span, i int) bool {
 		return false
 	}
 	between := bytes.TrimSpace(line[marks[i].end:marks[i+1].start])
-	return len(between) <= 2 && bytes.IndexFunc(between, func(r rune) bool { return r < 128 && symbols.IsWord(byte(r)) }) < 0
+	return len(between) <= 2 && bytes.IndexFunc(between, match.IsWord) < 0
 }

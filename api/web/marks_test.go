@@ -52,6 +52,8 @@ func TestMarks_mostOfTheWords(t *testing.T) {
 		{"holding a key", []string{"[holding] bags and [key]", "a bag"}},
 		{"is it", []string{"[is] [it] there", "th[is] w[it]h"}},
 		{"alpha beta gamma", []string{"[alpha]", "[beta]", "none"}},
+		{"é la fin", []string{"[é] [la] [fin]", "étude [la] [fin]"}},
+		{"я и тыква", []string{"[я] [и] [тыква]", "моя или [тыква]"}},
 		{"if (x)", []string{"[if] [(x)] {"}},
 	} {
 		plain := strings.NewReplacer("[", "", "]", "").Replace(strings.Join(c.want, "\n"))

@@ -66,26 +66,11 @@ func apart(req search.Request, resp *search.Response) bool {
 	if len(resp.Files) == 0 && len(resp.Repositories) == 0 {
 		return true
 	}
-	n := words(req)
-	return n == 0 && strings.HasPrefix(req.Query, "-") || n >= leastWords && !resp.Together()
-}
-
-// words counts the plain words of a query that are searched for.
-func words(req search.Request) (n int) {
-	q, err := query.Parse(req.Query, query.Options{CaseSensitive: req.CaseSensitive})
-	if err != nil {
-		return 0
+	n := 0
+	if q, err := query.Parse(req.Query, query.Options{CaseSensitive: req.CaseSensitive}); err == nil {
+		n = query.Words(q.Q)
 	}
-	query.Map(q.Q, func(q query.Q) query.Q {
-		if _, ok := q.(*query.Not); ok {
-			n = 0
-		}
-		if t, ok := q.(*query.Text); ok && t.Field == query.Content && !t.Regexp {
-			n++
-		}
-		return q
-	})
-	return n
+	return n == 0 && strings.HasPrefix(req.Query, "-") || n >= leastWords && !resp.Together()
 }
 
 // share is how many of the letters of a text its literal parts have.

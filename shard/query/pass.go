@@ -56,3 +56,19 @@ func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
 	}
 	return out, nil
 }
+
+// Words counts the words of a query that the text of a file must all have. An expression
+// is none, and neither is what is negated or one of several.
+func Words(q Q) (n int) {
+	switch q := q.(type) {
+	case *Text:
+		if q.Field == Content && !q.Regexp {
+			n = 1
+		}
+	case *And:
+		for _, sub := range q.Subs {
+			n += Words(sub)
+		}
+	}
+	return n
+}

@@ -162,3 +162,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"":                     0,
+		"a":                    1,
+		"a b lang:go file:x c": 3,
+		"(a b) c":              3,
+		"a b or c":             0,
+		"a (b or c)":           1,
+		"-a":                   0,
+		"-a b c":               2,
+		"b c -a":               2,
+		"a sym:c":              1,
+	} {
+		q, err := Parse(text, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Words(q.Q); got != want {
+			t.Errorf("%s: %d words, want %d", text, got, want)
+		}
+	}
+}
