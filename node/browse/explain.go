@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard/git"
@@ -71,11 +72,30 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 	}
 
 	// What git says is of a name alone; the sentence names the repository and what else there is.
-	commit, err := s.mirror.Resolve(ctx, ref)
+	commit, err := s.mirror.Resolve(ctx, s.revision(ref))
 	if err != nil {
 		return "", s.explainRef(ctx, err, ref, call.ErrRef)
 	}
 	return commit, nil
+}
+
+// revision is a ref with the full name of the branch that it means. Of a branch and a tag of
+// one name it means the tag, as for git, but the branch where that alone is indexed: a search
+// finds it by this name, and links to it.
+func (s *site) revision(ref string) string {
+	end := strings.IndexAny(ref, "~^")
+	if end < 0 {
+		end = len(ref)
+	}
+	name := ref[:end]
+	indexed := func(full string) bool {
+		return slices.ContainsFunc(s.repo.Revisions, func(r catalog.Revision) bool { return r.Name == full })
+	}
+	branch := indexed("refs/heads/"+name) || name == s.repo.DefaultBranch && indexed("HEAD")
+	if name == "" || !branch || indexed("refs/tags/"+name) {
+		return ref
+	}
+	return "refs/heads/" + ref
 }
 
 // resolveRange makes commits of a ref, or of a range of refs: not is the one whose

@@ -2,6 +2,7 @@ package browse
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -243,10 +244,15 @@ func (s *site) commitInfos(ctx context.Context, commits []git.Commit, people *gi
 	return out
 }
 
+// longestDecoration is how many bytes of names stand beside a commit: any number of
+// branches may point at it.
+const longestDecoration = 2 << 10
+
 // decoration names what points at a commit, as git log does:
-// "HEAD -> main, tag: v1, dev".
+// "HEAD -> main, tag: v1, dev". It ends with the number of those that it has no room for.
 func decoration(c *git.Commit, branch string) string {
 	var parts []string
+	size, more := 0, 0
 	if c.Head {
 		parts = append(parts, "HEAD")
 		if slices.Contains(c.Refs, "refs/heads/"+branch) {
@@ -260,14 +266,21 @@ func decoration(c *git.Commit, branch string) string {
 			name, ok := strings.CutPrefix(r, prefix)
 			switch {
 			case !ok || c.Head && prefix == "refs/heads/" && name == branch:
+				continue
+			case size+len(name) > longestDecoration:
+				more++
+				continue
 			case prefix == "refs/tags/":
 				parts = append(parts, "tag: "+name)
 			default:
 				parts = append(parts, name)
 			}
+			size += len(name)
 		}
 	}
-
+	if more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
 	return strings.Join(parts, ", ")
 }
 

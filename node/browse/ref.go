@@ -48,7 +48,7 @@ func answerRef(ctx context.Context, s *site, req RefRequest) (*RefResponse, erro
 	if of, _, ok := cutDate(req.Ref); ok {
 		name = of
 	}
-	if _, err := s.mirror.Resolve(ctx, name); err != nil {
+	if _, err := s.mirror.Resolve(ctx, s.revision(name)); err != nil {
 		return nil, s.explainRef(ctx, err, name, call.ErrNotFound)
 	}
 
@@ -56,7 +56,7 @@ func answerRef(ctx context.Context, s *site, req RefRequest) (*RefResponse, erro
 	if err != nil {
 		return nil, err
 	}
-	full, err := s.mirror.FullName(ctx, req.Ref)
+	full, err := s.mirror.FullName(ctx, s.revision(req.Ref))
 	if err != nil {
 		return nil, err
 	}
