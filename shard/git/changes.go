@@ -80,7 +80,7 @@ func (d *differ) trees(was, is, path string, depth int) error {
 	}
 
 	if depth > run.MaxDepth {
-		return fmt.Errorf("%.80q: %w", path, ErrTooLarge)
+		return run.ErrDeep
 	}
 
 	if d.read++; d.read > maxListed {

@@ -7,7 +7,7 @@ import (
 )
 
 // What a run can end with, besides the errors of contexts and of the file system.
-// runErrBeyond wraps runErrTooLarge: the repository itself has to change before it can be read.
+// ErrBeyond wraps ErrTooLarge: the repository itself has to change before it can be read.
 var (
 	ErrAmbiguous   = fmt.Errorf("ambiguous commit prefix: %w", fs.ErrInvalid)
 	ErrTooLarge    = errors.New("the answer is too large")
@@ -20,5 +20,12 @@ var (
 	ErrClosed      = errors.New("the mirror is closed")
 	ErrBeyond      = fmt.Errorf("the repository is beyond what a node reads: %w", ErrTooLarge)
 	ErrCertificate = errors.New("the certificate of the remote is out of date, for another name, or of an authority that this node does not know; SSL_CERT_FILE names an authority of your own")
+	errCrashed     = fmt.Errorf("git crashed, as it does over directories that are some thousand levels deep: %w", ErrBeyond)
 	ErrDeep        = fmt.Errorf("its directories are more than %d levels deep: remove these from its history, or exclude the repository: %w", MaxDepth, ErrBeyond)
 )
+
+// memoryError is ErrTooLarge of a run that needs more memory than it may take.
+type memoryError struct{}
+
+func (memoryError) Error() string { return "the run needs more memory than it may take" }
+func (memoryError) Unwrap() error { return ErrTooLarge }

@@ -258,12 +258,11 @@ func (c *Command) failure(err error, complaint *tail) error {
 		f.Exit = exit.ExitCode()
 	}
 
-	f.kind = kindOf(f.Stderr)
-
 	// One that was killed has said nothing.
 	if f.Stderr == "" {
 		f.Stderr = err.Error()
 	}
+	f.kind = kindOf(f.Stderr)
 	return f
 }
 
@@ -307,8 +306,9 @@ var kinds = []struct {
 	{regexp.MustCompile(`unknown repository extension|Expected git repo version|unknown object format|unknown ref storage format`), ErrUnknown},
 	{regexp.MustCompile(`returned error: 404|repository '.*' not found|does not appear to be a git repository|not a git repository|No such file or directory`), ErrNoRemote},
 	{regexp.MustCompile(`possible repository corruption on the remote side`), ErrDamaged},
+	{regexp.MustCompile(`^signal: segmentation fault`), errCrashed}, // of a git without core.maxTreeDepth
 	{regexp.MustCompile(`exceeded maximum allowed tree depth`), ErrDeep},
-	{regexp.MustCompile(`(?i)out of memory|attempting to allocate .* over limit|cannot allocate memory|unable to create thread`), ErrTooLarge},
+	{regexp.MustCompile(`(?i)out of memory|attempting to allocate .* over limit|cannot allocate memory|unable to create thread`), memoryError{}},
 	{regexp.MustCompile(`Operation too slow|Operation timed out|Connection timed out|Timeout was reached`), ErrStalled},
 }
 
