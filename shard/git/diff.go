@@ -164,7 +164,8 @@ func (h *history) diff(ctx context.Context, base, head, path string, o DiffOptio
 	}
 	d.dropBlank()
 	d.takePart()
-	return d.diff, nil
+	err = h.decode(ctx, base, head, d, around)
+	return d.diff, err
 }
 
 // diffReader parses a list of files, each line between NULs, and then their

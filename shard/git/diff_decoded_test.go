@@ -1,0 +1,104 @@
+package git
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shoalsearch/shoal/shard/charset"
+)
+
+// The difference of files in UTF-16 and UTF-32 is that of the same texts in UTF-8: in a
+// twin repository git compares those.
+func TestDiff_ofOtherEncodings(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(9, 9))
+	coded, plain := newRepo(t), newRepo(t)
+	ours, twins := &stream{}, &stream{}
+	texts := map[string][]string{}
+	for commit := range 5 {
+		var files, twin []string
+		for i, e := range encodings {
+			name := fmt.Sprintf("d %d/%s.sql", i, e.name)
+			lines := texts[name]
+			for range 1 + rnd.IntN(3) {
+				at := rnd.IntN(len(lines) + 1)
+				line := []string{"SELECT ਅ 😀", "", "\tĊ one  two", "Ċ\tone two ", "漢字"}[rnd.IntN(5)] + []string{"", "\r"}[rnd.IntN(2)]
+				if at < len(lines) && rnd.IntN(2) == 0 {
+					lines[at] = line
+				} else {
+					lines = slices.Insert(lines, at, line)
+				}
+			}
+			texts[name] = lines
+			text := strings.Join(lines, "\n") + []string{"", "\n"}[rnd.IntN(2)]
+			switch {
+			case e.of == charset.UTF8Mark: // git knows this one; beside it one that is binary in both
+				files, twin = append(files, name, "\x00"+text), append(twin, name, "\x00"+text)
+			case commit == 3 && i%2 == 0:
+				files, twin = append(files, name, "D"), append(twin, name, "D")
+				texts[name] = nil
+			case commit == 4 && i == 1: // from one encoding to another
+				files, twin = append(files, name, text), append(twin, name, text)
+			default:
+				files, twin = append(files, name, e.file(text)), append(twin, name, text)
+			}
+		}
+		ours.commit("refs/heads/main", commit, "Ann", "change", files...)
+		twins.commit("refs/heads/main", commit, "Ann", "change", twin...)
+	}
+	coded.load(ours)
+	plain.load(twins)
+
+	m, twin := fetched(t, coded.url()), fetched(t, plain.url())
+	commits := func(r *repo) []string { return strings.Fields(r.git("rev-list", "--reverse", "main")) }
+	a, b := commits(coded), commits(plain)
+	lines := 0
+	for from := range a {
+		for to := range a[from+1:] {
+			to += from + 1
+			for _, o := range []DiffOptions{{}, {Context: 9}, {Context: -1}, {Stat: true}, {IgnoreBlanks: true}, {IgnoreBlanks: true, Stat: true}, {Skip: 1, Limit: 2}, {Path: "d 2"}} {
+				got, err := m.Diff(t.Context(), a[from], a[to], o)
+				want, err2 := twin.Diff(t.Context(), b[from], b[to], o)
+				if err != nil || err2 != nil || !reflect.DeepEqual(got, want) {
+					t.Fatalf("commits %d and %d, %+v: %v, %v\n%+v\nwant\n%+v", from, to, o, err, err2, got, want)
+				}
+				for _, f := range got.Files {
+					lines += f.Added + f.Removed
+				}
+			}
+		}
+	}
+	if lines == 0 {
+		t.Error("no line has changed")
+	}
+}
+
+// What is too much to decode stays binary, and the bound of a difference holds for decoded
+// texts too.
+func TestDiff_ofDecodedTextsIsBounded(t *testing.T) {
+	t.Parallel()
+	r, h := newRepo(t), &stream{}
+	text := strings.Repeat("a line of some length\n", 50_000)
+	h.commit("refs/heads/main", 0, "Ann", "one", "a.sql", encodings[1].file("x\n"), "b.sql", encodings[1].file("x\n"))
+	h.commit("refs/heads/main", 1, "Ann", "two", "a.sql", encodings[1].file(text), "b.sql", encodings[3].file(strings.Repeat(text, 8)))
+	r.load(h)
+	m := fetched(t, r.url())
+	d, err := m.Diff(t.Context(), r.git("rev-parse", "main~1"), r.git("rev-parse", "main"), DiffOptions{MaxBytes: 1000})
+	if err != nil || len(d.Files) != 2 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	size := 0
+	for _, h := range d.Files[0].Hunks {
+		size += len(h.Body)
+	}
+	if f := d.Files[0]; f.Binary || !f.Cut || !d.Cut || f.Added != 50_000 || size > 1000 {
+		t.Errorf("%d bytes of %d lines, binary %v, cut %v", size, f.Added, f.Binary, f.Cut)
+	}
+	if !d.Files[1].Binary {
+		t.Errorf("35 MB were decoded: %d lines", d.Files[1].Added)
+	}
+}
