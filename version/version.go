@@ -11,15 +11,29 @@ const Number = "0.1.0"
 // or of two that follow each other, as 0.2.1 and 0.3.0, or 0.9.4 and 1.0.0. What is no
 // number of a release may be with all.
 func Neighbours(a, b string) bool {
-	var major, minor [2]int
-	for i, v := range []string{a, b} {
-		if n, _ := fmt.Sscanf(v, "%d.%d.", &major[i], &minor[i]); n < 2 {
-			return true
-		}
+	major, minor, ok := numbers(a, b)
+	if !ok {
+		return true
 	}
 	if major[0] > major[1] {
 		major[0], major[1], minor[0], minor[1] = major[1], major[0], minor[1], minor[0]
 	}
 	return major[0] == major[1] && max(minor[0], minor[1])-min(minor[0], minor[1]) <= 1 ||
 		major[0]+1 == major[1] && minor[1] == 0
+}
+
+// Later reports whether a is of a later release than b. What is no number of a release is not.
+func Later(a, b string) bool {
+	major, minor, ok := numbers(a, b)
+	return ok && (major[0] > major[1] || major[0] == major[1] && minor[0] > minor[1])
+}
+
+// numbers is the numbers of two releases.
+func numbers(a, b string) (major, minor [2]int, ok bool) {
+	for i, v := range []string{a, b} {
+		if n, _ := fmt.Sscanf(v, "%d.%d.", &major[i], &minor[i]); n < 2 {
+			return major, minor, false
+		}
+	}
+	return major, minor, true
 }

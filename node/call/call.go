@@ -65,7 +65,7 @@ func Types() map[string][2]reflect.Type {
 func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, req *Req) (*Resp, error) {
 	message := []any{req}
 	if m.whole {
-		message = append(message, setFields(req))
+		message = append(message, partsOf(req))
 	}
 	in, err := encode(message...)
 	if err != nil {
@@ -95,7 +95,7 @@ func (m Method[Req, Resp]) Serve(net Network, run func(ctx context.Context, req 
 		req := new(Req)
 		rest, err := decode(in, req)
 		if err == nil && m.whole {
-			err = understood(rest, func(field string) bool { return knows()[field] && !net.Lacks(field) })
+			err = understood(rest, func(field string) bool { return knows()[field] }, net.Lacks)
 		}
 		if err != nil {
 			return nil, err

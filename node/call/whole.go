@@ -10,13 +10,16 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+
+	release "github.com/shoalsearch/shoal/version"
 )
 
 // Whole returns the method with questions that mean something else without one of their
-// fields, as a search does without a word. A node that does not know a field which is set
-// refuses the question as a method that it does not have, so another node is asked.
+// fields, as a search does without a word. A node of an earlier release that does not know a
+// field which is set refuses the question as a method that it does not have, so another node
+// is asked. A field that a later release has dropped is skipped: it knows what was meant.
 //
-// Each other method skips a field that it does not know.
+// Each other method skips every field that it does not know.
 func (m Method[Req, Resp]) Whole() Method[Req, Resp] {
 	m.whole = true
 	return m
@@ -42,22 +45,30 @@ func Behind() (types []reflect.Type) {
 	return types
 }
 
-// setFields is the fields of a question that are set.
-func setFields(req any) []string {
-	used := fieldSet{}
-	used.set(reflect.ValueOf(req).Elem(), "")
-	return slices.Sorted(maps.Keys(used))
+// parts is what stands behind a question that has to be understood whole.
+type parts struct {
+	Release string   // of the program that asks
+	Fields  []string // that are set
 }
 
-// understood refuses a question of which some field that is set is not known. Where no
-// fields stand behind it, it is of a program that names none.
-func understood(behind *gob.Decoder, knows func(field string) bool) error {
-	var fields []string
-	if err := behind.Decode(&fields); err != nil && !errors.Is(err, io.EOF) {
+// partsOf is the fields of a question that are set.
+func partsOf(req any) parts {
+	used := fieldSet{}
+	used.set(reflect.ValueOf(req).Elem(), "")
+	return parts{release.Number, slices.Sorted(maps.Keys(used))}
+}
+
+// understood refuses a question of a later release of which a field that is set is not known,
+// and one with a field that the program of a test lacks. Where nothing stands behind it, it is
+// of a program before there were parts.
+func understood(behind *gob.Decoder, knows, lacks func(field string) bool) error {
+	var p parts
+	if err := behind.Decode(&p); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: %w", errVersion, err)
 	}
-	for _, f := range fields {
-		if !knows(f) {
+	later := release.Later(p.Release, release.Number)
+	for _, f := range p.Fields {
+		if lacks(f) || later && !knows(f) {
 			return fmt.Errorf("%w: it does not know %s of the question", errVersion, f)
 		}
 	}

@@ -1,16 +1,19 @@
 package call
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/wire"
+	release "github.com/shoalsearch/shoal/version"
 )
 
-// The same question in two releases: the later one has more fields, and an atom that the
-// earlier one does not know.
+// The same question in two releases: the later one has more fields.
 type (
 	atom interface{ holds() bool }
 
@@ -51,17 +54,18 @@ func TestWhole_refusesWhatItDoesNotKnow(t *testing.T) {
 	word := []atom{Word{Text: "whale"}}
 	for name, c := range map[string]struct {
 		question asksNow
-		lacks    []string // beside the fields that the type of before does not have
+		lacks    []string
 		refused  bool
 	}{
-		"nothing is set":                    {asksNow{}, nil, false},
-		"what both know":                    {asksNow{Atoms: word, Files: 3}, nil, false},
-		"a new field that is set":           {asksNow{Atoms: word, Newest: true}, nil, true},
-		"a new map that is set":             {asksNow{Shards: map[string]Word{"a": {}}}, nil, true},
-		"a new field of an atom":            {asksNow{Atoms: []atom{Word{"whale", true}}}, []string{"Word.Fold"}, true},
-		"a new field of an atom, not set":   {asksNow{Atoms: word}, []string{"Word.Fold"}, false},
-		"a new field of the second atom":    {asksNow{Atoms: []atom{Word{Text: "a"}, Near{3}}}, []string{"Near.Distance"}, true},
-		"a field of an atom that is not in": {asksNow{Atoms: word}, []string{"Near.Distance"}, false},
+		"nothing is set":                     {asksNow{}, nil, false},
+		"what both know":                     {asksNow{Atoms: word, Files: 3}, nil, false},
+		"a new field that is set":            {asksNow{Atoms: word, Newest: true}, []string{".Newest"}, true},
+		"a new map that is set":              {asksNow{Shards: map[string]Word{"a": {}}}, []string{".Shards"}, true},
+		"a field that the other has dropped": {asksNow{Newest: true}, nil, false},
+		"a new field of an atom":             {asksNow{Atoms: []atom{Word{"whale", true}}}, []string{"Word.Fold"}, true},
+		"a new field of an atom, not set":    {asksNow{Atoms: word}, []string{"Word.Fold"}, false},
+		"a new field of the second atom":     {asksNow{Atoms: []atom{Word{Text: "a"}, Near{3}}}, []string{"Near.Distance"}, true},
+		"a field of an atom that is not in":  {asksNow{Atoms: word}, []string{"Near.Distance"}, false},
 	} {
 		net := before{far{}, c.lacks}
 		To[asksBefore, reply]("whole").Whole().Serve(net, func(_ context.Context, q *asksBefore) (*reply, error) {
@@ -73,6 +77,33 @@ func TestWhole_refusesWhatItDoesNotKnow(t *testing.T) {
 		_, err := To[asksNow, reply]("whole").Whole().Ask(t.Context(), net, "other", &c.question)
 		if refused := errors.Is(err, wire.ErrNoMethod) && Elsewhere(err); refused != c.refused || (err != nil) != c.refused {
 			t.Errorf("%s: %v, want it refused: %v", name, err, c.refused)
+		}
+	}
+}
+
+// What only the asker knows counts where it is of a later release: an earlier one asks for
+// something that this one has dropped.
+func TestWhole_ofALaterRelease(t *testing.T) {
+	t.Parallel()
+	Register(Word{})
+	known := fieldsOf(reflect.TypeFor[asksBefore]())
+	for name, c := range map[string]struct {
+		parts   parts
+		refused bool
+	}{
+		"this release":                    {parts{release.Number, []string{".Newest"}}, false},
+		"an earlier one":                  {parts{"0.0.9", []string{".Newest"}}, false},
+		"a later one":                     {parts{"99.0.0", []string{".Files", ".Newest"}}, true},
+		"a later one, what both know":     {parts{"99.0.0", []string{".Files", ".Atoms", "Word.Text", "Word.Fold"}}, false},
+		"a later one, an atom it has not": {parts{"99.0.0", []string{".Atoms", "Phrase.Text"}}, true},
+	} {
+		var b bytes.Buffer
+		if err := gob.NewEncoder(&b).Encode(c.parts); err != nil {
+			t.Fatal(err)
+		}
+		err := understood(gob.NewDecoder(&b), func(f string) bool { return known[f] }, func(string) bool { return false })
+		if errors.Is(err, wire.ErrNoMethod) != c.refused || (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
