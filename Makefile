@@ -53,7 +53,7 @@ chaos: install-deps
 # Nodes of the last release and of this program in one cluster, and of this one and the next, whose index files have
 # another form: FOR=1h. Until there is a release the last one is a commit.
 LAST ?= a1bb99e
-.PHONY: pairs pairs-short chaos-pairs
+.PHONY: pairs pairs-short chaos-pairs wrong-apply
 pairs-short: install-deps
 	.ci/pairs last $(LAST) 20s
 pairs: install-deps
@@ -64,6 +64,10 @@ pairs: install-deps
 chaos-pairs: install-deps
 	@.ci/install iproute2 nftables
 	.ci/pairs chaos $(LAST) $(or $(FOR),2m) $(or $(RUNS),20)
+
+# A program that applies an entry wrongly, on the leader, on a follower, on most and on all nodes: what nodes and searches see.
+wrong-apply: install-deps
+	.ci/pairs wrong
 
 chaos-short: install-deps
 	@.ci/install iproute2 nftables
