@@ -200,7 +200,7 @@ func (r *seedRun) guise(o *node.Options) {
 		return
 	}
 	o.Build = catalog.ThisBuild()
-	o.Build.Lacks = map[string]bool{"searched-units": true, "progress": true, "Text.Regexp": true}
+	o.Build.Lacks = map[string]bool{"syncs": true, "progress": true, "Text.Regexp": true}
 }
 
 // swap brings a stopped node to the other release now and then. The first stays at this one,
