@@ -51,7 +51,7 @@ chaos: install-deps
 	$(GO) test -count=1 -timeout 200m -run TestChaos -v ./node/chaostest -chaos 2m -runs 60 -results chaos.jsonl
 
 # Nodes of the last release and of this program in one cluster, and of this one and the next, whose index files have
-# another form: FOR=1h. Until there is a release the last one is a commit.
+# another form: FOR=1h TEXT=1G prints a table. Until there is a release the last one is a commit.
 LAST ?= a1bb99e
 .PHONY: pairs pairs-short chaos-pairs wrong-apply
 pairs-short: install-deps

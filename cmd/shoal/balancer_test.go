@@ -66,6 +66,7 @@ type processes struct {
 	binary, dir string
 	config      string // of all nodes
 	repos       int
+	patience    time.Duration // until all is settled
 	subnet      string
 	nodes       []*exec.Cmd
 	http        *http.Client
@@ -84,7 +85,7 @@ func newProcesses(t *testing.T, program string) *processes {
 	t.Helper()
 	dir := t.TempDir()
 	c := &processes{
-		repos:  1,
+		repos: 1, patience: nodetest.Patience,
 		binary: program, dir: dir, subnet: fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)),
 		nodes: make([]*exec.Cmd, 3), http: &http.Client{Timeout: 10 * time.Second},
 	}
@@ -107,7 +108,16 @@ func (c *processes) launch(t *testing.T) {
 		t.Cleanup(func() { c.end(i, syscall.SIGKILL) })
 	}
 	t.Cleanup(func() { c.tell(t) })
-	nodetest.Wait(t, "the cluster is formed and holds two copies", c.settled)
+	c.wait(t, "the cluster is formed and holds two copies", c.settled)
+}
+
+// wait is nodetest.Wait, for as long as so much text takes.
+func (c *processes) wait(t *testing.T, what string, cond func() error) {
+	t.Helper()
+	var last error
+	if !nodetest.Eventually(c.patience, func() bool { last = cond(); return last == nil }) {
+		t.Fatalf("waited %s for %s: %v", c.patience, what, last)
+	}
 }
 
 // wantFiles is how many files have the word that is searched for.
@@ -317,7 +327,7 @@ func (c *processes) ask(url string, round int) error {
 		}
 		return err
 	}
-	res, err := c.http.Post(url+"/api/search", "application/json", strings.NewReader(`{"query": "whale", "matches": 100}`))
+	res, err := c.http.Post(url+"/api/search", "application/json", strings.NewReader(`{"query": "\"whale number\"", "matches": 100}`))
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 var (
 	lastProgram = flag.String("last", "", "program of the last release, beside which this one runs")
 	nextProgram = flag.String("next", "", "program of the next release, which runs beside this one")
+	pairsText   = flag.String("text", "", "directory of further repositories")
 	pairsFor    = flag.Duration("for", 20*time.Second, "how long nodes of two programs run in all")
 )
 
@@ -55,9 +56,19 @@ func TestPairs(t *testing.T) {
 	}
 	load.more(t, 100)
 	end()
-	load.report(t, fmt.Sprintf("in %s", time.Since(began).Round(time.Second)))
-	p.compare(t)
+	took, requests, failed, incomplete := time.Since(began).Round(time.Second), load.asked.Load(), 0, 0
+	load.mu.Lock()
+	for _, wrong := range load.wrong {
+		if failed++; strings.Contains(wrong, "exhaustive false") {
+			incomplete++
+		}
+	}
+	load.mu.Unlock()
+	load.report(t, "in "+took.String())
+	hash := p.compare(t)
 	p.tellChanges(t)
+	t.Logf("\n| repositories | time | requests | failed | incomplete | longest without a leader | changes | changes failed | hash of all catalogs |\n|---|---|---|---|---|---|---|---|---|\n| %d | %s | %d | %d | %d | %s | %v | %d | %s |",
+		p.repos, took, requests, failed-incomplete, incomplete, p.leaderless.Round(100*time.Millisecond), p.changes, len(p.wrong), hash)
 }
 
 // pair is three nodes of two programs.
@@ -78,8 +89,17 @@ func startPair(t *testing.T, program string) *pair {
 	p := &pair{processes: newProcesses(t, program), changes: map[string]int{}}
 	p.repos = 2
 	nodetest.NewRepo(t, filepath.Join(p.dir, "repos", "pushed"), map[string]string{"a.txt": "narwhal\n"})
-	p.config = fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/repos/*"}},
-		"models": [{"provider": "openai-compatible", "model": "scripted", "baseUrl": %q}], "contexts": {"CONTEXT": {"include": ["local/*"]}}}`, p.dir, model.URL)
+	more := ""
+	if *pairsText != "" {
+		further, err := os.ReadDir(*pairsText)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.repos, p.patience = p.repos+len(further), time.Hour
+		more = fmt.Sprintf(`, "text": {"type": "git", "url": "file://%s/*"}`, *pairsText)
+	}
+	p.config = fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/repos/*"}%s},
+		"models": [{"provider": "openai-compatible", "model": "scripted", "baseUrl": %q}], "contexts": {"CONTEXT": {"include": ["local/*"]}}}`, p.dir, more, model.URL)
 	p.launch(t)
 
 	out, err := exec.Command(program, "key", "create", "pairs", "--role", "owner", "--data-dir", filepath.Join(p.dir, "n0")).Output()
@@ -103,7 +123,7 @@ func (p *pair) restart(t *testing.T, i int, program string) {
 	p.stop(t, i, syscall.SIGTERM)
 	p.binary = program
 	p.start(t, i)
-	nodetest.Wait(t, fmt.Sprintf("node %d is back", i+1), p.settled)
+	p.wait(t, fmt.Sprintf("node %d is back", i+1), p.settled)
 	nodetest.Moment(p.rest)
 }
 
@@ -111,7 +131,7 @@ func (p *pair) restart(t *testing.T, i int, program string) {
 func (p *pair) upgrade(t *testing.T, program string) {
 	t.Helper()
 	for range p.nodes {
-		cmd := exec.Command(program, "upgrade", "next", "--timeout", "2m", "--key", p.key, "--url", "http://"+p.host(0)+":7700")
+		cmd := exec.Command(program, "upgrade", "next", "--timeout", p.patience.String(), "--key", p.key, "--url", "http://"+p.host(0)+":7700")
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		i := slices.IndexFunc([]int{0, 1, 2}, func(i int) bool { return strings.Contains(string(out), " "+p.host(i)+":") })
@@ -271,7 +291,7 @@ func (p *pair) note(kind string, err error) {
 
 // compare waits until the catalogs of all nodes are the same bytes, and fails where one of
 // them had to be replaced.
-func (p *pair) compare(t *testing.T) {
+func (p *pair) compare(t *testing.T) (hash string) {
 	t.Helper()
 	// Without an audit to ask for a catalog changes nothing.
 	quiet := strings.Replace(p.config, "{", `{"environmentOverrides": {"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED": {"type": "string", "value": "false"}},`, 1)
@@ -290,10 +310,10 @@ func (p *pair) compare(t *testing.T) {
 		if len(slices.Compact(slices.Clone(sums))) > 1 {
 			return fmt.Errorf("their hashes are %v", sums)
 		}
-		t.Logf("hash of all catalogs: %s", sums[0])
+		hash = sums[0]
 		return nil
 	})
-	nodetest.Wait(t, "the index files are made anew", func() error {
+	p.wait(t, "the index files are made anew", func() error {
 		for i := range p.nodes {
 			body, err := p.ask(http.MethodGet, i, "/metrics", "")
 			if err != nil || !bytes.Contains(body, []byte("\nshoal_older_files{read=\"true\"} 0\n")) {
@@ -313,12 +333,12 @@ func (p *pair) compare(t *testing.T) {
 			}
 		}
 	}
+	return hash
 }
 
 func (p *pair) tellChanges(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t.Logf("changes: %v, failed %d; longest time without a leader %s", p.changes, len(p.wrong), p.leaderless.Round(100*time.Millisecond))
 	if len(p.wrong) > 0 {
 		t.Errorf("changes failed, such as %s", p.wrong[0])
 	}
