@@ -58,6 +58,6 @@ func markdownIsADocument(t *testing.T, s *site) {
 	b.do("open a directory", chromedp.Navigate(b.base+browse(appRepo, "", "", "")))
 	b.expect("its README is drawn", `document.querySelector('.readme .markdown #md-app').textContent === 'App'`)
 	b.do("open the document", chromedp.Navigate(b.base+blob("docs/guide.md")))
-	b.do("its source", chromedp.Click(`.tools a[href$="?plain=1"]`))
+	b.do("its source", chromedp.Click(`.bar a[href$="?plain=1"]`))
 	b.until("the source", `document.querySelector('#code .text')?.textContent.startsWith('<p align=')`)
 }

@@ -1,16 +1,21 @@
 package browser
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/shoalsearch/shoal/api/layout"
 )
 
 // own lists what of a page is not of this site's own making: elements that no
 // page has, handlers and styles in attributes, addresses that lead elsewhere.
-const own = `(() => {
+var own = `(() => {
+  const drawings = new Set(` + drawings() + `);
   const known = new Set('HTML HEAD META TITLE LINK SCRIPT BODY A HEADER FORM INPUT SPAN LABEL BUTTON NAV DIV MAIN H1 H2 H3 P UL OL LI ARTICLE SECTION ASIDE CODE PRE BDI I MARK DETAILS SUMMARY DL DT DD TABLE THEAD TBODY TR TH TD IMG TIME SELECT OPTION STRONG EM KBD BR HR BLOCKQUOTE DIALOG TEXTAREA DEL SVG USE'.split(' '));
   const drawn = new Set('H4 H5 H6 B S INS SUB SUP SAMP VAR'.split(' ')); // in a document
   const here = u => { const at = new URL(u, location.href); return at.origin === location.origin; };
@@ -18,7 +23,8 @@ const own = `(() => {
   for (const e of document.querySelectorAll('*')) {
     const say = what => bad.push(what + ': ' + e.outerHTML.slice(0, 200));
     const document = e.parentElement && e.parentElement.closest('.markdown');
-    const frame = e.matches('head > style, .brand > svg, .brand > svg *, #lookup > datalist'); // of the style the policy allows one text
+    const frame = e.matches('head > style, .brand > svg, .brand > svg *, #lookup > datalist') // of the style the policy allows one text
+      || drawings.has(e.closest('svg.icon')?.outerHTML);
     if (!known.has(e.tagName.toUpperCase()) && !frame && !(document && drawn.has(e.tagName))) say('an element');
     if (document && e.id && !e.id.startsWith('md-')) say('an id ' + e.id);
     for (const a of e.attributes) {
@@ -31,6 +37,19 @@ const own = `(() => {
   }
   return bad.concat(window.reports);
 })()`
+
+// drawings is the drawings of the site as a browser writes them, as a list of a script.
+func drawings() string {
+	var all []string
+	for _, name := range layout.Icons() {
+		all = append(all, regexp.MustCompile(`<(\w+)([^>]*)/>`).ReplaceAllString(string(layout.Icon(name)), "<$1$2></$1>"))
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic("BUG: texts are always JSON: " + err.Error())
+	}
+	return string(text)
+}
 
 // innocent opens a page and holds it to consist of nothing but this site's own.
 func (b *tab) innocent(path string, status int64) {

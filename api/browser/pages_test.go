@@ -230,6 +230,7 @@ func (s *site) states() []state {
 		{name: "a link that is good no more", path: "/join?link=0", status: 404},
 		{name: "sign in", path: "/login"},
 		{name: "help", path: "/help/syntax"},
+		{name: "looks", path: "/help/looks", act: unfold},
 		{name: "no such page", path: "/nowhere", status: 404},
 		{name: "no such file", path: blob("nosuch.go"), status: 404},
 		{name: "no such repository", path: browse("local/nosuch", "", "", ""), status: 404},

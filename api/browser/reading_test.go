@@ -217,7 +217,7 @@ func revisionsHaveNames(t *testing.T, s *site) {
 	b.do("narrow to a tag", chromedp.Navigate(b.base+eval[string](b, `[...document.querySelectorAll('aside a')].find(a => a.textContent === 'v1.0').getAttribute('href')`)))
 	b.until("files of the tag", `document.documentElement.dataset.booted && document.querySelector('.chips').textContent.includes('rev:v1.0') && document.querySelector('#files .file')`)
 	b.goTo(browse(appRepo, "", "branches", ""), 200)
-	b.expect("which are indexed", `[...document.querySelectorAll('.repos li')].some(e => e.textContent.includes('main') && e.textContent.includes('indexed'))`)
+	b.expect("which are indexed", `[...document.querySelectorAll('main tr')].some(e => e.textContent.includes('main') && e.textContent.includes('indexed'))`)
 	b.goTo(browse(appRepo, s.app.Git("rev-parse", "v1.0"), "blob", "main.go"), 200)
 }
 

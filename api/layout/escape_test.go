@@ -89,12 +89,11 @@ func TestAStaticFileOfAnotherVersionIsNotKept(t *testing.T) {
 func TestColoursCanBeRead(t *testing.T) {
 	t.Parallel()
 	files, _ := assets()
-	css := string(files["css/site.css"].Body)
-	for i, block := range regexp.MustCompile(`(?s)--bg:.*?\}`).FindAllString(css, -1) {
-		vars := map[string]string{}
-		for _, m := range regexp.MustCompile(`--(\w+): (#[0-9a-f]{6})`).FindAllStringSubmatch(block, -1) {
-			vars[m[1]] = m[2]
-		}
+	themes := [2]map[string]string{{}, {}}
+	for _, m := range regexp.MustCompile(`--(\w+):light-dark\((#[0-9a-f]{6}),(#[0-9a-f]{6})\)`).FindAllStringSubmatch(string(files["css/site.css"].Body), -1) {
+		themes[0][m[1]], themes[1][m[1]] = m[2], m[3]
+	}
+	for i, vars := range themes {
 		for _, fg := range []string{"fg", "c", "s", "n", "k", "t", "d"} {
 			for _, bg := range []string{"bg", "panel", "mark", "hit", "add", "del", "added", "removed"} {
 				if r := contrast(vars[fg], vars[bg]); r < 4.5 {
@@ -102,8 +101,19 @@ func TestColoursCanBeRead(t *testing.T) {
 				}
 			}
 		}
-		for _, fg := range []string{"dim", "accent", "good", "warn", "bad"} {
-			for _, bg := range []string{"bg", "panel", "hit"} {
+		if r := contrast(vars["on"], vars["accent"]); r < 4.5 {
+			t.Errorf("theme %d: a primary button has a contrast of %.2f, want 4.5", i, r)
+		}
+		if r := contrast(vars["good"], vars["add"]); r < 4.5 {
+			t.Errorf("theme %d: what is good has a contrast of %.2f on its ground, want 4.5", i, r)
+		}
+		for _, bg := range []string{"page", "bg", "panel"} {
+			if r := contrast(vars["edge"], vars[bg]); r < 3 {
+				t.Errorf("theme %d: the edge of a field on %s has a contrast of %.2f, want 3", i, bg, r)
+			}
+		}
+		for _, fg := range []string{"fg", "dim", "accent", "good", "warn", "bad"} {
+			for _, bg := range []string{"page", "bg", "panel", "hit", "tint"} {
 				if r := contrast(vars[fg], vars[bg]); r < 4.5 {
 					t.Errorf("theme %d: %s on %s has a contrast of %.2f, want 4.5", i, fg, bg, r)
 				}

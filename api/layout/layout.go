@@ -4,6 +4,8 @@ import (
 	"embed"
 	"html/template"
 	"io"
+	"net/url"
+	"slices"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
@@ -40,7 +42,11 @@ type Box struct {
 	Grouped             bool // files of one repository stand together
 	Bad                 bool // the query cannot be understood
 	Focus               bool // the page begins in the box
+	In                  *In  // the place that the page is about; nil for everywhere
 }
+
+// In narrows a search to a place until the reader takes it out of the box.
+type In struct{ Name, Query string }
 
 // frame is what the base template draws.
 type frame struct {
@@ -49,51 +55,81 @@ type frame struct {
 	Modules []string     // of all scripts of the page, so that none waits for another to name it
 	Viewer  string       // name of who is signed in; "" for a guest
 	Owner   bool
+	SignIn  string // the page of the sign-in, which leads back here
+	Theme   string // dark or light; "" for what the system has
+	Themes  []theme
 	Nav     []link
-	Around  []link // the settings that the viewer may open; nil beside them
+	Around  []group // the settings that the viewer may open; nil beside them
+}
+
+// theme is a choice of colours. Value is what the cookie of the same name has.
+type theme struct {
+	Name, Value string
+	Here        bool
+}
+
+// themeCookie holds the theme of a browser, so that the first bytes of a page have it.
+const themeCookie = "theme"
+
+// themesOf is the themes, with the one that a cookie names.
+func themesOf(cookie string) []theme {
+	all := []theme{{Name: "System"}, {Name: "Light", Value: "light"}, {Name: "Dark", Value: "dark"}}
+	at := max(0, slices.IndexFunc(all, func(t theme) bool { return t.Value == cookie }))
+	all[at].Here = true
+	return all
 }
 
 // link is an entry of the navigation. A page of another package that belongs
 // there adds a row to nav.
 type link struct {
-	Name, URL, Page string
-	here            bool
+	Name, URL, Page, Icon string
+	here                  bool
 }
 
+// Here reports whether the page that is shown is the one of the link.
+func (l link) Here() bool { return l.here }
+
 var nav = [...]link{
-	{Name: "Repositories", URL: "/repos", Page: "repos"},
-	{Name: "Ask", URL: "/chat", Page: "chats"},
-	{Name: "Settings", URL: "/settings", Page: "settings"},
-	{Name: "Help", URL: "/help/syntax", Page: "help"},
+	{Name: "Repositories", URL: "/repos", Page: "repos", Icon: "repo"},
+	{Name: "Ask", URL: "/chat", Page: "chats", Icon: "ask"},
+	{Name: "Settings", URL: "/settings", Page: "settings", Icon: "settings"},
+	{Name: "Help", URL: "/help/syntax", Page: "help", Icon: "help"},
+}
+
+// group is a part of the navigation of the settings.
+type group struct {
+	Name  string
+	Links []link
 }
 
 // side is the navigation of the settings. A page of another package that belongs
 // there adds a row, and names it in Head.Side.
 var side = [...]struct {
+	group string
 	link
 	owners  bool // nobody else is shown it
 	holders bool // only who may have API keys
 }{
-	{link: link{Name: "Overview", URL: "/settings", Page: "overview"}},
-	{link: link{Name: "Repositories", URL: "/settings/repos", Page: "repos"}},
-	{link: link{Name: "Connections", URL: "/settings/connections", Page: "connections"}, owners: true},
-	{link: link{Name: "Jobs", URL: "/settings/jobs", Page: "jobs"}, owners: true},
-	{link: link{Name: "Nodes", URL: "/settings/nodes", Page: "nodes"}},
-	{link: link{Name: "Placement", URL: "/settings/placement", Page: "placement"}, owners: true},
-	{link: link{Name: "Events", URL: "/settings/events", Page: "events"}, owners: true},
-	{link: link{Name: "Audit", URL: "/settings/audit", Page: "audit"}, owners: true},
-	{link: link{Name: "Configuration", URL: "/settings/config", Page: "config"}, owners: true},
-	{link: link{Name: "Search contexts", URL: "/settings/contexts", Page: "contexts"}},
-	{link: link{Name: "Agents", URL: "/settings/agents", Page: "agents"}},
-	{link: link{Name: "Access", URL: "/settings/access", Page: "access"}},
-	{link: link{Name: "API keys", URL: "/settings/keys", Page: "keys"}, holders: true},
-	{link: link{Name: "People", URL: "/settings/people", Page: "people"}, owners: true},
-	{link: link{Name: "Rights", URL: "/settings/rights", Page: "rights"}, owners: true},
-	{link: link{Name: "Your account", URL: "/settings/account", Page: "account"}},
+	{group: "Cluster", link: link{Name: "Overview", URL: "/settings", Page: "overview", Icon: "pulse"}},
+	{group: "Cluster", link: link{Name: "Nodes", URL: "/settings/nodes", Page: "nodes", Icon: "node"}},
+	{group: "Cluster", link: link{Name: "Placement", URL: "/settings/placement", Page: "placement", Icon: "type"}, owners: true},
+	{group: "Cluster", link: link{Name: "Jobs", URL: "/settings/jobs", Page: "jobs", Icon: "clock"}, owners: true},
+	{group: "Cluster", link: link{Name: "Events", URL: "/settings/events", Page: "events", Icon: "warning"}, owners: true},
+	{group: "Cluster", link: link{Name: "Configuration", URL: "/settings/config", Page: "config", Icon: "file"}, owners: true},
+	{group: "Sources", link: link{Name: "Repositories", URL: "/settings/repos", Page: "repos", Icon: "repo"}},
+	{group: "Sources", link: link{Name: "Connections", URL: "/settings/connections", Page: "connections", Icon: "link"}, owners: true},
+	{group: "Sources", link: link{Name: "Search contexts", URL: "/settings/contexts", Page: "contexts", Icon: "filter"}},
+	{group: "Access", link: link{Name: "People", URL: "/settings/people", Page: "people", Icon: "person"}, owners: true},
+	{group: "Access", link: link{Name: "Rights", URL: "/settings/rights", Page: "rights", Icon: "lock"}, owners: true},
+	{group: "Access", link: link{Name: "Audit", URL: "/settings/audit", Page: "audit", Icon: "search"}, owners: true},
+	{group: "You", link: link{Name: "Agents", URL: "/settings/agents", Page: "agents", Icon: "ask"}},
+	{group: "You", link: link{Name: "Access", URL: "/settings/access", Page: "access", Icon: "check"}},
+	{group: "You", link: link{Name: "API keys", URL: "/settings/keys", Page: "keys", Icon: "key"}, holders: true},
+	{group: "You", link: link{Name: "Your account", URL: "/settings/account", Page: "account", Icon: "settings"}},
 }
 
-// sideFor is the rows of side that a page shows.
-func sideFor(here string, viewer catalog.Viewer) []link {
+// sideFor is the rows of side that a page shows, by group.
+func sideFor(here string, viewer catalog.Viewer) []group {
 	// A page that is not one of the settings has no second navigation.
 	if here == "" {
 		return nil
@@ -103,20 +139,21 @@ func sideFor(here string, viewer catalog.Viewer) []link {
 	_, noOwner := account.AsOwner(viewer)
 	_, noHolder := account.AsHolder(viewer)
 
-	var out []link
+	var out []group
 	for _, s := range side {
 		if s.owners && noOwner != nil || s.holders && noHolder != nil {
 			continue
 		}
+		if len(out) == 0 || out[len(out)-1].Name != s.group {
+			out = append(out, group{Name: s.group})
+		}
 
 		s.here = s.Page == here
-		out = append(out, s.link)
+		at := &out[len(out)-1]
+		at.Links = append(at.Links, s.link)
 	}
 	return out
 }
-
-// Here reports whether the page that is shown is the one of the link.
-func (l link) Here() bool { return l.here }
 
 //go:embed templates
 var templates embed.FS
@@ -131,11 +168,12 @@ var base = Parse(templates, "templates/base.html")
 //	asset  the address of a static file
 //	when   a When
 //	brand  the drawing beside the name of the site
+//	icon   a drawing of static/icons.svg by its name
 //
 // It panics where they do not parse.
 func Parse(from embed.FS, files ...string) *template.Template {
 	return template.Must(template.New(lastPart(files[0])).Funcs(template.FuncMap{
-		"text": Text, "name": Name, "plain": Plain, "asset": Asset, "brand": brand, "when": When.element,
+		"text": Text, "name": Name, "plain": Plain, "asset": Asset, "brand": brand, "icon": icon, "when": When.element,
 	}).ParseFS(from, files...))
 }
 
@@ -145,10 +183,38 @@ func (v *Visit) Begin(w io.Writer, h Head) { v.frame(w, "begin", h) }
 // End writes the rest of the frame.
 func (v *Visit) End(w io.Writer, h Head) { v.frame(w, "end", h) }
 
+// signIn is the page of the sign-in. It leads back to the page that is shown,
+// unless that is itself, or what a form sent.
+func (v *Visit) signIn() string {
+	if v.Method != "GET" || v.Path == "/login" || v.Path == "/" {
+		return "/login"
+	}
+
+	here := v.Path
+	if q := v.Query.Encode(); q != "" {
+		here += "?" + q
+	}
+	return "/login?" + url.Values{"next": {here}}.Encode()
+}
+
 // frame writes a part of the base template. It has a value for everything that
 // the template asks for; what a writer has to say shows at the next write.
 func (v *Visit) frame(w io.Writer, part string, h Head) {
-	f := frame{Head: h, Modules: modulesOf(h.Scripts), Nav: make([]link, len(nav)), Owner: v.Viewer.Role == catalog.RoleOwner}
+	f := frame{Head: h, Modules: modulesOf(h.Scripts), Nav: make([]link, len(nav)), Owner: v.Viewer.Role == catalog.RoleOwner, SignIn: v.signIn()}
+	if f.Box.In == nil {
+		f.Box.In = v.In
+	}
+	cookie := ""
+	if v.Cookie != nil {
+		cookie = v.Cookie(themeCookie)
+	}
+	f.Themes = themesOf(cookie)
+	for _, t := range f.Themes {
+		if t.Here {
+			f.Theme = t.Value
+		}
+	}
+
 	if v.Viewer.KeyID != "" || v.Viewer.Session != "" || f.Owner {
 		f.Viewer = v.Viewer.Name
 	}

@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"html/template"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -42,6 +44,9 @@ var assets = sync.OnceValues(func() (map[string]File, string) {
 		if err != nil {
 			return err
 		}
+		if path.Ext(name) == ".css" {
+			body = lean(body)
+		}
 
 		sum.Write([]byte(name))
 		sum.Write(body)
@@ -53,6 +58,21 @@ var assets = sync.OnceValues(func() (map[string]File, string) {
 	}
 	return files, hex.EncodeToString(sum.Sum(nil)[:6])
 })
+
+var (
+	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	cssBlank   = regexp.MustCompile(`\s*([{};,])\s*`)
+	cssColon   = regexp.MustCompile(`([\w-]): `)
+)
+
+// lean is a style without what only its readers need: who comes from elsewhere gets it
+// inside the page.
+func lean(css []byte) []byte {
+	css = cssComment.ReplaceAll(css, nil)
+	css = cssBlank.ReplaceAll(css, []byte("$1"))
+	css = cssColon.ReplaceAll(css, []byte("$1:"))
+	return bytes.TrimSpace(bytes.ReplaceAll(css, []byte(";}"), []byte("}")))
+}
 
 func pack(body []byte) []byte {
 	var b bytes.Buffer
@@ -84,6 +104,35 @@ var brand = sync.OnceValue(func() template.HTML {
 	files, _ := assets()
 	return template.HTML(strings.Replace(string(files["icon.svg"].Body), "<svg ", `<svg width="20" height="20" aria-hidden="true" `, 1))
 })
+
+// symbol is a drawing of icons.svg.
+var symbol = regexp.MustCompile(`<symbol id="(\w+)" (viewBox="[\d ]+")>(.*)</symbol>`)
+
+// icons is the drawings of icons.svg as elements of a page. The word beside one says
+// what it means.
+var icons = sync.OnceValue(func() map[string]template.HTML {
+	files, _ := assets()
+	out := map[string]template.HTML{}
+	for _, m := range symbol.FindAllSubmatch(files["icons.svg"].Body, -1) {
+		out[string(m[1])] = template.HTML(`<svg class="icon" ` + string(m[2]) + ` aria-hidden="true">` + string(m[3]) + `</svg>`)
+	}
+	return out
+})
+
+// icon is a drawing by its name. A page names only drawings that are there.
+func icon(name string) (template.HTML, error) {
+	drawing, ok := icons()[name]
+	if !ok {
+		return "", fmt.Errorf("icons.svg has no drawing %q", name)
+	}
+	return drawing, nil
+}
+
+// Icon is a drawing by its name for pages that are not made of templates; "" where there is none.
+func Icon(name string) template.HTML { return icons()[name] }
+
+// Icons is the names of the drawings, sorted.
+func Icons() []string { return slices.Sorted(maps.Keys(icons())) }
 
 // bootScript is the module of every page.
 const bootScript = "js/boot.js"

@@ -31,6 +31,7 @@ type Visit struct {
 	Cookie  func(name string) string // a cookie of the request, "" without it
 	Arrives bool                     // the reader comes from elsewhere: the page carries its style
 	Address string                   // where the reader comes from, for records
+	In      *In                      // the place that the page is about, for the search box; nil for everywhere
 
 	// The answer. Stream, where it is set, writes it after the handler has
 	// returned, and may flush what stands before a slow part; else it is Body.

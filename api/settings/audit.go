@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,9 +42,10 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 
 	type row struct {
 		chronicle.Line
-		When   layout.When
-		Who    string
-		Detail string
+		When    layout.When
+		Who     string
+		Browser string
+		Detail  string
 	}
 	data := struct {
 		Request chronicle.AuditRequest
@@ -63,11 +65,36 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 	}
 
 	for _, l := range r.Lines {
-		data.Rows = append(data.Rows, row{l, p.when(l.At), cmp.Or(l.ActorName, l.ActorID), detailOf(&l)})
+		data.Rows = append(data.Rows, row{l, p.when(l.At), cmp.Or(l.ActorName, l.ActorID), browserOf(l.UserAgent), detailOf(&l)})
 	}
 
 	data.Turns = turnsOf("/settings/audit", q, req.Page, auditPerPage, r.Total)
 	return p.show(v, "audit", "Audit", auditTemplate, data)
+}
+
+// browsers and systems are what the names of programs have in them, the more particular first.
+var (
+	browsers = [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Version/", "Safari"}}
+	systems  = []string{"Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"}
+)
+
+// browserOf is the name of a program for people: "Chrome 156, Linux". What is no
+// browser's is shown up to its first blank.
+func browserOf(agent string) string {
+	for _, b := range browsers {
+		_, version, ok := strings.Cut(agent, b[0])
+		if !ok {
+			continue
+		}
+		version, _, _ = strings.Cut(version, ".")
+		name := b[1] + " " + version
+		if at := slices.IndexFunc(systems, func(s string) bool { return strings.Contains(agent, s) }); at >= 0 {
+			name += ", " + systems[at]
+		}
+		return name
+	}
+	name, _, _ := strings.Cut(agent, " ")
+	return name
 }
 
 // detailOf is what there is to say of an entry beside who did what.

@@ -22,12 +22,13 @@ func (p *Pages) overview(ctx context.Context, v *layout.Visit) error {
 	data := struct {
 		*node.StatusResponse
 		Verdict               mark
+		Charts                []chart
 		Tiles                 []tile
 		Age                   string
 		Shards, Mirrors, Disk string
 		Guide                 bool // there is nothing here yet
 	}{
-		StatusResponse: s, Verdict: verdict(s), Tiles: tiles(s, owner), Age: layout.Span(s.CatalogAge),
+		StatusResponse: s, Verdict: verdict(s), Charts: charts(s, owner), Tiles: tiles(s, owner), Age: layout.Span(s.CatalogAge),
 		Shards: layout.Size(s.Storage.ShardBytes), Mirrors: layout.Size(s.Storage.MirrorBytes), Disk: layout.Size(s.Storage.DiskFree),
 		Guide: owner && s.Repos.Total == 0 && len(s.Connections) == 0,
 	}
@@ -41,22 +42,16 @@ type tile struct {
 }
 
 func tiles(s *node.StatusResponse, owner bool) []tile {
-	// Whether those that answer are enough is for the verdict to say.
-	alive, voters := 0, 0
+	voters := 0
 	for _, m := range s.Members {
-		if m.Health == "alive" {
-			alive++
-		}
 		if m.Role != "nonvoter" {
 			voters++
 		}
 	}
 
 	out := []tile{
-		{"Nodes", fmt.Sprintf("%d of %d answer", alive, len(s.Members)), "/settings/nodes", unless(alive < len(s.Members), warn)},
 		{"Voters", fmt.Sprintf("%d, quorum %d", voters, voters/2+1), "/settings/nodes", unless(s.Leader == "", bad)},
 		{"Catalog level", levelText(s.Level), "/settings/nodes", unless(len(s.Level.WaitsFor) > 0, warn)},
-		{"Repositories", fmt.Sprintf("%s, %s indexed", layout.Grouping(s.Repos.Total), layout.Grouping(s.Repos.Indexed)), "/settings/repos", mark{}},
 		{"Failed repositories", layout.Grouping(s.Repos.Failed), "/settings/repos?state=failed", unless(s.Repos.Failed > 0, warn)},
 	}
 

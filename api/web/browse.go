@@ -32,6 +32,15 @@ type refLink struct {
 	Indexed   bool
 }
 
+// in is the repository at the revision of the place, for a search from its page.
+func (l place) in() *layout.In {
+	in := layout.In{Name: l.Repo, Query: "reposet:" + query.Quote(l.Repo)}
+	if l.Rev != "" {
+		in.Name, in.Query = in.Name+"@"+l.Rev, in.Query+" rev:"+query.Quote(l.Rev)
+	}
+	return &in
+}
+
 // Anew is the place without its revision, for a form that names one.
 func (l place) Anew() string { return address(l.Repo, "", l.Kind, l.Path) }
 
@@ -105,6 +114,8 @@ func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 	if !ok {
 		return call.Fail(call.ErrNotFound, "A repository has no page %q.", l.Kind)
 	}
+
+	v.In = l.in()
 
 	// Only these pages offer another revision, and a script that asks for a part draws none of it.
 	if v.Part == "" && slices.Contains([]string{"tree", "blob", "blame", "commits"}, l.Kind) {

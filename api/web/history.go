@@ -38,6 +38,12 @@ type commitRow struct {
 	Author, Email, When, Date string
 }
 
+// commitDay is commits of one day that follow each other.
+type commitDay struct {
+	Day  string
+	Rows []commitRow
+}
+
 func (p dating) commitRow(repo string, c *browse.CommitInfo) commitRow {
 	return commitRow{
 		Hash: c.Hash, Short: short(c.Hash), URL: address(repo, "", "commit", c.Hash), Files: address(repo, c.Hash, "tree", ""), Message: c.Message, Body: c.Body,
@@ -71,7 +77,7 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		place
 		Request      browse.CommitsRequest
 		Total        string
-		Rows         []commitRow
+		Days         []commitDay
 		Newer, Older string
 		Feed         string
 		Shallow      bool   // the mirror lacks commits before its oldest
@@ -85,7 +91,12 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 	}
 
 	for i := range r.Commits {
-		data.Rows = append(data.Rows, p.commitRow(l.Repo, &r.Commits[i]))
+		day := r.Commits[i].Date.UTC().Format("2 January 2006")
+		if n := len(data.Days); n == 0 || data.Days[n-1].Day != day {
+			data.Days = append(data.Days, commitDay{Day: day})
+		}
+		last := &data.Days[len(data.Days)-1]
+		last.Rows = append(last.Rows, p.commitRow(l.Repo, &r.Commits[i]))
 	}
 
 	// All other filters stay in the address.
@@ -313,18 +324,31 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 	}
 
 	type refRow struct {
-		Name, URL, Short, When string
-		Default, Indexed       bool
+		Name, URL, Short, When, Compare string
+		Default, Indexed                bool
 	}
 	data := struct {
 		place
 		Query, Total string
+		Base         string // what rows are compared with
 		Rows         []refRow
 		Older        string
-	}{place: l, Query: req.Query, Total: counted(r.Total, "name", "names")}
+	}{place: l, Query: req.Query, Base: cmp.Or(l.Branch, "HEAD"), Total: counted(r.Total, "name", "names")}
 
 	for _, f := range r.Refs {
-		data.Rows = append(data.Rows, refRow{f.Name, address(l.Repo, cmp.Or(f.Ref, f.Name), "tree", ""), short(f.Commit), p.ago(f.CommittedAt), f.Default, f.Indexed})
+		row := refRow{
+			Name: f.Name, URL: address(l.Repo, cmp.Or(f.Ref, f.Name), "tree", ""), Short: short(f.Commit), When: p.ago(f.CommittedAt),
+			Default: f.Default, Indexed: f.Indexed,
+		}
+		// A branch is compared with what it left, a tag with what has come since.
+		switch {
+		case f.Default:
+		case l.Kind == "tags":
+			row.Compare = address(l.Repo, "", "compare", cmp.Or(f.Ref, f.Name)+"..."+data.Base)
+		default:
+			row.Compare = address(l.Repo, "", "compare", data.Base+"..."+cmp.Or(f.Ref, f.Name))
+		}
+		data.Rows = append(data.Rows, row)
 	}
 
 	if goesOn(req.Page, refsPerPage, r.Total) {

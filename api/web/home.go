@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/suggest"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -19,6 +21,7 @@ var (
 	homeTemplate  = layout.Parse(templates, "templates/home.html", "templates/parts.html")
 	reposTemplate = layout.Parse(templates, "templates/repos.html", "templates/parts.html")
 	helpTemplate  = layout.Parse(templates, "templates/help.html")
+	looksTemplate = layout.Parse(templates, "templates/looks.html") // every component, to look at
 )
 
 // repoRow is a repository in a list.
@@ -86,7 +89,11 @@ func untyped(q string) string {
 }
 
 // home is the first page: the box, and what is here to be searched.
-func (p *overview) home(ctx context.Context, v *layout.Visit) error {
+func (p *Pages) home(ctx context.Context, v *layout.Visit) error {
+	return p.overview.home(ctx, v, p.searching.suggester)
+}
+
+func (p *overview) home(ctx context.Context, v *layout.Visit, suggester Suggester) error {
 	if v.Query.Get("query") != "" { // the address that the box had before
 		return v.Redirect(303, searchURL(boxOf(v.Query), 0))
 	}
@@ -96,6 +103,7 @@ func (p *overview) home(ctx context.Context, v *layout.Visit) error {
 	}
 
 	data := struct {
+		Examples        []example
 		Rows            []repoRow
 		Total           string
 		Indexed, Failed int
@@ -104,7 +112,43 @@ func (p *overview) home(ctx context.Context, v *layout.Visit) error {
 	for i := range r.Repos {
 		data.Rows = append(data.Rows, p.rowOf(&r.Repos[i]))
 	}
+	if len(data.Rows) > 0 {
+		data.Examples = examples(ctx, v, suggester, &data.Rows[0])
+	}
 	return v.Show(layout.Head{Page: "home", Scripts: []string{"js/search.js"}, Box: layout.Box{Focus: true}}, homeTemplate, data)
+}
+
+// plainName needs no quotes in a query.
+var plainName = regexp.MustCompile(`^[\w.-]+$`)
+
+// example is a query that finds something here.
+type example struct{ Query, URL string }
+
+// examples is queries over what the viewer may see: the newest repository, a
+// symbol, and the place of one as a compiler prints it.
+func examples(ctx context.Context, v *layout.Visit, suggester Suggester, newest *repoRow) []example {
+	const begin = "sym:new"
+	name := newest.Name[strings.LastIndexByte(newest.Name, '/')+1:]
+	if plainName.FindString(name) == "" {
+		name = query.Quote(name)
+	}
+	queries := []string{"repo:" + name + " TODO"}
+
+	// Without symbols there are fewer examples.
+	list, _ := suggester.Complete(ctx, v.Viewer, begin, len(begin))
+	at := slices.IndexFunc(list, func(s suggest.Suggestion) bool { return s.Kind == suggest.Symbol })
+	if at >= 0 {
+		queries = append(queries, "sym:"+list[at].Label, list[at].Label)
+		if _, path, ok := strings.Cut(list[at].Detail, " in "); ok {
+			queries = append(queries, path+":1")
+		}
+	}
+
+	out := make([]example, len(queries))
+	for i, q := range queries {
+		out[i] = example{q, searchURL(layout.Box{Query: q}, 0)}
+	}
+	return out
 }
 
 // reposPerPage is the repositories of a page of the list.
@@ -163,6 +207,9 @@ func goesOn(page, per, total int) bool { return page < (total+per-1)/per }
 // help is what a query may say, and the keys.
 func (p *overview) help(_ context.Context, v *layout.Visit) error {
 	topic := v.Path[len("/help/"):]
+	if topic == "looks" {
+		return v.Show(layout.Head{Title: "Looks", Page: "help"}, looksTemplate, layout.Icons())
+	}
 	if topic != "syntax" && topic != "keys" {
 		return call.Fail(call.ErrNotFound, "There is no help on that.")
 	}

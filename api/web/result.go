@@ -63,15 +63,22 @@ func appendFile(dst []byte, f *search.File, branch string, box layout.Box, m mar
 	page := address(f.Repository, rev, "blob", f.Path)
 	matches := max(f.Matches, rangesOf(f.Chunks))
 
-	// The heading: repository, path with its marks, revision, language, count.
-	dst = append(dst, "<article class=\"file\">\n<h2><a class=\"repo\" href=\""...)
+	// The heading: path with its marks, repository, revision, language, count.
+	dst = append(append(dst, "<article class=\"file\">\n<h2>"...), layout.Icon("file")...)
+	dst = append(dst, `<a class="path" href="`...)
+	dst = append(appendAttribute(dst, page), `"><bdi>`...)
+	dir := strings.LastIndexByte(f.Path, '/') + 1
+	if dir > 0 {
+		dst = append(dst, `<span class="dir">`...)
+		dst = appendCode(dst, []byte(f.Path[:dir]), nil, marksOf(f.NameRanges, 0, dir))
+		dst = append(dst, `</span>`...)
+	}
+	dst = appendCode(dst, []byte(f.Path[dir:]), nil, marksOf(f.NameRanges, dir, len(f.Path)))
+
+	dst = append(dst, `</bdi></a> <a class="repo chip" href="`...)
 	dst = appendAttribute(dst, address(f.Repository, rev, "tree", ""))
 	dst = append(append(dst, `">`...), layout.Name(f.Repository)...)
-	dst = append(dst, `</a> <span aria-hidden="true">›</span> <a class="path" href="`...)
-	dst = append(appendAttribute(dst, page), `"><bdi>`...)
-	dst = appendCode(dst, []byte(f.Path), nil, marksOf(f.NameRanges, 0, len(f.Path)))
-
-	dst = append(dst, `</bdi></a> <span class="dim">`...)
+	dst = append(dst, `</a> <span class="dim">`...)
 	if label != "" {
 		dst = append(append(dst, layout.Name(label)...), ' ')
 	}

@@ -45,8 +45,13 @@ func boxOf(v url.Values) layout.Box {
 		return false
 	}
 
+	query := strings.ReplaceAll(v.Get("query"), "\u00a0", " ") // as wikis and chats paste it
+	if in := v.Get("in"); in != "" && strings.TrimSpace(query) != "" {
+		query = in + " " + grouped(query)
+	}
+
 	return layout.Box{
-		Query:   strings.ReplaceAll(v.Get("query"), "\u00a0", " "), // as wikis and chats paste it
+		Query:   query,
 		Regexp:  yes("isRegexEnabled", "regex"),
 		Case:    yes("isCaseSensitivityEnabled", "case"),
 		Whole:   yes("whole"),
@@ -73,6 +78,11 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	box := boxOf(v.Query)
 	if strings.TrimSpace(box.Query) == "" {
 		return v.Redirect(303, "/")
+	}
+
+	// The same search has one address, from whatever page it was sent.
+	if v.Query.Has("in") {
+		return v.Redirect(303, searchURL(box, 0))
 	}
 
 	r := &results{Box: box, now: p.now, typed: v.Part == "typed"}

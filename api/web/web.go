@@ -220,7 +220,7 @@ const (
 // Routes is the table of the pages.
 func (p *Pages) Routes() []Route {
 	return append(movedRoutes(), []Route{
-		{"/", "GET", quick, p.overview.home},
+		{"/", "GET", quick, p.home},
 		{"/search", "GET", slow, p.searching.search},
 		{"/suggest", "GET", quick, p.searching.suggest},
 		{"/repos", "GET", quick, p.overview.repos},

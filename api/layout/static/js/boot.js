@@ -5,7 +5,7 @@ import { booted, field, hold, until } from './early.js';
 import { keys, own } from './keys.js';
 import './suggest.js';
 
-const box = document.getElementById('query');
+const box = document.getElementById('query'), form = document.getElementById('search');
 
 keys.add('/', () => focusBox());
 keys.add('s', () => focusBox());
@@ -37,17 +37,27 @@ function leaveBox() {
 // stop; a menu that is open around the focus is closed. The browser's own meaning,
 // to empty the box, would throw the query away.
 function escape(e) {
-  const menu = e.target.closest('.picker[open], .tools .menu[open]');
+  const menu = e.target.closest('.drop[open]');
   if (menu) { menu.open = false; menu.firstElementChild.focus(); }
   if (e.target !== box) return;
   if (!e.defaultPrevented) leaveBox();
   e.preventDefault();
 }
 
-// A menu that lies over the page is closed behind a focus that goes on.
+// A menu that lies over the page is closed behind a focus that goes on, and by a
+// click beside it.
 document.addEventListener('focusout', e => {
-  const menu = e.target.closest('.picker[open]');
+  const menu = e.target.closest('.drop[open]');
   if (menu && e.relatedTarget && !menu.contains(e.relatedTarget)) menu.open = false;
+});
+document.addEventListener('click', e => { for (const menu of document.querySelectorAll('.drop[open]')) if (!menu.contains(e.target)) menu.open = false; });
+
+// The place that a search is in goes with a Backspace before the first letter.
+box.addEventListener('keydown', e => {
+  const place = form.querySelector('.in :checked');
+  if (e.key !== 'Backspace' || !place || box.selectionEnd) return;
+  e.preventDefault();
+  place.checked = false;
 });
 
 // What is there to be copied is selected while the keyboard is at it.
@@ -116,7 +126,10 @@ if (remap) {
   showOwn();
 }
 
-const theme = localStorage.getItem('theme');
-if (theme === 'dark' || theme === 'light') document.documentElement.dataset.theme = theme;
+// The theme is in a cookie, so that pages come with it.
+document.getElementById('theme').addEventListener('change', e => {
+  document.cookie = 'theme=' + e.target.value + '; path=/; samesite=lax; max-age=' + (e.target.value ? 31536000 : 0);
+  document.documentElement.dataset.theme = e.target.value;
+});
 document.documentElement.dataset.keys = '1';
 booted.then(() => { document.documentElement.dataset.booted = '1'; });

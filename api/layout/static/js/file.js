@@ -39,6 +39,7 @@ if (drawn) {
 const beside = document.getElementById('beside');
 if (beside) {
   beside.open = matchMedia('(min-width: 1100px)').matches && localStorage.getItem('besideOff') !== '1';
+  beside.parentElement.classList.add('asked'); // until now the style hides it on a narrow window
   beside.firstElementChild.addEventListener('click', () => localStorage.setItem('besideOff', beside.open ? '1' : ''));
   const here = beside.querySelector('[aria-current]');
   if (beside.open && here) beside.parentElement.scrollTop = here.offsetTop - 100;
@@ -46,6 +47,7 @@ if (beside) {
 }
 const symbols = document.querySelector('.reading > aside > details');
 if (symbols && matchMedia('(max-width: 800px)').matches) symbols.open = false; // the text comes first on a phone
+if (symbols) symbols.parentElement.classList.add('asked');
 if (symbols) keys.add(']', () => { symbols.parentElement.hidden = !symbols.parentElement.hidden; });
 
 const path = document.getElementById('copyPath');
@@ -73,6 +75,8 @@ if (embed && navigator.clipboard) {
 const shown = document.querySelector('[data-here]');
 if (shown) keys.add('f', () => {
   const box = document.getElementById('query');
+  const place = document.querySelector('.in :checked');
+  if (place) place.checked = false; // the file is in the query
   box.value = shown.dataset.here + ' ';
   box.focus();
 });

@@ -96,8 +96,13 @@ function settle(url, part) {
   clearTimeout(rest);
   document.title = box.value + ' - Shoal';
   if (part === 'results') { remember(box.value); return; }
-  rest = setTimeout(() => { if (url === address() && location.pathname === '/search') history.replaceState(null, '', url); }, 2000);
+  rest = setTimeout(() => { if (url === address()) history.replaceState(null, '', url); }, 1000);
 }
+
+// Who leaves by a result comes back to it.
+document.addEventListener('click', e => {
+  if (asked && asked === address() && e.target.closest('#results a')) history.replaceState(null, '', asked);
+}, true);
 
 function remember(query) {
   if (localStorage.getItem('recentOff') === '1') return;

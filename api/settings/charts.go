@@ -1,0 +1,100 @@
+package settings
+
+import (
+	"fmt"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node"
+)
+
+// chart is a value of the overview with a drawing of its parts.
+type chart struct {
+	Name, Value, About, URL string
+	Bars                    []rect
+}
+
+// rect is a part of a drawing that is 200 wide and 40 high.
+type rect struct {
+	X, Y, W, H float64
+	Class      string // main, good, warn, bad or dim; "" for the ground
+}
+
+// The size of a drawing, and of a bar in it.
+const (
+	chartWidth, chartHeight = 200.0, 40.0
+	barHeight               = 10.0
+	chartGap                = 2.0
+)
+
+// part is a share of a bar.
+type part struct {
+	n     float64
+	class string
+}
+
+// bar draws shares of a whole beside each other; the ground is what is left of it.
+func bar(whole float64, parts ...part) []rect {
+	out := []rect{{0, chartHeight - barHeight, chartWidth, barHeight, ""}}
+	at := 0.0
+	for _, p := range parts {
+		if p.n <= 0 || whole <= 0 {
+			continue
+		}
+		w := min(chartWidth*p.n/whole, chartWidth-at)
+		out = append(out, rect{at, chartHeight - barHeight, w, barHeight, p.class})
+		at += w
+	}
+	return out
+}
+
+// columns draws numbers beside each other, the largest at full height.
+func columns(parts []part) []rect {
+	most := 0.0
+	for _, p := range parts {
+		most = max(most, p.n)
+	}
+	if most == 0 {
+		return bar(0)
+	}
+
+	// One column alone is not as wide as the drawing.
+	room := chartWidth / float64(max(len(parts), 8))
+	out := make([]rect, len(parts))
+	for i, p := range parts {
+		h := max(2, chartHeight*p.n/most)
+		out[i] = rect{float64(i) * room, chartHeight - h, max(1, room-chartGap), h, p.class}
+	}
+	return out
+}
+
+// charts is what the numbers of the overview look like.
+func charts(s *node.StatusResponse, owner bool) []chart {
+	alive, bytes := 0, int64(0)
+	var health, holds []part
+	for _, m := range s.Members {
+		class := "bad"
+		if m.Health == "alive" {
+			class = "good"
+			alive++
+		}
+		health = append(health, part{1, class})
+		holds = append(holds, part{float64(m.Bytes), "main"})
+		bytes += m.Bytes
+	}
+
+	repos := s.Repos
+	out := []chart{
+		{"Nodes", fmt.Sprintf("%d of %d answer", alive, len(s.Members)), "one block a node", "/settings/nodes", columns(health)},
+		{"Repositories", fmt.Sprintf("%s of %s indexed", layout.Grouping(repos.Indexed), layout.Grouping(repos.Total)), layout.Grouping(repos.Failed) + " failed", "/settings/repos",
+			bar(float64(repos.Total), part{float64(repos.Indexed), "main"}, part{float64(min(repos.Failed, repos.Total-repos.Indexed)), "bad"})},
+		{"Index", layout.Size(bytes), "one column a node", "/settings/nodes", columns(holds)},
+	}
+
+	// What a disk holds tells of repositories that others may not even know of.
+	if disk := s.Storage; owner {
+		used := disk.DiskTotal - disk.DiskFree
+		out = append(out, chart{"Disk of this node", layout.Size(disk.DiskFree) + " free", "index, mirrors, others", "/settings/nodes", bar(float64(disk.DiskTotal),
+			part{float64(disk.ShardBytes), "main"}, part{float64(disk.MirrorBytes), "good"}, part{float64(used - disk.ShardBytes - disk.MirrorBytes), "dim"})})
+	}
+	return out
+}
