@@ -34,7 +34,7 @@ func reportCommand() *cobra.Command {
 		Long: `Measures build cost, size, latency, throughput and growth, beside ripgrep,
 codesearch and, when it is on PATH, zoekt. Corpora and indexes stay in --dir
 and are used again by the next run. Parts history and growth-revisions want a
-bare repository with tags at <dir>/R.git, part tools any with a long history; part localise wants bare repositories in <dir>/localise,
+bare repository with tags at <dir>/R.git, part tools any with a long history; part localise wants bare repositories in folders of <dir>/localise, one folder a group,
 part questions those that it asks about in <dir>/questions (git.git,
 redis.git, rqlite.git, weaviate.git).`,
 
@@ -85,6 +85,7 @@ repositories are those of bench report; a part without them says so.`,
 	cmd.Flags().StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "shoal-bench"), "work folder, kept between runs")
 	cmd.Flags().StringVar(&o.Out, "out", "", "folder of the report; empty prints only")
 	cmd.Flags().StringSliceVar(&o.Parts, "parts", agentParts, "what to measure")
+	cmd.Flags().BoolVar(&o.Keep, "keep", false, "use the indexes of an earlier run")
 	return cmd
 }
 

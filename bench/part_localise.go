@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // localised is a commit: what it says it does, and the files in which it does
@@ -33,7 +34,7 @@ const (
 )
 
 var (
-	sourceFile  = regexp.MustCompile(`\.(?:c|h|cc|cpp|go|py|rs|js|ts|tsx|java|rb|sh)$`)
+	sourceFile  = regexp.MustCompile(`\.(?:c|h|cc|cpp|hpp|cs|go|py|rs|js|ts|tsx|vue|java|kt|php|rb|sh)$`)
 	testPath    = regexp.MustCompile(`(?i)test|^t/`)
 	subjectArea = regexp.MustCompile(`^[\w./ -]{1,30}: |\(#\d+\)$`) // names the place, which would be the answer
 	plainWord   = regexp.MustCompile(`[\w.-]*\w`)
@@ -41,19 +42,34 @@ var (
 
 // partLocalise asks for commits by their subjects, in the trees before them,
 // with the tool search, and as a reader with git would: by the number of words
-// that a file has.
+// that a file has. Repositories stand in groups, one folder each: what a ranking was
+// tuned on says little of others.
 func partLocalise(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Files that a commit changed, found by its subject in the tree before it",
-		Columns: []string{"repository", "commits", "first", "in 5", "in 10", "tokens", "by git grep: first", "in 5", "in 10"}}
-	repos, err := filepath.Glob(filepath.Join(r.Dir, "localise", "*.git"))
-	if err != nil || len(repos) == 0 {
-		p.note("not measured: no bare repository in %s", filepath.Join(r.Dir, "localise"))
+		Columns: []string{"repository", "commits", "first", "in 5", "in 10", "tokens", "CPU ms", "by git grep: first", "in 5", "in 10"}}
+	groups, err := filepath.Glob(filepath.Join(r.Dir, "localise", "*"))
+	if err != nil || len(groups) == 0 {
+		p.note("not measured: no folder of bare repositories in %s", filepath.Join(r.Dir, "localise"))
 		return p, err
 	}
 
-	var all [2]hits
+	for _, group := range groups {
+		if err := r.localiseGroup(ctx, p, group); err != nil {
+			return nil, fmt.Errorf("%s: %w", group, err)
+		}
+	}
+	p.note("Non-merge commits that changed 1 to %d source files, no tests, spread over the last %d. A hit is one of the files changed. git grep ranks by the number of different words, then by lines; it is left out where indexes of an earlier run are used.", localiseFiles, localiseLog)
+	return p, nil
+}
 
-	// Each has a node of its own: what one has indexed must not help another.
+// localiseGroup measures the repositories of a folder and adds their rows.
+func (r *run) localiseGroup(ctx context.Context, p *Part, group string) error {
+	repos, err := filepath.Glob(filepath.Join(group, "*.git"))
+	if err != nil {
+		return err
+	}
+
+	var all [2]hits
 	for _, dir := range repos {
 		ours, theirs, err := r.localise(ctx, dir)
 		var damage *lacksObjects
@@ -62,24 +78,26 @@ func partLocalise(ctx context.Context, r *run) (*Part, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", dir, err)
+			return fmt.Errorf("%s: %w", dir, err)
 		}
 
 		p.row(append([]any{repoName(dir)}, hitCells(ours, theirs)...)...)
 		all[0].add(ours)
 		all[1].add(theirs)
 	}
-
-	p.row(append([]any{"all"}, hitCells(all[0], all[1])...)...)
-	p.note("Non-merge commits that changed 1 to %d source files, no tests, spread over the last %d. A hit is one of the files changed. git grep ranks by the number of different words, then by lines.", localiseFiles, localiseLog)
-	return p, nil
+	p.row(append([]any{"all of " + filepath.Base(group)}, hitCells(all[0], all[1])...)...)
+	return nil
 }
 
 // hits counts how often one of the wanted files came first, among 5, among 10.
-type hits struct{ asked, first, five, ten, tokens int }
+type hits struct {
+	asked, first, five, ten, tokens int
+	cpu                             time.Duration
+}
 
 func (h *hits) add(o hits) {
 	h.asked, h.first, h.five, h.ten, h.tokens = h.asked+o.asked, h.first+o.first, h.five+o.five, h.ten+o.ten, h.tokens+o.tokens
+	h.cpu += o.cpu
 }
 
 // count takes the files into account that were found for a commit, best first.
@@ -104,6 +122,7 @@ func (h *hits) count(c localised, found []string) {
 func hitCells(ours, theirs hits) []any {
 	share := func(n, of int) string { return fmt.Sprintf("%.2f", float64(n)/float64(max(of, 1))) }
 	return []any{ours.asked, share(ours.first, ours.asked), share(ours.five, ours.asked), share(ours.ten, ours.asked), ours.tokens / max(ours.asked, 1),
+		ours.cpu.Milliseconds() / int64(max(ours.asked, 1)),
 		share(theirs.first, theirs.asked), share(theirs.five, theirs.asked), share(theirs.ten, theirs.asked)}
 }
 
@@ -120,25 +139,62 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 		return ours, theirs, err
 	}
 
-	// A copy, for it gets branches; the one that was given stays as it is.
-	copied := filepath.Join(r.Dir, "localise-"+repoName(dir)+".git")
-	if err := os.RemoveAll(copied); err != nil {
+	// Each has a node of its own: what one has indexed must not help another.
+	s, err := r.localiseNode(ctx, dir, commits)
+	if err != nil {
 		return ours, theirs, err
 	}
+	defer s.stop()
 
-	if _, err := gitIn(ctx, r.Dir, nil, nil, "clone", "--quiet", "--bare", dir, copied); err != nil {
+	before, err := s.cpu()
+	if err != nil {
 		return ours, theirs, err
 	}
-
 	for _, c := range commits {
-		if _, err := gitIn(ctx, copied, nil, nil, "branch", c.branch, c.parent); err != nil {
+		text, _, err := s.tool(ctx, toolCall{"search", map[string]any{"query": c.subject, "repo": "local/localise-" + repoName(dir), "ref": c.branch, "limit": localiseShown, "maxTokens": 8000}})
+		if err != nil {
 			return ours, theirs, err
 		}
+		ours.count(c, rankedFiles(text))
+		ours.tokens += estimateTokens(text)
 	}
-
-	// A node would wait for somebody to repair it.
-	if err := wholeHistory(ctx, copied); err != nil {
+	after, err := s.cpu()
+	if err != nil {
 		return ours, theirs, err
+	}
+	ours.cpu = after - before
+
+	// Both sides see the same words and the same tree.
+	for _, c := range commits {
+		if r.Keep {
+			break
+		}
+		found, err := grepRanked(ctx, dir, c)
+		if err != nil {
+			return ours, theirs, err
+		}
+		theirs.count(c, found)
+	}
+	return ours, theirs, nil
+}
+
+// cpu is what a node and the programs that it ran have taken so far.
+func (s *server) cpu() (time.Duration, error) {
+	own, children, err := procUsage(s.cmd.Process.Pid)
+	return own + children, err
+}
+
+// localiseNode starts a node with a copy of a repository, whose branches are the parents
+// of the commits.
+func (r *run) localiseNode(ctx context.Context, dir string, commits []localised) (*server, error) {
+	// The one that was given stays as it is.
+	copied := filepath.Join(r.Dir, "localise-"+repoName(dir)+".git")
+	if there, err := exists(copied); err != nil {
+		return nil, err
+	} else if !there || !r.Keep {
+		if err := copyWithBranches(ctx, dir, copied, commits); err != nil {
+			return nil, err
+		}
 	}
 
 	// All of the branches are revisions of one index: a tree of its own for each commit would
@@ -146,33 +202,32 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 	s, _, err := r.index(ctx, "localise-"+repoName(dir), "ctags", 1, map[string]connection{"L": {
 		"type": "git", "url": "file://" + copied, "revisions": map[string]any{"branches": []string{"before-*"}}}})
 	if err != nil {
-		return ours, theirs, err
+		return nil, err
 	}
-	defer s.stop()
 
-	// Any will do: a library has no main.
-	if err := s.symbolsReady(ctx, symbolsTime, `\w+`); err != nil {
-		return ours, theirs, err
+	// Any will do: a library has no main. Symbols of big files follow those of small ones.
+	if err := errors.Join(s.symbolsReady(ctx, symbolsTimeLarge, `\w+`), s.settled(ctx)); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+// copyWithBranches makes a bare copy of a repository with a branch before each commit.
+func copyWithBranches(ctx context.Context, dir, copied string, commits []localised) error {
+	if err := os.RemoveAll(copied); err != nil {
+		return err
+	}
+	if _, err := gitIn(ctx, filepath.Dir(copied), nil, nil, "clone", "--quiet", "--bare", dir, copied); err != nil {
+		return err
 	}
 	for _, c := range commits {
-		text, _, err := s.tool(ctx, toolCall{"search", map[string]any{"query": c.subject, "repo": "local/" + repoName(copied), "ref": c.branch, "limit": localiseShown, "maxTokens": 8000}})
-		if err != nil {
-			return ours, theirs, err
+		if _, err := gitIn(ctx, copied, nil, nil, "branch", "--force", c.branch, c.parent); err != nil {
+			return err
 		}
-
-		ours.count(c, rankedFiles(text))
-		ours.tokens += estimateTokens(text)
-
-		// Both sides see the same words and the same tree.
-		found, err := grepRanked(ctx, dir, c)
-		if err != nil {
-			return ours, theirs, err
-		}
-
-		theirs.count(c, found)
 	}
 
-	return ours, theirs, nil
+	// A node would wait for somebody to repair it.
+	return wholeHistory(ctx, copied)
 }
 
 // lacksObjects is the error for a repository whose branches lead to what is not there.
