@@ -669,7 +669,7 @@ func (f *fake) Symbols(_ context.Context, _ catalog.Viewer, req suggest.SymbolsR
 	})
 }
 func (f *fake) Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error) {
-	return answer(f, &search.RankedResponse{Coverage: coverage.Of(coverage.Parts, 1, 1), Words: []string{"main"}, Whole: 1, Files: []search.RankedFile{{Repo: "example.com/a/b", Path: "main.go", Language: "Go", Words: 1, Lines: []browse.Line{{Number: 3, Text: []byte("func main() {")}}}}})
+	return answer(f, &search.RankedResponse{Coverage: coverage.Of(coverage.Parts, 1, 1), Words: []string{"main"}, Whole: 1, Files: []search.RankedFile{{Repo: "example.com/a/b", Path: "main.go", Language: "Go", Words: 1, Lines: []search.RankedLine{{Line: browse.Line{Number: 3, Text: []byte("func main() {")}, In: shard.Symbol{Name: "main", Kind: "function"}}}}}})
 }
 func (f *fake) Models(context.Context, catalog.Viewer) ([]tool.Model, error) {
 	return []tool.Model{{Provider: "anthropic", Model: "m", DisplayName: "M", Usable: true}}, f.err

@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/match"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -35,14 +36,20 @@ type RankedResponse struct {
 	Whole    int      // of Files, those that have all Words
 	More     bool     // there are more files than Limit
 	Coverage coverage.Coverage
-	Commits  map[string]string // by repository: the commit whose index answered
 }
 
 // RankedFile is one file with its best lines.
 type RankedFile struct {
 	Repo, Path, Language string
 	Words                int // of RankedResponse.Words that it has
-	Lines                []browse.Line
+	Lines                []RankedLine
+}
+
+// RankedLine is a line with words, and the definition that it stands in, as the index
+// knows it; without a name where that is nothing.
+type RankedLine struct {
+	browse.Line
+	In shard.Symbol
 }
 
 // The bounds of a ranking.
@@ -81,9 +88,7 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 		return nil, err
 	}
 
-	if err := r.order(); err != nil {
-		return nil, err
-	}
+	r.order()
 
 	kept, err := s.KeptByName(ctx, v, r.filter, r.rev, req.Repo)
 	if err != nil {
@@ -134,7 +139,7 @@ type candidate struct {
 	fileKey
 	language string
 	relevance
-	lines []browse.Line
+	lines []RankedLine
 }
 
 // parse takes the words out of the query. What else it asks for is a filter.
@@ -352,7 +357,7 @@ func (r *ranking) look(best []*candidate) error {
 		}
 	}
 
-	found, err := r.search(Lookup{files: 4 * rankedCandidates}, append(r.keep(best), r.anyInText(words))...)
+	found, err := r.search(Lookup{files: 4 * rankedCandidates, Scopes: true}, append(r.keep(best), r.anyInText(words))...)
 	if err != nil {
 		return err
 	}
@@ -408,23 +413,35 @@ func (c *candidate) takeLines(r *ranking, f *File) {
 	c.language = f.Language
 
 	type scored struct {
-		browse.Line
+		RankedLine
 		weight float64
 	}
 
+	in := scopesOf(f.Chunks)
 	var lines []scored
 	for _, l := range linesOf(f.Chunks) {
-		lines = append(lines, scored{l, c.line(r.words, l)})
+		lines = append(lines, scored{RankedLine{l, in[l.Number]}, c.line(r.words, l)})
 	}
 
 	// The best lines are kept, and shown in the order of the file.
 	slices.SortStableFunc(lines, func(a, b scored) int { return cmp.Compare(b.weight, a.weight) })
 
 	for _, l := range lines[:min(len(lines), rankedLines)] {
-		c.lines = append(c.lines, l.Line)
+		c.lines = append(c.lines, l.RankedLine)
 	}
 
-	slices.SortFunc(c.lines, func(a, b browse.Line) int { return a.Number - b.Number })
+	slices.SortFunc(c.lines, func(a, b RankedLine) int { return a.Number - b.Number })
+}
+
+// scopesOf is what the lines with matches stand in, by their numbers.
+func scopesOf(chunks []shard.Chunk) map[int]shard.Symbol {
+	in := map[int]shard.Symbol{}
+	for _, c := range chunks {
+		for i, y := range c.Around {
+			in[int(c.Ranges[i].Start.Line)] = y
+		}
+	}
+	return in
 }
 
 // takeSymbols looks at the symbols with words in their names.
@@ -447,12 +464,7 @@ func lackable(words int) int {
 
 // order fills in the answer: the best of the files that have enough of the
 // words.
-func (r *ranking) order() error {
-	seen, err := r.s.d.Gate.Repos(r.viewer)
-	if err != nil {
-		return err
-	}
-
+func (r *ranking) order() {
 	words := len(r.out.Words)
 	for _, c := range r.best() {
 		f := RankedFile{Repo: c.repo, Path: c.path, Language: c.language, Lines: c.lines}
@@ -474,12 +486,9 @@ func (r *ranking) order() error {
 		r.out.Files = r.out.Files[:r.req.Limit]
 	}
 
-	r.out.Commits = map[string]string{}
 	for _, f := range r.out.Files {
 		if f.Words == words {
 			r.out.Whole++
 		}
-		r.out.Commits[f.Repo] = CommitOf(seen, f.Repo, r.rev)
 	}
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 )
@@ -129,18 +128,11 @@ func quotedWords(words []string) string {
 // rankedBlocks makes a block of each file. A repository is named above the first
 // of its files that stand together.
 func (l *lookup) rankedBlocks(r *search.RankedResponse) (blocks []block, paths []string) {
-	var repos []string
-	for _, f := range r.Files {
-		repos = append(repos, f.Repo)
-		paths = append(paths, f.Path)
-	}
-	// Ranks do not tell in which function a line stands; the outline does.
-	outlines := l.outlines(repos, paths, r.Commits)
-
 	last := ""
 	for i := range r.Files {
 		f := &r.Files[i]
-		b := l.rankedBlock(f, outlines[[2]string{f.Repo, f.Path}], len(r.Words))
+		paths = append(paths, f.Path)
+		b := l.rankedBlock(f, len(r.Words))
 		// By rank files of several repositories are mixed: each change is told.
 		if l.Text("repo") == "" && f.Repo != last {
 			b.head = "[" + f.Repo + "]\n" + b.head
@@ -151,7 +143,7 @@ func (l *lookup) rankedBlocks(r *search.RankedResponse) (blocks []block, paths [
 	return blocks, paths
 }
 
-func (l *lookup) rankedBlock(f *search.RankedFile, o *browse.OutlineFile, words int) block {
+func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 	b := block{head: fileLabel(f.Path)}
 	if f.Language != "" {
 		b.head += " (" + f.Language + ")"
@@ -164,8 +156,8 @@ func (l *lookup) rankedBlock(f *search.RankedFile, o *browse.OutlineFile, words 
 
 	for _, line := range f.Lines {
 		mark := ""
-		if name := enclosing(o, line.Number); name != "" {
-			mark = " in " + name
+		if line.In.Name != "" {
+			mark = " in " + scopedName(line.In.Name, line.In.ParentName, line.In.ParentKind)
 		}
 
 		// Cut around a word of the query, or a long line would hide why it is shown.
