@@ -298,7 +298,7 @@ func fairCommit(record string) (c localised, ok bool) {
 // rankedHead is the line above the lines of a file in an answer of search,
 // rankedLine one of these.
 var (
-	rankedHead = regexp.MustCompile(`^(\S.*?) \([^()]*\)(?:, \d+ of \d+ words)?$`)
+	rankedHead = regexp.MustCompile(`^(\S.*?) \([^()]*\)(?:, \d+ of \d+ words)?(?:, \d+ equal cop(?:y|ies))?$`)
 	rankedLine = regexp.MustCompile(`^\d+[ :]`)
 )
 

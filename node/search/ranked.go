@@ -1,12 +1,13 @@
 package search
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
@@ -38,11 +39,13 @@ type RankedResponse struct {
 	Coverage coverage.Coverage
 }
 
-// RankedFile is one file with its best lines.
+// RankedFile is one file with its best lines: fewer of those that rank lower. Of the
+// first file they are a block, with what stands between them.
 type RankedFile struct {
 	Repo, Path, Language string
 	Words                int // of RankedResponse.Words that it has
 	Lines                []RankedLine
+	Copies               int // files with the same text that rank lower
 }
 
 // RankedLine is a line with words, and the definition that it stands in, as the index
@@ -56,13 +59,14 @@ type RankedLine struct {
 const (
 	rankedWords      = 12
 	rankedCandidates = 100 // files whose lines are read
-	rankedLines      = 3   // shown of a file
+	rankedLines      = 2   // shown of the files that rank second to rankedTop; one of the others
+	rankedTop        = 5
 )
 
 // Ranked finds files by words. The files with the most of the rarest words come
 // first: each word counts by how few files have it (see relevance). A word that
 // no file has is left out. Files that lack some of the others are there too, as
-// long as they have half of them; each says how many it has.
+// long as those that they have weigh enough; each says how many it has.
 //
 //	words -> the files of each word (see listWords) -> the best by rarity -> their lines and symbols -> order
 func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedRequest) (*RankedResponse, error) {
@@ -89,6 +93,9 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 	}
 
 	r.order()
+	if err := r.showFirst(); err != nil {
+		return nil, err
+	}
 
 	kept, err := s.KeptByName(ctx, v, r.filter, r.rev, req.Repo)
 	if err != nil {
@@ -140,6 +147,7 @@ type candidate struct {
 	language string
 	relevance
 	lines []RankedLine
+	oid   string // of its text; "" where it was not read
 }
 
 // parse takes the words out of the query. What else it asks for is a filter.
@@ -244,7 +252,7 @@ const commonWords = " a an and are as at be by can do does for from how i in is 
 func telling(words []string) []string {
 	var out []string
 	for _, w := range words {
-		w = strings.Trim(w, "?.,;:!'`\"")
+		w = strings.TrimSuffix(strings.Trim(w, "?.,;:!'`\"()[]{}"), "'s")
 		common := strings.Contains(commonWords, " "+strings.ToLower(w)+" ")
 		if w != "" && !common && !slices.Contains(out, w) {
 			out = append(out, w)
@@ -261,9 +269,22 @@ func telling(words []string) []string {
 // endings of words, of which the first that fits is taken off.
 var endings = []string{"ations", "ation", "ions", "ion", "ings", "ing", "ers", "ed", "es", "s"}
 
+// compound is a name of several words, as they are written in code and in options.
+var compound = regexp.MustCompile(`^-*[A-Za-z][a-z]+(?:[-_.]?[A-Z][a-z]+|[-_.][a-z]{2,})+$`)
+
+// humps are where the next word of a compound begins.
+var humps = regexp.MustCompile(`[-_.]|([a-z])([A-Z])`)
+
 // wordExpr finds a word in all its forms: retried, retries and retrying are
-// found with retry. What does not look like a plain word is taken as it stands.
+// found with retry, and retry_count as retryCount and retry-count, too. What looks like
+// neither is taken as it stands.
 func wordExpr(word string) string {
+	if len(word) > 1 && !strings.ContainsFunc(word[1:], unicode.IsUpper) {
+		word = strings.ToLower(word[:1]) + word[1:] // a sentence begins with it
+	}
+	if compound.MatchString(word) {
+		return "(?i)" + humps.ReplaceAllString(strings.TrimLeft(word, "-"), "$1[-_.]?$2")
+	}
 	plain := strings.IndexFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) < 0
 	if !plain {
 		return "(?i)" + regexp.QuoteMeta(word)
@@ -302,8 +323,7 @@ func (r *ranking) dropMissing() {
 			continue
 		}
 		r.out.Words = append(r.out.Words, w.text)
-		share := float64(max(r.total, w.files)) / float64(w.files)
-		w.weight = math.Log(1 + share)
+		w.weigh(r.total)
 	}
 }
 
@@ -323,7 +343,7 @@ func (r *ranking) best() []*candidate {
 	}
 	all := make([]scored, 0, len(r.files))
 	for _, c := range r.files {
-		all = append(all, scored{c, c.score(r.words, c.path)})
+		all = append(all, scored{c, c.score(r.words)})
 	}
 
 	// Equal scores by name: the same question has the same answer at every node.
@@ -349,15 +369,7 @@ func (r *ranking) look(best []*candidate) error {
 		return nil
 	}
 
-	// A word that no file has would only be looked for once more.
-	var words []int
-	for i := range r.words {
-		if r.words[i].files > 0 {
-			words = append(words, i)
-		}
-	}
-
-	found, err := r.search(Lookup{files: 4 * rankedCandidates, Scopes: true}, append(r.keep(best), r.anyInText(words))...)
+	found, err := r.search(Lookup{files: 4 * rankedCandidates, Scopes: true}, append(r.keep(best), r.anyInText(r.known()))...)
 	if err != nil {
 		return err
 	}
@@ -376,6 +388,16 @@ func (r *ranking) look(best []*candidate) error {
 		}
 	}
 	return nil
+}
+
+// known is the words that some file has: others would only be looked for once more.
+func (r *ranking) known() (words []int) {
+	for i := range r.words {
+		if r.words[i].files > 0 {
+			words = append(words, i)
+		}
+	}
+	return words
 }
 
 // keep forgets all candidates but the first, and returns what holds for these. Of long
@@ -410,7 +432,7 @@ func (r *ranking) keep(best []*candidate) []query.Q {
 
 // takeLines looks at the lines with words, and keeps the best.
 func (c *candidate) takeLines(r *ranking, f *File) {
-	c.language = f.Language
+	c.language, c.oid = f.Language, f.OID
 
 	type scored struct {
 		RankedLine
@@ -423,14 +445,12 @@ func (c *candidate) takeLines(r *ranking, f *File) {
 		lines = append(lines, scored{RankedLine{l, in[l.Number]}, c.line(r.words, l)})
 	}
 
-	// The best lines are kept, and shown in the order of the file.
 	slices.SortStableFunc(lines, func(a, b scored) int { return cmp.Compare(b.weight, a.weight) })
 
 	for _, l := range lines[:min(len(lines), rankedLines)] {
 		c.lines = append(c.lines, l.RankedLine)
 	}
 
-	slices.SortFunc(c.lines, func(a, b RankedLine) int { return a.Number - b.Number })
 }
 
 // scopesOf is what the lines with matches stand in, by their numbers.
@@ -453,29 +473,37 @@ func (c *candidate) takeSymbols(r *ranking, f *File) {
 	}
 }
 
-// lackable is how many of some words a file may lack: one in three of a few,
-// half of many, since a sentence has words that code does not use.
-func lackable(words int) int {
-	if words <= 3 {
-		return words / 3
-	}
-	return words / 2
-}
-
-// order fills in the answer: the best of the files that have enough of the
-// words.
+// order fills in the answer: the best of the files that have enough of what the words
+// weigh. Of equal files the first stands for all.
 func (r *ranking) order() {
+	all := 0.0
+	for i := range r.words {
+		all += r.words[i].weight
+	}
+
 	words := len(r.out.Words)
+	byText := map[string]int{} // of Files
 	for _, c := range r.best() {
 		f := RankedFile{Repo: c.repo, Path: c.path, Language: c.language, Lines: c.lines}
+		weight := 0.0
 		for i := range r.words {
 			if c.has>>i&1 != 0 {
 				f.Words++
+				weight += r.words[i].weight
 			}
 		}
 
-		// Who lacks more words than may be lacked is likelier about something else.
-		if f.Words >= words-lackable(words) {
+		at, copied := byText[c.oid]
+		switch {
+		case weight < leastShare*all:
+		case copied && c.oid != "":
+			r.out.Files[at].Copies++
+		default:
+			// Who reads of the tenth file wants to know what it is.
+			if byText[c.oid] = len(r.out.Files); byText[c.oid] >= rankedTop {
+				f.Lines = f.Lines[:min(len(f.Lines), 1)]
+			}
+			slices.SortFunc(f.Lines, func(a, b RankedLine) int { return a.Number - b.Number })
 			r.out.Files = append(r.out.Files, f)
 		}
 	}
@@ -491,4 +519,39 @@ func (r *ranking) order() {
 			r.out.Whole++
 		}
 	}
+}
+
+// showFirst puts the block that has the most of the words in place of the lines of the
+// first file: it most often answers, and single lines have to be read around.
+func (r *ranking) showFirst() error {
+	if len(r.out.Files) == 0 || len(r.out.Files[0].Lines) == 0 {
+		return nil
+	}
+	first := &r.out.Files[0]
+	c := r.files[fileKey{first.Repo, first.Path}]
+	if c.windowTo == 0 {
+		return nil // of nothing but long lines
+	}
+
+	found, err := r.search(Lookup{Lines: windowLines, Scopes: true}, append(r.keep([]*candidate{c}), r.anyInText(r.known()))...)
+	if err != nil {
+		return err
+	}
+	defer found.close()
+	answer, err := found.respond()
+	if err != nil || len(answer.Files) == 0 {
+		return err
+	}
+
+	// A line before the first word and some behind the last: a head and its body.
+	from, to := c.windowFrom-1, max(c.windowTo+1, c.windowFrom+windowLines-2)
+	chunks := answer.Files[0].Chunks
+	in := scopesOf(chunks)
+	first.Lines = nil
+	for _, l := range linesOf(chunks) {
+		if blank := len(bytes.TrimSpace(l.Text)) == 0; !blank && l.Number >= from && l.Number <= to {
+			first.Lines = append(first.Lines, RankedLine{l, in[l.Number]})
+		}
+	}
+	return nil
 }

@@ -2,6 +2,10 @@ package search
 
 import (
 	"bytes"
+	"math"
+	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/shard"
@@ -10,33 +14,91 @@ import (
 // How much a file has to do with some words. With w the weight of a word, by
 // how few files have it, a file scores
 //
-//	sum over its words   w * (has + often + 2 in the path + 1 in the name of a symbol)
-//	the best line        half of what its words weigh
+//	sum over its words   w * (half + often + 3 in its name, or 2 in a directory + 1 in the name of a symbol)
+//	the best line        a quarter of what its words weigh
 //	the best 10 lines    all that their words weigh together
-//	the best symbol      all that the words of its name weigh
+//	the best symbol      what the words of its name weigh, by how much of the name they are
 //
-// times a factor by the kind of its path. often is n/(n+4) for n lines, as in
+// times a factor by the kind of its path. often is n/(n+8) for n lines, as in
 // BM25: the tenth line with a word says less than the second. The figures were
-// chosen by how often commits of four large repositories, asked for by their
-// subjects, led to the files that they changed (bench, part localise).
+// chosen by how often commits of five repositories, asked for by their subjects, led to
+// the files that they changed, and hold for five others (bench, part localise).
 type relevance struct {
-	has, inPath, inSymbol uint64               // one bit for each word
-	linesWith             [rankedWords]float64 // each word; an estimate until they are read
-	bestLine, bestWindow  float64
-	bestSymbol            float64
-	recent                []wordsAt // the lines of the window that ends at the last one
+	has, inName, inDir, inSymbol uint64               // one bit for each word
+	linesWith                    [rankedWords]float64 // each word; an estimate until they are read
+	bestLine, bestWindow         float64
+	windowFrom, windowTo         int // the lines of bestWindow
+	bestSymbol                   float64
+	factor                       float64   // by the kind of the path
+	recent                       []wordsAt // the lines of the window that ends at the last one
 }
 
 const (
 	insideWord   = 0.3 // what a word counts that is found within another one, as gc in bugcheck
-	often        = 4.0
+	often        = 8.0
 	windowLines  = 10
 	longLine     = 400 // bytes: what is longer was made by a program
-	perPath      = 2.0
-	perLine      = 0.5
+	perHas       = 0.5
+	perName      = 3.0
+	perDir       = 2.0
+	perLine      = 0.25
 	longLineRate = 0.25
-	placesJudged = 8 // of a word in a line
+	placesJudged = 8   // of a word in a line
+	rareCounts   = 1.6 // the power by which rare words count for more than common ones
+	codeCounts   = 1.6 // what a word counts that can only be of code
+	leastShare   = 0.1 // of what all words weigh: a file with less is about something else
 )
+
+// weigh sets what a word counts: rare ones the most, and those that are written as names
+// are in code.
+func (w *rankedWord) weigh(total int) {
+	share := float64(max(total, w.files)) / float64(w.files)
+	w.weight = math.Pow(math.Log(1+share), rareCounts)
+	if codeWord.MatchString(w.text) {
+		w.weight *= codeCounts
+	}
+}
+
+// codeWord finds what a sentence has and prose has not: fooBar, foo_bar, foo.bar, a::b, utf8.
+var codeWord = regexp.MustCompile(`[a-z][A-Z]|\w[._]\w|::|\d`)
+
+// kindFactor is what the words of a file are worth by the kind of its path, in
+// the order of shard.PathRank.
+var kindFactor = []float64{1, 0.7, 0.5, 0.4, 0.4}
+
+// repeats finds paths of files that repeat what others say: change logs, copies of other
+// files in one, documentation of old versions, and what a program was seen to print.
+var repeats = regexp.MustCompile(`(?i)(?:^|[/._-])(?:change[s_-]?(?:logs?)?|history|news|release[-_ ]?notes?|releases)(?:\.(?:md|markdown|rst|txt|adoc))?$` +
+	`|(?:^|/)(?:change-?logs?(?:\.d)?|news|changes|release[-_]?notes|versioned_docs|version-[^/]*\d[^/]*|single[-_](?:include|header)|baselines?|__snapshots__)/` +
+	`|amalgamat|[._](?:approved|verified|baseline)\.\w+$|\.(?:api|snap)$`)
+
+// extensionFactor is what the words of files count that set what others do, or are prose
+// wherever they lie.
+var extensionFactor = map[string]float64{
+	".json": 0.6, ".yml": 0.6, ".yaml": 0.6, ".toml": 0.6, ".cfg": 0.6, ".ini": 0.6, ".xml": 0.6, ".csv": 0.6, ".cmake": 0.6, ".gradle": 0.6,
+	".in": 0.6, ".am": 0.6, ".ac": 0.6, ".markdown": 0.7, ".md": 0.7, ".mdx": 0.7,
+}
+
+const (
+	repeatsFactor = 0.4
+	hiddenFactor  = 0.6 // .github/, .eslintrc
+)
+
+// pathFactor is what the words of a file are worth by the kind of its path: those of
+// source the most.
+func pathFactor(path string) float64 {
+	factor := kindFactor[min(shard.PathRank(path), len(kindFactor)-1)]
+	if name := strings.LastIndexByte(path, '/') + 1; path[0] == '.' || path[name] == '.' {
+		factor = min(factor, hiddenFactor)
+	}
+	if own, ok := extensionFactor[strings.ToLower(filepath.Ext(path))]; ok {
+		factor = min(factor, own)
+	}
+	if repeats.MatchString(path) {
+		factor = min(factor, repeatsFactor)
+	}
+	return factor
+}
 
 // wordsAt is a line of a file, and how strongly it has each word.
 type wordsAt struct {
@@ -44,21 +106,20 @@ type wordsAt struct {
 	words  [rankedWords]float64
 }
 
-// kindFactor is what the words of a file are worth by the kind of its path, in
-// the order of shard.PathRank.
-var kindFactor = []float64{1, 0.85, 0.5, 0.6, 0.4}
-
 // score is how much the file has to do with the words.
-func (c *relevance) score(words []rankedWord, path string) float64 {
+func (c *relevance) score(words []rankedWord) float64 {
 	score := perLine*c.bestLine + c.bestWindow + c.bestSymbol
 
 	for i := range words {
 		bit, w := uint64(1)<<i, words[i].weight
 		if c.has&bit != 0 {
-			score += w
+			score += perHas * w
 		}
-		if c.inPath&bit != 0 {
-			score += perPath * w
+		switch {
+		case c.inName&bit != 0:
+			score += perName * w
+		case c.inDir&bit != 0:
+			score += perDir * w
 		}
 		if c.inSymbol&bit != 0 {
 			score += w
@@ -67,19 +128,23 @@ func (c *relevance) score(words []rankedWord, path string) float64 {
 		// Many lines count for more, up to the weight once again: n/(n+often) < 1.
 		score += w * c.linesWith[i] / (c.linesWith[i] + often)
 	}
-
-	return score * kindFactor[min(shard.PathRank(path), len(kindFactor)-1)]
+	return score * c.factor
 }
 
 // named takes the path of the file into account.
 func (c *relevance) named(words []rankedWord, path string) {
+	c.factor = pathFactor(path)
+	name := strings.LastIndexByte(path, '/') + 1
 	for i := range words {
-		s := words[i].strength([]byte(path))
-		if s > 0 {
+		inName, inDir := words[i].strength([]byte(path[name:])), words[i].strength([]byte(path[:name]))
+		if inName > 0 || inDir > 0 {
 			c.has |= 1 << i
 		}
-		if s == 1 {
-			c.inPath |= 1 << i
+		if inName == 1 {
+			c.inName |= 1 << i
+		}
+		if inDir == 1 {
+			c.inDir |= 1 << i
 		}
 	}
 }
@@ -104,8 +169,8 @@ func (c *relevance) line(words []rankedWord, l browse.Line) float64 {
 	// What a program made has everything side by side.
 	if len(bytes.TrimSpace(l.Text)) > longLine {
 		weight *= longLineRate
-	} else {
-		c.bestWindow = max(c.bestWindow, c.window(words, at))
+	} else if sum := c.window(words, at); sum > c.bestWindow {
+		c.bestWindow, c.windowFrom, c.windowTo = sum, c.recent[0].number, l.Number
 	}
 	c.bestLine = max(c.bestLine, weight)
 	return weight
@@ -133,15 +198,27 @@ func (c *relevance) window(words []rankedWord, last wordsAt) float64 {
 
 // name takes the name of a symbol into account.
 func (c *relevance) name(words []rankedWord, name string) {
-	weight := 0.0
+	weight, found := 0.0, 0
 	for i := range words {
-		s := words[i].strength([]byte(name))
-		weight += s * words[i].weight
-		if s == 1 {
+		if words[i].strength([]byte(name)) == 1 {
 			c.inSymbol |= 1 << i
+			weight += words[i].weight
+			found++
 		}
 	}
-	c.bestSymbol = max(c.bestSymbol, weight)
+	if weight > 0 {
+		c.bestSymbol = max(c.bestSymbol, weight*min(1, float64(found)/float64(partsOf(name))))
+	}
+}
+
+// partsOf is how many parts a name has: two in a_b and in aB.
+func partsOf(name string) (n int) {
+	for i := range len(name) {
+		if letter := name[i]|0x20 >= 'a' && name[i]|0x20 <= 'z'; letter && beginsPart([]byte(name), i) {
+			n++
+		}
+	}
+	return max(n, 1)
 }
 
 // strength is how much a text has of a word: 0 when it is not there, 1 when it

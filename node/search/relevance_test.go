@@ -33,7 +33,7 @@ func relevanceOf(path, text string, names []string, words ...string) float64 {
 	for _, name := range names {
 		c.name(list, name)
 	}
-	return c.score(list, path)
+	return c.score(list)
 }
 
 func TestAFileHasMoreToDoWithWords(t *testing.T) {
@@ -51,6 +51,7 @@ func TestAFileHasMoreToDoWithWords(t *testing.T) {
 		{why: "that it has often", more: "retry\nretry\nretry", less: "retry"},
 		{why: "that are the name of a symbol", more: "retry", less: "retry", symbol: "retryReplication", otherSymbol: "retryOther"},
 		{why: "that people wrote", more: "retry replication", less: "retry replication " + strings.Repeat("x ", 300)},
+		{why: "that are all of the name of a symbol", more: "retry", less: "retry", symbol: "retry", otherSymbol: "retryOtherThings"},
 		{why: "in its path", more: "retry", less: "retry replication", path: "a/replication.go"},
 	} {
 		more := relevanceOf(cmp.Or(c.path, "a/b.go"), c.more, []string{c.symbol}, "retry", "replication")
@@ -58,6 +59,46 @@ func TestAFileHasMoreToDoWithWords(t *testing.T) {
 		if more <= less {
 			t.Errorf("words %s: %.2f, not more than %.2f", c.why, more, less)
 		}
+	}
+}
+
+// Who looks for words wants the source that does what they say, not what repeats it.
+func TestPathsThatRankBehindTheSource(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{
+		"CHANGELOG.md", "Changes", "docs/History.rst", "NEWS", "docs/releases.md", "changelogs/fragments/1.yml", "extras/catch_amalgamated.cpp", "single_include/json.hpp",
+		"www/versioned_docs/version-10.x/a.md", "tests/approvals/cli.approved.txt", "okhttp/api/okhttp.api", "package-lock.json", "yarn.lock", "a/__snapshots__/x.snap",
+		".github/workflows/ci.yml", "tsconfig.json", "CMakeLists.txt", "README.markdown", "src/a_test.go", "vendor/a.go",
+	} {
+		if pathFactor(path) >= 1 {
+			t.Errorf("%s counts like source", path)
+		}
+	}
+	for _, path := range []string{"src/history.go", "lib/changes.rb", "release.py", "src/version.c", "api/routes.ts", "baseline.go"} {
+		if pathFactor(path) != 1 {
+			t.Errorf("%s counts %v", path, pathFactor(path))
+		}
+	}
+	if pathFactor("CHANGELOG.md") >= pathFactor("docs/a.md") || pathFactor("docs/a.md") >= pathFactor("a.go") {
+		t.Error("a change log, a page and source count alike")
+	}
+}
+
+func TestWordsOfCodeCountMore(t *testing.T) {
+	t.Parallel()
+	for word, code := range map[string]bool{"retryCount": true, "retry_count": true, "gc.auto": true, "utf8": true, "Session::run": true, "retry": false, "Retry": false, "TLS": false, "end.": false} {
+		plain, w := rankedWord{text: "retry", files: 3}, rankedWord{text: word, files: 3}
+		plain.weigh(100)
+		w.weigh(100)
+		if (w.weight > plain.weight) != code {
+			t.Errorf("%s weighs %v, a plain word %v", word, w.weight, plain.weight)
+		}
+	}
+	common, rare := rankedWord{files: 90}, rankedWord{files: 1}
+	common.weigh(100)
+	rare.weigh(100)
+	if rare.weight < 5*common.weight {
+		t.Errorf("a rare word weighs %v, a common one %v", rare.weight, common.weight)
 	}
 }
 

@@ -57,7 +57,7 @@ func (r *ranking) listWords() error {
 // those that lack one.
 func (r *ranking) listTogether(words []int) error {
 	files, err := r.listAll(words)
-	if err != nil || files >= rankedCandidates || lackable(len(words)) == 0 {
+	if err != nil || files >= rankedCandidates || len(words) < 3 {
 		return err
 	}
 

@@ -14,7 +14,7 @@ import (
 func rankedSearch(s Searcher, b Browser) Tool {
 	return Tool{
 		Name: "search", Title: "Search for words",
-		About: "Ranks files by words of a question when you do not know a name: rare words, paths and symbol names count most. Comes back as files with their best lines, `line in function: text`. Filters: lang:go, -file:x, sym:name.",
+		About: "Ranks files by words of a question when you do not know a name: rare words, paths and symbol names count most. Comes back as the best block of the first file and the best lines of the others, `line in function: text`. Filters: lang:go, -file:x, sym:name.",
 		Params: []Param{
 			{Name: "query", Kind: String, Required: true, About: "words, as: retry replication backoff"},
 			anyRepoParam, pathParam, includeParam, excludeParam, testsParam,
@@ -152,21 +152,38 @@ func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 	if f.Words < words {
 		b.head += fmt.Sprintf(", %d of %d words", f.Words, words)
 	}
+	if f.Copies > 0 {
+		b.head += ", " + count(f.Copies, "equal copy")
+	}
 	b.head += "\n"
 
+	last := ""
 	for _, line := range f.Lines {
 		mark := ""
 		if line.In.Name != "" {
 			mark = " in " + scopedName(line.In.Name, line.In.ParentName, line.In.ParentKind)
 		}
+		// Of lines next to each other the first tells it.
+		if mark == last {
+			mark = ""
+		} else if mark != "" {
+			last = mark
+		}
 
 		// Cut around a word of the query, or a long line would hide why it is shown.
-		text := strings.TrimSpace(clean(line.Text))
+		text := strings.TrimRight(clean(line.Text), " \t")
+		if len(f.Lines) <= rankedFew {
+			text = strings.TrimSpace(text)
+		}
 		text = aroundMatch(text, anyWord(l.Text("query")))
 		b.lines = append(b.lines, fmt.Sprintf("%d%s: %s\n", line.Number, mark, text))
 	}
 	return b
 }
+
+// rankedFew is how many single lines a file has at most: a block has more, and its
+// indentation tells what belongs to what.
+const rankedFew = 2
 
 // anyWord finds a word of a query, for cutting long lines around it.
 func anyWord(words string) *regexp.Regexp {
