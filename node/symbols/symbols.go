@@ -310,7 +310,14 @@ func (s *Finder) References(ctx context.Context, v catalog.Viewer, req SymbolReq
 	arrangeReferences(out, req)
 	out.nearFirst(req.Near)
 	out.best(req.Best)
-	return out, s.addKept(ctx, v, req, out, func(string) bool { return true })
+	return out, s.addKept(ctx, v, req, out, out.couldUse)
+}
+
+// couldUse reports whether a file may hold uses beside those that were found: one of
+// code, or of a language that has some. Where there are none, any may.
+func (r *SymbolResponse) couldUse(path string) bool {
+	language := shard.Language(path, nil)
+	return len(r.Files) == 0 || canDefine(path) || slices.ContainsFunc(r.Files, func(f SymbolFile) bool { return f.Language == language })
 }
 
 // uses finds the whole words of a name, with those that define it.

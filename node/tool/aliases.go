@@ -141,13 +141,13 @@ func ownerAndRepo(t *Tool, m arguments, name string) bool {
 	return true
 }
 
-// oneCommit makes the two sides of a comparison of a commit; elsewhere it is the ref.
+// oneCommit makes the head of a comparison of a commit; elsewhere it is the ref.
 func oneCommit(t *Tool, m arguments, name string) bool {
 	commit := m.text(name)
 	if commit == "" || !contains(t.names(), "head") || m.has("base") || m.has("head") {
 		return false
 	}
-	return m.put("base", commit+"~1") && m.put("head", commit)
+	return m.put("head", commit)
 }
 
 // lineSpan takes the first and the last line, of which one may be missing.

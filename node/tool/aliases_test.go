@@ -50,7 +50,7 @@ func TestArguments_ByOtherNamesMeanTheSame(t *testing.T) {
 		{"read_file", `{"repo":"r","path":"a.go","lines":"10-12"}`, `{"repo":"r","path":"a.go","ranges":"10-12"}`},
 		{"blame", `{"repo":"r","path":"a.go","startLine":355,"endLine":360}`, `{"repo":"r","path":"a.go","offset":355,"limit":6}`},
 		{"blame", `{"repo":"r","path":"a.go","lines":"5-9"}`, `{"repo":"r","path":"a.go","offset":5,"limit":5}`},
-		{"get_diff", `{"repo":"r","commit":"571efe812"}`, `{"repo":"r","base":"571efe812~1","head":"571efe812"}`},
+		{"get_diff", `{"repo":"r","commit":"571efe812"}`, `{"repo":"r","head":"571efe812"}`},
 		{"list_commits", `{"repo":"r","limit":1}`, `{"repo":"r","perPage":1}`},
 		{"list_commits", `{"repo":"r","sha":"dev"}`, `{"repo":"r","ref":"dev"}`},
 		{"list_tree", `{"repo":"r","recursive":true}`, `{"repo":"r","depth":10}`},

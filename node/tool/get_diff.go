@@ -16,10 +16,10 @@ import (
 func getDiff(h Historian, b Browser) Tool {
 	return Tool{
 		Name: "get_diff", Title: "Compare two revisions",
-		About: "Shows what differs between two revisions (two-dot). symbols names the functions and types that came, went or changed; auto gives the patch where it fits, else symbols of one file or counts of lines; patch comes in pages. base <commit>~1 and head <commit> show one commit, its message and first tag.",
+		About: "Shows what differs between two revisions (two-dot). symbols names the functions and types that came, went or changed; auto gives the patch where it fits, else symbols of one file or counts of lines; patch comes in pages. head alone shows one commit, its message and first tag.",
 		Params: []Param{
 			repoParam,
-			{Name: "base", Kind: String, Required: true, About: "branch, tag or commit"},
+			{Name: "base", Kind: String, About: "branch, tag or commit; else the one before head"},
 			{Name: "head", Kind: String, Required: true, About: "the same"},
 			{Name: "path", Kind: String, About: "only this file or directory"},
 			{Name: "mode", Kind: String, Words: []string{"auto", "names", "stat", "symbols", "patch"}, Default: "auto"},
@@ -36,6 +36,9 @@ func getDiff(h Historian, b Browser) Tool {
 
 // runGetDiff answers a call of get_diff.
 func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Args) (string, error) {
+	if !a.Has("base") {
+		a.values["base"] = a.Text("head") + "~1"
+	}
 	c := &comparison{Args: a, mode: a.Text("mode")}
 	// Who asks for a further page has seen the first one, which only a patch has.
 	if c.mode == "auto" && a.Number("page") > 1 {

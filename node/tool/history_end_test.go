@@ -26,7 +26,7 @@ func TestListCommits_completeOnlyOfAllHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := commitsText(asked("list_commits", "repo", "r"), &tt.r)
+			text := commitsText(asked("list_commits", "repo", "r"), &tt.r, nil)
 			if strings.Contains(text, complete) != tt.complete || !strings.Contains(text, tt.says) {
 				t.Errorf("complete: %t and %q wanted in\n%s", tt.complete, tt.says, text)
 			}
@@ -53,7 +53,7 @@ func TestListCommits_saysWhatItLeftOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := tracedText(asked("list_commits", append([]any{"repo", "r", "changes", "x"}, tt.args...)...), &tt.r)
+			text := tracedText(asked("list_commits", append([]any{"repo", "r", "changes", "x"}, tt.args...)...), &tt.r, nil)
 			if strings.Contains(text, complete) != tt.complete || !strings.Contains(text, tt.says) || tt.never != "" && strings.Contains(text, tt.never) {
 				t.Errorf("complete: %t, %q and not %q wanted in\n%s", tt.complete, tt.says, tt.never, text)
 			}

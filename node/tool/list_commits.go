@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -17,7 +18,7 @@ import (
 func listCommits(h Historian, b Browser) Tool {
 	return Tool{
 		Name: "list_commits", Title: "List commits",
-		About: "Lists commits, newest first, as `hash date author: subject`, up to 3 with the body: by path, author, time, message, or what they changed: lines, or changes and changesRegex with the lines (+, -) instead.",
+		About: "Lists commits, newest first, as `hash date author: subject`, a few with files, first tag and the start of the body: by path, author, time, message, or what they changed: lines, or changes and changesRegex with the lines (+, -) instead.",
 		Params: []Param{
 			repoParam,
 			{Name: "path", Kind: String, About: "file or directory that changed"},
@@ -65,7 +66,7 @@ func runListCommits(ctx context.Context, v catalog.Viewer, h Historian, b Browse
 	if err != nil {
 		return "", err
 	}
-	return commitsText(a, r), nil
+	return commitsText(a, r, changesOf(ctx, v, h, a, r.Commits)), nil
 }
 
 // wordsOf splits a query at spaces; what stands in quotes stays together.
@@ -117,7 +118,7 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Ar
 	if err != nil {
 		return "", err
 	}
-	return tracedText(a, r), nil
+	return tracedText(a, r, changesOf(ctx, v, h, a, r.Commits)), nil
 }
 
 // tracedLines lists the commits that changed some lines.
@@ -147,7 +148,7 @@ func tracedLines(ctx context.Context, v catalog.Viewer, h Historian, b Browser, 
 	if err != nil {
 		return "", at.tell(ctx, v, h, err)
 	}
-	return tracedText(a, r), nil
+	return tracedText(a, r, changesOf(ctx, v, h, a, r.Commits)), nil
 }
 
 // linesAt is the file and the lines that lines names.
@@ -193,7 +194,7 @@ func (at *linesAt) define(ctx context.Context, v catalog.Viewer, b Browser) erro
 	return nil
 }
 
-func tracedText(a *Args, r *browse.TraceResponse) string {
+func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) string {
 	var out strings.Builder
 	if r.AtLeast || r.Total > len(r.Commits) {
 		out.WriteString("At least ")
@@ -227,11 +228,12 @@ func tracedText(a *Args, r *browse.TraceResponse) string {
 		// What came and went says more of such a commit than its message. Why some lines are
 		// as they are, the last change of them tells.
 		if below == "" || a.Flag("body") {
-			below += bodyText(c.Body, most)
+			below += briefBody(a, c.Body, most)
 		}
 		if below == "" && i == 0 {
-			below = bodyText(c.Body, newest)
+			below = briefBody(a, c.Body, newest)
 		}
+		below += changes[c.Hash]
 
 		// Such an answer has no pages: a commit without what stands below it is more than none.
 		if out.Len()+len(below) > a.room() && below != "" {
@@ -277,6 +279,47 @@ func inPaths(paths []string) string {
 		text += ", …"
 	}
 	return text
+}
+
+// The bounds of what is told of a few commits.
+const (
+	changesTold   = 5 // commits
+	filesOfCommit = 5
+	changesTime   = 2 * time.Second
+)
+
+// changesOf tells of each of a few commits which files it changed and which tag had it
+// first, by its hash: who finds one asks for these next. It is an addition, so what is not
+// known in time is left out.
+func changesOf(ctx context.Context, v catalog.Viewer, h Historian, a *Args, commits []browse.CommitInfo) map[string]string {
+	if len(commits) > changesTold || a.Has("body") {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, changesTime)
+	defer cancel()
+
+	changes := map[string]string{}
+	for i := range commits {
+		c := &commits[i]
+		r, err := h.Diff(ctx, v, browse.DiffRequest{Repo: a.Text("repo"), Base: c.Hash + "~1", Head: c.Hash, Stat: true, Message: true})
+		if err != nil || len(r.Files) == 0 {
+			continue // the first commit of all has nothing before it
+		}
+
+		var files []string
+		for k := range r.Files[:min(len(r.Files), filesOfCommit)] {
+			f := &r.Files[k]
+			files = append(files, fmt.Sprintf("+%d -%d %s", f.Added, f.Removed, fileLabel(cmp.Or(f.NewPath, f.OldPath))))
+		}
+		if more := len(r.Files) - len(files); more > 0 {
+			files = append(files, count(more, "more file"))
+		}
+		changes[c.Hash] = "    " + strings.Join(files, ", ") + "\n"
+		if tag := firstTagText(r.FirstTag, c.Refs); tag != "" && r.FirstTag.Name != "" {
+			changes[c.Hash] += "    " + tag
+		}
+	}
+	return changes
 }
 
 // olderTraces tells how to see the commits behind those that were found.
@@ -332,7 +375,7 @@ func commitLine(c *browse.CommitInfo) string {
 }
 
 // commitsText writes commits, one on a line.
-func commitsText(a *Args, r *browse.CommitsResponse) string {
+func commitsText(a *Args, r *browse.CommitsResponse, changes map[string]string) string {
 	// Nothing found is told apart from nothing found yet, and from a page behind the last.
 	if len(r.Commits) == 0 && !r.AtLeast && r.Total == 0 && r.Reached.IsZero() {
 		return noCommits(a, r)
@@ -348,7 +391,7 @@ func commitsText(a *Args, r *browse.CommitsResponse) string {
 	most, shown := bodyRoom(a, len(r.Commits)), 0
 	for ; shown < len(r.Commits); shown++ {
 		line := commitLine(&r.Commits[shown])
-		body := bodyText(r.Commits[shown].Body, most)
+		body := briefBody(a, r.Commits[shown].Body, most) + changes[r.Commits[shown].Hash]
 		// One at least: a page without any would be asked for again and again.
 		if out.Len()+len(line)+len(body) > a.room() && shown > 0 {
 			break

@@ -2,6 +2,8 @@ package tool
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/browse"
@@ -83,4 +85,37 @@ func bodyRoom(a *Args, commits int) int {
 		return min(longestBody, a.room()/(fewCommits+1))
 	}
 	return 0
+}
+
+// briefLines is how many lines are shown of a body that nobody asked for.
+const briefLines = 3
+
+// noise is what stands in messages and says nothing of the change: trailers, badges, and
+// the comments, tags and tables of programs that write them.
+var noise = regexp.MustCompile(`(?m)<!--(?s:.*?)-->|^\s*(?:[A-Z][a-z]+(?:-[a-zA-Z]+)+: .*|[<|].*|\[?!\[.*|-{3,})$\n?`)
+
+// briefBody is what is shown below a subject of a body that nobody asked for: the
+// paragraphs with a word that was looked for, else the first lines.
+func briefBody(a *Args, body string, most int) string {
+	if a.Flag("body") {
+		return bodyText(body, most)
+	}
+	body = strings.TrimSpace(noise.ReplaceAllString(body, ""))
+
+	var with []string
+	for paragraph := range strings.SplitSeq(body, "\n\n") {
+		lower := strings.ToLower(paragraph)
+		if slices.ContainsFunc(wordsOf(a.Text("query")), func(w string) bool { return strings.Contains(lower, strings.ToLower(w)) }) {
+			with = append(with, paragraph)
+		}
+	}
+	if with == nil {
+		with = strings.SplitN(body, "\n", briefLines+1)
+		with = with[:min(len(with), briefLines)]
+	}
+	text := bodyText(strings.Join(with, "\n"), most)
+	if text != "" && len(strings.Join(with, "\n")) < len(body)-len(with) {
+		text += "    …\n"
+	}
+	return text
 }

@@ -29,8 +29,9 @@ func (l *lookup) owner() (*owner, error) {
 	return &owner{name: scope[strings.LastIndexAny(scope, ".:#")+1:], defined: defined}, nil
 }
 
-// mostOwned is how many definitions of a method stand above its uses.
-const mostOwned = 3
+// mostOwned is how many definitions stand above uses: such a line says less than the call
+// that asks for it costs.
+const mostOwned = 5
 
 // text tells where the method is defined, with a line for each place; "" for
 // nowhere.
@@ -78,9 +79,8 @@ func (l *lookup) definedText(files []symbols.SymbolFile) string {
 		}
 	}
 
-	// Of many the first are no better than the others.
 	if places > mostOwned {
-		return fmt.Sprintf("Defined at %d places: %s\n", places, callOf("find_symbol_definitions", "symbol", l.Text("symbol"),
+		fmt.Fprintf(&out, "Defined at %s: %s\n", count(places-mostOwned, "more place"), callOf("find_symbol_definitions", "symbol", l.Text("symbol"),
 			"repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref")))
 	}
 	return out.String()

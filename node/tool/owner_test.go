@@ -2,6 +2,7 @@ package tool
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/shoalsearch/shoal/node/symbols"
@@ -26,8 +27,8 @@ func TestTheDefinitionStandsAboveTheUses(t *testing.T) {
 
 	defined := use("store.go", "func (s *Store) Close() error {", false)
 	defined.Matches[0].Kind, defined.Matches[0].ParentKind, defined.Matches[0].ParentName = "method", "struct", "store.Store"
-	many := &symbols.SymbolResponse{Coverage: whole, MatchCount: 5}
-	for range 5 {
+	many := &symbols.SymbolResponse{Coverage: whole, MatchCount: 7}
+	for range 7 {
 		many.Files = append(many.Files, defined)
 	}
 
@@ -38,7 +39,7 @@ func TestTheDefinitionStandsAboveTheUses(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := "Defined at store.go:7 [method in struct store.Store]: func (s *Store) Close() error {\n"
-	want := line + line + line + `Defined at 2 more places: find_symbol_definitions {"symbol":"Store.Close","repo":"example.com/acme/app"}
+	want := strings.Repeat(line, mostOwned) + `Defined at 2 more places: find_symbol_definitions {"symbol":"Store.Close","repo":"example.com/acme/app"}
 5 references of Close in 5 files (1 in comments or strings (~)); Close of any type: the receiver is not resolved
 a.go
 7 in run: boltStore.Close()

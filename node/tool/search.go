@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"regexp"
@@ -157,8 +158,14 @@ func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 	}
 	b.head += "\n"
 
-	last := ""
-	for _, line := range f.Lines {
+	last, indent := "", 0
+	for i, line := range f.Lines {
+		// In a block indentation tells what belongs to what; what all lines have tells nothing.
+		if len(f.Lines) <= rankedFew {
+			indent = indentOf(line.Text)
+		} else if i == 0 {
+			indent = commonIndent(f.Lines)
+		}
 		mark := ""
 		if line.In.Name != "" {
 			mark = " in " + scopedName(line.In.Name, line.In.ParentName, line.In.ParentKind)
@@ -171,10 +178,7 @@ func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 		}
 
 		// Cut around a word of the query, or a long line would hide why it is shown.
-		text := strings.TrimRight(clean(line.Text), " \t")
-		if len(f.Lines) <= rankedFew {
-			text = strings.TrimSpace(text)
-		}
+		text := strings.TrimRight(clean(line.Text)[indent:], " \t")
 		text = aroundMatch(text, anyWord(l.Text("query")))
 		b.lines = append(b.lines, fmt.Sprintf("%d%s: %s\n", line.Number, mark, text))
 	}
@@ -184,6 +188,18 @@ func (l *lookup) rankedBlock(f *search.RankedFile, words int) block {
 // rankedFew is how many single lines a file has at most: a block has more, and its
 // indentation tells what belongs to what.
 const rankedFew = 2
+
+// indentOf is how many bytes of a line are blanks before its text.
+func indentOf(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " \t")) }
+
+// commonIndent is the least indentation of some lines.
+func commonIndent(lines []search.RankedLine) int {
+	least := indentOf(lines[0].Text)
+	for _, l := range lines {
+		least = min(least, indentOf(l.Text))
+	}
+	return least
+}
 
 // anyWord finds a word of a query, for cutting long lines around it.
 func anyWord(words string) *regexp.Regexp {

@@ -87,6 +87,30 @@ func compared(a *Args, r *browse.DiffResponse) string {
 	return text
 }
 
+// Of a body that nobody asked for those paragraphs are shown that have a word of the
+// query, else its beginning, without what says nothing of the change.
+func TestBriefBodies(t *testing.T) {
+	t.Parallel()
+	long := "First line.\nSecond.\n\nThird of Retries.\n\nFourth.\nFifth.\n"
+	for _, c := range []struct{ query, body, want string }{
+		{"", "", ""},
+		{"", "One line.\n\nSigned-off-by: A <a@b>\nCo-authored-by: B <b@c>\n", "    One line.\n"},
+		{"", "<!-- a\nb -->\n| x | y |\n![logo](u)\n<details>\n", ""},
+		{"", "Fixes: it\n", "    Fixes: it\n"},
+		{"", long, "    First line.\n    Second.\n    …\n"},
+		{"retries", long, "    Third of Retries.\n    …\n"},
+		{"nothing", long, "    First line.\n    Second.\n    …\n"},
+	} {
+		if got := briefBody(asked("list_commits", "repo", "r", "query", c.query), c.body, 1000); got != c.want {
+			t.Errorf("%q of %q: %q, want %q", c.query, c.body, got, c.want)
+		}
+	}
+	asks := asked("list_commits", "repo", "r", "body", true)
+	if got := briefBody(asks, long, 1000); got != bodyText(long, 1000) {
+		t.Errorf("asked for: %q", got)
+	}
+}
+
 // A body is set in, and what is cut of it is counted; nothing of it reads like a line
 // of the answer.
 func TestABodyBelowItsSubject(t *testing.T) {
@@ -146,8 +170,8 @@ func TestBodiesStayWithinTheRoom(t *testing.T) {
 	}
 	a := asked("list_commits", "repo", "r", "body", true)
 	a.values["page"], a.values["perPage"] = 1, 50
-	paged := commitsText(a, &browse.CommitsResponse{Commits: commits, Total: 50})
-	traced := tracedText(a, &browse.TraceResponse{Commits: commits})
+	paged := commitsText(a, &browse.CommitsResponse{Commits: commits, Total: 50}, nil)
+	traced := tracedText(a, &browse.TraceResponse{Commits: commits}, nil)
 	if want := "Left out: 39 commits of this page, for lack of room; continue with"; !strings.Contains(paged, want) || !strings.Contains(paged, "    … 2199 bytes more\n") {
 		t.Errorf("want %q in\n%s", want, paged)
 	}
@@ -164,18 +188,18 @@ func TestBodiesStayWithinTheRoom(t *testing.T) {
 	asking := asked("list_commits", "repo", "r", "body", true)
 	short := commits[0]
 	short.Body = strings.Repeat("because of this\n", 120)
-	if text := commitsText(asking, &browse.CommitsResponse{Commits: []browse.CommitInfo{short, short}, Total: 2}); strings.Count(text, "because of this") != 240 {
+	if text := commitsText(asking, &browse.CommitsResponse{Commits: []browse.CommitInfo{short, short}, Total: 2}, nil); strings.Count(text, "because of this") != 240 {
 		t.Errorf("%s", text)
 	}
 
-	// Of few commits they come unasked, and not where they are not wanted.
+	// Of few commits their beginnings come unasked, and not where they are not wanted.
 	few := &browse.CommitsResponse{Commits: commits[:3], Total: 3}
-	if text := commitsText(asked("list_commits", "repo", "r"), few); strings.Count(text, "bytes more") != 3 {
+	if text := commitsText(asked("list_commits", "repo", "r"), few, nil); strings.Count(text, "because of this") != 3*briefLines {
 		t.Errorf("%s", text)
 	}
 	for _, text := range []string{
-		commitsText(asked("list_commits", "repo", "r", "body", false), few),
-		commitsText(asked("list_commits", "repo", "r"), &browse.CommitsResponse{Commits: commits[:4], Total: 4}),
+		commitsText(asked("list_commits", "repo", "r", "body", false), few, nil),
+		commitsText(asked("list_commits", "repo", "r"), &browse.CommitsResponse{Commits: commits[:4], Total: 4}, nil),
 	} {
 		if strings.Contains(text, "because") || strings.Contains(text, "more") {
 			t.Errorf("%s", text)
@@ -285,7 +309,7 @@ func TestALateListOfCommitsSaysWhereItStopped(t *testing.T) {
 		`Not searched: what is older: looking through the history took too long; narrow with since, until or path`: {},
 	} {
 		r.Total, r.AtLeast, r.Per = 1, true, 1
-		if got := commitsText(a, &r); !strings.Contains(got, want) {
+		if got := commitsText(a, &r, nil); !strings.Contains(got, want) {
 			t.Errorf("%q", got)
 		}
 	}
@@ -295,8 +319,8 @@ func TestNothingFoundSaysWhatToTry(t *testing.T) {
 	t.Parallel()
 	none := &browse.CommitsResponse{Per: 50}
 	for _, tt := range []struct{ got, want string }{
-		{commitsText(asked("list_commits", "repo", "r", "path", "a/b.go"), none), `glob {"pattern":"b.go","repo":"r"}`},
-		{commitsText(asked("list_commits", "repo", "r", "path", "a", "since", "2020"), none), `At any time: list_commits {"repo":"r","path":"a"}.`},
+		{commitsText(asked("list_commits", "repo", "r", "path", "a/b.go"), none, nil), `glob {"pattern":"b.go","repo":"r"}`},
+		{commitsText(asked("list_commits", "repo", "r", "path", "a", "since", "2020"), none, nil), `At any time: list_commits {"repo":"r","path":"a"}.`},
 		{compared(asked("get_diff", "repo", "r", "base", "a", "head", "b", "path", "no/such"), &browse.DiffResponse{HeadCommit: "b"}), `All that differs: get_diff {"repo":"r","base":"a","head":"b"}.`},
 	} {
 		if !strings.Contains(tt.got, tt.want) || !strings.HasSuffix(tt.got, "\n"+complete) {
