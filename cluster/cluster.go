@@ -34,6 +34,7 @@ type Options struct {
 	GossipListen    string // host:port for gossip; default 127.0.0.1:7702
 	Advertise       string // host that the others use; default that of ClusterListen
 	API             string // base URL of the node's API, for links and status
+	Name            string // of the node, for people; "" = none. Gossip tells it, so that no entry depends on it
 	Join            []string
 	BootstrapExpect int    // default 1
 	ClusterKeyFile  string // default <DataDir>/cluster.key, made by a lone node
@@ -68,12 +69,21 @@ type Audit struct {
 // it can be reached.
 type Member struct {
 	catalog.Member
+	Name   string // for people, as gossip last told; "" where it told none
 	Self   bool
 	Leader bool
 	Voter  bool
 	Alive  bool          // by gossip; true for Self
 	Load   Load          // as last told by gossip
 	Ahead  time.Duration // how far its clock is ahead of this node's, to the half of a second; 0 where it was not asked yet
+}
+
+// Called is how messages name a node: by its name, if it has one, and its id.
+func Called(name, id string) string {
+	if name == "" {
+		return id
+	}
+	return name + " (" + id + ")"
 }
 
 // ClockSlack is how far the clocks of two members may be apart to count as equal.
@@ -190,6 +200,9 @@ func (c *Cluster) open() (err error) {
 		return err
 	}
 	c.env.log = c.env.log.With("node", c.self.node)
+	if c.o.Name != "" {
+		c.env.log = c.env.log.With("name", c.o.Name)
+	}
 
 	// Alone by its options, it may make the key of the cluster; others must be given it.
 	lone := len(c.o.Join) == 0 && c.o.BootstrapExpect == 1

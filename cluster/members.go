@@ -25,7 +25,7 @@ func (c *Cluster) Members() []Member {
 			known[p.Node] = p
 		}
 	}
-	known[c.self.node] = peer{meta: meta{Load: c.network.ownLoad()}}
+	known[c.self.node] = peer{meta: meta{Load: c.network.ownLoad(), Name: c.o.Name}}
 
 	leader, ahead := c.Leader(), c.network.gossip.Ahead()
 	var out []Member
@@ -36,6 +36,7 @@ func (c *Cluster) Members() []Member {
 
 		out = append(out, Member{
 			Member: *m,
+			Name:   known[m.ID].meta.Name,
 			Self:   m.ID == c.self.node,
 			Leader: m.ID == leader,
 			Voter:  voters[raft.ServerID(m.ID)],
@@ -59,6 +60,15 @@ func AliveIDs(members []Member) (ids []string) {
 
 // Alive reports whether a member can be reached, as far as gossip knows.
 func (c *Cluster) Alive(node string) bool { return c.network.alive(node) }
+
+// NameOf is how people call a member; "" where gossip told none.
+func (c *Cluster) NameOf(node string) string {
+	if node == c.self.node {
+		return c.o.Name
+	}
+	p, _ := c.network.lookup(node)
+	return p.meta.Name
+}
 
 // Outlived says why this node must not answer any more: an operator has given up its
 // cluster and made another one of it. It is nil while it may.

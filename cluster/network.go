@@ -28,6 +28,7 @@ type meta struct {
 	Term    uint64 `json:"t,omitempty"` // of raft
 	Former  string `json:"f,omitempty"` // clusters that this one was made of: see successor.go
 	Load    Load   `json:"l"`
+	Name    string `json:"n,omitempty"` // for people
 }
 
 // network is how this node reaches the others, and they it: where they are, and
@@ -168,6 +169,7 @@ func (n *network) ownMeta() []byte {
 		Addr:    n.clusterAddr(),
 		API:     n.o.API,
 		Load:    n.ownLoad(),
+		Name:    n.o.Name,
 		Former:  formerOf(n.view()),
 		Term:    n.term(),
 	}
@@ -178,6 +180,12 @@ func (n *network) ownMeta() []byte {
 	}
 
 	data, err := json.Marshal(m)
+
+	// Addresses are needed, a name is not.
+	if len(data) > gossip.MaxMeta {
+		m.Name = ""
+		data, err = json.Marshal(m)
+	}
 	if err != nil || len(data) > gossip.MaxMeta {
 		n.log.Error("this node cannot tell others of itself: its addresses are too long", "bytes", len(data))
 		return nil

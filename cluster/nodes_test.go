@@ -480,3 +480,31 @@ func TestADrainedNodeKnowsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Members have the names that gossip tells, also of a node that does not answer any more.
+func TestMembers_haveTheNamesThatGossipTells(t *testing.T) {
+	t.Parallel()
+	f := newFlock(t)
+	for _, name := range []string{"alpha", "beta", ""} {
+		o := f.with(t.TempDir(), 3)
+		o.Name = name
+		f.n = append(f.n, start(t, o))
+	}
+	f.settled(3, f.n...)
+	named := func(at *testNode, want string) {
+		until(t, "the members are called "+want, func() bool {
+			var names []string
+			for _, n := range f.n {
+				i := slices.IndexFunc(at.Members(), func(m Member) bool { return m.ID == n.Self() })
+				names = append(names, at.Members()[i].Name+"="+at.NameOf(n.Self()))
+			}
+			return strings.Join(names, " ") == want
+		})
+	}
+	for _, n := range f.n {
+		named(n, "alpha=alpha beta=beta =")
+	}
+	f.n[1].stop()
+	until(t, "beta is silent", func() bool { return !f.n[0].Alive(f.n[1].Self()) })
+	named(f.n[0], "alpha=alpha beta=beta =")
+}

@@ -36,6 +36,7 @@ type stateMetric = gauge.Gauge[*snapshot]
 // snapshot is what the gauges are read from, all at one moment.
 type snapshot struct {
 	node, version string
+	name          string
 	ready         bool
 	leading       bool
 	view          *catalog.View
@@ -109,6 +110,7 @@ func (n *Node) snapshot() *snapshot {
 	s := &snapshot{
 		node:    n.cluster.Self(),
 		version: n.opt.Version,
+		name:    n.opt.Name,
 		ready:   n.Ready().Ready,
 		leading: n.cluster.Leading(),
 		view:    view,
@@ -154,8 +156,8 @@ func stateMetrics() []stateMetric {
 func clusterMetrics() []stateMetric {
 	return []stateMetric{
 		// This node in its cluster.
-		{Desc: gauge.Desc("shoal_node_info", "Always 1; the labels tell the version and the id of the node.", "version", "node"),
-			Read: func(s *snapshot, emit gauge.Emit) { emit(1, s.version, s.node) }},
+		{Desc: gauge.Desc("shoal_node_info", "Always 1; the labels tell the version, the id and the name of the node.", "version", "node", "name"),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(1, s.version, s.node, s.name) }},
 		{Desc: gauge.Desc("shoal_ready", "1 while this node is ready, as /readyz says."),
 			Read: func(s *snapshot, emit gauge.Emit) { emit(gauge.Truth(s.ready)) }},
 		{Desc: gauge.Desc("shoal_leading", "1 while this node leads the cluster."),

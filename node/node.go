@@ -272,6 +272,7 @@ func (n *Node) clusterOptions() cluster.Options {
 
 		Advertise:       o.Advertise,
 		API:             o.BaseURL,
+		Name:            o.Name,
 		Join:            o.Join,
 		BootstrapExpect: o.BootstrapExpect,
 

@@ -25,6 +25,7 @@ type Options struct {
 	// one in force uses.
 	Allowed config.Allowance
 
+	Name            string   // of the node, for people; "" means none
 	ClusterListen   string   // host:port of raft and calls; "127.0.0.1:0" picks a port
 	GossipListen    string   // host:port of memberlist
 	Advertise       string   // host that others reach this node by; "" means the listen host

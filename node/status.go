@@ -10,6 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/configure"
 	"github.com/shoalsearch/shoal/node/hold"
@@ -91,6 +92,7 @@ type PlacementStatus struct {
 // MemberStatus is one node of the cluster.
 type MemberStatus struct {
 	ID       string  `json:"id"`
+	Name     string  `json:"name"`    // for people; "" when unknown
 	Address  string  `json:"address"` // of calls
 	API      string  `json:"api"`     // base of its API, "" when unknown
 	Zone     string  `json:"zone"`
@@ -204,7 +206,7 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) 
 		out.Running, out.Failed = withoutErrors(out.Running), withoutErrors(out.Failed)
 		for i := range out.Members {
 			m := &out.Members[i]
-			m.Address, m.API, m.Zone = "", "", ""
+			m.Name, m.Address, m.API, m.Zone = "", "", "", ""
 			m.DiskUsed, m.Searches, m.StartedAt = 0, 0, time.Time{}
 		}
 		out.Storage, out.Placement.Short, out.Placement.Missing = StorageStatus{}, nil, nil
@@ -297,6 +299,7 @@ func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
 	for _, m := range n.cluster.Members() {
 		s := MemberStatus{
 			ID:      m.ID,
+			Name:    m.Name,
 			Address: m.Addr,
 			API:     m.API,
 			Zone:    m.Zone,
@@ -571,10 +574,10 @@ func (out *StatusResponse) noteFiles(files map[string]*configure.FileStatus) {
 		m.ConfigHash, m.ConfigDiffers = f.FileHash, f.Differs
 		switch {
 		case len(f.Errors) > 0:
-			out.warn("node %s refuses its configuration file %s: %s", m.ID, f.Path, strings.Join(f.Errors, " "))
+			out.warn("node %s refuses its configuration file %s: %s", cluster.Called(m.Name, m.ID), f.Path, strings.Join(f.Errors, " "))
 		case f.Differs:
 			out.warn("node %s has a configuration file that is not in force: %s, hash %.12s; in force is %.12s. Change the file, or run shoal config apply",
-				m.ID, f.Path, f.FileHash, f.Hash)
+				cluster.Called(m.Name, m.ID), f.Path, f.FileHash, f.Hash)
 		}
 	}
 }

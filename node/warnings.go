@@ -70,7 +70,7 @@ func (n *Node) warnings(view *catalog.View) []string {
 	}
 	for _, m := range members {
 		if m.Alive && m.Load.DiskUsed >= hold.DiskFull {
-			out = append(out, fullVolume(m.ID, int(m.Load.DiskUsed)))
+			out = append(out, fullVolume(cluster.Called(m.Name, m.ID), int(m.Load.DiskUsed)))
 		}
 	}
 	return out
@@ -173,7 +173,7 @@ func differentReplicas(members []cluster.Member) string {
 	for _, m := range members {
 		// Zero is one that has not told yet.
 		if m.Alive && m.Load.Replicas > 0 {
-			wanted[m.Load.Replicas] = append(wanted[m.Load.Replicas], m.ID)
+			wanted[m.Load.Replicas] = append(wanted[m.Load.Replicas], cluster.Called(m.Name, m.ID))
 		}
 	}
 	if len(wanted) < 2 {
@@ -199,7 +199,7 @@ func differentClocks(self string, members []cluster.Member) string {
 		if m.Ahead < 0 {
 			way = "behind"
 		}
-		others = append(others, fmt.Sprintf("%s is %s %s", m.ID, m.Ahead.Abs().Round(time.Second), way))
+		others = append(others, fmt.Sprintf("%s is %s %s", cluster.Called(m.Name, m.ID), m.Ahead.Abs().Round(time.Second), way))
 	}
 	if len(others) == 0 {
 		return ""
@@ -234,7 +234,7 @@ func leaderless(members []cluster.Member, age time.Duration) string {
 	var silent []string
 	for _, m := range members {
 		if !m.Alive {
-			silent = append(silent, fmt.Sprintf("%s (%s)", m.ID, m.Addr))
+			silent = append(silent, fmt.Sprintf("%s at %s", cluster.Called(m.Name, m.ID), m.Addr))
 		}
 	}
 	if len(silent) > 0 {

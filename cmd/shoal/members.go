@@ -22,8 +22,8 @@ those that it answers (within ten minutes) and vote no more. When
 the command ends the node can be stopped: no answer lacks anything without it.
 It stays a member; "shoal undrain" takes it back, "shoal remove" forgets it.
 
-The last node that could hold the data is not drained. NODE is the id of a
-node, the first characters of it (four at least), or its address.`,
+The last node that could hold the data is not drained. NODE is the name
+of a node, its id, the first characters of that (four at least), or its address.`,
 		Args: cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			return watchDrain(cmd, c, args[0])
@@ -80,7 +80,7 @@ func newLead(getenv func(string) string) *cobra.Command {
 node has to vote; "shoal status" shows which do. A leader that stops or drains
 hands over by itself.
 
-NODE is the id of a node, the first characters of it (four at least), or its address.`,
+NODE is the name of a node, its id, the first characters of that (four at least), or its address.`,
 		Args: cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var answer struct{ Node string }
@@ -106,7 +106,7 @@ func newUndrain(getenv func(string) string) *cobra.Command {
 		Long: `Takes back a node that is being drained, or is drained: it gets data, jobs and a
 vote again. What it still has on disk is not copied anew.
 
-NODE is the id of a node, the first characters of it (four at least), or its address.`,
+NODE is the name of a node, its id, the first characters of that (four at least), or its address.`,
 		Args: cobra.ExactArgs(1),
 		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
 			var answer operate.UndrainResponse

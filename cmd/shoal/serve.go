@@ -18,6 +18,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -34,7 +35,7 @@ import (
 // what was not given.
 type serveFlags struct {
 	config, dataDir, listen, clusterListen, gossipListen string
-	advertise, join, keyFile, zone, ctags, baseURL       string
+	advertise, join, keyFile, zone, ctags, baseURL, name string
 	expect, replicas                                     int
 	weight                                               float64
 	logFormat, logLevel                                  string
@@ -105,6 +106,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.gossipListen, "gossip-listen", "127.0.0.1:7702", "membership", "SHOAL_GOSSIP_LISTEN")
 	text(&f.advertise, "advertise", "", "host that other nodes reach this one by (default the listen host)", "SHOAL_ADVERTISE")
 	text(&f.join, "join", "", "gossip addresses or DNS names of other nodes, comma-separated", "SHOAL_JOIN")
+	text(&f.name, "node-name", "", "name of this node in status, pages and messages (default the name of the host)", "SHOAL_NODE_NAME")
 	text(&f.zone, "zone", "default", "failure domain of this node", "SHOAL_ZONE")
 
 	// How clients reach it.
@@ -167,6 +169,7 @@ func (f *serveFlags) envFloat(getenv func(string) string, name string, usual flo
 const (
 	maxWeight = 1000
 	maxZone   = 64 // bytes
+	maxName   = 63 // bytes
 )
 
 // check refuses values that no node can run with, all at once, and fills in
@@ -183,6 +186,9 @@ func (f *serveFlags) check() error {
 
 	// Defaults that follow from other flags, which are known to be good now.
 	f.keyFile = cmp.Or(f.keyFile, filepath.Join(f.dataDir, "cluster.key"))
+	if host, err := os.Hostname(); err == nil && len(host) <= maxName {
+		f.name = cmp.Or(f.name, host)
+	}
 	f.baseURL = strings.TrimSuffix(cmp.Or(f.baseURL, f.ownURL()), "/")
 	return nil
 }
@@ -227,6 +233,9 @@ func (f *serveFlags) checkNumbers() (errs []error) {
 	}
 	if len(f.zone) > maxZone {
 		errs = append(errs, fmt.Errorf("--zone: want at most %d bytes", maxZone))
+	}
+	if len(f.name) > maxName || strings.ContainsFunc(f.name, func(r rune) bool { return !unicode.IsGraphic(r) || r == ' ' }) {
+		errs = append(errs, fmt.Errorf("--node-name: want at most %d bytes without spaces", maxName))
 	}
 	if !(f.rate >= 0) {
 		errs = append(errs, errors.New("--rate-limit: want a number of at least 0"))
@@ -537,6 +546,7 @@ func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, co
 		Join:            splitList(f.join),
 		BootstrapExpect: f.expect,
 		ClusterKeyFile:  f.keyFile,
+		Name:            f.name,
 		Zone:            f.zone,
 		Weight:          f.weight,
 		Replicas:        f.replicas,

@@ -46,7 +46,7 @@ func TestUnreadableValuesStopTheStart(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"--weight", "1e300"}, {"--weight", "inf"}, {"--weight", "nan"}, {"--rate-limit", "nan"}, {"--rate-limit", "-1"},
-		{"--zone", strings.Repeat("z", 300)}, {"--replicas", "0"}, {"--cluster-listen", "0.0.0.0:7701"},
+		{"--zone", strings.Repeat("z", 300)}, {"--node-name", strings.Repeat("n", 64)}, {"--node-name", "a b"}, {"--node-name", "a\x1b[2J"}, {"--replicas", "0"}, {"--cluster-listen", "0.0.0.0:7701"},
 		{"--config", "https://example.com/shoal.json"}, {"--allowed-hosts", "https://code.example.com"}, {"--allowed-hosts", "a.example.com,*.example.com"},
 		{"--embed-ancestors", "*"}, {"--embed-ancestors", "https://wiki.example.com/page"},
 		{"--join", "10.0.0.1:99999"}, {"--join", "10.0.0.1:7702,10.0.0.2:"}, {"--join", "10.0.0.1:0"}, {"--join", "http://10.0.0.1:7702"}, {"--join", ":7702"}, {"--join", "a:b:c"},

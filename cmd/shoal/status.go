@@ -222,7 +222,7 @@ func printMembers(t io.Writer, s *node.StatusResponse) {
 	if len(s.Members) == 0 {
 		return
 	}
-	fmt.Fprintln(t, "\nNODE\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG\tVERSION\tLEVEL")
+	fmt.Fprintln(t, "\nNODE\tNAME\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG\tVERSION\tLEVEL")
 
 	for _, m := range s.Members {
 		// A drain is a state beside the health: a node that drains is alive.
@@ -235,7 +235,7 @@ func printMembers(t io.Writer, s *node.StatusResponse) {
 		case m.Draining:
 			health += ", draining"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", m.ID, m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag, m.Version, levelText(m.Level))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", m.ID, cmp.Or(m.Name, "-"), m.Role, health, m.Zone, m.Address, size(m.Bytes), m.Lag, m.Version, levelText(m.Level))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 )
@@ -101,11 +102,11 @@ func unsafeNow(s *node.StatusResponse) string {
 	for _, m := range s.Members {
 		switch {
 		case m.Health != "alive":
-			return fmt.Sprintf("node %s does not answer: start it, or `shoal remove` it where it is gone", m.ID)
+			return fmt.Sprintf("node %s does not answer: start it, or `shoal remove` it where it is gone", cluster.Called(m.Name, m.ID))
 		case m.Draining:
-			return fmt.Sprintf("node %s drains: `shoal undrain` takes it back, `shoal remove` forgets it", m.ID)
+			return fmt.Sprintf("node %s drains: `shoal undrain` takes it back, `shoal remove` forgets it", cluster.Called(m.Name, m.ID))
 		case m.Lag > mostLag:
-			return fmt.Sprintf("node %s has not caught up: %d entries are left", m.ID, m.Lag)
+			return fmt.Sprintf("node %s has not caught up: %d entries are left", cluster.Called(m.Name, m.ID), m.Lag)
 		}
 	}
 	if r := s.Storage.Rebuild; r.Unread > 0 {

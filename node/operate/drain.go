@@ -157,8 +157,8 @@ func (d *Drainer) noTaker(view *catalog.View, m *catalog.Member) error {
 // fewestDigits is how much of the id of a node names it, where no other begins so.
 const fewestDigits = 4
 
-// member finds a node that has not been removed by its id, the beginning of that, or
-// its address.
+// member finds a node that has not been removed by its id, the beginning of that, its
+// name, its address, or the host of that.
 func (d *Drainer) member(name string) (*catalog.Member, error) {
 	var all []string // for who named none
 	var found []*catalog.Member
@@ -167,10 +167,10 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 		case m.State == catalog.MemberRemoved:
 			continue
 
-		// An id is exact; an address or the beginning of an id may fit several.
+		// An id is exact; all else may fit several.
 		case m.ID == name:
 			return m, nil
-		case m.Addr == name || len(name) >= fewestDigits && strings.HasPrefix(m.ID, name):
+		case m.Addr == name || strings.HasPrefix(m.Addr, name+":") || d.members.NameOf(m.ID) == name || len(name) >= fewestDigits && strings.HasPrefix(m.ID, name):
 			found = append(found, m)
 		}
 		all = append(all, fmt.Sprintf("%s (%s)", m.ID, m.Addr))

@@ -26,6 +26,8 @@ type Catalog interface {
 type Members interface {
 	// Alive reports whether a node can be reached.
 	Alive(node string) bool
+	// NameOf is how people call a node; "" where it has no name.
+	NameOf(node string) string
 	// Drain makes a node give away what it holds, and its roles.
 	Drain(ctx context.Context, node string) error
 	// Undrain makes a node that drains an ordinary one again.

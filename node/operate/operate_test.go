@@ -38,6 +38,7 @@ func (reach) Drain(context.Context, string) error   { return nil }
 func (reach) Undrain(context.Context, string) error { return nil }
 func (reach) Lead(context.Context, string) error    { return nil }
 func (reach) Remove(context.Context, string) error  { return nil }
+func (reach) NameOf(string) string                  { return "" }
 
 // A node that leaves gives away what is hidden from everybody too, and counts it for
 // nobody.

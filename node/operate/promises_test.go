@@ -110,7 +110,10 @@ func (d *desk) Remove(ctx context.Context, node string) error {
 	return err
 }
 
-func (d *desk) Self() string    { return "n1" }
+func (d *desk) Self() string { return "n1" }
+func (d *desk) NameOf(node string) string {
+	return map[string]string{"n1": "alpha", "n2": "beta", "n3": "beta"}[node]
+}
 func (*desk) Lacks(string) bool { return false }
 
 func (d *desk) Handle(string, cluster.Handler) {}
@@ -342,7 +345,10 @@ func TestWhatOperationsPromise(t *testing.T) {
 			{"drain n1", "no leader: "},
 			{"undrain n2", "no leader: "},
 		},
-		"a node is named by its id or its address": {
+		"a node is named by its id, its address, the host of that, or its name": {
+			{"drain n1", "n1: 2 left, done false"},
+			{"undrain alpha", "n1 is taken back"},
+			{"drain beta", `not found: more than one node is called "beta"; the nodes are n1 (n1:1), n2 (n2:1), n3 (n3:1)`},
 			{"drain n2:1", "n2: 3 left, done false"},
 			{"drain n", `not found: there is no node "n"; the nodes are n1 (n1:1), n2 (n2:1), n3 (n3:1)`},
 			{"undrain n9", `not found: there is no node "n9"; the nodes are n1 (n1:1), n2 (n2:1), n3 (n3:1)`},
