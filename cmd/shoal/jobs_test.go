@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -78,5 +80,27 @@ func TestNamesNearToOneThatIsNotThereAreTold(t *testing.T) {
 		if _, _, err := run(t, node, "repo", "reindex", name); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// All pages of repositories are listed, for people and with --json.
+func TestRepositoriesAreListed(t *testing.T) {
+	t.Parallel()
+	node := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q, n := r.URL.Query(), 0
+		if q.Get("query") != "app" || q.Get("state") != "failed" {
+			t.Errorf("asked for %s", r.URL)
+		}
+		n = map[string]int{"1": reposPerPage, "2": 1}[q.Get("page")]
+		entry := `{"repoName":"example.com/a/b` + q.Get("page") + `","state":"failed","documents":7,"indexBytes":2000,"connections":["work"],"error":"no","newer":1}`
+		fmt.Fprintf(w, "[%s]", strings.Join(slices.Repeat([]string{entry}, n), ","))
+	})
+	stdout, _, err := run(t, node, "repo", "list", "--query", "app", "--state", "failed")
+	if want := regexp.MustCompile(`(?m)^example.com/a/b2  failed  -  +7  +2\.0 kB  work +no$`); err != nil || strings.Count(stdout, "\n") != reposPerPage+2 || !want.MatchString(stdout) {
+		t.Errorf("%v, got\n%s", err, stdout)
+	}
+	stdout, _, err = run(t, node, "repo", "list", "--query", "app", "--state", "failed", "--json")
+	if err != nil || strings.Count(stdout, `"newer":1`) != reposPerPage+1 {
+		t.Errorf("%v, got\n%s", err, stdout)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"path"
@@ -9,13 +10,55 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
 func newRepo(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{Use: "repo", Short: "Repositories of the cluster"}
-	cmd.AddCommand(newRepoReindex(getenv))
+	cmd.AddCommand(newRepoList(getenv), newRepoReindex(getenv))
+	return cmd
+}
+
+func newRepoList(getenv func(string) string) *cobra.Command {
+	var f clientFlags
+	var query, state string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List repositories with their state",
+		Args:  cobra.NoArgs,
+		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
+			// All pages, each entry as the node wrote it: with fields that this version does not know.
+			all, list := []json.RawMessage{}, []json.RawMessage(nil)
+			for page := 1; page == 1 || len(list) == reposPerPage; page++ {
+				target := fmt.Sprintf("/api/repos?query=%s&state=%s&perPage=%d&page=%d", url.QueryEscape(query), url.QueryEscape(state), reposPerPage, page)
+				list = nil
+				if err := c.call(cmd.Context(), "GET", target, nil, &list); err != nil {
+					return err
+				}
+				all = append(all, list...)
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
+			}
+			repos := make([]browse.RepoInfo, len(all))
+			for i, raw := range all {
+				if err := reply.Decode(raw, &repos[i]); err != nil {
+					return fmt.Errorf("answer of %s to /api/repos: %w", c.named(), err)
+				}
+			}
+			return table(cmd.OutOrStdout(), "NAME\tSTATE\tINDEXED\tFILES\tINDEX\tCONNECTIONS\tERROR", repos, func(r browse.RepoInfo) string {
+				return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", printable(r.Name), r.State, timeText(r.IndexedAt, "-"), r.Documents, size(r.ShardBytes), strings.Join(r.Connections, ","), printable(r.Error))
+			})
+		}),
+	}
+
+	f.add(cmd, getenv)
+	cmd.Flags().StringVar(&query, "query", "", "only those with this text in their name")
+	cmd.Flags().StringVar(&state, "state", "any", "only those in this state: any, "+strings.Join(browse.RepoStates(), ", "))
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")
 	return cmd
 }
 
