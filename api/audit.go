@@ -24,7 +24,7 @@ type auditor interface {
 // auditRoutes are the routes of the audit.
 type auditRoutes struct {
 	auditor auditor
-	base    string
+	base    func() string
 	now     func() time.Time
 }
 
@@ -70,7 +70,7 @@ func (a *auditRoutes) page(ctx context.Context, c *call, by account.Owner, req c
 	}
 
 	// Gaps are a header, so that the list stays a list.
-	c.page(a.base, paged{req.Page, req.PerPage, len(r.Lines), r.Total, r.AtLeast})
+	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Lines), r.Total, r.AtLeast})
 	c.tellMissing(r.Missing)
 	return r, nil
 }

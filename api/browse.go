@@ -24,7 +24,7 @@ type files interface {
 // fileRoutes are the routes of files and their changes.
 type fileRoutes struct {
 	files files
-	base  string
+	base  func() string
 }
 
 func (a *fileRoutes) rows() []route {
@@ -286,7 +286,7 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 		}
 	}
 	if req.PerPage > 0 {
-		c.page(a.base, paged{req.Page, req.PerPage, len(r.Files), r.Total, r.AtLeast})
+		c.page(a.base(), paged{req.Page, req.PerPage, len(r.Files), r.Total, r.AtLeast})
 	}
 	return c.json(out)
 }

@@ -44,7 +44,7 @@ type chats interface {
 type chatRoutes struct {
 	asker   asker
 	threads threads
-	base    string
+	base    func() string
 }
 
 func (a *chatRoutes) rows() []route {
@@ -154,11 +154,11 @@ func (a *chatRoutes) answer(ctx context.Context, c *call, thread string) error {
 	}
 
 	c.status = 202
-	return c.json(chatStartedJSON{ID: t.ID, URL: a.chatURL(t.ID), Events: fmt.Sprintf("%s/api/chat/%s/events?after=%d", a.base, t.ID, t.After), After: t.After})
+	return c.json(chatStartedJSON{ID: t.ID, URL: a.chatURL(t.ID), Events: fmt.Sprintf("%s/api/chat/%s/events?after=%d", a.base(), t.ID, t.After), After: t.After})
 }
 
 // chatURL is the page of a thread.
-func (a *chatRoutes) chatURL(id string) string { return a.base + "/chat/" + id }
+func (a *chatRoutes) chatURL(id string) string { return a.base() + "/chat/" + id }
 
 type modelNameJSON struct {
 	Provider string `json:"provider"`
@@ -195,7 +195,7 @@ func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 		return nodecall.Fail(nodecall.ErrUnavailable, "%s", r.Error)
 	}
 	return c.json(chatAnswerJSON{
-		Answer: nodeask.Markdown(r.Answer, a.base), ChatID: chat.ID, ChatURL: a.chatURL(chat.ID),
+		Answer: nodeask.Markdown(r.Answer, a.base()), ChatID: chat.ID, ChatURL: a.chatURL(chat.ID),
 		LanguageModel: modelNameJSON{r.Provider(), r.ModelName()}, Limits: filled(r.Limits),
 	})
 }
@@ -254,7 +254,7 @@ type citeJSON struct {
 }
 
 func (a *chatRoutes) citeOf(k *nodeask.Citation) citeJSON {
-	return citeJSON{k.Repo, k.Path, k.Commit, k.First, k.Last, string(k.State), k.URL(a.base)}
+	return citeJSON{k.Repo, k.Path, k.Commit, k.First, k.Last, string(k.State), k.URL(a.base())}
 }
 
 func (a *chatRoutes) chatOf(t *nodeask.Chat) chatJSON {
@@ -271,7 +271,7 @@ func (a *chatRoutes) chatOf(t *nodeask.Chat) chatJSON {
 func (a *chatRoutes) turnOf(r *nodeask.Report) turnJSON {
 	out := turnJSON{
 		Query: r.Query, Repos: filled(r.Repos), Model: r.Model, Status: string(r.Status), Error: r.Error,
-		Answer: nodeask.Markdown(r.Answer, a.base), Limits: filled(r.Limits), Cites: []citeJSON{},
+		Answer: nodeask.Markdown(r.Answer, a.base()), Limits: filled(r.Limits), Cites: []citeJSON{},
 		Began: r.Began.UTC(), TookMs: r.Took.Milliseconds(), Steps: r.Steps, First: r.First, Usage: usageJSON{r.Usage.Input, r.Usage.Cached, r.Usage.Output},
 	}
 	for _, p := range r.Answer {

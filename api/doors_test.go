@@ -95,8 +95,8 @@ func TestMetricsAreAnOwnersWherePermissionsAreEnforced(t *testing.T) {
 
 func TestHostRule(t *testing.T) {
 	t.Parallel()
-	local := newHostRule(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7700}, "http://code.example:7700", nil)
-	public := newHostRule(&net.TCPAddr{IP: net.IPv4(10, 9, 9, 1), Port: 7700}, "https://code.example", []string{"mirror.example", "other.example:8080"})
+	local := newHostRule(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7700}, always("http://code.example:7700"), nil)
+	public := newHostRule(&net.TCPAddr{IP: net.IPv4(10, 9, 9, 1), Port: 7700}, always("https://code.example"), []string{"mirror.example", "other.example:8080"})
 	for _, c := range []struct {
 		rule         hostRule
 		host, origin string
@@ -124,7 +124,7 @@ func TestHostRule(t *testing.T) {
 		{public, "evil.example:7700", "http://evil.example:7700", false, true},
 		{public, "10.9.9.1:7700", "http://10.9.9.1:7700", true, true},
 		{public, "10.9.9.1:7700", "http://localhost:7700", true, false},
-		{newHostRule(&net.TCPAddr{IP: net.IPv4(10, 9, 9, 1)}, "", []string{"*"}), "any.example", "", true, true},
+		{newHostRule(&net.TCPAddr{IP: net.IPv4(10, 9, 9, 1)}, always(""), []string{"*"}), "any.example", "", true, true},
 	} {
 		if got := c.rule.knows(c.host, c.origin); got != c.knows {
 			t.Errorf("host %q, origin %q: known %t, want %t", c.host, c.origin, got, c.knows)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shoalsearch/shoal/api/people"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
@@ -204,7 +205,7 @@ func TestAFrameShowsWhatAnybodyMaySee(t *testing.T) {
 		}
 		mu.Unlock()
 		for _, header := range [][]string{
-			{"Cookie", s.cookie + "=" + memberToken}, {"Cookie", s.cookie + "=" + strings.Repeat("4", 64)}, {"Authorization", "Bearer " + ownerKey},
+			{"Cookie", people.CookieName(false) + "=" + memberToken}, {"Cookie", people.CookieName(false) + "=" + strings.Repeat("4", 64)}, {"Authorization", "Bearer " + ownerKey},
 			{"X-Sourcebot-Api-Key", ownerKey}, {"Authorization", "Bearer " + account.KeyPrefix + strings.Repeat("9", 64)},
 		} {
 			got := fetch(t, s, "GET", "/embed/example.com/a/b/-/blob/dir/a.go?lines=1-2", append(header, "Accept", "text/html")...)

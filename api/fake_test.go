@@ -61,7 +61,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 // parts makes the fake all that the routes stand on.
 func (f *fake) parts() parts {
 	return parts{
-		keys: f, sessions: f, signing: f, doors: f, base: cmp.Or(f.base, "http://shoal.example.com"),
+		keys: f, sessions: f, signing: f, doors: f, base: always(cmp.Or(f.base, "http://shoal.example.com")),
 		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, callers: f, members: f, raft: f, placer: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, trail: f, suggest: f,
 		agents: agentParts{f, f, f, f, f},
 		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f, Models: f},
@@ -750,8 +750,12 @@ func start(t *testing.T, on interface{ parts() parts }, change ...func(*Options)
 	return s
 }
 
-func (f *fake) Enabled() bool        { return true }
-func (f *fake) Issuer() string       { return cmp.Or(f.base, "http://shoal.example.com") }
+func (f *fake) Enabled() bool  { return true }
+func (f *fake) Issuer() string { return cmp.Or(f.base, "http://shoal.example.com") }
+
+// always is a base URL that stays the same.
+func always(base string) func() string { return func() string { return base } }
+
 func (f *fake) Resource() string     { return f.Issuer() + "/api/mcp" }
 func (f *fake) DocumentsTaken() bool { return true }
 

@@ -22,7 +22,7 @@ type history interface {
 // historyRoutes are the routes of commits and references.
 type historyRoutes struct {
 	history history
-	base    string
+	base    func() string
 }
 
 func (a *historyRoutes) rows() []route {
@@ -65,7 +65,7 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 		list[i].Parents = nil
 	}
 	// A shallow repository has more commits than anybody can count here.
-	c.page(a.base, paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast || r.Shallow})
+	c.page(a.base(), paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast || r.Shallow})
 	return c.json(list)
 }
 
@@ -106,7 +106,7 @@ func (a *historyRoutes) authors(ctx context.Context, c *call) error {
 	}
 
 	// Their number is exact, but for a shallow repository: all commits were counted to sort them.
-	c.page(a.base, paged{req.Page, req.PerPage, len(r.Authors), r.Total, r.Shallow})
+	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Authors), r.Total, r.Shallow})
 	return c.json(r.Authors)
 }
 
@@ -136,7 +136,7 @@ func (a *historyRoutes) refs(ctx context.Context, c *call, list func(context.Con
 	}
 
 	// The page says what is indexed of them: others are read from git.
-	c.page(a.base, paged{req.Page, req.PerPage, len(r.Refs), r.Total, false})
+	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Refs), r.Total, false})
 	return c.json(r.Refs)
 }
 

@@ -11,24 +11,19 @@ import (
 // here by pointing its own name at this address. Addresses are safe: a browser
 // that names one was told that address by its user.
 type hostRule struct {
-	loopback bool     // the listener is: loopback names and addresses only, besides the others
-	port     string   // of the listener
-	base     string   // host of the base URL, with its port where it has one
-	names    []string // more names, some with a port
+	loopback bool          // the listener is: loopback names and addresses only, besides the others
+	port     string        // of the listener
+	base     func() string // prefix of every link, whose host is ours
+	names    []string      // more names, some with a port
 	any      bool
 }
 
-func newHostRule(addr net.Addr, baseURL string, allowed []string) hostRule {
+func newHostRule(addr net.Addr, base func() string, allowed []string) hostRule {
 	// The port alone tells this service from another one on the same machine.
-	r := hostRule{}
+	r := hostRule{base: base}
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		r.loopback = tcp.IP.IsLoopback()
 		_, r.port, _ = net.SplitHostPort(addr.String())
-	}
-
-	// Hosts have no case; the base URL may be written in any.
-	if u, err := url.Parse(baseURL); err == nil {
-		r.base = strings.ToLower(u.Host)
 	}
 
 	for _, name := range allowed {
@@ -46,12 +41,22 @@ func (r hostRule) knows(host, origin string) bool {
 	host = strings.ToLower(host)
 	name := hostname(host)
 	switch {
-	case r.any, host == r.base, r.base != "" && name == hostname(r.base), slices.Contains(r.names, host), slices.Contains(r.names, name):
+	case r.any, slices.Contains(r.names, host), slices.Contains(r.names, name):
 		return true
-	case loopbackName(name):
+	case loopbackName(name), !r.loopback && net.ParseIP(name) != nil:
 		return true
 	}
-	return !r.loopback && net.ParseIP(name) != nil
+	return name != "" && name == hostname(r.own())
+}
+
+// own is the host of the base URL, with its port where that has one, in lower case as
+// hosts have none.
+func (r hostRule) own() string {
+	u, err := url.Parse(r.base())
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Host)
 }
 
 // sameSite reports whether a page of origin may send requests to host: it is
@@ -67,13 +72,16 @@ func (r hostRule) sameSite(host, origin string) bool {
 		return false
 	}
 	from := strings.ToLower(u.Host)
-	if from == strings.ToLower(host) || from == r.base || slices.Contains(r.names, from) {
+	if from == strings.ToLower(host) || from == r.own() || slices.Contains(r.names, from) {
 		return true
 	}
 
 	// Another name of this machine with our port is this service.
 	return r.loopback && loopbackName(hostname(from)) && u.Port() == r.port
 }
+
+// secure reports whether this service is reached by https.
+func secure(base string) bool { return strings.HasPrefix(base, "https:") }
 
 // hostname is a host without its port and brackets.
 func hostname(hostport string) string {

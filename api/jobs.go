@@ -19,7 +19,7 @@ type jobs interface {
 // jobRoutes are the routes of jobs.
 type jobRoutes struct {
 	jobs jobs
-	base string
+	base func() string
 }
 
 func (a *jobRoutes) rows() []route {
@@ -56,7 +56,7 @@ func (a *jobRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	c.page(a.base, paged{req.Page, req.PerPage, len(r.Jobs), r.Total, false})
+	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Jobs), r.Total, false})
 	return c.json(r.Jobs)
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"net/url"
@@ -22,6 +23,7 @@ func visit(t *testing.T, s *Server, method, path, form string, header map[string
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+	req.Host = cmp.Or(header["Host"], req.Host)
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -35,7 +35,7 @@ type providers interface {
 // renderer answers with pages: those that packages draw, and failures.
 type renderer struct {
 	providers providers
-	secure    bool                  // this service is reached by https
+	base      func() string         // prefix of every link
 	trusted   func(netip.Addr) bool // addresses of proxies of ours
 	framing   [][2]string           // headers of what pages of other sites show
 	now       func() time.Time
@@ -205,7 +205,7 @@ func (r *renderer) held(draw layout.Handler) layout.Handler {
 func (r *renderer) visit(c *call) *layout.Visit {
 	v := &layout.Visit{
 		Method: c.method, Path: string(c.rc.URI().PathOriginal()), Part: c.requestHeader("X-Shoal-Part"),
-		Viewer: c.viewer, Secure: r.secure, Sent: c.requestHeader, Status: 200,
+		Viewer: c.viewer, Secure: secure(r.base()), Sent: c.requestHeader, Status: 200,
 		Cookie: func(name string) string { return string(c.rc.Request.Header.Cookie(name)) }, Address: c.address(r.trusted).String(),
 	}
 	v.Arrives = layout.Arrives(v.Sent)

@@ -22,7 +22,7 @@ type parts struct {
 	sessions people.Sessions
 	signing  passwords
 	doors    providers
-	base     string // prefix of every link
+	base     func() string // prefix of every link
 	search   searcher
 	files    files
 	history  history
@@ -52,7 +52,7 @@ type parts struct {
 
 func partsOf(n *node.Node) parts {
 	return parts{
-		keys: callerKeys{n.Keys, n.Sessions, n}, sessions: n.Sessions, signing: n.Passwords, doors: n.SignIn(), base: n.BaseURL(),
+		keys: callerKeys{n.Keys, n.Sessions, n}, sessions: n.Sessions, signing: n.Passwords, doors: n.SignIn(), base: n.BaseURL,
 		search: n.Search, files: n.Browse, history: n.Browse, repos: indexedRepos{n.Browse, n.Operate},
 		hooks: n.Operate, conns: n.Operate, members: n.Operate, jobs: n.Operate,
 		state: n, raft: n, placer: n,

@@ -31,7 +31,7 @@ type userRoutes struct {
 	users     users
 	passwords passwords
 	sessions  people.Sessions
-	base      string
+	base      func() string
 }
 
 func (a *userRoutes) rows() []route {
@@ -169,7 +169,7 @@ func (a *userRoutes) newLink(ctx context.Context, c *call, by account.Owner) err
 		Link      string           `json:"link"`
 		ExpiresAt time.Time        `json:"expiresAt"`
 		User      account.UserInfo `json:"user"`
-	}{a.base + "/join?link=" + l.Token, l.Expires, l.User})
+	}{a.base() + "/join?link=" + l.Token, l.Expires, l.User})
 }
 
 // grant is POST /api/users/{user}/grants.

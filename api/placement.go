@@ -15,7 +15,7 @@ type placer interface {
 // placementRoutes are the routes of how the data lies on the nodes.
 type placementRoutes struct {
 	placer placer
-	base   string
+	base   func() string
 }
 
 func (a *placementRoutes) rows() []route {
@@ -36,6 +36,6 @@ func (a *placementRoutes) get(ctx context.Context, c *call, by account.Owner) er
 	if err != nil {
 		return err
 	}
-	c.page(a.base, paged{req.Page, req.PerPage, len(r.Units), r.Total, false})
+	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Units), r.Total, false})
 	return c.json(r)
 }

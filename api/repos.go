@@ -21,7 +21,7 @@ type repositories interface {
 // repoRoutes are the routes of repositories.
 type repoRoutes struct {
 	repositories repositories
-	base         string
+	base         func() string
 }
 
 func (a *repoRoutes) rows() []route {
@@ -53,7 +53,7 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	c.page(a.base, paged{req.Page, req.PerPage, len(r.Repos), r.Total, false})
+	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Repos), r.Total, false})
 	return c.json(r.Repos)
 }
 

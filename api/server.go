@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -96,7 +95,6 @@ type Server struct {
 	trail     trail       // what the audit keeps of it
 	anonymous func() bool // whether somebody without a key may read
 	authority authority   // who lets agents in
-	cookie    string      // name of the one that holds a browser's session
 
 	base context.Context // of every request; ends when the server stops
 	stop context.CancelCauseFunc
@@ -128,10 +126,10 @@ func newServer(p parts, opt Options) (*Server, error) {
 		p.state = certified{p.state, open.certificate, opt.Now}
 	}
 
-	limits, secure := opt.Limits.filled(), strings.HasPrefix(p.base, "https:")
+	limits := opt.Limits.filled()
 	s := &Server{
 		opt: opt, doors: open, log: opt.Log,
-		renderer: &renderer{p.doors, secure, opt.trusted, framing(opt.EmbedAncestors), opt.Now, opt.Log},
+		renderer: &renderer{p.doors, p.base, opt.trusted, framing(opt.EmbedAncestors), opt.Now, opt.Log},
 		limits:   newLimiter(limits, opt.Now),
 		memory:   newMemory(limits.Memory),
 		peers:    newPeers(),
@@ -143,7 +141,6 @@ func newServer(p parts, opt Options) (*Server, error) {
 		trail:     p.trail,
 		anonymous: p.keys.AnonymousAccess,
 		authority: p.agents.authority,
-		cookie:    people.CookieName(secure),
 	}
 
 	// Of no request and no caller: it outlives the context of Run by the grace of requests.
@@ -445,7 +442,7 @@ func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 	// A browser's session counts on pages and where it is asked who one is, and only
 	// without a key.
 	if (r.page || r.session) && req.Authorization == "" && req.APIKey == "" {
-		req.Session = string(c.rc.Request.Header.Cookie(s.cookie))
+		req.Session = string(c.rc.Request.Header.Cookie(people.CookieName(secure(s.hosts.base()))))
 	}
 
 	// The credentials are a copy: whoever asks again does so when the request is long over.

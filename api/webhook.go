@@ -23,7 +23,7 @@ type webhooks interface {
 // webhookRoutes are the routes of push events.
 type webhookRoutes struct {
 	hooks        webhooks
-	base         string
+	base         func() string
 	now          func() time.Time
 	trusted      func(netip.Addr) bool // addresses of proxies of ours
 	authenticate authenticator
@@ -124,5 +124,5 @@ func (a *webhookRoutes) show(c *call, keys operate.WebhookKeys) error {
 		SigningToken  string `json:"signingToken,omitempty"`
 		Steps         string `json:"steps"`
 		PreviousUntil string `json:"previousUntil,omitempty"`
-	}{a.base + "/api/webhook/" + c.wild[0], keys.Secret, hook.SigningToken(keys.Secret), hook.Steps, stamp(keys.Until)})
+	}{a.base() + "/api/webhook/" + c.wild[0], keys.Secret, hook.SigningToken(keys.Secret), hook.Steps, stamp(keys.Until)})
 }

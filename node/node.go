@@ -147,7 +147,7 @@ func (n *Node) wireDoors(tools host.Tools) {
 		Catalog: n.cluster,
 		Secrets: n.cluster,
 		Fleet:   n.cluster,
-		BaseURL: n.opt.BaseURL,
+		BaseURL: n.BaseURL,
 		Lookup:  n.env.Lookup,
 		Fetch:   n.opt.Documents,
 		Now:     n.opt.Now,
@@ -167,7 +167,7 @@ func (n *Node) wireDoors(tools host.Tools) {
 
 		Hosts:     tools,
 		Transport: n.opt.Providers,
-		BaseURL:   n.opt.BaseURL,
+		BaseURL:   n.BaseURL,
 		Now:       n.opt.Now,
 		Log:       n.opt.Log,
 	})
@@ -271,7 +271,7 @@ func (n *Node) clusterOptions() cluster.Options {
 		GossipListen:  o.GossipListen,
 
 		Advertise:       o.Advertise,
-		API:             o.BaseURL,
+		API:             cmp.Or(o.BaseURL, o.OwnURL),
 		Name:            o.Name,
 		Join:            o.Join,
 		BootstrapExpect: o.BootstrapExpect,
@@ -349,7 +349,7 @@ func (n *Node) wireReaders() {
 		},
 		Scratch: n.scratchDir(),
 		Options: n.buildOptions().With,
-		BaseURL: n.opt.BaseURL,
+		BaseURL: n.BaseURL,
 		Now:     n.opt.Now,
 		Log:     n.opt.Log,
 	})
@@ -370,7 +370,7 @@ func (n *Node) wireReaders() {
 
 		Batch:   n.opt.StreamBatch,
 		Time:    n.opt.ToolTime,
-		BaseURL: n.opt.BaseURL,
+		BaseURL: n.BaseURL,
 		Log:     n.opt.Log,
 	}))
 }
@@ -405,7 +405,7 @@ func (n *Node) wireAsker() {
 		Lookup:  n.env.Lookup,
 		Timing:  timing,
 		Now:     n.opt.Now,
-		BaseURL: n.opt.BaseURL,
+		BaseURL: n.BaseURL,
 		Log:     n.opt.Log,
 	})
 }
@@ -523,8 +523,16 @@ func (n *Node) OAuth() *oauth.Server { return n.agents }
 // SignIn lets people in by identity providers.
 func (n *Node) SignIn() *signin.Server { return n.doors }
 
-// BaseURL is the prefix of every link, without a trailing slash.
-func (n *Node) BaseURL() string { return n.opt.BaseURL }
+// BaseURL is the prefix of every link, without a trailing slash. It follows the
+// configuration in force.
+func (n *Node) BaseURL() string {
+	if n.opt.BaseURL != "" {
+		return n.opt.BaseURL
+	}
+	text, _ := n.env.Lookup("AUTH_URL")
+	base, _ := config.BaseURL(text) // what cannot be read is none
+	return cmp.Or(base, n.opt.OwnURL)
+}
 
 // ID is the node's own id in the cluster.
 func (n *Node) ID() string { return n.cluster.Self() }

@@ -36,7 +36,10 @@ type Options struct {
 	Weight          float64  // share of data; 0 means 1
 	Replicas        int      // copies of each shard; 0 means 2
 
-	BaseURL string // prefix of every link, without a trailing slash
+	// BaseURL is the prefix of every link, without a trailing slash; "" means AUTH_URL of
+	// the configuration or of LookupEnv, and OwnURL without one.
+	BaseURL, OwnURL string
+
 	Ctags   string // path of universal-ctags; "" looks on PATH, "off" indexes without symbols
 	Version string // of the binary
 

@@ -39,3 +39,33 @@ func TestWhatANodeIsToldOfPermissions(t *testing.T) {
 		}
 	}
 }
+
+// A node's own --base-url wins over AUTH_URL of the file, that over AUTH_URL of the
+// process, and what cannot be read is none.
+func TestBaseURL_precedence(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ flag, file, process, want string }{
+		{"", "", "", "http://own"},
+		{"", "", "http://process/", "http://process"},
+		{"", "http://file//", "http://process", "http://file"},
+		{"http://flag", "http://file", "http://process", "http://flag"},
+		{"", "not one", "http://process", "http://own"},
+		{"", "http://user:secret@host", "", "http://own"},
+		{"", "https://host/?x", "", "http://own"},
+		{"", "ftp://host", "", "http://own"},
+	} {
+		overrides := []config.Override{{Name: "AUTH_URL", Value: tt.file}}
+		if tt.file == "" {
+			overrides = nil
+		}
+		n := &Node{opt: Options{BaseURL: tt.flag, OwnURL: "http://own"}, env: environ.New(environ.Deps{
+			File:    func() *config.File { return &config.File{Overrides: overrides} },
+			Process: func(name string) (string, bool) { return tt.process, name == "AUTH_URL" },
+			Now:     time.Now,
+			Log:     slog.New(slog.DiscardHandler),
+		})}
+		if got := n.BaseURL(); got != tt.want {
+			t.Errorf("%+v: %s", tt, got)
+		}
+	}
+}

@@ -66,27 +66,27 @@ func viewerOf(ctx context.Context) catalog.Viewer {
 //
 // A tool that cannot be used now is neither shown nor taken: there is a server
 // for each set of tools that has been asked for, of which there are two.
-func New(tools *tool.Set, f Files, base, version string, log *slog.Logger) http.Handler {
+func New(tools *tool.Set, f Files, base func() string, version string, log *slog.Logger) http.Handler {
 	tasks := background{tools}
-	whole := newServer(tools, tasks, f, base, version, log)
 
-	// Made when they are first asked for: a model may be configured later, or never.
+	// Made when they are first asked for: a model or a base URL may be configured later, or never.
 	var mu sync.Mutex
+	var at string
 	parts := map[int]*mcp.Server{}
 
 	return mount(log, func(*http.Request) *mcp.Server {
-		now := tools.Offered()
-		if now == tools {
-			return whole
-		}
-
+		now, url := tools.Offered(), base()
 		mu.Lock()
 		defer mu.Unlock()
+		if url != at {
+			at = url
+			clear(parts)
+		}
 
 		// By how many there are: two sets of one size do not occur.
 		n := len(now.Tools())
 		if parts[n] == nil {
-			parts[n] = newServer(now, tasks, f, base, version, log)
+			parts[n] = newServer(now, tasks, f, url, version, log)
 		}
 		return parts[n]
 	})

@@ -23,7 +23,7 @@ import (
 // session of the SDK's client with it.
 func serve(t *testing.T, tools *tool.Set) *sdk.ClientSession {
 	t.Helper()
-	handler := mcp.New(tools, nil, "http://shoal.example.com", "v1", slog.New(slog.DiscardHandler))
+	handler := mcp.New(tools, nil, func() string { return "http://shoal.example.com" }, "v1", slog.New(slog.DiscardHandler))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r.WithContext(mcp.WithViewer(r.Context(), catalog.Viewer{Role: catalog.RoleMember, Name: "ada"})))
 	}))
@@ -108,7 +108,7 @@ func TestAToolOfAnotherNameIsNamed(t *testing.T) {
 func TestFaultsAreOfTheProtocol(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
-	handler := mcp.New(tool.New(tool.Parts{Log: log}), nil, "http://shoal.example.com", "v1", log)
+	handler := mcp.New(tool.New(tool.Parts{Log: log}), nil, func() string { return "http://shoal.example.com" }, "v1", log)
 	for _, tt := range []struct {
 		body, version string
 		status        int

@@ -68,7 +68,7 @@ func taskServer(t *testing.T) (*kitchen, string) {
 	t.Helper()
 	k := &kitchen{work: map[string]*tool.Work{}}
 	log := slog.New(slog.DiscardHandler)
-	handler := mcp.New(tool.New(tool.Parts{Log: log}, k.row()), nil, "http://shoal.example.com", "v1", log)
+	handler := mcp.New(tool.New(tool.Parts{Log: log}, k.row()), nil, func() string { return "http://shoal.example.com" }, "v1", log)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := catalog.Viewer{Role: catalog.RoleMember, Name: r.Header.Get("Who")}
 		handler.ServeHTTP(w, r.WithContext(mcp.WithViewer(r.Context(), who)))
@@ -240,7 +240,7 @@ func TestTasksAreToldOf(t *testing.T) {
 		t.Errorf("with a tool: %+v", a)
 	}
 	log := slog.New(slog.DiscardHandler)
-	none := httptest.NewServer(mcp.New(tool.New(tool.Parts{Log: log}), nil, "http://shoal.example.com", "v1", log))
+	none := httptest.NewServer(mcp.New(tool.New(tool.Parts{Log: log}), nil, func() string { return "http://shoal.example.com" }, "v1", log))
 	t.Cleanup(none.Close)
 	if a := discover.do(t, none.URL); a.Error != nil || a.Result.Capabilities.Extensions[mcp.TasksExtension] != nil {
 		t.Errorf("without one: %+v", a)

@@ -133,5 +133,5 @@ func (p *Pages) link(ctx context.Context, by account.Owner, user string) (data m
 	if err != nil {
 		return data, err
 	}
-	return membersPage{Link: p.Base + "/join?link=" + url.QueryEscape(l.Token), Until: p.when(l.Expires)}, nil
+	return membersPage{Link: p.Base() + "/join?link=" + url.QueryEscape(l.Token), Until: p.when(l.Expires)}, nil
 }

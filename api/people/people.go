@@ -78,7 +78,7 @@ type Deps struct {
 	Providers Providers
 	Accounts  Accounts
 	Rights    Rights
-	Base      string // prefix of links that leave this site
+	Base      func() string // prefix of links that leave this site
 	Now       func() time.Time
 }
 

@@ -173,7 +173,7 @@ func (h *house) visit(t *testing.T, who catalog.Viewer, request string, cookies 
 		},
 	}
 
-	pages := New(Deps{Sessions: h, Passwords: h, Providers: h, Accounts: h, Rights: h, Base: "https://code.example", Now: func() time.Time { return noon }})
+	pages := New(Deps{Sessions: h, Passwords: h, Providers: h, Accounts: h, Rights: h, Base: func() string { return "https://code.example" }, Now: func() time.Time { return noon }})
 	for _, r := range pages.Routes() {
 		if r.Method == method && (r.Path == u.Path || strings.HasPrefix(r.Path, "/api/auth/callback/") && strings.HasPrefix(u.Path, "/api/auth/callback/")) {
 			if err := r.Handle(t.Context(), v); err != nil {

@@ -54,7 +54,7 @@ var snippets = []snippet{
 
 // agents is the page of the tool server.
 func (p *Pages) agents(_ context.Context, v *layout.Visit) error {
-	here := func(text string) string { return strings.ReplaceAll(text, "BASE", p.Base) }
+	here := func(text string) string { return strings.ReplaceAll(text, "BASE", p.Base()) }
 	data := struct {
 		URL      string
 		Snippets []snippet

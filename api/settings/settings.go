@@ -106,7 +106,7 @@ type Deps struct {
 	Audit       Audit
 	Members     Members
 	Config      Config
-	Base        string // prefix of links that leave this site
+	Base        func() string // prefix of links that leave this site
 	Now         func() time.Time
 }
 

@@ -128,7 +128,7 @@ func (p *agents) access(ctx context.Context, v *layout.Visit) error {
 	data := struct {
 		Ended, Address string
 		Rows           []row
-	}{Ended: ended, Address: p.base + "/api/mcp"}
+	}{Ended: ended, Address: p.base() + "/api/mcp"}
 
 	// Times as distances, but when it expires as a day: that is what one plans by.
 	for _, a := range list {

@@ -44,7 +44,8 @@ func (p *revisions) feed(ctx context.Context, v *layout.Visit, l place) error {
 	}
 
 	// The address is the identity that the format demands, and readers of feeds keep to it.
-	page := p.base + l.At("commits", l.Path)
+	base := p.base()
+	page := base + l.At("commits", l.Path)
 	// The format demands a time, also of a feed that has no entry.
 	out := atom{Title: layout.Plain(l.Repo + " " + l.Revision() + " " + l.Path), ID: page, Link: atomLink{page}, Updated: stamp(p.now())}
 
@@ -56,7 +57,7 @@ func (p *revisions) feed(ctx context.Context, v *layout.Visit, l place) error {
 		}
 
 		// Of the commit alone, so that it is the same entry in the feed of each path and revision.
-		url := p.base + address(l.Repo, "", "commit", c.Hash)
+		url := base + address(l.Repo, "", "commit", c.Hash)
 		out.Entries = append(out.Entries, atomEntry{layout.Plain(c.Message), url, stamp(c.Date), layout.Plain(c.AuthorName), atomLink{url}, layout.Plain(c.Body)})
 	}
 

@@ -57,8 +57,8 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 		code = p.fill(ctx, v, data, src)
 		data.EmbedLines = min(src.Total, mostEmbedded)
 	}
-	if p.embedBase != "" && data.EmbedLines > 0 {
-		data.Embed = embedAddress(p.embedBase, l.Repo, src.Commit, l.Path)
+	if p.framed && data.EmbedLines > 0 {
+		data.Embed = embedAddress(p.base(), l.Repo, src.Commit, l.Path)
 	}
 
 	head := layout.Head{Title: l.Path, Page: "file", Scripts: []string{"js/file.js"}}

@@ -296,7 +296,7 @@ func (p *overview) openSearch(_ context.Context, v *layout.Visit) error {
 		Description   string
 		InputEncoding string
 		URL           address `xml:"Url"`
-	}{ShortName: "Shoal", Description: "Search code", InputEncoding: "UTF-8", URL: address{"text/html", p.base + "/search?query={searchTerms}"}}, "", "  ")
+	}{ShortName: "Shoal", Description: "Search code", InputEncoding: "UTF-8", URL: address{"text/html", p.base() + "/search?query={searchTerms}"}}, "", "  ")
 
 	v.Mime, v.Body = "application/opensearchdescription+xml", append([]byte(xml.Header), text...)
 	return err

@@ -98,8 +98,8 @@ type Deps struct {
 	Watcher  Watcher
 	Changer  ThreadChanger
 	Consents Consents
-	Base     string // prefix of links that leave this site
-	Embed    bool   // pages of other sites may show lines of a file
+	Base     func() string // prefix of links that leave this site
+	Embed    bool          // pages of other sites may show lines of a file
 	Now      func() time.Time
 }
 
@@ -120,7 +120,7 @@ type (
 	overview struct {
 		dating
 		lister Lister
-		base   string
+		base   func() string
 	}
 
 	// searching is the page of results, and what is proposed while one types.
@@ -142,10 +142,11 @@ type (
 	// sources are files and directories at one commit.
 	sources struct {
 		dating
-		files     Files
-		trees     Trees
-		history   History
-		embedBase string // prefix of addresses for pages of other sites; "" where none may show a file
+		files   Files
+		trees   Trees
+		history History
+		base    func() string
+		framed  bool // pages of other sites may show a file
 	}
 
 	// revisions are commits, branches, and what differs between them.
@@ -153,7 +154,7 @@ type (
 		dating
 		history History
 		files   Files
-		base    string
+		base    func() string
 	}
 
 	// conversations are questions and their answers.
@@ -175,7 +176,7 @@ type (
 	agents struct {
 		dating
 		consents Consents
-		base     string
+		base     func() string
 	}
 )
 
@@ -184,10 +185,7 @@ type dating struct{ now func() time.Time }
 
 // New makes the pages.
 func New(d Deps) *Pages {
-	at, embedBase := dating{d.Now}, ""
-	if d.Embed {
-		embedBase = d.Base
-	}
+	at := dating{d.Now}
 	return &Pages{
 		overview:  overview{at, d.Repos, d.Base},
 		searching: searching{d.Search, d.Suggest, d.Now},
@@ -195,7 +193,7 @@ func New(d Deps) *Pages {
 			lister:    d.Repos,
 			searcher:  d.Search,
 			suggester: d.Suggest,
-			sources:   sources{at, d.Files, d.Trees, d.History, embedBase},
+			sources:   sources{at, d.Files, d.Trees, d.History, d.Base, d.Embed},
 			revisions: revisions{at, d.History, d.Files, d.Base},
 		},
 		conversations: conversations{at, d.Asker, d.Threads, d.Watcher, d.Changer},

@@ -38,11 +38,11 @@ func TestExplain(t *testing.T) {
 	}{
 		{"works", e.Works, []string{
 			"connections.a.enforcePermissions", "connections.a.orgs", "connections.a.token", "connections.a.type", "connections.a.url", "connections.b.type", "connections.b.url",
-			"connections.c.type", "connections.c.url", "contexts.c.description", "contexts.c.include", "environmentOverrides.FALLBACK_GITHUB_CLOUD_TOKEN",
+			"connections.c.type", "connections.c.url", "contexts.c.description", "contexts.c.include", "environmentOverrides.AUTH_URL", "environmentOverrides.FALLBACK_GITHUB_CLOUD_TOKEN",
 			"environmentOverrides.FORCE_ENABLE_ANONYMOUS_ACCESS", "identityProviders.code", "identityProviders.corp", "settings.enablePublicAccess", "settings.maxAccountPermissionSyncJobConcurrency", "settings.maxFileSize", "settings.maxRepoPermissionSyncJobConcurrency",
 		}},
 		{"no effect", e.None, []string{
-			"$schema", "environmentOverrides.AUTH_URL",
+			"$schema",
 		}},
 		{"unsafe", e.Unsafe, []string{
 			"connections.a.token", "connections.b.url", "connections.c.url",
@@ -56,9 +56,6 @@ func TestExplain(t *testing.T) {
 		if slices.Sort(paths); !slices.Equal(paths, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, paths, c.want)
 		}
-	}
-	if !slices.ContainsFunc(f.Warnings, func(w Error) bool { return w.Path == "environmentOverrides.AUTH_URL" }) {
-		t.Error("an override without an effect is no warning")
 	}
 	if !slices.ContainsFunc(f.Warnings, func(w Error) bool {
 		return w.Path == "connections.a.enforcePermissions" && strings.Contains(w.Message, "Not set: only those") && strings.Contains(w.Message, "false on every node: nothing is hidden")
@@ -123,7 +120,7 @@ func TestOverridesWorkOrWarn(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"SHOAL_ASK_RETENTION_DAYS": "30", "SOURCEBOT_CHAT_MAX_STEP_COUNT": "5", "GOOGLE_VERTEX_PROJECT": "p", "AZURE_RESOURCE_NAME": "r",
-		"OAUTH_ACCESS_TOKEN_TTL_SECONDS": "86400", "OAUTH_AUTHORIZATION_CODE_TTL_SECONDS": "10", "OAUTH_REFRESH_TOKEN_TTL_SECONDS": "3600", "OPENAI_API_KEY": "k", "SHOAL_AUDIT_QUERIES": "FULL", "SHOAL_AUDIT_DISK_MB": "0", "SHOAL_MAX_PERMISSION_AGE": "1m", "SHOAL_OAUTH_CIMD": "off", "PERMISSION_SYNC_ENABLED": "1",
+		"OAUTH_ACCESS_TOKEN_TTL_SECONDS": "86400", "OAUTH_AUTHORIZATION_CODE_TTL_SECONDS": "10", "OAUTH_REFRESH_TOKEN_TTL_SECONDS": "3600", "OPENAI_API_KEY": "k", "SHOAL_AUDIT_QUERIES": "FULL", "SHOAL_AUDIT_DISK_MB": "0", "SHOAL_MAX_PERMISSION_AGE": "1m", "SHOAL_OAUTH_CIMD": "off", "PERMISSION_SYNC_ENABLED": "1", "AUTH_URL": "https://code.example.com/",
 	} {
 		text, f, err := file(name, value)
 		if err != nil || len(f.Warnings) > 0 || len(Explain(text, f).Works) != 1 {
@@ -133,14 +130,14 @@ func TestOverridesWorkOrWarn(t *testing.T) {
 	for name, value := range map[string]string{
 		"SHOAL_ASK_RETENTION_DAYS": "0", "SHOAL_MAX_PERMISSION_AGE": "10", "SHOAL_OAUTH_REFRESH_GRACE": "31m", "SOURCEBOT_EE_AUDIT_RETENTION_DAYS": "ten", "SHOAL_AUDIT_QUERIES": "some", "SHOAL_AUDIT_DISK_MB": "4g",
 		"AUTH_EMAIL_CODE_LOGIN_ENABLED": "true", "OAUTH_ACCESS_TOKEN_TTL_SECONDS": "86401", "OAUTH_AUTHORIZATION_CODE_TTL_SECONDS": "9", "OAUTH_REFRESH_TOKEN_TTL_SECONDS": "90d",
-		"FORCE_ENABLE_ANONYMOUS_ACCESS": "ja", "PERMISSION_SYNC_ENABLED": "on", "SHOAL_OAUTH_CIMD": "no", "DEFAULT_MAX_MATCH_COUNT": "0",
+		"FORCE_ENABLE_ANONYMOUS_ACCESS": "ja", "PERMISSION_SYNC_ENABLED": "on", "SHOAL_OAUTH_CIMD": "no", "DEFAULT_MAX_MATCH_COUNT": "0", "AUTH_URL": "code.example.com",
 	} {
 		if _, _, err := file(name, value); err == nil {
 			t.Errorf("%s=%s is taken", name, value)
 		}
 	}
 	for name, says := range map[string]string{
-		"AUTH_URL": "--base-url", "CTAGS_COMMAND": "--ctags", "HTTPS_PROXY": "shoal serve", "DATABASE_URL": "no database", "AUTH_SECRET": "cluster key", "SMTP_HOST": "no e-mail",
+		"SHOAL_BASE_URL": "AUTH_URL", "SHOAL_EMBED_ANCESTORS": "--embed-ancestors", "SHOAL_HOST_RECORD": "--online", "SHOAL_REPLICAS": "shoal serve", "NO_PROXY": "shoal serve", "CTAGS_COMMAND": "--ctags", "HTTPS_PROXY": "shoal serve", "DATABASE_URL": "no database", "AUTH_SECRET": "cluster key", "SMTP_HOST": "no e-mail",
 		"SOURCEBOT_LOG_LEVEL": "--log-level", "NOBODYS_VARIABLE": "no node reads",
 	} {
 		text, f, err := file(name, "x")

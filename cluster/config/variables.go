@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type Variable struct {
 var variables = []Variable{
 	// People and what they may do.
 	{"AUTH_CREDENTIALS_LOGIN_ENABLED", wantFlag, "false: nobody signs in by password"},
+	{"AUTH_URL", readBy(BaseURL), "prefix of every link of a node without --base-url"},
 	{"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", wantFlag, "false: no e-mail address leads to an account that was there before"},
 	{"AUTH_EE_GCP_IAP_AUDIENCE", anyText, "the audience of AUTH_EE_GCP_IAP_ENABLED"},
 	{"AUTH_EE_GCP_IAP_ENABLED", wantFlag, "true: people come in through Google's proxy"},
@@ -173,7 +175,7 @@ var nodesOwn = []struct {
 	names []string
 	why   string
 }{
-	{[]string{"AUTH_URL", "SHOAL_BASE_URL"}, "It has no effect here. Give it to `shoal serve` on every node (or --base-url): links, cookies and the names that a node answers to go by it before there is a configuration."},
+	{[]string{"SHOAL_BASE_URL"}, "It has no effect here. Set AUTH_URL, or give it to `shoal serve` (or --base-url) on the nodes whose links have another prefix than those of the rest."},
 	{[]string{"SHOAL_EMBED_ANCESTORS"}, "It has no effect here. Give it to `shoal serve` on every node (or --embed-ancestors): which sites may show files is a matter of who runs the nodes."},
 	{[]string{"CTAGS_COMMAND"}, "It has no effect here. Give it to `shoal serve` (or --ctags): a file that all nodes take does not say which programs they run."},
 	{[]string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}, "It has no effect here. Give it to `shoal serve` on the nodes that need it: which proxy leads out is a matter of where a node stands."},
@@ -256,6 +258,16 @@ const (
 	MostAccessTokenLife  = 24 * time.Hour
 	MostRefreshTokenLife = 180 * 24 * time.Hour
 )
+
+// BaseURL is the prefix of every link, without a trailing slash, by AUTH_URL; "" for none.
+func BaseURL(text string) (string, error) {
+	text = strings.TrimRight(strings.TrimSpace(text), "/")
+	u, err := url.Parse(text)
+	if text != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		return "", unreadable("It must be an address, as https://code.example.com.")
+	}
+	return text, nil
+}
 
 // secondsOf reads a whole number of seconds; "" is the usual one.
 func secondsOf(text string, usual, least, most time.Duration) (time.Duration, error) {

@@ -55,7 +55,7 @@ func TestTheBridgeServesARealClient(t *testing.T) {
 			return &tool.Work{ID: id, Status: tool.Working, Doing: "at work"}, nil
 		},
 	}})
-	handler := mcp.New(table, f, "http://shoal.example.com", "v1", log)
+	handler := mcp.New(table, f, func() string { return "http://shoal.example.com" }, "v1", log)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := catalog.Viewer{Role: catalog.RoleMember, Name: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")}
 		handler.ServeHTTP(w, r.WithContext(mcp.WithViewer(r.Context(), who)))

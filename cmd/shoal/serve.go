@@ -111,7 +111,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 
 	// How clients reach it.
 	text(&f.listen, "listen", "127.0.0.1:7700", "API, tool server, web pages, metrics", "SHOAL_LISTEN")
-	text(&f.baseURL, "base-url", "", "prefix of every link (default the address of --listen, or the one that other nodes use where that is a wildcard)", "SHOAL_BASE_URL", "AUTH_URL")
+	text(&f.baseURL, "base-url", "", "prefix of every link (default AUTH_URL, else the address of --listen, or the one that other nodes use where that is a wildcard)", "SHOAL_BASE_URL")
 	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
 	text(&f.tlsKey, "tls-key", "", "key of --tls-cert", "SHOAL_TLS_KEY")
 	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any. The host of --base-url, localhost and addresses need none", "SHOAL_ALLOWED_HOSTS")
@@ -189,7 +189,7 @@ func (f *serveFlags) check() error {
 	if host, err := os.Hostname(); err == nil && len(host) <= maxName {
 		f.name = cmp.Or(f.name, host)
 	}
-	f.baseURL = strings.TrimSuffix(cmp.Or(f.baseURL, f.ownURL()), "/")
+	f.baseURL = strings.TrimSuffix(f.baseURL, "/")
 	return nil
 }
 
@@ -552,6 +552,7 @@ func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, co
 		Replicas:        f.replicas,
 
 		BaseURL:    f.baseURL,
+		OwnURL:     f.ownURL(),
 		Version:    buildVersion(),
 		Log:        log,
 		Registerer: reg,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -79,8 +80,8 @@ func TestOwnURL(t *testing.T) {
 		{[]string{"--base-url", "https://shoal.example/"}, "https://shoal.example"},
 	} {
 		f, err := flagsOf(t, nil, c.args...)
-		if err != nil || f.baseURL != c.want {
-			t.Errorf("%v: %q, %v; want %q", c.args, f.baseURL, err, c.want)
+		if got := cmp.Or(f.baseURL, f.ownURL()); err != nil || got != c.want {
+			t.Errorf("%v: %q, %v; want %q", c.args, got, err, c.want)
 		}
 	}
 }

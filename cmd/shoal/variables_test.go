@@ -60,6 +60,7 @@ var peopleTests = map[string]string{
 	"AUTH_EE_GCP_IAP_ENABLED":                      "TestWhoComesThroughTheProxy",
 	"AUTH_SESSION_MAX_AGE_SECONDS":                 "TestASessionThatNobodyUsesEnds",
 	"AUTH_SESSION_UPDATE_AGE_SECONDS":              "TestAVariableSaysHowOftenUseIsNoted",
+	"AUTH_URL":                                     "TestBaseURL_followsTheConfiguration",
 	"DISABLE_API_KEY_CREATION_FOR_NON_OWNER_USERS": "TestKeysMayBeForOwnersOnly",
 	"DISABLE_API_KEY_USAGE_FOR_NON_OWNER_USERS":    "TestKeysMayBeForOwnersOnly",
 	"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED":        "TestWhatANodeIsToldOfPermissions",

@@ -26,7 +26,7 @@ type Deps struct {
 	Lookup  func(variable string) (string, bool)
 	Timing  float64 // multiplies times that depend on the network
 	Now     func() time.Time
-	BaseURL string
+	BaseURL func() string // prefix of every link, without a trailing slash
 	Log     *slog.Logger
 }
 

@@ -26,7 +26,7 @@ type desk struct {
 	archive   *archive
 	follower  *follower
 	retention *retention
-	base      string // of links
+	base      func() string // of links
 }
 
 // Tool is the row of ask_codebase in the table of tools.
@@ -183,12 +183,12 @@ func (d *desk) soft(id string, steps int, doing string) string {
 }
 
 // link is the page of a thread.
-func (d *desk) link(id string) string { return d.base + "/chat/" + id }
+func (d *desk) link(id string) string { return d.base() + "/chat/" + id }
 
 // text is an answer as a model reads it.
 func (d *desk) text(r *Report) string {
 	var b strings.Builder
-	b.WriteString(Markdown(r.Answer, d.base))
+	b.WriteString(Markdown(r.Answer, d.base()))
 	fmt.Fprintf(&b, "\n\n---\nSources: %s, %s.", catalog.Counted(len(r.Reads), "file read", "files read"), catalog.Counted(r.Searches, "search", "searches"))
 	fmt.Fprintf(&b, " Session: %s Model: %s.", d.link(r.ID), r.Model)
 	if len(r.Limits) > 0 {

@@ -45,7 +45,7 @@ type Deps struct {
 	Scratch string                                            // directory for small indexes of commits that are not indexed; its content is nobody else's
 	Options func(settings config.Settings) shard.BuildOptions // of indexes
 
-	BaseURL string // prefix of every link, without a trailing slash
+	BaseURL func() string // prefix of every link, without a trailing slash
 	Now     func() time.Time
 	Log     *slog.Logger
 }

@@ -27,7 +27,7 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 	}
 
 	// Links are joined here, by the node that was asked: its base URL counts.
-	out.WebURL = WebURL(b.d.BaseURL, out.Repo, req.Ref, "blob", out.Path)
+	out.WebURL = WebURL(b.d.BaseURL(), out.Repo, req.Ref, "blob", out.Path)
 	if repo := b.repo(v, out.Repo); repo != nil {
 		out.HostKind, out.DisplayName, out.RepoWebURL = repo.HostKind, repo.DisplayName, repo.WebURL
 		out.ExternalWebURL = externalLines(repo, req.Ref, out.Path, req.FirstLine, req.Lines)

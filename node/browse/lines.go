@@ -101,7 +101,7 @@ func (b *Browser) ReadFile(ctx context.Context, v catalog.Viewer, req ReadFileRe
 
 // linkFile joins the links, which only the asked node knows.
 func (b *Browser) linkFile(v catalog.Viewer, out *ReadFileResponse, ref string) {
-	out.WebURL = WebURL(b.d.BaseURL, out.Repo, ref, "blob", out.Path)
+	out.WebURL = WebURL(b.d.BaseURL(), out.Repo, ref, "blob", out.Path)
 	if repo := b.repo(v, out.Repo); repo != nil {
 		out.ExternalWebURL = ExternalURL(repo, ref, out.Path)
 	}

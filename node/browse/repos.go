@@ -270,7 +270,7 @@ func isEmpty(repo *catalog.Repo) bool {
 // repoState is InfoOf with all that a list shows.
 func (b *Browser) repoState(seen *account.Repos, repo *catalog.Repo) RepoInfo {
 	view := seen.View
-	info := InfoOf(repo, b.d.BaseURL)
+	info := InfoOf(repo, b.d.BaseURL())
 	info.Topics = repo.Topics
 	info.Fork, info.Archived, info.Public = repo.Fork, repo.Archived, repo.Public
 	info.Visibility, info.Description, info.Stars = repo.Visibility.String(), repo.Description, repo.Stars

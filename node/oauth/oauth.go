@@ -78,7 +78,7 @@ type Deps struct {
 	Catalog Catalog
 	Secrets Secrets
 	Fleet   Fleet
-	BaseURL string                                    // of the service, without a trailing slash
+	BaseURL func() string                             // of the service, without a trailing slash
 	Lookup  func(name string) (value string, ok bool) // variables
 	Fetch   Fetcher                                   // of clients' documents; nil means the web, with care
 	Now     func() time.Time
@@ -114,7 +114,7 @@ func (s *Server) Run(ctx context.Context) error {
 // Enabled tells whether people may sign in to agents here: tokens and codes
 // travel by TLS, or do not leave the machine.
 func (s *Server) Enabled() bool {
-	u, err := url.Parse(s.d.BaseURL)
+	u, err := url.Parse(s.d.BaseURL())
 	if err != nil || u.Path != "" {
 		return false
 	}
@@ -124,10 +124,10 @@ func (s *Server) Enabled() bool {
 }
 
 // Issuer names this authorization server, everywhere by the same letters.
-func (s *Server) Issuer() string { return s.d.BaseURL }
+func (s *Server) Issuer() string { return s.d.BaseURL() }
 
 // Resource is what tokens are for: the address of the tool server.
-func (s *Server) Resource() string { return s.d.BaseURL + "/api/mcp" }
+func (s *Server) Resource() string { return s.d.BaseURL() + "/api/mcp" }
 
 // Error is a refusal in the words of OAuth: a code of its registries, and a
 // sentence for whoever builds the client.

@@ -46,7 +46,7 @@ type Deps struct {
 	Batch   int                            // shards that a part of a stream comes from; 0 means 64
 	Time    time.Duration                  // of a search of a tool; 0 means 5 seconds
 
-	BaseURL string // prefix of every link, without a trailing slash
+	BaseURL func() string // prefix of every link, without a trailing slash
 	Log     *slog.Logger
 
 	lost *lostCalls // made by New

@@ -90,7 +90,7 @@ func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*
 		req:   req,
 		shape: shapeOf(parsed.Type),
 		hints: sayings(parsed.Hints),
-		base:  d.BaseURL,
+		base:  d.BaseURL(),
 	}
 
 	// The query itself may bound the answer.

@@ -223,7 +223,7 @@ func newDesk(t *testing.T, i *idp, p config.IdentityProvider) *desk {
 			return "", errors.New("it is not set")
 		},
 		Hosts:   host.Tools{Budgets: host.NewBudgets(time.Now)},
-		BaseURL: "https://code.example.com", Now: func() time.Time { return d.now },
+		BaseURL: func() string { return "https://code.example.com" }, Now: func() time.Time { return d.now },
 		Log: slog.New(slog.NewTextHandler(&d.log, nil)),
 	})
 	return d

@@ -55,7 +55,7 @@ type Deps struct {
 	Secret    func(ctx context.Context, t config.Token) (string, error)
 	Hosts     host.Tools        // by which code hosts are asked in the name of people
 	Transport http.RoundTripper // by which providers are asked
-	BaseURL   string            // of the service, without a trailing slash
+	BaseURL   func() string     // of the service, without a trailing slash
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -164,7 +164,7 @@ func (s *Server) config(ctx context.Context, p *provider, at *reached) (*oauth2.
 	return &oauth2.Config{
 		ClientID: id, ClientSecret: secret, Endpoint: at.endpoint, Scopes: s.scopes(p),
 		// The very address that was given at the provider, which compares it.
-		RedirectURL: s.d.BaseURL + "/api/auth/callback/" + url.PathEscape(p.ID),
+		RedirectURL: s.d.BaseURL() + "/api/auth/callback/" + url.PathEscape(p.ID),
 	}, nil
 }
 
