@@ -39,13 +39,14 @@ type client struct {
 type clientFlags struct {
 	url, key, dataDir string
 	cmd               *cobra.Command // which the flags are of
+	getenv            func(string) string
 }
 
 func (f *clientFlags) add(cmd *cobra.Command, getenv func(string) string) {
-	f.cmd = cmd
+	f.cmd, f.getenv = cmd, getenv
 	fs := cmd.Flags()
-	fs.StringVar(&f.url, "url", getenv("SHOAL_URL"), "address of any node [SHOAL_URL] (default: the node on this host by its socket, else "+usualURL+")")
-	fs.StringVar(&f.key, "key", getenv("SHOAL_API_KEY"), "API key [SHOAL_API_KEY] (not needed by who may open the node's socket, unless SHOAL_OPERATOR_SOCKET is false)")
+	fs.StringVar(&f.url, "url", getenv("SHOAL_URL"), "address of any node [SHOAL_URL] (default: the cluster of shoal login, else the node on this host by its socket, else "+usualURL+")")
+	fs.StringVar(&f.key, "key", getenv("SHOAL_API_KEY"), "API key [SHOAL_API_KEY] (not needed after shoal login, nor by who may open the node's socket, unless SHOAL_OPERATOR_SOCKET is false)")
 	fs.StringVar(&f.dataDir, "data-dir", getenv("SHOAL_DATA_DIR"), "data directory of the node on this host, where its socket is [SHOAL_DATA_DIR] (default "+strings.Join(usualDirs, " or ")+")")
 	// A key that stands in the environment must not be shown by --help.
 	if flag := fs.Lookup("key"); flag.DefValue != "" {
@@ -68,6 +69,9 @@ func (f *clientFlags) asking(run func(cmd *cobra.Command, c *client, args []stri
 // to the node of this host by the socket in its data directory: whoever may
 // open that is the operator, and nothing is sent that could be used elsewhere.
 func (f *clientFlags) client() (*client, error) {
+	if err := f.fromContext(); err != nil {
+		return nil, err
+	}
 	if f.url == "" {
 		return f.localClient(), nil
 	}
@@ -87,6 +91,27 @@ func (f *clientFlags) client() (*client, error) {
 		hint: "on a node's host its user and root need no key: leave --url out there",
 		http: &http.Client{Timeout: patience},
 	}, nil
+}
+
+// fromContext fills in what is known from `shoal login`.
+func (f *clientFlags) fromContext() error {
+	// Who names a node's directory wants that node; a login asks with what it was given.
+	if f.getenv == nil || f.url == "" && f.dataDir != "" || f.url != "" && f.key != "" {
+		return nil
+	}
+	all, err := readContexts(f.getenv)
+	if err != nil {
+		return err
+	}
+	if f.url == "" && all.Current != "" {
+		_, of, err := all.named(nil)
+		if err != nil {
+			return err
+		}
+		f.url = of.URL
+	}
+	f.key = cmp.Or(f.key, all.keyFor(f.url))
+	return nil
 }
 
 // patience is how long a command waits for an answer.
@@ -141,7 +166,7 @@ type apiError struct {
 func (e *apiError) Error() string {
 	// The API says what is missing; how to get it on a command line only the command knows.
 	if e.Code == "NOT_AUTHENTICATED" {
-		return strings.TrimSuffix(e.Message, ".") + ". Make an API key with `shoal key create` on a node's host and pass it with --key or SHOAL_API_KEY."
+		return strings.TrimSuffix(e.Message, ".") + ". Make an API key with `shoal key create` on a node's host and sign in with it by `shoal login URL`, or pass it with --key or SHOAL_API_KEY."
 	}
 
 	// The command line has no schema and no query parameters, only flags of these names.

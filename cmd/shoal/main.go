@@ -120,6 +120,9 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newModels(getenv),
 		newStatus(getenv),
 		newDoctor(getenv),
+		newLogin(getenv),
+		newLogout(getenv),
+		newContext(getenv),
 
 		// What is indexed, and what goes on.
 		newConfig(getenv),

@@ -54,7 +54,7 @@ var plays = []play{
 	{page: "how-to/restore.md", node: true, ahead: map[string]string{
 		"shoal recover":          "shoal user create you@example.com --owner; shoal snapshot save catalog.snap; cp /var/lib/shoal/cluster.key .; STOP",
 		"shoal snapshot restore": "rm -r /var/lib/shoal"}},
-	{page: "how-to/sign-in.md", node: true, left: map[string]string{"shoal user approve": "nobody waits who came by an invitation"}},
+	{page: "how-to/sign-in.md", node: true, left: map[string]string{"shoal login": "a script of testdata/terminal runs it", "shoal user approve": "nobody waits who came by an invitation"}},
 	{page: "how-to/permissions.md", node: true, ahead: map[string]string{"shoal grant": "shoal user create ann@example.com; shoal user create ben@example.com"}},
 	{page: "how-to/agents.md", node: true, left: map[string]string{"claude": "a program of somebody else", "shoal agent revoke": "no agent was let in"}},
 	{page: "how-to/move-addresses.md", node: true, ahead: map[string]string{"shoal serve": "cp /var/lib/shoal/cluster.key .; " +

@@ -228,7 +228,7 @@ func (m *terminal) start(flags []string) {
 func (m *terminal) shoal(line string) string {
 	cmd := exec.Command("sh", "-c", line)
 	cmd.Dir = m.p.dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary(m.t))+":"+os.Getenv("PATH"), "SHOAL_DATA_DIR="+m.p.data(), "SHOAL_URL=", "SHOAL_API_KEY=")
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary(m.t))+":"+os.Getenv("PATH"), "SHOAL_DATA_DIR="+m.p.data(), "SHOAL_URL=", "SHOAL_API_KEY=", "XDG_CONFIG_HOME="+filepath.Join(m.p.dir, "home"), "NODE="+m.p.url())
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

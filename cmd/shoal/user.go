@@ -158,7 +158,7 @@ func showLink(cmd *cobra.Command, c *client, user string) error {
 // sendPassword reads a password from the terminal, without showing it, or the
 // first line of the standard input, and sets it.
 func sendPassword(cmd *cobra.Command, c *client, user string) error {
-	password, err := readPassword(cmd)
+	password, err := readSecret(cmd, "Password: ")
 	if err != nil {
 		return err
 	}
@@ -173,10 +173,12 @@ func sendPassword(cmd *cobra.Command, c *client, user string) error {
 	return nil
 }
 
-func readPassword(cmd *cobra.Command) (string, error) {
+// readSecret reads a secret from the terminal, where it is not shown, or the first line of
+// the standard input.
+func readSecret(cmd *cobra.Command, prompt string) (string, error) {
 	// At a terminal without an echo; the line end that was typed is not shown either.
 	if f, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(f) {
-		fmt.Fprint(cmd.ErrOrStderr(), "Password: ")
+		fmt.Fprint(cmd.ErrOrStderr(), prompt)
 		b, err := term.ReadPassword(int(f.Fd()))
 		fmt.Fprintln(cmd.ErrOrStderr())
 		return string(b), err

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+// contexts are the clusters that a person has signed in to, in a file of theirs.
+type contexts struct {
+	path string // "" where there is no directory for it
+
+	Current string                 `json:"current"` // name of one; "" for none
+	All     map[string]credentials `json:"contexts"`
+}
+
+// credentials are where a cluster is, and the key for it.
+type credentials struct {
+	URL string `json:"url"` // without a trailing slash
+	Key string `json:"key"`
+}
+
+// readContexts reads the file of the person who runs the program; none is no contexts.
+func readContexts(getenv func(string) string) (*contexts, error) {
+	dir := getenv("XDG_CONFIG_HOME")
+	if home := getenv("HOME"); dir == "" && home != "" {
+		dir = filepath.Join(home, ".config")
+	}
+	c := &contexts{All: map[string]credentials{}}
+	if dir == "" {
+		return c, nil
+	}
+
+	c.path = filepath.Join(dir, "shoal", "contexts.json")
+	info, err := os.Stat(c.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return c, nil
+	case err != nil:
+		return nil, err
+	case info.Mode().Perm()&0o077 != 0: // whoever can read it has the keys
+		return nil, fmt.Errorf("%s can be read by other users of this machine: chmod 600 it, and make new keys if somebody may have read it", c.path)
+	}
+
+	text, err := os.ReadFile(c.path)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, c); err != nil || c.All == nil {
+		return nil, fmt.Errorf("%s is damaged: mend it, or move it away and sign in again (%w)", c.path, cmp.Or(err, errors.New("no contexts")))
+	}
+	return c, nil
+}
+
+// write replaces the file, so that a reader finds the former or the new one.
+func (c *contexts) write() error {
+	if c.path == "" {
+		return errors.New("there is no directory for keys: set HOME or XDG_CONFIG_HOME")
+	}
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
+		return err
+	}
+
+	// A temporary file is its user's alone from the beginning.
+	f, err := os.CreateTemp(filepath.Dir(c.path), ".contexts-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), c.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// named finds the context of a command: the named one, else the current one.
+func (c *contexts) named(args []string) (name string, of credentials, err error) {
+	name = c.Current
+	if len(args) > 0 {
+		name = args[0]
+	}
+	of, ok := c.All[name]
+	switch {
+	case ok:
+		return name, of, nil
+	case name == "":
+		return "", of, errors.New("no context is in use: `shoal login URL` makes one")
+	}
+	return "", of, fmt.Errorf("there is no context %q: `shoal context list` lists them", name)
+}
+
+// keyFor is the key of the context with an address, of several the current one, else the
+// first by name; "" for none.
+func (c *contexts) keyFor(address string) string {
+	for _, name := range append([]string{c.Current}, slices.Sorted(maps.Keys(c.All))...) {
+		if of, ok := c.All[name]; ok && of.URL == strings.TrimRight(address, "/") {
+			return of.Key
+		}
+	}
+	return ""
+}
+
+func newLogin(getenv func(string) string) *cobra.Command {
+	var name string
+	var piped bool
+	cmd := &cobra.Command{
+		Use:   "login URL",
+		Short: "Sign in to a cluster: keep an API key for it, which every command then uses",
+		Long: "Sign in to a cluster. The command prints the address of the page where you make an API key in the browser, and asks\n" +
+			"for the key. It keeps the key in shoal/contexts.json below $XDG_CONFIG_HOME or ~/.config, a file for you alone.\n\n" +
+			"The cluster is then the current context: commands talk to it where neither --url nor --data-dir is given, and --url\n" +
+			"with its address needs no --key.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u, err := url.Parse(args[0])
+			if err != nil || !isWebURL(args[0]) || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+				return errors.New("want the address of a cluster as https://shoal.example.com, without a user, a password or a query")
+			}
+			all, err := readContexts(getenv)
+			if err != nil {
+				return err
+			}
+
+			of := credentials{URL: strings.TrimRight(args[0], "/")}
+			if of.Key, err = askKey(cmd, of.URL, piped); err != nil {
+				return err
+			}
+			_, who, err := whoami(cmd, of)
+			if err != nil {
+				return err
+			}
+
+			if name == "" {
+				name = u.Host
+			}
+			if old := all.All[name]; old.Key != "" && old.Key != of.Key {
+				fmt.Fprintf(cmd.ErrOrStderr(), "the key that context %s had is still good: revoke it at %s/settings/keys\n", name, old.URL)
+			}
+			all.Current, all.All[name] = name, of
+			if err := all.write(); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "signed in to %s as %s (%s); context %s is in use\n", of.URL, printable(who.Name), who.Role, name)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the context (default the host of the address)")
+	cmd.Flags().BoolVar(&piped, "key-stdin", false, "read the key from the standard input, for scripts")
+	return cmd
+}
+
+// askKey reads an API key that is good for nothing but this: no other secret that
+// somebody pastes by mistake leaves the machine.
+func askKey(cmd *cobra.Command, address string, piped bool) (string, error) {
+	if f, ok := cmd.InOrStdin().(*os.File); !piped && (!ok || !isTerminal(f)) {
+		return "", errors.New("there is no terminal to ask for the key: pipe it in, with --key-stdin")
+	}
+	if !piped {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Make an API key in the browser at %s/settings/keys and paste it here; it is not shown.\n", address)
+	}
+	key, err := readSecret(cmd, "API key: ")
+	if err == nil && !account.WellFormed(strings.TrimSpace(key)) {
+		err = errors.New("that is no API key of Shoal, which begins with " + account.KeyPrefix)
+	}
+	return strings.TrimSpace(key), err
+}
+
+// whoami asks the cluster whose key it is.
+func whoami(cmd *cobra.Command, of credentials) (c *client, who account.Caller, err error) {
+	f := clientFlags{url: of.URL, key: of.Key, cmd: cmd}
+	if c, err = f.client(); err == nil {
+		err = c.call(cmd.Context(), "GET", "/api/me", nil, &who)
+	}
+	return c, who, err
+}
+
+func newLogout(getenv func(string) string) *cobra.Command {
+	var local bool
+	cmd := &cobra.Command{
+		Use:   "logout [CONTEXT]",
+		Short: "Revoke the key of a context (default the current one) and forget it",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all, err := readContexts(getenv)
+			if err != nil {
+				return err
+			}
+			name, of, err := all.named(args)
+			if err != nil {
+				return err
+			}
+			said := "its key is still good: revoke it at " + of.URL + "/settings/keys"
+			if !local {
+				if err := revokeOwn(cmd, of); err != nil {
+					return fmt.Errorf("%w; the key is kept: try again, or forget it on this machine alone by `shoal logout --local`", err)
+				}
+				said = "its key is revoked"
+			}
+
+			delete(all.All, name)
+			if all.Current == name {
+				all.Current = ""
+			}
+			if err := all.write(); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "context %s is gone; %s\n", name, said)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&local, "local", false, "only forget the key, as for one that others use too")
+	return cmd
+}
+
+// revokeOwn ends a key by itself; one that has ended before is as good.
+func revokeOwn(cmd *cobra.Command, of credentials) error {
+	c, who, err := whoami(cmd, of)
+	if refused := (*apiError)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.call(cmd.Context(), "DELETE", "/api/keys/"+url.PathEscape(who.KeyID), nil, nil)
+}
+
+func newContext(getenv func(string) string) *cobra.Command {
+	cmd := &cobra.Command{Use: "context", Short: "The clusters that you have signed in to with `shoal login`"}
+	cmd.AddCommand(&cobra.Command{
+		Use: "list", Short: "List the contexts; * is the current one", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := readContexts(getenv)
+			if err != nil {
+				return err
+			}
+			return table(cmd.OutOrStdout(), "\tNAME\tURL", slices.Sorted(maps.Keys(all.All)), func(name string) string {
+				mark := ""
+				if name == all.Current {
+					mark = "*"
+				}
+				return mark + "\t" + name + "\t" + all.All[name].URL
+			})
+		},
+	}, &cobra.Command{
+		Use: "use CONTEXT", Short: "Make a context the current one", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all, err := readContexts(getenv)
+			if err != nil {
+				return err
+			}
+			if all.Current, _, err = all.named(args); err != nil {
+				return err
+			}
+			return all.write()
+		},
+	})
+	return cmd
+}
