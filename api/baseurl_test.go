@@ -52,6 +52,7 @@ func TestBaseURL_followsTheConfiguration(t *testing.T) {
 		for _, x := range []struct{ method, path, body, want string }{
 			{"POST", "/api/search", `{"query": "needle"}`, `"webUrl":"` + c.base + `/browse/`},
 			{"POST", "/api/mcp", `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}`, c.base},
+			{"GET", "/robots.txt", "", "Disallow: /\n"},
 			{"GET", "/opensearch.xml", "", c.base + "/search?"},
 			{"GET", "/.well-known/oauth-protected-resource", "", c.base + "/api/mcp"},
 		} {

@@ -317,6 +317,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"GET /settings/do/{action}":  once(get("/settings/do/sync?name=closed"), get("/settings/do/none")),
 	"POST /settings/do/{action}": once(shot{method: "POST", target: "/settings/do/sync", body: "name=closed"}, shot{method: "POST", target: "/settings/do/none"}),
 	"GET /opensearch.xml":        once(get("/opensearch.xml")),
+	"GET /robots.txt":            once(get("/robots.txt")),
 	"GET /help/{topic}":          once(get("/help/query"), get("/help/none")),
 	"GET /docs":                  once(get("/docs"), get("/docs?q=shark")),
 	"GET /docs/*":                once(get("/docs/how-to/cluster.md"), get("/docs/none"), get("/docs/../main.go")),

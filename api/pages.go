@@ -100,7 +100,7 @@ func pagesOf(p parts, r *renderer, embed bool, now func() time.Time) *pageRoutes
 }
 
 func (a *pageRoutes) rows() []route {
-	all := []route{row("GET", "/static/*", accessOpen, 0, serveStatic)}
+	all := []route{row("GET", "/static/*", accessOpen, 0, serveStatic), row("GET", "/robots.txt", accessOpen, 0, serveRobots)}
 
 	// Every page is drawn the same way, and waits for accounts that have to be linked.
 	page := func(method, path string, need access, timeout time.Duration, draw layout.Handler) {
@@ -132,6 +132,12 @@ func (a *pageRoutes) rows() []route {
 		all = append(all, x)
 	}
 	return all
+}
+
+// serveRobots keeps search engines out: they would read every file at every commit.
+func serveRobots(_ context.Context, c *call) error {
+	c.mime, c.body = "text/plain; charset=utf-8", []byte("User-agent: *\nDisallow: /\n")
+	return nil
 }
 
 // serveStatic serves styles and scripts. Their addresses have the version of all of

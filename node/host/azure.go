@@ -187,11 +187,12 @@ func (a *azure) found(r *azureRepo, org string, found func(Repo, string) error) 
 }
 
 func (a *azure) repo(r *azureRepo, org string) Repo {
+	// The path of an old server is none that people name.
 	path := org + "/" + r.Project.Name + "/" + r.Name
 	web := a.web.JoinPath(org, r.Project.Name, "_git", r.Name).String()
 	repo := Repo{
 		ExternalID: externalID(config.KindAzureDevOps, a.web, org+"/"+r.ID),
-		Name:       hostName(a.web) + "/" + path, DisplayName: path, HostType: string(config.KindAzureDevOps),
+		Name:       strings.TrimSuffix(hostName(a.web), "/tfs") + "/" + path, DisplayName: path, HostType: string(config.KindAzureDevOps),
 		Remote: git.Remote{URL: web}, WebURL: web, DefaultBranch: strings.TrimPrefix(r.DefaultBranch, "refs/heads/"),
 		Fork: r.Fork || r.Parent != nil, Archived: r.Disabled, Empty: r.DefaultBranch == "" && r.Size == 0,
 		Visibility: visibility(r.Project.Visibility != "public", r.Project.Visibility == "organization"), SizeBytes: r.Size,

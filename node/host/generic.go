@@ -37,6 +37,12 @@ func (l *Listing) warn(code Code, format string, args ...any) {
 	l.Warnings = append(l.Warnings, Issue{Code: code, Text: fmt.Sprintf(format, args...)})
 }
 
+// unread notes that a directory could not be looked at: what it holds may be missing.
+func (l *Listing) unread(err error) {
+	l.Complete = false
+	l.warn(PartialListing, "a directory could not be read (%v), so what was listed below it before stays: let the user that the node runs as read it, or leave it out of the glob", err)
+}
+
 // Repos lists the repository at an address after asking whether it is there,
 // or the repositories in the directories that a file:// glob matches.
 func (g *generic) Repos(ctx context.Context) (Listing, error) {
@@ -197,8 +203,7 @@ func openAll(ctx context.Context, dirs []string, within string, l *Listing) (rep
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		default:
-			l.Complete = false
-			l.warn(PartialListing, "%s was left out: %v", dir, err)
+			l.unread(fmt.Errorf("%s: %w", dir, err))
 		}
 	}
 
@@ -228,8 +233,7 @@ func match(ctx context.Context, pattern string, l *Listing) ([]string, error) {
 		return nil, err
 	}
 	if w.failed != nil {
-		l.Complete = false
-		l.warn(PartialListing, "a directory could not be read, so repositories may be missing: %v", w.failed)
+		l.unread(w.failed)
 	}
 	slices.Sort(w.dirs)
 	return w.dirs, nil

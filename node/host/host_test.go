@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -137,6 +138,16 @@ func TestLocalDirectoriesAreListedByGlob(t *testing.T) {
 	}
 	if _, err := list(t, address+"/missing/*"); err == nil {
 		t.Error("the directory to look into is missing, and that is no error")
+	}
+}
+
+// Nothing below a directory that cannot be read is let go, and somebody can do something.
+func TestListing_ofAnUnreadableDirectory(t *testing.T) {
+	t.Parallel()
+	l := Listing{Complete: true}
+	l.unread(&fs.PathError{Op: "open", Path: "/srv/git/closed", Err: fs.ErrPermission})
+	if text := l.Warnings[0].Text; l.Complete || !strings.Contains(text, "/srv/git/closed") || !strings.Contains(text, "let the user") || Advice(l.Warnings[0].Code) != "" {
+		t.Errorf("%+v", l)
 	}
 }
 

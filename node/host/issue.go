@@ -67,7 +67,6 @@ var advice = map[Code]string{
 	Forbidden:              "Let the account of the token read it, or take it out of the configuration.",
 	Unreachable:            "Look whether the host answers from this node: address, proxy, certificate. The listing is tried again.",
 	InvalidResponse:        "Look at what the host answers there: a proxy, a sign-in page or another kind of server may stand before its API.",
-	PartialListing:         "Nothing, unless it lasts: the repository stays.",
 	NotRepository:          "Nothing, where such directories are meant to be there. Else let the glob match repositories alone: bare ones, or directories with .git.",
 	NameTaken:              "Nothing, or take one of the two out of the glob.",
 	NotFetchable:           "Nothing: its last index stays, and it is fetched again when the host allows it.",

@@ -103,8 +103,9 @@ var shapes = []shape{
 		a.file("github.com/"+m[1], strings.TrimPrefix(strings.TrimPrefix(m[2], "refs/heads/"), "refs/tags/"))
 	}},
 
-	// Azure: org/project/_git/repo?path=/a&version=GBmain, org/project/_git/repo/commit/sha
-	{re(`^(?:(.+)/)?_git/([^/]+)(?:/commit/([0-9a-f]+))?$`), "", func(a *Address, m []string, q url.Values) {
+	// Azure: org/project/_git/repo?path=/a&version=GBmain, org/project/_git/repo/commit/sha;
+	// an old server has tfs/ in front, which names have not
+	{re(`^(?:tfs/)?(?:(.+)/)?_git/([^/]+)(?:/commit/([0-9a-f]+))?$`), "", func(a *Address, m []string, q url.Values) {
 		a.Repo = join(a.Host, m[1], m[2])
 		switch version := q.Get("version"); {
 		case m[3] != "":

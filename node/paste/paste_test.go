@@ -181,6 +181,7 @@ func TestAddresses_everyHost(t *testing.T) {
 		{"https://bb.example/projects/P/repos/r/browse/a/b.py?at=refs%2Fheads%2Fx%2Fy#10-20", "file bb.example/P/r a/b.py@x/y 10-20"},
 		{"https://bb.example/projects/P/repos/r/browse/a/b.py", "file bb.example/P/r a/b.py@HEAD 0-0"},
 		{"https://dev.azure.com/o/p/_git/r?path=/a/b.cs&version=GBmain&line=10&lineEnd=12", "file dev.azure.com/o/p/r a/b.cs@main 10-12"},
+		{"https://ado.example.com/tfs/c/p/_git/r", "repository ado.example.com/c/p/r  0-0"},
 		{"https://dev.azure.com/o/p/_git/r/commit/0a1b2c3d", "commit dev.azure.com/o/p/r 0a1b2c3d 0-0"},
 		{"https://gerrit.example/plugins/gitiles/a/b/+/refs/heads/main/x.java#10", "file gerrit.example/a/b main/x.java 10-0"},
 		{"https://shoal.example/browse/github.com/redis/redis@7.2/-/blob/src/dict.c#L5-L9", "file github.com/redis/redis src/dict.c@7.2 5-9"},

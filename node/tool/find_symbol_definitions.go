@@ -76,9 +76,11 @@ func (l *lookup) undefined(r *symbols.SymbolResponse) (string, error) {
 		return "", err
 	}
 
-	if filters := l.filters(); filters != "" && l.Text("match") == "exact" {
+	if filters := l.filters(); filters != "" && l.Text("match") != "prefix" {
 		// Shown at once instead of advised: a wrong filter is the usual cause, and saves a step.
+		// The name itself: fuzzy would show one that is like it.
 		l.drop("kind", "path", "include")
+		l.set("match", "exact")
 		all, err := l.define()
 		if err != nil {
 			return "", err

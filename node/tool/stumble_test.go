@@ -58,6 +58,7 @@ func TestWhereAgentsStumble(t *testing.T) {
 		{"a short name is enough", "grep", `{"pattern":"ErrClosed","repo":"APP"}`, "4 matching lines", ""},
 		{"one that two could be", "grep", `{"pattern":"x","repo":"acme/aib"}`, "Did you mean example.com/acme/", "matching"},
 		{"a search for one", "list_repos", `{"query":"libb"}`, "Near names: example.com/acme/lib", ""},
+		{"a name of another kind is no similar name", "find_symbol_definitions", `{"symbol":"evict","repo":"acme/app","kind":"method","match":"fuzzy"}`, "No definition of evict with this kind; without:\n1 definition of evict", "Similar"},
 		{"a symbol with wrong letters", "find_symbol_definitions", `{"symbol":"evitc","repo":"acme/app"}`, "No definition of evitc found. The nearest name:\n1 definition of evict", ""},
 		{"and its uses", "find_symbol_references", `{"symbol":"retryReplicaz","repo":"acme/app"}`, "Similar names: retryReplica", "As text"},
 		{"a label is no use", "find_symbol_references", `{"symbol":"done","repo":"acme/app"}`, "labels 2 not shown", "goto"},
