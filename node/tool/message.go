@@ -87,8 +87,11 @@ func bodyRoom(a *Args, commits int) int {
 	return 0
 }
 
-// briefLines is how many lines are shown of a body that nobody asked for.
-const briefLines = 3
+// The bounds of a body that nobody asked for: lines where no word is in it, and bytes.
+const (
+	briefLines = 3
+	briefBytes = 600
+)
 
 // noise is what stands in messages and says nothing of the change: trailers, badges, and
 // the comments, tags and tables of programs that write them.
@@ -113,7 +116,7 @@ func briefBody(a *Args, body string, most int) string {
 		with = strings.SplitN(body, "\n", briefLines+1)
 		with = with[:min(len(with), briefLines)]
 	}
-	text := bodyText(strings.Join(with, "\n"), most)
+	text := bodyText(strings.Join(with, "\n"), min(most, briefBytes))
 	if text != "" && len(strings.Join(with, "\n")) < len(body)-len(with) {
 		text += "    …\n"
 	}

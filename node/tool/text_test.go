@@ -105,6 +105,9 @@ func TestBriefBodies(t *testing.T) {
 			t.Errorf("%q of %q: %q, want %q", c.query, c.body, got, c.want)
 		}
 	}
+	if got := briefBody(asked("list_commits", "repo", "r", "query", "x"), strings.Repeat("x y\n", 1000), 1000); len(got) > 3*briefBytes {
+		t.Errorf("%d bytes", len(got))
+	}
 	asks := asked("list_commits", "repo", "r", "body", true)
 	if got := briefBody(asks, long, 1000); got != bodyText(long, 1000) {
 		t.Errorf("asked for: %q", got)
