@@ -9,17 +9,11 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-type collectorCluster interface {
-	Catalog
-	Member
-	Age() time.Duration // how old View may be
-}
-
 // Collector is the garbage collector of this disk, and the reverse: what no
 // view names leaves after the grace period, what is missing is reported as
 // lost and copied or built again.
 type Collector struct {
-	cluster collectorCluster
+	cluster Cluster
 	files   *Files
 	busy    func(id catalog.RepoID) bool // a job works on the mirror of a repository here
 	log     *slog.Logger
@@ -31,7 +25,7 @@ type Collector struct {
 }
 
 // NewCollector returns a Collector; Run makes it work.
-func NewCollector(cluster collectorCluster, files *Files, busy func(id catalog.RepoID) bool, log *slog.Logger) *Collector {
+func NewCollector(cluster Cluster, files *Files, busy func(id catalog.RepoID) bool, log *slog.Logger) *Collector {
 	return &Collector{
 		cluster:  cluster,
 		files:    files,

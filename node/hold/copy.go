@@ -12,18 +12,11 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-type copierCluster interface {
-	Catalog
-	Member
-	Peers
-	Changed() <-chan struct{} // closed when there is a newer View
-}
-
 // Copier makes this node hold what the placement wants it to hold: it copies
 // what is missing from live holders, confirms what is here, and gives up what
 // others have taken over. What to do is decided in scene.go; a Copier does it.
 type Copier struct {
-	cluster copierCluster
+	cluster Cluster
 	files   *Files
 	from    *Transfers
 	opt     CopyOptions
@@ -72,7 +65,7 @@ const (
 )
 
 // NewCopier returns a Copier; Run makes it work.
-func NewCopier(cluster copierCluster, files *Files, from *Transfers, opt CopyOptions) *Copier {
+func NewCopier(cluster Cluster, files *Files, from *Transfers, opt CopyOptions) *Copier {
 	return &Copier{
 		cluster:   cluster,
 		files:     files,

@@ -7,29 +7,19 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// What holding data takes of the agreement of nodes: each part names those of
-// these that it uses. Their methods are safe for concurrent use.
-type (
-	// Catalog is what the cluster has agreed on, as far as this node knows.
-	Catalog interface {
-		View() *catalog.View
-		// Ready says why this node should not act on it yet.
-		Ready() error
-	}
+// Cluster is what holding data takes of the agreement of nodes; *cluster.Cluster is one.
+// Its methods are safe for concurrent use.
+type Cluster interface {
+	View() *catalog.View
+	Changed() <-chan struct{} // closed when there is a newer View
+	Age() time.Duration       // how old View may be
+	Ready() error             // why this node should not act on View yet
 
-	// Member is this node as one of the cluster, in whose name it proposes.
-	Member interface {
-		Self() string
-		Epoch() uint64
-		Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
-	}
-
-	// Peers are the other nodes.
-	Peers interface {
-		// Alive reports whether a node can be reached now.
-		Alive(node string) bool
-	}
-)
+	Self() string
+	Epoch() uint64
+	Alive(node string) bool // whether a node can be reached now
+	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
+}
 
 // Node is a member of the cluster as planners see it.
 type Node struct {

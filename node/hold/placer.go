@@ -18,13 +18,9 @@ const (
 	grownBy      = 4                // growth: all is indexed and a part of this size is new. A young cluster is placed before sizes are known
 )
 
-type proposer interface {
-	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
-}
-
 // Placer runs Place while this node leads. It belongs to one goroutine.
 type Placer struct {
-	cluster proposer
+	cluster Cluster
 	copies  int
 	log     *slog.Logger
 	now     func() time.Time
@@ -42,7 +38,7 @@ type placed struct {
 }
 
 // NewPlacer returns a Placer that wants so many copies of everything.
-func NewPlacer(cluster proposer, copies int, log *slog.Logger, now func() time.Time) *Placer {
+func NewPlacer(cluster Cluster, copies int, log *slog.Logger, now func() time.Time) *Placer {
 	return &Placer{cluster: cluster, copies: copies, log: log, now: now}
 }
 

@@ -52,16 +52,10 @@ type Caller interface {
 	Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error)
 }
 
-type transferCluster interface {
-	Peers
-	View() *catalog.View
-	Self() string
-}
-
 // Transfers moves files and mirrors between nodes. It is safe for concurrent
 // use.
 type Transfers struct {
-	cluster transferCluster
+	cluster Cluster
 	calls   Caller
 	files   *Files
 	opt     TransferOptions
@@ -80,7 +74,7 @@ type TransferOptions struct {
 }
 
 // NewTransfers returns the Transfers of a node.
-func NewTransfers(cluster transferCluster, calls Caller, files *Files, opt TransferOptions) *Transfers {
+func NewTransfers(cluster Cluster, calls Caller, files *Files, opt TransferOptions) *Transfers {
 	return &Transfers{
 		cluster: cluster,
 		calls:   calls,

@@ -29,7 +29,7 @@ var errStopping = errors.New("the node stops")
 type attempt struct {
 	job     *catalog.Job
 	input   string // as its kind says, at the start
-	cluster Agreement
+	cluster Cluster
 	files   *hold.Files
 
 	cancel context.CancelCauseFunc
@@ -119,7 +119,7 @@ func (a *attempt) subject() string {
 // commit proposes a command, and what its entry notes beside it, and waits, as
 // long as the context lasts, until this node has applied it. Once it has an index it is agreed upon: that this
 // node is behind the others is no failure of it.
-func commit(ctx context.Context, a Agreement, cmds ...catalog.Command) error {
+func commit(ctx context.Context, a Cluster, cmds ...catalog.Command) error {
 	index, results, err := a.ProposeAll(ctx, cmds...)
 	if err != nil && index > 0 {
 		err = a.Await(ctx, index)

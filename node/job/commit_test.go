@@ -11,7 +11,7 @@ import (
 
 // behind is a cluster of which this node sees less than it is told.
 type behind struct {
-	Agreement
+	Cluster
 	index   uint64
 	result  catalog.Result
 	err     error

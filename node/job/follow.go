@@ -21,7 +21,7 @@ import (
 // credential; two that do after a partition cost some calls, nothing else. None
 // of this is in the log of the cluster.
 type Follower struct {
-	cluster Following
+	cluster Cluster
 	hosts   host.Tools
 	tell    Tell
 	// told is when the last look began of which any node has told this one, for a
@@ -34,14 +34,6 @@ type Follower struct {
 	known map[string]*followed
 	hooks map[string]bool // connections that a webhook called since the last round
 	hints map[string]bool // connections that are to be listed as soon as that is due
-}
-
-// Following is what a Follower takes of the cluster.
-type Following interface {
-	View() *catalog.View
-	Self() string
-	Members() []cluster.Member
-	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 }
 
 // Tell brings a signal to a node, this one included.
@@ -92,7 +84,7 @@ const (
 	mostLookups = 50               // repositories that are looked up after one look; the others after the next
 )
 
-func newFollower(c Following, hosts host.Tools, tell Tell, told func(connection, hash string) time.Time, log *slog.Logger, now func() time.Time) *Follower {
+func newFollower(c Cluster, hosts host.Tools, tell Tell, told func(connection, hash string) time.Time, log *slog.Logger, now func() time.Time) *Follower {
 	return &Follower{
 		cluster: c,
 		hosts:   hosts,

@@ -2,21 +2,38 @@ package job
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"time"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// Cluster is what jobs take of the agreement of nodes; package cluster has it.
+// Cluster is what jobs take of the agreement of nodes; *cluster.Cluster is one. Its methods
+// are safe for concurrent use.
 type Cluster interface {
-	Agreement
-	Leadership
-	Polling
-	Following
+	// View is the catalog as this node has applied it; Changed is closed when
+	// there is a newer one.
+	View() *catalog.View
+	Changed() <-chan struct{}
+
+	Self() string
+	Epoch() uint64
+	Alive(node string) bool
+	Leading() bool
+	Members() []cluster.Member
+	Time() time.Time // the clock of what is agreed on
+
+	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
+	// ProposeAll returns a result for each command once they are agreed on. An
+	// index beside an error is that of commands which are agreed on and not yet
+	// applied here; Await waits for that.
+	ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error)
+	Await(ctx context.Context, index uint64) error
 }
 
 // Deps is what jobs work with.

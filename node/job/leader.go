@@ -16,7 +16,7 @@ import (
 // Leader plans while this node leads. It forgets what it knew of silent
 // nodes whenever the leadership is new: a new leader gives every node time.
 type Leader struct {
-	cluster Leadership
+	cluster Cluster
 	kinds   kinds
 	placer  *hold.Placer
 	opt     LeaderOptions
@@ -29,16 +29,6 @@ type Leader struct {
 	repos              int    // number of repositories at the last look for them
 }
 
-// Leadership is what planning takes of the cluster.
-type Leadership interface {
-	View() *catalog.View
-	Changed() <-chan struct{}
-	Leading() bool
-	Time() time.Time // the clock of what is agreed on
-	Members() []cluster.Member
-	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
-}
-
 // LeaderOptions is what a Leader takes beside its parts.
 type LeaderOptions struct {
 	Timing float64 // multiplies how long a silent node keeps its jobs and its data; 0 means 1
@@ -48,7 +38,7 @@ type LeaderOptions struct {
 	Ticks func() time.Time
 }
 
-func newLeader(cluster Leadership, ks kinds, placer *hold.Placer, opt LeaderOptions) *Leader {
+func newLeader(cluster Cluster, ks kinds, placer *hold.Placer, opt LeaderOptions) *Leader {
 	if opt.Timing == 0 {
 		opt.Timing = 1
 	}

@@ -33,7 +33,7 @@ type dated struct {
 	date *time.Time
 }
 
-// Time is of Leadership.
+// Time implements Cluster.
 func (d *dated) Time() time.Time { return *d.date }
 
 // Somebody sets the clock of the leader back by an hour: it goes on planning,

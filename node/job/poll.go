@@ -20,7 +20,7 @@ import (
 // poll that finds nothing leaves no trace in the log of the cluster. Two nodes that poll the same repository
 // after a partition cost a fetch, nothing else.
 type Poller struct {
-	cluster Polling
+	cluster Cluster
 	remotes *remotes
 	copies  *hold.Transfers
 	options func() string                // key of the options of builds
@@ -32,14 +32,6 @@ type Poller struct {
 	polls map[catalog.RepoID]poll
 	heard map[string]*heard // by connection
 	calm  calmness
-}
-
-// Polling is what a Poller takes of the cluster.
-type Polling interface {
-	View() *catalog.View
-	Self() string
-	Alive(node string) bool
-	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 }
 
 // calmness spares looks at all repositories while the same ones, for the same
@@ -68,7 +60,7 @@ type poll struct {
 	changed  time.Time // when a poll found something new last
 }
 
-func newPoller(cluster Polling, from *remotes, copies *hold.Transfers, options func() string, busy func(catalog.RepoID) bool, now func() time.Time) *Poller {
+func newPoller(cluster Cluster, from *remotes, copies *hold.Transfers, options func() string, busy func(catalog.RepoID) bool, now func() time.Time) *Poller {
 	return &Poller{
 		cluster: cluster,
 		remotes: from,

@@ -130,7 +130,7 @@ func (w *world) list(connection string, ids ...string) {
 }
 
 // ask runs one attempt of the permission sync.
-func (g *gate) ask(cluster Agreement) error {
+func (g *gate) ask(cluster Cluster) error {
 	g.t.Helper()
 	a := g.begin(cluster)
 	err := g.sync.sync(g.t.Context(), a)
@@ -141,7 +141,7 @@ func (g *gate) ask(cluster Agreement) error {
 }
 
 // begin gives the job to the node.
-func (g *gate) begin(cluster Agreement) *attempt {
+func (g *gate) begin(cluster Cluster) *attempt {
 	g.t.Helper()
 	g.Do(&catalog.EnqueueJob{Kind: catalog.JobRepoSync, Subject: "1"})
 	g.Grant(catalog.JobRepoSync, "1", "n1")
@@ -232,7 +232,7 @@ func TestWhoIsNotToldOfMayReadItAllTheSame(t *testing.T) {
 
 // meanwhile is a cluster in which something happens before the first proposal.
 type meanwhile struct {
-	Agreement
+	Cluster
 	happens   func()
 	proposals int
 }
@@ -241,7 +241,7 @@ func (m *meanwhile) ProposeAll(ctx context.Context, cmds ...catalog.Command) (ui
 	if m.proposals++; m.proposals == 1 {
 		m.happens()
 	}
-	return m.Agreement.ProposeAll(ctx, cmds...)
+	return m.Cluster.ProposeAll(ctx, cmds...)
 }
 
 // A difference is to what was known when it was made. When a listing changes
@@ -250,13 +250,13 @@ func TestADifferenceIsMadeAnewWhenAListingCameFirst(t *testing.T) {
 	t.Parallel()
 	g := newGate(t, allTold)
 	g.host.answers = []string{"1-3"}
-	c := &meanwhile{Agreement: g.Node("n1"), happens: func() { g.say("9") }}
+	c := &meanwhile{Cluster: g.Node("n1"), happens: func() { g.say("9") }}
 	if err := g.ask(c); err != nil || c.proposals != 2 || !slices.Equal(g.may(), people("1-3 9")) {
 		t.Errorf("after a listing: %v with %d proposals, and %v may read it", err, c.proposals, g.may())
 	}
 
 	g.host.asked = 0
-	c = &meanwhile{Agreement: g.Node("n1")}
+	c = &meanwhile{Cluster: g.Node("n1")}
 	c.happens = func() {
 		g.Do(&catalog.RevokeJob{Kind: catalog.JobRepoSync, Subject: "1", Fence: g.View().Job(catalog.JobRepoSync, "1").Fence, Reason: "lost"})
 	}

@@ -14,27 +14,9 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// Agreement is what running jobs takes of the cluster. Its methods are safe
-// for concurrent use.
-type Agreement interface {
-	// View is the catalog as this node has applied it; Changed is closed when
-	// there is a newer one.
-	View() *catalog.View
-	Changed() <-chan struct{}
-
-	Self() string
-	Epoch() uint64
-
-	// ProposeAll returns a result for each command once they are agreed on. An
-	// index beside an error is that of commands which are agreed on and not yet
-	// applied here; Await waits for that.
-	ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error)
-	Await(ctx context.Context, index uint64) error
-}
-
 // Runner runs the jobs that are granted to this node.
 type Runner struct {
-	cluster Agreement
+	cluster Cluster
 	files   *hold.Files
 	kinds   kinds
 	opt     RunnerOptions
@@ -54,7 +36,7 @@ type RunnerOptions struct {
 	Now     func() time.Time
 }
 
-func newRunner(cluster Agreement, files *hold.Files, ks kinds, opt RunnerOptions) *Runner {
+func newRunner(cluster Cluster, files *hold.Files, ks kinds, opt RunnerOptions) *Runner {
 	if opt.Backoff == 0 {
 		opt.Backoff = 30 * time.Second
 	}

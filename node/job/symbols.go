@@ -15,7 +15,7 @@ import (
 // them, and asks for an index job that tries them again: the later the more often it failed.
 // A job for unchanged input finds such symbols alone. It is safe for concurrent use.
 type Symbols struct {
-	cluster Polling
+	cluster Cluster
 	files   *hold.Files
 	can     bool          // this node finds symbols
 	wait    time.Duration // after the first failure
@@ -35,7 +35,7 @@ const (
 	symbolsLook    = 30 * time.Second // between two looks
 )
 
-func newSymbols(cluster Polling, files *hold.Files, can bool, wait time.Duration, now func() time.Time) *Symbols {
+func newSymbols(cluster Cluster, files *hold.Files, can bool, wait time.Duration, now func() time.Time) *Symbols {
 	return &Symbols{cluster: cluster, files: files, can: can, wait: wait, now: now, known: map[shard.Part]unknownPart{}}
 }
 
