@@ -144,9 +144,7 @@ func (n *Node) wireAccess() host.Tools {
 // wireDoors makes what lets in: programs by consents, people by identity providers.
 func (n *Node) wireDoors(tools host.Tools) {
 	n.agents = oauth.New(oauth.Deps{
-		Catalog: n.cluster,
-		Secrets: n.cluster,
-		Fleet:   n.cluster,
+		Cluster: n.cluster,
 		BaseURL: n.BaseURL,
 		Lookup:  n.env.Lookup,
 		Fetch:   n.opt.Documents,
@@ -416,10 +414,7 @@ func (n *Node) audit() cluster.Audit { return chronicle.Rule(n.env) }
 // wireOwners makes what owners look after the cluster with.
 func (n *Node) wireOwners() {
 	n.Operate = operate.New(operate.Deps{
-		Catalog: n.cluster,
-		Members: n.cluster,
-		Secrets: n.cluster,
-		Net:     n.cluster,
+		Cluster: n.cluster,
 		Gate:    n.gate,
 
 		Running:     n.jobs.Runner.Running,

@@ -28,12 +28,12 @@ type Agent struct {
 // everybody, everybody else their own. It knows those that were let in at any
 // node before the call.
 func (s *Server) Agents(ctx context.Context, by account.Holder) ([]Agent, error) {
-	if _, err := s.d.Fleet.Sync(ctx); err != nil {
+	if _, err := s.d.Cluster.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
 
 	// One that has ended is kept for a while, to know its tokens again: it is no agent any more.
-	view := s.d.Catalog.View()
+	view := s.d.Cluster.View()
 	var all []Agent
 	for c := range view.Consents() {
 		if s.alive(c) && manages(by, c) {
@@ -64,12 +64,12 @@ func manages(by account.Holder, c *catalog.Consent) bool {
 // EndAgent takes back what somebody has let a program do. Every node that can be
 // reached refuses its tokens when it returns.
 func (s *Server) EndAgent(ctx context.Context, by account.Holder, id string) (*Agent, error) {
-	if _, err := s.d.Fleet.Sync(ctx); err != nil {
+	if _, err := s.d.Cluster.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
 
 	// One of somebody else is missing, like one that never was.
-	view := s.d.Catalog.View()
+	view := s.d.Cluster.View()
 	c := view.Consent(id)
 	if c == nil || !s.alive(c) || !manages(by, c) {
 		return nil, call.Fail(call.ErrNotFound, "there is no agent %q", id)

@@ -214,7 +214,7 @@ func (s *Server) Decide(ctx context.Context, who Person, form string, allow bool
 	}
 
 	// Who was suspended since the form was drawn lets nobody in.
-	a := s.d.Catalog.View().Account(who.Account)
+	a := s.d.Cluster.View().Account(who.Account)
 	if a == nil || a.State != catalog.AccountActive {
 		return "", refused(accessDenied, "This account may not let clients in.")
 	}

@@ -301,7 +301,7 @@ func TestAgentsAreLetInByTLSOrOnThisMachine(t *testing.T) {
 		"https://code.example": true, "http://localhost:7700": true, "http://127.0.0.1:7700": true, "http://[::1]:7700": true,
 		"http://code.example": false, "http://10.0.0.1:7700": false, "http://localhost.example": false, "https://code.example/shoal": false, "": false,
 	} {
-		if got := New(Deps{BaseURL: func() string { return address }, Catalog: &place{}}).Enabled(); got != want {
+		if got := New(Deps{BaseURL: func() string { return address }, Cluster: &place{}}).Enabled(); got != want {
 			t.Errorf("%q: %t, want %t", address, got, want)
 		}
 	}

@@ -53,7 +53,7 @@ func newTown(t testing.TB, nodes int) *town {
 	for i := range nodes {
 		p := &place{town: w, first: i == 0, changed: make(chan struct{})}
 		p.Server = New(Deps{
-			Catalog: p, Secrets: p, Fleet: p, BaseURL: func() string { return base }, Lookup: w.variable, Now: w.clock,
+			Cluster: p, BaseURL: func() string { return base }, Lookup: w.variable, Now: w.clock,
 			Fetch: noDocuments{}, Log: slog.New(slog.DiscardHandler),
 		})
 		w.nodes = append(w.nodes, p)

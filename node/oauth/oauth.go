@@ -30,54 +30,35 @@ const (
 	scopeOffline = "offline_access"
 )
 
-// What the parts of a Server need of the agreement; *cluster.Cluster has all of it.
+// Cluster is what a Server takes of the agreement of nodes; *cluster.Cluster is one.
 // The methods are called by many goroutines at once.
-type (
-	// Catalog keeps the consents that codes and tokens stand for.
-	Catalog interface {
-		// View is the catalog as this node has applied it.
-		View() *catalog.View
-		// Propose changes it and returns when this node has applied the change.
-		Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
-		// Await returns when this node has applied an index.
-		Await(ctx context.Context, index uint64) error
-	}
-
-	// Secrets keeps the rings of what codes and tokens are sealed with.
-	Secrets interface {
-		// View is the catalog as this node has applied it.
-		View() *catalog.View
-		// Changed is closed when the view changes after the call.
-		Changed() <-chan struct{}
-		// Leading tells whether this node leads.
-		Leading() bool
-		// Age is for how long this node may have missed changes.
-		Age() time.Duration
-		// Secret is a secret of the cluster, the same on every node; it is made
-		// where it is not there.
-		Secret(ctx context.Context, name string) ([]byte, error)
-		// Propose changes the catalog and returns when this node has applied the change.
-		Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
-	}
-
-	// Fleet is the other nodes: what they confirmed, and what they have to follow
-	// before a consent that was ended is ended everywhere.
-	Fleet interface {
-		// Sync returns when this node has applied all that was confirmed before.
-		Sync(ctx context.Context) (uint64, error)
-		// Members lists the members as this node sees them.
-		Members() []cluster.Member
-		// AwaitOn returns when other members have applied an index, and lists
-		// those that could not be told.
-		AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string)
-	}
-)
+type Cluster interface {
+	// View is the catalog as this node has applied it. Changed is closed when it
+	// changes after the call, and Age is for how long this node may have missed changes.
+	View() *catalog.View
+	Changed() <-chan struct{}
+	Age() time.Duration
+	// Leading tells whether this node leads.
+	Leading() bool
+	// Members lists the members as this node sees them.
+	Members() []cluster.Member
+	// Secret is a secret of the cluster, the same on every node; it is made
+	// where it is not there.
+	Secret(ctx context.Context, name string) ([]byte, error)
+	// Propose changes the catalog and returns when this node has applied the change.
+	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
+	// Await returns when this node has applied an index, Sync when it has applied all
+	// that was confirmed before.
+	Await(ctx context.Context, index uint64) error
+	Sync(ctx context.Context) (uint64, error)
+	// AwaitOn returns when other members have applied an index, and lists
+	// those that could not be told.
+	AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string)
+}
 
 // Deps is what a Server works with.
 type Deps struct {
-	Catalog Catalog
-	Secrets Secrets
-	Fleet   Fleet
+	Cluster Cluster
 	BaseURL func() string                             // of the service, without a trailing slash
 	Lookup  func(name string) (value string, ok bool) // variables
 	Fetch   Fetcher                                   // of clients' documents; nil means the web, with care
@@ -100,8 +81,8 @@ func New(d Deps) *Server {
 	}
 
 	// What has ended must not come back with a clock that is set back.
-	d.Now = account.Later(d.Catalog, d.Now)
-	return &Server{d: d, rings: newRings(d.Secrets, d.Now), documents: newDocuments(d.Fetch, d.Now)}
+	d.Now = account.Later(d.Cluster, d.Now)
+	return &Server{d: d, rings: newRings(d.Cluster, d.Now), documents: newDocuments(d.Fetch, d.Now)}
 }
 
 // Run sees to it that there are secrets to seal with, and that old ones go,
@@ -193,14 +174,14 @@ func granted(asked string) string {
 
 // reach waits until this node has applied an entry that some box tells of.
 func (s *Server) reach(ctx context.Context, index uint64) error {
-	if s.d.Catalog.View().Index() >= index {
+	if s.d.Cluster.View().Index() >= index {
 		return nil
 	}
 
 	// An entry takes a moment to arrive; a node that is cut off says so instead of making people wait.
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
-	if err := s.d.Catalog.Await(ctx, index); err != nil {
+	if err := s.d.Cluster.Await(ctx, index); err != nil {
 		return errNotReady
 	}
 	return nil

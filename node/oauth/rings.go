@@ -51,14 +51,14 @@ var errSecret = errors.New("sealed with an unknown secret")
 
 // rings finds the secrets of the cluster. Opened ones are kept in memory.
 type rings struct {
-	catalog Secrets
+	catalog Cluster
 	now     func() time.Time
 
 	mu     sync.Mutex // guards the field below
 	opened map[string][]byte
 }
 
-func newRings(c Secrets, now func() time.Time) *rings {
+func newRings(c Cluster, now func() time.Time) *rings {
 	return &rings{catalog: c, now: now, opened: map[string][]byte{}}
 }
 

@@ -87,7 +87,7 @@ func TestANodeWithoutSecretsIsNotReady(t *testing.T) {
 	w := newTown(t, 1)
 	p := &place{town: &town{t: t, now: w.now, log: w.log, views: w.views[:1], plain: w.plain}, changed: make(chan struct{})}
 	p.town.nodes = []*place{p}
-	s := New(Deps{Catalog: p, Secrets: p, Fleet: p, BaseURL: func() string { return base }, Lookup: w.nodes[0].d.Lookup, Fetch: noDocuments{}, Now: p.clock})
+	s := New(Deps{Cluster: p, BaseURL: func() string { return base }, Lookup: w.nodes[0].d.Lookup, Fetch: noDocuments{}, Now: p.clock})
 	if _, err := s.Register(t.Context(), []byte(`{"redirect_uris":["https://x.y/"]}`)); err != errNotReady {
 		t.Errorf("registration: %v", err)
 	}

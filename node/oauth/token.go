@@ -110,7 +110,7 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	}
 
 	// What is clear here already is not written to the log to be refused there.
-	if old := s.d.Catalog.View().Consent(c.ID); old != nil {
+	if old := s.d.Cluster.View().Consent(c.ID); old != nil {
 		return s.again(ctx, &c)
 	}
 
@@ -119,11 +119,11 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	if err := s.reach(ctx, c.Since); err != nil {
 		return nil, err
 	}
-	if a := s.d.Catalog.View().Account(c.Account); a == nil || a.State != catalog.AccountActive || a.Changed != c.Since || s.keyExpired(c.Key) {
+	if a := s.d.Cluster.View().Account(c.Account); a == nil || a.State != catalog.AccountActive || a.Changed != c.Since || s.keyExpired(c.Key) {
 		return nil, errCode
 	}
 
-	_, err := s.d.Catalog.Propose(ctx, &catalog.PutConsent{Since: c.Since, Consent: catalog.Consent{
+	_, err := s.d.Cluster.Propose(ctx, &catalog.PutConsent{Since: c.Since, Consent: catalog.Consent{
 		ID:      c.ID,
 		Account: c.Account,
 		Client:  c.Client,
@@ -145,7 +145,7 @@ func (s *Server) begin(ctx context.Context, client string, form url.Values) (*To
 	case refusal != 0:
 		return nil, errCode
 	}
-	return s.tokens(ctx, s.d.Catalog.View().Consent(c.ID))
+	return s.tokens(ctx, s.d.Cluster.View().Consent(c.ID))
 }
 
 // verified tells whether a verifier is the one of a challenge.
@@ -157,7 +157,7 @@ func verified(challenge, verifier string) bool {
 // again is a code that was used before: by the same client a moment ago, whose
 // answer was lost, or by somebody who has stolen it, which ends the consent.
 func (s *Server) again(ctx context.Context, c *code) (*Tokens, error) {
-	old := s.d.Catalog.View().Consent(c.ID)
+	old := s.d.Cluster.View().Consent(c.ID)
 	if old == nil {
 		return nil, errNotReady // there is no room for it, or it is about to be seen
 	}
@@ -193,7 +193,7 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 
 	// Moved by its generation: of two that come at once, one moves it.
 	if token.Generation == consent.Generation {
-		_, err := s.d.Catalog.Propose(ctx, &catalog.RotateConsent{ID: consent.ID, From: token.Generation, Expires: s.d.Now().Add(s.consentLife())})
+		_, err := s.d.Cluster.Propose(ctx, &catalog.RotateConsent{ID: consent.ID, From: token.Generation, Expires: s.d.Now().Add(s.consentLife())})
 		refusal, err := proposed(err)
 		if err != nil {
 			return nil, err
@@ -205,7 +205,7 @@ func (s *Server) refresh(ctx context.Context, client, text string) (*Tokens, err
 		}
 
 		// Whoever was first, the outcome has been applied here.
-		if consent = s.d.Catalog.View().Consent(consent.ID); consent == nil || !s.alive(consent) {
+		if consent = s.d.Cluster.View().Consent(consent.ID); consent == nil || !s.alive(consent) {
 			return nil, errRefresh
 		}
 		if refusal == 0 && consent.Generation == token.Generation+1 {
@@ -238,21 +238,21 @@ func (s *Server) opened(ctx context.Context, text string) (token refreshToken, c
 	if err := s.reach(ctx, token.Index); err != nil {
 		return token, nil, err
 	}
-	return token, s.d.Catalog.View().Consent(token.Consent), nil
+	return token, s.d.Cluster.View().Consent(token.Consent), nil
 }
 
 // alive tells whether a consent counts: it has not ended, the person is there,
 // and the key that they had signed in with has not expired.
 func (s *Server) alive(c *catalog.Consent) bool {
 	// As it is now: with the person the consents go, without a change of their own.
-	a := s.d.Catalog.View().Account(c.Account)
+	a := s.d.Cluster.View().Account(c.Account)
 	return c.Lives(s.d.Now()) && a != nil && a.State == catalog.AccountActive && !s.keyExpired(c.Key)
 }
 
 // keyExpired tells whether the key that somebody had signed in with is over: no
 // entry of the log tells of that, as one does of its revocation.
 func (s *Server) keyExpired(id string) bool {
-	key := s.d.Catalog.View().Key(id)
+	key := s.d.Cluster.View().Key(id)
 	return key != nil && key.Expired(s.d.Now())
 }
 
@@ -263,7 +263,7 @@ func (s *Server) end(ctx context.Context, c *catalog.Consent, why string) error 
 		return nil
 	}
 	s.d.Log.Warn("the consent of an agent was ended", "why", why, "account", c.Account, "client", c.Name, "consent", c.ID)
-	index, err := s.d.Catalog.Propose(ctx, &catalog.EndConsents{IDs: []string{c.ID}})
+	index, err := s.d.Cluster.Propose(ctx, &catalog.EndConsents{IDs: []string{c.ID}})
 	if err != nil {
 		return call.WriteError(err)
 	}
@@ -316,7 +316,7 @@ func (s *Server) Authenticate(ctx context.Context, text string) (catalog.Viewer,
 		return catalog.Viewer{}, err
 	}
 
-	c := s.d.Catalog.View().Consent(token.Consent)
+	c := s.d.Cluster.View().Consent(token.Consent)
 	if c == nil || !s.alive(c) {
 		return catalog.Viewer{}, bad
 	}
@@ -346,7 +346,7 @@ func (s *Server) Revoke(ctx context.Context, text string) error {
 		return err
 	}
 
-	c := s.d.Catalog.View().Consent(id)
+	c := s.d.Cluster.View().Consent(id)
 	if c == nil || !c.Ended.IsZero() {
 		return nil
 	}
@@ -364,7 +364,7 @@ func notBox(err error) error {
 // endNow ends a consent; every node that can be reached refuses its tokens when
 // it returns.
 func (s *Server) endNow(ctx context.Context, id string) error {
-	index, err := s.d.Catalog.Propose(ctx, &catalog.EndConsents{IDs: []string{id}})
+	index, err := s.d.Cluster.Propose(ctx, &catalog.EndConsents{IDs: []string{id}})
 	if err != nil {
 		return call.WriteError(err)
 	}
@@ -375,12 +375,12 @@ func (s *Server) endNow(ctx context.Context, id string) error {
 // awaitOthers waits until the other members have applied an index.
 func (s *Server) awaitOthers(ctx context.Context, index uint64) {
 	var others []string
-	for _, m := range s.d.Fleet.Members() {
+	for _, m := range s.d.Cluster.Members() {
 		if !m.Self {
 			others = append(others, m.ID)
 		}
 	}
-	if behind := s.d.Fleet.AwaitOn(ctx, index, others...); len(behind) > 0 {
+	if behind := s.d.Cluster.AwaitOn(ctx, index, others...); len(behind) > 0 {
 		s.d.Log.Warn("the tokens of an agent that was ended work at nodes that could not be told until they hear of the leader", "nodes", behind)
 	}
 }

@@ -14,10 +14,8 @@ import (
 
 // Syncer is the connections of the cluster, for owners.
 type Syncer struct {
-	catalog   Catalog
+	cluster   Cluster
 	following func(connection string) job.FollowingState // how pushes are found, as far as this node knows
-	net       call.Network
-	alive     func(node string) bool
 	syncs     *syncLog
 }
 
@@ -96,7 +94,7 @@ type ConnectionRequest struct{ Name string }
 // Connections lists the connections of the configuration.
 func (s *Syncer) Connections(_ context.Context, _ account.Owner) ([]ConnectionStatus, error) {
 	var out []ConnectionStatus
-	view := s.catalog.View()
+	view := s.cluster.View()
 	for c := range view.Connections() {
 		out = append(out, s.StateOf(view, c))
 	}
@@ -119,14 +117,14 @@ func (s *Syncer) AcceptListing(ctx context.Context, _ account.Owner, req Connect
 // onConnection proposes a command about a connection.
 func (s *Syncer) onConnection(ctx context.Context, name string, cmd catalog.Command) (*ConnectionStatus, error) {
 	// As it stood before: an answer that says what was changed, not what came of it.
-	view := s.catalog.View()
+	view := s.cluster.View()
 	c := view.Connection(name)
 	if c == nil {
 		return nil, noConnection(name)
 	}
 
 	before := s.StateOf(view, c)
-	if _, err := s.catalog.Propose(ctx, cmd); err != nil {
+	if _, err := s.cluster.Propose(ctx, cmd); err != nil {
 		// The one refusal that is about the state of the connection: an owner
 		// can do something about it.
 		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {

@@ -13,8 +13,7 @@ import (
 
 // Drainer takes nodes out of the cluster, and back.
 type Drainer struct {
-	catalog  Catalog
-	members  Members
+	cluster  Cluster
 	gate     *account.Gate
 	replicas int // copies of everything that are wanted
 }
@@ -67,13 +66,13 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, req DrainRequest) 
 
 	// What others have been told before counts: they may have drained the rest.
 	if m.State != catalog.MemberDraining {
-		if _, err := d.catalog.Sync(ctx); err != nil {
+		if _, err := d.cluster.Sync(ctx); err != nil {
 			return nil, call.WriteError(err)
 		}
 	}
 
 	// Somebody has to be there who takes what it holds.
-	view := d.catalog.View()
+	view := d.cluster.View()
 	// They count only where they can be reached: what nobody takes now is not given away.
 	others := d.takers(view, m.ID)
 	if len(others) == 0 {
@@ -82,10 +81,10 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, req DrainRequest) 
 
 	if m.State != catalog.MemberDraining {
 		// Once: calling again tells how far it is.
-		if err := d.members.Drain(ctx, m.ID); err != nil {
+		if err := d.cluster.Drain(ctx, m.ID); err != nil {
 			return nil, call.WriteError(err)
 		}
-		view = d.catalog.View()
+		view = d.cluster.View()
 	}
 
 	out := &DrainResponse{Node: m.ID, Questions: questionsAt(view, m.ID)}
@@ -108,7 +107,7 @@ func (d *Drainer) Undrain(ctx context.Context, _ account.Owner, req DrainRequest
 	}
 
 	// One that drains no more is no failure, so that it can be asked for twice.
-	if err := d.members.Undrain(ctx, m.ID); err != nil {
+	if err := d.cluster.Undrain(ctx, m.ID); err != nil {
 		return nil, call.WriteError(err)
 	}
 	return &UndrainResponse{Node: m.ID}, nil
@@ -120,7 +119,7 @@ func (d *Drainer) Lead(ctx context.Context, _ account.Owner, req LeadRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := d.members.Lead(ctx, m.ID); err != nil {
+	if err := d.cluster.Lead(ctx, m.ID); err != nil {
 		return nil, call.WriteError(err)
 	}
 	return &LeadResponse{Node: m.ID}, nil
@@ -162,7 +161,7 @@ const fewestDigits = 4
 func (d *Drainer) member(name string) (*catalog.Member, error) {
 	var all []string // for who named none
 	var found []*catalog.Member
-	for m := range d.catalog.View().Members() {
+	for m := range d.cluster.View().Members() {
 		switch {
 		case m.State == catalog.MemberRemoved:
 			continue
@@ -170,7 +169,7 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 		// An id is exact; all else may fit several.
 		case m.ID == name:
 			return m, nil
-		case m.Addr == name || strings.HasPrefix(m.Addr, name+":") || d.members.NameOf(m.ID) == name || len(name) >= fewestDigits && strings.HasPrefix(m.ID, name):
+		case m.Addr == name || strings.HasPrefix(m.Addr, name+":") || d.cluster.NameOf(m.ID) == name || len(name) >= fewestDigits && strings.HasPrefix(m.ID, name):
 			found = append(found, m)
 		}
 		all = append(all, fmt.Sprintf("%s (%s)", m.ID, m.Addr))
@@ -199,7 +198,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, req RemoveReques
 	}
 
 	// What others have been told before counts: a copy that this node knows of may be gone.
-	if _, err := d.catalog.Sync(ctx); err != nil {
+	if _, err := d.cluster.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
 
@@ -210,7 +209,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, req RemoveReques
 	}
 
 	// One copy elsewhere is enough: the others are made from it.
-	only := d.onlyCopies(seen.View, m.ID, 1, d.members.Alive)
+	only := d.onlyCopies(seen.View, m.ID, 1, d.cluster.Alive)
 
 	out := &RemoveResponse{Node: m.ID}
 	for _, id := range only {
@@ -229,7 +228,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, req RemoveReques
 		return out, call.Fail(call.ErrHeld, "node %s has the last copy of %s: drain it, or accept the loss", m.ID, what)
 	}
 
-	if err := d.members.Remove(ctx, m.ID); err != nil {
+	if err := d.cluster.Remove(ctx, m.ID); err != nil {
 		return nil, call.WriteError(err)
 	}
 	return out, nil
@@ -238,7 +237,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, req RemoveReques
 // takers is the nodes beside one that can be reached and may hold data.
 func (d *Drainer) takers(view *catalog.View, but string) (ids []string) {
 	for m := range view.Members() {
-		if m.ID != but && m.State == catalog.MemberAlive && d.members.Alive(m.ID) {
+		if m.ID != but && m.State == catalog.MemberAlive && d.cluster.Alive(m.ID) {
 			ids = append(ids, m.ID)
 		}
 	}
@@ -264,7 +263,7 @@ func (d *Drainer) Left(view *catalog.View, leaving string) (left int, done bool)
 	// each count on the other.
 	stays := func(id string) bool {
 		m := view.Member(id)
-		return m != nil && m.State == catalog.MemberAlive && d.members.Alive(id)
+		return m != nil && m.State == catalog.MemberAlive && d.cluster.Alive(id)
 	}
 	only := d.onlyCopies(view, leaving, d.wanted(view, leaving), stays)
 

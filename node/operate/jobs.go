@@ -16,9 +16,7 @@ import (
 
 // Queue is the jobs of the cluster, as far as viewers may know of them.
 type Queue struct {
-	catalog Catalog
-	net     call.Network
-	alive   func(node string) bool
+	cluster Cluster
 	gate    *account.Gate
 	running func() []job.Progress // on this node
 	log     *slog.Logger
@@ -357,7 +355,7 @@ func (q *Queue) onJob(ctx context.Context, by account.Owner, id string, cmd func
 
 	key, _ := jobKeyOf(id) // find has understood it
 	// Refused with a conflict where the state allows no such thing, as to cancel what has ended.
-	if _, err := q.catalog.Propose(ctx, cmd(key)); err != nil {
+	if _, err := q.cluster.Propose(ctx, cmd(key)); err != nil {
 		if no, ok := catalog.Refused(err); ok && no.Code == catalog.Conflict {
 			return nil, call.Fail(call.ErrUnable, "Job %s: %s.", id, no.Reason)
 		}

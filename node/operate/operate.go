@@ -12,18 +12,18 @@ import (
 	"github.com/shoalsearch/shoal/node/job"
 )
 
-// Catalog is what the nodes agree on. Its methods are safe for concurrent use.
-type Catalog interface {
+// Cluster is what operations take of the agreement of nodes; *cluster.Cluster is one. Its
+// methods are safe for concurrent use.
+type Cluster interface {
+	call.Network
+
 	// View is the catalog as this node has applied it.
 	View() *catalog.View
 	// Sync brings the view up to date; it fails without a leader.
 	Sync(ctx context.Context) (index uint64, err error)
 	// Propose changes the catalog. It returns when this node has the change.
 	Propose(ctx context.Context, cmds ...catalog.Command) (index uint64, err error)
-}
 
-// Members is the nodes of the cluster. Its methods are safe for concurrent use.
-type Members interface {
 	// Alive reports whether a node can be reached.
 	Alive(node string) bool
 	// NameOf is how people call a node; "" where it has no name.
@@ -36,23 +36,16 @@ type Members interface {
 	Lead(ctx context.Context, node string) error
 	// Remove forgets a node for good.
 	Remove(ctx context.Context, node string) error
-}
 
-// Secrets keeps what the nodes share sealed. Its methods are safe for
-// concurrent use.
-type Secrets interface {
 	// KnownSecret is a secret as this node has it; false where there is none of that name.
 	KnownSecret(name string) (plain []byte, known bool, err error)
 	// SetSecret replaces a secret, or makes it. It returns when this node has it.
 	SetSecret(ctx context.Context, name string, plain []byte) error
 }
 
-// Deps is what operations work with. *cluster.Cluster is the first four.
+// Deps is what operations work with.
 type Deps struct {
-	Catalog Catalog
-	Members Members
-	Secrets Secrets
-	Net     call.Network
+	Cluster Cluster
 	Gate    *account.Gate
 
 	Running     func() []job.Progress                                                   // attempts on this node
@@ -83,20 +76,19 @@ type Operations struct {
 // New makes the operations, which tell other nodes of the jobs and listings of this one from
 // now on. It must be called before the cluster runs.
 func New(d Deps) *Operations {
-	queue := &Queue{catalog: d.Catalog, net: d.Net, alive: d.Members.Alive, gate: d.Gate, running: d.Running, log: d.Log}
+	queue := &Queue{cluster: d.Cluster, gate: d.Gate, running: d.Running, log: d.Log}
 	// Before the cluster runs: a node that asks must find somebody who answers.
-	progressCall.Serve(d.Net, queue.serveProgress)
-	syncer := &Syncer{catalog: d.Catalog, following: d.Following, net: d.Net, alive: d.Members.Alive, syncs: newSyncLog()}
-	syncsCall.Serve(d.Net, syncer.serveSyncs)
+	progressCall.Serve(d.Cluster, queue.serveProgress)
+	syncer := &Syncer{cluster: d.Cluster, following: d.Following, syncs: newSyncLog()}
+	syncsCall.Serve(d.Cluster, syncer.serveSyncs)
 
 	return &Operations{
-		Drainer: &Drainer{catalog: d.Catalog, members: d.Members, gate: d.Gate, replicas: d.Replicas},
+		Drainer: &Drainer{cluster: d.Cluster, gate: d.Gate, replicas: d.Replicas},
 		Queue:   queue,
 		Syncer:  syncer,
 
 		Hooks: &Hooks{
-			catalog: d.Catalog,
-			secrets: d.Secrets,
+			cluster: d.Cluster,
 			gate:    d.Gate,
 			first:   d.FirstSecret,
 			told:    d.KnownSecret,
@@ -106,6 +98,6 @@ func New(d Deps) *Operations {
 			now:     d.Now,
 			log:     d.Log,
 		},
-		Archive: &Archive{catalog: d.Catalog, write: d.Snapshot, audited: d.Audited, log: d.Log},
+		Archive: &Archive{cluster: d.Cluster, write: d.Snapshot, audited: d.Audited, log: d.Log},
 	}
 }

@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -32,13 +31,14 @@ func TestJobsAreAskedForByKnownWords(t *testing.T) {
 }
 
 // reach is the nodes of a world as members.
-type reach struct{ *clustertest.World }
+type reach struct {
+	Cluster
+	w *clustertest.World
+}
 
-func (reach) Drain(context.Context, string) error   { return nil }
-func (reach) Undrain(context.Context, string) error { return nil }
-func (reach) Lead(context.Context, string) error    { return nil }
-func (reach) Remove(context.Context, string) error  { return nil }
-func (reach) NameOf(string) string                  { return "" }
+func (r reach) Alive(node string) bool { return r.w.Alive(node) }
+
+func (reach) NameOf(string) string { return "" }
 
 // A node that leaves gives away what is hidden from everybody too, and counts it for
 // nobody.
@@ -48,7 +48,7 @@ func TestWhatIsHiddenIsGivenAwayUncounted(t *testing.T) {
 	w := clustertest.New(t, file, 2)
 	w.Repos("a", "r")
 	w.Confirm("n1", catalog.MirrorKey(1))
-	d := &Drainer{members: reach{w}, replicas: 2}
+	d := &Drainer{cluster: reach{w: w}, replicas: 2}
 	check := func(left int, done bool) {
 		t.Helper()
 		if got, is := d.Left(w.View(), "n1"); got != left || is != done {

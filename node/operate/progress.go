@@ -29,7 +29,7 @@ func (q *Queue) Progress(ctx context.Context, view *catalog.View) map[uint64]job
 	defer cancel()
 	var nothing call.Nothing
 	// Without those that did not answer: their jobs are in the list all the same.
-	for _, list := range progressCall.AskAll(ctx, q.net, q.othersAtWork(view), &nothing) {
+	for _, list := range progressCall.AskAll(ctx, q.cluster, q.othersAtWork(view), &nothing) {
 		for _, p := range *list {
 			all[p.Fence] = p
 		}
@@ -39,9 +39,9 @@ func (q *Queue) Progress(ctx context.Context, view *catalog.View) map[uint64]job
 
 // othersAtWork lists the other nodes that run jobs and can be reached.
 func (q *Queue) othersAtWork(view *catalog.View) (ids []string) {
-	known := map[string]bool{q.net.Self(): true}
+	known := map[string]bool{q.cluster.Self(): true}
 	for j := range view.JobsOf(catalog.JobRunning) {
-		if !known[j.Node] && q.alive(j.Node) {
+		if !known[j.Node] && q.cluster.Alive(j.Node) {
 			ids = append(ids, j.Node)
 		}
 		known[j.Node] = true

@@ -54,7 +54,7 @@ func newDesk(t *testing.T) *desk {
 		}
 	}
 	d.on = New(Deps{
-		Catalog: d, Members: d, Secrets: d, Net: d, Gate: account.NewGate(d.n1),
+		Cluster: d, Gate: account.NewGate(d.n1),
 		Running:     func() []job.Progress { return nil },
 		Following:   func(string) job.FollowingState { return job.FollowingState{} },
 		Called:      func(connection string) { d.called = append(d.called, connection) },

@@ -32,7 +32,7 @@ func (q *Queue) Reindex(ctx context.Context, by account.Owner, req ReindexReques
 		return nil, err
 	}
 
-	if err := enqueueIndex(ctx, q.catalog, []*catalog.Repo{repo}); err != nil {
+	if err := enqueueIndex(ctx, q.cluster, []*catalog.Repo{repo}); err != nil {
 		return nil, err
 	}
 
@@ -42,7 +42,7 @@ func (q *Queue) Reindex(ctx context.Context, by account.Owner, req ReindexReques
 }
 
 // enqueueIndex asks for the index jobs of repositories, before all others.
-func enqueueIndex(ctx context.Context, c Catalog, repos []*catalog.Repo) error {
+func enqueueIndex(ctx context.Context, c Cluster, repos []*catalog.Repo) error {
 	// So many to an entry: one with all of them would hold up whatever else is agreed on.
 	for part := range slices.Chunk(repos, catalog.MaxPage) {
 		var cmds []catalog.Command

@@ -12,7 +12,7 @@ import (
 
 // Archive writes the catalog down for owners.
 type Archive struct {
-	catalog Catalog
+	cluster Cluster
 	write   func(ctx context.Context, w io.Writer) error
 	audited func() bool
 	log     *slog.Logger
@@ -36,8 +36,8 @@ func (a *Archive) note(ctx context.Context, by account.Owner) {
 		return
 	}
 
-	event := &catalog.NoteEvent{Action: "snapshot.taken", TargetType: "catalog", Target: a.catalog.View().ClusterID()}
-	if _, err := a.catalog.Propose(ctx, event); err != nil {
+	event := &catalog.NoteEvent{Action: "snapshot.taken", TargetType: "catalog", Target: a.cluster.View().ClusterID()}
+	if _, err := a.cluster.Propose(ctx, event); err != nil {
 		a.log.Warn("a snapshot of the catalog is taken, and the audit cannot be told", "by", by.Name(), "err", err)
 	}
 }

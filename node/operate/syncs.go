@@ -150,7 +150,7 @@ func (l *syncLog) of(connection string) []SyncRun {
 // NoteSyncs looks at the catalog again and again, until ctx ends.
 func (s *Syncer) NoteSyncs(ctx context.Context) error {
 	for clock.Wait(ctx, syncsLook) {
-		s.syncs.look(s.catalog.View())
+		s.syncs.look(s.cluster.View())
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (s *Syncer) NoteSyncs(ctx context.Context) error {
 // Connection is one connection with its last listings, as all nodes that answer
 // at once remember them.
 func (s *Syncer) Connection(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionResponse, error) {
-	view := s.catalog.View()
+	view := s.cluster.View()
 	c := view.Connection(req.Name)
 	if c == nil {
 		return nil, noConnection(req.Name)
@@ -170,7 +170,7 @@ func (s *Syncer) Connection(ctx context.Context, _ account.Owner, req Connection
 
 	ctx, cancel := context.WithTimeout(ctx, syncsTime)
 	defer cancel()
-	for _, told := range syncsCall.AskAll(ctx, s.net, s.others(view), &req) {
+	for _, told := range syncsCall.AskAll(ctx, s.cluster, s.others(view), &req) {
 		all = append(all, *told...)
 	}
 	return &ConnectionResponse{ConnectionStatus: s.StateOf(view, c), Syncs: joinedSyncs(all)}, nil
@@ -179,7 +179,7 @@ func (s *Syncer) Connection(ctx context.Context, _ account.Owner, req Connection
 // others lists the other nodes that can be reached.
 func (s *Syncer) others(view *catalog.View) (ids []string) {
 	for m := range view.Members() {
-		if m.State != catalog.MemberRemoved && m.ID != s.net.Self() && s.alive(m.ID) {
+		if m.State != catalog.MemberRemoved && m.ID != s.cluster.Self() && s.cluster.Alive(m.ID) {
 			ids = append(ids, m.ID)
 		}
 	}

@@ -21,8 +21,7 @@ import (
 // Hooks is the webhooks of connections: their secrets, and what their events ask
 // for.
 type Hooks struct {
-	catalog Catalog
-	secrets Secrets
+	cluster Cluster
 	gate    *account.Gate
 	first   func(connection string) (string, error)                      // the secret until it is replaced
 	told    func(ctx context.Context, connection string) (string, error) // the same where it was told to anybody, else ""
@@ -92,7 +91,7 @@ func (h *Hooks) DeliveryKeys(ctx context.Context, connection string) (WebhookKey
 // was never replaced.
 func (h *Hooks) keysOf(connection string, first func() (string, error)) (WebhookKeys, error) {
 	// Of connections that are there: nobody gets a secret for a name of their own.
-	if h.catalog.View().Connection(connection) == nil {
+	if h.cluster.View().Connection(connection) == nil {
 		return WebhookKeys{}, call.Fail(call.ErrNotFound, "Connection %q not found", connection)
 	}
 
@@ -117,7 +116,7 @@ func (h *Hooks) keysOf(connection string, first func() (string, error)) (Webhook
 
 // storedKeys is nil where the secret was never replaced.
 func (h *Hooks) storedKeys(connection string) (*storedKeys, error) {
-	text, known, err := h.secrets.KnownSecret(webhookName(connection))
+	text, known, err := h.cluster.KnownSecret(webhookName(connection))
 	if err != nil || !known {
 		return nil, err
 	}
@@ -150,7 +149,7 @@ func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, req Connecti
 	if err != nil {
 		return WebhookKeys{}, fmt.Errorf("secret of the webhook: %w", err)
 	}
-	if err := h.secrets.SetSecret(ctx, webhookName(req.Name), text); err != nil {
+	if err := h.cluster.SetSecret(ctx, webhookName(req.Name), text); err != nil {
 		return WebhookKeys{}, call.WriteError(err)
 	}
 	h.log.Info("the secret of a webhook was replaced", "connection", req.Name)
@@ -161,7 +160,7 @@ func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, req Connecti
 // that whoever sent it may see. An event that came before, as its id says,
 // queues nothing.
 func (h *Hooks) Webhook(ctx context.Context, by account.Owner, req WebhookRequest) (*WebhookResponse, error) {
-	view := h.catalog.View()
+	view := h.cluster.View()
 	if view.Connection(req.Connection) == nil {
 		return nil, call.Fail(call.ErrNotFound, "Connection %q not found", req.Connection)
 	}
@@ -227,7 +226,7 @@ func (h *Hooks) enqueuePushed(ctx context.Context, view *catalog.View, by accoun
 		h.hint(req.Connection)
 		return out, nil
 	}
-	return out, enqueueIndex(ctx, h.catalog, wanting)
+	return out, enqueueIndex(ctx, h.cluster, wanting)
 }
 
 // ownersBatch is how many jobs one entry asks for.
@@ -255,7 +254,7 @@ func (h *Hooks) enqueueReaders(ctx context.Context, view *catalog.View, req *Web
 
 	// So many to an entry: one with all of them would hold up whatever else is agreed on.
 	for batch := range slices.Chunk(cmds, ownersBatch) {
-		if _, err := h.catalog.Propose(ctx, batch...); err != nil {
+		if _, err := h.cluster.Propose(ctx, batch...); err != nil {
 			return call.WriteError(err)
 		}
 	}
@@ -277,7 +276,7 @@ func waits(view *catalog.View, repo *catalog.Repo) bool {
 
 // Hook is how the webhooks of a connection are signed and named.
 func (h *Hooks) Hook(connection string) host.Hook {
-	return host.HookOf(h.catalog.View().File().Connection(connection))
+	return host.HookOf(h.cluster.View().File().Connection(connection))
 }
 
 // names reports whether an event is of a repository of its connection. One that
