@@ -3,9 +3,11 @@ package node
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/hold"
 )
 
 // View is the catalog as this node has applied it.
@@ -51,3 +53,17 @@ func (n *Node) Fill() (free func()) {
 
 // KeepsEvents reports whether the node has begun to note what happens.
 func (n *Node) KeepsEvents() bool { return n.Chronicle.Notes() }
+
+// LiveFiles lists the index files that the live generations are made of.
+func (n *Node) LiveFiles() []string {
+	var files []string
+	for repo := range n.cluster.View().Repos() {
+		for _, p := range hold.Parts(repo) {
+			files = append(files, p.Files()...)
+		}
+	}
+
+	// Repositories of a pack share its files.
+	slices.Sort(files)
+	return slices.Compact(files)
+}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -541,20 +540,6 @@ func (n *Node) diskUsed() uint8 {
 		return 0
 	}
 	return uint8(100 * (total - free) / total)
-}
-
-// LiveFiles lists the index files that the live generations are made of.
-func (n *Node) LiveFiles() []string {
-	var files []string
-	for repo := range n.cluster.View().Repos() {
-		for _, p := range hold.Parts(repo) {
-			files = append(files, p.Files()...)
-		}
-	}
-
-	// Repositories of a pack share its files.
-	slices.Sort(files)
-	return slices.Compact(files)
 }
 
 // ClusterAddr is the address at which other nodes call this one.

@@ -122,10 +122,6 @@ func newFormula(alts []seq) *Formula {
 // Scope reports how candidates relate to matches.
 func (f *Formula) Scope() Scope { return f.scope }
 
-// MatchesAll reports whether the formula narrows nothing: every unit is a candidate,
-// and everything has to be read.
-func (f *Formula) MatchesAll() bool { return f.root == nil }
-
 // String prints the formula: factors quoted with classes in brackets, runs as
 // class{count}, sequences with spaces, alternatives in parentheses with bars.
 func (f *Formula) String() string {

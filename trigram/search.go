@@ -42,12 +42,6 @@ func (x *Index) Search(seg int, f *Formula, within *Bitmap, s *Scratch, out *Bit
 	return out.Count(), nil
 }
 
-// Documents sets out to the first unit of each document of a segment.
-func (x *Index) Documents(seg int, s *Scratch, out *Bitmap) error {
-	e := evaluation{seg: &x.segs[seg], Scratch: s}
-	return e.key(keyFirst, out)
-}
-
 // evaluation is one formula over one segment.
 type evaluation struct {
 	seg *segment

@@ -258,16 +258,3 @@ func (r *Reader) Complete() *roaring.Bitmap {
 	}
 	return bitmap(r.Repos)
 }
-
-// SyncedOf is what code hosts let an account read, by site.
-func (v *View) SyncedOf(account string) map[string]*roaring.Bitmap {
-	all := map[string]*roaring.Bitmap{}
-	for _, r := range v.readsOf(account) {
-		set := r.set()
-		if before := all[r.site]; before != nil {
-			set.Or(before)
-		}
-		all[r.site] = set
-	}
-	return all
-}

@@ -150,13 +150,6 @@ func (v *View) SameRepos(other *View) bool {
 	return v.repos.Same(&other.repos) && v.config == other.config
 }
 
-// FileRefs is how many live generations name a shard or side file. One that
-// none names is no longer needed, once no older View is in use.
-func (v *View) FileRefs(id string) int {
-	n, _ := v.refs.Get(id)
-	return int(n)
-}
-
 // Job returns nil when there is none.
 func (v *View) Job(kind JobKind, subject string) *Job { return v.jobs.Get(jobKey(kind, subject)) }
 

@@ -20,7 +20,7 @@ type Coverage struct {
 	gaps            []Gap // the gravest first, at most one of each kind
 }
 
-// Unit is what Asked and Searched count.
+// Unit is what is searched and counted.
 type Unit string
 
 // The units.
@@ -109,14 +109,8 @@ func (c Coverage) And(d Coverage) Coverage {
 	return both
 }
 
-// Unit is what Asked and Searched count.
+// Unit is what is searched and counted.
 func (c Coverage) Unit() Unit { return c.unit }
-
-// Asked is how many units had to be searched.
-func (c Coverage) Asked() int { return c.asked }
-
-// Searched is how many of them were, completely.
-func (c Coverage) Searched() int { return c.searched }
 
 // Complete reports whether the answer is proved to have all that was asked for.
 func (c Coverage) Complete() bool { return c.proved() && len(c.gaps) == 0 }

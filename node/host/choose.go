@@ -20,7 +20,6 @@ const (
 	ByNoTopic  Reason = "excluded by topic"
 	BySize     Reason = "size"
 	ByOwner    Reason = "of users"
-	ByNoCode   Reason = "without code"
 	ByDisabled Reason = "disabled"
 	ByHidden   Reason = "hidden"
 	ByProject  Reason = "excluded by project"

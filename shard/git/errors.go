@@ -27,13 +27,9 @@ var (
 	ErrNoRemote  = run.ErrNoRemote
 	ErrOutside   = fmt.Errorf("it leads out of the directory of its connection: %w", fs.ErrPermission)
 	ErrUnknown   = run.ErrUnknown
-	ErrProxy     = run.ErrProxy
 	ErrDamaged   = run.ErrDamaged
-	ErrClosed    = run.ErrClosed
 
 	// ErrBeyond wraps ErrTooLarge: the repository itself has to change before it can be read.
 	ErrBeyond   = run.ErrBeyond
 	errManyRefs = fmt.Errorf("%w: delete some at its code host, or exclude the repository: %w", pack.ErrManyRefs, ErrBeyond)
-
-	ErrCertificate = run.ErrCertificate
 )

@@ -242,9 +242,6 @@ func (g *Graph) Close() {
 // Commits is how many commits the graph has: their positions are below it.
 func (g *Graph) Commits() int { return g.commits }
 
-// IDBytes is the length of ids; 0 when the graph has no commits.
-func (g *Graph) IDBytes() int { return g.idBytes }
-
 // at finds the layer of a position, and the commit's number in it.
 func (g *Graph) at(pos uint32) (*layer, int) {
 	for i := len(g.layers) - 1; i > 0; i-- {

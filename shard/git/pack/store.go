@@ -178,14 +178,6 @@ func (s *Store) Release() {
 	}
 }
 
-// IDBytes is the length of ids; 0 when there is no pack.
-func (s *Store) IDBytes() int {
-	if len(s.files) == 0 {
-		return 0
-	}
-	return s.files[0].idBytes
-}
-
 // lookup finds the file that has an object, and its place in the index.
 func (s *Store) lookup(id []byte) (*file, int, error) {
 	for range 2 {
