@@ -10,6 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/signin"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 // dataParts are the parts that keep the data of this node: see package hold.
@@ -44,8 +45,10 @@ func (n *Node) wireJobs(tools host.Tools) {
 		Copies:  n.data.transfers,
 		Placer:  hold.NewPlacer(n.cluster, n.opt.Replicas, n.opt.Log, clock.Now),
 		Tell:    n.tellPushes,
-		Log:     n.opt.Log,
-		Now:     n.opt.Now,
+
+		Searched: func(file shard.FileID) time.Duration { return n.Search.Searched(file) },
+		Log:      n.opt.Log,
+		Now:      n.opt.Now,
 
 		// Opened by who keeps the tokens: a job sees a host, in the name of a person.
 		OpenOwn: func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 // Cluster is what jobs take of the agreement of nodes; *cluster.Cluster is one. Its methods
@@ -45,6 +46,8 @@ type Deps struct {
 	// Tell brings to a node, this one included, what a host told of pushes:
 	// the Poller there has to Hear it.
 	Tell Tell
+	// Searched is how long this node has searched an index file.
+	Searched func(shard.FileID) time.Duration
 	// OpenOwn opens code hosts in the name of people.
 	OpenOwn OpenOwn
 	Log     *slog.Logger
@@ -93,6 +96,7 @@ func New(d Deps, opt Options) *Jobs {
 	runner := newRunner(d.Cluster, d.Files, all, RunnerOptions{Backoff: opt.Backoff, Observe: opt.Observe, Log: d.Log, Now: d.Now})
 
 	poller := newPoller(d.Cluster, from, d.Copies, build.optionsKey, runner.Busy, d.Now)
+	poller.searched = d.Searched
 	follower := newFollower(d.Cluster, opt.Hosts, d.Tell, poller.lookedAt, d.Log, d.Now)
 	index.hint = follower.Hint // a repository that is where it was no more wants a listing
 

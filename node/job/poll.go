@@ -11,6 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/place"
+	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -27,6 +28,8 @@ type Poller struct {
 	busy    func(id catalog.RepoID) bool // an attempt works on the repository here
 	now     func() time.Time
 	began   time.Time
+
+	searched func(shard.FileID) time.Duration // how long this node has searched an index file
 
 	mu    sync.Mutex // guards the fields below
 	polls map[catalog.RepoID]poll
@@ -121,7 +124,7 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 	// Where not all can be polled, some go first.
 	room := max(0, limit-p.clean(view))
 	if len(ready) > room {
-		order(ready)
+		p.order(ready)
 		ready, next = ready[:room], now
 	}
 
@@ -144,10 +147,18 @@ type candidate struct {
 }
 
 // order puts those first that wait longest. All that other settings or versions of
-// files wait for are equal: of these the ones that were pushed to last.
-func order(ready []candidate) {
+// files wait for are equal: of these the ones that this node searches most, then those
+// that were pushed to last.
+func (p *Poller) order(ready []candidate) {
+	heat := func(r *catalog.Repo) (most time.Duration) {
+		for _, s := range r.Shards {
+			most = max(most, p.searched(hold.PartOf(r.ID, s).Shard))
+		}
+		return most
+	}
+
 	slices.SortFunc(ready, func(a, b candidate) int {
-		return cmp.Or(a.at.Compare(b.at), b.repo.PushedAt.Compare(a.repo.PushedAt))
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(heat(b.repo), heat(a.repo)), b.repo.PushedAt.Compare(a.repo.PushedAt))
 	})
 }
 

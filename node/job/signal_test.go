@@ -13,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
 	"github.com/shoalsearch/shoal/node/host"
+	"github.com/shoalsearch/shoal/shard"
 )
 
 // listener is a node whose poller hears of repositories 1, 2, ... of a
@@ -300,23 +301,25 @@ func TestHowLongAHostIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Of repositories that wait for the same reason the ones that were pushed to last go first;
-// what waits since an earlier time goes before all.
+// Of repositories that wait for the same reason the ones that are searched most go first, then
+// those that were pushed to last; what waits since an earlier time goes before all.
 func TestPoller_order(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
 	repo := func(id catalog.RepoID, pushed time.Duration) *catalog.Repo {
-		r := &catalog.Repo{ID: id}
+		r := &catalog.Repo{ID: id, Shards: []catalog.ShardRef{{ID: shard.FileID{byte(id)}.String()}}}
 		r.PushedAt = now.Add(pushed)
 		return r
 	}
-	ready := []candidate{{repo(1, 1), time.Time{}}, {repo(2, 2), time.Time{}}, {repo(3, 0), time.Time{}}, {repo(4, 9), now}}
-	order(ready)
+	ready := []candidate{{repo(1, 1), time.Time{}}, {repo(2, 2), time.Time{}}, {repo(3, 0), time.Time{}}, {repo(4, 9), now}, {repo(5, 0), time.Time{}}}
+	used := map[shard.FileID]time.Duration{{3}: time.Second, {5}: time.Minute, {4}: time.Hour}
+	p := &Poller{searched: func(file shard.FileID) time.Duration { return used[file] }}
+	p.order(ready)
 	var got []catalog.RepoID
 	for _, c := range ready {
 		got = append(got, c.repo.ID)
 	}
-	if want := []catalog.RepoID{2, 1, 3, 4}; !slices.Equal(got, want) {
+	if want := []catalog.RepoID{5, 3, 2, 1, 4}; !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
@@ -74,6 +75,7 @@ func newYardWith(t *testing.T, opt Options, names ...string) *yard {
 	copies := hold.NewTransfers(y.node, alone{}, y.files, hold.TransferOptions{Replicas: 2, Log: log, Now: y.Now})
 	y.jobs = New(Deps{
 		Cluster: y.node, Files: y.files, Copies: copies, Placer: hold.NewPlacer(y.node, 2, log, y.Now), Log: log, Now: y.Now,
+		Searched: func(shard.FileID) time.Duration { return 0 },
 	}, opt)
 	y.kinds = y.jobs.Runner.kinds
 

@@ -90,6 +90,7 @@ var leafCall = call.To[leafRequest, leafResponse]("search").Whole()
 type leaves struct {
 	d      Deps
 	groups *groups
+	heat   heat
 }
 
 func newLeaves(d Deps) *leaves {
@@ -155,7 +156,9 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 
 	view := l.acquire(req, out)
 	defer view.Release()
+	began := clock.Now()
 	res, err := view.Search(ctx, req.search())
+	l.heat.add(req.Groups, clock.Since(began))
 
 	if err != nil {
 		return nil, err
