@@ -60,7 +60,7 @@ func readContexts(getenv func(string) string) (*contexts, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, c); err != nil || c.All == nil {
-		return nil, fmt.Errorf("%s is damaged: mend it, or move it away and sign in again (%w)", c.path, cmp.Or(err, errors.New("no contexts")))
+		return nil, fmt.Errorf("%s holds no contexts: correct it (%w)", c.path, cmp.Or(err, errors.New("no contexts")))
 	}
 	return c, nil
 }
