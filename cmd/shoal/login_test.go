@@ -193,7 +193,7 @@ func TestLogin_refused(t *testing.T) {
 	for _, c := range []struct {
 		text, says string
 		mode       os.FileMode
-	}{{`{}`, "chmod 600", 0o644}, {`{`, "contexts.json", 0o600}, {`{"contexts": null}`, "damaged", 0o600}, {`{"current": "x"}`, "no context", 0o600}} {
+	}{{`{}`, "chmod 600", 0o644}, {`{`, "contexts.json", 0o600}, {`{"contexts": null}`, "no contexts", 0o600}, {`{"current": "x"}`, "no context", 0o600}} {
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
