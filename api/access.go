@@ -10,11 +10,6 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// trail is where the audit keeps what was read and refused. It must not wait.
-type trail interface {
-	NoteAccess(chronicle.Access)
-}
-
 // accesses are the routes by which code and what belongs to it is read, with the
 // action that the audit has of each. Changes leave events of their own, and what is
 // proposed while somebody types is no access.

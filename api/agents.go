@@ -4,18 +4,10 @@ import (
 	"context"
 
 	"github.com/shoalsearch/shoal/node/account"
-	"github.com/shoalsearch/shoal/node/oauth"
 )
 
-// agents is what the routes of agents need.
-type agents interface {
-	Agents(context.Context, account.Holder) ([]oauth.Agent, error)
-	EndAgent(context.Context, account.Holder, string) (*oauth.Agent, error)
-	RegisterFor(ctx context.Context, by account.Owner, name string, redirects []string) (*oauth.RegistrationAnswer, error)
-}
-
 // agentRoutes are the routes of the agents that people have let in.
-type agentRoutes struct{ agents agents }
+type agentRoutes struct{ agents authority }
 
 func (a *agentRoutes) rows() []route {
 	return []route{
@@ -27,20 +19,12 @@ func (a *agentRoutes) rows() []route {
 
 // list is GET /api/agents.
 func (a *agentRoutes) list(ctx context.Context, c *call, by account.Holder) error {
-	all, err := a.agents.Agents(ctx, by)
-	if err != nil {
-		return err
-	}
-	return c.json(all)
+	return c.answer(a.agents.Agents(ctx, by))
 }
 
 // end is DELETE /api/agents/{agent}.
 func (a *agentRoutes) end(ctx context.Context, c *call, by account.Holder) error {
-	ended, err := a.agents.EndAgent(ctx, by, c.wild[0])
-	if err != nil {
-		return err
-	}
-	return c.json(ended)
+	return c.answer(a.agents.EndAgent(ctx, by, c.wild[0]))
 }
 
 // register is POST /api/agents/clients.

@@ -11,27 +11,40 @@ import (
 
 	"github.com/shoalsearch/shoal/api/auth"
 	"github.com/shoalsearch/shoal/api/reply"
+	"github.com/shoalsearch/shoal/api/settings"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// auditor is what the route and the page of the audit need.
-type auditor interface {
-	Audit(context.Context, account.Owner, chronicle.AuditRequest) (*chronicle.AuditResponse, error)
+// trail tells what happened and who did what, and keeps what was read and refused.
+type trail interface {
+	settings.Chronicle
+	NoteAccess(chronicle.Access) // does not wait
 }
 
-// auditRoutes are the routes of the audit.
+// auditRoutes are the routes of what happened, and of who did what.
 type auditRoutes struct {
-	auditor auditor
-	base    func() string
-	now     func() time.Time
+	chronicle trail
+	base      func() string
+	now       func() time.Time
 }
 
 func (a *auditRoutes) rows() []route {
 	return []route{
+		row("GET", "/api/events", accessOwner, quickTimeout, owners(a.happened)),
 		row("GET", "/api/audit", accessOwner, streamTimeout, owners(a.list)),
 	}
+}
+
+// happened is GET /api/events.
+func (a *auditRoutes) happened(ctx context.Context, c *call, by account.Owner) error {
+	p := c.params()
+	req := chronicle.EventsRequest{Limit: p.integer("limit", 100, 1, 1000), After: p.text("after")}
+	if err := p.err(); err != nil {
+		return err
+	}
+	return c.answer(a.chronicle.Events(ctx, by, req))
 }
 
 // missingHeader names the nodes of which a list may lack something, and says why.
@@ -64,7 +77,7 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 
 // page reads a page of the list and sets the headers of the answer.
 func (a *auditRoutes) page(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) (*chronicle.AuditResponse, error) {
-	r, err := a.auditor.Audit(ctx, by, req)
+	r, err := a.chronicle.Audit(ctx, by, req)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +103,7 @@ func (c *call) tellMissing(gaps []chronicle.Gap) {
 // each node of which something may be missing.
 func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
 	req.Page, req.PerPage = 1, chronicle.MostLines
-	r, err := a.auditor.Audit(ctx, by, req)
+	r, err := a.chronicle.Audit(ctx, by, req)
 	if err != nil {
 		return err
 	}
@@ -124,7 +137,7 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 			}
 
 			req.After = &r.Lines[len(r.Lines)-1]
-			if r, err = a.auditor.Audit(ctx, by, req); err != nil {
+			if r, err = a.chronicle.Audit(ctx, by, req); err != nil {
 				return err
 			}
 		}

@@ -8,22 +8,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// files is what the routes of files and their changes need.
-type files interface {
-	Source(context.Context, catalog.Viewer, browse.SourceRequest) (*browse.SourceResponse, error)
-	Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error)
-	Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error)
-	Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error)
-	LastSeen(context.Context, catalog.Viewer, browse.LastSeenRequest) (*browse.LastSeenResponse, error)
-}
-
 // fileRoutes are the routes of files and their changes.
 type fileRoutes struct {
-	files files
+	files browse.Files
 	base  func() string
 }
 

@@ -151,6 +151,14 @@ func (c *call) json(v any, how ...json.Options) error {
 	return nil
 }
 
+// answer answers with the encoding of v, or fails with err.
+func (c *call) answer(v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.json(v)
+}
+
 // paged is what the headers of a paged list tell.
 type paged struct {
 	page, per, shown, total int

@@ -10,45 +10,21 @@ import (
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/api/reply"
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	nodeask "github.com/shoalsearch/shoal/node/ask"
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// asker answers questions, which are watched while it does.
-type asker interface {
-	Ask(context.Context, catalog.Viewer, nodeask.Question) (*nodeask.Started, error)
-	Sees(context.Context, catalog.Viewer, string) error
-	WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(nodeask.Event) error) error
-	StopChat(context.Context, catalog.Viewer, string) error
-}
-
-// threads are the questions that were asked before, with their answers.
-type threads interface {
-	Chat(context.Context, catalog.Viewer, string) (*nodeask.Chat, error)
-	Chats(ctx context.Context, v catalog.Viewer, skip, most int) ([]nodeask.Chat, int, error)
-	ChangeChat(ctx context.Context, v catalog.Viewer, id, name string, public *bool) error
-	DeleteChat(context.Context, catalog.Viewer, string) error
-	ForkChat(context.Context, catalog.Viewer, string) (string, error)
-}
-
-// chats is both; pages hide what asks where no model could answer.
-type chats interface {
-	asker
-	threads
-	HasModel() bool
-}
-
-// chatRoutes are the routes of questions to a language model, and of the threads
+// chatRoutes are the routes of language models, of questions to them, and of the threads
 // that these stand in.
 type chatRoutes struct {
-	asker   asker
-	threads threads
-	base    func() string
+	chats nodeask.Chats
+	base  func() string
 }
 
 func (a *chatRoutes) rows() []route {
 	return []route{
+		row("GET", "/api/models", accessRead, quickTimeout, visible(a.chats.Models)),
+		row("POST", "/api/models/check", accessOwner, toolTimeout, owned(a.chats.CheckModels)),
 		row("POST", "/api/chat", accessRead, quickTimeout, a.begin),
 		row("GET", "/api/chat", accessRead, quickTimeout, a.list),
 		row("POST", "/api/chat/blocking", accessRead, toolTimeout, a.blocking),
@@ -143,7 +119,7 @@ func (a *chatRoutes) asked(ctx context.Context, c *call, thread string) (*nodeas
 		return nil, err
 	}
 
-	return a.asker.Ask(ctx, c.viewer, q)
+	return a.chats.Ask(ctx, c.viewer, q)
 }
 
 // answer begins to answer a question, and returns where the answer to a question will be.
@@ -181,10 +157,10 @@ func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 	}
 
 	// The events are dropped here: the thread has the answer when they end.
-	if err := a.asker.WatchChat(ctx, c.viewer, started.ID, 0, func(nodeask.Event) error { return nil }); err != nil {
+	if err := a.chats.WatchChat(ctx, c.viewer, started.ID, 0, func(nodeask.Event) error { return nil }); err != nil {
 		return err
 	}
-	chat, err := a.threads.Chat(ctx, c.viewer, started.ID)
+	chat, err := a.chats.Chat(ctx, c.viewer, started.ID)
 	if err != nil {
 		return err
 	}
@@ -284,7 +260,7 @@ func (a *chatRoutes) turnOf(r *nodeask.Report) turnJSON {
 
 // get is GET /api/chat/{id}.
 func (a *chatRoutes) get(ctx context.Context, c *call) error {
-	t, err := a.threads.Chat(ctx, c.viewer, c.wild[0])
+	t, err := a.chats.Chat(ctx, c.viewer, c.wild[0])
 	if err != nil {
 		return err
 	}
@@ -305,7 +281,7 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	list, total, err := a.threads.Chats(ctx, c.viewer, (page-1)*per, per)
+	list, total, err := a.chats.Chats(ctx, c.viewer, (page-1)*per, per)
 	if err != nil {
 		return err
 	}
@@ -331,7 +307,7 @@ func (a *chatRoutes) change(ctx context.Context, c *call) error {
 		return err
 	}
 
-	if err := a.threads.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
+	if err := a.chats.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
 		return err
 	}
 	return c.json(chatIDJSON{c.wild[0]})
@@ -343,7 +319,7 @@ type chatIDJSON struct {
 
 // remove is DELETE /api/chat/{id}.
 func (a *chatRoutes) remove(ctx context.Context, c *call) error {
-	if err := a.threads.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
+	if err := a.chats.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
 	}
 	return c.json(chatIDJSON{c.wild[0]})
@@ -356,7 +332,7 @@ type chatForkJSON struct {
 
 // fork is POST /api/chat/{id}/fork.
 func (a *chatRoutes) fork(ctx context.Context, c *call) error {
-	id, err := a.threads.ForkChat(ctx, c.viewer, c.wild[0])
+	id, err := a.chats.ForkChat(ctx, c.viewer, c.wild[0])
 	if err != nil {
 		return err
 	}
@@ -367,7 +343,7 @@ func (a *chatRoutes) fork(ctx context.Context, c *call) error {
 
 // stop is POST /api/chat/{id}/stop.
 func (a *chatRoutes) stop(ctx context.Context, c *call) error {
-	if err := a.asker.StopChat(ctx, c.viewer, c.wild[0]); err != nil {
+	if err := a.chats.StopChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
 	}
 	return c.json(chatIDJSON{c.wild[0]})
@@ -389,7 +365,7 @@ type chatEventJSON struct {
 func (a *chatRoutes) events(ctx context.Context, c *call) error {
 	// Before the stream begins: a refusal has a status of its own.
 	id, viewer := c.wild[0], c.viewer
-	if err := a.asker.Sees(ctx, viewer, id); err != nil {
+	if err := a.chats.Sees(ctx, viewer, id); err != nil {
 		return err
 	}
 
@@ -404,7 +380,7 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 	c.setHeader("X-Accel-Buffering", "no")
 	c.stream = func(w *bufio.Writer) error {
 		give := func(e nodeask.Event) error { return a.writeEvent(w, &e) }
-		if err := nodeask.Follow(ctx, a.asker, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
+		if err := nodeask.Follow(ctx, a.chats, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
 			return err
 		}
 		return w.Flush()

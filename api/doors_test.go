@@ -25,7 +25,6 @@ import (
 
 	"github.com/shoalsearch/shoal/api/auth"
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node"
 )
 
 // Who can open the socket in the data directory administers; at the port
@@ -246,11 +245,11 @@ func TestCertificate_warnsOfItsEnd(t *testing.T) {
 		end := now.Add(c.left)
 		pair := &tls.Certificate{Leaf: &x509.Certificate{NotBefore: end.Add(-c.lasts), NotAfter: end}}
 		s := certified{&fake{}, &certificate{cert: "cert.pem", pair: pair}, func() time.Time { return now }}
-		before, err := s.state.Status(t.Context(), catalog.Operator(), node.StatusRequest{})
+		before, err := s.state.Status(t.Context(), catalog.Operator())
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := s.Status(t.Context(), catalog.Operator(), node.StatusRequest{})
+		r, err := s.Status(t.Context(), catalog.Operator())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +257,7 @@ func TestCertificate_warnsOfItsEnd(t *testing.T) {
 		if !r.CertificateEnds.Equal(end) || (c.want == "") != (len(more) == 0) || !strings.Contains(strings.Join(more, ""), c.want) {
 			t.Errorf("%s: it ends at %s, warnings %q", name, r.CertificateEnds, more)
 		}
-		if r, err := s.Status(t.Context(), catalog.Viewer{}, node.StatusRequest{}); err != nil || r.CertificateEnds != before.CertificateEnds || len(r.Warnings) != len(before.Warnings) {
+		if r, err := s.Status(t.Context(), catalog.Viewer{}); err != nil || r.CertificateEnds != before.CertificateEnds || len(r.Warnings) != len(before.Warnings) {
 			t.Errorf("%s: a guest is told %+v, %v", name, r.CertificateEnds, err)
 		}
 	}

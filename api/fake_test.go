@@ -62,9 +62,7 @@ var day = time.Date(2026, 11, 2, 10, 20, 30, 0, time.UTC)
 func (f *fake) parts() parts {
 	return parts{
 		keys: f, sessions: f, signing: f, doors: f, base: always(cmp.Or(f.base, "http://shoal.example.com")),
-		search: f, files: f, history: f, repos: f, hooks: f, conns: f, state: f, apiKeys: f, callers: f, members: f, raft: f, placer: f, models: f, chats: f, users: f, config: f, jobs: f, events: f, audit: f, trail: f, suggest: f,
-		agents: agentParts{f, f, f, f, f},
-		tools:  tool.Parts{Search: f, Browse: f, History: f, List: f, Models: f},
+		search: f, browse: f, operate: f, state: f, apiKeys: f, callers: f, chats: f, users: f, config: f, chronicle: f, suggest: f, agents: f,
 	}
 }
 
@@ -227,8 +225,8 @@ func theRepo() browse.RepoInfo {
 		Documents: 1, TextBytes: 2, ShardBytes: 3, Error: "clone failed", State: "failed",
 	}
 }
-func (f *fake) Reindex(_ context.Context, _ account.Owner, req operate.ReindexRequest) (*operate.ReindexResponse, error) {
-	return answer(f, &operate.ReindexResponse{ID: req.ID, Name: "example.com/a/b", Job: "index:7"})
+func (f *fake) Reindex(_ context.Context, _ account.Owner, id uint32) (*operate.ReindexResponse, error) {
+	return answer(f, &operate.ReindexResponse{ID: id, Name: "example.com/a/b", Job: "index:7"})
 }
 func (f *fake) Webhook(_ context.Context, _ account.Owner, _ operate.WebhookRequest) (*operate.WebhookResponse, error) {
 	return answer(f, &operate.WebhookResponse{Repos: []string{"example.com/a/b"}})
@@ -240,8 +238,8 @@ func (f *fake) DeliveryKeys(ctx context.Context, name string) (operate.WebhookKe
 func (f *fake) WebhookKeys(context.Context, string) (operate.WebhookKeys, error) {
 	return operate.WebhookKeys{Secret: "c0ffee", Previous: "old", Until: day}, f.err
 }
-func (f *fake) RotateWebhook(ctx context.Context, _ account.Owner, req operate.ConnectionRequest) (operate.WebhookKeys, error) {
-	return f.WebhookKeys(ctx, req.Name)
+func (f *fake) RotateWebhook(ctx context.Context, _ account.Owner, name string) (operate.WebhookKeys, error) {
+	return f.WebhookKeys(ctx, name)
 }
 
 // gonePath is a path that the fake had once.
@@ -339,20 +337,20 @@ func (f *fake) Jobs(_ context.Context, _ catalog.Viewer, req operate.JobsRequest
 	}
 	return &operate.JobsResponse{Jobs: []operate.JobInfo{*j}, Total: 95, Page: req.Page, Per: req.PerPage}, nil
 }
-func (f *fake) Job(context.Context, catalog.Viewer, operate.JobRequest) (*operate.JobInfo, error) {
+func (f *fake) Job(context.Context, catalog.Viewer, string) (*operate.JobInfo, error) {
 	return f.job()
 }
 func (f *fake) Events(context.Context, account.Owner, chronicle.EventsRequest) (*chronicle.EventsResponse, error) {
 	return answer(f, &chronicle.EventsResponse{Since: day, Next: "eyJ9", Missed: true, Events: []chronicle.Event{{At: day, Kind: "unreachable", Subject: "n2", Text: "node n2 does not answer"}}})
 }
-func (f *fake) RetryJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error) {
+func (f *fake) RetryJob(context.Context, account.Owner, string) (*operate.JobInfo, error) {
 	return f.job()
 }
-func (f *fake) CancelJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error) {
+func (f *fake) CancelJob(context.Context, account.Owner, string) (*operate.JobInfo, error) {
 	return f.job()
 }
 
-func (f *fake) Status(context.Context, catalog.Viewer, node.StatusRequest) (*node.StatusResponse, error) {
+func (f *fake) Status(context.Context, catalog.Viewer) (*node.StatusResponse, error) {
 	return answer(f, &node.StatusResponse{
 		Version: "v1", Node: "n1", Leader: "n1", CatalogIndex: 9, CatalogAge: time.Second, Level: node.LevelStatus{Number: 1, Version: "0.1.0", Next: 2, WaitsFor: []string{"n2"}},
 		Members:         []node.MemberStatus{{ID: "n1", Address: "127.0.0.1:7701", API: "http://127.0.0.1:7700", Zone: "default", Role: "leader", Health: "alive", Draining: true, Drained: true, Weight: 1, Version: "v1", Level: 2, Groups: 2, Bytes: 3, Applied: 4, Lag: 5, ConfigHash: "cd", ConfigDiffers: true, DiskUsed: 41, Searches: 6, StartedAt: day}},
@@ -381,20 +379,22 @@ var aConnection = operate.ConnectionStatus{
 	Following: operate.FollowingStatus{By: "signal", Signal: "pushed_at", Seconds: 30, LastAt: day, Problem: "p", HookAt: day},
 }
 
+var three = 3
+
 func (f *fake) Connections(context.Context, account.Owner) ([]operate.ConnectionStatus, error) {
 	return []operate.ConnectionStatus{aConnection}, f.err
 }
-func (f *fake) Connection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionResponse, error) {
-	return answer(f, &operate.ConnectionResponse{ConnectionStatus: aConnection, Syncs: []operate.SyncRun{
-		{Fence: 9, Began: day, Ended: day.Add(1500 * time.Millisecond), Error: "no route to the host"},
-		{Fence: 7, Began: day.Add(-time.Hour), Ended: day.Add(2*time.Second - time.Hour), Repos: 3},
+func (f *fake) Connection(context.Context, account.Owner, string) (*operate.ConnectionResponse, error) {
+	return answer(f, &operate.ConnectionResponse{ConnectionStatus: aConnection, Syncs: []operate.Listing{
+		{BeganAt: day, TookMs: 1500, State: "failed", Error: "no route to the host"},
+		{BeganAt: day.Add(-time.Hour), TookMs: 2000, State: "synced", Repos: &three},
 	}})
 }
-func (f *fake) SyncConnection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error) {
+func (f *fake) SyncConnection(context.Context, account.Owner, string) (*operate.ConnectionStatus, error) {
 	c := aConnection
 	return answer(f, &c)
 }
-func (f *fake) AcceptListing(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error) {
+func (f *fake) AcceptListing(context.Context, account.Owner, string) (*operate.ConnectionStatus, error) {
 	c := aConnection
 	return answer(f, &c)
 }
@@ -533,8 +533,8 @@ var aUser = account.UserInfo{ID: "u1", Email: "ann@example.com", Name: "Ann", Ro
 func (f *fake) CreateUser(context.Context, account.Owner, account.CreateUserRequest) (*account.UserInfo, error) {
 	return answer(f, &aUser)
 }
-func (f *fake) Users(context.Context, account.Owner) (*account.UsersResponse, error) {
-	return answer(f, &account.UsersResponse{Users: []account.UserInfo{aUser}})
+func (f *fake) Users(context.Context, account.Owner) ([]account.UserInfo, error) {
+	return []account.UserInfo{aUser}, f.err
 }
 func (f *fake) ChangeUser(context.Context, account.Owner, account.ChangeUserRequest) (*account.UserInfo, error) {
 	return answer(f, &aUser)
@@ -570,11 +570,11 @@ func (f *fake) CreateKey(_ context.Context, _ account.Holder, _ account.CreateKe
 	made.Used = time.Time{}
 	return answer(f, &account.CreateKeyResponse{Key: memberKey, Info: made})
 }
-func (f *fake) Keys(context.Context, account.Holder, account.KeysRequest) (*account.KeysResponse, error) {
-	return answer(f, &account.KeysResponse{Keys: []account.KeyInfo{aKey}})
+func (f *fake) Keys(context.Context, account.Holder, bool) ([]account.KeyInfo, error) {
+	return []account.KeyInfo{aKey}, f.err
 }
-func (f *fake) RevokeKey(_ context.Context, _ account.Holder, _ account.RevokeKeyRequest) (*account.RevokeKeyResponse, error) {
-	return answer(f, &account.RevokeKeyResponse{Info: aKey})
+func (f *fake) RevokeKey(_ context.Context, _ account.Holder, _ string) (*account.KeyInfo, error) {
+	return answer(f, &aKey)
 }
 func (f *fake) ApplyConfig(_ context.Context, _ account.Owner, req configure.ApplyConfigRequest) (*configure.ApplyConfigResponse, error) {
 	return answer(f, &configure.ApplyConfigResponse{Hash: "ab", Connections: len(req.Text), Changed: true, Warnings: []string{"w"}})
@@ -589,8 +589,8 @@ func (f *fake) Configuration(context.Context, account.Owner) (*configure.Configu
 func (f *fake) Contexts(context.Context, catalog.Viewer) ([]configure.ContextInfo, error) {
 	return []configure.ContextInfo{{Name: "web", Description: "Pages <and> styles", Repos: 3}}, f.err
 }
-func (f *fake) Drain(_ context.Context, _ account.Owner, req operate.DrainRequest) (*operate.DrainResponse, error) {
-	return answer(f, &operate.DrainResponse{Node: req.Node, Done: true, Remaining: 3, Warning: "w"})
+func (f *fake) Drain(_ context.Context, _ account.Owner, node string) (*operate.DrainResponse, error) {
+	return answer(f, &operate.DrainResponse{Node: node, Done: true, Remaining: 3, Warning: "w"})
 }
 func (f *fake) Placement(_ context.Context, _ account.Owner, req node.PlacementRequest) (*node.PlacementResponse, error) {
 	return answer(f, &node.PlacementResponse{
@@ -606,14 +606,14 @@ func (f *fake) Raft(context.Context, account.Owner) (*node.RaftResponse, error) 
 		{ID: "n2", Role: "voter", Health: "dead"},
 	}})
 }
-func (f *fake) Undrain(_ context.Context, _ account.Owner, req operate.DrainRequest) (*operate.UndrainResponse, error) {
-	return answer(f, &operate.UndrainResponse{Node: req.Node})
+func (f *fake) Undrain(_ context.Context, _ account.Owner, node string) (*operate.NodeResponse, error) {
+	return answer(f, &operate.NodeResponse{Node: node})
 }
-func (f *fake) Lead(_ context.Context, _ account.Owner, req operate.LeadRequest) (*operate.LeadResponse, error) {
-	return answer(f, &operate.LeadResponse{Node: req.Node})
+func (f *fake) Lead(_ context.Context, _ account.Owner, node string) (*operate.NodeResponse, error) {
+	return answer(f, &operate.NodeResponse{Node: node})
 }
-func (f *fake) Remove(_ context.Context, _ account.Owner, req operate.RemoveRequest) (*operate.RemoveResponse, error) {
-	return answer(f, &operate.RemoveResponse{Node: req.Node, Lost: []string{"example.com/a/b"}})
+func (f *fake) Remove(_ context.Context, _ account.Owner, node string, acceptLoss bool) (*operate.RemoveResponse, error) {
+	return answer(f, &operate.RemoveResponse{Node: node, Lost: []string{"example.com/a/b"}})
 }
 
 func (f *fake) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequest) (*search.GrepResponse, error) {

@@ -8,20 +8,9 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// history is what the routes of commits and references need.
-type history interface {
-	Commits(context.Context, catalog.Viewer, browse.CommitsRequest) (*browse.CommitsResponse, error)
-	Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error)
-	Authors(context.Context, catalog.Viewer, browse.AuthorsRequest) (*browse.AuthorsResponse, error)
-	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
-	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
-	Ref(context.Context, catalog.Viewer, browse.RefRequest) (*browse.RefResponse, error)
-	LastCommits(context.Context, catalog.Viewer, browse.LastCommitsRequest) (*browse.LastCommitsResponse, error)
-}
-
 // historyRoutes are the routes of commits and references.
 type historyRoutes struct {
-	history history
+	history browse.History
 	base    func() string
 }
 
@@ -148,11 +137,7 @@ func (a *historyRoutes) ref(ctx context.Context, c *call) error {
 		return err
 	}
 
-	r, err := a.history.Ref(ctx, c.viewer, req)
-	if err != nil {
-		return err
-	}
-	return c.json(r)
+	return c.answer(a.history.Ref(ctx, c.viewer, req))
 }
 
 // lastCommits is GET /api/lastcommits.
@@ -163,11 +148,6 @@ func (a *historyRoutes) lastCommits(ctx context.Context, c *call) error {
 		return err
 	}
 
-	r, err := a.history.LastCommits(ctx, c.viewer, req)
-	if err != nil {
-		return err
-	}
-
 	// Commits stand once and entries name them, as in a blame.
-	return c.json(r)
+	return c.answer(a.history.LastCommits(ctx, c.viewer, req))
 }

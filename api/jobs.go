@@ -3,31 +3,21 @@ package api
 import (
 	"context"
 
-	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// jobs is what the routes and pages of jobs need.
-type jobs interface {
-	Jobs(context.Context, catalog.Viewer, operate.JobsRequest) (*operate.JobsResponse, error)
-	Job(context.Context, catalog.Viewer, operate.JobRequest) (*operate.JobInfo, error)
-	RetryJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error)
-	CancelJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error)
-}
-
 // jobRoutes are the routes of jobs.
 type jobRoutes struct {
-	jobs jobs
-	base func() string
+	operate operate.Operator
+	base    func() string
 }
 
 func (a *jobRoutes) rows() []route {
 	return []route{
 		row("GET", "/api/jobs", accessRead, quickTimeout, a.list),
 		row("GET", "/api/jobs/{id}", accessRead, quickTimeout, a.get),
-		row("POST", "/api/jobs/{id}/retry", accessOwner, adminTimeout, owners(a.retry)),
-		row("POST", "/api/jobs/{id}/cancel", accessOwner, adminTimeout, owners(a.cancel)),
+		row("POST", "/api/jobs/{id}/retry", accessOwner, adminTimeout, queued(a.operate.RetryJob)),
+		row("POST", "/api/jobs/{id}/cancel", accessOwner, adminTimeout, queued(a.operate.CancelJob)),
 	}
 }
 
@@ -51,7 +41,7 @@ func (a *jobRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	r, err := a.jobs.Jobs(ctx, c.viewer, req)
+	r, err := a.operate.Jobs(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -62,30 +52,5 @@ func (a *jobRoutes) list(ctx context.Context, c *call) error {
 
 // get is GET /api/jobs/{id}.
 func (a *jobRoutes) get(ctx context.Context, c *call) error {
-	j, err := a.jobs.Job(ctx, c.viewer, operate.JobRequest{ID: c.wild[0]})
-	if err != nil {
-		return err
-	}
-	return c.json(j)
-}
-
-// retry is POST /api/jobs/{id}/retry. The answer is how the job stood before.
-func (a *jobRoutes) retry(ctx context.Context, c *call, by account.Owner) error {
-	before, err := a.jobs.RetryJob(ctx, by, operate.JobRequest{ID: c.wild[0]})
-	return jobChanged(c, before, err)
-}
-
-// cancel is POST /api/jobs/{id}/cancel. The answer is how the job stood before.
-func (a *jobRoutes) cancel(ctx context.Context, c *call, by account.Owner) error {
-	before, err := a.jobs.CancelJob(ctx, by, operate.JobRequest{ID: c.wild[0]})
-	return jobChanged(c, before, err)
-}
-
-func jobChanged(c *call, before *operate.JobInfo, err error) error {
-	if err != nil {
-		return err
-	}
-
-	c.status = 202
-	return c.json(before)
+	return c.answer(a.operate.Job(ctx, c.viewer, c.wild[0]))
 }

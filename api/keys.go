@@ -4,24 +4,26 @@ import (
 	"context"
 	"time"
 
+	"github.com/shoalsearch/shoal/api/web"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// apiKeys is what the routes of keys need.
-type apiKeys interface {
-	CreateKey(context.Context, account.Holder, account.CreateKeyRequest) (*account.CreateKeyResponse, error)
-	Keys(context.Context, account.Holder, account.KeysRequest) (*account.KeysResponse, error)
-	RevokeKey(context.Context, account.Holder, account.RevokeKeyRequest) (*account.RevokeKeyResponse, error)
+// callers tells who asks.
+type callers interface {
+	Caller(catalog.Viewer) (*account.Caller, error)
 }
 
-// keyRoutes are the routes of API keys.
+// keyRoutes are the routes of API keys, and of who asks.
 type keyRoutes struct {
-	apiKeys apiKeys
+	apiKeys web.Keys
+	callers callers
 	now     func() time.Time
 }
 
 func (a *keyRoutes) rows() []route {
 	return []route{
+		row("GET", "/api/me", accessRead, quickTimeout, a.me).bySession(),
 		row("GET", "/api/keys", accessHolder, adminTimeout, holders(a.list)),
 		row("POST", "/api/keys", accessHolder, adminTimeout, holders(a.create)),
 		row("DELETE", "/api/keys/{key}", accessHolder, adminTimeout, holders(a.revoke)),
@@ -35,17 +37,15 @@ const maxKeyDays = 3650
 func (a *keyRoutes) list(ctx context.Context, c *call, by account.Holder) error {
 	// Consistent asks the leader first: whoever has just made a key elsewhere sees it.
 	p := c.params()
-	req := account.KeysRequest{Consistent: p.flag("consistent", false)}
+	consistent := p.flag("consistent", false)
 	if err := p.err(); err != nil {
 		return err
 	}
-
-	r, err := a.apiKeys.Keys(ctx, by, req)
-	if err != nil {
-		return err
-	}
-	return c.json(r.Keys)
+	return c.answer(a.apiKeys.Keys(ctx, by, consistent))
 }
+
+// me is GET /api/me.
+func (a *keyRoutes) me(_ context.Context, c *call) error { return c.answer(a.callers.Caller(c.viewer)) }
 
 // create is POST /api/keys. The key is in this answer and nowhere else.
 func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) error {
@@ -61,23 +61,11 @@ func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) erro
 		return err
 	}
 
-	r, err := a.apiKeys.CreateKey(ctx, by, req)
-	if err != nil {
-		return err
-	}
-
 	c.status = 201
-	return c.json(struct {
-		account.KeyInfo
-		Key string `json:"key"`
-	}{r.Info, r.Key})
+	return c.answer(a.apiKeys.CreateKey(ctx, by, req))
 }
 
 // revoke is DELETE /api/keys/{key}: by its id or its name.
 func (a *keyRoutes) revoke(ctx context.Context, c *call, by account.Holder) error {
-	r, err := a.apiKeys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: c.wild[0]})
-	if err != nil {
-		return err
-	}
-	return c.json(r.Info)
+	return c.answer(a.apiKeys.RevokeKey(ctx, by, c.wild[0]))
 }

@@ -70,7 +70,7 @@ func TestAMissingPathLeadsToWhereItWas(t *testing.T) {
 
 // unseen is a node that cannot look into history.
 type unseen struct {
-	files
+	browse.Reader
 	err error
 }
 
@@ -90,7 +90,7 @@ func TestAFailedLookIntoHistoryLeavesTheAnswer(t *testing.T) {
 		{nodecall.Fail(nodecall.ErrRepoNotFound, "none"), `{"statusCode":404,"errorCode":"REPOSITORY_NOT_FOUND","message":"none"}`},
 	} {
 		p := (&fake{}).parts()
-		p.files = unseen{p.files, c.err}
+		p.browse = unseen{p.browse, c.err}
 		if _, body := ask(t, start(t, p), "GET", "/api/source?repo=r&path="+gonePath+"&lastSeen=true", ""); string(body) != c.want {
 			t.Errorf("%v: %s", c.err, body)
 		}

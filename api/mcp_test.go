@@ -62,7 +62,7 @@ func textOf(t *testing.T, r *sdk.CallToolResult) string {
 func TestToolsInEveryProtocolVersion(t *testing.T) {
 	t.Parallel()
 	s := start(t, (&fake{}).parts())
-	want := len(tool.New((&fake{}).parts().tools).Tools())
+	want := len(tool.New(tool.Parts{}).Tools())
 	for _, version := range versions {
 		session := connect(t, s, memberKey, version, nil)
 		tools, err := session.ListTools(t.Context(), nil)

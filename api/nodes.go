@@ -3,58 +3,54 @@ package api
 import (
 	"bytes"
 	"context"
-	"io"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// members is what the routes of nodes and of the catalog need.
-type members interface {
-	Drain(context.Context, account.Owner, operate.DrainRequest) (*operate.DrainResponse, error)
-	Undrain(context.Context, account.Owner, operate.DrainRequest) (*operate.UndrainResponse, error)
-	Lead(context.Context, account.Owner, operate.LeadRequest) (*operate.LeadResponse, error)
-	Remove(context.Context, account.Owner, operate.RemoveRequest) (*operate.RemoveResponse, error)
-	Snapshot(context.Context, account.Owner, io.Writer) error
+// state is what the node tells of itself and its cluster.
+type state interface {
+	Status(context.Context, catalog.Viewer) (*node.StatusResponse, error)
+	Ready() node.ReadyResponse
+	Raft(context.Context, account.Owner) (*node.RaftResponse, error)
+	Placement(context.Context, account.Owner, node.PlacementRequest) (*node.PlacementResponse, error)
 }
 
-// nodeRoutes are the routes of nodes, and of the catalog that they share.
-type nodeRoutes struct{ members members }
+// nodeRoutes are the routes of nodes: how they agree, how the data lies on them, and
+// the catalog that they share.
+type nodeRoutes struct {
+	operate operate.Operator
+	state   state
+	base    func() string
+}
 
 func (a *nodeRoutes) rows() []route {
 	return []route{
-		row("POST", "/api/nodes/{node}/drain", accessOwner, adminTimeout, owners(a.drain)),
-		row("POST", "/api/nodes/{node}/undrain", accessOwner, adminTimeout, owners(a.undrain)),
-		row("POST", "/api/nodes/{node}/lead", accessOwner, adminTimeout, owners(a.lead)),
+		row("GET", "/api/raft", accessOwner, quickTimeout, owned(a.state.Raft)),
+		row("GET", "/api/placement", accessOwner, quickTimeout, owners(a.placement)),
+		row("POST", "/api/nodes/{node}/drain", accessOwner, adminTimeout, named(a.operate.Drain)),
+		row("POST", "/api/nodes/{node}/undrain", accessOwner, adminTimeout, named(a.operate.Undrain)),
+		row("POST", "/api/nodes/{node}/lead", accessOwner, adminTimeout, named(a.operate.Lead)),
 		row("POST", "/api/nodes/{node}/remove", accessOwner, adminTimeout, owners(a.remove)),
 		row("GET", "/api/snapshot", accessOwner, adminTimeout, owners(a.snapshot)),
 	}
 }
 
-// drain is POST /api/nodes/{node}/drain: begins a drain, or tells how far it is.
-func (a *nodeRoutes) drain(ctx context.Context, c *call, by account.Owner) error {
-	r, err := a.members.Drain(ctx, by, operate.DrainRequest{Node: c.wild[0]})
-	if err != nil {
+// placement is GET /api/placement: of all nodes, and of a page of units.
+func (a *nodeRoutes) placement(ctx context.Context, c *call, by account.Owner) error {
+	p := c.params()
+	req := node.PlacementRequest{Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100)}
+	if err := p.err(); err != nil {
 		return err
 	}
-	return c.json(r)
-}
 
-// undrain is POST /api/nodes/{node}/undrain.
-func (a *nodeRoutes) undrain(ctx context.Context, c *call, by account.Owner) error {
-	r, err := a.members.Undrain(ctx, by, operate.DrainRequest{Node: c.wild[0]})
+	r, err := a.state.Placement(ctx, by, req)
 	if err != nil {
 		return err
 	}
-	return c.json(r)
-}
-
-// lead is POST /api/nodes/{node}/lead: another node leads.
-func (a *nodeRoutes) lead(ctx context.Context, c *call, by account.Owner) error {
-	r, err := a.members.Lead(ctx, by, operate.LeadRequest{Node: c.wild[0]})
-	if err != nil {
-		return err
-	}
+	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Units), r.Total, false})
 	return c.json(r)
 }
 
@@ -62,16 +58,11 @@ func (a *nodeRoutes) lead(ctx context.Context, c *call, by account.Owner) error 
 func (a *nodeRoutes) remove(ctx context.Context, c *call, by account.Owner) error {
 	// Nothing is lost by mistake: whoever removes the last copy of something says so.
 	p := c.params()
-	req := operate.RemoveRequest{Node: c.wild[0], AcceptLoss: p.flag("accept_loss", false)}
+	loss := p.flag("accept_loss", false)
 	if err := p.err(); err != nil {
 		return err
 	}
-
-	r, err := a.members.Remove(ctx, by, req)
-	if err != nil {
-		return err
-	}
-	return c.json(r)
+	return c.answer(a.operate.Remove(ctx, by, c.wild[0], loss))
 }
 
 // snapshot is GET /api/snapshot: the catalog as a file for `shoal snapshot
@@ -79,7 +70,7 @@ func (a *nodeRoutes) remove(ctx context.Context, c *call, by account.Owner) erro
 // takes half of one for a good one.
 func (a *nodeRoutes) snapshot(ctx context.Context, c *call, by account.Owner) error {
 	var b bytes.Buffer
-	if err := a.members.Snapshot(ctx, by, &b); err != nil {
+	if err := a.operate.Snapshot(ctx, by, &b); err != nil {
 		return err
 	}
 	c.mime, c.body = "application/octet-stream", b.Bytes()

@@ -13,34 +13,24 @@ import (
 
 	"github.com/shoalsearch/shoal/api/auth"
 	"github.com/shoalsearch/shoal/api/web"
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/oauth"
 )
 
-// authority is what agents find out before anybody is asked.
+// authority lets agents in, by their tokens and by what people allow.
 type authority interface {
+	auth.Tokens
+	web.Consents
+
 	Enabled() bool
 	Issuer() string
 	Resource() string
 	DocumentsTaken() bool
 	Register(ctx context.Context, body []byte) (*oauth.RegistrationAnswer, error)
-}
-
-// tokens is what agents ask for once they were let in.
-type tokens interface {
+	RegisterFor(ctx context.Context, by account.Owner, name string, redirects []string) (*oauth.RegistrationAnswer, error)
 	Exchange(ctx context.Context, client string, form url.Values) (*oauth.Tokens, error)
 	Revoke(ctx context.Context, token string) error
 }
-
-// agentParts is what the routes of agents stand on.
-type agentParts struct {
-	admits    auth.Tokens
-	authority authority
-	tokens    tokens
-	consents  web.Consents
-	list      agents
-}
-
-func agentsOf(s *oauth.Server) agentParts { return agentParts{s, s, s, s, s} }
 
 // maxAgentBody bounds the bodies of the routes for agents that nobody has let
 // in yet.
@@ -49,10 +39,7 @@ const maxAgentBody = 16 << 10
 // oauthRoutes are the routes of the authorization server, also by the names that
 // clients guess. Pages of any site may ask them: none looks at a cookie. The
 // page of consent is one of package web.
-type oauthRoutes struct {
-	authority authority
-	tokens    tokens
-}
+type oauthRoutes struct{ authority authority }
 
 func (a *oauthRoutes) rows() []route {
 	var all []route
@@ -167,13 +154,8 @@ func (c *call) publicJSON(v any) error {
 
 // register is RFC 7591. Nothing is kept of it.
 func (a *oauthRoutes) register(ctx context.Context, c *call) error {
-	got, err := a.authority.Register(ctx, c.requestBody())
-	if err != nil {
-		return err
-	}
-
 	c.status = fasthttp.StatusCreated
-	return c.json(got)
+	return c.answer(a.authority.Register(ctx, c.requestBody()))
 }
 
 // token gives tokens for a code, or for a refresh token.
@@ -189,7 +171,7 @@ func (a *oauthRoutes) token(ctx context.Context, c *call) error {
 		return err
 	}
 
-	got, err := a.tokens.Exchange(ctx, client, form)
+	got, err := a.authority.Exchange(ctx, client, form)
 	if err != nil {
 		return err
 	}
@@ -206,7 +188,7 @@ func (a *oauthRoutes) revoke(ctx context.Context, c *call) error {
 		return err
 	}
 
-	if err := a.tokens.Revoke(ctx, form.Get("token")); err != nil {
+	if err := a.authority.Revoke(ctx, form.Get("token")); err != nil {
 		return err
 	}
 	return c.json(struct{}{})

@@ -159,7 +159,7 @@ func (w *world) serve(t *testing.T, p *pool) {
 func (w *world) hide(t *testing.T, n *nodetest.Node, passed *atomic.Int64) {
 	w.host.Do(func(s *hosttest.State) { *s.Token = "another" })
 	ask := func(until func(operate.ConnectionStatus) bool) {
-		if _, err := n.Operate.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "gone"}); err != nil {
+		if _, err := n.Operate.SyncConnection(t.Context(), account.Operator(), "gone"); err != nil {
 			t.Fatal(err)
 		}
 		n.Wait("the refusal", func() error {

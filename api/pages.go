@@ -20,21 +20,13 @@ import (
 	"github.com/shoalsearch/shoal/api/people"
 	"github.com/shoalsearch/shoal/api/settings"
 	"github.com/shoalsearch/shoal/api/web"
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/origin"
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// providers is what signing in by identity providers needs.
-type providers interface {
-	people.Providers
-	// Missing lists what somebody who is signed in has to link before anything else.
-	Missing(v catalog.Viewer) (titles []string)
-}
-
 // renderer answers with pages: those that packages draw, and failures.
 type renderer struct {
-	providers providers
+	providers people.Providers
 	base      func() string         // prefix of every link
 	trusted   func(netip.Addr) bool // addresses of proxies of ours
 	framing   [][2]string           // headers of what pages of other sites show
@@ -61,40 +53,30 @@ func pagesOf(p parts, r *renderer, embed bool, now func() time.Time) *pageRoutes
 			Passwords: p.signing,
 			Providers: p.doors,
 			Accounts:  p.users,
-			Rights:    p.users,
 			Base:      p.base,
 			Now:       now,
 		}),
 
 		web: web.New(web.Deps{
 			Search:   p.search,
-			Repos:    p.repos,
-			Files:    p.files,
-			Trees:    p.tools.Browse,
-			History:  p.history,
+			Browse:   p.browse,
 			Suggest:  p.suggest,
 			Keys:     p.apiKeys,
-			Consents: p.agents.consents,
-			Asker:    p.chats,
-			Threads:  p.chats,
-			Watcher:  p.chats,
-			Changer:  p.chats,
+			Consents: p.agents,
+			Chats:    p.chats,
 			Base:     p.base,
 			Embed:    embed,
 			Now:      now,
 		}),
 
 		settings: settings.New(settings.Deps{
-			State:       p.state,
-			Repos:       p.repos,
-			Connections: p.conns,
-			Jobs:        p.jobs,
-			Events:      p.events,
-			Audit:       p.audit,
-			Members:     p.members,
-			Config:      p.config,
-			Base:        p.base,
-			Now:         now,
+			State:     p.state,
+			Browse:    p.browse,
+			Operate:   p.operate,
+			Chronicle: p.chronicle,
+			Config:    p.config,
+			Base:      p.base,
+			Now:       now,
 		}),
 	}
 }

@@ -10,36 +10,20 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// users is what the routes and pages of accounts need.
-type users interface {
-	CreateUser(context.Context, account.Owner, account.CreateUserRequest) (*account.UserInfo, error)
-	Users(context.Context, account.Owner) (*account.UsersResponse, error)
-	ChangeUser(context.Context, account.Owner, account.ChangeUserRequest) (*account.UserInfo, error)
-	DeleteUser(context.Context, account.Owner, string) (*account.UserInfo, error)
-	Grant(context.Context, account.Owner, account.GrantRequest) (*account.GrantResponse, error)
-	Why(ctx context.Context, by account.Owner, user, repo string) (*account.WhyResponse, error)
-}
-
-// passwords is what signing in by password and link needs.
-type passwords interface {
-	people.Passwords
-	SetPassword(context.Context, account.Owner, account.SetPasswordRequest) (*account.UserInfo, error)
-}
-
 // userRoutes are the routes of accounts and of where they are signed in.
 type userRoutes struct {
-	users     users
-	passwords passwords
+	users     people.Accounts
+	passwords people.Passwords
 	sessions  people.Sessions
 	base      func() string
 }
 
 func (a *userRoutes) rows() []route {
 	return []route{
-		row("GET", "/api/users", accessOwner, adminTimeout, owners(a.list)),
+		row("GET", "/api/users", accessOwner, adminTimeout, owned(a.users.Users)),
 		row("POST", "/api/users", accessOwner, adminTimeout, owners(a.create)),
 		row("POST", "/api/users/{user}", accessOwner, adminTimeout, owners(a.change)),
-		row("DELETE", "/api/users/{user}", accessOwner, adminTimeout, owners(a.remove)),
+		row("DELETE", "/api/users/{user}", accessOwner, adminTimeout, named(a.users.DeleteUser)),
 		row("POST", "/api/users/{user}/grants", accessOwner, adminTimeout, owners(a.grant)),
 		row("GET", "/api/users/{user}/access", accessOwner, adminTimeout, owners(a.why)),
 		row("POST", "/api/users/{user}/password", accessOwner, adminTimeout, owners(a.setPassword)),
@@ -47,15 +31,6 @@ func (a *userRoutes) rows() []route {
 		row("GET", "/api/users/{user}/sessions", accessHolder, adminTimeout, holders(a.listSessions)),
 		row("DELETE", "/api/users/{user}/sessions", accessHolder, adminTimeout, holders(a.endSessions)),
 	}
-}
-
-// list is GET /api/users.
-func (a *userRoutes) list(ctx context.Context, c *call, by account.Owner) error {
-	r, err := a.users.Users(ctx, by)
-	if err != nil {
-		return err
-	}
-	return c.json(r.Users)
 }
 
 // create is POST /api/users.
@@ -71,13 +46,8 @@ func (a *userRoutes) create(ctx context.Context, c *call, by account.Owner) erro
 		return err
 	}
 
-	u, err := a.users.CreateUser(ctx, by, req)
-	if err != nil {
-		return err
-	}
-
 	c.status = 201
-	return c.json(u)
+	return c.answer(a.users.CreateUser(ctx, by, req))
 }
 
 // change is POST /api/users/{user}.
@@ -109,20 +79,7 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 		return err
 	}
 
-	u, err := a.users.ChangeUser(ctx, by, req)
-	if err != nil {
-		return err
-	}
-	return c.json(u)
-}
-
-// remove is DELETE /api/users/{user}.
-func (a *userRoutes) remove(ctx context.Context, c *call, by account.Owner) error {
-	u, err := a.users.DeleteUser(ctx, by, c.wild[0])
-	if err != nil {
-		return err
-	}
-	return c.json(u)
+	return c.answer(a.users.ChangeUser(ctx, by, req))
 }
 
 // setPassword is POST /api/users/{user}/password.
@@ -138,11 +95,7 @@ func (a *userRoutes) setPassword(ctx context.Context, c *call, by account.Owner)
 		return err
 	}
 
-	u, err := a.passwords.SetPassword(ctx, by, req)
-	if err != nil {
-		return err
-	}
-	return c.json(u)
+	return c.answer(a.passwords.SetPassword(ctx, by, req))
 }
 
 // newLink is POST /api/users/{user}/link.
@@ -192,11 +145,7 @@ func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error
 		return err
 	}
 
-	r, err := a.users.Grant(ctx, by, req)
-	if err != nil {
-		return err
-	}
-	return c.json(r)
+	return c.answer(a.users.Grant(ctx, by, req))
 }
 
 // why is GET /api/users/{user}/access.
@@ -207,20 +156,12 @@ func (a *userRoutes) why(ctx context.Context, c *call, by account.Owner) error {
 		return err
 	}
 
-	r, err := a.users.Why(ctx, by, c.wild[0], repo)
-	if err != nil {
-		return err
-	}
-	return c.json(r)
+	return c.answer(a.users.Why(ctx, by, c.wild[0], repo))
 }
 
 // listSessions is GET /api/users/{user}/sessions.
 func (a *userRoutes) listSessions(ctx context.Context, c *call, by account.Holder) error {
-	list, err := a.sessions.SessionsOf(ctx, by, c.wild[0])
-	if err != nil {
-		return err
-	}
-	return c.json(list)
+	return c.answer(a.sessions.SessionsOf(ctx, by, c.wild[0]))
 }
 
 // endSessions is DELETE /api/users/{user}/sessions.

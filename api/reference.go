@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/shoalsearch/shoal/api/people"
 	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
@@ -13,7 +14,7 @@ import (
 // referenceRoutes are the routes below /api/ee, where clients of the reference look for
 // accounts and the audit.
 type referenceRoutes struct {
-	users   users
+	users   people.Accounts
 	audit   auditRoutes
 	version string
 }
@@ -59,13 +60,13 @@ func referenceUserOf(u *account.UserInfo) referenceUserJSON {
 
 // list is GET /api/ee/users.
 func (a *referenceRoutes) list(ctx context.Context, c *call, by account.Owner) error {
-	r, err := a.users.Users(ctx, by)
+	all, err := a.users.Users(ctx, by)
 	if err != nil {
 		return err
 	}
-	out := make([]referenceUserJSON, len(r.Users))
-	for i := range r.Users {
-		out[i] = referenceUserOf(&r.Users[i])
+	out := make([]referenceUserJSON, len(all))
+	for i := range all {
+		out[i] = referenceUserOf(&all[i])
 	}
 	return c.json(out)
 }
@@ -77,13 +78,13 @@ func (a *referenceRoutes) get(ctx context.Context, c *call, by account.Owner) er
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := a.users.Users(ctx, by)
+	all, err := a.users.Users(ctx, by)
 	if err != nil {
 		return err
 	}
-	for i := range r.Users {
-		if r.Users[i].ID == id {
-			return c.json(referenceUserOf(&r.Users[i]))
+	for i := range all {
+		if all[i].ID == id {
+			return c.json(referenceUserOf(&all[i]))
 		}
 	}
 	return &failure{Status: 404, Code: codeNotFound, Message: "There is no account with this id."}

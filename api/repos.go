@@ -4,24 +4,16 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// repositories is what the routes of repositories need.
-type repositories interface {
-	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
-	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
-	visibleConnections
-	Reindex(context.Context, account.Owner, operate.ReindexRequest) (*operate.ReindexResponse, error)
-}
-
 // repoRoutes are the routes of repositories.
 type repoRoutes struct {
-	repositories repositories
-	base         func() string
+	browse  browse.Reader
+	operate operate.Operator
+	base    func() string
 }
 
 func (a *repoRoutes) rows() []route {
@@ -48,7 +40,7 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	r, err := a.repositories.Repos(ctx, c.viewer, req)
+	r, err := a.browse.Repos(ctx, c.viewer, req)
 	if err != nil {
 		return err
 	}
@@ -65,11 +57,6 @@ func (a *repoRoutes) reindex(ctx context.Context, c *call, by account.Owner) err
 		return invalidParams("id: expected the number of a repository")
 	}
 
-	r, err := a.repositories.Reindex(ctx, by, operate.ReindexRequest{ID: uint32(id)})
-	if err != nil {
-		return err
-	}
-
 	c.status = 202
-	return c.json(r)
+	return c.answer(a.operate.Reindex(ctx, by, uint32(id)))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 )
 
@@ -47,6 +48,30 @@ func holders(h func(ctx context.Context, c *call, by account.Holder) error) hand
 		}
 		return h(ctx, c, by)
 	}
+}
+
+// owned makes a handler of what an owner is told.
+func owned[T any](tell func(context.Context, account.Owner) (T, error)) handler {
+	return owners(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(tell(ctx, by)) })
+}
+
+// named makes a handler of what an owner does with the thing that the path names.
+func named[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
+	return owners(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(do(ctx, by, c.wild[0])) })
+}
+
+// queued is named for what goes on after the answer, which is how the thing stood before.
+func queued[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
+	handle := named(do)
+	return func(ctx context.Context, c *call) error {
+		c.status = 202
+		return handle(ctx, c)
+	}
+}
+
+// visible makes a handler of what a viewer is told.
+func visible[T any](tell func(context.Context, catalog.Viewer) (T, error)) handler {
+	return func(ctx context.Context, c *call) error { return c.answer(tell(ctx, c.viewer)) }
 }
 
 // route is one operation of the API.
@@ -132,34 +157,29 @@ func (s *Server) newRoutes(p parts) *routes {
 	for _, a := range []area{
 		// What is found and read.
 		&searchRoutes{p.search, p.suggest, &s.buffers, s.panicked},
-		&repoRoutes{p.repos, base},
-		&fileRoutes{p.files, base},
-		&historyRoutes{p.history, base},
-		&suggestRoutes{p.suggest, p.tools.Browse},
-		&modelRoutes{p.models},
-		&chatRoutes{p.chats, p.chats, base},
+		&repoRoutes{p.browse, p.operate, base},
+		&fileRoutes{p.browse, base},
+		&historyRoutes{p.browse, base},
+		&suggestRoutes{p.suggest, p.browse},
+		&chatRoutes{p.chats, base},
 
 		// The node and its cluster.
 		&healthRoutes{p.state, s.opt.Version, s.leaving, make(chan struct{}, maxStatusWatches)},
 		&metricsRoutes{s.opt.Gatherer, s.hosts.loopback, p.enforces, authenticate, log},
-		&nodeRoutes{p.members},
-		&raftRoutes{p.raft},
-		&placementRoutes{p.placer, base},
-		&connectionRoutes{p.conns, p.repos},
-		&webhookRoutes{p.hooks, base, now, s.opt.trusted, authenticate},
-		&jobRoutes{p.jobs, base},
+		&nodeRoutes{p.operate, p.state, base},
+		&connectionRoutes{p.operate, p.browse},
+		&webhookRoutes{p.operate, base, now, s.opt.trusted, authenticate},
+		&jobRoutes{p.operate, base},
 		&configRoutes{p.config},
-		&eventRoutes{p.events},
-		&auditRoutes{p.audit, base, now},
-		&referenceRoutes{p.users, auditRoutes{p.audit, base, now}, s.opt.Version},
+		&auditRoutes{p.chronicle, base, now},
+		&referenceRoutes{p.users, auditRoutes{p.chronicle, base, now}, s.opt.Version},
 
 		// Who may do what.
-		&callerRoutes{p.callers},
 		&sessionRoutes{pages.people, s.renderer.visit},
-		&keyRoutes{p.apiKeys, now},
+		&keyRoutes{p.apiKeys, p.callers, now},
 		&userRoutes{p.users, p.signing, p.sessions, base},
-		&agentRoutes{p.agents.list},
-		&oauthRoutes{p.agents.authority, p.agents.tokens},
+		&agentRoutes{p.agents},
+		&oauthRoutes{p.agents},
 
 		&documentRoutes{},
 		&toolRoutes{tools, s.panicked},

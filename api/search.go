@@ -8,23 +8,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shoalsearch/shoal/api/web"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// searcher is what the routes of searches need.
-type searcher interface {
-	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
-	StreamSearch(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
-	Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
-	References(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
-}
-
 // searchRoutes are the routes of searches.
 type searchRoutes struct {
-	searcher searcher
-	pasted   understander
+	searcher symbols.Searcher
+	pasted   web.Suggester
 	buffers  *buffers
 	panicked func(what string, p any) *failure
 }

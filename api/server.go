@@ -137,10 +137,10 @@ func newServer(p parts, opt Options) (*Server, error) {
 		hosts:    newHostRule(open.api.Addr(), p.base, opt.AllowedHosts),
 		leaving:  make(chan struct{}),
 
-		auth:      auth.New(p.keys, p.agents.admits),
-		trail:     p.trail,
+		auth:      auth.New(p.keys, p.agents),
+		trail:     p.chronicle,
 		anonymous: p.keys.AnonymousAccess,
-		authority: p.agents.authority,
+		authority: p.agents,
 	}
 
 	// Of no request and no caller: it outlives the context of Run by the grace of requests.

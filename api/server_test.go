@@ -393,7 +393,7 @@ func TestBytesThatAreNotUTF8ReachGit(t *testing.T) {
 	t.Parallel()
 	sources := make(chan browse.SourceRequest, 1)
 	p := (&fake{}).parts()
-	p.files = &sourceSpy{files: p.files, sources: sources}
+	p.browse = &sourceSpy{Reader: p.browse, sources: sources}
 	s := start(t, p)
 	ask(t, s, "GET", "/api/source?repo=r&path=caf%E9%2Fa%20b&ref=x+y", "")
 	if got := <-sources; got.Path != "caf\xe9/a b" || got.Ref != "x y" {
@@ -693,11 +693,11 @@ func TestContinue(t *testing.T) {
 
 // sourceSpy shows what Source is asked for.
 type sourceSpy struct {
-	files
+	browse.Reader
 	sources chan browse.SourceRequest
 }
 
 func (s *sourceSpy) Source(ctx context.Context, v catalog.Viewer, req browse.SourceRequest) (*browse.SourceResponse, error) {
 	s.sources <- req
-	return s.files.Source(ctx, v, req)
+	return s.Reader.Source(ctx, v, req)
 }

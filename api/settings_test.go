@@ -189,47 +189,46 @@ func (c *changes) taken() string {
 	return out
 }
 
-func (c *changes) Reindex(ctx context.Context, by account.Owner, req operate.ReindexRequest) (*operate.ReindexResponse, error) {
-	c.note(fmt.Sprint("reindex ", req.ID))
-	return c.fake.Reindex(ctx, by, req)
+func (c *changes) Reindex(ctx context.Context, by account.Owner, id uint32) (*operate.ReindexResponse, error) {
+	c.note(fmt.Sprint("reindex ", id))
+	return c.fake.Reindex(ctx, by, id)
 }
-func (c *changes) SyncConnection(ctx context.Context, by account.Owner, req operate.ConnectionRequest) (*operate.ConnectionStatus, error) {
-	c.note("sync " + req.Name)
-	return c.fake.SyncConnection(ctx, by, req)
+func (c *changes) SyncConnection(ctx context.Context, by account.Owner, name string) (*operate.ConnectionStatus, error) {
+	c.note("sync " + name)
+	return c.fake.SyncConnection(ctx, by, name)
 }
-func (c *changes) AcceptListing(ctx context.Context, by account.Owner, req operate.ConnectionRequest) (*operate.ConnectionStatus, error) {
-	c.note("accept " + req.Name)
-	return c.fake.AcceptListing(ctx, by, req)
+func (c *changes) AcceptListing(ctx context.Context, by account.Owner, name string) (*operate.ConnectionStatus, error) {
+	c.note("accept " + name)
+	return c.fake.AcceptListing(ctx, by, name)
 }
-func (c *changes) Drain(ctx context.Context, by account.Owner, req operate.DrainRequest) (*operate.DrainResponse, error) {
-	c.note("drain " + req.Node)
-	return c.fake.Drain(ctx, by, req)
+func (c *changes) Drain(ctx context.Context, by account.Owner, node string) (*operate.DrainResponse, error) {
+	c.note("drain " + node)
+	return c.fake.Drain(ctx, by, node)
 }
-func (c *changes) Undrain(ctx context.Context, by account.Owner, req operate.DrainRequest) (*operate.UndrainResponse, error) {
-	c.note("undrain " + req.Node)
-	return c.fake.Undrain(ctx, by, req)
+func (c *changes) Undrain(ctx context.Context, by account.Owner, node string) (*operate.NodeResponse, error) {
+	c.note("undrain " + node)
+	return c.fake.Undrain(ctx, by, node)
 }
-func (c *changes) Remove(ctx context.Context, by account.Owner, req operate.RemoveRequest) (*operate.RemoveResponse, error) {
-	if !req.AcceptLoss {
+func (c *changes) Remove(ctx context.Context, by account.Owner, node string, acceptLoss bool) (*operate.RemoveResponse, error) {
+	if !acceptLoss {
 		return nil, nodecall.Fail(nodecall.ErrHeld, "node n1 has the last copy of 1 of the repositories (a/b)")
 	}
-	c.note("remove " + req.Node)
-	return c.fake.Remove(ctx, by, req)
+	c.note("remove " + node)
+	return c.fake.Remove(ctx, by, node, acceptLoss)
 }
 
-func (c *changes) RetryJob(ctx context.Context, by account.Owner, req operate.JobRequest) (*operate.JobInfo, error) {
-	c.note("retry " + req.ID)
-	return c.fake.RetryJob(ctx, by, req)
+func (c *changes) RetryJob(ctx context.Context, by account.Owner, id string) (*operate.JobInfo, error) {
+	c.note("retry " + id)
+	return c.fake.RetryJob(ctx, by, id)
 }
-func (c *changes) CancelJob(ctx context.Context, by account.Owner, req operate.JobRequest) (*operate.JobInfo, error) {
-	c.note("cancel " + req.ID)
-	return c.fake.CancelJob(ctx, by, req)
+func (c *changes) CancelJob(ctx context.Context, by account.Owner, id string) (*operate.JobInfo, error) {
+	c.note("cancel " + id)
+	return c.fake.CancelJob(ctx, by, id)
 }
 
 func (c *changes) parts() parts {
 	p := c.fake.parts()
-	p.jobs = c
-	p.repos, p.conns, p.members = c, c, c
+	p.operate = c
 	return p
 }
 

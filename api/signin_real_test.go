@@ -206,7 +206,7 @@ func TestPeopleSignInByARealOpenIDProvider(t *testing.T) {
 	if resp, page := f.browser().by("/login", begin, url.Values{"login": {"eve"}, "password": {"any"}}); resp.StatusCode != 403 {
 		t.Errorf("by an address that is not proven: %d %s", resp.StatusCode, page)
 	}
-	if r, err := f.node().People.Users(t.Context(), account.Operator()); err != nil || len(r.Users) != 2 {
+	if r, err := f.node().People.Users(t.Context(), account.Operator()); err != nil || len(r) != 2 {
 		t.Errorf("accounts %+v, %v", r, err)
 	}
 }
@@ -299,10 +299,10 @@ func TestARealGiteaIsAskedInTheNameOfPeople(t *testing.T) {
 		t.Fatalf("signing in: %d %q", resp.StatusCode, alert(page))
 	}
 	users, err := n.People.Users(t.Context(), account.Operator())
-	if err != nil || len(users.Users) != 1 {
+	if err != nil || len(users) != 1 {
 		t.Fatalf("accounts %+v, %v", users, err)
 	}
-	ann := catalog.Viewer{Role: catalog.RoleMember, Account: users.Users[0].ID}
+	ann := catalog.Viewer{Role: catalog.RoleMember, Account: users[0].ID}
 	asked := func() operate.JobInfo {
 		for _, state := range []string{"done", "failed", "running", "retrying", "waiting"} {
 			jobs, err := n.Operate.Jobs(t.Context(), catalog.Operator(), operate.JobsRequest{Kind: "account_permissions", State: state})
@@ -339,7 +339,7 @@ func TestARealGiteaIsAskedInTheNameOfPeople(t *testing.T) {
 	if j := asked(); j.State != "failed" || j.Error == "" || !strings.HasPrefix(j.Subject, "gitea:") || strings.Contains(j.Subject, "\x00") {
 		t.Errorf("it is told as %+v", j)
 	}
-	if job, err := n.Operate.Job(t.Context(), catalog.Operator(), operate.JobRequest{ID: asked().ID}); err != nil || job.Kind != "account_permissions" {
+	if job, err := n.Operate.Job(t.Context(), catalog.Operator(), asked().ID); err != nil || job.Kind != "account_permissions" {
 		t.Errorf("the job is found as %+v, %v", job, err)
 	}
 }

@@ -3,16 +3,7 @@ package api
 import (
 	"context"
 	"strings"
-
-	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node"
 )
-
-// state is what the routes of health and status need.
-type state interface {
-	Status(context.Context, catalog.Viewer, node.StatusRequest) (*node.StatusResponse, error)
-	Ready() node.ReadyResponse
-}
 
 // healthRoutes are the routes of health, status and version.
 type healthRoutes struct {
@@ -46,11 +37,7 @@ func (a *healthRoutes) status(ctx context.Context, c *call) error {
 	// The route lasts as long as a watch may: one look is quick.
 	ctx, cancel := context.WithTimeout(ctx, quickTimeout)
 	defer cancel()
-	r, err := a.state.Status(ctx, c.viewer, node.StatusRequest{})
-	if err != nil {
-		return err
-	}
-	return c.json(r)
+	return c.answer(a.state.Status(ctx, c.viewer))
 }
 
 // tellVersion is GET /api/version.

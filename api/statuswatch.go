@@ -148,7 +148,7 @@ func (w *statusWatch) look(ctx context.Context) error {
 		return &failure{Status: 403, Code: codeForbidden, Message: "Your role has changed since this watch began: begin another one."}
 	}
 
-	r, err := w.state.Status(ctx, v, node.StatusRequest{})
+	r, err := w.state.Status(ctx, v)
 	if err != nil {
 		return err
 	}

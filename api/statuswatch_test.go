@@ -36,7 +36,7 @@ type watched struct {
 	text   bytes.Buffer
 }
 
-func (w *watched) Status(ctx context.Context, _ catalog.Viewer, _ node.StatusRequest) (*node.StatusResponse, error) {
+func (w *watched) Status(ctx context.Context, _ catalog.Viewer) (*node.StatusResponse, error) {
 	w.mu.Lock()
 	takes := w.takes
 	w.mu.Unlock()
@@ -196,7 +196,7 @@ func TestWhatEndsAWatch(t *testing.T) {
 // calm is a node that is not being drained: a watch of it goes on.
 type calm struct{ *fake }
 
-func (c calm) Status(context.Context, catalog.Viewer, node.StatusRequest) (*node.StatusResponse, error) {
+func (c calm) Status(context.Context, catalog.Viewer) (*node.StatusResponse, error) {
 	return &node.StatusResponse{Node: "n1"}, nil
 }
 
@@ -289,7 +289,7 @@ func TestARevokedKeyEndsItsWatch(t *testing.T) {
 	resp, text := beginWatch(t, s, made.Key)
 	defer resp.Body.Close()
 
-	if _, err := n.Keys.RevokeKey(t.Context(), account.Operator(), account.RevokeKeyRequest{Key: made.Info.ID}); err != nil {
+	if _, err := n.Keys.RevokeKey(t.Context(), account.Operator(), made.Info.ID); err != nil {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(text)

@@ -5,37 +5,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shoalsearch/shoal/api/web"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/browse"
-	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/suggest"
 )
-
-// suggester is what the routes of completion need.
-type suggester interface {
-	Complete(ctx context.Context, v catalog.Viewer, query string, cursor int) ([]suggest.Suggestion, error)
-	Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error)
-	Symbols(context.Context, catalog.Viewer, suggest.SymbolsRequest) (*suggest.SymbolsResponse, error)
-	understander
-}
-
-// understander finds what a pasted text names, and the lines that have most of it.
-type understander interface {
-	GoTo(ctx context.Context, v catalog.Viewer, text string) []suggest.Target
-	Nearest(context.Context, catalog.Viewer, search.Request, *search.Response) *suggest.Nearest
-}
-
-// outliner tells what files define.
-type outliner interface {
-	Outline(context.Context, catalog.Viewer, browse.OutlineRequest) (*browse.OutlineResponse, error)
-}
 
 // suggestRoutes are the routes of completion: of queries, which they also explain,
 // and of the paths and symbols of a repository.
 type suggestRoutes struct {
-	suggester suggester
-	outliner  outliner
+	suggester web.Suggester
+	outliner  browse.Files
 }
 
 func (a *suggestRoutes) rows() []route {
@@ -48,8 +29,8 @@ func (a *suggestRoutes) rows() []route {
 }
 
 // suggesterOf makes the suggestions of a node, for which it may look so long.
-func suggesterOf(n *node.Node, within time.Duration) suggester {
-	return suggest.New(suggest.Deps{Find: n.Search, List: n.Browse, Read: n.Browse, Within: within, Contexts: func(ctx context.Context, v catalog.Viewer) ([]suggest.Context, error) {
+func suggesterOf(n *node.Node, within time.Duration) web.Suggester {
+	return suggest.New(suggest.Deps{Search: n.Search, Browse: n.Browse, Within: within, Contexts: func(ctx context.Context, v catalog.Viewer) ([]suggest.Context, error) {
 		all, err := n.Config.Contexts(ctx, v)
 		out := make([]suggest.Context, len(all))
 		for i, c := range all {
@@ -69,11 +50,7 @@ func (a *suggestRoutes) suggest(ctx context.Context, c *call) error {
 	}
 
 	// The cursor counts bytes of the query; without one it stands at the end.
-	list, err := a.suggester.Complete(ctx, c.viewer, text, cursor)
-	if err != nil {
-		return err
-	}
-	return c.json(list)
+	return c.answer(a.suggester.Complete(ctx, c.viewer, text, cursor))
 }
 
 // files is GET /api/files.
@@ -83,13 +60,8 @@ func (a *suggestRoutes) files(ctx context.Context, c *call) error {
 	if err := p.err(); err != nil {
 		return err
 	}
-	r, err := a.suggester.Files(ctx, c.viewer, req)
-	if err != nil {
-		return err
-	}
-
 	// The places that match are told, for the client to show them.
-	return c.json(r)
+	return c.answer(a.suggester.Files(ctx, c.viewer, req))
 }
 
 // symbols is GET /api/symbols: what a file defines, or where a repository has symbols
@@ -146,9 +118,5 @@ func (a *suggestRoutes) namedSymbols(ctx context.Context, c *call, p *params) er
 		return err
 	}
 
-	r, err := a.suggester.Symbols(ctx, c.viewer, req)
-	if err != nil {
-		return err
-	}
-	return c.json(r)
+	return c.answer(a.suggester.Symbols(ctx, c.viewer, req))
 }

@@ -110,8 +110,8 @@ type certified struct {
 }
 
 // Status tells owners when the certificate ends, and warns of it in time.
-func (c certified) Status(ctx context.Context, v catalog.Viewer, req node.StatusRequest) (*node.StatusResponse, error) {
-	out, err := c.state.Status(ctx, v, req)
+func (c certified) Status(ctx context.Context, v catalog.Viewer) (*node.StatusResponse, error) {
+	out, err := c.state.Status(ctx, v)
 	if err != nil || v.Role != catalog.RoleOwner {
 		return out, err
 	}

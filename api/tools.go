@@ -25,11 +25,6 @@ func (a *toolRoutes) rows() []route {
 
 // toolServer makes the tool server of a node.
 func toolServer(p parts, version string, log *slog.Logger) http.Handler {
-	p.tools.Log = log
-	files := struct {
-		tool.Browser
-		tool.Historian
-		tool.Lister
-	}{p.tools.Browse, p.tools.History, p.tools.List}
-	return mcp.New(tool.New(p.tools, p.asking...), files, p.base, version, log)
+	set := tool.New(tool.Parts{Search: p.search, Browse: p.browse, Models: p.chats, Log: log}, p.asking...)
+	return mcp.New(set, p.browse, p.base, version, log)
 }

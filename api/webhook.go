@@ -11,18 +11,9 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// webhooks is what the routes of push events need.
-type webhooks interface {
-	Webhook(context.Context, account.Owner, operate.WebhookRequest) (*operate.WebhookResponse, error)
-	WebhookKeys(ctx context.Context, connection string) (operate.WebhookKeys, error)  // there is none of a connection that is not there
-	DeliveryKeys(ctx context.Context, connection string) (operate.WebhookKeys, error) // for an event that somebody sends
-	RotateWebhook(context.Context, account.Owner, operate.ConnectionRequest) (operate.WebhookKeys, error)
-	Hook(connection string) host.Hook
-}
-
 // webhookRoutes are the routes of push events.
 type webhookRoutes struct {
-	hooks        webhooks
+	hooks        operate.Operator
 	base         func() string
 	now          func() time.Time
 	trusted      func(netip.Addr) bool // addresses of proxies of ours
@@ -108,7 +99,7 @@ func (a *webhookRoutes) get(ctx context.Context, c *call, _ account.Owner) error
 
 // rotate is POST /api/webhook/{connection}/rotate: a new secret.
 func (a *webhookRoutes) rotate(ctx context.Context, c *call, by account.Owner) error {
-	keys, err := a.hooks.RotateWebhook(ctx, by, operate.ConnectionRequest{Name: c.wild[0]})
+	keys, err := a.hooks.RotateWebhook(ctx, by, c.wild[0])
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func TestAWebhookSecretIsReplaced(t *testing.T) {
 	if again := keys(); again.Secret != first.Secret || first.Previous != "" {
 		t.Errorf("the secret is %+v and then %+v", first, again)
 	}
-	made, err := n.Operate.RotateWebhook(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "local"})
+	made, err := n.Operate.RotateWebhook(t.Context(), account.Operator(), "local")
 	if err != nil || made.Secret == first.Secret || made.Previous != first.Secret || made.Until.Before(day.Add(23*time.Hour)) {
 		t.Fatalf("replaced: %+v, %v", made, err)
 	}
@@ -130,7 +130,7 @@ func TestAWebhookSecretIsReplaced(t *testing.T) {
 	if now := keys(); !slices.Equal(now.Valid(), []string{made.Secret}) {
 		t.Errorf("a day later good are %v", now.Valid())
 	}
-	if _, err := n.Operate.RotateWebhook(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "none"}); !errors.Is(err, callerr.ErrNotFound) {
+	if _, err := n.Operate.RotateWebhook(t.Context(), account.Operator(), "none"); !errors.Is(err, callerr.ErrNotFound) {
 		t.Errorf("of a connection that is not there: %v", err)
 	}
 

@@ -30,18 +30,18 @@ func TestReindexFindsTheNewCommit(t *testing.T) {
 	if err != nil || len(repos.Repos) != 1 {
 		t.Fatalf("repositories %+v, %v", repos, err)
 	}
-	req := operate.ReindexRequest{ID: repos.Repos[0].ID}
+	req := repos.Repos[0].ID
 	if _, err := n.Operate.Reindex(context.Background(), account.Owner{}, req); !errors.Is(err, call.ErrUnauthenticated) {
 		t.Errorf("nobody may reindex: %v", err)
 	}
-	if _, err := n.Operate.Reindex(context.Background(), account.Operator(), operate.ReindexRequest{ID: req.ID + 1000}); !errors.Is(err, call.ErrRepoNotFound) {
+	if _, err := n.Operate.Reindex(context.Background(), account.Operator(), req+1000); !errors.Is(err, call.ErrRepoNotFound) {
 		t.Errorf("a repository that is not there: %v", err)
 	}
 	got, err := n.Operate.Reindex(context.Background(), account.Operator(), req)
 	if err != nil || got.Name != "local/app" {
 		t.Fatalf("reindex: %+v, %v", got, err)
 	}
-	if j, err := n.Operate.Job(context.Background(), catalog.Operator(), operate.JobRequest{ID: got.Job}); err != nil || j.Kind != "index" {
+	if j, err := n.Operate.Job(context.Background(), catalog.Operator(), got.Job); err != nil || j.Kind != "index" {
 		t.Errorf("the job that was told: %+v, %v", j, err)
 	}
 	n.Wait("the new commit", found(n, "narwhal", "local/app:b.txt"))

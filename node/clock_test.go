@@ -13,7 +13,6 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
-	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // Somebody sets the clocks of the machines back by an hour, after copies were
@@ -46,7 +45,7 @@ func TestCopiesGoOnWhenTheClockIsSetBack(t *testing.T) {
 	for i := range 3 {
 		word := fmt.Sprintf("beluga%d", i)
 		app.Commit(map[string]string{"b.txt": word + "\n"})
-		if _, err := f.Nodes[0].Operate.Reindex(t.Context(), account.Operator(), operate.ReindexRequest{ID: 1}); err != nil {
+		if _, err := f.Nodes[0].Operate.Reindex(t.Context(), account.Operator(), 1); err != nil {
 			t.Fatal(err)
 		}
 		copied(word)

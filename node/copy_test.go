@@ -11,7 +11,6 @@ import (
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/nodetest"
-	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // The shards of a large repository lie on different nodes. An index job that
@@ -47,7 +46,7 @@ func TestAJobThatFindsNothingCopiesNothing(t *testing.T) {
 		return even(t, first, 1)()
 	})
 	first.Wait("the job to be asked for", func() error {
-		_, err := first.Operate.Reindex(context.Background(), account.Operator(), operate.ReindexRequest{ID: uint32(repo.ID)})
+		_, err := first.Operate.Reindex(context.Background(), account.Operator(), uint32(repo.ID))
 		return err
 	})
 	first.Wait("the job", func() error {

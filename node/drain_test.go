@@ -12,7 +12,6 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/nodetest"
-	"github.com/shoalsearch/shoal/node/operate"
 )
 
 func TestADrainedNodeLeavesNoGap(t *testing.T) {
@@ -34,11 +33,11 @@ func TestADrainedNodeLeavesNoGap(t *testing.T) {
 		return nil
 	})
 	leaving := f.Nodes[2].ID()
-	if _, err := first.Operate.Remove(ctx, account.Operator(), operate.RemoveRequest{Node: "nobody"}); !errors.Is(err, call.ErrNotFound) {
+	if _, err := first.Operate.Remove(ctx, account.Operator(), "nobody", false); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("removing an unknown node gives %v", err)
 	}
 	first.Wait("the drain", func() error {
-		d, err := first.Operate.Drain(ctx, account.Operator(), operate.DrainRequest{Node: leaving})
+		d, err := first.Operate.Drain(ctx, account.Operator(), leaving)
 		if err != nil {
 			return err
 		}
@@ -67,14 +66,14 @@ func TestTheLastNodeIsNotDrained(t *testing.T) {
 	n := nodetest.Start(t, nodetest.Config{File: local(dir)})
 	n.WaitIndexed(1)
 
-	_, err := n.Operate.Drain(ctx, by, operate.DrainRequest{Node: n.ID()})
+	_, err := n.Operate.Drain(ctx, by, n.ID())
 	if !errors.Is(err, call.ErrUnable) || !strings.Contains(err.Error(), "it is the only node") || !strings.Contains(err.Error(), "just stop it") {
 		t.Errorf("draining the only node gives: %v", err)
 	}
 	if !n.Ready().Ready {
 		t.Errorf("after the refusal it is not ready: %q", n.Ready().Reasons)
 	}
-	if _, err := n.Operate.Undrain(ctx, by, operate.DrainRequest{Node: n.ID()}); err != nil {
+	if _, err := n.Operate.Undrain(ctx, by, n.ID()); err != nil {
 		t.Errorf("undraining an ordinary node: %v", err)
 	}
 }
@@ -100,7 +99,7 @@ func TestTwoOfThreeAreDrainedAndTakenBack(t *testing.T) {
 	for i, leaving := range f.Nodes[1:] {
 		first.Wait("the drain", func() error {
 			whole(t, f.Nodes, all)
-			d, err := first.Operate.Drain(ctx, by, operate.DrainRequest{Node: leaving.ID()[:8]})
+			d, err := first.Operate.Drain(ctx, by, leaving.ID()[:8])
 			if err != nil {
 				return err
 			}
@@ -118,7 +117,7 @@ func TestTwoOfThreeAreDrainedAndTakenBack(t *testing.T) {
 			return nil
 		})
 	}
-	if _, err := first.Operate.Drain(ctx, by, operate.DrainRequest{Node: first.ID()}); !errors.Is(err, call.ErrUnable) || !strings.Contains(err.Error(), f.Nodes[1].ID()+" is being drained") {
+	if _, err := first.Operate.Drain(ctx, by, first.ID()); !errors.Is(err, call.ErrUnable) || !strings.Contains(err.Error(), f.Nodes[1].ID()+" is being drained") {
 		t.Errorf("draining the third gives: %v", err)
 	}
 	for _, m := range first.Status().Members {
@@ -128,7 +127,7 @@ func TestTwoOfThreeAreDrainedAndTakenBack(t *testing.T) {
 	}
 
 	for _, back := range f.Nodes[1:] {
-		if _, err := first.Operate.Undrain(ctx, by, operate.DrainRequest{Node: back.ID()}); err != nil {
+		if _, err := first.Operate.Undrain(ctx, by, back.ID()); err != nil {
 			t.Fatal(err)
 		}
 		if r := back.Ready(); !r.Ready {
@@ -161,7 +160,7 @@ func TestANodeIsNamedByTheBeginningOfItsID(t *testing.T) {
 		{n.ID(), nil}, {n.ID()[:4], nil}, {addr, nil},
 		{n.ID()[:3], call.ErrNotFound}, {"nobody", call.ErrNotFound}, {"", call.ErrNotFound},
 	} {
-		_, err := n.Operate.Undrain(context.Background(), account.Operator(), operate.DrainRequest{Node: c.name})
+		_, err := n.Operate.Undrain(context.Background(), account.Operator(), c.name)
 		if !errors.Is(err, c.want) {
 			t.Errorf("%q: %v, want %v", c.name, err, c.want)
 		}

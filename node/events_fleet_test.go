@@ -9,7 +9,6 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/chronicle"
 	"github.com/shoalsearch/shoal/node/nodetest"
-	"github.com/shoalsearch/shoal/node/operate"
 )
 
 // Whichever node is asked tells what happened, also of what it does itself not
@@ -50,7 +49,7 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 
 	// A busy machine may be without a leader for longer than a write is held.
 	first.Wait("a leader that takes the drain", func() error {
-		_, err := first.Operate.Drain(t.Context(), account.Operator(), operate.DrainRequest{Node: leaving})
+		_, err := first.Operate.Drain(t.Context(), account.Operator(), leaving)
 		return err
 	})
 	for _, n := range f.Nodes {

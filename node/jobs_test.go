@@ -31,7 +31,7 @@ func TestAJobIsCancelledAndRunAgain(t *testing.T) {
 	is := func(state string) {
 		t.Helper()
 		n.Wait("the job to be "+state, func() error {
-			j, err := n.Operate.Job(t.Context(), catalog.Operator(), operate.JobRequest{ID: "sync:slow"})
+			j, err := n.Operate.Job(t.Context(), catalog.Operator(), "sync:slow")
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func TestAJobIsCancelledAndRunAgain(t *testing.T) {
 	<-asked
 	is("running")
 
-	if _, err := n.Operate.CancelJob(t.Context(), account.Operator(), operate.JobRequest{ID: "sync:slow"}); err != nil {
+	if _, err := n.Operate.CancelJob(t.Context(), account.Operator(), "sync:slow"); err != nil {
 		t.Fatal(err)
 	}
 	is("failed")
@@ -52,11 +52,11 @@ func TestAJobIsCancelledAndRunAgain(t *testing.T) {
 	if c := n.View().Connection("slow"); c.Error != "cancelled by operator" {
 		t.Errorf("the connection says %q", c.Error)
 	}
-	if _, err := n.Operate.CancelJob(t.Context(), account.Operator(), operate.JobRequest{ID: "sync:slow"}); !errors.Is(err, call.ErrUnable) {
+	if _, err := n.Operate.CancelJob(t.Context(), account.Operator(), "sync:slow"); !errors.Is(err, call.ErrUnable) {
 		t.Errorf("a job that has ended is cancelled: %v", err)
 	}
 
-	if before, err := n.Operate.RetryJob(t.Context(), account.Operator(), operate.JobRequest{ID: "sync:slow"}); err != nil || before.State != "failed" {
+	if before, err := n.Operate.RetryJob(t.Context(), account.Operator(), "sync:slow"); err != nil || before.State != "failed" {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	<-asked
@@ -93,7 +93,7 @@ func TestJobsAreListedAsFarAsTheViewerMaySee(t *testing.T) {
 		if got := total(member, operate.JobsRequest{State: "done"}); got != want {
 			t.Errorf("enforced %t: a member is told of %d jobs, want %d", enforced, got, want)
 		}
-		if _, err := n.Operate.Job(t.Context(), member, operate.JobRequest{ID: "sync:local"}); !errors.Is(err, call.ErrNotFound) {
+		if _, err := n.Operate.Job(t.Context(), member, "sync:local"); !errors.Is(err, call.ErrNotFound) {
 			t.Errorf("a member is told of the listing of a connection: %v", err)
 		}
 		for _, wrong := range []operate.JobsRequest{{State: "odd"}, {Kind: "odd"}, {Page: -1}, {PerPage: 101}} {

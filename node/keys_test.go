@@ -47,7 +47,7 @@ func TestAKeyWorksUntilItIsRevoked(t *testing.T) {
 	if _, err := n.Keys.Authenticate(ctx, made.Key); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}
-	if _, err := n.Keys.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: "ci"}); err != nil {
+	if _, err := n.Keys.RevokeKey(ctx, account.Operator(), "ci"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.Keys.Authenticate(ctx, made.Key); !errors.Is(err, call.ErrUnauthenticated) {
@@ -73,7 +73,7 @@ func TestAKeyIsMadeAndRevokedAtEveryNodeAtOnce(t *testing.T) {
 			n.Wait("an answer about the new key", func() error { return viewerIs(t, n, made, true) })
 		}
 		at.Wait("the end of the key", func() error {
-			_, err := at.Keys.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: made.Info.ID})
+			_, err := at.Keys.RevokeKey(ctx, account.Operator(), made.Info.ID)
 			if errors.Is(err, call.ErrNotFound) {
 				return nil // the answer to the last try was lost
 			}
@@ -140,7 +140,7 @@ func TestKeysOfOtherNodesAreKnown(t *testing.T) {
 		}
 		return err
 	})
-	if _, err := f.Nodes[2].Keys.Keys(ctx, account.Operator(), account.KeysRequest{Consistent: true}); !errors.Is(err, call.ErrNoLeader) {
+	if _, err := f.Nodes[2].Keys.Keys(ctx, account.Operator(), true); !errors.Is(err, call.ErrNoLeader) {
 		t.Errorf("a node without a leader lists keys as if it knew all: %v", err)
 	}
 	f.Heal()
@@ -149,7 +149,7 @@ func TestKeysOfOtherNodesAreKnown(t *testing.T) {
 	// then lose the answer to a write that took effect.
 	tries := 0
 	f.Nodes[2].Wait("the key to be revoked", func() error {
-		_, err := f.Nodes[2].Keys.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: "ci"})
+		_, err := f.Nodes[2].Keys.RevokeKey(ctx, account.Operator(), "ci")
 		if tries++; tries > 1 && errors.Is(err, call.ErrNotFound) {
 			return nil
 		}
@@ -159,8 +159,8 @@ func TestKeysOfOtherNodesAreKnown(t *testing.T) {
 		return err
 	})
 	f.Nodes[1].Wait("the list of keys", func() error {
-		list, err := f.Nodes[1].Keys.Keys(ctx, account.Operator(), account.KeysRequest{Consistent: true})
-		if err == nil && len(list.Keys) != 0 {
+		list, err := f.Nodes[1].Keys.Keys(ctx, account.Operator(), true)
+		if err == nil && len(list) != 0 {
 			t.Fatalf("a revoked key is listed: %+v", list)
 		}
 		return err

@@ -397,7 +397,7 @@ func (n *Node) wireAsker() {
 		Threads: n.threads,
 		Gate:    n.gate,
 		Models:  model.New(model.Deps{Secret: n.env.Secret, Forget: n.env.Forget, Lookup: n.env.Lookup, GoogleToken: n.env.GoogleToken, Wait: clock.Wait}),
-		Sources: ask.Sources{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse},
+		Sources: ask.Sources{Search: n.Search, Browse: n.Browse},
 
 		Lookup:  n.env.Lookup,
 		Timing:  timing,

@@ -123,20 +123,20 @@ func TestPeopleManageTheirOwnKeysOnly(t *testing.T) {
 		t.Fatalf("a member's own key: %+v, %v", made, err)
 	}
 
-	list, err := n.Keys.Keys(ctx, by, account.KeysRequest{})
-	if err != nil || len(list.Keys) != 2 {
+	list, err := n.Keys.Keys(ctx, by, false)
+	if err != nil || len(list) != 2 {
 		t.Errorf("a member sees the keys %+v, %v; want 2", list, err)
 	}
-	all, _ := n.Keys.Keys(ctx, account.Operator(), account.KeysRequest{})
-	for _, k := range all.Keys {
+	all, _ := n.Keys.Keys(ctx, account.Operator(), false)
+	for _, k := range all {
 		if k.User != "ann@example.com" {
 			continue
 		}
-		if _, err := n.Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: k.ID}); !errors.Is(err, call.ErrNotFound) {
+		if _, err := n.Keys.RevokeKey(ctx, by, k.ID); !errors.Is(err, call.ErrNotFound) {
 			t.Errorf("a member ends a key of another: %v", err)
 		}
 	}
-	if _, err := n.Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: "laptop"}); err != nil {
+	if _, err := n.Keys.RevokeKey(ctx, by, "laptop"); err != nil {
 		t.Errorf("a member's key of a name that another has too: %v", err)
 	}
 	if _, err := account.AsHolder(catalog.Viewer{Role: catalog.RoleMember}); !errors.Is(err, call.ErrForbidden) {

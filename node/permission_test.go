@@ -62,7 +62,7 @@ func asked(t *testing.T, n *nodetest.Node, v catalog.Viewer) string {
 		_, err := n.Browse.Source(ctx, v, browse.SourceRequest{Repo: name, Path: "a.go"})
 		out = append(out, fmt.Sprint(err))
 	}
-	s, err := n.Node.Status(ctx, v, node.StatusRequest{})
+	s, err := n.Node.Status(ctx, v)
 	if err != nil {
 		t.Fatal(err)
 	}

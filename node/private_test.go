@@ -62,7 +62,7 @@ func TestNoKeyIsCalledLikeAnID(t *testing.T) {
 	if _, err := n.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: first.Info.ID}); !errors.Is(err, call.ErrInvalid) {
 		t.Errorf("a key called %s: %v", first.Info.ID, err)
 	}
-	if _, err := n.Keys.RevokeKey(ctx, account.Operator(), account.RevokeKeyRequest{Key: first.Info.ID}); err != nil {
+	if _, err := n.Keys.RevokeKey(ctx, account.Operator(), first.Info.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.Keys.Authenticate(ctx, first.Key); err == nil {

@@ -51,7 +51,7 @@ func TestATokenIsRefusedForThirtyDays(t *testing.T) {
 	// ask lists the connection now, and waits until each node knows what came of it.
 	ask := func(want string, holds func(c operate.ConnectionStatus) bool) {
 		t.Helper()
-		if _, err := f.Nodes[0].Operate.SyncConnection(t.Context(), account.Operator(), operate.ConnectionRequest{Name: "host"}); err != nil {
+		if _, err := f.Nodes[0].Operate.SyncConnection(t.Context(), account.Operator(), "host"); err != nil {
 			t.Fatal(err)
 		}
 		for _, n := range f.Nodes {

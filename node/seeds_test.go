@@ -333,7 +333,7 @@ func (r *seedRun) converge(when string) {
 		leaders, hashes := map[string]bool{}, map[uint64]map[uint64]bool{}
 		for i := range r.up {
 			n := r.up[i].Load()
-			s, err := n.Status(context.Background(), catalog.Operator(), node.StatusRequest{})
+			s, err := n.Status(context.Background(), catalog.Operator())
 			if err != nil {
 				return err
 			}
@@ -377,13 +377,13 @@ func (r *seedRun) tell(n *node.Node, repo *seedRepo) error {
 // and none that nobody made.
 func (r *seedRun) acknowledged() {
 	for i := range r.up {
-		got, err := r.up[i].Load().Keys.Keys(context.Background(), account.Operator(), account.KeysRequest{})
+		got, err := r.up[i].Load().Keys.Keys(context.Background(), account.Operator(), false)
 		if err != nil {
 			r.t.Errorf("n%d: %v", i+1, err)
 			continue
 		}
 		count := map[string]int{}
-		for _, k := range got.Keys {
+		for _, k := range got {
 			count[k.Name]++
 			if !r.tried[k.Name] {
 				r.t.Errorf("n%d has a key %s that nobody made", i+1, k.Name)

@@ -72,7 +72,7 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 	if list, err := f[0].Sessions.SessionsOf(ctx, holder, "me"); err != nil || len(list) != 2 || list[1].Agent != "Browser1" && list[0].Agent != "Browser1" {
 		t.Errorf("own sessions: %+v, %v", list, err)
 	}
-	if _, err := f[0].Keys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: v.KeyID}); err != nil {
+	if _, err := f[0].Keys.RevokeKey(ctx, by, v.KeyID); err != nil {
 		t.Fatal(err)
 	}
 	for i, n := range f {

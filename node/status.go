@@ -19,9 +19,6 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// StatusRequest asks for the state of the cluster.
-type StatusRequest struct{}
-
 // StatusResponse is the state of the cluster as this node sees it.
 type StatusResponse struct {
 	Version      string                     `json:"version"`
@@ -170,7 +167,7 @@ const maxListed = 100
 const maxShort = 20
 
 // Status describes the cluster.
-func (n *Node) Status(ctx context.Context, v catalog.Viewer, req StatusRequest) (*StatusResponse, error) {
+func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, error) {
 	seen, err := n.gate.Repos(v)
 	if err != nil {
 		return nil, err

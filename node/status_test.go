@@ -107,7 +107,7 @@ func TestMachinesAreForOwners(t *testing.T) {
 		{catalog.Viewer{Role: catalog.RoleMember, Name: "m"}, false},
 		{catalog.Operator(), true},
 	} {
-		s, err := n.Node.Status(t.Context(), c.who, node.StatusRequest{})
+		s, err := n.Node.Status(t.Context(), c.who)
 		if err != nil || len(s.Members) != 1 || s.Members[0].Health != "alive" {
 			t.Fatalf("%s is told %+v, %v", c.who.Name, s, err)
 		}
@@ -124,17 +124,17 @@ func TestErrorsOfJobsAreForOwners(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"secret": {"type": "git", "url": "file:///there/is/no/such/place"}}}`})
 	n.Wait("a failed sync", func() error {
-		s, err := n.Node.Status(t.Context(), catalog.Operator(), node.StatusRequest{})
+		s, err := n.Node.Status(t.Context(), catalog.Operator())
 		if err == nil && len(s.Failed) == 0 {
 			err = errors.New("none yet")
 		}
 		return err
 	})
-	if s, err := n.Node.Status(t.Context(), catalog.Operator(), node.StatusRequest{}); err != nil || s.Jobs.Failed+s.Jobs.Retrying != len(s.Failed) {
+	if s, err := n.Node.Status(t.Context(), catalog.Operator()); err != nil || s.Jobs.Failed+s.Jobs.Retrying != len(s.Failed) {
 		t.Errorf("%+v failed jobs are counted, and %d listed, %v", s.Jobs, len(s.Failed), err)
 	}
 	for _, v := range []catalog.Viewer{catalog.Guest(), {Role: catalog.RoleMember, Name: "m"}} {
-		s, err := n.Node.Status(t.Context(), v, node.StatusRequest{})
+		s, err := n.Node.Status(t.Context(), v)
 		if err != nil || len(s.Failed)+len(s.Running)+len(s.Connections) > 0 {
 			t.Errorf("%s is told %+v, %v", v.Name, s, err)
 		}

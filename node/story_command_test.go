@@ -445,12 +445,12 @@ func (s *story) write(args []string) string {
 func (s *story) written(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
-		r, err := n.Keys.Keys(context.Background(), account.Operator(), account.KeysRequest{})
+		r, err := n.Keys.Keys(context.Background(), account.Operator(), false)
 		if err != nil {
 			return failure(err)
 		}
 		var out []string
-		for _, k := range r.Keys {
+		for _, k := range r {
 			out = append(out, k.Name)
 		}
 		slices.Sort(out)
@@ -585,7 +585,7 @@ func (s *story) age(args []string) string {
 // drain: drain n3 on n1.
 func (s *story) drain(args []string) string {
 	what, names := s.on(args)
-	d, err := s.node(names[0]).Operate.Drain(context.Background(), account.Operator(), operate.DrainRequest{Node: s.node(what[0]).ID()})
+	d, err := s.node(names[0]).Operate.Drain(context.Background(), account.Operator(), s.node(what[0]).ID())
 	if err != nil {
 		return failure(err)
 	}
@@ -598,8 +598,8 @@ func (s *story) drain(args []string) string {
 // remove: remove n3 on n1, remove n3 accepting loss on n1.
 func (s *story) remove(args []string) string {
 	what, names := s.on(args)
-	req := operate.RemoveRequest{Node: s.node(what[0]).ID(), AcceptLoss: strings.Join(what[1:], " ") == "accepting loss"}
-	r, err := s.node(names[0]).Operate.Remove(context.Background(), account.Operator(), req)
+	node, loss := s.node(what[0]).ID(), strings.Join(what[1:], " ") == "accepting loss"
+	r, err := s.node(names[0]).Operate.Remove(context.Background(), account.Operator(), node, loss)
 	if err != nil {
 		return failure(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
@@ -66,7 +67,7 @@ func viewerOf(ctx context.Context) catalog.Viewer {
 //
 // A tool that cannot be used now is neither shown nor taken: there is a server
 // for each set of tools that has been asked for, of which there are two.
-func New(tools *tool.Set, f Files, base func() string, version string, log *slog.Logger) http.Handler {
+func New(tools *tool.Set, f browse.Reader, base func() string, version string, log *slog.Logger) http.Handler {
 	tasks := background{tools}
 
 	// Made when they are first asked for: a model or a base URL may be configured later, or never.
@@ -92,7 +93,7 @@ func New(tools *tool.Set, f Files, base func() string, version string, log *slog
 	})
 }
 
-func newServer(tools *tool.Set, tasks Tasks, f Files, base, version string, log *slog.Logger) *mcp.Server {
+func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version string, log *slog.Logger) *mcp.Server {
 	// Without listChanged: a request that stands alone could not be told of a change.
 	offers := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}
 	if tools.HasBackground() {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 )
@@ -21,14 +20,7 @@ const fileTemplate = "shoal://{repo}/{ref}/{+path}"
 // most bytes of a file that a resource read returns.
 const maxResource = 1 << 20
 
-// Files is what resources and completions are made of.
-type Files interface {
-	ReadFile(context.Context, catalog.Viewer, browse.ReadFileRequest) (*browse.ReadFileResponse, error)
-	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
-	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
-}
-
-func addResources(s *mcp.Server, f Files) {
+func addResources(s *mcp.Server, f browse.Reader) {
 	s.AddResourceTemplate(&mcp.ResourceTemplate{
 		Name: "file", Title: "File of a repository", URITemplate: fileTemplate,
 		Description: "The text of a file. repo is the full repository name with %2F for its slashes, ref a branch, tag or commit (HEAD for the default branch), path the path from the root.",
@@ -56,7 +48,7 @@ func fileOf(uri string) (repo, ref, path string, ok bool) {
 }
 
 // readResource reads a file page by page, up to the bound.
-func readResource(ctx context.Context, f Files, uri string) (*mcp.ReadResourceResult, error) {
+func readResource(ctx context.Context, f browse.Reader, uri string) (*mcp.ReadResourceResult, error) {
 	repo, ref, path, ok := fileOf(uri)
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(uri)
@@ -93,7 +85,7 @@ func readResource(ctx context.Context, f Files, uri string) (*mcp.ReadResourceRe
 }
 
 // completer offers repository names, and branch names once a repository is known.
-func completer(f Files) func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+func completer(f browse.Reader) func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	return func(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 		arg := req.Params.Argument
 		result := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}

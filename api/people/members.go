@@ -38,11 +38,11 @@ func (p *Pages) members(ctx context.Context, v *layout.Visit) error {
 }
 
 func (p *Pages) showMembers(ctx context.Context, v *layout.Visit, by account.Owner, data membersPage) error {
-	r, err := p.Accounts.Users(ctx, by)
+	users, err := p.Accounts.Users(ctx, by)
 	if err != nil {
 		return err
 	}
-	for _, u := range r.Users {
+	for _, u := range users {
 		data.Rows = append(data.Rows, memberRow{
 			u.ID, u.Email, u.Name, u.Role.String(), u.State.String(), p.when(u.Created), u.Keys,
 			u.Role == catalog.RoleOwner, u.State == catalog.AccountActive, u.State == catalog.AccountPending, u.By, u.Unproven,

@@ -44,6 +44,7 @@ type Passwords interface {
 	LinkOwner(ctx context.Context, token string) (*account.UserInfo, error)
 	BeginWithLink(ctx context.Context, token, password string, in account.SignIn) (*account.BegunSession, error)
 	ChangePassword(ctx context.Context, by account.Person, old, password, address string) error
+	SetPassword(context.Context, account.Owner, account.SetPasswordRequest) (*account.UserInfo, error)
 	NewLink(ctx context.Context, by account.Owner, req account.NewLinkRequest) (*account.NewLink, error)
 }
 
@@ -55,18 +56,18 @@ type Providers interface {
 	LinkByToken(ctx context.Context, x signin.Shown) error
 	Linked(ctx context.Context, by account.Person) []signin.Linked
 	Unlink(ctx context.Context, by account.Person, authority, subject string) error
+
+	// Missing lists what somebody who is signed in has to link before anything else.
+	Missing(v catalog.Viewer) (titles []string)
 }
 
-// Accounts makes and changes accounts.
+// Accounts makes and changes accounts, and what they may see.
 type Accounts interface {
 	CreateUser(context.Context, account.Owner, account.CreateUserRequest) (*account.UserInfo, error)
-	Users(context.Context, account.Owner) (*account.UsersResponse, error)
+	Users(context.Context, account.Owner) ([]account.UserInfo, error)
 	ChangeUser(context.Context, account.Owner, account.ChangeUserRequest) (*account.UserInfo, error)
 	DeleteUser(context.Context, account.Owner, string) (*account.UserInfo, error)
-}
-
-// Rights tells where the right to see a repository comes from.
-type Rights interface {
+	Grant(context.Context, account.Owner, account.GrantRequest) (*account.GrantResponse, error)
 	Why(ctx context.Context, by account.Owner, user, repo string) (*account.WhyResponse, error)
 }
 
@@ -77,7 +78,6 @@ type Deps struct {
 	Passwords Passwords
 	Providers Providers
 	Accounts  Accounts
-	Rights    Rights
 	Base      func() string // prefix of links that leave this site
 	Now       func() time.Time
 }

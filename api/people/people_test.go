@@ -25,9 +25,13 @@ var (
 
 // house is accounts and ways in that know one person. It notes what it was asked for.
 type house struct {
+	Passwords
+	Accounts
 	done []string
 	fail error // of everything that changes something
 }
+
+func (h *house) Missing(catalog.Viewer) []string { return nil }
 
 func (h *house) did(format string, args ...any) {
 	h.done = append(h.done, fmt.Sprintf(format, args...))
@@ -119,8 +123,8 @@ func (h *house) CreateUser(_ context.Context, _ account.Owner, req account.Creat
 	h.did("create %s %s", req.Email, req.Role)
 	return &ann, h.fail
 }
-func (h *house) Users(context.Context, account.Owner) (*account.UsersResponse, error) {
-	return &account.UsersResponse{Users: []account.UserInfo{ann}}, nil
+func (h *house) Users(context.Context, account.Owner) ([]account.UserInfo, error) {
+	return []account.UserInfo{ann}, nil
 }
 func (h *house) ChangeUser(_ context.Context, _ account.Owner, req account.ChangeUserRequest) (*account.UserInfo, error) {
 	h.did("change %s to %s %s", req.User, req.State, req.Role)
@@ -173,7 +177,7 @@ func (h *house) visit(t *testing.T, who catalog.Viewer, request string, cookies 
 		},
 	}
 
-	pages := New(Deps{Sessions: h, Passwords: h, Providers: h, Accounts: h, Rights: h, Base: func() string { return "https://code.example" }, Now: func() time.Time { return noon }})
+	pages := New(Deps{Sessions: h, Passwords: h, Providers: h, Accounts: h, Base: func() string { return "https://code.example" }, Now: func() time.Time { return noon }})
 	for _, r := range pages.Routes() {
 		if r.Method == method && (r.Path == u.Path || strings.HasPrefix(r.Path, "/api/auth/callback/") && strings.HasPrefix(u.Path, "/api/auth/callback/")) {
 			if err := r.Handle(t.Context(), v); err != nil {

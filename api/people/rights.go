@@ -44,7 +44,7 @@ func (p *Pages) rights(ctx context.Context, v *layout.Visit) error {
 		return p.showRights(v, data)
 	}
 
-	r, err := p.Rights.Why(ctx, by, data.User, data.Repo)
+	r, err := p.Accounts.Why(ctx, by, data.User, data.Repo)
 	var e *call.Error
 	switch {
 	case err == nil:

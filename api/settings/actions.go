@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/operate"
@@ -42,11 +41,11 @@ var actions = []action{
 		said:    "The repository is queued.",
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
 			// By the name, which the owner must be able to see; the job goes by the number.
-			repo, err := p.Repos.Repo(ctx, by.Viewer(), subject)
+			repo, err := p.Browse.Repo(ctx, by.Viewer(), subject)
 			if err != nil {
 				return err
 			}
-			_, err = p.Repos.Reindex(ctx, by, operate.ReindexRequest{ID: repo.ID})
+			_, err = p.Operate.Reindex(ctx, by, repo.ID)
 			return err
 		},
 	},
@@ -55,10 +54,7 @@ var actions = []action{
 		about:   []string{"The code host is asked for its repositories; new and changed ones are indexed."},
 		command: []string{"shoal", "connection", "sync", "SUBJECT"},
 		said:    "The connection is queued.",
-		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Connections.SyncConnection(ctx, by, operate.ConnectionRequest{Name: subject})
-			return err
-		},
+		do:      asked(operate.Operator.SyncConnection),
 	},
 	{
 		name: "accept", title: "Believe a listing that shrank", button: "They are gone", side: "connections",
@@ -66,10 +62,7 @@ var actions = []action{
 		command: []string{"shoal", "connection", "accept", "SUBJECT"},
 		said:    "The next listing will be believed.",
 		more:    heldBy,
-		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Connections.AcceptListing(ctx, by, operate.ConnectionRequest{Name: subject})
-			return err
-		},
+		do:      asked(operate.Operator.AcceptListing),
 	},
 	{
 		name: "retry", title: "Run a job now", button: "Run now", side: "jobs",
@@ -77,10 +70,7 @@ var actions = []action{
 		command: []string{"shoal", "jobs", "retry", "SUBJECT"},
 		said:    "The job is queued.",
 		more:    jobFacts,
-		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Jobs.RetryJob(ctx, by, operate.JobRequest{ID: subject})
-			return err
-		},
+		do:      asked(operate.Operator.RetryJob),
 	},
 	{
 		name: "cancel", title: "Cancel a job", button: "Cancel the job", side: "jobs",
@@ -88,10 +78,7 @@ var actions = []action{
 		command: []string{"shoal", "jobs", "cancel", "SUBJECT"},
 		said:    "The job is cancelled.",
 		more:    jobFacts,
-		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Jobs.CancelJob(ctx, by, operate.JobRequest{ID: subject})
-			return err
-		},
+		do:      asked(operate.Operator.CancelJob),
 	},
 	{
 		name: "drain", title: "Drain a node", button: "Drain", side: "nodes",
@@ -99,20 +86,14 @@ var actions = []action{
 		command: []string{"shoal", "drain", "SUBJECT"},
 		said:    "The node is being drained.",
 		more:    moves,
-		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Members.Drain(ctx, by, operate.DrainRequest{Node: subject})
-			return err
-		},
+		do:      asked(operate.Operator.Drain),
 	},
 	{
 		name: "undrain", title: "Take a node back", button: "Take back", side: "nodes",
 		about:   []string{"The node gets data and jobs again."},
 		command: []string{"shoal", "undrain", "SUBJECT"},
 		said:    "The node is taken back.",
-		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			_, err := p.Members.Undrain(ctx, by, operate.DrainRequest{Node: subject})
-			return err
-		},
+		do:      asked(operate.Operator.Undrain),
 	},
 	{
 		name: "remove", title: "Remove a node for good", button: "Remove", side: "nodes", typed: true, loss: true,
@@ -121,10 +102,18 @@ var actions = []action{
 		said:    "The node is removed.",
 		more:    moves,
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, accept bool) error {
-			_, err := p.Members.Remove(ctx, by, operate.RemoveRequest{Node: subject, AcceptLoss: accept})
+			_, err := p.Operate.Remove(ctx, by, subject, accept)
 			return err
 		},
 	},
+}
+
+// asked is a change that needs to know its subject alone.
+func asked[T any](change func(operate.Operator, context.Context, account.Owner, string) (T, error)) func(context.Context, *Pages, account.Owner, string, bool) error {
+	return func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
+		_, err := change(p.Operate, ctx, by, subject)
+		return err
+	}
 }
 
 // actionNamed finds a row of actions.
@@ -261,7 +250,7 @@ func quoted(w string) string {
 
 // jobFacts tells how a job stands.
 func jobFacts(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
-	j, err := p.Jobs.Job(ctx, by.Viewer(), operate.JobRequest{ID: subject})
+	j, err := p.Operate.Job(ctx, by.Viewer(), subject)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +263,7 @@ func jobFacts(ctx context.Context, p *Pages, by account.Owner, subject string) (
 
 // heldBy tells what a listing misses.
 func heldBy(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
-	all, err := p.Connections.Connections(ctx, by)
+	all, err := p.Operate.Connections(ctx, by)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +280,7 @@ var roleNames = map[string]string{"leader": "the leader", "voter": "a voter", "n
 
 // moves tells what a node holds, and who could take it.
 func moves(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
-	s, err := p.State.Status(ctx, by.Viewer(), node.StatusRequest{})
+	s, err := p.State.Status(ctx, by.Viewer())
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 		PerPage: auditPerPage,
 	}
 
-	r, err := p.Deps.Audit.Audit(ctx, by, req)
+	r, err := p.Chronicle.Audit(ctx, by, req)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (p *Pages) connections(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	all, err := p.Connections.Connections(ctx, by)
+	all, err := p.Operate.Connections(ctx, by)
 	if err != nil {
 		return err
 	}
@@ -91,16 +91,16 @@ func (p *Pages) connection(ctx context.Context, v *layout.Visit) error {
 		return call.Fail(call.ErrNotFound, "There is no such connection.")
 	}
 
-	r, err := p.Connections.Connection(ctx, by, operate.ConnectionRequest{Name: name})
+	r, err := p.Operate.Connection(ctx, by, name)
 	if err != nil {
 		return err
 	}
 
 	data := connectionsPage{Rows: []connectionRow{p.connectionRow(&r.ConnectionStatus)}, All: connectionsAt, Command: shell([]string{"shoal", "connection", "show", "SUBJECT"}, name)}
 	for _, s := range r.Syncs {
-		row := syncRow{Mark: good("listed"), Began: p.when(s.Began), Took: s.Ended.Sub(s.Began).Round(time.Millisecond).String(), Repos: s.Repos, Error: s.Error}
-		if s.Error != "" {
-			row.Mark = bad("failed")
+		row := syncRow{Mark: bad("failed"), Began: p.when(s.BeganAt), Took: (time.Duration(s.TookMs) * time.Millisecond).String(), Error: s.Error}
+		if s.Repos != nil {
+			row.Mark, row.Repos = good("listed"), *s.Repos
 		}
 		data.Syncs = append(data.Syncs, row)
 	}

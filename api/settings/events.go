@@ -21,7 +21,7 @@ func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 	}
 
 	// As many as somebody reads; the API has the others.
-	r, err := p.Events.Events(ctx, by, chronicle.EventsRequest{Limit: 200})
+	r, err := p.Chronicle.Events(ctx, by, chronicle.EventsRequest{Limit: 200})
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 		req.Kind = ""
 	}
 
-	r, err := p.Jobs.Jobs(ctx, v.Viewer, req)
+	r, err := p.Operate.Jobs(ctx, v.Viewer, req)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type nodeRow struct {
 
 // nodes is the list of nodes, as far as the viewer may know of them.
 func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
-	s, err := p.State.Status(ctx, v.Viewer, node.StatusRequest{})
+	s, err := p.State.Status(ctx, v.Viewer)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
 	if _, err := account.AsOwner(v.Viewer); err != nil {
 		return err
 	}
-	s, err := p.State.Status(ctx, v.Viewer, node.StatusRequest{})
+	s, err := p.State.Status(ctx, v.Viewer)
 	if err != nil {
 		return err
 	}

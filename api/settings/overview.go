@@ -13,7 +13,7 @@ var overviewTemplate = parse("overview.html")
 
 // overview says first what may fail, then how the cluster is.
 func (p *Pages) overview(ctx context.Context, v *layout.Visit) error {
-	s, err := p.State.Status(ctx, v.Viewer, node.StatusRequest{})
+	s, err := p.State.Status(ctx, v.Viewer)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 	}
 	req.Sort, req.Desc = order.sort, order.desc
 
-	r, err := p.Repos.Repos(ctx, v.Viewer, req)
+	r, err := p.Browse.Repos(ctx, v.Viewer, req)
 	if err != nil {
 		return err
 	}

@@ -46,68 +46,32 @@ var templates embed.FS
 
 // State tells of the cluster.
 type State interface {
-	Status(context.Context, catalog.Viewer, node.StatusRequest) (*node.StatusResponse, error)
+	Status(context.Context, catalog.Viewer) (*node.StatusResponse, error)
 }
 
-// Repos tells of repositories, and indexes one now.
-type Repos interface {
-	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
-	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
-	Reindex(context.Context, account.Owner, operate.ReindexRequest) (*operate.ReindexResponse, error)
-}
-
-// Connections tells of the code hosts, and asks them.
-type Connections interface {
-	Connections(context.Context, account.Owner) ([]operate.ConnectionStatus, error)
-	Connection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionResponse, error)
-	SyncConnection(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
-	AcceptListing(context.Context, account.Owner, operate.ConnectionRequest) (*operate.ConnectionStatus, error)
-}
-
-// Members lets nodes leave and come back.
-type Members interface {
-	Drain(context.Context, account.Owner, operate.DrainRequest) (*operate.DrainResponse, error)
-	Undrain(context.Context, account.Owner, operate.DrainRequest) (*operate.UndrainResponse, error)
-	Remove(context.Context, account.Owner, operate.RemoveRequest) (*operate.RemoveResponse, error)
-}
-
-// Jobs tells of the work of the cluster, and changes it.
-type Jobs interface {
-	Jobs(context.Context, catalog.Viewer, operate.JobsRequest) (*operate.JobsResponse, error)
-	Job(context.Context, catalog.Viewer, operate.JobRequest) (*operate.JobInfo, error)
-	RetryJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error)
-	CancelJob(context.Context, account.Owner, operate.JobRequest) (*operate.JobInfo, error)
-}
-
-// Events tells what happened to the cluster lately.
-type Events interface {
+// Chronicle tells what happened to the cluster lately, and who changed what.
+type Chronicle interface {
 	Events(context.Context, account.Owner, chronicle.EventsRequest) (*chronicle.EventsResponse, error)
-}
-
-// Audit tells who changed what.
-type Audit interface {
 	Audit(context.Context, account.Owner, chronicle.AuditRequest) (*chronicle.AuditResponse, error)
 }
 
-// Config tells of the configuration.
+// Config tells of the configuration, and changes it.
 type Config interface {
 	Configuration(context.Context, account.Owner) (*configure.ConfigurationResponse, error)
 	Contexts(context.Context, catalog.Viewer) ([]configure.ContextInfo, error)
+	ApplyConfig(context.Context, account.Owner, configure.ApplyConfigRequest) (*configure.ApplyConfigResponse, error)
 }
 
 // Deps is what the pages stand on. The contracts are those of the types that
 // *node.Node is made of.
 type Deps struct {
-	State       State
-	Repos       Repos
-	Connections Connections
-	Jobs        Jobs
-	Events      Events
-	Audit       Audit
-	Members     Members
-	Config      Config
-	Base        func() string // prefix of links that leave this site
-	Now         func() time.Time
+	State     State
+	Browse    browse.Reader
+	Operate   operate.Operator
+	Chronicle Chronicle
+	Config    Config
+	Base      func() string // prefix of links that leave this site
+	Now       func() time.Time
 }
 
 // Pages answers requests for pages. It is safe for concurrent use.

@@ -31,7 +31,7 @@ func (p *sources) beside(ctx context.Context, v *layout.Visit, l place) []leaf {
 		}
 	}
 	above = append(above, "")
-	r, err := p.files.Tree(ctx, v.Viewer, browse.TreeRequest{Repo: l.Repo, Ref: l.Rev, Paths: above, Max: mostLeaves})
+	r, err := p.reader.Tree(ctx, v.Viewer, browse.TreeRequest{Repo: l.Repo, Ref: l.Rev, Paths: above, Max: mostLeaves})
 	if err != nil {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 // crowded is a repository whose root has more entries than a tree shows. Like a
 // node it lists paths in the order in which they are asked for, until it has enough.
-type crowded struct{ Files }
+type crowded struct{ browse.Reader }
 
 func (crowded) Tree(_ context.Context, _ catalog.Viewer, r browse.TreeRequest) (*browse.TreeResponse, error) {
 	var root browse.TreeNode
@@ -42,7 +42,7 @@ func (crowded) Tree(_ context.Context, _ catalog.Viewer, r browse.TreeRequest) (
 // However much stands in the directories above a file, the tree shows the file.
 func TestTheTreeIsOpenToItsFile(t *testing.T) {
 	t.Parallel()
-	p := New(Deps{Files: crowded{}})
+	p := New(Deps{Browse: crowded{}})
 	leaves := p.reading.sources.beside(t.Context(), &layout.Visit{}, place{Repo: "r", Path: "zoo/ape.go"})
 	last := leaves[len(leaves)-1]
 	if last.Name != "zoo" || len(last.Below) != 1 || !last.Below[0].Here {

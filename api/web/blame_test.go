@@ -17,7 +17,7 @@ import (
 
 // longFile is a file of one line, whose history git reads for a while.
 type longFile struct {
-	Files
+	browse.Reader
 	takes time.Duration
 	err   error
 }
@@ -64,7 +64,7 @@ func TestTheFrameOfABlameDoesNotWaitForGit(t *testing.T) {
 		{0, nil, "walrus"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := New(Deps{Files: longFile{takes: c.takes, err: c.err}, Now: time.Now})
+			p := New(Deps{Browse: longFile{takes: c.takes, err: c.err}, Now: time.Now})
 			v := &layout.Visit{Method: "GET"}
 			sent := clocked{began: time.Now()}
 			if err := p.reading.revisions.blame(t.Context(), v, place{Repo: "r", Path: "a", Kind: "blame"}); err != nil {
@@ -95,7 +95,7 @@ func TestTheFrameOfABlameDoesNotWaitForGit(t *testing.T) {
 func TestABlameEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := New(Deps{Files: longFile{takes: time.Hour}, Now: time.Now})
+		p := New(Deps{Browse: longFile{takes: time.Hour}, Now: time.Now})
 		ctx, leave := context.WithCancel(t.Context())
 		v := &layout.Visit{Method: "GET"}
 		if err := p.reading.revisions.blame(ctx, v, place{Repo: "r", Path: "a", Kind: "blame"}); err != nil {

@@ -51,7 +51,7 @@ const pickedRefs = 12
 // cannot be read, there are none to choose from.
 func (p *revisions) refs(ctx context.Context, v catalog.Viewer, l place) []refLink {
 	var out []refLink
-	for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){p.history.Branches, p.history.Tags} {
+	for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){p.reader.Branches, p.reader.Tags} {
 		r, err := list(ctx, v, browse.RefsRequest{Repo: l.Repo, PerPage: pickedRefs})
 		if err != nil {
 			continue
@@ -173,7 +173,7 @@ func (p *reading) place(ctx context.Context, v *layout.Visit, under string) (pla
 		// Only that there is no such name lets the next be tried: if a node that is asked fails,
 		// another repository would be shown.
 		if bad == nil {
-			if repo, err = p.lister.Repo(ctx, v.Viewer, name); err != nil && !errors.Is(err, call.ErrRepoNotFound) {
+			if repo, err = p.reader.Repo(ctx, v.Viewer, name); err != nil && !errors.Is(err, call.ErrRepoNotFound) {
 				return l, err
 			}
 			err = nil

@@ -114,7 +114,7 @@ func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error 
 	if l.Path == "" {
 		return noPath()
 	}
-	c, err := p.history.Commit(ctx, v.Viewer, browse.CommitRequest{Repo: l.Repo, Ref: l.Path})
+	c, err := p.reader.Commit(ctx, v.Viewer, browse.CommitRequest{Repo: l.Repo, Ref: l.Path})
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 
 	req.Repo, req.MaxBytes, req.Context, req.IgnoreBlanks = data.Repo, mostChanged, changeContexts[as.around], as.blanks
 	req.Page, req.PerPage = as.page+1, changedFiles
-	r, err := p.files.Diff(ctx, v.Viewer, req)
+	r, err := p.reader.Diff(ctx, v.Viewer, req)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func (p *revisions) turn(ctx context.Context, v *layout.Visit, data *change, as 
 		req.Stat, req.Page, req.PerPage, req.Context = true, 0, 0, 0
 
 		var err error
-		if all, err = p.files.Diff(ctx, v.Viewer, req); err != nil {
+		if all, err = p.reader.Diff(ctx, v.Viewer, req); err != nil {
 			return err
 		}
 	}

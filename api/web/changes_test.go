@@ -87,7 +87,7 @@ func TestAChangeIsDrawnInTwoWays(t *testing.T) {
 
 // manyFiles differ in so many files, each by one line.
 type manyFiles struct {
-	Files
+	browse.Reader
 	count int
 	asked []browse.DiffRequest
 }
@@ -128,7 +128,7 @@ func TestAChangeOfManyFilesHasPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		files, data := &manyFiles{count: c.count}, change{}
-		p := &revisions{files: files}
+		p := &revisions{reader: files}
 		if _, err := p.difference(t.Context(), &layout.Visit{Query: q}, &data, browse.DiffRequest{Base: "a", Head: "b", MergeBase: true}); err != nil {
 			t.Fatal(err)
 		}

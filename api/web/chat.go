@@ -12,26 +12,6 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// Asker asks a language model.
-type Asker interface {
-	Ask(context.Context, catalog.Viewer, ask.Question) (*ask.Started, error)
-	HasModel() bool
-}
-
-// Threads reads threads of questions.
-type Threads interface {
-	Chat(context.Context, catalog.Viewer, string) (*ask.Chat, error)
-	Chats(ctx context.Context, v catalog.Viewer, skip, most int) ([]ask.Chat, int, error)
-}
-
-// ThreadChanger does what the form of a thread asks for.
-type ThreadChanger interface {
-	StopChat(context.Context, catalog.Viewer, string) error
-	ChangeChat(ctx context.Context, v catalog.Viewer, id, name string, public *bool) error
-	DeleteChat(context.Context, catalog.Viewer, string) error
-	ForkChat(context.Context, catalog.Viewer, string) (string, error)
-}
-
 var (
 	chatsTemplate = layout.Parse(templates, "templates/chats.html")
 	chatTemplate  = layout.Parse(templates, "templates/chat.html")
@@ -49,7 +29,7 @@ func (p *conversations) chats(ctx context.Context, v *layout.Visit) error {
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: namesIn(v.Form.Get("repos"))})
 	}
 
-	list, total, err := p.threads.Chats(ctx, v.Viewer, 0, chatsShown)
+	list, total, err := p.asker.Chats(ctx, v.Viewer, 0, chatsShown)
 	if err != nil {
 		return err
 	}
@@ -116,7 +96,7 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 		return p.changeChat(ctx, v, id)
 	}
 
-	c, err := p.threads.Chat(ctx, v.Viewer, id)
+	c, err := p.asker.Chat(ctx, v.Viewer, id)
 	if err != nil {
 		return err
 	}
@@ -218,23 +198,23 @@ func (p *conversations) changeChat(ctx context.Context, v *layout.Visit, id stri
 	}
 
 	to, err := chatPagePath+url.PathEscape(id), error(nil)
-	share := func(public bool) error { return p.changer.ChangeChat(ctx, v.Viewer, id, "", &public) }
+	share := func(public bool) error { return p.asker.ChangeChat(ctx, v.Viewer, id, "", &public) }
 
 	switch v.Form.Get("do") {
 	case "ask":
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Thread: id})
 	case "stop":
-		err = p.changer.StopChat(ctx, v.Viewer, id)
+		err = p.asker.StopChat(ctx, v.Viewer, id)
 	case "share":
 		err = share(true)
 	case "unshare":
 		err = share(false)
 
 	case "delete":
-		err, to = p.changer.DeleteChat(ctx, v.Viewer, id), "/chat"
+		err, to = p.asker.DeleteChat(ctx, v.Viewer, id), "/chat"
 	case "fork":
 		var fork string
-		fork, err = p.changer.ForkChat(ctx, v.Viewer, id)
+		fork, err = p.asker.ForkChat(ctx, v.Viewer, id)
 		to = chatPagePath + fork
 
 	default:

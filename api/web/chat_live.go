@@ -12,16 +12,9 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/ask"
 	"github.com/shoalsearch/shoal/node/call"
 )
-
-// Watcher watches threads that the viewer may see.
-type Watcher interface {
-	ask.Watcher
-	Sees(context.Context, catalog.Viewer, string) error
-}
 
 // chatEvent is an event of a thread as the script of its page takes it. HTML is
 // drawn here, so that what a model writes is escaped as everywhere.
@@ -41,7 +34,7 @@ func (p *conversations) chatEvents(ctx context.Context, v *layout.Visit) error {
 	}
 
 	// Before the stream begins: then a refusal is still a status, which a script understands.
-	if err := p.watcher.Sees(ctx, v.Viewer, id); err != nil {
+	if err := p.asker.Sees(ctx, v.Viewer, id); err != nil {
 		return err
 	}
 
@@ -64,7 +57,7 @@ func (p *conversations) chatEvents(ctx context.Context, v *layout.Visit) error {
 	// Ended by the context, when the browser leaves, or by the end of the last answer.
 	v.Stream = func(w *bufio.Writer) error {
 		give := func(e ask.Event) error { return writeChatEvent(w, &e) }
-		if err := ask.Follow(ctx, p.watcher, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
+		if err := ask.Follow(ctx, p.asker, viewer, id, after, layout.QuietEvents, give, layout.KeepAlive(w)); err != nil {
 			return err
 		}
 		return w.Flush()

@@ -12,9 +12,12 @@ import (
 	"github.com/shoalsearch/shoal/node/ask"
 )
 
+// none are chats that answer nothing.
+type none = ask.Chats
+
 // asked keeps what it was asked.
 type asked struct {
-	Asker
+	none
 	got ask.Question
 }
 
@@ -37,7 +40,7 @@ func TestTheFormOfQuestionsTakesNamesWithBlanks(t *testing.T) {
 			Method: "POST", Viewer: catalog.Operator(), Form: url.Values{"query": {"?"}, "repos": {field}},
 			Sent: func(name string) string { return map[string]string{"Sec-Fetch-Site": "same-origin"}[name] },
 		}
-		if err := New(Deps{Asker: a, Now: time.Now}).conversations.chats(t.Context(), v); err != nil {
+		if err := New(Deps{Chats: a, Now: time.Now}).conversations.chats(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(a.got.Repos, want) {

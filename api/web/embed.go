@@ -152,7 +152,7 @@ func embedAddress(base, repo, commit, path string) string {
 // begin.
 func (p *sources) some(ctx context.Context, v *layout.Visit, l place, first, count int) (src *browse.SourceResponse, text []byte, paint *painter, err error) {
 	before := min(first-1, linesBefore)
-	src, err = p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first - before, Lines: before + count})
+	src, err = p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, FirstLine: first - before, Lines: before + count})
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -38,7 +38,7 @@ func (p *revisions) feed(ctx context.Context, v *layout.Visit, l place) error {
 	// The address of a feed has the path in the query: behind the kind it
 	// would be one page for each directory.
 	l.Path = v.Query.Get("path")
-	r, err := p.history.Commits(ctx, v.Viewer, browse.CommitsRequest{Repo: l.Repo, Ref: l.Rev, Path: l.Path, PerPage: commitsPerPage})
+	r, err := p.reader.Commits(ctx, v.Viewer, browse.CommitsRequest{Repo: l.Repo, Ref: l.Rev, Path: l.Path, PerPage: commitsPerPage})
 	if err != nil {
 		return err
 	}

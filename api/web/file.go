@@ -43,7 +43,7 @@ func (p *sources) file(ctx context.Context, v *layout.Visit, l place) error {
 	if v.Part == "block" {
 		return p.block(ctx, v, l)
 	}
-	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+	src, err := p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if errors.Is(err, call.ErrFileNotFound) && p.directory(ctx, v, l) {
 		return v.Redirect(http.StatusFound, l.At("tree", l.Path))
 	}
@@ -157,7 +157,7 @@ func asksForSource(v *layout.Visit) bool {
 // directory reports whether a place is one. A link of a document does not say
 // whether it leads to a file.
 func (p *sources) directory(ctx context.Context, v *layout.Visit, l place) bool {
-	_, err := p.trees.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, MaxEntries: 1})
+	_, err := p.reader.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, MaxEntries: 1})
 	return err == nil
 }
 

@@ -16,8 +16,7 @@ import (
 
 // oneFile has one file and nothing beside it.
 type oneFile struct {
-	Files
-	Trees
+	browse.Reader
 	text []byte
 	sent chan struct{} // closed by the first part
 }
@@ -63,7 +62,7 @@ func TestALargeFileIsSentFromItsBeginning(t *testing.T) {
 	text := []byte(strings.Repeat("x := \"one\" // two\n", 50_000))
 	now := time.Unix(0, 0)
 	f := oneFile{text: text, sent: make(chan struct{})}
-	p := New(Deps{Files: f, Trees: f, Now: func() time.Time { return now }})
+	p := New(Deps{Browse: f, Now: func() time.Time { return now }})
 	visit := func() *layout.Visit {
 		v := &layout.Visit{Method: "GET"}
 		if err := p.reading.sources.file(t.Context(), v, place{Repo: "r", Path: "a.go", Kind: "blob"}); err != nil {

@@ -30,7 +30,7 @@ func (p *revisions) orGone(ctx context.Context, v *layout.Visit, l place, err er
 	}
 
 	// That the history cannot be looked through changes nothing of what is missing.
-	r, unseen := p.files.LastSeen(ctx, v.Viewer, browse.LastSeenRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
+	r, unseen := p.reader.LastSeen(ctx, v.Viewer, browse.LastSeenRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
 	if unseen != nil || r.Removed == nil {
 		return err
 	}

@@ -11,10 +11,11 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/suggest"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // nothing is a node that finds no text.
-type nothing struct{ Searcher }
+type nothing struct{ symbols.Searcher }
 
 func (nothing) Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error) {
 	return &search.Response{}, nil

@@ -68,7 +68,7 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		Verbatim: v.Query.Get("verbatim") != "",
 	}
 
-	r, err := p.history.Commits(ctx, v.Viewer, req)
+	r, err := p.reader.Commits(ctx, v.Viewer, req)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ type blamePage struct {
 
 // blame is the page that says of each line which commit it comes from.
 func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
-	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
+	src, err := p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev})
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (p *revisions) blame(ctx context.Context, v *layout.Visit, l place) error {
 	verbatim := v.Query.Get("verbatim") != ""
 	first, _ := strconv.Atoi(v.Query.Get("first"))
 	ended := inBackground(func() (*browse.BlameResponse, error) {
-		return p.files.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Verbatim: verbatim})
+		return p.reader.Blame(ctx, v.Viewer, browse.BlameRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Verbatim: verbatim})
 	})
 	page := func(r *browse.BlameResponse, err error) blamePage {
 		if err != nil {
@@ -312,9 +312,9 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 	page, _ := strconv.Atoi(v.Query.Get("page"))
 	req := browse.RefsRequest{Repo: l.Repo, Query: v.Query.Get("query"), Page: max(1, page), PerPage: refsPerPage}
 
-	list := p.history.Branches
+	list := p.reader.Branches
 	if l.Kind == "tags" {
-		list = p.history.Tags
+		list = p.reader.Tags
 	}
 
 	// Filtered and cut where they are read: there may be very many.

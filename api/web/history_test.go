@@ -55,7 +55,7 @@ func TestAListEnds(t *testing.T) {
 
 // pastOf answers pages of history with one answer.
 type pastOf struct {
-	History
+	browse.Reader
 	commits browse.CommitsResponse
 }
 
@@ -82,7 +82,7 @@ func TestHistoryPage_saysWhatItLacks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := New(Deps{History: pastOf{commits: tt.r}, Now: time.Now})
+			p := New(Deps{Browse: pastOf{commits: tt.r}, Now: time.Now})
 			v := &layout.Visit{Method: "GET", Query: tt.query}
 			if err := p.reading.revisions.commits(t.Context(), v, place{Repo: "r", Kind: "commits"}); err != nil {
 				t.Fatal(err)
@@ -108,7 +108,7 @@ func TestBlamePage_saysWhatItLooksPast(t *testing.T) {
 	show := func(query url.Values, r browse.BlameResponse) string {
 		t.Helper()
 		r.Ranges = []browse.BlameRange{{Hash: "c0ffee", Path: "a", StartLine: 1, LineCount: 1}}
-		p := New(Deps{Files: blamed{r: r}, Now: time.Now})
+		p := New(Deps{Browse: blamed{r: r}, Now: time.Now})
 		v := &layout.Visit{Method: "GET", Query: query}
 		// A blame that takes long on a busy machine would be sent in parts.
 		synctest.Test(t, func(t *testing.T) {

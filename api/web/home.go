@@ -97,7 +97,7 @@ func (p *overview) home(ctx context.Context, v *layout.Visit, suggester Suggeste
 	if v.Query.Get("query") != "" { // the address that the box had before
 		return v.Redirect(303, searchURL(boxOf(v.Query), 0))
 	}
-	r, err := p.lister.Repos(ctx, v.Viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: 20})
+	r, err := p.reader.Repos(ctx, v.Viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: 20})
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (p *overview) repos(ctx context.Context, v *layout.Visit) error {
 		req.Sort, req.Desc = sort, true
 	}
 
-	r, err := p.lister.Repos(ctx, v.Viewer, req)
+	r, err := p.reader.Repos(ctx, v.Viewer, req)
 	if err != nil {
 		return err
 	}

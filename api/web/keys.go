@@ -12,8 +12,8 @@ import (
 // Keys is what the page of keys needs.
 type Keys interface {
 	CreateKey(context.Context, account.Holder, account.CreateKeyRequest) (*account.CreateKeyResponse, error)
-	Keys(context.Context, account.Holder, account.KeysRequest) (*account.KeysResponse, error)
-	RevokeKey(context.Context, account.Holder, account.RevokeKeyRequest) (*account.RevokeKeyResponse, error)
+	Keys(context.Context, account.Holder, bool) ([]account.KeyInfo, error)
+	RevokeKey(context.Context, account.Holder, string) (*account.KeyInfo, error)
 }
 
 var keysTemplate = layout.Parse(templates, "templates/keys.html")
@@ -36,7 +36,7 @@ func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 
 	// After a change the list must have it, even where this node lags behind;
 	// looking alone needs no leader.
-	list, err := p.apiKeys.Keys(ctx, by, account.KeysRequest{Consistent: v.Method == "POST"})
+	list, err := p.apiKeys.Keys(ctx, by, v.Method == "POST")
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (p *keyring) keys(ctx context.Context, v *layout.Visit) error {
 		Rows        []row
 	}{Made: made, Wrong: wrong, Owner: v.Viewer.Role == catalog.RoleOwner}
 
-	for _, k := range list.Keys {
+	for _, k := range list {
 		r := row{ID: k.ID, Name: k.Name, Role: k.Role.String(), Prefix: k.Prefix, Whose: k.User, Created: p.ago(k.Created), Used: p.ago(k.Used)}
 		if !k.Expires.IsZero() {
 			r.Expires = k.Expires.UTC().Format("2006-01-02")
@@ -68,7 +68,7 @@ func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Ho
 
 	// One form for both: which it is, the button says.
 	if id := v.Form.Get("revoke"); id != "" {
-		_, err = p.apiKeys.RevokeKey(ctx, by, account.RevokeKeyRequest{Key: id})
+		_, err = p.apiKeys.RevokeKey(ctx, by, id)
 	} else {
 		var r *account.CreateKeyResponse
 		r, err = p.apiKeys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role"))})

@@ -20,20 +20,20 @@ func (k badKeys) CreateKey(context.Context, account.Holder, account.CreateKeyReq
 	return nil, k.err
 }
 
-func (k badKeys) RevokeKey(context.Context, account.Holder, account.RevokeKeyRequest) (*account.RevokeKeyResponse, error) {
+func (k badKeys) RevokeKey(context.Context, account.Holder, string) (*account.KeyInfo, error) {
 	return nil, k.err
 }
 
-func (k badKeys) Keys(context.Context, account.Holder, account.KeysRequest) (*account.KeysResponse, error) {
-	return &account.KeysResponse{}, nil
+func (k badKeys) Keys(context.Context, account.Holder, bool) ([]account.KeyInfo, error) {
+	return nil, nil
 }
 
 // usedKeys are two keys, of which one was used.
 type usedKeys struct{ badKeys }
 
-func (usedKeys) Keys(context.Context, account.Holder, account.KeysRequest) (*account.KeysResponse, error) {
+func (usedKeys) Keys(context.Context, account.Holder, bool) ([]account.KeyInfo, error) {
 	day := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
-	return &account.KeysResponse{Keys: []account.KeyInfo{{ID: "a", Name: "laptop", Created: day, Used: day.Add(20 * time.Hour)}, {ID: "b", Name: "build", Created: day}}}, nil
+	return []account.KeyInfo{{ID: "a", Name: "laptop", Created: day, Used: day.Add(20 * time.Hour)}, {ID: "b", Name: "build", Created: day}}, nil
 }
 
 func TestTheListOfKeysTellsTheirUse(t *testing.T) {

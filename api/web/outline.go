@@ -53,7 +53,7 @@ func outlineOf(l place, f *browse.OutlineFile) *outline {
 
 // symbols is the outline of a file, empty where there is none to be had.
 func (p *sources) symbols(ctx context.Context, v *layout.Visit, l place) template.HTML {
-	r, err := p.trees.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
+	r, err := p.reader.Outline(ctx, v.Viewer, browse.OutlineRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
 	// A file has lines without it, so that what fails here is no failure of the page.
 	if err != nil || len(r.Files) != 1 || len(r.Files[0].Symbols) == 0 && !r.Files[0].Unknown {
 		return ""

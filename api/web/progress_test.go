@@ -16,11 +16,12 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/suggest"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // slowSearch takes a second.
 type slowSearch struct {
-	Searcher
+	symbols.Searcher
 	resp search.Response
 }
 

@@ -13,7 +13,7 @@ import (
 
 // speller knows which names are meant by some that are mistyped.
 type speller struct {
-	Searcher
+	symbols.Searcher
 	meant map[string]string
 }
 

@@ -75,7 +75,7 @@ func Unchanged(tag, ifNoneMatch string) bool {
 // raw is the bytes of a file: images and text are shown, everything else is
 // handed over as a file, so that nothing of a repository runs in this site.
 func (p *sources) raw(ctx context.Context, v *layout.Visit, l place) error {
-	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Raw: true})
+	src, err := p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: l.Repo, Path: l.Path, Ref: l.Rev, Raw: true})
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (p *sources) tree(ctx context.Context, v *layout.Visit, l place) error {
 
 // listed is the entries of a directory at a revision.
 func (p *sources) listed(ctx context.Context, v *layout.Visit, l place, rev string) (*browse.ListTreeResponse, error) {
-	return p.trees.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: rev, Sizes: true, MaxEntries: browse.MaxEntries})
+	return p.reader.ListTree(ctx, v.Viewer, browse.ListTreeRequest{Repo: l.Repo, Path: l.Path, Ref: rev, Sizes: true, MaxEntries: browse.MaxEntries})
 }
 
 // newTreePage is the page of a directory without its README.
@@ -94,7 +94,7 @@ func (p *sources) lastCommits(ctx context.Context, v *layout.Visit, l place) err
 	if err != nil {
 		return err
 	}
-	last, err := p.history.LastCommits(ctx, v.Viewer, browse.LastCommitsRequest{Repo: l.Repo, Path: l.Path, Ref: at})
+	last, err := p.reader.LastCommits(ctx, v.Viewer, browse.LastCommitsRequest{Repo: l.Repo, Path: l.Path, Ref: at})
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (p *sources) readme(ctx context.Context, v *layout.Visit, data *treePage, r
 	}
 
 	data.ReadmeURL = data.At("blob", data.Readme)
-	src, err := p.files.Source(ctx, v.Viewer, browse.SourceRequest{Repo: data.Repo, Path: data.Readme, Ref: data.Rev})
+	src, err := p.reader.Source(ctx, v.Viewer, browse.SourceRequest{Repo: data.Repo, Path: data.Readme, Ref: data.Rev})
 	if err != nil || src.Binary {
 		return
 	}

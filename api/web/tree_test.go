@@ -14,8 +14,7 @@ import (
 
 // oneDirectory has a directory whose last commits are known, but for one entry.
 type oneDirectory struct {
-	Trees
-	History
+	browse.Reader
 	asked []string // revisions
 }
 
@@ -42,7 +41,7 @@ func (d *oneDirectory) LastCommits(_ context.Context, _ catalog.Viewer, req brow
 func TestADirectoryTellsItsLastCommits(t *testing.T) {
 	t.Parallel()
 	d := &oneDirectory{}
-	p := &sources{dating: dating{func() time.Time { return time.Unix(3600, 0) }}, trees: d, history: d}
+	p := &sources{dating: dating{func() time.Time { return time.Unix(3600, 0) }}, reader: d}
 	drawn := func(part, query string) string {
 		t.Helper()
 		q, err := url.ParseQuery(query)

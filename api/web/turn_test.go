@@ -12,13 +12,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 )
 
 // shallow answers as a search does that stops early: the deeper it looks, the
 // better the files that it finds.
 type shallow struct {
-	Searcher
+	symbols.Searcher
 	files, each int // what there is
 	asked       []search.Request
 }
@@ -64,7 +65,7 @@ func lined(n int) []shard.Chunk {
 }
 
 // walk turns the pages of a query from the first to the last.
-func walk(t *testing.T, s Searcher, box layout.Box) (pages []*results) {
+func walk(t *testing.T, s symbols.Searcher, box layout.Box) (pages []*results) {
 	t.Helper()
 	p := New(Deps{Search: s, Now: time.Now})
 	for from := ""; len(pages) < 100; {

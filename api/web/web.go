@@ -28,6 +28,7 @@ import (
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/ask"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/suggest"
@@ -36,43 +37,6 @@ import (
 
 //go:embed templates
 var templates embed.FS
-
-// Searcher is what the pages of searches need.
-type Searcher interface {
-	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
-	Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
-	References(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
-}
-
-// Lister tells of the repositories that a viewer may see.
-type Lister interface {
-	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
-	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
-}
-
-// Files is what the pages of files need.
-type Files interface {
-	Source(context.Context, catalog.Viewer, browse.SourceRequest) (*browse.SourceResponse, error)
-	Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error)
-	Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error)
-	Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error)
-	LastSeen(context.Context, catalog.Viewer, browse.LastSeenRequest) (*browse.LastSeenResponse, error)
-}
-
-// Trees lists directories, and what files define.
-type Trees interface {
-	ListTree(context.Context, catalog.Viewer, browse.ListTreeRequest) (*browse.ListTreeResponse, error)
-	Outline(context.Context, catalog.Viewer, browse.OutlineRequest) (*browse.OutlineResponse, error)
-}
-
-// History is what the pages of commits and revisions need.
-type History interface {
-	Commits(context.Context, catalog.Viewer, browse.CommitsRequest) (*browse.CommitsResponse, error)
-	Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error)
-	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
-	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
-	LastCommits(context.Context, catalog.Viewer, browse.LastCommitsRequest) (*browse.LastCommitsResponse, error)
-}
 
 // Suggester completes queries, paths and names of symbols.
 type Suggester interface {
@@ -86,17 +50,11 @@ type Suggester interface {
 // Deps is what the pages stand on. The contracts are those of the types that
 // *node.Node is made of.
 type Deps struct {
-	Search   Searcher
-	Repos    Lister
-	Files    Files
-	Trees    Trees
-	History  History
+	Search   symbols.Searcher
+	Browse   browse.Reader
 	Suggest  Suggester
 	Keys     Keys
-	Asker    Asker
-	Threads  Threads
-	Watcher  Watcher
-	Changer  ThreadChanger
+	Chats    ask.Chats
 	Consents Consents
 	Base     func() string // prefix of links that leave this site
 	Embed    bool          // pages of other sites may show lines of a file
@@ -119,21 +77,21 @@ type (
 	// overview is what there is to search.
 	overview struct {
 		dating
-		lister Lister
+		reader browse.Reader
 		base   func() string
 	}
 
 	// searching is the page of results, and what is proposed while one types.
 	searching struct {
-		searcher  Searcher
+		searcher  symbols.Searcher
 		suggester Suggester
 		now       func() time.Time
 	}
 
 	// reading finds the place that an address names, and the page for it.
 	reading struct {
-		lister    Lister
-		searcher  Searcher
+		reader    browse.Reader
+		searcher  symbols.Searcher
 		suggester Suggester
 		sources   sources
 		revisions revisions
@@ -142,28 +100,22 @@ type (
 	// sources are files and directories at one commit.
 	sources struct {
 		dating
-		files   Files
-		trees   Trees
-		history History
-		base    func() string
-		framed  bool // pages of other sites may show a file
+		reader browse.Reader
+		base   func() string
+		framed bool // pages of other sites may show a file
 	}
 
 	// revisions are commits, branches, and what differs between them.
 	revisions struct {
 		dating
-		history History
-		files   Files
-		base    func() string
+		reader browse.Reader
+		base   func() string
 	}
 
 	// conversations are questions and their answers.
 	conversations struct {
 		dating
-		asker   Asker
-		threads Threads
-		watcher Watcher
-		changer ThreadChanger
+		asker ask.Chats
 	}
 
 	// keyring is the API keys of who looks.
@@ -187,16 +139,16 @@ type dating struct{ now func() time.Time }
 func New(d Deps) *Pages {
 	at := dating{d.Now}
 	return &Pages{
-		overview:  overview{at, d.Repos, d.Base},
+		overview:  overview{at, d.Browse, d.Base},
 		searching: searching{d.Search, d.Suggest, d.Now},
 		reading: reading{
-			lister:    d.Repos,
+			reader:    d.Browse,
 			searcher:  d.Search,
 			suggester: d.Suggest,
-			sources:   sources{at, d.Files, d.Trees, d.History, d.Base, d.Embed},
-			revisions: revisions{at, d.History, d.Files, d.Base},
+			sources:   sources{at, d.Browse, d.Base, d.Embed},
+			revisions: revisions{at, d.Browse, d.Base},
 		},
-		conversations: conversations{at, d.Asker, d.Threads, d.Watcher, d.Changer},
+		conversations: conversations{at, d.Chats},
 		keyring:       keyring{at, d.Keys},
 		agents:        agents{at, d.Consents, d.Base},
 	}

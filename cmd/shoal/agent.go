@@ -28,51 +28,42 @@ func newAgentList(getenv func(string) string) *cobra.Command {
 }
 
 func newAgentRevoke(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, agentNames, &cobra.Command{
 		Use:   "revoke ID",
 		Short: "End an agent: its tokens are refused",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			var a oauth.Agent
-			if err := c.call(cmd.Context(), "DELETE", "/api/agents/"+url.PathEscape(args[0]), nil, &a); err != nil {
-				return err
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		var a oauth.Agent
+		if err := c.call(cmd.Context(), "DELETE", "/api/agents/"+url.PathEscape(args[0]), nil, &a); err != nil {
+			return err
+		}
 
-			fmt.Fprintf(cmd.ErrOrStderr(), "agent %s (%s) of %s is ended\n", a.Name, a.ID, a.User)
-			return nil
-		}),
-	}
-
-	f.add(cmd, getenv)
-	f.offer(agentNames)
-	return cmd
+		fmt.Fprintf(cmd.ErrOrStderr(), "agent %s (%s) of %s is ended\n", a.Name, a.ID, a.User)
+		return nil
+	})
 }
 
 func newAgentRegister(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var redirects []string
-	cmd := &cobra.Command{
+	cmd := asking(getenv, naming{}, &cobra.Command{
 		Use:   "register NAME --redirect URI",
 		Short: "Make a client id for a program that asks for one and cannot register by itself",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			var r struct{ ClientID, Name string }
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		var r struct{ ClientID, Name string }
 
-			body := map[string]any{"name": args[0], "redirectUris": redirects}
-			if err := c.call(cmd.Context(), "POST", "/api/agents/clients", body, &r); err != nil {
-				return err
-			}
+		body := map[string]any{"name": args[0], "redirectUris": redirects}
+		if err := c.call(cmd.Context(), "POST", "/api/agents/clients", body, &r); err != nil {
+			return err
+		}
 
-			// The id alone goes to standard output, for a script that sets up the program.
-			fmt.Fprintf(cmd.ErrOrStderr(), "client id of %s; it is no secret, there is none to go with it, and it does not end:\n", r.Name)
-			fmt.Fprintln(cmd.OutOrStdout(), r.ClientID)
-			return nil
-		}),
-	}
+		// The id alone goes to standard output, for a script that sets up the program.
+		fmt.Fprintf(cmd.ErrOrStderr(), "client id of %s; it is no secret, there is none to go with it, and it does not end:\n", r.Name)
+		fmt.Fprintln(cmd.OutOrStdout(), r.ClientID)
+		return nil
+	})
 
 	// It can fail for a flag that is not there only.
-	f.add(cmd, getenv)
 	cmd.Flags().StringArrayVar(&redirects, "redirect", nil, "address that people are sent back to: https, a program's own scheme, or http to localhost with any port; may be repeated")
 	if err := cmd.MarkFlagRequired("redirect"); err != nil {
 		panic("BUG: " + err.Error())

@@ -16,7 +16,6 @@ import (
 )
 
 type askFlags struct {
-	clientFlags
 	repos  []string
 	model  string
 	thread string
@@ -26,7 +25,7 @@ type askFlags struct {
 
 func newAsk(getenv func(string) string) *cobra.Command {
 	var f askFlags
-	cmd := &cobra.Command{
+	cmd := asking(getenv, naming{}, &cobra.Command{
 		Use:   "ask QUESTION",
 		Short: "Ask a question about code; a language model searches, reads and answers",
 		Long: `Ask a question about code. A language model of the configuration searches and reads the
@@ -39,10 +38,8 @@ Exit status: 0 with an answer, 1 when there is none, 2 on an error.
   shoal ask --thread 5b0c7a4e9d1f2a3b4c5d6e7f80912a3b 'And when does it fail?'
   shoal ask --repo acme/app --model anthropic/claude-sonnet-4-5 'Where is the configuration read?'`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, " ")) },
-	}
+	}, f.run)
 
-	f.add(cmd, getenv)
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&f.repos, "repo", "r", nil, "only look at this repository, a full name or its ending; may be repeated")
 	fs.StringVarP(&f.model, "model", "m", "", "provider/model, or model (default that of the thread, or the first of the configuration)")
@@ -52,13 +49,8 @@ Exit status: 0 with an answer, 1 when there is none, 2 on an error.
 	return cmd
 }
 
-func (f *askFlags) run(cmd *cobra.Command, query string) error {
-	c, err := f.client()
-	if err != nil {
-		return err
-	}
-
-	body := map[string]any{"query": query}
+func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
+	body := map[string]any{"query": strings.Join(args, " ")}
 	if f.repos != nil {
 		body["repos"] = f.repos
 	}
@@ -93,7 +85,7 @@ func (f *askFlags) run(cmd *cobra.Command, query string) error {
 	// Pieces are written as they come to a terminal only: a file gets the answer alone,
 	// without what the model wrote before it.
 	p := askPrinter{out: bufio.NewWriter(cmd.OutOrStdout()), doing: cmd.ErrOrStderr(), quiet: f.quiet, live: isTerminal(os.Stdout)}
-	err = c.watch(cmd.Context(), chat.ID, chat.After, p.event)
+	err := c.watch(cmd.Context(), chat.ID, chat.After, p.event)
 	p.out.Flush()
 	if err != nil {
 		return err

@@ -8,29 +8,19 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-)
 
-// auditLine is what the command needs of GET /api/audit.
-type auditLine struct {
-	Timestamp                             time.Time
-	Action, ActorID, ActorType, ActorName string
-	TargetID, TargetType, Address, Node   string
-	Status, Count                         int
-	Metadata                              struct{ Message, Credential, Query string }
-}
+	"github.com/shoalsearch/shoal/node/chronicle"
+)
 
 // newAudit is `shoal audit`.
 func newAudit(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var kind, since, until, actor, action string
 	var limit int
 	var asJSON bool
-
-	cmd := &cobra.Command{
+	cmd := asking(getenv, naming{}, &cobra.Command{
 		Use:   "audit",
 		Short: "Who changed, read and was refused what, newest first (on a node's host, or with an owner's key)",
 		Long: "Who changed what: accounts, keys, sessions, grants, consents, configuration, connections, nodes. Who read what:\n" +
@@ -38,31 +28,29 @@ func newAudit(getenv func(string) string) *cobra.Command {
 			"node is asked; those that do not answer are named.\n" +
 			"--json exports everything that is asked for, one event a line; without it at most --limit are shown.",
 		Args: cobra.NoArgs,
-		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
-			// The bound is that of a page of the API.
-			if limit < 1 || limit > 100 {
-				return fmt.Errorf("--limit %d: want a number from 1 to 100", limit)
+	}, func(cmd *cobra.Command, c *client, _ []string) error {
+		// The bound is that of a page of the API.
+		if limit < 1 || limit > 100 {
+			return fmt.Errorf("--limit %d: want a number from 1 to 100", limit)
+		}
+
+		// Only what was given: an empty value is not the same as none.
+		q := url.Values{}
+		for name, value := range map[string]string{"kind": kind, "since": since, "until": until, "actor": actor, "action": action} {
+			if value != "" {
+				q.Set(name, value)
 			}
+		}
 
-			// Only what was given: an empty value is not the same as none.
-			q := url.Values{}
-			for name, value := range map[string]string{"kind": kind, "since": since, "until": until, "actor": actor, "action": action} {
-				if value != "" {
-					q.Set(name, value)
-				}
-			}
+		// An export is everything that matches; --limit is for people.
+		if asJSON {
+			return exportAudit(cmd, c, q)
+		}
 
-			// An export is everything that matches; --limit is for people.
-			if asJSON {
-				return exportAudit(cmd, c, q)
-			}
+		q.Set("perPage", fmt.Sprint(limit))
+		return listAudit(cmd, c, q)
+	})
 
-			q.Set("perPage", fmt.Sprint(limit))
-			return listAudit(cmd, c, q)
-		}),
-	}
-
-	f.add(cmd, getenv)
 	fs := cmd.Flags()
 	fs.StringVar(&kind, "kind", "", "changes, accesses (what was read and refused), or all (default all)")
 	fs.StringVar(&since, "since", "", "not before this time or day, as 2026-01-31T12:00:00Z or 2026-01-31")
@@ -82,7 +70,7 @@ func listAudit(cmd *cobra.Command, c *client, q url.Values) error {
 	}
 	defer resp.Body.Close()
 
-	var all []auditLine
+	var all []chronicle.Line
 	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
@@ -119,21 +107,17 @@ func exportAudit(cmd *cobra.Command, c *client, q url.Values) error {
 	return nil
 }
 
-func printAudit(w io.Writer, all []auditLine, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "WHEN\tWHO\tFROM\tDID\tTO\tDETAIL")
-	for i := range all {
+func printAudit(w io.Writer, all []chronicle.Line, now time.Time) error {
+	return table(w, "WHEN\tWHO\tFROM\tDID\tTO\tDETAIL", all, func(e chronicle.Line) string {
 		// The name is best; a key of nobody and what the cluster did by itself have none.
-		e := &all[i]
 		who := cmp.Or(e.ActorName, e.ActorID, e.ActorType)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n",
-			clockTime(e.Timestamp, now, "?"), who, cmp.Or(e.Address, "-"), e.Action, e.TargetType+" "+e.TargetID, e.detail())
-	}
-	return t.Flush()
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s",
+			clockTime(e.At, now, "?"), who, cmp.Or(e.Address, "-"), e.Action, e.TargetType+" "+e.TargetID, auditDetail(&e))
+	})
 }
 
-// detail is the message of an event, after what came of it.
-func (e *auditLine) detail() string {
+// auditDetail is the message of an event, after what came of it.
+func auditDetail(e *chronicle.Line) string {
 	// A refusal says its status, and equal accesses are one line with their number.
 	said := []string{}
 	if e.Status >= 400 {
@@ -143,7 +127,7 @@ func (e *auditLine) detail() string {
 		said = append(said, fmt.Sprintf("%d times", e.Count))
 	}
 
-	for _, text := range []string{e.Metadata.Message, e.Metadata.Query} {
+	for _, text := range []string{e.Metadata["message"], e.Metadata["query"]} {
 		if text != "" {
 			said = append(said, text)
 		}

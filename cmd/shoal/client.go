@@ -54,15 +54,22 @@ func (f *clientFlags) add(cmd *cobra.Command, getenv func(string) string) {
 	}
 }
 
-// asking is a command that needs the client of its flags.
-func (f *clientFlags) asking(run func(cmd *cobra.Command, c *client, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
+// asking makes cmd a command that asks a node. The shell completes its first argument
+// with names; without a path it completes none.
+func asking(getenv func(string) string, names naming, cmd *cobra.Command, run func(cmd *cobra.Command, c *client, args []string) error) *cobra.Command {
+	var f clientFlags
+	f.add(cmd, getenv)
+	if names.path != "" {
+		f.offer(names)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := f.client()
 		if err != nil {
 			return err
 		}
 		return run(cmd, c, args)
 	}
+	return cmd
 }
 
 // client makes the client that the flags describe. Without an address it talks

@@ -6,11 +6,11 @@ import (
 	"io"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/operate"
 )
@@ -27,37 +27,26 @@ func newConnection(getenv func(string) string) *cobra.Command {
 func newConnectionList(getenv func(string) string) *cobra.Command {
 	return listing[[]operate.ConnectionStatus]{use: "list", short: "State of every connection: what it lists and leaves out, what went wrong, when it is listed next",
 		path: at("/api/connections"), show: func(w io.Writer, all []operate.ConnectionStatus) error {
-			printConnections(w, all, time.Now())
-			return nil
+			return printConnections(w, all, time.Now())
 		}}.command(getenv)
 }
 
 // newConnectionShow tells of one connection what the list tells, and how its last
 // listings ended.
 func newConnectionShow(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, connectionNames, &cobra.Command{
 		Use:   "show NAME",
 		Short: "State of a connection, and how its last listings ended",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			var k struct {
-				operate.ConnectionStatus
-				Syncs []operate.Listing
-			}
-			if err := c.call(cmd.Context(), "GET", "/api/connections/"+url.PathEscape(args[0]), nil, &k); err != nil {
-				return err
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		var k operate.ConnectionResponse
+		if err := c.call(cmd.Context(), "GET", "/api/connections/"+url.PathEscape(args[0]), nil, &k); err != nil {
+			return err
+		}
 
-			printConnections(cmd.OutOrStdout(), []operate.ConnectionStatus{k.ConnectionStatus}, time.Now())
-			printSyncs(cmd.OutOrStdout(), k.Syncs, time.Now())
-			return nil
-		}),
-	}
-
-	f.add(cmd, getenv)
-	f.offer(connectionNames)
-	return cmd
+		printConnections(cmd.OutOrStdout(), []operate.ConnectionStatus{k.ConnectionStatus}, time.Now())
+		return printSyncs(cmd.OutOrStdout(), k.Syncs, time.Now())
+	})
 }
 
 func newConnectionSync(getenv func(string) string) *cobra.Command {
@@ -71,45 +60,41 @@ func newConnectionAccept(getenv func(string) string) *cobra.Command {
 // newConnectionWebhook shows what to enter at the host, which holds a secret: on
 // the terminal and nowhere else.
 func newConnectionWebhook(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var rotate bool
-	cmd := &cobra.Command{
+	cmd := asking(getenv, connectionNames, &cobra.Command{
 		Use:   "webhook NAME",
 		Short: "The address and the secret of a connection's webhook, and where to enter them",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// To look is safe any time; to rotate is another request, which no proxy may repeat.
-			method, path := "GET", "/api/webhook/"+url.PathEscape(args[0])
-			if rotate {
-				method, path = "POST", path+"/rotate"
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// To look is safe any time; to rotate is another request, which no proxy may repeat.
+		method, path := "GET", "/api/webhook/"+url.PathEscape(args[0])
+		if rotate {
+			method, path = "POST", path+"/rotate"
+		}
 
-			var hook struct {
-				URL, Secret, SigningToken, Steps string
-				PreviousUntil                    time.Time
-			}
-			if err := c.call(cmd.Context(), method, path, nil, &hook); err != nil {
-				return err
-			}
+		var hook struct {
+			URL, Secret, SigningToken, Steps string
+			PreviousUntil                    time.Time
+		}
+		if err := c.call(cmd.Context(), method, path, nil, &hook); err != nil {
+			return err
+		}
 
-			// GitLab takes the secret to send it along, or this form of it to sign with.
-			w := cmd.OutOrStdout()
-			fmt.Fprintf(w, "address  %s\nsecret   %s\n", hook.URL, hook.Secret)
-			if hook.SigningToken != "" {
-				fmt.Fprintf(w, "signing  %s\n", hook.SigningToken)
-			}
-			fmt.Fprintf(w, "\n%s\n", hook.Steps)
+		// GitLab takes the secret to send it along, or this form of it to sign with.
+		w := cmd.OutOrStdout()
+		fmt.Fprintf(w, "address  %s\nsecret   %s\n", hook.URL, hook.Secret)
+		if hook.SigningToken != "" {
+			fmt.Fprintf(w, "signing  %s\n", hook.SigningToken)
+		}
+		fmt.Fprintf(w, "\n%s\n", hook.Steps)
 
-			// Deliveries signed with the last secret are taken until the host has the new one.
-			if !hook.PreviousUntil.IsZero() {
-				fmt.Fprintf(w, "The secret before this one is good until %s.\n", hook.PreviousUntil.Local().Format("2006-01-02 15:04"))
-			}
-			return nil
-		}),
-	}
+		// Deliveries signed with the last secret are taken until the host has the new one.
+		if !hook.PreviousUntil.IsZero() {
+			fmt.Fprintf(w, "The secret before this one is good until %s.\n", hook.PreviousUntil.Local().Format("2006-01-02 15:04"))
+		}
+		return nil
+	})
 
-	f.add(cmd, getenv)
-	f.offer(connectionNames)
 	cmd.Flags().BoolVar(&rotate, "rotate", false, "replace the secret; the last one is good for a day more")
 	return cmd
 }
@@ -117,38 +102,34 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 // connectionAction makes a command that asks for a listing and waits until it
 // has ended. The exit status is 1 when it failed.
 func connectionAction(getenv func(string) string, verb, short string) *cobra.Command {
-	var f clientFlags
 	var patience time.Duration
-	cmd := &cobra.Command{
+	cmd := asking(getenv, connectionNames, &cobra.Command{
 		Use:   verb + " NAME",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// The state before the attempt: only a later one is the answer.
-			var before operate.ConnectionStatus
-			if err := c.call(cmd.Context(), "POST", "/api/connections/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
-				return err
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// The state before the attempt: only a later one is the answer.
+		var before operate.ConnectionStatus
+		if err := c.call(cmd.Context(), "POST", "/api/connections/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
+			return err
+		}
 
-			// The time bounds the wait alone: the listing is the cluster's and goes on.
-			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
-			defer cancel()
-			after, err := waitSynced(ctx, c, before)
-			if err != nil {
-				return err
-			}
+		// The time bounds the wait alone: the listing is the cluster's and goes on.
+		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+		defer cancel()
+		after, err := waitSynced(ctx, c, before)
+		if err != nil {
+			return err
+		}
 
-			// What was listed is printed of a failure too: it says why, and what is still there.
-			printConnections(cmd.OutOrStdout(), []operate.ConnectionStatus{after}, time.Now())
-			if after.State == "failed" {
-				return exitCode(1)
-			}
-			return nil
-		}),
-	}
+		// What was listed is printed of a failure too: it says why, and what is still there.
+		printConnections(cmd.OutOrStdout(), []operate.ConnectionStatus{after}, time.Now())
+		if after.State == "failed" {
+			return exitCode(1)
+		}
+		return nil
+	})
 
-	f.add(cmd, getenv)
-	f.offer(connectionNames)
 	cmd.Flags().DurationVar(&patience, "timeout", time.Hour, "give up waiting after this long; the listing goes on")
 	return cmd
 }
@@ -186,38 +167,32 @@ func waitSynced(ctx context.Context, c *client, before operate.ConnectionStatus)
 			return before, fmt.Errorf("the configuration has no connection %s any more", before.Name)
 		}
 
-		if !pause(ctx, 200*time.Millisecond) {
+		if !clock.Wait(ctx, 200*time.Millisecond) {
 			return before, fmt.Errorf("connection %s is still being listed; shoal connection list shows how far it is", before.Name)
 		}
 	}
 }
 
 // printSyncs prints the last listings, newest first.
-func printSyncs(w io.Writer, syncs []operate.Listing, now time.Time) {
+func printSyncs(w io.Writer, syncs []operate.Listing, now time.Time) error {
 	if len(syncs) == 0 {
-		return
+		return nil
 	}
 
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "BEGAN\tSTATE\tTOOK\tREPOSITORIES\tERROR")
-	for _, s := range syncs {
+	return table(w, "BEGAN\tSTATE\tTOOK\tREPOSITORIES\tERROR", syncs, func(s operate.Listing) string {
 		repos := ""
 		if s.Repos != nil {
 			repos = fmt.Sprint(*s.Repos)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%v\t%s\t%s\n", clockTime(s.BeganAt, now, ""), s.State, time.Duration(s.TookMs)*time.Millisecond, repos, s.Error)
-	}
-	t.Flush()
+		return fmt.Sprintf("%s\t%s\t%v\t%s\t%s", clockTime(s.BeganAt, now, ""), s.State, time.Duration(s.TookMs)*time.Millisecond, repos, s.Error)
+	})
 }
 
-func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time) {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "CONNECTION\tTYPE\tSTATE\tREPOSITORIES\tLISTED\tNEXT\tPUSHES BY\tHOST")
-	for _, k := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name, k.Type, connectionState(&k), connectionCounts(&k), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), pushWays(&k, now), hostText(&k, now))
-	}
-	t.Flush()
+func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time) error {
+	err := table(w, "CONNECTION\tTYPE\tSTATE\tREPOSITORIES\tLISTED\tNEXT\tPUSHES BY\tHOST", all, func(k operate.ConnectionStatus) string {
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.Name, k.Type, connectionState(&k), connectionCounts(&k), clockTime(k.SyncedAt, now, "never"), clockTime(k.NextAt, now, "now"), pushWays(&k, now), hostText(&k, now))
+	})
 
 	for _, k := range all {
 		if k.Message != "" {
@@ -248,6 +223,7 @@ func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time
 			fmt.Fprintf(w, "\n%s: %s\n", k.Name, text)
 		}
 	}
+	return err
 }
 
 // connectionState is the state, and what is left of what was listed while the host

@@ -80,25 +80,19 @@ func jobDetail(j *operate.JobInfo) string {
 
 // jobAction makes a command that changes a job.
 func jobAction(getenv func(string) string, verb, short, did string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, jobNames, &cobra.Command{
 		Use:   verb + " JOB",
 		Short: short,
 		Long:  short + ".\nJOB is as shoal jobs list has it: index:7, sync:work.",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// The answer is the job before the change; what it does next `shoal jobs list` shows.
-			var before operate.JobInfo
-			if err := c.call(cmd.Context(), "POST", "/api/jobs/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
-				return err
-			}
-
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) %s\n", before.ID, before.Subject, did)
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// The answer is the job before the change; what it does next `shoal jobs list` shows.
+		var before operate.JobInfo
+		if err := c.call(cmd.Context(), "POST", "/api/jobs/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 			return err
-		}),
-	}
+		}
 
-	f.add(cmd, getenv)
-	f.offer(jobNames)
-	return cmd
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) %s\n", before.ID, before.Subject, did)
+		return err
+	})
 }

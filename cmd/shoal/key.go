@@ -35,42 +35,36 @@ func newKey(getenv func(string) string) *cobra.Command {
 }
 
 func newKeyCreate(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var role, expires, user string
 	var all bool
-
-	cmd := &cobra.Command{
+	cmd := asking(getenv, naming{}, &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make an API key and print it; it is shown this once only",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			body := map[string]any{"name": args[0], "role": role, "user": user, "allRepositories": all}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		body := map[string]any{"name": args[0], "role": role, "user": user, "allRepositories": all}
 
-			// The API counts in days; the d is for whoever reads the command.
-			if expires != "" {
-				days, err := strconv.Atoi(strings.TrimSuffix(expires, "d"))
-				if err != nil || days < 1 {
-					return fmt.Errorf("--expires %q: want days, as 90d", expires)
-				}
-				body["expiresInDays"] = days
+		// The API counts in days; the d is for whoever reads the command.
+		if expires != "" {
+			days, err := strconv.Atoi(strings.TrimSuffix(expires, "d"))
+			if err != nil || days < 1 {
+				return fmt.Errorf("--expires %q: want days, as 90d", expires)
 			}
+			body["expiresInDays"] = days
+		}
 
-			var k struct {
-				account.KeyInfo
-				Key string
-			}
-			if err := c.call(cmd.Context(), "POST", "/api/keys", body, &k); err != nil {
-				return err
-			}
+		var made account.CreateKeyResponse
+		if err := c.call(cmd.Context(), "POST", "/api/keys", body, &made); err != nil {
+			return err
+		}
 
-			// The key alone goes to standard output, for a pipe into a secret store.
-			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, keyOwner(&k.KeyInfo), timeText(k.Expires, "never"))
-			fmt.Fprintln(cmd.OutOrStdout(), k.Key)
-			return nil
-		}),
-	}
+		k := &made.Info
+		// The key alone goes to standard output, for a pipe into a secret store.
+		fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, keyOwner(k), timeText(k.Expires, "never"))
+		fmt.Fprintln(cmd.OutOrStdout(), made.Key)
+		return nil
+	})
 
-	f.add(cmd, getenv)
 	cmd.Flags().StringVar(&role, "role", "member", "member (reads) or owner (everything)")
 	cmd.Flags().StringVar(&user, "user", "", "account that it is for, by e-mail address or id (default whoever asks; the operator's keys are nobody's)")
 	cmd.Flags().BoolVar(&all, "all-repositories", false, "a key of nobody that sees every repository, also those whose permissions are enforced")
@@ -87,26 +81,20 @@ func newKeyList(getenv func(string) string) *cobra.Command {
 }
 
 func newKeyRevoke(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, keyNames, &cobra.Command{
 		Use:   "revoke NAME|ID",
 		Short: "End an API key",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// By the id where two keys have one name: the API refuses a name that is not unique.
-			var k account.KeyInfo
-			if err := c.call(cmd.Context(), "DELETE", "/api/keys/"+url.PathEscape(args[0]), nil, &k); err != nil {
-				return err
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// By the id where two keys have one name: the API refuses a name that is not unique.
+		var k account.KeyInfo
+		if err := c.call(cmd.Context(), "DELETE", "/api/keys/"+url.PathEscape(args[0]), nil, &k); err != nil {
+			return err
+		}
 
-			fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s) is revoked\n", k.Name, k.ID)
-			return nil
-		}),
-	}
-
-	f.add(cmd, getenv)
-	f.offer(keyNames)
-	return cmd
+		fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s) is revoked\n", k.Name, k.ID)
+		return nil
+	})
 }
 
 func newClusterKey() *cobra.Command {

@@ -24,40 +24,33 @@ type listing[T any] struct {
 }
 
 func (l listing[T]) command(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   l.use,
-		Short: l.short,
-		Args:  cobra.NoArgs,
-		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
-			if l.instead != nil {
-				if did, err := l.instead(cmd, c); did || err != nil {
-					return err
-				}
-			}
-
-			var raw json.RawMessage
-			path := l.path()
-			if err := c.call(cmd.Context(), "GET", path, nil, &raw); err != nil {
+	cmd := asking(getenv, naming{}, &cobra.Command{Use: l.use, Short: l.short, Args: cobra.NoArgs}, func(cmd *cobra.Command, c *client, _ []string) error {
+		if l.instead != nil {
+			if did, err := l.instead(cmd, c); did || err != nil {
 				return err
 			}
+		}
 
-			// As the node wrote it, with fields that this version does not know.
-			if asJSON {
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", raw)
-				return err
-			}
+		var raw json.RawMessage
+		path := l.path()
+		if err := c.call(cmd.Context(), "GET", path, nil, &raw); err != nil {
+			return err
+		}
 
-			var all T
-			if err := reply.Decode(raw, &all); err != nil {
-				return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)
-			}
-			return l.show(cmd.OutOrStdout(), all)
-		}),
-	}
+		// As the node wrote it, with fields that this version does not know.
+		if asJSON {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", raw)
+			return err
+		}
 
-	f.add(cmd, getenv)
+		var all T
+		if err := reply.Decode(raw, &all); err != nil {
+			return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)
+		}
+		return l.show(cmd.OutOrStdout(), all)
+	})
+
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")
 	if l.flags != nil {
 		l.flags(cmd)

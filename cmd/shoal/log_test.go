@@ -20,7 +20,7 @@ func TestTimesInJSONAreReadable(t *testing.T) {
 func TestAnEmptyQueryIsRefused(t *testing.T) {
 	t.Parallel()
 	f := searchFlags{}
-	if err := f.run(nil, " "); err == nil || !strings.Contains(err.Error(), "the query is empty") {
+	if err := f.run(nil, nil, []string{" "}); err == nil || !strings.Contains(err.Error(), "the query is empty") {
 		t.Errorf("an empty query: %v", err)
 	}
 }

@@ -18,8 +18,7 @@ import (
 )
 
 func newMCP(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, naming{}, &cobra.Command{
 		Use:   "mcp",
 		Short: "Stdio bridge to a cluster for agents without HTTP",
 		Long: `Speaks the Model Context Protocol on standard input and output and passes each
@@ -27,15 +26,11 @@ message to the tool server of a node. For agent clients that start a program:
 
   {"mcpServers": {"shoal": {"command": "shoal", "args": ["mcp", "--url", "http://127.0.0.1:7700"]}}}`,
 		Args: cobra.NoArgs,
-		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
-			c.http.Timeout = 0 // a call ends with the agent that made it
-			b := &stdio{client: c, out: cmd.OutOrStdout(), running: map[string]context.CancelFunc{}}
-			return b.run(cmd.Context(), cmd.InOrStdin())
-		}),
-	}
-
-	f.add(cmd, getenv)
-	return cmd
+	}, func(cmd *cobra.Command, c *client, _ []string) error {
+		c.http.Timeout = 0 // a call ends with the agent that made it
+		b := &stdio{client: c, out: cmd.OutOrStdout(), running: map[string]context.CancelFunc{}}
+		return b.run(cmd.Context(), cmd.InOrStdin())
+	})
 }
 
 // maxMessage bounds one message of the agent, as the tool server does.

@@ -18,15 +18,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
 // tools answers two tools; no test calls another.
 type tools struct {
-	tool.Searcher
-	tool.Browser
-	tool.Historian
-	tool.Lister
+	symbols.Searcher
+	browse.Reader
 	began, ended chan struct{}
 }
 
@@ -50,7 +49,7 @@ func TestTheBridgeServesARealClient(t *testing.T) {
 	t.Parallel()
 	f := &tools{began: make(chan struct{}), ended: make(chan struct{})}
 	log := slog.New(slog.DiscardHandler)
-	table := tool.New(tool.Parts{Search: f, Browse: f, History: f, List: f, Log: log}, tool.Tool{Name: "ask", Background: &tool.Background{
+	table := tool.New(tool.Parts{Search: f, Browse: f, Log: log}, tool.Tool{Name: "ask", Background: &tool.Background{
 		Look: func(_ context.Context, _ catalog.Viewer, id string) (*tool.Work, error) {
 			return &tool.Work{ID: id, Status: tool.Working, Doing: "at work"}, nil
 		},

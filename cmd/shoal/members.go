@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
 func newDrain(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, nodeNames, &cobra.Command{
 		Use:   "drain NODE",
 		Short: "Make a node give all it holds to others, so that it can be stopped without a query gap",
 		Long: `Makes a node give all it holds to others, take no jobs and no questions, finish
@@ -25,23 +25,16 @@ It stays a member; "shoal undrain" takes it back, "shoal remove" forgets it.
 The last node that could hold the data is not drained. NODE is the name
 of a node, its id, the first characters of that (four at least), or its address.`,
 		Args: cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			return watchDrain(cmd, c, args[0])
-		}),
-	}
-
-	f.add(cmd, getenv)
-	f.offer(nodeNames)
-	return cmd
+	}, watchDrain)
 }
 
 // watchDrain asks for the drain of a node again and again, which changes nothing
 // once it is under way, and says how far it is until it has ended.
-func watchDrain(cmd *cobra.Command, c *client, node string) error {
+func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 	warned := false
 	for last, questions := -1, 0; ; {
 		var answer operate.DrainResponse
-		if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(node)+"/drain", nil, &answer); err != nil {
+		if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/drain", nil, &answer); err != nil {
 			return err
 		}
 
@@ -65,15 +58,14 @@ func watchDrain(cmd *cobra.Command, c *client, node string) error {
 		}
 
 		// Ctrl-C ends the watching alone. To stop a drain there is undrain.
-		if !pause(cmd.Context(), time.Second) {
+		if !clock.Wait(cmd.Context(), time.Second) {
 			return errors.New("the drain goes on without being watched; run the same command to watch it again")
 		}
 	}
 }
 
 func newLead(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, nodeNames, &cobra.Command{
 		Use:   "lead NODE",
 		Short: "Make a node the leader",
 		Long: `Makes a node the leader, as before the machine of the leader is worked on. The
@@ -82,25 +74,19 @@ hands over by itself.
 
 NODE is the name of a node, its id, the first characters of that (four at least), or its address.`,
 		Args: cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			var answer struct{ Node string }
-			if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/lead", nil, &answer); err != nil {
-				return err
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		var answer struct{ Node string }
+		if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/lead", nil, &answer); err != nil {
+			return err
+		}
 
-			fmt.Fprintf(cmd.OutOrStdout(), "%s leads\n", answer.Node)
-			return nil
-		}),
-	}
-
-	f.add(cmd, getenv)
-	f.offer(nodeNames)
-	return cmd
+		fmt.Fprintf(cmd.OutOrStdout(), "%s leads\n", answer.Node)
+		return nil
+	})
 }
 
 func newUndrain(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, nodeNames, &cobra.Command{
 		Use:   "undrain NODE",
 		Short: "Take back a node that is drained",
 		Long: `Takes back a node that is being drained, or is drained: it gets data, jobs and a
@@ -108,52 +94,43 @@ vote again. What it still has on disk is not copied anew.
 
 NODE is the name of a node, its id, the first characters of that (four at least), or its address.`,
 		Args: cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			var answer operate.UndrainResponse
-			if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/undrain", nil, &answer); err != nil {
-				return err
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		var answer operate.NodeResponse
+		if err := c.call(cmd.Context(), "POST", "/api/nodes/"+url.PathEscape(args[0])+"/undrain", nil, &answer); err != nil {
+			return err
+		}
 
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is an ordinary node again\n", answer.Node)
-			return nil
-		}),
-	}
-
-	f.add(cmd, getenv)
-	f.offer(nodeNames)
-	return cmd
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is an ordinary node again\n", answer.Node)
+		return nil
+	})
 }
 
 func newRemove(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var loss bool
-	cmd := &cobra.Command{
+	cmd := asking(getenv, nodeNames, &cobra.Command{
 		Use:   "remove NODE",
 		Short: "Forget a node for good",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// What is lost is told with the removal, for afterwards nobody knows it.
-			var answer operate.RemoveResponse
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// What is lost is told with the removal, for afterwards nobody knows it.
+		var answer operate.RemoveResponse
 
-			// The API refuses to remove the last copy of something without this word.
-			path := "/api/nodes/" + url.PathEscape(args[0]) + "/remove"
-			if loss {
-				path += "?accept_loss=true"
-			}
-			if err := c.call(cmd.Context(), "POST", path, nil, &answer); err != nil {
-				return err
-			}
+		// The API refuses to remove the last copy of something without this word.
+		path := "/api/nodes/" + url.PathEscape(args[0]) + "/remove"
+		if loss {
+			path += "?accept_loss=true"
+		}
+		if err := c.call(cmd.Context(), "POST", path, nil, &answer); err != nil {
+			return err
+		}
 
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is removed\n", answer.Node)
-			for _, repo := range answer.Lost {
-				fmt.Fprintf(cmd.OutOrStdout(), "no copy left, will be indexed again: %s\n", repo)
-			}
-			return nil
-		}),
-	}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is removed\n", answer.Node)
+		for _, repo := range answer.Lost {
+			fmt.Fprintf(cmd.OutOrStdout(), "no copy left, will be indexed again: %s\n", repo)
+		}
+		return nil
+	})
 
-	f.add(cmd, getenv)
-	f.offer(nodeNames)
 	cmd.Flags().BoolVar(&loss, "accept-loss", false, "also when it holds the last copy of something")
 	return cmd
 }

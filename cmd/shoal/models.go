@@ -45,21 +45,16 @@ func printModels(w io.Writer, models []tool.Model) error {
 }
 
 func newModelsCheck(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, naming{}, &cobra.Command{
 		Use:   "check",
 		Short: "Call each configured language model once, and say what is wrong",
 		Long: "Call each configured language model once from the node that is asked, with one tiny tool to call, and say what is wrong.\n" +
 			"Each call costs some hundred tokens. Exit status: 0 when every model answers and calls the tool, 1 when one\n" +
 			"does not, 2 on an error.",
 		Args: cobra.NoArgs,
-		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
-			return checkModels(cmd.Context(), c, cmd.OutOrStdout())
-		}),
-	}
-
-	f.add(cmd, getenv)
-	return cmd
+	}, func(cmd *cobra.Command, c *client, _ []string) error {
+		return checkModels(cmd.Context(), c, cmd.OutOrStdout())
+	})
 }
 
 // checkModels prints a line for each model, and fails where one does not answer.

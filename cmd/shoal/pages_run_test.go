@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
@@ -294,7 +295,7 @@ func (s *stage) do(line string) {
 		if err == nil {
 			return
 		}
-		if !pause(ctx, 200*time.Millisecond) {
+		if !clock.Wait(ctx, 200*time.Millisecond) {
 			s.t.Fatalf("docs/%s: %s: %v\n%s", s.play.page, line, err, out)
 		}
 	}
@@ -317,7 +318,7 @@ func (s *stage) newest() string {
 				}
 			}
 		}
-		if !pause(ctx, 200*time.Millisecond) {
+		if !clock.Wait(ctx, 200*time.Millisecond) {
 			s.t.Fatalf("docs/%s: no second node: %s", s.play.page, out)
 		}
 	}

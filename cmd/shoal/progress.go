@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 )
@@ -47,7 +48,7 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 			bar.draw(&s)
 		}
 
-		if !pause(ctx, 200*time.Millisecond) {
+		if !clock.Wait(ctx, 200*time.Millisecond) {
 			return fmt.Errorf("still indexing: %w", context.Cause(ctx))
 		}
 	}

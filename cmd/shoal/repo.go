@@ -22,40 +22,37 @@ func newRepo(getenv func(string) string) *cobra.Command {
 }
 
 func newRepoList(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var query, state string
 	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := asking(getenv, naming{}, &cobra.Command{
 		Use:   "list",
 		Short: "List repositories with their state",
 		Args:  cobra.NoArgs,
-		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
-			// All pages, each entry as the node wrote it: with fields that this version does not know.
-			all, list := []json.RawMessage{}, []json.RawMessage(nil)
-			for page := 1; page == 1 || len(list) == reposPerPage; page++ {
-				target := fmt.Sprintf("/api/repos?query=%s&state=%s&perPage=%d&page=%d", url.QueryEscape(query), url.QueryEscape(state), reposPerPage, page)
-				list = nil
-				if err := c.call(cmd.Context(), "GET", target, nil, &list); err != nil {
-					return err
-				}
-				all = append(all, list...)
+	}, func(cmd *cobra.Command, c *client, _ []string) error {
+		// All pages, each entry as the node wrote it: with fields that this version does not know.
+		all, list := []json.RawMessage{}, []json.RawMessage(nil)
+		for page := 1; page == 1 || len(list) == reposPerPage; page++ {
+			target := fmt.Sprintf("/api/repos?query=%s&state=%s&perPage=%d&page=%d", url.QueryEscape(query), url.QueryEscape(state), reposPerPage, page)
+			list = nil
+			if err := c.call(cmd.Context(), "GET", target, nil, &list); err != nil {
+				return err
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
+			all = append(all, list...)
+		}
+		if asJSON {
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(all)
+		}
+		repos := make([]browse.RepoInfo, len(all))
+		for i, raw := range all {
+			if err := reply.Decode(raw, &repos[i]); err != nil {
+				return fmt.Errorf("answer of %s to /api/repos: %w", c.named(), err)
 			}
-			repos := make([]browse.RepoInfo, len(all))
-			for i, raw := range all {
-				if err := reply.Decode(raw, &repos[i]); err != nil {
-					return fmt.Errorf("answer of %s to /api/repos: %w", c.named(), err)
-				}
-			}
-			return table(cmd.OutOrStdout(), "NAME\tSTATE\tINDEXED\tFILES\tINDEX\tCONNECTIONS\tERROR", repos, func(r browse.RepoInfo) string {
-				return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", printable(r.Name), r.State, timeText(r.IndexedAt, "-"), r.Documents, size(r.ShardBytes), strings.Join(r.Connections, ","), printable(r.Error))
-			})
-		}),
-	}
+		}
+		return table(cmd.OutOrStdout(), "NAME\tSTATE\tINDEXED\tFILES\tINDEX\tCONNECTIONS\tERROR", repos, func(r browse.RepoInfo) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", printable(r.Name), r.State, timeText(r.IndexedAt, "-"), r.Documents, size(r.ShardBytes), strings.Join(r.Connections, ","), printable(r.Error))
+		})
+	})
 
-	f.add(cmd, getenv)
 	cmd.Flags().StringVar(&query, "query", "", "only those with this text in their name")
 	cmd.Flags().StringVar(&state, "state", "any", "only those in this state: any, "+strings.Join(browse.RepoStates(), ", "))
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")
@@ -63,31 +60,25 @@ func newRepoList(getenv func(string) string) *cobra.Command {
 }
 
 func newRepoReindex(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, repoNames, &cobra.Command{
 		Use:   "reindex NAME",
 		Short: "Index a repository before the others that wait; shoal status shows how far it is",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// The API goes by numbers, people by names.
-			id, err := findRepo(cmd.Context(), c, args[0])
-			if err != nil {
-				return err
-			}
-
-			var queued operate.ReindexResponse
-			if err := c.call(cmd.Context(), "POST", fmt.Sprintf("/api/repos/%d/reindex", id), nil, &queued); err != nil {
-				return err
-			}
-
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is queued as job %s\n", args[0], queued.Job)
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// The API goes by numbers, people by names.
+		id, err := findRepo(cmd.Context(), c, args[0])
+		if err != nil {
 			return err
-		}),
-	}
+		}
 
-	f.add(cmd, getenv)
-	f.offer(repoNames)
-	return cmd
+		var queued operate.ReindexResponse
+		if err := c.call(cmd.Context(), "POST", fmt.Sprintf("/api/repos/%d/reindex", id), nil, &queued); err != nil {
+			return err
+		}
+
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is queued as job %s\n", args[0], queued.Job)
+		return err
+	})
 }
 
 // findRepo is the number of a repository.

@@ -73,7 +73,6 @@ type chunkAnswer struct {
 type positionAnswer struct{ ByteOffset, LineNumber, Column int }
 
 type searchFlags struct {
-	clientFlags
 	regex, caseSensitive, asJSON, filesOnly, count bool
 	context, matches                               int
 	color                                          string
@@ -81,7 +80,7 @@ type searchFlags struct {
 
 func newSearch(getenv func(string) string) *cobra.Command {
 	var f searchFlags
-	cmd := &cobra.Command{
+	cmd := asking(getenv, naming{}, &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Search from the terminal",
 		Long: `Search from the terminal. Lines come as repository:path:line:text, like grep -n; a path with line breaks
@@ -93,12 +92,8 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
   shoal search 'sym:NewServer repo:shoal'
   shoal search 'repo:shoal at:2026-01-31 raft'`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, strings.Join(args, " "))
-		},
-	}
+	}, f.run)
 
-	f.add(cmd, getenv)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.regex, "regexp", "e", false, "terms are regular expressions (RE2)")
 	fs.BoolVarP(&f.caseSensitive, "case-sensitive", "s", false, "letters match only in the same case")
@@ -111,16 +106,11 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 	return cmd
 }
 
-func (f *searchFlags) run(cmd *cobra.Command, query string) error {
+func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 	// Everything would be found, and nobody asks for that by an empty word.
+	query := strings.Join(args, " ")
 	if strings.TrimSpace(query) == "" {
 		return errors.New("the query is empty: give a word, an expression or a filter, as in `shoal search 'file:\\.go$'`")
-	}
-
-	// Before the question: a flag that is wrong costs no search.
-	c, err := f.client()
-	if err != nil {
-		return err
 	}
 
 	// The numbers of everything, and no line of it on the network.
@@ -132,7 +122,7 @@ func (f *searchFlags) run(cmd *cobra.Command, query string) error {
 	began := time.Now()
 	var raw json.RawMessage
 
-	err = c.call(cmd.Context(), "POST", "/api/search", map[string]any{
+	err := c.call(cmd.Context(), "POST", "/api/search", map[string]any{
 		"query": query, "matches": matches, "contextLines": f.context,
 		"isRegexEnabled": f.regex, "isCaseSensitivityEnabled": f.caseSensitive,
 	}, &raw)

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shoalsearch/shoal/api"
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/heap"
@@ -523,7 +524,7 @@ func watchOpen(ctx context.Context, open func() bool, warn func()) {
 			warn()
 		}
 		was = now
-		if !pause(ctx, time.Second) {
+		if !clock.Wait(ctx, time.Second) {
 			return
 		}
 	}

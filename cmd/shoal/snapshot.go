@@ -24,44 +24,39 @@ func newSnapshot(getenv func(string) string) *cobra.Command {
 }
 
 func newSnapshotSave(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, naming{}, &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save the catalog of a running cluster",
 		Long: "Save the catalog of a running cluster (- is standard output). Keep the cluster key with it: what is secret in the catalog is sealed\n" +
 			"with that key.",
 		Args: cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			if args[0] == "-" && isTerminal(os.Stdout) {
-				return errors.New("a snapshot is no text for a terminal: name a file, or send it to a program")
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		if args[0] == "-" && isTerminal(os.Stdout) {
+			return errors.New("a snapshot is no text for a terminal: name a file, or send it to a program")
+		}
 
-			// Asked for before the file is made: a refusal leaves none.
-			resp, err := c.send(cmd.Context(), "GET", "/api/snapshot", nil)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
+		// Asked for before the file is made: a refusal leaves none.
+		resp, err := c.send(cmd.Context(), "GET", "/api/snapshot", nil)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
 
-			var n int64
+		var n int64
 
-			// A pipe cannot be taken back: what reads it sees a short snapshot by its checksum.
-			if args[0] == "-" {
-				n, err = io.Copy(cmd.OutOrStdout(), resp.Body)
-			} else {
-				n, err = writeFile(args[0], resp.Body)
-			}
-			if err != nil {
-				return err
-			}
+		// A pipe cannot be taken back: what reads it sees a short snapshot by its checksum.
+		if args[0] == "-" {
+			n, err = io.Copy(cmd.OutOrStdout(), resp.Body)
+		} else {
+			n, err = writeFile(args[0], resp.Body)
+		}
+		if err != nil {
+			return err
+		}
 
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s\n", args[0], size(n))
-			return nil
-		}),
-	}
-
-	f.add(cmd, getenv)
-	return cmd
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s\n", args[0], size(n))
+		return nil
+	})
 }
 
 // writeFile writes a file that is there whole or not at all.

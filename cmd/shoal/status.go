@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shoalsearch/shoal/api/reply"
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/job"
@@ -21,34 +22,30 @@ import (
 )
 
 func newStatus(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var watch, wait, asJSON, check bool
 	var patience time.Duration
-
-	cmd := &cobra.Command{
+	cmd := asking(getenv, naming{}, &cobra.Command{
 		Use:   "status",
 		Short: "Members, leader, repositories, jobs",
 		Args:  cobra.NoArgs,
-		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
-			ctx := cmd.Context()
-			if patience > 0 {
-				bounded, cancel := context.WithTimeout(ctx, patience)
-				defer cancel()
-				ctx = bounded
-			}
+	}, func(cmd *cobra.Command, c *client, _ []string) error {
+		ctx := cmd.Context()
+		if patience > 0 {
+			bounded, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			ctx = bounded
+		}
 
-			// Waiting wins over watching: it has an end.
-			switch {
-			case wait:
-				return waitIndexed(ctx, c, 0, cmd.ErrOrStderr())
-			case watch:
-				return watchStatus(ctx, c, cmd.OutOrStdout())
-			}
-			return showStatus(ctx, c, cmd.OutOrStdout(), asJSON, check)
-		}),
-	}
+		// Waiting wins over watching: it has an end.
+		switch {
+		case wait:
+			return waitIndexed(ctx, c, 0, cmd.ErrOrStderr())
+		case watch:
+			return watchStatus(ctx, c, cmd.OutOrStdout())
+		}
+		return showStatus(ctx, c, cmd.OutOrStdout(), asJSON, check)
+	})
 
-	f.add(cmd, getenv)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again every second")
 	cmd.Flags().BoolVar(&wait, "wait-indexed", false, "wait with a progress bar until every repository is indexed or has failed; exit 1 if one or a connection failed")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the answer of the API as it is")
@@ -119,21 +116,9 @@ func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 		}
 
 		fmt.Fprint(w, b.String())
-		if !pause(ctx, time.Second) {
+		if !clock.Wait(ctx, time.Second) {
 			return nil
 		}
-	}
-}
-
-// pause waits and reports whether ctx is still on.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 

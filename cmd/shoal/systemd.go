@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/shoalsearch/shoal/clock"
 )
 
 // supervisor is the systemd that started this process. It learns when the node
@@ -46,7 +48,7 @@ func (s supervisor) say(state string) {
 // watch gives signs of life until ctx ends, as long as the API at an address
 // answers. Without one systemd kills the node and starts it again.
 func (s supervisor) watch(ctx context.Context, addr string, secure bool) {
-	for s.socket != "" && s.every > 0 && pause(ctx, s.every) {
+	for s.socket != "" && s.every > 0 && clock.Wait(ctx, s.every) {
 		if err := answers(ctx, addr, secure, s.every); err != nil {
 			s.log.Warn("this node does not answer itself: systemd gets no sign of life", "error", err)
 			continue

@@ -25,9 +25,8 @@ func newUpgrade(getenv func(string) string) *cobra.Command {
 }
 
 func newUpgradeCheck(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := asking(getenv, naming{}, &cobra.Command{
 		Use:   "check",
 		Short: "Say whether this program can run the nodes of a cluster, and which nodes hold its catalog back",
 		Long: "Say whether this program can run the nodes of a cluster. Call it with the program of the new version, before the first node\n" +
@@ -36,24 +35,22 @@ func newUpgradeCheck(getenv func(string) string) *cobra.Command {
 			"raised to it by itself once every node runs such a version; versions that do not know it cannot be started after that.\n\n" +
 			"The exit code is 1 where this program cannot apply the level of the catalog.",
 		Args: cobra.NoArgs,
-		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
-			var s node.StatusResponse
-			if err := c.call(cmd.Context(), "GET", "/api/status", nil, &s); err != nil {
-				return err
-			}
+	}, func(cmd *cobra.Command, c *client, _ []string) error {
+		var s node.StatusResponse
+		if err := c.call(cmd.Context(), "GET", "/api/status", nil, &s); err != nil {
+			return err
+		}
 
-			u := upgradeOf(&s, catalog.ThisBuild(), buildVersion())
-			if err := u.print(cmd.OutOrStdout(), asJSON); err != nil {
-				return err
-			}
-			if !u.Possible {
-				return exitCode(1)
-			}
-			return nil
-		}),
-	}
+		u := upgradeOf(&s, catalog.ThisBuild(), buildVersion())
+		if err := u.print(cmd.OutOrStdout(), asJSON); err != nil {
+			return err
+		}
+		if !u.Possible {
+			return exitCode(1)
+		}
+		return nil
+	})
 
-	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node"
 )
 
 func newUpgradeNext(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var patience time.Duration
-	cmd := &cobra.Command{
+	cmd := asking(getenv, naming{}, &cobra.Command{
 		Use:   "next",
 		Short: "Name the node to restart next with this version, once that is safe",
 		Long: `Names the node to stop, and to start again with the program of this version: its
@@ -28,18 +28,16 @@ standard error what it waits for.
 The leader comes last, and hands over when it stops. The exit code is 1 where
 every node runs this version.`,
 		Args: cobra.NoArgs,
-		RunE: f.asking(func(cmd *cobra.Command, c *client, _ []string) error {
-			ctx := cmd.Context()
-			if patience > 0 {
-				bounded, cancel := context.WithTimeout(ctx, patience)
-				defer cancel()
-				ctx = bounded
-			}
-			return waitForNext(ctx, cmd, c)
-		}),
-	}
+	}, func(cmd *cobra.Command, c *client, _ []string) error {
+		ctx := cmd.Context()
+		if patience > 0 {
+			bounded, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			ctx = bounded
+		}
+		return waitForNext(ctx, cmd, c)
+	})
 
-	f.add(cmd, getenv)
 	cmd.Flags().DurationVar(&patience, "timeout", 0, "give up after this long (0: never)")
 	return cmd
 }
@@ -73,7 +71,7 @@ func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) error {
 			fmt.Fprintln(cmd.ErrOrStderr(), "waiting:", now)
 			reason = now
 		}
-		if !pause(ctx, time.Second) {
+		if !clock.Wait(ctx, time.Second) {
 			return errors.New("no node may be restarted yet: " + now)
 		}
 	}

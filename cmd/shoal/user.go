@@ -31,38 +31,35 @@ func newUser(getenv func(string) string) *cobra.Command {
 }
 
 func newUserCreate(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var owner, byPassword bool
 	var name string
-	cmd := &cobra.Command{
+	cmd := asking(getenv, naming{}, &cobra.Command{
 		Use:   "create EMAIL",
 		Short: "Make an account, and print a link to sign in with once",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// The API makes the account alone; how somebody gets in is a second question, by its id.
-			body := map[string]any{"email": args[0], "name": name, "role": "member"}
-			if owner {
-				body["role"] = "owner"
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// The API makes the account alone; how somebody gets in is a second question, by its id.
+		body := map[string]any{"email": args[0], "name": name, "role": "member"}
+		if owner {
+			body["role"] = "owner"
+		}
 
-			var u account.UserInfo
-			if err := c.call(cmd.Context(), "POST", "/api/users", body, &u); err != nil {
-				return err
-			}
+		var u account.UserInfo
+		if err := c.call(cmd.Context(), "POST", "/api/users", body, &u); err != nil {
+			return err
+		}
 
-			// The account is there whatever comes next, so it is told before.
-			fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s, %s) is made\n", u.Email, u.ID, u.Role)
-			if byPassword {
-				if err := sendPassword(cmd, c, u.ID); err != nil {
-					return fmt.Errorf("%w; the account has no password yet: `shoal user password %s` sets one", err, u.Email)
-				}
-				return nil
+		// The account is there whatever comes next, so it is told before.
+		fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s, %s) is made\n", u.Email, u.ID, u.Role)
+		if byPassword {
+			if err := sendPassword(cmd, c, u.ID); err != nil {
+				return fmt.Errorf("%w; the account has no password yet: `shoal user password %s` sets one", err, u.Email)
 			}
-			return showLink(cmd, c, u.ID)
-		}),
-	}
+			return nil
+		}
+		return showLink(cmd, c, u.ID)
+	})
 
-	f.add(cmd, getenv)
 	cmd.Flags().BoolVar(&byPassword, "password-stdin", false, "set the password that stands on the standard input, in place of a link")
 	cmd.Flags().BoolVar(&owner, "owner", false, "an owner, who administers; else a member")
 	cmd.Flags().StringVar(&name, "name", "", "name for people")
@@ -79,23 +76,12 @@ func newUserList(getenv func(string) string) *cobra.Command {
 
 // newUserChange is a command that sends one fixed change.
 func newUserChange(getenv func(string) string, use, short, done string, body map[string]any) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeUser(cmd, &f, args[0], body, done)
-		},
-	}
-	f.add(cmd, getenv)
-	f.offer(accountNames)
-	return cmd
+	return asking(getenv, accountNames, &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}, func(cmd *cobra.Command, c *client, args []string) error {
+		return changeUser(cmd, c, args[0], body, done)
+	})
 }
 
-func changeUser(cmd *cobra.Command, f *clientFlags, user string, body map[string]any, done string) error {
-	c, err := f.client()
-	if err != nil {
-		return err
-	}
+func changeUser(cmd *cobra.Command, c *client, user string, body map[string]any, done string) error {
 	var u account.UserInfo
 	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user), body, &u); err != nil {
 		return err
@@ -106,42 +92,31 @@ func changeUser(cmd *cobra.Command, f *clientFlags, user string, body map[string
 }
 
 func newUserRole(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, accountNames, &cobra.Command{
 		Use:   "role EMAIL|ID member|owner",
 		Short: "Give an account another role",
 		Args:  cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			// The API checks the name of the role: it knows all of them.
-			return changeUser(cmd, &f, args[0], map[string]any{"role": args[1]}, "has the role "+args[1])
-		},
-	}
-	f.add(cmd, getenv)
-	f.offer(accountNames)
-	return cmd
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// The API checks the name of the role: it knows all of them.
+		return changeUser(cmd, c, args[0], map[string]any{"role": args[1]}, "has the role "+args[1])
+	})
 }
 
 func newUserLogout(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, accountNames, &cobra.Command{
 		Use:   "logout EMAIL|ID",
 		Short: "Sign an account out of every browser, at every node",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// Sessions alone: keys go on. To lock somebody out there is suspend.
-			var out struct{ Ended int }
-			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0])+"/sessions", nil, &out); err != nil {
-				return err
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// Sessions alone: keys go on. To lock somebody out there is suspend.
+		var out struct{ Ended int }
+		if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0])+"/sessions", nil, &out); err != nil {
+			return err
+		}
 
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s ended\n", catalog.Counted(out.Ended, "session", "sessions"))
-			return nil
-		}),
-	}
-
-	f.add(cmd, getenv)
-	f.offer(accountNames)
-	return cmd
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s ended\n", catalog.Counted(out.Ended, "session", "sessions"))
+		return nil
+	})
 }
 
 // showLink prints a link with which somebody signs in once.
@@ -193,125 +168,98 @@ func readSecret(cmd *cobra.Command, prompt string) (string, error) {
 }
 
 func newUserReset(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, accountNames, &cobra.Command{
 		Use:   "reset EMAIL|ID",
 		Short: "Print a link with which somebody signs in once and chooses a password",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// A link, not a password: the operator learns none, and it is good once.
-			return showLink(cmd, c, args[0])
-		}),
-	}
-	f.add(cmd, getenv)
-	f.offer(accountNames)
-	return cmd
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// A link, not a password: the operator learns none, and it is good once.
+		return showLink(cmd, c, args[0])
+	})
 }
 
 func newUserPassword(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, accountNames, &cobra.Command{
 		Use:   "password EMAIL|ID",
 		Short: "Set the password of an account, read from the terminal or the standard input",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// From the standard input: an argument is seen by every user of the machine.
-			return sendPassword(cmd, c, args[0])
-		}),
-	}
-	f.add(cmd, getenv)
-	f.offer(accountNames)
-	return cmd
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// From the standard input: an argument is seen by every user of the machine.
+		return sendPassword(cmd, c, args[0])
+	})
 }
 
 // newGrant is `shoal grant` or `shoal revoke`.
 func newGrant(getenv func(string) string, use, short, member string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, accountNames, &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// Without a name nothing changes, and the answer lists what is granted.
-			var out account.GrantResponse
-			if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(args[0])+"/grants", map[string]any{member: args[1:]}, &out); err != nil {
-				return err
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// Without a name nothing changes, and the answer lists what is granted.
+		var out account.GrantResponse
+		if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(args[0])+"/grants", map[string]any{member: args[1:]}, &out); err != nil {
+			return err
+		}
 
-			for _, name := range out.Repos {
-				fmt.Fprintln(cmd.OutOrStdout(), name)
-			}
-			return nil
-		}),
-	}
-	f.add(cmd, getenv)
-	f.offer(accountNames)
-	return cmd
+		for _, name := range out.Repos {
+			fmt.Fprintln(cmd.OutOrStdout(), name)
+		}
+		return nil
+	})
 }
 
 // newUserAccess is `shoal user access`.
 func newUserAccess(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, accountNames, &cobra.Command{
 		Use:   "access EMAIL|ID REPOSITORY",
 		Short: "Why an account sees a repository, or does not, and how old each answer is",
 		Args:  cobra.ExactArgs(2),
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		var out account.WhyResponse
 
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			var out account.WhyResponse
+		// The server explains by the same rules that it decides by, so both cannot differ.
+		path := "/api/users/" + url.PathEscape(args[0]) + "/access?repo=" + url.QueryEscape(args[1])
+		if err := c.call(cmd.Context(), "GET", path, nil, &out); err != nil {
+			return err
+		}
 
-			// The server explains by the same rules that it decides by, so both cannot differ.
-			path := "/api/users/" + url.PathEscape(args[0]) + "/access?repo=" + url.QueryEscape(args[1])
-			if err := c.call(cmd.Context(), "GET", path, nil, &out); err != nil {
-				return err
+		w, says := cmd.OutOrStdout(), "does not see"
+		if out.Sees {
+			says = "sees"
+		}
+
+		fmt.Fprintf(w, "%s %s %s\n", out.User.Email, says, out.Repo)
+		for _, r := range out.Reasons {
+			// One that stops wins over all that would let in.
+			mark := " "
+			if r.Stops {
+				mark = "-"
+			} else if r.Sees {
+				mark = "+"
 			}
 
-			w, says := cmd.OutOrStdout(), "does not see"
-			if out.Sees {
-				says = "sees"
+			fmt.Fprintf(w, "%s %s", mark, r.Text)
+			if !r.At.IsZero() {
+				fmt.Fprintf(w, " (as of %s)", clockTime(r.At, time.Now(), "?"))
 			}
-
-			fmt.Fprintf(w, "%s %s %s\n", out.User.Email, says, out.Repo)
-			for _, r := range out.Reasons {
-				// One that stops wins over all that would let in.
-				mark := " "
-				if r.Stops {
-					mark = "-"
-				} else if r.Sees {
-					mark = "+"
-				}
-
-				fmt.Fprintf(w, "%s %s", mark, r.Text)
-				if !r.At.IsZero() {
-					fmt.Fprintf(w, " (as of %s)", clockTime(r.At, time.Now(), "?"))
-				}
-				fmt.Fprintln(w)
-			}
-			return nil
-		}),
-	}
-	f.add(cmd, getenv)
-	f.offer(accountNames)
-	return cmd
+			fmt.Fprintln(w)
+		}
+		return nil
+	})
 }
 
 func newUserDelete(getenv func(string) string) *cobra.Command {
-	var f clientFlags
-	cmd := &cobra.Command{
+	return asking(getenv, accountNames, &cobra.Command{
 		Use:   "delete EMAIL|ID",
 		Short: "Delete an account with its keys, sessions, agents and grants",
 		Args:  cobra.ExactArgs(1),
-		RunE: f.asking(func(cmd *cobra.Command, c *client, args []string) error {
-			// The answer is the account as it was: its address can be seen once more.
-			var u account.UserInfo
-			if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0]), nil, &u); err != nil {
-				return err
-			}
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		// The answer is the account as it was: its address can be seen once more.
+		var u account.UserInfo
+		if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0]), nil, &u); err != nil {
+			return err
+		}
 
-			fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s) is deleted\n", u.Email, u.ID)
-			return nil
-		}),
-	}
-
-	f.add(cmd, getenv)
-	f.offer(accountNames)
-	return cmd
+		fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s) is deleted\n", u.Email, u.ID)
+		return nil
+	})
 }

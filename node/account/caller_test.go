@@ -68,7 +68,7 @@ func TestCallersAreToldWhoTheyAre(t *testing.T) {
 	}
 
 	// What ends while a request is on its way is gone, and nobody is told anything.
-	if _, err := k.RevokeKey(t.Context(), Operator(), RevokeKeyRequest{Key: hers.Info.ID}); err != nil {
+	if _, err := k.RevokeKey(t.Context(), Operator(), hers.Info.ID); err != nil {
 		t.Fatal(err)
 	}
 	if err := sessions.end(t.Context(), []string{byPassword.Session}); err != nil {

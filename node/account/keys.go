@@ -51,23 +51,9 @@ type CreateKeyRequest struct {
 
 // CreateKeyResponse carries the key, which is shown this once only.
 type CreateKeyResponse struct {
-	Key  string // shoal_<64 hex>
-	Info KeyInfo
+	Info KeyInfo `json:",inline"`
+	Key  string  `json:"key"` // shoal_<64 hex>
 }
-
-// KeysRequest asks for the list of keys.
-type KeysRequest struct {
-	Consistent bool // not older than any change that was confirmed; fails without a leader
-}
-
-// KeysResponse lists keys by name.
-type KeysResponse struct{ Keys []KeyInfo }
-
-// RevokeKeyRequest names a key by its ID or its name.
-type RevokeKeyRequest struct{ Key string }
-
-// RevokeKeyResponse describes the key that is gone.
-type RevokeKeyResponse struct{ Info KeyInfo }
 
 // Catalog is what keys need of the agreement; *cluster.Cluster has it.
 type Catalog interface {
@@ -363,20 +349,21 @@ func keyInfo(view *catalog.View, k *catalog.Key) KeyInfo {
 }
 
 // Keys lists the API keys that somebody may manage, as this node knows them
-// or, when asked, with all that was changed at any node before the call.
-func (k *Keyring) Keys(ctx context.Context, by Holder, req KeysRequest) (*KeysResponse, error) {
+// or, when consistent, with all that was changed at any node before the call,
+// which fails without a leader.
+func (k *Keyring) Keys(ctx context.Context, by Holder, consistent bool) ([]KeyInfo, error) {
 	// Only where it is asked for: it needs a leader, and looking must go on without.
-	if req.Consistent {
+	if consistent {
 		if _, err := k.catalog.Sync(ctx); err != nil {
 			return nil, call.WriteError(err)
 		}
 	}
 
-	out := &KeysResponse{}
+	var out []KeyInfo
 	view := k.catalog.View()
 	for key := range view.Keys() {
 		if manages(by, key) {
-			out.Keys = append(out.Keys, keyInfo(view, key))
+			out = append(out, keyInfo(view, key))
 		}
 	}
 	return out, nil
@@ -392,11 +379,11 @@ func manages(by Holder, key *catalog.Key) bool {
 // before the call. Every node that can be reached refuses the key when
 // RevokeKey returns; one that is cut off does once it hears of the leader
 // again.
-func (k *Keyring) RevokeKey(ctx context.Context, by Holder, req RevokeKeyRequest) (*RevokeKeyResponse, error) {
+func (k *Keyring) RevokeKey(ctx context.Context, by Holder, name string) (*KeyInfo, error) {
 	if _, err := k.catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
-	key, err := keyNamed(k.catalog.View(), by, req.Key)
+	key, err := keyNamed(k.catalog.View(), by, name)
 	if err != nil {
 		return nil, err
 	}
@@ -411,7 +398,7 @@ func (k *Keyring) RevokeKey(ctx context.Context, by Holder, req RevokeKeyRequest
 	if behind := awaitOthers(ctx, k.catalog, index); len(behind) > 0 {
 		k.log.Warn("a revoked key works at nodes that could not be told until they hear of the leader", "key", key.ID, "nodes", behind)
 	}
-	return &RevokeKeyResponse{Info: info}, nil
+	return &info, nil
 }
 
 // keyNamed finds a key that somebody manages by its id, else by its name. Two

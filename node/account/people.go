@@ -36,9 +36,6 @@ type CreateUserRequest struct {
 	Role  catalog.Role // RoleMember or RoleOwner; RoleNone means RoleMember
 }
 
-// UsersResponse lists accounts by e-mail address.
-type UsersResponse struct{ Users []UserInfo }
-
 // ChangeUserRequest changes one thing or several of an account. What is not
 // set stays.
 type ChangeUserRequest struct {
@@ -191,7 +188,7 @@ func userInfo(a *catalog.User, keys int) UserInfo {
 }
 
 // Users lists the accounts.
-func (u *People) Users(ctx context.Context, _ Owner) (*UsersResponse, error) {
+func (u *People) Users(ctx context.Context, _ Owner) ([]UserInfo, error) {
 	if _, err := u.catalog.Sync(ctx); err != nil {
 		return nil, call.WriteError(err)
 	}
@@ -209,11 +206,11 @@ func (u *People) Users(ctx context.Context, _ Owner) (*UsersResponse, error) {
 		}
 	}
 
-	out := &UsersResponse{}
+	var out []UserInfo
 	for a := range view.Accounts() {
 		info := userInfo(a, keys[a.ID])
 		info.Used = used[a.ID]
-		out.Users = append(out.Users, info)
+		out = append(out, info)
 	}
 	return out, nil
 }

@@ -7,8 +7,10 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/model"
+	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/thread"
 	"github.com/shoalsearch/shoal/node/tool"
 )
@@ -56,10 +58,27 @@ type Nodes interface {
 
 // Sources is where the tools of a turn look.
 type Sources struct {
-	Search  tool.Searcher
-	Browse  tool.Browser
-	History tool.Historian
-	List    tool.Lister
+	Search symbols.Searcher
+	Browse browse.Reader
+}
+
+// Chats is questions, the threads that they stand in, and the models that answer; *Asker
+// implements it. Its methods are safe for concurrent use.
+type Chats interface {
+	Models(context.Context, catalog.Viewer) ([]tool.Model, error)
+	CheckModels(context.Context, account.Owner) ([]ModelCheck, error)
+	HasModel() bool
+
+	Ask(context.Context, catalog.Viewer, Question) (*Started, error)
+	Sees(ctx context.Context, v catalog.Viewer, id string) error
+	WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(Event) error) error
+	StopChat(ctx context.Context, v catalog.Viewer, id string) error
+
+	Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat, error)
+	Chats(ctx context.Context, v catalog.Viewer, skip, most int) ([]Chat, int, error)
+	ChangeChat(ctx context.Context, v catalog.Viewer, id, name string, public *bool) error
+	DeleteChat(ctx context.Context, v catalog.Viewer, id string) error
+	ForkChat(ctx context.Context, v catalog.Viewer, id string) (string, error)
 }
 
 // Asker answers questions. It only puts its parts together: which question

@@ -99,7 +99,7 @@ func again[T any](ctx context.Context, k *checker, look func(ctx context.Context
 // read is ReadFile of what is cited.
 func (k *checker) read(ctx context.Context, req browse.ReadFileRequest) (*browse.ReadFileResponse, error) {
 	return again(ctx, k, func(ctx context.Context) (*browse.ReadFileResponse, error) {
-		return k.ledger.Browser.ReadFile(ctx, k.viewer, req)
+		return k.ledger.Reader.ReadFile(ctx, k.viewer, req)
 	})
 }
 
@@ -322,7 +322,7 @@ func (k *checker) definition(ctx context.Context, c *Citation, name string) (fir
 
 	// Not tried again where it fails: a node without the program for it never can, and the lines
 	// tell as much.
-	o, err := k.ledger.Browser.Outline(ctx, k.viewer, browse.OutlineRequest{Repo: c.Repo, Ref: c.Commit, Paths: []string{c.Path}})
+	o, err := k.ledger.Reader.Outline(ctx, k.viewer, browse.OutlineRequest{Repo: c.Repo, Ref: c.Commit, Paths: []string{c.Path}})
 	if err != nil || len(o.Files) != 1 {
 		return 0, 0
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
-	"github.com/shoalsearch/shoal/node/tool"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // agreed is a catalog that all nodes have.
@@ -26,8 +26,8 @@ func (agreed) Outlived() error                     { return nil }
 // shaky is a cluster with the file local/app a.go, the nodes of which cannot be
 // reached for a while.
 type shaky struct {
-	tool.Browser
-	tool.Searcher
+	browse.Reader
+	symbols.Searcher
 	back  time.Time // from when on there is an answer
 	fails func(ctx context.Context) error
 }

@@ -197,17 +197,12 @@ func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) er
 	return err
 }
 
-// Watcher lets events of threads be watched.
-type Watcher interface {
-	WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(Event) error) error
-}
-
 // Follow is WatchChat for connections that must not be silent for long: every so
 // often it calls alive, between two events.
-func Follow(ctx context.Context, w Watcher, v catalog.Viewer, id string, after int, every time.Duration, fn func(Event) error, alive func() error) error {
+func Follow(ctx context.Context, c Chats, v catalog.Viewer, id string, after int, every time.Duration, fn func(Event) error, alive func() error) error {
 	for {
 		some, cancel := context.WithTimeout(ctx, every)
-		err := w.WatchChat(some, v, id, after, func(e Event) error {
+		err := c.WatchChat(some, v, id, after, func(e Event) error {
 			after = e.N
 			return fn(e)
 		})

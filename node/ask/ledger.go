@@ -10,7 +10,6 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/symbols"
-	"github.com/shoalsearch/shoal/node/tool"
 )
 
 // Read is a file that the tools showed, and the commit that it was read at; ""
@@ -20,9 +19,8 @@ type Read struct{ Repo, Path, Commit string }
 // ledger notes what the tools show. It stands between them and the node, so
 // that nothing has to be read out of their texts.
 type ledger struct {
-	tool.Searcher
-	tool.Browser
-	tool.Historian
+	symbols.Searcher
+	browse.Reader
 
 	mu       sync.Mutex
 	reads    map[[2]string]*Read
@@ -34,7 +32,7 @@ type ledger struct {
 const maxLedger = 2000
 
 func newLedger(s Sources, earlier []*Report) *ledger {
-	l := &ledger{Searcher: s.Search, Browser: s.Browse, Historian: s.History, reads: map[[2]string]*Read{}, lines: map[[2]string][][2]int{}}
+	l := &ledger{Searcher: s.Search, Reader: s.Browse, reads: map[[2]string]*Read{}, lines: map[[2]string][][2]int{}}
 	for _, r := range earlier {
 		for _, read := range r.Reads {
 			l.note(read.Repo, read.Path, read.Commit)
@@ -140,9 +138,9 @@ func (l *ledger) list() ([]Read, int) {
 
 // The operations of the tools that show files. Each is that of the node, noted.
 
-// ReadFile is of [tool.Browser].
+// ReadFile implements [browse.Reader].
 func (l *ledger) ReadFile(ctx context.Context, v catalog.Viewer, req browse.ReadFileRequest) (*browse.ReadFileResponse, error) {
-	r, err := l.Browser.ReadFile(ctx, v, req)
+	r, err := l.Reader.ReadFile(ctx, v, req)
 	if err == nil {
 		l.note(r.Repo, r.Path, r.Commit)
 		l.show(r.Repo, r.Path, r.First, r.First+len(r.Lines)-1)
@@ -150,7 +148,7 @@ func (l *ledger) ReadFile(ctx context.Context, v catalog.Viewer, req browse.Read
 	return r, err
 }
 
-// Grep is of [tool.Searcher].
+// Grep implements [symbols.Searcher].
 func (l *ledger) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequest) (*search.GrepResponse, error) {
 	l.searched()
 	r, err := l.Searcher.Grep(ctx, v, req)
@@ -165,7 +163,7 @@ func (l *ledger) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequ
 	return r, err
 }
 
-// Ranked is of [tool.Searcher].
+// Ranked implements [symbols.Searcher].
 func (l *ledger) Ranked(ctx context.Context, v catalog.Viewer, req search.RankedRequest) (*search.RankedResponse, error) {
 	// Counted also where it fails: people are told how often was looked.
 	l.searched()
@@ -181,7 +179,7 @@ func (l *ledger) Ranked(ctx context.Context, v catalog.Viewer, req search.Ranked
 	return r, err
 }
 
-// Definitions is of [tool.Searcher].
+// Definitions implements [symbols.Searcher].
 func (l *ledger) Definitions(ctx context.Context, v catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	l.searched()
 	r, err := l.Searcher.Definitions(ctx, v, req)
@@ -189,7 +187,7 @@ func (l *ledger) Definitions(ctx context.Context, v catalog.Viewer, req symbols.
 	return r, err
 }
 
-// References is of [tool.Searcher].
+// References implements [symbols.Searcher].
 func (l *ledger) References(ctx context.Context, v catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	l.searched()
 	r, err := l.Searcher.References(ctx, v, req)
@@ -210,9 +208,9 @@ func (l *ledger) symbols(r *symbols.SymbolResponse, err error) {
 	}
 }
 
-// Diff is of [tool.Historian].
+// Diff implements [browse.Reader].
 func (l *ledger) Diff(ctx context.Context, v catalog.Viewer, req browse.DiffRequest) (*browse.DiffResponse, error) {
-	r, err := l.Historian.Diff(ctx, v, req)
+	r, err := l.Reader.Diff(ctx, v, req)
 	if err == nil && !req.Stat {
 		for _, f := range r.Files {
 			// What is gone at the head cannot be cited there.

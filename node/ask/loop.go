@@ -116,7 +116,7 @@ func newLoop(t *Turn) *loop {
 
 	// Tools of its own, over the ledger: what they show is noted without reading their texts.
 	// That of the models says nothing about code, and each costs tokens with every step.
-	l.tools = tool.New(tool.Parts{Search: led, Browse: led, History: led, List: t.kit.sources.List, Log: t.kit.log}).Without("list_language_models")
+	l.tools = tool.New(tool.Parts{Search: led, Browse: led, Log: t.kit.log}).Without("list_language_models")
 	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks, patience: t.kit.pace.of(checkPatience)}
 	t.loop = l
 

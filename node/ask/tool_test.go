@@ -30,7 +30,7 @@ func TestTheToolAnswersInTimeAndIsAskedAgain(t *testing.T) {
 		return modeltest.Turn{Text: "By Open @file:{local/app::store/store.go:4}."}
 	})
 	n := sample(t, s)
-	set := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)}, n.Ask.Tool())
+	set := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)}, n.Ask.Tool())
 	args := json.RawMessage(`{"query":"How?","repos":"app","languageModel":"openai-compatible/scripted"}`)
 
 	// The margin before the deadline is five seconds.
@@ -80,7 +80,7 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 	})
 	n := sample(t, s)
 	ann, bob := member(t, n, "ann"), member(t, n, "bob")
-	set := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)}, n.Ask.Tool())
+	set := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)}, n.Ask.Tool())
 	begin := func(query string) *tool.Work {
 		w, refused := set.Begin(t.Context(), ann, "ask_codebase", json.RawMessage(`{"query":"`+query+`"}`))
 		if refused != nil {

@@ -265,7 +265,7 @@ func Moment(after time.Duration) { <-time.After(after) }
 // Status is the status that an owner sees.
 func (n *Node) Status() *node.StatusResponse {
 	n.t.Helper()
-	s, err := n.Node.Status(context.Background(), catalog.Operator(), node.StatusRequest{})
+	s, err := n.Node.Status(context.Background(), catalog.Operator())
 	if err != nil {
 		n.t.Fatalf("status: %v", err)
 	}

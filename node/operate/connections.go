@@ -88,9 +88,6 @@ type ExcludedCount struct {
 	Repos  int    `json:"repos"`
 }
 
-// ConnectionRequest names a connection.
-type ConnectionRequest struct{ Name string }
-
 // Connections lists the connections of the configuration.
 func (s *Syncer) Connections(_ context.Context, _ account.Owner) ([]ConnectionStatus, error) {
 	var out []ConnectionStatus
@@ -103,15 +100,15 @@ func (s *Syncer) Connections(_ context.Context, _ account.Owner) ([]ConnectionSt
 
 // SyncConnection asks for a listing of a connection now, and returns how the
 // connection stood before.
-func (s *Syncer) SyncConnection(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionStatus, error) {
-	return s.onConnection(ctx, req.Name, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: req.Name, Urgent: true})
+func (s *Syncer) SyncConnection(ctx context.Context, _ account.Owner, name string) (*ConnectionStatus, error) {
+	return s.onConnection(ctx, name, &catalog.EnqueueJob{Kind: catalog.JobSync, Subject: name, Urgent: true})
 }
 
 // AcceptListing says that what the last listing of a connection misses is
 // gone: the next one, which it asks for, is believed. It returns how the
 // connection stood before.
-func (s *Syncer) AcceptListing(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionStatus, error) {
-	return s.onConnection(ctx, req.Name, &catalog.AcceptListing{Connection: req.Name})
+func (s *Syncer) AcceptListing(ctx context.Context, _ account.Owner, name string) (*ConnectionStatus, error) {
+	return s.onConnection(ctx, name, &catalog.AcceptListing{Connection: name})
 }
 
 // onConnection proposes a command about a connection.

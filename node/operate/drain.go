@@ -18,9 +18,6 @@ type Drainer struct {
 	replicas int // copies of everything that are wanted
 }
 
-// DrainRequest asks that a node gives away all it holds and leaves.
-type DrainRequest struct{ Node string }
-
 // DrainResponse says how far a drain has come.
 type DrainResponse struct {
 	Node      string `json:"node"`
@@ -30,23 +27,9 @@ type DrainResponse struct {
 	Warning   string `json:"warning,omitzero"` // what is lost by this drain; "" for nothing
 }
 
-// LeadRequest asks that a node leads the cluster.
-type LeadRequest struct{ Node string }
-
-// LeadResponse names the node that leads.
-type LeadResponse struct {
+// NodeResponse names the node that was changed.
+type NodeResponse struct {
 	Node string `json:"node"`
-}
-
-// UndrainResponse names the node that is taken back.
-type UndrainResponse struct {
-	Node string `json:"node"`
-}
-
-// RemoveRequest asks to forget a node for good.
-type RemoveRequest struct {
-	Node       string
-	AcceptLoss bool
 }
 
 // RemoveResponse lists repositories that lost their last copy, of those that the
@@ -58,8 +41,8 @@ type RemoveResponse struct {
 
 // Drain begins or watches the drain of a node: calling it again tells the
 // progress. The last node that could hold the data is not drained.
-func (d *Drainer) Drain(ctx context.Context, _ account.Owner, req DrainRequest) (*DrainResponse, error) {
-	m, err := d.member(req.Node)
+func (d *Drainer) Drain(ctx context.Context, _ account.Owner, node string) (*DrainResponse, error) {
+	m, err := d.member(node)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +83,8 @@ func (d *Drainer) Drain(ctx context.Context, _ account.Owner, req DrainRequest) 
 
 // Undrain takes back a node that drains, or is drained: it gets data and jobs
 // again. One that is not being drained stays as it is.
-func (d *Drainer) Undrain(ctx context.Context, _ account.Owner, req DrainRequest) (*UndrainResponse, error) {
-	m, err := d.member(req.Node)
+func (d *Drainer) Undrain(ctx context.Context, _ account.Owner, node string) (*NodeResponse, error) {
+	m, err := d.member(node)
 	if err != nil {
 		return nil, err
 	}
@@ -110,19 +93,19 @@ func (d *Drainer) Undrain(ctx context.Context, _ account.Owner, req DrainRequest
 	if err := d.cluster.Undrain(ctx, m.ID); err != nil {
 		return nil, call.WriteError(err)
 	}
-	return &UndrainResponse{Node: m.ID}, nil
+	return &NodeResponse{Node: m.ID}, nil
 }
 
 // Lead makes a node the leader, as before the machine of the one that leads is worked on.
-func (d *Drainer) Lead(ctx context.Context, _ account.Owner, req LeadRequest) (*LeadResponse, error) {
-	m, err := d.member(req.Node)
+func (d *Drainer) Lead(ctx context.Context, _ account.Owner, node string) (*NodeResponse, error) {
+	m, err := d.member(node)
 	if err != nil {
 		return nil, err
 	}
 	if err := d.cluster.Lead(ctx, m.ID); err != nil {
 		return nil, call.WriteError(err)
 	}
-	return &LeadResponse{Node: m.ID}, nil
+	return &NodeResponse{Node: m.ID}, nil
 }
 
 // noTaker says why a node is not drained: nobody could take what it holds.
@@ -191,8 +174,8 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 // that is refused, unless the loss is accepted; the mirrors and shards are
 // then made anew from the code hosts. What the owner is not shown is kept from
 // loss as well, without a name or a number.
-func (d *Drainer) Remove(ctx context.Context, by account.Owner, req RemoveRequest) (*RemoveResponse, error) {
-	m, err := d.member(req.Node)
+func (d *Drainer) Remove(ctx context.Context, by account.Owner, node string, acceptLoss bool) (*RemoveResponse, error) {
+	m, err := d.member(node)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +202,7 @@ func (d *Drainer) Remove(ctx context.Context, by account.Owner, req RemoveReques
 	}
 	slices.Sort(out.Lost)
 
-	if len(only) > 0 && !req.AcceptLoss {
+	if len(only) > 0 && !acceptLoss {
 		// Told with the names: who accepts the loss must know what it is.
 		what := "something"
 		if len(out.Lost) > 0 {

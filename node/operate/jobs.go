@@ -288,18 +288,15 @@ func jobKeyOf(id string) (catalog.JobKey, bool) {
 	return catalog.JobKey{}, false
 }
 
-// JobRequest names a job.
-type JobRequest struct{ ID string }
-
 // Job finds one job that the viewer may know of.
-func (q *Queue) Job(ctx context.Context, v catalog.Viewer, req JobRequest) (*JobInfo, error) {
+func (q *Queue) Job(ctx context.Context, v catalog.Viewer, id string) (*JobInfo, error) {
 	see, err := q.jobsOf(v)
 	if err != nil {
 		return nil, err
 	}
 
 	// As the viewer may know of it: a hidden one is missing.
-	info, err := see.find(req.ID)
+	info, err := see.find(id)
 	if err != nil {
 		return nil, err
 	}
@@ -328,16 +325,16 @@ func (s *jobSight) find(id string) (*JobInfo, error) {
 
 // RetryJob asks for a job again, before the others. It returns how the job stood
 // before.
-func (q *Queue) RetryJob(ctx context.Context, by account.Owner, req JobRequest) (*JobInfo, error) {
-	return q.onJob(ctx, by, req.ID, func(k catalog.JobKey) catalog.Command {
+func (q *Queue) RetryJob(ctx context.Context, by account.Owner, id string) (*JobInfo, error) {
+	return q.onJob(ctx, by, id, func(k catalog.JobKey) catalog.Command {
 		return &catalog.EnqueueJob{Kind: k.Kind, Subject: k.Subject, Urgent: true}
 	})
 }
 
 // CancelJob ends a job that waits or runs. It comes again when its interval is
 // over, or when somebody asks. It returns how the job stood before.
-func (q *Queue) CancelJob(ctx context.Context, by account.Owner, req JobRequest) (*JobInfo, error) {
-	return q.onJob(ctx, by, req.ID, func(k catalog.JobKey) catalog.Command {
+func (q *Queue) CancelJob(ctx context.Context, by account.Owner, id string) (*JobInfo, error) {
+	return q.onJob(ctx, by, id, func(k catalog.JobKey) catalog.Command {
 		return &catalog.CancelJob{Kind: k.Kind, Subject: k.Subject, Reason: "cancelled by " + by.Name()}
 	})
 }

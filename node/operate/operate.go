@@ -9,6 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/node/job"
 )
 
@@ -71,6 +72,34 @@ type Operations struct {
 	*Syncer
 	*Hooks
 	*Archive
+}
+
+// Operator is what owners do with a cluster; *Operations implements it. Its methods are
+// safe for concurrent use.
+type Operator interface {
+	Drain(ctx context.Context, by account.Owner, node string) (*DrainResponse, error)
+	Undrain(ctx context.Context, by account.Owner, node string) (*NodeResponse, error)
+	Lead(ctx context.Context, by account.Owner, node string) (*NodeResponse, error)
+	Remove(ctx context.Context, by account.Owner, node string, acceptLoss bool) (*RemoveResponse, error)
+	Snapshot(context.Context, account.Owner, io.Writer) error
+
+	Jobs(context.Context, catalog.Viewer, JobsRequest) (*JobsResponse, error)
+	Job(ctx context.Context, v catalog.Viewer, id string) (*JobInfo, error)
+	RetryJob(ctx context.Context, by account.Owner, id string) (*JobInfo, error)
+	CancelJob(ctx context.Context, by account.Owner, id string) (*JobInfo, error)
+	Reindex(ctx context.Context, by account.Owner, repo uint32) (*ReindexResponse, error)
+
+	Connections(context.Context, account.Owner) ([]ConnectionStatus, error)
+	Connection(ctx context.Context, by account.Owner, name string) (*ConnectionResponse, error)
+	SyncConnection(ctx context.Context, by account.Owner, name string) (*ConnectionStatus, error)
+	AcceptListing(ctx context.Context, by account.Owner, name string) (*ConnectionStatus, error)
+
+	// The events that the host of a connection sends.
+	Webhook(context.Context, account.Owner, WebhookRequest) (*WebhookResponse, error)
+	WebhookKeys(ctx context.Context, connection string) (WebhookKeys, error)
+	DeliveryKeys(ctx context.Context, connection string) (WebhookKeys, error)
+	RotateWebhook(ctx context.Context, by account.Owner, connection string) (WebhookKeys, error)
+	Hook(connection string) host.Hook
 }
 
 // New makes the operations, which tell other nodes of the jobs and listings of this one from

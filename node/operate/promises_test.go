@@ -196,7 +196,7 @@ func (d *desk) ask(t *testing.T, line string) string {
 
 	case "drain":
 		var r *DrainResponse
-		if r, err = d.on.Drain(ctx, by, DrainRequest{Node: word[1]}); err == nil {
+		if r, err = d.on.Drain(ctx, by, word[1]); err == nil {
 			out := fmt.Sprintf("%s: %d left, done %t", r.Node, r.Remaining, r.Done)
 			if r.Warning != "" {
 				out += "; " + r.Warning
@@ -204,13 +204,13 @@ func (d *desk) ask(t *testing.T, line string) string {
 			return out
 		}
 	case "undrain":
-		var r *UndrainResponse
-		if r, err = d.on.Undrain(ctx, by, DrainRequest{Node: word[1]}); err == nil {
+		var r *NodeResponse
+		if r, err = d.on.Undrain(ctx, by, word[1]); err == nil {
 			return r.Node + " is taken back"
 		}
 	case "remove":
 		var r *RemoveResponse
-		if r, err = d.on.Remove(ctx, by, RemoveRequest{Node: word[1], AcceptLoss: word[2] == "loss"}); err == nil {
+		if r, err = d.on.Remove(ctx, by, word[1], word[2] == "loss"); err == nil {
 			return r.Node + " is gone, lost " + strings.Join(r.Lost, " ")
 		}
 
@@ -218,18 +218,18 @@ func (d *desk) ask(t *testing.T, line string) string {
 		id := uint32(0)
 		fmt.Sscan(word[1], &id)
 		var r *ReindexResponse
-		if r, err = d.on.Reindex(ctx, by, ReindexRequest{ID: id}); err == nil {
+		if r, err = d.on.Reindex(ctx, by, id); err == nil {
 			return r.Job + " of " + r.Name
 		}
 	case "job", "retry", "cancel":
 		var j *JobInfo
 		switch word[0] {
 		case "job":
-			j, err = d.on.Job(ctx, catalog.Operator(), JobRequest{word[1]})
+			j, err = d.on.Job(ctx, catalog.Operator(), word[1])
 		case "retry":
-			j, err = d.on.RetryJob(ctx, by, JobRequest{word[1]})
+			j, err = d.on.RetryJob(ctx, by, word[1])
 		default:
-			j, err = d.on.CancelJob(ctx, by, JobRequest{word[1]})
+			j, err = d.on.CancelJob(ctx, by, word[1])
 		}
 		if err == nil {
 			return fmt.Sprintf("%s %s %s, urgent %t", j.ID, j.Subject, j.State, j.Urgent)
@@ -251,9 +251,9 @@ func (d *desk) ask(t *testing.T, line string) string {
 	case "sync", "accept":
 		var c *ConnectionStatus
 		if word[0] == "sync" {
-			c, err = d.on.SyncConnection(ctx, by, ConnectionRequest{word[1]})
+			c, err = d.on.SyncConnection(ctx, by, word[1])
 		} else {
-			c, err = d.on.AcceptListing(ctx, by, ConnectionRequest{word[1]})
+			c, err = d.on.AcceptListing(ctx, by, word[1])
 		}
 		if err == nil {
 			return fmt.Sprintf("%s was %s with %d", c.Name, c.State, c.Repos)
@@ -271,7 +271,7 @@ func (d *desk) ask(t *testing.T, line string) string {
 		}
 	case "rotate":
 		var k WebhookKeys
-		if k, err = d.on.RotateWebhook(ctx, by, ConnectionRequest{word[1]}); err == nil {
+		if k, err = d.on.RotateWebhook(ctx, by, word[1]); err == nil {
 			return fmt.Sprintf("%d digits, the last for %s", len(k.Secret), k.Until.Sub(d.Now()))
 		}
 	case "push":

@@ -9,9 +9,6 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// ReindexRequest asks to index a repository now.
-type ReindexRequest struct{ ID uint32 }
-
 // ReindexResponse says what was queued.
 type ReindexResponse struct {
 	ID   uint32 `json:"repoId"`
@@ -20,14 +17,14 @@ type ReindexResponse struct {
 }
 
 // Reindex queues an index job for a repository.
-func (q *Queue) Reindex(ctx context.Context, by account.Owner, req ReindexRequest) (*ReindexResponse, error) {
+func (q *Queue) Reindex(ctx context.Context, by account.Owner, id uint32) (*ReindexResponse, error) {
 	seen, err := q.gate.Repos(by.Viewer())
 	if err != nil {
 		return nil, err
 	}
 
 	// One that the owner may not see is missing, as everywhere.
-	repo, err := seen.ByID(req.ID)
+	repo, err := seen.ByID(id)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type SyncRun struct {
 // ConnectionResponse is a connection with its last listings.
 type ConnectionResponse struct {
 	ConnectionStatus
-	Syncs []SyncRun `json:"-"` // newest first; at most maxSyncs
+	Syncs []Listing `json:"syncs"` // newest first; at most maxSyncs
 }
 
 // Listing is a SyncRun for people and programs.
@@ -37,9 +37,9 @@ type Listing struct {
 	Error   string    `json:"error,omitzero"`
 }
 
-// Listings are the last listings of the connection.
-func (r *ConnectionResponse) Listings() (out []Listing) {
-	for _, s := range r.Syncs {
+// listings are attempts as they are told.
+func listings(all []SyncRun) (out []Listing) {
+	for _, s := range all {
 		x := Listing{s.Began, s.Ended.Sub(s.Began).Milliseconds(), "failed", nil, s.Error}
 		if s.Error == "" {
 			x.State, x.Repos = "synced", &s.Repos
@@ -48,6 +48,9 @@ func (r *ConnectionResponse) Listings() (out []Listing) {
 	}
 	return out
 }
+
+// ConnectionRequest names a connection to another node.
+type ConnectionRequest struct{ Name string }
 
 // syncsCall asks a node for the listings of a connection that it remembers.
 var syncsCall = call.To[ConnectionRequest, []SyncRun]("syncs")
@@ -157,23 +160,23 @@ func (s *Syncer) NoteSyncs(ctx context.Context) error {
 
 // Connection is one connection with its last listings, as all nodes that answer
 // at once remember them.
-func (s *Syncer) Connection(ctx context.Context, _ account.Owner, req ConnectionRequest) (*ConnectionResponse, error) {
+func (s *Syncer) Connection(ctx context.Context, _ account.Owner, name string) (*ConnectionResponse, error) {
 	view := s.cluster.View()
-	c := view.Connection(req.Name)
+	c := view.Connection(name)
 	if c == nil {
-		return nil, noConnection(req.Name)
+		return nil, noConnection(name)
 	}
 
 	// The view that is told is the one whose listings are: what has just ended is among them.
 	s.syncs.look(view)
-	all := s.syncs.of(req.Name)
+	all := s.syncs.of(name)
 
 	ctx, cancel := context.WithTimeout(ctx, syncsTime)
 	defer cancel()
-	for _, told := range syncsCall.AskAll(ctx, s.cluster, s.others(view), &req) {
+	for _, told := range syncsCall.AskAll(ctx, s.cluster, s.others(view), &ConnectionRequest{Name: name}) {
 		all = append(all, *told...)
 	}
-	return &ConnectionResponse{ConnectionStatus: s.StateOf(view, c), Syncs: joinedSyncs(all)}, nil
+	return &ConnectionResponse{ConnectionStatus: s.StateOf(view, c), Syncs: listings(joinedSyncs(all))}, nil
 }
 
 // others lists the other nodes that can be reached.

@@ -84,14 +84,14 @@ func TestListingsAreNotedOnce(t *testing.T) {
 func TestOneConnectionIsTold(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	got, err := d.on.Connection(t.Context(), account.Operator(), ConnectionRequest{Name: "work"})
-	if err != nil || got.Name != "work" || got.State != "synced" || len(got.Syncs) != 1 || got.Syncs[0].Repos != 3 {
+	got, err := d.on.Connection(t.Context(), account.Operator(), "work")
+	if err != nil || got.Name != "work" || got.State != "synced" || len(got.Syncs) != 1 || *got.Syncs[0].Repos != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := d.on.Connection(t.Context(), account.Operator(), ConnectionRequest{Name: "home"}); err != nil || got.State != "pending" || len(got.Syncs) != 0 {
+	if got, err := d.on.Connection(t.Context(), account.Operator(), "home"); err != nil || got.State != "pending" || len(got.Syncs) != 0 {
 		t.Errorf("one that was never listed: %+v, %v", got, err)
 	}
-	if got, err := d.on.Connection(t.Context(), account.Operator(), ConnectionRequest{Name: "none"}); !errors.Is(err, call.ErrNotFound) {
+	if got, err := d.on.Connection(t.Context(), account.Operator(), "none"); !errors.Is(err, call.ErrNotFound) {
 		t.Errorf("one that is not there: %+v, %v", got, err)
 	}
 }

@@ -130,12 +130,12 @@ func (h *Hooks) storedKeys(connection string) (*storedKeys, error) {
 
 // RotateWebhook replaces the secret of a connection's webhook by a new one. The
 // last one is good for a day more: long enough to enter the new one at the host.
-func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, req ConnectionRequest) (WebhookKeys, error) {
+func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, name string) (WebhookKeys, error) {
 	// A person waits; without a leader it says so soon.
 	ctx, cancel := context.WithTimeout(ctx, webhookWait)
 	defer cancel()
 
-	before, err := h.WebhookKeys(ctx, req.Name)
+	before, err := h.WebhookKeys(ctx, name)
 	if err != nil {
 		return WebhookKeys{}, err
 	}
@@ -149,10 +149,10 @@ func (h *Hooks) RotateWebhook(ctx context.Context, _ account.Owner, req Connecti
 	if err != nil {
 		return WebhookKeys{}, fmt.Errorf("secret of the webhook: %w", err)
 	}
-	if err := h.cluster.SetSecret(ctx, webhookName(req.Name), text); err != nil {
+	if err := h.cluster.SetSecret(ctx, webhookName(name), text); err != nil {
 		return WebhookKeys{}, call.WriteError(err)
 	}
-	h.log.Info("the secret of a webhook was replaced", "connection", req.Name)
+	h.log.Info("the secret of a webhook was replaced", "connection", name)
 	return keys, nil
 }
 

@@ -51,7 +51,7 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 	}
 
 	// Which commit is meant is asked for this viewer: what is kept may then be shown.
-	c, err := s.d.Read.Commit(ctx, v, browse.CommitRequest{Repo: req.Repo, Ref: req.Ref})
+	c, err := s.d.Browse.Commit(ctx, v, browse.CommitRequest{Repo: req.Repo, Ref: req.Ref})
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ type list struct {
 // list reads the paths of a commit.
 func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit string) (list, error) {
 	// One question for the whole tree: the bound is on its entries, not on its depth.
-	r, err := s.d.Read.Tree(ctx, v, browse.TreeRequest{Repo: repo, Ref: commit, Paths: []string{""}, Recursive: true, Max: mostFiles})
+	r, err := s.d.Browse.Tree(ctx, v, browse.TreeRequest{Repo: repo, Ref: commit, Paths: []string{""}, Recursive: true, Max: mostFiles})
 	if err != nil {
 		return list{}, err
 	}

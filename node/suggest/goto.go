@@ -224,7 +224,7 @@ func (g *targets) namedAt(rev, end string) (files []search.File, cut bool) {
 		return nil, false
 	}
 	expr := query.QuoteRegexp("(?:^|/)" + regexp.QuoteMeta(end) + "$")
-	r, err := g.s.d.Find.Search(g.ctx, g.viewer, search.Request{Query: filesCommand + rev + g.filters + "file:" + expr, Matches: pathFiles})
+	r, err := g.s.d.Search.Search(g.ctx, g.viewer, search.Request{Query: filesCommand + rev + g.filters + "file:" + expr, Matches: pathFiles})
 	if err != nil {
 		return nil, false
 	}
@@ -304,7 +304,7 @@ func (g *targets) globs(globs []string) []Target {
 				q += "file:" + query.QuoteRegexp(expr) + " "
 			}
 			q = strings.TrimSpace(q)
-			if r, err := g.s.d.Find.Search(g.ctx, g.viewer, search.Request{Query: q, Matches: 1}); err == nil && len(r.Files) > 0 {
+			if r, err := g.s.d.Search.Search(g.ctx, g.viewer, search.Request{Query: q, Matches: 1}); err == nil && len(r.Files) > 0 {
 				out = append(out, Target{Kind: FilesTarget, Query: q, Text: glob})
 				break
 			}
@@ -335,7 +335,7 @@ func (g *targets) repositories(hash string) (names []string) {
 	if one := g.s.onlyRepository(g.ctx, g.viewer, g.filters); one != "" {
 		return []string{one}
 	}
-	r, err := g.s.d.List.Repos(g.ctx, g.viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: askedRepos})
+	r, err := g.s.d.Browse.Repos(g.ctx, g.viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: askedRepos})
 	if err != nil {
 		return nil
 	}
@@ -354,7 +354,7 @@ func (g *targets) repositories(hash string) (names []string) {
 
 // commitIn is the commit of a repository that a hash begins; none where there is none.
 func (g *targets) commitIn(repo, hash string) Target {
-	c, err := g.s.d.Read.Commit(g.ctx, g.viewer, browse.CommitRequest{Repo: repo, Ref: hash})
+	c, err := g.s.d.Browse.Commit(g.ctx, g.viewer, browse.CommitRequest{Repo: repo, Ref: hash})
 	// A branch may be called like a hash.
 	if err != nil || !strings.HasPrefix(c.Hash, hash) {
 		return Target{}
@@ -366,7 +366,7 @@ func (g *targets) commitIn(repo, hash string) Target {
 func (g *targets) names(names []paste.Name) []Target {
 	var out []Target
 	for _, n := range names {
-		r, err := g.s.d.Find.Definitions(g.ctx, g.viewer, symbols.SymbolRequest{Symbol: n.Name, Repo: g.s.onlyRepository(g.ctx, g.viewer, g.filters)})
+		r, err := g.s.d.Search.Definitions(g.ctx, g.viewer, symbols.SymbolRequest{Symbol: n.Name, Repo: g.s.onlyRepository(g.ctx, g.viewer, g.filters)})
 		if err != nil {
 			continue
 		}
@@ -420,7 +420,7 @@ func (g *targets) addresses(list []paste.Address) []Target {
 	var out []Target
 	for i := range list {
 		a := &list[i]
-		repo, err := g.s.d.List.Repo(g.ctx, g.viewer, a.Repo)
+		repo, err := g.s.d.Browse.Repo(g.ctx, g.viewer, a.Repo)
 		if err != nil {
 			continue
 		}
@@ -468,17 +468,17 @@ func (g *targets) pathAt(t Target, rev, path string) (Target, bool) {
 		rev = ""
 	}
 	// A default branch needs no revision in an address.
-	if info, err := g.s.d.List.Repo(g.ctx, g.viewer, t.Repository); err == nil && info.DefaultBranch == rev {
+	if info, err := g.s.d.Browse.Repo(g.ctx, g.viewer, t.Repository); err == nil && info.DefaultBranch == rev {
 		rev = ""
 	}
 	t.Kind, t.Revision, t.Path = FileTarget, rev, path
 	if path != "" {
-		if _, err := g.s.d.Read.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: rev, Path: path, FirstLine: 1, Lines: 1}); err == nil {
+		if _, err := g.s.d.Browse.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: rev, Path: path, FirstLine: 1, Lines: 1}); err == nil {
 			return t, true
 		}
 	}
 	t.Kind, t.Line, t.EndLine = DirectoryTarget, 0, 0
-	_, err := g.s.d.Read.Tree(g.ctx, g.viewer, browse.TreeRequest{Repo: t.Repository, Ref: rev, Paths: []string{path}, Max: 1})
+	_, err := g.s.d.Browse.Tree(g.ctx, g.viewer, browse.TreeRequest{Repo: t.Repository, Ref: rev, Paths: []string{path}, Max: 1})
 	return t, err == nil
 }
 
@@ -489,7 +489,7 @@ func (g *targets) addText(list []Target) {
 		if t.Kind != FileTarget || t.Line == 0 {
 			return
 		}
-		r, err := g.s.d.Read.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: t.Revision, Path: t.Path, FirstLine: t.Line, Lines: 1})
+		r, err := g.s.d.Browse.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: t.Revision, Path: t.Path, FirstLine: t.Line, Lines: 1})
 		switch {
 		case err != nil:
 			return // the file is there: its source did not come in time

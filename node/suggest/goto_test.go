@@ -156,7 +156,7 @@ func newLibrary() *library {
 }
 
 func (l *library) suggester() *Suggester {
-	return New(Deps{Find: l, List: l, Read: l, Within: Within})
+	return New(Deps{Search: l, Browse: l, Within: Within})
 }
 
 func targetText(t Target) string {

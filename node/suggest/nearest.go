@@ -52,7 +52,7 @@ func (s *Suggester) Nearest(ctx context.Context, v catalog.Viewer, req search.Re
 		near := req
 		near.Query, near.Regexp, near.CaseSensitive, near.Facets = filters+query.QuoteRegexp(p.Expr), true, false, false
 		near.After, near.Pages, near.Progress = "", false, nil
-		r, err := s.d.Find.Search(ctx, v, near)
+		r, err := s.d.Search.Search(ctx, v, near)
 		if err == nil && len(r.Files) > 0 {
 			return &Nearest{p.Text, near, r}
 		}

@@ -19,35 +19,13 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Finder finds files and symbols.
-type Finder interface {
-	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
-	Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
-}
-
-// Lister lists repositories.
-type Lister interface {
-	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
-	Repo(ctx context.Context, v catalog.Viewer, name string) (*browse.RepoInfo, error)
-}
-
-// Reader reads one repository.
-type Reader interface {
-	Source(context.Context, catalog.Viewer, browse.SourceRequest) (*browse.SourceResponse, error)
-	Tree(context.Context, catalog.Viewer, browse.TreeRequest) (*browse.TreeResponse, error)
-	Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*browse.CommitInfo, error)
-	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
-	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
-}
-
 // Context is a search context of the configuration.
 type Context struct{ Name, Description string }
 
 // Deps is what suggestions are made of.
 type Deps struct {
-	Find     Finder
-	List     Lister
-	Read     Reader
+	Search   symbols.Searcher
+	Browse   browse.Reader
 	Contexts func(context.Context, catalog.Viewer) ([]Context, error)
 	Within   time.Duration // that a completion may look things up
 }
@@ -253,7 +231,7 @@ func together(parts ...func() []Suggestion) [][]Suggestion {
 // repositories suggests repositories whose name has a text in it.
 func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
 	// What is typed may be the beginning of an expression; the listing knows plain text.
-	r, err := s.d.List.Repos(ctx, v, browse.ReposRequest{Query: plain(value), PerPage: n})
+	r, err := s.d.Browse.Repos(ctx, v, browse.ReposRequest{Query: plain(value), PerPage: n})
 	if err != nil {
 		return nil
 	}
@@ -342,7 +320,7 @@ func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []S
 
 	// In one repository any revision can be searched, for the mirror has them all.
 	if repo := s.onlyRepository(ctx, v, w.rest); repo != "" {
-		for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){s.d.Read.Branches, s.d.Read.Tags} {
+		for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){s.d.Browse.Branches, s.d.Browse.Tags} {
 			r, err := list(ctx, v, browse.RefsRequest{Repo: repo, Query: w.value, PerPage: most})
 			if err != nil {
 				continue // the other list is still of use
@@ -357,7 +335,7 @@ func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []S
 	}
 
 	// In several only what the index has can be, which the listing tells without asking each.
-	r, err := s.d.List.Repos(ctx, v, browse.ReposRequest{PerPage: 100})
+	r, err := s.d.Browse.Repos(ctx, v, browse.ReposRequest{PerPage: 100})
 	if err != nil {
 		return out
 	}
@@ -382,7 +360,7 @@ func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text s
 	}
 
 	name := plain(m[0][1])
-	r, err := s.d.List.Repos(ctx, v, browse.ReposRequest{Query: name, PerPage: 100})
+	r, err := s.d.Browse.Repos(ctx, v, browse.ReposRequest{Query: name, PerPage: 100})
 	if err != nil {
 		return ""
 	}
@@ -429,7 +407,7 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 		text += " " + strings.TrimSpace(m)
 	}
 
-	r, err := s.d.Find.Search(ctx, v, search.Request{Query: text, Matches: n})
+	r, err := s.d.Search.Search(ctx, v, search.Request{Query: text, Matches: n})
 	if err != nil {
 		return nil
 	}
@@ -449,7 +427,7 @@ func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filte
 		return nil
 	}
 	// More than are shown, for one name often has several definitions.
-	r, err := s.d.Find.Definitions(ctx, v, symbols.SymbolRequest{Symbol: value, Prefix: true, Limit: 20})
+	r, err := s.d.Search.Definitions(ctx, v, symbols.SymbolRequest{Symbol: value, Prefix: true, Limit: 20})
 	if err != nil {
 		return nil
 	}

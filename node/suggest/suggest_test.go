@@ -16,7 +16,11 @@ import (
 )
 
 // fake is a node with two repositories, of which a guest sees one.
-type fake struct{ trees int }
+type fake struct {
+	symbols.Searcher
+	browse.Reader
+	trees int
+}
 
 func (f *fake) Repos(_ context.Context, v catalog.Viewer, req browse.ReposRequest) (*browse.ReposResponse, error) {
 	r := &browse.ReposResponse{}
@@ -78,7 +82,7 @@ func (f *fake) Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*brows
 }
 
 func suggester(f *fake) *Suggester {
-	return New(Deps{Find: f, List: f, Read: f, Within: Within, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) {
+	return New(Deps{Search: f, Browse: f, Within: Within, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) {
 		return []Context{{"web", "the pages"}, {"infra", "the rest"}}, nil
 	}})
 }

@@ -60,7 +60,7 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 	}
 
 	// A repository or a revision that is not there fails as with every other route.
-	c, err := s.d.Read.Commit(ctx, v, browse.CommitRequest{Repo: req.Repo, Ref: req.Ref})
+	c, err := s.d.Browse.Commit(ctx, v, browse.CommitRequest{Repo: req.Repo, Ref: req.Ref})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 
 	if len(out.Symbols) <= limit {
 		want.Prefix, want.Letters = false, true
-		if r, err = s.d.Find.Definitions(ctx, v, want); err != nil {
+		if r, err = s.d.Search.Definitions(ctx, v, want); err != nil {
 			return nil, err
 		}
 
@@ -99,7 +99,7 @@ func (s *Suggester) indexed(ctx context.Context, v catalog.Viewer, want *symbols
 	name := cmp.Or(want.Revision, "HEAD")
 	for _, rev := range []string{name, commit} {
 		want.Revision = rev
-		r, err := s.d.Find.Definitions(ctx, v, *want)
+		r, err := s.d.Search.Definitions(ctx, v, *want)
 		if err != nil {
 			return nil, err
 		}

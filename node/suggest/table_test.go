@@ -245,7 +245,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 			{"lang:", 0, most, "language"},
 		} {
 			b := &busy{slow: tt.slow}
-			s := New(Deps{Find: b, List: b, Read: b, Within: Within})
+			s := New(Deps{Search: b, Browse: b, Within: Within})
 			began := time.Now()
 			got, err := s.Complete(t.Context(), catalog.Guest(), tt.typed, len(tt.typed))
 			if err != nil || len(got) != tt.count {
@@ -287,7 +287,7 @@ func TestFilesHaveAShareOfTheTime(t *testing.T) {
 		time.Minute: "type:file timeout:40s file:",
 	} {
 		a := &asked{}
-		s := New(Deps{Find: a, List: a, Read: a, Within: within})
+		s := New(Deps{Search: a, Browse: a, Within: within})
 		if _, err := s.Complete(t.Context(), catalog.Guest(), "file:ma", len("file:ma")); err != nil || !strings.HasPrefix(a.query, want) {
 			t.Errorf("within %v: %q, %v; want %s", within, a.query, err, want)
 		}
@@ -315,7 +315,7 @@ func (f *failing) Definitions(context.Context, catalog.Viewer, symbols.SymbolReq
 func TestWhatFailsIsLeftOut(t *testing.T) {
 	t.Parallel()
 	f := &failing{}
-	s := New(Deps{Find: f, List: f, Read: f, Within: Within, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) { return nil, errBroken }})
+	s := New(Deps{Search: f, Browse: f, Within: Within, Contexts: func(context.Context, catalog.Viewer) ([]Context, error) { return nil, errBroken }})
 	for _, r := range []row{
 		{"fi|", "file:|"}, {"repo:a|", ""}, {"rev:|", "rev:* |"}, {"context:|", ""}, {"file:a|", ""}, {"sym:ab|", ""}, {"reposet:a|", ""},
 	} {

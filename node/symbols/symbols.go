@@ -31,6 +31,18 @@ type Finder struct {
 	used *lru.Cache[string, map[fileOf]int] // see usesOf
 }
 
+// Searcher is what pages, routes and tools search by; *Finder implements it. Its methods
+// are safe for concurrent use, and check themselves what the viewer may see.
+type Searcher interface {
+	Search(context.Context, catalog.Viewer, search.Request) (*search.Response, error)
+	StreamSearch(context.Context, catalog.Viewer, search.Request, func(*search.Chunk) error) (*search.Response, error)
+	Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error)
+	Grep(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
+	Glob(context.Context, catalog.Viewer, search.GlobRequest) (*search.GlobResponse, error)
+	Definitions(context.Context, catalog.Viewer, SymbolRequest) (*SymbolResponse, error)
+	References(context.Context, catalog.Viewer, SymbolRequest) (*SymbolResponse, error)
+}
+
 // New makes a Finder, which looks where a Searcher does.
 func New(s *search.Searcher) *Finder {
 	return &Finder{s, lru.New[string, map[fileOf]int](usedBytes)}

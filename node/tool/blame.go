@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 )
 
-func blame(h Historian) Tool {
+func blame(b browse.Reader) Tool {
 	return Tool{
 		Name: "blame", Title: "Who changed lines last",
 		About: "Tells for lines of a file which commit changed them last, as `first-last hash date author: subject`; for up to 3 with text and body. list_commits with lines tells all commits.",
@@ -24,14 +24,14 @@ func blame(h Historian) Tool {
 			{Name: "verbatim", Kind: Boolean, Default: false, About: "without .mailmap and .git-blame-ignore-revs"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			return runBlame(ctx, v, h, a)
+			return runBlame(ctx, v, b, a)
 		},
 	}
 }
 
 // runBlame answers a call of blame.
-func runBlame(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
-	r, err := h.Blame(ctx, v, browse.BlameRequest{
+func runBlame(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
+	r, err := b.Blame(ctx, v, browse.BlameRequest{
 		Repo:  a.Text("repo"),
 		Path:  a.Text("path"),
 		Ref:   a.Text("ref"),

@@ -22,7 +22,7 @@ type outlined struct {
 
 // findSymbols sums up the files with most changed lines by what is defined in them; they
 // come first from then on.
-func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b Browser) error {
+func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b browse.Reader) error {
 	slices.SortStableFunc(c.files, func(x, y changed) int { return cmp.Compare(y.plus+y.minus, x.plus+x.minus) })
 	files := c.files[:min(len(c.files), mostSummedUp)]
 
@@ -62,7 +62,7 @@ func (c *comparison) findSymbols(ctx context.Context, v catalog.Viewer, b Browse
 func isText(mode string) bool { return strings.HasPrefix(mode, "100") }
 
 // outlines finds what is defined in files of a commit.
-func outlines(ctx context.Context, v catalog.Viewer, b Browser, repo, commit string, paths []string) (map[string]*browse.OutlineFile, error) {
+func outlines(ctx context.Context, v catalog.Viewer, b browse.Reader, repo, commit string, paths []string) (map[string]*browse.OutlineFile, error) {
 	found := map[string]*browse.OutlineFile{}
 	if len(paths) == 0 {
 		return found, nil

@@ -19,7 +19,7 @@ import (
 // explain turns a failure into a sentence that tells the model what to do
 // next. What the viewer may not see is never hinted at: every name in a hint
 // comes from a listing made for the same viewer.
-func explain(ctx context.Context, l Lister, v catalog.Viewer, t *Tool, a *Args, err error) string {
+func explain(ctx context.Context, l browse.Reader, v catalog.Viewer, t *Tool, a *Args, err error) string {
 	// What was not expected stays in the log: its text may name files and hosts of the cluster.
 	message := "The tool failed for a reason that is in the node's log. Try once more, then another way."
 	var e *call.Error
@@ -101,7 +101,7 @@ const mostNames = 2000
 
 // repoNames lists repositories that the viewer may see: those with a text in
 // their name or, where there are none, all.
-func repoNames(ctx context.Context, l Lister, v catalog.Viewer, part string) []string {
+func repoNames(ctx context.Context, l browse.Reader, v catalog.Viewer, part string) []string {
 	var names []string
 	for page := 1; len(names) < mostNames; page++ {
 		// The listing is the viewer's: what it does not have cannot be suggested.
@@ -165,7 +165,7 @@ func oneEndingIn(name string, names []string) string {
 }
 
 // suggestRepos names repositories that could be meant, with the call for the nearest.
-func suggestRepos(ctx context.Context, l Lister, v catalog.Viewer, a *Args) string {
+func suggestRepos(ctx context.Context, l browse.Reader, v catalog.Viewer, a *Args) string {
 	name := a.Text("repo")
 	names := repoNames(ctx, l, v, path.Base(plainRepo(name)))
 	if len(names) == 0 {

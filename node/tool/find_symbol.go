@@ -22,8 +22,8 @@ type lookup struct {
 	*Args
 	ctx    context.Context
 	viewer catalog.Viewer
-	search Searcher
-	browse Browser
+	search symbols.Searcher
+	browse browse.Reader
 }
 
 // name is the symbol without what it is defined in.

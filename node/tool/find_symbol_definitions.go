@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-func definitions(s Searcher, b Browser) Tool {
+func definitions(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "find_symbol_definitions", Title: "Find definitions",
 		About: "Finds where a function, type, variable or other symbol is defined. Better than grep for that. Comes back as `line [kind in parent]: text` by file, the product's own source first; body adds its lines, if known.",
@@ -30,7 +30,7 @@ func definitions(s Searcher, b Browser) Tool {
 }
 
 // runDefinitions answers a call of find_symbol_definitions.
-func runDefinitions(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
+func runDefinitions(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	l := &lookup{a, ctx, v, s, b}
 	r, err := l.define()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-func references(s Searcher, b Browser) Tool {
+func references(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "find_symbol_references", Title: "Find references",
 		About: "Finds where a name is used, as `line in function: text` by file, below where it is defined: code first, comments and strings as `line~`. calls keeps only calls. Names are compared, not types.",
@@ -32,7 +32,7 @@ func references(s Searcher, b Browser) Tool {
 }
 
 // runReferences answers a call of find_symbol_references.
-func runReferences(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
+func runReferences(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	l := &lookup{a, ctx, v, s, b}
 	r, err := l.used()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-func getDiff(h Historian, b Browser) Tool {
+func getDiff(b browse.Reader) Tool {
 	return Tool{
 		Name: "get_diff", Title: "Compare two revisions",
 		About: "Shows what differs between two revisions (two-dot). symbols names the functions and types that came, went or changed; auto gives the patch where it fits, else symbols of one file or counts of lines; patch comes in pages. head alone shows one commit, its message and first tag.",
@@ -29,13 +29,13 @@ func getDiff(h Historian, b Browser) Tool {
 			{Name: "page", Kind: Integer, Min: 1, Default: 1, About: "page of the patch"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			return runGetDiff(ctx, v, h, b, a)
+			return runGetDiff(ctx, v, b, a)
 		},
 	}
 }
 
 // runGetDiff answers a call of get_diff.
-func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Args) (string, error) {
+func runGetDiff(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	if !a.Has("base") {
 		a.values["base"] = a.Text("head") + "~1"
 	}
@@ -45,13 +45,13 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a
 		c.mode = "patch"
 	}
 	stat := c.mode == "names" || c.mode == "stat"
-	if err := c.ask(ctx, v, h, stat); err != nil {
+	if err := c.ask(ctx, v, b, stat); err != nil {
 		return "", err
 	}
 
 	// On each page, though the first alone shows them: they take of its room.
 	if c.Flag("commits") {
-		if err := c.between(ctx, v, h); err != nil {
+		if err := c.between(ctx, v, b); err != nil {
 			return "", err
 		}
 	}
@@ -72,7 +72,7 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a
 	if len(c.files) == 1 {
 		c.mode = "patch"
 		if c.r.Cut {
-			if err := c.ask(ctx, v, h, false); err != nil {
+			if err := c.ask(ctx, v, b, false); err != nil {
 				return "", err
 			}
 		}
@@ -86,7 +86,7 @@ func runGetDiff(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a
 
 	// A patch of several files that does not fit is asked for again as counts.
 	c.mode = "stat"
-	if err := c.ask(ctx, v, h, true); err != nil {
+	if err := c.ask(ctx, v, b, true); err != nil {
 		return "", err
 	}
 	return c.text(), nil
@@ -117,7 +117,7 @@ type changed struct {
 const enough = 1 << 20
 
 // ask compares; stat counts lines and leaves out the patches.
-func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, stat bool) error {
+func (c *comparison) ask(ctx context.Context, v catalog.Viewer, b browse.Reader, stat bool) error {
 	req := browse.DiffRequest{
 		Repo:    c.Text("repo"),
 		Base:    c.Text("base"),
@@ -135,7 +135,7 @@ func (c *comparison) ask(ctx context.Context, v catalog.Viewer, h Historian, sta
 		req.MaxBytes = enough // with a filter, what is kept may stand behind that
 	}
 
-	r, err := h.Diff(ctx, v, req)
+	r, err := b.Diff(ctx, v, req)
 	if err != nil {
 		return err
 	}
@@ -180,8 +180,8 @@ const mostBetween = 30
 
 // between lists the commits that head has and base has not, of the path that is
 // compared.
-func (c *comparison) between(ctx context.Context, v catalog.Viewer, h Historian) error {
-	r, err := h.Commits(ctx, v, browse.CommitsRequest{
+func (c *comparison) between(ctx context.Context, v catalog.Viewer, b browse.Reader) error {
+	r, err := b.Commits(ctx, v, browse.CommitsRequest{
 		Repo:    c.Text("repo"),
 		Ref:     c.r.BaseCommit + ".." + c.r.HeadCommit,
 		Path:    c.Text("path"),

@@ -10,12 +10,14 @@ import (
 	"unicode"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-func glob(s Searcher, b Browser) Tool {
+func glob(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "glob", Title: "Find files by path",
 		About: "Finds files whose path matches a glob in one repository or all: *.proto finds names at any depth, src/**/*.ts paths from the root. Use it when you know a file's name but not its directory.",
@@ -33,7 +35,7 @@ func glob(s Searcher, b Browser) Tool {
 }
 
 // runGlob answers a call of glob.
-func runGlob(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
+func runGlob(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	req := search.GlobRequest{
 		Pattern: a.Text("pattern"),
 		Path:    a.Text("path"),
@@ -132,7 +134,7 @@ func noFile(a *Args, r *search.GlobResponse, near []string) string {
 
 // nearFiles lists files whose names are like the one that the pattern ends in,
 // with their repositories where the call names none.
-func nearFiles(ctx context.Context, v catalog.Viewer, s Searcher, a *Args) []string {
+func nearFiles(ctx context.Context, v catalog.Viewer, s symbols.Searcher, a *Args) []string {
 	want := path.Base(a.Text("pattern"))
 	// A name with signs of a glob is no name to be misspelled.
 	if strings.ContainsAny(want, `*?[]{},\`) {

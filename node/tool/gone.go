@@ -13,14 +13,14 @@ import (
 
 // tell adds to the failure of the lines what tells of them: for a file that is
 // gone the commit that removed it.
-func (at *linesAt) tell(ctx context.Context, v catalog.Viewer, h Historian, err error) error {
+func (at *linesAt) tell(ctx context.Context, v catalog.Viewer, b browse.Reader, err error) error {
 	var failed *call.Error
 	if !errors.As(err, &failed) {
 		return err
 	}
 
 	if errors.Is(err, call.ErrFileNotFound) {
-		if gone := at.removed(ctx, v, h); gone != "" {
+		if gone := at.removed(ctx, v, b); gone != "" {
 			return call.Fail(call.ErrNotFound, "%s %s", sentence(failed.Message), gone)
 		}
 		at.values["path"] = at.path // what else is told of it speaks of the path
@@ -30,8 +30,8 @@ func (at *linesAt) tell(ctx context.Context, v catalog.Viewer, h Historian, err 
 
 // removed tells which commit removed the file, and the call for its lines before
 // that; "" where none is known to.
-func (at *linesAt) removed(ctx context.Context, v catalog.Viewer, h Historian) string {
-	r, err := h.LastSeen(ctx, v, browse.LastSeenRequest{Repo: at.Text("repo"), Ref: at.ref, Paths: []string{at.path}})
+func (at *linesAt) removed(ctx context.Context, v catalog.Viewer, b browse.Reader) string {
+	r, err := b.LastSeen(ctx, v, browse.LastSeenRequest{Repo: at.Text("repo"), Ref: at.ref, Paths: []string{at.path}})
 	if err != nil || r.Removed == nil {
 		return "" // an addition to what failed: that is told anyway
 	}

@@ -11,9 +11,10 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-func grep(s Searcher, b Browser) Tool {
+func grep(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "grep", Title: "Search file contents",
 		About: "Finds lines that match a regular expression in one repository or all (over lines, as [^x] and \\s too, only with \\n or (?s)), ranked by file, as `line: text`. mode and groupBy tell where or what matches are, for a few tokens.",
@@ -36,7 +37,7 @@ func grep(s Searcher, b Browser) Tool {
 }
 
 // runGrep answers a call of grep.
-func runGrep(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
+func runGrep(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	g := newGrepping(a)
 	r, err := s.Grep(ctx, v, g.request())
 	if err != nil {
@@ -55,7 +56,7 @@ func runGrep(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Ar
 
 // pathIsThere fails where the directory or file to search in is not there:
 // that nothing matches in it would be true and of no use.
-func pathIsThere(ctx context.Context, v catalog.Viewer, b Browser, a *Args) error {
+func pathIsThere(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) error {
 	dir := strings.Trim(strings.TrimPrefix(a.Text("path"), "./"), "/")
 	// Among all repositories a path may well be in some of them only.
 	if dir == "" || dir == "." || a.Text("repo") == "" {

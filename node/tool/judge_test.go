@@ -299,7 +299,7 @@ Left out: lines of 64 calls by receivers of other names; continue with find_symb
 
 // naming is a searcher of names that are each defined once.
 type naming struct {
-	Searcher
+	symbols.Searcher
 	asked []string
 }
 

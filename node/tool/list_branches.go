@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 )
 
-func listBranches(h Historian) Tool {
+func listBranches(b browse.Reader) Tool {
 	return Tool{
 		Name: "list_branches", Title: "List branches and tags",
 		About: "Lists branches or tags of a repository, newest first, with their commits.",
@@ -24,13 +24,13 @@ func listBranches(h Historian) Tool {
 			pageParam, perPage(50),
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			return runListBranches(ctx, v, h, a)
+			return runListBranches(ctx, v, b, a)
 		},
 	}
 }
 
 // runListBranches answers a call of list_branches.
-func runListBranches(ctx context.Context, v catalog.Viewer, h Historian, a *Args) (string, error) {
+func runListBranches(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	req := browse.RefsRequest{
 		Repo:    a.Text("repo"),
 		Query:   a.Text("query"),
@@ -46,14 +46,14 @@ func runListBranches(ctx context.Context, v catalog.Viewer, h Historian, a *Args
 	var branches, tags *browse.RefsResponse
 	var err error
 	if kind != "tags" {
-		branches, err = h.Branches(ctx, v, req)
+		branches, err = b.Branches(ctx, v, req)
 		if err != nil {
 			return "", err
 		}
 	}
 
 	if kind != "branches" {
-		tags, err = h.Tags(ctx, v, req)
+		tags, err = b.Tags(ctx, v, req)
 		if err != nil {
 			return "", err
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-func listCommits(h Historian, b Browser) Tool {
+func listCommits(b browse.Reader) Tool {
 	return Tool{
 		Name: "list_commits", Title: "List commits",
 		About: "Lists commits, newest first, as `hash date author: subject`, a few with files, first tag and the start of the body: by path, author, time, message, or what they changed: lines, or changes and changesRegex with the lines (+, -) instead.",
@@ -36,21 +36,21 @@ func listCommits(h Historian, b Browser) Tool {
 			pageParam, perPage(50),
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
-			return runListCommits(ctx, v, h, b, a)
+			return runListCommits(ctx, v, b, a)
 		},
 	}
 }
 
 // runListCommits answers a call of list_commits.
-func runListCommits(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Args) (string, error) {
+func runListCommits(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
 		// These have git look into the changes themselves, which is bound by time and not by
 		// pages.
-		return traced(ctx, v, h, b, a)
+		return traced(ctx, v, b, a)
 	}
 
 	// The others are told by what a commit says of itself.
-	r, err := h.Commits(ctx, v, browse.CommitsRequest{
+	r, err := b.Commits(ctx, v, browse.CommitsRequest{
 		Repo:     a.Text("repo"),
 		Ref:      a.Text("ref"),
 		Path:     a.Text("path"),
@@ -66,7 +66,7 @@ func runListCommits(ctx context.Context, v catalog.Viewer, h Historian, b Browse
 	if err != nil {
 		return "", err
 	}
-	return commitsText(a, r, changesOf(ctx, v, h, a, r.Commits)), nil
+	return commitsText(a, r, changesOf(ctx, v, b, a, r.Commits)), nil
 }
 
 // wordsOf splits a query at spaces; what stands in quotes stays together.
@@ -84,7 +84,7 @@ func wordsOf(query string) (words []string) {
 }
 
 // traced lists the commits that changed a text, or some lines.
-func traced(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Args) (string, error) {
+func traced(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	// Each is a walk of its own through the history, which takes neither another one nor words.
 	kinds := 0
 	for _, name := range []string{"changes", "changesRegex", "lines"} {
@@ -111,18 +111,18 @@ func traced(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Ar
 	}
 
 	if a.Has("lines") {
-		return tracedLines(ctx, v, h, b, a, req)
+		return tracedLines(ctx, v, b, a, req)
 	}
 
-	r, err := h.Trace(ctx, v, req)
+	r, err := b.Trace(ctx, v, req)
 	if err != nil {
 		return "", err
 	}
-	return tracedText(a, r, changesOf(ctx, v, h, a, r.Commits)), nil
+	return tracedText(a, r, changesOf(ctx, v, b, a, r.Commits)), nil
 }
 
 // tracedLines lists the commits that changed some lines.
-func tracedLines(ctx context.Context, v catalog.Viewer, h Historian, b Browser, a *Args, req browse.TraceRequest) (string, error) {
+func tracedLines(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args, req browse.TraceRequest) (string, error) {
 	// Of a range, the lines are those of its end.
 	ref := req.Ref
 	if err := browse.CheckRange(ref); err != nil {
@@ -139,16 +139,16 @@ func tracedLines(ctx context.Context, v catalog.Viewer, h Historian, b Browser, 
 	}
 	if at.name != "" {
 		if err := at.define(ctx, v, b); err != nil {
-			return "", at.tell(ctx, v, h, err)
+			return "", at.tell(ctx, v, b, err)
 		}
 	}
 
 	req.Path, req.First, req.Last = at.path, at.first, at.last
-	r, err := h.Trace(ctx, v, req)
+	r, err := b.Trace(ctx, v, req)
 	if err != nil {
-		return "", at.tell(ctx, v, h, err)
+		return "", at.tell(ctx, v, b, err)
 	}
-	return tracedText(a, r, changesOf(ctx, v, h, a, r.Commits)), nil
+	return tracedText(a, r, changesOf(ctx, v, b, a, r.Commits)), nil
 }
 
 // linesAt is the file and the lines that lines names.
@@ -176,7 +176,7 @@ func linesAsked(a *Args, ref string) (*linesAt, error) {
 }
 
 // define fills in the lines of the definition.
-func (at *linesAt) define(ctx context.Context, v catalog.Viewer, b Browser) error {
+func (at *linesAt) define(ctx context.Context, v catalog.Viewer, b browse.Reader) error {
 	where := newArgs(at.tool)
 	where.set("repo", at.Text("repo"))
 	where.set("ref", at.ref)
@@ -291,7 +291,7 @@ const (
 // changesOf tells of each of a few commits which files it changed and which tag had it
 // first, by its hash: who finds one asks for these next. It is an addition, so what is not
 // known in time is left out.
-func changesOf(ctx context.Context, v catalog.Viewer, h Historian, a *Args, commits []browse.CommitInfo) map[string]string {
+func changesOf(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args, commits []browse.CommitInfo) map[string]string {
 	if len(commits) > changesTold || a.Has("body") {
 		return nil
 	}
@@ -301,7 +301,7 @@ func changesOf(ctx context.Context, v catalog.Viewer, h Historian, a *Args, comm
 	changes := map[string]string{}
 	for i := range commits {
 		c := &commits[i]
-		r, err := h.Diff(ctx, v, browse.DiffRequest{Repo: a.Text("repo"), Base: c.Hash + "~1", Head: c.Hash, Stat: true, Message: true})
+		r, err := b.Diff(ctx, v, browse.DiffRequest{Repo: a.Text("repo"), Base: c.Hash + "~1", Head: c.Hash, Stat: true, Message: true})
 		if err != nil || len(r.Files) == 0 {
 			continue // the first commit of all has nothing before it
 		}

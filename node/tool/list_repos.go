@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-func listRepos(l Lister) Tool {
+func listRepos(l browse.Reader) Tool {
 	return Tool{
 		Name: "list_repos", Title: "List repositories",
 		About: "Lists repositories with default branch, last push, and why one is not indexed. Use it to find the full name that other tools take as repo.",
@@ -26,7 +26,7 @@ func listRepos(l Lister) Tool {
 }
 
 // runListRepos answers a call of list_repos.
-func runListRepos(ctx context.Context, v catalog.Viewer, l Lister, a *Args) (string, error) {
+func runListRepos(ctx context.Context, v catalog.Viewer, l browse.Reader, a *Args) (string, error) {
 	r, err := l.Repos(ctx, v, browse.ReposRequest{
 		Query:   a.Text("query"),
 		Page:    a.Number("page"),

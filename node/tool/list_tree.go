@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 )
 
-func listTree(b Browser) Tool {
+func listTree(b browse.Reader) Tool {
 	return Tool{
 		Name: "list_tree", Title: "List a directory",
 		About: "Lists files and directories of a repository as an indented tree, directories first, with a slash. Use it to learn how a repository is laid out; glob is better for finding one file.",
@@ -32,7 +32,7 @@ func listTree(b Browser) Tool {
 }
 
 // runListTree answers a call of list_tree.
-func runListTree(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (string, error) {
+func runListTree(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	if !a.Flag("includeFiles") && !a.Flag("includeDirectories") {
 		return "", &call.Error{Kind: call.ErrInvalid, Message: "includeFiles and includeDirectories are both false: nothing is left to list. Set one of them to true."}
 	}

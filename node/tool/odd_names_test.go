@@ -46,7 +46,7 @@ func oddRepo(t *testing.T) (*nodetest.Node, *tool.Set) {
 
 	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"connections": {"all": {"type": "git", "url": "file://%s/*"}}}`, dir)})
 	n.WaitIndexed(1)
-	return n, tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
+	return n, tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
 }
 
 // TestNames_EachToolTakesWhatAnotherPrints gives each odd name to each tool, as a text

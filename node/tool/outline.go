@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 )
 
-func outline(b Browser) Tool {
+func outline(b browse.Reader) Tool {
 	return Tool{
 		Name: "outline", Title: "Outline a file",
 		About: "Lists what is defined in a file, or in the files of a directory, as `first-last kind name`. Use it before read_file on a big file.",
@@ -32,7 +32,7 @@ func outline(b Browser) Tool {
 }
 
 // runOutline answers a call of outline.
-func runOutline(ctx context.Context, v catalog.Viewer, b Browser, a *Args) (string, error) {
+func runOutline(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
 	req := browse.OutlineRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Paths: []string{a.Text("path")}}
 	r, err := b.Outline(ctx, v, req)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
 // mostOverLines is how many files are read to count what matches over lines.
@@ -17,7 +18,7 @@ const mostOverLines = 1000
 
 // overLines counts the matches that the pattern as written has on lines that the
 // answer does not show, with the call that finds them; "" for none.
-func (g *grepping) overLines(ctx context.Context, v catalog.Viewer, s Searcher) string {
+func (g *grepping) overLines(ctx context.Context, v catalog.Viewer, s symbols.Searcher) string {
 	if g.pattern == g.written || !hidesMatches(g.written) {
 		return ""
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-func readFile(b Browser) Tool {
+func readFile(b browse.Reader) Tool {
 	return Tool{
 		Name: "read_file", Title: "Read a file",
 		About: "Reads up to 500 lines of a file as `line: text`: from offset on, in ranges, or the definition of a symbol. Use it after grep, search or outline.",
@@ -43,7 +43,7 @@ type reading struct {
 	*Args
 	ctx    context.Context
 	viewer catalog.Viewer
-	browse Browser
+	browse browse.Reader
 }
 
 // lineRange is a run of lines of a file.

@@ -179,7 +179,7 @@ func sample(t testing.TB) (*nodetest.Node, *tool.Set) {
 	})
 	n.WaitIndexed(2)
 	n.Wait("symbols", func() error { return hasSymbols(n, "evict", "Answer") })
-	return n, tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
+	return n, tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
 }
 
 // empty makes a repository without a commit.

@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-func rankedSearch(s Searcher, b Browser) Tool {
+func rankedSearch(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "search", Title: "Search for words",
 		About: "Ranks files by words of a question when you do not know a name: rare words, paths and symbol names count most. Comes back as the best block of the first file and the best lines of the others, `line in function: text`. Filters: lang:go, -file:x, sym:name.",
@@ -29,7 +31,7 @@ func rankedSearch(s Searcher, b Browser) Tool {
 }
 
 // runRankedSearch answers a call of search.
-func runRankedSearch(ctx context.Context, v catalog.Viewer, s Searcher, b Browser, a *Args) (string, error) {
+func runRankedSearch(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	l := &lookup{a, ctx, v, s, b}
 	req := search.RankedRequest{
 		Query: a.Text("query"),

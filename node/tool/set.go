@@ -14,36 +14,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
-	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/symbols"
 )
-
-// Searcher finds things in the text of all repositories.
-type Searcher interface {
-	Grep(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
-	Glob(context.Context, catalog.Viewer, search.GlobRequest) (*search.GlobResponse, error)
-	Definitions(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
-	Ranked(context.Context, catalog.Viewer, search.RankedRequest) (*search.RankedResponse, error)
-	References(context.Context, catalog.Viewer, symbols.SymbolRequest) (*symbols.SymbolResponse, error)
-}
-
-// Browser reads the files of one repository at any of its commits.
-type Browser interface {
-	ReadFile(context.Context, catalog.Viewer, browse.ReadFileRequest) (*browse.ReadFileResponse, error)
-	ListTree(context.Context, catalog.Viewer, browse.ListTreeRequest) (*browse.ListTreeResponse, error)
-	Outline(context.Context, catalog.Viewer, browse.OutlineRequest) (*browse.OutlineResponse, error)
-}
-
-// Historian tells how one repository became what it is.
-type Historian interface {
-	Commits(context.Context, catalog.Viewer, browse.CommitsRequest) (*browse.CommitsResponse, error)
-	Branches(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
-	Tags(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error)
-	Trace(context.Context, catalog.Viewer, browse.TraceRequest) (*browse.TraceResponse, error)
-	Blame(context.Context, catalog.Viewer, browse.BlameRequest) (*browse.BlameResponse, error)
-	Diff(context.Context, catalog.Viewer, browse.DiffRequest) (*browse.DiffResponse, error)
-	LastSeen(context.Context, catalog.Viewer, browse.LastSeenRequest) (*browse.LastSeenResponse, error)
-}
 
 // Model is a configured language model. The first one of a list is the default.
 type Model struct {
@@ -51,11 +23,6 @@ type Model struct {
 	Model       string `json:"model"`
 	DisplayName string `json:"displayName,omitzero"`
 	Usable      bool   `json:"usable"` // the node that was asked has what calling it needs
-}
-
-// Lister lists repositories.
-type Lister interface {
-	Repos(context.Context, catalog.Viewer, browse.ReposRequest) (*browse.ReposResponse, error)
 }
 
 // Modeler lists the configured language models.
@@ -66,19 +33,17 @@ type Modeler interface {
 // Parts is what the tools work with. All of them take calls from many
 // goroutines at once and check themselves what the viewer may see.
 type Parts struct {
-	Search  Searcher
-	Browse  Browser
-	History Historian
-	List    Lister
-	Models  Modeler
-	Log     *slog.Logger // told of failures that are the node's own
+	Search symbols.Searcher
+	Browse browse.Reader
+	Models Modeler
+	Log    *slog.Logger // told of failures that are the node's own
 }
 
 // Set is the tools that are offered to agents. It may be used by many at once.
 type Set struct {
 	tools  []Tool
-	search Searcher
-	list   Lister
+	search symbols.Searcher
+	browse browse.Reader
 	log    *slog.Logger
 }
 
@@ -91,14 +56,14 @@ func New(p Parts, more ...Tool) *Set {
 		glob(p.Search, p.Browse),
 		readFile(p.Browse),
 		listTree(p.Browse),
-		listRepos(p.List),
+		listRepos(p.Browse),
 		definitions(p.Search, p.Browse),
 		references(p.Search, p.Browse),
 		outline(p.Browse),
-		listCommits(p.History, p.Browse),
-		blame(p.History),
-		getDiff(p.History, p.Browse),
-		listBranches(p.History),
+		listCommits(p.Browse),
+		blame(p.Browse),
+		getDiff(p.Browse),
+		listBranches(p.Browse),
 		listModels(p.Models),
 	}
 
@@ -106,7 +71,7 @@ func New(p Parts, more ...Tool) *Set {
 	for i := range tools {
 		tools[i].Params = append(tools[i].Params, maxTokens)
 	}
-	return &Set{tools: append(tools, more...), search: p.Search, list: p.List, log: p.Log}
+	return &Set{tools: append(tools, more...), search: p.Search, browse: p.Browse, log: p.Log}
 }
 
 // Tools lists the rows. They are not to be changed.
@@ -115,7 +80,7 @@ func (s *Set) Tools() []Tool { return s.tools }
 // Offered is the set of the rows that can be used now, which is this one where
 // all of them can.
 func (s *Set) Offered() *Set {
-	now := &Set{search: s.search, list: s.list, log: s.log}
+	now := &Set{search: s.search, browse: s.browse, log: s.log}
 	for _, t := range s.tools {
 		if t.Offered == nil || t.Offered() {
 			now.tools = append(now.tools, t)
@@ -187,7 +152,7 @@ func (s *Set) failed(ctx context.Context, v catalog.Viewer, t *Tool, a *Args, er
 	if !errors.As(err, &known) && ctx.Err() == nil {
 		s.log.Error("tool failed", "tool", t.Name, "error", err)
 	}
-	return Answer{Text: explain(ctx, s.list, v, t, a, err), Failed: true}
+	return Answer{Text: explain(ctx, s.browse, v, t, a, err), Failed: true}
 }
 
 // Unknown says, where there is no tool of a name, which one could be meant and
@@ -240,7 +205,7 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 	}
 	// Asked by the last part alone, which is in the name of whatever ends so.
 	name := plainRepo(asked)
-	names := repoNames(ctx, s.list, v, path.Base(name))
+	names := repoNames(ctx, s.browse, v, path.Base(name))
 	if full := oneEndingIn(name, names); full != "" {
 		// Set as if given: the calls that the answer advises have the full name.
 		a.set("repo", full)

@@ -30,7 +30,7 @@ func TestSymbols_MayHaveSigns(t *testing.T) {
 		Edit: func(o *node.Options) { o.Ctags = "" }, // the one on PATH
 	})
 	n.Wait("symbols", func() error { return hasSymbols(n, "doc_mut", "alive?", "Stream") })
-	tools := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
+	tools := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
 	for _, tt := range []struct{ tool, arguments, want, not string }{
 		{"find_symbol_definitions", `{"symbol":"doc_mut!","repo":"signs"}`, "m.rs\n1", "No definition"},
 		{"find_symbol_definitions", `{"symbol":"operator<<","repo":"signs"}`, "s.hpp\n6", "No definition"},

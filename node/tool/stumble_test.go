@@ -162,7 +162,7 @@ func TestOneBrokenRepositoryIsNotInEveryAnswer(t *testing.T) {
 		}
 		return nil
 	})
-	tools := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, History: n.Browse, List: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
+	tools := tool.New(tool.Parts{Search: n.Search, Browse: n.Browse, Models: n.Ask, Log: slog.New(slog.DiscardHandler)})
 	call := func(name, arguments string) string {
 		return tools.Call(t.Context(), catalog.Operator(), name, json.RawMessage(arguments)).Text
 	}

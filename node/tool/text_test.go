@@ -40,13 +40,13 @@ func diffOf(lines int, paths ...string) *browse.DiffResponse {
 
 // differing is a history in which any two revisions differ so.
 type differing struct {
-	Historian
-	*browse.DiffResponse
+	browse.Reader
+	r *browse.DiffResponse
 }
 
 // Diff counts lines and leaves out hunks where it is asked to.
 func (d differing) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffRequest) (*browse.DiffResponse, error) {
-	r := *d.DiffResponse
+	r := *d.r
 	r.Files = slices.Clone(r.Files)
 	size := 0
 	for i := range r.Files {
@@ -70,17 +70,15 @@ func (d differing) Diff(_ context.Context, _ catalog.Viewer, req browse.DiffRequ
 	return &r, nil
 }
 
-// unoutlined is a node without the program that finds symbols.
-type unoutlined struct{ Browser }
-
-func (unoutlined) Outline(context.Context, catalog.Viewer, browse.OutlineRequest) (*browse.OutlineResponse, error) {
+// Outline is that of a node without the program that finds symbols.
+func (differing) Outline(context.Context, catalog.Viewer, browse.OutlineRequest) (*browse.OutlineResponse, error) {
 	return nil, errors.New("this node cannot find symbols")
 }
 
 // compared is the text of a comparison in the form that its size asks for.
 func compared(a *Args, r *browse.DiffResponse) string {
 	a.values["page"], a.values["mode"] = max(a.Number("page"), 1), "auto"
-	text, err := runGetDiff(context.Background(), catalog.Viewer{}, differing{DiffResponse: r}, unoutlined{}, a)
+	text, err := runGetDiff(context.Background(), catalog.Viewer{}, differing{r: r}, a)
 	if err != nil {
 		return err.Error()
 	}
@@ -266,7 +264,7 @@ func TestWhatDoesNotFitIsNotWritten(t *testing.T) {
 		{"auto", diffOf(2, manyPaths(20, "d%d/f%d.go")...), 20},
 	} {
 		c := &comparison{Args: asked("get_diff", "repo", "r", "base", "a", "head", "b"), mode: tt.mode}
-		if err := c.ask(t.Context(), catalog.Viewer{}, differing{DiffResponse: tt.r}, false); err != nil || len(c.files) != tt.want {
+		if err := c.ask(t.Context(), catalog.Viewer{}, differing{r: tt.r}, false); err != nil || len(c.files) != tt.want {
 			t.Errorf("%s of %d files: %d written, want %d, %v", tt.mode, len(tt.r.Files), len(c.files), tt.want, err)
 		}
 	}
