@@ -1,8 +1,6 @@
 package api
 
 import (
-	"time"
-
 	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/coverage"
@@ -14,18 +12,51 @@ import (
 
 // appendSearch appends the answer of POST /api/search.
 func appendSearch(dst []byte, r *search.Response) []byte {
-	dst = appendStats(append(dst, `{"stats":`...), &r.Stats)
+	dst = appendValue(append(dst, `{"stats":`...), &r.Stats)
 	dst = appendFiles(append(dst, `,"files":`...), r.Files)
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), r.Repositories)
-	dst = appendCoverage(dst, r.Coverage)
-	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
-	dst = appendFacets(appendHints(appendPast(dst, r.Past), r.Hints), r.Facets)
+	dst = appendFacets(appendReach(dst, r), r.Facets)
 
 	// Absent where nothing stands behind the answer.
 	if r.Next != "" {
 		dst = appendTextField(dst, `,"next":`, r.Next)
 	}
 	return append(dst, '}')
+}
+
+// reach is how far an answer reaches, and on what it stands.
+type reach struct {
+	covering
+	Cluster *search.ClusterInfo `json:"cluster"`
+	Past    []search.PastRepo   `json:"past,omitempty"` // repositories of which a commit was read from git
+	Hints   []string            `json:"hints,omitempty"`
+}
+
+// covering is whether an answer has all that was asked for, and what it has not.
+type covering struct {
+	Exhaustive  bool           `json:"isSearchExhaustive"`
+	NotSearched []coverage.Gap `json:"notSearched,omitempty"`
+}
+
+func coveringOf(c coverage.Coverage) covering { return covering{c.Exhaustive(), c.Gaps()} }
+
+// appendReach appends the members of a reach.
+func appendReach(dst []byte, r *search.Response) []byte {
+	return appendMembers(dst, &reach{coveringOf(r.Coverage), &r.Cluster, r.Past, r.Hints})
+}
+
+// appendValue appends what is small beside files and lines, as its tags have it.
+func appendValue(dst []byte, v any) []byte {
+	text, _ := reply.Encode(v) // of texts, numbers and times
+	return append(dst, text...)
+}
+
+// appendMembers appends the members of an object, which has some, to those of another.
+func appendMembers(dst []byte, v any) []byte {
+	at := len(dst)
+	dst = appendValue(dst, v)
+	dst[at] = ','
+	return dst[:len(dst)-1]
 }
 
 // meaning is what a query names, and the lines that have most of it.
@@ -44,8 +75,7 @@ func appendMeant(dst []byte, m *meaning) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		text, _ := reply.Encode(&m.goTo[i]) // of strings and numbers
-		dst = append(dst, text...)
+		dst = appendValue(dst, &m.goTo[i])
 	}
 	dst = append(dst, ']')
 
@@ -53,54 +83,6 @@ func appendMeant(dst []byte, m *meaning) []byte {
 		dst = appendTextField(append(dst, `,"nearest":{`...), `"parts":`, n.Parts)
 		dst = appendTextField(dst, `,"query":`, n.Request.Query)
 		dst = append(appendSearch(append(dst, `,"isRegexEnabled":true,"answer":`...), n.Response), '}')
-	}
-	return append(dst, '}')
-}
-
-// appendCoverage appends whether an answer has all that was asked for, and what it has
-// not; where that is nothing, nothing.
-func appendCoverage(dst []byte, c coverage.Coverage) []byte {
-	dst = appendBool(dst, `,"isSearchExhaustive":`, c.Exhaustive())
-	gaps := c.Gaps()
-	if len(gaps) == 0 {
-		return dst
-	}
-
-	dst = append(dst, `,"notSearched":[`...)
-	for i, g := range gaps {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendGap(dst, g)
-	}
-	return append(dst, ']')
-}
-
-// appendGap appends what was not searched: a count that is not known is absent.
-func appendGap(dst []byte, g coverage.Gap) []byte {
-	dst = appendTextField(dst, `{"kind":`, string(g.Kind))
-	if g.Count > 0 {
-		dst = appendInt(dst, `,"count":`, g.Count)
-	}
-	if g.Of > 0 {
-		dst = appendInt(dst, `,"of":`, g.Of)
-	}
-	if g.Ref != "" {
-		dst = appendTextField(dst, `,"revision":`, g.Ref)
-	}
-
-	// The first files by name.
-	for i, f := range g.Files {
-		if i == 0 {
-			dst = append(dst, `,"files":[`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = appendTextField(dst, `{"repository":`, f.Repo)
-		dst = append(appendTextField(dst, `,"path":`, f.Path), '}')
-	}
-	if len(g.Files) > 0 {
-		dst = append(dst, ']')
 	}
 	return append(dst, '}')
 }
@@ -131,41 +113,6 @@ func appendFacet(dst []byte, name string, values []search.FacetValue, exact bool
 	return dst
 }
 
-// appendHints appends what is to be said of the query; where that is nothing, nothing.
-func appendHints(dst []byte, hints []string) []byte {
-	if len(hints) == 0 {
-		return dst
-	}
-	return appendTexts(dst, `,"hints":`, hints)
-}
-
-// appendPast appends the repositories of which a commit was read from git; where
-// there are none, nothing.
-func appendPast(dst []byte, past []search.PastRepo) []byte {
-	for i, p := range past {
-		if i == 0 {
-			dst = append(dst, `,"past":[`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = appendTextField(dst, `{"repository":`, p.Repository)
-		dst = appendTextField(dst, `,"commit":`, p.Commit)
-		dst = appendTextField(dst, `,"committedAt":`, p.Time.UTC().Format(time.RFC3339))
-		dst = appendInt(dst, `,"filesScanned":`, p.Read)
-		dst = appendInt(dst, `,"bytesScanned":`, p.Bytes)
-
-		// Absent where nothing of the repository came from its index.
-		if p.Beside != "" {
-			dst = appendTextField(dst, `,"indexedRevision":`, p.Beside)
-		}
-		dst = append(dst, '}')
-	}
-	if len(past) > 0 {
-		dst = append(dst, ']')
-	}
-	return dst
-}
-
 // encodedSize is about how many bytes the JSON of files has, and so about how
 // many they hold in memory.
 func encodedSize(files []search.File) int64 {
@@ -184,7 +131,7 @@ func encodedSize(files []search.File) int64 {
 
 // appendChunkEvent appends one part of a streamed answer.
 func appendChunkEvent(dst []byte, c *search.Chunk) []byte {
-	dst = appendStats(append(dst, `{"type":"chunk","stats":`...), &c.Stats)
+	dst = appendValue(append(dst, `{"type":"chunk","stats":`...), &c.Stats)
 	dst = appendFiles(append(dst, `,"files":`...), c.Files)
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), c.Repositories)
 	return append(dst, '}')
@@ -192,44 +139,8 @@ func appendChunkEvent(dst []byte, c *search.Chunk) []byte {
 
 // appendFinalEvent appends the last part of a streamed answer.
 func appendFinalEvent(dst []byte, r *search.Response) []byte {
-	dst = appendStats(append(dst, `{"type":"final","accumulatedStats":`...), &r.Stats)
-	dst = appendCoverage(dst, r.Coverage)
-	dst = appendCluster(append(dst, `,"cluster":`...), &r.Cluster)
-	return append(appendFacets(appendHints(appendPast(dst, r.Past), r.Hints), r.Facets), '}')
-}
-
-func appendStats(dst []byte, s *search.Stats) []byte {
-	dst = appendInt(dst, `{"actualMatchCount":`, s.ActualMatches)
-	dst = appendInt(dst, `,"totalMatchCount":`, s.TotalMatches)
-	dst = appendInt(dst, `,"duration":`, s.Duration)
-	dst = appendInt(dst, `,"fileCount":`, s.Files)
-	dst = appendInt(dst, `,"filesSkipped":`, s.FilesSkipped)
-	dst = appendInt(dst, `,"filesNotSearched":`, s.FilesNotSearched)
-	dst = appendInt(dst, `,"contentBytesLoaded":`, s.ContentBytes)
-	dst = appendInt(dst, `,"indexBytesLoaded":`, s.IndexBytes)
-	dst = appendInt(dst, `,"crashes":`, s.Crashes)
-	dst = appendInt(dst, `,"shardFilesConsidered":`, s.ShardFiles)
-	dst = appendInt(dst, `,"filesConsidered":`, s.FilesConsidered)
-	dst = appendInt(dst, `,"filesLoaded":`, s.FilesLoaded)
-
-	// How the work went.
-	dst = appendInt(dst, `,"shardsScanned":`, s.ShardsScanned)
-	dst = appendInt(dst, `,"shardsSkipped":`, s.ShardsSkipped)
-	dst = appendInt(dst, `,"shardsSkippedFilter":`, s.ShardsFiltered)
-	dst = appendInt(dst, `,"ngramMatches":`, s.NgramMatches)
-	dst = appendInt(dst, `,"ngramLookups":`, s.NgramLookups)
-	dst = appendInt(dst, `,"wait":`, s.Wait)
-	dst = appendInt(dst, `,"matchTreeConstruction":`, s.Planning)
-	dst = appendInt(dst, `,"matchTreeSearch":`, s.Searching)
-	dst = appendInt(dst, `,"regexpsConsidered":`, s.RegexpsConsidered)
-
-	dst = appendTextField(dst, `,"flushReason":`, string(s.FlushReason))
-	dst = appendInt(dst, `,"shardsRequired":`, s.ShardsRequired)
-	dst = appendInt(dst, `,"shardsAnswered":`, s.ShardsAnswered)
-	if s.UnknownRevision != "" {
-		dst = appendTextField(dst, `,"unknownRevision":`, s.UnknownRevision)
-	}
-	return append(dst, '}')
+	dst = appendValue(append(dst, `{"type":"final","accumulatedStats":`...), &r.Stats)
+	return append(appendFacets(appendReach(dst, r), r.Facets), '}')
 }
 
 func appendFiles(dst []byte, files []search.File) []byte {
@@ -336,15 +247,6 @@ func appendRepositories(dst []byte, repos []browse.RepoInfo) []byte {
 	return append(dst, ']')
 }
 
-func appendCluster(dst []byte, c *search.ClusterInfo) []byte {
-	dst = appendUint(dst, `{"catalogIndex":`, c.CatalogIndex)
-	dst = appendInt(dst, `,"catalogAgeMs":`, c.CatalogAge.Milliseconds())
-	dst = appendTexts(dst, `,"shardsMissing":`, c.ShardsMissing)
-	dst = appendTexts(dst, `,"reposMissing":`, c.ReposMissing)
-	dst = appendTexts(dst, `,"nodesFailed":`, c.NodesFailed)
-	return append(dst, '}')
-}
-
 // appendSymbols appends the answer of find_definitions and find_references.
 func appendSymbols(dst []byte, r *symbols.SymbolResponse) []byte {
 	dst = appendInt(dst, `{"stats":{"matchCount":`, r.MatchCount)
@@ -356,8 +258,8 @@ func appendSymbols(dst []byte, r *symbols.SymbolResponse) []byte {
 		dst = appendSymbolFile(dst, &r.Files[i])
 	}
 	dst = appendRepositories(append(dst, `],"repositoryInfo":`...), r.Repositories)
-	dst = appendCoverage(dst, r.Coverage)
-	return append(dst, '}')
+	covers := coveringOf(r.Coverage)
+	return append(appendMembers(dst, &covers), '}')
 }
 
 func appendSymbolFile(dst []byte, f *symbols.SymbolFile) []byte {

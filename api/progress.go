@@ -24,7 +24,7 @@ func tellProgress(ctx context.Context, p *search.Progress, events chan<- event) 
 	var teller sync.WaitGroup
 	teller.Go(func() {
 		for clock.Wait(ctx, progressEvery) {
-			if sendEvent(ctx, events, appendProgressEvent(nil, p.Now())) != nil {
+			if sendEvent(ctx, events, appendValue(nil, progressEvent{"progress", p.Now()})) != nil {
 				return // the search has ended, or its client has gone
 			}
 		}
@@ -45,12 +45,8 @@ func sendEvent(ctx context.Context, events chan<- event, data []byte) error {
 	}
 }
 
-// appendProgressEvent appends how far a search has come.
-func appendProgressEvent(dst []byte, d search.Done) []byte {
-	dst = appendInt(append(dst, `{"type":"progress"`...), `,"shardsAnswered":`, d.ShardsAnswered)
-	dst = appendInt(dst, `,"shardsRequired":`, d.ShardsRequired)
-	dst = appendInt(dst, `,"filesDecided":`, d.FilesDecided)
-	dst = appendInt(dst, `,"filesConsidered":`, d.Files)
-	dst = appendInt(dst, `,"matchesFound":`, d.Found)
-	return append(appendInt(dst, `,"bytesRead":`, d.Bytes), '}')
+// progressEvent is how far a search has come.
+type progressEvent struct {
+	Type string `json:"type"`
+	search.Done
 }

@@ -65,24 +65,24 @@ type Position struct {
 // Stats counts the work of a search. Each counter is filled in one layer only:
 // those of this type by the shard that did the work.
 type Stats struct {
-	ActualMatches     int // ranges returned, in content and paths
-	TotalMatches      int // ranges found, shown or not
-	Files             int // documents that matched, shown or not
-	FilesSkipped      int // documents left unread because a limit was reached
-	FilesNotSearched  int // files kept by name only that could match, were their content known
-	ContentBytes      int64
-	IndexBytes        int64
-	ShardFiles        int // documents of the shards that were searched
-	FilesConsidered   int // candidates of the postings and filters
-	FilesLoaded       int // documents whose content was read
-	ShardsScanned     int
-	ShardsSkipped     int // left out because a limit was reached
-	ShardsFiltered    int // left out because the postings proved no match
-	NgramLookups      int
-	NgramMatches      int // candidate units
-	RegexpsConsidered int
-	Planning          time.Duration // from the query to a plan, summed over shards
-	Searching         time.Duration // evaluating it
+	ActualMatches     int           `json:"actualMatchCount"` // ranges returned, in content and paths
+	TotalMatches      int           `json:"totalMatchCount"`  // ranges found, shown or not
+	Files             int           `json:"fileCount"`        // documents that matched, shown or not
+	FilesSkipped      int           `json:"filesSkipped"`     // documents left unread because a limit was reached
+	FilesNotSearched  int           `json:"filesNotSearched"` // files kept by name only that could match, were their content known
+	ContentBytes      int64         `json:"contentBytesLoaded"`
+	IndexBytes        int64         `json:"indexBytesLoaded"`
+	ShardFiles        int           `json:"shardFilesConsidered"` // documents of the shards that were searched
+	FilesConsidered   int           `json:"filesConsidered"`      // candidates of the postings and filters
+	FilesLoaded       int           `json:"filesLoaded"`          // documents whose content was read
+	ShardsScanned     int           `json:"shardsScanned"`
+	ShardsSkipped     int           `json:"shardsSkipped"`       // left out because a limit was reached
+	ShardsFiltered    int           `json:"shardsSkippedFilter"` // left out because the postings proved no match
+	NgramLookups      int           `json:"ngramLookups"`
+	NgramMatches      int           `json:"ngramMatches"` // candidate units
+	RegexpsConsidered int           `json:"regexpsConsidered"`
+	Planning          time.Duration `json:"matchTreeConstruction,format:nano"` // from the query to a plan, summed over shards
+	Searching         time.Duration `json:"matchTreeSearch,format:nano"`       // evaluating it
 }
 
 // Add adds the counters of o.

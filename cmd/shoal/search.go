@@ -13,44 +13,30 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/search"
 )
 
 // searchAnswer is what the command needs of the answer of POST /api/search.
 type searchAnswer struct {
-	Stats struct {
-		ActualMatchCount, TotalMatchCount, FileCount int
-		FlushReason                                  string
-		ShardsRequired, ShardsAnswered               int
-		UnknownRevision                              string
-	} `json:"stats"`
-	Files      []fileAnswer `json:"files"`
-	Repos      []repoAnswer `json:"repositoryInfo"`
-	Exhaustive bool         `json:"isSearchExhaustive"`
-	Gaps       []struct {
-		Kind, Revision string
-		Count, Of      int
-	} `json:"notSearched"`
-	Cluster struct {
-		ReposMissing []string // at most mostMissing of those that are not indexed, or of which a shard did not answer
-	} `json:"cluster"`
-	Past  []pastAnswer `json:"past"`
-	Hints []string     `json:"hints"`
+	Stats      search.Stats       `json:"stats"`
+	Files      []fileAnswer       `json:"files"`
+	Repos      []repoAnswer       `json:"repositoryInfo"`
+	Exhaustive bool               `json:"isSearchExhaustive"`
+	Gaps       []coverage.Gap     `json:"notSearched"`
+	Cluster    search.ClusterInfo `json:"cluster"`
+	Past       []search.PastRepo  `json:"past"`
+	Hints      []string           `json:"hints"`
 }
 
-// pastAnswer is a repository of which a commit was read from git.
-type pastAnswer struct {
-	Repository, Commit, IndexedRevision string
-	CommittedAt                         time.Time
-	FilesScanned                        int
-}
-
-// String is one line for people.
-func (p pastAnswer) String() string {
+// pastText tells of a repository of which a commit was read from git.
+func pastText(p search.PastRepo) string {
 	text := fmt.Sprintf("%s at %.10s of %s: %s read from git",
-		p.Repository, p.Commit, p.CommittedAt.Format(time.DateOnly), catalog.Counted(p.FilesScanned, "file", "files"))
-	if p.IndexedRevision != "" {
-		text += ", the others searched in the index of " + p.IndexedRevision
+		p.Repository, p.Commit, p.Time.Format(time.DateOnly), catalog.Counted(p.Read, "file", "files"))
+	if p.Beside != "" {
+		text += ", the others searched in the index of " + p.Beside
 	}
 	return text
 }
@@ -134,7 +120,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 
 	// Decoded beside what was sent: --json prints the answer with all its fields.
 	var answer searchAnswer
-	if err := json.Unmarshal(raw, &answer); err != nil {
+	if err := reply.Decode(raw, &answer); err != nil {
 		return fmt.Errorf("decode answer: %w", err)
 	}
 
@@ -185,11 +171,11 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 		_, err := fmt.Fprintf(out, "%s\n", raw)
 		return err
 	case f.count && len(answer.onlyRepos()) > 0:
-		_, err := fmt.Fprintln(out, catalog.Counted(answer.Stats.TotalMatchCount, "repository", "repositories"))
+		_, err := fmt.Fprintln(out, catalog.Counted(answer.Stats.TotalMatches, "repository", "repositories"))
 		return err
 	case f.count:
 		_, err := fmt.Fprintf(out, "%s in %s\n",
-			catalog.Counted(answer.Stats.TotalMatchCount, "match", "matches"), catalog.Counted(answer.Stats.FileCount, "file", "files"))
+			catalog.Counted(answer.Stats.TotalMatches, "match", "matches"), catalog.Counted(answer.Stats.Files, "file", "files"))
 		return err
 	}
 
@@ -215,7 +201,7 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 // the answer is not all there is.
 func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) {
 	for _, p := range a.Past {
-		fmt.Fprintf(w, "shoal: %s\n", p)
+		fmt.Fprintln(w, "shoal:", pastText(p))
 	}
 	for _, hint := range a.Hints {
 		fmt.Fprintf(w, "shoal: %s\n", hint)
@@ -231,7 +217,7 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 
 	if isTerminal(os.Stdout) && !f.asJSON && !f.count {
 		fmt.Fprintf(w, "%s in %s of %s, %v\n",
-			catalog.Counted(a.Stats.ActualMatchCount, "match", "matches"), catalog.Counted(len(a.Files), "file", "files"),
+			catalog.Counted(a.Stats.ActualMatches, "match", "matches"), catalog.Counted(len(a.Files), "file", "files"),
 			catalog.Counted(len(a.Repos), "repository", "repositories"), took.Round(time.Microsecond*100))
 	}
 }
@@ -274,8 +260,8 @@ func (a *searchAnswer) lacks(numbers bool) string {
 // missingRevision says in how many repositories a revision was not searched; "" for none.
 func (a *searchAnswer) missingRevision() string {
 	for _, g := range a.Gaps {
-		if g.Revision != "" {
-			return fmt.Sprintf("the revision %q is not indexed in %d of %s; name at most 8 with repo: to search it in git", g.Revision, g.Count, catalog.Counted(g.Of, "repository", "repositories"))
+		if g.Ref != "" {
+			return fmt.Sprintf("the revision %q is not indexed in %d of %s; name at most 8 with repo: to search it in git", g.Ref, g.Count, catalog.Counted(g.Of, "repository", "repositories"))
 		}
 	}
 	return ""

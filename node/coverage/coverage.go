@@ -54,17 +54,18 @@ var gravity = []Kind{Late, Lost, Symbols, Limit, Pending, Revision, NoRevision, 
 
 // Gap is something that an answer does not cover.
 type Gap struct {
-	Kind  Kind
-	Count int    // 0 = not known
-	Of    int    // how many there are in all; 0 where that does not matter
-	Ref   string // of Revision and NoRevision
-	Files []File // the first of Count files, at most three
+	Kind  Kind   `json:"kind"`
+	Count int    `json:"count,omitzero"`    // 0 = not known
+	Of    int    `json:"of,omitzero"`       // how many there are in all; 0 where that does not matter
+	Ref   string `json:"revision,omitzero"` // of Revision and NoRevision
+	Files []File `json:"files,omitempty"`   // the first of Count files, at most three
 }
 
 // File is a file that was not searched.
 type File struct {
-	Repo, Path string
-	Why        string // "" where the kind says it
+	Repo string `json:"repository"`
+	Path string `json:"path"`
+	Why  string `json:"-"` // "" where the kind says it
 }
 
 // maxNamed is how many files a gap names.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/node/call"
@@ -50,7 +51,7 @@ func (r *root) respond() (*Response, error) {
 func (r *root) clusterInfo() ClusterInfo {
 	info := ClusterInfo{
 		CatalogIndex: r.q.sight.View.Index(),
-		CatalogAge:   r.q.age,
+		CatalogAge:   r.q.age.Truncate(time.Millisecond),
 		NodesFailed:  r.a.failed,
 		Hedged:       r.a.hedged,
 	}

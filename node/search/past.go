@@ -223,7 +223,7 @@ func (q *question) pastRepos() []PastRepo {
 		out = append(out, PastRepo{
 			Repository: p.repo.Name,
 			Commit:     p.found.Commit,
-			Time:       p.found.Time,
+			Time:       p.found.Time.UTC(),
 			Beside:     query.ShortRev(p.found.Beside.Name),
 			Read:       p.found.Read,
 			Bytes:      p.found.Bytes,

@@ -14,10 +14,12 @@ type Progress struct {
 
 // Done is what a search has done by some moment.
 type Done struct {
-	ShardsAnswered, ShardsRequired int64
-	FilesDecided, Files            int64 // of those that may match
-	Found                          int64 // matches
-	Bytes                          int64 // of text that were read
+	ShardsAnswered int64 `json:"shardsAnswered"`
+	ShardsRequired int64 `json:"shardsRequired"`
+	FilesDecided   int64 `json:"filesDecided"` // of those that may match
+	Files          int64 `json:"filesConsidered"`
+	Found          int64 `json:"matchesFound"`
+	Bytes          int64 `json:"bytesRead"` // of text
 }
 
 // Now is what has been done. Other nodes tell of their work when they have ended,

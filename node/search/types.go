@@ -64,12 +64,12 @@ func (r *Response) UnknownRevision() bool { return r.Stats.UnknownRevision != ""
 // PastRepo is a repository in which a commit was searched that is not indexed.
 // Its files come with the commit for a branch.
 type PastRepo struct {
-	Repository string
-	Commit     string
-	Time       time.Time // of the commit
-	Beside     string    // the indexed revision from which the other files come; "" for none
-	Read       int       // files that were read from git
-	Bytes      int64     // of those
+	Repository string    `json:"repository"`
+	Commit     string    `json:"commit"`
+	Time       time.Time `json:"committedAt"`              // of the commit
+	Beside     string    `json:"indexedRevision,omitzero"` // the indexed revision from which the other files come; "" for none
+	Read       int       `json:"filesScanned"`             // files that were read from git
+	Bytes      int64     `json:"bytesScanned"`             // of those
 }
 
 // File is one file of an answer.
@@ -101,16 +101,16 @@ type File struct {
 // their names; the limit of matches is one of files.
 type Stats struct {
 	shard.Stats
-	Duration       time.Duration // root: from the call to the answer
-	Wait           time.Duration // root: in the admission queue
-	Crashes        int           // root: shards whose search failed
-	ShardsRequired int           // root: shards that had to answer
-	ShardsAnswered int           // root: shards that did, completely
-	FlushReason    FlushReason   // root
+	Duration       time.Duration `json:"duration,format:nano"` // root: from the call to the answer
+	Wait           time.Duration `json:"wait,format:nano"`     // root: in the admission queue
+	Crashes        int           `json:"crashes"`              // root: shards whose search failed
+	ShardsRequired int           `json:"shardsRequired"`       // root: shards that had to answer
+	ShardsAnswered int           `json:"shardsAnswered"`       // root: shards that did, completely
+	FlushReason    FlushReason   `json:"flushReason"`          // root
 
 	// UnknownRevision is the rev: of a query that found nothing because none of its
 	// repositories has it. Root.
-	UnknownRevision string
+	UnknownRevision string `json:"unknownRevision,omitzero"`
 }
 
 // FlushReason says why the answer ended where it did.
@@ -127,12 +127,12 @@ const (
 
 // ClusterInfo tells on what the answer stands.
 type ClusterInfo struct {
-	CatalogIndex  uint64
-	CatalogAge    time.Duration // how old this node's catalog may be
-	ShardsMissing []string      // at most 20 ids of shards that did not answer; none for a viewer who may not see all
-	ReposMissing  []string      // at most 20 names of repositories that have no index yet, or of which a shard did not answer
-	NodesFailed   []string      // nodes that did not answer; none for a viewer who may not see all
-	Hedged        int           // calls sent twice
+	CatalogIndex  uint64        `json:"catalogIndex"`
+	CatalogAge    time.Duration `json:"catalogAgeMs,format:milli"` // how old this node's catalog may be
+	ShardsMissing []string      `json:"shardsMissing"`             // at most 20 ids of shards that did not answer; none for a viewer who may not see all
+	ReposMissing  []string      `json:"reposMissing"`              // at most 20 names of repositories that have no index yet, or of which a shard did not answer
+	NodesFailed   []string      `json:"nodesFailed"`               // nodes that did not answer; none for a viewer who may not see all
+	Hedged        int           `json:"-"`                         // calls sent twice
 }
 
 // Chunk is a part of a streamed answer.
