@@ -152,7 +152,7 @@ func (d *Drainer) member(name string) (*catalog.Member, error) {
 		// An id is exact; all else may fit several.
 		case m.ID == name:
 			return m, nil
-		case m.Addr == name || strings.HasPrefix(m.Addr, name+":") || d.cluster.NameOf(m.ID) == name || len(name) >= fewestDigits && strings.HasPrefix(m.ID, name):
+		case m.Addr == name || strings.HasPrefix(m.Addr, name+":") || name != "" && d.cluster.NameOf(m.ID) == name || len(name) >= fewestDigits && strings.HasPrefix(m.ID, name):
 			found = append(found, m)
 		}
 		all = append(all, fmt.Sprintf("%s (%s)", m.ID, m.Addr))
