@@ -17,10 +17,8 @@ type heat struct {
 	used map[shard.FileID]time.Duration
 }
 
-// Searched returns how long a file was searched since the node started. It is safe for
-// concurrent use.
-func (s *Searcher) Searched(file shard.FileID) time.Duration {
-	h := &s.leaves.heat
+// of returns how long a file was searched.
+func (h *heat) of(file shard.FileID) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.used[file]

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
@@ -41,6 +42,12 @@ func (s *Searcher) Caches() []shard.CacheSize {
 		{Name: "groups of other nodes", Bytes: s.leaves.groups.cache.Size(), Most: groupBytes},
 		{Name: "lists of files by name only", Bytes: s.kept.Size(), Most: keptBytes},
 	}
+}
+
+// Searched returns how long an index file was searched since the node started. It is safe
+// for concurrent use.
+func (s *Searcher) Searched(file shard.FileID) time.Duration {
+	return s.leaves.heat.of(file)
 }
 
 // Search finds what the query asks for in all that the viewer may see.
