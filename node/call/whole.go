@@ -94,40 +94,81 @@ func (s fieldSet) of(t reflect.Type, owner string, visited map[reflect.Type]bool
 		}
 	case kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Array || kind == reflect.Map:
 		s.of(t.Elem(), typeName(t.Elem()), visited)
-	case kind == reflect.Struct && !visited[t] && !opaque(t):
+	case kind == reflect.Struct && !visited[t]:
 		visited[t] = true
-		for i := range t.NumField() {
-			if f := t.Field(i); f.IsExported() {
-				s[owner+"."+f.Name] = true
-				s.of(f.Type, typeName(f.Type), visited)
-			}
+		for _, f := range sentOf(t) {
+			s[owner+"."+f.name] = true
+			s.of(t.Field(f.at).Type, f.typeName, visited)
 		}
 	}
 }
 
 // set adds the fields of a value that are not zero: gob sends these alone.
 func (s fieldSet) set(v reflect.Value, owner string) {
-	switch kind := v.Kind(); {
-	case kind == reflect.Interface || kind == reflect.Pointer:
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
 		if !v.IsNil() {
 			s.set(v.Elem(), typeName(v.Elem().Type()))
 		}
-	case kind == reflect.Map:
+	case reflect.Map:
+		name := typeName(v.Type().Elem())
 		for _, e := range v.Seq2() {
-			s.set(e, typeName(e.Type()))
+			s.set(e, name)
 		}
-	case (kind == reflect.Slice || kind == reflect.Array) && v.Type().Elem().Kind() != reflect.Uint8:
+	case reflect.Slice, reflect.Array:
+		name := typeName(v.Type().Elem())
 		for i := range v.Len() {
-			s.set(v.Index(i), typeName(v.Index(i).Type()))
+			s.set(v.Index(i), name)
 		}
-	case kind == reflect.Struct && !opaque(v.Type()):
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() && !v.Field(i).IsZero() {
-				s[owner+"."+f.Name] = true
-				s.set(v.Field(i), typeName(f.Type))
+	case reflect.Struct:
+		for _, f := range sentOf(v.Type()) {
+			value := v.Field(f.at)
+			if value.IsZero() {
+				continue
+			}
+			// A search of many shards sets each field many times: only the first makes a text.
+			if !s[owner+"."+f.name] {
+				s[owner+"."+f.name] = true
+			}
+			if f.below {
+				s.set(value, f.typeName)
 			}
 		}
 	}
+}
+
+// sent is a field of a struct that gob sends.
+type sent struct {
+	at             int // in the struct
+	name, typeName string
+	below          bool // whether it can have fields itself
+}
+
+// sentByType is []sent by reflect.Type: each question needs them again.
+var sentByType sync.Map
+
+// sentOf is the fields of a struct; none of a type that makes its bytes itself.
+func sentOf(t reflect.Type) []sent {
+	if known, ok := sentByType.Load(t); ok {
+		return known.([]sent)
+	}
+	var all []sent
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() && !opaque(t) {
+			all = append(all, sent{i, f.Name, typeName(f.Type), hasFields(f.Type)})
+		}
+	}
+	sentByType.Store(t, all)
+	return all
+}
+
+// hasFields reports whether values of a type can have fields, in what they hold too.
+func hasFields(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return hasFields(t.Elem())
+	}
+	return t.Kind() == reflect.Interface || t.Kind() == reflect.Struct
 }
 
 // typeName is the name of a type or of what it points at.
@@ -138,15 +179,8 @@ func typeName(t reflect.Type) string {
 	return t.Name()
 }
 
-var opaqueTypes sync.Map
-
 // opaque reports whether a type makes its bytes itself.
 func opaque(t reflect.Type) bool {
-	is, ok := opaqueTypes.Load(t)
-	if !ok {
-		p := reflect.PointerTo(t)
-		is = p.Implements(reflect.TypeFor[gob.GobEncoder]()) || p.Implements(reflect.TypeFor[encoding.BinaryMarshaler]())
-		opaqueTypes.Store(t, is)
-	}
-	return is.(bool)
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[gob.GobEncoder]()) || p.Implements(reflect.TypeFor[encoding.BinaryMarshaler]())
 }
