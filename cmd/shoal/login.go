@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -78,19 +79,8 @@ func (c *contexts) write() error {
 		return err
 	}
 
-	// A temporary file is its user's alone from the beginning.
-	f, err := os.CreateTemp(filepath.Dir(c.path), ".contexts-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), c.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	_, err = writeFile(c.path, bytes.NewReader(append(text, '\n')))
+	return err
 }
 
 // named finds the context of a command: the named one, else the current one.
@@ -253,6 +243,7 @@ func newContext(getenv func(string) string) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			return table(cmd.OutOrStdout(), "\tNAME\tURL", slices.Sorted(maps.Keys(all.All)), func(name string) string {
 				mark := ""
 				if name == all.Current {
@@ -261,13 +252,17 @@ func newContext(getenv func(string) string) *cobra.Command {
 				return mark + "\t" + name + "\t" + all.All[name].URL
 			})
 		},
-	}, &cobra.Command{
+	})
+
+	cmd.AddCommand(&cobra.Command{
 		Use: "use CONTEXT", Short: "Make a context the current one", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, err := readContexts(getenv)
 			if err != nil {
 				return err
 			}
+
+			// What is in use is what commands talk to from now on: only one that is there.
 			if all.Current, _, err = all.named(args); err != nil {
 				return err
 			}

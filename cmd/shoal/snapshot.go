@@ -59,7 +59,7 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 	})
 }
 
-// writeFile writes a file that is there whole or not at all.
+// writeFile writes a file that is there whole or not at all, and for its user alone.
 func writeFile(path string, r io.Reader) (n int64, err error) {
 	// In the same directory, for a rename stays within one file system.
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".part-*")
