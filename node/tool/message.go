@@ -106,9 +106,10 @@ func briefBody(a *Args, body string, most int) string {
 	body = strings.TrimSpace(noise.ReplaceAllString(body, ""))
 
 	var with []string
+	words := wordsOf(strings.ToLower(a.Text("query")))
 	for paragraph := range strings.SplitSeq(body, "\n\n") {
 		lower := strings.ToLower(paragraph)
-		if slices.ContainsFunc(wordsOf(a.Text("query")), func(w string) bool { return strings.Contains(lower, strings.ToLower(w)) }) {
+		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lower, w) }) {
 			with = append(with, paragraph)
 		}
 	}
@@ -116,8 +117,10 @@ func briefBody(a *Args, body string, most int) string {
 		with = strings.SplitN(body, "\n", briefLines+1)
 		with = with[:min(len(with), briefLines)]
 	}
-	text := bodyText(strings.Join(with, "\n"), min(most, briefBytes))
-	if text != "" && len(strings.Join(with, "\n")) < len(body)-len(with) {
+
+	shown := strings.Join(with, "\n")
+	text := bodyText(shown, min(most, briefBytes))
+	if text != "" && len(shown) < len(body)-len(with) {
 		text += "    …\n"
 	}
 	return text
