@@ -24,7 +24,7 @@ func appendSearch(dst []byte, r *search.Response) []byte {
 	return append(dst, '}')
 }
 
-// reach is how far an answer reaches, and on what it stands.
+// reach says what an answer covers, and which nodes and repositories it comes from.
 type reach struct {
 	covering
 	Cluster *search.ClusterInfo `json:"cluster"`
@@ -32,7 +32,7 @@ type reach struct {
 	Hints   []string            `json:"hints,omitempty"`
 }
 
-// covering is whether an answer has all that was asked for, and what it has not.
+// covering says whether an answer is complete, and else what was not searched.
 type covering struct {
 	Exhaustive  bool           `json:"isSearchExhaustive"`
 	NotSearched []coverage.Gap `json:"notSearched,omitempty"`

@@ -50,17 +50,17 @@ func holders(h func(ctx context.Context, c *call, by account.Holder) error) hand
 	}
 }
 
-// owned makes a handler of what an owner is told.
+// owned returns the handler that answers an owner with what tell returns.
 func owned[T any](tell func(context.Context, account.Owner) (T, error)) handler {
 	return owners(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(tell(ctx, by)) })
 }
 
-// named makes a handler of what an owner does with the thing that the path names.
+// named returns the handler by which an owner does something with what the path names.
 func named[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
 	return owners(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(do(ctx, by, c.wild[0])) })
 }
 
-// queued is named for what goes on after the answer, which is how the thing stood before.
+// queued is named for work that goes on after the answer: it has status 202.
 func queued[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
 	handle := named(do)
 	return func(ctx context.Context, c *call) error {
@@ -69,7 +69,7 @@ func queued[T any](do func(context.Context, account.Owner, string) (T, error)) h
 	}
 }
 
-// visible makes a handler of what a viewer is told.
+// visible returns the handler that answers a viewer with what tell returns.
 func visible[T any](tell func(context.Context, catalog.Viewer) (T, error)) handler {
 	return func(ctx context.Context, c *call) error { return c.answer(tell(ctx, c.viewer)) }
 }

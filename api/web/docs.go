@@ -88,11 +88,14 @@ func findManuals(words []string) (found []foundManual) {
 		if slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
 			continue
 		}
+
 		for _, w := range words {
 			if strings.Contains(strings.ToLower(m.path), w) {
 				f.score += 10
 			}
 		}
+
+		// The line with the most words is shown; only a heading counts.
 		for line := range strings.SplitSeq(m.text, "\n") {
 			low, n := strings.ToLower(line), 0
 			for _, w := range words {
