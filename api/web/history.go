@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
@@ -282,12 +281,12 @@ func agesOf(commits map[string]browse.BlameCommit) map[string]int {
 // appendOrigin appends the commit of a run of lines, and the way to what was
 // there before it.
 func (p *revisions) appendOrigin(dst []byte, repo string, c *browse.BlameCommit) []byte {
-	author := beginning(c.AuthorName, longestOrigin)
+	author := browse.Beginning(c.AuthorName, longestOrigin)
 	about := short(c.Hash) + ", " + c.Date.UTC().Format("2006-01-02 15:04 UTC") + ", " + author
 	// Of names nothing is written as it is: a commit may have been made to break a page.
 	dst = append(append(dst, `<a class="what" href="`...), address(repo, "", "commit", c.Hash)...)
 	dst = append(appendAttribute(append(dst, `" title="`...), layout.Plain(about)), `">`...)
-	dst = append(append(dst, layout.Name(beginning(c.Message, longestOrigin))...), "</a> "...)
+	dst = append(append(dst, layout.Name(browse.Beginning(c.Message, longestOrigin))...), "</a> "...)
 	dst = append(append(dst, `<span class="dim by">`...), layout.Name(author)...)
 	dst = append(append(dst, "</span> <span class=\"dim\">"...), p.ago(c.Date)...)
 	dst = append(dst, "</span> "...)
@@ -297,14 +296,6 @@ func (p *revisions) appendOrigin(dst []byte, repo string, c *browse.BlameCommit)
 		dst = append(dst, `" title="blame before this change">prior</a>`...)
 	}
 	return dst
-}
-
-// beginning is a name, and of one that is longer than most bytes its beginning.
-func beginning(name string, most int) string {
-	if len(name) <= most {
-		return name
-	}
-	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
 // branches is the list of branches or tags.

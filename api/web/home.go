@@ -121,7 +121,7 @@ func (p *overview) home(ctx context.Context, v *layout.Visit, suggester Suggeste
 // plainName needs no quotes in a query.
 var plainName = regexp.MustCompile(`^[\w.-]+$`)
 
-// example is a query that finds something here.
+// example is a query for a reader to try, and the page of its results.
 type example struct{ Query, URL string }
 
 // examples is queries over what the viewer may see: the newest repository, a

@@ -90,15 +90,15 @@ func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*L
 		out.Commits[hash] = LastCommit{
 			Hash:       hash,
 			Date:       c.AuthorTime,
-			Message:    beginning(c.Subject, lastText),
-			AuthorName: beginning(name, lastText),
+			Message:    Beginning(c.Subject, lastText),
+			AuthorName: Beginning(name, lastText),
 		}
 	}
 	return out, nil
 }
 
-// beginning is a text of at most so many bytes, with a sign where it goes on.
-func beginning(text string, most int) string {
+// Beginning is a text of at most so many bytes, with a sign where it goes on.
+func Beginning(text string, most int) string {
 	const sign = "…"
 	if len(text) <= most {
 		return text

@@ -62,7 +62,7 @@ func TestALongTextHasABeginning(t *testing.T) {
 		"\xff\xff\xff\xff345678":   "\xff\xff\xff\xff345678",
 		strings.Repeat("\x80", 11): strings.Repeat("\x80", 3) + "…",
 	} {
-		if got := beginning(text, 10); got != want || len(got) > 10 || utf8.ValidString(text) && !utf8.ValidString(got) {
+		if got := Beginning(text, 10); got != want || len(got) > 10 || utf8.ValidString(text) && !utf8.ValidString(got) {
 			t.Errorf("%q begins with %q, want %q", text, got, want)
 		}
 	}
