@@ -217,7 +217,7 @@ func TestMachine_stopsAtALevelThatItDoesNotKnow(t *testing.T) {
 }
 
 // A check follows a change within a minute, and a thousand entries; nothing
-// follows a check.
+// follows a check that a majority has confirmed. Another one is tried again after a while.
 func TestCheck_isDueAfterAChange(t *testing.T) {
 	t.Parallel()
 	const last = 5000 // index of the last check
@@ -235,6 +235,20 @@ func TestCheck_isDueAfterAChange(t *testing.T) {
 	} {
 		if got := (checkpoint{index: last}).due(c.applied, c.quiet, c.waited); got != c.want {
 			t.Errorf("%s: due %v, want %v", name, got, c.want)
+		}
+	}
+
+	if between := checkpointAt(last, last+3, false); !between.due(last+3, time.Hour, 0) {
+		t.Error("two entries came before that of the check: they are never compared")
+	}
+	if next := checkpointAt(last, last+1, false); next.due(last+1, time.Hour, time.Hour) {
+		t.Error("a check follows a check")
+	}
+
+	open := checkpoint{index: last, open: true}
+	for waited, want := range map[time.Duration]bool{time.Second: false, 30 * time.Second: true} {
+		if got := open.due(last, time.Hour, waited); got != want {
+			t.Errorf("%v after a check that nobody confirmed: due %v, want %v", waited, got, want)
 		}
 	}
 }

@@ -71,14 +71,27 @@ func (w *watch) leadsOthers() bool {
 // checkpoint is the newest check of this leader.
 type checkpoint struct {
 	at    time.Time
-	index uint64 // of its entry
+	index uint64 // of the last entry that needs no other check; 0: this node began to lead
+	open  bool   // too few voters told their hashes
+}
+
+// checkpointAt is the check of all entries up to applied, whose own entry has an index.
+// Entries may have come between the two: nobody has compared what they led to.
+func checkpointAt(applied, index uint64, open bool) checkpoint {
+	if index > applied+1 {
+		index = applied
+	}
+	return checkpoint{clock.Now(), index, open}
 }
 
 // due reports whether a state must be checked: soon where the log is quiet, and
 // after many entries or a while where it is not, and at once by a new leader.
-// Nothing follows a check itself.
+// Nothing follows a check itself, but after a while another try where it is open.
 func (k checkpoint) due(applied uint64, quiet, waited time.Duration) bool {
-	return applied != k.index && (k.index == 0 || quiet >= quietTime || applied >= k.index+checkEntries || waited >= checkEvery)
+	if applied == k.index {
+		return k.open && waited >= checkEvery
+	}
+	return k.index == 0 || quiet >= quietTime || applied >= k.index+checkEntries || waited >= checkEvery
 }
 
 // check writes an entry with this leader's state hash, where that is due. Each node
@@ -92,7 +105,7 @@ func (w *watch) check(ctx context.Context) {
 		k.index = 0
 		w.arbiter.resign()
 	}
-	if k.index == applied || !w.leadsOthers() {
+	if k.index == applied && !k.open || !w.leadsOthers() {
 		k.at = clock.Now() // nothing waits to be checked
 		return
 	}
@@ -103,10 +116,14 @@ func (w *watch) check(ctx context.Context) {
 
 	// A hash that a majority has not confirmed is not told: the entry is a mark alone.
 	claim := &catalog.CheckHash{At: v.Index(), Hash: v.Hash()}
-	switch w.arbiter.judge(ctx, claim.At, claim.Hash) {
+	what := w.arbiter.judge(ctx, claim.At, claim.Hash)
+	switch what {
 	case outvoted, disputed:
 		return
 	case unproved:
+		if k.at = clock.Now(); k.index == applied {
+			return // the mark is there
+		}
 		claim = &catalog.CheckHash{}
 	}
 
@@ -115,7 +132,7 @@ func (w *watch) check(ctx context.Context) {
 		w.log.Debug("the catalogs were not compared", "error", fmt.Sprint(err))
 		return
 	}
-	k.index, k.at = index, clock.Now()
+	*k = checkpointAt(applied, index, what == unproved)
 }
 
 // saver is what there was when the last snapshot was taken here.
