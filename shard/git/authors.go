@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/lru"
 )
 
 // authorsKept is how many authors a list may have to be remembered: one of
@@ -25,12 +27,18 @@ type Author struct {
 	Commits     int
 }
 
+// authors counts the commits of authors.
+type authors struct {
+	*base
+	known *lru.Cache[string, []Author] // by filter
+}
+
 // authorID is what makes two authors one.
 type authorID struct{ name, email string }
 
 // Authors counts the commits of each author, of a path or of all, most
 // first, then by name and e-mail. people says who they are; nil: who their commits say.
-func (h *history) Authors(ctx context.Context, commit, path string, people *Mailmap) ([]Author, error) {
+func (h *authors) Authors(ctx context.Context, commit, path string, people *Mailmap) ([]Author, error) {
 	q := LogQuery{Commit: commit, Path: path}
 	filter, err := q.arguments()
 	if err != nil {
@@ -41,7 +49,7 @@ func (h *history) Authors(ctx context.Context, commit, path string, people *Mail
 	if people != nil {
 		key = people.oid + "\x00" + key
 	}
-	if known, ok := h.authors.Get(key); ok {
+	if known, ok := h.known.Get(key); ok {
 		return slices.Clone(known), nil
 	}
 
@@ -59,7 +67,7 @@ func (h *history) Authors(ctx context.Context, commit, path string, people *Mail
 
 	// A list that long would push all others out of the memory.
 	if len(out) < authorsKept {
-		h.authors.Put(key, out, 1)
+		h.known.Put(key, out, 1)
 	}
 	return slices.Clone(out), nil
 }

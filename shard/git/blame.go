@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // BlameQuery asks who wrote the lines of a file.
@@ -40,6 +41,15 @@ type BlameCommit struct {
 	Edge                    bool // its parents are not here: the repository is shallow, and older commits may have brought its lines
 }
 
+// blames finds who wrote the lines of files.
+type blames struct {
+	*base
+	files *files
+	rules *rulesReader
+	tasks *run.Tasks          // that go on when the asker has left
+	known *run.Flights[Blame] // who reads a blame comes back to it
+}
+
 // Blame is who wrote each line of a file: ranges in the order of lines,
 // neighbours of different commits.
 type Blame struct {
@@ -57,7 +67,7 @@ const (
 // Blame finds who wrote the lines of a file. A whole file over 8 MiB is ErrTooLarge:
 // there is no answer in useful time. A binary one is ErrBinary. The answer is
 // not the caller's alone: it must not be changed.
-func (h *history) Blame(ctx context.Context, q BlameQuery) (Blame, error) {
+func (h *blames) Blame(ctx context.Context, q BlameQuery) (Blame, error) {
 	s, err := h.files.Source(ctx, q.Commit, q.Path, SourceOptions{Lines: 1, MaxBytes: 8000})
 	if err != nil {
 		return Blame{}, err
@@ -87,8 +97,8 @@ func (h *history) Blame(ctx context.Context, q BlameQuery) (Blame, error) {
 
 // blamePast is a blame that looks past the ignored commits. Where these have no line it
 // is the blame that was made without regard to them.
-func (h *history) blamePast(ctx, looked context.Context, q BlameQuery, all Blame) (Blame, error) {
-	r, err := h.rules(ctx)
+func (h *blames) blamePast(ctx, looked context.Context, q BlameQuery, all Blame) (Blame, error) {
+	r, err := h.rules.rules(ctx)
 	if err != nil {
 		return Blame{}, err
 	}
@@ -131,7 +141,7 @@ func linesOf(b Blame, commits map[string]bool) (n int) {
 
 // blame is Blame of a file that is there, past some commits. Blame of a whole file is
 // remembered.
-func (h *history) blame(ctx, looked context.Context, q BlameQuery, ignored map[string]bool) (Blame, error) {
+func (h *blames) blame(ctx, looked context.Context, q BlameQuery, ignored map[string]bool) (Blame, error) {
 	edge, err := shallowOf(h.dir)
 	if err != nil {
 		return Blame{}, err
@@ -147,7 +157,7 @@ func (h *history) blame(ctx, looked context.Context, q BlameQuery, ignored map[s
 
 	key := fmt.Sprint(h.dir, "\x00", q.Commit, q.Path, "\x00", edge.mark(), idsOf(ignored))
 	size := func(b Blame) int64 { return int64(300 + 120*len(b.Ranges) + 600*len(b.Commits)) }
-	return h.all.blames.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Blame, error) {
+	return h.known.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Blame, error) {
 		return h.runBlame(ctx, q, ignored, edge)
 	})
 }
@@ -156,9 +166,9 @@ func (h *history) blame(ctx, looked context.Context, q BlameQuery, ignored map[s
 func idsOf(ids map[string]bool) string { return boundary(ids).text() }
 
 // runBlame runs git blame. With an error it has what was found before.
-func (h *history) runBlame(ctx context.Context, q BlameQuery, ignored map[string]bool, edge boundary) (Blame, error) {
+func (h *blames) runBlame(ctx context.Context, q BlameQuery, ignored map[string]bool, edge boundary) (Blame, error) {
 	// Git cuts UTF-16 into lines of its own.
-	p, err := h.pieces(ctx, q.Commit, q.Path)
+	p, err := h.files.pieces(ctx, q.Commit, q.Path)
 	if err != nil {
 		return Blame{}, err
 	}

@@ -103,13 +103,3 @@ func (b *Blobs) Close() error {
 	})
 	return nil
 }
-
-// hexPrefix is how many bytes at the start of s are hexadecimal digits.
-func hexPrefix(s string) int {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
-			return i
-		}
-	}
-	return len(s)
-}

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
@@ -19,11 +19,17 @@ type Changes struct {
 	Cut  bool     // there are more than were asked for: Now and Gone say nothing
 }
 
+// comparer compares the trees of commits.
+type comparer struct {
+	*base
+	known *lru.Cache[string, *Changes] // by both commits
+}
+
 // Changes compares two commits without reading a file: subtrees that both
 // share are not even looked at, so neighbours in history cost next to
 // nothing. At most most paths are listed. The answer is not the caller's
 // alone: it must not be changed.
-func (h *history) Changes(ctx context.Context, base, commit string, most int) (*Changes, error) {
+func (h *comparer) Changes(ctx context.Context, base, commit string, most int) (*Changes, error) {
 	for _, c := range []string{base, commit} {
 		if err := checkCommit(c); err != nil {
 			return nil, err
@@ -31,7 +37,7 @@ func (h *history) Changes(ctx context.Context, base, commit string, most int) (*
 	}
 
 	key := fmt.Sprint(base, commit, most)
-	if known, ok := h.changes.Get(key); ok {
+	if known, ok := h.known.Get(key); ok {
 		return known, nil
 	}
 
@@ -61,7 +67,7 @@ func (h *history) Changes(ctx context.Context, base, commit string, most int) (*
 		return nil, fmt.Errorf("compare trees: %w", err)
 	}
 
-	h.changes.Put(key, &d.out, 1)
+	h.known.Put(key, &d.out, 1)
 	return &d.out, nil
 }
 
@@ -174,7 +180,7 @@ func (d *differ) entries(a, b treeEntry, path string, depth int) error {
 // Nearest finds which of some commits is closest in time to another, the
 // first of those that are equally close: what was committed at about the same
 // time has most files in common. It is -1 when the mirror has none of them.
-func (h *history) Nearest(ctx context.Context, commit string, among []string) (int, error) {
+func (h *comparer) Nearest(ctx context.Context, commit string, among []string) (int, error) {
 	best, distance := -1, int64(0)
 	err := h.with(ctx, func(c reader) error {
 		at, ok, err := c.committed(commit)
@@ -202,25 +208,4 @@ func (h *history) Nearest(ctx context.Context, commit string, among []string) (i
 		return nil
 	})
 	return best, err
-}
-
-// committed is the time of a commit in seconds; ok is false when there is no
-// such commit.
-func (c reader) committed(commit string) (seconds int64, ok bool, err error) {
-	if err := checkCommit(commit); err != nil {
-		return 0, false, err
-	}
-
-	// The committer stands in the head.
-	err = c.Contents(commit, func(info run.ObjectInfo, r io.Reader) error {
-		if info.Kind != "commit" {
-			return nil
-		}
-		head, err := io.ReadAll(io.LimitReader(r, 64<<10))
-		if text, known := committed(head); known {
-			seconds, ok = unixTime(text).Unix(), true
-		}
-		return err
-	})
-	return seconds, ok, err
 }

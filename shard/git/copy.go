@@ -41,6 +41,9 @@ const (
 	shallowMagic = "shoal mirror 2" // of a shallow repository; older nodes refuse it, and would fail at its pack
 )
 
+// copier gives a mirror to another node, and takes one from there.
+type copier struct{ *updater }
+
 const copyTime = 2 * time.Hour
 
 // Tips are the objects that the references lead to, sorted: what a holder of

@@ -29,6 +29,10 @@ type counter struct {
 	running map[string]chan struct{} // by filter; closed at the end
 }
 
+func newCounter() counter {
+	return counter{known: lru.New[string, int](manyAnswers), running: map[string]chan struct{}{}}
+}
+
 // start counts for a key unless that is done already, and returns when it ends;
 // nil when too much is counted already, or the owner is closed.
 func (c *counter) start(owner *run.Tasks, key string, count func(ctx context.Context) (int, error)) <-chan struct{} {
@@ -64,13 +68,13 @@ func (c *counter) start(owner *run.Tasks, key string, count func(ctx context.Con
 
 // count counts what a filter lets through, and remembers it: the pages of one
 // list ask for the same. atLeast tells that it is not known yet.
-func (h *history) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
+func (h *logs) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
 	key := q.key(filter)
-	if n, ok := h.counter.known.Get(key); ok {
+	if n, ok := h.totals.known.Get(key); ok {
 		return n, false
 	}
 
-	done := h.counter.start(h.tasks, key, func(ctx context.Context) (int, error) {
+	done := h.totals.start(h.tasks, key, func(ctx context.Context) (int, error) {
 		n, err := h.countRead(ctx, q)
 		if errors.Is(err, pack.ErrAskGit) {
 			n, err = h.countAll(ctx, q, filter)
@@ -91,12 +95,12 @@ func (h *history) count(ctx context.Context, q LogQuery, filter []string) (total
 	case <-ctx.Done():
 	}
 
-	n, ok := h.counter.known.Get(key)
+	n, ok := h.totals.known.Get(key)
 	return n, !ok
 }
 
 // countRead counts by the commit graph and the packs.
-func (h *history) countRead(ctx context.Context, q LogQuery) (n int, err error) {
+func (h *logs) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 
@@ -134,7 +138,7 @@ func (h *history) countRead(ctx context.Context, q LogQuery) (n int, err error) 
 }
 
 // countAll has git count.
-func (h *history) countAll(ctx context.Context, q LogQuery, filter []string) (int, error) {
+func (h *logs) countAll(ctx context.Context, q LogQuery, filter []string) (int, error) {
 	c := h.git("log", "--no-show-signature", "--no-patch", "--format=tformat:x") // rev-list has no --use-mailmap
 	c.Timeout, c.Limit = countTime, 4<<30
 

@@ -6,11 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/shard/git/run"
 	"io"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // DiffRange is a run of lines.
@@ -71,10 +72,18 @@ const (
 	maxLine  = 1 << 20 // bytes of a line of a diff; the rest is dropped
 )
 
+// diffs compares commits line by line.
+type diffs struct {
+	*base
+	files *files
+	tasks *run.Tasks         // that go on when the asker has left
+	known *run.Flights[Diff] // who reads a part of a difference often reads on
+}
+
 // Diff compares two commits directly (two dots), with renames found. A limit
 // on bytes leaves out hunks, never the names of files. The answer is not the
 // caller's alone: it must not be changed.
-func (h *history) Diff(ctx context.Context, base, head string, o DiffOptions) (Diff, error) {
+func (h *diffs) Diff(ctx context.Context, base, head string, o DiffOptions) (Diff, error) {
 	path, err := cleanPath(o.Path)
 	if err != nil {
 		return Diff{}, err
@@ -98,7 +107,7 @@ func (h *history) Diff(ctx context.Context, base, head string, o DiffOptions) (D
 	// Two commits never change, so what was asked once is known.
 	key := fmt.Sprint(h.dir, "\x00", base, head, path, "\x00", o.Context, o.MaxBytes, o.MaxFiles, o.Stat, o.IgnoreBlanks, o.Skip, o.Limit)
 	size := func(d Diff) int64 { return d.size() }
-	return h.all.diffs.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Diff, error) {
+	return h.known.Do(ctx, h.tasks, key, size, func(ctx context.Context) (Diff, error) {
 		return h.diff(ctx, base, head, path, o)
 	})
 }
@@ -123,7 +132,7 @@ func (d *Diff) size() int64 {
 }
 
 // diff is Diff of a clean path, with all options set.
-func (h *history) diff(ctx context.Context, base, head, path string, o DiffOptions) (Diff, error) {
+func (h *diffs) diff(ctx context.Context, base, head, path string, o DiffOptions) (Diff, error) {
 	around := 3
 	if o.Context != 0 {
 		around = max(0, o.Context)

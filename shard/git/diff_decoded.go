@@ -37,7 +37,7 @@ type decoded struct {
 }
 
 // decode puts the changes of decoded texts where git has found no text.
-func (h *history) decode(ctx context.Context, base, head string, d *diffReader, around int) (err error) {
+func (h *diffs) decode(ctx context.Context, base, head string, d *diffReader, around int) (err error) {
 	w := &decoded{left: decodedBytes}
 	defer func() {
 		if w.dir != "" {
@@ -69,7 +69,7 @@ func (f *FileDiff) mayBeCoded() bool {
 }
 
 // decodeFile writes the texts of both sides of a file, where one of them has to be decoded.
-func (h *history) decodeFile(ctx context.Context, w *decoded, base, head string, i int, f *FileDiff) error {
+func (h *diffs) decodeFile(ctx context.Context, w *decoded, base, head string, i int, f *FileDiff) error {
 	coded := false
 	var texts [2][]byte // nil for a side that is not there
 	for side, at := range [2][2]string{{base, f.OldPath}, {head, f.NewPath}} {

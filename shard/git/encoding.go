@@ -2,8 +2,10 @@ package git
 
 import (
 	"bytes"
+	"encoding/hex"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
@@ -71,4 +73,66 @@ func encodingOf(text []byte) string {
 	}
 	value, _, _ = bytes.Cut(value, newline)
 	return string(value)
+}
+
+// parseCommit reads a commit as it is stored. ok is false for one whose text is
+// in an encoding that only git knows: it has no texts then.
+func parseCommit(id, text []byte) (c Commit, ok bool) {
+	c.Hash, c.Parents = hex.EncodeToString(id), []string{}
+	text, err := inUTF8(text)
+	if err != nil {
+		return c, false
+	}
+	head, message, _ := bytes.Cut(text, []byte("\n\n"))
+
+	// A damaged commit without a head is all message.
+	if bytes.HasPrefix(text, []byte("\n")) {
+		head, message = nil, text[1:]
+	}
+
+	for line := range bytes.Lines(head) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+
+		// Who, when and from where.
+		switch key {
+		case "parent":
+			if len(c.Parents) < maxParents {
+				c.Parents = append(c.Parents, value)
+			}
+		case "author":
+			c.AuthorName, c.AuthorEmail, c.AuthorTime = parseIdentity(value)
+		case "committer":
+			_, _, c.CommitTime = parseIdentity(value)
+		}
+	}
+	c.Subject, c.Body = splitMessage(string(message))
+	return c, true
+}
+
+// parseIdentity reads `Name <e-mail> seconds zone`.
+func parseIdentity(line string) (name, email string, t time.Time) {
+	open, end := strings.IndexByte(line, '<'), strings.LastIndexByte(line, '>')
+	if open < 0 || end < open {
+		return strings.TrimSpace(line), "", t
+	}
+	seconds, _, _ := strings.Cut(strings.TrimSpace(line[end+1:]), " ")
+	return strings.TrimSpace(line[:open]), strings.TrimSpace(line[open+1 : end]), unixTime(seconds)
+}
+
+// splitMessage gives the first paragraph as one line, and the rest.
+func splitMessage(message string) (subject, body string) {
+	rest := skipBlank(message)
+
+	// The first paragraph, as git has it: up to a blank line.
+	var lines []string
+	for rest != "" {
+		line, after, _ := strings.Cut(rest, "\n")
+		if strings.TrimSpace(line) == "" {
+			break
+		}
+
+		lines = append(lines, strings.TrimRight(line, " \t\r\f\v"))
+		rest = after
+	}
+	return strings.Join(lines, " "), strings.TrimRight(skipBlank(rest), "\n")
 }

@@ -6,15 +6,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/shard/git/run"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Fetched is what a fetch did.
@@ -24,12 +23,6 @@ type Fetched struct {
 	DefaultBranch string // short name; empty when HEAD is detached or the remote is empty
 	Refs          int    // branches and tags of the mirror now
 }
-
-// headRef keeps the commit of a detached HEAD alive.
-const headRef = "refs/shoal/head"
-
-// damage is what git says when objects of the mirror itself are missing.
-var damage = regexp.MustCompile(`(?i)object file .* is empty|bad object|loose object .* is corrupt|packfile .* (cannot be accessed|is far too short)|is corrupt|missing (blob|tree|commit)|did not send all necessary objects|unresolved deltas|bad tree object|could not parse`)
 
 // Fetch brings the mirror to the state of the remote: all branches and tags,
 // moved and deleted ones too, and HEAD. It makes the mirror when there is
@@ -189,7 +182,7 @@ func (u *updater) transfer(ctx context.Context, from source, o FetchOptions, det
 	// A remote that sends without end must not fill the disk.
 	if c.File = o.Most; c.File <= 0 {
 		var done func()
-		c.File, done = u.all.disk.take(u.dir, run.FreeAt(u.dir), received)
+		c.File, done = u.disk.take(u.dir, run.FreeAt(u.dir), received)
 		defer done()
 	}
 
@@ -269,184 +262,6 @@ func (u *updater) drop(ctx context.Context, here, want map[string]string) error 
 	c.Stdin = &script
 	c.Writes = true
 	return c.Run(ctx)
-}
-
-// point sets HEAD: to a branch, or else to a commit. Without either it stays.
-func (u *updater) point(ctx context.Context, symref, commit string) (moved bool, err error) {
-	old, err := os.ReadFile(filepath.Join(u.dir, "HEAD"))
-	if err != nil {
-		return false, err
-	}
-
-	var want string
-	var c *run.Command
-	switch {
-	case symref != "":
-		want, c = "ref: "+symref, u.git("symbolic-ref", "HEAD", symref)
-	case commit != "":
-		want, c = commit, u.git("update-ref", "--no-deref", "HEAD", commit)
-	default:
-		return false, nil
-	}
-
-	// Writing it anew would be a change for whoever watches the mirror.
-	if strings.TrimSpace(string(old)) == want {
-		return false, nil
-	}
-
-	c.Writes = true
-	return true, c.Run(ctx)
-}
-
-// heads reads the references of the mirror.
-func (u *updater) heads(ctx context.Context) (map[string]string, error) {
-	if refs, ok := u.refFiles(); ok {
-		return refs, nil
-	}
-
-	// Kept in another form than in plain files, the references are git's to tell.
-	c := u.git("for-each-ref", "--format=%(refname)%00%(objectname)%00")
-	c.Limit = 1 << 30
-	refs := map[string]string{}
-	err := c.Stream(ctx, func(r io.Reader) error {
-		return eachRef(newRecords(r), 2, func(f []string) { refs[f[0]] = f[1] })
-	})
-	return refs, err
-}
-
-// prepare makes sure that there is a repository with the right hash algorithm,
-// "" for any, and that nothing of a killed process is in the way. fresh tells
-// that the repository was made now.
-func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err error) {
-	have, err := formatOf(u.dir)
-	if err != nil {
-		return false, err
-	}
-
-	if have != "" && (format == "" || have == format) {
-		return false, u.sweep()
-	}
-
-	// No complete mirror, or one of another hash algorithm: a new one. The mark
-	// is written last, so that a mirror which has it is complete.
-	if err := u.discard(); err != nil {
-		return false, err
-	}
-
-	if format == "" {
-		format = "sha1"
-	}
-
-	if err := u.initialize(format); err != nil {
-		return false, err
-	}
-	return true, os.WriteFile(filepath.Join(u.dir, mark), []byte(format+"\n"), 0o644)
-}
-
-// initialize makes an empty repository, as git init --bare does without a
-// template.
-func (u *updater) initialize(format string) error {
-	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
-		if err := os.MkdirAll(filepath.Join(u.dir, dir), 0o755); err != nil {
-			return err
-		}
-	}
-	if err := os.WriteFile(filepath.Join(u.dir, "config"), []byte(configOf(format)), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(u.dir, "HEAD"), []byte("ref: refs/heads/main\n"), 0o644)
-}
-
-// configOf is the configuration of a mirror.
-func configOf(format string) string {
-	version, extensions := "0", ""
-	if format != "sha1" {
-		version, extensions = "1", "[extensions]\n\tobjectformat = "+format+"\n"
-	}
-	return "[core]\n\trepositoryformatversion = " + version + "\n\tfilemode = true\n\tbare = true\n" + extensions
-}
-
-// mark is the file that says, once all else is there, that a directory is a
-// mirror, and with which hash algorithm.
-const mark = "shoal-mirror"
-
-// discard removes the mirror: first its name, so that no reader meets half of it.
-func (u *updater) discard() error {
-	// Processes have files of the mirror open, and would go on to answer from them.
-	u.pool.Reset()
-	u.forget()
-
-	// What an earlier call has left under the name would be in the way.
-	old := u.dir + ".old"
-	if err := os.RemoveAll(old); err != nil {
-		return err
-	}
-
-	if err := os.Rename(u.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return os.RemoveAll(old)
-}
-
-// formatOf is the hash algorithm of the mirror in dir; empty when there is no
-// complete one.
-func formatOf(dir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, mark))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-
-	// A directory that somebody has cleared in part is no mirror.
-	for _, name := range []string{"HEAD", "objects", "refs", "config"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
-			return "", nil
-		} else if err != nil {
-			return "", err
-		}
-	}
-	return strings.TrimSpace(string(text)), nil
-}
-
-// sweep removes what a killed git left behind: half packs, and locks, which
-// nobody can hold since only this process writes here. It looks once in the life
-// of a Mirror.
-func (u *updater) sweep() error {
-	if u.swept.Swap(true) {
-		return nil
-	}
-
-	return filepath.WalkDir(u.dir, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-
-		// Half packs, and objects that were being received.
-		name := d.Name()
-		if d.IsDir() && strings.HasPrefix(name, "tmp_objdir-") {
-			os.RemoveAll(path)
-			return fs.SkipDir
-		}
-
-		temporary := strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-")
-		inObjects := strings.HasPrefix(path, filepath.Join(u.dir, "objects")+"/")
-		if !d.IsDir() && (strings.HasSuffix(name, ".lock") || inObjects && temporary) {
-			return os.Remove(path)
-		}
-		return nil
-	})
-}
-
-// forget drops what is remembered of the references.
-func (b *base) forget() {
-	b.mu.Lock()
-	b.state, b.fetched = nil, b.fetched+1
-	b.mu.Unlock()
 }
 
 // announced is how many bytes of memory a fetch needs that ran out of memory. The

@@ -9,8 +9,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
@@ -27,13 +29,40 @@ type FirstTag struct {
 	Whole   string // where Name is of a part of the repository, as globset-0.4.17: the first release named by its version alone; "" for none
 }
 
+// tagOrders finds the first tags that have a commit.
+type tagOrders struct {
+	*base
+	last atomic.Pointer[tagOrder] // nil before the first question
+}
+
+// tagOrder is the tags of one state of the references, and what was found by them.
+type tagOrder struct {
+	state  *refState
+	oldest []agedTag                    // the oldest first
+	firsts *lru.Cache[string, FirstTag] // by commit
+}
+
+// order returns the order of the tags. It is made once for each state of the references.
+func (h *tagOrders) order(s *refState) *tagOrder {
+	if o := h.last.Load(); o != nil && o.state == s {
+		return o
+	}
+	o := &tagOrder{state: s, firsts: lru.New[string, FirstTag](1000)}
+	for _, tag := range s.tags {
+		o.oldest = append(o.oldest, newAgedTag(tag))
+	}
+	slices.SortFunc(o.oldest, func(a, b agedTag) int { return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Full, b.Full)) })
+	h.last.Store(o)
+	return o
+}
+
 // FirstTag finds the first tag that has a commit. It looks for two seconds at most.
-func (h *history) FirstTag(ctx context.Context, commit string) (FirstTag, error) {
+func (h *tagOrders) FirstTag(ctx context.Context, commit string) (FirstTag, error) {
 	return h.firstTagIn(ctx, firstTagTime, commit)
 }
 
 // firstTagIn is FirstTag with a time of its own for looking.
-func (h *history) firstTagIn(ctx context.Context, most time.Duration, commit string) (first FirstTag, err error) {
+func (h *tagOrders) firstTagIn(ctx context.Context, most time.Duration, commit string) (first FirstTag, err error) {
 	if err := checkCommit(commit); err != nil {
 		return first, err
 	}
@@ -41,29 +70,30 @@ func (h *history) firstTagIn(ctx context.Context, most time.Duration, commit str
 	if err != nil || len(refs.tags) == 0 {
 		return first, err
 	}
-	if known, ok := refs.firsts.Get(commit); ok {
+	order := h.order(refs)
+	if known, ok := order.firsts.Get(commit); ok {
 		return known, nil
 	}
 
 	first.Tags = len(refs.tags)
-	first.Late, err = h.reaching(ctx, most, commit, func(d *reach) error { return first.among(d, refs.aged()) })
+	first.Late, err = h.reaching(ctx, most, commit, func(d *reach) error { return first.among(d, order.oldest) })
 	if err != nil {
 		return FirstTag{}, fmt.Errorf("find the first tag with a commit: %w", err)
 	}
 	if !first.Late {
-		refs.firsts.Put(commit, first, 1)
+		order.firsts.Put(commit, first, 1)
 	}
 	return first, nil
 }
 
 // Having keeps those of some refs that have a commit in their history. It looks for two
 // seconds at most: late says that those that are missing may have it too.
-func (h *history) Having(ctx context.Context, commit string, refs []Ref) (kept []Ref, late bool, err error) {
+func (h *tagOrders) Having(ctx context.Context, commit string, refs []Ref) (kept []Ref, late bool, err error) {
 	return h.havingIn(ctx, firstTagTime, commit, refs)
 }
 
 // havingIn is Having with a time of its own for looking.
-func (h *history) havingIn(ctx context.Context, most time.Duration, commit string, refs []Ref) (kept []Ref, late bool, err error) {
+func (h *tagOrders) havingIn(ctx context.Context, most time.Duration, commit string, refs []Ref) (kept []Ref, late bool, err error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, false, err
 	}
@@ -88,7 +118,7 @@ func (h *history) havingIn(ctx context.Context, most time.Duration, commit strin
 
 // reaching gives do what tells which commits have one in their history. It is late where
 // that took as long as it may.
-func (h *history) reaching(ctx context.Context, most time.Duration, commit string, do func(*reach) error) (late bool, err error) {
+func (h *tagOrders) reaching(ctx context.Context, most time.Duration, commit string, do func(*reach) error) (late bool, err error) {
 	c, err := openChronicle(h.dir)
 	if err != nil {
 		return false, err
@@ -101,7 +131,7 @@ func (h *history) reaching(ctx context.Context, most time.Duration, commit strin
 		return false, err
 	}
 
-	now := h.all.now
+	now := h.now
 	began := now()
 	stop := func() error {
 		if now().Sub(began) >= most {
@@ -143,17 +173,6 @@ func newAgedTag(tag Ref) agedTag {
 
 // bare tells of a name without a version, as nightly.
 func (t *agedTag) bare() bool { return t.series == t.Name }
-
-// aged are all tags, the oldest first.
-func (s *refState) aged() []agedTag {
-	s.ageOnce.Do(func() {
-		for _, tag := range s.tags {
-			s.age = append(s.age, newAgedTag(tag))
-		}
-		slices.SortFunc(s.age, func(a, b agedTag) int { return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Full, b.Full)) })
-	})
-	return s.age
-}
 
 // among fills in the first of some tags that have the commit, and the first releases.
 func (f *FirstTag) among(d *reach, tags []agedTag) error {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/shard/git/run"
 	"io"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // followTime is how long the history of a file is followed for one page: each commit
@@ -21,7 +22,7 @@ const followTime = 5 * time.Second
 // as git does: of branches on which the file has two names at the same time some
 // changes are missed. What takes too long ends with what was found until then,
 // AtLeast set, as it is where there are more pages.
-func (h *history) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
+func (h *logs) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
 	revision, err := q.revision()
 	if err != nil {
 		return LogPage{}, err
@@ -40,7 +41,7 @@ func (h *history) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
 	}
 
 	key := fmt.Sprint(h.dir, "\x00follow\x00", revision, "\x00", path, "\x00", q.Skip, q.Limit)
-	page, err := h.all.pages.Do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, func(ctx context.Context) (LogPage, error) {
+	page, err := h.pages.Do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, func(ctx context.Context) (LogPage, error) {
 		return h.followFile(ctx, revision, path, q.Skip, q.Limit)
 	})
 	if err != nil {
@@ -51,7 +52,7 @@ func (h *history) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
 }
 
 // followFile is Follow of what is checked.
-func (h *history) followFile(ctx context.Context, revision, path string, skip, limit int) (page LogPage, err error) {
+func (h *logs) followFile(ctx context.Context, revision, path string, skip, limit int) (page LogPage, err error) {
 	looked, cancel := context.WithTimeout(ctx, followTime)
 	defer cancel()
 

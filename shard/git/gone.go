@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
@@ -28,16 +29,23 @@ type Gone struct {
 	Late    bool   // time ran out, and nothing is known
 }
 
+// removals finds where paths left the history.
+type removals struct {
+	*logs
+	files *files
+	known *lru.Cache[string, Gone] // by commit and path
+}
+
 // Gone finds the newest commit in the history of another that removed a path which
 // is not there any more. The history is that of git log for the path: where a merge
 // has the path like one of its sides, only that side is looked at. It takes two
 // seconds at most: that nothing was found by then is told by Late.
-func (h *history) Gone(ctx context.Context, commit, path string) (Gone, error) {
+func (h *removals) Gone(ctx context.Context, commit, path string) (Gone, error) {
 	return h.goneIn(ctx, goneTime, commit, path)
 }
 
 // goneIn is Gone with a time of its own for looking.
-func (h *history) goneIn(ctx context.Context, most time.Duration, commit, path string) (Gone, error) {
+func (h *removals) goneIn(ctx context.Context, most time.Duration, commit, path string) (Gone, error) {
 	if err := checkCommit(commit); err != nil {
 		return Gone{}, err
 	}
@@ -47,7 +55,7 @@ func (h *history) goneIn(ctx context.Context, most time.Duration, commit, path s
 	}
 
 	key := fmt.Sprint(commit, "\x00", path)
-	if known, ok := h.gone.Get(key); ok {
+	if known, ok := h.known.Get(key); ok {
 		return known, nil
 	}
 
@@ -64,12 +72,12 @@ func (h *history) goneIn(ctx context.Context, most time.Duration, commit, path s
 	if err != nil {
 		return Gone{}, fmt.Errorf("look for a path that is gone: %w", err)
 	}
-	h.gone.Put(key, g, 1)
+	h.known.Put(key, g, 1)
 	return g, nil
 }
 
 // lookForGone is Gone of what is checked. With an error it has what was found before.
-func (h *history) lookForGone(ctx context.Context, commit, path string) (g Gone, err error) {
+func (h *removals) lookForGone(ctx context.Context, commit, path string) (g Gone, err error) {
 	// Of a path that is not there the newest change is its removal: the walk passes over
 	// commits that have as little of it as their parents.
 	page, err := h.newestChange(ctx, commit, path)
@@ -102,7 +110,7 @@ func (h *history) lookForGone(ctx context.Context, commit, path string) (g Gone,
 }
 
 // kindAt is what a commit has at a path, and whether it has it.
-func (h *history) kindAt(ctx context.Context, commit, path string) (kind Kind, there bool, err error) {
+func (h *removals) kindAt(ctx context.Context, commit, path string) (kind Kind, there bool, err error) {
 	e, err := h.files.Stat(ctx, commit, path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotDir) {
 		return kind, false, nil
@@ -111,7 +119,7 @@ func (h *history) kindAt(ctx context.Context, commit, path string) (kind Kind, t
 }
 
 // newestChange is the newest commit that changed a path, as a page of one.
-func (h *history) newestChange(ctx context.Context, commit, path string) (LogPage, error) {
+func (h *removals) newestChange(ctx context.Context, commit, path string) (LogPage, error) {
 	q := LogQuery{Commit: commit, Path: path, Limit: 1}
 	args, err := q.arguments()
 	if err != nil {
@@ -122,7 +130,7 @@ func (h *history) newestChange(ctx context.Context, commit, path string) (LogPag
 
 // renamed is the new name of a file that a commit has under another one than its
 // parent; "" where it has it no more.
-func (h *history) renamed(ctx context.Context, parent, commit, path string) (to string, err error) {
+func (h *removals) renamed(ctx context.Context, parent, commit, path string) (to string, err error) {
 	c := h.git("diff-tree", "-r", "-z", "-M", goneNames, "--raw", "--diff-filter=R", "--no-ext-diff", "--no-textconv", "--end-of-options", parent, commit)
 	c.Timeout, c.Limit = goneTime+time.Second, 4<<30
 

@@ -138,7 +138,7 @@ func (u *updater) prune(ctx context.Context) (threw bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, os.WriteFile(touched, nil, 0o644) // nothing can be old yet
 	}
-	if err != nil || u.all.now().Sub(info.ModTime()) < week {
+	if err != nil || u.now().Sub(info.ModTime()) < week {
 		return false, err
 	}
 
@@ -151,6 +151,6 @@ func (u *updater) prune(ctx context.Context) (threw bool, err error) {
 		return true, err
 	}
 
-	now := u.all.now()
+	now := u.now()
 	return true, os.Chtimes(touched, now, now)
 }

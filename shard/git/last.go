@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -44,11 +43,18 @@ const (
 	lastTrees   = 2000 // directories of the past of which is remembered what they have in common with this one
 )
 
+// lasts finds the last changes of directories.
+type lasts struct {
+	*logs
+	files *files
+	known *run.Flights[*LastChanges] // a directory is come back to again and again
+}
+
 // Last finds the last change of each entry of a directory in one walk through the
 // history. What takes too long ends with what was found until then: to ask again
 // with From as the commit goes on there. The answer is not the caller's alone: it
 // must not be changed.
-func (h *history) Last(ctx context.Context, q LastQuery) (*LastChanges, error) {
+func (h *lasts) Last(ctx context.Context, q LastQuery) (*LastChanges, error) {
 	if q.Max <= 0 {
 		q.Max = lastEntries
 	}
@@ -66,7 +72,7 @@ func (h *history) Last(ctx context.Context, q LastQuery) (*LastChanges, error) {
 	}
 
 	key := fmt.Sprint(h.dir, "\x00", q.Commit, "\x00", dir.Path, "\x00", q.Max, q.Time)
-	found, err := h.all.lasts.Do(ctx, h.tasks, key, (*LastChanges).size, func(ctx context.Context) (*LastChanges, error) {
+	found, err := h.known.Do(ctx, h.tasks, key, (*LastChanges).size, func(ctx context.Context) (*LastChanges, error) {
 		return h.last(ctx, q, dir)
 	})
 	if err != nil {
@@ -92,7 +98,7 @@ func (l *LastChanges) size() int64 {
 }
 
 // last is Last of a directory that is there.
-func (h *history) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChanges, err error) {
+func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChanges, err error) {
 	c, err := openChronicle(h.dir)
 	if err != nil {
 		return nil, err
@@ -106,7 +112,7 @@ func (h *history) last(ctx context.Context, q LastQuery, dir Entry) (out *LastCh
 	}
 
 	// The time is looked at after each commit, so that whoever asks again gets on.
-	now := h.all.now
+	now := h.now
 	began := now()
 	late := func() error {
 		if now().Sub(began) >= q.Time {
@@ -141,24 +147,6 @@ func (h *history) last(ctx context.Context, q LastQuery, dir Entry) (out *LastCh
 		out.Commits[c.Hash] = c
 	}
 	return out, err
-}
-
-// askObject has git read an object that is in no pack, or large.
-func (h *history) askObject(ctx context.Context, kind pack.Kind, id []byte) (text []byte, err error) {
-	oid := hex.EncodeToString(id)
-	err = h.with(ctx, func(c reader) error {
-		return c.Contents(oid, func(info run.ObjectInfo, r io.Reader) error {
-			switch {
-			case info.Kind != kind.String():
-				return fmt.Errorf("object %s is missing or not a %s", oid, kind)
-			case info.Size > maxTree:
-				return fmt.Errorf("%s %s: %w", kind, oid, ErrTooLarge)
-			}
-			text, err = io.ReadAll(r)
-			return err
-		})
-	})
-	return text, err
 }
 
 // lastWalk goes back through history with the entries of a directory. Each entry is

@@ -80,7 +80,7 @@ func TestLastChangesAreThoseOfGit(t *testing.T) {
 		if err := m.Groom(within(t)); err != nil {
 			t.Fatal(err)
 		}
-		m.all.lasts = run.NewFlights[*LastChanges](0) // nothing is remembered
+		m.lasts.known = run.NewFlights[*LastChanges](0) // nothing is remembered
 		check()
 	}
 }

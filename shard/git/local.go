@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/shard/git/run"
 	"net/url"
 	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Local is a repository found in a directory of this machine.

@@ -8,27 +8,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/pack"
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
-
-// Commit is a commit.
-type Commit struct {
-	Hash        string
-	Parents     []string
-	AuthorName  string
-	AuthorEmail string
-	AuthorTime  time.Time
-	CommitTime  time.Time
-	Subject     string
-	Body        string
-	Refs        []string // full names of branches and tags that point at it
-	Head        bool     // HEAD points at it
-}
 
 // LogQuery selects commits.
 type LogQuery struct {
@@ -57,19 +43,29 @@ type LogPage struct {
 	Paths []string // of Follow: the name of the file in each of Commits
 }
 
+// logs lists commits.
+type logs struct {
+	*base
+	tasks  *run.Tasks            // that go on when the asker has left
+	pages  *run.Flights[LogPage] // of history with a filter: the same words are asked for again and again
+	totals counter
+	single *lru.Cache[string, Commit] // by id, without their references
+}
+
+func newLogs(b *base, tasks *run.Tasks, pages *run.Flights[LogPage]) *logs {
+	return &logs{base: b, tasks: tasks, pages: pages, totals: newCounter(), single: lru.New[string, Commit](manyAnswers)}
+}
+
 // What a reader waits for a page at most: less when something was found.
 const (
 	logTime = 15 * time.Second
 	logSoon = 4 * time.Second
 )
 
-// commitFormat ends each field with a NUL; messages cannot hold one.
-const commitFormat = "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b"
-
 // Log lists commits. What takes too long ends with what was found until
 // then, Reached set: asking again with Until goes on there. Nobody waits long
 // for the count of a long history: it goes on, and the next page has it.
-func (h *history) Log(ctx context.Context, q LogQuery) (LogPage, error) {
+func (h *logs) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
@@ -94,7 +90,7 @@ func (h *history) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 		page, err = work(ctx)
 	} else {
 		key := fmt.Sprint(h.dir, "\x00", q.key(filter), "\x00", q.Skip, q.Limit)
-		page, err = h.all.pages.Do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, work)
+		page, err = h.pages.Do(ctx, h.tasks, key, func(p LogPage) int64 { return p.size() }, work)
 	}
 	if err != nil {
 		return LogPage{}, fmt.Errorf("read history: %w", err)
@@ -125,15 +121,20 @@ func (q *LogQuery) people(c *run.Command) {
 func (p LogPage) marked(s *refState) LogPage {
 	p.Commits = slices.Clone(p.Commits)
 	for i := range p.Commits {
-		c := &p.Commits[i]
-		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
+		p.Commits[i] = p.Commits[i].marked(s)
 	}
 	return p
 }
 
+// marked is a commit with the references that point at it.
+func (c Commit) marked(s *refState) Commit {
+	c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
+	return c
+}
+
 // At finds the newest commit by a time in the history of a commit: ErrNoRef where
 // the history begins later.
-func (h *history) At(ctx context.Context, commit string, until time.Time) (Commit, error) {
+func (h *logs) At(ctx context.Context, commit string, until time.Time) (Commit, error) {
 	q := LogQuery{Commit: commit, Until: until, Limit: 1}
 	args, err := q.arguments()
 	if err != nil {
@@ -154,7 +155,7 @@ func (h *history) At(ctx context.Context, commit string, until time.Time) (Commi
 
 // total fills in how many commits there are on all pages. The last page tells
 // it by itself; for others they are counted.
-func (h *history) total(ctx context.Context, q LogQuery, filter []string, page *LogPage) {
+func (h *logs) total(ctx context.Context, q LogQuery, filter []string, page *LogPage) {
 	seen := q.Skip + len(page.Commits)
 	switch last := len(page.Commits) < q.Limit; {
 	case page.AtLeast:
@@ -186,7 +187,7 @@ func (p *LogPage) size() int64 {
 }
 
 // page reads a page of history. Git is asked where the packs and the graph have no answer.
-func (h *history) page(ctx context.Context, q LogQuery, filter []string) (LogPage, error) {
+func (h *logs) page(ctx context.Context, q LogQuery, filter []string) (LogPage, error) {
 	page, err := h.read(ctx, q)
 	if errors.Is(err, pack.ErrAskGit) {
 		return h.askLog(ctx, q, filter)
@@ -195,14 +196,14 @@ func (h *history) page(ctx context.Context, q LogQuery, filter []string) (LogPag
 }
 
 // read reads a page of history out of the commit graph and the packs.
-func (h *history) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
+func (h *logs) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
 	c, err := openChronicle(h.dir)
 	if err != nil {
 		return page, err
 	}
 	defer c.close()
 
-	now := h.all.now
+	now := h.now
 	began := now()
 	w, match, err := c.begin(q, func() error {
 		took := now().Sub(began)
@@ -240,7 +241,7 @@ func (h *history) read(ctx context.Context, q LogQuery) (page LogPage, err error
 
 // texts reads commits: out of the packs, or by one run of git those that have to
 // be.
-func (h *history) texts(ctx context.Context, c *chronicle, ids [][]byte) (list []Commit, err error) {
+func (h *logs) texts(ctx context.Context, c *chronicle, ids [][]byte) (list []Commit, err error) {
 	texts := newRoom()
 	var foreign []string
 	for _, id := range ids {
@@ -406,24 +407,15 @@ func (q *LogQuery) matcher() (matcher, error) {
 	}, nil
 }
 
-// unixTime reads seconds since 1970; nonsense is the zero time.
-func unixTime(s string) time.Time {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.Unix(n, 0).UTC()
-}
-
 // Show returns one commit. It is shared: nobody changes it.
-func (h *history) Show(ctx context.Context, commit string) (c Commit, err error) {
+func (h *logs) Show(ctx context.Context, commit string) (c Commit, err error) {
 	s, err := h.refs(ctx)
 	if err != nil {
 		return c, err
 	}
 
-	if c, ok := s.shown.Get(commit); ok {
-		return c, nil
+	if c, ok := h.single.Get(commit); ok {
+		return c.marked(s), nil
 	}
 
 	// It is the first of its own history; what the packs do not tell git is asked.
@@ -434,30 +426,11 @@ func (h *history) Show(ctx context.Context, commit string) (c Commit, err error)
 		c, err = h.show(ctx, commit)
 	}
 
-	c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
 	if err == nil && len(c.Subject)+len(c.Body) <= mostShown {
-		s.shown.Put(commit, c, 1)
+		h.single.Put(commit, c, 1)
 	}
-	return c, err
+	return c.marked(s), err
 }
 
 // mostShown is the longest message that is remembered, in bytes.
 const mostShown = 16 << 10
-
-// show is Show without the references.
-func (b *base) show(ctx context.Context, commit string) (found Commit, err error) {
-	if err := checkCommit(commit); err != nil {
-		return found, err
-	}
-
-	// With the options ended on both sides git has nothing to guess: what stands between is a commit.
-	c := b.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
-	c.Limit = 4 << 30 // what is kept is bounded as it is read
-	err = c.Stream(ctx, func(r io.Reader) error {
-		return newRecords(r).commits(func(c Commit) error {
-			found = c
-			return nil
-		})
-	})
-	return found, err
-}

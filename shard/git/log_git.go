@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp/syntax"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // askLog has git read a page. A page that takes too long is what was found.
-func (h *history) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
+func (h *logs) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
 	c := h.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
 		"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
 	q.people(c)
@@ -142,15 +141,39 @@ func quoteBasic(s string) string {
 	return b.String()
 }
 
-// basicIsSafe reports whether s is more than plain text, and certainly an
-// expression that git accepts: a bad one would fail the whole call.
-func basicIsSafe(s string) bool {
-	if !strings.ContainsAny(s, `.*^$[`) || strings.ContainsAny(s, `\`) {
-		return false
+// show is Show without the references.
+func (h *logs) show(ctx context.Context, commit string) (found Commit, err error) {
+	if err := checkCommit(commit); err != nil {
+		return found, err
 	}
 
-	// Without backslashes ( ) { } | + ? are plain in a basic expression.
-	plain := strings.NewReplacer("(", "x", ")", "x", "{", "x", "}", "x", "|", "x", "+", "x", "?", "x").Replace(s)
-	_, err := syntax.Parse(plain, syntax.Perl)
-	return err == nil && !strings.Contains(s, "[:") && !strings.Contains(s, "[.") && !strings.Contains(s, "[=")
+	// With the options ended on both sides git has nothing to guess: what stands between is a commit.
+	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--max-count=1", commitFormat, "--end-of-options", commit, "--")
+	c.Limit = 4 << 30 // what is kept is bounded as it is read
+	err = c.Stream(ctx, func(r io.Reader) error {
+		return newRecords(r).commits(func(c Commit) error {
+			found = c
+			return nil
+		})
+	})
+	return found, err
+}
+
+// shown reads commits, in the order in which they are named.
+func (h *logs) shown(ctx context.Context, commits []string) (list []Commit, err error) {
+	if len(commits) == 0 {
+		return nil, nil
+	}
+
+	// Unsorted they keep the order of the input: git log would sort them by time.
+	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--no-walk=unsorted", "--stdin", commitFormat)
+	c.Stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
+	c.Limit = 4 << 30 // what is kept is bounded as it is read
+	err = c.Stream(ctx, func(r io.Reader) error {
+		return newRecords(r).commits(func(c Commit) error {
+			list = append(list, c)
+			return nil
+		})
+	})
+	return list, err
 }

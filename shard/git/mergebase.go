@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/shoalsearch/shoal/shard/git/run"
 	"strings"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // MergeBase finds the commit from which two parted: the best one that both have in
 // their histories. Where several are as good, as after merges in both directions,
 // it is the one that git names first. ErrNoBase: they have none in common.
-func (h *history) MergeBase(ctx context.Context, a, b string) (string, error) {
+func (h *logs) MergeBase(ctx context.Context, a, b string) (string, error) {
 	for _, commit := range []string{a, b} {
 		if err := checkCommit(commit); err != nil {
 			return "", err

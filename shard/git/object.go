@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -91,4 +92,34 @@ func fewCommits(s *pack.Store, tips []string, most int) bool {
 		}
 	}
 	return true
+}
+
+// checkCommit refuses what is not a commit id as Resolve gives it.
+func checkCommit(commit string) error {
+	if !pack.IsID(commit) {
+		return fmt.Errorf("%.80q is not a commit id: %w", commit, ErrBadRef)
+	}
+	return nil
+}
+
+// hexPrefix is how many bytes at the start of s are hexadecimal digits.
+func hexPrefix(s string) int {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// lower appends a text with the letters of ASCII in lower case.
+func lower(dst, text []byte) []byte {
+	at := len(dst)
+	dst = append(dst, text...)
+	for i, c := range dst[at:] {
+		if c-'A' < 26 {
+			dst[at+i] = c + 'a' - 'A'
+		}
+	}
+	return dst
 }

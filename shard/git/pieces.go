@@ -29,15 +29,15 @@ type piece struct {
 const few = 16
 
 // pieces reads the lines of a file.
-func (h *history) pieces(ctx context.Context, commit, path string) (pieces, error) {
-	head, err := h.files.Source(ctx, commit, path, SourceOptions{Lines: 1, MaxBytes: 4})
+func (f *files) pieces(ctx context.Context, commit, path string) (pieces, error) {
+	head, err := f.Source(ctx, commit, path, SourceOptions{Lines: 1, MaxBytes: 4})
 	if err != nil || head.Encoding <= charset.UTF8Mark {
 		return nil, err
 	}
 	if head.Size > maxBlame {
 		return nil, fmt.Errorf("%q is larger than %d MiB: %w", path, maxBlame>>20, ErrTooLarge)
 	}
-	file, err := h.files.Source(ctx, commit, path, SourceOptions{Raw: true})
+	file, err := f.Source(ctx, commit, path, SourceOptions{Raw: true})
 	return piecesOf(file.Content, file.Encoding), err
 }
 

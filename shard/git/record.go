@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -66,6 +68,23 @@ func shortened(begin string, length int) string {
 	}
 	return fmt.Sprintf("%s… (shortened: %d bytes in all)", begin, length)
 }
+
+// Commit is a commit.
+type Commit struct {
+	Hash        string
+	Parents     []string
+	AuthorName  string
+	AuthorEmail string
+	AuthorTime  time.Time
+	CommitTime  time.Time
+	Subject     string
+	Body        string
+	Refs        []string // full names of branches and tags that point at it
+	Head        bool     // HEAD points at it
+}
+
+// commitFormat ends each field with a NUL; messages cannot hold one.
+const commitFormat = "--format=%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b"
 
 // records reads what git prints with a NUL after each field. It is the only way
 // in which text of a repository comes in through a pipe.
@@ -200,4 +219,13 @@ func ignoreEOF(err error) error {
 		return nil
 	}
 	return err
+}
+
+// unixTime reads seconds since 1970; nonsense is the zero time.
+func unixTime(s string) time.Time {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
 }

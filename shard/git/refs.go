@@ -1,14 +1,11 @@
 package git
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
@@ -46,35 +43,37 @@ func (b *base) looseRefs() bool {
 	return err != nil
 }
 
-// writeRefs gives a mirror without references its first ones, and HEAD.
-func (u *updater) writeRefs(refs map[string]string, head string) error {
-	var text bytes.Buffer
-	for _, name := range slices.Sorted(maps.Keys(refs)) {
-		fmt.Fprintf(&text, "%s %s\n", refs[name], name)
+// mark is the file that says, once all else is there, that a directory is a
+// mirror, and with which hash algorithm.
+const mark = "shoal-mirror"
+
+// formatOf is the hash algorithm of the mirror in dir; empty when there is no
+// complete one.
+func formatOf(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, mark))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
 	}
-	if err := u.replace("packed-refs", text.Bytes()); err != nil {
-		return err
+	if err != nil {
+		return "", err
 	}
-	return u.replace("HEAD", []byte(head+"\n"))
+
+	// A directory that somebody has cleared in part is no mirror.
+	for _, name := range []string{"HEAD", "objects", "refs", "config"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
-// replace writes a file of the mirror so that readers see the old text or the new
-// one, by git's own lock.
-func (u *updater) replace(name string, text []byte) error {
-	path := filepath.Join(u.dir, name)
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
-		return nil
+// configOf is the configuration of a mirror.
+func configOf(format string) string {
+	version, extensions := "0", ""
+	if format != "sha1" {
+		version, extensions = "1", "[extensions]\n\tobjectformat = "+format+"\n"
 	}
-
-	f, err := os.OpenFile(path+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-
-	// On the disk before it has its name: a crash must not leave an empty file.
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path+".lock"))
-	}
-	return os.Rename(path+".lock", path)
+	return "[core]\n\trepositoryformatversion = " + version + "\n\tfilemode = true\n\tbare = true\n" + extensions
 }

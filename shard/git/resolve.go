@@ -126,11 +126,3 @@ func checkRef(ref string) error {
 	}
 	return nil
 }
-
-// checkCommit refuses what is not a commit id as Resolve gives it.
-func checkCommit(commit string) error {
-	if !pack.IsID(commit) {
-		return fmt.Errorf("%.80q is not a commit id: %w", commit, ErrBadRef)
-	}
-	return nil
-}

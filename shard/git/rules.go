@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
@@ -24,9 +25,16 @@ type rules struct {
 	ignored map[string]bool // ids of commits that blame looks past
 }
 
+// rulesReader reads them, and remembers them.
+type rulesReader struct {
+	*base
+	files *files
+	known *lru.Cache[string, rules] // by commit of HEAD
+}
+
 // rules reads how history is to be read. As in git of a bare repository the default branch
 // says so, for all revisions: an old one does not know its later corrections.
-func (h *history) rules(ctx context.Context) (r rules, err error) {
+func (h *rulesReader) rules(ctx context.Context) (r rules, err error) {
 	s, err := h.refs(ctx)
 	if err != nil || s.head == "" {
 		return r, err
@@ -49,7 +57,7 @@ func (h *history) rules(ctx context.Context) (r rules, err error) {
 }
 
 // rulesFile reads one of the files; nil where there is none.
-func (h *history) rulesFile(ctx context.Context, commit, path string) (text []byte, oid string, err error) {
+func (h *rulesReader) rulesFile(ctx context.Context, commit, path string) (text []byte, oid string, err error) {
 	src, err := h.files.Source(ctx, commit, path, SourceOptions{MaxBytes: maxRules})
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrIsDir) || errors.Is(err, ErrNotDir) {
 		return nil, "", nil
@@ -90,7 +98,7 @@ type mailEntry struct {
 type identity struct{ name, email string }
 
 // Mailmap reads the file .mailmap of the default branch; nil where there is none.
-func (h *history) Mailmap(ctx context.Context) (*Mailmap, error) {
+func (h *rulesReader) Mailmap(ctx context.Context) (*Mailmap, error) {
 	r, err := h.rules(ctx)
 	return r.mailmap, err
 }

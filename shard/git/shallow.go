@@ -21,8 +21,8 @@ const shallowFile = "shallow"
 
 // Shallow reports whether the repository lacks the history before some commit, since its
 // remote lacks it too.
-func (h *history) Shallow() (bool, error) {
-	cut, err := shallowOf(h.dir)
+func (b *base) Shallow() (bool, error) {
+	cut, err := shallowOf(b.dir)
 	return len(cut) > 0, err
 }
 

@@ -3,9 +3,10 @@ package git
 import (
 	"context"
 	"errors"
-	"github.com/shoalsearch/shoal/shard/git/run"
 	"regexp"
 	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // soundTime bounds the reading of all objects of a mirror. It happens only
@@ -49,3 +50,6 @@ func (u *updater) Discard(ctx context.Context) error {
 	defer release()
 	return u.discard()
 }
+
+// damage is what git says when objects of the mirror itself are missing.
+var damage = regexp.MustCompile(`(?i)object file .* is empty|bad object|loose object .* is corrupt|packfile .* (cannot be accessed|is far too short)|is corrupt|missing (blob|tree|commit)|did not send all necessary objects|unresolved deltas|bad tree object|could not parse`)

@@ -10,11 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // Ref is a branch or a tag.
@@ -27,7 +26,7 @@ type Ref struct {
 }
 
 // refState is what the references say, computed once after each fetch.
-// It is read-only but for what is worked out of it when that is first asked for.
+// It is read-only.
 type refState struct {
 	head     string // commit of HEAD; empty when there is none
 	headTime time.Time
@@ -36,51 +35,6 @@ type refState struct {
 	tags     []Ref
 	byName   map[string]string   // full name to commit
 	byCommit map[string][]string // commit to full names, branches first
-
-	ageOnce sync.Once
-	age     []agedTag                    // see aged
-	firsts  *lru.Cache[string, FirstTag] // by commit
-	shown   *lru.Cache[string, Commit]   // by commit
-}
-
-// refs returns the state of the references.
-func (b *base) refs(ctx context.Context) (*refState, error) {
-	for {
-		// A fetch may change the references while they are read: then keep refuses, and they are read again.
-		b.mu.Lock()
-		s, fetched := b.state, b.fetched
-		b.mu.Unlock()
-		if s != nil {
-			return s, nil
-		}
-
-		if format, err := formatOf(b.dir); err != nil {
-			return nil, err
-		} else if format == "" {
-			return nil, ErrEmpty
-		}
-
-		s, err := b.readRefs(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if b.keep(s, fetched) {
-			return s, nil
-		}
-	}
-}
-
-// keep remembers a state, unless a fetch has changed the references since it was
-// read: otherwise whoever has just fetched would be given the old ones, and
-// would index a repository that was being copied as an empty one.
-func (b *base) keep(s *refState, fetched uint64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fetched != fetched {
-		return false
-	}
-	b.state = s
-	return true
 }
 
 // refFormat has a NUL after each field.
@@ -96,8 +50,6 @@ func (b *base) readRefs(ctx context.Context) (*refState, error) {
 	s := &refState{
 		byName:   map[string]string{},
 		byCommit: map[string][]string{},
-		firsts:   lru.New[string, FirstTag](1000),
-		shown:    lru.New[string, Commit](keptAnswers),
 	}
 	value := strings.TrimSpace(string(head))
 	if to, ok := strings.CutPrefix(value, "ref: "); ok {
@@ -287,8 +239,8 @@ func (b *base) peel(ctx context.Context, oid string) (commit string, t time.Time
 		return "", t, err
 	}
 
-	c, err := b.show(ctx, id)
-	return c.Hash, c.CommitTime, err
+	t, err = b.commitTime(ctx, id)
+	return id, t, err
 }
 
 // sort puts the newest first and fills byCommit in that order.
@@ -313,8 +265,8 @@ func (s *refState) detached(ctx context.Context, b *base) error {
 	if s.head == "" || s.symref != "" {
 		return nil
 	}
-	c, err := b.show(ctx, s.head)
-	s.headTime = c.CommitTime
+	t, err := b.commitTime(ctx, s.head)
+	s.headTime = t
 	return err
 }
 
@@ -346,4 +298,38 @@ func (b *base) DefaultBranch(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return strings.TrimPrefix(s.symref, "refs/heads/"), nil
+}
+
+// committed is the time of a commit in seconds; ok is false when there is no
+// such commit.
+func (c reader) committed(commit string) (seconds int64, ok bool, err error) {
+	if err := checkCommit(commit); err != nil {
+		return 0, false, err
+	}
+
+	// The committer stands in the head.
+	err = c.Contents(commit, func(info run.ObjectInfo, r io.Reader) error {
+		if info.Kind != "commit" {
+			return nil
+		}
+		head, err := io.ReadAll(io.LimitReader(r, 64<<10))
+		if text, known := committed(head); known {
+			seconds, ok = unixTime(text).Unix(), true
+		}
+		return err
+	})
+	return seconds, ok, err
+}
+
+// commitTime is when a commit was made.
+func (b *base) commitTime(ctx context.Context, commit string) (t time.Time, err error) {
+	err = b.with(ctx, func(c reader) error {
+		seconds, ok, err := c.committed(commit)
+		if err == nil && !ok {
+			err = fmt.Errorf("%q: %w", commit, ErrNoRef)
+		}
+		t = time.Unix(seconds, 0).UTC()
+		return err
+	})
+	return t, err
 }

@@ -3,81 +3,18 @@ package git
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"regexp/syntax"
 	"runtime"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
-
-// parseCommit reads a commit as it is stored. ok is false for one whose text is
-// in an encoding that only git knows: it has no texts then.
-func parseCommit(id, text []byte) (c Commit, ok bool) {
-	c.Hash, c.Parents = hex.EncodeToString(id), []string{}
-	text, err := inUTF8(text)
-	if err != nil {
-		return c, false
-	}
-	head, message, _ := bytes.Cut(text, []byte("\n\n"))
-
-	// A damaged commit without a head is all message.
-	if bytes.HasPrefix(text, []byte("\n")) {
-		head, message = nil, text[1:]
-	}
-
-	for line := range bytes.Lines(head) {
-		key, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
-
-		// Who, when and from where.
-		switch key {
-		case "parent":
-			if len(c.Parents) < maxParents {
-				c.Parents = append(c.Parents, value)
-			}
-		case "author":
-			c.AuthorName, c.AuthorEmail, c.AuthorTime = parseIdentity(value)
-		case "committer":
-			_, _, c.CommitTime = parseIdentity(value)
-		}
-	}
-	c.Subject, c.Body = splitMessage(string(message))
-	return c, true
-}
-
-// parseIdentity reads `Name <e-mail> seconds zone`.
-func parseIdentity(line string) (name, email string, t time.Time) {
-	open, end := strings.IndexByte(line, '<'), strings.LastIndexByte(line, '>')
-	if open < 0 || end < open {
-		return strings.TrimSpace(line), "", t
-	}
-	seconds, _, _ := strings.Cut(strings.TrimSpace(line[end+1:]), " ")
-	return strings.TrimSpace(line[:open]), strings.TrimSpace(line[open+1 : end]), unixTime(seconds)
-}
-
-// splitMessage gives the first paragraph as one line, and the rest.
-func splitMessage(message string) (subject, body string) {
-	rest := skipBlank(message)
-
-	// The first paragraph, as git has it: up to a blank line.
-	var lines []string
-	for rest != "" {
-		line, after, _ := strings.Cut(rest, "\n")
-		if strings.TrimSpace(line) == "" {
-			break
-		}
-
-		lines = append(lines, strings.TrimRight(line, " \t\r\f\v"))
-		rest = after
-	}
-	return strings.Join(lines, " "), strings.TrimRight(skipBlank(rest), "\n")
-}
 
 // skipBlank leaves out the blank lines at the beginning.
 func skipBlank(s string) string {
@@ -167,18 +104,6 @@ func (w *wanted) in(text []byte, low *[]byte) bool {
 		}
 	}
 	return false
-}
-
-// lower appends a text with the letters of ASCII in lower case.
-func lower(dst, text []byte) []byte {
-	at := len(dst)
-	dst = append(dst, text...)
-	for i, c := range dst[at:] {
-		if c-'A' < 26 {
-			dst[at+i] = c + 'a' - 'A'
-		}
-	}
-	return dst
 }
 
 // mostReaders is how many goroutines read the texts of commits for one question.
@@ -286,4 +211,17 @@ func readTexts[T any](ctx context.Context, c *chronicle, readers []*pack.Store, 
 
 	wg.Wait()
 	return errors.Join(fails...)
+}
+
+// basicIsSafe reports whether s is more than plain text, and certainly an
+// expression that git accepts: a bad one would fail the whole call.
+func basicIsSafe(s string) bool {
+	if !strings.ContainsAny(s, `.*^$[`) || strings.ContainsAny(s, `\`) {
+		return false
+	}
+
+	// Without backslashes ( ) { } | + ? are plain in a basic expression.
+	plain := strings.NewReplacer("(", "x", ")", "x", "{", "x", "}", "x", "|", "x", "+", "x", "?", "x").Replace(s)
+	_, err := syntax.Parse(plain, syntax.Perl)
+	return err == nil && !strings.Contains(s, "[:") && !strings.Contains(s, "[.") && !strings.Contains(s, "[=")
 }

@@ -60,10 +60,13 @@ const (
 	maxPatch   = 16 << 20 // bytes of one change of the lines that are followed
 )
 
+// traces lists the commits that made a change.
+type traces struct{ *logs }
+
 // Trace lists the commits that changed a text, or some lines of a file. The
 // history is compared commit by commit, which takes long: after some time
 // what was found is the answer, with Reached set.
-func (h *history) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
+func (h *traces) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
@@ -94,8 +97,7 @@ func (h *history) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 
 	// References move, so they are filled in anew.
 	for i := range page.Commits {
-		c := &page.Commits[i]
-		c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
+		page.Commits[i] = page.Commits[i].marked(s)
 	}
 	return page, nil
 }
@@ -119,7 +121,7 @@ func (q *TraceQuery) walked() LogQuery {
 
 // compare lists the commits from the newest on, and has git compare them a batch
 // at a time, until it has a page or the time is over.
-func (h *history) compare(ctx context.Context, q TraceQuery) (page TracePage, err error) {
+func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err error) {
 	// looked is how long commits are compared; ctx is the caller's own time.
 	looked, cancel := context.WithTimeout(ctx, q.Time)
 	defer cancel()
@@ -155,7 +157,7 @@ type batches func(ctx context.Context, q TraceQuery, use func(commits []string, 
 
 // compareEach has git compare the commits of a list, until a page is found. found are the
 // commits with the change, newest first; with an error those that were found before it.
-func (h *history) compareEach(ctx context.Context, q TraceQuery, page *TracePage, list batches) (found []string, err error) {
+func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage, list batches) (found []string, err error) {
 	page.Paths = map[string][]string{}
 	err = list(ctx, q, func(batch []string, first time.Time) error {
 		// If this batch is not compared, the page says from when on.
@@ -173,7 +175,7 @@ func (h *history) compareEach(ctx context.Context, q TraceQuery, page *TracePage
 }
 
 // readBatches is batches by the commit graph and the packs.
-func (h *history) readBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
+func (h *traces) readBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
 	c, err := openChronicle(h.dir)
 	if err != nil {
 		return err
@@ -228,7 +230,7 @@ func (h *history) readBatches(ctx context.Context, q TraceQuery, use func([]stri
 }
 
 // listBatches is batches by git.
-func (h *history) listBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
+func (h *traces) listBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
 	all := q.walked()
 	args, err := all.arguments()
 	if err != nil {
@@ -276,7 +278,7 @@ func nextCommits(in *bufio.Reader, most int) (commits []string, first time.Time,
 
 // compareCommits is the git that compares the commits on its standard input with
 // their parents, and tells of those with the change in the form that is asked for.
-func (h *history) compareCommits(q TraceQuery, form ...string) (*run.Command, error) {
+func (h *traces) compareCommits(q TraceQuery, form ...string) (*run.Command, error) {
 	c := h.git("diff-tree", "--stdin", "-r", "--root", "--no-renames", "--no-ext-diff", "--no-textconv")
 	c.Args = append(c.Args, form...)
 
@@ -306,7 +308,7 @@ func (h *history) compareCommits(q TraceQuery, form ...string) (*run.Command, er
 // that have the change, each followed by its files:
 //
 //	<commit> NUL :100644 100644 <oid> <oid> M NUL path NUL ...
-func (h *history) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, paths map[string][]string) error {
+func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, paths map[string][]string) error {
 	c, err := h.compareCommits(q, "-z", "--raw")
 	if err != nil {
 		return err
@@ -339,25 +341,6 @@ func (h *history) compareBatch(ctx context.Context, q TraceQuery, batch []string
 			}
 		}
 	})
-}
-
-// shown reads commits, in the order in which they are named.
-func (h *history) shown(ctx context.Context, commits []string) (list []Commit, err error) {
-	if len(commits) == 0 {
-		return nil, nil
-	}
-
-	// Unsorted they keep the order of the input: git log would sort them by time.
-	c := h.git("log", "-z", "--no-show-signature", "--no-patch", "--no-walk=unsorted", "--stdin", commitFormat)
-	c.Stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
-	c.Limit = 4 << 30 // what is kept is bounded as it is read
-	err = c.Stream(ctx, func(r io.Reader) error {
-		return newRecords(r).commits(func(c Commit) error {
-			list = append(list, c)
-			return nil
-		})
-	})
-	return list, err
 }
 
 // gitExpr writes an expression of RE2 as the extended regular expression of
@@ -417,7 +400,7 @@ func onlyRE2(expr string) bool {
 // followLines has git follow lines of a file back through its history. Each
 // commit comes with the patch of those lines, which tells where they were
 // before it.
-func (h *history) followLines(ctx context.Context, q TraceQuery) (page TracePage, err error) {
+func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage, err error) {
 	walked := q.walked()
 	walked.Path = "" // git takes the file from -L
 	args, err := walked.arguments()

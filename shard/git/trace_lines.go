@@ -29,7 +29,7 @@ const (
 // changedLines reads the patches of the first commits of a page for the lines that
 // match. It is an addition: of a commit that is not reached in time, or whose patch
 // is too long, nothing is told.
-func (h *history) changedLines(ctx context.Context, q TraceQuery, commits []Commit) map[string]ChangedLines {
+func (h *traces) changedLines(ctx context.Context, q TraceQuery, commits []Commit) map[string]ChangedLines {
 	wanted := q.lineMatcher()
 	if wanted == nil || len(commits) == 0 {
 		return nil

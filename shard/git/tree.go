@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
@@ -32,6 +33,12 @@ func (k Kind) IsBlob() bool { return k <= Symlink }
 // Mode is the mode as git writes it.
 func (k Kind) Mode() uint32 {
 	return [...]uint32{0o100644, 0o100755, 0o120000, 0o040000, 0o160000}[k]
+}
+
+// files reads what is in the files of commits.
+type files struct {
+	*base
+	listings *lru.Cache[string, []Entry] // of files, by commit
 }
 
 // Entry is one line of a tree.

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // chronicle is the history of a repository, read without git: the commit
@@ -479,4 +481,22 @@ func (q *queue) pop() queued {
 		h[i], h[least] = h[least], h[i]
 		i = least
 	}
+}
+
+// askObject has git read an object that is in no pack, or large.
+func (b *base) askObject(ctx context.Context, kind pack.Kind, id []byte) (text []byte, err error) {
+	oid := hex.EncodeToString(id)
+	err = b.with(ctx, func(c reader) error {
+		return c.Contents(oid, func(info run.ObjectInfo, r io.Reader) error {
+			switch {
+			case info.Kind != kind.String():
+				return fmt.Errorf("object %s is missing or not a %s", oid, kind)
+			case info.Size > maxTree:
+				return fmt.Errorf("%s %s: %w", kind, oid, ErrTooLarge)
+			}
+			text, err = io.ReadAll(r)
+			return err
+		})
+	})
+	return text, err
 }

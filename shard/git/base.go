@@ -1,0 +1,86 @@
+package git
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
+)
+
+// base is the directory of a mirror and what its references say.
+type base struct {
+	dir  string
+	pool *run.Pool
+	now  func() time.Time
+
+	mu      sync.Mutex // guards the fields below
+	state   *refState  // of the last look at the references; nil when unknown
+	fetched uint64     // how often they have changed
+}
+
+// Dir is the directory of the mirror.
+func (b *base) Dir() string { return b.dir }
+
+// git is a command in the mirror.
+func (b *base) git(args ...string) *run.Command {
+	return &run.Command{Dir: b.dir, Args: args}
+}
+
+// reader reads single objects, and trees.
+type reader struct{ *run.CatFile }
+
+// with lends a reader to use, for use in one goroutine; see [run.Pool.With].
+func (b *base) with(ctx context.Context, use func(reader) error) error {
+	return b.pool.With(ctx, func(c *run.CatFile) error { return use(reader{c}) })
+}
+
+// refs returns the state of the references.
+func (b *base) refs(ctx context.Context) (*refState, error) {
+	for {
+		// A fetch may change the references while they are read: then keep refuses, and they are read again.
+		b.mu.Lock()
+		s, fetched := b.state, b.fetched
+		b.mu.Unlock()
+		if s != nil {
+			return s, nil
+		}
+
+		if format, err := formatOf(b.dir); err != nil {
+			return nil, err
+		} else if format == "" {
+			return nil, ErrEmpty
+		}
+
+		s, err := b.readRefs(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if b.keep(s, fetched) {
+			return s, nil
+		}
+	}
+}
+
+// keep remembers a state, unless a fetch has changed the references since it was
+// read: otherwise whoever has just fetched would be given the old ones, and
+// would index a repository that was being copied as an empty one.
+func (b *base) keep(s *refState, fetched uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fetched != fetched {
+		return false
+	}
+	b.state = s
+	return true
+}
+
+// forget drops what is remembered of the references.
+func (b *base) forget() {
+	b.mu.Lock()
+	b.state, b.fetched = nil, b.fetched+1
+	b.mu.Unlock()
+}
+
+// manyAnswers is how many answers of most kinds a mirror remembers.
+const manyAnswers = 64

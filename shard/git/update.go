@@ -1,0 +1,208 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/shoalsearch/shoal/shard/git/run"
+)
+
+// updater changes a mirror.
+type updater struct {
+	*base
+	disk  *diskRoom     // shared by the fetches of a node
+	turn  chan struct{} // holds one token: whoever has it may change the mirror
+	swept atomic.Bool   // leftovers of a killed process are gone
+}
+
+// acquire waits for the right to change the mirror.
+func (u *updater) acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case <-u.turn:
+		return func() { u.turn <- struct{}{} }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// headRef keeps the commit of a detached HEAD alive.
+const headRef = "refs/shoal/head"
+
+// prepare makes sure that there is a repository with the right hash algorithm,
+// "" for any, and that nothing of a killed process is in the way. fresh tells
+// that the repository was made now.
+func (u *updater) prepare(ctx context.Context, format string) (fresh bool, err error) {
+	have, err := formatOf(u.dir)
+	if err != nil {
+		return false, err
+	}
+
+	if have != "" && (format == "" || have == format) {
+		return false, u.sweep()
+	}
+
+	// No complete mirror, or one of another hash algorithm: a new one. The mark
+	// is written last, so that a mirror which has it is complete.
+	if err := u.discard(); err != nil {
+		return false, err
+	}
+
+	if format == "" {
+		format = "sha1"
+	}
+
+	if err := u.initialize(format); err != nil {
+		return false, err
+	}
+	return true, os.WriteFile(filepath.Join(u.dir, mark), []byte(format+"\n"), 0o644)
+}
+
+// initialize makes an empty repository, as git init --bare does without a
+// template.
+func (u *updater) initialize(format string) error {
+	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+		if err := os.MkdirAll(filepath.Join(u.dir, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(u.dir, "config"), []byte(configOf(format)), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(u.dir, "HEAD"), []byte("ref: refs/heads/main\n"), 0o644)
+}
+
+// discard removes the mirror: first its name, so that no reader meets half of it.
+func (u *updater) discard() error {
+	// Processes have files of the mirror open, and would go on to answer from them.
+	u.pool.Reset()
+	u.forget()
+
+	// What an earlier call has left under the name would be in the way.
+	old := u.dir + ".old"
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+
+	if err := os.Rename(u.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(old)
+}
+
+// sweep removes what a killed git left behind: half packs, and locks, which
+// nobody can hold since only this process writes here. It looks once in the life
+// of a Mirror.
+func (u *updater) sweep() error {
+	if u.swept.Swap(true) {
+		return nil
+	}
+
+	return filepath.WalkDir(u.dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+
+		// Half packs, and objects that were being received.
+		name := d.Name()
+		if d.IsDir() && strings.HasPrefix(name, "tmp_objdir-") {
+			os.RemoveAll(path)
+			return fs.SkipDir
+		}
+
+		temporary := strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-")
+		inObjects := strings.HasPrefix(path, filepath.Join(u.dir, "objects")+"/")
+		if !d.IsDir() && (strings.HasSuffix(name, ".lock") || inObjects && temporary) {
+			return os.Remove(path)
+		}
+		return nil
+	})
+}
+
+// heads reads the references of the mirror.
+func (u *updater) heads(ctx context.Context) (map[string]string, error) {
+	if refs, ok := u.refFiles(); ok {
+		return refs, nil
+	}
+
+	// Kept in another form than in plain files, the references are git's to tell.
+	c := u.git("for-each-ref", "--format=%(refname)%00%(objectname)%00")
+	c.Limit = 1 << 30
+	refs := map[string]string{}
+	err := c.Stream(ctx, func(r io.Reader) error {
+		return eachRef(newRecords(r), 2, func(f []string) { refs[f[0]] = f[1] })
+	})
+	return refs, err
+}
+
+// point sets HEAD: to a branch, or else to a commit. Without either it stays.
+func (u *updater) point(ctx context.Context, symref, commit string) (moved bool, err error) {
+	old, err := os.ReadFile(filepath.Join(u.dir, "HEAD"))
+	if err != nil {
+		return false, err
+	}
+
+	var want string
+	var c *run.Command
+	switch {
+	case symref != "":
+		want, c = "ref: "+symref, u.git("symbolic-ref", "HEAD", symref)
+	case commit != "":
+		want, c = commit, u.git("update-ref", "--no-deref", "HEAD", commit)
+	default:
+		return false, nil
+	}
+
+	// Writing it anew would be a change for whoever watches the mirror.
+	if strings.TrimSpace(string(old)) == want {
+		return false, nil
+	}
+
+	c.Writes = true
+	return true, c.Run(ctx)
+}
+
+// writeRefs gives a mirror without references its first ones, and HEAD.
+func (u *updater) writeRefs(refs map[string]string, head string) error {
+	var text bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		fmt.Fprintf(&text, "%s %s\n", refs[name], name)
+	}
+	if err := u.replace("packed-refs", text.Bytes()); err != nil {
+		return err
+	}
+	return u.replace("HEAD", []byte(head+"\n"))
+}
+
+// replace writes a file of the mirror so that readers see the old text or the new
+// one, by git's own lock.
+func (u *updater) replace(name string, text []byte) error {
+	path := filepath.Join(u.dir, name)
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+
+	f, err := os.OpenFile(path+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+
+	// On the disk before it has its name: a crash must not leave an empty file.
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path+".lock"))
+	}
+	return os.Rename(path+".lock", path)
+}
