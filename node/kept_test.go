@@ -100,6 +100,32 @@ func TestFilesThatWereNotLookedIntoAreCountedAnew(t *testing.T) {
 	}
 }
 
+// Whatever of the files that match comes from the index and from the mirror, an answer of
+// fewer files says that there are more.
+func TestAGrepUpToALimitSaysWhetherThereIsMore(t *testing.T) {
+	t.Parallel()
+	small, large := "nothing\n", strings.Repeat("nothing here\n", 200)
+	dir, connections := t.TempDir(), []string{}
+	for i, c := range [][]string{{large, large, large}, {large, large, small}, {large, small, small}, {small, small, small}} {
+		repo := filepath.Join(dir, fmt.Sprint("large", 3-i))
+		nodetest.NewRepo(t, repo, map[string]string{"a.txt": c[0], "b.txt": c[1], "c.txt": c[2]})
+		connections = append(connections, fmt.Sprintf(`"c%d": {"type": "git", "url": "file://%s"}`, i, repo))
+	}
+	n := nodetest.Start(t, nodetest.Config{File: `{"settings": {"maxFileSize": 1000}, "connections": {` + strings.Join(connections, ", ") + `}}`})
+	n.WaitIndexed(4)
+
+	for i := range 4 {
+		for limit := 1; limit <= 4; limit++ {
+			for _, counts := range []bool{false, true} {
+				r, err := n.Search.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "nothing", Repo: fmt.Sprint("local/large", i), Limit: limit, Counts: counts})
+				if err != nil || len(r.Files) != min(limit, 3) || r.Coverage.Complete() != (limit >= 3) {
+					t.Errorf("limit %d of 3 files, of which %d are large (counts: %v): %+v, %v", limit, i, counts, r, err)
+				}
+			}
+		}
+	}
+}
+
 func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
 	t.Parallel()
 	n := kept(t)

@@ -144,17 +144,20 @@ func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepReque
 		have[f.Path] = true
 	}
 
+	// The mirror may have found more than it shows, too.
+	all := len(out.Files) + found.Found
 	for _, f := range found.Files {
 		switch {
 		case have[f.Path]:
+			all--
 		case len(out.Files) >= req.Limit:
-			out.Coverage = out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
 		case req.Counts:
 			out.add(GrepFile{Repo: req.Repo, Path: f.Path, Matches: f.Matches, Ranges: f.Matches})
 		default:
 			out.add(grepFile(req.Repo, f.Path, f.Lines, f.Matches))
 		}
 	}
+	out.Coverage = UpTo(out.Coverage, req.Limit, all)
 
 	return slices.DeleteFunc(kept, func(f coverage.File) bool { return slices.Contains(found.Looked, f.Path) }), nil
 }
