@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -32,6 +33,53 @@ func TestRevisionsAreFoundByTheirNames(t *testing.T) {
 	want(t, n.Find("kraken rev:*"), "local/app:a.txt", "local/app:a.txt", "local/app:only.txt")
 	want(t, n.Find("both rev:*"), "local/app:same.txt")
 	want(t, n.Find("kraken rev:nothing"))
+}
+
+// Of a branch and a tag of one name a tool means the tag, in one repository as in all; where
+// a repository has only one of the two it is that.
+func TestToolsTakeATagBeforeABranch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, refs := range map[string][]string{"both": {"branch", "tag"}, "branch": {"branch"}, "tag": {"tag"}} {
+		repo := nodetest.NewRepo(t, filepath.Join(dir, name), map[string]string{"same.txt": "kraken same\n"})
+		for _, kind := range refs {
+			repo.Git("checkout", "-q", "--detach", "main")
+			repo.Commit(map[string]string{"a.txt": "kraken " + kind + "\n", kind + ".txt": "kraken\n"})
+			repo.Git(kind, "x")
+		}
+		repo.Git("checkout", "-q", "main")
+	}
+	n := nodetest.Start(t, nodetest.Config{File: fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*",
+		"revisions": {"branches": ["**"], "tags": ["*"]}}}}`, dir)})
+	n.WaitIndexed(3)
+
+	for repo, want := range map[string][]string{"both": {"tag"}, "branch": {"branch"}, "tag": {"tag"}, "": {"tag", "branch", "tag"}} {
+		var files []string
+		for i, kind := range want {
+			name := repo
+			if name == "" {
+				name = []string{"both", "branch", "tag"}[i]
+			}
+			files = append(files, name+" a.txt kraken "+kind, name+" "+kind+".txt kraken", name+" same.txt kraken same")
+		}
+		req := search.GrepRequest{Pattern: "kraken.*", Ref: "x"}
+		if repo != "" {
+			req.Repo = "local/" + repo
+		}
+		r, err := n.Search.Grep(t.Context(), catalog.Operator(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range r.Files {
+			got = append(got, fmt.Sprintf("%s %s %s", filepath.Base(f.Repo), f.Path, f.Lines[0].Text))
+		}
+		slices.Sort(files)
+		slices.Sort(got)
+		if !slices.Equal(got, files) {
+			t.Errorf("in %q: %q, want %q", repo, got, files)
+		}
+	}
 }
 
 // A repository without a commit lacks no revision: an answer over all repositories

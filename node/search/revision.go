@@ -4,17 +4,31 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
 // revAtom is the atom of a revision. HEAD and the branch it points to are one:
-// where that branch is indexed as HEAD only, HEAD is meant.
+// where that branch is indexed as HEAD only, HEAD is meant. Of a branch and a tag of one
+// name the tag is.
 func revAtom(seen *account.Repos, rev string) query.Q {
-	atom := &query.Rev{Pattern: rev}
+	var atom query.Q = &query.Rev{Pattern: rev}
 	if rev == "HEAD" {
 		return atom
+	}
+
+	tag, branch := "refs/tags/"+rev, "refs/heads/"+rev
+	both := seen.Where(func(repo *catalog.Repo) bool {
+		return nameOfRevision(repo, rev) == tag && nameOfRevision(repo, branch) == branch
+	})
+	if !both.IsEmpty() {
+		atom = &query.Or{Subs: []query.Q{
+			&query.And{Subs: []query.Q{atom, &query.Repos{Set: roaring.AndNot(seen.Set, both)}}},
+			&query.And{Subs: []query.Q{&query.Rev{Pattern: tag}, &query.Repos{Set: both}}},
+		}}
 	}
 
 	// The branch has no name of its own there: as HEAD it was indexed.
