@@ -178,6 +178,10 @@ func (c toolCall) files(w *twin) (out []*file) {
 			return a.revision(c.text("ref")).files
 		}
 		for _, r := range a.refs {
+			// Of a branch and a tag of one name the tag is meant.
+			if tag := a.revision(c.text("ref")); tag != nil && tag.name == "refs/tags/"+c.text("ref") && r.name == "refs/heads/"+c.text("ref") {
+				continue
+			}
 			if c.text("ref") == "" && r.commit == a.refs[0].commit || c.text("ref") != "" && (searchCall{}).holds(part{op: "rev", value: c.text("ref")}, &file{repo: a}, r, r.commit == a.refs[0].commit, false) {
 				out = append(out, r.files...)
 			}
@@ -201,11 +205,14 @@ var globCache sync.Map
 
 // globbed reports whether a glob of a call matches a path: with a slash from the directory
 // on, else the last part, or for a plain name a directory above. A text that is a path
-// itself means that path.
+// itself means that path. Where the path of the call is a file, its whole path counts too.
 func globbed(pattern, dir, name string) bool {
 	if dir != "" {
 		rest, below := strings.CutPrefix(name, dir+"/")
 		if name == dir {
+			if from := strings.TrimPrefix(pattern, "/"); globsOf(from).Match(name) || from == name {
+				return true
+			}
 			rest, below = path.Base(name), true
 		}
 		if !below {
