@@ -292,7 +292,7 @@ func (c *processes) load(t *testing.T, name, url string) *crowd {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-time.After(*pairsPause):
 				}
 				b.note(c.ask(url, user+round))
 			}

@@ -27,6 +27,7 @@ var (
 	lastProgram = flag.String("last", "", "program of the last release, beside which this one runs")
 	nextProgram = flag.String("next", "", "program of the next release, which runs beside this one")
 	pairsText   = flag.String("text", "", "directory of further repositories")
+	pairsPause  = flag.Duration("pause", 0, "between two requests of a client")
 	pairsFor    = flag.Duration("for", 20*time.Second, "how long nodes of two programs run in all")
 )
 
