@@ -27,7 +27,7 @@ var noAccesses = []string{
 	"GET /.well-known/oauth-protected-resource", "GET /.well-known/oauth-protected-resource/api/mcp",
 	"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-authorization-server/api/mcp",
 	"GET /authorize", "GET /oauth/authorize", "GET /login", "GET /join", "GET /", "GET /static/*", "GET /opensearch.xml", "GET /robots.txt", "GET /help/{topic}", "GET /docs", "GET /docs/*", "GET /~/*",
-	"GET /chat", "GET /chats", "GET /cluster", "GET /status", "GET /api/snapshot",
+	"GET /chat", "GET /chats", "GET /cluster", "GET /status", "GET /api/snapshot", "GET /debug/pprof/{profile}",
 }
 
 func TestEveryRouteIsAnAccessOrNot(t *testing.T) {

@@ -38,6 +38,7 @@ func (c *call) head() {
 	// For every answer: no browser shall take a file of a repository for a script.
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set(headerRequest, c.id)
 
 	if c.mime == mimeJSON {
 		h.Set("Cache-Control", "no-store")

@@ -19,6 +19,7 @@ import (
 // call is one request, copied out of fasthttp's reusable one, and its answer.
 // Whatever a handler passes down may outlive the request.
 type call struct {
+	id     string // of the request
 	method string
 	path   string
 	wild   []string // what stood for the {parts} of the route's path

@@ -244,6 +244,7 @@ var askedRoutes = map[string]func(aims) []shot{
 	"POST /api/webhook/{connection}":            once(post("/api/webhook/closed", object{"ref": "x"}), post("/api/webhook/none", object{"ref": "x"})),
 	"GET /api/webhook/{connection}":             once(get("/api/webhook/closed"), get("/api/webhook/none")),
 	"GET /metrics":                              once(get("/metrics")),
+	"GET /debug/pprof/{profile}":                once(get("/debug/pprof/heap"), get("/debug/pprof/profile?seconds=1")),
 	"GET /livez":                                once(get("/livez")),
 	"GET /readyz":                               once(get("/readyz")),
 	"POST /api/mcp":                             toolCalls,

@@ -390,6 +390,7 @@ func (s *side) ask(x shot) (string, error) {
 		req.Header.Set("Authorization", "Bearer "+s.key)
 	}
 	req.Header.Set("Accept", "application/json, text/event-stream, text/html")
+	req.Header.Set(headerRequest, "the-same") // a node would make another one each time
 	if req.Header.Set("Content-Type", "application/json"); strings.HasPrefix(x.target, "/login") || strings.HasPrefix(x.target, "/settings") {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}

@@ -166,6 +166,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		// The node and its cluster.
 		&healthRoutes{p.state, s.opt.Version, s.leaving, make(chan struct{}, maxStatusWatches)},
 		&metricsRoutes{s.opt.Gatherer, s.hosts.loopback, p.enforces, authenticate, log},
+		profileRoutes{},
 		&nodeRoutes{p.operate, p.state, base},
 		&connectionRoutes{p.operate, p.browse},
 		&webhookRoutes{p.operate, base, now, s.opt.trusted, authenticate},

@@ -59,6 +59,7 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	Linger         time.Duration         // between saying that it stops and refusing connections: for load balancers to notice
 	Finish         func(context.Context) // what else to wait for meanwhile; nil for nothing
+	Slow           time.Duration         // reads that take as long are logged; 0 for none
 	Log            *slog.Logger          // nil discards
 	Gatherer       prometheus.Gatherer   // what /metrics shows; nil for nothing
 	Registerer     prometheus.Registerer // nil keeps the metrics of this package to itself
@@ -276,6 +277,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	began := s.opt.Now()
 
 	c := &call{method: string(rc.Method()), path: servedPath(string(rc.Path())), rc: rc, door: guest.by(), status: 200}
+	c.id = requestID(c.requestHeader(headerRequest))
 	route, f := s.route(c)
 	ctx, cancel := s.bounded(route)
 
@@ -310,6 +312,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		s.fail(c, route, f)
 	}
 	s.record(c, route, f)
+	slow := s.watchSlow(c, route)
 
 	// Whoever writes the answer calls end after its last byte.
 	end := func() {
@@ -319,7 +322,9 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		cancel(nil)
 		leave()
 		c.lease.end()
-		s.meter.done(route.name, c.method, c.status, s.opt.Now().Sub(began))
+		took := s.opt.Now().Sub(began)
+		s.meter.done(route.name, c.method, c.status, took)
+		slow(took)
 		s.crowd.end(guest, c.standing())
 		s.running.done()
 	}
@@ -496,9 +501,9 @@ func (s *Server) report(c *call, f *failure) {
 	case f.Status == statusClientGone:
 		s.meter.gone.Inc()
 	case f.Status == 500:
-		s.log.Error("request failed", "method", c.method, "path", c.path, "error", f.cause)
+		s.log.Error("request failed", "request", c.id, "method", c.method, "path", c.path, "error", f.cause)
 	case f.Status > 500 && f.Code != codeNotReady:
-		s.log.Warn("request not served", "method", c.method, "path", c.path, "code", f.Code, "error", f.cause)
+		s.log.Warn("request not served", "request", c.id, "method", c.method, "path", c.path, "code", f.Code, "error", f.cause)
 	}
 }
 

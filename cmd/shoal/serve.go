@@ -53,6 +53,8 @@ type serveFlags struct {
 	rate                                                 float64 // requests a second of one client
 	lingerText                                           string
 	linger                                               time.Duration // lingerText, by check
+	slowText                                             string
+	slow                                                 time.Duration // slowText, by check
 }
 
 func newServe(getenv func(string) string) *cobra.Command {
@@ -123,6 +125,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	// How it is watched.
 	text(&f.metricsListen, "metrics-listen", "", "address for /metrics without a key (default --listen, with an owner's key unless that is on loopback and no connection enforces permissions)", "SHOAL_METRICS_LISTEN")
 	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
+	text(&f.slowText, "log-slow", "", "log each search and read that takes as long as this, with what it looked for: 500ms (default none)", "SHOAL_LOG_SLOW")
 	text(&f.logLevel, "log-level", "info", "debug, info, warn or error", "SHOAL_LOG_LEVEL")
 }
 
@@ -254,6 +257,9 @@ func (f *serveFlags) readTexts() (errs []error) {
 	var err error
 	if f.linger, err = time.ParseDuration(cmp.Or(f.lingerText, usual)); err != nil || f.linger < 0 {
 		errs = append(errs, fmt.Errorf("--linger %q: want a duration such as 2s", f.lingerText))
+	}
+	if f.slow, err = time.ParseDuration(cmp.Or(f.slowText, "0")); err != nil || f.slow < 0 {
+		errs = append(errs, fmt.Errorf("--log-slow %q: want a duration such as 500ms", f.slowText))
 	}
 
 	if f.trusted, err = parseNetworks(f.trustedText); err != nil {
@@ -575,6 +581,7 @@ func (f *serveFlags) apiOptions(log *slog.Logger, reg *prometheus.Registry, limi
 		Linger:         f.linger,
 
 		Version:    buildVersion(),
+		Slow:       f.slow,
 		Log:        log,
 		Gatherer:   reg,
 		Registerer: reg,

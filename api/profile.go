@@ -1,0 +1,74 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"runtime/pprof"
+	"runtime/trace"
+	"strconv"
+	"time"
+
+	"github.com/shoalsearch/shoal/node/account"
+	nodecall "github.com/shoalsearch/shoal/node/call"
+)
+
+// Seconds of a profile over a time.
+const (
+	usualProfile = 10
+	mostProfile  = 60
+)
+
+// profileRoutes are the routes of profiles, at the paths of package net/http/pprof.
+type profileRoutes struct{}
+
+func (a profileRoutes) rows() []route {
+	return []route{row("GET", "/debug/pprof/{profile}", accessOwner, streamTimeout, owners(a.take))}
+}
+
+// take is GET /debug/pprof/{profile}: "profile" for CPU time, "trace", or one of
+// [pprof.Profiles], as a file for `go tool pprof` or `go tool trace`.
+func (a profileRoutes) take(ctx context.Context, c *call, _ account.Owner) error {
+	var b bytes.Buffer
+	var err error
+	switch name := c.wild[0]; name {
+	case "profile":
+		err = a.over(ctx, c, func() error { return pprof.StartCPUProfile(&b) }, pprof.StopCPUProfile)
+	case "trace":
+		err = a.over(ctx, c, func() error { return trace.Start(&b) }, trace.Stop)
+	default:
+		p := pprof.Lookup(name)
+		if p == nil {
+			return notThere(c.path)
+		}
+		err = p.WriteTo(&b, 0)
+	}
+	if err != nil {
+		return err
+	}
+	c.mime, c.body = "application/octet-stream", b.Bytes()
+	return nil
+}
+
+// over profiles for as many seconds as a call asks for. The process has one such profile
+// at a time.
+func (profileRoutes) over(ctx context.Context, c *call, start func() error, stop func()) error {
+	seconds := usualProfile
+	if text, ok := c.arg("seconds"); ok {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > mostProfile {
+			return invalidParams("seconds must be a whole number from 1 to %d", mostProfile)
+		}
+		seconds = n
+	}
+
+	if err := start(); err != nil {
+		return nodecall.Fail(nodecall.ErrUnable, "another profile is being taken: try again when it is over")
+	}
+	defer stop()
+	select {
+	case <-time.After(time.Duration(seconds) * time.Second):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
