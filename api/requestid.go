@@ -18,7 +18,7 @@ const maxRequestID = 128
 func requestID(sent string) string {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"'\<>`, r) }
 	if sent == "" || len(sent) > maxRequestID || strings.ContainsFunc(sent, odd) {
-		return rand.Text()[:16]
+		return strings.ToLower(rand.Text()[:16])
 	}
 	return sent
 }
