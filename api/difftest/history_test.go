@@ -42,15 +42,17 @@ func lower(text string) string { return strings.Map(unicode.ToLower, text) }
 // commitsOf are the commits that the arguments of list_commits mean.
 func (c toolCall) commitsOf(w *twin) (out []commit) {
 	a := w.named(c.text("repo"))
-	var more []string
-	if text := c.text("changes"); text != "" {
-		more = append(more, "--no-renames", "-S"+text)
-	}
+	more := []string{"--"}
 	if path := c.text("path"); path != "" {
-		more = append(more, "--", ":(literal)"+path)
+		more = append(more, ":(literal)"+path)
 	}
 	for _, x := range w.log(a, a.revision(c.text("ref")).commit, more...) {
-		if c.matches(x) {
+		changed := true
+		if text := c.text("changes"); text != "" {
+			files, _ := w.git(a, append([]string{"diff-tree", "-r", "-c", "--root", "--no-renames", "--no-commit-id", "--name-only", "-S" + text, x.hash}, more...)...)
+			changed = files != ""
+		}
+		if changed && c.matches(x) {
 			out = append(out, x)
 		}
 	}

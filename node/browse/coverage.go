@@ -42,7 +42,15 @@ func (r *CommitsResponse) Coverage() coverage.Coverage {
 // its limit, any other one when time runs out or more was found than the limit.
 func (r *TraceResponse) Coverage() coverage.Coverage {
 	limit := r.AtLeast && r.From != ""
-	return covers(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: limit || r.Total > len(r.Commits), coverage.Late: r.AtLeast && !limit, coverage.Shallow: r.Shallow})
+	c := covers(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: limit || r.Total > len(r.Commits), coverage.Late: r.AtLeast && !limit, coverage.Shallow: r.Shallow})
+	if r.Unread == 0 {
+		return c
+	}
+	g := coverage.Gap{Kind: coverage.NameOnly, Count: r.Unread}
+	for _, path := range r.Large {
+		g.Files = append(g.Files, coverage.File{Path: path})
+	}
+	return c.With(g)
 }
 
 // Coverage is what a blame covers.

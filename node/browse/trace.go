@@ -41,6 +41,8 @@ type TraceResponse struct {
 	FromFirst, FromLast int
 
 	Changed map[string]git.ChangedLines // by hash: of the newest 20, where a text or an expression was looked for
+	Unread  int                         // files that may have such a change and were too large to be read
+	Large   []string                    // paths of the first three of them
 }
 
 // Trace looks through the history of a repository for a change.
@@ -122,6 +124,8 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 		FromFirst: page.FromLines[0],
 		FromLast:  page.FromLines[1],
 		Changed:   page.Changed,
+		Unread:    len(page.Unread),
+		Large:     page.Unread[:min(len(page.Unread), 3)],
 	}, nil
 }
 

@@ -46,6 +46,7 @@ func TestListCommits_saysWhatItLeftOut(t *testing.T) {
 		says, never string
 	}{
 		"all of it":      {r: browse.TraceResponse{Commit: "c", Commits: two}, complete: true, never: "until"},
+		"large files":    {r: browse.TraceResponse{Commit: "c", Commits: two, Unread: 4, Large: []string{"a.sql", "b", "c"}}, says: "the changes of 4 files over 16 MB in a merge or with a byte order mark, as a.sql, b, c"},
 		"shallow":        {r: browse.TraceResponse{Commit: "c", Commits: two, Shallow: true}, says: "shallow repository"},
 		"time ran out":   {args: []any{"perPage", 50}, r: browse.TraceResponse{Commit: "c", Commits: two, AtLeast: true, Reached: reached}, says: "that takes long"},
 		"a full page":    {args: []any{"perPage", 2}, r: browse.TraceResponse{Commit: "c", Commits: two, AtLeast: true, Reached: reached}, says: "2022-10-31", never: "takes long"},

@@ -207,7 +207,7 @@ func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) str
 
 	var e end
 	older := olderTraces(a, r)
-	e.covers(a, r.Coverage(), words{coverage.Late: older, coverage.Limit: older})
+	e.covers(a, r.Coverage(), words{coverage.Late: older, coverage.Limit: older, coverage.NameOnly: unreadChanges(r)})
 	most, bare := bodyRoom(a, len(r.Commits)), 0
 	newest := 0
 	if a.Has("lines") && !a.Has("body") {
@@ -248,6 +248,15 @@ func tracedText(a *Args, r *browse.TraceResponse, changes map[string]string) str
 	}
 	e.hint = newerLeft(a)
 	return out.String() + e.String()
+}
+
+// unreadChanges names the files whose changes were not searched.
+func unreadChanges(r *browse.TraceResponse) string {
+	names := make([]string, len(r.Large))
+	for i, path := range r.Large {
+		names[i] = fileLabel(path)
+	}
+	return fmt.Sprintf("the changes of %s over 16 MB in a merge or with a byte order mark, as %s", count(r.Unread, "file"), strings.Join(names, ", "))
 }
 
 // mostChanged is how many lines are shown of what a commit changed.

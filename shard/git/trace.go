@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
 	"github.com/shoalsearch/shoal/shard/git/run"
@@ -50,6 +51,7 @@ type TracePage struct {
 	FromLines [2]int
 
 	Changed map[string]ChangedLines // by commit, of the first of the page, where a text or an expression was looked for
+	Unread  []string                // paths of files that may have such a change and are too large to be read
 }
 
 const (
@@ -58,6 +60,7 @@ const (
 	traceMost  = 2048
 	tracePaths = 10       // of a commit that are told
 	maxPatch   = 16 << 20 // bytes of one change of the lines that are followed
+	maxEntry   = 64 << 10 // bytes of what is said of a file: a merge has any number of parents
 )
 
 // traces lists the commits that made a change.
@@ -127,10 +130,13 @@ func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 	defer cancel()
 
 	// Git lists the commits that are in no pack.
-	found, err := h.compareEach(looked, q, &page, h.readBatches)
+	own := newChangeReader(q)
+	found, err := h.compareEach(looked, q, &page, own, h.readBatches)
 	if errors.Is(err, pack.ErrAskGit) {
-		found, err = h.compareEach(looked, q, &page, h.listBatches)
+		own = newChangeReader(q)
+		found, err = h.compareEach(looked, q, &page, own, h.listBatches)
 	}
+	page.Unread, page.Changed = own.unread, own.lines
 
 	switch {
 	case err == nil:
@@ -146,7 +152,7 @@ func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 	found = found[min(q.Skip, len(found)):]
 	page.Commits, err = h.shown(ctx, found[:min(q.Limit, len(found))])
 	if err == nil {
-		page.Changed = h.changedLines(ctx, q, page.Commits)
+		h.changedLines(ctx, q, &page, own)
 	}
 	return page, err
 }
@@ -157,7 +163,7 @@ type batches func(ctx context.Context, q TraceQuery, use func(commits []string, 
 
 // compareEach has git compare the commits of a list, until a page is found. found are the
 // commits with the change, newest first; with an error those that were found before it.
-func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage, list batches) (found []string, err error) {
+func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader, list batches) (found []string, err error) {
 	page.Paths = map[string][]string{}
 	err = list(ctx, q, func(batch []string, first time.Time) error {
 		// If this batch is not compared, the page says from when on.
@@ -165,7 +171,7 @@ func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage,
 		if len(found) >= q.Skip+q.Limit {
 			return run.ErrStop
 		}
-		if err := h.compareBatch(ctx, q, batch, &found, page.Paths); err != nil {
+		if err := h.compareBatch(ctx, q, batch, &found, page, own); err != nil {
 			return err
 		}
 		page.Reached = time.Time{}
@@ -276,125 +282,90 @@ func nextCommits(in *bufio.Reader, most int) (commits []string, first time.Time,
 	return commits, first, nil
 }
 
-// compareCommits is the git that compares the commits on its standard input with
-// their parents, and tells of those with the change in the form that is asked for.
-func (h *traces) compareCommits(q TraceQuery, form ...string) (*run.Command, error) {
+// changedFiles is the git that compares commits with their parents, in the form that is
+// asked for.
+func (h *traces) changedFiles(q TraceQuery, commits []string, form ...string) *run.Command {
 	c := h.git("diff-tree", "--stdin", "-r", "--root", "--no-renames", "--no-ext-diff", "--no-textconv")
-	c.Args = append(c.Args, form...)
-
-	if q.Text != "" {
-		c.Args = append(c.Args, "-S"+q.Text)
-	} else {
-		expr, fold, err := gitExpr(q.Expr)
-		if err != nil {
-			return nil, err
-		}
-
-		c.Args = append(c.Args, "-G"+expr)
-		if fold {
-			c.Args = append(c.Args, "-i")
-		}
-	}
-
-	// A path limits what is compared.
-	c.Args = append(c.Args, "--")
+	c.Args = append(append(c.Args, form...), "--")
 	if q.Path != "" {
 		c.Args = append(c.Args, q.Path)
 	}
-	return c, nil
+	c.Stdin = strings.NewReader(strings.Join(commits, "\n") + "\n")
+	c.Timeout, c.Limit = q.Time+time.Second, 4<<30
+	return c
 }
 
-// compareBatch has git compare commits with their parents. It prints those
-// that have the change, each followed by its files:
-//
-//	<commit> NUL :100644 100644 <oid> <oid> M NUL path NUL ...
-func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, paths map[string][]string) error {
-	c, err := h.compareCommits(q, "-z", "--raw")
+// pickaxe has git list only what has the change.
+func (q *TraceQuery) pickaxe() ([]string, error) {
+	if strings.Contains(q.Text, "\n") {
+		return []string{"--pickaxe-regex", "-S" + strings.ReplaceAll(quoteExtended(q.Text), "\n", "\r?\n")}, nil
+	}
+	if q.Text != "" {
+		return []string{"-S" + q.Text}, nil
+	}
+	expr, err := gitExpr(q.Expr)
+	return []string{"--text", "-G" + expr}, err // without --text git passes over a file with a NUL
+}
+
+// compareBatch adds those of some commits that have the change. Git compares all files of
+// them, while those that it cannot read are read here.
+func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, page *TracePage, own *changeReader) error {
+	look, err := q.pickaxe()
 	if err != nil {
 		return err
 	}
-	c.Stdin = strings.NewReader(strings.Join(batch, "\n") + "\n")
-	c.Timeout = q.Time + time.Second
+	c := h.changedFiles(q, batch, append(look, "-z", "--raw")...)
 
-	// Ids and entries of files come in one stream, told apart by their form.
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return h.readBatch(ctx, own, batch) })
+	byGit := map[string][]string{}
+	group.Go(func() error {
+		return differences(ctx, c, func(commit, _, path string) error {
+			byGit[commit] = append(byGit[commit], path)
+			return nil
+		})
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+
+	for _, commit := range batch {
+		paths := slices.DeleteFunc(byGit[commit], func(path string) bool { return own.judged[[2]string{commit, path}] })
+		paths = append(paths, own.paths[commit]...)
+		if slices.Sort(paths); len(paths) > 0 {
+			*found, page.Paths[commit] = append(*found, commit), paths[:min(len(paths), tracePaths)]
+		}
+	}
+	return nil
+}
+
+// differences runs a git diff-tree that prints commits, each followed by its files, and
+// hands on each file:
+//
+//	<commit> NUL :100644 100644 <oid> <oid> M NUL path NUL ...
+func differences(ctx context.Context, c *run.Command, use func(commit, entry, path string) error) error {
 	return c.Stream(ctx, func(r io.Reader) error {
-		in := newRecords(r)
+		in, commit := newRecords(r), ""
 		for {
-			field, err := in.field(maxField)
+			field, err := in.field(maxEntry)
 			if err != nil {
 				return ignoreEOF(err)
 			}
 			if pack.IsID(field) {
-				*found = append(*found, field)
+				commit = field
 				continue
 			}
 
 			// What is no id is the entry of a file, and its path follows.
 			path, err := in.part(maxPath)
-			if err != nil || len(*found) == 0 || !strings.HasPrefix(field, ":") {
+			if err != nil || commit == "" || !strings.HasPrefix(field, ":") {
 				return fmt.Errorf("git diff-tree said %.80q", field)
 			}
-
-			commit := (*found)[len(*found)-1]
-			if len(paths[commit]) < tracePaths {
-				paths[commit] = append(paths[commit], path)
+			if err := use(commit, field, path); err != nil {
+				return err
 			}
 		}
 	})
-}
-
-// gitExpr writes an expression of RE2 as the extended regular expression of
-// POSIX that git reads. What has no counterpart there is refused.
-//
-//	(?i)(?:get|put)\d+   (get|put)[0-9]+, fold
-//	\pL+?                refused
-func gitExpr(expr string) (posix string, fold bool, err error) {
-	if _, err := syntax.Parse(expr, syntax.Perl); err != nil {
-		return "", false, fmt.Errorf("%w: %w", ErrBadFilter, err)
-	}
-
-	expr, fold = strings.CutPrefix(expr, "(?i)")
-
-	// Each turn writes one element of the expression.
-	var b strings.Builder
-	for i := 0; i < len(expr); i++ {
-		switch rest := expr[i:]; {
-		// What POSIX writes in another way.
-		case strings.HasPrefix(rest, "(?:"):
-			b.WriteByte('(')
-			i += 2
-		case strings.HasPrefix(rest, `\d`):
-			b.WriteString("[0-9]")
-			i++
-		case strings.HasPrefix(rest, `\t`):
-			b.WriteByte('\t')
-			i++
-		case strings.HasPrefix(rest, `\D`):
-			b.WriteString("[^0-9]")
-			i++
-
-		// What it cannot say; other escapes are the same.
-		case onlyRE2(rest):
-			return "", false, fmt.Errorf("%.10q cannot stand in an expression for changed lines: %w", rest[:2], ErrBadFilter)
-		case rest[0] == '\\' && len(rest) > 1:
-			b.WriteString(rest[:2])
-			i++
-		default:
-			b.WriteByte(rest[0])
-		}
-	}
-	return b.String(), fold, nil
-}
-
-// onlyRE2 reports whether an expression begins with what POSIX does not have:
-// flags, repetition that takes as little as possible, classes by name.
-func onlyRE2(expr string) bool {
-	for _, prefix := range []string{"(?", "*?", "+?", "??", "}?", `\p`, `\P`, `\Q`, `\x`, `\n`} {
-		if strings.HasPrefix(expr, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // followLines has git follow lines of a file back through its history. Each

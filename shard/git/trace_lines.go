@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,32 +30,43 @@ const (
 // changedLines reads the patches of the first commits of a page for the lines that
 // match. It is an addition: of a commit that is not reached in time, or whose patch
 // is too long, nothing is told.
-func (h *traces) changedLines(ctx context.Context, q TraceQuery, commits []Commit) map[string]ChangedLines {
+func (h *traces) changedLines(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader) {
 	wanted := q.lineMatcher()
-	if wanted == nil || len(commits) == 0 {
-		return nil
+	look, err := q.pickaxe()
+	if wanted == nil || len(page.Commits) == 0 || err != nil {
+		return
 	}
 
-	c, err := h.compareCommits(q, "--patch", "--unified=0", "--no-color")
-	if err != nil {
-		return nil
+	var ids []string
+	for _, commit := range page.Commits[:min(len(page.Commits), tracedCommits)] {
+		ids = append(ids, commit.Hash)
 	}
-	var ids strings.Builder
-	for _, commit := range commits[:min(len(commits), tracedCommits)] {
-		ids.WriteString(commit.Hash + "\n")
-	}
-	c.Stdin = strings.NewReader(ids.String())
+	c := h.changedFiles(q, ids, append(look, "--patch", "--unified=0", "--full-index", "--no-color")...)
 	c.Timeout, c.Limit = tracedTime, tracedBytes
 
 	// What was read until an error is told: the end of the time is one.
-	p := &patchLines{wanted: wanted, found: map[string]ChangedLines{}}
+	p := &patchLines{wanted: wanted, coded: own.coded, found: map[string]ChangedLines{}}
 	if err := c.Stream(ctx, p.read); err != nil {
 		delete(p.found, p.commit) // read in part
 	}
-	return p.found
+	for commit, git := range p.found {
+		own := page.Changed[commit]
+		git.Added, git.Removed, git.Lines = git.Added+own.Added, git.Removed+own.Removed, append(git.Lines, own.Lines...)
+		git.Lines = git.Lines[:min(len(git.Lines), tracedLines)]
+		page.Changed[commit] = git
+	}
+
+	// The expression that git had may match a line more.
+	all := len(page.Commits)
+	page.Commits = slices.DeleteFunc(page.Commits, func(c Commit) bool {
+		changed, read := p.found[c.Hash]
+		return q.Text == "" && read && changed.Added+changed.Removed == 0 && len(page.Changed[c.Hash].Lines) == 0
+	})
+	page.Total -= all - len(page.Commits)
 }
 
-// lineMatcher tells which lines are looked for; nil where no line alone can be.
+// lineMatcher tells which lines are looked for, in whatever way they end; nil where no line
+// alone can be.
 func (q *TraceQuery) lineMatcher() func(line string) bool {
 	if strings.Contains(q.Text, "\n") {
 		return nil
@@ -68,13 +80,16 @@ func (q *TraceQuery) lineMatcher() func(line string) bool {
 	if err != nil {
 		return nil
 	}
-	return expr.MatchString
+	return func(line string) bool {
+		return expr.MatchString(line) || expr.MatchString(strings.TrimSuffix(line, "\r"))
+	}
 }
 
 // patchLines reads patches without lines around them, as git diff-tree prints them:
 //
 //	<commit>
 //	diff --git a/src/a.c b/src/a.c
+//	index <oid>..<oid> 100644
 //	--- a/src/a.c
 //	+++ b/src/a.c
 //	@@ -1 +1,2 @@
@@ -82,8 +97,10 @@ func (q *TraceQuery) lineMatcher() func(line string) bool {
 //	+two
 type patchLines struct {
 	wanted func(line string) bool
-	commit string // whose patch is read
-	inHunk bool   // what begins with a sign is a line of a file
+	coded  map[string]bool // ids of blobs whose lines are none for git
+	commit string          // whose patch is read
+	inHunk bool            // what begins with a sign is a line of a file
+	skip   bool            // the file is told by another
 	found  map[string]ChangedLines
 }
 
@@ -110,9 +127,13 @@ func (p *patchLines) line(line string) {
 
 	// The head of a file, which has --- and +++ in it.
 	case strings.HasPrefix(line, "diff "):
-		p.inHunk = false
+		p.inHunk, p.skip = false, false
+	case !p.inHunk && strings.HasPrefix(line, "index "):
+		ids, _, _ := strings.Cut(line[len("index "):], " ")
+		old, now, _ := strings.Cut(ids, "..")
+		p.skip = p.coded[old] || p.coded[now]
 	case strings.HasPrefix(line, "@@"):
-		p.inHunk = true
+		p.inHunk = !p.skip
 	case p.inHunk && line != "" && p.wanted(line[1:]):
 		p.keep(line)
 	}

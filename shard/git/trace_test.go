@@ -45,7 +45,7 @@ func TestTraceFindsWhatChangedATextOrLines(t *testing.T) {
 			t.Errorf("%s: paths %q, want %q", tt.name, p.Paths[p.Commits[0].Hash], tt.paths)
 		}
 	}
-	for _, bad := range []TraceQuery{{Expr: "a(b"}, {Expr: "a*?"}, {Text: "a\x00"}, {Text: "a", Path: "../x"}} {
+	for _, bad := range []TraceQuery{{Expr: "a(b"}, {Expr: `a\nb`}, {Text: "a\x00"}, {Text: "a", Path: "../x"}} {
 		bad.Commit = head
 		if _, err := m.Trace(ctx, bad); err == nil {
 			t.Errorf("%+v was not refused", bad)

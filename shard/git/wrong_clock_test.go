@@ -169,7 +169,7 @@ func datedCommits(r *repo, q LogQuery) (want []string) {
 // changing keeps the commits that have a difference from their one parent.
 func changing(r *repo, commits []string, path string) (out []string) {
 	for _, id := range commits {
-		args := []string{"diff-tree", "-r", "--root", "--no-commit-id", "--name-only", "-G.", id, "--"}
+		args := []string{"diff-tree", "-r", "-c", "--root", "--no-commit-id", "--name-only", "-G.", id, "--"}
 		if path != "" {
 			args = append(args, path)
 		}

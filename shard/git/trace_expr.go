@@ -1,0 +1,259 @@
+package git
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxGitExpr is how long an expression for git may become, in bytes, with what is repeated
+// written out. The library that git uses fails silently where one takes too much memory.
+const maxGitExpr = 16 << 10
+
+// gitExpr writes an expression of RE2 as the extended regular expression of POSIX that git
+// reads, byte by byte. A letter that is not ASCII becomes the bytes of its UTF-8 form. A
+// line may end with CR before its end.
+//
+//	(?i)ge\d+?$   (G|g)(E|e)([0-9])+CR?$
+//	[^x]          ([\xC2-\xDF][\x80-\xBF]|...|[^x\x80-\xFF])
+//
+// It matches at least what expr does. A few lines more match it: a letter counts as one, two
+// or more letters.
+func gitExpr(expr string) (posix string, err error) {
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrBadFilter, err)
+	}
+	w := &posixWriter{lineEnd: "\r?$", times: 1}
+	if ok, _ := regexp.MatchString(expr, ""); ok {
+		// Git takes the end of a changed line for an empty line after it: the end has to be there.
+		w.lineEnd = "\r?\n"
+	}
+	w.write(parsed)
+	switch {
+	case w.size > maxGitExpr:
+		return "", fmt.Errorf("the expression takes git more than %d bytes with its repetitions written out: %w", maxGitExpr, ErrBadFilter)
+	case w.outside:
+		return "", fmt.Errorf("no changed line has a line break or a NUL in it: %w", ErrBadFilter)
+	}
+	return w.String(), nil
+}
+
+// mostForms is how many sequences of bytes a class may have. One with more takes all letters
+// that are not ASCII.
+const mostForms = 64
+
+type posixWriter struct {
+	strings.Builder
+	lineEnd string
+	times   int  // how often what is written will be repeated
+	size    int  // bytes, with what is repeated written out
+	outside bool // it has a letter that no line has
+}
+
+func (w *posixWriter) put(s string) {
+	w.WriteString(s)
+	w.size += w.times * len(s)
+}
+
+const noMatch = "a^"
+
+func (w *posixWriter) write(re *syntax.Regexp) {
+	if w.size > maxGitExpr {
+		return
+	}
+	switch re.Op {
+	case syntax.OpNoMatch:
+		w.put(noMatch)
+	case syntax.OpEmptyMatch:
+		w.put("()")
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			w.outside = w.outside || r == 0 || r == '\n'
+			w.letter(r, re.Flags&syntax.FoldCase != 0)
+		}
+	case syntax.OpCharClass:
+		w.class(re.Rune)
+	case syntax.OpAnyCharNotNL, syntax.OpAnyChar:
+		w.class([]rune{0, unicode.MaxRune})
+	case syntax.OpBeginLine, syntax.OpBeginText:
+		w.put("^")
+	case syntax.OpEndLine, syntax.OpEndText:
+		w.put(w.lineEnd)
+	case syntax.OpWordBoundary:
+		w.put(`\b`)
+	case syntax.OpNoWordBoundary:
+		w.put(`\B`)
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			w.write(sub)
+		}
+	case syntax.OpAlternate:
+		w.group(re.Sub, "|")
+	default:
+		w.repeat(re)
+	}
+}
+
+// repeat writes a group, and how often it stands there. Whether a line matches does not
+// depend on how much a repetition takes.
+func (w *posixWriter) repeat(re *syntax.Regexp) {
+	// Any number of letters is any number of bytes, and so are many letters, or nearly.
+	sub, bytesOf := re.Sub[0].Op, 1
+	if anyLetter := sub == syntax.OpAnyCharNotNL || sub == syntax.OpAnyChar; anyLetter && re.Op != syntax.OpQuest && (re.Op != syntax.OpRepeat || re.Max > 20) {
+		bytesOf = utf8.UTFMax
+		w.put("[^\n]")
+	} else {
+		times := w.times
+		w.times *= max(1, re.Max, re.Min)
+		w.group(re.Sub, "")
+		w.times = times
+	}
+	switch re.Op {
+	case syntax.OpStar:
+		w.put("*")
+	case syntax.OpPlus:
+		w.put("+")
+	case syntax.OpQuest:
+		w.put("?")
+	case syntax.OpRepeat:
+		most := ""
+		if re.Max >= 0 {
+			most = fmt.Sprint(re.Max * bytesOf)
+		}
+		w.put(fmt.Sprintf("{%d,%s}", re.Min, most))
+	}
+}
+
+func (w *posixWriter) group(subs []*syntax.Regexp, between string) {
+	w.put("(")
+	for i, sub := range subs {
+		if i > 0 {
+			w.put(between)
+		}
+		w.write(sub)
+	}
+	w.put(")")
+}
+
+// letter writes a letter, or all letters that differ from it in case alone.
+func (w *posixWriter) letter(r rune, fold bool) {
+	if next := unicode.SimpleFold(r); !fold || next == r {
+		w.put(quoteExtended(string(r)))
+		return
+	}
+	w.put("(")
+	w.put(quoteExtended(string(r)))
+	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+		w.put("|" + quoteExtended(string(next)))
+	}
+	w.put(")")
+}
+
+// quoteExtended is an extended regular expression that matches s as it stands.
+func quoteExtended(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if strings.IndexByte(`\.[]{}()*+?^$|`, s[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// class writes the letters of some ranges, each its first and its last.
+func (w *posixWriter) class(ranges []rune) {
+	var ascii [utf8.RuneSelf]bool
+	var forms []string
+	for i := 0; i+1 < len(ranges); i += 2 {
+		first, last := ranges[i], ranges[i+1]
+		for r := first; r <= min(last, utf8.RuneSelf-1); r++ {
+			ascii[r] = true
+		}
+		if last >= utf8.RuneSelf {
+			forms = wide(forms, max(first, utf8.RuneSelf), last)
+		}
+		if first <= utf8.RuneError && utf8.RuneError <= last {
+			forms = append(forms, "[\x80-\xff]") // a byte of no letter counts as U+FFFD
+		}
+	}
+	if len(forms) > mostForms {
+		forms = []string{"[\xc2-\xf4][\x80-\xbf]{1,3}", "[\x80-\xff]"}
+	}
+	if ascii['\n'] = false; slices.Contains(ascii[:], true) {
+		forms = append(forms, bracket(&ascii))
+	}
+	w.put("(" + cmp.Or(strings.Join(forms, "|"), noMatch) + ")")
+}
+
+// bracket is a set of bytes. One with NUL is written by what it lacks, since no argument
+// has a NUL. What has a meaning in brackets stands where it has none: ] comes first, [ and
+// then ^ and - last.
+func bracket(set *[utf8.RuneSelf]bool) string {
+	var b strings.Builder
+	for r := 1; r < len(set); r++ {
+		first := r
+		for r < len(set) && set[r] != set[0] && strings.IndexByte("]^[-", byte(r)) < 0 {
+			r++
+		}
+		switch {
+		case r-first > 1:
+			b.WriteString(string(rune(first)) + "-" + string(rune(r-1)))
+		case r-first == 1:
+			b.WriteByte(byte(first))
+		}
+	}
+	has := func(c byte) string {
+		if set[c] != set[0] {
+			return string(rune(c))
+		}
+		return ""
+	}
+	inner := b.String() + has('[')
+	switch {
+	case set[0]:
+		return "[^" + has(']') + "\x80-\xff" + inner + has('^') + has('-') + "]"
+	case inner == "" && has(']') == "" && has('^') != "": // ^ would come first
+		return `(\^|` + cmp.Or(has('-'), `\^`) + ")"
+	}
+	return "[" + has(']') + inner + has('^') + has('-') + "]"
+}
+
+// wide appends the forms in UTF-8 of the letters from lo to hi, none of them of ASCII:
+// sequences of which each byte has a range of its own.
+func wide(forms []string, lo, hi rune) []string {
+	for _, last := range []rune{0x7ff, 0xd7ff, 0xdfff, 0xffff} {
+		if lo <= last && last < hi {
+			return wide(wide(forms, lo, last), last+1, hi)
+		}
+	}
+	if 0xd800 <= lo && lo <= 0xdfff { // halves of letters, which have no form
+		return forms
+	}
+	for bits := 6; bits < 6*utf8.RuneLen(hi); bits += 6 {
+		low := rune(1)<<bits - 1
+		switch {
+		case lo&^low == hi&^low:
+		case lo&low != 0:
+			return wide(wide(forms, lo, lo|low), (lo|low)+1, hi)
+		case hi&low != low:
+			return wide(wide(forms, lo, hi&^low-1), hi&^low, hi)
+		}
+	}
+
+	form, from, to := "", string(lo), string(hi)
+	for i := range len(from) {
+		if from[i] == to[i] {
+			form += from[i : i+1]
+		} else {
+			form += "[" + from[i:i+1] + "-" + to[i:i+1] + "]"
+		}
+	}
+	return append(forms, form)
+}
