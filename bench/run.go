@@ -80,13 +80,13 @@ func (o Options) write(text, page string) error {
 
 // PartNames lists the parts in the order of a full report.
 func PartNames() []string {
-	return []string{"build", "table", "hard", "top", "load", "mixed", "change", "many", "start", "history", "symbols", "relevance", "codenav", "tools", "questions", "localise", "growth", "growth-repos", "growth-revisions", "growth-matches", "scaling"}
+	return []string{"build", "table", "hard", "top", "load", "mixed", "change", "many", "start", "history", "symbols", "relevance", "tools", "questions", "localise", "growth", "growth-repos", "growth-revisions", "growth-matches", "scaling"}
 }
 
 func parts() map[string]func(context.Context, *run) (*Part, error) {
 	return map[string]func(context.Context, *run) (*Part, error){
 		"build": partBuild, "table": partTable, "hard": partHard, "top": partTop, "load": partLoad, "mixed": partMixed, "change": partChange,
-		"many": partMany, "start": partStart, "history": partHistory, "symbols": partSymbols, "relevance": partRelevance, "codenav": partCodenav,
+		"many": partMany, "start": partStart, "history": partHistory, "symbols": partSymbols, "relevance": partRelevance,
 		"tools": partTools, "questions": partQuestions, "localise": partLocalise, "growth": partGrowth, "scaling": partScaling,
 		"growth-repos": partGrowthRepos, "growth-revisions": partGrowthRevisions, "growth-matches": partGrowthMatches,
 	}
