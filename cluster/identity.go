@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/base32"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/catalog/codec"
+	"github.com/shoalsearch/shoal/cluster/disk"
 )
 
 // identity is node.json: who this node is. It is written before anything
@@ -175,46 +177,10 @@ func (id *identity) save() error {
 	if err != nil {
 		return fmt.Errorf("cluster: node.json: %w", err)
 	}
-	if err := writeFile(id.path, append(data, '\n')); err != nil {
+	if _, err := disk.Replace(id.path, bytes.NewReader(append(data, '\n'))); err != nil {
 		return cmp.Or(faultOf(id.path, err), fmt.Errorf("cluster: node.json: %w", err))
 	}
 	return nil
-}
-
-// writeFile replaces a file so that after a crash it is the old or the new.
-func writeFile(path string, data []byte) error {
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-
-	// The name is given last: a power cut leaves the old file or the new one.
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(path))
-	}
-	return err
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // newNodeID is 80 random bits in 16 letters and digits: short enough to type.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/disk"
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
@@ -46,7 +47,7 @@ func (k *keyring) load(member, mayMake bool) error {
 		}
 
 		text = []byte(wire.NewKey().Text() + "\n")
-		err = writeFile(k.file, text)
+		_, err = disk.Replace(k.file, bytes.NewReader(text))
 	}
 
 	if err != nil {

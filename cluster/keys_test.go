@@ -38,7 +38,7 @@ func TestTheClusterKeyIsChangedWithoutAStop(t *testing.T) {
 	f.key = files[1]
 	put := func(text string) {
 		for _, path := range files {
-			if err := writeFile(path, []byte(text)); err != nil {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -89,7 +89,7 @@ func TestAKeyFileThatChangesAtTheStartIsTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := wire.Keys{c.keys.valid()[0], wire.NewKey()}
-	if err := writeFile(filepath.Join(dir, "cluster.key"), []byte(want[0].Text()+"\n"+want[1].Text()+"\n")); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "cluster.key"), []byte(want[0].Text()+"\n"+want[1].Text()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -140,7 +140,7 @@ func TestAFoundingThatWasCutShortIsFinished(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := writeFile(filepath.Join(dir, "cluster.key"), []byte(wire.NewKey().Text()+"\n")); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, "cluster.key"), []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			id.ClusterID, id.Founding = randomID(), true

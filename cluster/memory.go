@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/cluster/disk"
 )
 
 // mark is a place in the history of a node: it had this entry, which was
@@ -142,7 +145,7 @@ func (m *memory) keep(member func(node string) bool) error {
 
 	// Written outside of the lock: whoever notes something does not wait for the disk.
 	if err == nil {
-		err = writeFile(m.path, data)
+		_, err = disk.Replace(m.path, bytes.NewReader(data))
 	}
 	if err != nil {
 		m.unkept()

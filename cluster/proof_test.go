@@ -439,15 +439,11 @@ func TestANodeWithoutRoomVotesLater(t *testing.T) {
 	moved := copyDir(t, f.dirs[i])
 	f.n = others(f.n, victim)
 
-	// What node.json is written as first cannot be made.
 	c, err := New(f.with(moved, 3))
 	if err != nil {
 		t.Fatal(err)
 	}
-	full := filepath.Join(moved, "node.json.new")
-	if err := os.Mkdir(full, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	free := block(t, filepath.Join(moved, "node.json"))
 	n := run(t, c)
 	f.n = append(f.n, n)
 	until(t, "it says why it does not vote", func() bool {
@@ -455,9 +451,7 @@ func TestANodeWithoutRoomVotesLater(t *testing.T) {
 		return why != nil && strings.Contains(why.Error(), "node.json")
 	})
 
-	if err := os.Remove(full); err != nil {
-		t.Fatal(err)
-	}
+	free()
 	until(t, "it votes", n.ballot.proved)
 	n.propose(set("after", "v"))
 }

@@ -53,7 +53,7 @@ func TestAConfigurationIsSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := wire.NewKey()
-	if err := writeFile(path, append([]byte(key.Text()+"\n"), old...)); err != nil {
+	if err := os.WriteFile(path, append([]byte(key.Text()+"\n"), old...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the configuration is sealed under the new key", func() bool {
@@ -69,7 +69,7 @@ func TestAConfigurationIsSealed(t *testing.T) {
 	if err := n.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(path, []byte(key.Text()+"\n")); err != nil {
+	if err := os.WriteFile(path, []byte(key.Text()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	n = start(t, options(t, dir))

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,20 +41,14 @@ func TestWhatIsNotOnTheDiskIsNotSaid(t *testing.T) {
 				}
 			}
 
-			// What node.json is written as first cannot be made.
-			full := filepath.Join(dir, "node.json.new")
-			if err := os.Mkdir(full, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			free := block(t, filepath.Join(dir, "node.json"))
 			for range 2 {
 				if err := tt.change(s); err == nil || tt.stands(s.id) {
 					t.Errorf("without room: %v, %+v", err, s.id)
 				}
 			}
 
-			if err := os.Remove(full); err != nil {
-				t.Fatal(err)
-			}
+			free()
 			if err := tt.change(s); err != nil {
 				t.Fatal(err)
 			}
@@ -80,11 +76,7 @@ func TestWhatIsRememberedIsKeptWhenThereIsRoom(t *testing.T) {
 	}
 	m.note("c1", "a", mark{5, 2})
 
-	// What peers.json is written as first cannot be made.
-	full := filepath.Join(dir, "peers.json.new")
-	if err := os.Mkdir(full, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	free := block(t, filepath.Join(dir, "peers.json"))
 	all := func(string) bool { return true }
 	for range 2 {
 		if err := m.keep(all); err == nil {
@@ -92,13 +84,33 @@ func TestWhatIsRememberedIsKeptWhenThereIsRoom(t *testing.T) {
 		}
 	}
 
-	if err := os.Remove(full); err != nil {
-		t.Fatal(err)
-	}
+	free()
 	if err := m.keep(all); err != nil {
 		t.Fatal(err)
 	}
 	if m, err = openMemory(dir); err != nil || m.of("c1", "a") != (mark{5, 2}) {
 		t.Errorf("with room: %v, %v", err, m.of("c1", "a"))
+	}
+}
+
+// block makes it impossible to replace a file, until free is called.
+func block(t *testing.T, path string) (free func()) {
+	t.Helper()
+	aside := path + ".aside"
+	if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	// No file takes the name of a directory with something in it.
+	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(aside, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
 	}
 }

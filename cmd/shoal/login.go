@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shoalsearch/shoal/cluster/disk"
 	"github.com/shoalsearch/shoal/node/account"
 )
 
@@ -79,7 +80,7 @@ func (c *contexts) write() error {
 		return err
 	}
 
-	_, err = writeFile(c.path, bytes.NewReader(append(text, '\n')))
+	_, err = disk.Replace(c.path, bytes.NewReader(append(text, '\n')))
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/disk"
 )
 
 func newSnapshot(getenv func(string) string) *cobra.Command {
@@ -48,7 +49,7 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 		if args[0] == "-" {
 			n, err = io.Copy(cmd.OutOrStdout(), resp.Body)
 		} else {
-			n, err = writeFile(args[0], resp.Body)
+			n, err = disk.Replace(args[0], resp.Body)
 		}
 		if err != nil {
 			return err
@@ -57,24 +58,6 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s saved, %s\n", args[0], size(n))
 		return nil
 	})
-}
-
-// writeFile writes a file that is there whole or not at all, and for its user alone.
-func writeFile(path string, r io.Reader) (n int64, err error) {
-	// In the same directory, for a rename stays within one file system.
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".part-*")
-	if err != nil {
-		return 0, err
-	}
-	defer os.Remove(tmp.Name()) // fails, as it should, once it has its name
-
-	// On the disk before it gets its name, or a loss of power leaves an empty back-up.
-	n, err = io.Copy(tmp, r)
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return 0, fmt.Errorf("write %s: %w", path, err)
-	}
-
-	return n, os.Rename(tmp.Name(), path)
 }
 
 func newSnapshotRestore(getenv func(string) string) *cobra.Command {

@@ -1,13 +1,15 @@
 package configure
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
+
+	"github.com/shoalsearch/shoal/cluster/disk"
 )
 
 // memoryFile is the file of the data directory that remembers.
@@ -58,27 +60,9 @@ func (m *memory) see(hash string) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(m.path, append(data, '\n')); err != nil {
+	if _, err := disk.Replace(m.path, bytes.NewReader(append(data, '\n'))); err != nil {
 		return err
 	}
 	m.Seen = seen
 	return nil
-}
-
-// replaceFile writes a file so that after a crash it is the old or the new one.
-func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone already when all went well
-
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/disk"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/place"
 	"github.com/shoalsearch/shoal/node/seal"
@@ -241,20 +243,7 @@ func (s *Store) write(file string, sealed []byte) error {
 		return fmt.Errorf("threads: %w", err)
 	}
 
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return fmt.Errorf("threads: %w", err)
-	}
-
-	// What is renamed has to be on the disk before: else the name could outlive the bytes.
-	_, err = tmp.Write(sealed)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-
-	if err != nil {
-		_ = os.Remove(tmp.Name()) // the error before is what counts
+	if _, err := disk.Replace(path, bytes.NewReader(sealed)); err != nil {
 		return fmt.Errorf("threads: %w", err)
 	}
 	return nil
