@@ -519,3 +519,53 @@ func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
 	}
 	return set
 }
+
+// recall sets the candidates of a pattern to what was found before, if anything was.
+func (b *bound) recall(pat int, scratch *scratch) bool {
+	rows, ok := b.s.found.get(b.p.patterns[pat].formula)
+	if !ok {
+		return false
+	}
+
+	units, seg := newUnits(b.s), 0
+
+	// Rows ascend, and so do the segments that they lie in.
+	for _, row := range rows {
+		for int(row) >= b.s.segStart[seg+1] {
+			seg++
+		}
+
+		if units[seg] == nil {
+			units[seg] = scratch.bitmap()
+			units[seg].Clear()
+		}
+
+		units[seg].Set(uint16(int(row) - b.s.segStart[seg]))
+	}
+
+	b.candidates += len(rows)
+	b.units[pat] = units
+	return true
+}
+
+// remember keeps the n candidates of a pattern for the next search. Of very many
+// it would take longer to set the bits than to ask the postings.
+func (b *bound) remember(pat, n int) {
+	most := max(keepRows, b.s.m.units)
+	if n > most/4 || len(b.p.patterns[pat].text.Pattern) > keepPattern {
+		return
+	}
+
+	// Numbered in the shard, not in the segment: one list for all segments.
+	named := namedUnits{formula: b.p.patterns[pat].formula, rows: make([]uint32, 0, n)}
+	for seg, bitmap := range b.units[pat] {
+		if bitmap == nil {
+			continue
+		}
+		for u := bitmap.Next(0); u >= 0; u = bitmap.Next(u + 1) {
+			named.rows = append(named.rows, uint32(b.s.segStart[seg]+u))
+		}
+	}
+
+	b.s.found.put(named, most)
+}

@@ -218,8 +218,6 @@ func (b *builder) classify(e *encoded) {
 	}
 }
 
-var newline = []byte{'\n'}
-
 // write appends the documents of a batch to the file and the columns.
 func (b *builder) write(t *batch) error {
 	for i := range t.docs {

@@ -37,12 +37,6 @@ const (
 	cacheRows  = 3 << 10
 	cacheWays  = 4
 	cacheBlock = trigram.UnitSize + trigram.Overlap
-	// cacheCandidates: an exhaustive search with more units to read from a shard
-	// passes the cache by.
-	cacheCandidates = 5 << 10
-	// cacheUnits: of a search that may stop early and has more than
-	// cacheCandidates, so many units go through the cache.
-	cacheUnits = 4 * pieceUnits
 )
 
 func newBlockCache() *blockCache { return &blockCache{rows: make([]blockRow, cacheRows)} }
@@ -123,20 +117,4 @@ func (c *blockCache) put(f *file.File, row int, text []byte) {
 
 	s.f, s.row, s.text = f, row, append(s.text[:0], text...)
 	r.first(i)
-}
-
-// CacheSize is the memory of a cache.
-type CacheSize struct {
-	Name        string
-	Bytes, Most int64 // now, and at most
-}
-
-// Caches is the memory that searches of the set remember things in. It is safe for
-// concurrent use.
-func (s *Set) Caches() []CacheSize {
-	return []CacheSize{
-		{"blocks", s.cache.bytes.Load(), cacheRows * cacheWays * cacheBlock},
-		{"groups", s.joinBytes.Load(), joinedBytes},
-		{"paths", s.names.cache.Size(), pathSetBytes},
-	}
 }

@@ -312,20 +312,6 @@ func shiftBy(chunks []Chunk, mark int) {
 	}
 }
 
-// runeStart returns where the rune begins that an offset is in: the offset itself where
-// it is in none.
-func runeStart(text []byte, i int) int {
-	for s := i - 1; s >= max(0, i-utf8.UTFMax+1) && i < len(text); s-- {
-		if utf8.RuneStart(text[s]) {
-			if _, size := utf8.DecodeRune(text[s:]); s+size > i {
-				return s
-			}
-			break
-		}
-	}
-	return i
-}
-
 // nameRanges turns spans of a path into ranges.
 func nameRanges(path string, spans []match.Span) []Range {
 	if len(spans) == 0 {

@@ -325,7 +325,7 @@ func resealed(t *testing.T, name string, data []byte, at uint32, value uint8, ag
 }
 
 func searchResealed(t *testing.T, m *member) {
-	set := &Set{dir: t.TempDir(), gate: newGate(2), files: map[fileKey]*entry{}}
+	set := &resources{gate: newGate(2), quarantine: func(*entry, error) {}}
 	v := &View{set: set, members: []*member{m}}
 	for _, q := range probes() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

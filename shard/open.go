@@ -367,3 +367,30 @@ func (s *shard) oid(doc int) string {
 	}
 	return hex.EncodeToString(id)
 }
+
+// skipList is the places of a shard that are kept by name only. Rows of one repository
+// and one mask are a class; sets of rows give each class whole words.
+//
+//	class    repo 0, mask 0        repo 0, mask 3    repo 2, mask 0
+//	rows     0 ... 69              70 71             72
+//	words    0 and 1               2                 3
+//
+// It is immutable.
+type skipList struct {
+	rows    []uint32 // the occurrence of each
+	classes []skipClass
+	words   int // of a set of rows
+}
+
+// skipClass is rows of one repository and one mask, as the shard numbers both.
+type skipClass struct {
+	repo, mask  int
+	first, rows int // in skipList.rows
+	word        int // where its bits begin in a set of rows
+}
+
+// words is how many words of a set the class has.
+func (k *skipClass) words() int { return (k.rows + 63) / 64 }
+
+// last is the bits of its last word that are rows.
+func (k *skipClass) last() uint64 { return ^uint64(0) >> (-k.rows & 63) }

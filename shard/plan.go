@@ -326,15 +326,28 @@ func inLine(re *syntax.Regexp) bool {
 	return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !inLine(sub) })
 }
 
-// revisionBits returns the bits of the revisions that a pattern of the query
-// language names.
-func revisionBits(revisions []Revision, pattern string) uint64 {
-	matches := (&query.Rev{Pattern: pattern}).Matcher()
-	var bits uint64
-	for _, r := range revisions {
-		if matches(r.Name, r.Commit, r.Name == "HEAD") {
-			bits |= 1 << (r.Bit & 63)
+// phrase returns the words of a query that all have to be there, in the order of
+// the query; nil for fewer than two.
+func (p *plan) phrase() [][]byte {
+	var words [][]byte
+	var walk func(n *node)
+	walk = func(n *node) {
+		// Words below an Or or a Not need not be there.
+		switch n.op {
+		case opAnd:
+			for _, sub := range n.subs {
+				walk(sub)
+			}
+		case opContent:
+			if c := p.patterns[n.pat]; !c.text.Regexp && c.text.Field == query.Content && len(c.name) > 0 {
+				words = append(words, c.name)
+			}
 		}
 	}
-	return bits
+
+	walk(p.root)
+	if len(words) < 2 {
+		return nil
+	}
+	return words
 }

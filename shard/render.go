@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -403,4 +404,21 @@ func (e *evaluator) nameSpans(occ int) []match.Span {
 		}
 	}
 	return withoutOverlaps(spans)
+}
+
+// behind reports whether something of a hit stands behind a cursor, and notes in the hit
+// how many of its places stand before it.
+func (s *search) behind(h *hit, c *Cursor) bool {
+	order := cmp.Or(
+		cmp.Compare(c.Score, float64(h.score)),
+		strings.Compare(h.repoName(s), c.Repo),
+		bytes.Compare(h.rawPath(), c.Path),
+		slices.CompareFunc(h.revisions(), c.Revisions, func(a string, b []byte) int { return strings.Compare(a, string(b)) }),
+		strings.Compare(h.oid(), c.OID),
+	)
+	if order == 0 {
+		h.before = int32(c.Shown)
+		return c.Shown < h.ranges()
+	}
+	return order > 0
 }

@@ -2,7 +2,12 @@
 // content and names, and the set of them that this node serves.
 package shard
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/symbols"
+)
 
 // Result is the answer of some shards to one [Request].
 type Result struct {
@@ -51,6 +56,9 @@ type Chunk struct {
 	Weight  float32  // with Request.MaxPerFile, of its best line beside those of the other chunks; else 0
 	Around  []Symbol // with Request.Around: the definition that each range begins in, as Symbols
 }
+
+// Symbol is a definition found by universal-ctags.
+type Symbol = symbols.Symbol
 
 // Range is a half-open run of bytes.
 type Range struct{ Start, End Position }
@@ -116,4 +124,31 @@ func (s *Stats) sum(o Stats, sign int) {
 
 	s.Planning += time.Duration(sign) * o.Planning
 	s.Searching += time.Duration(sign) * o.Searching
+}
+
+// Cursor is a position in the total order of files: behind the first Shown places of one
+// file. Paths and names of revisions are bytes as git has them, so that a cursor survives
+// any encoding.
+type Cursor struct {
+	Score     float64
+	Repo      string // its name
+	Path      []byte
+	Revisions [][]byte
+	OID       string
+	Shown     int // places of the file before the cursor, those of its content first
+}
+
+// CursorBehind returns the cursor behind the first shown places of a file.
+func CursorBehind(f *File, shown int) *Cursor {
+	c := &Cursor{Score: f.Score, Repo: f.RepoName, Path: []byte(f.Path), OID: f.OID, Shown: shown}
+	for _, name := range f.Revisions {
+		c.Revisions = append(c.Revisions, []byte(name))
+	}
+	return c
+}
+
+// In reports whether a cursor is within this file or just behind it.
+func (c *Cursor) In(f *File) bool {
+	return c.Score == f.Score && c.Repo == f.RepoName && string(c.Path) == f.Path && c.OID == f.OID &&
+		slices.EqualFunc(c.Revisions, f.Revisions, func(a []byte, b string) bool { return string(a) == b })
 }

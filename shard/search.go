@@ -78,6 +78,15 @@ const (
 	defaultMemoryLimit = 256 << 20
 )
 
+const (
+	// cacheCandidates: an exhaustive search with more units to read from a shard
+	// passes the cache by.
+	cacheCandidates = 5 << 10
+	// cacheUnits: of a search that may stop early and has more than
+	// cacheCandidates, so many units go through the cache.
+	cacheUnits = 4 * pieceUnits
+)
+
 // search is one request at work.
 type search struct {
 	v    *View

@@ -23,14 +23,9 @@ import (
 
 // Set is the index files of one node. It is safe for concurrent use.
 type Set struct {
-	dir  string
-	opt  SetOptions
-	gate *gate
-
-	cache *blockCache
-	spare sync.Pool // of *evaluator
-	known patterns
-	names *pathSets
+	*resources
+	dir string
+	opt SetOptions
 
 	joinBytes atomic.Int64 // of the joins of all files
 
@@ -53,19 +48,6 @@ type fileKey struct {
 func keyOf(name string) (fileKey, bool) {
 	id, kind, ok := ParseFileName(name)
 	return fileKey{id, kind}, ok
-}
-
-// entry is an open file of the set.
-type entry struct {
-	size int64
-	f    *file.File
-	sh   *shard        // of KindShard
-	dead *deadFile     // of KindDead
-	sym  *symbols.File // of KindSymbols
-
-	refs   int       // readers; guarded by Set.mu
-	gone   bool      // no longer in Set.files: to be unmapped with its last reader
-	unused time.Time // since when Retain finds it unused; zero while it is used
 }
 
 // SetOptions are the settings of a Set.
@@ -109,7 +91,8 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 		return nil, fmt.Errorf("open index directory: %w", err)
 	}
 
-	s := &Set{dir: dir, opt: opt, gate: newGate(opt.Workers), cache: newBlockCache(), names: newPathSets(), files: map[fileKey]*entry{}, unread: map[fileKey]time.Time{}}
+	s := &Set{dir: dir, opt: opt, files: map[fileKey]*entry{}, unread: map[fileKey]time.Time{}}
+	s.resources = &resources{gate: newGate(opt.Workers), cache: newBlockCache(), names: newPathSets(), quarantine: s.quarantine, release: s.release}
 	s.idle.L = &s.mu
 
 	for _, d := range list {
@@ -480,5 +463,21 @@ func (s *Set) release(entries []*entry) {
 			}
 			s.idle.Broadcast()
 		}
+	}
+}
+
+// CacheSize is the memory of a cache.
+type CacheSize struct {
+	Name        string
+	Bytes, Most int64 // now, and at most
+}
+
+// Caches is the memory that searches of the set remember things in. It is safe for
+// concurrent use.
+func (s *Set) Caches() []CacheSize {
+	return []CacheSize{
+		{"blocks", s.cache.bytes.Load(), cacheRows * cacheWays * cacheBlock},
+		{"groups", s.joinBytes.Load(), joinedBytes},
+		{"paths", s.names.cache.Size(), pathSetBytes},
 	}
 }

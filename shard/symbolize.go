@@ -7,9 +7,6 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// Symbol is a definition found by universal-ctags.
-type Symbol = symbols.Symbol
-
 // Definition is a symbol and the line that defines it, on its way from the
 // tagger.
 type Definition = symbols.Definition
@@ -93,4 +90,33 @@ func (m *member) textReader() func(doc int, dst []byte) ([]byte, string, error) 
 		o := int(m.sh.docOccur.At(doc)) // the first path of the document
 		return append(dst, t.buf...), string(m.sh.path(int(m.sh.occPath.At(o)))), nil
 	}
+}
+
+// UnknownSymbols is how many documents of a part have symbols that are not known since the
+// program that finds them failed, and the least number of attempts that failed of one. A part
+// whose symbols nobody has looked for yet has none.
+func (s *Set) UnknownSymbols(p Part) (documents, tries int) {
+	v, _ := s.Acquire([]Part{p})
+	defer v.Release()
+	for _, m := range v.members {
+		if m.ready() != nil || m.sym == nil {
+			continue
+		}
+		unknown := m.sym.sym.Unknown()
+		if len(unknown) == 0 {
+			continue
+		}
+
+		// Of a file with several repositories, those of the part alone.
+		alive, _ := m.alive()
+		for _, u := range unknown {
+			if !alive.has(u.Doc) {
+				continue
+			}
+			if documents++; tries == 0 || u.Tries < tries {
+				tries = u.Tries
+			}
+		}
+	}
+	return documents, tries
 }

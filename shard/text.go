@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/shard/file"
 	"github.com/shoalsearch/shoal/shard/lz"
@@ -272,4 +273,20 @@ func (t *text) around(sp match.Span, sight int) (low, high int) {
 	}
 
 	return max(low, sp.Start-sight), min(max(t.covered(last), sp.End), sp.End+sight)
+}
+
+var newline = []byte{'\n'}
+
+// runeStart returns where the rune begins that an offset is in: the offset itself where
+// it is in none.
+func runeStart(text []byte, i int) int {
+	for s := i - 1; s >= max(0, i-utf8.UTFMax+1) && i < len(text); s-- {
+		if utf8.RuneStart(text[s]) {
+			if _, size := utf8.DecodeRune(text[s:]); s+size > i {
+				return s
+			}
+			break
+		}
+	}
+	return i
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/shoalsearch/shoal/shard/match"
-	"github.com/shoalsearch/shoal/shard/query"
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
@@ -25,32 +24,6 @@ const (
 	togetherLooks = 2000 // matches of a file that are judged
 	togetherGap   = 3    // signs between neighbours at most, none of them of a word
 )
-
-// phrase returns the words of a query that all have to be there, in the order of
-// the query; nil for fewer than two.
-func (p *plan) phrase() [][]byte {
-	var words [][]byte
-	var walk func(n *node)
-	walk = func(n *node) {
-		// Words below an Or or a Not need not be there.
-		switch n.op {
-		case opAnd:
-			for _, sub := range n.subs {
-				walk(sub)
-			}
-		case opContent:
-			if c := p.patterns[n.pat]; !c.text.Regexp && c.text.Field == query.Content && len(c.name) > 0 {
-				words = append(words, c.name)
-			}
-		}
-	}
-
-	walk(p.root)
-	if len(words) < 2 {
-		return nil
-	}
-	return words
-}
 
 // together judges how close the words of the query stand in the present
 // document.

@@ -43,13 +43,6 @@ func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 	return sum, nil
 }
 
-// skipCount is how many files of a group are kept by name only in a revision. It
-// is immutable.
-type skipCount struct {
-	revision string
-	files    int
-}
-
 // countSkipped counts the files of a member that are kept by name only and satisfy a
 // plan that asks for no content.
 func (m *member) countSkipped(ctx context.Context, p *plan, names *pathSets) (int, error) {

@@ -77,35 +77,6 @@ func asksSymbols(q query.Q) (asks bool) {
 	return asks
 }
 
-// UnknownSymbols is how many documents of a part have symbols that are not known since the
-// program that finds them failed, and the least number of attempts that failed of one. A part
-// whose symbols nobody has looked for yet has none.
-func (s *Set) UnknownSymbols(p Part) (documents, tries int) {
-	v, _ := s.Acquire([]Part{p})
-	defer v.Release()
-	for _, m := range v.members {
-		if m.ready() != nil || m.sym == nil {
-			continue
-		}
-		unknown := m.sym.sym.Unknown()
-		if len(unknown) == 0 {
-			continue
-		}
-
-		// Of a file with several repositories, those of the part alone.
-		alive, _ := m.alive()
-		for _, u := range unknown {
-			if !alive.has(u.Doc) {
-				continue
-			}
-			if documents++; tries == 0 || u.Tries < tries {
-				tries = u.Tries
-			}
-		}
-	}
-	return documents, tries
-}
-
 // untagged reports whether the symbols of a document of the member are not known.
 func (m *member) untagged() bool {
 	return m.sym == nil || len(m.sym.sym.Unknown()) > 0

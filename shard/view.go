@@ -1,18 +1,21 @@
 package shard
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/shoalsearch/shoal/shard/file"
+	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
 // View is a fixed list of parts to search. It is safe for concurrent use.
 type View struct {
-	set     *Set
+	set     *resources
 	held    []*entry
 	members []*member
 	once    sync.Once // of Release
@@ -97,6 +100,19 @@ func (g *Group) Within(wanted func(repo uint32) bool) *Group {
 		return nil
 	}
 	return in
+}
+
+// entry is an open file of the set.
+type entry struct {
+	size int64
+	f    *file.File
+	sh   *shard        // of KindShard
+	dead *deadFile     // of KindDead
+	sym  *symbols.File // of KindSymbols
+
+	refs   int       // readers; guarded by Set.mu
+	gone   bool      // no longer in Set.files: to be unmapped with its last reader
+	unused time.Time // since when Retain finds it unused; zero while it is used
 }
 
 // member is one shard file of a view, and the side files that change how it is read.
@@ -196,48 +212,6 @@ func (j *joined) bytes() int64 {
 	return j.group.Bytes() + int64(len(j.repos))*perRepo + int64(j.documents)/8
 }
 
-// repoMasks is the answer of a node about repositories or revisions for each
-// repository of a group. It is immutable.
-type repoMasks struct {
-	name      string   // of the revisions
-	bits      []uint64 // by index of the repository in the shard: revisions for which the node holds
-	all, none bool     // the node holds for every occurrence, or for none
-}
-
-// masksOf returns the answer of a node. A pack has thousands of repositories, so
-// the last answer about revisions is kept.
-func (j *joined) masksOf(n *node) *repoMasks {
-	if n.op == opRev {
-		if known := j.last.Load(); known != nil && known.name == n.name {
-			return known
-		}
-	}
-
-	m := &repoMasks{name: n.name, bits: make([]uint64, len(j.repos)), all: true, none: true}
-	for i, r := range j.repos {
-		if r == nil {
-			continue
-		}
-
-		if n.op == opRev {
-			m.bits[i] = revisionBits(r.revisions, n.name)
-		} else if n.repos.Contains(r.id) {
-			m.bits[i] = ^uint64(0)
-		}
-
-		// A repository without an occurrence here says nothing about the shard.
-		if r.ever != 0 {
-			m.all = m.all && m.bits[i]&r.always != 0
-			m.none = m.none && m.bits[i]&r.ever == 0
-		}
-	}
-
-	if n.op == opRev {
-		j.last.Store(m)
-	}
-	return m
-}
-
 // repoView is how to read one repository in a shard. It is immutable.
 type repoView struct {
 	id        uint32
@@ -256,88 +230,6 @@ func (r *repoView) mask(s *shard, o int) uint64 {
 		}
 	}
 	return r.masks[s.occMask.At(o)]
-}
-
-// Acquire returns a view of exactly the parts that the set holds, and the parts
-// of which a file is missing. The view must be released.
-func (s *Set) Acquire(parts []Part) (v *View, missing []Part) {
-	return s.AcquireGroups(Groups(parts))
-}
-
-// AcquireGroups is Acquire for parts that are grouped already.
-func (s *Set) AcquireGroups(groups []*Group) (v *View, missing []Part) {
-	v = &View{set: s}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range groups {
-		missing = append(missing, v.join(g)...)
-	}
-	return v, missing
-}
-
-// join adds those parts of a group of which every file is here, and returns the
-// others. Set.mu is held.
-func (v *View) join(g *Group) (missing []Part) {
-	s, first := v.set, g.Parts[0]
-	e, sym := s.files[fileKey{first.Shard, KindShard}], s.files[fileKey{first.Symbols, KindSymbols}]
-	// Without the shard or its symbols no part can be searched.
-	if s.closed || e == nil || sym == nil && !first.Symbols.IsZero() {
-		return g.Parts
-	}
-
-	m := &member{entry: e, sh: e.sh, sym: sym, joined: &joined{group: g}, parts: g.Parts}
-	if len(g.sides) > 0 {
-		m.dead = make([]*entry, len(g.Parts))
-	}
-
-	for _, i := range g.sides {
-		if m.dead[i] = s.files[fileKey{g.Parts[i].Dead, KindDead}]; m.dead[i] == nil {
-			missing = append(missing, g.Parts[i])
-		}
-	}
-
-	if len(missing) > 0 {
-		m.group = nil // it is less than the group, and may not be taken for it
-		m.parts, m.dead = present(g.Parts, m.dead)
-		if len(m.parts) == 0 {
-			return missing
-		}
-	}
-
-	v.hold(m)
-	return missing
-}
-
-// present leaves out the parts whose side files are missing.
-func present(parts []Part, dead []*entry) (have []Part, sides []*entry) {
-	for i, p := range parts {
-		if p.Dead.IsZero() || dead[i] != nil {
-			have, sides = append(have, p), append(sides, dead[i])
-		}
-	}
-	return have, sides
-}
-
-// hold references the files of a member. Set.mu is held.
-func (v *View) hold(m *member) {
-	v.members = append(v.members, m)
-
-	from := len(v.held)
-	v.held = append(v.held, m.entry)
-	if m.sym != nil {
-		v.held = append(v.held, m.sym)
-	}
-
-	for _, e := range m.dead {
-		if e != nil {
-			v.held = append(v.held, e)
-		}
-	}
-
-	// While an entry has references it is not closed.
-	for _, e := range v.held[from:] {
-		e.refs++
-	}
 }
 
 // Release lets go of the files. The view must not be used afterwards; what its
@@ -436,4 +328,41 @@ func (m *member) alive() (set docSet, few bool) {
 		}
 	})
 	return j.living, 2*j.count < s.m.documents
+}
+
+// culprit returns the file that an error of damage is about: the one it names, or the
+// one in which a fault happened. For anything else it is the shard, through which all
+// others are read.
+func (m *member) culprit(err error) *entry {
+	named, fault := (*file.DamagedError)(nil), (*file.FaultError)(nil)
+	byName, byPlace := errors.As(err, &named), errors.As(err, &fault)
+
+	// A fault names no file, but the place in memory that could not be read.
+	for _, e := range append([]*entry{m.sym}, m.dead...) {
+		if e != nil && (byName && e.f.Name() == named.File || byPlace && e.f.Holds(fault.Address)) {
+			return e
+		}
+	}
+	return m.entry
+}
+
+// changedSkip is a row whose revisions a later generation changed.
+type changedSkip struct {
+	bit, repo int
+	mask      uint64
+}
+
+// skipCount is how many files of a group are kept by name only in a revision. It
+// is immutable.
+type skipCount struct {
+	revision string
+	files    int
+}
+
+// repoMasks is the answer of a node about repositories or revisions for each
+// repository of a group. It is immutable.
+type repoMasks struct {
+	name      string   // of the revisions
+	bits      []uint64 // by index of the repository in the shard: revisions for which the node holds
+	all, none bool     // the node holds for every occurrence, or for none
 }

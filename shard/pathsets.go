@@ -1,0 +1,58 @@
+package shard
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/shoalsearch/shoal/node/lru"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// pathSets remembers which rows of which skipList a pattern of paths matches: people
+// leave out tests or look at one directory in search after search.
+type pathSets struct {
+	cache   *lru.Cache[pathSetKey, docSet]
+	matched atomic.Int64 // paths that a pattern was asked about, in all
+}
+
+// pathSetKey names a set by the bytes of its shard and the pattern.
+type pathSetKey struct {
+	shard FileID
+	text  query.Text
+}
+
+// pathSetBytes is the memory for all sets: of a million files kept by name only, a set
+// takes 125 KB.
+const pathSetBytes = 16 << 20
+
+func newPathSets() *pathSets { return &pathSets{cache: lru.New[pathSetKey, docSet](pathSetBytes)} }
+
+// of returns the rows whose paths a pattern matches. If ctx ends, some may be missing.
+func (c *pathSets) of(ctx context.Context, s *shard, p *pattern) docSet {
+	id, _, _ := ParseFileName(s.f.Name())
+	key := pathSetKey{id, p.text}
+	if set, ok := c.cache.Get(key); ok {
+		return set
+	}
+
+	l := s.skipList()
+	c.matched.Add(int64(len(l.rows)))
+	set := make(docSet, l.words)
+	for i := range l.classes {
+		k := &l.classes[i]
+		for at, o := range l.rows[k.first : k.first+k.rows] {
+			if at&255 == 255 && ctx.Err() != nil {
+				return set
+			}
+			if p.m.Matches(s.path(int(s.occPath.At(int(o))))) {
+				set.add(k.word*64 + at)
+			}
+		}
+	}
+
+	// A matcher that was stopped may have overlooked something.
+	if ctx.Err() == nil {
+		c.cache.Put(key, set, int64(8*len(set)+len(p.text.Pattern)+lru.Cost))
+	}
+	return set
+}

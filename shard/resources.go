@@ -1,0 +1,15 @@
+package shard
+
+import "sync"
+
+// resources is what the searches of a set share. It is safe for concurrent use.
+type resources struct {
+	gate  *gate
+	cache *blockCache
+	spare sync.Pool // of *evaluator
+	known patterns
+	names *pathSets
+
+	quarantine func(e *entry, cause error) // moves a damaged file aside
+	release    func(held []*entry)         // ends the use of files
+}
