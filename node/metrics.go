@@ -106,7 +106,7 @@ func newMetrics(n *Node) *metrics {
 func (n *Node) snapshot() *snapshot {
 	// One view and one list of members for all of them, so that they tell of one moment.
 	view, members := n.cluster.View(), n.cluster.Members()
-	live := hold.LiveOf(members)
+	tally := n.census.At(view, hold.LiveOf(members))
 	s := &snapshot{
 		node:    n.cluster.Self(),
 		version: n.opt.Version,
@@ -116,13 +116,13 @@ func (n *Node) snapshot() *snapshot {
 		view:    view,
 		age:     n.cluster.Age(),
 		members: members,
-		repos:   countRepos(view, nil, live),
+		repos:   repoCounts(tally, nil),
 
 		permissions: n.permissions.Of(view),
-		jobs:        countJobs(view, true),
+		jobs:        jobCounts(view, tally, true),
 		here:        n.jobs.Runner.Running(),
 		config:      n.config.State(),
-		short:       hold.ShortageOf(view, live, n.opt.Replicas),
+		short:       tally.Shortage(n.opt.Replicas),
 
 		untagged: sumOf(n.jobs.Symbols.Unknown()),
 
@@ -258,11 +258,11 @@ func hereMetrics() []stateMetric {
 		// Copies: too few, none, and those on their way.
 		{Desc: gauge.Desc("shoal_under_replicated_repos", "Repositories with fewer live copies than wanted."),
 			Read: func(s *snapshot, emit gauge.Emit) {
-				emit(float64(len(s.short.Few)))
+				emit(float64(s.short.Few.GetCardinality()))
 			}},
 		{Desc: gauge.Desc("shoal_repos_without_live_copy", "Repositories of which something has no live copy: they are made anew from their remotes."),
 			Read: func(s *snapshot, emit gauge.Emit) {
-				emit(float64(len(s.short.None)))
+				emit(float64(s.short.None.GetCardinality()))
 			}},
 
 		{Desc: gauge.Desc("shoal_files_with_unknown_symbols", "Files on this node whose symbols are not known, since ctags failed on them."),

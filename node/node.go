@@ -75,6 +75,7 @@ type Node struct {
 	noGit   string // what is said where git is missing; "" where it is there
 
 	permissions job.Permissions // what hosts have said, for metrics and status
+	census      hold.Census     // of the catalog, for the same
 
 	closers  closers     // of what New opened
 	wired    atomic.Bool // New has made every part

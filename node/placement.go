@@ -78,21 +78,22 @@ func (n *Node) Placement(_ context.Context, by account.Owner, req PlacementReque
 	}
 
 	view, members := seen.View, n.cluster.Members()
-	live, lies := hold.LiveOf(members), layOf(view)
-	states := n.memberStatus(view, lies)
-	short := hold.ShortageOf(view, live, n.opt.Replicas)
+	live := hold.LiveOf(members)
+	tally := n.census.At(view, live)
+	states, units := n.memberStatus(view, tally), slices.Sorted(maps.Keys(placed(view, tally)))
+	short := tally.Shortage(n.opt.Replicas)
 
 	out := &PlacementResponse{
 		Replicas:        n.opt.Replicas,
-		PlacementStatus: n.placementStatus(view, lies, short),
+		PlacementStatus: n.placementStatus(view, tally, short),
 		Tolerates:       tolerance(states, short, n.cluster.Leader()),
-		Total:           len(lies.units),
+		Total:           len(units),
 		Page:            req.Page,
 		Per:             req.PerPage,
 	}
 
 	// Only of the units of this page more is found out than where they should lie.
-	s := newSurvey(view, live, pageOf(slices.Sorted(maps.Keys(lies.units)), req))
+	s := newSurvey(view, live, pageOf(units, req))
 	s.look()
 	out.Units = s.list()
 	for i := range members {

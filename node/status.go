@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -16,7 +17,6 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/job"
 	"github.com/shoalsearch/shoal/node/operate"
-	"github.com/shoalsearch/shoal/node/place"
 )
 
 // StatusResponse is the state of the cluster as this node sees it.
@@ -173,8 +173,9 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 		return nil, err
 	}
 
+	// By who is alive now: a copy on a node that is silent is none.
 	view, visible := seen.View, seen.Set
-	live := hold.LiveOf(n.cluster.Members())
+	tally := n.census.At(view, hold.LiveOf(n.cluster.Members()))
 
 	out := &StatusResponse{
 		Version:      n.opt.Version,
@@ -183,18 +184,15 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 		CatalogIndex: view.Index(),
 		CatalogAge:   n.cluster.Age().Truncate(time.Millisecond),
 		Level:        levelOf(view),
-		Repos:        countRepos(view, visible, live),
-		Jobs:         countJobs(view, v.Role == catalog.RoleOwner),
+		Repos:        repoCounts(tally, visible),
+		Jobs:         jobCounts(view, tally, v.Role == catalog.RoleOwner),
 		Storage:      n.storage(),
+		Members:      n.memberStatus(view, tally),
 	}
 
-	lies := layOf(view)
-	out.Members = n.memberStatus(view, lies)
-
-	// By who is alive now: a copy on a node that is silent is none.
-	short := hold.ShortageOf(view, live, n.opt.Replicas)
+	short := tally.Shortage(n.opt.Replicas)
 	out.Tolerates = tolerance(out.Members, short, out.Leader)
-	out.Placement = n.placementStatus(view, lies, short)
+	out.Placement = n.placementStatus(view, tally, short)
 	out.Running, out.Failed = n.jobStatus(ctx, view, visible)
 
 	// Names of connections and paths of files are an owner's, and so are the
@@ -221,22 +219,33 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 	}
 
 	out.Permissions = n.permissions.Of(view)
-	out.Warnings = slices.Concat(n.warnings(view), permissionWarnings(out.Permissions))
+	out.Warnings = slices.Concat(n.warnings(view, tally), permissionWarnings(out.Permissions))
 	out.Storage.UnknownSymbols = sumOf(n.jobs.Symbols.Unknown())
 	out.noteFiles(n.Config.NodeFiles(ctx))
 	return out, nil
 }
 
 // placementStatus is how the data lies, with the names for owners.
-func (n *Node) placementStatus(view *catalog.View, lies lay, short hold.Shortage) PlacementStatus {
+func (n *Node) placementStatus(view *catalog.View, t *hold.Tally, short hold.Shortage) PlacementStatus {
 	return PlacementStatus{
-		Groups:          len(lies.units),
-		UnderReplicated: len(short.Few),
-		Short:           short.Few[:min(len(short.Few), maxShort)],
-		NoLiveCopy:      len(short.None),
-		Missing:         short.None[:min(len(short.None), maxShort)],
+		Groups:          len(placed(view, t)),
+		UnderReplicated: int(short.Few.GetCardinality()),
+		Short:           hold.FirstNames(view, short.Few, maxShort),
+		NoLiveCopy:      int(short.None.GetCardinality()),
+		Missing:         hold.FirstNames(view, short.None, maxShort),
 		Moves:           n.data.copier.Moves(view),
 	}
+}
+
+// placed are the units that have a place, of those that shown repositories are in.
+func placed(view *catalog.View, t *hold.Tally) map[uint64]*catalog.Group {
+	units := map[uint64]*catalog.Group{}
+	for unit := range t.Units {
+		if g := view.Group(unit); g != nil {
+			units[unit] = g
+		}
+	}
+	return units
 }
 
 // Enforces reports whether permissions of some connection are enforced, so that
@@ -282,10 +291,10 @@ func tolerance(members []MemberStatus, short hold.Shortage, leader string) Toler
 	return t
 }
 
-func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
+func (n *Node) memberStatus(view *catalog.View, t *hold.Tally) []MemberStatus {
 	// For all members at once, since it goes through the catalog.
 	groups := map[uint32]int{}
-	for _, g := range lies.units {
+	for _, g := range placed(view, t) {
 		for _, number := range g.Nodes {
 			groups[number]++
 		}
@@ -308,7 +317,7 @@ func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
 			Version:   m.Version,
 			Level:     int(m.Highest),
 			Groups:    groups[m.Number],
-			Bytes:     lies.bytes[m.Number],
+			Bytes:     t.Bytes[m.Number],
 			Applied:   m.Load.Applied,
 			DiskUsed:  int(m.Load.DiskUsed),
 			Searches:  int(m.Load.Searches),
@@ -334,117 +343,31 @@ func (n *Node) memberStatus(view *catalog.View, lies lay) []MemberStatus {
 	return list
 }
 
-// lay is how the repositories that anybody is shown lie on the members. What is
-// hidden since its host has refused the token for long takes its place all the
-// same, but does not exist for whoever looks.
-type lay struct {
-	units map[uint64]*catalog.Group // that are placed, by number
-	bytes map[uint32]int64          // of shards that a member has confirmed, by its number
+// repoCounts counts the repositories of a set; nil is all. Indexed are those that can be
+// searched now.
+func repoCounts(t *hold.Tally, visible *roaring.Bitmap) RepoCounts {
+	count := func(set *roaring.Bitmap) int {
+		if visible == nil {
+			return int(set.GetCardinality())
+		}
+		return int(set.AndCardinality(visible))
+	}
+	return RepoCounts{Total: count(t.Shown), Indexed: count(t.Searchable), Failed: count(t.Failed), Unfetchable: count(t.Unfetchable)}
 }
 
-func layOf(view *catalog.View) lay {
-	l := lay{units: map[uint64]*catalog.Group{}, bytes: map[uint32]int64{}}
-	put := func(unit uint64) {
-		if g := view.Group(unit); g != nil {
-			l.units[unit] = g
-		}
-	}
-
-	sizes := map[string]int64{}
-	shown := view.Shown()
-	for repo := range view.Repos() {
-		if !shown(repo) {
-			continue
-		}
-
-		put(place.GroupOf(repo.ID))
-		for _, s := range repo.Shards {
-			sizes[catalog.ShardKey(s.ID)] += s.Bytes // of a pack each its share
-			if s.Slice != 0 {
-				put(hold.UnitOf(repo.ID, s))
-			}
-		}
-	}
-
-	for h := range view.Holdings() {
-		for _, number := range h.Nodes {
-			l.bytes[number] += sizes[h.Key]
-		}
-	}
-	return l
-}
-
-// countRepos counts the repositories of a set; nil is all. Indexed are those
-// that can be searched now.
-func countRepos(view *catalog.View, visible *roaring.Bitmap, live hold.Live) RepoCounts {
-	var c RepoCounts
-
-	// What a refused token hides from everybody does not count now.
-	shown := view.Shown()
-	for repo := range view.Repos() {
-		if !shown(repo) || visible != nil && !visible.Contains(repo.ID) {
-			continue
-		}
-
-		c.Total++
-		if live.Searchable(view, repo) {
-			c.Indexed++
-		} else if repo.Unfetchable != "" {
-			c.Unfetchable++
-			continue
-		}
-
-		// The last job counts, whatever was indexed before.
-		if j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID)); j != nil && j.Error != "" && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff) {
-			c.Failed++
-		}
-	}
-	return c
-}
-
-// countJobs counts jobs but for those of hidden repositories. That their
+// jobCounts counts jobs but for those of hidden repositories. That their
 // connections are still asked for is for owners, who see these.
-func countJobs(view *catalog.View, owner bool) JobCounts {
-	var c JobCounts
-	hidden := hiddenJobs(view, owner)
-
-	for j := range view.JobsOf(catalog.JobWaiting, catalog.JobBackoff, catalog.JobRunning, catalog.JobFailed) {
-		if hidden(j) {
-			continue
-		}
-
-		switch j.State {
-		case catalog.JobRunning:
-			c.Running++
-		case catalog.JobFailed:
-			c.Failed++
-
-		// Between two tries it waits, as others do.
-		case catalog.JobBackoff:
-			c.Pending++
-			c.Retrying++
-		default:
-			c.Pending++
+func jobCounts(view *catalog.View, t *hold.Tally, owner bool) JobCounts {
+	of := maps.Clone(t.Jobs)
+	for c := range view.Connections() {
+		if j := view.Job(catalog.JobSync, c.Name); j != nil && !owner && !c.HiddenAt.IsZero() {
+			of[j.State]--
 		}
 	}
-	return c
-}
 
-// hiddenJobs tells the jobs of what is hidden: of repositories, and for all but
-// owners of the connections that list them.
-func hiddenJobs(view *catalog.View, owner bool) func(*catalog.Job) bool {
-	shown := view.Shown()
-	return func(j *catalog.Job) bool {
-		switch {
-		case j.Kind.OfRepo():
-			repo := view.Repo(catalog.SubjectRepo(j.Subject))
-			return repo != nil && !repo.Orphaned() && !shown(repo)
-		case j.Kind == catalog.JobSync && !owner:
-			c := view.Connection(j.Subject)
-			return c != nil && !c.HiddenAt.IsZero()
-		}
-		return false
-	}
+	// Between two tries a job waits, as others do.
+	retrying := of[catalog.JobBackoff]
+	return JobCounts{Pending: of[catalog.JobWaiting] + retrying, Running: of[catalog.JobRunning], Failed: of[catalog.JobFailed], Retrying: retrying}
 }
 
 // jobStatus lists the running jobs, with the progress of those whose nodes
@@ -554,7 +477,7 @@ func (n *Node) hearsNobody() bool {
 	if len(others) == 0 || len(n.peers.Answering(context.Background(), others)) > 0 {
 		return false
 	}
-	return len(hold.ShortageOf(n.cluster.View(), live, n.opt.Replicas).None) > 0
+	return !new(hold.Census).At(n.cluster.View(), live).Shortage(n.opt.Replicas).None.IsEmpty()
 }
 
 // noteFiles tells of the configuration files that the nodes have.

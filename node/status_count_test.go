@@ -44,14 +44,15 @@ func TestAnIndexThatNobodyHasIsNoIndex(t *testing.T) {
 	fence = grant(catalog.JobIndex, catalog.RepoSubject(repo))
 	do(&catalog.FinishIndex{Repo: repo, Fence: fence, Holder: "n1", Shards: []catalog.ShardRef{{ID: strings.Repeat("ab", 32)}},
 		Revisions: []catalog.Revision{{Name: "HEAD", Commit: strings.Repeat("cd", 20)}}})
-	if got, want := countRepos(state.View(), nil, hold.Live{1: true}), (RepoCounts{Total: 1, Indexed: 1}); got != want {
+	census := new(hold.Census)
+	if got, want := repoCounts(census.At(state.View(), hold.Live{1: true}), nil), (RepoCounts{Total: 1, Indexed: 1}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got, want := countRepos(state.View(), nil, hold.Live{}), (RepoCounts{Total: 1}); got != want {
+	if got, want := repoCounts(census.At(state.View(), hold.Live{}), nil), (RepoCounts{Total: 1}); got != want {
 		t.Errorf("while its only holder cannot be reached: got %+v, want %+v", got, want)
 	}
 	state.Refound(catalog.Successor{Cluster: "d", Node: "n2", Restored: true})
-	if got, want := countRepos(state.View(), nil, hold.Live{1: true}), (RepoCounts{Total: 1}); got != want {
+	if got, want := repoCounts(census.At(state.View(), hold.Live{1: true}), nil), (RepoCounts{Total: 1}); got != want {
 		t.Errorf("after a restore: got %+v, want %+v", got, want)
 	}
 }

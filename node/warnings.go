@@ -16,7 +16,7 @@ import (
 )
 
 // warnings says what an operator should look at.
-func (n *Node) warnings(view *catalog.View) []string {
+func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 	var out []string
 	for _, w := range view.File().Warnings {
 		out = append(out, "configuration: "+w.Error())
@@ -33,7 +33,7 @@ func (n *Node) warnings(view *catalog.View) []string {
 	}
 
 	// The cluster.
-	for _, w := range []string{leftOut(view), emptied(view), unknownSymbols(view, n.jobs.Symbols.Unknown())} {
+	for _, w := range []string{leftOut(view, t), emptied(view, t), unknownSymbols(view, n.jobs.Symbols.Unknown())} {
 		if w != "" {
 			out = append(out, w)
 		}
@@ -123,13 +123,11 @@ func permissionWarnings(s *job.PermissionState) (out []string) {
 }
 
 // leftOut names repositories that have more revisions than are indexed.
-func leftOut(view *catalog.View) string {
+func leftOut(view *catalog.View, t *hold.Tally) string {
 	var names []string
-	shown := view.Shown()
-	for r := range view.Repos() {
-		if r.LeftOut > 0 && shown(r) {
-			names = append(names, fmt.Sprintf("%s (%d left out)", r.Name, r.LeftOut))
-		}
+	for it := t.LeftOut.Iterator(); it.HasNext(); {
+		r := view.Repo(it.Next())
+		names = append(names, fmt.Sprintf("%s (%d left out)", r.Name, r.LeftOut))
 	}
 	if len(names) == 0 {
 		return ""
@@ -139,13 +137,10 @@ func leftOut(view *catalog.View) string {
 
 // emptied names repositories without a commit of which no host says so: those that
 // had some are searched no more.
-func emptied(view *catalog.View) string {
+func emptied(view *catalog.View, t *hold.Tally) string {
 	var names []string
-	shown := view.Shown()
-	for r := range view.Repos() {
-		if r.NoCommit() && !r.Empty && shown(r) {
-			names = append(names, r.Name)
-		}
+	for it := t.Emptied.Iterator(); it.HasNext(); {
+		names = append(names, view.Repo(it.Next()).Name)
 	}
 	if len(names) == 0 {
 		return ""

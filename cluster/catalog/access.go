@@ -172,12 +172,7 @@ func isOpen(r *Repo, enforced map[string]enforcement) bool {
 // connection lists it, and not only such as are hidden since their hosts have
 // refused their tokens for long. It is of this view; calls cost little.
 func (v *View) Shown() func(*Repo) bool {
-	var hidden []string
-	for c := range v.Connections() {
-		if !c.HiddenAt.IsZero() {
-			hidden = append(hidden, c.Name)
-		}
-	}
+	hidden := v.hidden()
 	return func(r *Repo) bool {
 		return slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return !slices.Contains(hidden, c.Name) })
 	}

@@ -56,6 +56,7 @@ type Browser struct {
 	readers *readers
 	scratch *scratch
 	kept    *keptFiles
+	orders  orders
 }
 
 // New makes a Browser, which answers the reads of other nodes from now on. It

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -123,20 +124,87 @@ func (b *Browser) Repos(ctx context.Context, v catalog.Viewer, req ReposRequest)
 		return nil, err
 	}
 
-	// All are looked at, to count and to sort them: a page alone would not say how many there are.
-	var list []*catalog.Repo
-	for repo := range seen.All() {
-		if req.asksFor(seen.View, repo) {
-			list = append(list, repo)
-		}
-	}
-	slices.SortStableFunc(list, req.order)
-
-	out := &ReposResponse{Total: len(list), Page: req.Page, Per: req.PerPage, Repos: []RepoInfo{}}
-	for _, repo := range req.page(list) {
+	page, total := req.page(seen, b.orders.of(seen.View, &req))
+	out := &ReposResponse{Total: total, Page: req.Page, Per: req.PerPage, Repos: []RepoInfo{}}
+	for _, repo := range page {
 		out.Repos = append(out.Repos, b.repoState(seen, repo))
 	}
 	return out, nil
+}
+
+// orders keeps all repositories in the orders that lists ask for: to sort 20,000 of them
+// for each list costs more than all the rest. It is safe for concurrent use.
+type orders struct {
+	mu   sync.Mutex // guards the field below
+	last map[orderKey]ordered
+}
+
+// orderKey is what an order of a list depends on.
+type orderKey struct {
+	sort string
+	desc bool
+}
+
+// ordered is the repositories of a view, which are shared.
+type ordered struct {
+	view *catalog.View
+	list []*catalog.Repo
+}
+
+// of is all repositories of a view in the order of a list.
+func (o *orders) of(view *catalog.View, req *ReposRequest) []*catalog.Repo {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := orderKey{req.Sort, req.Desc}
+	last, known := o.last[key]
+	if known && last.view == view {
+		return last.list
+	}
+
+	// Where little has changed it is moved, and else all is sorted.
+	var list []*catalog.Repo
+	changes, ok := catalog.Changes{}, false
+	if known {
+		changes, ok = view.Since(last.view)
+	}
+	if ok && len(changes.Repos) <= leastSorted+len(last.list)/64 {
+		list = req.move(last, view, changes.Repos)
+	} else {
+		list = slices.SortedFunc(view.Repos(), req.order)
+	}
+	if o.last == nil {
+		o.last = map[orderKey]ordered{}
+	}
+	o.last[key] = ordered{view, list}
+	return list
+}
+
+// leastSorted is the number of changes for which no list is sorted.
+const leastSorted = 16
+
+// move takes an order to another view, in which some repositories may differ.
+func (req *ReposRequest) move(from ordered, to *catalog.View, changed []catalog.RepoID) []*catalog.Repo {
+	ids := slices.Compact(slices.Sorted(slices.Values(changed)))
+	if len(ids) == 0 {
+		return from.list
+	}
+
+	// All are taken out before any is put in: two may have exchanged their names.
+	list := slices.Clone(from.list)
+	for _, id := range ids {
+		if old := from.view.Repo(id); old != nil {
+			if at, found := slices.BinarySearchFunc(list, old, req.order); found {
+				list = slices.Delete(list, at, at+1)
+			}
+		}
+	}
+	for _, id := range ids {
+		if repo := to.Repo(id); repo != nil {
+			at, _ := slices.BinarySearchFunc(list, repo, req.order)
+			list = slices.Insert(list, at, repo)
+		}
+	}
+	return list
 }
 
 // Repo is the repository of a name, or of one that its host gave up not long ago.
@@ -175,8 +243,9 @@ func (req *ReposRequest) check() error {
 	return nil
 }
 
+// asksFor reports whether a repository is asked for. The query is in small letters.
 func (req *ReposRequest) asksFor(view *catalog.View, repo *catalog.Repo) bool {
-	if !strings.Contains(strings.ToLower(repo.Name), strings.ToLower(req.Query)) {
+	if !strings.Contains(strings.ToLower(repo.Name), req.Query) {
 		return false
 	}
 	if req.State != "" && stateOf(view, repo) != req.State {
@@ -236,15 +305,29 @@ func (req *ReposRequest) order(a, b *catalog.Repo) int {
 	return cmp.Or(c, strings.Compare(a.Name, b.Name))
 }
 
-// page is the part of a list that is asked for. One far beyond the end is empty
-// and must not overflow.
-func (req *ReposRequest) page(list []*catalog.Repo) []*catalog.Repo {
-	before := req.Page - 1
-	if before > len(list)/req.PerPage {
-		return nil
+// page is the part of a list that is asked for, and how many are in all of it. Only to
+// count those that a filter chooses are all of them looked at.
+func (req *ReposRequest) page(seen *account.Repos, list []*catalog.Repo) (page []*catalog.Repo, total int) {
+	filter := *req
+	filter.Query = strings.ToLower(req.Query)
+	filtered := req.Query != "" || req.Connection != "" || req.ConnectionID != 0 || req.State != ""
+	for _, repo := range list {
+		if !filtered && len(page) == req.PerPage {
+			break
+		}
+		if !seen.Set.Contains(repo.ID) || filtered && !filter.asksFor(seen.View, repo) {
+			continue
+		}
+		// Divided, since the number of a page far beyond the end would overflow.
+		if total/req.PerPage == req.Page-1 {
+			page = append(page, repo)
+		}
+		total++
 	}
-	from := min(before*req.PerPage, len(list))
-	return list[from:min(from+req.PerPage, len(list))]
+	if !filtered {
+		total = int(seen.Set.GetCardinality())
+	}
+	return page, total
 }
 
 // InfoOf names a repository and says where it is; base is the prefix of links.

@@ -7,14 +7,6 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Shortage is which repositories lack live copies, by name.
-type Shortage struct {
-	Few  []string // something of them has fewer live holders than copies are wanted, or than there are live members
-	None []string // of these: something of them has no live holder at all
-
-	Fewest int // live holders of what has the fewest of them; all that live where there is nothing to hold
-}
-
 // Live is the members that can be reached, by number.
 type Live map[uint32]bool
 
@@ -47,33 +39,4 @@ func (l Live) Searchable(view *catalog.View, repo *catalog.Repo) bool {
 	return repo.Indexed() && !slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool {
 		return l.Copies(view, catalog.ShardKey(s.ID)) == 0
 	})
-}
-
-// ShortageOf looks for repositories that lack live copies, among those that
-// anybody is shown: a search lacks nothing of the others.
-func ShortageOf(view *catalog.View, live Live, copies int) Shortage {
-	wanted := min(copies, len(live))
-
-	s := Shortage{Fewest: len(live)}
-	shown := view.Shown()
-	for repo := range view.ReposByName() {
-		if !repo.Indexed() || !shown(repo) {
-			continue
-		}
-
-		// What a repository lacks is what its worst file lacks.
-		fewest := len(live)
-		for key := range KeysOf(repo) {
-			fewest = min(fewest, live.Copies(view, key))
-		}
-
-		s.Fewest = min(s.Fewest, fewest)
-		if fewest < wanted {
-			s.Few = append(s.Few, repo.Name)
-		}
-		if fewest == 0 {
-			s.None = append(s.None, repo.Name)
-		}
-	}
-	return s
 }

@@ -5,10 +5,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/hold"
-	"github.com/shoalsearch/shoal/shard"
 )
 
 // Symbols counts the files on this node whose symbols are not known, since ctags failed on
@@ -21,11 +22,13 @@ type Symbols struct {
 	wait    time.Duration // after the first failure
 	now     func() time.Time
 
-	mu    sync.Mutex // guards the field below
-	known map[shard.Part]unknownPart
+	mu     sync.Mutex // guards the fields below
+	view   *catalog.View
+	known  map[catalog.RepoID]unknownPart // at the view, of those that have some
+	absent *roaring.Bitmap                // repositories that were not complete here
 }
 
-// unknownPart is what Set.UnknownSymbols says of a part, which does not change.
+// unknownPart is what Set.UnknownSymbols says of the parts of a repository together.
 type unknownPart struct{ files, tries int }
 
 // The waits between attempts: each is four times the one before.
@@ -36,7 +39,7 @@ const (
 )
 
 func newSymbols(cluster Cluster, files *hold.Files, can bool, wait time.Duration, now func() time.Time) *Symbols {
-	return &Symbols{cluster: cluster, files: files, can: can, wait: wait, now: now, known: map[shard.Part]unknownPart{}}
+	return &Symbols{cluster: cluster, files: files, can: can, wait: wait, now: now}
 }
 
 // Run asks for jobs until the context ends.
@@ -86,32 +89,60 @@ func (s *Symbols) Unknown() map[catalog.RepoID]int {
 	return out
 }
 
-// unknown looks at the repositories that are here. Files do not change, so each is looked at once.
+// unknown looks at the repositories that are here. What is known of one holds until its
+// files are others: only those that changed, or that were not here before, are looked at.
 func (s *Symbols) unknown(view *catalog.View) map[*catalog.Repo]unknownPart {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	live, out := map[shard.Part]unknownPart{}, map[*catalog.Repo]unknownPart{}
-	for repo := range view.Repos() {
-		if repo.Orphaned() || !repo.Indexed() || !s.files.Complete(repo) {
-			continue
-		}
+	changes, ok := catalog.Changes{}, false
+	if s.view != nil {
+		changes, ok = view.Since(s.view)
+	}
+	if !ok {
+		changes, s.known, s.absent = view.Everything(), map[catalog.RepoID]unknownPart{}, roaring.New()
+	}
 
-		sum := unknownPart{}
-		for _, p := range hold.Parts(repo) {
-			u, ok := s.known[p]
-			if !ok {
-				u.files, u.tries = s.files.UnknownSymbols(p)
-			}
-			live[p] = u
-			if u.files > 0 && (sum.files == 0 || u.tries < sum.tries) {
-				sum.tries = u.tries
-			}
-			sum.files += u.files
-		}
-		if sum.files > 0 {
-			out[repo] = sum
+	look := s.absent
+	look.AddMany(changes.Repos)
+	s.view, s.absent = view, roaring.New()
+	for it := look.Iterator(); it.HasNext(); {
+		s.lookAt(view.Repo(it.Next()))
+	}
+
+	out := map[*catalog.Repo]unknownPart{}
+	for id, u := range s.known {
+		if repo := view.Repo(id); repo == nil || repo.Orphaned() {
+			delete(s.known, id)
+		} else if s.files.Complete(repo) {
+			out[repo] = u
 		}
 	}
-	s.known = live
 	return out
+}
+
+// lookAt notes the files of a repository whose symbols are not known, or that it is not here.
+func (s *Symbols) lookAt(repo *catalog.Repo) {
+	if repo == nil || !repo.Indexed() {
+		return
+	}
+	delete(s.known, repo.ID)
+	if !s.files.Complete(repo) {
+		s.absent.Add(repo.ID)
+		return
+	}
+
+	sum := unknownPart{}
+	for _, p := range hold.Parts(repo) {
+		if p.Symbols.IsZero() {
+			continue
+		}
+		files, tries := s.files.UnknownSymbols(p)
+		if files > 0 && (sum.files == 0 || tries < sum.tries) {
+			sum.tries = tries
+		}
+		sum.files += files
+	}
+	if sum.files > 0 {
+		s.known[repo.ID] = sum
+	}
 }

@@ -113,7 +113,16 @@ type Table[K cmp.Ordered, T any] struct {
 	Tree[K, stored]
 	hashOf func(rec any) uint64
 	total  uint64 // of the hashes of all records, modulo 2^64
+
+	// changed are the keys that were set or deleted since origin, the oldest first. A
+	// frozen table has those until then. They are forgotten, with a new origin, where
+	// looking each of them up costs more than going through all records.
+	changed []K
+	origin  *int
 }
+
+// leastChanged is the number of changed keys that a table of any size remembers.
+const leastChanged = 1024
 
 // stored is a record in a tree. It is one type for records of all tables: the
 // code of a tree is compiled once for each type in it, in each package that
@@ -125,12 +134,33 @@ type stored struct {
 
 // NewTable makes an empty table. hash is what a record, a *T, adds to the state hash.
 func NewTable[K cmp.Ordered, T any](hash func(rec any) uint64) Table[K, T] {
-	return Table[K, T]{Tree: New[K, stored](), hashOf: hash}
+	return Table[K, T]{Tree: New[K, stored](), hashOf: hash, origin: new(int)}
 }
 
 // Freeze returns a table that later changes do not touch. Nothing may be set in it.
 func (t *Table[K, T]) Freeze() Table[K, T] {
-	return Table[K, T]{Tree: t.Tree.Freeze(), hashOf: t.hashOf, total: t.total}
+	return Table[K, T]{Tree: t.Tree.Freeze(), hashOf: t.hashOf, total: t.total, changed: t.changed, origin: t.origin}
+}
+
+// Changed lists the keys whose records may differ from those of another frozen table,
+// some of them more than once. It costs as much as has changed. Without ok, any may.
+func (t *Table[K, T]) Changed(other *Table[K, T]) (keys []K, ok bool) {
+	if t.origin != other.origin {
+		return nil, false
+	}
+	long, short := t.changed, other.changed
+	if len(long) < len(short) {
+		long, short = short, long
+	}
+	return long[len(short):], true
+}
+
+// note remembers that the record of a key changes.
+func (t *Table[K, T]) note(k K) {
+	if len(t.changed) >= leastChanged+t.Len()/4 {
+		t.changed, t.origin = nil, new(int)
+	}
+	t.changed = append(t.changed, k)
 }
 
 // Get returns nil when there is no record of that key.
@@ -149,6 +179,7 @@ func (t *Table[K, T]) Set(k K, rec *T) { t.Add(k, rec, t.hashOf(rec)) }
 func (t *Table[K, T]) Add(k K, rec *T, hash uint64) {
 	old, _ := t.Tree.Get(k)
 	t.total += hash - old.Hash
+	t.note(k)
 	t.Tree.Set(k, stored{rec, hash})
 }
 
@@ -159,6 +190,7 @@ func (t *Table[K, T]) Delete(k K) {
 		return
 	}
 	t.total -= old.Hash
+	t.note(k)
 	t.Tree.Delete(k)
 }
 

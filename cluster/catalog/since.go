@@ -1,0 +1,56 @@
+package catalog
+
+import "slices"
+
+// Changes are what may differ between two views.
+type Changes struct {
+	Repos    []RepoID
+	Jobs     []JobKey
+	Holdings []string // by key
+}
+
+// Since lists what may differ between two views, some of it more than once. It costs what
+// has changed, not what there is: a sum over all repositories is kept by it from one view
+// to the next. Without ok everything may differ, and Shown too.
+func (v *View) Since(old *View) (c Changes, ok bool) {
+	if !slices.Equal(v.hidden(), old.hidden()) {
+		return Changes{}, false
+	}
+
+	repos, known := v.repos.Changed(&old.repos)
+	jobs, jobsKnown := v.jobs.Changed(&old.jobs)
+	holdings, holdingsKnown := v.holdings.Changed(&old.holdings)
+	if !known || !jobsKnown || !holdingsKnown {
+		return Changes{}, false
+	}
+
+	c = Changes{Repos: repos, Holdings: holdings, Jobs: make([]JobKey, len(jobs))}
+	for i, key := range jobs {
+		c.Jobs[i] = JobKey{JobKind(key[0]), key[1:]}
+	}
+	return c, true
+}
+
+// hidden are the names of the connections whose repositories are not shown.
+func (v *View) hidden() (names []string) {
+	for c := range v.Connections() {
+		if !c.HiddenAt.IsZero() {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// Everything lists all that Since may list.
+func (v *View) Everything() (c Changes) {
+	for r := range v.Repos() {
+		c.Repos = append(c.Repos, r.ID)
+	}
+	for j := range v.Jobs() {
+		c.Jobs = append(c.Jobs, j.Key())
+	}
+	for h := range v.Holdings() {
+		c.Holdings = append(c.Holdings, h.Key)
+	}
+	return c
+}
