@@ -658,6 +658,9 @@ func (f *fake) Complete(_ context.Context, _ catalog.Viewer, text string, cursor
 func (f *fake) Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error) {
 	return answer(f, &suggest.FilesResponse{Commit: "c0ffee", Paths: []suggest.Path{{Path: "dir/main.go", At: []int{4, 5}}}, Total: 2, Cut: true})
 }
+func (f *fake) NearPaths(context.Context, catalog.Viewer, string, string, string, bool) ([]string, error) {
+	return []string{"dir/main.go"}, f.err
+}
 func (f *fake) Symbols(_ context.Context, _ catalog.Viewer, req suggest.SymbolsRequest) (*suggest.SymbolsResponse, error) {
 	signature := ""
 	if req.Signature {

@@ -118,7 +118,7 @@ func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 	v.In = l.in()
 
 	// Only these pages offer another revision, and a script that asks for a part draws none of it.
-	if v.Part == "" && slices.Contains([]string{"tree", "blob", "blame", "commits"}, l.Kind) {
+	if v.Part == "" && slices.Contains([]string{"tree", "blob", "blame", "commits", "compare"}, l.Kind) {
 		l.Refs = p.revisions.refs(ctx, v.Viewer, l)
 	}
 
@@ -128,7 +128,7 @@ func (p *reading) browse(ctx context.Context, v *layout.Visit) error {
 	if errors.Is(err, call.ErrRef) && v.Part == "" && l.Rev == "" && l.Path == "" {
 		return v.ShowError(http.StatusOK, err.Error()+". Its files are here once somebody pushes some.", 0)
 	}
-	return noRevision(p.revisions.orGone(ctx, v, l, err))
+	return noRevision(p.orMissing(ctx, v, l, err))
 }
 
 // noRevision makes a page that does not exist of a revision that does not.

@@ -43,6 +43,7 @@ type Suggester interface {
 	Complete(ctx context.Context, v catalog.Viewer, query string, cursor int) ([]suggest.Suggestion, error)
 	Files(context.Context, catalog.Viewer, suggest.FilesRequest) (*suggest.FilesResponse, error)
 	Symbols(context.Context, catalog.Viewer, suggest.SymbolsRequest) (*suggest.SymbolsResponse, error)
+	NearPaths(ctx context.Context, v catalog.Viewer, repo, ref, missing string, directories bool) ([]string, error)
 	GoTo(ctx context.Context, v catalog.Viewer, text string) []suggest.Target
 	Nearest(context.Context, catalog.Viewer, search.Request, *search.Response) *suggest.Nearest
 }

@@ -50,18 +50,12 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 		return nil, call.Fail(call.ErrInvalid, "query must have at most 256 bytes")
 	}
 
-	// Which commit is meant is asked for this viewer: what is kept may then be shown.
-	c, err := s.d.Browse.Commit(ctx, v, browse.CommitRequest{Repo: req.Repo, Ref: req.Ref})
+	l, commit, err := s.listOf(ctx, v, req.Repo, req.Ref)
 	if err != nil {
 		return nil, err
 	}
 
-	l, err := s.files.get(req.Repo+"\x00"+c.Hash, func() (list, error) { return s.list(ctx, v, req.Repo, c.Hash) })
-	if err != nil {
-		return nil, err
-	}
-
-	out := &FilesResponse{Commit: c.Hash, Cut: l.cut, Paths: []Path{}}
+	out := &FilesResponse{Commit: commit, Cut: l.cut, Paths: []Path{}}
 	type scored struct {
 		path  string
 		score int
@@ -151,6 +145,17 @@ func fuzzy(path, letters string, at *[]int) (score int, ok bool) {
 type list struct {
 	paths []string
 	cut   bool
+}
+
+// listOf is the paths of a revision, and its commit.
+func (s *Suggester) listOf(ctx context.Context, v catalog.Viewer, repo, ref string) (l list, commit string, err error) {
+	// Which commit is meant is asked for this viewer: what is kept may then be shown.
+	c, err := s.d.Browse.Commit(ctx, v, browse.CommitRequest{Repo: repo, Ref: ref})
+	if err != nil {
+		return list{}, "", err
+	}
+	l, err = s.files.get(repo+"\x00"+c.Hash, func() (list, error) { return s.list(ctx, v, repo, c.Hash) })
+	return l, c.Hash, err
 }
 
 // list reads the paths of a commit.
