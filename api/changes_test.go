@@ -152,8 +152,8 @@ func TestBlanksOfAChangeAreIgnored(t *testing.T) {
 	// Each link changes one thing and keeps the others.
 	_, body := askAs(t, s, "", "GET", "/browse/local/app/-/compare/v1...main?w=1&view=split&context=10", "")
 	for _, want := range []string{
-		`href="?context=10&amp;w=1"`, `href="?view=split&amp;w=1"`, `href="?context=50&amp;view=split&amp;w=1"`, `href="?context=10&amp;view=split">counted`,
-		`href="?context=10&amp;view=split&amp;w=1" aria-current="true">ignored`, `href="/browse/local/app/-/compare/main...v1?context=10&amp;view=split&amp;w=1"`,
+		`href="?context=10&amp;w=1"`, `href="?view=split&amp;w=1"`, `href="?context=50&amp;view=split&amp;w=1"`, `href="?context=10&amp;view=split">blanks count`,
+		`href="?context=10&amp;view=split&amp;w=1" aria-current="true">blanks ignored`, `href="/browse/local/app/-/compare/main...v1?context=10&amp;view=split&amp;w=1"`,
 	} {
 		if !strings.Contains(string(body), want) {
 			t.Errorf("no %s", want)
@@ -174,9 +174,9 @@ func TestAComparisonIsOfTwoOrThreeDots(t *testing.T) {
 	}
 
 	for path, want := range map[string][]string{
-		"main..side":  {"</bdi> .. <bdi", " in 3 files", `/-/compare/side..main">the other way round`, `/-/compare/main...side">from where`, `/-/compare/main..side" aria-current`},
-		"main...side": {"</bdi> ... <bdi", " in 1 file<", `/-/compare/side...main">the other way round`, "since they parted at <a href=\"/browse/local/app/-/commit/" + parted, `/-/compare/main...side" aria-current`},
-		"side...main": {" in 2 files"},
+		"main..side":  {"</bdi> .. <bdi", `meta">3 files`, `/-/compare/side..main">the other way round`, `/-/compare/main...side">from where`, `/-/compare/main..side" aria-current`},
+		"main...side": {"</bdi> ... <bdi", `meta">1 file `, `/-/compare/side...main">the other way round`, `href="/browse/local/app/-/commit/` + parted + `">since they parted at`, `/-/compare/main...side" aria-current`},
+		"side...main": {`meta">2 files`},
 	} {
 		resp, body := askAs(t, s, "", "GET", "/browse/local/app/-/compare/"+path, "")
 		for _, w := range want {

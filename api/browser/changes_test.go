@@ -18,10 +18,10 @@ func aChangeIsReadInTwoWays(t *testing.T, s *site) {
 	b.press("j")
 	b.until("the first file", `document.querySelector('article.file.on') && document.activeElement.matches('a.path')`)
 
-	eval[bool](b, `[...document.querySelectorAll('.tools a')].find(a => a.textContent === 'side by side').click(), true`)
+	eval[bool](b, `[...document.querySelectorAll('.seg a')].find(a => a.textContent === 'side by side').click(), true`)
 	b.until("the other view", `location.search === '?view=split' && document.documentElement.dataset.booted && document.querySelector('.pair')`)
 	b.expect("old on the left, new on the right", `(p => { const l = p.querySelector('.del').getBoundingClientRect(), r = p.querySelector('.add').getBoundingClientRect(); return l.right <= r.left && l.top === r.top; })([...document.querySelectorAll('.pair')].find(p => p.querySelector('.del mark') && p.querySelector('.add mark')))`)
-	b.expect("which view it is", `document.querySelector('.tools [aria-current]').textContent === 'side by side'`)
+	b.expect("which view it is", `document.querySelector('.seg [aria-current]').textContent === 'side by side'`)
 
 	b.wear(looks[1])
 	b.expect("below each other on a phone", `(p => p.querySelector('.del').getBoundingClientRect().bottom <= p.querySelector('.add').getBoundingClientRect().top)([...document.querySelectorAll('.pair')].find(p => p.querySelector('.del mark') && p.querySelector('.add mark')))`)
@@ -42,12 +42,12 @@ func blanksOfAChangeAreIgnored(t *testing.T, s *site) {
 	}
 
 	b.goTo(page+"?view=split", 200)
-	b.expect("blanks count", is("counted"))
+	b.expect("blanks count", is("blanks count"))
 	b.press("w")
-	b.until("blanks are ignored", `location.search === '?view=split&w=1' && `+is("ignored"))
+	b.until("blanks are ignored", `location.search === '?view=split&w=1' && `+is("blanks ignored"))
 	b.expect("what is more than blanks is still there", `document.querySelector('.add mark').textContent === 'HELLO'`)
 	b.press("w")
-	b.until("blanks count again", `location.search === '?view=split' && `+is("counted"))
+	b.until("blanks count again", `location.search === '?view=split' && `+is("blanks count"))
 
 	b.goTo(browse(appRepo, "", "compare", "main...main")+"?w=1", 200)
 	b.expect("that nothing is left", `document.querySelector('main').textContent.includes('Nothing is left of this change once blanks are ignored.')`)

@@ -61,7 +61,7 @@ var keyRows = []keyRow{
 		{"l, type 4-6, Enter", "lines 4 to 6 are marked", `location.hash === '#L4-L6'`},
 		{"w", "long lines go on in the next row", element(".text .line")},
 		{"w", "as before", "!" + element(".text .line")},
-		{"Tab to Copy path, Enter", "the path is copied", `document.getElementById('status').textContent === 'The path is copied.'`},
+		{"Tab to Copy path, Enter", "the path is copied", `document.getElementById('status').textContent === 'Copied.'`},
 		{"y", "the address names this very commit", `/@[0-9a-f]{40}/.test(location.pathname)`},
 		{"b", "blame", in("/-/blame/")},
 	}},

@@ -199,6 +199,9 @@ func (s *site) states() []state {
 			b.until("the keys", `document.readyState === 'complete' && document.documentElement.dataset.booted && document.querySelector('#remapped li')`)
 			eval[bool](b, `localStorage.removeItem('keys'), true`)
 		}},
+		{name: "two revisions to compare", path: browse(appRepo, "v1.0", "compare", "")},
+		{name: "commits of lines", path: browse(appRepo, "", "commits", "main.go") + "?lines=6-8"},
+		{name: "a path that is not there", path: blob("greet/greets.go"), status: 404},
 		{name: "a comparison", path: browse(appRepo, "", "compare", "v1.0...main")},
 		{name: "a comparison without blanks", path: browse(appRepo, "", "compare", "main..main") + "?w=1"},
 		{name: "branches", path: browse(appRepo, "", "branches", "")},

@@ -1,16 +1,20 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
+	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/api/web/lex"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -87,25 +91,55 @@ type change struct {
 	Commit         *commitRow
 	Parents        []commitRow
 	Base, Head     string
-	Dots, Swap     string     // of a comparison
+	Dots           string // of a comparison
+	Compared       comparing
 	Parted         *commitRow // where the two parted, with three dots
 	Files          []changedFile
-	Total          string // of all pages
-	Added, Removed int    // of all pages
-	Least          bool   // there are more files than are counted
-	Shown          string // which files of them, where there are more pages
-	Before, After  string // those pages
+	Dirs           []changedDir // the same files by their directories
+	Total          string       // of all pages
+	Added, Removed int          // of all pages
+	Least          bool         // there are more files than are counted
+	Shown          string       // which files of them, where there are more pages
+	Before, After  string       // those pages
 	Cut            bool
 	Alike          bool // nothing is left once blanks are ignored
 	Split          bool
 	Views          []viewList
 }
 
+// changedFile is a file of a change. Name is its path, Base the last part of it, and
+// Status the letter that git has for what became of it; At is its place on the page.
 type changedFile struct {
-	Name, Old, URL, Status string
-	Added, Removed         int
-	Binary, Cut            bool
-	Code                   template.HTML
+	At                           int
+	Name, Base, Old, URL, Status string
+	Added, Removed               int
+	Binary, Cut                  bool
+	Code                         template.HTML
+}
+
+// Became is in words what Status is a letter for.
+func (f changedFile) Became() string {
+	return map[string]string{"A": "added", "M": "changed", "D": "removed", "R": "moved", "T": "of another kind"}[f.Status]
+}
+
+// changedDir is the changed files of one directory.
+type changedDir struct {
+	Name  string // with its slash; "" for the top
+	Files []changedFile
+}
+
+// dirsOf puts files below their directories, in the order of the first of each.
+func dirsOf(files []changedFile) []changedDir {
+	var out []changedDir
+	for _, f := range files {
+		name := f.Name[:len(f.Name)-len(f.Base)]
+		at := slices.IndexFunc(out, func(d changedDir) bool { return d.Name == name })
+		if at < 0 {
+			at, out = len(out), append(out, changedDir{Name: name})
+		}
+		out[at].Files = append(out[at].Files, f)
+	}
+	return out
 }
 
 // commit is the page of one commit: what it says and what it changed beside its
@@ -120,6 +154,9 @@ func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error 
 	}
 
 	row := p.commitRow(l.Repo, c)
+	if v.Viewer.Role == catalog.RoleGuest {
+		row.Email = "" // for people of the house alone
+	}
 	data := change{place: place{Repo: l.Repo, Rev: c.Hash, Kind: "tree"}, Commit: &row, Total: counted(0, "file", "files")}
 	for _, parent := range c.Parents {
 		data.Parents = append(data.Parents, commitRow{Short: short(parent), URL: address(l.Repo, "", "commit", parent)})
@@ -138,6 +175,16 @@ func (p *revisions) commit(ctx context.Context, v *layout.Visit, l place) error 
 // write it: <base>..<head> compares the two directly, and <base>...<head> the head
 // with the commit from which it and the base parted.
 func (p *revisions) compare(ctx context.Context, v *layout.Visit, l place) error {
+	// A form names the two beside each other: the same comparison has one address.
+	form := comparingAt(l, v.Query.Get("base"), v.Query.Get("head"))
+	if l.Path == "" && form.Base != "" && form.Head != "" {
+		return v.Redirect(http.StatusSeeOther, address(l.Repo, "", "compare", form.Base+"..."+form.Head))
+	}
+	if l.Path == "" {
+		form.Base, form.Head = cmp.Or(form.Base, l.Branch), cmp.Or(form.Head, l.Rev)
+		return v.Show(changeHead("Compare", "compare"), commitTemplate, change{place: l, Compared: form, Base: form.Base, Head: form.Head, Dots: "..."})
+	}
+
 	// Git lets no name hold two dots, so the first are the right place.
 	dots := "..."
 	base, head, ok := strings.Cut(l.Path, dots)
@@ -155,7 +202,8 @@ func (p *revisions) compare(ctx context.Context, v *layout.Visit, l place) error
 		as.page = 0
 		return address(l.Repo, "", "compare", base+dots+head) + strings.TrimSuffix(as.query(), "?")
 	}
-	data := change{place: place{Repo: l.Repo, Kind: "tree"}, Base: base, Head: head, Dots: dots, Swap: to(head, dots, base)}
+	form.Base, form.Head, form.Swap = base, head, to(head, dots, base)
+	data := change{place: place{Repo: l.Repo, Kind: "tree"}, Base: base, Head: head, Dots: dots, Compared: form}
 	r, err := p.difference(ctx, v, &data, browse.DiffRequest{Base: base, Head: head, MergeBase: dots == "..."})
 	if err != nil {
 		return err
@@ -221,10 +269,27 @@ func (p *revisions) difference(ctx context.Context, v *layout.Visit, data *chang
 
 		hunks, cut := firstLines(f.Hunks, &left)
 		row.Cut, data.Cut = row.Cut || cut, data.Cut || cut
+		row.At, row.Base = i, path.Base(row.Name)
 		row.Code = template.HTML(appendHunks(nil, hunks, shard.Language(row.Name, nil), changeViews[as.view]))
 		data.Files = append(data.Files, row)
 	}
+	data.Dirs = dirsOf(data.Files)
 	return r, nil
+}
+
+// comparing is a form that names two revisions.
+type comparing struct {
+	Action, Base, Head string
+	Swap               string   // the same comparison the other way round; "" for none
+	Names              []string // of branches and tags to choose from
+}
+
+func comparingAt(l place, base, head string) comparing {
+	form := comparing{Action: address(l.Repo, "", "compare", ""), Base: base, Head: head}
+	for _, ref := range l.Refs {
+		form.Names = append(form.Names, ref.Name)
+	}
+	return form
 }
 
 // firstLines returns the beginning of some hunks with at most so many lines, and takes
@@ -303,8 +368,8 @@ func changeLinks(as look) []viewList {
 	}
 
 	return []viewList{sides, lines, {"Blanks", []view{
-		{"counted", look{as.view, as.around, false, 0}.query(), !as.blanks},
-		{"ignored", look{as.view, as.around, true, 0}.query(), as.blanks},
+		{"blanks count", look{as.view, as.around, false, 0}.query(), !as.blanks},
+		{"blanks ignored", look{as.view, as.around, true, 0}.query(), as.blanks},
 	}}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -85,6 +86,12 @@ type filePage struct {
 	Document                           *document // the file as one; nil where its source is shown
 	Refused                            string    // why it is
 	Beside                             []leaf
+}
+
+// Asking is the beginning of a question about lines of the file, for an address; LINES
+// stands for their numbers.
+func (f *filePage) Asking() string {
+	return url.QueryEscape("About "+f.Repo+" "+f.Path+":") + "LINES" + url.QueryEscape(" at "+f.Short+": ")
 }
 
 // newFilePage is the page of a file without its text.

@@ -12,10 +12,13 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
 )
 
 var (
@@ -45,7 +48,8 @@ type commitDay struct {
 
 func (p dating) commitRow(repo string, c *browse.CommitInfo) commitRow {
 	return commitRow{
-		Hash: c.Hash, Short: short(c.Hash), URL: address(repo, "", "commit", c.Hash), Files: address(repo, c.Hash, "tree", ""), Message: c.Message, Body: c.Body,
+		Hash: c.Hash, Short: short(c.Hash), URL: address(repo, "", "commit", c.Hash), Files: address(repo, c.Hash, "tree", ""), Message: c.Message, Body: strings.ReplaceAll(c.Body, "\r\n", "\n"), // as some editors end lines; it says nothing
+
 		Author: c.AuthorName, Email: c.AuthorEmail, When: p.ago(c.Date), Date: c.Date.UTC().Format("2006-01-02 15:04 UTC"),
 	}
 }
@@ -67,7 +71,13 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		Verbatim: v.Query.Get("verbatim") != "",
 	}
 
-	r, err := p.reader.Commits(ctx, v.Viewer, req)
+	lines, read := v.Query.Get("lines"), p.reader.Commits
+	if lines != "" {
+		read = func(ctx context.Context, v catalog.Viewer, req browse.CommitsRequest) (*browse.CommitsResponse, error) {
+			return p.linesHistory(ctx, v, req, lines)
+		}
+	}
+	r, err := read(ctx, v.Viewer, req)
 	if err != nil {
 		return err
 	}
@@ -80,9 +90,10 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		Newer, Older string
 		Feed         string
 		Shallow      bool   // the mirror lacks commits before its oldest
+		Lines        string // of the file, whose history alone is shown; "" for all of it
 		Switch       string // with .mailmap or without, whatever the page has not
 		Until, GoOn  string // where looking took too long: from when on was not all looked at
-	}{place: l, Request: req, Shallow: r.Shallow, Feed: l.At("commits.atom", "") + "?" + url.Values{"path": {l.Path}}.Encode(), Total: counted(r.Total, "commit", "commits")}
+	}{place: l, Request: req, Shallow: r.Shallow, Feed: l.At("commits.atom", "") + "?" + url.Values{"path": {l.Path}}.Encode(), Total: counted(r.Total, "commit", "commits"), Lines: lines}
 
 	// Where counting had an end, or the history has, there are more than that.
 	if r.AtLeast || r.Shallow {
@@ -112,7 +123,7 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 	if req.Verbatim {
 		data.Switch = with("verbatim", "")
 	}
-	if !r.Reached.IsZero() {
+	if !r.Reached.IsZero() && lines == "" {
 		data.Until = r.Reached.UTC().Format("2006-01-02 15:04 UTC")
 		data.GoOn = with("until", r.Reached.UTC().Format(time.RFC3339))
 	}
@@ -122,10 +133,29 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 	}
 
 	// A full page alone does not say that there is another; the count does, where it is exact.
-	if len(r.Commits) == commitsPerPage && (r.AtLeast || goesOn(req.Page, commitsPerPage, r.Total)) {
+	if lines == "" && len(r.Commits) == commitsPerPage && (r.AtLeast || goesOn(req.Page, commitsPerPage, r.Total)) {
 		data.Older = turn(req.Page + 1)
 	}
 	return v.Show(layout.Head{Title: "History of " + l.Repo, Page: "commits"}, commitsTemplate, data)
+}
+
+// linesHistory is the commits that changed some lines of a file, "12" or "12-20": the
+// newest on one page.
+func (p *revisions) linesHistory(ctx context.Context, v catalog.Viewer, req browse.CommitsRequest, lines string) (*browse.CommitsResponse, error) {
+	from, to, several := strings.Cut(lines, "-")
+	if !several {
+		to = from
+	}
+	first, bad := strconv.Atoi(from)
+	last, worse := strconv.Atoi(to)
+	if bad != nil || worse != nil || first < 1 || last < first {
+		return nil, call.Fail(call.ErrInvalid, "lines is a number or a range of them: 12 or 12-20.")
+	}
+	r, err := p.reader.Trace(ctx, v, browse.TraceRequest{Repo: req.Repo, Ref: req.Ref, Path: req.Path, First: first, Last: last, Verbatim: req.Verbatim, Limit: 100})
+	if err != nil {
+		return nil, err
+	}
+	return &browse.CommitsResponse{Commits: r.Commits, Total: r.Total, AtLeast: r.AtLeast || r.Total > len(r.Commits), Shallow: r.Shallow}, nil
 }
 
 // blamePage is the lines of a file with their commits, for its template.
@@ -293,7 +323,7 @@ func (p *revisions) appendOrigin(dst []byte, repo string, c *browse.BlameCommit)
 	// Not where the line has been from the beginning.
 	if c.PreviousHash != "" {
 		dst = append(append(dst, `<a href="`...), address(repo, c.PreviousHash, "blame", c.PreviousPath)...)
-		dst = append(dst, `" title="blame before this change">prior</a>`...)
+		dst = append(dst, `" class="dim" title="blame before this change">prior</a>`...)
 	}
 	return dst
 }
@@ -322,9 +352,10 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 		place
 		Query, Total string
 		Base         string // what rows are compared with
+		Compared     comparing
 		Rows         []refRow
 		Older        string
-	}{place: l, Query: req.Query, Base: cmp.Or(l.Branch, "HEAD"), Total: counted(r.Total, "name", "names")}
+	}{place: l, Query: req.Query, Base: cmp.Or(l.Branch, "HEAD"), Total: counted(r.Total, "name", "names"), Compared: comparingAt(l, cmp.Or(l.Branch, "HEAD"), "")}
 
 	for _, f := range r.Refs {
 		row := refRow{
@@ -340,6 +371,7 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 			row.Compare = address(l.Repo, "", "compare", data.Base+"..."+cmp.Or(f.Ref, f.Name))
 		}
 		data.Rows = append(data.Rows, row)
+		data.Compared.Names = append(data.Compared.Names, row.Name)
 	}
 
 	if goesOn(req.Page, refsPerPage, r.Total) {

@@ -3,6 +3,7 @@
 // as soon as there is a box, while the rest of a page may still be on its way.
 import { booted, field, hold, until } from './early.js';
 import { keys, own } from './keys.js';
+import { say } from './part.js';
 import './suggest.js';
 
 const box = document.getElementById('query'), form = document.getElementById('search');
@@ -125,6 +126,13 @@ if (remap) {
   remap.addEventListener('input', () => remap.elements.to.setCustomValidity(''));
   showOwn();
 }
+
+// What a button copies is its own; one that cannot do it stays away.
+booted.then(() => { if (navigator.clipboard) for (const b of document.querySelectorAll('[data-copy]')) b.hidden = false; });
+document.addEventListener('click', e => {
+  const button = e.target.closest('[data-copy]');
+  if (button) navigator.clipboard.writeText(button.dataset.copy).then(() => { button.dataset.done = 1; say('Copied.'); setTimeout(() => delete button.dataset.done, 1500); });
+});
 
 // The theme is in a cookie, so that pages come with it.
 document.getElementById('theme').addEventListener('change', e => {

@@ -27,6 +27,17 @@ function toPlace(step) {
   document.documentElement.dataset.change = place;
 }
 
+// The files beside the change are filtered by letters of their paths.
+const only = document.getElementById('only');
+if (only) {
+  only.hidden = false;
+  only.addEventListener('input', () => {
+    const wanted = only.value.toLowerCase();
+    for (const li of document.querySelectorAll('#changed li')) li.hidden = !li.firstElementChild.title.toLowerCase().includes(wanted);
+    for (const dir of document.querySelectorAll('#changed .dir')) dir.hidden = !dir.querySelector('li:not([hidden])');
+  });
+}
+
 keys.add('j', () => toFile(1));
 keys.add('k', () => toFile(-1));
 keys.add('n', () => toPlace(1));

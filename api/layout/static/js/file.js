@@ -50,12 +50,6 @@ if (symbols && matchMedia('(max-width: 800px)').matches) symbols.open = false; /
 if (symbols) symbols.parentElement.classList.add('asked');
 if (symbols) keys.add(']', () => { symbols.parentElement.hidden = !symbols.parentElement.hidden; });
 
-const path = document.getElementById('copyPath');
-if (path && navigator.clipboard) {
-  path.hidden = false;
-  path.addEventListener('click', () => navigator.clipboard.writeText(path.dataset.path).then(() => say('The path is copied.')));
-}
-
 // What a page of another site shows the marked lines with, or the first ones.
 const embed = document.getElementById('copyEmbed');
 if (embed && navigator.clipboard) {
@@ -84,18 +78,17 @@ if (shown) keys.add('f', () => {
 // The link to an editor is made of a form that the reader has set; an address of
 // another scheme than these is none.
 const schemes = /^(vscode|vscode-insiders|vscodium|cursor|zed|idea|jetbrains|subl|txmt|emacs):\/\//;
-const editor = document.getElementById('editor'), address = localStorage.getItem('editor') || '';
-if (editor && schemes.test(address)) {
+const editors = [...document.querySelectorAll('[data-key="."]')], address = localStorage.getItem('editor') || '';
+if (editors.length && schemes.test(address)) {
   const part = s => s.split('/').map(encodeURIComponent).join('/');
   const aim = () => {
     const line = (location.hash.match(/^#L(\d+)/) || [0, '1'])[1];
-    const values = { repo: part(editor.dataset.repo), path: part(editor.dataset.path), line };
-    editor.href = address.replace(/\{(repo|path|line)\}/g, (_, name) => values[name]);
+    const values = { repo: part(editors[0].dataset.repo), path: part(editors[0].dataset.path), line };
+    for (const e of editors) e.href = address.replace(/\{(repo|path|line)\}/g, (_, name) => values[name]);
   };
   aim();
-  addEventListener('hashchange', aim);
-  editor.hidden = false;
-  keys.add('.', () => { aim(); editor.click(); });
+  for (const e of editors) { e.hidden = false; e.addEventListener('click', aim); }
+  keys.add('.', () => editors[0].click());
 }
 
-for (const key of ['b', 'h', 'm']) keys.add(key, () => { const a = document.querySelector('[data-key=' + key + ']'); if (a) location.href = a.href; });
+for (const key of ['b', 'h', 'm']) keys.add(key, () => { const a = document.querySelector('[data-key=' + key + ']'); if (a) a.click(); });

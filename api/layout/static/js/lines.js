@@ -3,7 +3,7 @@ import { fetchPart, parse } from './part.js';
 import { rows, wrapped } from './wrap.js';
 
 const code = document.getElementById('code');
-const height = 20;
+const height = 20, most = 10000; // of a line; lines that are marked one by one
 
 // picked reads #L5, #L5-L9 and ?highlightRange=5,9 or 5:1,9:4.
 export function picked() {
@@ -18,41 +18,39 @@ export function picked() {
 export const blocks = () => [...code.querySelectorAll('.block')];
 const firstOf = block => Number(block.dataset.first);
 
-// span is the text of some lines of an element with lines, counted from 0.
-function span(pre, from, to) {
-  const range = document.createRange(), walk = document.createTreeWalker(pre, NodeFilter.SHOW_TEXT);
-  let line = 0, begun = from === 0;
-  range.selectNodeContents(pre);
-  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-    for (let i = node.data.indexOf('\n'); i >= 0; i = node.data.indexOf('\n', i + 1)) {
-      line++;
-      if (!begun && line === from) { range.setStart(node, i + 1); begun = true; }
-      if (line === to) { range.setEnd(node, i); return range; }
-    }
+// mark shows the lines of the address. Nothing is put into the text: what lies behind
+// it has another colour.
+export function mark() {
+  document.querySelectorAll('.nums .on, .row.blame.on, .block.on, .line.on').forEach(e => e.classList.remove('on'));
+  const r = picked();
+  if (!r) return;
+  for (let n = r[0]; n <= Math.min(r[1], r[0] + most); n++) {
+    const number = document.getElementById('L' + n);
+    if (number) (code ? number : number.parentElement).classList.add('on');
+    if (wrapped()) code?.querySelector(`.line[data-n="${n}"]`)?.classList.add('on');
   }
-  return range;
+  if (!code || wrapped()) return;
+  let rules = '';
+  for (const block of blocks()) {
+    const first = firstOf(block), from = Math.max(r[0] - first, 0), to = Math.min(r[1] - first + 1, 200);
+    block.classList.toggle('on', from < to);
+    if (from < to) rules += `[data-first="${first}"] { --from: ${from * height}px; --tall: ${(to - from) * height}px; } `;
+  }
+  place(0, rules);
 }
 
-// mark shows the lines of the address. Nothing is put into the text: it is
-// the browser that draws over it.
-export function mark() {
-  document.querySelectorAll('.nums .on').forEach(e => e.classList.remove('on'));
-  const r = code && picked(), ranges = [];
-  if (r) {
-    for (const block of blocks()) {
-      const first = firstOf(block), from = Math.max(r[0] - first, 0), to = Math.min(r[1] - first + 1, 200);
-      if (from >= to) continue;
-      for (const pre of block.children) ranges.push(span(pre, from, to));
-      for (let n = first + from; n < first + to; n++) { const e = document.getElementById('L' + n); if (e) e.classList.add('on'); }
-    }
-  }
-  if (window.Highlight) CSS.highlights.set('lines', new Highlight(...ranges));
+// place puts a rule for where something stands into the style of the page.
+const sheets = [new CSSStyleSheet(), new CSSStyleSheet()];
+function place(i, rules) {
+  if (!document.adoptedStyleSheets.includes(sheets[i])) document.adoptedStyleSheets.push(sheets[i]);
+  sheets[i].replaceSync(rules);
 }
 
 // show scrolls to the lines of the address.
 export function show() {
-  const r = code && picked();
+  const r = picked();
   if (!r) return;
+  if (!code) { document.getElementById('L' + r[0])?.scrollIntoView({ block: 'center' }); return; }
   const block = blocks().findLast(b => firstOf(b) <= r[0]);
   if (!block) return;
   const line = wrapped() && block.querySelector(`.line[data-n="${r[0]}"]`);
@@ -109,8 +107,36 @@ if (code) {
     const hash = e.shiftKey && before ? '#L' + Math.min(before[0], n) + '-L' + Math.max(before[0], n) : '#L' + n;
     history.replaceState(null, '', location.pathname + location.search + hash);
     mark();
+    offer();
   });
-  addEventListener('hashchange', () => { mark(); show(); });
-  mark();
-  show();
 }
+addEventListener('hashchange', () => { mark(); show(); offer(); });
+// What there is to do with the lines that were picked stands at the end of the first.
+const menu = document.getElementById('lines');
+
+function offer() {
+  const r = menu && picked();
+  const block = r && blocks().findLast(b => firstOf(b) <= r[0]);
+  if (!block) return;
+  const lines = '#L' + r[0] + (r[1] > r[0] ? '-L' + r[1] : ''), name = r[0] + (r[1] > r[0] ? '-' + r[1] : '');
+  menu.querySelector('[data-copy]').dataset.copy = new URL(document.querySelector('[data-permalink]').dataset.permalink + lines, location.href);
+  for (const a of menu.querySelectorAll('[data-form]')) a.href = a.dataset.form.replace('LINES', encodeURIComponent(name));
+  const sheet = code.getBoundingClientRect();
+  const row = wrapped() && block.querySelector(`.line[data-n="${r[0]}"]`);
+  menu.showPopover();
+  const top = row ? row.getBoundingClientRect().top : block.getBoundingClientRect().top + (r[0] - firstOf(block)) * height;
+  place(1, `#lines { top: ${top + scrollY - 5}px; left: ${Math.max(4, sheet.right - menu.offsetWidth - 8)}px; }`);
+}
+document.addEventListener('keydown', e => { if (e.key === 'Escape' && menu) menu.hidePopover(); });
+
+// Another view of the file, or another revision, has the same lines.
+document.addEventListener('click', e => {
+  const link = e.target.closest('[data-key=b], .picker li a, [data-lines]');
+  if (link && picked()) link.hash = location.hash;
+  if (menu && !menu.contains(e.target) && !e.target.closest('#code')) menu.hidePopover();
+  const no = e.target.closest('.row.blame > .no');
+  if (no) location.hash = no.id;
+}, true);
+
+mark();
+show();
