@@ -1,13 +1,16 @@
 package api
 
 import (
+	"fmt"
+	"math"
 	"sync"
 	"time"
 )
 
 // memory is the budget, in bytes, of the request bodies that are being read
 // and used and of the answers that wait to be written, of all clients
-// together. What would exceed it is refused with 429 instead of being held.
+// together. What would exceed it is refused with 429 instead of being held; with 413 where
+// it would not even fit alone.
 //
 //	one client          at most half of it
 //	large pieces        at most seven eighths of it together: the last eighth is
@@ -67,6 +70,9 @@ func (l *lease) set(n int64) *failure {
 
 	more := n - l.held
 	if more > 0 && !m.room(l, n <= smallLease, more) {
+		if most := m.most(l.by); n > most {
+			return neverFits(l.by, n, most)
+		}
 		return overloaded("The node holds as many bytes of requests and answers as it may: try again, or ask for less (matches, contextLines, whole).", time.Second)
 	}
 
@@ -83,6 +89,33 @@ func (l *lease) set(n int64) *failure {
 	return nil
 }
 
+// neverFits refuses n bytes where a client can hold fewer, however idle the node is: to try
+// again is of no use.
+func neverFits(by standing, n, most int64) *failure {
+	f := &failure{Status: 413, Code: codeAnswerTooLarge}
+	f.Message = fmt.Sprintf("The answer takes %d bytes. Of the memory of this node one answer may take %d: ask for less (fewer matches or contextLines, no whole files, one path).", n, most)
+	if by == sender {
+		f.Code, f.Message = codeTooLarge, fmt.Sprintf("The request body takes %d bytes. Of the memory of this node one body may take %d: send less.", n, most)
+	}
+	return f
+}
+
+// most is how many bytes a client of a standing can hold while nobody else holds any.
+func (m *memory) most(by standing) int64 {
+	switch by {
+	case operator:
+		return math.MaxInt64
+	case holder:
+		return max(m.limit/2, smallLease)
+	case stranger:
+		return max(large(m.limit/2), smallLease)
+	}
+	return max(min(large(m.limit/2), max(m.limit/8, largestBody)), smallLease)
+}
+
+// large is how much of a budget large pieces may take.
+func large(limit int64) int64 { return limit - limit/8 }
+
 // room reports whether a lease may take more bytes. Callers hold the lock.
 func (m *memory) room(l *lease, small bool, more int64) bool {
 	if l.by == operator {
@@ -90,8 +123,7 @@ func (m *memory) room(l *lease, small bool, more int64) bool {
 	}
 
 	// A small piece may use what is left, or a client with downloads could not search.
-	large := func(limit int64) int64 { return limit - limit/8 }
-	share, sending := m.limit/2, max(m.limit/8, largestBody)
+	share, sending, large := m.limit/2, max(m.limit/8, largestBody), large
 	if small {
 		large = func(limit int64) int64 { return limit }
 		share, sending = m.limit, m.limit/4
