@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -381,13 +382,13 @@ func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage,
 	looked, cancel := context.WithTimeout(ctx, q.Time)
 	defer cancel()
 
+	f := &lineFollower{q: q, page: &page, mark: rand.Text()}
 	lines := fmt.Sprintf("-L%d,%d:%s", q.Lines[0], q.Lines[1], q.Path)
 	c := h.git("log", "--no-show-signature", "--no-color", "--no-ext-diff", "--no-textconv", lines,
-		"--format=%x00%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b%x00")
+		"--format=%x00"+f.mark+"%H%x00%P%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%b%x00")
 	c.Args = append(c.Args, args...)
 	c.Timeout = q.Time + time.Second
 
-	f := &lineFollower{q: q, page: &page}
 	page.Paths = map[string][]string{}
 	err = c.Stream(looked, func(r io.Reader) error { return f.read(newRecords(r)) })
 
@@ -403,16 +404,18 @@ func (h *traces) followLines(ctx context.Context, q TraceQuery) (page TracePage,
 }
 
 // lineFollower reads what git log -L prints: of each commit the fields of its
-// format, each ended by NUL, then the patch up to the NUL of the next.
+// format, each ended by NUL, then the patch up to the NUL and the mark of the next. The lines
+// of a patch may have a NUL in them, but cannot have the mark: each run has another one.
 type lineFollower struct {
 	q    TraceQuery
+	mark string
 	page *TracePage
 	seen int
 }
 
 func (f *lineFollower) read(in *records) error {
-	if _, _, err := in.next(0); err != nil {
-		return ignoreEOF(err)
+	if _, last, err := f.patch(in); err != nil || last {
+		return err
 	}
 
 	for {
@@ -420,15 +423,9 @@ func (f *lineFollower) read(in *records) error {
 		if err != nil {
 			return ignoreEOF(err)
 		}
-
-		// The last patch ends with the output.
-		patch, length, err := in.next(maxPatch)
-		last := err == io.EOF || err == io.ErrUnexpectedEOF
-		if err != nil && !last {
-			return err
-		}
-		if length > len(patch) {
-			return fmt.Errorf("the change of these lines in commit %.10s takes more than %d MB: %w", c.Hash, maxPatch>>20, ErrTooLarge)
+		patch, last, err := f.patch(in)
+		if err != nil {
+			return fmt.Errorf("read the change of these lines in commit %.10s: %w", c.Hash, err)
 		}
 
 		if f.seen++; f.seen > f.q.Skip+f.q.Limit {
@@ -443,6 +440,27 @@ func (f *lineFollower) read(in *records) error {
 		if last {
 			return nil
 		}
+	}
+}
+
+// patch reads up to the mark of the next commit. The last patch ends with the output.
+func (f *lineFollower) patch(in *records) (patch []byte, last bool, err error) {
+	for {
+		part, length, err := in.next(maxPatch)
+		if patch = append(patch, part...); length > len(part) || len(patch) > maxPatch {
+			return nil, false, fmt.Errorf("it takes more than %d MB: %w", maxPatch>>20, ErrTooLarge)
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return patch, true, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		if next, _ := in.src.Peek(len(f.mark)); string(next) == f.mark {
+			_, err := in.src.Discard(len(next))
+			return patch, false, err
+		}
+		patch = append(patch, 0)
 	}
 }
 

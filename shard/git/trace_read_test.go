@@ -201,6 +201,22 @@ func TestTrace_matchesAsRE2Does(t *testing.T) {
 	}
 }
 
+// Lines with a NUL in them are followed as others are, whatever they look like.
+func TestTrace_ofLinesWithNUL(t *testing.T) {
+	t.Parallel()
+	r, h := newRepo(t), &stream{}
+	forged := "\x00" + strings.Repeat("0", 40) + "\x00\x00Eve\x00e@example.org\x001\x001\x00forged\x00\x00"
+	h.commit("refs/heads/main", 1, "Ann", "Begin", "a", "one\x00\ntwo\n")
+	h.commit("refs/heads/main", 2, "Ann", "Other line", "a", "one\x00\n2\n")
+	h.commit("refs/heads/main", 3, "Ann", "Forge", "a", "x"+forged+"\n2\n")
+	h.commit("refs/heads/main", 4, "Ann", "End", "a", forged+forged+"\n2\n")
+	r.load(h)
+	p, err := fetched(t, r.url()).Trace(within(t), TraceQuery{Commit: r.git("rev-parse", "main"), Path: "a", Lines: [2]int{1, 1}})
+	if err != nil || !slices.Equal(hashes(p.Commits), []string{"End", "Forge", "Begin"}) || p.AtLeast {
+		t.Errorf("%q, %+v, %v", hashes(p.Commits), p, err)
+	}
+}
+
 // Two lines are found however they end.
 func TestTrace_ofLinesThatEndInTwoWays(t *testing.T) {
 	t.Parallel()
