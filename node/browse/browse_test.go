@@ -54,7 +54,7 @@ func testSite(t *testing.T) *site {
 	}
 	commit("refs/heads/main", 1, "Ann", "Begin\n\nthe body", "src/server/main.go", "package main\n\nfunc main() {}\n", "README.md", "# hello\n")
 	commit("refs/heads/main", 2, "Bob", "Change", "src/server/main.go", "package main\n\nfunc main() { run() }\n", "src/util.go", "package src\n")
-	commit("refs/heads/feature/search", 3, "Cleo", "Feature", "x.txt", "x\n", "bin", "a\x00b")
+	commit("refs/heads/feature/search", 3, "Cleo", "Feature", "x.txt", "x\n", "bin", "a\x00b", "wide.sql", "\xff\xfea\x00\n\x00")
 	gitRun(t, script.String(), "-C", dir, "fast-import", "--quiet")
 	gitRun(t, "", "-C", dir, "tag", "-a", "-m", "t", "v1.0", "main")
 	m := git.Open(filepath.Join(t.TempDir(), "1.git"))
@@ -227,6 +227,20 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 		if _, err := ask(t, s, blameOperation(), req); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "is a binary file: it has no lines") {
 			t.Errorf("blame of a binary file: %v", err)
 		}
+	}
+}
+
+// Lines are followed in a text that git reads as its readers do, and in no other file.
+func TestLinesOfSomeFilesAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	s := testSite(t)
+	for path, says := range map[string]string{"bin": "is a binary file: it has no lines", "wide.sql": "is in utf-16le"} {
+		if _, err := ask(t, s, traceOperation(), TraceRequest{Path: path, Ref: "feature/search", First: 1, Last: 1}); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if r, err := ask(t, s, traceOperation(), TraceRequest{Path: "x.txt", Ref: "feature/search", First: 1, Last: 1}); err != nil || len(r.Commits) != 1 {
+		t.Errorf("a text: %+v, %v", r, err)
 	}
 }
 

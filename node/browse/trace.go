@@ -7,6 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/shard/charset"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -135,6 +136,10 @@ func (s *site) hasLines(ctx context.Context, commit string, req TraceRequest) er
 	switch {
 	case err != nil:
 		return s.explain(ctx, err, commit, req.Path)
+	case src.Binary:
+		return call.Fail(call.ErrInvalid, "%s is a binary file: it has no lines", paths.Quoted(req.Path))
+	case src.Encoding > charset.UTF8Mark: // git counts other lines in it
+		return call.Fail(call.ErrInvalid, "%s is in %s, and the history of lines is known of texts in UTF-8 alone; ask for the commits of its path", paths.Quoted(req.Path), src.Encoding)
 	case req.Last > src.Total:
 		return call.Fail(call.ErrInvalid, "%s ends at line %d", paths.Quoted(req.Path), src.Total)
 	}
