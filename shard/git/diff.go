@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -450,11 +451,37 @@ func (d *diffReader) hunk(f *FileDiff, header string) error {
 		}
 	}
 
-	h.Body = string(d.body)
+	h.Body = string(withoutMarks(h, d.body))
 	if h.Body != "" {
 		f.Hunks = append(f.Hunks, h)
 	}
 	return nil
+}
+
+// withoutMarks takes the byte order mark off the first line of each side, which it is no part
+// of. It stays where one side has it and the other has not: then it is what has changed.
+func withoutMarks(h Hunk, body []byte) []byte {
+	const mark = "\ufeff"
+	first := func(start int, signs string) int {
+		for at := 0; start == 1 && at < len(body); at += bytes.IndexByte(body[at:], '\n') + 1 {
+			if strings.IndexByte(signs, body[at]) >= 0 {
+				return at + 1
+			}
+		}
+		return -1
+	}
+	marked := func(at int) bool { return at >= 0 && bytes.HasPrefix(body[at:], []byte(mark)) }
+
+	old, now := first(h.Old.Start, " -"), first(h.New.Start, " +")
+	if old >= 0 && now >= 0 && marked(old) != marked(now) {
+		return body
+	}
+	for _, at := range slices.Compact([]int{max(old, now), min(old, now)}) {
+		if marked(at) {
+			body = slices.Delete(body, at, at+len(mark))
+		}
+	}
+	return body
 }
 
 // noNewlineFollows reports whether the next line is "\ No newline at end of

@@ -77,6 +77,34 @@ func TestDiff_ofOtherEncodings(t *testing.T) {
 	}
 }
 
+// The byte order mark of a text in UTF-8 is no part of its first line. A difference shows it
+// only where it came or went.
+func TestDiff_ofByteOrderMarks(t *testing.T) {
+	t.Parallel()
+	const mark = "\ufeff"
+	for _, tt := range []struct{ name, old, now, want string }{
+		{"added", "D", mark + "a\nb\n", "+a\n+b\n"},
+		{"deleted", mark + "a\n", "D", "-a\n"},
+		{"first line changed", mark + "a\nb\n", mark + "c\nb\n", "-a\n+c\n b\n"},
+		{"second line changed", mark + "a\nb\n", mark + "a\nc\n", " a\n-b\n+c\n"},
+		{"line put first", mark + "a\n", mark + "b\na\n", "-a\n+b\n+a\n"},
+		{"line removed", mark + "a\nb\n", mark + "b\n", "-a\n-b\n+b\n"},
+		{"mark came", "a\n", mark + "a\n", "-a\n+" + mark + "a\n"},
+		{"mark went", mark + "a\n", "a\n", "-" + mark + "a\n+a\n"},
+		{"two marks", mark + mark + "a\n", mark + mark + "b\n", "-" + mark + "a\n+" + mark + "b\n"},
+		{"further down", "1\n2\n3\n4\n5\n" + mark + "a\n", "1\n2\n3\n4\n5\n" + mark + "b\n", " 3\n 4\n 5\n-" + mark + "a\n+" + mark + "b\n"},
+	} {
+		r, h := newRepo(t), &stream{}
+		h.commit("refs/heads/main", 0, "Ann", "one", slices.DeleteFunc([]string{"g", "g", "f", tt.old}, func(s string) bool { return tt.old == "D" && (s == "f" || s == "D") })...)
+		h.commit("refs/heads/main", 1, "Ann", "two", "f", tt.now)
+		r.load(h)
+		d, err := fetched(t, r.url()).Diff(t.Context(), r.git("rev-parse", "main~1"), r.git("rev-parse", "main"), DiffOptions{})
+		if err != nil || len(d.Files) != 1 || len(d.Files[0].Hunks) != 1 || d.Files[0].Hunks[0].Body != tt.want {
+			t.Errorf("%s: %+v, %v, want %q", tt.name, d.Files, err, tt.want)
+		}
+	}
+}
+
 // What is too much to decode stays binary, and the bound of a difference holds for decoded
 // texts too.
 func TestDiff_ofDecodedTextsIsBounded(t *testing.T) {
