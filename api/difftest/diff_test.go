@@ -76,6 +76,7 @@ var draws = []struct {
 	{"blame", 10, drawBlame},
 	{"find_symbol_definitions", 10, drawDefinition},
 	{"find_symbol_references", 5, drawReference},
+	{"find_implementations", 5, drawImplementation},
 	{"outline", 5, drawOutline},
 	{"search tool", 5, drawWords},
 	{"/api/source", 8, drawSource},

@@ -96,6 +96,47 @@ func drawReference(r *rand.Rand, w *twin) call {
 	return toolCall{name: "find_symbol_references", args: args, is: isReference, need: []string{"symbol"}}
 }
 
+// implementations of Kin and Store stand in the repository code for certain.
+var implementations = []struct{ symbol, path, lines, name string }{
+	{"Kin", "kin/Kin.java", "2-3", "One"}, {"Kin", "kin/Two.java", "1", "Two"}, {"Kin", "kin/three.kt", "1-4", "Three"}, {"Kin", "kin/four.kt", "1", "Four"},
+}
+
+// isImplementation holds find_implementations to the types that exist, and to no others.
+func isImplementation(c toolCall, w *twin, text string) verdict {
+	v := verdict{claimed: claims(text)}
+	rows := 0
+	for _, f := range c.files(w) {
+		for _, x := range implementations {
+			if f.repo.name != "local/code" || f.path != x.path || x.symbol != c.text("symbol") {
+				continue
+			}
+			rows++
+			row := regexp.MustCompile(fmt.Sprintf(`(?m)^%s:%s \w+ %s$`, x.path, x.lines, x.name))
+			if v.claimed && !row.MatchString(text) {
+				return v.about(f).wrong("it lacks %s", x.name)
+			}
+		}
+	}
+	if got := len(regexp.MustCompile(`(?m)^\S+:[\d-]+ \w+ `).FindAllString(text, -1)); got > rows {
+		return v.wrong("%d types, there are %d", got, rows)
+	}
+	return v
+}
+
+func drawImplementation(r *rand.Rand, w *twin) call {
+	args := map[string]any{"symbol": []string{"Kin", "Kin", "Kin", "Store", "Two", "no_such_symbol"}[r.IntN(6)]}
+	if r.IntN(2) == 0 {
+		args["repo"] = "local/code"
+		if r.IntN(2) == 0 {
+			args["path"] = []string{"kin", "kin/three.kt", "store"}[r.IntN(3)]
+		}
+	}
+	if r.IntN(2) == 0 {
+		args["transitive"] = true
+	}
+	return toolCall{name: "find_implementations", args: args, is: isImplementation, need: []string{"symbol"}}
+}
+
 // isOutline holds outline to the definitions of a file.
 func isOutline(c toolCall, w *twin, text string) verdict {
 	v := verdict{claimed: claims(text)}.about(w.named("local/code").refs[0].fileAt(c.text("path")))

@@ -183,6 +183,8 @@ func code(s *nodetest.Stream) {
 		"a.zig", "pub fn zigFunction() void { needle(); }\n", "b.nim", "proc nimProc(x: int): int = x\n", "c.unknownlang", "define thing needle\n",
 		"evict.c", "#include \"evict.h\"\nint evict(struct pool *p, int limit) {\n\treturn free_one(p) + limit;\n}\nstatic int free_one(struct pool *p) { return 0; }\n", "evict.h", "struct pool { int used; };\nint evict(struct pool *p, int limit);\n",
 		"wide.c", wide16("int wide_function(void) {\r\n\treturn 1;\r\n}\r\n", binary.LittleEndian), "marked.go", "\xef\xbb\xbfpackage marked\n\nfunc markedFunction() {}\n", "dos.py", "def dos_function():\r\n    return 1\r\n",
+		"kin/Kin.java", "interface Kin {}\nclass One extends Other\n    implements Kin {\n}\n// class No implements Kin {\n", "kin/Two.java", wide16("class Two implements Kin {}\n", binary.LittleEndian),
+		"kin/three.kt", "class Three(\r\n  val kin: Kin,\r\n) : Base(),\r\n  Kin\r\n", "kin/four.kt", "\xef\xbb\xbfobject Four : Kin {}\n",
 	)
 }
 

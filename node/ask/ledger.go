@@ -195,6 +195,14 @@ func (l *ledger) References(ctx context.Context, v catalog.Viewer, req symbols.S
 	return r, err
 }
 
+// Hierarchy implements [symbols.Searcher].
+func (l *ledger) Hierarchy(ctx context.Context, v catalog.Viewer, req symbols.HierarchyRequest) (*symbols.SymbolResponse, error) {
+	l.searched()
+	r, err := l.Searcher.Hierarchy(ctx, v, req)
+	l.symbols(r, err)
+	return r, err
+}
+
 func (l *ledger) symbols(r *symbols.SymbolResponse, err error) {
 	if err != nil {
 		return

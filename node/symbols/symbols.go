@@ -40,6 +40,7 @@ type Searcher interface {
 	Grep(context.Context, catalog.Viewer, search.GrepRequest) (*search.GrepResponse, error)
 	Glob(context.Context, catalog.Viewer, search.GlobRequest) (*search.GlobResponse, error)
 	Definitions(context.Context, catalog.Viewer, SymbolRequest) (*SymbolResponse, error)
+	Hierarchy(context.Context, catalog.Viewer, HierarchyRequest) (*SymbolResponse, error)
 	References(context.Context, catalog.Viewer, SymbolRequest) (*SymbolResponse, error)
 }
 
@@ -90,6 +91,7 @@ type SymbolResponse struct {
 	Commits      map[string]string // by repository: the commit whose index answered
 	Mistyped     bool              // Symbol is likely the first of Similar with some letters wrong
 	Defined      []SymbolFile      // of references: the definitions of the name that were taken out of Files
+	Undefined    []string          // of a hierarchy: types that belong to it, and that nothing defines
 }
 
 // Commit is the commit of a repository whose index was searched; "" where the
@@ -117,6 +119,8 @@ type SymbolMatch struct {
 	OutsideCode            bool   // a reference in a comment or in a string literal
 
 	Signature string // of a definition, where it was asked for: its source up to the body, at most 200 bytes
+
+	Of string // of a type in a hierarchy, or a method of one: the type beside it, by which it was found
 
 	Around shard.Symbol // what a reference stands in, as the index knows it; without a name where that is nothing
 

@@ -170,6 +170,8 @@ func sample(t testing.TB) (*nodetest.Node, *tool.Set) {
 		"lib.go":      "package lib\n\n// Answer answers.\nfunc Answer() int { return 42 }\n",
 		"lib_test.go": "package lib\n\nvar tested = Answer()\n",
 		"shape.rs":    shapeRs,
+		"getter.go":   "package lib\n\ntype Getter interface{ Get(key string) (string, error) }\n",
+		"Scaled.java": "interface Scaled {}\nclass Square\n    extends Shape\n    implements Scaled {}\nclass Tile extends Square {}\n",
 	})
 	lib.Git("remote", "add", "origin", "https://example.com/acme/lib")
 

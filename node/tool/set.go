@@ -59,6 +59,7 @@ func New(p Parts, more ...Tool) *Set {
 		listRepos(p.Browse),
 		definitions(p.Search, p.Browse),
 		references(p.Search, p.Browse),
+		implementations(p.Search, p.Browse),
 		outline(p.Browse),
 		listCommits(p.Browse),
 		blame(p.Browse),

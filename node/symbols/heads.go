@@ -1,0 +1,471 @@
+package symbols
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// head is the beginning of a type: its name, and the types that it extends.
+type head struct {
+	name, kind string  // name is "" of an object without one, and of a line whose type stands around it
+	at         int     // offset of the name, or of the kind where there is none
+	supers     []super // the types that are named in it
+}
+
+// super is a type that a head names.
+type super struct {
+	name string // as it is written, without arguments
+	at   int    // offset
+}
+
+// style is how the languages of a family write the head of a type.
+type style struct {
+	kinds []string // words that begin a head
+	lists []string // words or signs behind which the types stand that it extends
+	expr  string   // of a head that may name %s among those types
+	named string   // of a head of the type %s, as far as its body
+}
+
+// The parts of expressions. Brackets lie in each other two deep.
+const (
+	inBrackets = `\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)`
+	upToBody   = `(?:[^{;()]|` + inBrackets + `)*`
+	bodiless   = `(?:[^{;]|\{[^{}\n]*\})*` // a default value may be an empty function
+	scopes     = `(?:[\w.:\\]*[.:\\])?`
+)
+
+// wordStyle is of languages with words before the types: class A extends B implements C.
+func wordStyle(kinds, lists string) style {
+	k := `\b(?:` + strings.ReplaceAll(kinds, " ", "|") + `)\b`
+	l := `\b(?:` + strings.ReplaceAll(lists, " ", "|") + `)\b`
+	return style{strings.Fields(kinds), strings.Fields(lists), k + bodiless + l + bodiless + `%s`, k + `\s+` + scopes + `%s` + upToBody}
+}
+
+// signStyle is of languages with a colon before the types: class A : B, C.
+func signStyle(kinds string) style {
+	k := `\b(?:` + strings.ReplaceAll(kinds, " ", "|") + `)\b`
+	return style{strings.Fields(kinds), []string{":"}, k + bodiless + `:` + bodiless + `%s`, k + `[^{;:()]*?\b%s` + upToBody}
+}
+
+// The styles. Of a language that is in none, nothing is known of hierarchies.
+var (
+	javaStyle   = wordStyle("class interface enum record trait mixin object", "extends implements with on")
+	kotlinStyle = signStyle("class interface object")
+	swiftStyle  = signStyle("class struct enum protocol extension actor")
+	sharpStyle  = signStyle("class struct interface record")
+	cppStyle    = signStyle("class struct")
+	objcStyle   = signStyle("interface protocol")
+	solidStyle  = wordStyle("contract interface", "is")
+	pythonStyle = style{kinds: []string{"class"}, lists: []string{"("}, expr: `\bclass\s+\w+[^:()]*\((?:[^():]|` + inBrackets + `)*%s`, named: `\bclass\s+%s\b[^:()]*(?:` + inBrackets + `)?`}
+	rubyStyle   = style{kinds: []string{"class"}, lists: []string{"<"}, expr: `\bclass\s+[\w:]+\s*<\s*[\w:]*%s`, named: `\bclass\s+` + scopes + `%s\b[^\n]*`}
+	rustStyle   = style{
+		kinds: []string{"impl", "trait", "derive"},
+		expr:  `\bimpl\b[^{;]*%[1]s[^{;]*\bfor\b|\btrait\s+\w+[^{;]*:[^{;]*%[1]s|\bderive\([^()]*%[1]s`,
+		named: `\bimpl\b[^{;]*\bfor\b[^{;]*%[1]s|\btrait\s+%[1]s[^{;]*|\bderive\([^()]*\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub\S*\s+)?(?:struct|enum|union)\s+%[1]s`,
+	}
+)
+
+var styles = map[string]*style{
+	"Java": &javaStyle, "JavaScript": &javaStyle, "JSX": &javaStyle, "TypeScript": &javaStyle, "TSX": &javaStyle, "Vue": &javaStyle, "Svelte": &javaStyle,
+	"PHP": &javaStyle, "Dart": &javaStyle, "Groovy": &javaStyle, "Scala": &javaStyle, "Apex": &javaStyle,
+	"Kotlin": &kotlinStyle, "Swift": &swiftStyle, "C#": &sharpStyle, "C++": &cppStyle, "Cuda": &cppStyle, "C": &cppStyle,
+	"Objective-C": &objcStyle, "Objective-C++": &objcStyle, "Solidity": &solidStyle, "Python": &pythonStyle, "Cython": &pythonStyle,
+	"Ruby": &rubyStyle, "Crystal": &rubyStyle, "Rust": &rustStyle,
+}
+
+// includes are lines within a type that name further types of it, by language: the words that begin
+// them. The index knows the type around them.
+var includes = map[string][]string{"Ruby": {"include", "extend", "prepend"}, "Crystal": {"include", "extend"}, "PHP": {"use"}, "Elixir": {"@behaviour", "use"}}
+
+// headsOf finds the heads of types in a part of a file, which may begin and end anywhere.
+func headsOf(lang string, text []byte) (heads []head) {
+	s := styles[lang]
+	if s == nil && includes[lang] == nil {
+		return nil
+	}
+
+	p := headParser{lang: lang, style: s, tokens: tokensOf(lang, text)}
+	for p.i = 0; p.i < len(p.tokens); {
+		i := p.i
+		h, ok := p.head()
+		if ok {
+			heads = append(heads, h)
+		}
+		p.i = max(p.i, i+1)
+	}
+	return heads
+}
+
+// headToken is a name with what it is qualified by, a sign, or the end of a line.
+type headToken struct {
+	text string
+	at   int
+}
+
+func (t headToken) named() bool {
+	r, _ := utf8.DecodeRuneInString(t.text)
+	return r == '_' || r == '$' || r == '@' && len(t.text) > 1 || unicode.IsLetter(r)
+}
+
+// tokensOf are the tokens of a text without its comments and string literals.
+func tokensOf(lang string, text []byte) (tokens []headToken) {
+	text = codeOf(lang, text)
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		switch {
+		case r == ' ' || r == '\t' || r == '\r':
+			i += n
+		case isHeadRune(r) || r == '@' && i+1 < len(text) && text[i+1] != ' ':
+			end := nameEnd(lang, text, i+n)
+			tokens = append(tokens, headToken{string(text[i:end]), i})
+			i = end
+		default:
+			tokens = append(tokens, headToken{string(text[i : i+n]), i})
+			i += n
+		}
+	}
+	return tokens
+}
+
+// nameEnd is where a name ends that goes on at an offset: behind its last part.
+func nameEnd(lang string, text []byte, i int) int {
+	for i < len(text) {
+		r, n := utf8.DecodeRune(text[i:])
+		if isHeadRune(r) {
+			i += n
+			continue
+		}
+
+		joint := 0
+		switch {
+		case bytes.HasPrefix(text[i:], []byte("::")):
+			joint = 2
+		case r == '.' || r == '\\' && lang == "PHP":
+			joint = 1
+		}
+		next, _ := utf8.DecodeRune(text[min(i+joint, len(text)):])
+		if joint == 0 || !isHeadRune(next) {
+			return i
+		}
+		i += joint
+	}
+	return i
+}
+
+func isHeadRune(r rune) bool {
+	return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+// codeOf is a text with blanks in place of its comments and string literals.
+func codeOf(lang string, text []byte) []byte {
+	syntax := syntaxes[families[lang]]
+	out := bytes.Clone(text)
+	comments := false // over several lines
+	for from := 0; from < len(out); {
+		end := len(out)
+		if n := bytes.IndexByte(out[from:], '\n'); n >= 0 {
+			end = from + n
+		}
+		line := out[from:end]
+		from = end + 1
+
+		for i := 0; i < len(line); {
+			if comments {
+				n := bytes.Index(line[i:], []byte("*/"))
+				comments = n < 0
+				if comments {
+					n = len(line) - i - 2
+				}
+				blank(line[i:min(len(line), i+max(n, 0)+2)])
+				i += n + 2
+				continue
+			}
+			kind, n := syntax.token(lang, line[:i], line[i:])
+			comments = kind == comment && i+n > len(line) && syntax.block && bytes.HasPrefix(line[i:], []byte("/*"))
+			if kind != code {
+				blank(line[i:min(len(line), i+n)])
+			}
+			i += n
+		}
+	}
+	return out
+}
+
+func blank(b []byte) {
+	for i := range b {
+		b[i] = ' '
+	}
+}
+
+// headParser reads heads off tokens.
+type headParser struct {
+	lang   string
+	style  *style
+	tokens []headToken
+	i      int
+}
+
+// peek is the next token, an empty one at the end.
+func (p *headParser) peek() headToken {
+	if p.i >= len(p.tokens) {
+		return headToken{}
+	}
+	return p.tokens[p.i]
+}
+
+// next takes a token, and passes over ends of lines before it.
+func (p *headParser) next() headToken {
+	p.lines()
+	t := p.peek()
+	p.i++
+	return t
+}
+
+func (p *headParser) lines() {
+	for p.peek().text == "\n" {
+		p.i++
+	}
+}
+
+// head reads the head that begins at the next token.
+func (p *headParser) head() (head, bool) {
+	p.lines()
+	first := p.i == 0 || p.tokens[p.i-1].text == "\n"
+	t := p.next()
+	switch {
+	case first && slices.Contains(includes[p.lang], t.text):
+		return p.include(t)
+	case p.style == nil || !slices.Contains(p.style.kinds, strings.TrimPrefix(t.text, "@")):
+		return head{}, false
+	case p.style == &rustStyle:
+		return p.rust(t)
+	case p.lang == "C++" && p.i > 1 && p.tokens[p.i-2].text == "enum":
+		return head{}, false // a colon is behind it, and a number
+	}
+
+	h := head{kind: strings.TrimPrefix(t.text, "@"), at: t.at}
+	for steps := 0; steps < 400; steps++ {
+		if p.style == &rubyStyle && h.name != "" && p.peek().text == "\n" {
+			return h, true
+		}
+		p.lines()
+		switch t := p.peek(); {
+		case slices.Contains(p.style.lists, t.text):
+			p.i++
+			p.types(&h)
+			if p.style == &pythonStyle || p.style == &rubyStyle {
+				return h, h.name != ""
+			}
+		case t.text == "<" || t.text == "(" || t.text == "[":
+			p.brackets()
+		case t.named() && p.ends(t, h):
+			return h, h.supers != nil || h.name != ""
+		case t.named():
+			// Of several names the last counts: macros and annotations stand before it.
+			if h.supers == nil && t.text[0] != '@' && !slices.Contains([]string{"final", "sealed", "constructor", "class", "private", "internal", "protected", "public"}, t.text) && (h.name == "" || p.lang == "C++") {
+				h.name, h.at = lastPart(t.text), t.at+len(t.text)-len(lastPart(t.text))
+			}
+			p.i++
+		default:
+			return h, h.supers != nil || h.name != ""
+		}
+	}
+	return h, h.supers != nil
+}
+
+// ends reports whether a name belongs to what stands behind a head that has no body.
+func (p *headParser) ends(t headToken, h head) bool {
+	begins := append([]string{"fun", "val", "var", "def", "func", "function", "import", "package", "typealias", "const", "let", "export", "return", "where", "permits", "if", "for"}, p.style.kinds...)
+	return slices.Contains(begins, t.text) && !(h.name == "" && h.kind == "enum")
+}
+
+// types reads a list of types.
+func (p *headParser) types(h *head) {
+	parens := p.style == &pythonStyle
+	for {
+		t := p.next()
+		switch {
+		case slices.Contains([]string{"public", "private", "protected", "virtual", "dyn", "unowned", "internal", "typename"}, t.text):
+			continue
+		case t.text == `\` || strings.HasPrefix(t.text, "@"):
+			continue
+		case t.text == ")" && parens:
+			return
+		case t.text == ":" && p.peek().text == ":": // ::std::exception
+			p.i++
+			continue
+		case parens && (t.text == "," || t.text == "*"):
+			continue
+		case !t.named():
+			p.i--
+			return
+		}
+
+		// In Python an argument by name is no base.
+		if parens && p.peek().text == "=" {
+			for depth := 0; p.i < len(p.tokens) && !(depth == 0 && (p.peek().text == "," || p.peek().text == ")")); p.i++ {
+				depth += depthOf(p.peek().text)
+			}
+			continue
+		}
+		h.supers = append(h.supers, super{t.text, t.at})
+		p.arguments(h)
+
+		mark := p.i
+		switch sep := p.next().text; {
+		case sep == "," || sep == "&" || sep == "+" || sep == "with" || parens && sep == "\n":
+		case parens && sep == ")":
+			return
+		default:
+			p.i = mark
+			return
+		}
+	}
+}
+
+// arguments passes over what may stand behind a type in a list: its arguments, those of its
+// constructor, what it is delegated to.
+func (p *headParser) arguments(h *head) {
+	for {
+		mark := p.i
+		switch t := p.next(); t.text {
+		case "<", "(", "[":
+			p.i--
+			if t.text == "<" && h.kind == "interface" && p.style == &objcStyle {
+				p.i++
+				p.types(h) // protocols
+				continue
+			}
+			p.brackets()
+		case "?", "*":
+		case "by":
+			for depth := 0; p.i < len(p.tokens); p.i++ {
+				t := p.peek().text
+				if depth == 0 && (t == "," || t == "{" || t == "\n") {
+					break
+				}
+				depth += depthOf(t)
+			}
+		default:
+			p.i = mark
+			return
+		}
+	}
+}
+
+// depthOf is by how much a sign opens brackets.
+func depthOf(sign string) int {
+	switch sign {
+	case "(", "[", "{", "<":
+		return 1
+	case ")", "]", "}", ">":
+		return -1
+	}
+	return 0
+}
+
+// brackets passes over a pair of brackets and what is in it.
+func (p *headParser) brackets() {
+	open := p.peek().text
+	closing := map[string]string{"<": ">", "(": ")", "[": "]"}[open]
+	depth := 0
+	for ; p.i < len(p.tokens); p.i++ {
+		switch t := p.tokens[p.i].text; {
+		case t == open:
+			depth++
+		// An arrow closes nothing.
+		case t == closing && !(t == ">" && (p.tokens[p.i-1].text == "-" || p.tokens[p.i-1].text == "=")):
+			depth--
+		case open == "<" && (t == "{" || t == ";"):
+			return // a comparison
+		}
+		if depth == 0 {
+			p.i++
+			return
+		}
+	}
+}
+
+// include reads the rest of a line that names types of the type around it.
+func (p *headParser) include(t headToken) (head, bool) {
+	h := head{kind: t.text, at: t.at}
+	for p.i < len(p.tokens) {
+		switch t := p.peek(); {
+		case t.named():
+			h.supers = append(h.supers, super{t.text, t.at})
+		case t.text == "(" || t.text == "\\" || t.text == ":":
+		case t.text != ",":
+			return h, h.supers != nil
+		}
+		p.i++
+	}
+	return h, h.supers != nil
+}
+
+// rust reads the rest of a head of Rust.
+func (p *headParser) rust(t headToken) (head, bool) {
+	h := head{kind: t.text, at: t.at}
+	if p.peek().text == "<" {
+		p.brackets()
+	}
+	switch t.text {
+	case "derive":
+		p.i++
+		p.types(&h)
+		return p.derived(h)
+	case "trait":
+		t = p.next()
+		h.name, h.at = t.text, t.at
+		if p.peek().text == "<" {
+			p.brackets()
+		}
+		if p.peek().text == ":" {
+			p.i++
+			p.types(&h)
+		}
+		return h, true
+	}
+
+	// impl Trait for Type.
+	for t = p.next(); t.text == "!" || t.text == "const"; t = p.next() {
+	}
+	if !t.named() {
+		return h, false
+	}
+	h.supers = []super{{t.text, t.at}}
+	p.arguments(&h)
+	if p.next().text != "for" {
+		return h, false
+	}
+	for range 12 {
+		t = p.next()
+		if t.named() && !slices.Contains([]string{"mut", "dyn", "const", "static"}, t.text) && p.tokens[p.i-2].text != "'" {
+			h.name, h.at = lastPart(t.text), t.at+len(t.text)-len(lastPart(t.text))
+			return h, true
+		}
+	}
+	return h, false
+}
+
+// derived finds the type below its derived traits.
+func (p *headParser) derived(h head) (head, bool) {
+	for range 80 {
+		switch t := p.next(); t.text {
+		case "struct", "enum", "union":
+			t = p.next()
+			h.name, h.at = t.text, t.at
+			return h, t.named()
+		case "fn", "impl", "":
+			return h, false
+		}
+	}
+	return h, false
+}
+
+// lastPart is a name without what it is qualified by.
+func lastPart(name string) string {
+	return name[strings.LastIndexAny(name, `.:\`)+1:]
+}

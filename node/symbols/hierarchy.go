@@ -1,0 +1,476 @@
+package symbols
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/paths"
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// HierarchyRequest asks which types extend or implement one. Prefix, Letters, Kind and
+// Revision are not used.
+type HierarchyRequest struct {
+	SymbolRequest
+
+	Up         bool // ask for the types that it extends instead
+	Transitive bool // and those of these
+}
+
+// The bounds of a hierarchy.
+const (
+	headLines   = 6    // around what was found of a head
+	mostLevels  = 20   // of types that extend each other
+	mostTypes   = 400  // of a level whose own are looked for
+	mostOfHeads = 4000 // places of one level
+)
+
+// Hierarchy finds the types that extend or implement one, by the names in the heads of
+// types: Of is the type that one extends. Types of Go implement by their methods.
+// Defined is the type itself. Of a method, written behind its type, it finds the
+// methods that override it.
+func (s *Finder) Hierarchy(ctx context.Context, v catalog.Viewer, req HierarchyRequest) (*SymbolResponse, error) {
+	req.Prefix, req.Letters, req.Kind, req.Revision = false, false, "", ""
+	h := &hierarchy{s: s, ctx: ctx, v: v, req: req, known: map[string]bool{}, out: &SymbolResponse{}}
+	if err := h.begin(req.Symbol); err != nil {
+		return nil, err
+	}
+
+	// A name that no type bears, behind one that some bear, is of a method.
+	scope, name := qualified(req.Symbol)
+	member := len(h.out.Defined) == 0 && scope != ""
+	if member {
+		if err := h.begin(scope); err != nil {
+			return nil, err
+		}
+		member = len(h.out.Defined) > 0
+		h.req.Transitive = true
+	}
+
+	if err := h.levels(); err != nil {
+		return nil, err
+	}
+	if member {
+		return h.members(name)
+	}
+	h.arrange()
+	could := func(path string) bool { return HasHierarchy(shard.Language(path, nil)) }
+	return h.out, s.addKept(ctx, v, req.SymbolRequest, h.out, could)
+}
+
+// HasHierarchy reports whether it is known how types of a language extend each other.
+func HasHierarchy(lang string) bool {
+	return styles[lang] != nil || includes[lang] != nil || lang == "Go"
+}
+
+// hierarchy is one answer while it is made.
+type hierarchy struct {
+	s     *Finder
+	ctx   context.Context
+	v     catalog.Viewer
+	req   HierarchyRequest
+	names []string        // of the level that comes next
+	known map[string]bool // names of all levels
+	langs []string        // in which the type is defined
+	out   *SymbolResponse
+}
+
+// typeKinds are what ctags calls the definitions of types.
+var typeKinds = []string{"class", "interface", "struct", "enum", "trait", "protocol", "object", "record", "module", "union", "type", "typedef", "mixin", "contract", "annotation", "talias", "alias"}
+
+// begin finds the definitions of the type, which may be qualified.
+func (h *hierarchy) begin(symbol string) error {
+	req := h.req.SymbolRequest
+	req.Symbol = symbol
+	defined, name, err := h.s.defined(h.ctx, h.v, req)
+	if err != nil {
+		return err
+	}
+	defined.Keep(func(m SymbolMatch) bool { return slices.Contains(typeKinds, m.Kind) })
+
+	h.out = &SymbolResponse{Defined: defined.Files, Coverage: defined.Coverage}
+	h.names, h.known, h.langs = []string{name}, map[string]bool{name: true}, nil
+	for _, f := range defined.Files {
+		h.langs = append(h.langs, f.Language)
+	}
+	places := placesOf(h.out.Defined)
+	slices.SortStableFunc(h.out.Defined, func(a, b SymbolFile) int { return places[keyOf(&a)] - places[keyOf(&b)] })
+	return nil
+}
+
+// levels finds the types of each level by those of the one before.
+func (h *hierarchy) levels() error {
+	for level := 0; len(h.names) > 0; level++ {
+		if level == mostLevels || len(h.names) > mostTypes {
+			h.out.Coverage = h.out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
+			return nil
+		}
+
+		found, err := h.level(level)
+		if err != nil {
+			return err
+		}
+		h.out.Coverage = h.out.Coverage.And(found.Coverage)
+		h.add(found)
+
+		if !h.req.Transitive {
+			return nil
+		}
+		h.names = nil
+		for _, f := range found.Files {
+			for _, m := range f.Matches {
+				if m.Name != "" && !h.known[m.Name] {
+					h.known[m.Name] = true
+					h.names = append(h.names, m.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// level finds the types next to those of the names.
+func (h *hierarchy) level(level int) (*SymbolResponse, error) {
+	var found *SymbolResponse
+	var err error
+	if h.req.Up {
+		found, err = h.above()
+	} else {
+		found, err = h.find(h.below(), h.extends)
+	}
+
+	// What has its methods is a type of Go for the type that was asked for alone: those that
+	// have the methods of its implementers have its own.
+	if err == nil && level == 0 && !h.req.Up && (len(h.langs) == 0 || slices.Contains(h.langs, "Go")) {
+		err = h.implement(found)
+	}
+	return found, err
+}
+
+// add takes the places of a level.
+func (h *hierarchy) add(found *SymbolResponse) {
+	at := map[fileOf]int{}
+	for i := range h.out.Files {
+		at[keyOf(&h.out.Files[i])] = i
+	}
+	for _, f := range found.Files {
+		i, ok := at[keyOf(&f)]
+		if !ok {
+			h.out.Files = append(h.out.Files, f)
+			continue
+		}
+		h.out.Files[i].Matches = append(h.out.Files[i].Matches, f.Matches...)
+	}
+}
+
+// arrange puts the answer in order, and counts it.
+func (h *hierarchy) arrange() {
+	h.out.MatchCount = 0
+	for i := range h.out.Files {
+		f := &h.out.Files[i]
+		slices.SortStableFunc(f.Matches, func(a, b SymbolMatch) int { return int(a.Range.Start.Offset) - int(b.Range.Start.Offset) })
+		f.Matches = slices.CompactFunc(f.Matches, func(a, b SymbolMatch) bool { return a.Range == b.Range && a.Name == b.Name && a.Of == b.Of })
+		h.out.MatchCount += len(f.Matches)
+	}
+	places := placesOf(h.out.Files)
+	slices.SortStableFunc(h.out.Files, func(a, b SymbolFile) int {
+		return cmp.Or(places[keyOf(&a)]-places[keyOf(&b)], cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Path, b.Path))
+	})
+}
+
+// members finds the methods of a name in the types of the hierarchy.
+func (h *hierarchy) members(name string) (*SymbolResponse, error) {
+	of := map[string]string{}
+	for _, f := range h.out.Files {
+		for _, m := range f.Matches {
+			of[m.Name] = m.Of
+		}
+	}
+	for _, f := range h.out.Defined {
+		for _, m := range f.Matches {
+			delete(of, m.Name)
+		}
+	}
+
+	req := h.req.SymbolRequest
+	req.Symbol = name
+	found, err := h.s.definitions(h.ctx, h.v, req, name)
+	if err != nil {
+		return nil, err
+	}
+	found.Keep(func(m SymbolMatch) bool { _, ok := of[lastPart(m.ParentName)]; return ok })
+	for i := range found.Files {
+		for k := range found.Files[i].Matches {
+			m := &found.Files[i].Matches[k]
+			m.Of = of[lastPart(m.ParentName)]
+		}
+	}
+	found.Coverage = found.Coverage.And(h.out.Coverage)
+	found.Defined = h.out.Defined
+	h.out = found
+	h.arrange()
+	return h.out, nil
+}
+
+// alternatives is an expression for one of the names, anyOf for one as a word.
+func alternatives(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = nameExpr(name)
+	}
+	return strings.Join(quoted, "|")
+}
+
+func anyOf(names []string) string { return `\b(?:` + alternatives(names) + `)\b` }
+
+// spoken are the languages whose types may stand in one hierarchy with those of the
+// names: all where it is not known what defines them.
+func (h *hierarchy) spoken(lang string) bool {
+	return len(h.langs) == 0 || slices.ContainsFunc(h.langs, func(l string) bool {
+		return l == lang || slices.ContainsFunc(related, func(g []string) bool { return slices.Contains(g, l) && slices.Contains(g, lang) })
+	})
+}
+
+// related are languages whose types extend each other's.
+var related = [][]string{
+	{"Java", "Kotlin", "Scala", "Groovy"}, {"C", "C++", "Cuda", "Objective-C", "Objective-C++"}, {"Swift", "Objective-C", "Objective-C++"},
+	{"TypeScript", "TSX", "JavaScript", "JSX", "Vue", "Svelte"}, {"Python", "Cython"},
+}
+
+// byStyle is the arms of a query: for each style that is spoken, what an expression of
+// it finds in its languages.
+func (h *hierarchy) byStyle(text func(*style) string) (arms []query.Q) {
+	langs := map[*style]*query.Or{}
+	for _, lang := range slices.Sorted(maps.Keys(styles)) {
+		if h.spoken(lang) {
+			s := styles[lang]
+			if langs[s] == nil {
+				langs[s] = &query.Or{}
+				arms = append(arms, &query.And{Subs: []query.Q{langs[s], &query.Text{Pattern: text(s), Regexp: true}}})
+			}
+			langs[s].Subs = append(langs[s].Subs, &query.Lang{Name: lang})
+		}
+	}
+	return arms
+}
+
+// written fills names into an expression of a style, which may have several places for them.
+func written(expr, names string) string {
+	if strings.Contains(expr, "%[1]s") {
+		return fmt.Sprintf(expr, names)
+	}
+	return strings.Replace(expr, "%s", names, 1)
+}
+
+// includeExpr is an expression for lines that name further types of the type around them.
+func includeExpr(lang, names string) string {
+	return `^[ \t]*(?:` + strings.Join(includes[lang], "|") + `)\b[^\n#]*` + names
+}
+
+// below is a query for heads that may extend one of the names.
+func (h *hierarchy) below() query.Q {
+	names := anyOf(h.names)
+	arms := h.byStyle(func(s *style) string { return written(s.expr, names) })
+	for _, lang := range slices.Sorted(maps.Keys(includes)) {
+		if h.spoken(lang) {
+			text := &query.Text{Pattern: includeExpr(lang, names), Regexp: true}
+			arms = append(arms, &query.And{Subs: []query.Q{&query.Lang{Name: lang}, text}})
+		}
+	}
+	if h.spoken("Go") {
+		text := &query.Text{Pattern: embedExpr(names), Regexp: true}
+		arms = append(arms, &query.And{Subs: []query.Q{&query.Lang{Name: "Go"}, text}})
+	}
+	return &query.Or{Subs: arms}
+}
+
+// named is a query for the heads of the names.
+func (h *hierarchy) named() query.Q {
+	names := anyOf(h.names)
+	arms := h.byStyle(func(s *style) string { return written(s.named, names) })
+	for _, lang := range slices.Sorted(maps.Keys(includes)) {
+		if h.spoken(lang) {
+			head := &query.Text{Pattern: `\b(?:class|module|trait|defmodule)\s+` + scopes + names, Regexp: true}
+			lines := &query.Or{Subs: []query.Q{head, &query.Text{Pattern: includeExpr(lang, `\w`), Regexp: true}}}
+			arms = append(arms, &query.And{Subs: []query.Q{&query.Lang{Name: lang}, head, lines}})
+		}
+	}
+	return &query.Or{Subs: arms}
+}
+
+// find runs a query for heads and keeps what a function makes of each file.
+func (h *hierarchy) find(q query.Q, read func(f *search.File) []SymbolMatch) (*SymbolResponse, error) {
+	l, err := h.req.lookup(wordOf(h.names[0]), mostOfHeads)
+	if err != nil {
+		return nil, err
+	}
+	if or, ok := q.(*query.Or); ok && len(or.Subs) == 0 {
+		return &SymbolResponse{Coverage: h.out.Coverage}, nil // nothing can extend it
+	}
+	l.Atoms[0], l.Lines, l.Scopes = q, headLines, true
+	found, err := h.s.Find(h.ctx, h.v, l)
+	if err != nil {
+		return nil, err
+	}
+
+	out := &SymbolResponse{Coverage: found.Coverage}
+	for i := range found.Files {
+		f := &found.Files[i]
+		if matches := read(f); matches != nil {
+			out.Files = append(out.Files, SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language, Matches: matches})
+		}
+	}
+	return out, nil
+}
+
+// heads are those of a file, each as a place, with the types that it names.
+func heads(f *search.File, use func(m SymbolMatch, supers []super)) {
+	for i := range f.Chunks {
+		c := &f.Chunks[i]
+		for _, one := range headsOf(f.Language, c.Content) {
+			m := SymbolMatch{Name: one.name, Kind: one.kind, Range: rangeIn(c, one.at, one.end(c.Content))}
+			m.Line, m.at = lineOf(*c, m.Range)
+			if slices.Contains(includes[f.Language], one.kind) {
+				around := aroundLine(c, m.Range.Start.Line)
+				m.Name, m.Kind, m.ParentName = around.Name, cmp.Or(around.Kind, one.kind), around.ParentName
+			}
+			use(m, one.supers)
+		}
+	}
+}
+
+// end is the offset of the last type that a head names.
+func (h *head) end(text []byte) int {
+	if len(h.supers) == 0 {
+		return h.at
+	}
+	return min(max(h.at, h.supers[len(h.supers)-1].at), len(text))
+}
+
+// rangeIn is a part of a chunk in its file.
+func rangeIn(c *shard.Chunk, from, to int) shard.Range {
+	position := func(at int) shard.Position {
+		return shard.Position{Offset: c.Start.Offset + uint32(at), Line: c.Start.Line + uint32(bytes.Count(c.Content[:at], []byte("\n")))}
+	}
+	return shard.Range{Start: position(from), End: position(max(from, to))}
+}
+
+// aroundLine is what the range of a line stands in.
+func aroundLine(c *shard.Chunk, line uint32) shard.Symbol {
+	for i, r := range c.Ranges {
+		if r.Start.Line <= line && line <= r.End.Line && i < len(c.Around) {
+			return c.Around[i]
+		}
+	}
+	return shard.Symbol{}
+}
+
+// extends are the heads of a file that name one of the names.
+func (h *hierarchy) extends(f *search.File) (matches []SymbolMatch) {
+	if f.Language == "Go" {
+		return h.embeds(f)
+	}
+	heads(f, func(m SymbolMatch, supers []super) {
+		for _, s := range supers {
+			if of := lastPart(s.name); slices.Contains(h.names, of) && of != m.Name {
+				m.Of = of
+				matches = append(matches, m)
+				return
+			}
+		}
+	})
+	return matches
+}
+
+// mention is a type that heads name.
+type mention struct {
+	by    string          // the type that extends it
+	repos map[string]bool // where that is said
+}
+
+// mentioned are the types that the heads of the names name.
+func (h *hierarchy) mentioned() (map[string]*mention, coverage.Coverage, error) {
+	types := map[string]*mention{}
+	add := func(name, by, repo string) {
+		if types[name] == nil {
+			types[name] = &mention{by, map[string]bool{}}
+		}
+		types[name].repos[repo] = true
+	}
+
+	own, err := h.find(h.named(), func(f *search.File) []SymbolMatch {
+		heads(f, func(m SymbolMatch, supers []super) {
+			for _, s := range supers {
+				if name := lastPart(s.name); slices.Contains(h.names, m.Name) && name != m.Name {
+					add(name, m.Name, f.Repository)
+				}
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, coverage.Coverage{}, err
+	}
+	if h.spoken("Go") {
+		err = h.embedded(add)
+	}
+	return types, own.Coverage, err
+}
+
+// above finds the types that those of the names extend, where they are defined.
+func (h *hierarchy) above() (*SymbolResponse, error) {
+	types, covered, err := h.mentioned()
+	if err != nil || len(types) == 0 {
+		return &SymbolResponse{Coverage: covered}, err
+	}
+
+	out, err := h.defining(slices.Sorted(maps.Keys(types)))
+	if err != nil {
+		return nil, err
+	}
+	out.Coverage = out.Coverage.And(covered)
+
+	// A type of the same repository is the one that is meant.
+	near, anywhere := map[string]bool{}, map[string]bool{}
+	for _, f := range out.Files {
+		for _, m := range f.Matches {
+			anywhere[m.Name] = true
+			near[m.Name] = near[m.Name] || types[m.Name].repos[f.Repository]
+		}
+	}
+	for i := range out.Files {
+		f := &out.Files[i]
+		f.Matches = slices.DeleteFunc(f.Matches, func(m SymbolMatch) bool { return near[m.Name] && !types[m.Name].repos[f.Repository] })
+		for k := range f.Matches {
+			f.Matches[k].Of = types[f.Matches[k].Name].by
+		}
+	}
+	out.dropEmpty()
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		if !anywhere[name] {
+			h.out.Undefined = append(h.out.Undefined, name)
+		}
+	}
+	return out, nil
+}
+
+// defining finds the definitions of types.
+func (h *hierarchy) defining(names []string) (*SymbolResponse, error) {
+	req := h.req.SymbolRequest
+	req.Paths = paths.Filter{}
+	named := &query.Text{Pattern: "^(?:" + alternatives(names) + ")$", Regexp: true, Field: query.Symbol}
+	out, err := h.s.symbols(h.ctx, h.v, req, named, maxSymbolMatches)
+	if err == nil {
+		out.Keep(func(m SymbolMatch) bool { return slices.Contains(typeKinds, m.Kind) })
+	}
+	return out, err
+}

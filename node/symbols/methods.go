@@ -1,0 +1,503 @@
+package symbols
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/query"
+)
+
+// Types of Go implement an interface by having its methods. They are compared by their
+// names, parameters and results, without the packages of types.
+
+// embedExpr is an expression for lines of Go that embed one of the names.
+func embedExpr(names string) string {
+	return `^[ \t]+\*?(?:\w+\.)?` + names + `(?:\[[^\n]*\])?[ \t]*(?:` + "`[^`\n]*`" + `)?[ \t]*(?://[^\n]*)?$`
+}
+
+// goText is a query for an expression in files of Go.
+func goText(expr string) query.Q {
+	return &query.And{Subs: []query.Q{&query.Lang{Name: "Go"}, &query.Text{Pattern: expr, Regexp: true}}}
+}
+
+// embeds are the types in a file of Go that embed one of the names.
+func (h *hierarchy) embeds(f *search.File) (matches []SymbolMatch) {
+	for i := range f.Chunks {
+		c := &f.Chunks[i]
+		for k, r := range c.Ranges {
+			if k >= len(c.Around) || c.Around[k].Kind != "struct" && c.Around[k].Kind != "interface" {
+				continue
+			}
+			line, at := lineOf(*c, r)
+			name, _, _ := strings.Cut(strings.TrimLeft(strings.TrimSpace(string(line)), "*"), " ")
+			name, _, _ = strings.Cut(name, "[")
+			a := c.Around[k]
+			matches = append(matches, SymbolMatch{Line: line, Range: r, Name: a.Name, Kind: a.Kind, ParentName: a.ParentName, Of: lastPart(name), at: at})
+		}
+	}
+	return matches
+}
+
+// methodSet is the methods of a type, by name.
+type methodSet struct {
+	methods  map[string]signatureOfGo
+	embedded []string
+	generic  bool
+}
+
+// signatureOfGo is the parameters and results of a method.
+type signatureOfGo struct {
+	types string // without packages
+	count string // of them, where type parameters hide what they are
+}
+
+// has reports whether a set has the methods of an interface.
+func (s *methodSet) has(of *methodSet) bool {
+	for name, want := range of.methods {
+		got, ok := s.methods[name]
+		if !ok || got.count != want.count || !s.generic && !of.generic && got.types != want.types {
+			return false
+		}
+	}
+	return len(of.methods) > 0
+}
+
+// typeOfGo is a type in a directory.
+type typeOfGo struct{ repo, dir, name string }
+
+// wellKnown are interfaces that others embed and whose package is seldom indexed.
+const wellKnown = `package p
+type error interface { Error() string }
+type Stringer interface { String() string }
+type Reader interface { Read(p []byte) (n int, err error) }
+type Writer interface { Write(p []byte) (n int, err error) }
+type Closer interface { Close() error }
+type ReadCloser interface { Reader; Closer }
+type WriteCloser interface { Writer; Closer }
+type ReadWriter interface { Reader; Writer }
+type Locker interface { Lock(); Unlock() }`
+
+const interfaceBody = `(?:\[[^\]\n]*\])?[ \t]+interface[ \t]*\{(?:[^{}]|\{[^{}]*\})*\}`
+
+// implement adds the types that have the methods of the interfaces of the name.
+func (h *hierarchy) implement(found *SymbolResponse) error {
+	wanted, err := h.interfaces(`\b(?:` + alternatives(h.names) + `)` + interfaceBody)
+	if err != nil {
+		return err
+	}
+
+	names := map[string]bool{}
+	for key, set := range wanted {
+		if !slices.Contains(h.names, key.name) {
+			delete(wanted, key)
+			continue
+		}
+		for name := range set.methods {
+			names[name] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+
+	types, places, covered, err := h.methods(`\([^)\n]*\)[ \t]*(?:` + alternatives(slices.Sorted(maps.Keys(names))) + `)[ \t]*\(`)
+	if err != nil {
+		return err
+	}
+	found.Coverage = found.Coverage.And(covered.Coverage)
+	have := map[typeOfGo]string{}
+	for key, set := range types {
+		for of, want := range wanted {
+			if set.has(want) && (h.sameDir(want, of, key)) {
+				have[key] = of.name
+			}
+		}
+	}
+	return h.implementers(found, have, places)
+}
+
+// sameDir reports whether a type can have the methods of an interface: those that are not exported
+// only where it is in its directory.
+func (h *hierarchy) sameDir(want *methodSet, of, key typeOfGo) bool {
+	for name := range want.methods {
+		if !ast.IsExported(name) {
+			return of.repo == key.repo && of.dir == key.dir
+		}
+	}
+	return true
+}
+
+// implementers adds types, at their definitions where these are known, and those that embed them.
+func (h *hierarchy) implementers(found *SymbolResponse, have map[typeOfGo]string, places map[typeOfGo]SymbolFile) error {
+	for round := 0; len(have) > 0 && round < 4; round++ {
+		names := map[string]bool{}
+		for key := range have {
+			names[key.name] = true
+		}
+		sorted := slices.Sorted(maps.Keys(names))
+		defined, err := h.defining(sorted)
+		if err != nil {
+			return err
+		}
+		h.place(found, defined, have, places)
+
+		// A type has the methods of what it embeds.
+		next := map[typeOfGo]string{}
+		_, err = h.find(goText(embedExpr(anyOf(sorted))), func(f *search.File) []SymbolMatch {
+			for _, m := range h.embeds(f) {
+				outer := typeOfGo{f.Repository, path.Dir(f.Path), m.Name}
+				for inner, of := range have {
+					if m.Kind == "struct" && m.Of == inner.name && embedsFrom(string(m.Line), inner, outer) && have[outer] == "" && places[outer].Path == "" {
+						next[outer] = of
+						m.Of = of
+						places[outer] = SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language, Matches: []SymbolMatch{m}}
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		have = next
+	}
+	return nil
+}
+
+// embedsFrom reports whether a line that embeds a type can mean the one of a directory: without a
+// package before it, that of its own.
+func embedsFrom(line string, inner, outer typeOfGo) bool {
+	pkg, _, qualified := strings.Cut(strings.TrimLeft(strings.TrimSpace(line), "*"), ".")
+	if !qualified {
+		return inner.repo == outer.repo && inner.dir == outer.dir
+	}
+	return pkg == path.Base(inner.dir)
+}
+
+// place adds types where they are defined, else where their first method is.
+func (h *hierarchy) place(found, defined *SymbolResponse, have map[typeOfGo]string, places map[typeOfGo]SymbolFile) {
+	done := map[typeOfGo]bool{}
+	for _, f := range defined.Files {
+		at := f
+		at.Matches = nil
+		for _, m := range f.Matches {
+			key := typeOfGo{f.Repository, path.Dir(f.Path), m.Name}
+			if m.Of = have[key]; m.Of != "" && f.Language == "Go" && m.Kind != "interface" {
+				done[key] = true
+				at.Matches = append(at.Matches, m)
+			}
+		}
+		if at.Matches != nil {
+			found.Files = append(found.Files, at)
+		}
+	}
+	for key, of := range have {
+		if f, ok := places[key]; ok && !done[key] {
+			f.Matches = slices.Clone(f.Matches[:1])
+			f.Matches[0].Name, f.Matches[0].Of = key.name, of
+			found.Files = append(found.Files, f)
+		}
+	}
+}
+
+// interfaces are those that an expression finds, with the methods of what they embed.
+func (h *hierarchy) interfaces(expr string) (map[typeOfGo]*methodSet, error) {
+	sets := map[typeOfGo]*methodSet{}
+	known := map[string]bool{}
+	for range 5 {
+		_, err := h.find(goText(expr), func(f *search.File) []SymbolMatch {
+			for i := range f.Chunks {
+				for _, r := range f.Chunks[i].Ranges {
+					name, set := interfaceOf(textOf(&f.Chunks[i], r))
+					if set != nil {
+						sets[typeOfGo{f.Repository, path.Dir(f.Path), name}] = set
+						known[name] = true
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+
+		// What they embed comes with the next look.
+		var more []string
+		for _, set := range sets {
+			for _, name := range set.embedded {
+				if name = lastPart(name); !known[name] {
+					known[name] = true
+					more = append(more, name)
+				}
+			}
+		}
+		if more == nil {
+			break
+		}
+		expr = `\b(?:` + alternatives(more) + `)` + interfaceBody
+	}
+	h.join(sets)
+	return sets, nil
+}
+
+// join gives each interface the methods of those that it embeds.
+func (h *hierarchy) join(sets map[typeOfGo]*methodSet) {
+	standard := map[string]*methodSet{}
+	file, _ := parser.ParseFile(gotoken.NewFileSet(), "", wellKnown, parser.SkipObjectResolution)
+	for _, d := range file.Decls {
+		spec := d.(*ast.GenDecl).Specs[0].(*ast.TypeSpec)
+		standard[spec.Name.Name] = methodsOf(spec)
+	}
+
+	// One level a round: what is embedded may embed further ones.
+	for range 4 {
+		for key, set := range sets {
+			for _, name := range set.embedded {
+				inner := sets[typeOfGo{key.repo, key.dir, lastPart(name)}]
+				for other, one := range sets {
+					if inner == nil && other.name == lastPart(name) && (!strings.Contains(name, ".") || path.Base(other.dir) == name[:strings.IndexByte(name, '.')]) {
+						inner = one
+					}
+				}
+				if inner == nil {
+					inner = standard[lastPart(name)]
+				}
+				if inner == nil {
+					if !slices.Contains(h.out.Undefined, name) {
+						h.out.Undefined = append(h.out.Undefined, name)
+					}
+					continue
+				}
+				maps.Copy(set.methods, inner.methods)
+				for _, deeper := range inner.embedded {
+					if one := standard[lastPart(deeper)]; one != nil {
+						maps.Copy(set.methods, one.methods)
+					}
+				}
+			}
+		}
+	}
+}
+
+// methods are those of types whose head an expression finds, with a place of each type.
+func (h *hierarchy) methods(expr string) (map[typeOfGo]*methodSet, map[typeOfGo]SymbolFile, *SymbolResponse, error) {
+	types, places := map[typeOfGo]*methodSet{}, map[typeOfGo]SymbolFile{}
+	found, err := h.find(goText(`^func[ \t]*`+expr), func(f *search.File) []SymbolMatch {
+		for i := range f.Chunks {
+			c := &f.Chunks[i]
+			for _, r := range c.Ranges {
+				name, method, generic := methodOf(c.Content[min(int(r.Start.Offset-c.Start.Offset), len(c.Content)):])
+				if method == nil {
+					continue
+				}
+				key := typeOfGo{f.Repository, path.Dir(f.Path), name}
+				if types[key] == nil {
+					types[key] = &methodSet{methods: map[string]signatureOfGo{}}
+					line, at := lineOf(*c, r)
+					places[key] = SymbolFile{RepoID: f.RepoID, Repository: f.Repository, Path: f.Path, WebURL: f.WebURL, Language: f.Language,
+						Matches: []SymbolMatch{{Line: line, Range: r, Name: name, Kind: "type", at: at}}}
+				}
+				types[key].generic = types[key].generic || generic
+				types[key].methods[method.Name.Name] = signatureOfFunc(method.Type)
+			}
+		}
+		return nil
+	})
+	return types, places, found, err
+}
+
+// embedded adds the types that those of the names embed, and the interfaces whose methods they have.
+func (h *hierarchy) embedded(add func(name, by, repo string)) error {
+	// A structure may have structures in it, one deep.
+	body := `\b(?:` + alternatives(h.names) + `)(?:\[[^\]\n]*\])?[ \t]+(?:struct|interface)[ \t]*\{(?:[^{}]|\{[^{}]*\})*\}`
+	_, err := h.find(goText(body), func(f *search.File) []SymbolMatch {
+		for i := range f.Chunks {
+			for _, r := range f.Chunks[i].Ranges {
+				if name, set := interfaceOf(textOf(&f.Chunks[i], r)); set != nil {
+					for _, inner := range set.embedded {
+						add(lastPart(inner), name, f.Repository)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+
+	types, _, _, err := h.methods(`\([^)\n]*` + anyOf(h.names) + `[^)\n]*\)[ \t]*\w+[ \t]*\(`)
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, set := range types {
+		for name := range set.methods {
+			names[name] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+
+	some := alternatives(slices.Sorted(maps.Keys(names)))
+	sets, err := h.interfaces(`\b\w+(?:\[[^\]\n]*\])?[ \t]+interface[ \t]*\{(?:[^{}]|\{[^{}]*\})*?\b(?:` + some + `)\((?:[^{}]|\{[^{}]*\})*\}`)
+	if err != nil {
+		return err
+	}
+	for key, set := range types {
+		for of, want := range sets {
+			if slices.Contains(h.names, key.name) && set.has(want) && h.sameDir(want, of, key) {
+				add(of.name, key.name, of.repo)
+			}
+		}
+	}
+	return nil
+}
+
+// textOf is the text of a range in its chunk.
+func textOf(c *shard.Chunk, r shard.Range) []byte {
+	from, to := int(r.Start.Offset-c.Start.Offset), int(r.End.Offset-c.Start.Offset)
+	if from < 0 || to > len(c.Content) || from > to {
+		return nil
+	}
+	return c.Content[from:to]
+}
+
+// interfaceOf reads the definition of a type behind its keyword; nil for what is none.
+func interfaceOf(text []byte) (string, *methodSet) {
+	file, err := parser.ParseFile(gotoken.NewFileSet(), "", "package p\ntype "+string(text), parser.SkipObjectResolution)
+	if err != nil || len(file.Decls) != 1 {
+		return "", nil
+	}
+	spec := file.Decls[0].(*ast.GenDecl).Specs[0].(*ast.TypeSpec)
+	return spec.Name.Name, methodsOf(spec)
+}
+
+// methodsOf is the methods that an interface names, and what it or a structure embeds.
+func methodsOf(spec *ast.TypeSpec) *methodSet {
+	set := &methodSet{methods: map[string]signatureOfGo{}, generic: spec.TypeParams != nil}
+	var fields *ast.FieldList
+	switch t := spec.Type.(type) {
+	case *ast.InterfaceType:
+		fields = t.Methods
+	case *ast.StructType:
+		fields = t.Fields
+	default:
+		return nil
+	}
+	for _, f := range fields.List {
+		switch t := f.Type.(type) {
+		case *ast.FuncType:
+			for _, name := range f.Names {
+				set.methods[name.Name] = signatureOfFunc(t)
+			}
+		// What else stands alone is a set of types.
+		case *ast.Ident, *ast.SelectorExpr, *ast.StarExpr, *ast.IndexExpr:
+			if name, _, _ := strings.Cut(strings.TrimLeft(qualifiedText(t), "*"), "["); f.Names == nil && name != "comparable" && name != "any" {
+				set.embedded = append(set.embedded, name)
+			}
+		}
+	}
+	return set
+}
+
+// methodOf reads the head of a method; nil for what is none.
+func methodOf(text []byte) (receiver string, method *ast.FuncDecl, generic bool) {
+	end := 0
+	for range headLines {
+		n := bytes.IndexByte(text[end:], '\n')
+		if n < 0 {
+			n = len(text) - end - 1
+		}
+		end = min(end+n+1, len(text))
+
+		// With a body on its line, or with one that begins there.
+		head := string(text[:end])
+		for _, source := range []string{head, head[:strings.LastIndexByte(head, '{')+1] + "}"} {
+			file, err := parser.ParseFile(gotoken.NewFileSet(), "", "package p\n"+source, parser.SkipObjectResolution)
+			if err != nil || len(file.Decls) != 1 {
+				continue
+			}
+			f, ok := file.Decls[0].(*ast.FuncDecl)
+			if !ok || f.Recv == nil || len(f.Recv.List) != 1 {
+				return "", nil, false
+			}
+			name, _, generic := strings.Cut(strings.TrimLeft(typeText(f.Recv.List[0].Type), "*"), "[")
+			return name, f, generic
+		}
+	}
+	return "", nil, false
+}
+
+// signatureOfFunc is the types of parameters and results.
+func signatureOfFunc(f *ast.FuncType) signatureOfGo {
+	params, results := typesOf(f.Params), typesOf(f.Results)
+	return signatureOfGo{strings.Join(params, ",") + ")" + strings.Join(results, ","), strconv.Itoa(len(params)) + ")" + strconv.Itoa(len(results))}
+}
+
+func typesOf(list *ast.FieldList) (types []string) {
+	if list == nil {
+		return nil
+	}
+	for _, f := range list.List {
+		for range max(1, len(f.Names)) {
+			types = append(types, typeText(f.Type))
+		}
+	}
+	return types
+}
+
+// qualifiedText is a name with its package.
+func qualifiedText(e ast.Expr) string {
+	switch t := e.(type) {
+	case *ast.StarExpr:
+		return qualifiedText(t.X)
+	case *ast.SelectorExpr:
+		return typeText(t.X) + "." + t.Sel.Name
+	}
+	return typeText(e)
+}
+
+// typeText is a type without the packages of names.
+func typeText(e ast.Expr) string {
+	switch t := e.(type) {
+	case *ast.Ident:
+		return t.Name
+	case *ast.SelectorExpr:
+		return t.Sel.Name
+	case *ast.StarExpr:
+		return "*" + typeText(t.X)
+	case *ast.ParenExpr:
+		return typeText(t.X)
+	case *ast.ArrayType:
+		return "[]" + typeText(t.Elt)
+	case *ast.Ellipsis:
+		return "..." + typeText(t.Elt)
+	case *ast.MapType:
+		return "map[" + typeText(t.Key) + "]" + typeText(t.Value)
+	case *ast.ChanType:
+		return "chan" + strconv.Itoa(int(t.Dir)) + " " + typeText(t.Value)
+	case *ast.IndexExpr:
+		return typeText(t.X) + "[" + typeText(t.Index) + "]"
+	case *ast.IndexListExpr:
+		return typeText(t.X) + "[]"
+	case *ast.InterfaceType:
+		if len(t.Methods.List) == 0 {
+			return "any"
+		}
+		return "interface"
+	case *ast.FuncType:
+		return "func(" + signatureOfFunc(t).types
+	}
+	return "struct"
+}
