@@ -201,6 +201,9 @@ func (f *fake) Definitions(_ context.Context, _ catalog.Viewer, req symbols.Symb
 func (f *fake) References(_ context.Context, _ catalog.Viewer, req symbols.SymbolRequest) (*symbols.SymbolResponse, error) {
 	return f.symbols(req)
 }
+func (f *fake) Hierarchy(_ context.Context, _ catalog.Viewer, req symbols.HierarchyRequest) (*symbols.SymbolResponse, error) {
+	return f.symbols(req.SymbolRequest)
+}
 
 func (f *fake) Repos(_ context.Context, _ catalog.Viewer, req browse.ReposRequest) (*browse.ReposResponse, error) {
 	return answer(f, &browse.ReposResponse{Total: 95, Page: req.Page, Per: req.PerPage, Repos: []browse.RepoInfo{theRepo()}})

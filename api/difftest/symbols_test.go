@@ -96,7 +96,7 @@ func drawReference(r *rand.Rand, w *twin) call {
 	return toolCall{name: "find_symbol_references", args: args, is: isReference, need: []string{"symbol"}}
 }
 
-// implementations of Kin and Store stand in the repository code for certain.
+// implementations stand in the repository code for certain.
 var implementations = []struct{ symbol, path, lines, name string }{
 	{"Kin", "kin/Kin.java", "2-3", "One"}, {"Kin", "kin/Two.java", "1", "Two"}, {"Kin", "kin/three.kt", "1-4", "Three"}, {"Kin", "kin/four.kt", "1", "Four"},
 }
@@ -107,7 +107,7 @@ func isImplementation(c toolCall, w *twin, text string) verdict {
 	rows := 0
 	for _, f := range c.files(w) {
 		for _, x := range implementations {
-			if f.repo.name != "local/code" || f.path != x.path || x.symbol != c.text("symbol") {
+			if f.repo.name != "local/code" || f.path != x.path || x.symbol != c.text("symbol") || c.text("path") != "" && !within(x.path, c.text("path")) {
 				continue
 			}
 			rows++

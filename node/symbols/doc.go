@@ -5,6 +5,7 @@
 //	     ─ similar.go: where nothing bears the name, names that are like it
 //	     ─ uses.go: the order of definitions, by place, kind and number of uses
 //	     ─ outside_code.go: which references stand in comments and string literals
+//	     ─ hierarchy.go: which types extend one: heads.go reads heads, methods.go compares methods of Go
 //	     ─ near.go: what is near the place of a reader comes first
 //	     ─ signature.go: the source by which a symbol is defined
 //

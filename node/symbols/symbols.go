@@ -59,7 +59,7 @@ type fileOf struct{ repo, path string }
 
 // SymbolRequest asks where a symbol is defined or used.
 type SymbolRequest struct {
-	Symbol   string
+	Symbol   string // of definitions: a * stands for any letters, in any case
 	Language string // "" for any
 	Revision string // "" means HEAD
 	Repo     string // "" for all
@@ -207,7 +207,7 @@ func (s *Finder) Definitions(ctx context.Context, v catalog.Viewer, req SymbolRe
 	}
 
 	// A name of one or two letters is like half of all names.
-	if len(out.Files) == 0 && !req.Prefix && len(name) > 2 {
+	if len(out.Files) == 0 && !req.Prefix && len(name) > 2 && !isPattern(name) {
 		if err := s.similar(ctx, v, req, name, out); err != nil {
 			return nil, err
 		}
@@ -248,6 +248,8 @@ func (s *Finder) defined(ctx context.Context, v catalog.Viewer, req SymbolReques
 func (s *Finder) definitions(ctx context.Context, v catalog.Viewer, req SymbolRequest, name string) (*SymbolResponse, error) {
 	expr := "^" + nameExpr(name) + "$"
 	switch {
+	case isPattern(name):
+		expr = "(?i)^" + strings.ReplaceAll(regexp.QuoteMeta(name), `\*`, ".*") + "$"
 	case req.Prefix:
 		expr = "(?i)^" + regexp.QuoteMeta(name)
 	case req.Letters:
@@ -266,6 +268,12 @@ func (s *Finder) definitions(ctx context.Context, v catalog.Viewer, req SymbolRe
 	}
 
 	return out, nil
+}
+
+// isPattern reports whether a name has a * that stands for any letters: that of an operator
+// is a part of its name.
+func isPattern(name string) bool {
+	return strings.Contains(name, "*") && strings.Trim(name, "*") != "" && !operator.MatchString(name)
 }
 
 // lettersExpr is an expression for the names that have the letters of one in their

@@ -38,7 +38,7 @@ func (s *Finder) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req S
 
 	// Uses are looked for only where they decide what comes first. They are no
 	// part of the answer: where they cannot be had, it stands as it is.
-	if req.Prefix || req.Letters || len(out.Files) < 2 || rank(out.Files[0], out.Files[1]) != 0 {
+	if req.Prefix || req.Letters || isPattern(name) || len(out.Files) < 2 || rank(out.Files[0], out.Files[1]) != 0 {
 		return
 	}
 	used, err := s.usesOf(ctx, v, SymbolRequest{Symbol: name, Repo: req.Repo, Revision: req.Revision, bare: true}, out.Files)

@@ -127,6 +127,7 @@ var rewrites = map[string]func(t *Tool, m arguments, name string) bool{
 	"filetype":         languageGlob,
 	"language":         languageGlob,
 	"lang":             languageGlob,
+	"groupbyrepo":      groupByRepo,
 	"includetests":     testsFlag("include", "exclude"),
 	"excludetests":     testsFlag("exclude", "include"),
 }
@@ -236,6 +237,11 @@ func modeFlag(mode string) func(*Tool, arguments, string) bool {
 		value, known := m.flag(name)
 		return known && t.Name == "grep" && (!value || m.put("mode", mode))
 	}
+}
+
+func groupByRepo(t *Tool, m arguments, name string) bool {
+	value, known := m.flag(name)
+	return known && t.Name == "grep" && (!value || m.put("groupBy", "repo"))
 }
 
 func caseSensitive(t *Tool, m arguments, name string) bool {

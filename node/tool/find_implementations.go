@@ -13,13 +13,14 @@ import (
 func implementations(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "find_implementations", Title: "Find implementations",
-		About: "Finds the types that extend or implement a type, or the methods that override Type.method. direction up finds what it extends. Comes back as `path:line kind Name`. Compares names; finds no lambdas.",
+		About: "Finds the types that extend or implement a type, or the methods that override Type.method: `path:line kind Name`. Names are compared. up: what it extends.",
 		Params: []Param{
-			symbolParam, anyRepoParam,
+			{Name: "symbol", Kind: String, Required: true, About: "type, or Type.method"},
+			anyRepoParam,
 			{Name: "direction", Kind: String, Words: []string{"down", "up"}, Default: "down"},
-			{Name: "transitive", Kind: Boolean, Default: false, About: "also of these types"},
-			pathParam, includeParam, testsParam,
-			{Name: "limit", Kind: Integer, Min: 1, Max: mostOfSymbol, Default: 100, About: "most types"},
+			{Name: "transitive", Kind: Boolean, Default: false},
+			pathParam,
+			{Name: "limit", Kind: Integer, Min: 1, Max: mostOfSymbol, Default: 100},
 		},
 		Run: ofEachName(func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			l := &lookup{a, ctx, v, s, b}

@@ -14,10 +14,10 @@ import (
 func definitions(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "find_symbol_definitions", Title: "Find definitions",
-		About: "Finds where a function, type, variable or other symbol is defined. Better than grep for that. Comes back as `line [kind in parent]: text` by file, the product's own source first; body adds its lines, if known.",
+		About: "Finds where a function, type, variable or other symbol is defined, better than grep. Comes back as `line [kind in parent]: text` by file, the product's own source first; body adds its lines, if known.",
 		Params: []Param{
 			symbolParam, anyRepoParam,
-			{Name: "match", Kind: String, Words: []string{"exact", "prefix", "fuzzy"}, Default: "exact"},
+			{Name: "match", Kind: String, Words: []string{"exact", "prefix", "part", "fuzzy"}, Default: "exact"},
 			{Name: "kind", Kind: String, About: "function, method, struct, class, macro, ..."},
 			pathParam, includeParam, refParam,
 			{Name: "limit", Kind: Integer, Min: 1, Max: mostOfSymbol, Default: 50, About: "most definitions"},
@@ -49,6 +49,9 @@ func (l *lookup) define() (*symbols.SymbolResponse, error) {
 	req := l.request()
 	// Fuzzy begins as an exact question: most names that are asked for exist.
 	req.Prefix = l.Text("match") == "prefix"
+	if l.Text("match") == "part" {
+		req.Symbol = "*" + req.Symbol + "*"
+	}
 	r, err := l.search.Definitions(l.ctx, l.viewer, req)
 	if err != nil {
 		return nil, err
@@ -76,6 +79,10 @@ func (l *lookup) undefined(r *symbols.SymbolResponse) (string, error) {
 		return "", err
 	}
 
+	if text, err := l.inherited(); text != "" || err != nil {
+		return text, err
+	}
+
 	if filters := l.filters(); filters != "" && l.Text("match") != "prefix" {
 		// Shown at once instead of advised: a wrong filter is the usual cause, and saves a step.
 		// The name itself: fuzzy would show one that is like it.
@@ -92,6 +99,21 @@ func (l *lookup) undefined(r *symbols.SymbolResponse) (string, error) {
 		}
 	}
 	return l.nearest(r)
+}
+
+// inherited is the answer where a type has a member of another type only, which it
+// extends; "" where that is not so.
+func (l *lookup) inherited() (string, error) {
+	scope, name := qualifiedName(l.Text("symbol"))
+	if scope == "" || l.Has("kind") || l.Text("match") != "exact" {
+		return "", nil
+	}
+	r, err := l.search.Hierarchy(l.ctx, l.viewer, symbols.HierarchyRequest{SymbolRequest: l.request(), Up: true})
+	if err != nil || len(r.Files) == 0 {
+		return "", err
+	}
+	l.set("symbol", name)
+	return fmt.Sprintf("%s defines no %s; it inherits:\n", label(scope), label(name)) + l.definitions(r), nil
 }
 
 // nearest is the answer where nothing has the name: the definitions of the one that
@@ -150,7 +172,7 @@ func (l *lookup) definitions(r *symbols.SymbolResponse) string {
 	// Numbers of all that was found, not of what is shown: the last line tells the difference.
 	var out strings.Builder
 	of := "of"
-	if l.Text("match") != "exact" {
+	if l.Text("match") != "exact" || strings.Contains(l.Text("symbol"), "*") {
 		of = "like"
 	}
 	found, in := count(r.MatchCount, "definition"), count(len(r.Files), "file")

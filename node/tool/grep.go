@@ -17,7 +17,7 @@ import (
 func grep(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "grep", Title: "Search file contents",
-		About: "Finds lines that match a regular expression in one repository or all (over lines, as [^x] and \\s too, only with \\n or (?s)), ranked by file, as `line: text`. mode and groupBy tell where or what matches are, for a few tokens.",
+		About: "Finds lines that match a regular expression in one repository or all (over lines, only with \\n or (?s)), ranked by file, as `line: text`. mode and groupBy tell where or what matches are, for a few tokens.",
 		Params: []Param{
 			{Name: "pattern", Kind: String, Required: true, About: "RE2; escape ( ) [ ] { } . * + ? | to find them as they are"},
 			anyRepoParam, pathParam, includeParam, excludeParam, testsParam, {Name: "ref", Kind: String, About: "branch, tag, commit, x@{date}; several as a,b"},
@@ -28,7 +28,6 @@ func grep(s symbols.Searcher, b browse.Reader) Tool {
 			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files, or groups"},
 			{Name: "perFile", Kind: Integer, Min: 1, Max: 1000, About: "most lines of a file"},
 			{Name: "offset", Kind: Integer, Min: 0, Max: 10000, Default: 0, About: "of them to pass over"},
-			{Name: "groupByRepo", Kind: Boolean, Default: false, About: "as groupBy repo"},
 		},
 		Run: ofEachRef(func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runGrep(ctx, v, s, b, a)
@@ -97,10 +96,6 @@ func newGrepping(a *Args) *grepping {
 	// The calls that an answer advises have the caller's own.
 	g.written = g.pattern
 	g.pattern, g.over = withinLine(g.written)
-
-	if a.Flag("groupByRepo") {
-		g.group = "repo"
-	}
 
 	// Count says less than groupBy does, and does not override it.
 	if g.group == "" && a.Text("mode") == "count" {

@@ -12,7 +12,7 @@ import (
 func listRepos(l browse.Reader) Tool {
 	return Tool{
 		Name: "list_repos", Title: "List repositories",
-		About: "Lists repositories with default branch, last push, and why one is not indexed. Use it to find the full name that other tools take as repo.",
+		About: "Lists repositories: full name, default branch, last push, and why one is not indexed.",
 		Params: []Param{
 			{Name: "query", Kind: String, About: "part of the name, in any case"},
 			pageParam, perPage(30),
