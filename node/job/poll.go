@@ -35,7 +35,17 @@ type Poller struct {
 	polls map[catalog.RepoID]poll
 	heard map[string]*heard // by connection
 	calm  calmness
+	queue []candidate // to be looked at when a look ends, the first first
+	anew  []candidate // to be indexed for another reason than a push, the first first
 }
+
+// mostLooks is the number of looks that one round puts off until another has ended. At
+// one round a second and 3 ms of CPU a look, a seventh of a core is busy with them.
+const mostLooks = 50
+
+// mostAnew is the number of waiting index jobs up to which the poller asks for more for
+// other settings or versions of files. A push waits behind as many at most.
+const mostAnew = 128
 
 // calmness spares looks at all repositories while the same ones, for the same
 // options, are not due yet.
@@ -84,8 +94,14 @@ func (p *Poller) Run(ctx context.Context) error {
 	for {
 		settings := p.cluster.View().File().Settings
 		for _, id := range p.due(settings.MaxRepoIndexingJobs) {
-			wg.Go(func() { p.poll(ctx, id) })
+			// One look after another, so that no look waits for the next round.
+			wg.Go(func() {
+				for more := true; more && ctx.Err() == nil; id, more = p.another() {
+					p.poll(ctx, id)
+				}
+			})
 		}
+		p.askAnew(ctx)
 		if !clock.Wait(ctx, min(max(settings.ReindexRepoPollingInterval, 10*time.Millisecond), time.Minute)) {
 			return nil
 		}
@@ -106,18 +122,25 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 	// What another node polls becomes due here too, and stays so.
 	next := now.Add(min(othersPause, view.File().Settings.ReindexInterval))
 	var ready []candidate
+	p.queue, p.anew = nil, nil
 	for repo := range view.Repos() {
 		if p.polls[repo.ID].running || repo.Orphaned() || !repo.Indexed() || repo.Unfetchable != "" {
 			continue
 		}
 
-		at := p.next(view, repo, wanted.of(repo), now)
+		key := wanted.of(repo)
+		at := p.next(view, repo, key, now)
 		if now.Before(at) {
 			if at.Before(next) {
 				next = at
 			}
-		} else if p.mine(view, repo) && (p.polls[repo.ID].due || !rests(view, repo.ID, now)) {
-			ready = append(ready, candidate{repo, at})
+		} else if c := (candidate{repo, at, key}); p.mine(view, repo) && (p.polls[repo.ID].due || !rests(view, repo.ID, now)) {
+			// What is indexed anew in any case is fetched by its job.
+			if p.outdated(repo, key) {
+				p.anew = append(p.anew, c)
+			} else {
+				ready = append(ready, c)
+			}
 		}
 	}
 
@@ -125,14 +148,15 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 	room := max(0, limit-p.clean(view))
 	if len(ready) > room {
 		p.order(ready)
-		ready, next = ready[:room], now
+		ready, p.queue, next = ready[:room], ready[room:min(len(ready), room+mostLooks)], now
+	}
+	if p.order(p.anew); len(p.anew) > 0 {
+		next = now
 	}
 
 	var due []catalog.RepoID
 	for _, c := range ready {
-		s := p.polls[c.repo.ID]
-		s.running, s.begun, s.due = true, now, false
-		p.polls[c.repo.ID] = s
+		p.begin(c)
 		due = append(due, c.repo.ID)
 	}
 
@@ -142,8 +166,74 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 
 // candidate is a repository that may be polled, since some time.
 type candidate struct {
-	repo *catalog.Repo
-	at   time.Time
+	repo   *catalog.Repo
+	at     time.Time
+	wanted string // key of what is wanted of it
+}
+
+// outdated reports whether a repository has to be indexed for other settings or versions
+// of files, whatever its remote has, and no job was asked for that yet. The mutex is held.
+func (p *Poller) outdated(repo *catalog.Repo, wanted string) bool {
+	s := p.polls[repo.ID]
+	return !s.due && wantedOf(repo.InputKey) != wanted && s.wanted != wanted
+}
+
+// begin marks a repository as running. The mutex is held.
+func (p *Poller) begin(c candidate) {
+	s := p.polls[c.repo.ID]
+	s.running, s.begun, s.due = true, p.now(), false
+	p.polls[c.repo.ID] = s
+}
+
+// another is the next repository of those that due had no room for, and false for none.
+func (p *Poller) another() (catalog.RepoID, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.queue) > 0 {
+		c := p.queue[0]
+		p.queue = p.queue[1:]
+		if !p.polls[c.repo.ID].running {
+			p.begin(c)
+			return c.repo.ID, true
+		}
+	}
+	return 0, false
+}
+
+// askAnew asks for index jobs where other settings or versions of files want them, as
+// many at a time as leave a push a short way.
+func (p *Poller) askAnew(ctx context.Context) {
+	room := mostAnew
+	for range p.cluster.View().JobsOfKind(catalog.JobIndex, catalog.JobWaiting) {
+		if room--; room == 0 {
+			return
+		}
+	}
+
+	p.mu.Lock()
+	some := p.anew[:min(room, len(p.anew))]
+	p.anew = p.anew[len(some):]
+	p.mu.Unlock()
+	if len(some) == 0 {
+		return
+	}
+
+	cmds := make([]catalog.Command, len(some))
+	for i, c := range some {
+		cmds[i] = &catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: catalog.RepoSubject(c.repo.ID)}
+	}
+	// What nobody was asked for is outdated at the next round too.
+	if _, err := p.cluster.Propose(ctx, cmds...); err != nil && !refused(err) {
+		return
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range some {
+		s := p.polls[c.repo.ID]
+		s.wanted = c.wanted
+		p.polls[c.repo.ID] = s
+	}
 }
 
 // order puts those first that wait longest. All that other settings or versions of

@@ -161,7 +161,7 @@ func (p *Poller) followed(view *catalog.View, repo *catalog.Repo, now time.Time)
 // is held.
 func (p *Poller) next(view *catalog.View, repo *catalog.Repo, wanted string, now time.Time) time.Time {
 	s := p.polls[repo.ID]
-	if s.due || wantedOf(repo.InputKey) != wanted && s.wanted != wanted {
+	if s.due || p.outdated(repo, wanted) {
 		return time.Time{}
 	}
 

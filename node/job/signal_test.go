@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,6 +182,71 @@ func TestPollsKeepToTheirLimit(t *testing.T) {
 	}
 }
 
+// As many looks are made in a round as CPU allows, however few may run at once.
+func TestLooksAreNotBoundByTheRound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var running, most, looks atomic.Int64
+		l := newListener(t, noSignal, 1, 40, func(catalog.RepoID) bool {
+			most.Store(max(most.Load(), running.Add(1)))
+			time.Sleep(time.Millisecond)
+			running.Add(-1)
+			looks.Add(1)
+			return true // an attempt works on it: there is nothing to fetch
+		})
+		l.Pass(l.View().File().Settings.ReindexInterval)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- l.poll.Run(ctx) }()
+		time.Sleep(l.View().File().Settings.ReindexRepoPollingInterval / 2)
+		if looks.Load() != 40 || most.Load() != 2 {
+			t.Errorf("within a round there are %d looks, %d at once; want all 40, 2 at once", looks.Load(), most.Load())
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A change of the settings asks for jobs, not for looks: few of them wait at any time,
+// and the repository that was pushed to is looked at as quickly as ever.
+func TestOtherSettingsWaitForNoLook(t *testing.T) {
+	t.Parallel()
+	const repos = mostAnew + 30
+	l := newListener(t, oneOrganisation, 1, repos, nil)
+	l.poll.options = func() string { return "other" }
+	l.poll.Hear(&Signal{Connection: "a", Sure: true, Targets: []string{"orgs/x"}, Every: time.Minute, Marks: []host.Mark{{ExternalID: "gitea:h:7", Commits: []string{"c1"}}}})
+	waiting := func() (n int) {
+		for range l.View().JobsOfKind(catalog.JobIndex, catalog.JobWaiting) {
+			n++
+		}
+		return n
+	}
+
+	if due := l.poll.due(2); !slices.Equal(due, []catalog.RepoID{7}) {
+		t.Errorf("%v are looked at, want 7, which was pushed to, alone", due)
+	}
+	l.poll.askAnew(t.Context())
+	if n := waiting(); n != mostAnew {
+		t.Errorf("%d jobs wait, want %d at a time", n, mostAnew)
+	}
+	l.poll.due(2)
+	if l.poll.askAnew(t.Context()); waiting() != mostAnew {
+		t.Errorf("while they wait %d jobs do, want no more of them", waiting())
+	}
+
+	// As jobs end, the rest is asked for, and nothing twice.
+	for j := range l.View().JobsOfKind(catalog.JobIndex, catalog.JobWaiting) {
+		fence := l.Grant(catalog.JobIndex, j.Subject, "n1")
+		l.Do(&catalog.FinishIndex{Repo: catalog.SubjectRepo(j.Subject), Fence: fence, Holder: "n1", InputKey: "other"})
+	}
+	l.poll.due(2)
+	if l.poll.askAnew(t.Context()); waiting() != repos-mostAnew-1 {
+		t.Errorf("then %d jobs wait, want the %d that are left", waiting(), repos-mostAnew-1)
+	}
+}
+
 // A host that hangs is seen: no job tells of a poll.
 func TestThePollThatTakesLongestIsTold(t *testing.T) {
 	t.Parallel()
@@ -311,7 +377,7 @@ func TestPoller_order(t *testing.T) {
 		r.PushedAt = now.Add(pushed)
 		return r
 	}
-	ready := []candidate{{repo(1, 1), time.Time{}}, {repo(2, 2), time.Time{}}, {repo(3, 0), time.Time{}}, {repo(4, 9), now}, {repo(5, 0), time.Time{}}}
+	ready := []candidate{{repo: repo(1, 1), at: time.Time{}}, {repo: repo(2, 2), at: time.Time{}}, {repo: repo(3, 0), at: time.Time{}}, {repo: repo(4, 9), at: now}, {repo: repo(5, 0), at: time.Time{}}}
 	used := map[shard.FileID]time.Duration{{3}: time.Second, {5}: time.Minute, {4}: time.Hour}
 	p := &Poller{searched: func(file shard.FileID) time.Duration { return used[file] }}
 	p.order(ready)
