@@ -2,6 +2,7 @@ package shard
 
 import (
 	"errors"
+	"math/bits"
 
 	"github.com/shoalsearch/shoal/trigram"
 )
@@ -43,6 +44,7 @@ type boundNode struct {
 type nameSet struct {
 	p          *pattern
 	known, yes []uint64 // a bit for each path
+	all        bool     // every path is known
 }
 
 func newNameSet(p *pattern, s *shard) *nameSet {
@@ -275,6 +277,19 @@ func (b *bound) pass() bool {
 	return b.coarse
 }
 
+// wide reports whether so many documents are left that the postings of paths cost less
+// than a look at the paths of each.
+func (b *bound) wide() bool {
+	if b.within == nil {
+		return true
+	}
+	n := 0
+	for _, word := range b.within {
+		n += bits.OnesCount64(word)
+	}
+	return n >= leastPaths
+}
+
 // scan returns the documents within b.within of which any occurrence holds, or
 // with all set, every one.
 func (b *bound) scan(holds func(o int) bool, all bool) docSet {
@@ -342,9 +357,13 @@ func (b *bound) upper(n *node) (docSet, error) {
 			return b.scan(b.hasLang(n), false), nil
 		}
 	case opName:
-		if !b.pass() {
-			return b.scan(b.hasName(n), false), nil
+		if b.pass() {
+			break
 		}
+		if names := b.names[n.pat]; b.wide() && names.learnAll(s) {
+			return names.documents(s).and(b.within), nil
+		}
+		return b.scan(b.hasName(n), false), nil
 
 	// What the postings say.
 	case opSymbol:
@@ -442,6 +461,9 @@ func (b *bound) lower(n *node) (docSet, error) {
 	case opLang:
 		return b.scan(b.hasLang(n), true), nil
 	case opName:
+		if b.wide() {
+			b.names[n.pat].learnAll(s)
+		}
 		return b.scan(b.hasName(n), true), nil
 	case opSymbol:
 		return b.syms[n.pat].docs(s.m.documents), nil

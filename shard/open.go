@@ -47,6 +47,9 @@ type shard struct {
 	stemOnce sync.Once // guards the field below
 	stems    []uint32  // of stemsByDocument
 
+	pathOnce sync.Once // guards the field below
+	pathPost *pathIndex
+
 	skipOnce sync.Once // guards the field below
 	skips    []uint32  // of skipped
 

@@ -35,8 +35,11 @@ func (c *pathSets) of(ctx context.Context, s *shard, p *pattern) docSet {
 		return set
 	}
 
-	l := s.skipList()
-	c.matched.Add(int64(len(l.rows)))
+	// Where the postings of paths know all of them, the rest is bits.
+	l, names := s.skipList(), newNameSet(p, s)
+	if !names.learnAll(s) {
+		c.matched.Add(int64(len(l.rows)))
+	}
 	set := make(docSet, l.words)
 	for i := range l.classes {
 		k := &l.classes[i]
@@ -44,7 +47,7 @@ func (c *pathSets) of(ctx context.Context, s *shard, p *pattern) docSet {
 			if at&255 == 255 && ctx.Err() != nil {
 				return set
 			}
-			if p.m.Matches(s.path(int(s.occPath.At(int(o))))) {
+			if names.has(s, s.occPath.At(int(o))) {
 				set.add(k.word*64 + at)
 			}
 		}

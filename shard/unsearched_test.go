@@ -133,8 +133,9 @@ func TestCountUnsearchedTouchesNoFileTwice(t *testing.T) {
 		}
 	}
 
-	// Three patterns of paths, each of which looks at each path once.
-	if n := set.names.matched.Load(); n != 3*hidden {
+	// Three patterns of paths, each of which looks at each path once, or at none that the
+	// postings of paths rule out.
+	if n := set.names.matched.Load(); n > 3*hidden {
 		t.Errorf("%d paths were matched for %d files and 3 patterns", n, hidden)
 	}
 }
