@@ -26,7 +26,7 @@ var noAccesses = []string{
 	// What agents and browsers find their way by.
 	"GET /.well-known/oauth-protected-resource", "GET /.well-known/oauth-protected-resource/api/mcp",
 	"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-authorization-server/api/mcp",
-	"GET /authorize", "GET /oauth/authorize", "GET /login", "GET /join", "GET /", "GET /static/*", "GET /opensearch.xml", "GET /robots.txt", "GET /help/{topic}", "GET /docs", "GET /docs/*", "GET /~/*",
+	"GET /authorize", "GET /oauth/authorize", "GET /login", "GET /join", "GET /", "GET /static/*", "GET /opensearch.xml", "GET /open", "GET /robots.txt", "GET /help/{topic}", "GET /docs", "GET /docs/*", "GET /~/*",
 	"GET /chat", "GET /chats", "GET /cluster", "GET /status", "GET /api/snapshot", "GET /debug/pprof/{profile}",
 }
 

@@ -317,11 +317,14 @@ var askedRoutes = map[string]func(aims) []shot{
 	},
 	"GET /settings/do/{action}":  once(get("/settings/do/sync?name=closed"), get("/settings/do/none")),
 	"POST /settings/do/{action}": once(shot{method: "POST", target: "/settings/do/sync", body: "name=closed"}, shot{method: "POST", target: "/settings/do/none"}),
-	"GET /opensearch.xml":        once(get("/opensearch.xml")),
-	"GET /robots.txt":            once(get("/robots.txt")),
-	"GET /help/{topic}":          once(get("/help/query"), get("/help/none")),
-	"GET /docs":                  once(get("/docs"), get("/docs?q=shark")),
-	"GET /docs/*":                once(get("/docs/how-to/cluster.md"), get("/docs/none"), get("/docs/../main.go")),
+	"GET /open": func(a aims) []shot {
+		return a.each(func(r string) shot { return get("/open?remote=https://%s.git&path=main.go&line=2&commit=v1", r) })
+	},
+	"GET /opensearch.xml": once(get("/opensearch.xml")),
+	"GET /robots.txt":     once(get("/robots.txt")),
+	"GET /help/{topic}":   once(get("/help/query"), get("/help/none")),
+	"GET /docs":           once(get("/docs"), get("/docs?q=shark")),
+	"GET /docs/*":         once(get("/docs/how-to/cluster.md"), get("/docs/none"), get("/docs/../main.go")),
 }
 
 // toolWords are values for the parameters of tools, by name: one that is

@@ -47,6 +47,7 @@ var noPage = map[string]string{
 	"GET /authorize":                    "is /oauth/authorize",
 	"GET /api/auth/callback/{provider}": "leads on to the page that was asked for",
 	"GET /opensearch.xml":               "is for browsers",
+	"GET /open":                         "leads to a file",
 	"GET /browse/*/-/commits.atom":      "is for readers of feeds",
 }
 

@@ -7,6 +7,7 @@
 //	/search?query=...                      results
 //	/repos                                 the repositories that the viewer may see
 //	/browse/<repo>[@<rev>]/-/blob/<path>   a file; also tree, blame, commits, commit, compare, branches, find, symbols, names, raw
+//	/open?remote=&path=&line=&commit=      to the page of a line in an editor
 //	/embed/<repo>[@<rev>]/-/blob/<path>    lines of a file within a page of another site
 //	/chat, /chat/<id>[/events]             questions to a language model, and a thread of them as it grows
 //	/settings/keys                         API keys
@@ -176,6 +177,7 @@ func (p *Pages) Routes() []Route {
 		{"/suggest", "GET", quick, p.searching.suggest},
 		{"/repos", "GET", quick, p.overview.repos},
 		{"/browse/*", "GET", slow, p.reading.browse},
+		{"/open", "GET", quick, p.reading.open},
 		{"/chat", "GET", quick, p.conversations.chats},
 		{"/chat", "POST", quick, p.conversations.chats},
 		{"/chat/{id}", "GET", quick, p.conversations.chat},

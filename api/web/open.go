@@ -1,0 +1,85 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/shoalsearch/shoal/api/layout"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+)
+
+// open leads from a line in an editor to its page: remote is the address of the
+// repository as git has it, path the file, and line and commit are where one is. A
+// commit that was not pushed yet is left out.
+func (p *reading) open(ctx context.Context, v *layout.Visit) error {
+	repo, err := p.remote(ctx, v, v.Query.Get("remote"))
+	if err != nil {
+		return err
+	}
+
+	rev := v.Query.Get("commit")
+	if rev != "" {
+		_, err := p.reader.Commit(ctx, v.Viewer, browse.CommitRequest{Repo: repo, Ref: rev})
+		if errors.Is(err, call.ErrRef) {
+			rev = ""
+		} else if err != nil {
+			return err
+		}
+	}
+
+	path, kind := strings.Trim(v.Query.Get("path"), "/"), "blob"
+	if path == "" {
+		kind = "tree"
+	}
+	to := address(repo, rev, kind, path)
+	if line, err := strconv.Atoi(v.Query.Get("line")); err == nil && line > 0 && path != "" {
+		to = lineOf(to, path, line)
+	}
+	return v.Redirect(http.StatusSeeOther, to)
+}
+
+// remote is the name of the repository that a remote of git leads to: the one that is
+// called as its address, without scheme, user and port, or else as an ending of it.
+func (p *reading) remote(ctx context.Context, v *layout.Visit, remote string) (string, error) {
+	name := remoteName(remote)
+	if name == "" {
+		return "", call.Fail(call.ErrInvalid, "remote is the address of the repository, as git remote get-url origin prints it.")
+	}
+	for rest := name; rest != ""; {
+		found, err := p.reader.Repo(ctx, v.Viewer, rest)
+		if err == nil {
+			return found.Name, nil
+		}
+		if !errors.Is(err, call.ErrRepoNotFound) {
+			return "", err
+		}
+		_, rest, _ = strings.Cut(rest, "/")
+	}
+	return "", call.Fail(call.ErrRepoNotFound, "No repository here is called %s. See /repos for those that you may see.", name)
+}
+
+// remoteName is the host and path of a remote, as repositories are named.
+//
+//	git@github.com:acme/app.git, ssh://git@github.com:22/acme/app, https://me@github.com/acme/app/  ->  github.com/acme/app
+func remoteName(remote string) string {
+	_, rest, url := strings.Cut(remote, "://")
+	if !url {
+		rest = remote
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		host = host[at+1:]
+	}
+	if name, after, ok := strings.Cut(host, ":"); ok {
+		host = name
+		// Behind the colon stands a port, or in the short form the path.
+		if !url {
+			path = after + "/" + path
+		}
+	}
+	return strings.Trim(strings.TrimSuffix(strings.Trim(host+"/"+path, "/"), ".git"), "/")
+}
