@@ -14,16 +14,39 @@ import (
 const (
 	mostSymbols = 250   // that stand beside a file from the start; the filter finds the others
 	mostKnown   = 2_000 // that a page has in all
+	deepestRow  = 6     // level of a row
 )
 
 // outline is the definitions of a file, in the order of their lines.
 type outline struct {
 	place
-	Rows []browse.OutlineSymbol // the first mostSymbols
-	All  string                 // for a script, the first mostKnown: a line of first, last, kind, name each, with tabs between
-	More string                 // says that there are more than the rows; "" where there are not
+	Rows []outlineRow // the first mostSymbols
+	All  string       // for a script, the first mostKnown: a line of first, last, kind, name each, with tabs between
+	More string       // says that there are more than the rows; "" where there are not
 
 	Unknown bool // the symbols could not be found
+}
+
+// outlineRow is a symbol, and how deep it stands in others: 1 is in none.
+type outlineRow struct {
+	browse.OutlineSymbol
+	Level int
+}
+
+// outlineRows puts symbols below those whose lines they are among.
+func outlineRows(symbols []browse.OutlineSymbol) []outlineRow {
+	rows := make([]outlineRow, len(symbols))
+	var ends []int // last lines of what the symbol is in, the outermost first
+	for i, s := range symbols {
+		for len(ends) > 0 && ends[len(ends)-1] < max(s.First, s.Last) {
+			ends = ends[:len(ends)-1]
+		}
+		rows[i] = outlineRow{s, min(len(ends)+1, deepestRow)}
+		if s.Last > s.First {
+			ends = append(ends, s.Last)
+		}
+	}
+	return rows
 }
 
 // References is the address of the references of a name, in this repository.
@@ -40,7 +63,7 @@ func outlineOf(l place, f *browse.OutlineFile) *outline {
 	for _, s := range symbols[:min(len(symbols), mostKnown)] {
 		fmt.Fprintf(&all, "%d\t%d\t%s\t%s\n", s.First, s.Last, s.Kind, layout.Plain(s.Name))
 	}
-	o := &outline{place: l, Rows: symbols[:min(len(symbols), mostSymbols)], All: all.String(), Unknown: f.Unknown}
+	o := &outline{place: l, Rows: outlineRows(symbols[:min(len(symbols), mostSymbols)]), All: all.String(), Unknown: f.Unknown}
 
 	if n := len(symbols); n > mostSymbols {
 		o.More = "The first " + grouping(mostSymbols) + " of " + grouping(n) + "."

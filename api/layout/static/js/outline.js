@@ -4,17 +4,21 @@ import { at, blocks } from './lines.js';
 import { wrapped } from './wrap.js';
 
 const aside = document.getElementById('symbols'), most = 250; // rows that are shown at once
+const ends = []; // last lines of what a symbol is in
 const symbols = aside ? aside.dataset.all.trimEnd().split('\n').map(line => {
-  const [first, last, kind, name] = line.split('\t');
-  return { first: Number(first), last: Number(last), kind, name };
+  const [from, to, kind, name] = line.split('\t'), first = Number(from), last = Number(to);
+  while (ends.length && ends.at(-1) < Math.max(first, last)) ends.pop();
+  const level = Math.min(ends.length + 1, 6);
+  if (last > first) ends.push(last);
+  return { first, last, kind, name, level };
 }) : [];
 
 const names = document.querySelector('[data-names]')?.dataset.names;
 const make = (tag, from) => Object.assign(document.createElement(tag), from);
 
 // row is a symbol as the page has it.
-function row({ first, name, kind }) {
-  const li = make('li'), link = make('a', { href: '#L' + first });
+function row({ first, name, kind, level }) {
+  const li = make('li', { className: level > 1 ? 'level' + level : '' }), link = make('a', { href: '#L' + first });
   link.append(make('bdi', { textContent: name }));
   const uses = make('a', { className: 'not', href: names + '?' + new URLSearchParams({ name }), title: 'references, by name and not by compiler', textContent: '⤳' });
   uses.dataset.name = name;
@@ -55,7 +59,12 @@ function topLine(edge) {
 // outlined shows in the list which of the symbols it is.
 function outlined(href) {
   aside.querySelectorAll('[aria-current]').forEach(a => a.removeAttribute('aria-current'));
-  const link = aside.querySelector(`a[href="${href}"]`);
+  let link = aside.querySelector(`a[href="${href}"]`);
+  const i = symbols.findIndex(s => '#L' + s.first === href), list = aside.querySelector('ul');
+  if (!link && filter && !filter.value && i >= 0) {
+    list.replaceChildren(...symbols.slice(Math.max(0, i - most / 2), i + most / 2).map(row)); // the rows around it
+    link = list.querySelector(`a[href="${href}"]`);
+  }
   if (!link) return;
   link.setAttribute('aria-current', 'location');
   // Whoever is in the list moves it himself.
