@@ -48,7 +48,7 @@ var pageTests = []struct {
 	{"OwnersHaveSettings", ownersHaveSettings},
 	{"TheBoxCompletes", theBoxCompletes},
 	{"SuggestionsAreOfWhatIsTyped", suggestionsAreOfWhatIsTyped},
-	{"AllFilesAreCountedForWhoAsks", allFilesAreCountedForWhoAsks},
+	{"AllFilesAreCounted", allFilesAreCounted},
 	{"AFileIsFoundByItsLetters", aFileIsFoundByItsLetters},
 	{"ASymbolIsFoundByItsLetters", aSymbolIsFoundByItsLetters},
 	{"ASlowSearchCanBeStopped", aSlowSearchCanBeStopped},

@@ -118,4 +118,16 @@ func thePaletteLeadsAnywhere(t *testing.T, s *site) {
 	} {
 		b.steps(i, st)
 	}
+
+	// Outside of the repository its files are found too, and what was read stands first.
+	b.goTo("/repos", 200)
+	for i, st := range []step{
+		{[]string{"t"}, `document.activeElement.closest('#palette') && ` + rows + `[0] === 'local/app' + 'read lately'`},
+		{[]string{"app.js"}, `document.getElementById('palette').dataset.query === 'app.js' && ` + rows + `.some(r => r.startsWith('web/app.js') && r.endsWith('local/app'))`},
+		{[]string{"Enter"}, `location.pathname === ` + quote(browse(appRepo, "", "blob", "web/app.js")) + ` && document.documentElement.dataset.booted`},
+		{[]string{"/", "Greeting"}, `document.querySelector('#files .file .repo')?.textContent === 'local/app' && !document.querySelector('#code').checkVisibility()`},
+		{[]string{"Escape", "Escape"}, `document.querySelector('#code').checkVisibility() && location.pathname.endsWith('app.js')`},
+	} {
+		b.steps(20+i, st)
+	}
 }

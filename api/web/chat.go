@@ -72,6 +72,9 @@ func (p *conversations) askOn(ctx context.Context, v *layout.Visit, q ask.Questi
 		return err
 	}
 
+	// A form ends lines as no question does.
+	q.Query = strings.ReplaceAll(q.Query, "\r\n", "\n")
+
 	// None named means those of the thread; a list with none in it would mean all.
 	if len(q.Repos) == 0 {
 		q.Repos = nil

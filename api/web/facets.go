@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -17,6 +18,7 @@ type narrowing struct {
 	Facets []facet
 	Count  string // address of the page with all files counted; "" where they are
 	Note   string // what was counted, where somebody asked
+	Exact  bool   // all files were counted
 
 	Summary string // of the answer, by that count
 }
@@ -32,12 +34,23 @@ func (r *results) narrow(resp *search.Response) narrowing {
 	return n
 }
 
+// countQuickly is the value of facets in an address by which a page counts unasked.
+const (
+	countQuickly = "quick"
+	quickCount   = 100 * time.Millisecond
+)
+
 // countFacets counts all files of a query by one search that lists them without
 // their lines.
-func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *results) (narrowing, error) {
+func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *results, wanted string) (narrowing, error) {
 	req, err := r.request()
 	if err != nil {
 		return narrowing{}, err
+	}
+
+	// Unasked, a page counts only what is quick to count.
+	if wanted == countQuickly && !strings.Contains(req.Query, "timeout:") {
+		req.Query = "timeout:" + quickCount.String() + " " + req.Query
 	}
 
 	// Only the names of the files are needed: lines would be most of the answer.
@@ -48,6 +61,7 @@ func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *result
 	return narrowing{
 		Facets:  facetsOf(resp, r.Box, countedRows),
 		Note:    countNote(resp),
+		Exact:   resp.HasEveryFile(),
 		Summary: summaryOf(resp, resp.HasEveryFile()),
 	}, nil
 }
@@ -68,7 +82,7 @@ func countNote(resp *search.Response) string {
 
 // counts shows the facets of a query alone, for a script.
 func (p *searching) counts(ctx context.Context, v *layout.Visit, r *results) error {
-	n, err := p.countFacets(ctx, v.Viewer, r)
+	n, err := p.countFacets(ctx, v.Viewer, r, v.Query.Get("facets"))
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/node/suggest"
 	"github.com/shoalsearch/shoal/shard/query"
 )
@@ -90,10 +91,10 @@ func untyped(q string) string {
 
 // home is the first page: the box, and what is here to be searched.
 func (p *Pages) home(ctx context.Context, v *layout.Visit) error {
-	return p.overview.home(ctx, v, p.searching.suggester)
+	return p.overview.home(ctx, v, p.searching)
 }
 
-func (p *overview) home(ctx context.Context, v *layout.Visit, suggester Suggester) error {
+func (p *overview) home(ctx context.Context, v *layout.Visit, s searching) error {
 	if v.Query.Get("query") != "" { // the address that the box had before
 		return v.Redirect(303, searchURL(boxOf(v.Query), 0))
 	}
@@ -113,7 +114,7 @@ func (p *overview) home(ctx context.Context, v *layout.Visit, suggester Suggeste
 		data.Rows = append(data.Rows, p.rowOf(&r.Repos[i]))
 	}
 	if len(data.Rows) > 0 {
-		data.Examples = examples(ctx, v, suggester, &data.Rows[0])
+		data.Examples = s.examples(ctx, v, &data.Rows[0])
 	}
 	return v.Show(layout.Head{Page: "home", Scripts: []string{"js/search.js"}, Box: layout.Box{Focus: true}}, homeTemplate, data)
 }
@@ -124,18 +125,22 @@ var plainName = regexp.MustCompile(`^[\w.-]+$`)
 // example is a query for a reader to try, and the page of its results.
 type example struct{ Query, URL string }
 
-// examples is queries over what the viewer may see: the newest repository, a
+// examples is queries that find something for the viewer: in the newest repository, a
 // symbol, and the place of one as a compiler prints it.
-func examples(ctx context.Context, v *layout.Visit, suggester Suggester, newest *repoRow) []example {
+func (p *searching) examples(ctx context.Context, v *layout.Visit, newest *repoRow) []example {
 	const begin = "sym:new"
 	name := newest.Name[strings.LastIndexByte(newest.Name, '/')+1:]
 	if plainName.FindString(name) == "" {
 		name = query.Quote(name)
 	}
 	queries := []string{"repo:" + name + " TODO"}
+	todo, err := p.searcher.Search(ctx, v.Viewer, search.Request{Query: "reposet:" + query.Quote(newest.Name) + " timeout:" + quickCount.String() + " TODO", Matches: 1})
+	if err != nil || len(todo.Files) == 0 {
+		queries = nil
+	}
 
 	// Without symbols there are fewer examples.
-	list, _ := suggester.Complete(ctx, v.Viewer, begin, len(begin))
+	list, _ := p.suggester.Complete(ctx, v.Viewer, begin, len(begin))
 	at := slices.IndexFunc(list, func(s suggest.Suggestion) bool { return s.Kind == suggest.Symbol })
 	if at >= 0 {
 		queries = append(queries, "sym:"+list[at].Label, list[at].Label)

@@ -181,9 +181,9 @@ var facetKinds = []facetKind{
 	{"Revisions", 2, func(f *search.Facets) []search.FacetValue { return f.Revisions }, func(v string) string { return "rev:" + valueOf(v) }},
 }
 
-// facetsOf counts the files of an answer by what facetKinds names. Where it is
-// complete the counts are exact, else they are lower bounds and say so. Of each kind
-// the most frequent are told, at most so many rows.
+// facetsOf counts the files of an answer by what facetKinds names. A count that is
+// not exact would be one of the page, and is left out. Of each kind the most frequent
+// are told, at most so many rows.
 func facetsOf(resp *search.Response, b layout.Box, rows int) []facet {
 	found := resp.CountFiles()
 	var out []facet
@@ -199,9 +199,9 @@ func facetsOf(resp *search.Response, b layout.Box, rows int) []facet {
 func facetOf(k facetKind, values []search.FacetValue, exact bool, b layout.Box, rows int) facet {
 	f := facet{Name: k.name, More: max(0, len(values)-rows)}
 	for _, v := range values[:min(len(values), rows)] {
-		row := facetRow{Value: v.Value, Count: grouping(v.Files)}
-		if !exact {
-			row.Count = "≥ " + row.Count
+		row := facetRow{Value: v.Value}
+		if exact {
+			row.Count = grouping(v.Files)
 		}
 
 		// Each row has a query with the value, and one without it.

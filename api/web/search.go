@@ -81,7 +81,7 @@ func (p *searching) search(ctx context.Context, v *layout.Visit) error {
 	}
 
 	// The same search has one address, from whatever page it was sent.
-	if v.Query.Has("in") {
+	if v.Query.Has("in") && v.Part == "" {
 		return v.Redirect(303, searchURL(box, 0))
 	}
 
@@ -156,7 +156,7 @@ func (p *searching) tell(ctx context.Context, v *layout.Visit, r *results, h *he
 
 	// Without scripts the count comes with the page that asks for it.
 	if r.Narrow.Count != "" && wantsCount(v) {
-		if n, err := p.countFacets(ctx, v.Viewer, r); err == nil {
+		if n, err := p.countFacets(ctx, v.Viewer, r, "all"); err == nil {
 			r.Narrow, r.Summary = n, n.Summary
 		} else {
 			r.Narrow.Note = "The count did not succeed."

@@ -32,7 +32,11 @@ func (p *searching) suggest(ctx context.Context, v *layout.Visit) error {
 		at := len(utf16.Encode([]rune(text[:s.Start] + s.Insert)))
 		b = fmt.Appendf(b, `<li role="option" id="suggest%d" aria-selected="false" data-kind="%s" data-at="%d" data-query="`, i, s.Kind, at)
 		// It is within an attribute, so that not even a quote may stand as it is.
-		b = append(appendAttribute(b, query), `"><span>`...)
+		b = appendAttribute(b, query)
+		if s.Kind == suggest.File {
+			b = append(append(b, `" data-url="`...), address(s.Detail, "", "blob", s.Label)...)
+		}
+		b = append(b, `"><span>`...)
 		b = append(append(b, layout.Name(s.Label)...), `</span> <span class="dim">`...)
 		b = append(append(b, layout.Name(detailOf(&s))...), "</span></li>\n"...)
 	}

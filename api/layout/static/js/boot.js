@@ -3,6 +3,7 @@
 // as soon as there is a box, while the rest of a page may still be on its way.
 import { booted, field, hold, until } from './early.js';
 import { keys, own } from './keys.js';
+import { places } from './places.js';
 import { say } from './part.js';
 import './suggest.js';
 
@@ -13,7 +14,18 @@ keys.add('s', () => focusBox());
 keys.add('?', () => { location.href = '/help/keys'; });
 for (const [key, to] of [['h', '/'], ['r', '/repos'], ['c', '/settings/nodes'], ['s', '/settings']]) keys.add('g ' + key, () => { location.href = to; });
 
+// On a page to read, the script of results comes with the first letter.
+if (!document.documentElement.dataset.page.match(/^(home|search)$/)) box.addEventListener('input', () => import('./search.js').then(search => search.typed()), { once: true });
+
+// Places that were read last, for the palette.
+if (localStorage.getItem('recentOff') !== '1' && location.pathname.startsWith('/browse/') && /^(file|tree)$/.test(document.documentElement.dataset.page)) booted.then(() => {
+  const here = { href: location.pathname, name: document.title.replace(/ - Shoal$/, '') };
+  localStorage.setItem('places', JSON.stringify([here, ...places().filter(p => p.href !== here.href)].slice(0, 30)));
+});
+
 let palette = null; // once it was asked for
+const openPalette = () => { if (palette) palette.open(); else until(import('./palette.js').then(module => { palette = module; palette.open(); })); };
+keys.add('t', openPalette); // in a repository, its finder
 let before = null; // what had the focus before the box was asked for
 
 // focusBox takes the selected text of the page into the box.
@@ -69,8 +81,7 @@ document.addEventListener('keydown', e => {
   if (e.key === 'Escape') escape(e);
   if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key === 'k') {
     e.preventDefault();
-    if (palette) palette.open();
-    else until(import('./palette.js').then(module => { palette = module; palette.open(); }));
+    openPalette();
     return;
   }
   if (e.altKey && !e.ctrlKey && !e.metaKey) {
@@ -132,6 +143,13 @@ booted.then(() => { if (navigator.clipboard) for (const b of document.querySelec
 document.addEventListener('click', e => {
   const button = e.target.closest('[data-copy]');
   if (button) navigator.clipboard.writeText(button.dataset.copy).then(() => { button.dataset.done = 1; say('Copied.'); setTimeout(() => delete button.dataset.done, 1500); });
+});
+
+// Enter sends a question, Shift+Enter begins a new line of it.
+document.addEventListener('keydown', e => {
+  if (e.key !== 'Enter' || e.shiftKey || e.isComposing || !e.target.matches('.ask textarea[name=query]')) return;
+  e.preventDefault();
+  if (e.target.value.trim()) e.target.form.requestSubmit();
 });
 
 // The theme is in a cookie, so that pages come with it.

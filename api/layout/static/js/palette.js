@@ -3,12 +3,18 @@
 import { chooser } from './chooser.js';
 import { found } from './finder.js';
 import { fetchPart, parse } from './part.js';
+import { places } from './places.js';
 
 const each = 8; // rows of a kind
-const find = document.querySelector('a[data-key=t]');
+
+// recent is places that were read last, also in other repositories.
+function recent(query) {
+  return places().filter(p => p.href !== location.pathname && (p.name + ' ' + decodeURIComponent(p.href)).toLowerCase().includes(query.toLowerCase()))
+    .slice(0, each).map(p => ({ href: p.href, nodes: [p.name], kind: 'read lately' }));
+}
 
 function pages(query) {
-  const links = [...document.querySelectorAll('header nav a, nav.side a'), ...parse('<a href="/settings/nodes">Nodes</a><a href="/settings/agents">Agents</a><a href="/help/keys">Keys</a>').children];
+  const links = [...document.querySelectorAll('header nav a, nav.side a, .crumbs nav > a, .crumbs .pop p a'), ...parse('<a href="/settings/nodes">Nodes</a><a href="/settings/agents">Agents</a><a href="/help/keys">Keys</a>').children];
   const seen = new Set();
   return links.filter(a => !seen.has(a.getAttribute('href')) && seen.add(a.getAttribute('href')) && a.textContent.toLowerCase().includes(query.toLowerCase()))
     .slice(0, each).map(a => ({ href: a.getAttribute('href'), nodes: [a.textContent], kind: 'page' }));
@@ -17,6 +23,15 @@ function pages(query) {
 async function repositories(query, signal) {
   const from = parse(await fetchPart('/repos?' + new URLSearchParams({ query }), 'palette', signal));
   return [...from.querySelectorAll('.repo-row a.repo')].slice(0, each).map(a => ({ href: a.getAttribute('href'), nodes: a.childNodes, kind: 'repository' }));
+}
+
+async function files(query, signal) {
+  const find = document.querySelector('.crumbs a[data-key=t]');
+  const here = find ? await found(find.getAttribute('href'), query, signal) : [];
+  if (here.length >= each) return here.slice(0, each).map(r => ({ ...r, kind: 'file' }));
+  const from = parse(await fetchPart('/suggest?' + new URLSearchParams({ query: 'file:' + query }), 'palette', signal));
+  const others = [...from.querySelectorAll('li[data-kind=file]')].map(li => ({ href: li.dataset.url, nodes: li.firstElementChild.childNodes, kind: li.lastElementChild.textContent }));
+  return [...here.map(r => ({ ...r, kind: 'file' })), ...others.filter(o => !here.some(h => h.href === o.href))].slice(0, each);
 }
 
 async function symbols(query, signal) {
@@ -28,11 +43,11 @@ async function ask(query, signal) {
   const none = Promise.resolve([]), quiet = p => p.catch(() => []);
   const rows = await Promise.all([
     query ? quiet(repositories(query, signal)) : none,
-    query && find ? quiet(found(find.getAttribute('href'), query, signal)).then(l => l.slice(0, each).map(r => ({ ...r, kind: 'file' }))) : none,
     query.length > 1 ? quiet(symbols(query, signal)) : none,
+    query ? quiet(files(query, signal)) : none,
   ]);
   const search = query ? [{ href: '/search?' + new URLSearchParams({ query }), nodes: ['Search for ' + query], kind: 'search' }] : [];
-  return [...pages(query), ...rows.flat(), ...search];
+  return [...recent(query), ...pages(query), ...rows.flat(), ...search];
 }
 
 export const open = chooser('palette', 'A page, repository, file or symbol', ask);

@@ -1,4 +1,5 @@
 // Results while somebody types, the next page without a redraw, keys.
+import { booted } from './early.js';
 import { keys } from './keys.js';
 import { fetchPart, parse, progress, put, say } from './part.js';
 import './wrap.js';
@@ -6,13 +7,24 @@ import './wrap.js';
 const form = document.getElementById('search');
 const box = document.getElementById('query');
 const small = matchMedia('(max-width: 800px)');
-let running = null, timer = 0, asked = '', slow = 0, quick = true; // quick: the last answer did not keep the node busy
+let rest = 0, running = null, timer = 0, asked = '', slow = 0, quick = true; // quick: the last answer did not keep the node busy
 
 const address = () => '/search?' + new URLSearchParams(new FormData(form));
 const results = () => document.getElementById('results');
 
+// On a page to read, results come in its place until the box is empty again.
+const reading = !results();
+if (reading) {
+  const list = document.createElement('div');
+  list.id = 'results';
+  document.getElementById('main').prepend(list);
+  const title = document.title, back = () => { stop(); clearTimeout(rest); asked = ''; list.parentElement.querySelector('#results').replaceChildren(); document.title = title; };
+  box.addEventListener('input', () => { if (!box.value.trim()) back(); });
+  box.addEventListener('keydown', e => { if (e.key === 'Escape' && !e.defaultPrevented && results().firstChild && !running && !timer) { e.preventDefault(); back(); } });
+}
+
 // typed asks for results of what stands in the box, unless the page is slow.
-function typed() {
+export function typed() {
   clearTimeout(timer);
   timer = 0;
   const regex = document.getElementById('regex').checked;
@@ -91,17 +103,20 @@ function redraw(html, part) {
 
 // settle puts the address into the bar: at once for a query that was sent, after
 // a rest for one that is being typed.
-let rest = 0;
 function settle(url, part) {
   clearTimeout(rest);
   document.title = box.value + ' - Shoal';
-  if (part === 'results') { remember(box.value); return; }
-  rest = setTimeout(() => { if (url === address()) history.replaceState(null, '', url); }, 1000);
+  if (part === 'results') { remember(box.value); counted(); return; }
+  rest = setTimeout(() => {
+    if (url !== address()) return;
+    if (!reading) history.replaceState(null, '', url);
+    counted();
+  }, 1000);
 }
 
 // Who leaves by a result comes back to it.
 document.addEventListener('click', e => {
-  if (asked && asked === address() && e.target.closest('#results a')) history.replaceState(null, '', asked);
+  if (asked && asked === address() && e.target.closest('#results a')) history[reading ? 'pushState' : 'replaceState'](null, '', asked);
 }, true);
 
 function remember(query) {
@@ -172,6 +187,20 @@ document.addEventListener('click', async e => {
   document.documentElement.dataset.ready = 'search:more';
   say(more.length + ' more');
 });
+
+// Facets of an answer that was cut are counted by themselves, where that is quick.
+async function counted() {
+  const count = document.getElementById('count'), url = address();
+  if (!count) return;
+  try {
+    const html = await fetchPart(count.href.replace('facets=all', 'facets=quick'), 'facets'), note = parse(html).getElementById('counted');
+    if (!count.isConnected || url !== address() || !note.dataset.exact) return;
+    put(document.getElementById('facets'), html);
+    document.querySelector('.summary').textContent = note.dataset.summary;
+    document.documentElement.dataset.counted = '1';
+  } catch { /* without counts */ }
+}
+booted.then(counted);
 
 // All files are counted for who asks; the page stays as it is.
 document.addEventListener('click', async e => {
