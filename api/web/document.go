@@ -104,7 +104,7 @@ func appendFenced(dst []byte, name string, code []byte) []byte {
 // lines is the page on which the lines of a file have addresses: that of its
 // source, where it is shown as a document otherwise.
 func lines(page, file string) string {
-	if !markdown.Named(file) {
+	if !isDrawn(file) {
 		return page
 	}
 

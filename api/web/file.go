@@ -16,7 +16,6 @@ import (
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/api/web/lex"
-	"github.com/shoalsearch/shoal/api/web/markdown"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/shard/query"
@@ -82,16 +81,16 @@ type filePage struct {
 	Here                               string // query that finds in this file only
 	Code                               template.HTML
 	Aside                              template.HTML // the outline
-	Markdown                           bool
-	Document                           *document // the file as one; nil where its source is shown
-	Refused                            string    // why it is
+	Markdown                           bool          // it can be shown as a document
+	Document                           *document     // the file as one; nil where its source is shown
+	Refused                            string        // why it is
 	Beside                             []leaf
 }
 
 // Asking is the beginning of a question about lines of the file, for an address; LINES
 // stands for their numbers.
 func (f *filePage) Asking() string {
-	return url.QueryEscape("About "+f.Repo+" "+f.Path+":") + "LINES" + url.QueryEscape(" at "+f.Short+": ")
+	return url.QueryEscape("About "+f.Repo+" "+f.Path+":") + "LINES" + url.QueryEscape(" at "+f.Short+": ") + "&repos=" + url.QueryEscape(f.Repo)
 }
 
 // newFilePage is the page of a file without its text.
@@ -131,10 +130,11 @@ func (p *sources) fill(ctx context.Context, v *layout.Visit, page *filePage, src
 	}
 	page.Forged = layout.Forged(text)
 
-	if page.Markdown = markdown.Is(src.Language); page.Markdown && asksForSource(v) {
+	source := markdownOf(src.Language, page.Path, text)
+	if page.Markdown = source != nil; page.Markdown && asksForSource(v) {
 		page.Permalink += plainQuery
 	} else if page.Markdown {
-		page.Document, page.Refused = p.document(ctx, page.place, page.Path, text, 1)
+		page.Document, page.Refused = p.document(ctx, page.place, page.Path, source, 1)
 	}
 
 	// The outline costs more than the lines: a large file does not wait for it.
