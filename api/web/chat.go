@@ -29,29 +29,41 @@ func (p *conversations) chats(ctx context.Context, v *layout.Visit) error {
 		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: namesIn(v.Form.Get("repos"))})
 	}
 
-	list, total, err := p.asker.Chats(ctx, v.Viewer, 0, chatsShown)
+	threads, total, err := p.threads(ctx, v, "")
 	if err != nil {
 		return err
 	}
-
-	type row struct {
-		Title, URL, Changed string
-		Count               string
-		Running, Public     bool
-	}
-
-	data := struct {
+	return v.Show(layout.Head{Title: "Ask", Page: "chats"}, chatsTemplate, struct {
 		Model, Guest bool
 		NoModel      string
-		Query        string
+		Query, Repos string
 		Total        string
-		Rows         []row
-	}{Model: p.asker.HasModel(), NoModel: ask.NoModel, Guest: v.Viewer.Role == catalog.RoleGuest, Query: v.Query.Get("q"), Total: layout.Counted(total, "thread", "threads")}
+		Rows         []threadRow
+	}{p.asker.HasModel(), v.Viewer.Role == catalog.RoleGuest, ask.NoModel, v.Query.Get("q"), v.Query.Get("repos"), layout.Counted(total, "thread", "threads"), threads})
+}
 
-	for _, c := range list {
-		data.Rows = append(data.Rows, row{c.Title, chatPagePath + c.ID, p.ago(c.Changed), layout.Counted(c.Count, "question", "questions"), c.Running, c.Public})
+// threadRow is a thread in a list of them.
+type threadRow struct {
+	Title, URL, Changed   string
+	Count                 string
+	Running, Public, Here bool
+}
+
+// threads is the newest threads of the viewer, and how many there are. here is the one
+// whose page is shown. Guests have no list.
+func (p *conversations) threads(ctx context.Context, v *layout.Visit, here string) ([]threadRow, int, error) {
+	if v.Viewer.Role == catalog.RoleGuest {
+		return nil, 0, nil
 	}
-	return v.Show(layout.Head{Title: "Ask", Page: "chats"}, chatsTemplate, data)
+	list, total, err := p.asker.Chats(ctx, v.Viewer, 0, chatsShown)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows := make([]threadRow, len(list))
+	for i, c := range list {
+		rows[i] = threadRow{c.Title, chatPagePath + c.ID, p.ago(c.Changed), layout.Counted(c.Count, "question", "questions"), c.Running, c.Public, c.ID == here}
+	}
+	return rows, total, nil
 }
 
 // namesIn is the names of a field that has one a line: a blank may be part of a
@@ -109,7 +121,11 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 		Action, Status string
 		Turns          []chatTurn
 		Guest          bool
+		Threads        []threadRow
 	}{Chat: c, Action: chatPagePath + url.PathEscape(id), Guest: v.Viewer.Role == catalog.RoleGuest}
+	if data.Threads, _, err = p.threads(ctx, v, id); err != nil {
+		return err
+	}
 
 	for i := range c.Turns {
 		t := p.chatTurn(ctx, i, &c.Turns[i])
@@ -139,10 +155,10 @@ type chatTurn struct {
 	Drawn   *document // the answer, once there is all of it
 	Refused string    // why it is not drawn
 	Waiting bool
-	Events  string   // address of what comes, while it is being answered
-	Sources []string // that were read
-	Looked  string   // how many, and in how many searches
-	Again   string   // where the same question is asked again; "" where it need not be
+	Events  string     // address of what comes, while it is being answered
+	Sources []foundRow // that were read
+	Looked  string     // how many, and in how many searches
+	Again   string     // where the same question is asked again; "" where it need not be
 	Took    string
 }
 
@@ -164,7 +180,7 @@ func (p *conversations) chatTurn(ctx context.Context, n int, r *ask.Report) chat
 
 	// Also what the answer does not cite: a reader sees all that it may stand on.
 	for _, read := range r.Reads {
-		t.Sources = append(t.Sources, read.Repo+" "+read.Path)
+		t.Sources = append(t.Sources, foundRow{URL: address(read.Repo, read.Commit, "blob", read.Path), Name: read.Path, Where: read.Repo})
 	}
 
 	t.Looked = layout.Counted(len(t.Sources), "file read", "files read") + ", " + layout.Counted(r.Searches, "search", "searches")
