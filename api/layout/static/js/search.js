@@ -18,7 +18,7 @@ if (reading) {
   const list = document.createElement('div');
   list.id = 'results';
   document.getElementById('main').prepend(list);
-  const title = document.title, back = () => { stop(); clearTimeout(rest); asked = ''; list.parentElement.querySelector('#results').replaceChildren(); document.title = title; };
+  const title = document.title, back = () => { stop(); clearTimeout(rest); asked = ''; results().replaceChildren(); document.title = title; };
   box.addEventListener('input', () => { if (!box.value.trim()) back(); });
   box.addEventListener('keydown', e => { if (e.key === 'Escape' && !e.defaultPrevented && results().firstChild && !running && !timer) { e.preventDefault(); back(); } });
 }
