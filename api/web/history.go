@@ -71,13 +71,8 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 		Verbatim: v.Query.Get("verbatim") != "",
 	}
 
-	lines, read := v.Query.Get("lines"), p.reader.Commits
-	if lines != "" {
-		read = func(ctx context.Context, v catalog.Viewer, req browse.CommitsRequest) (*browse.CommitsResponse, error) {
-			return p.linesHistory(ctx, v, req, lines)
-		}
-	}
-	r, err := read(ctx, v.Viewer, req)
+	lines := v.Query.Get("lines")
+	r, err := p.commitsOf(ctx, v.Viewer, req, lines)
 	if err != nil {
 		return err
 	}
@@ -139,9 +134,12 @@ func (p *revisions) commits(ctx context.Context, v *layout.Visit, l place) error
 	return v.Show(layout.Head{Title: "History of " + l.Repo, Page: "commits"}, commitsTemplate, data)
 }
 
-// linesHistory is the commits that changed some lines of a file, "12" or "12-20": the
-// newest on one page.
-func (p *revisions) linesHistory(ctx context.Context, v catalog.Viewer, req browse.CommitsRequest, lines string) (*browse.CommitsResponse, error) {
+// commitsOf is the commits of a request, or those that changed some lines of its file,
+// "12" or "12-20": of these the newest.
+func (p *revisions) commitsOf(ctx context.Context, v catalog.Viewer, req browse.CommitsRequest, lines string) (*browse.CommitsResponse, error) {
+	if lines == "" {
+		return p.reader.Commits(ctx, v, req)
+	}
 	from, to, several := strings.Cut(lines, "-")
 	if !several {
 		to = from
