@@ -7,8 +7,8 @@
 //	corpus   made of Debian's linux-source package: L one repository,
 //	         M one repository for each directory with files,
 //	         R a repository with history and 64 tags
-//	part     one question, answered by rows and columns (and a chart)
-//	report   the parts of one run, as a text and as one HTML page
+//	part     one question, answered by rows and columns
+//	report   the parts of one run, as a text
 //
 // Nothing of the product imports this package: cmd/shoal-bench runs it.
 package bench

@@ -11,7 +11,6 @@ import (
 // partGrowth indexes growing parts of L.
 func partGrowth(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Growth with the corpus", Columns: []string{"part of L", "CPU", "wall", "on disk", "rare literal", "weak expression", "common word"}}
-	p.Chart = &Chart{Unit: "", Lines: true, Series: []Series{{Name: "CPU s"}, {Name: "disk MB"}, {Name: "weak ms"}, {Name: "common ms"}}}
 	f := newFit("CPU", "disk", "rare literal", "weak expression", "common word")
 
 	// From the least to all of it: what is cached of a part is a part of the next one.
@@ -39,7 +38,6 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 		p.row(fmt.Sprintf("1/%d", n), b.own+b.git, b.wall, bytesize(b.disk), took[0], took[1], took[2])
-		p.Chart.add(fmt.Sprintf("1/%d", n), (b.own + b.git).Seconds(), float64(b.disk)/1e6, ms(took[1]), ms(took[2]))
 		f.add(1/float64(n), append([]float64{(b.own + b.git).Seconds(), float64(b.disk)}, millis(took)...)...)
 	}
 

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +16,6 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	p.Chart = &Chart{Unit: "", Lines: true, Series: []Series{{Name: "requests/s"}, {Name: "p99 ms"}}}
 	bodies := make([][]byte, 0, len(selective()))
 	for _, q := range selective() {
 		bodies = append(bodies, q.body(50, false))
@@ -26,7 +24,6 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 	for _, conns := range []int{1, 2, 4, 8, 16, 32} {
 		l := s.load(ctx, conns, 5*time.Second, bodies)
 		p.row(conns, l.perSecond(), median(l.took), quantile(l.took, 0.99), l.errors)
-		p.Chart.add(fmt.Sprint(conns), l.perSecond(), ms(quantile(l.took, 0.99)))
 	}
 
 	// Asked again and again until the light ones are done: both cores stay busy.

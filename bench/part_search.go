@@ -21,7 +21,6 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	p.Chart = &Chart{Unit: "ms", Series: []Series{{Name: "Shoal"}, {Name: "ripgrep"}, {Name: "csearch"}}}
 	met := 0
 	for _, q := range baseline() {
 		// Every match is counted, as ripgrep does: less would be another question.
@@ -50,7 +49,6 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 			met++
 		}
 		p.row(q.Text, a.Stats.FileCount, a.Stats.TotalMatchCount, files, matches, took, rg, cs, ratio(float64(took)/float64(rg)), limit, took <= limit)
-		p.Chart.add(q.Text, ms(took), ms(rg), ms(cs))
 	}
 
 	p.note("%d of %d within their bound: 0.4 × zoekt by its ratio to ripgrep (or 3 ms), 0.3 × ripgrep, 0.1 × for the weak ones.", met, len(p.Rows))
@@ -232,13 +230,6 @@ func bestRipgrep(ctx context.Context, tree string, q Query, n int, options ...st
 		return d, err
 	})
 	return files, matches, took, err
-}
-
-func (c *Chart) add(label string, values ...float64) {
-	c.Labels = append(c.Labels, label)
-	for i, v := range values {
-		c.Series[i].Values = append(c.Series[i].Values, v)
-	}
 }
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +24,7 @@ type Options struct {
 	Log    func(format string, args ...any)
 }
 
-// Report measures the parts and writes report.md and report.html. It returns
+// Report measures the parts and writes report.md. It returns
 // the text, also of the parts beside one that failed: a run takes long.
 func Report(ctx context.Context, o Options) (string, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
@@ -33,10 +32,8 @@ func Report(ctx context.Context, o Options) (string, error) {
 	}
 	r := &run{Options: o, corpora: corpora{dir: o.Dir, log: o.Log}}
 	defer r.close()
-	var text, page strings.Builder
-	head := machine()
-	fmt.Fprintf(&text, "# Shoal against its peers\n\n%s\n\n", head)
-	fmt.Fprintf(&page, "<!doctype html><meta charset=utf-8><title>Shoal against its peers</title><style>body{font:14px sans-serif;max-width:1000px;margin:2em auto}table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:2px 8px;text-align:right}td:first-child,th:first-child{text-align:left;font-family:monospace}</style><h1>Shoal against its peers</h1><p>%s</p>\n", html.EscapeString(head))
+	var text strings.Builder
+	fmt.Fprintf(&text, "# Shoal against its peers\n\n%s\n\n", machine())
 
 	// Checked before anything is measured: a wrong name must not end a run after hours.
 	for _, name := range o.Parts {
@@ -58,24 +55,20 @@ func Report(ctx context.Context, o Options) (string, error) {
 		}
 
 		text.WriteString(part.Text())
-		page.WriteString(part.HTML())
 	}
 
-	return text.String(), errors.Join(append(failed, o.write(text.String(), page.String()))...)
+	return text.String(), errors.Join(append(failed, o.write(text.String()))...)
 }
 
 // write keeps the report in the folder Out.
-func (o Options) write(text, page string) error {
+func (o Options) write(text string) error {
 	if o.Out == "" {
 		return nil
 	}
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(o.Out, "report.md"), []byte(text), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(o.Out, "report.html"), []byte(page), 0o644)
+	return os.WriteFile(filepath.Join(o.Out, "report.md"), []byte(text), 0o644)
 }
 
 // PartNames lists the parts in the order of a full report.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"html"
 	"math"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ type Part struct {
 	Notes   []string
 	Columns []string
 	Rows    [][]string
-	Chart   *Chart
 }
 
 func (p *Part) row(cells ...any) {
@@ -89,37 +87,6 @@ func (p *Part) Text() string {
 		fmt.Fprintf(&b, "* %s\n", n)
 	}
 	b.WriteByte('\n')
-	return b.String()
-}
-
-// HTML prints the part as a section of the page.
-func (p *Part) HTML() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<section><h2>%s</h2>\n", html.EscapeString(p.Title))
-
-	// The picture first, for who only looks; the table has the numbers.
-	if p.Chart != nil {
-		b.WriteString(p.Chart.SVG())
-	}
-	b.WriteString("<table><tr>")
-	for _, c := range p.Columns {
-		fmt.Fprintf(&b, "<th>%s</th>", html.EscapeString(c))
-	}
-	b.WriteString("</tr>\n")
-
-	for _, row := range p.Rows {
-		b.WriteString("<tr>")
-		for _, c := range row {
-			fmt.Fprintf(&b, "<td>%s</td>", html.EscapeString(c))
-		}
-		b.WriteString("</tr>\n")
-	}
-
-	b.WriteString("</table>\n<ul>")
-	for _, n := range p.Notes {
-		fmt.Fprintf(&b, "<li>%s</li>", html.EscapeString(n))
-	}
-	b.WriteString("</ul></section>\n")
 	return b.String()
 }
 
