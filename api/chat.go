@@ -54,11 +54,9 @@ func readQuestion(c *call, thread string) (nodeask.Question, error) {
 	}
 
 	if raw, ok := f.member("languageModel"); ok {
-		var m struct{ Provider, Model string }
-		if json.Unmarshal(raw, &m) != nil || m.Model == "" {
+		if json.Unmarshal(raw, &q.Model) != nil || q.Model.Model == "" {
 			f.wrong("languageModel", `expected {"provider": "...", "model": "..."}`)
 		}
-		q.Model = nodeask.ModelName{Provider: m.Provider, Model: m.Model}
 	}
 
 	// What is said in a thread would change it for what was asked before.
@@ -96,13 +94,6 @@ func visibilityOf(public bool) string {
 	return visiblePrivate
 }
 
-type chatStartedJSON struct {
-	ID     string `json:"id"`
-	URL    string `json:"url"`
-	Events string `json:"events"`
-	After  int    `json:"after"`
-}
-
 // begin is POST /api/chat: it begins to answer a question and does not wait.
 func (a *chatRoutes) begin(ctx context.Context, c *call) error { return a.answer(ctx, c, "") }
 
@@ -111,9 +102,9 @@ func (a *chatRoutes) message(ctx context.Context, c *call) error {
 	return a.answer(ctx, c, c.wild[0])
 }
 
-// asked begins to answer the question of a request, in a new thread where none
+// beginTurn begins to answer the question of a request, in a new thread where none
 // is named.
-func (a *chatRoutes) asked(ctx context.Context, c *call, thread string) (*nodeask.Started, error) {
+func (a *chatRoutes) beginTurn(ctx context.Context, c *call, thread string) (*nodeask.Started, error) {
 	q, err := readQuestion(c, thread)
 	if err != nil {
 		return nil, err
@@ -124,34 +115,26 @@ func (a *chatRoutes) asked(ctx context.Context, c *call, thread string) (*nodeas
 
 // answer begins to answer a question, and returns where the answer to a question will be.
 func (a *chatRoutes) answer(ctx context.Context, c *call, thread string) error {
-	t, err := a.asked(ctx, c, thread)
+	t, err := a.beginTurn(ctx, c, thread)
 	if err != nil {
 		return err
 	}
 
 	c.status = 202
-	return c.json(chatStartedJSON{ID: t.ID, URL: a.chatURL(t.ID), Events: fmt.Sprintf("%s/api/chat/%s/events?after=%d", a.base(), t.ID, t.After), After: t.After})
+	return c.json(struct {
+		ID     string `json:"id"`
+		URL    string `json:"url"`
+		Events string `json:"events"`
+		After  int    `json:"after"`
+	}{t.ID, a.chatURL(t.ID), fmt.Sprintf("%s/api/chat/%s/events?after=%d", a.base(), t.ID, t.After), t.After})
 }
 
 // chatURL is the page of a thread.
 func (a *chatRoutes) chatURL(id string) string { return a.base() + "/chat/" + id }
 
-type modelNameJSON struct {
-	Provider string `json:"provider"`
-	Model    string `json:"model"`
-}
-
-type chatAnswerJSON struct {
-	Answer        string        `json:"answer"`
-	ChatID        string        `json:"chatId"`
-	ChatURL       string        `json:"chatUrl"`
-	LanguageModel modelNameJSON `json:"languageModel"`
-	Limits        []string      `json:"limits"`
-}
-
 // blocking is POST /api/chat/blocking: it answers when there is an answer.
 func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
-	started, err := a.asked(ctx, c, "")
+	started, err := a.beginTurn(ctx, c, "")
 	if err != nil {
 		return err
 	}
@@ -170,10 +153,13 @@ func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 	if r.Status != nodeask.Done {
 		return nodecall.Fail(nodecall.ErrUnavailable, "%s", r.Error)
 	}
-	return c.json(chatAnswerJSON{
-		Answer: nodeask.Markdown(r.Answer, a.base()), ChatID: chat.ID, ChatURL: a.chatURL(chat.ID),
-		LanguageModel: modelNameJSON{r.Provider(), r.ModelName()}, Limits: filled(r.Limits),
-	})
+	return c.json(struct {
+		Answer        string            `json:"answer"`
+		ChatID        string            `json:"chatId"`
+		ChatURL       string            `json:"chatUrl"`
+		LanguageModel nodeask.ModelName `json:"languageModel"`
+		Limits        []string          `json:"limits"`
+	}{nodeask.Markdown(r.Answer, a.base()), chat.ID, a.chatURL(chat.ID), nodeask.ModelName{Provider: r.Provider(), Model: r.ModelName()}, filled(r.Limits)})
 }
 
 // filled is a list that is [] in JSON where it is empty.
@@ -268,11 +254,6 @@ func (a *chatRoutes) get(ctx context.Context, c *call) error {
 	return c.json(a.chatOf(t), reply.Precise)
 }
 
-type chatsJSON struct {
-	Chats []chatJSON `json:"chats"`
-	Total int        `json:"total"`
-}
-
 // list is GET /api/chat: the threads of who asks, without what was said.
 func (a *chatRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
@@ -287,11 +268,14 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 	}
 
 	// Never null: a client loops over it.
-	out := chatsJSON{Chats: []chatJSON{}, Total: total}
+	chats := make([]chatJSON, len(list))
 	for i := range list {
-		out.Chats = append(out.Chats, a.chatOf(&list[i]))
+		chats[i] = a.chatOf(&list[i])
 	}
-	return c.json(out, reply.Precise)
+	return c.json(struct {
+		Chats []chatJSON `json:"chats"`
+		Total int        `json:"total"`
+	}{chats, total}, reply.Precise)
 }
 
 // change is PATCH /api/chat/{id}.
@@ -310,11 +294,12 @@ func (a *chatRoutes) change(ctx context.Context, c *call) error {
 	if err := a.chats.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
 		return err
 	}
-	return c.json(chatIDJSON{c.wild[0]})
+	return c.json(chatIDJSON{ID: c.wild[0]})
 }
 
 type chatIDJSON struct {
-	ID string `json:"id"`
+	ID  string `json:"id"`
+	URL string `json:"url,omitempty"` // of a fork
 }
 
 // remove is DELETE /api/chat/{id}.
@@ -322,12 +307,7 @@ func (a *chatRoutes) remove(ctx context.Context, c *call) error {
 	if err := a.chats.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
 	}
-	return c.json(chatIDJSON{c.wild[0]})
-}
-
-type chatForkJSON struct {
-	ID  string `json:"id"`
-	URL string `json:"url"`
+	return c.json(chatIDJSON{ID: c.wild[0]})
 }
 
 // fork is POST /api/chat/{id}/fork.
@@ -338,7 +318,7 @@ func (a *chatRoutes) fork(ctx context.Context, c *call) error {
 	}
 
 	c.status = 201
-	return c.json(chatForkJSON{id, a.chatURL(id)})
+	return c.json(chatIDJSON{id, a.chatURL(id)})
 }
 
 // stop is POST /api/chat/{id}/stop.
@@ -346,7 +326,7 @@ func (a *chatRoutes) stop(ctx context.Context, c *call) error {
 	if err := a.chats.StopChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
 	}
-	return c.json(chatIDJSON{c.wild[0]})
+	return c.json(chatIDJSON{ID: c.wild[0]})
 }
 
 type chatEventJSON struct {

@@ -29,7 +29,10 @@ type Question struct {
 
 // ModelName names a configured model. The provider may be left out where the
 // name is that of one model only.
-type ModelName struct{ Provider, Model string }
+type ModelName struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+}
 
 // Started is a question that is being answered.
 type Started struct {
