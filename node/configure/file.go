@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
@@ -61,11 +59,12 @@ type File struct {
 	status FileStatus
 }
 
-// The pace of watching.
+// The pace of watching. The file is read again and again: not every volume tells of
+// changes, and what it would save is little.
 const (
-	settleTime = 100 * time.Millisecond // writers take a moment
-	pollEvery  = 2 * time.Second        // for volumes that tell nothing
-	retryEvery = time.Second            // without a leader
+	settleTime = 100 * time.Millisecond
+	pollEvery  = 500 * time.Millisecond
+	retryEvery = time.Second // without a leader
 )
 
 // Found is the configuration file as a start finds it.
@@ -123,7 +122,6 @@ func (f *File) Run(ctx context.Context) error {
 	if f.path == "" {
 		return nil
 	}
-	f.watch(ctx)
 
 	// What this node knows of the catalog may be old at its start, and what it
 	// decides by that would not stand.
@@ -183,6 +181,7 @@ func (f *File) look(ctx context.Context, last *string) bool {
 	// Before the file is read: what comes into force from now on may be of a newer file
 	// than the one that is read, where nodes share one or are given theirs in turn.
 	force := f.agreed.View().Config()
+	before, _ := os.Stat(f.path) // what fails here fails below
 	raw, err := readBounded(f.path, config.MaxSize)
 	if err != nil {
 		if *last != err.Error() {
@@ -197,6 +196,10 @@ func (f *File) look(ctx context.Context, last *string) bool {
 		return true
 	}
 
+	if !f.rests(ctx, before) {
+		return false
+	}
+
 	// Not settled, as without a leader: it is offered again at the next look.
 	if !f.offer(ctx, raw, force, false) {
 		return false
@@ -205,36 +208,14 @@ func (f *File) look(ctx context.Context, last *string) bool {
 	return true
 }
 
-// watch reports changes of the file. It watches the directory, since editors
-// and orchestrators replace files instead of writing them. Where nothing can
-// be watched, polling is enough.
-func (f *File) watch(ctx context.Context) {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return
+// rests reports whether the file stays as it was before it was read: writers take several steps.
+func (f *File) rests(ctx context.Context, before os.FileInfo) bool {
+	if before == nil || !before.Mode().IsRegular() {
+		return true
 	}
-	if err := w.Add(filepath.Dir(f.path)); err != nil {
-		w.Close()
-		return
-	}
-
-	go func() {
-		defer w.Close()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-
-			// Any event of the directory: Reload compares by hash, so one too many costs a read.
-			case _, ok := <-w.Events:
-				if !ok {
-					return
-				}
-				f.Reload()
-			case <-w.Errors:
-			}
-		}
-	}()
+	clock.Wait(ctx, settleTime)
+	after, err := os.Stat(f.path)
+	return err == nil && os.SameFile(before, after) && before.Size() == after.Size() && before.ModTime().Equal(after.ModTime())
 }
 
 // offer validates the bytes of a file that has changed since it was last
@@ -249,7 +230,7 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 	}
 
 	hash := hashOf(raw)
-	if force.Index > 0 && (force.Hash == hash || !f.due(hash, starting)) {
+	if force.Index > 0 && (force.Hash == hash || !f.mustPropose(hash, starting)) {
 		return f.settled(hash, file)
 	}
 
@@ -274,7 +255,7 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 
 	// What came into force meanwhile stood in this file before, and the answer to its
 	// proposal was lost: the file is read again, and offered in place of it.
-	case refused && refusal.Code == catalog.Stale && f.had(f.agreed.View().Config().Hash):
+	case refused && refusal.Code == catalog.Stale && f.containedBefore(f.agreed.View().Config().Hash):
 		return false
 	// Somebody's newer configuration is in force: this file is only seen.
 	case refused && refusal.Code == catalog.Stale:
@@ -291,14 +272,14 @@ func (f *File) offer(ctx context.Context, raw []byte, force *catalog.Config, sta
 	return false
 }
 
-// had reports whether the file had the bytes of a hash before.
-func (f *File) had(hash string) bool {
+// containedBefore reports whether the file had the bytes of a hash before.
+func (f *File) containedBefore(hash string) bool {
 	return slices.Contains(f.offered, hash) || slices.Contains(f.memory.Seen, hash)
 }
 
-// due reports whether bytes that are not in force are to be proposed where
+// mustPropose reports whether bytes that are not in force are to be proposed where
 // another configuration is.
-func (f *File) due(hash string, starting bool) bool {
+func (f *File) mustPropose(hash string, starting bool) bool {
 	seen := f.memory.Seen
 	switch {
 	case len(seen) == 0 || seen[len(seen)-1] == hash:
@@ -405,8 +386,7 @@ func hashOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// pause waits for a time or an event, and reports false when the context
-// ended. After an event it waits a moment for the rest of them.
+// pause waits for a time or an event, and reports false when the context ended.
 func pause(ctx context.Context, d time.Duration, events <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -414,20 +394,7 @@ func pause(ctx context.Context, d time.Duration, events <-chan struct{}) bool {
 	case <-ctx.Done():
 		return false
 	case <-t.C:
-		return true
 	case <-events:
 	}
-
-	// Editors write a file in several steps.
-	settle := time.NewTimer(settleTime)
-	defer settle.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-settle.C:
-			return true
-		case <-events:
-		}
-	}
+	return true
 }
