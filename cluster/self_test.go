@@ -11,7 +11,7 @@ import (
 
 // What could not be written has not happened: who asks again is not told that it
 // stands, and it is written when there is room.
-func TestWhatIsNotOnTheDiskIsNotSaid(t *testing.T) {
+func TestSelf_unwrittenChangeIsNotReported(t *testing.T) {
 	t.Parallel()
 	bound := promise{Cluster: "c1", Founder: "n1"}
 	for _, tt := range []struct {
@@ -67,7 +67,7 @@ func TestWhatIsNotOnTheDiskIsNotSaid(t *testing.T) {
 
 // What is remembered of the others is written when there is room, though nothing
 // new has come.
-func TestWhatIsRememberedIsKeptWhenThereIsRoom(t *testing.T) {
+func TestMemory_isWrittenOnceThereIsRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m, err := openMemory(dir)

@@ -135,8 +135,8 @@ func leftOut(view *catalog.View, t *hold.Tally) string {
 	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, operate.FirstFew(names))
 }
 
-// emptied names repositories without a commit of which no host says so: those that
-// had some are searched no more.
+// emptied names the repositories that lost all their commits although their host does not
+// call them empty. They are no longer searched.
 func emptied(view *catalog.View, t *hold.Tally) string {
 	var names []string
 	for it := t.Emptied.Iterator(); it.HasNext(); {

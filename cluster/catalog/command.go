@@ -146,8 +146,8 @@ type FinishSync struct {
 	Listed     uint32 // distinct repositories in the pages
 	Warnings   []string
 
-	// What was not listed and yet stays: what came by targets that were not
-	// listed in whole, and what the host said that it still has.
+	// Repositories that stay although they were not listed: their target was not listed in
+	// whole, or the host says that it still has them.
 	Partial []string
 	Kept    []RepoID
 

@@ -92,7 +92,7 @@ func TestAKeyInClear(t *testing.T) {
 }
 
 // Without a socket and a key it is said where one was looked for.
-func TestWithoutASocketItIsSaidWhereItWasLookedFor(t *testing.T) {
+func TestMissingSocketNamesTheDirectories(t *testing.T) {
 	t.Parallel()
 	f := clientFlags{dataDir: t.TempDir()}
 	c, err := f.client()
@@ -165,7 +165,7 @@ func TestTheEndOfWaitingTellsWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestWithoutAKeyItIsSaidHowToGetOne(t *testing.T) {
+func TestRefusalWithoutAKeySaysHowToMakeOne(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{"Not authenticated", "Not authenticated."} {
 		e := &apiError{Code: "NOT_AUTHENTICATED", Message: message}
@@ -200,7 +200,7 @@ func TestRepositoriesArePrinted(t *testing.T) {
 }
 
 // The name of a file never breaks a line of results in two.
-func TestNamesKeepToTheirLine(t *testing.T) {
+func TestSearchResults_fileNamesBreakNoLine(t *testing.T) {
 	t.Parallel()
 	const answer = `{"files":[{"repository":"a/b","fileName":{"text":"new\nline\u001b[2J.txt"},"chunks":[{"content":"x\n","contentStart":{"lineNumber":1},"matchRanges":[{"start":{"byteOffset":0},"end":{"byteOffset":1}}]}]},
 		{"repository":"a/b","fileName":{"text":"größe \"1\".txt"},"chunks":[]}],"isSearchExhaustive":true}`
@@ -226,7 +226,7 @@ func TestSearch_marksCutLines(t *testing.T) {
 }
 
 // Who asks for a revision that is nowhere is told so.
-func TestAnUnknownRevisionIsSaid(t *testing.T) {
+func TestSearchNamesAnUnknownRevision(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) {
@@ -238,7 +238,7 @@ func TestAnUnknownRevisionIsSaid(t *testing.T) {
 }
 
 // A revision that was not searched everywhere is said with what to do.
-func TestRevisionThatManyRepositoriesLackIsSaid(t *testing.T) {
+func TestSearchNamesARevisionThatManyRepositoriesLack(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) {
@@ -250,7 +250,7 @@ func TestRevisionThatManyRepositoriesLackIsSaid(t *testing.T) {
 }
 
 // Who writes a filter of another search is told what does that here.
-func TestHintsOfAQueryAreSaid(t *testing.T) {
+func TestSearchPrintsHints(t *testing.T) {
 	t.Parallel()
 	node := http.NewServeMux()
 	node.HandleFunc("POST /api/search", func(w http.ResponseWriter, _ *http.Request) {

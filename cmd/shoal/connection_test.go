@@ -8,7 +8,7 @@ import (
 
 // A listing that was asked for is waited for, and what came of it is shown:
 // the old answer is not taken for the new one.
-func TestASyncSaysWhatCameOfIt(t *testing.T) {
+func TestConnectionSyncPrintsItsResult(t *testing.T) {
 	t.Parallel()
 	const before = `{"name":"main","type":"gitea","state":"failed","message":"old","repos":1,"attempt":7,"endedAt":"2026-11-02T10:00:00Z"}`
 	const queued = `{"name":"main","type":"gitea","state":"failed","message":"old","repos":1,"attempt":7,"queued":true,"endedAt":"2026-11-02T10:00:00Z"}`

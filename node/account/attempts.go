@@ -30,7 +30,7 @@ type attempts struct {
 type failures struct {
 	count int
 	last  time.Time
-	wait  time.Duration // after last, before anybody is let try again
+	wait  time.Duration // after last, before the next attempt is allowed
 }
 
 func newAttempts(now func() time.Time) *attempts {
@@ -45,7 +45,7 @@ type bound struct {
 }
 
 func boundsOf(email, address string) [3]bound {
-	// Three, since each alone is got around: by many accounts, by many addresses, or by one of each.
+	// One count alone could be evaded: by many accounts, by many addresses, or by one of each.
 	from := network(address)
 	return [3]bound{
 		{"both " + from + " " + email, freeAttempts, longestWait},
@@ -64,7 +64,7 @@ func network(address string) string {
 	return p.String()
 }
 
-// wait is how long somebody has to wait before the next attempt.
+// wait returns how long a client has to wait before the next attempt; 0 for not at all.
 func (x *attempts) wait(email, address string) (d time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -100,7 +100,7 @@ func hidden(t *testing.T) (before, granted, revoked *catalog.View, repo catalog.
 
 // A node that has the data looks for itself: what it hides stays hidden,
 // whatever the node thought that let the viewer in.
-func TestAViewerIsLetInAgainWhereTheDataIs(t *testing.T) {
+func TestGate_nodeWithTheDataChecksTheViewerAgain(t *testing.T) {
 	t.Parallel()
 	before, granted, revoked, repo, ann := hidden(t)
 	sees := func(r *Repos) bool { return r.Set.Contains(repo) }
@@ -181,7 +181,7 @@ func TestWhoIsStillThere(t *testing.T) {
 
 // What a viewer sees is one set for all requests until something changes that
 // it is made of.
-func TestTheSetOfAViewerIsMadeOnce(t *testing.T) {
+func TestVisibleSetIsSharedBetweenRequests(t *testing.T) {
 	t.Parallel()
 	_, granted, revoked, repo, ann := hidden(t)
 	first, again := granted.Visible(ann), granted.Visible(ann)

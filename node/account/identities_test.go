@@ -72,7 +72,7 @@ func (l *ledger) configure(t *testing.T, text string) {
 
 // Whoever came in by a provider is out as soon as it is in the configuration no
 // more. Other ways in stay.
-func TestWithAProviderItsSessionsEnd(t *testing.T) {
+func TestRemovingAProviderEndsItsSessions(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	vars := map[string]string{}

@@ -130,7 +130,7 @@ func (k *Keyring) Authenticate(ctx context.Context, text string) (catalog.Viewer
 		return catalog.Viewer{}, bad
 	}
 
-	sum, err := k.macs.shown(ctx, k.unknown, "key", text)
+	sum, err := k.macs.sumOfShown(ctx, k.unknown, "key", text)
 	if err != nil {
 		return catalog.Viewer{}, err
 	}
@@ -445,6 +445,6 @@ func (k *Keyring) WebhookSecret(connection string) (string, error) {
 // KnownWebhookSecret is the same for an event that somebody sends: "" where no
 // secret was ever made, so that nobody can have it.
 func (k *Keyring) KnownWebhookSecret(ctx context.Context, connection string) (string, error) {
-	sum, err := k.macs.shown(ctx, k.unknown, "webhook", connection)
+	sum, err := k.macs.sumOfShown(ctx, k.unknown, "webhook", connection)
 	return hex.EncodeToString(sum), err
 }

@@ -46,17 +46,17 @@ func (m *macs) sum(ctx context.Context, label, text string) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// shown is sum of a text that somebody shows, nil where nothing of its kind was ever
-// made. It never makes the secret: strangers show texts too, and must not write to
+// sumOfShown is sum of a text that a client sends, nil where nothing of its kind was ever
+// made. It never makes the secret: strangers send texts too, and must not write to
 // the catalog. A node that has no secret yet asks the leader, as about a text that
 // it does not know.
-func (m *macs) shown(ctx context.Context, unknown *unknownKeys, label, text string) ([]byte, error) {
+func (m *macs) sumOfShown(ctx context.Context, unknown *unknownKeys, label, text string) ([]byte, error) {
 	// Twice, around the question: between them the node catches up.
-	if !m.made() {
+	if !m.hasSecret() {
 		if err := unknown.ask(ctx, sha256.Sum256([]byte(text))); err != nil {
 			return nil, err
 		}
-		if !m.made() {
+		if !m.hasSecret() {
 			return nil, nil
 		}
 	}
@@ -67,8 +67,8 @@ func (m *macs) shown(ctx context.Context, unknown *unknownKeys, label, text stri
 	return sum, nil
 }
 
-// made tells whether there is the secret, as far as this node knows.
-func (m *macs) made() bool {
+// hasSecret reports whether the secret exists, as far as this node knows.
+func (m *macs) hasSecret() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.secret != nil || m.catalog.View().Secret(m.name) != nil

@@ -10,7 +10,7 @@ import (
 
 // The operator stays until an owner can come in by themselves: an account that
 // nobody can sign in to is no reason to close the only door.
-func TestAnOwnerIsThereWhoCanComeIn(t *testing.T) {
+func TestOperatorStaysUntilAnOwnerCanSignIn(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	account := func(role catalog.Role, state catalog.AccountState) catalog.Command {

@@ -126,8 +126,8 @@ func tooOften(wait time.Duration) error {
 	return &call.Error{Kind: call.ErrOverloaded, Message: "Too many attempts to sign in failed: wait a moment, then try again.", RetryAfter: wait}
 }
 
-// fits tells whether a password is the one of a hash. A password that is too
-// long for any is worked out as an empty one.
+// fits reports whether a hash is that of a password. A password that is too long is hashed as an
+// empty one, and never fits.
 func (p *Passwords) fits(ctx context.Context, hash, password string) (bool, error) {
 	// Worked out all the same: whatever is wrong takes the same time.
 	long := len(password) > longestPassword
@@ -205,7 +205,7 @@ func parseHash(text string) (h argonHash, ok bool) {
 	return h, err1 == nil && err2 == nil && len(h.key) >= 16
 }
 
-// goodPassword says what is wrong with a password that somebody chose.
+// goodPassword returns an error for a password that nobody may choose.
 func goodPassword(password string, a *catalog.User) error {
 	short := utf8.RuneCountInString(password) < shortestPassword
 	if short || len(password) > longestPassword {
@@ -253,8 +253,8 @@ func (p *Passwords) ChangePassword(ctx context.Context, by Person, old, password
 	return p.set(ctx, a, password, catalog.SetPassword{But: v.Session})
 }
 
-// mustKnow fails unless a password is the one of an account. Who has none yet
-// knows it.
+// mustKnow fails unless a password is the one of an account. An account without a
+// password needs none.
 func (p *Passwords) mustKnow(ctx context.Context, view *catalog.View, a *catalog.User, password, address string) error {
 	has := view.PasswordOf(a.ID)
 	if has == nil {
@@ -334,7 +334,7 @@ func (p *Passwords) NewLink(ctx context.Context, by Owner, req NewLinkRequest) (
 		return nil, call.WriteError(err)
 	}
 
-	// Who was given a link before can use it no more: the catalog keeps one of an account.
+	// An earlier link stops working: the catalog keeps one for each account.
 	l := catalog.Link{
 		ID:      "l" + hex.EncodeToString(random[:8]),
 		Hash:    sum,
@@ -364,7 +364,7 @@ func (p *Passwords) link(ctx context.Context, token string) (*catalog.Link, erro
 		return nil, gone
 	}
 
-	sum, err := p.macs.shown(ctx, p.sessions.unknown, "link", token)
+	sum, err := p.macs.sumOfShown(ctx, p.sessions.unknown, "link", token)
 	if err != nil {
 		return nil, err
 	}
@@ -399,10 +399,10 @@ func (p *Passwords) BeginWithLink(ctx context.Context, token, password string, i
 		return nil, call.Fail(call.ErrForbidden, "Nobody signs in by password here.")
 	}
 
-	// The password is set also for who may not come in yet: the link is used up.
+	// The password is set even if the account may not sign in yet: the link is used up.
 	a := p.catalog.View().Account(l.Account)
 	if err := p.set(ctx, a, password, catalog.SetPassword{Link: l.ID}); err != nil {
-		// Who presses a button twice is told what the first press has done.
+		// The first of two presses of a button has used the link: say so.
 		if _, gone := p.link(ctx, token); errors.Is(gone, call.ErrNotFound) {
 			return nil, gone
 		}

@@ -180,7 +180,7 @@ func TestGuessingGetsSlower(t *testing.T) {
 }
 
 // A clock that went back leaves failures in the future: room is made of them too.
-func TestRoomIsMadeOfFailuresInTheFuture(t *testing.T) {
+func TestAttempts_inTheFutureAreDroppedForRoom(t *testing.T) {
 	t.Parallel()
 	for _, back := range []time.Duration{time.Minute, 48 * time.Hour} {
 		l := newLedger(t)

@@ -266,11 +266,11 @@ func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest
 	return u.info(u.catalog.View().Account(a.ID)), nil
 }
 
-// Grant changes what owners let an account see where permissions are
-// enforced, and tells what that is. An empty request changes nothing. Every node
-// that can be reached follows the change when it returns.
+// Grant changes which repositories owners let an account see where permissions are
+// enforced, and returns them. An empty request changes nothing. When it returns, every
+// node that can be reached has applied the change.
 func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantResponse, error) {
-	// With all that was changed before: what is granted must not depend on which node is asked.
+	// find waits for all earlier changes: the answer must not depend on the node.
 	a, err := u.find(ctx, req.User)
 	if err != nil {
 		return nil, err

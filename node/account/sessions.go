@@ -215,7 +215,7 @@ func (s *Sessions) find(ctx context.Context, token string) (*catalog.Session, er
 	if len(token) != sessionDigits || strings.Trim(token, "0123456789abcdef") != "" {
 		return nil, nil
 	}
-	sum, err := s.macs.shown(ctx, s.unknown, "session", token)
+	sum, err := s.macs.sumOfShown(ctx, s.unknown, "session", token)
 	if sum == nil {
 		return nil, err // no session was ever begun, or that cannot be told now
 	}

@@ -74,7 +74,7 @@ func TestARejectedKeyIsNotAskedAboutAgainForAWhile(t *testing.T) {
 }
 
 // A question that was sent before a key was made says nothing of it.
-func TestAKeyWaitsForAQuestionSentAfterIt(t *testing.T) {
+func TestUnknownKeys_askTheLeaderAfterTheKeyCame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})

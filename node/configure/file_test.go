@@ -181,7 +181,7 @@ func writeMeanwhile(path, size string, meanwhile func()) {
 }
 
 // While a node starts, its file changes, and another node brings that into force.
-func TestWhatAStartFoundIsNotOfferedOnceTheFileHasChanged(t *testing.T) {
+func TestFile_changedDuringTheStartIsNotProposedInItsOldForm(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name         string

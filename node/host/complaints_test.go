@@ -29,7 +29,7 @@ var complaints = []struct {
 	{"repositories that are deleted stay for months", []string{"TestWhenARepositoryIsLetGo", "TestARepositoryThatIsNotFoundIsLookedUp", "TestATargetThatIsLostForSevenDaysIsHeld"}},
 	{"a token was revoked, and nothing is shown", []string{"TestATokenIsRefusedForThirtyDays", "TestAListTellsOfARefusedToken"}},
 	{"large groups, or a whole server, time out", []string{"TestALargeGroupIsListedByItsSubgroups", "TestAServerThatFailsLeavesTheListingInPart"}},
-	{"some projects are missing, and nothing says why", []string{"TestASyncSaysWhatCameOfIt", "TestMistakesAreToldWithWhatToDo"}},
+	{"some projects are missing, and nothing says why", []string{"TestConnectionSyncPrintsItsResult", "TestMistakesAreToldWithWhatToDo"}},
 	{"one group that cannot be read stops everything", []string{"TestEveryDeploymentConforms"}},
 	{"one forbidden project freezes the whole listing", []string{"TestEveryDeploymentConforms", "TestManyTargetsAreListedAFewAtATime"}},
 	{"of thousands of projects one fails and cancels all", []string{"TestManyTargetsAreListedAFewAtATime"}},

@@ -348,7 +348,7 @@ func TestAWebhookIsToldToAll(t *testing.T) {
 }
 
 // A host that failed is left alone for a while, and for as long as it asks for.
-func TestHowLongAHostIsLeftAlone(t *testing.T) {
+func TestPollPausesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	until := func(d time.Duration) error {

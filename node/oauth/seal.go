@@ -43,7 +43,7 @@ const (
 	largestBox = 16 << 10 // of its text
 )
 
-// errBox is of a text that is no box of the kind, or was changed.
+// errBox means that a text is no sealed value of the kind, or was changed.
 var errBox = errors.New("not a value of this service")
 
 // is tells whether a text claims to be of the kind.

@@ -31,8 +31,8 @@ type Accounts interface {
 	Unlink(ctx context.Context, by account.Person, authority, subject string, signIn []string) error
 }
 
-// Tokens keeps what people gave to let code hosts be asked in their name;
-// *account.HostTokens has it.
+// Tokens keeps the tokens with which code hosts are asked in the name of a person;
+// *account.HostTokens implements it.
 type Tokens interface {
 	Wanted() bool
 	Of(ctx context.Context, kept *catalog.HostToken) (account.HostToken, error)

@@ -54,7 +54,7 @@ func (u *updater) fetchLocal(ctx context.Context, dir string, remote Remote, o F
 	}
 
 	done, err := u.fetchView(ctx, f, remote, o)
-	if err != nil && ctx.Err() == nil && u.suspect(ctx, err) {
+	if err != nil && ctx.Err() == nil && u.mayBeDamaged(ctx, err) {
 		if err := u.discard(); err != nil {
 			return Fetched{}, err
 		}
@@ -126,8 +126,8 @@ func (u *updater) seed(ctx context.Context, f *foreign) {
 // copyPacks copies the packs of a scanned repository into the mirror, and
 // makes indexes of those whose own are not believed.
 func (u *updater) copyPacks(ctx context.Context, f *foreign) ([]string, error) {
-	packs, err := f.copyPacks(ctx, filepath.Join(u.dir, "objects", "pack"), f.believed())
-	if err != nil || f.believed() {
+	packs, err := f.copyPacks(ctx, filepath.Join(u.dir, "objects", "pack"), f.trusted())
+	if err != nil || f.trusted() {
 		return packs, err
 	}
 

@@ -94,7 +94,7 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	known, err := k.known(ctx, have, cut)
+	known, err := k.present(ctx, have, cut)
 	if err != nil {
 		return err
 	}
@@ -129,9 +129,9 @@ func (k *copier) Export(ctx context.Context, have []string, w io.Writer) error {
 	})
 }
 
-// known returns those of the ids that another copy has whose objects are in the mirror,
+// present returns those of the ids that another copy has whose objects are in the mirror,
 // which has a boundary of its own. Behind another boundary nothing is known.
-func (k *copier) known(ctx context.Context, ids []string, cut boundary) ([]string, error) {
+func (k *copier) present(ctx context.Context, ids []string, cut boundary) ([]string, error) {
 	theirs := boundary(nil).mark()
 	for _, id := range ids {
 		if strings.HasPrefix(id, "shallow ") {

@@ -56,7 +56,7 @@ func (u *updater) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fet
 	// Objects that are missing or damaged are not sent again: the mirror counts as
 	// having them. So it is made anew, once.
 	f, err := u.follow(ctx, from, o, there)
-	if err != nil && ctx.Err() == nil && u.suspect(ctx, err) {
+	if err != nil && ctx.Err() == nil && u.mayBeDamaged(ctx, err) {
 		if err := u.discard(); err != nil {
 			return Fetched{}, err
 		}
@@ -65,9 +65,9 @@ func (u *updater) Fetch(ctx context.Context, remote Remote, o FetchOptions) (Fet
 	return f, err
 }
 
-// suspect reports whether a fetch may have failed because the mirror is
+// mayBeDamaged reports whether a fetch may have failed because the mirror is
 // damaged, and not because of the remote or a bound.
-func (u *updater) suspect(ctx context.Context, err error) bool {
+func (u *updater) mayBeDamaged(ctx context.Context, err error) bool {
 	if errors.Is(err, ErrAuth) || errors.Is(err, ErrStalled) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknown) || errors.Is(err, ErrDamaged) {
 		return false
 	}

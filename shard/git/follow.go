@@ -48,7 +48,7 @@ func (h *logs) Follow(ctx context.Context, q LogQuery) (LogPage, error) {
 		return LogPage{}, fmt.Errorf("follow a file: %w", err)
 	}
 
-	return page.marked(s), nil
+	return page.withRefs(s), nil
 }
 
 // followFile is Follow of what is checked.

@@ -523,11 +523,11 @@ func (f *foreign) copyPacks(ctx context.Context, to string, indexes bool) (packs
 	return packs, nil
 }
 
-// believed reports whether the indexes of the packs were made by somebody who
+// trusted reports whether the indexes of the packs were made by somebody who
 // may do with our files as he likes. An index says which object is where: a
 // forged one would show other contents under the id of an object, also to
 // those who have that object from elsewhere.
-func (f *foreign) believed() bool { return f.owner == 0 || int(f.owner) == os.Geteuid() }
+func (f *foreign) trusted() bool { return f.owner == 0 || int(f.owner) == os.Geteuid() }
 
 // copyWhole copies a file that has no holes to a new one.
 func copyWhole(from *os.Root, name, to string) error {

@@ -141,7 +141,7 @@ func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChan
 	}
 
 	// Texts that only git reads.
-	known, err := h.shown(ctx, foreign)
+	known, err := h.readCommits(ctx, foreign)
 	for _, c := range known {
 		c.Body, c.Parents = "", nil
 		out.Commits[c.Hash] = c
@@ -323,7 +323,7 @@ func (w *lastWalk) step() (err error) {
 // sameIn is a bit for each entry that a commit has as the directory has it at the
 // start.
 func (w *lastWalk) sameIn(pos uint32) ([]uint64, error) {
-	dir := found{mode: "40000", id: string(w.c.tree(pos))}
+	dir := treeItem{mode: "40000", id: string(w.c.tree(pos))}
 	if w.path != nil {
 		var err error
 		if dir, err = w.look(pos); err != nil {

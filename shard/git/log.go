@@ -96,7 +96,7 @@ func (h *logs) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 		return LogPage{}, fmt.Errorf("read history: %w", err)
 	}
 
-	page = page.marked(s)
+	page = page.withRefs(s)
 	h.total(ctx, q, filter, &page)
 	return page, nil
 }
@@ -116,18 +116,18 @@ func (q *LogQuery) people(c *run.Command) {
 	}
 }
 
-// marked is a page with the references of its commits. A page is remembered without
+// withRefs is a page with the references of its commits. A page is remembered without
 // them, because they move.
-func (p LogPage) marked(s *refState) LogPage {
+func (p LogPage) withRefs(s *refState) LogPage {
 	p.Commits = slices.Clone(p.Commits)
 	for i := range p.Commits {
-		p.Commits[i] = p.Commits[i].marked(s)
+		p.Commits[i] = p.Commits[i].withRefs(s)
 	}
 	return p
 }
 
-// marked is a commit with the references that point at it.
-func (c Commit) marked(s *refState) Commit {
+// withRefs is a commit with the references that point at it.
+func (c Commit) withRefs(s *refState) Commit {
 	c.Refs, c.Head = s.byCommit[c.Hash], c.Hash == s.head
 	return c
 }
@@ -259,7 +259,7 @@ func (h *logs) texts(ctx context.Context, c *chronicle, ids [][]byte) (list []Co
 		list = append(list, one)
 	}
 
-	byGit, err := h.shown(ctx, foreign)
+	byGit, err := h.readCommits(ctx, foreign)
 	if err == nil && len(byGit) != len(foreign) {
 		err = fmt.Errorf("git knows %d of %d commits: %w", len(byGit), len(foreign), ErrNoRef)
 	}
@@ -360,22 +360,22 @@ func (q *LogQuery) matcher() (matcher, error) {
 		return nil, nil
 	}
 
-	var message []*wanted // a message must have all of them
+	var message []*textFilter // a message must have all of them
 	if q.Query != "" {
-		one, err := newWanted(q.Query)
+		one, err := newTextFilter(q.Query)
 		if err != nil {
 			return nil, err
 		}
 		message = append(message, one)
 	}
 	for _, word := range q.Words {
-		message = append(message, plainWanted(word))
+		message = append(message, newPlainFilter(word))
 	}
 
 	// The author, by name or address.
-	var who *wanted
+	var who *textFilter
 	if q.Author != "" {
-		one, err := newWanted(q.Author)
+		one, err := newTextFilter(q.Author)
 		if err != nil {
 			return nil, err
 		}
@@ -415,7 +415,7 @@ func (h *logs) Show(ctx context.Context, commit string) (c Commit, err error) {
 	}
 
 	if c, ok := h.single.Get(commit); ok {
-		return c.marked(s), nil
+		return c.withRefs(s), nil
 	}
 
 	// It is the first of its own history; what the packs do not tell git is asked.
@@ -423,13 +423,13 @@ func (h *logs) Show(ctx context.Context, commit string) (c Commit, err error) {
 	if err == nil && len(page.Commits) == 1 {
 		c = page.Commits[0]
 	} else {
-		c, err = h.show(ctx, commit)
+		c, err = h.readCommit(ctx, commit)
 	}
 
 	if err == nil && len(c.Subject)+len(c.Body) <= mostShown {
 		h.single.Put(commit, c, 1)
 	}
-	return c.marked(s), err
+	return c.withRefs(s), err
 }
 
 // mostShown is the longest message that is remembered, in bytes.

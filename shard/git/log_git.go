@@ -141,8 +141,8 @@ func quoteBasic(s string) string {
 	return b.String()
 }
 
-// show is Show without the references.
-func (h *logs) show(ctx context.Context, commit string) (found Commit, err error) {
+// readCommit reads a commit, without its references.
+func (h *logs) readCommit(ctx context.Context, commit string) (found Commit, err error) {
 	if err := checkCommit(commit); err != nil {
 		return found, err
 	}
@@ -159,8 +159,8 @@ func (h *logs) show(ctx context.Context, commit string) (found Commit, err error
 	return found, err
 }
 
-// shown reads commits, in the order in which they are named.
-func (h *logs) shown(ctx context.Context, commits []string) (list []Commit, err error) {
+// readCommits reads commits, in the order in which they are named.
+func (h *logs) readCommits(ctx context.Context, commits []string) (list []Commit, err error) {
 	if len(commits) == 0 {
 		return nil, nil
 	}

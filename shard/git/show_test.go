@@ -28,7 +28,7 @@ func TestOneCommitIsReadAsGitReadsIt(t *testing.T) {
 			t.Errorf("%s: %d commits", name, len(commits))
 		}
 		for _, hash := range commits {
-			want, err := m.show(within(t), hash)
+			want, err := m.readCommit(within(t), hash)
 			if err != nil {
 				t.Fatal(err)
 			}

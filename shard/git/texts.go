@@ -47,26 +47,26 @@ func author(text []byte, people *Mailmap) []byte {
 	return nil
 }
 
-// wanted is a filter of texts that ignores case: a text matches that contains
+// textFilter is a filter of texts that ignores case: a text matches that contains
 // plain, or has a line that matches one of exprs.
-type wanted struct {
+type textFilter struct {
 	plain string // with the letters of ASCII in lower case; "" for none
 	exprs []*regexp.Regexp
 }
 
-// plainWanted matches what contains a text. Bytes that are no UTF-8 have no case, and
+// newPlainFilter matches what contains a text. Bytes that are no UTF-8 have no case, and
 // cannot stand in an expression.
-func plainWanted(text string) *wanted {
+func newPlainFilter(text string) *textFilter {
 	if isASCII(text) || !utf8.ValidString(text) {
-		return &wanted{plain: string(lower(nil, []byte(text)))}
+		return &textFilter{plain: string(lower(nil, []byte(text)))}
 	}
-	return &wanted{exprs: []*regexp.Regexp{regexp.MustCompile("(?i)" + regexp.QuoteMeta(text))}}
+	return &textFilter{exprs: []*regexp.Regexp{regexp.MustCompile("(?i)" + regexp.QuoteMeta(text))}}
 }
 
-// newWanted matches what contains a text, or matches it as a basic regular
+// newTextFilter matches what contains a text, or matches it as a basic regular
 // expression. In those ( ) { } | + ? are plain characters.
-func newWanted(text string) (*wanted, error) {
-	w := plainWanted(text)
+func newTextFilter(text string) (*textFilter, error) {
+	w := newPlainFilter(text)
 	if basicIsSafe(text) {
 		expr, err := regexp.Compile("(?i)" + strings.NewReplacer("(", `\(`, ")", `\)`, "{", `\{`, "}", `\}`, "|", `\|`, "+", `\+`, "?", `\?`).Replace(text))
 		if err != nil {
@@ -87,7 +87,7 @@ func isASCII(s string) bool {
 }
 
 // in reports whether a text matches. low is room to work in.
-func (w *wanted) in(text []byte, low *[]byte) bool {
+func (w *textFilter) in(text []byte, low *[]byte) bool {
 	if w.plain != "" {
 		*low = lower((*low)[:0], text)
 		if bytes.Contains(*low, []byte(w.plain)) {

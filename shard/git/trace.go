@@ -101,7 +101,7 @@ func (h *traces) Trace(ctx context.Context, q TraceQuery) (TracePage, error) {
 
 	// References move, so they are filled in anew.
 	for i := range page.Commits {
-		page.Commits[i] = page.Commits[i].marked(s)
+		page.Commits[i] = page.Commits[i].withRefs(s)
 	}
 	return page, nil
 }
@@ -151,7 +151,7 @@ func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 	page.AtLeast = page.AtLeast || !page.Reached.IsZero()
 	page.Total = len(found)
 	found = found[min(q.Skip, len(found)):]
-	page.Commits, err = h.shown(ctx, found[:min(q.Limit, len(found))])
+	page.Commits, err = h.readCommits(ctx, found[:min(q.Limit, len(found))])
 	if err == nil {
 		h.changedLines(ctx, q, &page, own)
 	}

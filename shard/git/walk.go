@@ -224,11 +224,11 @@ type walk struct {
 	steps   int
 	reached int64 // date of the last commit that was looked at
 	near    []uint32
-	trees   map[string]found // by id of a tree and what is looked for in it
+	trees   map[string]treeItem // by id of a tree and what is looked for in it
 }
 
-// found is what a tree has at a path; no id is nothing.
-type found struct {
+// treeItem is what a tree has at a path; no id is nothing.
+type treeItem struct {
 	mode string
 	id   string
 }
@@ -241,7 +241,7 @@ func (c *chronicle) walk(commit, path string) (*walk, error) {
 
 	// Trees are only looked at for a path.
 	if path != "" {
-		w.path, w.key, w.trees = strings.Split(path, "/"), pack.NewPathKey(path), map[string]found{}
+		w.path, w.key, w.trees = strings.Split(path, "/"), pack.NewPathKey(path), map[string]treeItem{}
 	}
 
 	id, err := hex.DecodeString(commit)
@@ -363,12 +363,12 @@ func (w *walk) follow(pos uint32) (changed bool, err error) {
 }
 
 // look finds what a commit has at the path.
-func (w *walk) look(pos uint32) (found, error) {
+func (w *walk) look(pos uint32) (treeItem, error) {
 	return w.within(w.c.tree(pos), 0)
 }
 
 // within finds what a tree has at the path from its element number at on.
-func (w *walk) within(tree []byte, at int) (found, error) {
+func (w *walk) within(tree []byte, at int) (treeItem, error) {
 	key := string(append([]byte{byte(at), byte(at >> 8)}, tree...))
 	if f, ok := w.trees[key]; ok {
 		return f, nil
@@ -376,7 +376,7 @@ func (w *walk) within(tree []byte, at int) (found, error) {
 
 	text, err := w.c.object(pack.Tree, tree)
 	if err != nil {
-		return found{}, err
+		return treeItem{}, err
 	}
 
 	// More of the path follows: what is there has to be a directory.
@@ -385,11 +385,11 @@ func (w *walk) within(tree []byte, at int) (found, error) {
 		if f.mode == "40000" {
 			f, err = w.within([]byte(f.id), at+1)
 		} else {
-			f = found{}
+			f = treeItem{}
 		}
 	}
 	if err != nil {
-		return found{}, err
+		return treeItem{}, err
 	}
 
 	if len(w.trees) == maxTrees {
@@ -402,18 +402,18 @@ func (w *walk) within(tree []byte, at int) (found, error) {
 // lookInTree finds a name in a tree object, whose entries are
 //
 //	<mode in octal> <name> NUL <id, idBytes long>
-func lookInTree(b []byte, name string, idBytes int) (found, error) {
+func lookInTree(b []byte, name string, idBytes int) (treeItem, error) {
 	for len(b) > 0 {
 		mode, at, id, rest, ok := nextInTree(b, idBytes)
 		if !ok {
-			return found{}, pack.ErrAskGit
+			return treeItem{}, pack.ErrAskGit
 		}
 		if string(at) == name {
-			return found{string(mode), string(id)}, nil
+			return treeItem{string(mode), string(id)}, nil
 		}
 		b = rest
 	}
-	return found{}, nil
+	return treeItem{}, nil
 }
 
 // nextInTree cuts the first entry off a tree object.
