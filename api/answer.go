@@ -8,7 +8,6 @@ import (
 	"net"
 	"runtime/debug"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -50,9 +49,6 @@ func (c *call) head() {
 	}
 }
 
-// buffers keeps the memory of answers for the next ones.
-type buffers struct{ pool sync.Pool }
-
 // largestPooled bounds the memory that a buffer may keep between answers.
 const largestPooled = 1 << 20
 
@@ -67,15 +63,6 @@ func (c *call) write(s *Server) {
 		return
 	}
 	c.rc.Response.SetBodyRaw(c.body)
-}
-
-// buffer is an empty slice for an answer, reused where possible.
-func (b *buffers) get() *[]byte {
-	if p, ok := b.pool.Get().(*[]byte); ok {
-		return p
-	}
-	p := make([]byte, 0, 64<<10)
-	return &p
 }
 
 // writeSlowly hands a large answer to fasthttp, which sends it after the

@@ -213,6 +213,9 @@ func (f *fields) integer(name string, usual, lo, hi int) int {
 	return int(n)
 }
 
+// maxKeyDays bounds the life of a key that has an end.
+const maxKeyDays = 3650
+
 // lifetime is how long something lasts that ends at expiresAt, a time in the
 // future, or after expiresInDays; 0 for ever.
 func (f *fields) lifetime(now time.Time) time.Duration {

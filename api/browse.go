@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/node/browse"
@@ -114,14 +113,6 @@ func (t text) MarshalJSON() ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(string(t))
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
-// stamp is a time as the API shows it, "" for the zero time.
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.Format(time.RFC3339)
 }
 
 // source is GET /api/source.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/valyala/fasthttp"
@@ -118,16 +120,6 @@ func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
 	return addr
 }
 
-// noteProxy warns once where a proxy speaks for others and is not trusted.
-func (s *Server) noteProxy(c *call) {
-	addr := origin.Of(c.rc.RemoteAddr())
-	if addr.IsValid() && !s.opt.trusted(addr) && len(c.rc.Request.Header.Peek("X-Forwarded-For")) > 0 {
-		s.proxied.Do(func() {
-			s.log.Warn("requests come through a proxy that is not trusted: all its clients count as one, for limits and for wrong passwords; name it with --trusted-proxies", "address", addr.String())
-		})
-	}
-}
-
 // requestHeaders is every value of a header that may be repeated, copied.
 func (c *call) requestHeaders(name string) []string {
 	var all []string
@@ -208,4 +200,24 @@ func (c *call) page(base string, p paged) {
 		links = append(links, link(last, "last"))
 	}
 	c.setHeader("Link", strings.Join(links, ", "))
+}
+
+// stamp is a time as the API shows it, "" for the zero time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.RFC3339)
+}
+
+// buffers keeps the memory of answers for the next ones.
+type buffers struct{ pool sync.Pool }
+
+// buffer is an empty slice for an answer, reused where possible.
+func (b *buffers) get() *[]byte {
+	if p, ok := b.pool.Get().(*[]byte); ok {
+		return p
+	}
+	p := make([]byte, 0, 64<<10)
+	return &p
 }

@@ -10,7 +10,7 @@
 //
 // Routes come in areas: searches, keys, jobs and so on. An area is a small type
 // in the file of its handlers, with the few things that these use; newRoutes
-// (routes.go) joins the rows of all. [Server] knows connections, limits and who
+// (table.go) joins the rows of all. [Server] knows connections, limits and who
 // asks, and nothing of what is asked.
 //
 // Rules that every file here keeps:

@@ -30,9 +30,6 @@ func (a *keyRoutes) rows() []route {
 	}
 }
 
-// maxKeyDays bounds the life of a key that has an end.
-const maxKeyDays = 3650
-
 // list is GET /api/keys.
 func (a *keyRoutes) list(ctx context.Context, c *call, by account.Holder) error {
 	// Consistent asks the leader first: whoever has just made a key elsewhere sees it.

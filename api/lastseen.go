@@ -8,27 +8,6 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// seenBefore is where a path that is not there was last; nil where nobody asked, or
-// the path is there.
-type seenBefore struct {
-	LastSeen *lastSeenJSON `json:"lastSeen,omitzero"` // nil: no commit is known that had it
-	IsWhole  bool          `json:"isHistoryExhaustive"`
-}
-
-type lastSeenJSON struct {
-	Path    string      `json:"path"`
-	Type    string      `json:"type"`
-	Commit  string      `json:"commit"`
-	Removed removedJSON `json:"removedBy"`
-	Renamed string      `json:"renamedTo,omitempty"`
-}
-
-type removedJSON struct {
-	Hash    string `json:"hash"`
-	Date    string `json:"date"`
-	Message string `json:"message"`
-}
-
 // lastSeen adds to a failure which commit had a path last that is not there. Other
 // failures stay as they are.
 func (a *fileRoutes) lastSeen(ctx context.Context, c *call, missing error, req browse.LastSeenRequest) error {

@@ -5,6 +5,14 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/shoalsearch/shoal/node/host"
+)
+
+// Bytes of the body of a request.
+const (
+	maxBody     = 1 << 20
+	largestBody = host.MaxDelivery // of the route that takes most
 )
 
 // memory is the budget, in bytes, of the request bodies that are being read

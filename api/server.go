@@ -20,16 +20,14 @@ import (
 	"github.com/shoalsearch/shoal/api/people"
 	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/cluster/origin"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
-	"github.com/shoalsearch/shoal/node/host"
 )
 
 // The bounds of the door.
 const (
-	maxBody      = 1 << 20          // bytes of a request body
-	largestBody  = host.MaxDelivery // of the route that takes most
-	firstBody    = 4 << 10          // bytes that a body gets room for before any came
+	firstBody    = 4 << 10 // bytes that a body gets room for before any came
 	maxHeader    = 16 << 10
 	readTimeout  = 30 * time.Second // for a head, and for a body
 	bodyPatience = 5 * time.Second  // for the first byte of a body; what comes after it keeps up with bodyRate
@@ -514,4 +512,14 @@ type quietLogger struct{ log *slog.Logger }
 // Printf logs a line of fasthttp.
 func (l quietLogger) Printf(format string, args ...any) {
 	l.log.Debug("connection", "detail", fmt.Sprintf(format, args...))
+}
+
+// noteProxy warns once where a proxy speaks for others and is not trusted.
+func (s *Server) noteProxy(c *call) {
+	addr := origin.Of(c.rc.RemoteAddr())
+	if addr.IsValid() && !s.opt.trusted(addr) && len(c.rc.Request.Header.Peek("X-Forwarded-For")) > 0 {
+		s.proxied.Do(func() {
+			s.log.Warn("requests come through a proxy that is not trusted: all its clients count as one, for limits and for wrong passwords; name it with --trusted-proxies", "address", addr.String())
+		})
+	}
 }

@@ -15,9 +15,6 @@ type entry interface {
 	SignOut(ctx context.Context, v *layout.Visit) error
 }
 
-// sessionPath is where a script of this site signs in and out.
-const sessionPath = "/api/session"
-
 // sessionRoutes are the routes of the session of a browser.
 type sessionRoutes struct {
 	entry entry

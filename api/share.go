@@ -6,9 +6,6 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// toolPath is where the tool server is.
-const toolPath = "/api/mcp"
-
 // servedPath is the path by which a request is served: people write the address of the
 // tool server with a slash at its end too.
 func servedPath(path string) string {
@@ -17,16 +14,6 @@ func servedPath(path string) string {
 	}
 	return path
 }
-
-// sharing is which pages of other sites may ask a route, in a browser of
-// somebody who visits both.
-type sharing uint8
-
-const (
-	ownSite sharing = iota // none
-	anySite                // all: it does the same for everybody who asks
-	bearer                 // those that send a credential of their own, or would get nothing without one
-)
 
 // shares reports whether a page of another site may send this request. No cookie
 // counts on these routes, so whatever the page can do, its maker could do

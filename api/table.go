@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// newRoutes is the table of everything that the server answers: the rows of all
+// areas. The routes under /api are those of openapi.json; a test compares them.
+func (s *Server) newRoutes(p parts) *routes {
+	base, now, log := p.base, s.opt.Now, s.log
+	authenticate := func(ctx context.Context, c *call, need access) error {
+		return s.authenticate(ctx, c, &route{access: need})
+	}
+	tools := s.opt.tools
+	if tools == nil {
+		tools = toolServer(p, s.opt.Version, log)
+	}
+	pages := pagesOf(p, s.renderer, len(s.opt.EmbedAncestors) > 0, now)
+
+	all := &routes{exact: map[string][]*route{}}
+	for _, a := range []area{
+		// What is found and read.
+		&searchRoutes{p.search, p.suggest, &s.buffers, s.panicked},
+		&repoRoutes{p.browse, p.operate, base},
+		&fileRoutes{p.browse, base},
+		&historyRoutes{p.browse, base},
+		&suggestRoutes{p.suggest, p.browse},
+		&chatRoutes{p.chats, base},
+
+		// The node and its cluster.
+		&healthRoutes{p.state, s.opt.Version, s.leaving, make(chan struct{}, maxStatusWatches)},
+		&metricsRoutes{s.opt.Gatherer, s.hosts.loopback, p.enforces, authenticate, log},
+		profileRoutes{},
+		&nodeRoutes{p.operate, p.state, base},
+		&connectionRoutes{p.operate, p.browse},
+		&webhookRoutes{p.operate, base, now, s.opt.trusted, authenticate},
+		&jobRoutes{p.operate, base},
+		&configRoutes{p.config},
+		&auditRoutes{p.chronicle, base, now},
+		&referenceRoutes{p.users, auditRoutes{p.chronicle, base, now}, s.opt.Version},
+
+		// Who may do what.
+		&sessionRoutes{pages.people, s.renderer.visit},
+		&keyRoutes{p.apiKeys, p.callers, now},
+		&userRoutes{p.users, p.signing, p.sessions, base},
+		&agentRoutes{p.agents},
+		&oauthRoutes{p.agents},
+
+		&documentRoutes{},
+		&toolRoutes{tools, s.panicked},
+		pages,
+	} {
+		for _, x := range a.rows() {
+			all.add(x)
+		}
+	}
+	return all
+}
+
+// route finds the route of a call. With a failure the route only serves to
+// name what was asked for in metrics.
+func (s *Server) route(c *call) (*route, *failure) {
+	unknown := &route{name: "unknown"}
+	if c.requestHeader(unclear) != "" {
+		return unknown, malformed()
+	}
+	found, wild := s.routes.at(c.path)
+
+	// Who may not call at all learns nothing of what there is.
+	shared := s.shares(c, found)
+	if f := s.turnedAway(c, shared); f != nil {
+		return unknown, f
+	}
+	if shared {
+		c.share(methodsOf(found))
+	}
+
+	if found == nil {
+		return unknown, notThere(c.path)
+	}
+	c.wild = wild
+	for _, x := range found {
+		if x.answers(c.method) {
+			return x, nil
+		}
+	}
+
+	// OPTIONS needs no row of its own: what a path allows its rows say.
+	f := &failure{Status: 405, Code: codeMethod, Allow: allowed(found)}
+	if c.method == fasthttp.MethodOptions {
+		return &route{name: found[0].name, most: found[0].most, handle: func(_ context.Context, c *call) error {
+			c.status = fasthttp.StatusNoContent
+			c.setHeader("Allow", f.Allow)
+			return nil
+		}}, nil
+	}
+	f.Message = "The method " + c.method + " is not allowed here; allowed: " + f.Allow + "."
+	return found[0], f
+}
+
+// allowed is the header Allow of a path with these routes.
+func allowed(found []*route) string {
+	allow := []string{"OPTIONS"}
+	for _, x := range found {
+		allow = append(allow, x.method)
+		if x.method == "GET" {
+			allow = append(allow, "HEAD")
+		}
+	}
+	slices.Sort(allow)
+	return strings.Join(slices.Compact(allow), ", ")
+}
