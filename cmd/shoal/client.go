@@ -299,3 +299,9 @@ func (c *client) refusal(resp *http.Response) error {
 	}
 	return e
 }
+
+// isWebURL reports whether something is the address of a web server.
+func isWebURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}

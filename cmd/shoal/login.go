@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/shoalsearch/shoal/cluster/disk"
 	"github.com/shoalsearch/shoal/node/account"
@@ -271,4 +274,23 @@ func newContext(getenv func(string) string) *cobra.Command {
 		},
 	})
 	return cmd
+}
+
+// readSecret reads a secret from the terminal, where it is not shown, or the first line of
+// the standard input.
+func readSecret(cmd *cobra.Command, prompt string) (string, error) {
+	// At a terminal without an echo; the line end that was typed is not shown either.
+	if f, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(f) {
+		fmt.Fprint(cmd.ErrOrStderr(), prompt)
+		b, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(cmd.ErrOrStderr())
+		return string(b), err
+	}
+
+	// The last line of a file need not have an end. Beyond this length no password is taken.
+	line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 4096)).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return "", err
+	}
+	return strings.TrimRight(line, "\r\n"), nil
 }

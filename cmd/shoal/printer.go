@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"os"
 	"strconv"
 	"strings"
 
 	"github.com/shoalsearch/shoal/node/paths"
+	"golang.org/x/term"
 )
 
 // The colours of grep: names magenta, numbers green, separators cyan, matches
@@ -179,3 +181,5 @@ func printable(s string) string {
 		return r
 	}, s)
 }
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/shoalsearch/shoal/api/reply"
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -269,5 +268,3 @@ func (a *searchAnswer) missingRevision() string {
 
 // mostMissing is how many repositories a node names that could not be searched.
 const mostMissing = 20
-
-func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -325,12 +324,6 @@ func checkJoin(entry string) error {
 		return errors.New("want the name or the address of a host, without a scheme")
 	}
 	return nil
-}
-
-// isWebURL reports whether something is the address of a web server.
-func isWebURL(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // ownURL is the address of the API as links have it where none is given. A

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net/url"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
@@ -146,25 +142,6 @@ func sendPassword(cmd *cobra.Command, c *client, user string) error {
 
 	fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s) has the password, and is signed out everywhere\n", u.Email, u.ID)
 	return nil
-}
-
-// readSecret reads a secret from the terminal, where it is not shown, or the first line of
-// the standard input.
-func readSecret(cmd *cobra.Command, prompt string) (string, error) {
-	// At a terminal without an echo; the line end that was typed is not shown either.
-	if f, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(f) {
-		fmt.Fprint(cmd.ErrOrStderr(), prompt)
-		b, err := term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(cmd.ErrOrStderr())
-		return string(b), err
-	}
-
-	// The last line of a file need not have an end. Beyond this length no password is taken.
-	line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 4096)).ReadString('\n')
-	if err != nil && err != io.EOF {
-		return "", err
-	}
-	return strings.TrimRight(line, "\r\n"), nil
 }
 
 func newUserReset(getenv func(string) string) *cobra.Command {

@@ -45,3 +45,6 @@ func buildVersion() string {
 	}
 	return dev + commit + dirty
 }
+
+// released is set to yes by the linker at a release: `make dist` does so.
+var released = "no"
