@@ -5,14 +5,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
-	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/model"
-	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/thread"
-	"github.com/shoalsearch/shoal/node/tool"
 )
 
 // Deps is what the parts of an Asker are made with; each of them takes a few.
@@ -30,55 +26,6 @@ type Deps struct {
 	Now     func() time.Time
 	BaseURL func() string // prefix of every link, without a trailing slash
 	Log     *slog.Logger
-}
-
-// Catalog is what nodes have agreed on; *cluster.Cluster has it. Its methods are
-// safe for concurrent use.
-type Catalog interface {
-	// View is the catalog as this node has applied it.
-	View() *catalog.View
-	// Changed is closed when there is a view newer than that of now.
-	Changed() <-chan struct{}
-	// Sync brings this node's view up to the leader's.
-	Sync(ctx context.Context) (index uint64, err error)
-	// Propose has nodes agree on commands, all of them or none.
-	Propose(ctx context.Context, cmds ...catalog.Command) (index uint64, err error)
-}
-
-// Nodes is who is in the cluster; *cluster.Cluster has it. Its methods are safe
-// for concurrent use.
-type Nodes interface {
-	// Self is the id of this node.
-	Self() string
-	// Alive tells whether a node can be reached, as gossip has it.
-	Alive(node string) bool
-	// Leading tells whether this node leads the cluster.
-	Leading() bool
-}
-
-// Sources is where the tools of a turn look.
-type Sources struct {
-	Search symbols.Searcher
-	Browse browse.Reader
-}
-
-// Chats is questions, the threads that they stand in, and the models that answer; *Asker
-// implements it. Its methods are safe for concurrent use.
-type Chats interface {
-	Models(context.Context, catalog.Viewer) ([]tool.Model, error)
-	CheckModels(context.Context, account.Owner) ([]ModelCheck, error)
-	HasModel() bool
-
-	Ask(context.Context, catalog.Viewer, Question) (*Started, error)
-	Sees(ctx context.Context, v catalog.Viewer, id string) error
-	WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(Event) error) error
-	StopChat(ctx context.Context, v catalog.Viewer, id string) error
-
-	Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat, error)
-	Chats(ctx context.Context, v catalog.Viewer, skip, most int) ([]Chat, int, error)
-	ChangeChat(ctx context.Context, v catalog.Viewer, id, name string, public *bool) error
-	DeleteChat(ctx context.Context, v catalog.Viewer, id string) error
-	ForkChat(ctx context.Context, v catalog.Viewer, id string) (string, error)
 }
 
 // Asker answers questions. It only puts its parts together: which question
@@ -147,8 +94,3 @@ func (a *Asker) FinishChats(ctx context.Context, progress func(running int)) {
 	defer cancel()
 	a.runs.finish(ctx, progress)
 }
-
-// pace multiplies times that depend on the network.
-type pace float64
-
-func (p pace) of(d time.Duration) time.Duration { return time.Duration(float64(d) * float64(p)) }

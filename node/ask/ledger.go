@@ -12,10 +12,6 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// Read is a file that the tools showed, and the commit that it was read at; ""
-// where it was only found.
-type Read struct{ Repo, Path, Commit string }
-
 // ledger notes what the tools show. It stands between them and the node, so
 // that nothing has to be read out of their texts.
 type ledger struct {

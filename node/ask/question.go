@@ -15,31 +15,6 @@ const (
 	maxRepos    = 100      // names
 )
 
-// Question is what somebody wants to know.
-type Question struct {
-	Query   string
-	Repos   []string  // that may be looked at, by full names or unambiguous endings; none for all that the asker may see, or for those of the thread
-	Model   ModelName // zero for that of the thread, or the first of the configuration
-	Thread  string    // that it goes on with; "" for a new one
-	Public  bool      // a new thread is for everybody who has its link
-	Private bool      // it is not; with neither, a key's thread is private and a guest's public
-
-	Earlier []*Report `json:"-"` // of the same thread, the oldest first; filled in by Ask
-}
-
-// ModelName names a configured model. The provider may be left out where the
-// name is that of one model only.
-type ModelName struct {
-	Provider string `json:"provider"`
-	Model    string `json:"model"`
-}
-
-// Started is a question that is being answered.
-type Started struct {
-	ID    string // of its thread
-	After int    // its events have numbers above
-}
-
 // questions finds the node that answers a question.
 type questions struct {
 	opener *opener
