@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -339,9 +340,10 @@ func (c *processes) ask(url string, round int) error {
 	var answer struct {
 		Files              []struct{}
 		IsSearchExhaustive bool
+		Stats              json.RawMessage
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || len(answer.Files) != wantFiles || !answer.IsSearchExhaustive {
-		return fmt.Errorf("status %d, %d files, exhaustive %v: %.300s", res.StatusCode, len(answer.Files), answer.IsSearchExhaustive, text)
+		return fmt.Errorf("status %d, %d files, exhaustive %v: %s", res.StatusCode, len(answer.Files), answer.IsSearchExhaustive, cmp.Or(string(answer.Stats), string(text)))
 	}
 	return nil
 }
