@@ -63,6 +63,7 @@ var pastTheGate = map[string]string{
 	"node/placement.go":       "counts and names what lies on nodes, for owners, as the status does",
 	"node/status.go":          "counts over the set of the gate; what is summed over all is for owners",
 	"node/warnings.go":        "names repositories to owners alone",
+	"node/browse/orders.go":   "sorts all repositories; a list takes those in the set of the gate",
 	"node/browse/site.go":     "orders the holders of a repository that the gate has let through",
 	"node/search/group.go":    "names what another node asks for; the leaf asks the gate",
 	"node/search/layout.go":   "the same for all viewers; a search takes what is in its set",
