@@ -18,6 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/api/web/lex"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -77,7 +78,8 @@ type filePage struct {
 	Language, Encoding, Size, Lines    string
 	Forged                             int // characters that make the text read as another
 	Tab                                int
-	Binary, Image, LFS, Cut            bool
+	Binary, Image, LFS, Cut, Link      bool
+	LinkURL                            string // of the place to which a symbolic link leads; "" outside of the repository
 	Here                               string // query that finds in this file only
 	Code                               template.HTML
 	Aside                              template.HTML // the outline
@@ -108,6 +110,11 @@ func newFilePage(l place, src *browse.SourceResponse) *filePage {
 		Binary:    src.Binary,
 		LFS:       src.LFS,
 		Tab:       tabOf(src.Language),
+	}
+	if page.Link = src.Link; page.Link {
+		if at, ok := paths.LinkTarget(src.Path, string(src.Content)); ok {
+			page.LinkURL = l.At("blob", at)
+		}
 	}
 	_, page.Image = imageTypes[strings.ToLower(path.Ext(l.Path))]
 	return page

@@ -55,6 +55,31 @@ func (p *parts) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// The page of a symbolic link says that it is one, and leads to where it does.
+func TestFilePage_ofASymbolicLink(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]string{
+		"re.txt":      `<a href="/browse/r@v1/-/blob/src/re.txt">Go there</a>`,
+		"../a b":      `<a href="/browse/r@v1/-/blob/a%20b">Go there</a>`,
+		"../../out":   "That is outside of the repository.",
+		"/etc/passwd": "That is outside of the repository.",
+	} {
+		src := &browse.SourceResponse{Content: []byte(target), Path: "src/link", Link: true}
+		page := newFilePage(place{Repo: "r", Rev: "v1", Kind: "blob", Path: "src/link"}, src)
+		v := &layout.Visit{Method: "GET"}
+		if err := v.Show(layout.Head{Title: "link"}, fileTemplate, page); err != nil {
+			t.Fatal(err)
+		}
+		if text := string(v.Body); !strings.Contains(text, "A symbolic link") || !strings.Contains(text, want) {
+			t.Errorf("%s: %s wanted in\n%s", target, want, text)
+		}
+		src.Link = false
+		if page := newFilePage(place{Repo: "r", Path: "src/link"}, src); page.Link || page.LinkURL != "" {
+			t.Errorf("%s: a file is a link to %q", target, page.LinkURL)
+		}
+	}
+}
+
 // The first lines of a large file are sent before the others are drawn, and all of
 // it is the page that is drawn at once.
 func TestALargeFileIsSentFromItsBeginning(t *testing.T) {

@@ -72,6 +72,7 @@ func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceRespo
 		Total:     src.Total,
 		Binary:    src.Binary,
 		LFS:       src.LFS,
+		Link:      src.Kind == git.Symlink,
 	}, nil
 }
 

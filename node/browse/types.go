@@ -33,6 +33,7 @@ type SourceResponse struct {
 	Total          int    `json:"lineCount"` // lines of the file
 	Binary         bool   `json:"isBinary"`  // a NUL byte near the beginning of the text
 	LFS            bool   `json:"-"`         // Content is a pointer of Git LFS
+	Link           bool   `json:"-"`         // a symbolic link: Content is what it leads to
 }
 
 // TreeRequest asks for a tree: the entries of each of Paths, and the

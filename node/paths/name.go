@@ -2,6 +2,7 @@ package paths
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -34,6 +35,13 @@ func Written(name string) string {
 // escapes reports whether a name differs from its written form.
 func escapes(name string) bool {
 	return strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || r == '\t' || Hidden(r) })
+}
+
+// LinkTarget returns the path in the repository to which a symbolic link leads; ok is false
+// for one that leads out of it.
+func LinkTarget(link, target string) (at string, ok bool) {
+	at = path.Join(path.Dir(link), target)
+	return at, target != "" && !path.IsAbs(target) && at != ".." && !strings.HasPrefix(at, "../")
 }
 
 // Quoted is the written form of a name as a string of JSON, which can be copied into the

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
 	"github.com/shoalsearch/shoal/node/coverage"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
@@ -339,8 +339,8 @@ func instead(a *Args, f *browse.ReadFileResponse) string {
 	}
 
 	target := string(f.Lines[0])
-	at := path.Join(path.Dir(f.Path), target)
-	if path.IsAbs(target) || at == ".." || strings.HasPrefix(at, "../") {
+	at, inside := paths.LinkTarget(f.Path, target)
+	if !inside {
 		return fmt.Sprintf("This is a symbolic link to %s, outside of the repository.\n", fileLabel(target))
 	}
 	call := callOf("read_file", "repo", f.Repo, "path", at, "ref", a.Text("ref"))
