@@ -61,8 +61,17 @@ func runGlob(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse
 	if err := pathIsThere(ctx, v, b, a); err != nil {
 		return "", err
 	}
+	// The brackets of a name, as of [id], are a class of letters in a glob.
+	if plain := plainBrackets.Replace(req.Pattern); plain != req.Pattern {
+		req.Pattern = plain
+		if r, err := s.Glob(ctx, v, req); err == nil && len(r.Repos) > 0 {
+			return "No file matches with brackets as a class of letters. With brackets as they stand:\n" + globText(a, r, req.Limit), nil
+		}
+	}
 	return noFile(a, r, nearFiles(ctx, v, s, a)), nil
 }
+
+var plainBrackets = strings.NewReplacer("[", `\[`, "]", `\]`)
 
 // globText writes paths by repository.
 func globText(a *Args, r *search.GlobResponse, limit int) string {

@@ -116,6 +116,13 @@ func TestNames_EachToolTakesWhatAnotherPrints(t *testing.T) {
 	if got := call("grep", map[string]any{"pattern": "needle", "include": "d/*"}); !strings.Contains(got, "3 matching lines") {
 		t.Errorf("globs:\n%s", got)
 	}
+
+	// Brackets in a glob are a class of letters; where that matches nothing, they are themselves.
+	for glob, want := range map[string]string{"app/[id]/*": "app/[id]/page.txt\n", "**/[id]/**": "d/up.txt\n", "app/[id]/[p]*": "No file matches", "[q]uote*": "quote"} {
+		if got := call("glob", map[string]any{"pattern": glob}); !strings.Contains(got, want) {
+			t.Errorf("%s:\n%s", glob, got)
+		}
+	}
 }
 
 // TestFiles_SayWhatTheyOnlyStandFor marks links, submodules and pointers, and writes what
