@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +123,7 @@ func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, nam
 	}.Run(ctx)
 
 	if err != nil {
-		return nil, failed(ctx, name, err)
+		return nil, failed(ctx, seen.View, repo, err)
 	}
 	return resp, nil
 }
@@ -154,18 +155,38 @@ func elsewhere(err error) bool { return call.KindOf(err) == nil || call.Elsewher
 
 // failed is the error of a read that no holder has answered, or that is answered
 // with an error.
-func failed(ctx context.Context, name string, err error) error {
+func failed(ctx context.Context, view *catalog.View, repo *catalog.Repo, err error) error {
+	name := repo.Name
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return call.Fail(call.ErrTimeout, "reading %q took too long", name)
 	case errors.Is(err, call.ErrNobody), call.Unanswered(err):
-		return call.Fail(call.ErrUnavailable, "Repository %q has not been fetched yet, or no node that has it can be reached", name)
+		return cmp.Or(NotIndexed(view, repo), call.Fail(call.ErrUnavailable, "Repository %q has not been fetched yet, or no node that has it can be reached", name))
 	case errors.Is(err, call.ErrRepoNotFound):
 		// A holder knows of a later change, by which the viewer sees it no more:
 		// it answers as one that was never there.
 		return account.NoRepo(name)
 	}
 	return kindly(err)
+}
+
+// NotIndexed says why a repository without an index has none; nil where nothing speaks
+// against it. What was refused for good is not of a kind that a client tries again.
+func NotIndexed(view *catalog.View, repo *catalog.Repo) *call.Error {
+	if repo.Indexed() {
+		return nil
+	}
+	if repo.Unfetchable != "" {
+		return call.Fail(call.ErrUnable, "Repository %q cannot be fetched: %s", repo.Name, repo.Unfetchable)
+	}
+	j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
+	switch {
+	case j == nil || j.Error == "":
+		return nil
+	case j.State == catalog.JobFailed:
+		return call.Fail(call.ErrUnable, "Repository %q was refused when it was indexed: %s. It is tried again when its interval is over or its host tells of a change.", repo.Name, j.Error)
+	}
+	return call.Fail(call.ErrUnavailable, "Repository %q is not indexed yet. The last attempt failed and is repeated: %s", repo.Name, j.Error)
 }
 
 // readFrom runs an operation on one node, this one or another.

@@ -228,6 +228,43 @@ func TestAReadGoesOnAtTheNextHolder(t *testing.T) {
 	}
 }
 
+// A read of a repository that was never indexed says why, and only what may go over is worth
+// another try. To who may not see it, it is not there.
+func TestARepositoryThatWasRefusedSaysWhy(t *testing.T) {
+	t.Parallel()
+	w := clustertest.New(t, `{"connections": {"c": {"type": "git", "url": "file:///srv/*", "enforcePermissions": true}}}`, 1)
+	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "c", Urgent: true})
+	w.Do(&catalog.GrantJob{Kind: catalog.JobSync, Subject: "c", Node: "n1", Epoch: clustertest.Epoch})
+	w.Do(&catalog.SyncPage{Connection: "c", Fence: w.View().Job(catalog.JobSync, "c").Fence, Repos: []catalog.ListedRepo{{Name: "r"}, {Name: "disabled", RepoFacts: catalog.RepoFacts{Unfetchable: "it is disabled"}}}})
+	subject := catalog.RepoSubject(w.View().RepoByName("r").ID)
+	end := func(permanent bool) {
+		w.Do(&catalog.EnqueueJob{Kind: catalog.JobIndex, Subject: subject, Urgent: true})
+		w.Do(&catalog.GrantJob{Kind: catalog.JobIndex, Subject: subject, Node: "n1", Epoch: clustertest.Epoch})
+		w.Do(&catalog.FinishJob{Kind: catalog.JobIndex, Subject: subject, Fence: w.View().Job(catalog.JobIndex, subject).Fence, Error: "300,000 branches", Permanent: permanent})
+	}
+	read := func(v catalog.Viewer, name string) error {
+		s := &sea{Node: w.Node("n1"), handlers: map[string]cluster.Handler{}, alive: func(string) bool { return true }}
+		b := &Browser{readers: newReaders(), d: Deps{Cluster: s, Gate: account.NewGate(agreed{w.View()}), Peers: call.NewPeers(s, s.alive), Log: slog.New(slog.DiscardHandler)}}
+		_, err := route(t.Context(), b, v, name, readFileOperation(), ReadFileRequest{})
+		return err
+	}
+	check := func(name string, kind error, says string) {
+		t.Helper()
+		if err := read(catalog.Operator(), name); !errors.Is(err, kind) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %v with %q", name, err, kind, says)
+		}
+		if err := read(catalog.Viewer{Role: catalog.RoleMember}, name); !errors.Is(err, call.ErrRepoNotFound) || strings.Contains(err.Error(), says) {
+			t.Errorf("%s, not for this viewer: %v", name, err)
+		}
+	}
+	check("r", call.ErrUnavailable, "has not been fetched yet")
+	check("disabled", call.ErrUnable, "cannot be fetched: it is disabled")
+	end(false)
+	check("r", call.ErrUnavailable, "failed and is repeated: 300,000 branches")
+	end(true)
+	check("r", call.ErrUnable, "was refused when it was indexed: 300,000 branches")
+}
+
 // followed is a catalog that the node learns of while it reads.
 type followed struct {
 	agreed

@@ -185,9 +185,22 @@ func (r *ranking) parse() error {
 	case r.rev != "":
 		return nil
 	case r.req.Ref == "":
-		return call.Fail(call.ErrUnavailable, "Repository %q is not indexed yet, so its words cannot be ranked", r.req.Repo)
+		return r.notIndexed()
 	}
 	return call.Fail(call.ErrRef, "Revision %q is not indexed; words are ranked in indexed revisions only. Use grep with ref", r.req.Ref)
+}
+
+// notIndexed says why the words of a repository without an index are not ranked.
+func (r *ranking) notIndexed() error {
+	seen, err := r.s.d.Gate.Repos(r.viewer)
+	if err != nil {
+		return err
+	}
+	repo, err := seen.ByName(r.req.Repo)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(browse.NotIndexed(seen.View, repo), call.Fail(call.ErrUnavailable, "Repository %q is not indexed yet, so its words cannot be ranked", repo.Name))
 }
 
 // revision takes the revision out of a query, since the index is asked for that
