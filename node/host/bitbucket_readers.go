@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/config"
@@ -25,7 +24,7 @@ func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([
 		return nil, err
 	}
 
-	if strconv.FormatInt(now.ID, 10) != id {
+	if now.ID.String() != id {
 		return nil, another(path)
 	}
 

@@ -25,7 +25,7 @@ type bitbucketServer struct {
 
 // serverRepo is what the API says of a repository.
 type serverRepo struct {
-	ID      int64  `json:"id"`
+	ID      hostID `json:"id"`
 	Slug    string `json:"slug"`
 	Name    string `json:"name"`
 	Project struct {
@@ -215,7 +215,7 @@ func (b *bitbucketServer) found(r *serverRepo, found func(Repo, string) error) e
 func (b *bitbucketServer) repo(r *serverRepo) Repo {
 	path := r.Project.Key + "/" + r.Slug
 	repo := Repo{
-		ExternalID: externalID(config.KindBitbucket, b.web, strconv.FormatInt(r.ID, 10)),
+		ExternalID: externalID(config.KindBitbucket, b.web, r.ID.String()),
 		Name:       hostName(b.web) + "/" + path, DisplayName: path, HostType: "bitbucketServer",
 		Remote: git.Remote{URL: b.web.JoinPath("scm", strings.ToLower(r.Project.Key), r.Slug+".git").String()},
 		WebURL: b.web.JoinPath("projects", r.Project.Key, "repos", r.Slug).String(),

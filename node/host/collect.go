@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -231,3 +232,20 @@ func (c *collector) tellUnused() {
 
 // fewGlobs is how many globs an issue names.
 const fewGlobs = 5
+
+// hostID is the number of a repository at its host; 0 for what is no number of 63 bits. So an
+// entry with such an id is counted as one without a usable number, and its page is read.
+type hostID int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (id *hostID) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		n = 0
+	}
+	*id = hostID(n)
+	return nil
+}
+
+// String returns the decimal form.
+func (id hostID) String() string { return strconv.FormatInt(int64(id), 10) }

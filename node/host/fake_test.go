@@ -143,7 +143,7 @@ func (s *giteaServer) serve(w http.ResponseWriter, r *http.Request) {
 	case len(parts) == 3 && parts[0] == "repos":
 		s.one(w, func(g giteaRepo) bool { return strings.EqualFold(g.FullName, parts[1]+"/"+parts[2]) })
 	case len(parts) == 2 && parts[0] == "repositories":
-		s.one(w, func(g giteaRepo) bool { return strconv.FormatInt(g.ID, 10) == parts[1] })
+		s.one(w, func(g giteaRepo) bool { return g.ID.String() == parts[1] })
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}

@@ -27,7 +27,7 @@ type gitea struct {
 
 // giteaRepo is what the API says of a repository.
 type giteaRepo struct {
-	ID            int64     `json:"id"`
+	ID            hostID    `json:"id"`
 	FullName      string    `json:"full_name"`
 	Description   string    `json:"description"`
 	Private       bool      `json:"private"`
@@ -177,7 +177,7 @@ func (g *gitea) newest(ctx context.Context, owner string, since time.Time, take 
 			if page.Data[i].Updated.Before(since) {
 				return nil, 0, nil
 			}
-			id := externalID(config.KindGitea, g.web, strconv.FormatInt(page.Data[i].ID, 10))
+			id := externalID(config.KindGitea, g.web, page.Data[i].ID.String())
 			take(Mark{ExternalID: id, At: page.Data[i].Updated})
 		}
 		return g.after(u, head, len(page.Data)), len(page.Data), nil
@@ -219,7 +219,7 @@ func (g *gitea) repo(r *giteaRepo) Repo {
 	web := g.web.JoinPath(r.FullName).String()
 	name := hostName(g.web) + "/" + r.FullName
 	return Repo{
-		ExternalID: externalID(config.KindGitea, g.web, strconv.FormatInt(r.ID, 10)),
+		ExternalID: externalID(config.KindGitea, g.web, r.ID.String()),
 		Name:       name, DisplayName: r.FullName, HostType: string(config.KindGitea),
 		Remote: git.Remote{URL: web + ".git"}, WebURL: web,
 		Description: r.Description, DefaultBranch: r.DefaultBranch, Topics: lowered(r.Topics),

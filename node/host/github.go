@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -32,7 +31,7 @@ type github struct {
 
 // githubRepo is what the API says of a repository.
 type githubRepo struct {
-	ID            int64      `json:"id"`
+	ID            hostID     `json:"id"`
 	FullName      string     `json:"full_name"`
 	Owner         githubUser `json:"owner"`
 	HTMLURL       string     `json:"html_url"`
@@ -306,7 +305,7 @@ func (g *github) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 // mark is what GitHub says of the last push. One that was never pushed to was
 // pushed to at the beginning of time, which ends the list.
 func (g *github) mark(r *githubRepo) Mark {
-	m := Mark{ExternalID: externalID(config.KindGitHub, g.web, strconv.FormatInt(r.ID, 10))}
+	m := Mark{ExternalID: externalID(config.KindGitHub, g.web, r.ID.String())}
 	if r.PushedAt != nil {
 		m.At = *r.PushedAt
 	}
@@ -408,7 +407,7 @@ func (g *github) found(r *githubRepo, found func(Repo, string) error) error {
 func (g *github) repo(r *githubRepo) Repo {
 	web := g.web.JoinPath(r.FullName).String()
 	repo := Repo{
-		ExternalID: externalID(config.KindGitHub, g.web, strconv.FormatInt(r.ID, 10)),
+		ExternalID: externalID(config.KindGitHub, g.web, r.ID.String()),
 		Name:       hostName(g.web) + "/" + r.FullName, DisplayName: r.FullName, HostType: string(config.KindGitHub),
 		Remote: git.Remote{URL: web + ".git"}, WebURL: web,
 		Description: r.Description, DefaultBranch: r.DefaultBranch, Topics: lowered(r.Topics),

@@ -24,7 +24,7 @@ const githubFields = `databaseId nameWithOwner description visibility isFork isA
 
 // githubNode is a repository in an answer.
 type githubNode struct {
-	ID            int64      `json:"databaseId"`
+	ID            hostID     `json:"databaseId"`
 	Name          string     `json:"nameWithOwner"`
 	Description   string     `json:"description"`
 	Visibility    string     `json:"visibility"`

@@ -24,7 +24,7 @@ type gitlab struct {
 
 // gitlabProject is what the API says of a project.
 type gitlabProject struct {
-	ID            int64           `json:"id"`
+	ID            hostID          `json:"id"`
 	Path          string          `json:"path_with_namespace"`
 	Description   string          `json:"description"`
 	Visibility    string          `json:"visibility"` // absent for anonymous callers
@@ -169,7 +169,7 @@ func (g *gitlab) Changed(ctx context.Context, since time.Time, take func(Mark)) 
 			q.Set("include_subgroups", "true")
 		}
 		mark := func(p *gitlabProject) Mark {
-			return Mark{ExternalID: externalID(config.KindGitLab, g.web, strconv.FormatInt(p.ID, 10)), At: p.Activity}
+			return Mark{ExternalID: externalID(config.KindGitLab, g.web, p.ID.String()), At: p.Activity}
 		}
 
 		return look{target, func() error {
@@ -305,7 +305,7 @@ func (g *gitlab) found(p *gitlabProject, found func(Repo, string) error) error {
 
 func (g *gitlab) repo(p *gitlabProject) Repo {
 	repo := Repo{
-		ExternalID: externalID(config.KindGitLab, g.web, strconv.FormatInt(p.ID, 10)),
+		ExternalID: externalID(config.KindGitLab, g.web, p.ID.String()),
 		Name:       hostName(g.web) + "/" + p.Path, DisplayName: p.Path, HostType: string(config.KindGitLab),
 		Remote: git.Remote{URL: g.web.JoinPath(p.Path).String() + ".git"}, WebURL: g.links.JoinPath(p.Path).String(),
 		Description: p.Description, DefaultBranch: p.DefaultBranch, Topics: lowered(append(p.Topics, p.Tags...)),

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -38,5 +39,50 @@ func TestListing_ofAnOddRepository(t *testing.T) {
 		if len(sink.issues) != 1 || sink.issues[0].Code != InvalidResponse || !sink.issues[0].Partial || !strings.Contains(sink.issues[0].Text, "3 repositories") {
 			t.Errorf("%s: %+v", kind, sink.issues)
 		}
+	}
+}
+
+// An id that is no number of 63 bits makes its entry one without a usable number. The entries
+// beside it are read.
+func TestListing_ofAnOddID(t *testing.T) {
+	t.Parallel()
+	for kind, list := range map[string]func(text string) ([]error, error){
+		"Gitea":      foundOf(func(r *giteaRepo, found func(Repo, string) error) error { return (&gitea{}).found(r, found) }),
+		"GitHub":     foundOf(func(r *githubRepo, found func(Repo, string) error) error { return (&github{}).found(r, found) }),
+		"GitLab":     foundOf(func(r *gitlabProject, found func(Repo, string) error) error { return (&gitlab{}).found(r, found) }),
+		"DataCenter": foundOf(func(r *serverRepo, found func(Repo, string) error) error { return (&bitbucketServer{}).found(r, found) }),
+	} {
+		for _, id := range []string{"9223372036854775808", "-9223372036854775809", "1e300", "1.5", `"7"`, "null", "{}", "[1]", "0", "-1"} {
+			entry := `{"id": ` + id + `, "full_name": "a/b", "path_with_namespace": "a/b", "slug": "b", "project": {"key": "a"}}`
+			errs, err := list("[" + entry + "," + entry + "]")
+			if err != nil || len(errs) != 2 {
+				t.Errorf("%s, %s: %v, %v", kind, id, errs, err)
+			}
+			for _, err := range errs {
+				if err != nil {
+					t.Errorf("%s, %s: %v", kind, id, err)
+				}
+			}
+		}
+	}
+}
+
+// foundOf reads a page of entries and hands each on; it returns what came of each, an error for
+// one that was listed.
+func foundOf[T any](use func(r *T, found func(Repo, string) error) error) func(text string) ([]error, error) {
+	return func(text string) (out []error, err error) {
+		var page []T
+		if err := json.Unmarshal([]byte(text), &page); err != nil {
+			return nil, err
+		}
+		for i := range page {
+			out = append(out, use(&page[i], func(r Repo, _ string) error {
+				if r.Name == "" { // told as unusable
+					return nil
+				}
+				return fmt.Errorf("%q was listed", r.Name)
+			}))
+		}
+		return out, nil
 	}
 }
