@@ -172,6 +172,12 @@ func codeOf(lang string, text []byte) []byte {
 		line := out[from:end]
 		from = end + 1
 
+		// The comment may have begun before the text. A line of it stands for itself: a product begins so, too.
+		if !comments && syntax.block && insideStars(line) {
+			_, rest, _ := bytes.Cut(line, []byte("*/"))
+			blank(line[:len(line)-len(rest)])
+		}
+
 		for i := 0; i < len(line); {
 			if comments {
 				n := bytes.Index(line[i:], []byte("*/"))

@@ -15,6 +15,7 @@ func TestHeadsOf_languages(t *testing.T) {
 		{"Java", "public final class A<T extends X> extends pkg.B<T> implements C, D<E> {", "class A < B C D"},
 		{"Java", "record P(int x, N n) implements N {}\ninterface Q extends\n    R,\n    S {\n", "record P < N; interface Q < R S"},
 		{"Java", "/* class Z extends N */ class A { // class Y extends N\n", "class A <"},
+		{"Java", " * class Z implements N {\n * }\n */\nclass A implements N {", "class A < N"},
 		{"Java", "sealed interface S extends N permits A, B {", "interface S < N"},
 		{"Java", "enum E implements N { X }", "enum E < N"},
 		{"TypeScript", "export abstract class A<T> extends B<T>\n  implements C, ns.D {\n}\ninterface I extends J, K<string> {", "class A < B C D; interface I < J K"},

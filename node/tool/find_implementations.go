@@ -77,14 +77,23 @@ func (l *lookup) hierarchy(r *symbols.SymbolResponse) (string, error) {
 	if len(r.Undefined) > 0 {
 		fmt.Fprintf(&out, "Not defined here: %s.\n", label(strings.Join(r.Undefined, ", ")))
 	}
-	for i := range r.Defined {
-		if lang := r.Defined[i].Language; !symbols.HasHierarchy(lang) && r.MatchCount == 0 {
-			e.unlooked = append(e.unlooked, "types of "+lang+", of which only text is known: "+l.asText())
-			break
-		}
-	}
+	e.unlooked = append(e.unlooked, l.unread(r)...)
 	e.lacks(l.Args, r.Coverage, "")
 	return out.String() + e.String(), nil
+}
+
+// unread is what an answer cannot know of the languages in which the type is defined.
+func (l *lookup) unread(r *symbols.SymbolResponse) []string {
+	for i := range r.Defined {
+		f := &r.Defined[i]
+		switch {
+		case !symbols.HasHierarchy(f.Language) && r.MatchCount == 0:
+			return []string{"types of " + f.Language + ", of which only text is known: " + l.asText()}
+		case f.Language == "Go" && f.Matches[0].Kind == "interface" && l.Text("direction") == "down":
+			return []string{"types of Go that have only a part of the methods by embedding"}
+		}
+	}
+	return nil
 }
 
 // typeLine is a type, or a method, with its place.
