@@ -37,7 +37,7 @@ func TestATableIsADocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(v.Body)
-	for _, want := range []string{"<th>name</th>", "<td>redis</td>", "&lt;b&gt;bold&lt;/b&gt; `code` &amp;amp; ![x](y)", `?plain=1`} {
+	for _, want := range []string{">name</th>", "<td>redis</td>", "&lt;b&gt;bold&lt;/b&gt; `code` &amp;amp; ![x](y)", `?plain=1`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}
