@@ -228,8 +228,12 @@ func (v *View) RepoByExternalID(external string) *Repo {
 // files and clients of the reference leave out the organisation, and the path of a server.
 // It is "" for repositories of other hosts.
 func (r *Repo) ShortName() string {
+	// Each search with repo: asks this of every repository that its pattern does not fit.
+	if r.HostKind != string(config.KindAzureDevOps) {
+		return ""
+	}
 	parts := strings.Split(r.Name, "/")
-	if n := len(parts); r.HostKind == string(config.KindAzureDevOps) && n > 3 {
+	if n := len(parts); n > 3 {
 		return parts[0] + "/" + parts[n-2] + "/" + parts[n-1]
 	}
 	return ""
