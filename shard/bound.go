@@ -39,40 +39,6 @@ type boundNode struct {
 	langs []bool     // opLang: by language
 }
 
-// nameSet remembers which paths of a shard a pattern matches. While a plan is
-// bound it learns; afterwards many goroutines read it.
-type nameSet struct {
-	p          *pattern
-	known, yes []uint64 // a bit for each path
-	all        bool     // every path is known
-}
-
-func newNameSet(p *pattern, s *shard) *nameSet {
-	words := (s.m.paths + 63) / 64
-	bits := make([]uint64, 2*words)
-	return &nameSet{p: p, known: bits[:words], yes: bits[words:]}
-}
-
-// has reports whether the pattern matches in a path.
-func (n *nameSet) has(s *shard, path uint32) bool {
-	if bit := uint64(1) << (path & 63); n.known[path>>6]&bit != 0 {
-		return n.yes[path>>6]&bit != 0
-	}
-	return n.p.m.Matches(s.path(int(path)))
-}
-
-// learn is has, and remembers the answer.
-func (n *nameSet) learn(s *shard, path uint32) bool {
-	yes := n.has(s, path)
-	bit := uint64(1) << (path & 63)
-
-	n.known[path>>6] |= bit
-	if yes {
-		n.yes[path>>6] |= bit
-	}
-	return yes
-}
-
 // scratch holds the buffers of a goroutine for asking postings. A view may have
 // thousands of small shards, most of which have no candidate: what one of them
 // did not need goes to the next.

@@ -122,34 +122,3 @@ func (x *pathIndex) candidates(f *trigram.Formula, each func(path int)) bool {
 	}
 	return true
 }
-
-// learnAll matches the pattern with all paths of the shard that it may match, and reports
-// whether it did: then the answer for every path is known.
-func (n *nameSet) learnAll(s *shard) bool {
-	if n.all {
-		return true
-	}
-	n.all = s.pathIndex().candidates(n.p.formula, func(p int) {
-		if n.p.m.Matches(s.path(p)) {
-			n.yes[p>>6] |= 1 << (p & 63)
-		}
-	})
-	if n.all {
-		for i := range n.known {
-			n.known[i] = ^uint64(0)
-		}
-	}
-	return n.all
-}
-
-// documents returns the documents of which any path matches, once all is learned.
-func (n *nameSet) documents(s *shard) docSet {
-	set, x := newDocSet(s.m.documents), s.pathIndex()
-	yes := docSet(n.yes)
-	for p := yes.next(0, s.m.paths); p >= 0; p = yes.next(p+1, s.m.paths) {
-		for _, d := range x.docs[x.first[p]:x.first[p+1]] {
-			set.add(int(d))
-		}
-	}
-	return set
-}

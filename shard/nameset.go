@@ -1,0 +1,66 @@
+package shard
+
+// nameSet remembers which paths of a shard a pattern matches. While a plan is
+// bound it learns; afterwards many goroutines read it.
+type nameSet struct {
+	p          *pattern
+	known, yes []uint64 // a bit for each path
+	all        bool     // every path is known
+}
+
+func newNameSet(p *pattern, s *shard) *nameSet {
+	words := (s.m.paths + 63) / 64
+	bits := make([]uint64, 2*words)
+	return &nameSet{p: p, known: bits[:words], yes: bits[words:]}
+}
+
+// has reports whether the pattern matches in a path.
+func (n *nameSet) has(s *shard, path uint32) bool {
+	if bit := uint64(1) << (path & 63); n.known[path>>6]&bit != 0 {
+		return n.yes[path>>6]&bit != 0
+	}
+	return n.p.m.Matches(s.path(int(path)))
+}
+
+// learn is has, and remembers the answer.
+func (n *nameSet) learn(s *shard, path uint32) bool {
+	yes := n.has(s, path)
+	bit := uint64(1) << (path & 63)
+
+	n.known[path>>6] |= bit
+	if yes {
+		n.yes[path>>6] |= bit
+	}
+	return yes
+}
+
+// learnAll matches the pattern with all paths of the shard that it may match, and reports
+// whether it did: then the answer for every path is known.
+func (n *nameSet) learnAll(s *shard) bool {
+	if n.all {
+		return true
+	}
+	n.all = s.pathIndex().candidates(n.p.formula, func(p int) {
+		if n.p.m.Matches(s.path(p)) {
+			n.yes[p>>6] |= 1 << (p & 63)
+		}
+	})
+	if n.all {
+		for i := range n.known {
+			n.known[i] = ^uint64(0)
+		}
+	}
+	return n.all
+}
+
+// documents returns the documents of which any path matches, once all is learned.
+func (n *nameSet) documents(s *shard) docSet {
+	set, x := newDocSet(s.m.documents), s.pathIndex()
+	yes := docSet(n.yes)
+	for p := yes.next(0, s.m.paths); p >= 0; p = yes.next(p+1, s.m.paths) {
+		for _, d := range x.docs[x.first[p]:x.first[p+1]] {
+			set.add(int(d))
+		}
+	}
+	return set
+}
