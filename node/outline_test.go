@@ -74,7 +74,7 @@ func TestATraceFindsTheCommitOfAChange(t *testing.T) {
 		}
 	}
 	for _, req := range []browse.TraceRequest{
-		{Path: "src/a.go", First: 8, Last: 9}, {Expr: "a*?"}, {Text: "x", Limit: 101},
+		{Path: "src/a.go", First: 8, Last: 9}, {Expr: "a("}, {Text: "x", Limit: 101},
 	} {
 		req.Repo = "local/app"
 		if _, err := n.Browse.Trace(t.Context(), catalog.Operator(), req); !errors.Is(err, call.ErrInvalid) {

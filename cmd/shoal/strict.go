@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,16 +66,8 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 
 // badFlag says what is wrong with a flag in words of the command line.
 func badFlag(cmd *cobra.Command, err error) error {
-	// The library tells of a function of Go, which means nothing to who typed a flag.
-	text := err.Error()
-	var number *strconv.NumError
-	if errors.As(err, &number) {
-		if i := strings.LastIndex(text, ": strconv."); i >= 0 {
-			text = text[:i] + ": want a number"
-		}
-	}
-
 	// A query such as -file:test looks like a flag, and is found by the message alone.
+	text := err.Error()
 	if strings.HasPrefix(text, "unknown") && strings.Contains(cmd.Use, "QUERY") {
 		text += fmt.Sprintf("; a query that begins with a dash stands behind two: %s -- '-file:test foo'", cmd.CommandPath())
 	}

@@ -25,7 +25,7 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 		"search":                  "want: shoal search QUERY",
 		"search ->next":           "shoal search -- ",
 		"search --frobnicate foo": "shoal search -- ",
-		"search -m abc x":         "want a number",
+		"search -m abc x":         "must be an integer",
 		"status extra":            "want: shoal status",
 	} {
 		cmd := newRoot(func(string) string { return "" })
