@@ -55,9 +55,9 @@ func TestAMissingPathLeadsToWhereItWas(t *testing.T) {
 	}
 
 	// The page asks by itself, and keeps its status.
-	for _, kind := range []string{"blob", "tree", "blame"} {
+	for kind, now := range map[string]string{"blob": "blob", "tree": "blob", "blame": "blame"} {
 		resp, page := askAs(t, s, "", "GET", "/browse/local/app/-/"+kind+"/old.txt", "")
-		for _, want := range []string{"It was there last", "/browse/local/app@" + last + "/-/blob/old.txt", "/browse/local/app/-/commit/" + removed, "/browse/local/app/-/blob/new.txt"} {
+		for _, want := range []string{"It was there last", "/browse/local/app@" + last + "/-/blob/old.txt", "/browse/local/app/-/commit/" + removed, "/browse/local/app/-/" + now + "/new.txt"} {
 			if resp.StatusCode != 404 || !strings.Contains(string(page), want) {
 				t.Errorf("%s: %d without %q: %s", kind, resp.StatusCode, want, page)
 			}

@@ -44,9 +44,13 @@ func (p *reading) orMissing(ctx context.Context, v *layout.Visit, l place, err e
 	// That the history cannot be looked through changes nothing of what is missing.
 	r, unseen := p.reader.LastSeen(ctx, v.Viewer, browse.LastSeenRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
 	if unseen == nil && r.Removed != nil {
+		// What it was counts, not what the address takes it for.
 		kind := "blob"
-		if r.Type == "tree" {
+		if data.What = "file"; r.Type == "tree" {
 			kind, data.What = "tree", "directory"
+		}
+		if kind == "tree" || l.Kind == "tree" {
+			l.Kind, data.Kind = kind, kind
 		}
 		data.Last, data.LastURL = short(r.Commit), address(l.Repo, r.Commit, kind, l.Path)
 		data.Removed, data.Moved = p.revisions.commitRow(l.Repo, r.Removed), r.Renamed
