@@ -67,7 +67,7 @@ func aLargeFileStaysUsable(t *testing.T, s *site) {
 	b.until("and none when it leaves", `!document.querySelector('[data-first="30001"] .text i')`)
 	b.expect("the browser finds a word near the end", `window.find('line49990()')`)
 	b.goTo(browse(largeRepo, "", "blob", "min.js"), 200)
-	if n := eval[int](b, `document.documentElement.outerHTML.length`); n > 60_000 {
+	if n := eval[int](b, `document.documentElement.outerHTML.length`); n > 64_000 { // that of what is around it, above all
 		t.Errorf("a line of 480 kB is %d bytes of page", n)
 	}
 }

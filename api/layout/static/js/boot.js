@@ -25,7 +25,7 @@ if (localStorage.getItem('recentOff') !== '1' && location.pathname.startsWith('/
 
 let palette = null; // once it was asked for
 const openPalette = () => { if (palette) palette.open(); else until(import('./palette.js').then(module => { palette = module; palette.open(); })); };
-if (!keys.known('t')) keys.add('t', openPalette); // in a repository, its finder
+booted.then(() => { if (!keys.known('t')) keys.add('t', openPalette); }); // in a repository, its finder, which may still be on its way
 let before = null; // what had the focus before the box was asked for
 
 // focusBox takes the selected text of the page into the box.
