@@ -6,5 +6,5 @@
 //	     Keeps: for a path that somebody has
 //
 // A glob means what package glob says. Only !(...) has no expression and is refused; a ! in
-// front of a glob leaves out what it matches.
+// front of a glob leaves out what it matches. Distance tells how much two names differ.
 package paths

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/paths"
 )
 
 // The bounds of the paths that are near one.
@@ -32,7 +33,7 @@ func (s *Suggester) NearPaths(ctx context.Context, v catalog.Viewer, repo, ref, 
 }
 
 // nearPaths ranks paths by how near they are to one.
-func nearPaths(paths []string, missing string) []string {
+func nearPaths(all []string, missing string) []string {
 	type near struct {
 		path           string
 		letters, parts int
@@ -40,7 +41,7 @@ func nearPaths(paths []string, missing string) []string {
 	name := strings.ToLower(path.Base(missing))
 	most := max(1, len(name)/4)
 	var found []near
-	for _, p := range paths {
+	for _, p := range all {
 		if d := distance(name, strings.ToLower(path.Base(p)), most); d <= most {
 			found = append(found, near{p, d, commonParts(p, missing)})
 		}
@@ -57,10 +58,10 @@ func nearPaths(paths []string, missing string) []string {
 }
 
 // directoriesOf returns every directory above some paths once.
-func directoriesOf(paths []string) []string {
+func directoriesOf(files []string) []string {
 	had := map[string]bool{}
 	var out []string
-	for _, p := range paths {
+	for _, p := range files {
 		for dir := path.Dir(p); dir != "." && !had[dir]; dir = path.Dir(dir) {
 			had[dir], out = true, append(out, dir)
 		}
@@ -79,8 +80,7 @@ func commonParts(a, b string) int {
 	return n
 }
 
-// distance is how many letters have to be added, removed, changed or swapped with
-// their neighbour to make one name of another; more than most where it is more.
+// distance is paths.Distance, or more than most where that is more or takes long to find out.
 func distance(a, b string, most int) int {
 	if a == b {
 		return 0
@@ -89,24 +89,5 @@ func distance(a, b string, most int) int {
 		return most + 1
 	}
 
-	// Rows of the table of all beginnings: the one before the last, the last, and this one.
-	var table [3][longestNear + 1]int
-	for k := range len(b) + 1 {
-		table[0][k] = k
-	}
-	for i := 1; i <= len(a); i++ {
-		older, last, row := &table[(i+1)%3], &table[(i+2)%3], &table[i%3]
-		row[0] = i
-		for k := 1; k <= len(b); k++ {
-			change := last[k-1]
-			if a[i-1] != b[k-1] {
-				change++
-			}
-			row[k] = min(change, last[k]+1, row[k-1]+1)
-			if i > 1 && k > 1 && a[i-1] == b[k-2] && a[i-2] == b[k-1] {
-				row[k] = min(row[k], older[k-2]+1)
-			}
-		}
-	}
-	return table[len(a)%3][len(b)]
+	return paths.Distance(a, b)
 }

@@ -3,7 +3,6 @@ package suggest
 import (
 	"slices"
 	"testing"
-	"testing/quick"
 )
 
 func TestNearPaths(t *testing.T) {
@@ -27,37 +26,5 @@ func TestNearPaths(t *testing.T) {
 	}
 	if got := nearPaths(directoriesOf(paths), "lua/scr"); !slices.Equal(got, []string{"src", "deps/lua/src"}) && !slices.Equal(got, []string{"deps/lua/src", "src"}) {
 		t.Errorf("near directories: %q", got)
-	}
-}
-
-// plainDistance is distance by its definition.
-func plainDistance(a, b string) int {
-	switch {
-	case a == "" || b == "":
-		return len(a) + len(b)
-	case a[0] == b[0]:
-		return plainDistance(a[1:], b[1:])
-	}
-	d := 1 + min(plainDistance(a[1:], b), plainDistance(a, b[1:]), plainDistance(a[1:], b[1:]))
-	if len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] {
-		d = min(d, 1+plainDistance(a[2:], b[2:]))
-	}
-	return d
-}
-
-func TestDistance_isTheFewestChanges(t *testing.T) {
-	t.Parallel()
-	few := func(s []byte) string {
-		for i := range s {
-			s[i] = 'a' + s[i]%3
-		}
-		return string(s[:min(len(s), 6)])
-	}
-	same := func(a, b []byte) bool {
-		x, y := few(a), few(b)
-		return distance(x, y, 9) == plainDistance(x, y)
-	}
-	if err := quick.Check(same, &quick.Config{MaxCount: 500}); err != nil {
-		t.Error(err)
 	}
 }

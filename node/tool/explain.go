@@ -14,6 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/paths"
 )
 
 // explain turns a failure into a sentence that tells the model what to do
@@ -196,8 +197,8 @@ func nearRepos(text string, names []string, most int) []string {
 		low := strings.ToLower(name)
 		s := scored{
 			name:  name,
-			last:  distance(last, path.Base(low)),
-			parts: distance(text, lastParts(low, depth)),
+			last:  paths.Distance(last, path.Base(low)),
+			parts: paths.Distance(text, lastParts(low, depth)),
 		}
 
 		// A name that has the text in it is as near as one wrong letter.

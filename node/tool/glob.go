@@ -220,7 +220,7 @@ func nearPaths(want string, repos []search.GlobRepo, most int) []nearPath {
 	for _, r := range repos {
 		for _, p := range r.Paths {
 			// Of names alone: their directories would drown a wrong letter.
-			if d := distance(bare(want), bare(path.Base(p))); d <= wrongLetters(want) {
+			if d := paths.Distance(bare(want), bare(path.Base(p))); d <= wrongLetters(want) {
 				found = append(found, nearPath{r.Repo, p, d})
 			}
 		}

@@ -3,6 +3,8 @@ package tool
 import (
 	"slices"
 	"strings"
+
+	"github.com/shoalsearch/shoal/node/paths"
 )
 
 // otherNames are names that models know from other tools, in small letters
@@ -131,44 +133,9 @@ func (t *Tool) meant(name string) string {
 func NearestName(name string, names []string) string {
 	best, least := "", max(1, len(bare(name))/3)+1
 	for _, n := range names {
-		if d := distance(bare(name), bare(n)); d < least {
+		if d := paths.Distance(bare(name), bare(n)); d < least {
 			best, least = n, d
 		}
 	}
 	return best
-}
-
-// distance is how many letters have to be changed, put in, left out or
-// exchanged with their neighbour to make b of a. Names that are too long for
-// the comparison differ by the length of the longer one.
-func distance(a, b string) int {
-	const longest = 200
-	if len(a) > longest || len(b) > longest {
-		return max(len(a), len(b))
-	}
-
-	// Three rows of the table of edits: for the prefix of a that ends two
-	// letters, one letter and no letter before the present one.
-	var before, last, row [longest + 1]int
-	for k := 0; k <= len(b); k++ {
-		last[k] = k
-	}
-
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for k := 1; k <= len(b); k++ {
-			change := last[k-1]
-			if a[i-1] != b[k-1] {
-				change++
-			}
-			row[k] = min(change, last[k]+1, row[k-1]+1)
-
-			// The last two letters exchanged are one change.
-			if i > 1 && k > 1 && a[i-1] == b[k-2] && a[i-2] == b[k-1] {
-				row[k] = min(row[k], before[k-2]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
 }

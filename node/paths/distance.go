@@ -1,0 +1,38 @@
+package paths
+
+// longestDistance is how long names may be that are compared letter by letter, in bytes.
+const longestDistance = 200
+
+// Distance is how many letters have to be changed, put in, left out or exchanged with their
+// neighbour to make b of a. Names that are too long for the comparison differ by the length
+// of the longer one.
+func Distance(a, b string) int {
+	if len(a) > longestDistance || len(b) > longestDistance {
+		return max(len(a), len(b))
+	}
+
+	// Three rows of the table of edits: for the beginning of a that ends two letters, one
+	// letter and no letter before the present one.
+	var table [3][longestDistance + 1]int
+	for k := range len(b) + 1 {
+		table[0][k] = k
+	}
+
+	for i := 1; i <= len(a); i++ {
+		before, last, row := &table[(i+1)%3], &table[(i+2)%3], &table[i%3]
+		row[0] = i
+		for k := 1; k <= len(b); k++ {
+			change := last[k-1]
+			if a[i-1] != b[k-1] {
+				change++
+			}
+			row[k] = min(change, last[k]+1, row[k-1]+1)
+
+			// The last two letters exchanged are one change.
+			if i > 1 && k > 1 && a[i-1] == b[k-2] && a[i-2] == b[k-1] {
+				row[k] = min(row[k], before[k-2]+1)
+			}
+		}
+	}
+	return table[len(a)%3][len(b)]
+}
