@@ -110,19 +110,35 @@ func neverFits(by standing, n, most int64) *failure {
 
 // most is how many bytes a client of a standing can hold while nobody else holds any.
 func (m *memory) most(by standing) int64 {
+	large := m.boundsOf(false)
 	switch by {
 	case operator:
 		return math.MaxInt64
 	case holder:
-		return max(m.limit/2, smallLease)
+		return max(min(large.all, large.client), smallLease)
 	case stranger:
-		return max(large(m.limit/2), smallLease)
+		return max(min(large.all, large.client, large.strangers), smallLease)
 	}
-	return max(min(large(m.limit/2), max(m.limit/8, largestBody)), smallLease)
+	return max(min(large.all, large.client, large.strangers, large.sending), smallLease)
 }
 
-// large is how much of a budget large pieces may take.
-func large(limit int64) int64 { return limit - limit/8 }
+// bounds are how many bytes may be held together.
+type bounds struct {
+	all       int64 // by everybody
+	client    int64 // by one client
+	strangers int64 // by those who have shown no credential
+	sending   int64 // by bodies of theirs that are on their way
+}
+
+// boundsOf is how many bytes may be held once a piece is taken.
+func (m *memory) boundsOf(small bool) bounds {
+	// A small piece may use what is left, or a client with downloads could not search.
+	if small {
+		return bounds{m.limit, m.limit, m.limit / 2, m.limit / 4}
+	}
+	without := func(limit int64) int64 { return limit - limit/8 }
+	return bounds{without(m.limit), m.limit / 2, without(m.limit / 2), max(m.limit/8, largestBody)}
+}
 
 // room reports whether a lease may take more bytes. Callers hold the lock.
 func (m *memory) room(l *lease, small bool, more int64) bool {
@@ -130,19 +146,13 @@ func (m *memory) room(l *lease, small bool, more int64) bool {
 		return true
 	}
 
-	// A small piece may use what is left, or a client with downloads could not search.
-	share, sending, large := m.limit/2, max(m.limit/8, largestBody), large
-	if small {
-		large = func(limit int64) int64 { return limit }
-		share, sending = m.limit, m.limit/4
-	}
-
-	fits := m.held+more <= large(m.limit) && m.clients[l.client]+more <= share
+	most := m.boundsOf(small)
+	fits := m.held+more <= most.all && m.clients[l.client]+more <= most.client
 	if l.by == holder {
 		return fits
 	}
 	strangers := m.shares[stranger] + m.shares[sender]
-	return fits && strangers+more <= large(m.limit/2) && (l.by == stranger || m.shares[sender]+more <= sending)
+	return fits && strangers+more <= most.strangers && (l.by == stranger || m.shares[sender]+more <= most.sending)
 }
 
 // end gives everything back.
