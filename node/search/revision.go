@@ -20,30 +20,29 @@ func revAtom(seen *account.Repos, rev string) query.Q {
 		return atom
 	}
 
+	// What the name means depends on what a repository has: heads have the branch as HEAD
+	// only, without a name of its own, and both have a tag and a branch of that name.
 	tag, branch := "refs/tags/"+rev, "refs/heads/"+rev
-	both := seen.Where(func(repo *catalog.Repo) bool {
-		return nameOfRevision(repo, rev) == tag && nameOfRevision(repo, branch) == branch
+	both := roaring.New()
+	heads := seen.Where(func(repo *catalog.Repo) bool {
+		name := nameOfRevision(repo, rev)
+		if name == tag && nameOfRevision(repo, branch) == branch {
+			both.Add(repo.ID)
+		}
+		return name == "HEAD" && repo.Indexed()
 	})
+
 	if !both.IsEmpty() {
 		atom = &query.Or{Subs: []query.Q{
 			&query.And{Subs: []query.Q{atom, &query.Repos{Set: roaring.AndNot(seen.Set, both)}}},
 			&query.And{Subs: []query.Q{&query.Rev{Pattern: tag}, &query.Repos{Set: both}}},
 		}}
 	}
-
-	// The branch has no name of its own there: as HEAD it was indexed.
-	heads := seen.Where(func(repo *catalog.Repo) bool {
-		return repo.Indexed() && nameOfRevision(repo, rev) == "HEAD"
-	})
-	if heads.IsEmpty() {
-		return atom
+	if !heads.IsEmpty() {
+		ofHeads := &query.And{Subs: []query.Q{&query.Rev{Pattern: "HEAD"}, &query.Repos{Set: heads}}}
+		atom = &query.Or{Subs: []query.Q{atom, ofHeads}}
 	}
-
-	ofHeads := &query.And{Subs: []query.Q{
-		&query.Rev{Pattern: "HEAD"},
-		&query.Repos{Set: heads},
-	}}
-	return &query.Or{Subs: []query.Q{atom, ofHeads}}
+	return atom
 }
 
 // nameOfRevision is the name under which a repository has a ref indexed; ""
