@@ -80,6 +80,13 @@ var styles = map[string]*style{
 // them. The index knows the type around them.
 var includes = map[string][]string{"Ruby": {"include", "extend", "prepend"}, "Crystal": {"include", "extend"}, "PHP": {"use"}, "Elixir": {"@behaviour", "use"}}
 
+// Words in heads that are no names of types, and those that begin what stands behind a head.
+var (
+	besideNames = []string{"final", "sealed", "constructor", "class", "private", "internal", "protected", "public"}
+	beforeTypes = []string{"public", "private", "protected", "virtual", "dyn", "unowned", "internal", "typename"}
+	behindHeads = []string{"fun", "val", "var", "def", "func", "function", "import", "package", "typealias", "const", "let", "export", "return", "where", "permits", "if", "for"}
+)
+
 // headsOf finds the heads of types in a part of a file, which may begin and end anywhere.
 func headsOf(lang string, text []byte) (heads []head) {
 	s := styles[lang]
@@ -271,7 +278,7 @@ func (p *headParser) head() (head, bool) {
 			return h, h.supers != nil || h.name != ""
 		case t.named():
 			// Of several names the last counts: macros and annotations stand before it.
-			if h.supers == nil && t.text[0] != '@' && !slices.Contains([]string{"final", "sealed", "constructor", "class", "private", "internal", "protected", "public"}, t.text) && (h.name == "" || p.lang == "C++") {
+			if h.supers == nil && t.text[0] != '@' && !slices.Contains(besideNames, t.text) && (h.name == "" || p.lang == "C++") {
 				h.name, h.at = lastPart(t.text), t.at+len(t.text)-len(lastPart(t.text))
 			}
 			p.i++
@@ -284,8 +291,8 @@ func (p *headParser) head() (head, bool) {
 
 // ends reports whether a name belongs to what stands behind a head that has no body.
 func (p *headParser) ends(t headToken, h head) bool {
-	begins := append([]string{"fun", "val", "var", "def", "func", "function", "import", "package", "typealias", "const", "let", "export", "return", "where", "permits", "if", "for"}, p.style.kinds...)
-	return slices.Contains(begins, t.text) && !(h.name == "" && h.kind == "enum")
+	begins := slices.Contains(behindHeads, t.text) || slices.Contains(p.style.kinds, t.text)
+	return begins && !(h.name == "" && h.kind == "enum")
 }
 
 // types reads a list of types.
@@ -294,7 +301,7 @@ func (p *headParser) types(h *head) {
 	for {
 		t := p.next()
 		switch {
-		case slices.Contains([]string{"public", "private", "protected", "virtual", "dyn", "unowned", "internal", "typename"}, t.text):
+		case slices.Contains(beforeTypes, t.text):
 			continue
 		case t.text == `\` || strings.HasPrefix(t.text, "@"):
 			continue
@@ -317,9 +324,11 @@ func (p *headParser) types(h *head) {
 			}
 			continue
 		}
+
 		h.supers = append(h.supers, super{t.text, t.at})
 		p.arguments(h)
 
+		// The list goes on behind a sign alone.
 		mark := p.i
 		switch sep := p.next().text; {
 		case sep == "," || sep == "&" || sep == "+" || sep == "with" || parens && sep == "\n":
@@ -340,9 +349,11 @@ func (p *headParser) arguments(h *head) {
 		switch t := p.next(); t.text {
 		case "<", "(", "[":
 			p.i--
+
+			// Of Objective-C they are the protocols.
 			if t.text == "<" && h.kind == "interface" && p.style == &objcStyle {
 				p.i++
-				p.types(h) // protocols
+				p.types(h)
 				continue
 			}
 			p.brackets()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/shoalsearch/shoal/node/search"
 	"github.com/shoalsearch/shoal/shard"
@@ -117,7 +118,7 @@ func (h *hierarchy) implement(found *SymbolResponse) error {
 	have := map[typeOfGo]string{}
 	for key, set := range types {
 		for of, want := range wanted {
-			if set.has(want) && (h.sameDir(want, of, key)) {
+			if set.has(want) && h.sameDir(want, of, key) {
 				have[key] = of.name
 			}
 		}
@@ -249,43 +250,60 @@ func (h *hierarchy) interfaces(expr string) (map[typeOfGo]*methodSet, error) {
 	return sets, nil
 }
 
-// join gives each interface the methods of those that it embeds.
-func (h *hierarchy) join(sets map[typeOfGo]*methodSet) {
-	standard := map[string]*methodSet{}
+// standard is the methods of the interfaces in wellKnown. It is read-only.
+var standard = sync.OnceValue(func() map[string]*methodSet {
+	all := map[string]*methodSet{}
 	file, _ := parser.ParseFile(gotoken.NewFileSet(), "", wellKnown, parser.SkipObjectResolution)
 	for _, d := range file.Decls {
 		spec := d.(*ast.GenDecl).Specs[0].(*ast.TypeSpec)
-		standard[spec.Name.Name] = methodsOf(spec)
+		all[spec.Name.Name] = methodsOf(spec)
 	}
+	return all
+})
 
+// join gives each interface the methods of those that it embeds.
+func (h *hierarchy) join(sets map[typeOfGo]*methodSet) {
 	// One level a round: what is embedded may embed further ones.
 	for range 4 {
 		for key, set := range sets {
 			for _, name := range set.embedded {
-				inner := sets[typeOfGo{key.repo, key.dir, lastPart(name)}]
-				for other, one := range sets {
-					if inner == nil && other.name == lastPart(name) && (!strings.Contains(name, ".") || path.Base(other.dir) == name[:strings.IndexByte(name, '.')]) {
-						inner = one
-					}
-				}
-				if inner == nil {
-					inner = standard[lastPart(name)]
-				}
+				inner := embeddedBy(key, name, sets)
 				if inner == nil {
 					if !slices.Contains(h.out.Undefined, name) {
 						h.out.Undefined = append(h.out.Undefined, name)
 					}
 					continue
 				}
+
+				// Of what is well known nothing comes with a further round.
 				maps.Copy(set.methods, inner.methods)
 				for _, deeper := range inner.embedded {
-					if one := standard[lastPart(deeper)]; one != nil {
+					if one := standard()[lastPart(deeper)]; one != nil {
 						maps.Copy(set.methods, one.methods)
 					}
 				}
 			}
 		}
 	}
+}
+
+// embeddedBy is the interface that a type embeds by a name: one of its directory, one of the
+// package that the name says, or one that is well known; nil for none.
+func embeddedBy(outer typeOfGo, name string, sets map[typeOfGo]*methodSet) *methodSet {
+	pkg, last, qualified := strings.Cut(name, ".")
+	if !qualified {
+		last = name
+	}
+	if inner := sets[typeOfGo{outer.repo, outer.dir, last}]; inner != nil {
+		return inner
+	}
+
+	for other, inner := range sets {
+		if other.name == last && (!qualified || path.Base(other.dir) == pkg) {
+			return inner
+		}
+	}
+	return standard()[last]
 }
 
 // methods are those of types whose head an expression finds, with a place of each type.
