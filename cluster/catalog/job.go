@@ -70,3 +70,9 @@ type JobKey struct {
 
 // Key returns the key of the job.
 func (j *Job) Key() JobKey { return JobKey{j.Kind, j.Subject} }
+
+// Failing reports whether the last attempt failed, whether it is repeated or not. A job
+// that is nil has none.
+func (j *Job) Failing() bool {
+	return j != nil && j.Error != "" && (j.State == JobFailed || j.State == JobBackoff)
+}

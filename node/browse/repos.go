@@ -88,7 +88,7 @@ func stateOf(view *catalog.View, repo *catalog.Repo) string {
 	switch {
 	case repo.Unfetchable != "" && !repo.Indexed():
 		return StateUnfetchable
-	case j != nil && j.Error != "" && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff):
+	case j.Failing():
 		return StateFailed
 	case repo.Indexed():
 		return StateIndexed

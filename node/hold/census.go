@@ -281,8 +281,7 @@ func (f *following) countRepo(repo *catalog.Repo) {
 	put(t.Emptied, id, repo.NoCommit() && !repo.Empty)
 
 	// The last job counts, whatever was indexed before.
-	j := f.to.Job(catalog.JobIndex, catalog.RepoSubject(id))
-	put(t.Failed, id, !unfetchable && j != nil && j.Error != "" && (j.State == catalog.JobFailed || j.State == catalog.JobBackoff))
+	put(t.Failed, id, !unfetchable && f.to.Job(catalog.JobIndex, catalog.RepoSubject(id)).Failing())
 	if !repo.Indexed() {
 		return
 	}
