@@ -15,6 +15,14 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
+// within is a context that ends after a while, 0 for never.
+func within(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	if patience > 0 {
+		return context.WithTimeout(ctx, patience)
+	}
+	return ctx, func() {}
+}
+
 // waitIndexed draws a progress bar until every connection has been synced and
 // every repository, of at least so many, is indexed or has failed. It ends
 // with exit code 1 when one failed.

@@ -29,12 +29,8 @@ func newStatus(getenv func(string) string) *cobra.Command {
 		Short: "Members, leader, repositories, jobs",
 		Args:  cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		ctx := cmd.Context()
-		if patience > 0 {
-			bounded, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
-			ctx = bounded
-		}
+		ctx, cancel := within(cmd.Context(), patience)
+		defer cancel()
 
 		// Waiting wins over watching: it has an end.
 		switch {

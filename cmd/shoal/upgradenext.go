@@ -29,12 +29,8 @@ The leader comes last, and hands over when it stops. The exit code is 1 where
 every node runs this version.`,
 		Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		ctx := cmd.Context()
-		if patience > 0 {
-			bounded, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
-			ctx = bounded
-		}
+		ctx, cancel := within(cmd.Context(), patience)
+		defer cancel()
 		return waitForNext(ctx, cmd, c)
 	})
 
