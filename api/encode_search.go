@@ -28,7 +28,7 @@ func appendSearch(dst []byte, r *search.Response) []byte {
 type reach struct {
 	covering
 	Cluster *search.ClusterInfo `json:"cluster"`
-	Past    []search.PastRepo   `json:"past,omitempty"` // repositories of which a commit was read from git
+	Past    []search.PastRepo   `json:"past,omitempty"` // repositories whose commit was read from git instead of the index
 	Hints   []string            `json:"hints,omitempty"`
 }
 

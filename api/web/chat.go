@@ -158,7 +158,7 @@ type chatTurn struct {
 	Events  string     // address of what comes, while it is being answered
 	Sources []foundRow // that were read
 	Looked  string     // how many, and in how many searches
-	Again   string     // where the same question is asked again; "" where it need not be
+	Again   string     // address that asks the same question again; "" for none
 	Took    string
 }
 

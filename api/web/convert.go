@@ -58,8 +58,8 @@ func (l *lineList) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// notebook makes Markdown of the cells of a Jupyter notebook: text as it stands, code
-// and what it printed as code. Pictures and tables that it drew are named alone.
+// notebook makes Markdown of the cells of a Jupyter notebook: text stays text,
+// code and its output become blocks of code. Of a picture or a table its plain text is kept.
 func notebook(text []byte) []byte {
 	var book struct {
 		Cells []struct {

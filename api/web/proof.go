@@ -182,8 +182,8 @@ var facetKinds = []facetKind{
 }
 
 // facetsOf counts the files of an answer by what facetKinds names. A count that is
-// not exact would be one of the page, and is left out. Of each kind the most frequent
-// are told, at most so many rows.
+// not exact would be one of the page alone, so it is left out. Each kind has at most so many
+// rows, the most frequent first.
 func facetsOf(resp *search.Response, b layout.Box, rows int) []facet {
 	found := resp.CountFiles()
 	var out []facet

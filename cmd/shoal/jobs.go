@@ -86,7 +86,7 @@ func jobAction(getenv func(string) string, verb, short, did string) *cobra.Comma
 		Long:  short + ".\nJOB is as shoal jobs list has it: index:7, sync:work.",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The answer is the job before the change; what it does next `shoal jobs list` shows.
+		// The answer is the job before the change. `shoal jobs list` shows what it does next.
 		var before operate.JobInfo
 		if err := c.call(cmd.Context(), "POST", "/api/jobs/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 			return err

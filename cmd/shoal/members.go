@@ -112,7 +112,7 @@ func newRemove(getenv func(string) string) *cobra.Command {
 		Short: "Forget a node for good",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// What is lost is told with the removal, for afterwards nobody knows it.
+		// The answer to the removal names what is lost. Later nobody knows it.
 		var answer operate.RemoveResponse
 
 		// The API refuses to remove the last copy of something without this word.

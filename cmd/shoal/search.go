@@ -30,7 +30,7 @@ type searchAnswer struct {
 	Hints      []string           `json:"hints"`
 }
 
-// pastText tells of a repository of which a commit was read from git.
+// pastText is the line about a repository whose commit was read from git.
 func pastText(p search.PastRepo) string {
 	text := fmt.Sprintf("%s at %.10s of %s: %s read from git",
 		p.Repository, p.Commit, p.Time.Format(time.DateOnly), catalog.Counted(p.Read, "file", "files"))

@@ -45,7 +45,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		// The account is there whatever comes next, so it is told before.
+		// The next step may fail, and the account stays: say so first.
 		fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s, %s) is made\n", u.Email, u.ID, u.Role)
 		if byPassword {
 			if err := sendPassword(cmd, c, u.ID); err != nil {

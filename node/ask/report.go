@@ -35,7 +35,7 @@ type Started struct {
 // The kinds of events, in the order in which a turn has them.
 const (
 	KindTurn      = "turn"      // it has begun; Text is the question
-	KindStep      = "step"      // the model is asked
+	KindStep      = "step"      // the node asks the model
 	KindReasoning = "reasoning" // a piece of what it thinks
 	KindText      = "text"      // a piece of what it says
 	KindCite      = "cite"      // a citation, where the text is at this moment
