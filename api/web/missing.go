@@ -34,9 +34,6 @@ func (p *reading) orMissing(ctx context.Context, v *layout.Visit, l place, err e
 	}
 
 	data := missingPage{place: l, Name: path.Base(l.Path), What: "file"}
-	if l.Kind == "tree" {
-		data.What = "directory"
-	}
 	if l.Rev != "" {
 		data.Default = address(l.Repo, "", l.Kind, l.Path)
 	}
@@ -44,23 +41,27 @@ func (p *reading) orMissing(ctx context.Context, v *layout.Visit, l place, err e
 	// That the history cannot be looked through changes nothing of what is missing.
 	r, unseen := p.reader.LastSeen(ctx, v.Viewer, browse.LastSeenRequest{Repo: l.Repo, Ref: l.Rev, Paths: []string{l.Path}})
 	if unseen == nil && r.Removed != nil {
-		// What it was counts, not what the address takes it for.
 		kind := "blob"
-		if data.What = "file"; r.Type == "tree" {
-			kind, data.What = "tree", "directory"
+		if r.Type == "tree" {
+			kind = "tree"
 		}
+		// What it was counts, not what the address takes it for. A file may have its blame.
 		if kind == "tree" || l.Kind == "tree" {
-			l.Kind, data.Kind = kind, kind
+			data.Kind = kind
 		}
 		data.Last, data.LastURL = short(r.Commit), address(l.Repo, r.Commit, kind, l.Path)
 		data.Removed, data.Moved = p.revisions.commitRow(l.Repo, r.Removed), r.Renamed
 	}
 
+	if data.Kind == "tree" {
+		data.What = "directory"
+	}
+
 	// Nor does it that the paths cannot be listed.
-	near, _ := p.suggester.NearPaths(ctx, v.Viewer, l.Repo, l.Rev, l.Path, data.What == "directory")
+	near, _ := p.suggester.NearPaths(ctx, v.Viewer, l.Repo, l.Rev, l.Path, data.Kind == "tree")
 	for _, name := range near {
 		if name != data.Moved {
-			data.Near = append(data.Near, foundRow{URL: l.At(l.Kind, name), Name: name})
+			data.Near = append(data.Near, foundRow{URL: l.At(data.Kind, name), Name: name})
 		}
 	}
 

@@ -83,7 +83,7 @@ func (l *lookup) hierarchy(r *symbols.SymbolResponse) (string, error) {
 }
 
 // unread is what an answer cannot know of the languages in which the type is defined.
-func (l *lookup) unread(r *symbols.SymbolResponse) (out []string) {
+func (l *lookup) unread(r *symbols.SymbolResponse) []string {
 	for i := range r.Defined {
 		if f := &r.Defined[i]; !symbols.HasHierarchy(f.Language) && r.MatchCount == 0 {
 			return []string{"types of " + f.Language + ", of which only text is known: " + l.asText()}
@@ -93,14 +93,14 @@ func (l *lookup) unread(r *symbols.SymbolResponse) (out []string) {
 		return nil
 	}
 
-	// No head says what these extend, so no answer about what extends a type has all.
-	out = []string{"types without a name, as lambdas and anonymous classes"}
 	for i := range r.Defined {
 		if f := &r.Defined[i]; f.Language == "Go" && f.Matches[0].Kind == "interface" {
 			return []string{"types of Go that have only a part of the methods by embedding"}
 		}
 	}
-	return out
+
+	// No head says what these extend, so no answer about what extends a type has all.
+	return []string{"types without a name, as lambdas and anonymous classes"}
 }
 
 // typeLine is a type, or a method, with its place.
