@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -296,46 +297,77 @@ func (h *traces) changedFiles(q TraceQuery, commits []string, form ...string) *r
 	return c
 }
 
-// pickaxe has git list only what has the change.
-func (q *TraceQuery) pickaxe() ([]string, error) {
+// pickaxe has git list only what has the change. Where it is not exact git lists a few files more.
+func (q *TraceQuery) pickaxe() (args []string, exact bool, err error) {
 	if strings.Contains(q.Text, "\n") {
-		return []string{"--pickaxe-regex", "-S" + strings.ReplaceAll(quoteExtended(q.Text), "\n", "\r?\n")}, nil
+		return []string{"--pickaxe-regex", "-S" + strings.ReplaceAll(quoteExtended(q.Text), "\n", "\r?\n")}, true, nil
 	}
 	if q.Text != "" {
-		return []string{"-S" + q.Text}, nil
+		return []string{"-S" + q.Text}, true, nil
 	}
-	expr, err := gitExpr(q.Expr)
-	return []string{"--text", "-G" + expr}, err // without --text git passes over a file with a NUL
+	expr, exact, err := gitExpr(q.Expr)
+	return []string{"--text", "-G" + expr}, exact, err // without --text git passes over a file with a NUL
 }
 
 // compareBatch adds those of some commits that have the change. Git compares all files of
 // them, while those that it cannot read are read here.
 func (h *traces) compareBatch(ctx context.Context, q TraceQuery, batch []string, found *[]string, page *TracePage, own *changeReader) error {
-	look, err := q.pickaxe()
+	look, exact, err := q.pickaxe()
 	if err != nil {
 		return err
 	}
-	c := h.changedFiles(q, batch, append(look, "-z", "--raw")...)
+	c := h.changedFiles(q, batch, append(slices.Clone(look), "-z", "--raw")...)
 
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return h.readBatch(ctx, own, batch) })
-	byGit := map[string][]string{}
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() error { return h.readBatch(both, own, batch) })
+	byGit := map[string][]changedFile{}
 	group.Go(func() error {
-		return differences(ctx, c, func(commit, _, path string) error {
-			byGit[commit] = append(byGit[commit], path)
+		return differences(both, c, func(commit, entry, path string) error {
+			byGit[commit] = append(byGit[commit], changedFile{path, entry})
 			return nil
 		})
 	})
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	if !exact {
+		if err := h.keepMatches(ctx, q, look, byGit); err != nil {
+			return err
+		}
+	}
 
 	for _, commit := range batch {
-		paths := slices.DeleteFunc(byGit[commit], func(path string) bool { return own.judged[[2]string{commit, path}] })
+		var paths []string
+		for _, file := range byGit[commit] {
+			if !own.judged[[2]string{commit, file.path}] {
+				paths = append(paths, file.path)
+			}
+		}
 		paths = append(paths, own.paths[commit]...)
 		if slices.Sort(paths); len(paths) > 0 {
 			*found, page.Paths[commit] = append(*found, commit), paths[:min(len(paths), tracePaths)]
 		}
+	}
+	return nil
+}
+
+// changedFile is a file that a commit changed, with its entry as git prints it.
+type changedFile struct{ path, entry string }
+
+// keepMatches takes those files away of which no changed line matches the expression itself.
+func (h *traces) keepMatches(ctx context.Context, q TraceQuery, look []string, byGit map[string][]changedFile) error {
+	if len(byGit) == 0 {
+		return nil
+	}
+	p := &patchLines{wanted: q.lineMatcher(), found: map[string]ChangedLines{}, matches: map[string]bool{}}
+	if err := h.patches(q, slices.Collect(maps.Keys(byGit)), look).Stream(ctx, p.read); err != nil {
+		return err
+	}
+	for commit, files := range byGit {
+		byGit[commit] = slices.DeleteFunc(files, func(f changedFile) bool {
+			fields := strings.Fields(f.entry)
+			return len(fields) == 5 && !p.matches[commit+" "+fields[2]+".."+fields[3]]
+		})
 	}
 	return nil
 }

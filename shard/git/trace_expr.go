@@ -22,12 +22,12 @@ const maxGitExpr = 16 << 10
 //	(?i)ge\d+?$   (G|g)(E|e)([0-9])+CR?$
 //	[^x]          ([\xC2-\xDF][\x80-\xBF]|...|[^x\x80-\xFF])
 //
-// It matches at least what expr does. A few lines more match it: a letter counts as one, two
-// or more letters.
-func gitExpr(expr string) (posix string, err error) {
+// It matches at least what expr does. Where it is not exact it matches a few lines more: a
+// letter that is not ASCII counts as one, two or more letters.
+func gitExpr(expr string) (posix string, exact bool, err error) {
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrBadFilter, err)
+		return "", false, fmt.Errorf("%w: %w", ErrBadFilter, err)
 	}
 	w := &posixWriter{lineEnd: "\r?$", times: 1}
 	if ok, _ := regexp.MatchString(expr, ""); ok {
@@ -37,11 +37,11 @@ func gitExpr(expr string) (posix string, err error) {
 	w.write(parsed)
 	switch {
 	case w.size > maxGitExpr:
-		return "", fmt.Errorf("the expression takes git more than %d bytes with its repetitions written out: %w", maxGitExpr, ErrBadFilter)
+		return "", false, fmt.Errorf("the expression takes git more than %d bytes with its repetitions written out: %w", maxGitExpr, ErrBadFilter)
 	case w.outside:
-		return "", fmt.Errorf("no changed line has a line break or a NUL in it: %w", ErrBadFilter)
+		return "", false, fmt.Errorf("no changed line has a line break or a NUL in it: %w", ErrBadFilter)
 	}
-	return w.String(), nil
+	return w.String(), !w.loose, nil
 }
 
 // mostForms is how many sequences of bytes a class may have. One with more takes all letters
@@ -54,6 +54,7 @@ type posixWriter struct {
 	times   int  // how often what is written will be repeated
 	size    int  // bytes, with what is repeated written out
 	outside bool // it has a letter that no line has
+	loose   bool // it matches lines that the expression does not match
 }
 
 func (w *posixWriter) put(s string) {
@@ -107,6 +108,7 @@ func (w *posixWriter) repeat(re *syntax.Regexp) {
 	sub, bytesOf := re.Sub[0].Op, 1
 	if anyLetter := sub == syntax.OpAnyCharNotNL || sub == syntax.OpAnyChar; anyLetter && re.Op != syntax.OpQuest && (re.Op != syntax.OpRepeat || re.Max > 20) {
 		bytesOf = utf8.UTFMax
+		w.loose = w.loose || re.Op == syntax.OpRepeat && (re.Min > 1 || re.Max > 0)
 		w.put("[^\n]")
 	} else {
 		times := w.times
@@ -143,6 +145,10 @@ func (w *posixWriter) group(subs []*syntax.Regexp, between string) {
 
 // letter writes a letter, or all letters that differ from it in case alone.
 func (w *posixWriter) letter(r rune, fold bool) {
+	if r == utf8.RuneError { // any byte of no letter matches it too
+		w.class([]rune{r, r})
+		return
+	}
 	if next := unicode.SimpleFold(r); !fold || next == r {
 		w.put(quoteExtended(string(r)))
 		return
@@ -180,11 +186,11 @@ func (w *posixWriter) class(ranges []rune) {
 			forms = wide(forms, max(first, utf8.RuneSelf), last)
 		}
 		if first <= utf8.RuneError && utf8.RuneError <= last {
-			forms = append(forms, "[\x80-\xff]") // a byte of no letter counts as U+FFFD
+			forms, w.loose = append(forms, "[\x80-\xff]"), true // a byte of no letter counts as U+FFFD
 		}
 	}
 	if len(forms) > mostForms {
-		forms = []string{"[\xc2-\xf4][\x80-\xbf]{1,3}", "[\x80-\xff]"}
+		forms, w.loose = []string{"[\xc2-\xf4][\x80-\xbf]{1,3}", "[\x80-\xff]"}, true
 	}
 	if ascii['\n'] = false; slices.Contains(ascii[:], true) {
 		forms = append(forms, bracket(&ascii))

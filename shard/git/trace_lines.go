@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
+	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 // ChangedLines is what a commit did to the lines that a trace looks for.
@@ -32,7 +33,7 @@ const (
 // is too long, nothing is told.
 func (h *traces) changedLines(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader) {
 	wanted := q.lineMatcher()
-	look, err := q.pickaxe()
+	look, _, err := q.pickaxe()
 	if wanted == nil || len(page.Commits) == 0 || err != nil {
 		return
 	}
@@ -41,7 +42,7 @@ func (h *traces) changedLines(ctx context.Context, q TraceQuery, page *TracePage
 	for _, commit := range page.Commits[:min(len(page.Commits), tracedCommits)] {
 		ids = append(ids, commit.Hash)
 	}
-	c := h.changedFiles(q, ids, append(look, "--patch", "--unified=0", "--full-index", "--no-color")...)
+	c := h.patches(q, ids, look)
 	c.Timeout, c.Limit = tracedTime, tracedBytes
 
 	// What was read until an error is told: the end of the time is one.
@@ -55,14 +56,11 @@ func (h *traces) changedLines(ctx context.Context, q TraceQuery, page *TracePage
 		git.Lines = git.Lines[:min(len(git.Lines), tracedLines)]
 		page.Changed[commit] = git
 	}
+}
 
-	// The expression that git had may match a line more.
-	all := len(page.Commits)
-	page.Commits = slices.DeleteFunc(page.Commits, func(c Commit) bool {
-		changed, read := p.found[c.Hash]
-		return q.Text == "" && read && changed.Added+changed.Removed == 0 && len(page.Changed[c.Hash].Lines) == 0
-	})
-	page.Total -= all - len(page.Commits)
+// patches has git print the patches of the files with the change, without lines around them.
+func (h *traces) patches(q TraceQuery, commits, look []string) *run.Command {
+	return h.changedFiles(q, commits, append(slices.Clone(look), "--patch", "--unified=0", "--full-index", "--no-color")...)
 }
 
 // lineMatcher tells which lines are looked for, in whatever way they end; nil where no line
@@ -102,6 +100,9 @@ type patchLines struct {
 	inHunk bool            // what begins with a sign is a line of a file
 	skip   bool            // the file is told by another
 	found  map[string]ChangedLines
+
+	file    string          // the ids of the file whose patch is read, as "<oid>..<oid>"
+	matches map[string]bool // by commit and file, "<commit> <oid>..<oid>"; nil where nobody asks for files
 }
 
 func (p *patchLines) read(r io.Reader) error {
@@ -129,8 +130,8 @@ func (p *patchLines) line(line string) {
 	case strings.HasPrefix(line, "diff "):
 		p.inHunk, p.skip = false, false
 	case !p.inHunk && strings.HasPrefix(line, "index "):
-		ids, _, _ := strings.Cut(line[len("index "):], " ")
-		old, now, _ := strings.Cut(ids, "..")
+		p.file, _, _ = strings.Cut(line[len("index "):], " ")
+		old, now, _ := strings.Cut(p.file, "..")
 		p.skip = p.coded[old] || p.coded[now]
 	case strings.HasPrefix(line, "@@"):
 		p.inHunk = !p.skip
@@ -151,6 +152,9 @@ func (p *patchLines) keep(line string) {
 		return // git's word that a file ends without a newline
 	}
 
+	if p.matches != nil {
+		p.matches[p.commit+" "+p.file] = true
+	}
 	if len(c.Lines) < tracedLines {
 		c.Lines = append(c.Lines, line[:min(len(line), tracedLength)])
 	}
