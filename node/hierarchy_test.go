@@ -18,6 +18,9 @@ var family = map[string]string{
 	"go/api.go":   "package api\n\ntype Swimmer interface {\n\tDiver\n\tSwim(far int, how ...string) (int, error)\n}\n\ntype Diver interface{ Dive(deep int) }\n",
 	"go/orca.go":  "package api\n\ntype Orca struct{}\n\nfunc (o *Orca) Swim(\n\tfar int,\n\thow ...string,\n) (int, error) {\n\treturn 0, nil\n}\n\nfunc (*Orca) Dive(d int) {}\n\ntype Baby struct {\n\t*Orca\n\tage int\n}\n",
 	"go/other.go": "package api\n\ntype Boat struct{}\n\nfunc (Boat) Swim(far string, how ...string) (int, error) { return 0, nil }\nfunc (Boat) Dive(int) {}\n",
+	"go/a/sea.go": "package a\n\ntype Sound interface{ Sing() }\n",
+	"go/b/sea.go": "package b\n\ntype Sound interface{ Roar() }\n",
+	"go/c/sea.go": "package c\n\nimport (\n\t\"example.com/r/go/a\"\n\tloud \"example.com/r/go/b\"\n)\n\ntype Quiet interface{ a.Sound }\ntype Loud interface{ loud.Sound }\ntype Whale struct{}\n\nfunc (Whale) Sing() {}\n\ntype Lion struct{}\n\nfunc (Lion) Roar() {}\n",
 	"jvm/A.java":  "interface Interceptor<T> { void intercept(); }\n",
 	"jvm/B.java":  "class Base implements Interceptor<String> {\n  public void intercept() {}\n}\nclass Deep extends Base {\n  public void intercept() {}\n  Interceptor<String> field;\n}\n// class Remark implements Interceptor {\n",
 	"jvm/C.kt":    "class Compression(\n  private val x: Interceptor,\n  val f: () -> Unit = {},\n) : Other(),\n  @Marked\n  Interceptor {\n  override fun intercept() {}\n}\nobject Bridge : Interceptor {}\nval anonymous = object : Interceptor {\n}\n",
@@ -62,6 +65,8 @@ func TestHierarchy_languages(t *testing.T) {
 		{"Swimmer", false, false, "Orca:3 Baby:14"},
 		{"Diver", false, false, "Swimmer:4 Orca:3 Baby:14 Boat:3"},
 		{"Orca", true, false, "Swimmer:3 Diver:8"},
+		{"Quiet", false, false, "Whale:10"},
+		{"Loud", false, false, "Lion:14"},
 		{"Nothing", false, false, ""},
 	} {
 		r, err := n.Search.Hierarchy(t.Context(), catalog.Operator(), symbols.HierarchyRequest{SymbolRequest: symbols.SymbolRequest{Symbol: tt.symbol}, Up: tt.up, Transitive: tt.transitive})

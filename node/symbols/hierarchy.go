@@ -59,10 +59,10 @@ func (s *Finder) Hierarchy(ctx context.Context, v catalog.Viewer, req HierarchyR
 	if err := h.levels(); err != nil {
 		return nil, err
 	}
+	h.arrange()
 	if member {
 		return h.members(name)
 	}
-	h.arrange()
 	could := func(path string) bool { return HasHierarchy(shard.Language(path, nil)) }
 	return h.out, s.addKept(ctx, v, req.SymbolRequest, h.out, could)
 }
@@ -119,7 +119,6 @@ func (h *hierarchy) levels() error {
 		if err != nil {
 			return err
 		}
-		h.out.Coverage = h.out.Coverage.And(found.Coverage)
 		h.add(found)
 
 		if !h.req.Transitive {
@@ -174,6 +173,8 @@ func (h *hierarchy) add(found *SymbolResponse) {
 
 // arrange puts the answer in order, and counts it.
 func (h *hierarchy) arrange() {
+	slices.Sort(h.out.Undefined)
+	h.out.Undefined = slices.Compact(h.out.Undefined)
 	h.out.MatchCount = 0
 	for i := range h.out.Files {
 		f := &h.out.Files[i]
@@ -314,7 +315,7 @@ func (h *hierarchy) find(q query.Q, read func(f *search.File) []SymbolMatch) (*S
 		return nil, err
 	}
 	if or, ok := q.(*query.Or); ok && len(or.Subs) == 0 {
-		return &SymbolResponse{Coverage: h.out.Coverage}, nil // nothing can extend it
+		return &SymbolResponse{}, nil // nothing can extend it
 	}
 	l.Atoms[0], l.Lines, l.Scopes = q, headLines, true
 	found, err := h.s.Find(h.ctx, h.v, l)
@@ -322,7 +323,8 @@ func (h *hierarchy) find(q query.Q, read func(f *search.File) []SymbolMatch) (*S
 		return nil, err
 	}
 
-	out := &SymbolResponse{Coverage: found.Coverage}
+	h.out.Coverage = h.out.Coverage.And(found.Coverage)
+	out := &SymbolResponse{}
 	for i := range found.Files {
 		f := &found.Files[i]
 		if matches := read(f); matches != nil {
@@ -398,16 +400,17 @@ type mention struct {
 }
 
 // mentioned are the types that the heads of the names name.
-func (h *hierarchy) mentioned() (map[string]*mention, coverage.Coverage, error) {
+func (h *hierarchy) mentioned() (map[string]*mention, error) {
 	types := map[string]*mention{}
 	add := func(name, by, repo string) {
 		if types[name] == nil {
 			types[name] = &mention{by, map[string]bool{}}
 		}
+		types[name].by = min(types[name].by, by)
 		types[name].repos[repo] = true
 	}
 
-	own, err := h.find(h.named(), func(f *search.File) []SymbolMatch {
+	_, err := h.find(h.named(), func(f *search.File) []SymbolMatch {
 		heads(f, func(m SymbolMatch, supers []super) {
 			for _, s := range supers {
 				if name := lastPart(s.name); slices.Contains(h.names, m.Name) && name != m.Name {
@@ -417,27 +420,23 @@ func (h *hierarchy) mentioned() (map[string]*mention, coverage.Coverage, error) 
 		})
 		return nil
 	})
-	if err != nil {
-		return nil, coverage.Coverage{}, err
-	}
-	if h.spoken("Go") {
+	if err == nil && h.spoken("Go") {
 		err = h.embedded(add)
 	}
-	return types, own.Coverage, err
+	return types, err
 }
 
 // above finds the types that those of the names extend, where they are defined.
 func (h *hierarchy) above() (*SymbolResponse, error) {
-	types, covered, err := h.mentioned()
+	types, err := h.mentioned()
 	if err != nil || len(types) == 0 {
-		return &SymbolResponse{Coverage: covered}, err
+		return &SymbolResponse{}, err
 	}
 
 	out, err := h.defining(slices.Sorted(maps.Keys(types)))
 	if err != nil {
 		return nil, err
 	}
-	out.Coverage = out.Coverage.And(covered)
 
 	// A type of the same repository is the one that is meant.
 	near, anywhere := map[string]bool{}, map[string]bool{}
@@ -470,6 +469,7 @@ func (h *hierarchy) defining(names []string) (*SymbolResponse, error) {
 	named := &query.Text{Pattern: "^(?:" + alternatives(names) + ")$", Regexp: true, Field: query.Symbol}
 	out, err := h.s.symbols(h.ctx, h.v, req, named, maxSymbolMatches)
 	if err == nil {
+		h.out.Coverage = h.out.Coverage.And(out.Coverage)
 		out.Keep(func(m SymbolMatch) bool { return slices.Contains(typeKinds, m.Kind) })
 	}
 	return out, err

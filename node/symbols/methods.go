@@ -2,11 +2,13 @@ package symbols
 
 import (
 	"bytes"
+	"cmp"
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +54,7 @@ func (h *hierarchy) embeds(f *search.File) (matches []SymbolMatch) {
 type methodSet struct {
 	methods  map[string]signatureOfGo
 	embedded []string
+	imports  map[string]string // of its file: import paths by the names of packages
 	generic  bool
 }
 
@@ -78,14 +81,14 @@ type typeOfGo struct{ repo, dir, name string }
 // wellKnown are interfaces that others embed and whose package is seldom indexed.
 const wellKnown = `package p
 type error interface { Error() string }
-type Stringer interface { String() string }
-type Reader interface { Read(p []byte) (n int, err error) }
-type Writer interface { Write(p []byte) (n int, err error) }
-type Closer interface { Close() error }
-type ReadCloser interface { Reader; Closer }
-type WriteCloser interface { Writer; Closer }
-type ReadWriter interface { Reader; Writer }
-type Locker interface { Lock(); Unlock() }`
+type fmt_Stringer interface { String() string }
+type io_Reader interface { Read(p []byte) (n int, err error) }
+type io_Writer interface { Write(p []byte) (n int, err error) }
+type io_Closer interface { Close() error }
+type io_ReadCloser interface { Read(p []byte) (n int, err error); Close() error }
+type io_WriteCloser interface { Write(p []byte) (n int, err error); Close() error }
+type io_ReadWriter interface { Read(p []byte) (n int, err error); Write(p []byte) (n int, err error) }
+type sync_Locker interface { Lock(); Unlock() }`
 
 const interfaceBody = `(?:\[[^\]\n]*\])?[ \t]+interface[ \t]*\{(?:[^{}]|\{[^{}]*\})*\}`
 
@@ -110,11 +113,10 @@ func (h *hierarchy) implement(found *SymbolResponse) error {
 		return nil
 	}
 
-	types, places, covered, err := h.methods(`\([^)\n]*\)[ \t]*(?:` + alternatives(slices.Sorted(maps.Keys(names))) + `)[ \t]*\(`)
+	types, places, err := h.methods(`\([^)\n]*\)[ \t]*(?:` + alternatives(slices.Sorted(maps.Keys(names))) + `)[ \t]*\(`)
 	if err != nil {
 		return err
 	}
-	found.Coverage = found.Coverage.And(covered.Coverage)
 	have := map[typeOfGo]string{}
 	for key, set := range types {
 		for of, want := range wanted {
@@ -210,16 +212,27 @@ func (h *hierarchy) place(found, defined *SymbolResponse, have map[typeOfGo]stri
 	}
 }
 
+// importExpr is an expression for a line that imports a package.
+const importExpr = `^(?:import)?[ \t]*(?:([\w.]+)[ \t]+)?"([\w./~-]+)"`
+
+var importLine = regexp.MustCompile(importExpr)
+
 // interfaces are those that an expression finds, with the methods of what they embed.
 func (h *hierarchy) interfaces(expr string) (map[typeOfGo]*methodSet, error) {
 	sets := map[typeOfGo]*methodSet{}
 	known := map[string]bool{}
 	for range 5 {
-		_, err := h.find(goText(expr), func(f *search.File) []SymbolMatch {
+		q := goText(expr).(*query.And)
+		q.Subs = append(q.Subs, &query.Or{Subs: []query.Q{q.Subs[1], &query.Text{Pattern: importExpr, Regexp: true}}})
+		_, err := h.find(q, func(f *search.File) []SymbolMatch {
+			imports := map[string]string{}
 			for i := range f.Chunks {
 				for _, r := range f.Chunks[i].Ranges {
-					name, set := interfaceOf(textOf(&f.Chunks[i], r))
-					if set != nil {
+					text := textOf(&f.Chunks[i], r)
+					if m := importLine.FindSubmatch(text); m != nil {
+						imports[cmp.Or(string(m[1]), packageOf(string(m[2])))] = string(m[2])
+					} else if name, set := interfaceOf(text); set != nil {
+						set.imports = imports
 						sets[typeOfGo{f.Repository, path.Dir(f.Path), name}] = set
 						known[name] = true
 					}
@@ -244,72 +257,131 @@ func (h *hierarchy) interfaces(expr string) (map[typeOfGo]*methodSet, error) {
 		if more == nil {
 			break
 		}
+		slices.Sort(more)
 		expr = `\b(?:` + alternatives(more) + `)` + interfaceBody
 	}
 	h.join(sets)
 	return sets, nil
 }
 
-// standard is the methods of the interfaces in wellKnown. It is read-only.
+// standard is the methods of the interfaces in wellKnown, by their qualified names. It is read-only.
 var standard = sync.OnceValue(func() map[string]*methodSet {
 	all := map[string]*methodSet{}
 	file, _ := parser.ParseFile(gotoken.NewFileSet(), "", wellKnown, parser.SkipObjectResolution)
 	for _, d := range file.Decls {
 		spec := d.(*ast.GenDecl).Specs[0].(*ast.TypeSpec)
-		all[spec.Name.Name] = methodsOf(spec)
+		all[strings.ReplaceAll(spec.Name.Name, "_", ".")] = methodsOf(spec)
 	}
 	return all
 })
 
 // join gives each interface the methods of those that it embeds.
 func (h *hierarchy) join(sets map[typeOfGo]*methodSet) {
-	// One level a round: what is embedded may embed further ones.
-	for range 4 {
-		for key, set := range sets {
-			for _, name := range set.embedded {
-				inner := embeddedBy(key, name, sets)
-				if inner == nil {
-					if !slices.Contains(h.out.Undefined, name) {
-						h.out.Undefined = append(h.out.Undefined, name)
-					}
-					continue
-				}
-
-				// Of what is well known nothing comes with a further round.
-				maps.Copy(set.methods, inner.methods)
-				for _, deeper := range inner.embedded {
-					if one := standard()[lastPart(deeper)]; one != nil {
-						maps.Copy(set.methods, one.methods)
-					}
-				}
-			}
+	joined := map[*methodSet]bool{}
+	var join func(key typeOfGo, set *methodSet)
+	join = func(key typeOfGo, set *methodSet) {
+		if joined[set] {
+			return
 		}
+		joined[set] = true
+		for _, name := range set.embedded {
+			at, inner := embeddedBy(key, name, sets)
+			if inner == nil {
+				h.out.Undefined = append(h.out.Undefined, name)
+				continue
+			}
+			join(at, inner)
+			maps.Copy(set.methods, inner.methods)
+		}
+	}
+	for key, set := range sets {
+		join(key, set)
 	}
 }
 
-// embeddedBy is the interface that a type embeds by a name: one of its directory, one of the
-// package that the name says, or one that is well known; nil for none.
-func embeddedBy(outer typeOfGo, name string, sets map[typeOfGo]*methodSet) *methodSet {
+// embeddedBy is the interface that a type embeds by a name, and where it is: one of its
+// directory, one of the package that its file imports, or one that is well known. Of several
+// it is the nearest; nil where none may be meant, or two are as near.
+func embeddedBy(outer typeOfGo, name string, sets map[typeOfGo]*methodSet) (at typeOfGo, inner *methodSet) {
 	pkg, last, qualified := strings.Cut(name, ".")
 	if !qualified {
-		last = name
-	}
-	if inner := sets[typeOfGo{outer.repo, outer.dir, last}]; inner != nil {
-		return inner
+		at = typeOfGo{outer.repo, outer.dir, name}
+		return at, cmp.Or(sets[at], standard()[name])
 	}
 
-	for other, inner := range sets {
-		if other.name == last && (!qualified || path.Base(other.dir) == pkg) {
-			return inner
+	imported := sets[outer].imports[pkg]
+	best := 0
+	for other, set := range sets {
+		switch n := importNearness(imported, outer, other); {
+		case other.name != last || n < best:
+		case n > best:
+			best, at, inner = n, other, set
+		default:
+			inner = nil
 		}
 	}
-	return standard()[last]
+	if best > 0 {
+		return at, inner
+	}
+	return at, standard()[imported+"."+last]
+}
+
+// packageOf is the name of a package by its import path, as most are named.
+func packageOf(imported string) string {
+	imported, name := path.Split(imported)
+	if imported != "" && majorVersion.MatchString(name) {
+		name = path.Base(imported)
+	}
+	name, _, _ = strings.Cut(name, ".v")
+	return strings.TrimSuffix(strings.TrimPrefix(name, "go-"), "-go")
+}
+
+var majorVersion = regexp.MustCompile(`^v\d+$`)
+
+// importNearness is how likely an import path means the directory of a type: 0 where it cannot.
+// The path ends with the directory. The repository that it names counts most, then
+// that of the file that imports it, then the part of the directories that is the same.
+func importNearness(imported string, outer, of typeOfGo) int {
+	// What a tree of sources or copies holds is imported by its path in there.
+	dir := "/" + of.dir
+	for _, tree := range []string{"/src/", "/vendor/"} {
+		if i := strings.LastIndex(dir, tree); i >= 0 && dir[i+len(tree):] == imported {
+			return 1 + 1000 + sameElements(outer, of)
+		}
+	}
+
+	near := 1 + sameElements(outer, of)
+	named := slices.Contains(strings.Split(imported, "/"), path.Base(of.repo)) || packageOf(imported) == packageOf(of.repo)
+	switch {
+	case of.dir == "." && packageOf(imported) != packageOf(of.repo), of.dir != "." && !strings.HasSuffix(imported, dir):
+		return 0
+	case named:
+		return near + 1000
+	case of.repo == outer.repo:
+		return near
+	}
+	return 0
+}
+
+// sameElements is how near the directories of two types are: more than a hundred in one repository.
+func sameElements(a, b typeOfGo) int {
+	if a.repo != b.repo {
+		return 0
+	}
+	same, in := 100, strings.Split(b.dir, "/")
+	for i, element := range strings.Split(a.dir, "/") {
+		if i == len(in) || in[i] != element {
+			break
+		}
+		same++
+	}
+	return same
 }
 
 // methods are those of types whose head an expression finds, with a place of each type.
-func (h *hierarchy) methods(expr string) (map[typeOfGo]*methodSet, map[typeOfGo]SymbolFile, *SymbolResponse, error) {
+func (h *hierarchy) methods(expr string) (map[typeOfGo]*methodSet, map[typeOfGo]SymbolFile, error) {
 	types, places := map[typeOfGo]*methodSet{}, map[typeOfGo]SymbolFile{}
-	found, err := h.find(goText(`^func[ \t]*`+expr), func(f *search.File) []SymbolMatch {
+	_, err := h.find(goText(`^func[ \t]*`+expr), func(f *search.File) []SymbolMatch {
 		for i := range f.Chunks {
 			c := &f.Chunks[i]
 			for _, r := range c.Ranges {
@@ -330,7 +402,7 @@ func (h *hierarchy) methods(expr string) (map[typeOfGo]*methodSet, map[typeOfGo]
 		}
 		return nil
 	})
-	return types, places, found, err
+	return types, places, err
 }
 
 // embedded adds the types that those of the names embed, and the interfaces whose methods they have.
@@ -353,7 +425,7 @@ func (h *hierarchy) embedded(add func(name, by, repo string)) error {
 		return err
 	}
 
-	types, _, _, err := h.methods(`\([^)\n]*` + anyOf(h.names) + `[^)\n]*\)[ \t]*\w+[ \t]*\(`)
+	types, _, err := h.methods(`\([^)\n]*` + anyOf(h.names) + `[^)\n]*\)[ \t]*\w+[ \t]*\(`)
 	if err != nil {
 		return err
 	}
@@ -420,8 +492,8 @@ func methodsOf(spec *ast.TypeSpec) *methodSet {
 				set.methods[name.Name] = signatureOfFunc(t)
 			}
 		// What else stands alone is a set of types.
-		case *ast.Ident, *ast.SelectorExpr, *ast.StarExpr, *ast.IndexExpr:
-			if name, _, _ := strings.Cut(strings.TrimLeft(qualifiedText(t), "*"), "["); f.Names == nil && name != "comparable" && name != "any" {
+		case *ast.Ident, *ast.SelectorExpr, *ast.StarExpr, *ast.IndexExpr, *ast.IndexListExpr:
+			if name := qualifiedText(t); f.Names == nil && name != "comparable" && name != "any" {
 				set.embedded = append(set.embedded, name)
 			}
 		}
@@ -475,10 +547,14 @@ func typesOf(list *ast.FieldList) (types []string) {
 	return types
 }
 
-// qualifiedText is a name with its package.
+// qualifiedText is the name of a type with its package, without type arguments.
 func qualifiedText(e ast.Expr) string {
 	switch t := e.(type) {
 	case *ast.StarExpr:
+		return qualifiedText(t.X)
+	case *ast.IndexExpr:
+		return qualifiedText(t.X)
+	case *ast.IndexListExpr:
 		return qualifiedText(t.X)
 	case *ast.SelectorExpr:
 		return typeText(t.X) + "." + t.Sel.Name
