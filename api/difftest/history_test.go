@@ -52,11 +52,53 @@ func (c toolCall) commitsOf(w *twin) (out []commit) {
 			files, _ := w.git(a, append([]string{"diff-tree", "-r", "-c", "--root", "--no-renames", "--no-commit-id", "--name-only", "-S" + text, x.hash}, more...)...)
 			changed = files != ""
 		}
+		if expr := c.text("changesRegex"); expr != "" {
+			changed = w.changesLine(a, x, c.text("path"), regexp.MustCompile(expr))
+		}
 		if changed && c.matches(x) {
 			out = append(out, x)
 		}
 	}
 	return out
+}
+
+// changesLine reports whether a commit changed a line that the expression matches. A merge changed
+// a line if its file has other such lines than in each parent.
+func (w *twin) changesLine(a *animal, x commit, path string, expr *regexp.Regexp) bool {
+	more := []string{"--"}
+	if path != "" {
+		more = append(more, ":(literal)"+path)
+	}
+	if x.parents < 2 {
+		patch, _ := w.git(a, append([]string{"diff-tree", "-r", "--root", "--text", "--no-renames", "--no-commit-id", "--unified=0", x.hash}, append([]string{"-p"}, more...)...)...)
+		inHunk := false
+		for _, line := range lines(patch) {
+			switch {
+			case strings.HasPrefix(line, "diff --git "):
+				inHunk = false
+			case strings.HasPrefix(line, "@@ "):
+				inHunk = true
+			case inHunk && line != "" && line[0] != '\\' && expr.MatchString(strings.TrimSuffix(line[1:], "\r")):
+				return true
+			}
+		}
+		return false
+	}
+	files, _ := w.git(a, append([]string{"diff-tree", "-z", "-r", "-c", "--no-renames", "--no-commit-id", "--name-only", x.hash}, more...)...)
+	for file := range strings.SplitSeq(strings.TrimSuffix(files, "\x00"), "\x00") {
+		matching := func(rev string) (out []string) {
+			text, _ := w.git(a, "show", rev+":"+file)
+			return slices.DeleteFunc(lines(text), func(line string) bool { return !expr.MatchString(strings.TrimSuffix(line, "\r")) })
+		}
+		now, differs := matching(x.hash), file != ""
+		for i := range x.parents {
+			differs = differs && !slices.Equal(now, matching(fmt.Sprintf("%s^%d", x.hash, i+1)))
+		}
+		if differs {
+			return true
+		}
+	}
+	return false
 }
 
 // matches reports whether a commit passes the filters of a call.
@@ -103,7 +145,7 @@ func isListCommits(c toolCall, w *twin, text string) verdict {
 		return v.wrong("%d commits, the scan has %d: %v", len(got), len(want), slices.Sorted(maps.Keys(want)))
 	}
 	var total int
-	if _, err := fmt.Sscanf(text, "%d commit", &total); err == nil && total != len(want) && a.name != "local/shallow" && c.text("changes") == "" {
+	if _, err := fmt.Sscanf(text, "%d commit", &total); err == nil && total != len(want) && a.name != "local/shallow" {
 		return v.wrong("it counts %d commits, the scan has %d: %v", total, len(want), slices.Sorted(maps.Keys(want)))
 	}
 	return v
@@ -149,7 +191,10 @@ func drawListCommits(r *rand.Rand, w *twin) call {
 		for _, name := range []string{"query", "author", "page", "noMerges"} {
 			delete(args, name)
 		}
-		args["changes"] = []string{"needle", "alpha", "same", "side", "gamma", "alpha 3", "no such text"}[r.IntN(7)]
+		if args["changes"] = []string{"needle", "alpha", "same", "side", "gamma", "alpha 3", "no such text"}[r.IntN(7)]; r.IntN(2) == 0 {
+			delete(args, "changes")
+			args["changesRegex"] = []string{`need.e`, `^.{1,6}$`, `(?i)ALPHA \d`, `\PL$`, `^..$`, `[^a-z]s`, `side|gam+a`, `\bx\b`}[r.IntN(8)]
+		}
 	}
 	return toolCall{name: "list_commits", args: args, is: isListCommits, need: []string{"repo", "ref", "perPage"}}
 }

@@ -162,7 +162,7 @@ func drawCommits(r *rand.Rand, w *twin) call {
 	if query := c.text("query"); query != regexp.QuoteMeta(query) {
 		delete(c.args, "query") // it may be an expression there
 	}
-	for _, name := range []string{"changes", "noMerges", "page"} {
+	for _, name := range []string{"changes", "changesRegex", "noMerges", "page"} {
 		delete(c.args, name)
 	}
 	c.args["perPage"] = 100
