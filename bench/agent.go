@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -89,53 +87,6 @@ func toolText(data []byte) (string, error) {
 		return "", refusal(m.Result.Content[0].Text)
 	}
 	return m.Result.Content[0].Text, nil
-}
-
-// agents lets some agents call in turn until the time is over or each call of
-// the list was made some times. What is under way then is waited for: leaving
-// out the slowest calls would flatter the rest.
-func (s *server) agents(ctx context.Context, agents, rounds int, length time.Duration, calls []toolCall) (loaded, error) {
-	bounded, cancel := context.WithTimeout(ctx, length+time.Minute)
-	defer cancel()
-
-	var ended atomic.Bool
-	defer time.AfterFunc(length, func() { ended.Store(true) }).Stop()
-
-	var mu sync.Mutex // guards l and failed
-	l := loaded{}
-	var failed error
-
-	// Each agent takes the next call of the list, round after round.
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	start := time.Now()
-	for range agents {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= rounds*len(calls) || ended.Load() {
-					return
-				}
-				_, took, err := s.tool(bounded, calls[i%len(calls)])
-
-				mu.Lock()
-				if err != nil {
-					l.errors++
-					failed = err
-				} else {
-					l.took = append(l.took, took)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-
-	wg.Wait()
-	l.wall = time.Since(start)
-	if len(l.took) == 0 && failed == nil {
-		failed = fmt.Errorf("no call of %s was made", calls[0].tool)
-	}
-	return l, failed
 }
 
 // estimateTokens guesses how many tokens a text has for a model: short words

@@ -33,8 +33,8 @@ func reportCommand() *cobra.Command {
 		Short: "Measure the parts and write a report",
 		Long: `Measures build cost, size, latency, throughput and growth, beside ripgrep,
 codesearch and, when it is on PATH, zoekt. Corpora and indexes stay in --dir
-and are used again by the next run. Parts history and growth-revisions want a
-bare repository with tags at <dir>/R.git, part tools any with a long history; part localise wants bare repositories in folders of <dir>/localise, one folder a group,
+and are used again by the next run. Part growth-revisions wants a
+bare repository with tags at <dir>/R.git; part localise wants bare repositories in folders of <dir>/localise, one folder a group,
 part questions those that it asks about in <dir>/questions (git.git,
 redis.git, rqlite.git, weaviate.git).`,
 

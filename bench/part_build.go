@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -203,85 +202,4 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 
 	p.note("Target: at most 1 s, at most 150 MB beyond mapped files.")
 	return p, s.stop()
-}
-
-// partHistory compares 64 tags with HEAD alone.
-func partHistory(ctx context.Context, r *run) (*Part, error) {
-	p := &Part{Title: "R: 64 tags against HEAD alone", Columns: []string{"revisions", "CPU of the node", "CPU of git", "wall", "on disk", "documents' unique bytes"}}
-	repo := filepath.Join(r.Dir, "R.git")
-	if ok, err := exists(repo); err != nil || !ok {
-		return nil, fmt.Errorf("%s is not there: put a bare repository with history and 64 tags in its place", repo)
-	}
-
-	// The newest: neighbours share the most, and that is what people index.
-	tags, err := gitIn(ctx, repo, nil, nil, "tag", "--sort=-creatordate")
-	if err != nil {
-		return nil, err
-	}
-
-	names := strings.Fields(tags)
-	names = names[:min(64, len(names))]
-
-	var last [2]float64
-	for _, c := range []struct {
-		name string
-		tags []string
-	}{{"1", nil}, {fmt.Sprint(1 + len(names)), names}} {
-		conn := connection{"type": "git", "url": "file://" + repo}
-		if c.tags != nil {
-			conn["revisions"] = map[string]any{"tags": c.tags}
-		}
-
-		s, b, err := r.index(ctx, "R"+c.name, "off", 1, map[string]connection{"R": conn})
-		if err != nil {
-			return nil, err
-		}
-
-		// Stopped before blobs are counted: git reads the same files.
-		if err := s.stop(); err != nil {
-			return nil, err
-		}
-		unique, err := uniqueBytes(ctx, repo, append([]string{"HEAD"}, c.tags...))
-		if err != nil {
-			return nil, err
-		}
-
-		p.row(c.name, b.own, b.git, b.wall, bytesize(b.disk), bytesize(unique))
-		if c.tags == nil {
-			last = [2]float64{float64(b.disk), float64(unique)}
-		} else {
-			p.note("Disk grows %.3g × where unique blobs grow %.3g ×.", float64(b.disk)/last[0], float64(unique)/last[1])
-		}
-	}
-
-	return p, nil
-}
-
-// uniqueBytes adds up the blobs of some revisions, each once.
-func uniqueBytes(ctx context.Context, repo string, revs []string) (int64, error) {
-	seen := map[string]bool{}
-	var sum int64
-	for _, rev := range revs {
-		u, err := measure(ctx, repo, nil, "git", "ls-tree", "-r", "-l", "--full-tree", rev)
-		if err != nil {
-			return 0, err
-		}
-
-		// Of a tree the lines are mode, kind, name, size, path; a submodule has no size.
-		for line := range strings.Lines(string(u.Out)) {
-			f := strings.Fields(line)
-			if len(f) < 5 || f[1] != "blob" || seen[f[2]] {
-				continue
-			}
-
-			seen[f[2]] = true
-			var n int64
-			if _, err := fmt.Sscan(f[3], &n); err != nil {
-				return 0, err
-			}
-			sum += n
-		}
-	}
-
-	return sum, nil
 }

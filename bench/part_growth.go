@@ -237,3 +237,32 @@ func partGrowthMatches(ctx context.Context, r *run) (*Part, error) {
 	p.note("Fitted exponent over the number of matches: %s.", f)
 	return p, nil
 }
+
+// uniqueBytes adds up the blobs of some revisions, each once.
+func uniqueBytes(ctx context.Context, repo string, revs []string) (int64, error) {
+	seen := map[string]bool{}
+	var sum int64
+	for _, rev := range revs {
+		u, err := measure(ctx, repo, nil, "git", "ls-tree", "-r", "-l", "--full-tree", rev)
+		if err != nil {
+			return 0, err
+		}
+
+		// Of a tree the lines are mode, kind, name, size, path; a submodule has no size.
+		for line := range strings.Lines(string(u.Out)) {
+			f := strings.Fields(line)
+			if len(f) < 5 || f[1] != "blob" || seen[f[2]] {
+				continue
+			}
+
+			seen[f[2]] = true
+			var n int64
+			if _, err := fmt.Sscan(f[3], &n); err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+	}
+
+	return sum, nil
+}

@@ -346,3 +346,5 @@ func grepRanked(ctx context.Context, dir string, c localised) ([]string, error) 
 	})
 	return names[:min(len(names), localiseShown)], nil
 }
+
+func repoName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".git") }
