@@ -9,13 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
-	"time"
 )
-
-// heartbeat is how long an event stream may be silent before a comment goes
-// out on it: proxies take a silent connection for a dead one after a minute.
-const heartbeat = 15 * time.Second
 
 // bridge serves an http.Handler on fasthttp. The handler runs in a goroutine
 // of its own with a request that shares no memory with fasthttp's, so that one
@@ -23,7 +17,6 @@ const heartbeat = 15 * time.Second
 //
 //	nothing flushed   the answer is sent whole when the handler returns
 //	flushed           what was written goes out at each Flush, as a stream
-//	silent for long   a POST that accepts an event stream gets one, with comments
 //
 // The serving goroutine and then the stream wait for the handler to return.
 // panicked makes the failure of a panic of the handler.
@@ -54,15 +47,9 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 		}()
 
 		// Whatever comes first decides how the answer goes out.
-		silence := time.NewTimer(heartbeat)
-		defer silence.Stop()
 		select {
 		case <-r.done:
 		case <-r.committed:
-		case <-silence.C:
-			if acceptsEvents(req) {
-				r.beginEvents()
-			}
 		}
 		return r.answer(c, cancel)
 	}
@@ -93,11 +80,8 @@ func httpRequest(ctx context.Context, c *call) (*http.Request, error) {
 	return req.WithContext(ctx), nil
 }
 
-func acceptsEvents(req *http.Request) bool {
-	return req.Method == http.MethodPost && strings.Contains(strings.Join(req.Header.Values("Accept"), ","), "text/event-stream")
-}
-
-// bridged is the http.ResponseWriter of a bridged handler.
+// bridged is the http.ResponseWriter of a bridged handler, which alone has the head and
+// the buffer until it commits them or returns.
 type bridged struct {
 	ctx       context.Context
 	committed chan struct{} // closed when the head is final and parts follow
@@ -105,14 +89,11 @@ type bridged struct {
 	done      chan struct{} // closed when the handler has returned
 	failed    *failure      // a panic of the handler; read after done
 
-	mu        sync.Mutex // guards the fields below
 	head      http.Header
-	sent      http.Header // the head as it was committed
+	sent      http.Header // the head as it was when the status was set
 	status    int
 	buf       []byte
 	streaming bool
-	begun     bool // the stream was begun for the handler's silence, not by it
-	alien     bool // then: what the handler writes is no event stream and is framed as one event at the end
 }
 
 // Header is what the handler sets before it writes.
@@ -120,24 +101,9 @@ func (r *bridged) Header() http.Header { return r.head }
 
 // WriteHeader sets the status, once.
 func (r *bridged) WriteHeader(status int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.writeHeader(status)
-}
-
-func (r *bridged) writeHeader(status int) {
 	// Informational heads have no place in an answer that is written once.
-	if r.status != 0 || status < 200 {
-		return
-	}
-	r.status = status
-
-	// Where the stream was begun for it the status has gone out as 200 already.
-	if r.begun && !strings.HasPrefix(r.head.Get("Content-Type"), "text/event-stream") {
-		r.alien = true
-	}
-	if !r.streaming {
-		r.sent = r.head.Clone()
+	if r.status == 0 && status >= 200 {
+		r.status, r.sent = status, r.head.Clone()
 	}
 }
 
@@ -146,9 +112,7 @@ func (r *bridged) Write(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, context.Cause(r.ctx)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.writeHeader(http.StatusOK)
+	r.WriteHeader(http.StatusOK)
 	r.buf = append(r.buf, p...)
 	return len(p), nil
 }
@@ -158,24 +122,14 @@ func (r *bridged) Flush() { _ = r.FlushError() }
 
 // FlushError sends what was written, and fails when the client has gone.
 func (r *bridged) FlushError() error {
-	// What is no event stream cannot go out in parts on one: it is framed at the end.
-	r.mu.Lock()
-	r.writeHeader(http.StatusOK)
-	if r.alien {
-		r.mu.Unlock()
-		return nil
-	}
-
+	r.WriteHeader(http.StatusOK)
 	if !r.streaming {
 		r.streaming = true
 		close(r.committed)
 	}
 
-	// Given away under the lock, sent without it: the receiver may be slow.
 	part := r.buf
 	r.buf = nil
-	r.mu.Unlock()
-
 	if len(part) == 0 {
 		return nil
 	}
@@ -187,33 +141,11 @@ func (r *bridged) FlushError() error {
 	}
 }
 
-// beginEvents makes an event stream of the answer of a handler that has not
-// written anything yet.
-func (r *bridged) beginEvents() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.streaming || r.status != 0 {
-		return
-	}
-	r.streaming, r.begun = true, true
-	r.sent = http.Header{"Content-Type": {"text/event-stream"}, "Cache-Control": {"no-cache, no-transform"}}
-	close(r.committed)
-}
-
 // answer fills in the call's answer: whole, or as a stream.
 func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
-	// Also after a silence that made no stream of it: then the answer comes whole.
 	select {
-	case <-r.done:
 	case <-r.committed:
-	}
-
-	r.mu.Lock()
-	streaming := r.streaming
-	r.mu.Unlock()
-
-	// The handler has returned, so nobody else writes to the reply any more.
-	if !streaming {
+	default: // the handler has returned, so nobody else writes to the reply any more
 		defer cancel(nil)
 		if r.failed != nil {
 			return r.failed
@@ -223,7 +155,6 @@ func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
 		if err := context.Cause(r.ctx); err != nil && r.status == 0 {
 			return err
 		}
-
 		r.copyHead(c)
 		c.body = r.buf
 		return nil
@@ -249,17 +180,10 @@ func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
 	return nil
 }
 
-// copyHead copies status and headers as they were at the commit.
+// copyHead copies status and headers.
 func (r *bridged) copyHead(c *call) {
-	// A begun stream is 200 whatever the handler says later: its head is on the network.
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c.status = max(r.status, http.StatusOK)
-	if r.begun {
-		c.status = http.StatusOK
-	}
-
 	// A header that is repeated goes out as one, with commas, as HTTP allows.
+	c.status = max(r.status, http.StatusOK)
 	for name, values := range r.sent {
 		if name == "Content-Type" {
 			c.mime = values[0]
@@ -269,53 +193,23 @@ func (r *bridged) copyHead(c *call) {
 	}
 }
 
-// relay writes parts as they come, comments in between when nothing comes, and
-// the rest when the handler has returned.
+// relay writes parts as they come, and the rest when the handler has returned.
 func (r *bridged) relay(w *bufio.Writer) error {
-	// The client waits since the request began: it gets a sign at once.
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
-
-	if r.begun {
-		if err := put(w, []byte(": keep-alive\n\n")); err != nil {
-			return err
-		}
-	}
-
 	for {
 		select {
-		// A part is as good as a comment.
 		case part := <-r.parts:
 			if err := put(w, part); err != nil {
 				return err
 			}
-			beat.Reset(heartbeat)
-
-		case <-beat.C:
-			if err := put(w, []byte(": keep-alive\n\n")); err != nil {
-				return err
-			}
-
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		case <-r.done:
-			return r.rest(w)
+			if r.failed != nil {
+				return errors.New("the handler panicked")
+			}
+			return put(w, r.buf)
 		}
 	}
-}
-
-// rest writes what the handler left in the buffer when it returned.
-func (r *bridged) rest(w *bufio.Writer) error {
-	if r.failed != nil {
-		return errors.New("the handler panicked")
-	}
-	if !r.alien {
-		return put(w, r.buf)
-	}
-
-	// One event has one line of data, and JSON means the same without line breaks.
-	line := bytes.ReplaceAll(bytes.TrimSpace(r.buf), []byte("\n"), []byte(" "))
-	return put(w, append(append([]byte("event: message\ndata: "), line...), "\n\n"...))
 }
 
 func put(w *bufio.Writer, p []byte) error {
