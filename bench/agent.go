@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 )
 
 // toolCall is one call of a tool of the tool server.
@@ -18,28 +17,25 @@ type toolCall struct {
 }
 
 // tool calls a tool as an agent does and returns the text that it reads.
-func (s *server) tool(ctx context.Context, c toolCall) (text string, took time.Duration, err error) {
+func (s *server) tool(ctx context.Context, c toolCall) (text string, err error) {
 	// One message without a handshake: the tool server keeps no sessions.
 	body, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": c.tool, "arguments": c.args},
 	})
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
 
-	// The request is made within the time: an agent makes it too.
-	start := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/mcp", bytes.NewReader(body))
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 
 	data, err := s.read(req)
-	took = time.Since(start)
 	if err != nil {
-		return "", 0, fmt.Errorf("%s %v: %w", c.tool, c.args, err)
+		return "", fmt.Errorf("%s %v: %w", c.tool, c.args, err)
 	}
 
 	// A refusal keeps its kind: an agent reads it as it reads an answer.
@@ -47,7 +43,7 @@ func (s *server) tool(ctx context.Context, c toolCall) (text string, took time.D
 	if err != nil {
 		err = fmt.Errorf("%s %v: %w", c.tool, c.args, err)
 	}
-	return text, took, err
+	return text, err
 }
 
 // refusal is what a tool says that does not do what it was asked: an agent reads

@@ -369,3 +369,23 @@ func freePorts(n int) ([]string, error) {
 	}
 	return addrs, nil
 }
+
+// Symbols follow the text: how long that takes at most.
+const (
+	symbolsTime      = 2 * time.Minute
+	symbolsTimeLarge = 15 * time.Minute // of L, on a machine that others use
+)
+
+// symbolsReady waits until a symbol is found by a name, or an expression for one.
+func (s *server) symbolsReady(ctx context.Context, limit time.Duration, name string) error {
+	var last error
+	err := poll(ctx, limit, 200*time.Millisecond, fmt.Sprintf("%q to be a symbol", name), func() bool {
+		a, _, err := s.search(ctx, Query{Text: "sym:^" + name + "$", Regexp: true}.body(10, false))
+		last = err
+		return err == nil && a.Stats.FileCount > 0
+	})
+	if err != nil {
+		return fmt.Errorf("%w (%v; is universal-ctags on PATH? log: %s.log)", err, last, s.dir)
+	}
+	return nil
+}

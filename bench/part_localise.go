@@ -151,7 +151,7 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 		return ours, theirs, err
 	}
 	for _, c := range commits {
-		text, _, err := s.tool(ctx, toolCall{"search", map[string]any{"query": c.subject, "repo": "local/localise-" + repoName(dir), "ref": c.branch, "limit": localiseShown, "maxTokens": 8000}})
+		text, err := s.tool(ctx, toolCall{"search", map[string]any{"query": c.subject, "repo": "local/localise-" + repoName(dir), "ref": c.branch, "limit": localiseShown, "maxTokens": 8000}})
 		if err != nil {
 			return ours, theirs, err
 		}

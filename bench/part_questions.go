@@ -158,7 +158,7 @@ func (q *questioned) call(ctx context.Context, repo string, c namedCall) (string
 	for name, value := range c.args {
 		args[name] = value
 	}
-	text, _, err := q.s.tool(ctx, toolCall{c.tool, args})
+	text, err := q.s.tool(ctx, toolCall{c.tool, args})
 
 	// A refusal is read too, and costs what it costs.
 	if refused := (refusal)(""); errors.As(err, &refused) {
