@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"encoding/base64"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/config"
@@ -64,4 +66,53 @@ func bitbucketCredential(ctx context.Context, conn config.Connection, _ string, 
 		user = "x-token-auth"
 	}
 	return passwordOf(ctx, user, bitbucketToken(c, t))
+}
+
+// cloudPages walks a list of Bitbucket Cloud, of which each page names the next.
+func cloudPages[T any](ctx context.Context, c *client, first *url.URL, take func(*T) error) error {
+	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
+		var page struct {
+			Next   string `json:"next"`
+			Values []T    `json:"values"`
+		}
+		if _, err := c.get(ctx, u, &page); err != nil {
+			return nil, 0, err
+		}
+		if err := each(page.Values, take); err != nil {
+			return nil, 0, err
+		}
+
+		// The address of the next page is followed as it is given: it may hold a cursor.
+		if page.Next == "" {
+			return nil, 0, nil
+		}
+		next, err := u.Parse(page.Next)
+		return next, len(page.Values), err
+	})
+}
+
+// serverPages walks a list of Bitbucket Data Center. A page may be short, or empty, and
+// not the last: rights are taken off after a page is cut.
+func serverPages[T any](ctx context.Context, c *client, first *url.URL, take func(*T) error) error {
+	return c.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
+		var page struct {
+			Values []T  `json:"values"`
+			Last   bool `json:"isLastPage"`
+			Next   *int `json:"nextPageStart"`
+		}
+		if _, err := c.get(ctx, u, &page); err != nil {
+			return nil, 0, err
+		}
+		if err := each(page.Values, take); err != nil {
+			return nil, 0, err
+		}
+
+		if page.Last || page.Next == nil {
+			return nil, len(page.Values), nil
+		}
+		next, values := *u, u.Query()
+		values.Set("start", strconv.Itoa(*page.Next))
+		next.RawQuery = values.Encode()
+		return &next, len(page.Values), nil
+	})
 }

@@ -103,39 +103,13 @@ func (b *bitbucketCloud) listing(name, workspace, project string) target {
 		q.Set("q", projectFilter(project))
 	}
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
-		return b.pages(ctx, b.at(q, "repositories", workspace), func(r *cloudRepo) error { return b.found(r, found) })
+		return cloudPages(ctx, b.client, b.at(q, "repositories", workspace), func(r *cloudRepo) error { return b.found(r, found) })
 	}}
 }
 
 // projectFilter is what chooses the repositories of a project.
 func projectFilter(key string) string {
 	return `project.key="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(strings.ToUpper(key)) + `"`
-}
-
-// pages walks a list; each page names the next.
-func (b *bitbucketCloud) pages(ctx context.Context, first *url.URL, take func(*cloudRepo) error) error {
-	return b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
-		var page struct {
-			Next   string      `json:"next"`
-			Values []cloudRepo `json:"values"`
-		}
-		if _, err := b.get(ctx, u, &page); err != nil {
-			return nil, 0, err
-		}
-
-		for i := range page.Values {
-			if err := take(&page.Values[i]); err != nil {
-				return nil, 0, err
-			}
-		}
-
-		// The address of the next page is followed as it is given: it may hold a cursor.
-		if page.Next == "" {
-			return nil, 0, nil
-		}
-		next, err := u.Parse(page.Next)
-		return next, len(page.Values), err
-	})
 }
 
 // bitbucketSignal is when something of a repository changed last. Whether each
@@ -152,7 +126,7 @@ func (b *bitbucketCloud) Changed(ctx context.Context, since time.Time, take func
 			"q": {filter + `updated_on>` + since.UTC().Format("2006-01-02T15:04:05-07:00")},
 		}
 		return look{target, func() error {
-			return b.pages(ctx, b.at(q, "repositories", workspace), func(r *cloudRepo) error {
+			return cloudPages(ctx, b.client, b.at(q, "repositories", workspace), func(r *cloudRepo) error {
 				take(Mark{ExternalID: externalID(config.KindBitbucket, b.web, workspace+"/"+r.UUID), At: r.Updated})
 				return nil
 			})

@@ -30,28 +30,16 @@ func (b *bitbucketServer) Readers(ctx context.Context, external, path string) ([
 
 	found := people{}
 	first := b.at(url.Values{"limit": {"1000"}}, "projects", key, "repos", slug, "permissions", "users")
-	err := b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
-		var page struct {
-			Values []struct {
-				User struct {
-					ID     int64 `json:"id"`
-					Active bool  `json:"active"`
-				} `json:"user"`
-			} `json:"values"`
-			Last bool `json:"isLastPage"`
-			Next *int `json:"nextPageStart"`
+	err := serverPages(ctx, b.client, first, func(v *struct {
+		User struct {
+			ID     int64 `json:"id"`
+			Active bool  `json:"active"`
+		} `json:"user"`
+	}) error {
+		if v.User.Active {
+			found.add(v.User.ID)
 		}
-
-		if _, err := b.get(ctx, u, &page); err != nil {
-			return nil, 0, err
-		}
-
-		for _, v := range page.Values {
-			if v.User.Active {
-				found.add(v.User.ID)
-			}
-		}
-		return afterServerPage(u, page.Last, page.Next), len(page.Values), nil
+		return nil
 	})
 	return found.sorted(), err
 }
@@ -67,37 +55,21 @@ func (b *bitbucketCloud) Readers(ctx context.Context, external, _ string) ([]str
 
 	found := people{}
 	first := b.at(url.Values{"pagelen": {"100"}}, "repositories", workspace, uuid, "permissions-config", "users")
-	err := b.walk(ctx, first, nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
-		var page struct {
-			Values []struct {
-				Permission string `json:"permission"`
-				User       struct {
-					UUID string `json:"uuid"`
-				} `json:"user"`
-			} `json:"values"`
-			Next string `json:"next"`
+	err := cloudPages(ctx, b.client, first, func(v *struct {
+		Permission string `json:"permission"`
+		User       struct {
+			UUID string `json:"uuid"`
+		} `json:"user"`
+	}) error {
+		if v.User.UUID == "" {
+			return refusal(InvalidResponse, http.StatusOK, "%s lists a reader without an id", b.product)
 		}
 
-		if _, err := b.get(ctx, u, &page); err != nil {
-			return nil, 0, err
+		// The list has people with no right to it, too.
+		if v.Permission != "none" && v.Permission != "" {
+			found[v.User.UUID] = true
 		}
-
-		for _, v := range page.Values {
-			if v.User.UUID == "" {
-				return nil, 0, refusal(InvalidResponse, http.StatusOK, "%s lists a reader without an id", b.product)
-			}
-
-			// The list has people with no right to it, too.
-			if v.Permission != "none" && v.Permission != "" {
-				found[v.User.UUID] = true
-			}
-		}
-
-		if page.Next == "" {
-			return nil, 0, nil
-		}
-		next, err := u.Parse(page.Next)
-		return next, len(page.Values), err
+		return nil
 	})
 	return found.sorted(), err
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -114,43 +113,14 @@ func (b *bitbucketServer) project(key string) target {
 
 func (b *bitbucketServer) listing(name string, q url.Values, parts ...string) target {
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
-		return b.walk(ctx, b.at(q, parts...), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
-			var page struct {
-				Values []serverRepo `json:"values"`
-				Last   bool         `json:"isLastPage"`
-				Next   *int         `json:"nextPageStart"`
-			}
-			if _, err := b.get(ctx, u, &page); err != nil {
-				return nil, 0, err
-			}
-
+		return serverPages(ctx, b.client, b.at(q, parts...), func(r *serverRepo) error {
 			// Old servers find more than the project that was asked for.
-			for i := range page.Values {
-				if key := q.Get("projectkey"); key != "" && !strings.EqualFold(key, page.Values[i].Project.Key) {
-					continue
-				}
-				if err := b.found(&page.Values[i], found); err != nil {
-					return nil, 0, err
-				}
+			if key := q.Get("projectkey"); key != "" && !strings.EqualFold(key, r.Project.Key) {
+				return nil
 			}
-
-			return afterServerPage(u, page.Last, page.Next), len(page.Values), nil
+			return b.found(r, found)
 		})
 	}}
-}
-
-// afterServerPage is the page behind one; nil behind the last. A page may be
-// short, or empty, and not the last: rights are taken off after a page is cut.
-func afterServerPage(u *url.URL, last bool, start *int) *url.URL {
-	if last || start == nil {
-		return nil
-	}
-
-	next := *u
-	values := u.Query()
-	values.Set("start", strconv.Itoa(*start))
-	next.RawQuery = values.Encode()
-	return &next
 }
 
 func (b *bitbucketServer) single(path string) target {

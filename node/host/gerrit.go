@@ -73,53 +73,64 @@ func openGerrit(conn config.Connection, t Tools) (Host, error) {
 // List lists the projects that a glob chooses.
 func (g *gerrit) List(ctx context.Context, sink Sink) error {
 	return newCollector(sink, g.choice).run(ctx, []target{{name: "projects", list: func(ctx context.Context, found func(Repo, string) error) error {
-		// The list is sorted by name. A server that gives a page again would be
-		// asked without end.
-		last := ""
-		for from := 0; from < maxPages*gerritPage; {
-			page, err := g.page(ctx, from)
-			if err != nil {
-				return err
+		return gerritPages(ctx, g, g.listed(), func(names []string, page map[string]gerritProject) error {
+			for _, name := range names {
+				// Projects of Gerrit itself hold settings, not code.
+				if p := page[name]; !slices.Contains(gerritAlways, name) && g.selects(name) {
+					if err := found(g.repo(name, &p), name); err != nil {
+						return err
+					}
+				}
 			}
-
-			// A page may be short though more follow, and not every server says
-			// that more follow: an empty page is behind the last.
-			if len(page) == 0 {
-				return nil
-			}
-			from += len(page)
-			if last, err = g.onward(last, slices.Sorted(maps.Keys(page))); err != nil {
-				return err
-			}
-			if err := g.pass(page, found); err != nil {
-				return err
-			}
-		}
-		return refusal(InvalidResponse, http.StatusOK, "Gerrit lists projects without end")
+			return nil
+		})
 	}}})
 }
 
-// onward is the last name of a page, which begins with none that came before.
-func (g *gerrit) onward(last string, names []string) (string, error) {
-	if slices.Contains(names, last) {
-		return "", refusal(InvalidResponse, http.StatusOK, "the pages of %s go in a circle", g.product)
-	}
-	return names[len(names)-1], nil
-}
-
-// page asks for projects from a place on, hidden ones too unless they are
-// excluded.
-func (g *gerrit) page(ctx context.Context, from int) (map[string]gerritProject, error) {
-	q := url.Values{"d": {""}, "n": {strconv.Itoa(gerritPage)}, "S": {strconv.Itoa(from)}}
+// listed asks for projects, hidden ones too unless they are excluded.
+func (g *gerrit) listed() url.Values {
+	q := url.Values{"d": {""}}
 	if !g.conn.Exclude.Hidden {
 		q.Set("all", "")
 	}
+	return q
+}
+
+// gerritPages walks the list of projects, which is sorted by name, and passes on the
+// names of each page in that order.
+func gerritPages[T any](ctx context.Context, g *gerrit, q url.Values, take func(names []string, page map[string]T) error) error {
+	q.Set("n", strconv.Itoa(gerritPage))
 	if p := commonPrefix(g.conn.Projects); p != "" {
 		q.Set("p", p)
 	}
-	var page map[string]gerritProject
-	_, err := g.get(ctx, g.at(q, "projects", ""), &page)
-	return page, err
+
+	// A bound, for a server that answers without end.
+	last := ""
+	for from := 0; from < maxPages*gerritPage; {
+		q.Set("S", strconv.Itoa(from))
+		var page map[string]T
+		if _, err := g.get(ctx, g.at(q, "projects", ""), &page); err != nil {
+			return err
+		}
+
+		// A page may be short though more follow, and not every server says
+		// that more follow: an empty page is behind the last.
+		if len(page) == 0 {
+			return nil
+		}
+		from += len(page)
+
+		// A server that ignores where to begin would be read in circles.
+		names := slices.Sorted(maps.Keys(page))
+		if slices.Contains(names, last) {
+			return refusal(InvalidResponse, http.StatusOK, "the pages of %s go in a circle", g.product)
+		}
+		last = names[len(names)-1]
+		if err := take(names, page); err != nil {
+			return err
+		}
+	}
+	return refusal(InvalidResponse, http.StatusOK, "%s lists projects without end", g.product)
 }
 
 // gerritSignal is the commits of the branches that most projects have: one call
@@ -129,34 +140,15 @@ var gerritSignal = Signal{Name: "commits of master and main", Lag: time.Minute, 
 // Changed lists all projects with the commits of their main branches: there is
 // no list of what changed since.
 func (g *gerrit) Changed(ctx context.Context, _ time.Time, take func(Mark)) ([]string, error) {
-	last := ""
-	for from := 0; from < maxPages*gerritPage; {
-		q := url.Values{"n": {strconv.Itoa(gerritPage)}, "S": {strconv.Itoa(from)}, "b": {"master", "main"}}
-		if p := commonPrefix(g.conn.Projects); p != "" {
-			q.Set("p", p)
-		}
-
-		var page map[string]struct {
-			Branches map[string]string `json:"branches"`
-		}
-		if _, err := g.get(ctx, g.at(q, "projects", ""), &page); err != nil {
-			return nil, err
-		}
-
-		if len(page) == 0 {
-			return []string{"projects"}, nil
-		}
-		from += len(page)
-		var err error
-		if last, err = g.onward(last, slices.Sorted(maps.Keys(page))); err != nil {
-			return nil, err
-		}
-
-		for name, p := range page {
+	type project struct {
+		Branches map[string]string `json:"branches"`
+	}
+	err := gerritPages(ctx, g, url.Values{"b": {"master", "main"}}, func(names []string, page map[string]project) error {
+		for _, name := range names {
 			m := Mark{ExternalID: externalID(config.KindGerrit, g.web, name)}
-			for _, branch := range slices.Sorted(maps.Keys(p.Branches)) {
+			for _, branch := range slices.Sorted(maps.Keys(page[name].Branches)) {
 				// What has no such branch has dashes in its place.
-				if commit := p.Branches[branch]; !strings.Contains(commit, "-") {
+				if commit := page[name].Branches[branch]; !strings.Contains(commit, "-") {
 					m.Commits = append(m.Commits, commit)
 				}
 			}
@@ -164,31 +156,12 @@ func (g *gerrit) Changed(ctx context.Context, _ time.Time, take func(Mark)) ([]s
 				take(m)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil, refusal(InvalidResponse, http.StatusOK, "Gerrit lists projects without end")
-}
-
-func (g *gerrit) pass(page map[string]gerritProject, found func(Repo, string) error) error {
-	// Sorted, for the page is an object without an order: each run passes them on alike.
-	names := make([]string, 0, len(page))
-	for name := range page {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-
-	for _, name := range names {
-		p := page[name]
-
-		// Projects of Gerrit itself hold settings, not code.
-		if slices.Contains(gerritAlways, name) || !g.selects(name) {
-			continue
-		}
-
-		if err := found(g.repo(name, &p), name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return []string{"projects"}, nil
 }
 
 func (g *gerrit) selects(name string) bool {

@@ -98,7 +98,7 @@ func (g *gitea) owner(kind, name string) target {
 	return target{name: kind + "/" + name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		first := g.at(url.Values{"page": {"1"}, "limit": {strconv.Itoa(giteaPage)}}, kind, name, "repos")
 		take := func(r *giteaRepo) error { return g.found(r, found) }
-		return arrays(ctx, g.client, first, halves("limit", "page", 5), take, g.after)
+		return arrays(ctx, g.client, first, halves("limit", 5), take, g.after)
 	}}
 }
 

@@ -226,10 +226,8 @@ func (g *github) installed(ctx context.Context, c *client, found func(Repo, stri
 			return nil, 0, err
 		}
 
-		for i := range page.Repositories {
-			if err := g.found(&page.Repositories[i], found); err != nil {
-				return nil, 0, err
-			}
+		if err := each(page.Repositories, func(r *githubRepo) error { return g.found(r, found) }); err != nil {
+			return nil, 0, err
 		}
 		n := len(page.Repositories)
 		return c.behind(u, head, n), n, nil
@@ -245,7 +243,7 @@ func githubPage(kind string) url.Values {
 // out what the token was not let into.
 func (g *github) pages(ctx context.Context, c *client, sink Sink, first *url.URL, found func(Repo, string) error) error {
 	take := func(r *githubRepo) error { return g.found(r, found) }
-	return arrays(ctx, c, first, halves("per_page", "page", 10), take, func(u *url.URL, head http.Header, n int) *url.URL {
+	return arrays(ctx, c, first, halves("per_page", 10), take, func(u *url.URL, head http.Header, n int) *url.URL {
 		if sso := head.Get("X-GitHub-SSO"); strings.Contains(sso, "partial-results") {
 			sink.Issue(Issue{Code: SSORequired, Partial: true, Text: "GitHub left out what the token is not authorised for by single sign-on: " + sso})
 		}

@@ -225,7 +225,7 @@ func (g *gitlab) below(ctx context.Context, group string) (numbers []string, err
 		numbers = append(numbers, strconv.FormatInt(e.ID, 10))
 		return nil
 	}
-	err = arrays(ctx, g.client, g.at(gitlabPage(), "groups", group, "descendant_groups"), halves("per_page", "page", 20), take, g.behind)
+	err = arrays(ctx, g.client, g.at(gitlabPage(), "groups", group, "descendant_groups"), halves("per_page", 20), take, g.behind)
 	return numbers, err
 }
 
@@ -252,7 +252,7 @@ func (g *gitlab) listing(name string, first *url.URL) target {
 	}
 	return target{name: name, list: func(ctx context.Context, found func(Repo, string) error) error {
 		take := func(p *gitlabProject) error { return g.found(p, found) }
-		return arrays(ctx, g.client, first, halves("per_page", "page", 20), take, g.behind)
+		return arrays(ctx, g.client, first, halves("per_page", 20), take, g.behind)
 	}}
 }
 

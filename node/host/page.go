@@ -51,6 +51,16 @@ func (c *client) walk(ctx context.Context, first *url.URL, smaller func(*url.URL
 	return nil
 }
 
+// each passes on the entries of a page until one is refused.
+func each[T any](page []T, take func(*T) error) error {
+	for i := range page {
+		if err := take(&page[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // arrays walks a listing whose pages are plain arrays, and passes on each entry. Such
 // pages are numbered: behind some empty ones nothing comes, whatever the header says. next says where the page behind one is, by its header and how many it had.
 func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(*url.URL) *url.URL, take func(*T) error, next func(at *url.URL, head http.Header, entries int) *url.URL) error {
@@ -64,10 +74,8 @@ func arrays[T any](ctx context.Context, c *client, first *url.URL, smaller func(
 
 		// What the header says holds also where an entry is refused.
 		after := next(u, head, len(page))
-		for i := range page {
-			if err := take(&page[i]); err != nil {
-				return nil, 0, err
-			}
+		if err := each(page, take); err != nil {
+			return nil, 0, err
 		}
 		if empty++; len(page) > 0 {
 			empty = 0
@@ -99,7 +107,7 @@ func tooMuch(err error) bool {
 
 // halves returns what makes pages that are numbered from 1 smaller: half the
 // size, and the number at which the same entries begin.
-func halves(size, number string, least int) func(*url.URL) *url.URL {
+func halves(size string, least int) func(*url.URL) *url.URL {
 	return func(u *url.URL) *url.URL {
 		q := u.Query()
 		n, err := strconv.Atoi(q.Get(size))
@@ -108,9 +116,9 @@ func halves(size, number string, least int) func(*url.URL) *url.URL {
 		}
 
 		// The page begins where it began: page 3 of 100 is page 5 of 50.
-		at := max(1, atoi(q.Get(number)))
+		at := max(1, atoi(q.Get("page")))
 		q.Set(size, strconv.Itoa(n/2))
-		q.Set(number, strconv.Itoa((at-1)*(n/(n/2))+1))
+		q.Set("page", strconv.Itoa((at-1)*(n/(n/2))+1))
 
 		half := *u
 		half.RawQuery = q.Encode()

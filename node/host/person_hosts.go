@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -142,7 +141,7 @@ func (g *ownGitea) Repos(ctx context.Context, take func(string)) (withheld strin
 			Pull bool `json:"pull"`
 		} `json:"permissions"`
 	}
-	return "", arrays(ctx, g.client, g.page("user", "repos"), halves("limit", "page", 5), func(r *repo) error {
+	return "", arrays(ctx, g.client, g.page("user", "repos"), halves("limit", 5), func(r *repo) error {
 		// The public ones are everybody's, and need not be listed as somebody's own.
 		if r.ID > 0 && r.Private && r.Permissions.Pull {
 			take(externalID(config.KindGitea, g.web, strconv.FormatInt(r.ID, 10)))
@@ -187,7 +186,7 @@ func (b *ownBitbucketCloud) Repos(ctx context.Context, take func(string)) (withh
 	for _, ws := range workspaces {
 		// What is public is everybody's. Only ids are asked for, as nothing else is needed.
 		q := url.Values{"role": {"member"}, "q": {"is_private=true"}, "pagelen": {"100"}, "fields": {"next,values.uuid"}}
-		err := b.pages(ctx, b.at(q, "repositories", ws), func(r *cloudRepo) error {
+		err := cloudPages(ctx, b.client, b.at(q, "repositories", ws), func(r *cloudRepo) error {
 			if r.UUID == "" {
 				// One without an id fails the list: a part of it would take rights away.
 				return refusal(InvalidResponse, http.StatusOK, "%s lists a repository without an id", b.product)
@@ -204,32 +203,17 @@ func (b *ownBitbucketCloud) Repos(ctx context.Context, take func(string)) (withh
 
 // workspaces are the slugs of those that the person is a member of.
 func (b *ownBitbucketCloud) workspaces(ctx context.Context) (slugs []string, err error) {
-	err = b.walk(ctx, b.at(url.Values{"pagelen": {"100"}}, "user", "workspaces"), nil, func(ctx context.Context, u *url.URL) (*url.URL, int, error) {
-		var page struct {
-			Next   string `json:"next"`
-			Values []struct {
-				Workspace struct {
-					Slug string `json:"slug"`
-				} `json:"workspace"`
-			} `json:"values"`
+	err = cloudPages(ctx, b.client, b.at(url.Values{"pagelen": {"100"}}, "user", "workspaces"), func(v *struct {
+		Workspace struct {
+			Slug string `json:"slug"`
+		} `json:"workspace"`
+	}) error {
+		// Left out it would look as if the person had lost what is in it.
+		if v.Workspace.Slug == "" {
+			return refusal(InvalidResponse, http.StatusOK, "%s lists a workspace without a name", b.product)
 		}
-		if _, err := b.get(ctx, u, &page); err != nil {
-			return nil, 0, err
-		}
-
-		for _, v := range page.Values {
-			// Left out it would look as if the person had lost what is in it.
-			if v.Workspace.Slug == "" {
-				return nil, 0, refusal(InvalidResponse, http.StatusOK, "%s lists a workspace without a name", b.product)
-			}
-			slugs = append(slugs, v.Workspace.Slug)
-		}
-
-		if page.Next == "" {
-			return nil, 0, nil
-		}
-		next, err := u.Parse(page.Next)
-		return next, len(page.Values), err
+		slugs = append(slugs, v.Workspace.Slug)
+		return nil
 	})
 	return slugs, err
 }
@@ -422,28 +406,10 @@ func (g *ownGerrit) Who(ctx context.Context) (string, error) {
 
 // Repos lists the projects that Gerrit shows the person, which has no public ones.
 func (g *ownGerrit) Repos(ctx context.Context, take func(string)) (withheld string, err error) {
-	last := ""
-	// A bound, for a server that answers the same page for ever must not hold the task.
-	for from := 0; from < maxPages*gerritPage; {
-		page, err := g.page(ctx, from)
-		if err != nil {
-			return "", err
-		}
-		if len(page) == 0 {
-			return "", nil
-		}
-		from += len(page)
-
-		names := slices.Sorted(maps.Keys(page))
-
-		// Names have to go on from page to page: a server that ignores where to begin would be
-		// read in circles.
-		if last, err = g.onward(last, names); err != nil {
-			return "", err
-		}
+	return "", gerritPages(ctx, g.gerrit, g.listed(), func(names []string, _ map[string]gerritProject) error {
 		for _, name := range names {
 			take(externalID(config.KindGerrit, g.web, name))
 		}
-	}
-	return "", refusal(InvalidResponse, http.StatusOK, "%s lists projects without end", g.product)
+		return nil
+	})
 }
