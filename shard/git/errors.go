@@ -31,5 +31,5 @@ var (
 
 	// ErrBeyond wraps ErrTooLarge: the repository itself has to change before it can be read.
 	ErrBeyond   = run.ErrBeyond
-	errManyRefs = fmt.Errorf("%w: delete some at its code host, or exclude the repository: %w", pack.ErrManyRefs, ErrBeyond)
+	errManyRefs = fmt.Errorf("%w: exclude the repository from its connection: %w", pack.ErrManyRefs, ErrBeyond)
 )

@@ -148,7 +148,7 @@ func TestTooManyReferencesAreRefusedAtOnce(t *testing.T) {
 		}(),
 		"a server": l.read(strings.NewReader(lines)),
 	} {
-		if !errors.Is(err, ErrBeyond) || !strings.Contains(err.Error(), "more than 200000 branches and tags: delete some at its code host") {
+		if !errors.Is(err, ErrBeyond) || !strings.Contains(err.Error(), "more than 200000 branches and tags: exclude the repository") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
