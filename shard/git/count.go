@@ -110,31 +110,17 @@ func (h *logs) countRead(ctx context.Context, q LogQuery) (n int, err error) {
 	}
 	defer c.close()
 
-	w, match, err := c.begin(q, func() error { return context.Cause(ctx) })
+	w, err := c.begin(q, func() error { return context.Cause(ctx) })
 	if err != nil {
 		return 0, err
 	}
-
-	// Without a filter no commit has to be read.
-	if match == nil {
-		for ; ; n++ {
-			if _, err := w.next(); err == io.EOF {
-				return n, nil
-			} else if err != nil {
-				return 0, err
-			}
+	for ; ; n++ {
+		if _, err := w.next(); err == io.EOF {
+			return n, nil
+		} else if err != nil {
+			return 0, err
 		}
 	}
-
-	// With a filter each commit is read, by several readers.
-	look := func(_, text []byte, low *[]byte) (bool, error) { return match(text, low) }
-	err = eachText(ctx, w, maxBatch, look, func(ok bool) bool {
-		if ok {
-			n++
-		}
-		return true
-	})
-	return n, err
 }
 
 // countAll has git count.
@@ -154,7 +140,7 @@ func (h *logs) countAll(ctx context.Context, q LogQuery, filter []string) (int, 
 	}
 
 	// Otherwise the lines are counted.
-	q.people(c)
+	q.read(c)
 	c.Args = append(c.Args, filter...)
 	n := 0
 	err := c.Stream(ctx, func(r io.Reader) error {

@@ -136,3 +136,15 @@ func splitMessage(message string) (subject, body string) {
 	}
 	return strings.Join(lines, " "), strings.TrimRight(skipBlank(rest), "\n")
 }
+
+// skipBlank leaves out the blank lines at the beginning.
+func skipBlank(s string) string {
+	for s != "" {
+		line, after, _ := strings.Cut(s, "\n")
+		if strings.TrimSpace(line) != "" {
+			break
+		}
+		s = after
+	}
+	return s
+}

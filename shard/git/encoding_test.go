@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // A message is found by its letters, whatever encoding its commit is written in; its twin
@@ -46,7 +47,11 @@ func TestLog_findsTextsOfAnyEncoding(t *testing.T) {
 			if want := r.git("log", "-1", "--format=%an|%s|%b", "main~1"); err != nil || shown.AuthorName+"|"+shown.Subject+"|"+shown.Body != want {
 				t.Errorf("shown: %q, %v, want %q", shown.AuthorName+"|"+shown.Subject+"|"+shown.Body, err, want)
 			}
-			for _, q := range []LogQuery{{Query: tt.text}, {Words: strings.Fields(tt.text)}, {Author: tt.text}} {
+			queries := []LogQuery{{Query: tt.text}, {Words: strings.Fields(tt.text)}, {Author: tt.text}}
+			if utf8.ValidString(tt.text) { // other bytes have no case
+				queries = append(queries, LogQuery{Query: strings.ToUpper(tt.text)}, LogQuery{Author: strings.ToLower(tt.text)})
+			}
+			for _, q := range queries {
 				q.Commit = head
 				page, err := m.Log(within(t), q)
 				if got := hashes(page.Commits); err != nil || !slices.Equal(got, []string{"One"}) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/pack"
@@ -86,7 +87,7 @@ func (h *logs) Log(ctx context.Context, q LogQuery) (LogPage, error) {
 
 	// A plain page costs less than to remember it.
 	var page LogPage
-	if q.Query == "" && len(q.Words) == 0 && q.Author == "" && q.Path == "" {
+	if !q.inTexts() && q.Path == "" {
 		page, err = work(ctx)
 	} else {
 		key := fmt.Sprint(h.dir, "\x00", q.key(filter), "\x00", q.Skip, q.Limit)
@@ -109,8 +110,12 @@ func (q *LogQuery) key(filter []string) string {
 	return q.People.oid + "\x00" + strings.Join(filter, "\x00")
 }
 
-// people has git take the authors of a filter for who they are.
-func (q *LogQuery) people(c *run.Command) {
+// read has git read texts as a filter of them does: letters of all languages without
+// regard to case, and authors for who they are.
+func (q *LogQuery) read(c *run.Command) {
+	if utf8.ValidString(q.Query + q.Author + strings.Join(q.Words, "")) {
+		c.Env = append(c.Env, "LC_ALL=C.UTF-8")
+	}
 	if q.People != nil && q.Author != "" {
 		c.Args, c.Config = append(c.Args, "--use-mailmap"), []string{"mailmap.blob", q.People.oid}
 	}
@@ -205,7 +210,7 @@ func (h *logs) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
 
 	now := h.now
 	began := now()
-	w, match, err := c.begin(q, func() error {
+	w, err := c.begin(q, func() error {
 		took := now().Sub(began)
 		if took > logTime || took > logSoon && len(page.Commits) > 0 {
 			return errLate
@@ -216,17 +221,11 @@ func (h *logs) read(ctx context.Context, q LogQuery) (page LogPage, err error) {
 		return page, err
 	}
 
-	// Without a filter the commits of earlier pages are passed over without
-	// reading their texts.
-	skip, more := q.Skip, true
-	if match == nil {
-		more, err = w.pass(skip)
-		skip = 0
-	}
-
+	// The commits of earlier pages are passed over without reading their texts.
+	more, err := w.pass(q.Skip)
 	var hits [][]byte
 	if more && err == nil {
-		hits, err = w.hits(ctx, match, skip, q.Limit)
+		hits, err = w.ids(q.Limit)
 	}
 
 	// Out of time: the page has what was found, and says how far that reaches.
@@ -284,63 +283,51 @@ func (w *walk) pass(n int) (more bool, err error) {
 	return true, nil
 }
 
-// hits are the ids of the commits of a walk that match: after the first skip of
-// them, up to limit.
-func (w *walk) hits(ctx context.Context, match matcher, skip, limit int) (ids [][]byte, err error) {
-	if match == nil {
-		batch, ended := w.batch(nil, limit)
-		err := pack.Protect(func() error {
-			for _, pos := range batch {
-				ids = append(ids, bytes.Clone(w.c.id(pos)))
-			}
-			return nil
-		})
-		return ids, cmp.Or(err, ignoreEOF(ended))
+// batch appends the next commits, so many or until the walk ends with an
+// error.
+func (w *walk) batch(dst []uint32, size int) ([]uint32, error) {
+	for len(dst) < size {
+		pos, err := w.next()
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, pos)
 	}
-
-	look := func(id, text []byte, low *[]byte) ([]byte, error) {
-		if ok, err := match(text, low); !ok {
-			return nil, err
-		}
-		return bytes.Clone(id), nil
-	}
-
-	err = eachText(ctx, w, limit, look, func(id []byte) bool {
-		if id == nil {
-			return true
-		}
-		// Only commits that match are skipped: a page begins after those of the pages before.
-		if skip > 0 {
-			skip--
-			return true
-		}
-		ids = append(ids, id)
-		return len(ids) < limit
-	})
-	return ids, err
+	return dst, nil
 }
 
-// matcher reports whether the text of a commit is asked for. low is room to
-// work in; each goroutine has its own. The error is ErrAskGit for a text that only git
-// can read.
-type matcher func(text []byte, low *[]byte) (bool, error)
+// ids returns those of the next commits, at most so many.
+func (w *walk) ids(limit int) (ids [][]byte, err error) {
+	batch, ended := w.batch(nil, limit)
+	err = pack.Protect(func() error {
+		for _, pos := range batch {
+			ids = append(ids, bytes.Clone(w.c.id(pos)))
+		}
+		return nil
+	})
+	return ids, cmp.Or(err, ignoreEOF(ended))
+}
 
-// begin starts a walk for a question. match is nil when every commit of the walk
-// is asked for.
-func (c *chronicle) begin(q LogQuery, stop func() error) (w *walk, match matcher, err error) {
-	// Where two histories part is found by walking both at once, which git does well.
-	if q.Not != "" {
-		return nil, nil, pack.ErrAskGit
+// inTexts reports whether a question is about the texts of commits.
+func (q *LogQuery) inTexts() bool { return q.Query != "" || len(q.Words) > 0 || q.Author != "" }
+
+// begin starts a walk for a question.
+func (c *chronicle) begin(q LogQuery, stop func() error) (*walk, error) {
+	// Where two histories part is found by walking both at once. That, and looking through
+	// texts, takes git about as long.
+	if q.Not != "" || q.inTexts() {
+		return nil, pack.ErrAskGit
 	}
 
 	path, err := cleanPath(q.Path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if w, err = c.walk(q.Commit, path); err != nil {
-		return nil, nil, err
+	w, err := c.walk(q.Commit, path)
+	if err != nil {
+		return nil, err
 	}
-	w.stop = stop
+	w.stop, w.noMerges = stop, q.NoMerges
 
 	// A time that is not given bounds nothing.
 	if !q.Since.IsZero() {
@@ -349,62 +336,7 @@ func (c *chronicle) begin(q LogQuery, stop func() error) (w *walk, match matcher
 	if !q.Until.IsZero() {
 		w.until = q.Until.Unix()
 	}
-
-	match, err = q.matcher()
-	return w, match, err
-}
-
-// matcher makes the filter of texts; nil when there is none.
-func (q *LogQuery) matcher() (matcher, error) {
-	if q.Query == "" && len(q.Words) == 0 && q.Author == "" && !q.NoMerges {
-		return nil, nil
-	}
-
-	var message []*textFilter // a message must have all of them
-	if q.Query != "" {
-		one, err := newTextFilter(q.Query)
-		if err != nil {
-			return nil, err
-		}
-		message = append(message, one)
-	}
-	for _, word := range q.Words {
-		message = append(message, newPlainFilter(word))
-	}
-
-	// The author, by name or address.
-	var who *textFilter
-	if q.Author != "" {
-		one, err := newTextFilter(q.Author)
-		if err != nil {
-			return nil, err
-		}
-		who = one
-	}
-
-	// The cheapest question first: parents, then author, then message.
-	return func(text []byte, low *[]byte) (bool, error) {
-		head, _, _ := bytes.Cut(text, []byte("\n\n"))
-		if q.NoMerges && bytes.Count(head, []byte("\nparent ")) > 1 {
-			return false, nil
-		}
-
-		text, err := inUTF8(text)
-		if err != nil {
-			return false, err
-		}
-		if who != nil && !who.in(author(text, q.People), low) {
-			return false, nil
-		}
-
-		_, words, _ := bytes.Cut(text, []byte("\n\n"))
-		for _, m := range message {
-			if !m.in(words, low) {
-				return false, nil
-			}
-		}
-		return true, nil
-	}, nil
+	return w, nil
 }
 
 // Show returns one commit. It is shared: nobody changes it.

@@ -5,31 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// askLog has git read a page. A page that takes too long is what was found.
+// askLog has git read a page. A page that takes too long is what was found, and says how
+// far that reaches. A reader waits less when something was found.
 func (h *logs) askLog(ctx context.Context, q LogQuery, filter []string) (page LogPage, err error) {
-	c := h.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
-		"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
-	q.people(c)
-	c.Args = append(c.Args, filter...)
-	c.Timeout, c.Limit = logTime, 4<<30
+	for _, within := range []time.Duration{logSoon, logTime} {
+		c := h.git("log", "-z", "--no-show-signature", "--no-patch", commitFormat,
+			"--skip="+strconv.Itoa(q.Skip), "--max-count="+strconv.Itoa(q.Limit))
+		q.read(c)
+		c.Args = append(c.Args, filter...)
+		c.Timeout, c.Limit = within, 4<<30
 
-	err = c.Stream(ctx, func(r io.Reader) error {
-		return newRecords(r).commits(func(c Commit) error {
-			page.Commits = append(page.Commits, c)
-			return nil
+		err = c.Stream(ctx, func(r io.Reader) error {
+			return newRecords(r).commits(func(c Commit) error {
+				page.Commits = append(page.Commits, c)
+				return nil
+			})
 		})
-	})
 
-	// Its own time is over, not that of the caller.
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		page.AtLeast, err = true, nil
+		// Its own time is over, not that of the caller.
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return page, err
+		}
+		if n := len(page.Commits); n > 0 {
+			page.Reached = page.Commits[n-1].CommitTime
+			break
+		}
 	}
-	return page, err
+	page.AtLeast = true
+	return page, nil
 }
 
 // arguments are the filters as git log takes them, and where to begin.
@@ -139,6 +148,19 @@ func quoteBasic(s string) string {
 		b.WriteByte(s[i])
 	}
 	return b.String()
+}
+
+// basicIsSafe reports whether s is more than plain text, and certainly an
+// expression that git accepts: a bad one would fail the whole call.
+func basicIsSafe(s string) bool {
+	if !strings.ContainsAny(s, `.*^$[`) || strings.ContainsAny(s, `\`) {
+		return false
+	}
+
+	// Without backslashes ( ) { } | + ? are plain in a basic expression.
+	plain := strings.NewReplacer("(", "x", ")", "x", "{", "x", "}", "x", "|", "x", "+", "x", "?", "x").Replace(s)
+	_, err := syntax.Parse(plain, syntax.Perl)
+	return err == nil && !strings.Contains(s, "[:") && !strings.Contains(s, "[.") && !strings.Contains(s, "[=")
 }
 
 // readCommit reads a commit, without its references.

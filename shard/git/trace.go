@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -131,13 +129,8 @@ func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 	looked, cancel := context.WithTimeout(ctx, q.Time)
 	defer cancel()
 
-	// Git lists the commits that are in no pack.
 	own := newChangeReader(q)
-	found, err := h.compareEach(looked, q, &page, own, h.readBatches)
-	if errors.Is(err, pack.ErrAskGit) {
-		own = newChangeReader(q)
-		found, err = h.compareEach(looked, q, &page, own, h.listBatches)
-	}
+	found, err := h.compareEach(looked, q, &page, own)
 	page.Unread, page.Changed = own.unread, own.lines
 
 	switch {
@@ -159,15 +152,11 @@ func (h *traces) compare(ctx context.Context, q TraceQuery) (page TracePage, err
 	return page, err
 }
 
-// batches hands on the commits that a trace looks at, newest first, and the time of the
-// first of each batch. errStop from use ends it without an error.
-type batches func(ctx context.Context, q TraceQuery, use func(commits []string, first time.Time) error) error
-
 // compareEach has git compare the commits of a list, until a page is found. found are the
 // commits with the change, newest first; with an error those that were found before it.
-func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader, list batches) (found []string, err error) {
+func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage, own *changeReader) (found []string, err error) {
 	page.Paths = map[string][]string{}
-	err = list(ctx, q, func(batch []string, first time.Time) error {
+	err = h.listBatches(ctx, q, func(batch []string, first time.Time) error {
 		// If this batch is not compared, the page says from when on.
 		page.Reached = first
 		if len(found) >= q.Skip+q.Limit {
@@ -182,62 +171,8 @@ func (h *traces) compareEach(ctx context.Context, q TraceQuery, page *TracePage,
 	return found, err
 }
 
-// readBatches is batches by the commit graph and the packs.
-func (h *traces) readBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
-	c, err := openChronicle(h.dir)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-
-	// Merges are told by the graph: no text has to be read.
-	all := q.walked()
-	all.NoMerges = false
-	w, _, err := c.begin(all, func() error { return context.Cause(ctx) })
-	if err != nil {
-		return err
-	}
-
-	var positions, parents []uint32
-	for size := traceFirst; ; size = min(2*size, traceMost) {
-		var ended error
-		positions, ended = w.batch(positions[:0], size)
-		if ended != nil && ended != io.EOF {
-			return ended
-		}
-
-		var ids []string
-		var first time.Time
-		err := pack.Protect(func() (err error) {
-			for _, pos := range positions {
-				if parents, err = c.parents(parents[:0], pos); err != nil {
-					return err
-				}
-				if q.NoMerges && len(parents) > 1 {
-					continue
-				}
-				if len(ids) == 0 {
-					first = time.Unix(c.date(pos), 0).UTC()
-				}
-				ids = append(ids, hex.EncodeToString(c.id(pos)))
-			}
-			return nil
-		})
-		if err == nil && len(ids) > 0 {
-			err = use(ids, first)
-		}
-		switch {
-		case errors.Is(err, run.ErrStop):
-			return nil
-		case err != nil:
-			return err
-		case ended == io.EOF:
-			return nil
-		}
-	}
-}
-
-// listBatches is batches by git.
+// listBatches hands on the commits that a trace looks at, newest first, and the time of the
+// first of each batch. run.ErrStop from use ends it without an error.
 func (h *traces) listBatches(ctx context.Context, q TraceQuery, use func([]string, time.Time) error) error {
 	all := q.walked()
 	args, err := all.arguments()

@@ -214,6 +214,7 @@ func (c *chronicle) parents(dst []uint32, pos uint32) ([]uint32, error) {
 type walk struct {
 	c            *chronicle
 	since, until int64 // seconds since 1970
+	noMerges     bool
 	path         []string
 	key          *pack.PathKey
 
@@ -307,7 +308,8 @@ func (w *walk) next() (pos uint32, err error) {
 				return err
 			}
 
-			ok = changed && at.date >= w.since && at.date <= w.until
+			merge := len(w.near) > 1
+			ok = changed && at.date >= w.since && at.date <= w.until && !(w.noMerges && merge)
 		}
 		return nil
 	})

@@ -105,9 +105,8 @@ func TestHistoryIsReadAsGitReadsIt(t *testing.T) {
 			t.Helper()
 			for _, q := range []LogQuery{
 				{}, {Skip: 7, Limit: 5}, {Skip: 1000}, {Path: "a"}, {Path: "d"}, {Path: "d/e/y"}, {Path: "d/x/nothing"}, {Path: "ü/v"}, {Path: "none"}, {Path: "d/e", Skip: 3, Limit: 4},
-				{Query: "fix"}, {Query: "FIX", Skip: 2, Limit: 3}, {Query: "(thing)"}, {Query: "[x]"}, {Query: "f.x"}, {Query: "^fix$"}, {Query: "a.b"}, {Query: "0% done?"}, {Query: "grü"},
-				{Author: "BOB"}, {Author: "bob@example"}, {Author: "e)"}, {Author: "är"}, {Author: "ann", Query: "body"}, {Author: "<cleo@", Path: "d"},
-				{Since: time.Unix(at(40), 0)}, {Until: time.Unix(at(60), 0)}, {Since: time.Unix(at(20), 0), Until: time.Unix(at(100), 0), Path: "d", Query: "i"},
+				{NoMerges: true}, {NoMerges: true, Path: "d", Skip: 2, Limit: 4},
+				{Since: time.Unix(at(40), 0)}, {Until: time.Unix(at(60), 0)}, {Since: time.Unix(at(20), 0), Until: time.Unix(at(100), 0), Path: "d"},
 			} {
 				q.Commit = head
 				if q.Limit == 0 {
@@ -153,8 +152,7 @@ func TestHistoryOfALargeRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range []LogQuery{
-		{Limit: 100_000}, {Path: "builtin/add.c", Limit: 1000}, {Path: "t", Limit: 3000}, {Path: "Documentation/git.txt", Limit: 1000}, {Query: "bloom filter", Limit: 1000},
-		{Query: "use-after-free"}, {Author: "torvalds", Limit: 2000}, {Author: "peff", Skip: 200}, {Path: "refs", Query: "reftable", Limit: 500},
+		{Limit: 100_000}, {Path: "builtin/add.c", Limit: 1000}, {Path: "t", Limit: 3000}, {Path: "Documentation/git.txt", Limit: 1000}, {NoMerges: true}, {Path: "refs", Limit: 500},
 	} {
 		q.Commit, q.Limit = head, max(q.Limit, 50)
 		began := time.Now()
