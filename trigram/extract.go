@@ -14,13 +14,7 @@ type tables struct {
 	epoch uint8    // of the current unit
 	extra []uint32 // by 24-bit key, of trigrams with an escape: the number, 0 for none yet; made when first needed
 	keys  []uint32 // keys[i] is the key of number directIDs+i
-
-	classes [longestWindow + 64]byte // of the window's bytes, for the fast way
 }
-
-// longestWindow is the size of the window of a unit with all its virtual
-// newlines.
-const longestWindow = 1 + UnitSize + Overlap + 2
 
 // maxIDs bounds all trigram numbers.
 const maxIDs = directIDs + 1<<24
@@ -65,12 +59,12 @@ func (t *tables) unit(ids []uint32, window []byte) (int, error) {
 	return t.exact(ids, window)
 }
 
-// directPortable is the fast way on any machine. It stores every number and advances
-// over the new ones only: a branch on "new" would be mispredicted all the time. Before
-// each trigram
+// direct is the fast way: right unless the window has an escape, which it reports. It
+// stores every number and advances over the new ones only: a branch on "new" would be
+// mispredicted all the time. Before each trigram
 //
 //	ids[:n] = the distinct numbers so far, and first = stride3 * class of its first byte
-func (t *tables) directPortable(ids []uint32, window []byte) (n int, escapes uint32) {
+func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
 	if len(window) < 3 || len(ids) < len(window) {
 		return 0, 0
 	}

@@ -330,7 +330,7 @@ func (w *Writer) dealUnit(ids []uint32) {
 	w.logged += dealOut(&ids[0], len(ids), &w.hot[0], &w.word[0], 1<<(w.units&63), &w.log[w.logged])
 }
 
-// dealOutPortable distributes the n trigrams of a unit. Of each trigram whose row in
+// dealOut distributes the n trigrams of a unit. Of each trigram whose row in
 // hot is not 0, the bit of the unit is set in the word of the row; the others are
 // written to log, in order, and counted. log has room for n.
 //
@@ -339,7 +339,7 @@ func (w *Writer) dealUnit(ids []uint32) {
 // next one overwrites it. Before each trigram,
 //
 //	log[:logged] = the trigrams of row 0 so far, logged <= how many came before
-func dealOutPortable(ids *uint32, n int, hot *uint16, word *uint64, bit uint64, log *uint32) (logged int) {
+func dealOut(ids *uint32, n int, hot *uint16, word *uint64, bit uint64, log *uint32) (logged int) {
 	for _, id := range unsafe.Slice(ids, n) {
 		row := *(*uint16)(unsafe.Add(unsafe.Pointer(hot), uintptr(id)*2))
 		*(*uint64)(unsafe.Add(unsafe.Pointer(word), uintptr(row)*8)) |= bit
