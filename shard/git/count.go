@@ -6,12 +6,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/shard/git/pack"
-	"github.com/shoalsearch/shoal/shard/git/run"
 )
 
 const (
@@ -20,83 +17,36 @@ const (
 	countMost = 2                      // at a time, of one mirror
 )
 
-// counter counts the commits of one mirror in the background: whoever asks waits
-// a moment only, and a count that takes longer is there when somebody asks again.
-type counter struct {
-	known *lru.Cache[string, int] // by filter
+// errCounting means that enough is counted already.
+var errCounting = errors.New("other commits are counted")
 
-	mu      sync.Mutex               // guards the field below
-	running map[string]chan struct{} // by filter; closed at the end
-}
-
-func newCounter() counter {
-	return counter{known: lru.New[string, int](manyAnswers), running: map[string]chan struct{}{}}
-}
-
-// start counts for a key unless that is done already, and returns when it ends;
-// nil when too much is counted already, or the owner is closed.
-func (c *counter) start(owner *run.Tasks, key string, count func(ctx context.Context) (int, error)) <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if done, ok := c.running[key]; ok {
-		return done
-	}
-
-	// Beyond that nobody waits for an exact number.
-	if len(c.running) == countMost {
-		return nil
-	}
-
-	done := make(chan struct{})
-	started := owner.Run(func() {
-		if n, err := count(owner.Context); err == nil {
-			c.known.Put(key, n, 1)
-		}
-
-		c.mu.Lock()
-		delete(c.running, key)
-		c.mu.Unlock()
-		close(done)
-	})
-	if !started {
-		return nil
-	}
-
-	c.running[key] = done
-	return done
-}
-
-// count counts what a filter lets through, and remembers it: the pages of one
-// list ask for the same. atLeast tells that it is not known yet.
+// count counts what a filter lets through, and remembers it: the pages of one list ask for
+// the same. A page does not wait long for its total. The count goes on, and the next page
+// has it; atLeast tells that it is not known yet.
 func (h *logs) count(ctx context.Context, q LogQuery, filter []string) (total int, atLeast bool) {
-	key := q.key(filter)
-	if n, ok := h.totals.known.Get(key); ok {
-		return n, false
+	count := func(ctx context.Context) (int, error) {
+		return h.totals.Do(ctx, h.tasks, q.key(filter), func(int) int64 { return 1 }, func(ctx context.Context) (int, error) {
+			// Beyond that nobody waits for an exact number.
+			select {
+			case h.counting <- struct{}{}:
+				defer func() { <-h.counting }()
+			default:
+				return 0, errCounting
+			}
+
+			n, err := h.countRead(ctx, q)
+			if errors.Is(err, pack.ErrAskGit) {
+				n, err = h.countAll(ctx, q, filter)
+			}
+			return n, err
+		})
 	}
+	h.tasks.Run(func() { _, _ = count(h.tasks.Context) })
 
-	done := h.totals.start(h.tasks, key, func(ctx context.Context) (int, error) {
-		n, err := h.countRead(ctx, q)
-		if errors.Is(err, pack.ErrAskGit) {
-			n, err = h.countAll(ctx, q, filter)
-		}
-		return n, err
-	})
-	if done == nil {
-		return 0, true
-	}
-
-	// The page does not wait long for its total: the next one has it.
-	wait := time.NewTimer(countWait)
-	defer wait.Stop()
-
-	select {
-	case <-done:
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-
-	n, ok := h.totals.known.Get(key)
-	return n, !ok
+	ctx, cancel := context.WithTimeout(ctx, countWait)
+	defer cancel()
+	n, err := count(ctx)
+	return n, err != nil
 }
 
 // countRead counts by the commit graph and the packs.

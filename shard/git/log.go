@@ -47,14 +47,22 @@ type LogPage struct {
 // logs lists commits.
 type logs struct {
 	*base
-	tasks  *run.Tasks            // that go on when the asker has left
-	pages  *run.Flights[LogPage] // of history with a filter: the same words are asked for again and again
-	totals counter
-	single *lru.Cache[string, Commit] // by id, without their references
+	tasks    *run.Tasks                 // that go on when the asker has left
+	pages    *run.Flights[LogPage]      // of history with a filter: the same words are asked for again and again
+	totals   *run.Flights[int]          // by filter
+	counting chan struct{}              // has a place for each that may be counted at a time
+	single   *lru.Cache[string, Commit] // by id, without their references
 }
 
 func newLogs(b *base, tasks *run.Tasks, pages *run.Flights[LogPage]) *logs {
-	return &logs{base: b, tasks: tasks, pages: pages, totals: newCounter(), single: lru.New[string, Commit](manyAnswers)}
+	return &logs{
+		base:     b,
+		tasks:    tasks,
+		pages:    pages,
+		totals:   run.NewFlights[int](manyAnswers),
+		counting: make(chan struct{}, countMost),
+		single:   lru.New[string, Commit](manyAnswers),
+	}
 }
 
 // What a reader waits for a page at most: less when something was found.

@@ -218,7 +218,7 @@ type walk struct {
 	path         []string
 	key          *pack.PathKey
 
-	seen    []uint64 // a bit for each position
+	seen    bits
 	queue   queue
 	order   uint32
 	stop    func() error // asked now and then whether to go on
@@ -238,7 +238,7 @@ type treeItem struct {
 const maxTrees = 20_000
 
 func (c *chronicle) walk(commit, path string) (*walk, error) {
-	w := &walk{c: c, since: math.MinInt64, until: math.MaxInt64}
+	w := &walk{c: c, since: math.MinInt64, until: math.MaxInt64, seen: make(bits, c.graph.Commits()/64+1)}
 
 	// Trees are only looked at for a path.
 	if path != "" {
@@ -261,18 +261,10 @@ func (c *chronicle) walk(commit, path string) (*walk, error) {
 
 // see puts a commit into the queue, once.
 func (w *walk) see(pos uint32) {
-	word := int(pos / 64)
-
-	// Room for all of the graph at once, and one by one for what is beyond it.
-	if word >= len(w.seen) {
-		w.seen = append(w.seen, make([]uint64, max(word+1, w.c.graph.Commits()/64+1)-len(w.seen))...)
-	}
-
-	if w.seen[word]&(1<<(pos%64)) != 0 {
+	if w.seen.has(pos) {
 		return
 	}
-
-	w.seen[word] |= 1 << (pos % 64)
+	w.seen.add(pos)
 	w.queue.push(queued{w.c.date(pos), w.order, pos})
 	w.order++
 }
