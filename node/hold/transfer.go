@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/shard"
@@ -61,7 +63,7 @@ type Transfers struct {
 	opt     TransferOptions
 
 	in, out chan struct{} // a place for each stream
-	rate    *pace
+	rate    *rate.Limiter
 	copied  atomic.Int64 // bytes that came in
 }
 
@@ -82,7 +84,7 @@ func NewTransfers(cluster Cluster, calls Caller, files *Files, opt TransferOptio
 		opt:     opt,
 		in:      make(chan struct{}, copiesIn),
 		out:     make(chan struct{}, copiesOut),
-		rate:    &pace{perSecond: copyRate, now: opt.Now},
+		rate:    rate.NewLimiter(copyRate, copyRate/10),
 	}
 }
 
