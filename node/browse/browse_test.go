@@ -91,12 +91,12 @@ func TestSourceAndTreeOfAnyRef(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for _, ref := range []string{"", "main", "v1.0", "HEAD", "refs/heads/main"} {
-		r, err := ask(t, s, sourceOperation(), SourceRequest{Ref: ref, Path: "src/server/main.go"})
+		r, err := ask(t, s, sourceOperation, SourceRequest{Ref: ref, Path: "src/server/main.go"})
 		if err != nil || string(r.Content) != "package main\n\nfunc main() { run() }\n" || r.Total != 3 || r.Language != "Go" {
 			t.Errorf("%q: %+v, %v", ref, r, err)
 		}
 	}
-	r, err := ask(t, s, sourceOperation(), SourceRequest{Ref: "HEAD~1", Path: "src/server/main.go", FirstLine: 3, Lines: 1})
+	r, err := ask(t, s, sourceOperation, SourceRequest{Ref: "HEAD~1", Path: "src/server/main.go", FirstLine: 3, Lines: 1})
 	if err != nil || string(r.Content) != "func main() {}\n" || r.FirstLine != 3 || r.Total != 3 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -111,14 +111,14 @@ func TestSourceAndTreeOfAnyRef(t *testing.T) {
 		{[]string{"", "src"}, false, "src/(server/ util.go) README.md"},
 		{[]string{"src/util.go"}, false, "src/(util.go)"},
 	} {
-		r, err := ask(t, s, treeOperation(), TreeRequest{Paths: tt.paths, Recursive: tt.recursive, Max: 100})
+		r, err := ask(t, s, treeOperation, TreeRequest{Paths: tt.paths, Recursive: tt.recursive, Max: 100})
 		if err != nil {
 			t.Errorf("%q: %v", tt.paths, err)
 		} else if got := showTree(r.Root.Children); got != tt.want {
 			t.Errorf("%q: %s, want %s", tt.paths, got, tt.want)
 		}
 	}
-	if r, err := ask(t, s, treeOperation(), TreeRequest{Paths: []string{""}, Recursive: true, Max: 2}); err != nil || !r.Cut {
+	if r, err := ask(t, s, treeOperation, TreeRequest{Paths: []string{""}, Recursive: true, Max: 2}); err != nil || !r.Cut {
 		t.Errorf("a bounded tree: %+v, %v", r, err)
 	}
 }
@@ -141,39 +141,39 @@ func showTree(nodes []TreeNode) string {
 func TestHistoryOfAMirror(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
-	r, err := ask(t, s, commitsOperation(), CommitsRequest{Page: 1, PerPage: 1})
+	r, err := ask(t, s, commitsOperation, CommitsRequest{Page: 1, PerPage: 1})
 	for err == nil && r.AtLeast { // until the count is there
-		r, err = ask(t, s, commitsOperation(), CommitsRequest{Page: 1, PerPage: 1})
+		r, err = ask(t, s, commitsOperation, CommitsRequest{Page: 1, PerPage: 1})
 	}
 	if err != nil || len(r.Commits) != 1 || r.Total != 2 || r.Commits[0].Message != "Change" || r.Commits[0].Refs != "HEAD -> main, tag: v1.0" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	r, err = ask(t, s, commitsOperation(), CommitsRequest{Page: 1, PerPage: 50, Until: time.Unix(1_700_000_000+90, 0).UTC().Format(time.RFC3339)})
+	r, err = ask(t, s, commitsOperation, CommitsRequest{Page: 1, PerPage: 50, Until: time.Unix(1_700_000_000+90, 0).UTC().Format(time.RFC3339)})
 	if err != nil || len(r.Commits) != 1 || r.Commits[0].Body != "the body" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, ref := range []string{"main~1..main", "main~1..", "HEAD~1..v1.0", "v1.0~1..HEAD"} {
-		r, err := ask(t, s, commitsOperation(), CommitsRequest{Ref: ref, Page: 1, PerPage: 50})
+		r, err := ask(t, s, commitsOperation, CommitsRequest{Ref: ref, Page: 1, PerPage: 50})
 		if err != nil || len(r.Commits) != 1 || r.Total != 1 || r.Commits[0].Message != "Change" {
 			t.Errorf("%q: %+v, %v", ref, r, err)
 		}
 	}
-	c, err := ask(t, s, commitOperation(), CommitRequest{Ref: "feature/search"})
+	c, err := ask(t, s, commitOperation, CommitRequest{Ref: "feature/search"})
 	if err != nil || c.Message != "Feature" || c.Refs != "feature/search" || len(c.Parents) != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	a, err := ask(t, s, authorsOperation(), AuthorsRequest{Page: 2, PerPage: 1})
+	a, err := ask(t, s, authorsOperation, AuthorsRequest{Page: 2, PerPage: 1})
 	if err != nil || a.Total != 2 || len(a.Authors) != 1 || a.Authors[0] != (AuthorInfo{"Bob", "bob@example.org", 1}) {
 		t.Errorf("%+v, %v", a, err)
 	}
-	b, err := ask(t, s, branchesOperation(), RefsRequest{Page: 1, PerPage: 50})
+	b, err := ask(t, s, branchesOperation, RefsRequest{Page: 1, PerPage: 50})
 	if err != nil || b.Total != 2 || b.DefaultBranch != "main" || b.Refs[0].Name != "feature/search" || b.Refs[0].Indexed || !b.Refs[1].Default || !b.Refs[1].Indexed {
 		t.Errorf("%+v, %v", b, err)
 	}
-	if b, err = ask(t, s, branchesOperation(), RefsRequest{Query: "SEARCH", Page: 1, PerPage: 50}); err != nil || b.Total != 1 {
+	if b, err = ask(t, s, branchesOperation, RefsRequest{Query: "SEARCH", Page: 1, PerPage: 50}); err != nil || b.Total != 1 {
 		t.Errorf("%+v, %v", b, err)
 	}
-	if b, err = ask(t, s, tagsOperation(), RefsRequest{Page: 1, PerPage: 50}); err != nil || b.Total != 1 || !b.Refs[0].Indexed {
+	if b, err = ask(t, s, tagsOperation, RefsRequest{Page: 1, PerPage: 50}); err != nil || b.Total != 1 || !b.Refs[0].Indexed {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -181,7 +181,7 @@ func TestHistoryOfAMirror(t *testing.T) {
 func TestDiffAndBlameOfAMirror(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
-	d, err := ask(t, s, diffOperation(), DiffRequest{Base: "HEAD~1", Head: "HEAD"})
+	d, err := ask(t, s, diffOperation, DiffRequest{Base: "HEAD~1", Head: "HEAD"})
 	if err != nil || len(d.Files) != 2 || d.Files[0].Hunks[0].Body != " package main\n \n-func main() {}\n+func main() { run() }\n" || d.Files[1].OldPath != "" {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -197,7 +197,7 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 		{DiffRequest{Base: "HEAD", Head: "HEAD~1", Message: true}, ""},
 		{DiffRequest{Base: "HEAD", Head: "HEAD", Message: true}, ""},
 	} {
-		d, err := ask(t, s, diffOperation(), tt.req)
+		d, err := ask(t, s, diffOperation, tt.req)
 		if err != nil || d.Commit.Message != tt.want {
 			t.Fatalf("%+v: %+v, %v", tt.req, d, err)
 		}
@@ -207,24 +207,24 @@ func TestDiffAndBlameOfAMirror(t *testing.T) {
 		}
 	}
 
-	b, err := ask(t, s, blameOperation(), BlameRequest{Path: "src/server/main.go"})
+	b, err := ask(t, s, blameOperation, BlameRequest{Path: "src/server/main.go"})
 	if err != nil || len(b.Ranges) != 2 || b.Ranges[1].StartLine != 3 || b.Commits[b.Ranges[1].Hash].AuthorName != "Bob" {
 		t.Errorf("%+v, %v", b, err)
 	}
 
 	// Of few lines their text and the bodies of messages come too, where they were asked for.
 	few := BlameRequest{Path: "src/server/main.go", First: 1, Lines: 1, Texts: true}
-	if b, err = ask(t, s, blameOperation(), few); err != nil || string(b.Texts) != "package main\n" || b.Total != 3 || b.Commits[b.Ranges[0].Hash].Body != "the body" {
+	if b, err = ask(t, s, blameOperation, few); err != nil || string(b.Texts) != "package main\n" || b.Total != 3 || b.Commits[b.Ranges[0].Hash].Body != "the body" {
 		t.Errorf("%+v, %v", b, err)
 	}
 	few.Texts = false
-	if b, err = ask(t, s, blameOperation(), few); err != nil || b.Texts != nil || b.Commits[b.Ranges[0].Hash].Body != "" {
+	if b, err = ask(t, s, blameOperation, few); err != nil || b.Texts != nil || b.Commits[b.Ranges[0].Hash].Body != "" {
 		t.Errorf("%+v, %v", b, err)
 	}
 
 	// A binary file is a mistake of who asks, not an answer that is too large.
 	for _, req := range []BlameRequest{{Path: "bin", Ref: "feature/search"}, {Path: "bin", Ref: "feature/search", First: 1, Lines: 1}} {
-		if _, err := ask(t, s, blameOperation(), req); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "is a binary file: it has no lines") {
+		if _, err := ask(t, s, blameOperation, req); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), "is a binary file: it has no lines") {
 			t.Errorf("blame of a binary file: %v", err)
 		}
 	}
@@ -235,11 +235,11 @@ func TestLinesOfSomeFilesAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for path, says := range map[string]string{"bin": "is a binary file: it has no lines", "wide.sql": "is in utf-16le"} {
-		if _, err := ask(t, s, traceOperation(), TraceRequest{Path: path, Ref: "feature/search", First: 1, Last: 1}); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), says) {
+		if _, err := ask(t, s, traceOperation, TraceRequest{Path: path, Ref: "feature/search", First: 1, Last: 1}); !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if r, err := ask(t, s, traceOperation(), TraceRequest{Path: "x.txt", Ref: "feature/search", First: 1, Last: 1}); err != nil || len(r.Commits) != 1 {
+	if r, err := ask(t, s, traceOperation, TraceRequest{Path: "x.txt", Ref: "feature/search", First: 1, Last: 1}); err != nil || len(r.Commits) != 1 {
 		t.Errorf("a text: %+v, %v", r, err)
 	}
 }
@@ -256,10 +256,10 @@ func TestARangeThatIsNone(t *testing.T) {
 		"v1.0..a..b":  `"a..b" is a range of commits, and one is wanted: "a" or "b"`,
 		"main..--all": `"--all" is not a valid name`,
 	} {
-		if _, err := ask(t, s, commitsOperation(), CommitsRequest{Ref: ref, Page: 1, PerPage: 50}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ask(t, s, commitsOperation, CommitsRequest{Ref: ref, Page: 1, PerPage: 50}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", ref, err, want)
 		}
-		if _, err := ask(t, s, traceOperation(), TraceRequest{Ref: ref, Text: "run"}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ask(t, s, traceOperation, TraceRequest{Ref: ref, Text: "run"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", ref, err, want)
 		}
 	}
@@ -270,23 +270,23 @@ func TestADifferenceFromWhereTwoParted(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	back := DiffRequest{Base: "HEAD", Head: "HEAD~1", Stat: true}
-	d, err := ask(t, s, diffOperation(), back)
+	d, err := ask(t, s, diffOperation, back)
 	if err != nil || len(d.Files) != 2 || d.Files[1].Status != 'D' {
 		t.Errorf("directly: %+v, %v", d, err)
 	}
 
 	// Where the head is all the base had once, nothing came.
 	back.MergeBase = true
-	d, err = ask(t, s, diffOperation(), back)
+	d, err = ask(t, s, diffOperation, back)
 	if err != nil || len(d.Files) != 0 || d.BaseCommit != d.HeadCommit {
 		t.Errorf("since they parted: %+v, %v", d, err)
 	}
 	on := DiffRequest{Base: "HEAD~1", Head: "HEAD", MergeBase: true}
-	if d, err = ask(t, s, diffOperation(), on); err != nil || len(d.Files) != 2 || d.Files[0].Added != 1 {
+	if d, err = ask(t, s, diffOperation, on); err != nil || len(d.Files) != 2 || d.Files[0].Added != 1 {
 		t.Errorf("what came: %+v, %v", d, err)
 	}
 
-	_, err = ask(t, s, diffOperation(), DiffRequest{Base: "HEAD", Head: "feature/search", MergeBase: true})
+	_, err = ask(t, s, diffOperation, DiffRequest{Base: "HEAD", Head: "feature/search", MergeBase: true})
 	if want := `"HEAD" and "feature/search" in repository "example.org/app" have no commit in common`; !errors.Is(err, call.ErrInvalid) || !strings.Contains(err.Error(), want) {
 		t.Errorf("nothing in common: %v", err)
 	}
@@ -297,12 +297,12 @@ func TestADifferenceComesInPages(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)
 	for page, want := range map[int]string{1: "src/server/main.go", 2: "src/util.go", 3: ""} {
-		d, err := ask(t, s, diffOperation(), DiffRequest{Base: "HEAD~1", Head: "HEAD", Page: page, PerPage: 1})
+		d, err := ask(t, s, diffOperation, DiffRequest{Base: "HEAD~1", Head: "HEAD", Page: page, PerPage: 1})
 		if err != nil || d.Total != 2 || d.AtLeast || want == "" && len(d.Files) != 0 || want != "" && (len(d.Files) != 1 || d.Files[0].NewPath != want || len(d.Files[0].Hunks) != 1) {
 			t.Errorf("page %d: %+v, %v", page, d, err)
 		}
 	}
-	if d, err := ask(t, s, diffOperation(), DiffRequest{Base: "HEAD~1", Head: "HEAD"}); err != nil || d.Total != 0 || len(d.Files) != 2 {
+	if d, err := ask(t, s, diffOperation, DiffRequest{Base: "HEAD~1", Head: "HEAD"}); err != nil || d.Total != 0 || len(d.Files) != 2 {
 		t.Errorf("all: %+v, %v", d, err)
 	}
 
@@ -345,20 +345,20 @@ func TestAReferenceIsTold(t *testing.T) {
 		head: {head, RefCommit, head, true}, strings.ToUpper(head[:8]): {head, RefCommit, head, true}, first[:7]: {first, RefCommit, first, false},
 		"main~1": {first, RefCommit, first, false}, "v1.0^": {first, RefCommit, first, false},
 	} {
-		if r, err := ask(t, s, refOperation(), RefRequest{Ref: ref}); err != nil || *r != want {
+		if r, err := ask(t, s, refOperation, RefRequest{Ref: ref}); err != nil || *r != want {
 			t.Errorf("%q: %+v, %v, want %+v", ref, r, err, want)
 		}
 	}
 
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
-	if r, err := ask(t, s, refOperation(), RefRequest{Ref: "main@{2025-01-01}"}); err != nil || *r != (RefResponse{head, RefCommit, head, true}) {
+	if r, err := ask(t, s, refOperation, RefRequest{Ref: "main@{2025-01-01}"}); err != nil || *r != (RefResponse{head, RefCommit, head, true}) {
 		t.Errorf("a time: %+v, %v", r, err)
 	}
 	for ref, want := range map[string]error{
 		"mian": call.ErrNotFound, "0000000": call.ErrNotFound, "main~9": call.ErrNotFound, "mian@{2025-01-01}": call.ErrNotFound,
 		"--all": call.ErrRef, "a..b": call.ErrRef, "main@{soon}": call.ErrRef, "main@{1990}": call.ErrRef,
 	} {
-		_, err := ask(t, s, refOperation(), RefRequest{Ref: ref})
+		_, err := ask(t, s, refOperation, RefRequest{Ref: ref})
 		if !errors.Is(err, want) || strings.HasPrefix(ref, "mian") && !strings.Contains(err.Error(), `did you mean "main"?`) {
 			t.Errorf("%q: %v, want %v", ref, err, want)
 		}
@@ -386,7 +386,7 @@ func TestMissingRefsAndPathsAreExplained(t *testing.T) {
 		{"", "../../etc/passwd", call.ErrFileNotFound, "one or two dots"},
 		{"", "a\x00b", call.ErrFileNotFound, "not found"},
 	} {
-		_, err := ask(t, s, sourceOperation(), SourceRequest{Ref: tt.ref, Path: tt.path})
+		_, err := ask(t, s, sourceOperation, SourceRequest{Ref: tt.ref, Path: tt.path})
 		if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q %q: %v", tt.ref, tt.path, err)
 		}
@@ -477,7 +477,7 @@ func TestAScanOfAnUnindexedCommitRanksAsTheIndex(t *testing.T) {
 	s := testSite(t)
 	scan := func(req ScanRequest) *ScanResponse {
 		t.Helper()
-		r, err := ask(t, s, scanOperation(), req)
+		r, err := ask(t, s, scanOperation, req)
 		if err != nil {
 			t.Fatalf("%+v: %v", req, err)
 		}
@@ -513,12 +513,12 @@ func TestAScanBesideAnIndexedRevisionReadsWhatDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	req := ScanRequest{Pattern: "main|src|hello", Limit: 10, Ref: "HEAD~1", Beside: []catalog.Revision{{Name: "HEAD", Commit: head}, {Name: "gone", Commit: strings.Repeat("0", 40)}}}
-	r, err := ask(t, s, scanOperation(), req)
+	r, err := ask(t, s, scanOperation, req)
 	if err != nil || r.Beside != req.Beside[0] || r.Found != 1 || r.Files[0].Path != "src/server/main.go" || strings.Join(r.Without, " ") != "src/server/main.go src/util.go" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	req.Paths = in("^src/server/")
-	if r, err = ask(t, s, scanOperation(), req); err != nil || strings.Join(r.Without, " ") != "src/server/main.go" {
+	if r, err = ask(t, s, scanOperation, req); err != nil || strings.Join(r.Without, " ") != "src/server/main.go" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -555,7 +555,7 @@ func TestCommitsGoByWhenTheyWereCommitted(t *testing.T) {
 		{"", "2020-07-01T00:00:00Z", "old work 2020-06, first 2020-02"},
 		{"2019-01-01T00:00:00Z", "2019-12-31T00:00:00Z", ""}, // when it was written
 	} {
-		r, err := ask(t, s, commitsOperation(), CommitsRequest{Page: 1, PerPage: 50, Path: "a.txt", Since: tt.since, Until: tt.until})
+		r, err := ask(t, s, commitsOperation, CommitsRequest{Page: 1, PerPage: 50, Path: "a.txt", Since: tt.since, Until: tt.until})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -568,7 +568,7 @@ func TestCommitsGoByWhenTheyWereCommitted(t *testing.T) {
 		}
 
 		// What changed the text is listed by the same.
-		traced, err := ask(t, s, traceOperation(), TraceRequest{Path: "a.txt", Expr: ".", Since: tt.since, Until: tt.until, Limit: 50})
+		traced, err := ask(t, s, traceOperation, TraceRequest{Path: "a.txt", Expr: ".", Since: tt.since, Until: tt.until, Limit: 50})
 		if err != nil {
 			t.Fatal(err)
 		}

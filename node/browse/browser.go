@@ -65,26 +65,26 @@ func New(d Deps) *Browser {
 	b := &Browser{d: d, readers: newReaders(), scratch: newScratch(d.Scratch), kept: newKeptFiles()}
 
 	// Reads of files and trees.
-	serve(b, scanOperation())
-	serve(b, pastOperation())
-	serve(b, readFileOperation())
-	serve(b, listTreeOperation())
-	serve(b, outlineOperation())
-	serve(b, traceOperation())
-	serve(b, lastSeenOperation())
-	serve(b, sourceOperation())
+	serve(b, scanOperation)
+	serve(b, pastOperation)
+	serve(b, readFileOperation)
+	serve(b, listTreeOperation)
+	serve(b, outlineOperation)
+	serve(b, traceOperation)
+	serve(b, lastSeenOperation)
+	serve(b, sourceOperation)
 
 	// Reads of the history.
-	serve(b, treeOperation())
-	serve(b, commitsOperation())
-	serve(b, commitOperation())
-	serve(b, authorsOperation())
-	serve(b, diffOperation())
-	serve(b, blameOperation())
-	serve(b, branchesOperation())
-	serve(b, tagsOperation())
-	serve(b, refOperation())
-	serve(b, lastCommitsOperation())
+	serve(b, treeOperation)
+	serve(b, commitsOperation)
+	serve(b, commitOperation)
+	serve(b, authorsOperation)
+	serve(b, diffOperation)
+	serve(b, blameOperation)
+	serve(b, branchesOperation)
+	serve(b, tagsOperation)
+	serve(b, refOperation)
+	serve(b, lastCommitsOperation)
 	return b
 }
 

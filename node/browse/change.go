@@ -30,13 +30,7 @@ func (b *Browser) Diff(ctx context.Context, v catalog.Viewer, req DiffRequest) (
 		return nil, err
 	}
 
-	out, err := route(ctx, b, v, req.Repo, diffOperation(), req)
-	if err == nil && req.PerPage > 0 && out.Total == 0 {
-		// A node of an older version knows no pages, and told of all files.
-		out.Total, out.AtLeast = len(out.Files), out.Cut
-		out.Files = cutPage(out.Files, req.Page, req.PerPage)
-	}
-	return out, err
+	return route(ctx, b, v, req.Repo, diffOperation, req)
 }
 
 // paged checks what is asked of the pages of a difference.
@@ -47,12 +41,10 @@ func (req *DiffRequest) paged() error {
 	if req.Stat {
 		return call.Fail(call.ErrInvalid, "stat tells of all files at once: leave out page and perPage")
 	}
-	return pageOf(&req.Page, &req.PerPage)
+	return call.CheckPage(&req.Page, &req.PerPage, perPage)
 }
 
-func diffOperation() operation[DiffRequest, DiffResponse] {
-	return operation[DiffRequest, DiffResponse]{name: "diff", run: answerDiff, heavy: true}
-}
+var diffOperation = operation[DiffRequest, DiffResponse]{name: "diff", run: answerDiff, heavy: true}
 
 // answerDiff compares two commits. Large diffs are cut; the answer says so.
 func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, error) {
@@ -220,12 +212,10 @@ func (b *Browser) Blame(ctx context.Context, v catalog.Viewer, req BlameRequest)
 	if req.Texts && (req.Lines < 1 || req.Lines > blameTexts) {
 		return nil, call.Fail(call.ErrInvalid, "texts are of 1 to %d lines", blameTexts)
 	}
-	return route(ctx, b, v, req.Repo, blameOperation(), req)
+	return route(ctx, b, v, req.Repo, blameOperation, req)
 }
 
-func blameOperation() operation[BlameRequest, BlameResponse] {
-	return operation[BlameRequest, BlameResponse]{name: "blame", run: answerBlame, heavy: true}
-}
+var blameOperation = operation[BlameRequest, BlameResponse]{name: "blame", run: answerBlame, heavy: true}
 
 // answerBlame tells for ranges of lines the commit that wrote them, and each commit once.
 func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse, error) {

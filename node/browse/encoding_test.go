@@ -35,26 +35,26 @@ func TestFilesWithAByteOrderMark(t *testing.T) {
 
 	const text = "def é():\n x\n"
 	for _, f := range files {
-		src, err := ask(t, s, sourceOperation(), SourceRequest{Path: f.path})
+		src, err := ask(t, s, sourceOperation, SourceRequest{Path: f.path})
 		if err != nil || string(src.Content) != text || src.Encoding != f.encoding || src.Binary || src.Total != 2 || int(src.Size) != len(f.bytes) {
 			t.Errorf("%s: source %+v, %v", f.path, src, err)
 		}
-		raw, err := ask(t, s, sourceOperation(), SourceRequest{Path: f.path, Raw: true})
+		raw, err := ask(t, s, sourceOperation, SourceRequest{Path: f.path, Raw: true})
 		if err != nil || string(raw.Content) != f.bytes || raw.Encoding != f.encoding || raw.Binary {
 			t.Errorf("%s: raw %+v, %v", f.path, raw, err)
 		}
-		lines, err := ask(t, s, readFileOperation(), ReadFileRequest{Path: f.path, Offset: 1, Limit: 9})
+		lines, err := ask(t, s, readFileOperation, ReadFileRequest{Path: f.path, Offset: 1, Limit: 9})
 		if err != nil || len(lines.Lines) != 2 || string(lines.Lines[0]) != "def é():" || lines.Encoding != f.encoding || lines.Total != 2 {
 			t.Errorf("%s: lines %+v, %v", f.path, lines, err)
 		}
-		blame, err := ask(t, s, blameOperation(), BlameRequest{Path: f.path})
+		blame, err := ask(t, s, blameOperation, BlameRequest{Path: f.path})
 		if err != nil || len(blame.Ranges) != 1 || blame.Ranges[0].LineCount != 2 {
 			t.Errorf("%s: blame %+v, %v", f.path, blame, err)
 		}
 	}
 
 	// `^` matches behind the mark, and what is shown has none.
-	found, err := ask(t, s, scanOperation(), ScanRequest{Pattern: `^def é\(`, Limit: 9})
+	found, err := ask(t, s, scanOperation, ScanRequest{Pattern: `^def é\(`, Limit: 9})
 	if err != nil || len(found.Files) != len(files) {
 		t.Fatalf("scan %+v, %v", found, err)
 	}

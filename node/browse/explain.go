@@ -334,7 +334,7 @@ func nearest(text string, names []string, most int) []string {
 
 		default:
 			bound := len(want) / 3
-			if d := Edits(want, low, bound); d <= bound {
+			if d := paths.Near(want, low, bound); d <= bound {
 				found = append(found, scored{name, 1000 + d})
 			}
 		}
@@ -349,38 +349,4 @@ func nearest(text string, names []string, most int) []string {
 		out = append(out, f.name)
 	}
 	return out
-}
-
-// Edits is the number of bytes to insert, delete, change or swap with their
-// neighbour between two texts; when it is more than bound, any number above it.
-func Edits(a, b string, bound int) int {
-	if d := len(a) - len(b); d > bound || -d > bound || len(a) > 200 || len(b) > 200 {
-		return bound + 1
-	}
-
-	// row[j] is the edits from the first i bytes of a to the first j of b, of
-	// which the dynamic programme keeps three i at a time.
-	row, last, older := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-
-	for i := range len(a) {
-		older, last, row = last, row, older
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last[j]
-			if a[i] != b[j] {
-				cost++
-			}
-			row[j+1] = min(cost, row[j]+1, last[j+1]+1)
-
-			swapped := i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j]
-			if swapped {
-				row[j+1] = min(row[j+1], older[j-1]+1)
-			}
-		}
-	}
-
-	return row[len(b)]
 }

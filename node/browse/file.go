@@ -21,7 +21,7 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 	if req.FirstLine < 0 || req.Lines < 0 {
 		return nil, call.Fail(call.ErrInvalid, "lines are counted from 1")
 	}
-	out, err := route(ctx, b, v, req.Repo, sourceOperation(), req)
+	out, err := route(ctx, b, v, req.Repo, sourceOperation, req)
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +35,7 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 	return out, nil
 }
 
-func sourceOperation() operation[SourceRequest, SourceResponse] {
-	return operation[SourceRequest, SourceResponse]{name: "source", run: answerSource, heavy: true}
-}
+var sourceOperation = operation[SourceRequest, SourceResponse]{name: "source", run: answerSource, heavy: true}
 
 // answerSource reads a file, or lines of it. One that is too large is refused, never cut.
 func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceResponse, error) {
@@ -101,12 +99,10 @@ func (b *Browser) Tree(ctx context.Context, v catalog.Viewer, req TreeRequest) (
 	if len(req.Paths) == 0 {
 		req.Paths = []string{""}
 	}
-	return route(ctx, b, v, req.Repo, treeOperation(), req)
+	return route(ctx, b, v, req.Repo, treeOperation, req)
 }
 
-func treeOperation() operation[TreeRequest, TreeResponse] {
-	return operation[TreeRequest, TreeResponse]{name: "tree", run: answerTree}
-}
+var treeOperation = operation[TreeRequest, TreeResponse]{name: "tree", run: answerTree}
 
 // answerTree joins what is at the paths into one tree. Beyond Max entries it is cut, and says so.
 func answerTree(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, error) {

@@ -13,24 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// pageOf checks the numbers of a page and fills in their defaults.
-func pageOf(page, per *int) error {
-	// 0 is what a caller has that does not say; it is no page.
-	if *page == 0 {
-		*page = 1
-	}
-	if *per == 0 {
-		*per = 50
-	}
-
-	switch {
-	case *page < 1 || *page > 1<<30:
-		return call.Fail(call.ErrInvalid, "page must be at least 1")
-	case *per < 1 || *per > 100:
-		return call.Fail(call.ErrInvalid, "perPage must be from 1 to 100")
-	}
-	return nil
-}
+// perPage is how many entries a page has that is asked for without a number.
+const perPage = 50
 
 // cutPage is one page of a list.
 func cutPage[T any](list []T, page, per int) []T {
@@ -43,7 +27,7 @@ func cutPage[T any](list []T, page, per int) []T {
 
 // Commits returns a page of history. Dates that are relative are so to now.
 func (b *Browser) Commits(ctx context.Context, v catalog.Viewer, req CommitsRequest) (*CommitsResponse, error) {
-	if err := pageOf(&req.Page, &req.PerPage); err != nil {
+	if err := call.CheckPage(&req.Page, &req.PerPage, perPage); err != nil {
 		return nil, err
 	}
 	if err := req.followed(); err != nil {
@@ -56,7 +40,7 @@ func (b *Browser) Commits(ctx context.Context, v catalog.Viewer, req CommitsRequ
 
 	// "Yesterday" is what it is here: another node may answer, by another clock.
 	req.Since, req.Until = stampOf(since), stampOf(until)
-	return route(ctx, b, v, req.Repo, commitsOperation(), req)
+	return route(ctx, b, v, req.Repo, commitsOperation, req)
 }
 
 // followed checks what is asked of the history of a file through its renames.
@@ -108,9 +92,7 @@ func (b *Browser) date(name, text string, end bool) (time.Time, error) {
 	return t, nil
 }
 
-func commitsOperation() operation[CommitsRequest, CommitsResponse] {
-	return operation[CommitsRequest, CommitsResponse]{name: "commits", run: answerCommits, heavy: true}
-}
+var commitsOperation = operation[CommitsRequest, CommitsResponse]{name: "commits", run: answerCommits, heavy: true}
 
 // answerCommits is a page of the history of a ref.
 func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsResponse, error) {
@@ -286,12 +268,10 @@ func decoration(c *git.Commit, branch string) string {
 
 // Commit returns one commit.
 func (b *Browser) Commit(ctx context.Context, v catalog.Viewer, req CommitRequest) (*CommitInfo, error) {
-	return route(ctx, b, v, req.Repo, commitOperation(), req)
+	return route(ctx, b, v, req.Repo, commitOperation, req)
 }
 
-func commitOperation() operation[CommitRequest, CommitInfo] {
-	return operation[CommitRequest, CommitInfo]{name: "commit", run: answerCommit}
-}
+var commitOperation = operation[CommitRequest, CommitInfo]{name: "commit", run: answerCommit}
 
 // answerCommit is one commit.
 func answerCommit(ctx context.Context, s *site, req CommitRequest) (*CommitInfo, error) {
@@ -314,15 +294,13 @@ func answerCommit(ctx context.Context, s *site, req CommitRequest) (*CommitInfo,
 
 // Authors lists authors by their number of commits.
 func (b *Browser) Authors(ctx context.Context, v catalog.Viewer, req AuthorsRequest) (*AuthorsResponse, error) {
-	if err := pageOf(&req.Page, &req.PerPage); err != nil {
+	if err := call.CheckPage(&req.Page, &req.PerPage, perPage); err != nil {
 		return nil, err
 	}
-	return route(ctx, b, v, req.Repo, authorsOperation(), req)
+	return route(ctx, b, v, req.Repo, authorsOperation, req)
 }
 
-func authorsOperation() operation[AuthorsRequest, AuthorsResponse] {
-	return operation[AuthorsRequest, AuthorsResponse]{name: "authors", run: answerAuthors, heavy: true}
-}
+var authorsOperation = operation[AuthorsRequest, AuthorsResponse]{name: "authors", run: answerAuthors, heavy: true}
 
 // answerAuthors is a page of the authors of a ref, or of a path of it.
 func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsResponse, error) {
@@ -358,36 +336,21 @@ func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsRe
 
 // Branches lists branches, newest first.
 func (b *Browser) Branches(ctx context.Context, v catalog.Viewer, req RefsRequest) (*RefsResponse, error) {
-	if err := pageOf(&req.Page, &req.PerPage); err != nil {
+	if err := call.CheckPage(&req.Page, &req.PerPage, perPage); err != nil {
 		return nil, err
 	}
-	return askRefs(ctx, b, v, branchesOperation(), req)
+	return route(ctx, b, v, req.Repo, branchesOperation, req)
 }
 
 // Tags lists tags, newest first.
 func (b *Browser) Tags(ctx context.Context, v catalog.Viewer, req RefsRequest) (*RefsResponse, error) {
-	if err := pageOf(&req.Page, &req.PerPage); err != nil {
+	if err := call.CheckPage(&req.Page, &req.PerPage, perPage); err != nil {
 		return nil, err
 	}
-	return askRefs(ctx, b, v, tagsOperation(), req)
+	return route(ctx, b, v, req.Repo, tagsOperation, req)
 }
 
-// askRefs asks for refs where the mirror is.
-func askRefs(ctx context.Context, b *Browser, v catalog.Viewer, o operation[RefsRequest, RefsResponse], req RefsRequest) (*RefsResponse, error) {
-	r, err := route(ctx, b, v, req.Repo, o, req)
-	if err != nil {
-		return nil, err
-	}
-	// A node of an older version lists them all.
-	if req.Contains != "" && r.Contains == "" {
-		return nil, call.Fail(call.ErrUnavailable, "the node that has the repository cannot tell what contains a commit; try again when all nodes are of one version")
-	}
-	return r, nil
-}
-
-func branchesOperation() operation[RefsRequest, RefsResponse] {
-	return operation[RefsRequest, RefsResponse]{name: "branches", run: answerBranches}
-}
+var branchesOperation = operation[RefsRequest, RefsResponse]{name: "branches", run: answerBranches}
 
 // answerBranches is a page of the branches.
 func answerBranches(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, error) {
@@ -406,9 +369,7 @@ func answerBranches(ctx context.Context, s *site, req RefsRequest) (*RefsRespons
 	return s.refs(ctx, refs, tagged, req)
 }
 
-func tagsOperation() operation[RefsRequest, RefsResponse] {
-	return operation[RefsRequest, RefsResponse]{name: "tags", run: answerTags}
-}
+var tagsOperation = operation[RefsRequest, RefsResponse]{name: "tags", run: answerTags}
 
 // answerTags is a page of the tags.
 func answerTags(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, error) {

@@ -73,7 +73,7 @@ func TestFilesKeptByNameAreReadOnce(t *testing.T) {
 	only = append(only, "picture")
 	look := func(s *site, pattern string) *ScanResponse {
 		t.Helper()
-		r, err := ask(t, s, scanOperation(), ScanRequest{Pattern: pattern, Limit: 2, Context: 1, Only: only})
+		r, err := ask(t, s, scanOperation, ScanRequest{Pattern: pattern, Limit: 2, Context: 1, Only: only})
 		if err != nil {
 			t.Fatalf("%s: %v", pattern, err)
 		}

@@ -50,12 +50,10 @@ type LastCommit struct {
 
 // LastCommits finds the last commit of each entry of a directory, within a time.
 func (b *Browser) LastCommits(ctx context.Context, v catalog.Viewer, req LastCommitsRequest) (*LastCommitsResponse, error) {
-	return route(ctx, b, v, req.Repo, lastCommitsOperation(), req)
+	return route(ctx, b, v, req.Repo, lastCommitsOperation, req)
 }
 
-func lastCommitsOperation() operation[LastCommitsRequest, LastCommitsResponse] {
-	return operation[LastCommitsRequest, LastCommitsResponse]{name: "last_commits", run: answerLastCommits, heavy: true}
-}
+var lastCommitsOperation = operation[LastCommitsRequest, LastCommitsResponse]{name: "last_commits", run: answerLastCommits, heavy: true}
 
 // answerLastCommits tells of each entry the commit that changed it last, and each commit once.
 func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*LastCommitsResponse, error) {

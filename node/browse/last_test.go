@@ -19,7 +19,7 @@ func TestTheLastCommitsOfADirectory(t *testing.T) {
 		"src":        "server Change Bob, util.go Change Bob",
 		"src/server": "main.go Change Bob",
 	} {
-		r, err := ask(t, s, lastCommitsOperation(), LastCommitsRequest{Path: path})
+		r, err := ask(t, s, lastCommitsOperation, LastCommitsRequest{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,16 +37,16 @@ func TestTheLastCommitsOfADirectory(t *testing.T) {
 		}
 	}
 
-	r, err := ask(t, s, lastCommitsOperation(), LastCommitsRequest{Ref: "main~1", Path: "src"})
+	r, err := ask(t, s, lastCommitsOperation, LastCommitsRequest{Ref: "main~1", Path: "src"})
 	if err != nil || len(r.Entries) != 1 || r.Commits[r.Entries[0].Hash].Message != "Begin" {
 		t.Errorf("before: %+v, %v", r, err)
 	}
 	for _, req := range []LastCommitsRequest{{Path: "none"}, {Path: "README.md"}, {Path: "../x"}} {
-		if _, err := ask(t, s, lastCommitsOperation(), req); !errors.Is(err, call.ErrFileNotFound) {
+		if _, err := ask(t, s, lastCommitsOperation, req); !errors.Is(err, call.ErrFileNotFound) {
 			t.Errorf("%+v: %v", req, err)
 		}
 	}
-	if _, err := ask(t, s, lastCommitsOperation(), LastCommitsRequest{Ref: "mian"}); !errors.Is(err, call.ErrRef) {
+	if _, err := ask(t, s, lastCommitsOperation, LastCommitsRequest{Ref: "mian"}); !errors.Is(err, call.ErrRef) {
 		t.Errorf("a ref that is not there: %v", err)
 	}
 }

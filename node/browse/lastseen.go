@@ -33,12 +33,10 @@ func (b *Browser) LastSeen(ctx context.Context, v catalog.Viewer, req LastSeenRe
 	if len(req.Paths) > maxPaths {
 		return nil, call.Fail(call.ErrInvalid, "at most %d paths can be asked for at once", maxPaths)
 	}
-	return route(ctx, b, v, req.Repo, lastSeenOperation(), req)
+	return route(ctx, b, v, req.Repo, lastSeenOperation, req)
 }
 
-func lastSeenOperation() operation[LastSeenRequest, LastSeenResponse] {
-	return operation[LastSeenRequest, LastSeenResponse]{name: "lastseen", run: answerLastSeen, heavy: true}
-}
+var lastSeenOperation = operation[LastSeenRequest, LastSeenResponse]{name: "lastseen", run: answerLastSeen, heavy: true}
 
 // answerLastSeen looks for the first of the paths that a commit does not have.
 func answerLastSeen(ctx context.Context, s *site, req LastSeenRequest) (*LastSeenResponse, error) {

@@ -44,13 +44,13 @@ func TestAMissingPathWasLastSeenInACommit(t *testing.T) {
 		{"main", []string{"README.md/x"}, `"README.md/x" never, late false`},
 		{"main", nil, `"" never, late false`},
 	} {
-		r, err := ask(t, s, lastSeenOperation(), LastSeenRequest{Ref: tt.ref, Paths: tt.paths})
+		r, err := ask(t, s, lastSeenOperation, LastSeenRequest{Ref: tt.ref, Paths: tt.paths})
 		if err != nil || show(r) != tt.want {
 			t.Errorf("%.8s %q: %+v, %v\nwant %s", tt.ref, tt.paths, r, err, tt.want)
 		}
 	}
 
-	if _, err := ask(t, s, lastSeenOperation(), LastSeenRequest{Ref: "none", Paths: []string{"a"}}); !errors.Is(err, call.ErrRef) {
+	if _, err := ask(t, s, lastSeenOperation, LastSeenRequest{Ref: "none", Paths: []string{"a"}}); !errors.Is(err, call.ErrRef) {
 		t.Errorf("no such revision: %v", err)
 	}
 	if _, err := new(Browser).LastSeen(t.Context(), catalog.Viewer{}, LastSeenRequest{Paths: make([]string, maxPaths+1)}); !errors.Is(err, call.ErrInvalid) {

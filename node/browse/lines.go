@@ -91,7 +91,7 @@ func (b *Browser) ReadFile(ctx context.Context, v catalog.Viewer, req ReadFileRe
 		return nil, call.Fail(call.ErrInvalid, "limit must be from 1 to %d", maxLines)
 	}
 
-	out, err := route(ctx, b, v, req.Repo, readFileOperation(), req)
+	out, err := route(ctx, b, v, req.Repo, readFileOperation, req)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,7 @@ func (b *Browser) linkFile(v catalog.Viewer, out *ReadFileResponse, ref string) 
 	}
 }
 
-func readFileOperation() operation[ReadFileRequest, ReadFileResponse] {
-	return operation[ReadFileRequest, ReadFileResponse]{name: "read_file", run: answerReadFile}
-}
+var readFileOperation = operation[ReadFileRequest, ReadFileResponse]{name: "read_file", run: answerReadFile}
 
 // answerReadFile reads lines of a file, without their ends, and counts all of them.
 func answerReadFile(ctx context.Context, s *site, req ReadFileRequest) (*ReadFileResponse, error) {
@@ -163,12 +161,10 @@ func (b *Browser) ListTree(ctx context.Context, v catalog.Viewer, req ListTreeRe
 	case req.MaxEntries < 1 || req.MaxEntries > MaxEntries:
 		return nil, call.Fail(call.ErrInvalid, "maxEntries must be from 1 to %d", MaxEntries)
 	}
-	return route(ctx, b, v, req.Repo, listTreeOperation(), req)
+	return route(ctx, b, v, req.Repo, listTreeOperation, req)
 }
 
-func listTreeOperation() operation[ListTreeRequest, ListTreeResponse] {
-	return operation[ListTreeRequest, ListTreeResponse]{name: "list_tree", run: answerListTree}
-}
+var listTreeOperation = operation[ListTreeRequest, ListTreeResponse]{name: "list_tree", run: answerListTree}
 
 // answerListTree lists a directory.
 func answerListTree(ctx context.Context, s *site, req ListTreeRequest) (*ListTreeResponse, error) {

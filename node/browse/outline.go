@@ -55,12 +55,10 @@ func (b *Browser) Outline(ctx context.Context, v catalog.Viewer, req OutlineRequ
 	if len(req.Paths) == 0 {
 		return nil, call.Fail(call.ErrInvalid, "path must not be empty")
 	}
-	return route(ctx, b, v, req.Repo, outlineOperation(), req)
+	return route(ctx, b, v, req.Repo, outlineOperation, req)
 }
 
-func outlineOperation() operation[OutlineRequest, OutlineResponse] {
-	return operation[OutlineRequest, OutlineResponse]{name: "outline", run: answerOutline, heavy: true}
-}
+var outlineOperation = operation[OutlineRequest, OutlineResponse]{name: "outline", run: answerOutline, heavy: true}
 
 // answerOutline lists the symbols of files. They are found anew at each call: any commit may be asked for.
 func answerOutline(ctx context.Context, s *site, req OutlineRequest) (*OutlineResponse, error) {

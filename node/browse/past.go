@@ -59,12 +59,10 @@ type PastResponse struct {
 // has alike are left to the index, the others are read from git. ErrRef: there is
 // no such commit. ErrTooLarge: too much would have to be read.
 func (b *Browser) Past(ctx context.Context, v catalog.Viewer, repo string, req PastRequest) (*PastResponse, error) {
-	return route(ctx, b, v, repo, pastOperation(), req)
+	return route(ctx, b, v, repo, pastOperation, req)
 }
 
-func pastOperation() operation[PastRequest, PastResponse] {
-	return operation[PastRequest, PastResponse]{name: "past", run: answerPast, heavy: true}
-}
+var pastOperation = operation[PastRequest, PastResponse]{name: "past", run: answerPast, heavy: true}
 
 // answerPast searches the files of a commit that no indexed revision has alike.
 func answerPast(ctx context.Context, s *site, req PastRequest) (*PastResponse, error) {

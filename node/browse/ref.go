@@ -33,12 +33,10 @@ type RefResponse struct {
 // Ref tells what a reference is: the branch or tag that it names, or else the
 // commit. ErrNotFound: there is none.
 func (b *Browser) Ref(ctx context.Context, v catalog.Viewer, req RefRequest) (*RefResponse, error) {
-	return route(ctx, b, v, req.Repo, refOperation(), req)
+	return route(ctx, b, v, req.Repo, refOperation, req)
 }
 
-func refOperation() operation[RefRequest, RefResponse] {
-	return operation[RefRequest, RefResponse]{name: "ref", run: answerRef}
-}
+var refOperation = operation[RefRequest, RefResponse]{name: "ref", run: answerRef}
 
 // answerRef resolves a reference and says what it is.
 func answerRef(ctx context.Context, s *site, req RefRequest) (*RefResponse, error) {

@@ -73,12 +73,10 @@ type Line struct {
 // Scan looks at a commit that is not indexed as a search of the index would:
 // the same files, in the same order.
 func (b *Browser) Scan(ctx context.Context, v catalog.Viewer, repo string, req ScanRequest) (*ScanResponse, error) {
-	return route(ctx, b, v, repo, scanOperation(), req)
+	return route(ctx, b, v, repo, scanOperation, req)
 }
 
-func scanOperation() operation[ScanRequest, ScanResponse] {
-	return operation[ScanRequest, ScanResponse]{name: "scan", run: answerScan, heavy: true}
-}
+var scanOperation = operation[ScanRequest, ScanResponse]{name: "scan", run: answerScan, heavy: true}
 
 // answerScan looks through the files of a commit for lines or paths.
 func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, error) {

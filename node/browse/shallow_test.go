@@ -56,7 +56,7 @@ a
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := ask(t, tt.site, commitsOperation(), tt.req)
+			r, err := ask(t, tt.site, commitsOperation, tt.req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,16 +71,16 @@ a
 		site    *site
 		shallow bool
 	}{"whole": {whole, false}, "shallow": {cut, true}} {
-		traced, err := ask(t, tt.site, traceOperation(), TraceRequest{Text: "hello"})
+		traced, err := ask(t, tt.site, traceOperation, TraceRequest{Text: "hello"})
 		if err != nil || traced.Shallow != tt.shallow {
 			t.Errorf("%s: trace: shallow %t, %v", name, traced.Shallow, err)
 		}
-		authors, err := ask(t, tt.site, authorsOperation(), AuthorsRequest{Page: 1, PerPage: 10})
+		authors, err := ask(t, tt.site, authorsOperation, AuthorsRequest{Page: 1, PerPage: 10})
 		if err != nil || authors.Shallow != tt.shallow {
 			t.Errorf("%s: authors: shallow %t, %v", name, authors.Shallow, err)
 		}
 		for _, lines := range []int{0, 5} {
-			blamed, err := ask(t, tt.site, blameOperation(), BlameRequest{Path: "README.md", First: min(lines, 1), Lines: lines})
+			blamed, err := ask(t, tt.site, blameOperation, BlameRequest{Path: "README.md", First: min(lines, 1), Lines: lines})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,7 +54,7 @@ func TestAHolderOfAMirrorLooksForItself(t *testing.T) {
 		{Role: catalog.RoleMember}: call.ErrRepoNotFound,
 		{}:                         call.ErrUnavailable,
 	} {
-		_, err := readHere(t.Context(), b, branchesOperation(), &readAt[RefsRequest]{Pass: account.Pass{Viewer: *who, Index: w.View().Index()}, Repo: secret})
+		_, err := readHere(t.Context(), b, branchesOperation, &readAt[RefsRequest]{Pass: account.Pass{Viewer: *who, Index: w.View().Index()}, Repo: secret})
 		if !errors.Is(err, want) {
 			t.Errorf("%s gets %v, want %v", who.Role, err, want)
 		}
@@ -152,23 +152,23 @@ func TestOnlyLightReadsAreDoubledAtAHolderThatWorks(t *testing.T) {
 				t.Errorf("%s asks %s, and takes %v (%v); want n2 alone, and 3s", name, asked, took, err)
 			}
 		}
-		row(t, s, readFileOperation(), light)
-		row(t, s, listTreeOperation(), light)
-		row(t, s, treeOperation(), light)
-		row(t, s, commitOperation(), light)
-		row(t, s, branchesOperation(), light)
-		row(t, s, tagsOperation(), light)
+		row(t, s, readFileOperation, light)
+		row(t, s, listTreeOperation, light)
+		row(t, s, treeOperation, light)
+		row(t, s, commitOperation, light)
+		row(t, s, branchesOperation, light)
+		row(t, s, tagsOperation, light)
 
-		row(t, s, sourceOperation(), heavy)
-		row(t, s, outlineOperation(), heavy)
-		row(t, s, scanOperation(), heavy)
-		row(t, s, pastOperation(), heavy)
-		row(t, s, traceOperation(), heavy)
-		row(t, s, lastSeenOperation(), heavy)
-		row(t, s, commitsOperation(), heavy)
-		row(t, s, authorsOperation(), heavy)
-		row(t, s, diffOperation(), heavy)
-		row(t, s, blameOperation(), heavy)
+		row(t, s, sourceOperation, heavy)
+		row(t, s, outlineOperation, heavy)
+		row(t, s, scanOperation, heavy)
+		row(t, s, pastOperation, heavy)
+		row(t, s, traceOperation, heavy)
+		row(t, s, lastSeenOperation, heavy)
+		row(t, s, commitsOperation, heavy)
+		row(t, s, authorsOperation, heavy)
+		row(t, s, diffOperation, heavy)
+		row(t, s, blameOperation, heavy)
 	})
 }
 
@@ -219,7 +219,7 @@ func TestAReadGoesOnAtTheNextHolder(t *testing.T) {
 					return err
 				}
 
-				asked, took, err := readOnce(t, s, readFileOperation())
+				asked, took, err := readOnce(t, s, readFileOperation)
 				if asked != tt.asked || took != tt.took || !errors.Is(err, tt.err) {
 					t.Errorf("asked %q in %v, got %v; want %q in %v, and %v", asked, took, err, tt.asked, tt.took, tt.err)
 				}
@@ -245,7 +245,7 @@ func TestARepositoryThatWasRefusedSaysWhy(t *testing.T) {
 	read := func(v catalog.Viewer, name string) error {
 		s := &sea{Node: w.Node("n1"), handlers: map[string]cluster.Handler{}, alive: func(string) bool { return true }}
 		b := &Browser{readers: newReaders(), d: Deps{Cluster: s, Gate: account.NewGate(agreed{w.View()}), Peers: call.NewPeers(s, s.alive), Log: slog.New(slog.DiscardHandler)}}
-		_, err := route(t.Context(), b, v, name, readFileOperation(), ReadFileRequest{})
+		_, err := route(t.Context(), b, v, name, readFileOperation, ReadFileRequest{})
 		return err
 	}
 	check := func(name string, kind error, says string) {
@@ -297,7 +297,7 @@ func TestAReadGoesOnAtAHolderThatIsLearntOfLate(t *testing.T) {
 			return ctx.Err()
 		}
 
-		asked, took, err := readOnce(t, s, readFileOperation())
+		asked, took, err := readOnce(t, s, readFileOperation)
 		if asked != "n2 n3" || took != 3*time.Second || err != nil {
 			t.Errorf("asked %q in %v, got %v; want n2 n3 in 3s", asked, took, err)
 		}

@@ -27,7 +27,7 @@ func TestASubmoduleIsAnotherRepository(t *testing.T) {
 	s := &site{mirror: m, repo: &catalog.Repo{ID: 1, Name: "example.org/app", Revisions: []catalog.Revision{{Name: "HEAD"}}}}
 
 	for _, path := range []string{"sub/alpha", "sub/alpha/main.go"} {
-		_, err := ask(t, s, sourceOperation(), SourceRequest{Path: path})
+		_, err := ask(t, s, sourceOperation, SourceRequest{Path: path})
 		if !errors.Is(err, call.ErrFileNotFound) || strings.Contains(err.Error(), "did you mean \""+path) {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -39,11 +39,11 @@ func TestASubmoduleIsAnotherRepository(t *testing.T) {
 	// It has no entries either.
 	for name, read := range map[string]func() error{
 		"list_tree": func() error {
-			_, err := ask(t, s, listTreeOperation(), ListTreeRequest{Path: "sub/alpha", Depth: 1, MaxEntries: 10})
+			_, err := ask(t, s, listTreeOperation, ListTreeRequest{Path: "sub/alpha", Depth: 1, MaxEntries: 10})
 			return err
 		},
 		"last_commits": func() error {
-			_, err := ask(t, s, lastCommitsOperation(), LastCommitsRequest{Path: "sub/alpha"})
+			_, err := ask(t, s, lastCommitsOperation, LastCommitsRequest{Path: "sub/alpha"})
 			return err
 		},
 	} {

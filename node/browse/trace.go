@@ -56,12 +56,10 @@ func (b *Browser) Trace(ctx context.Context, v catalog.Viewer, req TraceRequest)
 	if req.Limit < 0 || req.Limit > 100 {
 		return nil, call.Fail(call.ErrInvalid, "a page has at most 100 commits")
 	}
-	return route(ctx, b, v, req.Repo, traceOperation(), req)
+	return route(ctx, b, v, req.Repo, traceOperation, req)
 }
 
-func traceOperation() operation[TraceRequest, TraceResponse] {
-	return operation[TraceRequest, TraceResponse]{name: "trace", run: answerTrace, heavy: true}
-}
+var traceOperation = operation[TraceRequest, TraceResponse]{name: "trace", run: answerTrace, heavy: true}
 
 // answerTrace lists the commits that changed a file, lines of it, or a text anywhere.
 func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse, error) {

@@ -54,7 +54,7 @@ func TestTheEntriesOfATreeHaveDetails(t *testing.T) {
 		{[]string{"bin/link", "", "bin", "bin/link"}, whole},
 		{[]string{"bin/link", "a.txt"}, []string{"bin 040000 0", "bin/link 120000 8 ../a.txt", "a.txt 100644 5"}},
 	} {
-		r, err := ask(t, s, treeOperation(), TreeRequest{Paths: c.paths, Recursive: true, Max: 100, Details: true})
+		r, err := ask(t, s, treeOperation, TreeRequest{Paths: c.paths, Recursive: true, Max: 100, Details: true})
 		if err != nil || !r.Detailed {
 			t.Fatalf("%q: %+v, %v", c.paths, r, err)
 		}
@@ -64,7 +64,7 @@ func TestTheEntriesOfATreeHaveDetails(t *testing.T) {
 	}
 
 	// Nothing is read that nobody asked for.
-	r, err := ask(t, s, treeOperation(), TreeRequest{Paths: []string{"", "a.txt"}, Recursive: true, Max: 100})
+	r, err := ask(t, s, treeOperation, TreeRequest{Paths: []string{"", "a.txt"}, Recursive: true, Max: 100})
 	if err != nil || r.Detailed {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -82,7 +82,7 @@ func TestOnlySomeTargetsAreRead(t *testing.T) {
 	for i := range 1500 {
 		b.WriteString(blobLine("120000", fmt.Sprintf("l%04d", i), fmt.Sprintf("%04d%s", i, strings.Repeat("y", 4000))))
 	}
-	r, err := ask(t, treeSite(t, b.String()), treeOperation(), TreeRequest{Paths: []string{""}, Max: 10_000, Details: true})
+	r, err := ask(t, treeSite(t, b.String()), treeOperation, TreeRequest{Paths: []string{""}, Max: 10_000, Details: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ func CheckPage(page, perPage *int, usual int) error {
 	*page, *perPage = cmp.Or(*page, 1), cmp.Or(*perPage, usual)
 
 	switch {
-	case *page < 1:
+	case *page < 1 || *page > 1<<30:
 		return Fail(ErrInvalid, "page must be at least 1")
 	case *perPage < 1 || *perPage > maxPerPage:
 		return Fail(ErrInvalid, "perPage must be from 1 to %d", maxPerPage)

@@ -3,6 +3,14 @@ package paths
 // longestDistance is how long names may be that are compared letter by letter, in bytes.
 const longestDistance = 200
 
+// Near is [Distance] where that is at most most, and any greater number elsewhere.
+func Near(a, b string, most int) int {
+	if d := len(a) - len(b); d > most || -d > most || len(a) > longestDistance || len(b) > longestDistance {
+		return most + 1
+	}
+	return Distance(a, b)
+}
+
 // Distance is how many letters have to be changed, put in, left out or exchanged with their
 // neighbour to make b of a. Names that are too long for the comparison differ by the length
 // of the longer one.

@@ -11,11 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-// The bounds of the paths that are near one.
-const (
-	mostNear    = 5
-	longestNear = 64 // bytes of a name that is compared letter by letter
-)
+// mostNear is how many paths are near one.
+const mostNear = 5
 
 // NearPaths returns paths of a repository that may be meant by one that it does not
 // have, the likeliest first: files, or directories. Of the same name those come first
@@ -42,7 +39,7 @@ func nearPaths(all []string, missing string) []string {
 	most := max(1, len(name)/4)
 	var found []near
 	for _, p := range all {
-		if d := distance(name, strings.ToLower(path.Base(p)), most); d <= most {
+		if d := paths.Near(name, strings.ToLower(path.Base(p)), most); d <= most {
 			found = append(found, near{p, d, commonParts(p, missing)})
 		}
 	}
@@ -78,16 +75,4 @@ func commonParts(a, b string) int {
 		}
 	}
 	return n
-}
-
-// distance is paths.Distance, or more than most where that is more or takes long to find out.
-func distance(a, b string, most int) int {
-	if a == b {
-		return 0
-	}
-	if len(a)-len(b) > most || len(b)-len(a) > most || len(a) > longestNear || len(b) > longestNear {
-		return most + 1
-	}
-
-	return paths.Distance(a, b)
 }

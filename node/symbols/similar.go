@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
-	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -113,7 +113,7 @@ func nearNames(name string, others []string) (list []nearName) {
 			continue
 		}
 
-		n := nearName{other, rank, 0, browse.Edits(name, other, mostCases)}
+		n := nearName{other, rank, 0, paths.Near(name, other, mostCases)}
 		if lettersOf(other) != letters {
 			n.letters = 1
 		}
@@ -199,7 +199,7 @@ func likeness(name, other string) (rank int, ok bool) {
 		return 0, true
 	}
 	// With half of its letters changed a short name is another one.
-	if d := browse.Edits(name, other, mostEdits); d <= mostEdits && d < len(name)/2 {
+	if d := paths.Near(name, other, mostEdits); d <= mostEdits && d < len(name)/2 {
 		return d, true
 	}
 

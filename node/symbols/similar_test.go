@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/paths"
 )
 
 // TestEveryMistypedNameIsLookedFor makes up to two mistakes in names, anywhere, and
@@ -78,7 +78,7 @@ func TestWhateverOneMistakeMakesIsLookedFor(t *testing.T) {
 			if i := r.IntN(len(wrong) - 1); r.IntN(4) == 0 && wrong[i] < 0x80 && wrong[i+1] < 0x80 {
 				other = wrong[:i] + string(wrong[i+1]) + string(wrong[i]) + wrong[i+2:]
 			}
-			far := browse.Edits(strings.ToLower(wrong), strings.ToLower(other), 3)
+			far := paths.Near(strings.ToLower(wrong), strings.ToLower(other), 3)
 			if utf8.RuneCountInString(wrong) != len(wrong) && far > 0 {
 				continue // Edits counts bytes
 			}
