@@ -8,7 +8,6 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -43,9 +42,6 @@ type keptFiles struct {
 
 	// How files were looked at: by a sketch alone, in a remembered text, in the mirror.
 	sketched, remembered, read atomic.Int64
-
-	mu      sync.Mutex // guards the field below
-	reading map[keptBlob]*keptReading
 }
 
 // keptPlace is a path in a commit.
@@ -60,20 +56,11 @@ type keptBlob struct {
 	oid  string
 }
 
-// keptReading is a blob that is being read. Its fields are read after done is closed.
-type keptReading struct {
-	done chan struct{}
-	text []byte
-	err  error
-	left bool // who read it has gone before the end
-}
-
 func newKeptFiles() *keptFiles {
 	return &keptFiles{
 		places:   lru.New[keptPlace, git.Entry](placeBytes),
 		sketches: lru.New[keptBlob, *trigram.Sketch](sketchBytes),
 		texts:    lru.New[keptBlob, []byte](textBytes),
-		reading:  map[keptBlob]*keptReading{},
 	}
 }
 
@@ -145,12 +132,12 @@ func (s *site) scanNamed(ctx context.Context, f *finder, files []git.Entry, patt
 
 	r := &blobReader{ctx: ctx, mirror: s.mirror}
 	defer r.close()
-	return s.kept.scan(ctx, f, s.repo.ID, files, trigram.Ask(re), r.read)
+	return s.kept.scan(f, s.repo.ID, files, trigram.Ask(re), r.read)
 }
 
 // scan looks through files of a repository; read gives the text of a blob. question is
 // that of the expression of f.
-func (k *keptFiles) scan(ctx context.Context, f *finder, repo catalog.RepoID, files []git.Entry, question *trigram.Question, read func(oid string) ([]byte, error)) error {
+func (k *keptFiles) scan(f *finder, repo catalog.RepoID, files []git.Entry, question *trigram.Question, read func(oid string) ([]byte, error)) error {
 	for _, e := range files {
 		if e.Size > keptBytes {
 			continue
@@ -165,7 +152,7 @@ func (k *keptFiles) scan(ctx context.Context, f *finder, repo catalog.RepoID, fi
 			continue
 		}
 
-		text, err := k.text(ctx, key, read)
+		text, err := k.text(key, read)
 		if err != nil {
 			return fmt.Errorf("read %q: %w", e.Path, err)
 		}
@@ -187,64 +174,23 @@ func (k *keptFiles) rulesOut(key keptBlob, question *trigram.Question) bool {
 }
 
 // text gives the text of a blob, which must not be changed: the remembered one, else
-// what read gives. Of all who ask for it at a time one reads it.
-func (k *keptFiles) text(ctx context.Context, key keptBlob, read func(oid string) ([]byte, error)) ([]byte, error) {
-	for {
-		k.mu.Lock()
-		if text, ok := k.texts.Get(key); ok {
-			k.mu.Unlock()
-			k.remembered.Add(1)
-			return text, nil
-		}
-
-		r := k.reading[key]
-		if r == nil {
-			r = &keptReading{done: make(chan struct{}), left: true}
-			k.reading[key] = r
-			k.mu.Unlock()
-			k.lead(ctx, key, r, read)
-			return r.text, r.err
-		}
-		k.mu.Unlock()
-
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-
-		// Whoever read it has perhaps left in the middle: then somebody else does.
-		if r.left {
-			continue
-		}
-		if r.err == nil {
-			k.remembered.Add(1)
-		}
-		return r.text, r.err
-	}
-}
-
-// lead reads a blob for all who wait for it, and remembers it.
-func (k *keptFiles) lead(ctx context.Context, key keptBlob, r *keptReading, read func(oid string) ([]byte, error)) {
-	defer func() {
-		k.mu.Lock()
-		delete(k.reading, key)
-		k.mu.Unlock()
-		close(r.done)
-	}()
-
-	r.text, r.err = read(key.oid)
-	r.left = r.err != nil && ctx.Err() != nil
-	if r.err != nil {
-		return
+// what read gives.
+func (k *keptFiles) text(key keptBlob, read func(oid string) ([]byte, error)) ([]byte, error) {
+	if text, ok := k.texts.Get(key); ok {
+		k.remembered.Add(1)
+		return text, nil
 	}
 
-	// Before the others go on: who asks from now on finds both.
+	text, err := read(key.oid)
+	if err != nil {
+		return nil, err
+	}
 	k.read.Add(1)
-	decoded, _ := charset.Decode(nil, r.text)
+	decoded, _ := charset.Decode(nil, text)
 	sketch := trigram.NewSketch(decoded)
 	k.sketches.Put(key, sketch, int64(sketch.Size()+lru.Cost))
-	k.texts.Put(key, r.text, int64(cap(r.text)+lru.Cost))
+	k.texts.Put(key, text, int64(cap(text)+lru.Cost))
+	return text, nil
 }
 
 // blobReader reads blobs of a mirror one by one. The packs are opened at the first.

@@ -1,7 +1,6 @@
 package browse
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/shard/git"
@@ -176,7 +174,7 @@ func FuzzKeptFiles(f *testing.F) {
 		k := newKeptFiles()
 		for look := range 3 {
 			got, question := finderOf(pattern)
-			if err := k.scan(t.Context(), got, 1, files, question, read); err != nil {
+			if err := k.scan(got, 1, files, question, read); err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(got.files, naive.files) || !reflect.DeepEqual(got.looked, naive.looked) || got.matches != naive.matches || got.found != naive.found || got.late {
@@ -193,7 +191,7 @@ func TestTextsAreRememberedForTheirRepositoryAlone(t *testing.T) {
 	files, read := textsOf([]string{"the needle\n"})
 	scan := func(repo catalog.RepoID, pattern string, read func(string) ([]byte, error)) error {
 		f, question := finderOf(pattern)
-		return k.scan(t.Context(), f, repo, files, question, read)
+		return k.scan(f, repo, files, question, read)
 	}
 	if err := scan(1, "needle", read); err != nil {
 		t.Fatal(err)
@@ -216,7 +214,7 @@ func TestTextsWithAByteOrderMarkAreSketchedDecoded(t *testing.T) {
 		k := newKeptFiles()
 		for range 2 { // the second look has the sketch
 			f, question := finderOf("^kraken$")
-			err := k.scan(t.Context(), f, 1, []git.Entry{{Path: name, OID: name, Size: 20}}, question, func(string) ([]byte, error) { return []byte(file), nil })
+			err := k.scan(f, 1, []git.Entry{{Path: name, OID: name, Size: 20}}, question, func(string) ([]byte, error) { return []byte(file), nil })
 			if err != nil || f.matches != 1 {
 				t.Errorf("%s: %d matches, %v", name, f.matches, err)
 			}
@@ -229,7 +227,7 @@ func TestALargeFileIsNotRead(t *testing.T) {
 	t.Parallel()
 	k := newKeptFiles()
 	f, question := finderOf("x")
-	err := k.scan(t.Context(), f, 1, []git.Entry{{Path: "huge", Size: keptBytes + 1}}, question, func(string) ([]byte, error) {
+	err := k.scan(f, 1, []git.Entry{{Path: "huge", Size: keptBytes + 1}}, question, func(string) ([]byte, error) {
 		return nil, errors.New("it is read")
 	})
 	if err != nil || len(f.looked) != 0 {
@@ -237,67 +235,28 @@ func TestALargeFileIsNotRead(t *testing.T) {
 	}
 }
 
-// Of many who look at a file at a time one reads it, and where he leaves another does.
-func TestAFileIsReadOnceForAllWhoWait(t *testing.T) {
+// What cannot be read is read anew by the next.
+func TestAFileThatWasNotReadIsReadAnew(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		k := newKeptFiles()
-		files, text := textsOf([]string{"the needle\n"})
-		broken := errors.New("broken")
-
-		scan := func(ctx context.Context, read func(string) ([]byte, error)) (int, error) {
-			f, question := finderOf("needle")
-			err := k.scan(ctx, f, 1, files, question, read)
-			return f.found, err
+	k := newKeptFiles()
+	files, _ := textsOf([]string{"the needle\n"})
+	broken := errors.New("broken")
+	scan := func(text []byte, fails error) (int, error) {
+		f, question := finderOf("needle")
+		err := k.scan(f, 1, files, question, func(string) ([]byte, error) { return text, fails })
+		return f.found, err
+	}
+	for range 2 {
+		if _, err := scan(nil, broken); !errors.Is(err, broken) {
+			t.Errorf("%v, want %v", err, broken)
 		}
-
-		// The first leaves in the middle.
-		ctx, leave := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := scan(ctx, func(string) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("the first: %v", err)
-			}
-		})
-		synctest.Wait()
-
-		// Of the others one reads on; another who leaves does not wait for that.
-		goOn := make(chan struct{})
-		reads := 0
-		for range 16 {
-			wg.Go(func() {
-				found, err := scan(t.Context(), func(oid string) ([]byte, error) { reads++; <-goOn; return text(oid) })
-				if found != 1 || err != nil {
-					t.Errorf("%d files, %v", found, err)
-				}
-			})
-		}
-		synctest.Wait()
-		leave()
-		synctest.Wait()
-		gone, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := scan(gone, text); !errors.Is(err, context.Canceled) {
-			t.Errorf("who has left gets %v", err)
-		}
-		close(goOn)
-		wg.Wait()
-		if c := k.count(); reads != 1 || c.Read != 1 || c.Remembered != 15 {
-			t.Errorf("%d reads, %+v", reads, c)
-		}
-
-		// What cannot be read is read anew by the next.
-		files[0].OID = "other"
-		for range 2 {
-			if _, err := scan(t.Context(), func(string) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
-				t.Errorf("%v, want %v", err, broken)
-			}
-		}
-		if found, err := scan(t.Context(), func(string) ([]byte, error) { return []byte("a needle"), nil }); found != 1 || err != nil {
-			t.Errorf("%d files, %v", found, err)
-		}
-	})
+	}
+	if found, err := scan([]byte("a needle"), nil); found != 1 || err != nil {
+		t.Errorf("%d files, %v", found, err)
+	}
+	if c := k.count(); c.Read != 1 {
+		t.Errorf("%+v, want one that was read", c)
+	}
 }
 
 // BenchmarkKeptFiles looks for what 20 large files have not, for what one of them has
