@@ -416,6 +416,28 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 		return out
 	}
 
+	out, match := m.reach(out, pc, func(uint32, *syntax.Inst) (through, waits bool) { return false, true })
+	if match != 0 {
+		out = append(out, match)
+	}
+	return out
+}
+
+// expand is follow through the assertions that hold. It reports whether it came to a
+// match; in a forward machine it stops there. With open, the end of a word waits for
+// the rest of a rune.
+func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp, open bool) ([]uint32, bool) {
+	out, match := m.reach(out, pc, func(pc uint32, in *syntax.Inst) (through, waits bool) {
+		// An assertion holds when all that it asks for is in ctx.
+		return syntax.EmptyOp(in.Arg)&^ctx == 0, open && m.isWaiting(pc)
+	})
+	return out, match != 0
+}
+
+// reach appends the threads that pc leads to without reading a rune, in the order of their
+// priority, and returns the match that it came to, 0 for none. assertion tells whether to
+// go through an assertion, and else whether a thread waits there.
+func (m *machine) reach(out []uint32, pc uint32, assertion func(pc uint32, in *syntax.Inst) (through, waits bool)) (_ []uint32, match uint32) {
 	// Depth first, since out is in the order of priority.
 	stack := append(m.stack[:0], pc)
 	for len(stack) > 0 {
@@ -433,53 +455,15 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 		case syntax.InstCapture, syntax.InstNop:
 			stack = append(stack, in.Out)
 
-		case syntax.InstMatch:
-			out = append(out, pc)
-			if !m.reverse {
-				stack = stack[:0]
-			}
-		default:
-			out = append(out, pc)
-		}
-	}
-	m.stack = stack
-	return out
-}
-
-// expand is follow through the assertions that hold. It reports whether it came to a
-// match; in a forward machine it stops there. With open, the end of a word waits for
-// the rest of a rune.
-func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp, open bool) ([]uint32, bool) {
-	match := false
-
-	// Depth first, as follow is.
-	stack := append(m.stack[:0], pc)
-	for len(stack) > 0 {
-		pc := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if !m.marks.add(pc) {
-			continue
-		}
-
-		in := &m.prog.Inst[pc]
-		switch in.Op {
-		case syntax.InstFail:
-		case syntax.InstAlt, syntax.InstAltMatch:
-			stack = append(stack, in.Arg, in.Out)
-		case syntax.InstCapture, syntax.InstNop:
-			stack = append(stack, in.Out)
-
-		// An assertion holds when all that it asks for is in ctx.
 		case syntax.InstEmptyWidth:
-			switch {
-			case syntax.EmptyOp(in.Arg)&^ctx == 0:
+			if through, waits := assertion(pc, in); through {
 				stack = append(stack, in.Out)
-			case open && m.isWaiting(pc):
+			} else if waits {
 				out = append(out, pc)
 			}
 
 		case syntax.InstMatch:
-			match = true
+			match = pc
 			if !m.reverse {
 				stack = stack[:0]
 			}
