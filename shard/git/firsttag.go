@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/node/lru"
-	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
 // firstTagTime is how long is looked for the tags that have a commit.
@@ -119,34 +118,12 @@ func (h *tagOrders) havingIn(ctx context.Context, most time.Duration, commit str
 // reaching gives do what tells which commits have one in their history. It is late where
 // that took as long as it may.
 func (h *tagOrders) reaching(ctx context.Context, most time.Duration, commit string, do func(*reach) error) (late bool, err error) {
-	c, err := openChronicle(h.dir)
-	if err != nil {
-		return false, err
-	}
-	defer c.close()
-	c.ask = func(kind pack.Kind, id []byte) ([]byte, error) { return h.askObject(ctx, kind, id) }
-
-	shallow, err := shallowOf(h.dir)
-	if err != nil {
-		return false, err
-	}
-
-	now := h.now
-	began := now()
-	stop := func() error {
-		if now().Sub(began) >= most {
-			return errLate
-		}
-		return context.Cause(ctx)
-	}
-
-	// The graph is mapped: a fault while it is read is an error.
-	err = pack.Protect(func() error {
+	err = h.inHistory(ctx, most, func(c *chronicle, shallow boundary, late func() error) error {
 		d, err := c.reaching(commit)
 		if err != nil {
 			return err
 		}
-		d.stop, d.shallow = stop, shallow
+		d.stop, d.shallow = late, shallow
 		return do(d)
 	})
 	if errors.Is(err, errLate) {

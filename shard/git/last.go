@@ -99,31 +99,8 @@ func (l *LastChanges) size() int64 {
 
 // last is Last of a directory that is there.
 func (h *lasts) last(ctx context.Context, q LastQuery, dir Entry) (out *LastChanges, err error) {
-	c, err := openChronicle(h.dir)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	c.ask = func(kind pack.Kind, id []byte) ([]byte, error) { return h.askObject(ctx, kind, id) }
-
-	shallow, err := shallowOf(h.dir)
-	if err != nil {
-		return nil, err
-	}
-
-	// The time is looked at after each commit, so that whoever asks again gets on.
-	now := h.now
-	began := now()
-	late := func() error {
-		if now().Sub(began) >= q.Time {
-			return errLate
-		}
-		return context.Cause(ctx)
-	}
-
-	// The graph is mapped: a fault while it is read is an error.
 	var foreign []string
-	err = pack.Protect(func() error {
+	err = h.inHistory(ctx, q.Time, func(c *chronicle, shallow boundary, late func() error) error {
 		w, err := c.lastWalk(q.Commit, dir, q.Max)
 		if err != nil {
 			return err

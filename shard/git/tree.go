@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -74,27 +73,18 @@ type treeEntry struct {
 func parseTree(b []byte, idBytes int) ([]treeEntry, error) {
 	var out []treeEntry
 	for len(b) > 0 {
-		space := bytes.IndexByte(b, ' ')
-		if space < 0 {
+		mode, at, id, rest, ok := nextInTree(b, idBytes)
+		bits, err := strconv.ParseUint(string(mode), 8, 32)
+		if !ok || err != nil || len(at) == 0 {
 			return nil, errors.New("malformed tree object")
 		}
+		b = rest
 
-		mode, err := strconv.ParseUint(string(b[:space]), 8, 32)
-		nul := bytes.IndexByte(b[space:], 0)
-
-		// nul counts from the blank, and a name has a byte at least.
-		if err != nil || nul < 2 || len(b) < space+nul+1+idBytes {
-			return nil, errors.New("malformed tree object")
-		}
-
-		name := string(b[space+1 : space+nul])
-		id := b[space+nul+1 : space+nul+1+idBytes]
-		b = b[space+nul+1+idBytes:]
-
+		name := string(at)
 		if name == "." || name == ".." || len(name) > maxName || strings.Contains(name, "/") {
 			continue
 		}
-		out = append(out, treeEntry{name: name, kind: kindOfMode(mode), oid: hex.EncodeToString(id)})
+		out = append(out, treeEntry{name: name, kind: kindOfMode(bits), oid: hex.EncodeToString(id)})
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shoalsearch/shoal/shard/git/pack"
 	"github.com/shoalsearch/shoal/shard/git/run"
@@ -54,6 +55,34 @@ func openChronicle(dir string) (*chronicle, error) {
 func (c *chronicle) close() {
 	c.store.Close()
 	c.graph.Close()
+}
+
+// inHistory gives do the history of the repository, in which git reads what the packs
+// cannot answer. late is errLate after most of time, and the end of ctx.
+func (b *base) inHistory(ctx context.Context, most time.Duration, do func(c *chronicle, shallow boundary, late func() error) error) error {
+	c, err := openChronicle(b.dir)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	c.ask = func(kind pack.Kind, id []byte) ([]byte, error) { return b.askObject(ctx, kind, id) }
+
+	shallow, err := shallowOf(b.dir)
+	if err != nil {
+		return err
+	}
+
+	now := b.now
+	began := now()
+	late := func() error {
+		if now().Sub(began) >= most {
+			return errLate
+		}
+		return context.Cause(ctx)
+	}
+
+	// The graph is mapped: a fault while it is read is an error.
+	return pack.Protect(func() error { return do(c, shallow, late) })
 }
 
 // object reads an object; the result is valid until the next call.
