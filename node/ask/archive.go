@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -13,6 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/node/thread"
 )
 
@@ -22,14 +22,20 @@ const (
 	missTime     = 5 * time.Second // as long as a write waits for a leader
 )
 
+// What was said in the turns that were read last stays in memory.
+const (
+	recentBytes = 16 << 20
+	unpacked    = 8 // times the bytes of its file a turn takes, about
+)
+
 // archive finds threads and what was said in them, as far as a viewer may see it.
 type archive struct {
 	gate    *account.Gate
 	catalog Catalog
 	store   *thread.Store
 
-	recent recent        // what was said, unpacked
-	misses chan struct{} // threads that are looked for at the leader
+	recent *lru.Cache[string, *kept] // what was said, by file; nobody changes it
+	misses chan struct{}             // threads that are looked for at the leader
 }
 
 // visible finds a thread that a viewer may see: his own, or a shared one.
@@ -149,7 +155,7 @@ func (a *archive) said(ctx context.Context, id string, after int, turn catalog.T
 // file reads the file of a turn.
 func (a *archive) file(ctx context.Context, id string, turn catalog.ThreadTurn) (*kept, error) {
 	// By file, which never changes: what is kept is never stale.
-	if k := a.recent.get(turn.File); k != nil {
+	if k, ok := a.recent.Get(turn.File); ok {
 		return k, nil
 	}
 
@@ -163,7 +169,7 @@ func (a *archive) file(ctx context.Context, id string, turn catalog.ThreadTurn) 
 		return nil, err
 	}
 	k.Report.ID = id // a copy of a thread has the turns of the other one
-	a.recent.put(turn.File, k)
+	a.recent.Put(turn.File, k, unpacked*int64(len(b)))
 	return k, nil
 }
 
@@ -211,39 +217,4 @@ func (a *archive) sightOf(v catalog.Viewer, asked []byte) *sight {
 		return &sight{repos: repos}
 	}
 	return &sight{repos, roaring.AndNot(set, repos.Set).IsEmpty()}
-}
-
-// recent keeps what was said in the turns that were read last. Nobody changes
-// what it gives out.
-type recent struct {
-	mu    sync.Mutex
-	turns map[string]*kept // by file
-	order []string
-}
-
-const recentTurns = 32
-
-func (r *recent) get(file string) *kept {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.turns[file]
-}
-
-func (r *recent) put(file string, k *kept) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.turns == nil {
-		r.turns = map[string]*kept{}
-	}
-
-	// Two may have read it at once; in the order it stands once.
-	if r.turns[file] != nil {
-		return
-	}
-
-	r.turns[file], r.order = k, append(r.order, file)
-	if len(r.order) > recentTurns {
-		delete(r.turns, r.order[0])
-		r.order = r.order[1:]
-	}
 }

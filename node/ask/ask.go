@@ -7,6 +7,7 @@ import (
 
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/lru"
 	"github.com/shoalsearch/shoal/node/model"
 	"github.com/shoalsearch/shoal/node/thread"
 )
@@ -48,7 +49,7 @@ type Asker struct {
 func New(d Deps) *Asker {
 	pace := pace(d.Timing)
 	models := &models{gate: d.Gate, view: d.Catalog.View, clients: d.Models, now: d.Now}
-	archive := &archive{gate: d.Gate, catalog: d.Catalog, store: d.Threads, misses: make(chan struct{}, missesAtOnce)}
+	archive := &archive{gate: d.Gate, catalog: d.Catalog, store: d.Threads, recent: lru.New[string, *kept](recentBytes), misses: make(chan struct{}, missesAtOnce)}
 	retention := &retention{catalog: d.Catalog, lookup: d.Lookup, log: d.Log}
 
 	// What a turn works with while it runs, and how it is kept.
