@@ -290,7 +290,7 @@ func (i *Identities) Unlink(ctx context.Context, by Person, authority, subject s
 		return call.WriteError(err)
 	}
 
-	awaitOthers(ctx, i.catalog, index)
+	AwaitOthers(ctx, i.catalog, index)
 	return nil
 }
 

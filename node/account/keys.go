@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/clock"
-	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
 )
@@ -33,7 +32,6 @@ type KeyInfo struct {
 	Created time.Time    `json:"createdAt"`
 	Expires time.Time    `json:"expiresAt,omitzero"`       // zero: never
 	User    string       `json:"user,omitzero"`            // e-mail address of the account; "" for a key of nobody
-	UserID  string       `json:"-"`                        // id of the account
 	All     bool         `json:"allRepositories,omitzero"` // sees every repository
 	Used    time.Time    `json:"lastUsedAt,omitzero"`      // last use, to the hour; zero: never
 }
@@ -67,11 +65,7 @@ type Catalog interface {
 	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 	// Sync returns when this node has applied all that was confirmed before.
 	Sync(ctx context.Context) (uint64, error)
-	// AwaitOn returns when other members have applied an index, and lists
-	// those that could not be told.
-	AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string)
-	// Members lists the members as this node sees them.
-	Members() []cluster.Member
+	Others
 	// Secret is a secret of the cluster, the same on every node.
 	Secret(ctx context.Context, name string) ([]byte, error)
 }
@@ -337,7 +331,6 @@ func keyInfo(view *catalog.View, k *catalog.Key) KeyInfo {
 		Created: k.Created,
 		Expires: k.Expires,
 		Used:    k.Used,
-		UserID:  k.Account,
 		All:     k.All,
 	}
 
@@ -395,7 +388,7 @@ func (k *Keyring) RevokeKey(ctx context.Context, by Holder, name string) (*KeyIn
 	}
 
 	// The key is refused here already; the others get a moment to follow.
-	if behind := awaitOthers(ctx, k.catalog, index); len(behind) > 0 {
+	if behind := AwaitOthers(ctx, k.catalog, index); len(behind) > 0 {
 		k.log.Warn("a revoked key works at nodes that could not be told until they hear of the leader", "key", key.ID, "nodes", behind)
 	}
 	return &info, nil

@@ -293,7 +293,7 @@ func (p *Passwords) set(ctx context.Context, a *catalog.User, password string, c
 	}
 
 	// When this returns, the sessions that it ended are refused elsewhere too.
-	awaitOthers(ctx, p.catalog, index)
+	AwaitOthers(ctx, p.catalog, index)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/call"
 )
@@ -262,7 +263,7 @@ func (u *People) ChangeUser(ctx context.Context, by Owner, req ChangeUserRequest
 	if err != nil {
 		return nil, notChanged(err)
 	}
-	awaitOthers(ctx, u.catalog, index)
+	AwaitOthers(ctx, u.catalog, index)
 	return u.info(u.catalog.View().Account(a.ID)), nil
 }
 
@@ -293,7 +294,7 @@ func (u *People) Grant(ctx context.Context, _ Owner, req GrantRequest) (*GrantRe
 		if err != nil {
 			return nil, call.WriteError(err)
 		}
-		awaitOthers(ctx, u.catalog, index)
+		AwaitOthers(ctx, u.catalog, index)
 	}
 	return u.granted(a), nil
 }
@@ -378,13 +379,22 @@ func (u *People) DeleteUser(ctx context.Context, by Owner, user string) (*UserIn
 	if err != nil {
 		return nil, notChanged(err)
 	}
-	awaitOthers(ctx, u.catalog, index)
+	AwaitOthers(ctx, u.catalog, index)
 	return info, nil
 }
 
-// awaitOthers waits until the other members have applied an index, and lists
+// Others is what [AwaitOthers] needs of a cluster; *cluster.Cluster implements it.
+type Others interface {
+	// AwaitOn returns when other members have applied an index, and lists
+	// those that could not be told.
+	AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string)
+	// Members lists the members as this node sees them.
+	Members() []cluster.Member
+}
+
+// AwaitOthers waits until the other members have applied an index, and lists
 // those that could not be told.
-func awaitOthers(ctx context.Context, c Catalog, index uint64) (behind []string) {
+func AwaitOthers(ctx context.Context, c Others, index uint64) (behind []string) {
 	var others []string
 	for _, m := range c.Members() {
 		if !m.Self {

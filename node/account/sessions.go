@@ -399,6 +399,6 @@ func (s *Sessions) end(ctx context.Context, ids []string) error {
 	if err != nil {
 		return call.WriteError(err)
 	}
-	awaitOthers(ctx, s.catalog, index)
+	AwaitOthers(ctx, s.catalog, index)
 	return nil
 }

@@ -111,7 +111,7 @@ func (s *owns) sync(ctx context.Context, a *attempt) error {
 	if err != nil {
 		return err
 	}
-	return s.record(ctx, a, site, subject, list)
+	return agreed(a, func() error { return s.difference(ctx, a, site, subject, list) })
 }
 
 // ownList is what a host lets somebody read.
@@ -151,7 +151,7 @@ func (s *owns) askWith(ctx context.Context, a *attempt, x *catalog.Identity, ane
 	view := a.cluster.View()
 	had := int(view.Reader(kept.Site, kept.Subject).Complete().GetCardinality())
 	found := int(reposOf(view, list.ids).GetCardinality())
-	if lost := had - found; lost <= 0 || found > 0 && (lost <= lostCount || found*lostShare >= had) {
+	if !mostGone(had, found) {
 		return list, nil
 	}
 
@@ -197,19 +197,7 @@ func reposOf(view *catalog.View, ids []string) *roaring.Bitmap {
 	return set
 }
 
-// record says how a list differs from what is known.
-func (s *owns) record(ctx context.Context, a *attempt, site, subject string, list ownList) (err error) {
-	// Another answer has changed what this one was compared with: it is compared again.
-	for range maxDifferences {
-		err = s.difference(ctx, a, site, subject, list)
-		no, is := catalog.Refused(err)
-		if !is || no.Code != catalog.Stale || !a.holds() {
-			return err
-		}
-	}
-	return err
-}
-
+// difference says how a list differs from what is known.
 func (s *owns) difference(ctx context.Context, a *attempt, site, subject string, list ownList) error {
 	view := a.cluster.View()
 	reader, set := view.Reader(site, subject), reposOf(view, list.ids)

@@ -24,7 +24,7 @@ const (
 	leastOld    = 72 * time.Hour   // before that an answer never counts as too old
 	ageBatch    = 1000             // repositories that one command calls too old
 
-	// A list that lost more than both of these, or all, is asked for again.
+	// The bounds of mostGone.
 	lostCount = 20
 	lostShare = 2
 )
@@ -134,7 +134,7 @@ func (s *readers) sync(ctx context.Context, a *attempt) error {
 
 	// What takes most of them away is believed when it comes twice.
 	known := known(view, repo)
-	if lost := len(known) - len(found); lost > 0 && (len(found) == 0 || lost > lostCount && len(found)*lostShare < len(known)) {
+	if mostGone(len(known), len(found)) {
 		again, err := h.Readers(ctx, repo.ExternalID, repo.DisplayName)
 		if err != nil {
 			return fmt.Errorf("ask again who may read the repository: %w", err)
@@ -144,17 +144,26 @@ func (s *readers) sync(ctx context.Context, a *attempt) error {
 		}
 		s.log.Warn("most readers of a repository are gone", "repo", repo.Name, "before", len(known), "now", len(found))
 	}
-	return s.record(ctx, a, repo, found, host.ReadershipOf(conn) == host.SomeTold)
+	partial := host.ReadershipOf(conn) == host.SomeTold
+	return agreed(a, func() error { return s.difference(ctx, a, repo, found, partial) })
 }
 
 // maxDifferences is how often a difference is made anew because listings of
 // people changed something meanwhile.
 const maxDifferences = 100
 
-// record says how the readers differ from those that are known.
-func (s *readers) record(ctx context.Context, a *attempt, repo *catalog.Repo, found []string, partial bool) (err error) {
+// mostGone reports whether a list that had so many has lost so much that it is asked for
+// again: more than both bounds, or all.
+func mostGone(had, now int) bool {
+	lost := had - now
+	return lost > 0 && (now == 0 || lost > lostCount && now*lostShare < had)
+}
+
+// agreed says how a list differs from what is known, again and again while other
+// answers change what it was compared with.
+func agreed(a *attempt, difference func() error) (err error) {
 	for range maxDifferences {
-		err = s.difference(ctx, a, repo, found, partial)
+		err = difference()
 		no, is := catalog.Refused(err)
 		if !is || no.Code != catalog.Stale || !a.holds() {
 			return err
@@ -163,7 +172,8 @@ func (s *readers) record(ctx context.Context, a *attempt, repo *catalog.Repo, fo
 	return err
 }
 
-// difference proposes it, in pages where it is long.
+// difference proposes how the readers differ from those that are known, in pages where
+// that is long.
 func (s *readers) difference(ctx context.Context, a *attempt, repo *catalog.Repo, found []string, partial bool) error {
 	view := a.cluster.View()
 	add, remove := changes(view, repo, found, partial)

@@ -275,7 +275,7 @@ func TestManyReadersAreWrittenInPages(t *testing.T) {
 	}{{"1-20000", 1}, {"1-20001", 1}, {"50001-50009", 2}, {"50001-50009 1-20001", 2}} {
 		a := g.begin(g.Node("n1"))
 		before, found := g.View().Index(), people(step.found)
-		if err := g.sync.record(t.Context(), a, g.View().Repo(1), found, false); err != nil {
+		if err := g.sync.difference(t.Context(), a, g.View().Repo(1), found, false); err != nil {
 			t.Fatal(err)
 		}
 		if got := g.View().Index() - before; got != step.want || !slices.Equal(g.may(), found) {

@@ -18,7 +18,6 @@ type Agent struct {
 	Kind    string    `json:"kind"`         // Registered, Document or ByOwner
 	Host    string    `json:"redirectHost"` // where its codes are sent
 	User    string    `json:"user"`         // e-mail address of the person; "" for one that is gone
-	UserID  string    `json:"-"`
 	Created time.Time `json:"createdAt"`
 	Used    time.Time `json:"refreshedAt"` // when it last got tokens, so at most an hour before it last asked for something
 	Expires time.Time `json:"expiresAt"`
@@ -49,7 +48,7 @@ func (s *Server) Agents(ctx context.Context, by account.Holder) ([]Agent, error)
 }
 
 func agentOf(view *catalog.View, c *catalog.Consent) Agent {
-	a := Agent{ID: c.ID, Name: c.Name, Kind: c.Kind, Host: c.Host, UserID: c.Account, Created: c.Created, Used: c.Rotated, Expires: c.Expires}
+	a := Agent{ID: c.ID, Name: c.Name, Kind: c.Kind, Host: c.Host, Created: c.Created, Used: c.Rotated, Expires: c.Expires}
 	if u := view.Account(c.Account); u != nil {
 		a.User = u.Email
 	}

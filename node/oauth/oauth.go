@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/config"
 	"github.com/shoalsearch/shoal/node/account"
@@ -40,8 +39,7 @@ type Cluster interface {
 	Age() time.Duration
 	// Leading tells whether this node leads.
 	Leading() bool
-	// Members lists the members as this node sees them.
-	Members() []cluster.Member
+	account.Others
 	// Secret is a secret of the cluster, the same on every node; it is made
 	// where it is not there.
 	Secret(ctx context.Context, name string) ([]byte, error)
@@ -51,9 +49,6 @@ type Cluster interface {
 	// that was confirmed before.
 	Await(ctx context.Context, index uint64) error
 	Sync(ctx context.Context) (uint64, error)
-	// AwaitOn returns when other members have applied an index, and lists
-	// those that could not be told.
-	AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string)
 }
 
 // Deps is what a Server works with.

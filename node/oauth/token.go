@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
+	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/call"
 )
 
@@ -374,13 +375,7 @@ func (s *Server) endNow(ctx context.Context, id string) error {
 
 // awaitOthers waits until the other members have applied an index.
 func (s *Server) awaitOthers(ctx context.Context, index uint64) {
-	var others []string
-	for _, m := range s.d.Cluster.Members() {
-		if !m.Self {
-			others = append(others, m.ID)
-		}
-	}
-	if behind := s.d.Cluster.AwaitOn(ctx, index, others...); len(behind) > 0 {
+	if behind := account.AwaitOthers(ctx, s.d.Cluster, index); len(behind) > 0 {
 		s.d.Log.Warn("the tokens of an agent that was ended work at nodes that could not be told until they hear of the leader", "nodes", behind)
 	}
 }
