@@ -184,31 +184,31 @@ func (f *fields) flag(name string) bool {
 	return string(raw) == "true"
 }
 
-// integer is a whole number between lo and hi, usual where it is not given.
-func (f *fields) integer(name string, usual, lo, hi int) int {
+// integer is a whole number between lo and hi, 0 where it is not given.
+func (f *fields) integer(name string, lo, hi int) int {
 	// 1e3 and 1.0 are whole numbers in JSON, so it is read as a fraction first.
 	raw, ok := f.member(name)
 	if !ok {
-		return usual
+		return 0
 	}
 
 	var n float64
 	if kindOf(raw) != "a number" || json.Unmarshal(raw, &n) != nil {
 		if kindOf(raw) == "a number" { // too large for any type
 			f.wrong(name, "must be between %d and %d", lo, hi)
-			return usual
+			return 0
 		}
 		f.wrong(name, "expected a number, received %s", kindOf(raw))
-		return usual
+		return 0
 	}
 
 	if n != math.Trunc(n) {
 		f.wrong(name, "expected a whole number, received %s", raw)
-		return usual
+		return 0
 	}
 	if n < float64(lo) || n > float64(hi) {
 		f.wrong(name, "must be between %d and %d", lo, hi)
-		return usual
+		return 0
 	}
 	return int(n)
 }
@@ -220,7 +220,7 @@ const maxKeyDays = 3650
 // future, or after expiresInDays; 0 for ever.
 func (f *fields) lifetime(now time.Time) time.Duration {
 	// Both are read in any case, so that neither counts as unknown.
-	days := f.integer("expiresInDays", 0, 1, maxKeyDays)
+	days := f.integer("expiresInDays", 1, maxKeyDays)
 	at := f.text("expiresAt")
 	if at == "" {
 		return time.Duration(days) * 24 * time.Hour

@@ -165,7 +165,7 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 	}
 
 	req := browse.TreeRequest{Repo: f.required("repoName"), Ref: f.text("revisionName"), Recursive: f.flag("recursive")}
-	req.Max, req.Details = f.integer("maxEntries", 0, 1, 1_000_000), f.flag("details")
+	req.Max, req.Details = f.integer("maxEntries", 1, 1_000_000), f.flag("details")
 	seen := f.flag("lastSeen")
 
 	// Without paths it is the root. An empty list means the same.

@@ -294,12 +294,7 @@ func (a *chatRoutes) change(ctx context.Context, c *call) error {
 	if err := a.chats.ChangeChat(ctx, c.viewer, c.wild[0], name, public); err != nil {
 		return err
 	}
-	return c.json(chatIDJSON{ID: c.wild[0]})
-}
-
-type chatIDJSON struct {
-	ID  string `json:"id"`
-	URL string `json:"url,omitempty"` // of a fork
+	return c.json(map[string]string{"id": c.wild[0]})
 }
 
 // remove is DELETE /api/chat/{id}.
@@ -307,7 +302,7 @@ func (a *chatRoutes) remove(ctx context.Context, c *call) error {
 	if err := a.chats.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
 	}
-	return c.json(chatIDJSON{ID: c.wild[0]})
+	return c.json(map[string]string{"id": c.wild[0]})
 }
 
 // fork is POST /api/chat/{id}/fork.
@@ -318,7 +313,7 @@ func (a *chatRoutes) fork(ctx context.Context, c *call) error {
 	}
 
 	c.status = 201
-	return c.json(chatIDJSON{id, a.chatURL(id)})
+	return c.json(map[string]string{"id": id, "url": a.chatURL(id)})
 }
 
 // stop is POST /api/chat/{id}/stop.
@@ -326,7 +321,7 @@ func (a *chatRoutes) stop(ctx context.Context, c *call) error {
 	if err := a.chats.StopChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
 	}
-	return c.json(chatIDJSON{ID: c.wild[0]})
+	return c.json(map[string]string{"id": c.wild[0]})
 }
 
 type chatEventJSON struct {

@@ -39,7 +39,7 @@ func (f *fixtureTasks) Begin(_ context.Context, _ catalog.Viewer, p *sdk.CallToo
 	}
 
 	ctx, halt := context.WithCancel(context.Background())
-	now := time.Now()
+	now := time.Now().UTC()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := &fixtureTask{

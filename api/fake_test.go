@@ -787,7 +787,7 @@ func (f *fake) Exchange(context.Context, string, url.Values) (*oauth.Tokens, err
 
 func (f *fake) Revoke(context.Context, string) error { return f.err }
 
-var fakeAgent = oauth.Agent{ID: "a1", Name: "Editor", Kind: oauth.Registered, Host: "localhost:4711", User: "ann@example.com", UserID: "u1", Created: day, Used: day.Add(time.Hour), Expires: day.AddDate(0, 3, 0)}
+var fakeAgent = oauth.Agent{ID: "a1", Name: "Editor", Kind: oauth.Registered, Host: "localhost:4711", User: "ann@example.com", Created: day, Used: day.Add(time.Hour), Expires: day.AddDate(0, 3, 0)}
 
 func (f *fake) Agents(context.Context, account.Holder) ([]oauth.Agent, error) {
 	return []oauth.Agent{fakeAgent}, f.err

@@ -78,8 +78,8 @@ func searchRequest(c *call) (search.Request, error) {
 
 	req := search.Request{
 		Query:         f.text("query"),
-		Matches:       f.integer("matches", 0, 1, maxMatches),
-		ContextLines:  f.integer("contextLines", 0, 0, maxContextLines),
+		Matches:       f.integer("matches", 1, maxMatches),
+		ContextLines:  f.integer("contextLines", 0, maxContextLines),
 		Whole:         f.flag("whole"),
 		Regexp:        f.flag("isRegexEnabled"),
 		CaseSensitive: f.flag("isCaseSensitivityEnabled"),
@@ -129,7 +129,7 @@ func symbolRequest(c *call, defined bool) (symbols.SymbolRequest, error) {
 
 		IncludeDefinitions: f.flag("includeDefinitions"),
 
-		Best: f.integer("limit", 0, 1, maxSymbolFiles),
+		Best: f.integer("limit", 1, maxSymbolFiles),
 	}
 	req.Near = placeOf(f, req.Repo)
 
@@ -144,8 +144,8 @@ func symbolRequest(c *call, defined bool) (symbols.SymbolRequest, error) {
 func placeOf(f *fields, repo string) *symbols.Place {
 	p := &symbols.Place{
 		Repo:   cmp.Or(f.text("pathRepoName"), repo),
-		Line:   f.integer("line", 0, 1, math.MaxInt32),
-		Column: f.integer("column", 0, 1, math.MaxInt32),
+		Line:   f.integer("line", 1, math.MaxInt32),
+		Column: f.integer("column", 1, math.MaxInt32),
 	}
 
 	// A part of a place is none: it would be accepted and do nothing.

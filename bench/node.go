@@ -216,7 +216,6 @@ type answer struct {
 	Files []struct {
 		FileName struct{ Text string }
 	}
-	IsSearchExhaustive bool
 }
 
 // search asks and decodes the answer; the time ends with its last byte.

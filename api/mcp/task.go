@@ -44,16 +44,16 @@ const (
 
 // Task is work that goes on when the call that began it is answered.
 type Task struct {
-	ID      string
-	Status  TaskStatus
-	Message string // for people; may be empty
-	Created time.Time
-	Updated time.Time
-	Kept    time.Duration // for how long after Created it can be asked for; 0 for ever
+	ID      string        `json:"taskId"`
+	Status  TaskStatus    `json:"status"`
+	Message string        `json:"statusMessage,omitempty"` // for people
+	Created time.Time     `json:"createdAt"`               // in UTC, as Updated
+	Updated time.Time     `json:"lastUpdatedAt"`
+	Kept    time.Duration `json:"-"` // for how long after Created it can be asked for; 0 for ever
 
-	Result *mcp.CallToolResult // of a completed one
-	Err    *jsonrpc.Error      // of a failed one
-	Asks   mcp.InputRequestMap // of one that wants input
+	Result *mcp.CallToolResult `json:"result,omitempty"`        // of a completed one
+	Err    *jsonrpc.Error      `json:"error,omitempty"`         // of a failed one
+	Asks   mcp.InputRequestMap `json:"inputRequests,omitempty"` // of one that wants input
 }
 
 // Tasks are the tasks of a server. It takes calls from many goroutines at once,
@@ -176,32 +176,14 @@ type taskAck struct {
 // taskResult is a task as clients read it.
 type taskResult struct {
 	mcp.ResultBase
-	ResultType string              `json:"resultType"`
-	ID         string              `json:"taskId"`
-	Status     TaskStatus          `json:"status"`
-	Message    string              `json:"statusMessage,omitempty"`
-	Created    string              `json:"createdAt"`
-	Updated    string              `json:"lastUpdatedAt"`
-	KeptMs     *int64              `json:"ttlMs"` // null for ever
-	PollMs     int64               `json:"pollIntervalMs"`
-	Result     *mcp.CallToolResult `json:"result,omitempty"`
-	Err        *jsonrpc.Error      `json:"error,omitempty"`
-	Asks       mcp.InputRequestMap `json:"inputRequests,omitempty"`
+	*Task
+	ResultType string `json:"resultType"`
+	KeptMs     *int64 `json:"ttlMs"` // null for ever
+	PollMs     int64  `json:"pollIntervalMs"`
 }
 
 func resultOf(t *Task, kind string) *taskResult {
-	r := &taskResult{
-		ResultType: kind,
-		ID:         t.ID,
-		Status:     t.Status,
-		Message:    t.Message,
-		Created:    t.Created.UTC().Format(time.RFC3339Nano),
-		Updated:    t.Updated.UTC().Format(time.RFC3339Nano),
-		PollMs:     pollPause.Milliseconds(),
-		Result:     t.Result,
-		Err:        t.Err,
-		Asks:       t.Asks,
-	}
+	r := &taskResult{Task: t, ResultType: kind, PollMs: pollPause.Milliseconds()}
 
 	// Null says for ever; 0 would say that it has gone already.
 	if t.Kept > 0 {
@@ -316,7 +298,7 @@ func (b background) Cancel(ctx context.Context, v catalog.Viewer, id string) err
 }
 
 func taskOf(w *tool.Work) *Task {
-	t := &Task{ID: w.ID, Status: TaskWorking, Message: w.Doing, Created: w.Began, Updated: w.Changed, Kept: w.Kept}
+	t := &Task{ID: w.ID, Status: TaskWorking, Message: w.Doing, Created: w.Began.UTC(), Updated: w.Changed.UTC(), Kept: w.Kept}
 	switch w.Status {
 	case tool.Done:
 		t.Status, t.Result = TaskCompleted, resultOfCall(w.Answer)

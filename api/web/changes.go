@@ -407,7 +407,7 @@ func appendHunks(dst []byte, hunks []browse.DiffHunk, language string, as change
 					text = append(append(text, r.text...), '\n')
 				}
 			}
-			sides[side] = newPainter(language, 0)
+			sides[side] = newPainter(language)
 			sides[side].state = sides[side].lang.Enter(text)
 		}
 

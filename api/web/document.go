@@ -87,7 +87,7 @@ func drawn(ctx context.Context, text []byte, site markdown.Site) (*document, str
 func appendFenced(dst []byte, name string, code []byte) []byte {
 	language, known := query.Language(name)
 	// A painter for the whole block, since a comment may go over lines.
-	paint := newPainter(language, 0)
+	paint := newPainter(language)
 	for len(code) > 0 {
 		var line []byte
 		line, code, _ = nextLine(code)

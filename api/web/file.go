@@ -208,7 +208,7 @@ type blocks struct {
 }
 
 func newBlocks(text []byte, language string) *blocks {
-	return &blocks{text: text, number: 1, paint: newPainter(language, 0), anchors: bytes.Count(text, []byte{'\n'}) <= 2000}
+	return &blocks{text: text, number: 1, paint: newPainter(language), anchors: bytes.Count(text, []byte{'\n'}) <= 2000}
 }
 
 // append appends the next block of numbers and lines.

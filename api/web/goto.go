@@ -63,7 +63,7 @@ func (row *goRow) atLines(t *suggest.Target) {
 	}
 	if t.Kind == suggest.FileTarget && strings.TrimSpace(t.Text) != "" {
 		line := []byte(strings.TrimSpace(t.Text))
-		row.Code, row.Say = template.HTML(appendCode(nil, line, newPainter(t.Language, 0).colours(line), nil)), ""
+		row.Code, row.Say = template.HTML(appendCode(nil, line, newPainter(t.Language).colours(line), nil)), ""
 	}
 }
 

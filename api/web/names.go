@@ -123,7 +123,7 @@ func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
 			row.Where += fmt.Sprintf(":%d", m.Range.Start.Line)
 
 			// Painted alone: what stands before it is not at hand.
-			row.Code = template.HTML(appendCode(nil, line, newPainter(f.Language, 0).colours(line), nil))
+			row.Code = template.HTML(appendCode(nil, line, newPainter(f.Language).colours(line), nil))
 			out = append(out, row)
 		}
 	}

@@ -155,7 +155,7 @@ func appendChunks(dst []byte, chunks []shard.Chunk, language, page string, m mar
 }
 
 func appendChunk(dst []byte, c *shard.Chunk, language, page string, m marking) []byte {
-	paint := newPainter(language, 0)
+	paint := newPainter(language)
 	// The chunk stands alone: whether it begins within a comment is guessed from what is in it.
 	paint.state = paint.lang.Enter(c.Content)
 	// Matches are ranges of the file; those of a line are found by its offset.

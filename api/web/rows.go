@@ -92,15 +92,15 @@ type painter struct {
 	left  int // bytes that may still be coloured
 }
 
-func newPainter(language string, state lex.State) *painter {
-	return &painter{lang: lex.For(language), state: state, left: colourBlock}
+func newPainter(language string) *painter {
+	return &painter{lang: lex.For(language), left: colourBlock}
 }
 
 // paintAfter reads the first lines of a part of a file for what they leave open, and
 // returns the text after them with a painter for it. whole is whether the part begins
 // where the file does.
 func paintAfter(part []byte, lines int, whole bool, language string) (text []byte, paint *painter) {
-	paint, text = newPainter(language, 0), part
+	paint, text = newPainter(language), part
 	if !whole {
 		paint.state = paint.lang.Enter(part)
 	}

@@ -84,7 +84,7 @@ func Find(path, dir string) (*Found, error) {
 	}
 
 	var err error
-	if f.bytes, err = readBounded(path, config.MaxSize); err != nil {
+	if f.bytes, err = readFile(path); err != nil {
 		return nil, err
 	}
 
@@ -163,7 +163,7 @@ func (f *File) begin(ctx context.Context) bool {
 	// into force: what the start found is old then, and only tells the next look that
 	// there was a change. As in look, what is in force comes first.
 	force := f.agreed.View().Config()
-	raw, err := readBounded(f.path, config.MaxSize)
+	raw, err := readFile(f.path)
 	if err == nil && force.Index > 0 && hashOf(raw) != hashOf(f.first) {
 		if _, err := config.Parse(f.first); err == nil {
 			return f.memory.see(hashOf(f.first)) == nil
@@ -182,7 +182,7 @@ func (f *File) look(ctx context.Context, last *string) bool {
 	// than the one that is read, where nodes share one or are given theirs in turn.
 	force := f.agreed.View().Config()
 	before, _ := os.Stat(f.path) // what fails here fails below
-	raw, err := readBounded(f.path, config.MaxSize)
+	raw, err := readFile(f.path)
 	if err != nil {
 		if *last != err.Error() {
 			f.refuse(err.Error())
@@ -350,7 +350,7 @@ func (f *File) State() FileStatus {
 
 // reaches is what the file of this node uses as it is now; nothing of a bad one.
 func (f *File) reaches() []config.Reach {
-	raw, err := readBounded(f.path, config.MaxSize)
+	raw, err := readFile(f.path)
 	if err != nil {
 		return nil
 	}
@@ -361,8 +361,8 @@ func (f *File) reaches() []config.Reach {
 	return config.Reaches(raw, file)
 }
 
-// readBounded reads a file of at most limit bytes.
-func readBounded(path string, limit int64) ([]byte, error) {
+// readFile reads a configuration file.
+func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
@@ -370,12 +370,12 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	defer f.Close()
 
 	// One byte more than is allowed tells that there are more.
-	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	raw, err := io.ReadAll(io.LimitReader(f, config.MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	if int64(len(raw)) > limit {
-		return nil, fmt.Errorf("configuration: %s is larger than %d bytes", path, limit)
+	if len(raw) > config.MaxSize {
+		return nil, fmt.Errorf("configuration: %s is larger than %d bytes", path, config.MaxSize)
 	}
 	return raw, nil
 }

@@ -114,25 +114,3 @@ func TestReasoningGoesBackAsItCame(t *testing.T) {
 		}
 	}
 }
-
-// TestACallOfManyIsTakenApart: some models wrap calls that they make at once.
-func TestACallOfManyIsTakenApart(t *testing.T) {
-	t.Parallel()
-	s := modeltest.Start(t, modeltest.Turn{Calls: []modeltest.Call{{ID: "c", Name: "multi_tool_use.parallel",
-		Arguments: `{"tool_uses":[{"recipient_name":"functions.grep","parameters":{"pattern":"a"}},{"recipient_name":"functions.glob","parameters":{"pattern":"b"}}]}`}}},
-		modeltest.Turn{Text: "ok"})
-	c, _ := opened(t, one(config.OpenAI), s.URL)
-	r := &model.Request{Tools: tools, Messages: question("?")}
-	a, err := c.Answer(t.Context(), r, func(model.Event) {})
-	if err != nil || len(a.Message.Calls()) != 2 || a.Message.Calls()[1].Name != "glob" || a.Message.Calls()[0].Arguments != `{"pattern":"a"}` {
-		t.Fatalf("%v: %+v", err, a)
-	}
-	var results []model.Part
-	for _, k := range a.Message.Calls() {
-		results = append(results, model.Part{Result: &model.Result{ID: k.ID, Name: k.Name, Text: "x"}})
-	}
-	r.Messages = append(r.Messages, a.Message, model.Message{Role: model.User, Parts: results})
-	if _, err := c.Answer(t.Context(), r, func(model.Event) {}); err != nil {
-		t.Errorf("%v; refused: %q", err, s.Refused())
-	}
-}

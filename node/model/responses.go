@@ -244,9 +244,7 @@ func (s *responsesStream) whole() (*Answer, error) {
 				}
 			}
 		case "function_call":
-			for _, c := range expanded(&Call{ID: item.CallID, Name: item.Name, Arguments: argumentsOf(s.items[at])}) {
-				a.Message.Parts = append(a.Message.Parts, Part{Call: c})
-			}
+			a.Message.Parts = append(a.Message.Parts, Part{Call: &Call{ID: item.CallID, Name: item.Name, Arguments: argumentsOf(s.items[at])}})
 		}
 		own = append(own, s.items[at])
 	}
@@ -256,8 +254,7 @@ func (s *responsesStream) whole() (*Answer, error) {
 		return nil, err
 	}
 
-	// Where a call was taken apart, the form of the service has other calls than the answer.
-	if raw, err := json.Marshal(own); err == nil && !wrapped(a) {
+	if raw, err := json.Marshal(own); err == nil {
 		a.Message.Native = &Native{From: s.e.name(), JSON: raw}
 	}
 	return a, nil
@@ -273,42 +270,4 @@ func argumentsOf(item json.RawMessage) string {
 		return ""
 	}
 	return plain(c.Arguments)
-}
-
-// parallelName is a call that some models make up to make several at once.
-const parallelName = "multi_tool_use.parallel"
-
-// wrapped reports whether calls were unpacked: then the message as it came no
-// longer fits to their results.
-func wrapped(a *Answer) bool {
-	return slices.ContainsFunc(a.Message.Calls(), func(c *Call) bool { return strings.Contains(c.ID, "/") })
-}
-
-// expanded is the calls in a wrapper of calls, or the call itself.
-func expanded(c *Call) []*Call {
-	if c.Name != parallelName {
-		return []*Call{c}
-	}
-
-	var args struct {
-		Uses []struct {
-			Name       string          `json:"recipient_name"`
-			Parameters json.RawMessage `json:"parameters"`
-		} `json:"tool_uses"`
-	}
-
-	// Not in its form: as it stands it fails as a call of an unknown tool, which the model is
-	// told.
-	if json.Unmarshal([]byte(c.Arguments), &args) != nil || len(args.Uses) == 0 {
-		return []*Call{c}
-	}
-
-	var calls []*Call
-	for i, use := range args.Uses {
-		// The slash tells later that these were one call.
-		calls = append(calls, &Call{
-			ID: fmt.Sprintf("%s/%d", c.ID, i), Name: strings.TrimPrefix(use.Name, "functions."), Arguments: string(use.Parameters),
-		})
-	}
-	return calls
 }
