@@ -155,22 +155,22 @@ func (a *archive) said(ctx context.Context, id string, after int, turn catalog.T
 // file reads the file of a turn.
 func (a *archive) file(ctx context.Context, id string, turn catalog.ThreadTurn) (*kept, error) {
 	// By file, which never changes: what is kept is never stale.
-	if k, ok := a.recent.Get(turn.File); ok {
-		return k, nil
+	k, ok := a.recent.Get(turn.File)
+	if !ok {
+		b, err := a.store.Get(ctx, id, turn.File)
+		if err != nil {
+			return nil, call.Fail(call.ErrUnavailable, "What was said cannot be read now: %v.", err)
+		}
+		if k, err = unpack(b); err != nil {
+			return nil, err
+		}
+		a.recent.Put(turn.File, k, unpacked*int64(len(b)))
 	}
 
-	b, err := a.store.Get(ctx, id, turn.File)
-	if err != nil {
-		return nil, call.Fail(call.ErrUnavailable, "What was said cannot be read now: %v.", err)
-	}
-
-	k, err := unpack(b)
-	if err != nil {
-		return nil, err
-	}
-	k.Report.ID = id // a copy of a thread has the turns of the other one
-	a.recent.Put(turn.File, k, unpacked*int64(len(b)))
-	return k, nil
+	// A copy of a thread has the turns of the other one.
+	one := *k
+	one.Report.ID = id
+	return &one, nil
 }
 
 // lost is the turn of a question whose node was lost, and which took some numbers of

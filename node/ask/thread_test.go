@@ -222,12 +222,12 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 		t.Errorf("the model was not told what was said: %s", raw)
 	}
 	c, err := n.Ask.Chat(t.Context(), bob, fork)
-	if err != nil || len(c.Turns) != 2 || c.Turns[0].Query != "How is it opened?" || c.Turns[1].Query != "When does it fail?" || c.Turns[1].First != c.Turns[0].Last+1 {
+	if err != nil || len(c.Turns) != 2 || c.Turns[0].Query != "How is it opened?" || c.Turns[1].Query != "When does it fail?" || c.Turns[1].First != c.Turns[0].Last+1 || c.Turns[0].ID != fork {
 		t.Errorf("the copy: %v: %+v", err, c)
 	}
 
 	// The original is as it was, and bob's no more; the copy is not ann's.
-	if c, err := n.Ask.Chat(t.Context(), ann, id); err != nil || len(c.Turns) != 1 || c.Public {
+	if c, err := n.Ask.Chat(t.Context(), ann, id); err != nil || len(c.Turns) != 1 || c.Turns[0].ID != id || c.Public {
 		t.Errorf("the original: %v: %+v", err, c)
 	}
 	if err := n.Ask.Sees(t.Context(), bob, id); err == nil {
