@@ -12,7 +12,10 @@ import (
 )
 
 // respond makes the answer of what came back.
-func (r *root) respond() (*Response, error) {
+func (r *root) respond() (*Response, error) { return r.respondWith(r.a.files) }
+
+// respondWith makes the answer with some of the files that came back.
+func (r *root) respondWith(files []shard.File) (*Response, error) {
 	if err := r.ctx.Err(); errors.Is(err, context.Canceled) {
 		return nil, call.Fail(context.Canceled, "the search was given up by its caller")
 	}
@@ -43,7 +46,7 @@ func (r *root) respond() (*Response, error) {
 		out.Stats.hideFiles()
 	}
 
-	r.q.shape.fill(r.a, out, r.a.files, r.q.req.Matches)
+	r.q.shape.fill(r.a, out, files, r.q.req.Matches)
 	out.Stats.FlushReason = FlushReasonOf(out.Coverage)
 	return out, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // The bounds of the lists of files that a ranking chooses from.
 const (
-	rankedSome = 200  // files by which it is known how many have a word
+	rankedSome = 50   // files by which it is known how many have a word
 	rankedList = 1000 // files of one word; a word with more is common
 	rankedRare = 2    // rare words that are enough to choose by
 )
@@ -179,7 +179,7 @@ func (r *ranking) list(t Lookup, atoms ...query.Q) (*root, error) {
 
 	// Lists are long: that one ends does not matter.
 	found.a.cut = false
-	answer, err := found.respond()
+	answer, err := found.respondWith(nil) // the files are read as they came
 	if err != nil {
 		found.close()
 		return nil, err
