@@ -392,6 +392,7 @@ func (a aims) arguments(t tool.Tool) (list []object) {
 
 	repos := a.repos
 	has := slices.ContainsFunc(t.Params, func(p tool.Param) bool { return p.Name == "repo" })
+	several := slices.ContainsFunc(t.Params, func(p tool.Param) bool { return p.Several })
 	if !has {
 		repos = []string{"", ""}
 	}
@@ -404,6 +405,9 @@ func (a aims) arguments(t tool.Tool) (list []object) {
 		}
 		if has && r != "" {
 			args["repo"] = r
+		}
+		if several && r != "" {
+			args["repo"] = [...]any{r, r + ",local/", []string{r, "*" + r[len(r)-1:]}}[a.pick(3)]
 		}
 		list = append(list, args)
 	}

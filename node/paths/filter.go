@@ -22,6 +22,7 @@ type Filter struct {
 	Dir     string   // directory, or one file; "" for the root
 	Include []string // globs, of which a path has to match one; none for all
 	Exclude []string // globs, of which it must match none
+	Repos   []string // full names of repositories; nil for all that a request is about
 	Tests   string   // "exclude" leaves out tests, "only" takes nothing else; "" takes both
 }
 
@@ -47,13 +48,24 @@ func cleanDir(dir string) string {
 }
 
 // Exprs is expressions of paths: all of Must have to match, none of Not may.
-// The zero value takes every path. It travels between nodes.
-type Exprs struct{ Must, Not []string }
+// The zero value takes every path. It travels between nodes, without repositories: the node
+// that is asked knows which they are.
+type Exprs struct {
+	Must, Not []string
+
+	repos []string
+}
+
+// In is the expressions in some repositories, by their full names; nil for all.
+func (e Exprs) In(repos []string) Exprs {
+	e.repos = repos
+	return e
+}
 
 // Exprs is the filter as expressions.
 func (f *Filter) Exprs() (Exprs, error) {
 	must, not, err := f.exprs()
-	return Exprs{must, not}, err
+	return Exprs{Must: must, Not: not, repos: f.Repos}, err
 }
 
 // Keeps is the filter as a function of a path from the root.
@@ -242,6 +254,9 @@ func (e Exprs) Atoms() []query.Q {
 	}
 	for _, expr := range e.Not {
 		subs = append(subs, &query.Not{Sub: &query.Text{Pattern: expr, Regexp: true, Field: query.Name}})
+	}
+	if e.repos != nil {
+		subs = append(subs, &query.RepoSet{Names: e.repos})
 	}
 	return subs
 }

@@ -1,6 +1,8 @@
 package search
 
 import (
+	"slices"
+
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
 	"github.com/shoalsearch/shoal/node/coverage"
@@ -82,15 +84,16 @@ func (a *answer) unready(c coverage.Coverage) coverage.Coverage {
 }
 
 // AtRevision adds to a coverage in how many repositories a revision is not indexed: of all
-// that a viewer may see, or of one.
-func AtRevision(c coverage.Coverage, seen *account.Repos, name, ref string) coverage.Coverage {
+// that a viewer may see, or of one or several.
+func AtRevision(c coverage.Coverage, seen *account.Repos, name string, several []string, ref string) coverage.Coverage {
 	if ref == "" || ref == "HEAD" {
 		return c
 	}
 	gap := coverage.Gap{Kind: coverage.Revision, Ref: ref}
 	for repo := range seen.All() {
 		// Where nothing was ever committed there is nothing that could be searched.
-		if name != "" && repo.Name != name || !repo.Indexed() || repo.NoCommit() {
+		asked := (name == "" || repo.Name == name) && (several == nil || slices.Contains(several, repo.Name))
+		if !asked || !repo.Indexed() || repo.NoCommit() {
 			continue
 		}
 		gap.Of++

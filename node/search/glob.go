@@ -13,9 +13,10 @@ import (
 
 // GlobRequest asks for paths that match a glob.
 type GlobRequest struct {
-	Pattern string // globs, as of paths.Filter
-	Path    string // directory to look below
-	Repo    string // "" for all
+	Pattern string   // globs, as of paths.Filter
+	Path    string   // directory to look below
+	Repo    string   // "" for all
+	Repos   []string // where Repo is "": those that are looked at; nil for all
 	Ref     string
 	Limit   int // files; 0 means 100
 }
@@ -46,6 +47,7 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 	if err != nil {
 		return nil, err
 	}
+	in = in.In(req.Repos)
 
 	rev, err := s.indexedRev(v, req.Repo, req.Ref)
 	if err != nil {
@@ -73,7 +75,7 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 		return nil, err
 	}
 
-	out := &GlobResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.sight, req.Repo, req.Ref)}
+	out := &GlobResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.sight, req.Repo, req.Repos, req.Ref)}
 
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
 		out.add(f.Repository, f.Path)

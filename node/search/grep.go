@@ -106,7 +106,7 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 		return nil, err
 	}
 
-	out := &GrepResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.sight, req.Repo, req.Ref)}
+	out := &GrepResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.sight, req.Repo, req.Paths.Repos, req.Ref)}
 
 	// Counts need no lines: files come with how many matches they have.
 	if req.Counts {

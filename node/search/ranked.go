@@ -105,7 +105,7 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 
 	// Last: what the searches lack is graver than a revision that some have not. Of the query
 	// or of the call, whichever named it.
-	r.out.Coverage = AtRevision(r.out.Coverage, r.seen, req.Repo, r.req.Ref)
+	r.out.Coverage = AtRevision(r.out.Coverage, r.seen, req.Repo, req.Paths.Repos, r.req.Ref)
 	return r.out, nil
 }
 

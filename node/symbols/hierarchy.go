@@ -465,7 +465,7 @@ func (h *hierarchy) above() (*SymbolResponse, error) {
 // defining finds the definitions of types.
 func (h *hierarchy) defining(names []string) (*SymbolResponse, error) {
 	req := h.req.SymbolRequest
-	req.Paths = paths.Filter{}
+	req.Paths = paths.Filter{Repos: req.Paths.Repos}
 	named := &query.Text{Pattern: "^(?:" + alternatives(names) + ")$", Regexp: true, Field: query.Symbol}
 	out, err := h.s.symbols(h.ctx, h.v, req, named, maxSymbolMatches)
 	if err == nil {

@@ -396,7 +396,7 @@ func (s *Finder) symbols(ctx context.Context, v catalog.Viewer, req SymbolReques
 	out := symbolResponse(found.Response, &req)
 
 	// The answer says what it lacks, and which commits it speaks of.
-	out.Coverage = search.AtRevision(search.UpTo(out.Coverage, max(len(out.Files), 1), found.Found), found.Sight, req.Repo, req.Revision)
+	out.Coverage = search.AtRevision(search.UpTo(out.Coverage, max(len(out.Files), 1), found.Found), found.Sight, req.Repo, req.Paths.Repos, req.Revision)
 	out.nameCommits(found.Sight, req.Repo, cmp.Or(req.Revision, "HEAD"))
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/coverage"
 	"github.com/shoalsearch/shoal/node/lru"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/shard"
 )
 
@@ -41,7 +42,7 @@ func (s *Finder) arrangeDefinitions(ctx context.Context, v catalog.Viewer, req S
 	if req.Prefix || req.Letters || isPattern(name) || len(out.Files) < 2 || rank(out.Files[0], out.Files[1]) != 0 {
 		return
 	}
-	used, err := s.usesOf(ctx, v, SymbolRequest{Symbol: name, Repo: req.Repo, Revision: req.Revision, bare: true}, out.Files)
+	used, err := s.usesOf(ctx, v, SymbolRequest{Symbol: name, Repo: req.Repo, Revision: req.Revision, bare: true, Paths: paths.Filter{Repos: req.Paths.Repos}}, out.Files)
 	if err != nil {
 		return
 	}

@@ -37,6 +37,8 @@ func TestArguments_ByOtherNamesMeanTheSame(t *testing.T) {
 		{"grep", `{"regex":"x"}`, `{"pattern":"x"}`},
 		{"grep", `{"pattern":"a(b","fixed_strings":true}`, `{"pattern":"a\\(b"}`},
 		{"grep", `{"pattern":"x","repos":["a"]}`, `{"pattern":"x","repo":"a"}`},
+		{"grep", `{"pattern":"x","repos":["a","b","a"]}`, `{"pattern":"x","repo":"a, b"}`},
+		{"grep", `{"pattern":"x","repo":"a,"}`, `{"pattern":"x","repo":"a"}`},
 		{"grep", `{"pattern":["x"]}`, `{"pattern":"x"}`},
 		{"grep", `{"pattern":"x","type":"py"}`, `{"pattern":"x","include":"*.py"}`},
 		{"grep", `{"pattern":"x","language":"Go"}`, `{"pattern":"x","include":"*.go"}`},
@@ -80,8 +82,8 @@ func TestArguments_ByOtherNamesMeanTheSame(t *testing.T) {
 func TestArguments_MendedAskTheSame(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ tool, given, want, not string }{
-		{"grep", `{"pattern":"x","repos":["a","b"]}`, "there is no parameter", "Mended"},
-		{"grep", `{"pattern":"x","repo":["a","b"]}`, "repo takes one value: make a call for each", "Mended"},
+		{"outline", `{"path":"x","repos":["a","b"]}`, "there is no parameter", "Mended"},
+		{"outline", `{"path":"x","repo":["a","b"]}`, "repo takes one value: make a call for each", "Mended"},
 		{"grep", `{"limit":0}`, "pattern is required", "Mended"},
 		{"get_diff", `{"repo":"r","base":"a"}`, "head is required", "Mended"},
 		{"grep", `{"pattern":"x","pth":"store","limit":3}`, `Mended: grep {"pattern":"x","limit":3,"path":"store"}`, "The parameters of"},

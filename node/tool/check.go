@@ -172,7 +172,7 @@ func (p *Param) decode(raw json.RawMessage) (value any, problem string) {
 	if json.Unmarshal(raw, &v) != nil {
 		return nil, "is malformed"
 	}
-	if list, ok := v.([]any); ok && p.Kind != Strings {
+	if list, ok := v.([]any); ok && p.Kind != Strings && !p.Several {
 		if len(list) != 1 {
 			return nil, "takes one value: make a call for each"
 		}
@@ -183,6 +183,9 @@ func (p *Param) decode(raw json.RawMessage) (value any, problem string) {
 	// and booleans.
 	switch p.Kind {
 	case String:
+		if p.Several {
+			return p.several(v)
+		}
 		return p.text(v)
 	case Strings:
 		return p.list(v)
@@ -276,6 +279,31 @@ func (p *Param) list(v any) (value any, problem string) {
 		}
 	}
 	return list, ""
+}
+
+// several reads names: more than one, or a pattern, are a list.
+func (p *Param) several(v any) (value any, problem string) {
+	value, problem = p.list(v)
+	if problem != "" {
+		return nil, problem
+	}
+	var names []string
+	for _, part := range value.([]string) {
+		for name := range strings.SplitSeq(part, ",") {
+			if name = strings.TrimSpace(name); name != "" && !contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	switch {
+	case p.Required && names == nil:
+		return nil, "must not be empty"
+	case len(names) == 1 && !strings.Contains(names[0], "*"):
+		return names[0], ""
+	case names == nil:
+		return "", ""
+	}
+	return names, ""
 }
 
 func (p *Param) integer(v any) (value any, problem string) {

@@ -65,7 +65,7 @@ func (l *lookup) asText() string {
 	if c := name[len(name)-1]; c < utf8.RuneSelf && isNameByte(c) {
 		word += `\b`
 	}
-	return callOf("grep", "pattern", word, "repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref"))
+	return callOf("grep", "pattern", word, "repo", l.values["repo"], "path", l.Text("path"), "ref", l.Text("ref"))
 }
 
 // filters names the arguments given that say where or what a symbol has to be;

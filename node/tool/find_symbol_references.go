@@ -11,6 +11,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -73,12 +74,12 @@ func (l *lookup) usedAt() (*symbols.SymbolResponse, error) {
 
 	out := &symbols.SymbolResponse{Coverage: g.Coverage, Commits: map[string]string{l.Text("repo"): l.Text("ref")}}
 
-	var repos, paths []string
+	var repos, names []string
 	for _, f := range g.Files {
 		repos = append(repos, f.Repo)
-		paths = append(paths, f.Path)
+		names = append(names, f.Path)
 	}
-	outlines := l.outlines(repos, paths, out.Commits)
+	outlines := l.outlines(repos, names, out.Commits)
 
 	for _, f := range g.Files {
 		file := symbols.SymbolFile{
@@ -151,7 +152,7 @@ func (l *lookup) unused(r *symbols.SymbolResponse) (string, error) {
 
 	// Somewhere else it may be used: that is told before similar names are.
 	if filters := l.filters(); filters != "" {
-		all := symbols.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")}
+		all := symbols.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref"), Paths: paths.Filter{Repos: l.List("repo")}}
 		elsewhere, err := l.search.References(l.ctx, l.viewer, all)
 		if err == nil && elsewhere.MatchCount > 0 {
 			var e end
@@ -171,7 +172,7 @@ func (l *lookup) unused(r *symbols.SymbolResponse) (string, error) {
 	}
 
 	// References have no list of similar names; definitions do.
-	near := symbols.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref")}
+	near := symbols.SymbolRequest{Symbol: l.name(), Repo: l.Text("repo"), Revision: l.Text("ref"), Paths: paths.Filter{Repos: l.List("repo")}}
 	d, err := l.search.Definitions(l.ctx, l.viewer, near)
 	if err == nil {
 		r.Similar = d.Similar

@@ -40,6 +40,7 @@ func runGlob(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse
 		Pattern: a.Text("pattern"),
 		Path:    a.Text("path"),
 		Repo:    a.Text("repo"),
+		Repos:   a.List("repo"),
 		Ref:     a.Text("ref"),
 		Limit:   a.Number("limit"),
 	}
@@ -154,7 +155,7 @@ func nearFiles(ctx context.Context, v catalog.Viewer, s symbols.Searcher, a *Arg
 	// order, while of a large repository more names than are listed have a piece.
 	var near []nearPath
 	for _, pattern := range []string{lettersGlob(want), nearGlob(want)} {
-		like := search.GlobRequest{Pattern: pattern, Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: 10000}
+		like := search.GlobRequest{Pattern: pattern, Repo: a.Text("repo"), Repos: a.List("repo"), Ref: a.Text("ref"), Limit: 10000}
 		r, err := s.Glob(ctx, v, like)
 		if err != nil {
 			return nil

@@ -20,7 +20,7 @@ func listCommits(b browse.Reader) Tool {
 		Name: "list_commits", Title: "List commits",
 		About: "Lists commits, newest first, as `hash date author: subject`, a few with files, first tag and the start of the body: by path, author, time, message, or what they changed: lines, or changes and changesRegex with the lines (+, -) instead.",
 		Params: []Param{
-			repoParam,
+			{Name: "repo", Kind: String, Several: true, Required: true, About: anyRepoParam.About[:strings.LastIndex(anyRepoParam.About, ";")]},
 			{Name: "path", Kind: String, About: "file or directory that changed"},
 			{Name: "query", Kind: String, About: "words of the message in any order; \"a phrase\" in quotes"},
 			{Name: "changes", Kind: String, About: "text of code that came or went"},
@@ -35,9 +35,9 @@ func listCommits(b browse.Reader) Tool {
 			{Name: "ref", Kind: String, About: refParam.About + ", or A..B: what B has and A has not"},
 			pageParam, perPage(50),
 		},
-		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+		Run: ofEachRepo(func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runListCommits(ctx, v, b, a)
-		},
+		}),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shoalsearch/shoal/node/paths"
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
@@ -21,7 +22,7 @@ func (l *lookup) owner() (*owner, error) {
 	}
 
 	// The type may be defined outside of what the uses are looked for in.
-	req := symbols.SymbolRequest{Symbol: l.Text("symbol"), Repo: l.Text("repo"), Revision: l.Text("ref")}
+	req := symbols.SymbolRequest{Symbol: l.Text("symbol"), Repo: l.Text("repo"), Revision: l.Text("ref"), Paths: paths.Filter{Repos: l.List("repo")}}
 	defined, err := l.search.Definitions(l.ctx, l.viewer, req)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func (o *owner) text(l *lookup) string {
 		f := &o.defined.Files[i]
 		for k := range f.Matches {
 			if shown == mostOwned {
-				fmt.Fprintf(&out, "Defined at %d more places: %s\n", o.defined.MatchCount-shown, callOf("find_symbol_definitions", "symbol", l.Text("symbol"), "repo", l.Text("repo"), "ref", l.Text("ref")))
+				fmt.Fprintf(&out, "Defined at %d more places: %s\n", o.defined.MatchCount-shown, callOf("find_symbol_definitions", "symbol", l.Text("symbol"), "repo", l.values["repo"], "ref", l.Text("ref")))
 				return out.String()
 			}
 			shown++
@@ -81,7 +82,7 @@ func (l *lookup) definedText(files []symbols.SymbolFile) string {
 
 	if places > mostOwned {
 		fmt.Fprintf(&out, "Defined at %s: %s\n", count(places-mostOwned, "more place"), callOf("find_symbol_definitions", "symbol", l.Text("symbol"),
-			"repo", l.Text("repo"), "path", l.Text("path"), "ref", l.Text("ref")))
+			"repo", l.values["repo"], "path", l.Text("path"), "ref", l.Text("ref")))
 	}
 	return out.String()
 }

@@ -16,7 +16,7 @@ var (
 
 // pathsOf is the filter that the arguments describe.
 func pathsOf(a *Args) paths.Filter {
-	f := paths.Filter{Dir: a.Text("path"), Include: a.List("include"), Exclude: a.List("exclude")}
+	f := paths.Filter{Dir: a.Text("path"), Include: a.List("include"), Exclude: a.List("exclude"), Repos: a.List("repo")}
 	if tests := a.Text("tests"); tests != "include" {
 		f.Tests = tests
 	}

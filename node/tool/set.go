@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -197,6 +198,12 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 		}
 	}()
 
+	if a.List("repo") != nil {
+		if err := s.findRepos(ctx, v, a); err != nil {
+			return "", err
+		}
+	}
+
 	// The full name first: the listing is asked only where that failed, so no good call pays for
 	// it.
 	text, err = s.runOnce(ctx, v, t, a)
@@ -214,6 +221,54 @@ func (s *Set) run(ctx context.Context, v catalog.Viewer, t *Tool, a *Args) (text
 	}
 
 	return text, err
+}
+
+// findRepos puts full names in place of the repositories that a call names, each as it would
+// be found alone. A * stands for any letters.
+func (s *Set) findRepos(ctx context.Context, v catalog.Viewer, a *Args) error {
+	var full []string
+	for _, part := range a.List("repo") {
+		name := plainRepo(part)
+		longest := slices.MaxFunc(strings.Split(name, "*"), func(x, y string) int { return len(x) - len(y) })
+		if !strings.Contains(name, "*") {
+			longest = path.Base(name)
+		}
+		names := repoNames(ctx, s.browse, v, longest)
+		if len(names) >= mostNames {
+			return call.Fail(call.ErrInvalid, "repo: %s may be any of more than %d repositories: write more of the name", part, mostNames)
+		}
+
+		like := regexp.MustCompile("(?i)(?:^|/)" + strings.ReplaceAll(regexp.QuoteMeta(name), `\*`, ".*") + "$")
+		found := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !like.MatchString(n) })
+		if slices.Contains(names, name) {
+			found = []string{name}
+		}
+		switch {
+		case len(found) == 0:
+			// A name may have a comma of its own.
+			whole := plainRepo(strings.Join(a.List("repo"), ","))
+			if one := oneEndingIn(whole, repoNames(ctx, s.browse, v, path.Base(whole))); one != "" {
+				a.values["repo"] = one
+				return nil
+			}
+			near := ""
+			if all := nearRepos(name, names, 3); all != nil {
+				near = " Did you mean " + strings.Join(all, ", ") + "?"
+			}
+			return call.Fail(call.ErrInvalid, "repo: Repository %q not found.%s list_repos shows all", part, near)
+		case len(found) > 1 && !strings.Contains(name, "*"):
+			return call.Fail(call.ErrInvalid, "repo: %q ends several names: %s", part, strings.Join(found, ", "))
+		}
+		full = append(full, found...)
+	}
+	slices.Sort(full)
+	if full = slices.Compact(full); len(full) == 1 {
+		a.values["repo"] = full[0]
+		a.asked = full[0]
+		return nil
+	}
+	a.values["repo"] = full
+	return nil
 }
 
 // runOnce runs a tool for the repository as it is named.

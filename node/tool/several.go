@@ -89,6 +89,27 @@ func ofEachRef(run runFunc) runFunc {
 	}
 }
 
+// ofEachRepo answers a call that names several repositories with an answer about each below
+// its name. What one of them lacks is an answer about it.
+func ofEachRepo(run runFunc) runFunc {
+	named := func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+		a.asked = a.Text("repo")
+		text, err := run(ctx, v, a)
+		var lacks *call.Error
+		if errors.As(err, &lacks) && errors.Is(err, call.ErrRef) {
+			text, err = sentence(lacks.Message), nil
+		}
+		return "[" + label(a.Text("repo")) + "]\n" + text, err
+	}
+	return func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
+		repos := a.List("repo")
+		if repos == nil {
+			return run(ctx, v, a)
+		}
+		return ofEach(ctx, v, a, named, "repo", repos, leastForOne)
+	}
+}
+
 // refsOf is the revisions in a list as "v1.0, v1.1".
 func refsOf(list string) (refs []string) {
 	for part := range strings.SplitSeq(list, ",") {

@@ -48,6 +48,7 @@ type Param struct {
 	Required bool
 	Default  any      // a string, int or bool; nil for none
 	Min, Max int      // of an integer; Max 0 is no bound
+	Several  bool     // a string may be several, as a,b or a list, or names with *: then it is a list
 	Clamp    bool     // a value above Max is lowered to it instead of refused
 	Words    []string // the only values of a string; nil for any
 }
@@ -155,7 +156,7 @@ func quote(v any) string {
 // Parameters that several tools have.
 var (
 	repoParam    = Param{Name: "repo", Kind: String, Required: true, About: "as github.com/acme/app, or its ending"}
-	anyRepoParam = Param{Name: "repo", Kind: String, About: "as github.com/acme/app; else all"}
+	anyRepoParam = Param{Name: "repo", Kind: String, Several: true, About: "as acme/app; a,b; acme/*; else all"}
 	refParam     = Param{Name: "ref", Kind: String, About: "branch, tag, commit, x@{date}"}
 	pageParam    = Param{Name: "page", Kind: Integer, Min: 1, Default: 1, About: ""}
 )

@@ -47,7 +47,7 @@ var extension = regexp.MustCompile(`^\w{1,8}$`)
 // matchesSome reports whether a file matches a glob, or whether that is not known.
 func (s *Set) matchesSome(ctx context.Context, v catalog.Viewer, a *Args, glob string) bool {
 	// The name of a directory stands for what is below it.
-	req := search.GlobRequest{Pattern: glob + "," + glob + "/**", Path: a.Text("path"), Repo: a.Text("repo"), Ref: a.Text("ref"), Limit: 1}
+	req := search.GlobRequest{Pattern: glob + "," + glob + "/**", Path: a.Text("path"), Repo: a.Text("repo"), Repos: a.List("repo"), Ref: a.Text("ref"), Limit: 1}
 	r, err := s.search.Glob(ctx, v, req)
 	return err != nil || r.Files > 0 || r.Coverage.Worst() != ""
 }
