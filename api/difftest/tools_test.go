@@ -503,10 +503,14 @@ func isGlob(c toolCall, w *twin, text string) verdict {
 	return v
 }
 
-// globbedFile is globbed for the pattern of glob, of which a plain name is one of a file.
+// globbedFile is globbed for the pattern of glob, of which a plain name is one of a file. A plain
+// path may begin with the directory of the call.
 func globbedFile(glob, dir, name string) bool {
 	if strings.ContainsAny(glob, `*?[{\`) {
 		return globbed(glob, dir, name)
+	}
+	if glob == name && strings.HasPrefix(name, dir+"/") {
+		return true
 	}
 	if dir != "" {
 		name = strings.TrimPrefix(name, dir+"/")
