@@ -254,7 +254,7 @@ type leadership struct {
 	term uint64
 }
 
-var leads = regexp.MustCompile(`^time=(\S+) .*msg="this node leads" node=(\S+) term=(\d+)`)
+var leads = regexp.MustCompile(`^time=(\S+) .*msg="this node leads" node=(\S+) (?:name=.* )?term=(\d+)`)
 
 // leaderships reads who led when from the logs, and notes what no log may say.
 func (c *cluster) leaderships() []leadership {
@@ -272,9 +272,12 @@ func (c *cluster) leaderships() []leadership {
 			if strings.Contains(text, "BUG") || strings.Contains(text, "DATA RACE") || strings.HasPrefix(text, "panic:") || strings.HasPrefix(text, "fatal error:") {
 				c.violation("log of node %d: %s", p.index+1, text)
 			}
+			if !strings.Contains(text, "this node leads") {
+				continue
+			}
 			m := leads.FindStringSubmatch(text)
 			if m == nil {
-				continue
+				c.t.Fatalf("a line of a leader is not as expected: %s", text)
 			}
 			at, err := time.Parse(time.RFC3339Nano, m[1])
 			term, termErr := strconv.ParseUint(m[3], 10, 64)
@@ -288,6 +291,9 @@ func (c *cluster) leaderships() []leadership {
 			all = append(all, leadership{at, m[2], term})
 		}
 		f.Close()
+	}
+	if len(all) == 0 {
+		c.violation("no log says who led")
 	}
 	slices.SortFunc(all, func(a, b leadership) int { return a.at.Compare(b.at) })
 	return all
