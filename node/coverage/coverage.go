@@ -87,6 +87,10 @@ func (c Coverage) With(g Gap) Coverage {
 		c.gaps = slices.Delete(c.gaps, i, i+1)
 	}
 
+	// By name: parts of an answer come in any order.
+	g.Files = slices.SortedFunc(slices.Values(g.Files), func(a, b File) int {
+		return cmp.Or(cmp.Compare(a.Repo, b.Repo), cmp.Compare(a.Path, b.Path))
+	})
 	g.Files = g.Files[:min(len(g.Files), maxNamed)]
 	c.gaps = append(c.gaps, g)
 	slices.SortStableFunc(c.gaps, func(a, b Gap) int {

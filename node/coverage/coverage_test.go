@@ -66,6 +66,11 @@ func TestCoverageJoinsGapsOfOneKind(t *testing.T) {
 	if got.Count != 7 || !slices.Equal(got.Files, []File{{Path: "a"}, {Path: "b"}, {Path: "c"}}) || len(two.Gaps()) != 1 {
 		t.Errorf("joined: %+v", two.Gaps())
 	}
+	// Parts answer in any order.
+	turned := Of(Parts, 1, 1).With(Gap{Kind: Symbols, Count: 5, Files: []File{{Path: "d"}, {Path: "c"}}}).With(one.Gap(Symbols))
+	if !slices.Equal(turned.Gap(Symbols).Files, got.Files) {
+		t.Errorf("in another order: %+v", turned.Gaps())
+	}
 	if one.Gap(Symbols).Count != 2 || two.Has(Limit) || !two.Has(Limit, Symbols) {
 		t.Errorf("the first has changed: %+v", one)
 	}
