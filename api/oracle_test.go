@@ -450,6 +450,7 @@ var unlike = []struct {
 	{regexp.MustCompile(`"(catalogIndex|catalogAgeMs|repositoryId|repoId|id|keyId|duration|wait|planningDuration|searchDuration|matchTreeConstruction|matchTreeSearch|uptimeSeconds|indexedAt|applied|lag)":("[^"]*"|[0-9.]+)`), `"$1":0`},
 	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9.]+(Z|[+-][0-9:]+)?`), "TIME"},
 	{regexp.MustCompile(`(<time datetime="TIME" title="TIME">)[^<]*`), "${1}AGO"}, // one of two clusters may be made a minute before the other
+	{regexp.MustCompile(`(made|used) ([0-9]+ (minutes?|hours?) ago|just now)`), "${1} AGO"},
 	{regexp.MustCompile(`[0-9.,]+ ?(ns|µs|ms|seconds|second|s)\b`), "DURATION"},
 	{regexp.MustCompile(`data-key="[0-9]+"`), "NUMBER"},
 	{regexp.MustCompile(`"next":"[^"]+"`), `"next":"CURSOR"`},
