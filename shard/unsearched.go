@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/bits"
 
 	"github.com/shoalsearch/shoal/shard/file"
@@ -219,7 +220,7 @@ func (c *skipCounter) holds(n *node, in skipRange, revisions uint64) rowSet {
 		}
 		return set
 	}
-	return rowSet{} // a plan that Reach made asks for nothing else
+	panic(fmt.Sprintf("BUG: a plan that Reach made has operator %d", n.op))
 }
 
 // and returns the intersection. It changes neither set.

@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"regexp/syntax"
 	"slices"
 	"strconv"
@@ -93,7 +94,7 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 	if err := name.row().check(value, at); err != nil {
 		return nil, err
 	}
-	if name >= casePrefix {
+	if name.directive() {
 		return nil, p.directive(name, value, at)
 	}
 
@@ -242,6 +243,9 @@ func (p *parser) directive(name prefix, value string, at int) error {
 			return fail(at, "a date after at:, as 2026-01-31, 2026-01 or 2026-01-31T12:00Z")
 		}
 		p.out.At = date
+
+	default:
+		panic(fmt.Sprintf("BUG: directive %d has no case", name))
 	}
 	return nil
 }

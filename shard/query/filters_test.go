@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFilters_areDocumented: the README lists every filter as its row has it, and each
+// TestFilters_areDocumented: docs/reference/queries.md lists every filter as its row has it, and each
 // example and each value is one that the filter takes, under all of its names.
 func TestFilters_areDocumented(t *testing.T) {
 	t.Parallel()

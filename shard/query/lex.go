@@ -33,6 +33,15 @@ func (p prefix) regexp() bool {
 	return p == filePrefix || p == repoPrefix || p == symPrefix
 }
 
+// directive reports whether the filter is about the whole query and not about a file.
+func (p prefix) directive() bool {
+	switch p {
+	case casePrefix, typePrefix, countPrefix, timeoutPrefix, atPrefix:
+		return true
+	}
+	return false
+}
+
 // prefixAt returns the filter that text begins with and how many bytes its name and
 // colon take. A name with two colons (content::WebContents) is none: it is a name in C++,
 // Rust or Perl.

@@ -271,7 +271,7 @@ func (p *parser) item(end int) (Q, error) {
 	p.pos++
 	p.note(NotToken, at, p.pos)
 	p.space(end)
-	if name, n := prefixAt(p.text[p.pos:end]); n > 0 && name >= casePrefix {
+	if name, n := prefixAt(p.text[p.pos:end]); n > 0 && name.directive() {
 		return nil, fail(at, "%s without a minus, because it speaks of the whole query", name).over(1)
 	}
 
