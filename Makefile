@@ -121,7 +121,7 @@ flows: install-deps
 
 # Takes each call of the gate away in turn: the comparison has to miss it.
 noninterference-mutants: install-deps
-	.ci/gatehole/run -count=1 -timeout 30m -run TestTheOracleMissesEachCallOfTheGate -v ./api | grep -av level=
+	.ci/gatehole/run -count=1 -timeout 30m -run TestOracle_noticesEachMissingGate -v ./api | grep -av level=
 
 # Random calls over a zoo of repositories against a plain scan: CASES=100000 SEED=1.
 .PHONY: differential

@@ -185,7 +185,7 @@ func (c *call) read(action string) chronicle.Access {
 	}
 
 	if action == "rights.read" {
-		c.readRights(&a)
+		c.noteRightsRead(&a)
 	}
 
 	switch {
@@ -201,9 +201,9 @@ func (c *call) read(action string) chronicle.Access {
 	return a
 }
 
-// readRights notes whose rights were looked at. A form that nothing was asked by yet
-// shows nothing.
-func (c *call) readRights(a *chronicle.Access) {
+// noteRightsRead records whose permissions were read. A form without a user or a repository
+// shows nothing, so it leaves no line in the audit: the action is "".
+func (c *call) noteRightsRead(a *chronicle.Access) {
 	user, _ := c.arg("user")
 	if len(c.wild) > 0 {
 		user = c.wild[0]

@@ -31,7 +31,7 @@ type fixtureTask struct {
 // protocol. ask asks the client and waits for all answers.
 type fixtureWork func(ctx context.Context, ask func(sdk.InputRequestMap) map[string]json.RawMessage) (*sdk.CallToolResult, *jsonrpc.Error)
 
-// Begin is of [mcp.Tasks].
+// Begin implements [mcp.Tasks].
 func (f *fixtureTasks) Begin(_ context.Context, _ catalog.Viewer, p *sdk.CallToolParamsRaw) (*mcp.Task, *sdk.CallToolResult) {
 	work := f.work(p)
 	if work == nil {
@@ -96,7 +96,7 @@ func (f *fixtureTasks) named(id string) (*fixtureTask, error) {
 	return nil, nodecall.Fail(nodecall.ErrNotFound, "There is no such task.")
 }
 
-// Get is of [mcp.Tasks].
+// Get implements [mcp.Tasks].
 func (f *fixtureTasks) Get(_ context.Context, _ catalog.Viewer, id string) (*mcp.Task, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *fixtureTasks) Get(_ context.Context, _ catalog.Viewer, id string) (*mcp
 	return &now, nil
 }
 
-// Update is of [mcp.Tasks]. Answers that nobody waits for are dropped.
+// Update implements [mcp.Tasks]. Answers that nobody waits for are dropped.
 func (f *fixtureTasks) Update(_ context.Context, _ catalog.Viewer, id string, responses map[string]json.RawMessage) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +130,7 @@ func (f *fixtureTasks) Update(_ context.Context, _ catalog.Viewer, id string, re
 	return nil
 }
 
-// Cancel is of [mcp.Tasks].
+// Cancel implements [mcp.Tasks].
 func (f *fixtureTasks) Cancel(_ context.Context, _ catalog.Viewer, id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -50,7 +50,7 @@ func TestTheOperatorsSocket(t *testing.T) {
 }
 
 // Metrics have an address of their own, where nothing else is told.
-func TestTheMetricsDoor(t *testing.T) {
+func TestMetricsListener_servesNothingElse(t *testing.T) {
 	t.Parallel()
 	s := start(t, &fake{guests: true}, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
 	for path, want := range map[string]int{"/metrics": 200, "/livez": 200, "/readyz": 200, "/api/repos": 404, "/": 404, "/api/status": 404} {

@@ -99,11 +99,11 @@ func (r *renderer) failFrame(c *call, f *failure) {
 	c.answerFrame(v, r.framing)
 }
 
-// guest makes whoever calls nobody in particular, whatever cookie or key the request
-// has: somebody who looks at a page of another site has not asked for it.
+// guest treats the caller as anonymous, whatever cookie or key the request carries: a visitor
+// of another site did not ask to use it.
 func (s *Server) guest(c *call) error {
 	if !s.anonymous() {
-		return nodecall.Fail(nodecall.ErrUnauthenticated, "Only what can be seen without signing in can be embedded, and nothing of this site can.")
+		return nodecall.Fail(nodecall.ErrUnauthenticated, "Embedding needs anonymous access, which is off on this site.")
 	}
 	c.viewer = catalog.Guest()
 	return nil

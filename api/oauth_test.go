@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/model/modeltest"
 )
 
-func TestAnAgentIsLetInUsedAndEnded(t *testing.T) {
+func TestAgent_authorizedUsedAndRevoked(t *testing.T) {
 	t.Parallel()
 	f := openFront(t, 1, nil)
 	ann := f.person("ann@example.com")

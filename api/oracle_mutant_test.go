@@ -28,7 +28,7 @@ var unmissed = map[string]string{
 
 // The oracle finds a difference without any one call of the gate that guards
 // content, alone or with the second check taken away too.
-func TestTheOracleMissesEachCallOfTheGate(t *testing.T) {
+func TestOracle_noticesEachMissingGate(t *testing.T) {
 	p := newPool(t)
 	w := draw(p, *worldSeed+4)
 	with, without := w.build(t, p, true), w.build(t, p, false)

@@ -19,7 +19,7 @@ type colouredJSON struct {
 	Class string `json:"class"`
 }
 
-// tokens are the runs of each line of a source that was read.
+// tokens returns the coloured runs of each line of a source.
 func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceResponse) (lines [][]colouredJSON, cut bool, err error) {
 	lines = [][]colouredJSON{}
 	if r.Binary {

@@ -12,25 +12,27 @@ import (
 // their answers. Nobody knows that better than the leader: it counts on those
 // entries.
 type followers struct {
-	memory  *memory
-	cluster func() string
-	commit  func() uint64
-	term    func() uint64                    // of this node now
-	older   func(node string, refused error) // told of a follower that has gone back in time
+	memory    *memory
+	cluster   func() string
+	commit    func() uint64
+	term      func() uint64                    // of this node now
+	onRegress func(node string, refused error) // called for a follower that has gone back in time
 
 	mu    sync.Mutex        // guards the fields below
 	led   uint64            // the term in which this node led when it heard last
 	match map[string]uint64 // up to which entry a follower has what this node has, in that term
 }
 
-func newFollowers(r *replica, m *memory, older func(node string, refused error)) *followers {
+// newFollowers starts with nothing known. onRegress is called for a follower whose log became
+// shorter.
+func newFollowers(r *replica, m *memory, onRegress func(node string, refused error)) *followers {
 	return &followers{
-		memory:  m,
-		cluster: r.self.cluster,
-		commit:  func() uint64 { return r.raft.CommitIndex() },
-		term:    func() uint64 { return r.raft.CurrentTerm() },
-		older:   older,
-		match:   map[string]uint64{},
+		memory:    m,
+		cluster:   r.self.cluster,
+		commit:    func() uint64 { return r.raft.CommitIndex() },
+		term:      func() uint64 { return r.raft.CurrentTerm() },
+		onRegress: onRegress,
+		match:     map[string]uint64{},
 	}
 }
 
@@ -51,7 +53,7 @@ func (f *followers) heard(node string, known mark, args *raft.AppendEntriesReque
 	// Its term says nothing here: no answer has a lower one than its call, so that only
 	// calls of an earlier lead of this node could show it, which still come to an end.
 	if resp.LastLog < known.Index {
-		f.older(node, refusedOlder(mark{resp.LastLog, resp.Term}, known))
+		f.onRegress(node, refusedOlder(mark{resp.LastLog, resp.Term}, known))
 		return
 	}
 

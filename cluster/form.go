@@ -205,7 +205,7 @@ func (f *formation) enter(cluster string) error {
 
 // recheck asks the founder that this node is bound to how it goes.
 func (f *formation) recheck(ctx context.Context, loose []peer, p promise) error {
-	// While it is there it may still succeed: only its own word frees this node.
+	// The founder may still succeed, so stay bound until it says that it gave up.
 	i := slices.IndexFunc(loose, func(o peer) bool { return o.Node == p.Founder })
 	if i < 0 {
 		return fmt.Errorf("this node promised node %s to join the cluster that it founds, and that node is not there: start it; if it is lost for good, move this data directory away", p.Founder)

@@ -167,7 +167,7 @@ func (m *machine) apply(l *raft.Log) any {
 		return m.stop(unable(err))
 	}
 
-	// It goes on with the state that it has until it has another: see differ.go.
+	// The node keeps using its diverged state until it has fetched another: see differ.go.
 	if m.state.Diverged() && !m.suspected {
 		m.log.Error("the catalog of this node differs from that of the majority of the nodes", "entry", l.Index)
 		m.suspectLocked()

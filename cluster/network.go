@@ -187,7 +187,7 @@ func (n *network) ownMeta() []byte {
 		data, err = json.Marshal(m)
 	}
 	if err != nil || len(data) > gossip.MaxMeta {
-		n.log.Error("this node cannot tell others of itself: its addresses are too long", "bytes", len(data))
+		n.log.Error("cannot announce this node: its addresses are too long for gossip; use a shorter name in --advertise", "bytes", len(data))
 		return nil
 	}
 	return data

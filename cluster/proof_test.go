@@ -105,7 +105,7 @@ func TestNodesRememberHowFarOthersHaveCome(t *testing.T) {
 	}
 	for now, older := range map[mark]bool{{5, 3}: false, {6, 9}: false, {4, 9}: true, {9, 2}: true} {
 		if now.before(m.of("c1", "a")) != older {
-			t.Errorf("%v is older: %v", now, !older)
+			t.Errorf("%v is onRegress: %v", now, !older)
 		}
 	}
 
@@ -130,7 +130,7 @@ func TestALeaderNoticesAFollowerThatGoesBackWhileItRuns(t *testing.T) {
 	commit := uint64(0)
 	var told []string
 	f := &followers{memory: m, cluster: func() string { return "c" }, commit: func() uint64 { return commit }, term: func() uint64 { return 0 },
-		older: func(node string, why error) { told = append(told, why.Error()) }, match: map[string]uint64{}}
+		onRegress: func(node string, why error) { told = append(told, why.Error()) }, match: map[string]uint64{}}
 	entries := func(prev uint64, n int) *raft.AppendEntriesRequest {
 		return &raft.AppendEntriesRequest{PrevLogEntry: prev, PrevLogTerm: 1, Entries: make([]*raft.Log, n)}
 	}
@@ -184,7 +184,7 @@ func TestWhatAFollowerMatchedUnderAnEarlierLeadIsForgotten(t *testing.T) {
 	commit, term := uint64(90), uint64(3)
 	var told []string
 	f := &followers{memory: m, cluster: func() string { return "c" }, commit: func() uint64 { return commit }, term: func() uint64 { return term },
-		older: func(_ string, why error) { told = append(told, why.Error()) }, match: map[string]uint64{}}
+		onRegress: func(_ string, why error) { told = append(told, why.Error()) }, match: map[string]uint64{}}
 	call := func(term, prev uint64, n int) *raft.AppendEntriesRequest {
 		return &raft.AppendEntriesRequest{Term: term, PrevLogEntry: prev, PrevLogTerm: min(prev, 1), Entries: make([]*raft.Log, n)}
 	}
@@ -246,7 +246,7 @@ func TestATermThatBeginsMeanwhileIsNoRefusal(t *testing.T) {
 }
 
 // The answer comes as the time of the round ends, so that it cannot be asked again.
-func TestARefusalOfThePastAtTheEndOfTheTimeIsNone(t *testing.T) {
+func TestAskStill_ignoresAnOutdatedRefusalAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	for later, refuses := range map[mark]bool{{10, 3}: true, {12, 3}: false} {
 		ctx, end := context.WithCancel(t.Context())

@@ -87,7 +87,7 @@ func eachSnapshot(dir string, do func(snapshot string) error) error {
 
 // A node whose files were cut short has all that it acknowledged, or does not
 // start and says what to do. It never starts with less.
-func TestTornFilesAreNeverTakenForLess(t *testing.T) {
+func TestStore_refusesATornFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))

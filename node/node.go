@@ -464,8 +464,8 @@ func (n *Node) handle() {
 	n.data.transfers.Handle(n.cluster)
 }
 
-// damaged is told by the set of files that were put aside, also while New
-// still wires: what the collector does not hear of then it finds missing.
+// damaged handles a file that the set has put aside. New may still be wiring: a file that is
+// reported so early is not counted, and the collector finds it missing later.
 func (n *Node) damaged(name string, err error) {
 	n.opt.Log.Error("a shard file is damaged and was put aside", "file", name, "err", err)
 	if n.wired.Load() {

@@ -178,7 +178,7 @@ func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
 // Of a pack that a newcomer needs a part of, it gets that part, written by one
 // who has the pack; never the whole. It polls its repositories meanwhile, and
 // finds nothing new: that asks for no index job.
-func TestANewcomerGetsItsPartOfAPack(t *testing.T) {
+func TestNewNode_copiesOnlyItsPartOfAPack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 24

@@ -46,8 +46,8 @@ type NodePlacement struct {
 	Loses    Loss   `json:"loses"`
 }
 
-// Loss is the repositories of which something would be gone with a node until they are
-// fetched and indexed again: no other node that answers has it.
+// Loss lists repositories that would lose data with this node: no other live node has a copy.
+// They would have to be fetched and indexed again.
 type Loss struct {
 	Repos int      `json:"repositories"`
 	Names []string `json:"names"` // of at most maxShort

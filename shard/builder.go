@@ -223,7 +223,7 @@ func (b *builder) write(t *batch) error {
 	for i := range t.docs {
 		e := &t.docs[i]
 
-		// First the postings: see there.
+		// Write postings before the document: see postings for why.
 		if err := b.postings(e); err != nil {
 			return errBlob(b.blobs[e.index].OID, err)
 		}

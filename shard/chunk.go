@@ -42,7 +42,7 @@ func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 	c := &chunker{e: e, context: s.r.ContextLines, around: s.r.Around, stopped: &s.stopped}
 	var out []Chunk
 	for i := 0; i < len(spans); {
-		from, to, err := c.lines(spans[i])
+		from, to, err := c.shownRange(spans[i])
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 		// As long as the lines of the next span touch these, it joins them.
 		k := i + 1
 		for ; k < len(spans) && !c.stopped.Load(); k++ {
-			a, b, err := c.lines(spans[k])
+			a, b, err := c.shownRange(spans[k])
 			if err != nil {
 				return nil, err
 			}
@@ -73,8 +73,9 @@ func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 	return out, nil
 }
 
-// lines returns where what is shown of the lines of a span begins and ends.
-func (c *chunker) lines(sp match.Span) (from, to int, err error) {
+// shownRange returns the byte range to show for a match: its lines with context, or a cut
+// around it where a line is too long.
+func (c *chunker) shownRange(sp match.Span) (from, to int, err error) {
 	if from, err = c.e.t.lineStart(sp.Start); err == nil {
 		if sp.Start-from > longLine {
 			from = c.e.t.runeStart(sp.Start - cutMargin)

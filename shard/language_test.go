@@ -40,8 +40,8 @@ func TestMarksSayWhatTheExpressionsSay(t *testing.T) {
 	}
 }
 
-// TestWhatSaysNothingIsOfTheUsualLanguage: a part of a file is named as the whole is.
-func TestWhatSaysNothingIsOfTheUsualLanguage(t *testing.T) {
+// TestLanguage_emptyFileHasTheUsualOneOfItsName: a part of a file is named as the whole is.
+func TestLanguage_emptyFileHasTheUsualOneOfItsName(t *testing.T) {
 	t.Parallel()
 	for ext, want := range usual {
 		if got := languageOf("a"+ext, []byte("\n\n")); got != want {

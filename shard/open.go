@@ -238,7 +238,7 @@ func (s *shard) checkOccurrences() error {
 	return nil
 }
 
-// fewRepos: so many are searched one by one, without a map.
+// fewRepos: up to so many repositories, a linear search beats a map.
 const fewRepos = 4
 
 // place returns the index of a repository in the file.

@@ -101,7 +101,7 @@ func newPlan(q query.Q, known *patterns) (*plan, error) {
 	}
 
 	p.root = root
-	p.words = p.phrase()
+	p.words = p.requiredWords()
 
 	// What the query asks of a shard at all: the rest of its columns need not be read.
 	for i, t := range p.patterns {
@@ -326,9 +326,9 @@ func inLine(re *syntax.Regexp) bool {
 	return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !inLine(sub) })
 }
 
-// phrase returns the words of a query that all have to be there, in the order of
+// requiredWords returns the words of a query that all have to be there, in the order of
 // the query; nil for fewer than two.
-func (p *plan) phrase() [][]byte {
+func (p *plan) requiredWords() [][]byte {
 	var words [][]byte
 	var walk func(n *node)
 	walk = func(n *node) {

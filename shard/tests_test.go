@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestTestsAreNamedAsInTheirLanguage has, by language, paths of tests and of what is
+// TestIsTest_byLanguage has, by language, paths of tests and of what is
 // only called like one elsewhere.
-func TestTestsAreNamedAsInTheirLanguage(t *testing.T) {
+func TestIsTest_byLanguage(t *testing.T) {
 	t.Parallel()
 	expr := regexp.MustCompile(TestPaths())
 	for _, tt := range []struct{ language, tests, others string }{

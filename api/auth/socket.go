@@ -57,7 +57,7 @@ type socket struct {
 	path string
 }
 
-// Close is of [net.Listener].
+// Close implements [net.Listener].
 func (s *socket) Close() error {
 	err := s.UnixListener.Close()
 	if gone := os.Remove(s.path); err == nil && !errors.Is(gone, fs.ErrNotExist) {

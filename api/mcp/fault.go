@@ -46,7 +46,7 @@ type faultWriter struct {
 	text   bytes.Buffer
 }
 
-// WriteHeader is of [http.ResponseWriter].
+// WriteHeader implements [http.ResponseWriter].
 func (f *faultWriter) WriteHeader(status int) {
 	f.status = status
 	f.plain = status >= 400 && strings.HasPrefix(f.Header().Get("Content-Type"), "text/plain")
@@ -55,7 +55,7 @@ func (f *faultWriter) WriteHeader(status int) {
 	}
 }
 
-// Write is of [http.ResponseWriter].
+// Write implements [http.ResponseWriter].
 func (f *faultWriter) Write(b []byte) (int, error) {
 	if f.plain {
 		return f.text.Write(b)
@@ -63,7 +63,7 @@ func (f *faultWriter) Write(b []byte) (int, error) {
 	return f.ResponseWriter.Write(b)
 }
 
-// Flush is of [http.Flusher]; a refusal is sent whole.
+// Flush implements [http.Flusher]; a refusal is sent whole.
 func (f *faultWriter) Flush() {
 	if flusher, ok := f.ResponseWriter.(http.Flusher); ok && !f.plain {
 		flusher.Flush()

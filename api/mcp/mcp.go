@@ -187,15 +187,15 @@ func onlyJSON(r *http.Request) bool {
 // session, which it tells of as it comes and goes.
 type loud struct{ slog.Handler }
 
-// Enabled is of [slog.Handler].
+// Enabled implements [slog.Handler].
 func (l loud) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && l.Handler.Enabled(ctx, level)
 }
 
-// WithAttrs is of [slog.Handler].
+// WithAttrs implements [slog.Handler].
 func (l loud) WithAttrs(attrs []slog.Attr) slog.Handler { return loud{l.Handler.WithAttrs(attrs)} }
 
-// WithGroup is of [slog.Handler].
+// WithGroup implements [slog.Handler].
 func (l loud) WithGroup(name string) slog.Handler { return loud{l.Handler.WithGroup(name)} }
 
 // endWithRequest ends the work of a call when its HTTP request ends. The SDK

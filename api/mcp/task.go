@@ -158,8 +158,8 @@ type taskParams struct {
 	Responses map[string]json.RawMessage `json:"inputResponses"`
 }
 
-// callRefused is the result of a call that began no task. The SDK's own says that
-// it is complete only where the SDK has made the call.
+// callRefused answers a tools/call that started no task. The SDK sets resultType only for
+// calls that it made itself, so we set it.
 type callRefused struct {
 	mcp.ResultBase
 	ResultType string        `json:"resultType"`
@@ -261,7 +261,7 @@ func refusedTask(h http.Header, body []byte) *jsonrpc.Error {
 // background is the tasks of the product: the work of tools.
 type background struct{ tools *tool.Set }
 
-// Begin is of [Tasks].
+// Begin implements [Tasks].
 func (b background) Begin(ctx context.Context, v catalog.Viewer, p *mcp.CallToolParamsRaw) (*Task, *mcp.CallToolResult) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -276,7 +276,7 @@ func (b background) Begin(ctx context.Context, v catalog.Viewer, p *mcp.CallTool
 	return nil, nil
 }
 
-// Get is of [Tasks].
+// Get implements [Tasks].
 func (b background) Get(ctx context.Context, v catalog.Viewer, id string) (*Task, error) {
 	w, err := b.tools.Look(ctx, v, id)
 	if err != nil {
@@ -285,14 +285,14 @@ func (b background) Get(ctx context.Context, v catalog.Viewer, id string) (*Task
 	return taskOf(w), nil
 }
 
-// Update is of [Tasks]. No work of a tool asks for anything, so that there is
+// Update implements [Tasks]. No work of a tool asks for anything, so that there is
 // nothing to be answered.
 func (b background) Update(ctx context.Context, v catalog.Viewer, id string, _ map[string]json.RawMessage) error {
 	_, err := b.tools.Look(ctx, v, id)
 	return err
 }
 
-// Cancel is of [Tasks].
+// Cancel implements [Tasks].
 func (b background) Cancel(ctx context.Context, v catalog.Viewer, id string) error {
 	return b.tools.Stop(ctx, v, id)
 }

@@ -49,7 +49,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		Lists []list
 		Rows  []file
 	}{ConfigurationResponse: r, Since: p.when(r.At), Has: layout.Counted(r.Connections, "connection", "connections") + ", " + layout.Counted(r.Contexts, "search context", "search contexts"), Lists: []list{
-		{"Unsafe", "These open something. They do what they say.", warn("unsafe"), r.Effects.Unsafe},
+		{"Unsafe", "These settings weaken security, and they are in effect. Check that you want each.", warn("unsafe"), r.Effects.Unsafe},
 		{"Accepted without an effect", "These do nothing in this version.", busy("no effect"), r.Effects.None},
 		{"Works", "These have an effect.", good("works"), r.Effects.Works},
 	}}

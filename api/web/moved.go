@@ -21,18 +21,18 @@ var moved = map[string]string{
 // movedRoutes lead from each address of moved to its new one, and from
 // everything below /~ to the same without it.
 func movedRoutes() []Route {
-	routes := []Route{{"/~/*", "GET", quick, leadTo(func(path string) string { return strings.TrimPrefix(path, "/~") })}}
+	routes := []Route{{"/~/*", "GET", quick, redirectTo(func(path string) string { return strings.TrimPrefix(path, "/~") })}}
 	for from, to := range moved {
-		routes = append(routes, Route{from, "GET", quick, leadTo(func(string) string { return to })})
+		routes = append(routes, Route{from, "GET", quick, redirectTo(func(string) string { return to })})
 	}
 	return routes
 }
 
-// leadTo sends the reader on, with the query that came. An address that a
+// redirectTo sends the reader on, with the query that came. An address that a
 // browser would take for another site's leads to the first page.
-func leadTo(now func(path string) string) layout.Handler {
+func redirectTo(target func(path string) string) layout.Handler {
 	return func(_ context.Context, v *layout.Visit) error {
-		to := now(v.Path)
+		to := target(v.Path)
 		// Two slashes, or a backslash, lead to another site: the address may come from anybody. A
 		// line break would write a header.
 		if strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {

@@ -18,7 +18,7 @@ var (
 // The bounds of the page of a name.
 const (
 	namedFiles  = 30  // of each list
-	namedLines  = 100 // of each list
+	mostNamed   = 100 // of each list
 	longestName = 200
 	cardLines   = 3 // definitions on a card
 )
@@ -95,8 +95,8 @@ func atLeast(r *symbols.SymbolResponse, one, many string) string {
 	return text
 }
 
-// namedLines is the places of an answer, those of the page's own repository at
-// the revision of the page.
+// namedLines turns the symbols of an answer into rows with links. Rows of the page's own
+// repository lead to the revision of the page.
 func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
 	var out []namedLine
 	for i := range r.Files {
@@ -108,7 +108,7 @@ func (p *reading) namedLines(r *symbols.SymbolResponse, l place) []namedLine {
 		}
 
 		for k := range f.Matches {
-			if len(out) == namedLines {
+			if len(out) == mostNamed {
 				return out
 			}
 

@@ -70,7 +70,7 @@ func TestASlowSearchTellsWhatItHasDone(t *testing.T) {
 	}
 }
 
-func TestWhatASearchHasDoneInWords(t *testing.T) {
+func TestProgressText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		done search.Done

@@ -24,15 +24,15 @@ const (
 // revisionOf is the revision of a file of an answer, "" for HEAD, and its name
 // for people: that of HEAD is the branch that it points to.
 func revisionOf(f *search.File, branch string) (rev, label string) {
-	for _, name := range f.Branches {
-		short := query.ShortRev(name)
-		// HEAD, or the branch that it points to, before all others: its address says nothing of a
-		// revision and stays true.
-		if short == "HEAD" || short == branch && name != "refs/tags/"+branch {
-			return "", cmp.Or(branch, short)
+	for _, full := range f.Branches {
+		name := query.ShortRev(full)
+		// Prefer HEAD, or the branch that it points to: a link without a revision stays valid
+		// after a push.
+		if name == "HEAD" || name == branch && full != "refs/tags/"+branch {
+			return "", cmp.Or(branch, name)
 		}
 		if rev == "" {
-			rev = cmp.Or(f.Ref, short)
+			rev = cmp.Or(f.Ref, name)
 		}
 	}
 

@@ -32,8 +32,8 @@ func markChanged(rows []changedLine) {
 	}
 }
 
-// changedWords is the words that only one of two lines has, as runs of bytes.
-// Lines that have little in common are other lines: nothing of them is marked.
+// changedWords returns the words that only one of two lines has, as byte ranges. Nothing is
+// marked where the lines have little in common.
 func changedWords(old, now []byte) (inOld, inNow []span) {
 	a, b := wordsOf(old), wordsOf(now)
 	// The comparison costs the product of both: of minified code it would be much.

@@ -358,7 +358,7 @@ func (c *AcceptListing) apply(t *txn) Result {
 // have, but for those that it says stay. The data of those that nobody lists then
 // stays for at least as long as keep says.
 func (t *txn) unlist(f *FinishSync, keep time.Duration) {
-	// What this fence has not seen was not listed, unless it is said why it stays.
+	// A repository not seen under this fence was not in the listing. Others say why they stay.
 	kept := roaring.BitmapOf(f.Kept...)
 	var gone []*Repo
 	for r := range t.repos.Records() {

@@ -80,7 +80,7 @@ func (c *Consent) mistake(now time.Time) string {
 	case len(c.Name) > maxNameText || len(c.Kind) > maxNameText || len(c.Host) > maxNameText || len(c.Scope) > maxNameText || len(c.Key) > 64:
 		return "the consent is malformed"
 	case !c.Expires.After(now) || c.Expires.After(now.Add(longestConsent)):
-		return "the consent lasts too long, or not at all"
+		return "the consent has a lifetime that is out of range"
 	}
 	return ""
 }
@@ -156,7 +156,7 @@ func (c *RotateConsent) apply(t *txn) Result {
 	}
 
 	if !c.Expires.After(t.now) || c.Expires.After(t.now.Add(longestConsent)) {
-		return refuse(Invalid, "the consent lasts too long, or not at all")
+		return refuse(Invalid, "the consent has a lifetime that is out of range")
 	}
 
 	x := *old

@@ -75,7 +75,7 @@ func TestWhoSeesWhatWherePermissionsAreEnforced(t *testing.T) {
 	}
 }
 
-func TestPublicRepositoriesAreEnforcedWhereAsked(t *testing.T) {
+func TestPublicRepository_hiddenFromGuestsWhereEnforced(t *testing.T) {
 	t.Parallel()
 	b, ids := permit(t, true)
 	if b.s.View().Visible(Guest()).Contains(ids["s-public"]) {

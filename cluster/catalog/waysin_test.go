@@ -115,7 +115,7 @@ func TestAnAddressLeadsToAnAccountOnlyWhereBothSidesProveIt(t *testing.T) {
 
 // Whoever has an account at a public provider can knock: that does not fill the
 // catalog.
-func TestFewPeopleWaitForApproval(t *testing.T) {
+func TestSignUps_areLimited(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	join := func(i int, state AccountState) *Join {

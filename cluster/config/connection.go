@@ -205,43 +205,43 @@ type Git struct {
 // Kind returns KindGitHub.
 func (*GitHub) Kind() Kind { return KindGitHub }
 
-// Access is of Connection.
+// Access implements Connection.
 func (c *GitHub) Access() (string, *Token) { return c.URL, c.Token }
 
 // Kind returns KindGitLab.
 func (*GitLab) Kind() Kind { return KindGitLab }
 
-// Access is of Connection.
+// Access implements Connection.
 func (c *GitLab) Access() (string, *Token) { return c.URL, c.Token }
 
 // Kind returns KindGitea.
 func (*Gitea) Kind() Kind { return KindGitea }
 
-// Access is of Connection.
+// Access implements Connection.
 func (c *Gitea) Access() (string, *Token) { return c.URL, c.Token }
 
 // Kind returns KindGerrit.
 func (*Gerrit) Kind() Kind { return KindGerrit }
 
-// Access is of Connection.
+// Access implements Connection.
 func (c *Gerrit) Access() (string, *Token) { return c.URL, c.Token }
 
 // Kind returns KindBitbucket.
 func (*Bitbucket) Kind() Kind { return KindBitbucket }
 
-// Access is of Connection.
+// Access implements Connection.
 func (c *Bitbucket) Access() (string, *Token) { return c.URL, c.Token }
 
 // Kind returns KindAzureDevOps.
 func (*AzureDevOps) Kind() Kind { return KindAzureDevOps }
 
-// Access is of Connection.
+// Access implements Connection.
 func (c *AzureDevOps) Access() (string, *Token) { return c.URL, c.Token }
 
 // Kind returns KindGit.
 func (*Git) Kind() Kind { return KindGit }
 
-// Access is of Connection.
+// Access implements Connection.
 func (c *Git) Access() (string, *Token) { return c.URL, nil }
 
 var (

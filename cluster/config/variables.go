@@ -92,9 +92,8 @@ var variables = []Variable{
 // Variables are the variables that a node reads while it runs.
 func Variables() []Variable { return slices.Clone(variables) }
 
-// checkVariable refuses the value of a variable that cannot be read, and one
-// that asks for what there is not; it has nothing against other variables that
-// no node reads.
+// checkVariable refuses a value that cannot be parsed, or that asks for a feature we do not
+// have. It ignores unknown variables.
 func checkVariable(name, value string) error {
 	for _, v := range slices.Concat(variables, refused) {
 		if v.Name == name {

@@ -25,7 +25,7 @@ type askFlags struct {
 
 func newAsk(getenv func(string) string) *cobra.Command {
 	var f askFlags
-	cmd := asking(getenv, naming{}, &cobra.Command{
+	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "ask QUESTION",
 		Short: "Ask a question about code; a language model searches, reads and answers",
 		Long: `Ask a question about code. A language model of the configuration searches and reads the

@@ -20,7 +20,7 @@ func newAudit(getenv func(string) string) *cobra.Command {
 	var kind, since, until, actor, action string
 	var limit int
 	var asJSON bool
-	cmd := asking(getenv, naming{}, &cobra.Command{
+	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "audit",
 		Short: "Who changed, read and was refused what, newest first (on a node's host, or with an owner's key)",
 		Long: "Who changed what: accounts, keys, sessions, grants, consents, configuration, connections, nodes. Who read what:\n" +

@@ -54,9 +54,9 @@ func (f *clientFlags) add(cmd *cobra.Command, getenv func(string) string) {
 	}
 }
 
-// asking makes cmd a command that asks a node. The shell completes its first argument
-// with names; without a path it completes none.
-func asking(getenv func(string) string, names naming, cmd *cobra.Command, run func(cmd *cobra.Command, c *client, args []string) error) *cobra.Command {
+// clientCommand makes cmd run with a client of a node. names says where the shell gets the
+// names for the first argument; without a path it completes none.
+func clientCommand(getenv func(string) string, names naming, cmd *cobra.Command, run func(cmd *cobra.Command, c *client, args []string) error) *cobra.Command {
 	var f clientFlags
 	f.add(cmd, getenv)
 	if names.path != "" {

@@ -34,7 +34,7 @@ func newConnectionList(getenv func(string) string) *cobra.Command {
 // newConnectionShow tells of one connection what the list tells, and how its last
 // listings ended.
 func newConnectionShow(getenv func(string) string) *cobra.Command {
-	return asking(getenv, connectionNames, &cobra.Command{
+	return clientCommand(getenv, connectionNames, &cobra.Command{
 		Use:   "show NAME",
 		Short: "State of a connection, and how its last listings ended",
 		Args:  cobra.ExactArgs(1),
@@ -61,7 +61,7 @@ func newConnectionAccept(getenv func(string) string) *cobra.Command {
 // the terminal and nowhere else.
 func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 	var rotate bool
-	cmd := asking(getenv, connectionNames, &cobra.Command{
+	cmd := clientCommand(getenv, connectionNames, &cobra.Command{
 		Use:   "webhook NAME",
 		Short: "The address and the secret of a connection's webhook, and where to enter them",
 		Args:  cobra.ExactArgs(1),
@@ -103,7 +103,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 // has ended. The exit status is 1 when it failed.
 func connectionAction(getenv func(string) string, verb, short string) *cobra.Command {
 	var patience time.Duration
-	cmd := asking(getenv, connectionNames, &cobra.Command{
+	cmd := clientCommand(getenv, connectionNames, &cobra.Command{
 		Use:   verb + " NAME",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
@@ -200,7 +200,7 @@ func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time
 		}
 
 		if k.Following.Problem != "" {
-			fmt.Fprintf(w, "\n%s does not tell of pushes, so each repository is fetched from time to time: %s\n", k.Name, k.Following.Problem)
+			fmt.Fprintf(w, "\n%s sends no pushes, so its repositories are fetched from time to time: %s\n", k.Name, k.Following.Problem)
 		}
 
 		for _, i := range k.Issues {

@@ -25,7 +25,7 @@ type listing[T any] struct {
 
 func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 	var asJSON bool
-	cmd := asking(getenv, naming{}, &cobra.Command{Use: l.use, Short: l.short, Args: cobra.NoArgs}, func(cmd *cobra.Command, c *client, _ []string) error {
+	cmd := clientCommand(getenv, naming{}, &cobra.Command{Use: l.use, Short: l.short, Args: cobra.NoArgs}, func(cmd *cobra.Command, c *client, _ []string) error {
 		if l.instead != nil {
 			if did, err := l.instead(cmd, c); did || err != nil {
 				return err

@@ -18,7 +18,7 @@ import (
 )
 
 func newMCP(getenv func(string) string) *cobra.Command {
-	return asking(getenv, naming{}, &cobra.Command{
+	return clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "mcp",
 		Short: "Stdio bridge to a cluster for agents without HTTP",
 		Long: `Speaks the Model Context Protocol on standard input and output and passes each

@@ -24,7 +24,7 @@ func newRepo(getenv func(string) string) *cobra.Command {
 func newRepoList(getenv func(string) string) *cobra.Command {
 	var query, state string
 	var asJSON bool
-	cmd := asking(getenv, naming{}, &cobra.Command{
+	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "list",
 		Short: "List repositories with their state",
 		Args:  cobra.NoArgs,
@@ -60,7 +60,7 @@ func newRepoList(getenv func(string) string) *cobra.Command {
 }
 
 func newRepoReindex(getenv func(string) string) *cobra.Command {
-	return asking(getenv, repoNames, &cobra.Command{
+	return clientCommand(getenv, repoNames, &cobra.Command{
 		Use:   "reindex NAME",
 		Short: "Index a repository before the others that wait; shoal status shows how far it is",
 		Args:  cobra.ExactArgs(1),

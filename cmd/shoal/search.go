@@ -65,7 +65,7 @@ type searchFlags struct {
 
 func newSearch(getenv func(string) string) *cobra.Command {
 	var f searchFlags
-	cmd := asking(getenv, naming{}, &cobra.Command{
+	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Search from the terminal",
 		Long: `Search from the terminal. Lines come as repository:path:line:text, like grep -n; a path with line breaks

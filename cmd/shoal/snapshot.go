@@ -25,7 +25,7 @@ func newSnapshot(getenv func(string) string) *cobra.Command {
 }
 
 func newSnapshotSave(getenv func(string) string) *cobra.Command {
-	return asking(getenv, naming{}, &cobra.Command{
+	return clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save the catalog of a running cluster",
 		Long: "Save the catalog of a running cluster (- is standard output). Keep the cluster key with it: what is secret in the catalog is sealed\n" +

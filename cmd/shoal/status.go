@@ -24,7 +24,7 @@ import (
 func newStatus(getenv func(string) string) *cobra.Command {
 	var watch, wait, asJSON, check bool
 	var patience time.Duration
-	cmd := asking(getenv, naming{}, &cobra.Command{
+	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "status",
 		Short: "Members, leader, repositories, jobs",
 		Args:  cobra.NoArgs,

@@ -26,7 +26,7 @@ func newUpgrade(getenv func(string) string) *cobra.Command {
 
 func newUpgradeCheck(getenv func(string) string) *cobra.Command {
 	var asJSON bool
-	cmd := asking(getenv, naming{}, &cobra.Command{
+	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "check",
 		Short: "Say whether this program can run the nodes of a cluster, and which nodes hold its catalog back",
 		Long: "Say whether this program can run the nodes of a cluster. Call it with the program of the new version, before the first node\n" +

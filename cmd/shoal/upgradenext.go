@@ -17,7 +17,7 @@ import (
 
 func newUpgradeNext(getenv func(string) string) *cobra.Command {
 	var patience time.Duration
-	cmd := asking(getenv, naming{}, &cobra.Command{
+	cmd := clientCommand(getenv, naming{}, &cobra.Command{
 		Use:   "next",
 		Short: "Name the node to restart next with this version, once that is safe",
 		Long: `Names the node to stop, and to start again with the program of this version: its

@@ -11,9 +11,9 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// TestARequestMeansOneTurn asks for turns of a thread while the third one is
+// TestStop_affectsOnlyItsTurn asks for turns of a thread while the third one is
 // answered.
-func TestARequestMeansOneTurn(t *testing.T) {
+func TestStop_affectsOnlyItsTurn(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		turn      int

@@ -57,9 +57,9 @@ func firstParts(p string, n int) string {
 	return p
 }
 
-// resolve makes a commit of a ref. Its errors say what to write instead.
-// A ref may name a time too, as git writes it: main@{2026-01-31} is what main was
-// then, @{2 weeks ago} what HEAD was.
+// resolve returns the commit that a ref names. Its errors say what to write instead.
+// A ref may carry a date, as in git: main@{2026-01-31} is what main was then, @{2 weeks ago}
+// what HEAD was.
 func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 	if name, date, ok := cutDate(ref); ok {
 		at, ok := parseDate(date, s.now(), true)

@@ -51,9 +51,9 @@ const (
 	hedgeBurst = 10
 )
 
-// NewPeers makes the memory of the node that net is of. alive tells who can be
+// NewPeers makes the record of how fast other nodes answer. alive tells who can be
 // reached now, as far as gossip knows. It must be called before the network
-// runs: from then on this node answers those who look whether it is there.
+// runs: from then on this node answers hello.
 func NewPeers(net Network, alive func(node string) bool) *Peers {
 	helloCall.Serve(net, func(context.Context, *Nothing) (*Nothing, error) { return new(Nothing), nil })
 	return &Peers{

@@ -106,15 +106,15 @@ type course[T any] struct {
 
 // step is what happens in a race.
 type step[T any] struct {
-	of     int // the number of the call
+	call   int // its number
 	node   string
 	silent bool // it goes on
 
-	answer T
-	err    error
-	panic  string   // that the call ended with, and where
-	more   []string // from beyond, with no node
-	again  bool     // those that have failed are asked once more, too
+	answer      T
+	err         error
+	panic       string   // that the call ended with, and where
+	more        []string // from beyond, with no node
+	retryFailed bool     // those that have failed are asked once more, too
 }
 
 // take takes a step in, and reports whether it is the end.
@@ -122,7 +122,7 @@ func (c *course[T]) take(s step[T]) bool {
 	// A call that is silent is not over: its answer may be the first yet.
 	if !s.silent {
 		c.running--
-		delete(c.calls, s.of)
+		delete(c.calls, s.call)
 	}
 
 	switch {
@@ -132,7 +132,7 @@ func (c *course[T]) take(s step[T]) bool {
 	case s.node == "":
 		fresh := slices.DeleteFunc(s.more, func(node string) bool { return c.asked[node] })
 		c.left = append(c.left, fresh...)
-		if s.again {
+		if s.retryFailed {
 			c.left, c.failed = append(c.failed, c.left...), nil
 		}
 	case s.err == nil || c.ctx.Err() != nil || !c.Next(s.err):
@@ -143,7 +143,7 @@ func (c *course[T]) take(s step[T]) bool {
 	}
 
 	// Of one that was silent before, the next has been asked already, unless there was none.
-	if c.hope == s.of || c.hope == 0 && !s.silent {
+	if c.hope == s.call || c.hope == 0 && !s.silent {
 		c.hope = 0
 		c.next()
 	}
@@ -162,21 +162,21 @@ func (c *course[T]) next() {
 
 	case !c.looked && c.Beyond != nil:
 		c.looked = true
-		c.look(0)
+		c.findMore(0)
 
 	// All that run are silent. Who could not answer a moment ago is the better hope.
 	case c.running > 0 && (len(c.failed) > 0 || c.Beyond != nil):
-		c.look(StallTime)
+		c.findMore(StallTime)
 	}
 }
 
-// look finds out after some time who can be asked beside those that were. Where it
-// waits, those that have failed can be.
-func (c *course[T]) look(after time.Duration) {
+// findMore waits, then asks Beyond for further nodes. After a wait the failed nodes are
+// tried again too.
+func (c *course[T]) findMore(after time.Duration) {
 	waiting := c.running > 0
-	of := c.begin()
+	number := c.begin()
 	c.wg.Go(func() {
-		s := step[T]{of: of, again: after > 0}
+		s := step[T]{call: number, retryFailed: after > 0}
 		if clock.Wait(c.ctx, after) && c.Beyond != nil {
 			s.more = c.Beyond(c.ctx, waiting)
 		}
@@ -195,20 +195,20 @@ func (c *course[T]) begin() int {
 // ask sends a call, and watches whether the node is silent.
 func (c *course[T]) ask(node string) {
 	c.asked[node] = true
-	of := c.begin()
-	c.calls[of] = node
+	number := c.begin()
+	c.calls[number] = node
 	ctx, end := context.WithCancel(c.ctx)
 
 	c.wg.Go(func() {
 		defer end() // of the watch, too
 
-		s := step[T]{of: of, node: node}
+		s := step[T]{call: number, node: node}
 		s.panic = Caught(func() { s.answer, s.err = c.Ask(ctx, node) })
 		c.tell(s)
 	})
 	c.wg.Go(func() {
 		if c.Silent(ctx, node) {
-			c.tell(step[T]{of: of, node: node, silent: true})
+			c.tell(step[T]{call: number, node: node, silent: true})
 		}
 	})
 }

@@ -83,7 +83,7 @@ func TestWhole_refusesWhatItDoesNotKnow(t *testing.T) {
 
 // What only the asker knows counts where it is of a later release: an earlier one asks for
 // something that this one has dropped.
-func TestWhole_ofALaterRelease(t *testing.T) {
+func TestWhole_requestOfALaterRelease(t *testing.T) {
 	t.Parallel()
 	Register(Word{})
 	known := fieldsOf(reflect.TypeFor[asksBefore]())

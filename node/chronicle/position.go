@@ -52,7 +52,7 @@ func positionOf(text string) (*position, error) {
 	p := &position{}
 	plain, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(text) > maxPosition || json.Unmarshal(plain, p) != nil || len(p.Logs) == 0 || len(p.Late) > mostLate {
-		return nil, call.Fail(call.ErrInvalid, "after: it is not what a list of events told as `next`. Leave it out to begin anew.")
+		return nil, call.Fail(call.ErrInvalid, "after is no valid position. Use `next` of an earlier answer, or leave it out to start over.")
 	}
 	return p, nil
 }

@@ -54,7 +54,7 @@ func TestTheHeapIsSmallWhileAnyBuildRuns(t *testing.T) {
 	r.wants(t, "afterwards", 100)
 }
 
-func TestWhoRunsTheProcessMayWantLess(t *testing.T) {
+func TestOperatorGOGCWins(t *testing.T) {
 	t.Parallel()
 	r := newRuntimeLike(20)
 	end := r.keepSmall()

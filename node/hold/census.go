@@ -298,7 +298,7 @@ func (f *following) countRepo(repo *catalog.Repo) {
 // search lacks nothing of the others.
 type Shortage struct {
 	Few  *roaring.Bitmap // something of them has fewer live holders than copies are wanted, or than there are live members
-	None *roaring.Bitmap // of these: something of them has no live holder at all
+	None *roaring.Bitmap // of these: at least one file is on no live node
 
 	Fewest int // live holders of what has the fewest of them; all that live where there is nothing to hold
 }

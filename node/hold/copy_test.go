@@ -264,12 +264,12 @@ func TestAnOldViewDeletesNothing(t *testing.T) {
 // aged is a node whose view may be old.
 type aged struct{ *mate }
 
-// Age is of Cluster.
+// Age implements Cluster.
 func (aged) Age() time.Duration { return currentEnough + 1 }
 
 // What a configuration let go of stays for a while, and has its copies where they
 // belong: a node that is drained gives it away, or the drain would last as long.
-func TestWhatIsKeptForAWhileMovesToo(t *testing.T) {
+func TestCopy_movesDroppedRepositoriesUntilTheyAreDeleted(t *testing.T) {
 	t.Parallel()
 	m, _ := oneRepository(t, 3, "n1", "n2")
 	m.settle()

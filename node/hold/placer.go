@@ -121,7 +121,7 @@ func underReplicated(view *catalog.View, nodes []Node, copies int) bool {
 				live++
 			}
 		}
-		// Fewer than wanted while all of its holders live is only not copied yet.
+		// Where every holder is alive, copying is still under way: no alarm.
 		if live < wanted && live < len(h.Nodes) {
 			return true
 		}

@@ -63,7 +63,7 @@ func TestEveryFileIsReadOnceAWeek(t *testing.T) {
 
 // A node that is started again every day comes to every file in time: it does not
 // begin with the same one each time.
-func TestRestartsLeaveNoFileUnread(t *testing.T) {
+func TestScrub_reachesEveryFileDespiteRestarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &readFiles{names: []string{"a", "b", "c", "d", "e", "f", "g"}, read: map[string]int{}}

@@ -74,7 +74,7 @@ type calls struct {
 	from string
 }
 
-// Call is of Caller.
+// Call implements Caller.
 func (c calls) Call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
 	if !c.team.Alive(node) || method != MethodPrefetch {
 		return nil, fmt.Errorf("no %s at %s", method, node)
@@ -82,7 +82,7 @@ func (c calls) Call(ctx context.Context, node, method string, in []byte) ([]byte
 	return c.team.nodes[node].transfers.servePrefetch(ctx, cluster.Peer{Node: c.from}, in)
 }
 
-// Stream is of Caller.
+// Stream implements Caller.
 func (c calls) Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error) {
 	if !c.team.Alive(node) {
 		return nil, fmt.Errorf("%s cannot be reached", node)
@@ -100,17 +100,17 @@ type one struct {
 	text string
 }
 
-// Repositories is of shard.Source.
+// Repositories implements shard.Source.
 func (s one) Repositories() []shard.Repository {
 	return []shard.Repository{{ID: s.repo, Name: fmt.Sprint("r", s.repo), Revisions: []shard.Revision{{Name: "HEAD", Commit: fmt.Sprintf("%040x", s.repo)}}}}
 }
 
-// Blobs is of shard.Source.
+// Blobs implements shard.Source.
 func (s one) Blobs() []shard.Blob {
 	return []shard.Blob{{OID: fmt.Sprintf("%040x", len(s.text)), Size: int64(len(s.text)), Occurrences: []shard.Occurrence{{Path: "a.txt", Mask: 1}}}}
 }
 
-// Read is of shard.Source.
+// Read implements shard.Source.
 func (s one) Read(_ context.Context, want []int, use func(i int, content []byte) error) error {
 	for _, i := range want {
 		if err := use(i, []byte(s.text)); err != nil {

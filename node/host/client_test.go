@@ -100,7 +100,7 @@ type drip struct {
 	every  time.Duration
 }
 
-// RoundTrip is of http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (d drip) RoundTrip(r *http.Request) (*http.Response, error) {
 	here, there := io.Pipe()
 	go func() {

@@ -157,7 +157,7 @@ type restarting struct {
 	down     bool
 }
 
-// RoundTrip is of http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (r *restarting) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	if r.calls++; slices.Contains(r.before, r.calls) && !r.down {

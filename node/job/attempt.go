@@ -41,7 +41,8 @@ type attempt struct {
 // retryPropose is the pause between two tries to reach a leader.
 const retryPropose = 200 * time.Millisecond
 
-// record proposes a change that does not end the job.
+// record proposes a change and keeps the job running. ending is set meanwhile, so that only
+// the catalog decides whether the attempt still holds the job.
 func (a *attempt) record(ctx context.Context, cmd catalog.Command) error {
 	a.ending.Store(true)
 	defer a.ending.Store(false)

@@ -231,7 +231,7 @@ func TestWhatNobodyHasIsMadeAnewAtOnce(t *testing.T) {
 }
 
 // A later member at the address of a silent one stands in its place.
-func TestWhoIsReplaced(t *testing.T) {
+func TestNode_replacedByALaterMemberAtItsAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, oneConnection, 3)
 	l := newLeader(w.Node("n1"), w.kinds, nil, LeaderOptions{})

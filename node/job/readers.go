@@ -186,7 +186,7 @@ func (s *readers) difference(ctx context.Context, a *attempt, repo *catalog.Repo
 			Readers: uint32(len(found)),
 		}
 
-		// Who may not read it any more goes before who newly may.
+		// Apply removals before additions.
 		c.Remove, remove = cut(remove, catalog.MaxAccessPage)
 		c.Add, add = cut(add, catalog.MaxAccessPage-len(c.Remove))
 

@@ -264,7 +264,7 @@ func (s *stubborn) Propose(context.Context, ...catalog.Command) (uint64, error) 
 
 // A look counts as made when its plan was agreed on, or is refused as one that
 // is no plan any more.
-func TestALookThatIsNotAgreedOnIsMadeAgain(t *testing.T) {
+func TestLook_repeatedWhereThePlanIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error

@@ -36,12 +36,12 @@ type yard struct {
 // alone is calls to nobody.
 type alone struct{}
 
-// Call is of hold.Caller.
+// Call implements hold.Caller.
 func (alone) Call(context.Context, string, string, []byte) ([]byte, error) {
 	return nil, fmt.Errorf("there is nobody")
 }
 
-// Stream is of hold.Caller.
+// Stream implements hold.Caller.
 func (alone) Stream(context.Context, string, string, []byte) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("there is nobody")
 }

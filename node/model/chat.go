@@ -189,7 +189,7 @@ func (w *chat) id(id string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:9])
 }
 
-// answer is of wire.
+// answer implements wire.
 func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	body, err := w.body(r)
 	if err != nil {

@@ -29,7 +29,7 @@ type chatDelta struct {
 		ID       string `json:"id"`
 		Function struct {
 			Name      string          `json:"name"`
-			Arguments json.RawMessage `json:"arguments"` // a text; some send the object
+			Arguments json.RawMessage `json:"arguments"` // a JSON string; some providers send an object
 		} `json:"function"`
 	} `json:"tool_calls"`
 }

@@ -268,7 +268,7 @@ func (b *converseBlock) block() types.ContentBlock {
 	return nil
 }
 
-// answer is of wire.
+// answer implements wire.
 func (w *converse) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	out, err := w.client.ConverseStream(ctx, w.input(r))
 	if err != nil {

@@ -109,7 +109,7 @@ func (e *Error) Error() string {
 	}
 
 	if e.Status != 0 || e.Message != "" {
-		// Of a missing key nobody was asked: the message is this node's own.
+		// With no key we made no request, so the message is ours.
 		if e.Kind != NoKey {
 			text += " It said:"
 		}

@@ -165,7 +165,7 @@ func (w *gemini) said(m *Message) (parts []*genai.Part) {
 	return parts
 }
 
-// answer is of wire.
+// answer implements wire.
 func (w *gemini) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	s := &geminiStream{e: w.e, on: on}
 	for chunk, err := range w.client.Models.GenerateContentStream(ctx, w.e.m.Model, w.conversation(r), w.config(r)) {

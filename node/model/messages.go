@@ -173,7 +173,7 @@ func (w *messages) said(m *Message) (content []any) {
 // toolID is the name of a call in the letters that the provider takes.
 func toolID(id string) string { return safeName(id) }
 
-// answer is of wire.
+// answer implements wire.
 func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	body, err := w.body(ctx, r)
 	if err != nil {

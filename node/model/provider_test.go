@@ -256,7 +256,7 @@ func TestARefusedKeyIsReadOnceMore(t *testing.T) {
 	}
 }
 
-func TestEveryProviderSaysWhatItMisses(t *testing.T) {
+func TestProviderError_namesTheMissingSetting(t *testing.T) {
 	t.Parallel()
 	models := model.New(model.Deps{
 		Secret: func(context.Context, config.Token) (string, error) {

@@ -123,7 +123,7 @@ func (w *responsesWire) said(m *Message) (items []any) {
 	return items
 }
 
-// answer is of wire.
+// answer implements wire.
 func (w *responsesWire) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	body, err := w.body(r)
 	if err != nil {

@@ -54,7 +54,7 @@ var kept = []string{"Content-Type", "Accept", "Anthropic-Version", "Content-Enco
 // signedPrefix begins headers that the signature of Bedrock covers.
 const signedPrefix = "X-Amz-"
 
-// RoundTrip is of [http.RoundTripper]. Whatever is no good answer is an *Error.
+// RoundTrip implements [http.RoundTripper]. Whatever is no good answer is an *Error.
 func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	// A context of its own: the watch over silence ends it, with the reason. The request is a
 	// copy, as the interface forbids to change it.
@@ -167,7 +167,7 @@ func newBoundedBody(body io.ReadCloser, silent time.Duration, cancel context.Can
 	return b
 }
 
-// Read is of [io.Reader].
+// Read implements [io.Reader].
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, &Error{Kind: Broken, Message: fmt.Sprintf("an answer of more than %d MiB", maxStream>>20)}

@@ -32,8 +32,8 @@ type NodeResponse struct {
 	Node string `json:"node"`
 }
 
-// RemoveResponse lists repositories that lost their last copy, of those that the
-// owner is shown.
+// RemoveResponse lists the repositories that lost their last copy, as far as the owner may
+// see them.
 type RemoveResponse struct {
 	Node string   `json:"node"`
 	Lost []string `json:"lost"`

@@ -108,7 +108,7 @@ func (l *syncLog) lookAt(c *catalog.Connection, j *catalog.Job) {
 
 	switch j.State {
 	case catalog.JobRunning:
-		// The one before may have ended since the last look: of it the job has kept all
+		// The previous run may have ended unseen: of it the job has kept all
 		// but when it began.
 		if was.Fence != j.Fence && j.FinishedAt.After(was.GrantedAt) {
 			l.note(c, &was, j)

@@ -50,7 +50,7 @@ func (b *Box) ready(ctx context.Context) (*keys, error) {
 
 // get makes the keys out of the secret of the cluster.
 func (b *Box) get(ctx context.Context) (*keys, error) {
-	// One asks for it. Whoever waits for him does so no longer than his own time.
+	// Only one goroutine fetches the key; the others wait until their own context ends.
 	select {
 	case b.turn <- struct{}{}:
 		defer func() { <-b.turn }()

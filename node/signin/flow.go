@@ -142,8 +142,8 @@ type Back struct {
 	SignIn   account.SignIn
 }
 
-// CookieOf is the end of the name of the cookie that belongs to what a provider
-// sent; "" for none.
+// CookieOf returns the suffix of the name of the sign-in cookie that belongs to the
+// provider's state parameter; "" where that is malformed.
 func (b *Back) CookieOf() string {
 	state := b.Query.Get("state")
 	if len(state) < stateDigits || len(state) > 64 {

@@ -120,7 +120,7 @@ func TestNobodyComesInWhomTheProviderDoesNotVouchFor(t *testing.T) {
 	}
 }
 
-func TestAFlowIsOfItsBrowserItsProviderAndItsTime(t *testing.T) {
+func TestSignIn_refusesAnotherBrowserProviderOrALateReturn(t *testing.T) {
 	t.Parallel()
 	i := newIDP(t)
 	d := openIDDesk(t, i)

@@ -17,7 +17,8 @@ type callForm struct {
 	certain bool           // a word before the name says that it is a call, not a definition
 }
 
-// form compiles two expressions; "" matches anything.
+// form makes a form from expressions for the text before and after the name; "" matches
+// anything.
 func form(before, after string) callForm {
 	return callForm{before: ending(before), after: beginning(after)}
 }

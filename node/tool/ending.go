@@ -183,7 +183,7 @@ func keptText(a *Args, g coverage.Gap, brief bool) string {
 	switch {
 	case brief:
 		return text
-	// A search in one repository reads some of these files too, from the mirror.
+	// With repo, grep also reads some of the files kept by name only, from the mirror.
 	case a.Text("repo") == "":
 		return text + "; grep with repo reads the first of them"
 	}

@@ -34,7 +34,7 @@ func explain(ctx context.Context, l browse.Reader, v catalog.Viewer, t *Tool, a 
 	case errors.Is(err, call.ErrRepoNotFound):
 		return message + suggestRepos(ctx, l, v, a)
 	case errors.Is(err, call.ErrFileNotFound):
-		return message + elsewhere(a, message)
+		return message + pathHint(a, message)
 	case errors.Is(err, call.ErrRef) && strings.Contains(message, "is a range of commits"):
 		return message // which names what to write
 	case errors.Is(err, call.ErrRef):
@@ -70,9 +70,9 @@ func sentence(message string) string {
 	return message + "."
 }
 
-// elsewhere tells how to find a file that is not there, or is none; "" where the
-// message itself asks whether another one is meant.
-func elsewhere(a *Args, message string) string {
+// pathHint says how to find the right path where a file is missing or is a directory; ""
+// where the message itself asks whether another one is meant.
+func pathHint(a *Args, message string) string {
 	if strings.HasSuffix(message, "?") {
 		return ""
 	}

@@ -183,7 +183,7 @@ func (w *posixWriter) class(ranges []rune) {
 			ascii[r] = true
 		}
 		if last >= utf8.RuneSelf {
-			forms = wide(forms, max(first, utf8.RuneSelf), last)
+			forms = utf8Ranges(forms, max(first, utf8.RuneSelf), last)
 		}
 		if first <= utf8.RuneError && utf8.RuneError <= last {
 			forms, w.loose = append(forms, "[\x80-\xff]"), true // a byte of no letter counts as U+FFFD
@@ -231,15 +231,16 @@ func bracket(set *[utf8.RuneSelf]bool) string {
 	return "[" + has(']') + inner + has('^') + has('-') + "]"
 }
 
-// wide appends the forms in UTF-8 of the letters from lo to hi, none of them of ASCII:
-// sequences of which each byte has a range of its own.
-func wide(forms []string, lo, hi rune) []string {
+// utf8Ranges appends what matches the UTF-8 bytes of the letters from lo to hi, none of them
+// ASCII. Each byte has a range of its own: [é-ŵ] is \xc3[\xa9-\xbf], \xc4[\x80-\xbf] and
+// \xc5[\x80-\xb5].
+func utf8Ranges(forms []string, lo, hi rune) []string {
 	for _, last := range []rune{0x7ff, 0xd7ff, 0xdfff, 0xffff} {
 		if lo <= last && last < hi {
-			return wide(wide(forms, lo, last), last+1, hi)
+			return utf8Ranges(utf8Ranges(forms, lo, last), last+1, hi)
 		}
 	}
-	if 0xd800 <= lo && lo <= 0xdfff { // halves of letters, which have no form
+	if 0xd800 <= lo && lo <= 0xdfff { // surrogates have no UTF-8 form
 		return forms
 	}
 	for bits := 6; bits < 6*utf8.RuneLen(hi); bits += 6 {
@@ -247,9 +248,9 @@ func wide(forms []string, lo, hi rune) []string {
 		switch {
 		case lo&^low == hi&^low:
 		case lo&low != 0:
-			return wide(wide(forms, lo, lo|low), (lo|low)+1, hi)
+			return utf8Ranges(utf8Ranges(forms, lo, lo|low), (lo|low)+1, hi)
 		case hi&low != low:
-			return wide(wide(forms, lo, hi&^low-1), hi&^low, hi)
+			return utf8Ranges(utf8Ranges(forms, lo, hi&^low-1), hi&^low, hi)
 		}
 	}
 

@@ -142,7 +142,7 @@ func (l *literal) choosePair() {
 // "abcdefghij" they are abcdefgh and cdefghij.
 func (l *literal) splitWords() {
 	for at := 0; at < len(l.core); at += 8 {
-		// The last word ends with the core, and with it the loop: at + 8 == len(core).
+		// The last word is moved back to end with the core; then the loop ends.
 		if at+8 > len(l.core) && at > 0 {
 			at = len(l.core) - 8
 		}

@@ -116,7 +116,7 @@ func TestBadFilesCostThemselvesOnly(t *testing.T) {
 
 // Whatever a program does with a file, the symbols of that file are not known, those of the
 // others are, and nobody waits for ever.
-func TestFailuresOfTheProgram(t *testing.T) {
+func TestCtagsFailure_losesOnlyThatFile(t *testing.T) {
 	t.Parallel()
 	for what, want := range map[string]string{
 		"crash": "EOF", "kill": "EOF", "half": "EOF", "garbage": "not an answer", "long": "", "hang": "does nothing", "child": "does nothing", "spin": "gave up",

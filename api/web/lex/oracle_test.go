@@ -44,10 +44,10 @@ const (
 	leastBytes = 500
 )
 
-// TestAgreement compares the colours with those of a highlighter that has a grammar
+// TestColours_agreeWithAGrammar compares the colours with those of a highlighter that has a grammar
 // for each language: comments and texts over the files below SHOAL_TEST_SOURCES,
 // and prints a table.
-func TestAgreement(t *testing.T) {
+func TestColours_agreeWithAGrammar(t *testing.T) {
 	dirs := strings.Fields(os.Getenv("SHOAL_TEST_SOURCES"))
 	if len(dirs) == 0 {
 		t.Skip("NOT RUN: SHOAL_TEST_SOURCES names no directory of sources (make test-colours SOURCES=... does)")

@@ -87,7 +87,7 @@ var wires = []struct {
 	{"converse", "/converse-stream", "application/vnd.amazon.eventstream", checkConverse, streamConverse},
 }
 
-// ServeHTTP is of [http.Handler].
+// ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// What Messages asks before its first step: this model thinks with a budget.
 	if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/models/") {

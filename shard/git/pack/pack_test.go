@@ -156,7 +156,7 @@ func TestPacksHoldWhatGitSays(t *testing.T) {
 }
 
 // Each form that git writes is read, or git is asked; what is read is right.
-func TestFormsOfPacks(t *testing.T) {
+func TestPack_readsEveryFormatThatGitWrites(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
