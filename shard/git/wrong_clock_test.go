@@ -48,7 +48,7 @@ func TestHistoryBetweenTwoDates_ofWrongClocks(t *testing.T) {
 				if got := ids(page.Commits); err != nil || !slices.Equal(got, want) || page.AtLeast {
 					t.Errorf("seed %d, %s, log %+v: %v, at least: %t\n%q, want\n%q", seed, state, q, err, page.AtLeast, got, want)
 				}
-				traced, err := m.Trace(within(t), TraceQuery{Commit: q.Commit, Not: q.Not, Path: q.Path, Since: q.Since, Until: q.Until, NoMerges: q.NoMerges, Expr: ".", Limit: commits})
+				traced, err := m.Trace(within(t), TraceQuery{Commit: q.Commit, Not: q.Not, Path: q.Path, Since: q.Since, Until: q.Until, NoMerges: q.NoMerges, Expr: ".", Limit: commits, Time: time.Minute})
 				if want := changing(r, want, q.Path); err != nil || !slices.Equal(ids(traced.Commits), want) || traced.AtLeast {
 					t.Errorf("seed %d, %s, trace %+v: %v, at least: %t\n%q, want\n%q", seed, state, q, err, traced.AtLeast, ids(traced.Commits), want)
 				}
@@ -84,7 +84,7 @@ func TestHistoryBetweenTwoDates_nearTheFirstSecond(t *testing.T) {
 		} {
 			q := LogQuery{Commit: r.git("rev-parse", "main"), Since: c.since, Until: c.until}
 			page, err := m.Log(within(t), q)
-			traced, other := m.Trace(within(t), TraceQuery{Commit: q.Commit, Expr: ".", Since: q.Since, Until: q.Until})
+			traced, other := m.Trace(within(t), TraceQuery{Commit: q.Commit, Expr: ".", Since: q.Since, Until: q.Until, Time: time.Minute})
 			if got, also := hashes(page.Commits), hashes(traced.Commits); err != nil || other != nil || !slices.Equal(got, c.want) || !slices.Equal(also, c.want) {
 				t.Errorf("%s, since %v until %v: %q and %q, %v, %v", state, c.since, c.until, got, also, err, other)
 			}
