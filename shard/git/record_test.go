@@ -85,7 +85,7 @@ func TestPageOfLongCommitsIsBounded(t *testing.T) {
 		q.Commit, q.Limit = head, 200
 		page, err := m.Log(within(t), q)
 		text, _ := json.Marshal(page)
-		if err != nil || len(page.Commits) < 119 || len(text) > answerTexts+200*1000 {
+		if err != nil || len(page.Commits) < 119 && !page.AtLeast || len(text) > answerTexts+200*1000 {
 			t.Errorf("%+v: %d commits in %d bytes, %v", q, len(page.Commits), len(text), err)
 		}
 		if last := page.Commits[len(page.Commits)-1]; !strings.Contains(last.Body, "(shortened: 40960 bytes in all)") {
