@@ -22,7 +22,7 @@ func TestFilesThatAreKeptByNameOnlyAreTold(t *testing.T) {
 	t.Parallel()
 	files := []coverage.File{
 		{Repo: "example.com/acme/app", Path: "docs/large.txt", Why: "larger than the maximum file size"},
-		{Repo: "example.com/acme/app", Path: "asic/mask.h", Why: "larger than the maximum file size"},
+		{Repo: "example.com/acme/app", Path: "drivers/mask.h", Why: "larger than the maximum file size"},
 	}
 	for _, tt := range []struct {
 		n     int
@@ -31,7 +31,7 @@ func TestFilesThatAreKeptByNameOnlyAreTold(t *testing.T) {
 	}{
 		{1, true, "Not searched: kept by name only: docs/large.txt."},
 		{41, true, "Not searched: 41 files kept by name only, as docs/large.txt."},
-		{41, false, "Not searched: kept by name only: docs/large.txt (larger than the maximum file size), asic/mask.h (larger than the maximum file size) and 39 more; " +
+		{41, false, "Not searched: kept by name only: docs/large.txt (larger than the maximum file size), drivers/mask.h (larger than the maximum file size) and 39 more; " +
 			`read_file {"repo":"example.com/acme/app","path":"docs/large.txt"} reads it.`},
 	} {
 		a := asked("grep", "repo", "example.com/acme/app")
