@@ -447,7 +447,8 @@ var unlike = []struct {
 	expr *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`"(catalogIndex|catalogAgeMs|repositoryId|repoId|id|keyId|duration|wait|planningDuration|searchDuration|matchTreeConstruction|matchTreeSearch|uptimeSeconds|indexedAt|applied|lag)":("[^"]*"|[0-9.]+)`), `"$1":0`},
+	// A search may remember candidates of an earlier one: then it looks up and loads less.
+	{regexp.MustCompile(`"(catalogIndex|catalogAgeMs|repositoryId|repoId|id|keyId|duration|ngramLookups|indexBytesLoaded|wait|planningDuration|searchDuration|matchTreeConstruction|matchTreeSearch|uptimeSeconds|indexedAt|applied|lag)":("[^"]*"|[0-9.]+)`), `"$1":0`},
 	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9.]+(Z|[+-][0-9:]+)?`), "TIME"},
 	{regexp.MustCompile(`(<time datetime="TIME" title="TIME">)[^<]*`), "${1}AGO"}, // one of two clusters may be made a minute before the other
 	{regexp.MustCompile(`(made|used) ([0-9]+ (minutes?|hours?) ago|just now)`), "${1} AGO"},
