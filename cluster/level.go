@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/shoalsearch/shoal/clock"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
@@ -31,12 +33,25 @@ func (m *machine) refusedSnapshot() error {
 	return m.newer
 }
 
+// formPatience is how long the level of a cluster that forms waits for the nodes that form it.
+const formPatience = 10 * time.Minute
+
 // raise raises the level of the catalog, while this node leads, once every member
 // can apply the next one.
 func (w *watch) raise(ctx context.Context) {
 	v := w.replica.view()
 	present := v.Level().Number
 	if present >= w.build.Highest() || !w.replica.leading.Load() {
+		return
+	}
+
+	// The founder is a member before the others are. At a level that they cannot apply, they
+	// could never join.
+	members := 0
+	for range v.Members() {
+		members++
+	}
+	if members < w.expect && clock.Since(w.started) < w.scaled(formPatience) {
 		return
 	}
 

@@ -109,6 +109,35 @@ func (f *flock) equal() {
 	})
 }
 
+// While a cluster forms, its founder alone raises no level: the others may be of an older
+// version, and could never join. One that lost nodes for good waits no longer than a while.
+func TestLevel_waitsForTheNodesThatFormTheCluster(t *testing.T) {
+	t.Parallel()
+	f, dir := newFlock(t), t.TempDir()
+	o := f.with(dir, 1)
+	o.Build = catalog.ThisBuild()
+	start(t, o).stop()
+
+	o = f.with(dir, 3)
+	o.Build = laterBuild()
+	n := start(t, o)
+	until(t, "the node leads and has announced its levels", func() bool {
+		m := n.View().Member(n.Self())
+		return m != nil && m.Highest == 2 && n.replica.leading.Load()
+	})
+	raise := func(age time.Duration) uint64 {
+		w := &watch{env: n.env, replica: n.replica, proposer: n.proposer, build: n.o.Build, expect: 3, started: n.started.Add(-age)}
+		w.raise(t.Context())
+		return n.View().Level().Number
+	}
+	if level := raise(0); level != 1 {
+		t.Errorf("with one of three nodes the level is %d", level)
+	}
+	if level := raise(time.Hour); level != 2 {
+		t.Errorf("an hour later the level is %d", level)
+	}
+}
+
 // Two programs that apply one entry differently stay equal: the new rule waits
 // until the last node knows it, and is then in force at one entry everywhere.
 func TestLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {

@@ -33,6 +33,8 @@ type watch struct {
 	proposer *proposer
 	arbiter  *arbiter
 	build    catalog.Build
+	expect   int       // nodes that form a cluster together
+	started  time.Time // when this node was
 	exit     func(reason string)
 
 	checked checkpoint
