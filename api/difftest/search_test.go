@@ -54,6 +54,8 @@ func (c searchCall) String() string {
 	return "POST /api/search " + string(text)
 }
 
+var startsWithLetter = regexp.MustCompile(`^[\pL_"]`)
+
 var plainWord = regexp.MustCompile(`^[\pL\pN_]+$`)
 
 // write is a part as the text of a query.
@@ -71,6 +73,9 @@ func (c searchCall) write(p part, top bool) string {
 	case "or":
 		return "(" + strings.Join(subs, " or ") + ")"
 	case "not":
+		if sub := p.subs[0]; sub.op == "text" && !startsWithLetter.MatchString(subs[0]) {
+			return "-" + c.quote(sub.value, c.regexp) // -1 is a text
+		}
 		return "-" + subs[0]
 	case "text":
 		if plainWord.MatchString(p.value) && !strings.EqualFold(p.value, "or") {

@@ -506,6 +506,9 @@ func isGlob(c toolCall, w *twin, text string) verdict {
 // globbedFile is globbed for the pattern of glob, of which a plain name is one of a file. A plain
 // path may begin with the directory of the call.
 func globbedFile(glob, dir, name string) bool {
+	if rest, not := strings.CutPrefix(glob, "!"); not && !strings.HasPrefix(rest, "(") {
+		return !globbed(rest, dir, name)
+	}
 	if strings.ContainsAny(glob, `*?[{\`) {
 		return globbed(glob, dir, name)
 	}
