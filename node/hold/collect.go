@@ -20,8 +20,12 @@ type Collector struct {
 	damaged chan struct{} // a file was put aside: look for losses
 
 	looked   uint64                       // index of the view at the last look for losses
-	began    bool                         // mirrors were looked for once: nothing else takes them away
+	began    bool                         // every mirror was looked for once
 	orphaned map[catalog.RepoID]time.Time // mirrors that nobody wants here, since when
+
+	// removed is the mirrors that this node has removed since. An entry that was under way may
+	// still name this node as the holder of one.
+	removed map[catalog.RepoID]bool
 }
 
 // NewCollector returns a Collector; Run makes it work.
@@ -33,6 +37,7 @@ func NewCollector(cluster Cluster, files *Files, busy func(id catalog.RepoID) bo
 		log:      log,
 		damaged:  make(chan struct{}, 1),
 		orphaned: map[catalog.RepoID]time.Time{},
+		removed:  map[catalog.RepoID]bool{},
 	}
 }
 
@@ -185,6 +190,7 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 			continue
 		}
 		delete(c.orphaned, id)
+		c.removed[id] = view.Repo(id) != nil
 		c.log.Info("mirror removed", "repo", id)
 	}
 }
@@ -241,7 +247,8 @@ func (c *Collector) losses(view *catalog.View, held map[string]bool) (lost []str
 			}
 		}
 
-		if key := catalog.MirrorKey(repo.ID); !c.began && held[key] && !c.files.Mirrors.Has(repo.ID) {
+		// To look for all mirrors each time costs a system call for each. Only a removal takes one away.
+		if key := catalog.MirrorKey(repo.ID); held[key] && (!c.began || c.removed[repo.ID]) && !c.files.Mirrors.Has(repo.ID) {
 			lost = append(lost, key)
 		}
 

@@ -328,3 +328,26 @@ func TestAMirrorThatComesBackIsCopiedAgain(t *testing.T) {
 		t.Error("the mirror is not copied again")
 	}
 }
+
+// A node that publishes a repository for others, while nobody leads, removes the mirror that no
+// view says it holds. Then the entry arrives. It says so, or all copy from it without end.
+func TestCollector_reportsAMirrorThatItRemovedTooEarly(t *testing.T) {
+	t.Parallel()
+	m, _ := oneRepository(t, 3, "n2", "n3")
+	key := catalog.MirrorKey(1)
+	m.collect("n1") // it looks for all mirrors once, and the entry below is still under way
+	m.Drop("n1", key)
+	m.collect("n1")
+	if m.nodes["n1"].files.Mirrors.Has(1) {
+		t.Fatal("the mirror is still there")
+	}
+
+	m.Confirm("n1", key)
+	if got := m.View().Holders(key); !slices.Equal(got, []string{"n1"}) {
+		t.Fatalf("the mirror is held by %q", got)
+	}
+	m.collect("n1")
+	if got := m.View().Holders(key); len(got) != 0 {
+		t.Errorf("the mirror is held by %q, where it is not", got)
+	}
+}
