@@ -17,6 +17,7 @@ const (
 	File       Kind = "file" // or a directory
 	Commit     Kind = "commit"
 	Compare    Kind = "compare"
+	Module     Kind = "module" // repository and directory, both in Rest
 )
 
 // Address is a page of a code host, or of this service.
@@ -49,6 +50,19 @@ func (r *reader) addresses() []Address {
 		}
 	}
 	return out
+}
+
+// module is a text that is the path of a repository or of a package in it, as imports
+// have it: without a scheme, perhaps with a version.
+var module = regexp.MustCompile(`^(?:import |go get |require )?["'` + "`" + `]?((?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[\w.~-]+){2,})(?:@[\w.+-]+)?["'` + "`" + `]?;?$`)
+
+// modules finds the address that the whole text is, without a scheme.
+func (r *reader) modules() []Address {
+	m := module.FindStringSubmatch(strings.TrimSpace(r.text))
+	if m == nil {
+		return nil
+	}
+	return []Address{{Kind: Module, Rest: m[1]}}
 }
 
 func beforeFragment(text string) string {

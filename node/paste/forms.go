@@ -95,8 +95,8 @@ var forms = map[string]*form{
 	// src/dict.c:10-20
 	"lines": {expr: re(pathAt + `:` + lineAt + `[-–](?P<end>[0-9]{1,7})\b`)},
 
-	// a.c:12:3: error    --> src/x.rs:3:4    at ./src/x.rs:3:4    src/dict.c:500
-	"compiler": {expr: re(pathAt + `:` + lineAt + `(?::(?P<col>[0-9]+))?(?:\b|$)`)},
+	// a.c:12:3: error    --> src/x.rs:3:4    at ./src/x.rs:3:4    src/dict.c:500    ./x.js?:16
+	"compiler": {expr: re(pathAt + `\??:` + lineAt + `(?::(?P<col>[0-9]+))?(?:\b|$)`)},
 }
 
 func re(expr string) *regexp.Regexp { return regexp.MustCompile(expr) }
@@ -150,6 +150,9 @@ func (r *reader) globs() []string {
 	}
 	return out
 }
+
+// change is a text that is the number of a change or an issue.
+var change = re(`^\s*\(?(?i:(?:pr|pull|pull request|issue|mr|fixes|closes|see) ?)?([#!][0-9]{1,7})\)?\s*$`)
 
 var (
 	hash = re(`\b[0-9a-fA-F]{7,64}\b`)

@@ -37,7 +37,7 @@ var variable = regexp.MustCompile(strings.Join([]string{
 
 // aside is what stands around a message and is no part of it: "(error) " of a client,
 // "[WARN] " and "ERROR: " of a log, "TypeError: " of a runtime.
-var aside = regexp.MustCompile(`^\s*(?:[(\[<][^()\[\]<>]{0,40}[)\]>]|[\w.]*(?i:error|exception|warning|panic|fatal|fail(?:ed|ure)?|info|debug|notice|critical|warn):|[-*>|]+)\s*`)
+var aside = regexp.MustCompile(`^\s*(?:[(\[<][^()\[\]<>]{0,40}[)\]>]|(?:\w+\.)+[A-Z]\w*:|[\w.]*(?i:error|exception|warning|panic|fatal|fail(?:ed|ure)?|info|debug|notice|critical|warn):|[-*>|]+)\s*`)
 
 // hole stands for what a program filled in.
 const hole = "\x00"
@@ -46,6 +46,10 @@ const hole = "\x00"
 // source, the one with the most of it first: without what looks variable, without what
 // stands around a message, then single parts, then with one word left out.
 func Literal(text string) []Pattern {
+	// Above the frames of a call stack stands what went wrong.
+	if m := Read(text); m.Trace() && len(m.Places) > 0 && m.Places[0].at > 0 {
+		text = text[:m.Places[0].at]
+	}
 	text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], " ")
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "\u00a0", " ")), " ")
 
@@ -71,7 +75,7 @@ func Literal(text string) []Pattern {
 	// Between two values stands what the program wrote itself.
 	runs := strings.Split(holed(text), hole)
 	slices.SortStableFunc(runs, func(a, b string) int { return cmp.Compare(letters(b), letters(a)) })
-	if len(runs) > 1 && 3*letters(runs[0]) > letters(text) {
+	if len(runs) > 1 && 3*letters(runs[0]) > letters(strings.Join(runs, "")) {
 		c.add(aside.ReplaceAllString(strings.TrimLeft(runs[0], " #*"), ""))
 	}
 
@@ -80,6 +84,7 @@ func Literal(text string) []Pattern {
 	if len(parts) > 1 {
 		c.add(strings.Join(parts[1:], ": "))
 		c.add(strings.Join(parts[:len(parts)-1], ": "))
+		c.addAll(parts)
 	}
 	parts = border.Split(holed(text), -1)
 	slices.SortStableFunc(parts, func(a, b string) int { return cmp.Compare(letters(b), letters(a)) })

@@ -2,6 +2,7 @@ package paste
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -9,6 +10,7 @@ import (
 type Name struct {
 	Name  string
 	Scope []string // packages, types and modules from the outermost one
+	Frame bool     // it is of a call stack
 }
 
 // qualified is a text that is one name with its scope, perhaps with a call:
@@ -23,13 +25,71 @@ var qualified = regexp.MustCompile(`^(?:new |func |await |&|\*)?` +
 func (r *reader) names() []Name {
 	m := qualified.FindStringSubmatch(strings.TrimSpace(r.text))
 	if m == nil {
-		return nil
+		return r.frames()
 	}
 	if n := NameOf(m[1]); n.Name != "" {
 		return []Name{n}
 	}
 	return nil
 }
+
+// nameless are the forms in which programs print a frame without its file. Groups are
+// name, and program for the scope of a name that has none. To add one: a row here and a
+// row of the test.
+var nameless = []*regexp.Regexp{
+	// redis-server *:6379(dictAdd+0x45) [0x55a16c7bfcb5]
+	re(`(?P<program>[\w.+-]+)(?: [^()\s]{1,60}){0,2}\((?P<name>[\pL_][\w.$:~]*)\+0x[0-9a-f]+\) ?\[0x`),
+	// 3   redis-server    0x0000000104a3 dictAdd + 123
+	re(`(?P<program>[\w.+-]+)\s+0x[0-9a-f]{6,16} (?P<name>[\pL_~][^\n+]{0,200}) \+ [0-9]+`),
+	// Acme.Cart.Add (Acme.Item item) [0x00397] in <d32db49e>:0
+	re(`(?P<name>(?:[\pL_][\w<>` + "`" + `+]*\.)+[\w<>` + "`" + `]+) ?\([^()\n]*\) \[0x[0-9a-f]+\] in <[0-9a-f]*`),
+	// Acme.Cart.Add(Acme.Item)+a8
+	re(`(?P<name>(?:[\pL_]\w*[.!])+\w+)\([^()\n]*\)\+[0-9a-f]+\b`),
+	// at Acme.Cart.Add(Item item)     at a.b.Cart.add(Native Method)
+	re(`\bat (?P<name>(?:[\pL_$][\w$<>` + "`" + `+]*\.)+[\w$<>` + "`" + `]+) ?\([^()\n:]*\)`),
+	// [<ffffffff8117>] vfs_read+0x9a/0x140
+	re(`(?:\[<[0-9a-f]+>\] )?(?P<name>[\pL_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+`),
+}
+
+// frames finds the names of frames without a file, each once, in the order of the text.
+func (r *reader) frames() []Name {
+	type found struct {
+		at int
+		Name
+	}
+	var all []found
+	for _, form := range nameless {
+		for _, m := range form.FindAllStringSubmatchIndex(r.text, mostFrames) {
+			if !r.take(m[0], m[1]) {
+				continue
+			}
+			group := func(name string) string {
+				if i := form.SubexpIndex(name); i > 0 && m[2*i] >= 0 {
+					return r.text[m[2*i]:m[2*i+1]]
+				}
+				return ""
+			}
+			n := NameOf(group("name"))
+			if len(n.Scope) == 0 {
+				n.Scope = strings.FieldsFunc(group("program"), func(r rune) bool { return r == '-' || r == '.' })
+			}
+			n.Frame = true
+			all = append(all, found{m[0], n})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return a.at - b.at })
+
+	var out []Name
+	for _, f := range all {
+		if f.Name.Name != "" && !slices.ContainsFunc(out, func(n Name) bool { return n.Name == f.Name.Name && slices.Equal(n.Scope, f.Scope) }) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// mostFrames is how many frames without a file are read.
+const mostFrames = 30
 
 var (
 	parameters = regexp.MustCompile(`<[^<>]*>|\[[^\[\]]*\]`)

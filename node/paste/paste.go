@@ -33,11 +33,15 @@ type Meaning struct {
 	Commits   []string // hashes or their beginnings, in small letters
 	Names     []Name
 	Globs     []string
+	Change    string // the number of a change or an issue that the whole text is, as #12; "" for none
 }
 
 // Trace reports whether the text has the frames of a call stack: two places of forms
-// that programs print for frames.
+// that programs print for frames, or names that frames without a file have.
 func (m *Meaning) Trace() bool {
+	if len(m.Places) == 0 && slices.ContainsFunc(m.Names, func(n Name) bool { return n.Frame }) {
+		return true
+	}
 	frames := 0
 	for i := range m.Places {
 		if f := forms[m.Places[i].Form]; f != nil && f.frame {
@@ -49,7 +53,7 @@ func (m *Meaning) Trace() bool {
 
 // Empty reports whether the text names nothing.
 func (m *Meaning) Empty() bool {
-	return len(m.Places) == 0 && len(m.Addresses) == 0 && len(m.Commits) == 0 && len(m.Names) == 0 && len(m.Globs) == 0
+	return len(m.Places) == 0 && len(m.Addresses) == 0 && len(m.Commits) == 0 && len(m.Names) == 0 && len(m.Globs) == 0 && m.Change == ""
 }
 
 // Read finds what a text names. Line breaks do not matter: a search box drops them.
@@ -60,11 +64,14 @@ func Read(text string) *Meaning {
 	m := &Meaning{}
 
 	// Addresses first: their parts look like paths, commits and names.
-	m.Addresses = r.addresses()
+	m.Addresses = append(r.addresses(), r.modules()...)
 	m.Places = r.places()
 	m.Globs = r.globs()
-	m.Commits = r.commits()
 	m.Names = r.names()
+	m.Commits = r.commits()
+	if number := change.FindStringSubmatch(r.text); number != nil {
+		m.Change = number[1]
+	}
 
 	// A word of a sentence may look like a path: only a few of them are meant.
 	if len(m.Places) == 0 {

@@ -49,6 +49,7 @@ var placeForms = []struct{ form, text, want string }{
 	{"compiler", "    store_test.go:52: got 3, want 4", "store_test.go:52"},
 	{"compiler", "lib/foo/bar.ex:12: Foo.Bar.baz/2", "lib/foo/bar.ex:12"},
 	{"compiler", "src/größe.c:5", "src/größe.c:5"},
+	{"compiler", "settle webpack://[name]/./lib/core/settle.js?:17", "[name]/lib/core/settle.js:17"},
 	{"lines", "src/dict.c:10-20", "src/dict.c:10-20"},
 	{"fragment", "src/dict.c#L10", "src/dict.c:10"},
 	{"fragment", "src/dict.c#L10-L20", "src/dict.c:10-20"},
@@ -186,6 +187,9 @@ func TestAddresses_everyHost(t *testing.T) {
 		{"https://gerrit.example/plugins/gitiles/a/b/+/refs/heads/main/x.java#10", "file gerrit.example/a/b main/x.java 10-0"},
 		{"https://shoal.example/browse/github.com/redis/redis@7.2/-/blob/src/dict.c#L5-L9", "file github.com/redis/redis src/dict.c@7.2 5-9"},
 		{"https://shoal.example/browse/github.com/redis/redis/-/commit/0a1b2c3d", "commit github.com/redis/redis 0a1b2c3d 0-0"},
+		{"github.com/rqlite/rqlite/v8/store", "module  github.com/rqlite/rqlite/v8/store 0-0"},
+		{`import "github.com/rqlite/rqlite";`, "module  github.com/rqlite/rqlite 0-0"},
+		{"go get github.com/rqlite/rqlite/v8@v8.1.0", "module  github.com/rqlite/rqlite/v8 0-0"},
 		{"http://localhost:3000/static/app.js:1:2", ""},
 		{"nothing", ""},
 	} {
@@ -218,6 +222,17 @@ func TestNames_commits_globs(t *testing.T) {
 		{"a.b.C.m", "name a.b.C > m"},
 		{"cart->add()", "name cart > add"},
 		{"tokio::spawn::{{closure}}", ""},
+		{"/usr/bin/redis-server *:6379(dictAdd+0x45)[0x55a1]\nredis-server(zfree+0x1b) [0x4147]", "name redis.server > dictAdd; name redis.server > zfree"},
+		{"3   redis-server   0x0000000104a3 dictAdd + 123", "name redis.server > dictAdd"},
+		{"Acme.Shop.Cart.Add (Acme.Item item) [0x00397] in <d32db49e>:0", "name Acme.Shop.Cart > Add"},
+		{"Acme.Cart.Add(Acme.Item, System.Object)+a8\nAcme.Cart.Sum(Acme.Item)+170", "name Acme.Cart > Add; name Acme.Cart > Sum"},
+		{"   at Acme.Cart.Add(Item item)\n   at Acme.Cart.Add(Item item)", "name Acme.Cart > Add"},
+		{"\tat sun.reflect.Invoker.invoke0(Native Method)", "name sun.reflect.Invoker > invoke0"},
+		{" [<ffffffff8117>] vfs_read+0x9a/0x140", "name  > vfs_read"},
+		{"#13609", "change #13609"},
+		{"PR #12", "change #12"},
+		{"(!7)", "change !7"},
+		{"see #12 and #13", ""},
 		{"dictAddRaw(d,key,NULL)", ""},
 		{"c18ff05665cb195190fbbd37235e15b2b86ebb63", "commit c18ff05665cb195190fbbd37235e15b2b86ebb63"},
 		{"4F8CDC2A1E", "commit 4f8cdc2a1e"},
@@ -245,6 +260,9 @@ func TestNames_commits_globs(t *testing.T) {
 		}
 		for _, x := range m.Globs {
 			got = append(got, "glob "+x)
+		}
+		if m.Change != "" {
+			got = append(got, "change "+m.Change)
 		}
 		if text := strings.Join(got, "; "); text != c.want {
 			t.Errorf("%q: got %s, want %s", c.text, text, c.want)
@@ -294,6 +312,8 @@ func TestLiteral_findsTheSourceOfAMessage(t *testing.T) {
 		{"1:C 01 Jan 2026 00:00:00.000 # WARNING Memory overcommit must be enabled!", `"Memory overcommit must be enabled!"`},
 		{"Could not create server TCP listening socket *:6379: bind: Address already in use", `"Could not create server TCP listening socket %s:%d: %s"`},
 		{"# Can't open the append-only file x.aof.1: Permission denied", `"Can't open the append-only file %s: %s"`},
+		{"requests.exceptions.MissingSchema: Invalid URL 'x': No scheme supplied. Perhaps you meant https://x?", `f"Invalid URL {url!r}: No scheme supplied. "`},
+		{"failed to open store: set log info: failed to get last index", `fmt.Errorf("set log info: %s", err)`},
 		{"Could not find module 'left-pad' in 3 places", `Error("Could not find module '%s' in %zu places")`},
 	} {
 		found := false

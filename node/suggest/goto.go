@@ -49,15 +49,18 @@ const (
 
 // The bounds of targets.
 const (
-	mostTargets  = 4                      // that are no frames
-	mostFrames   = 60                     // of a call stack
-	pathFiles    = 100                    // files of one name that are compared with a path
-	textBytes    = 200                    // of a source line
-	sameTime     = 4                      // look-ups at once
-	targetsTime  = 250 * time.Millisecond // for all of them
-	tracesTime   = time.Second
-	askedRepos   = 100 // repositories that are asked for a commit
-	filesCommand = "type:file "
+	mostTargets   = 4                      // that are no frames
+	mostFrames    = 60                     // of a call stack
+	pathFiles     = 100                    // files of one name that are compared with a path
+	textBytes     = 200                    // of a source line
+	sameTime      = 4                      // look-ups at once
+	targetsTime   = 250 * time.Millisecond // for all of them
+	tracesTime    = time.Second
+	askedRepos    = 100 // repositories that are asked for a commit
+	readHistories = 20  // repositories at most whose commits are searched for a number
+	maxOfNumber   = 10  // commits with it that are looked at; #12 is in #123 too
+	maxModule     = 8   // parts of a path that may be the name of a repository
+	filesCommand  = "type:file "
 )
 
 // GoTo finds what a text names: files with lines, commits, symbols, pages of hosts, and
@@ -71,7 +74,7 @@ func (s *Suggester) GoTo(ctx context.Context, v catalog.Viewer, text string) []T
 	}
 
 	within := targetsTime
-	if m.Trace() {
+	if m.Trace() || m.Change != "" {
 		within = tracesTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(within, s.d.Within))
@@ -83,6 +86,7 @@ func (s *Suggester) GoTo(ctx context.Context, v catalog.Viewer, text string) []T
 	out = append(out, g.globs(m.Globs)...)
 	if len(out) == 0 {
 		out = append(g.commits(m.Commits), g.names(m.Names)...)
+		out = append(out, g.change(m.Change)...)
 	}
 
 	if !m.Trace() {
@@ -180,12 +184,19 @@ func (g *targets) files(path string) []Target {
 	}
 
 	out := likest(parts, found, cut)
-	if len(out) == 0 && !cut && len(found) > 0 && len(parts) > 1 && revisionOf(&found[0]) == "" {
+	if !cut && len(found) > 0 && len(parts) > 1 && revisionOf(&found[0]) == "" && !slices.ContainsFunc(out, func(t Target) bool { return inPlace(parts, t.Path) }) {
 		// An older revision may have had the file.
 		older, cut := g.namedAt("rev:* ", strings.Join(parts[max(0, len(parts)-2):], "/"))
-		out = likest(parts, older, cut)
+		if was := likest(parts, older, cut); len(was) > 0 {
+			return was
+		}
 	}
 	return out
+}
+
+// inPlace reports whether a file has more of a pasted path than its name, or is at the root.
+func inPlace(parts []string, path string) bool {
+	return commonEnd(parts, strings.Split(path, "/")) > 1 || !strings.Contains(path, "/")
 }
 
 // likest are the files that fit the parts of a pasted path best. The only file of a name
@@ -329,6 +340,41 @@ func (g *targets) commit(hash string) []Target {
 	return slices.DeleteFunc(found, func(t Target) bool { return t.Kind == "" })
 }
 
+// change finds the newest commit of each repository whose subject has a number, as hosts
+// write it there. Histories are read for it, so it looks only where few are.
+func (g *targets) change(number string) []Target {
+	if number == "" {
+		return nil
+	}
+	names := []string{g.s.onlyRepository(g.ctx, g.viewer, g.filters)}
+	if names[0] == "" {
+		r, err := g.s.d.Browse.Repos(g.ctx, g.viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: readHistories})
+		if err != nil || r.Total > readHistories {
+			return nil
+		}
+		names = nil
+		for i := range r.Repos {
+			names = append(names, r.Repos[i].Name)
+		}
+	}
+
+	whole := regexp.MustCompile(regexp.QuoteMeta(number) + `\b`)
+	found := make([]Target, len(names))
+	inTurn(len(names), func(i int) {
+		r, err := g.s.d.Browse.Commits(g.ctx, g.viewer, browse.CommitsRequest{Repo: names[i], Query: number, PerPage: maxOfNumber})
+		if err != nil {
+			return
+		}
+		for _, c := range r.Commits {
+			if whole.MatchString(c.Message) {
+				found[i] = Target{Kind: CommitTarget, Repository: names[i], Revision: c.Hash, Text: c.Message}
+				return
+			}
+		}
+	})
+	return slices.DeleteFunc(found, func(t Target) bool { return t.Kind == "" })
+}
+
 // repositories lists where a commit may be: where it is an indexed revision, or else in
 // the history of those that changed last.
 func (g *targets) repositories(hash string) (names []string) {
@@ -364,30 +410,36 @@ func (g *targets) commitIn(repo, hash string) Target {
 
 // names finds the definitions of names whose package, file or type is that of the text.
 func (g *targets) names(names []paste.Name) []Target {
-	var out []Target
-	for _, n := range names {
-		r, err := g.s.d.Search.Definitions(g.ctx, g.viewer, symbols.SymbolRequest{Symbol: n.Name, Repo: g.s.onlyRepository(g.ctx, g.viewer, g.filters)})
-		if err != nil {
-			continue
-		}
-		best := 0
-		var of []Target
-		for i := range r.Files {
-			f := &r.Files[i]
-			for _, m := range f.Matches {
-				score := within(n.Scope, f.Repository, f.Path, m.ParentName)
-				if m.Name != n.Name || score == 0 || score < best {
-					continue
-				}
-				if score > best {
-					best, of = score, nil
-				}
-				of = append(of, Target{Kind: SymbolTarget, Repository: f.Repository, Path: f.Path, Line: int(m.Range.Start.Line), Text: m.Kind + " " + strings.Join(append(n.Scope[len(n.Scope)-1:], n.Name), ".")})
-			}
-		}
-		out = append(out, of[:min(len(of), mostTargets-1)]...)
+	found := make([][]Target, len(names))
+	inTurn(len(names), func(i int) { found[i] = g.name(&names[i]) })
+	return slices.Concat(found...)
+}
+
+// name finds the definitions that fit a name best; of a frame one.
+func (g *targets) name(n *paste.Name) []Target {
+	r, err := g.s.d.Search.Definitions(g.ctx, g.viewer, symbols.SymbolRequest{Symbol: n.Name, Repo: g.s.onlyRepository(g.ctx, g.viewer, g.filters)})
+	if err != nil {
+		return nil
 	}
-	return out
+	best := 0
+	var of []Target
+	for i := range r.Files {
+		f := &r.Files[i]
+		for _, m := range f.Matches {
+			score := within(n.Scope, f.Repository, f.Path, m.ParentName)
+			if m.Name != n.Name || score == 0 || score < best {
+				continue
+			}
+			if score > best {
+				best, of = score, nil
+			}
+			of = append(of, Target{Kind: SymbolTarget, Repository: f.Repository, Path: f.Path, Line: int(m.Range.Start.Line), Frame: n.Frame, Text: m.Kind + " " + strings.Join(append(n.Scope[len(n.Scope)-1:], n.Name), ".")})
+		}
+	}
+	if n.Frame {
+		return of[:min(len(of), 1)]
+	}
+	return of[:min(len(of), mostTargets-1)]
 }
 
 // within is how much of the scope of a name is around a definition: as its parent, in
@@ -420,6 +472,10 @@ func (g *targets) addresses(list []paste.Address) []Target {
 	var out []Target
 	for i := range list {
 		a := &list[i]
+		if a.Kind == paste.Module {
+			out = append(out, g.module(a.Rest)...)
+			continue
+		}
 		repo, err := g.s.d.Browse.Repo(g.ctx, g.viewer, a.Repo)
 		if err != nil {
 			continue
@@ -445,6 +501,28 @@ func (g *targets) address(a *paste.Address, repo string) (Target, bool) {
 	}
 	t.Kind, t.Revision = RepositoryTarget, a.Rev
 	return t, true
+}
+
+// majorVersion is the part of a module's path that says which major version it is.
+var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
+
+// module finds where the name of a repository ends and a directory of it begins.
+func (g *targets) module(path string) []Target {
+	parts := slices.DeleteFunc(strings.Split(path, "/"), majorVersion.MatchString)
+	for i := min(len(parts), maxModule); i > 1; i-- {
+		repo, err := g.s.d.Browse.Repo(g.ctx, g.viewer, strings.Join(parts[:i], "/"))
+		if err != nil {
+			continue
+		}
+		t := Target{Kind: RepositoryTarget, Repository: repo.Name}
+		if dir := strings.Join(parts[i:], "/"); dir != "" {
+			if in, ok := g.pathAt(t, "", dir); ok {
+				t = in
+			}
+		}
+		return []Target{t}
+	}
+	return nil
 }
 
 // fileOf finds out where a revision with slashes in its name ends and the path begins.

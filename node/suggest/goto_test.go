@@ -22,10 +22,11 @@ var errMissing = errors.New("not there")
 // library is a node with files, of which a guest sees those of public repositories.
 type library struct {
 	fake
-	files   []string          // repository:path, or repository@revision:path
-	lines   map[string]string // content by repository:path
-	commits map[string]string // hash by repository
-	symbols []symbols.SymbolFile
+	files    []string          // repository:path, or repository@revision:path
+	lines    map[string]string // content by repository:path
+	commits  map[string]string // hash by repository
+	subjects map[string]string // of that commit
+	symbols  []symbols.SymbolFile
 }
 
 func (l *library) sees(v catalog.Viewer, repo string) bool {
@@ -105,6 +106,14 @@ func (l *library) Commit(_ context.Context, v catalog.Viewer, req browse.CommitR
 	return nil, errMissing
 }
 
+func (l *library) Commits(_ context.Context, v catalog.Viewer, req browse.CommitsRequest) (*browse.CommitsResponse, error) {
+	r := &browse.CommitsResponse{}
+	if hash := l.commits[req.Repo]; l.sees(v, req.Repo) && strings.Contains(l.subjects[req.Repo], req.Query) {
+		r.Commits = append(r.Commits, browse.CommitInfo{Hash: hash, Message: l.subjects[req.Repo]})
+	}
+	return r, nil
+}
+
 func (l *library) Source(_ context.Context, v catalog.Viewer, req browse.SourceRequest) (*browse.SourceResponse, error) {
 	where := req.Repo
 	if req.Ref != "" {
@@ -144,11 +153,14 @@ func newLibrary() *library {
 			"host/redis:src/dict.c", "host/redis:src/dict.h", "host/redis:tests/dict.c", "host/flask:src/flask/app.py", "host/flask:examples/app.py",
 			"host/express:index.js", "host/express@4.18:lib/router/layer.js", "host/rqlite:store/store.go", "host/other:pkg/store/store.go",
 			"host/secret:src/vault.c", "host/secret:src/dict.c", "host/redis@feature/x:src/new.c",
+			"host/express:test/Layer.js", "ho.st/team/tool:cmd/main.go", "host/tests:test/message.c", "host/tests:docs/message.md",
 		},
 		lines: map[string]string{
 			"host/redis:src/dict.c": `"failed to open %q (attempt %d): permission denied"`, "host/secret:src/vault.c": `"vault %d is sealed for %s"`,
+			"host/tests:test/message.c": `"failed to open 3 (attempt 4): permission denied, and more"`, "host/tests:docs/message.md": `an error: nobody repeats it`,
 		},
-		commits: map[string]string{"host/redis": "c18ff05665cb195190fbbd37235e15b2b86ebb63", "host/secret": "5ec4e7000000000000000000000000000000beef", "host/rqlite": "aaaa111", "host/flask": "bbbb222", "host/express": "cccc333"},
+		commits:  map[string]string{"host/redis": "c18ff05665cb195190fbbd37235e15b2b86ebb63", "host/secret": "5ec4e7000000000000000000000000000000beef", "host/rqlite": "aaaa111", "ho.st/team/tool": "dddd444", "host/flask": "bbbb222", "host/express": "cccc333"},
+		subjects: map[string]string{"host/redis": "a change (#12)", "host/secret": "a change (#13)"},
 		symbols: []symbols.SymbolFile{
 			defined("host/rqlite", "store/store.go", "Open", "Store"), defined("host/rqlite", "db/db.go", "Open", "DB"), defined("host/secret", "store/store.go", "Unseal", "Store"),
 		},
@@ -207,6 +219,13 @@ func TestGoTo_findsWhatExists(t *testing.T) {
 		{"github.com/rqlite/rqlite/v8/store.(*Store).Open(0xc0001b2000)", "symbol host/rqlite:store/store.go:7"},
 		{"DB::Open", "symbol host/rqlite:db/db.go:7"},
 		{"nothing.Open", ""},
+		{"   at Acme.Store.Open(String name)\n   at Acme.Nothing.Open()", "symbol host/rqlite:store/store.go:7"},
+		{"host.io/rqlite/v8/store", ""},
+		{"ho.st/team/tool/v2/cmd", "directory ho.st/team/tool:cmd"},
+		{"ho.st/team/tool", "repository ho.st/team/tool"},
+		{"#12", "commit host/redis@c18ff05665"},
+		{"#1", ""},
+		{`C:\x\express\lib\router\layer.js:95`, "file host/express@4.18:lib/router/layer.js:95"},
 		{"c18ff05", "commit host/redis@c18ff05665"},
 		{"c18ff06", ""},
 		{"https://host/redis/-/blob/main/src/dict.c#L50", "file host/redis:src/dict.c:50"},
@@ -245,7 +264,7 @@ func TestGoTo_hidesWhatTheViewerMayNotSee(t *testing.T) {
 	t.Parallel()
 	s := newLibrary().suggester()
 	for _, text := range []string{
-		"src/vault.c:5", "5ec4e70", "Store::Unseal", "https://host/secret/-/blob/main/src/vault.c", "https://host/secret", "https://host/secret/-/compare/a...b", "src/vault*.c", "**/vault.c",
+		"src/vault.c:5", "5ec4e70", "#13", "Store::Unseal", "https://host/secret/-/blob/main/src/vault.c", "https://host/secret", "https://host/secret/-/compare/a...b", "src/vault*.c", "**/vault.c",
 	} {
 		if got := s.GoTo(t.Context(), catalog.Guest(), text); len(got) > 0 {
 			t.Errorf("a guest goes from %q to %s", text, targetsText(got))
@@ -268,6 +287,8 @@ func TestNearest_findsTheFormatOfAMessage(t *testing.T) {
 		{"vault 7 is sealed for bob", "", "", false},
 		{"vault 7 is sealed for bob", "vault … is sealed for", "src/vault.c", true},
 		{"nothing has this at all", "", "", true},
+		{"failed to open 3 (attempt 4): permission denied, and more", "failed to open … (attempt", "src/dict.c", false}, // a test repeats all of it
+		{"an error: nobody repeats it but a document", "an error: nobody repeats", "docs/message.md", false},
 	} {
 		got := s.Nearest(t.Context(), catalog.Viewer{All: c.all}, search.Request{Query: c.text}, &search.Response{})
 		switch {

@@ -3,13 +3,16 @@ package suggest
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/paste"
 	"github.com/shoalsearch/shoal/node/search"
+	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
@@ -25,6 +28,7 @@ const (
 	nearestTime = 1500 * time.Millisecond
 	leastWords  = 3   // of a text whose words may stand apart
 	leastShare  = 0.5 // of the letters, where files have all words apart
+	sourceShare = 0.3 // of the letters, where tests and documents have more of them
 )
 
 // Nearest finds the lines that have most of a text which found nothing as it is written,
@@ -45,23 +49,53 @@ func (s *Suggester) Nearest(ctx context.Context, v catalog.Viewer, req search.Re
 
 	ctx, cancel := context.WithTimeout(ctx, max(nearestTime, s.d.Within))
 	defer cancel()
+	var told *Nearest // the most of it that only tests and documents have
 	for _, p := range patterns {
-		if len(resp.Files) > 0 && share(p.Text, text) < leastShare {
+		least := 0.0
+		switch {
+		case told != nil || resp.Together():
+			least = sourceShare
+		case len(resp.Files) > 0:
+			least = leastShare
+		}
+		if share(p.Text, patterns[0].Text) < least {
 			continue
 		}
 		near := req
 		near.Query, near.Regexp, near.CaseSensitive, near.Facets = filters+query.QuoteRegexp(p.Expr), true, false, false
 		near.After, near.Pages, near.Progress = "", false, nil
 		r, err := s.d.Search.Search(ctx, v, near)
-		if err == nil && len(r.Files) > 0 {
+		if err != nil || len(r.Files) == 0 {
+			continue
+		}
+		slices.SortStableFunc(r.Files, func(a, b search.File) int { return ofSource(&b) - ofSource(&a) })
+		if ofSource(&r.Files[0]) == 1 {
 			return &Nearest{p.Text, near, r}
 		}
+		if told == nil && len(resp.Files) == 0 {
+			told = &Nearest{p.Text, near, r}
+		}
 	}
-	return nil
+	return told
 }
 
-// apart reports whether no file has the words of a query next to each other. A query of
-// one or two words has no text that could be meant.
+// prose is the endings of documents.
+var (
+	prose = regexp.MustCompile(`(?i)\.(?:md|markdown|rst|txt|adoc|html?|aml)\z`)
+	tests = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(shard.TestPaths()) })
+)
+
+// ofSource is 1 for a file that may print a message, 0 for tests and documents, which
+// only repeat it.
+func ofSource(f *search.File) int {
+	if prose.MatchString(f.Path) || tests().MatchString(f.Path) {
+		return 0
+	}
+	return 1
+}
+
+// apart reports whether no file of source has the words of a query next to each other. A
+// query of one or two words has no text that could be meant.
 func apart(req search.Request, resp *search.Response) bool {
 	if len(resp.Files) == 0 && len(resp.Repositories) == 0 {
 		return true
@@ -70,7 +104,7 @@ func apart(req search.Request, resp *search.Response) bool {
 	if q, err := query.Parse(req.Query, query.Options{CaseSensitive: req.CaseSensitive}); err == nil {
 		n = query.Words(q.Q)
 	}
-	return n == 0 && strings.HasPrefix(req.Query, "-") || n >= leastWords && !resp.Together()
+	return n == 0 && strings.HasPrefix(req.Query, "-") || n >= leastWords && (!resp.Together() || !slices.ContainsFunc(resp.Files, func(f search.File) bool { return ofSource(&f) == 1 }))
 }
 
 // share is how many of the letters of a text its literal parts have.
