@@ -1,12 +1,9 @@
 package call
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/gob"
 	"errors"
-	"fmt"
 	"reflect"
 	"sync"
 
@@ -32,8 +29,9 @@ type Network interface {
 // stay the same as long as nodes of two versions may meet; a field that the
 // other side does not know is skipped, but see Whole.
 type Method[Req, Resp any] struct {
-	name  string
-	whole bool
+	name               string
+	whole              bool
+	questions, answers *codec
 }
 
 // Nothing is a question that says no more than the name of its method.
@@ -45,7 +43,7 @@ var named sync.Map
 // To names a method.
 func To[Req, Resp any](name string) Method[Req, Resp] {
 	named.Store(name, [2]reflect.Type{reflect.TypeFor[Req](), reflect.TypeFor[Resp]()})
-	return Method[Req, Resp]{name: name}
+	return Method[Req, Resp]{name: name, questions: codecOf[Req](), answers: codecOf[Resp]()}
 }
 
 // Types are the question and the answer of every method that was named so far, by its
@@ -67,7 +65,7 @@ func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, re
 	if m.whole {
 		message = append(message, partsOf(req))
 	}
-	in, err := encode(message...)
+	in, err := m.questions.encode(message...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +78,7 @@ func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, re
 	}
 
 	resp := new(Resp)
-	if _, err := decode(out, resp); err != nil {
+	if err := m.answers.decode(out, resp); err != nil {
 		return nil, err
 	}
 	return resp, nil
@@ -92,10 +90,16 @@ func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, re
 func (m Method[Req, Resp]) Serve(net Network, run func(ctx context.Context, req *Req) (*Resp, error)) {
 	knows := sync.OnceValue(func() map[string]bool { return fieldsOf(reflect.TypeFor[Req]()) })
 	net.Handle(m.name, func(ctx context.Context, _ cluster.Peer, in []byte) ([]byte, error) {
-		req := new(Req)
-		rest, err := decode(in, req)
-		if err == nil && m.whole {
-			err = understood(rest, func(field string) bool { return knows()[field] }, net.Lacks)
+		req, behind := new(Req), parts{}
+		var err error
+		if m.whole {
+			// Where nothing stands behind it, it is of a program before there were parts.
+			err = m.questions.decode(in, req, &behind)
+		} else {
+			err = m.questions.decode(in, req)
+		}
+		if err == nil {
+			err = behind.understood(func(field string) bool { return knows()[field] }, net.Lacks)
 		}
 		if err != nil {
 			return nil, err
@@ -105,7 +109,7 @@ func (m Method[Req, Resp]) Serve(net Network, run func(ctx context.Context, req 
 		if err != nil {
 			return nil, err
 		}
-		return encode(resp)
+		return m.answers.encode(resp)
 	})
 }
 
@@ -133,39 +137,4 @@ func fromWire(err error) error {
 		return &Error{Kind: row.Err, Message: remote.Text, RetryAfter: cmp.Or(remote.Wait, row.RetryAfter)}
 	}
 	return err
-}
-
-// version stands in front of every message. It changes when a message is no
-// longer what an older node takes it for.
-const version = 2
-
-// errVersion is of a message that this node does not understand. It is a method
-// that is not there: another node may be of the asker's version.
-var errVersion = fmt.Errorf("%w: a message of another version", wire.ErrNoMethod)
-
-// encode writes a message: the version, then gob. An earlier program reads the first value.
-func encode(values ...any) ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte(version)
-	e := gob.NewEncoder(&b)
-	for _, v := range values {
-		if err := e.Encode(v); err != nil {
-			return nil, fmt.Errorf("encode %T: %w", v, err)
-		}
-	}
-	return b.Bytes(), nil
-}
-
-// decode reads a message and returns the decoder, which stands behind it. Nodes of one
-// version can read what each of them sends.
-func decode(in []byte, v any) (*gob.Decoder, error) {
-	// What gob makes of fields that it does not know is nothing, so it would not notice.
-	if len(in) == 0 || in[0] != version {
-		return nil, errVersion
-	}
-	d := gob.NewDecoder(bytes.NewReader(in[1:]))
-	if err := d.Decode(v); err != nil {
-		return nil, fmt.Errorf("%w: decode %T: %w", errVersion, v, err)
-	}
-	return d, nil
 }

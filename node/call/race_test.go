@@ -44,7 +44,7 @@ func (w *town) Call(ctx context.Context, node, method string, _ []byte) ([]byte,
 	if err := w.nodes[node](ctx, method); err != nil {
 		return nil, err
 	}
-	return encode(new(Nothing))
+	return new(codec).encode(new(Nothing))
 }
 
 // ask is the question of the races. Each node answers with its name.

@@ -3,13 +3,12 @@ package call
 import (
 	"encoding"
 	"encoding/gob"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	release "github.com/shoalsearch/shoal/version"
 )
@@ -25,14 +24,18 @@ func (m Method[Req, Resp]) Whole() Method[Req, Resp] {
 	return m
 }
 
-// behind is the types that travel behind an interface.
-var behind sync.Map
+// behind is the types that travel behind an interface, and registered how often one was named.
+var (
+	behind     sync.Map
+	registered atomic.Int64
+)
 
 // Register names values whose types travel behind an interface. To do so again is harmless.
 func Register(values ...any) {
 	for _, v := range values {
 		gob.Register(v)
 		behind.Store(reflect.TypeOf(v), true)
+		registered.Add(1)
 	}
 }
 
@@ -59,13 +62,8 @@ func partsOf(req any) parts {
 }
 
 // understood refuses a question of a later release of which a field that is set is not known,
-// and one with a field that the program of a test lacks. Where nothing stands behind it, it is
-// of a program before there were parts.
-func understood(behind *gob.Decoder, knows, lacks func(field string) bool) error {
-	var p parts
-	if err := behind.Decode(&p); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: %w", errVersion, err)
-	}
+// and one with a field that the program of a test lacks.
+func (p parts) understood(knows, lacks func(field string) bool) error {
 	later := release.Later(p.Release, release.Number)
 	for _, f := range p.Fields {
 		if lacks(f) || later && !knows(f) {

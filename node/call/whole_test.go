@@ -1,9 +1,7 @@
 package call
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
 	"errors"
 	"reflect"
 	"slices"
@@ -97,11 +95,7 @@ func TestWhole_requestOfALaterRelease(t *testing.T) {
 		"a later one, what both know":     {parts{"99.0.0", []string{".Files", ".Atoms", "Word.Text", "Word.Fold"}}, false},
 		"a later one, an atom it has not": {parts{"99.0.0", []string{".Atoms", "Phrase.Text"}}, true},
 	} {
-		var b bytes.Buffer
-		if err := gob.NewEncoder(&b).Encode(c.parts); err != nil {
-			t.Fatal(err)
-		}
-		err := understood(gob.NewDecoder(&b), func(f string) bool { return known[f] }, func(string) bool { return false })
+		err := c.parts.understood(func(f string) bool { return known[f] }, func(string) bool { return false })
 		if errors.Is(err, wire.ErrNoMethod) != c.refused || (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}
