@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"encoding/gob"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -56,9 +55,9 @@ type parts struct {
 
 // partsOf is the fields of a question that are set.
 func partsOf(req any) parts {
-	used := fieldSet{}
-	used.set(reflect.ValueOf(req).Elem(), "")
-	return parts{release.Number, slices.Sorted(maps.Keys(used))}
+	used := setFields(make([]string, 0, 32), reflect.ValueOf(req).Elem(), true)
+	slices.Sort(used)
+	return parts{release.Number, used}
 }
 
 // understood refuses a question of a later release of which a field that is set is not known,
@@ -101,22 +100,21 @@ func (s fieldSet) of(t reflect.Type, owner string, visited map[reflect.Type]bool
 	}
 }
 
-// set adds the fields of a value that are not zero: gob sends these alone.
-func (s fieldSet) set(v reflect.Value, owner string) {
+// setFields adds the names of the fields of a value that are not zero: gob sends these alone.
+// top is whether the value is the question itself.
+func setFields(names []string, v reflect.Value, top bool) []string {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
 		if !v.IsNil() {
-			s.set(v.Elem(), typeName(v.Elem().Type()))
+			return setFields(names, v.Elem(), false)
 		}
 	case reflect.Map:
-		name := typeName(v.Type().Elem())
 		for _, e := range v.Seq2() {
-			s.set(e, name)
+			names = setFields(names, e, false)
 		}
 	case reflect.Slice, reflect.Array:
-		name := typeName(v.Type().Elem())
 		for i := range v.Len() {
-			s.set(v.Index(i), name)
+			names = setFields(names, v.Index(i), false)
 		}
 	case reflect.Struct:
 		for _, f := range sentOf(v.Type()) {
@@ -124,22 +122,28 @@ func (s fieldSet) set(v reflect.Value, owner string) {
 			if value.IsZero() {
 				continue
 			}
-			// A search of many shards sets each field many times: only the first makes a text.
-			if !s[owner+"."+f.name] {
-				s[owner+"."+f.name] = true
+			name := f.full
+			if top {
+				name = f.full[len(v.Type().Name()):]
+			}
+			// A search of many shards sets each field many times. They are few: a map costs more.
+			if !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 			if f.below {
-				s.set(value, f.typeName)
+				names = setFields(names, value, false)
 			}
 		}
 	}
+	return names
 }
 
 // sent is a field of a struct that gob sends.
 type sent struct {
 	at             int // in the struct
 	name, typeName string
-	below          bool // whether it can have fields itself
+	full           string // name behind that of the struct
+	below          bool   // whether it can have fields itself
 }
 
 // sentByType is []sent by reflect.Type: each question needs them again.
@@ -153,7 +157,7 @@ func sentOf(t reflect.Type) []sent {
 	var all []sent
 	for i := range t.NumField() {
 		if f := t.Field(i); f.IsExported() && !opaque(t) {
-			all = append(all, sent{i, f.Name, typeName(f.Type), hasFields(f.Type)})
+			all = append(all, sent{i, f.Name, typeName(f.Type), t.Name() + "." + f.Name, hasFields(f.Type)})
 		}
 	}
 	sentByType.Store(t, all)

@@ -1,14 +1,15 @@
 package search
 
 import (
+	"context"
 	"testing"
 
-	"context"
 	"github.com/shoalsearch/shoal/cluster"
 	"github.com/shoalsearch/shoal/shard"
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
+// loop is a network of one node.
 type loop struct{ h cluster.Handler }
 
 func (l *loop) Self() string { return "a" }
