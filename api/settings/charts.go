@@ -1,7 +1,9 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/node"
@@ -81,6 +83,10 @@ func charts(s *node.StatusResponse, owner bool) []chart {
 		holds = append(holds, part{float64(m.Bytes), "main"})
 		bytes += m.Bytes
 	}
+
+	// The order of ids says nothing to a reader.
+	slices.SortFunc(health, func(a, b part) int { return cmp.Compare(b.class, a.class) })
+	slices.SortFunc(holds, func(a, b part) int { return cmp.Compare(b.n, a.n) })
 
 	repos := s.Repos
 	out := []chart{

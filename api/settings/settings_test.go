@@ -2,6 +2,7 @@ package settings
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -43,6 +44,19 @@ func TestTheTutorialHasTheSnippetsOfAgents(t *testing.T) {
 		want := "    " + strings.ReplaceAll(strings.ReplaceAll(s.WithKey, "BASE", "http://127.0.0.1:7700"), "\n", "\n    ")
 		if !strings.Contains(string(page), want) {
 			t.Errorf("first-agent.md does not connect %s by\n%s", s.Client, want)
+		}
+	}
+}
+
+// The overview draws the nodes alike, whatever the order of their ids.
+func TestCharts_orderOfNodes(t *testing.T) {
+	t.Parallel()
+	members := []node.MemberStatus{{Health: "alive", Bytes: 30}, {Health: "unreachable", Bytes: 10}, {Health: "alive", Bytes: 20}}
+	want := charts(&node.StatusResponse{Members: members}, false)
+	for range 3 {
+		members = append(members[1:], members[0])
+		if got := charts(&node.StatusResponse{Members: members}, false); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
 }
