@@ -92,6 +92,54 @@ func TestMetricsAreAnOwnersWherePermissionsAreEnforced(t *testing.T) {
 	}
 }
 
+// A key of their own opens metrics at both addresses, and nothing else anywhere.
+func TestMetricsKey_opensMetricsAlone(t *testing.T) {
+	t.Parallel()
+	const key = "0123456789abcdef"
+	file := filepath.Join(t.TempDir(), "metrics.key")
+	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := (&fake{guests: true}).parts()
+	p.enforces = func() bool { return true }
+	s := start(t, p, func(o *Options) { o.MetricsListen, o.MetricsKeyFile = "127.0.0.1:0", file })
+	ask := func(addr net.Addr, key, path string) int {
+		req, err := http.NewRequest(http.MethodGet, "http://"+addr.String()+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != "" {
+			req.Header.Set("Authorization", "Bearer "+key)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	for _, addr := range []net.Addr{s.Addr(), s.MetricsAddr()} {
+		for key, want := range map[string]int{key: 200, ownerKey: 200, "": 403, key[1:]: 401, memberKey: 403} {
+			if got := ask(addr, key, "/metrics"); got != want {
+				t.Errorf("%s with key %q: %d, want %d", addr, key, got, want)
+			}
+		}
+	}
+	for _, path := range []string{"/api/keys", "/api/status", "/api/repos"} {
+		if got := ask(s.Addr(), key, path); got != 401 {
+			t.Errorf("%s with the key of metrics: %d", path, got)
+		}
+	}
+
+	// A file that was emptied or is gone opens nothing.
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(s.Addr(), "", "/metrics"); got != 403 {
+		t.Errorf("with an empty file: %d", got)
+	}
+}
+
 func TestHostRule(t *testing.T) {
 	t.Parallel()
 	local := newHostRule(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7700}, always("http://code.example:7700"), nil)

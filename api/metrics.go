@@ -3,9 +3,12 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/subtle"
 	"log/slog"
+	"os"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -81,6 +84,7 @@ func (m *meter) done(route, method string, status int, took time.Duration) {
 // metricsRoutes are the routes of metrics.
 type metricsRoutes struct {
 	gatherer     prometheus.Gatherer // nil for nothing
+	key          string              // file with the key that opens metrics and nothing else; "" for none
 	loopback     bool                // nobody but this host gets to the address of the API
 	enforces     func() bool         // whether viewers may differ in what they see; nil for no
 	authenticate authenticator
@@ -93,24 +97,41 @@ func (a *metricsRoutes) rows() []route {
 	}
 }
 
-// access is who may see metrics at the address of the API: an owner, and
-// anybody where nobody but this host gets there, as long as all may see the same
-// repositories: see [metricsRoutes.tell].
+// access is who may see metrics at the address of the API: an owner. Where nobody but
+// this host gets there, or a key of their own opens them, [metricsRoutes.admit] decides.
 func (a *metricsRoutes) access() access {
-	if a.loopback {
+	if a.loopback || a.key != "" {
 		return accessOpen
 	}
 	return accessOwner
 }
 
-// show is GET /metrics in the text format of Prometheus. It counts all
-// repositories and names connections: where permissions are enforced only an owner
-// sees it at the address of the API, also on the same host.
-func (a *metricsRoutes) show(ctx context.Context, c *call) error {
-	if c.door == doorAPI && a.enforces != nil && a.enforces() {
-		if err := a.authenticate(ctx, c, accessOwner); err != nil {
-			return err
+// admit refuses metrics to who may not see them. They count all repositories and name
+// connections: where permissions are enforced nobody sees them without a key at the
+// address of the API, also on the same host.
+func (a *metricsRoutes) admit(ctx context.Context, c *call) error {
+	if a.key != "" {
+		// Read each time: the operator may replace the file.
+		want, err := os.ReadFile(a.key)
+		if err != nil {
+			a.log.Error("the key for metrics could not be read", "err", err)
 		}
+		got, _ := strings.CutPrefix(c.requestHeader("Authorization"), "Bearer ")
+		if key := bytes.TrimSpace(want); len(key) > 0 && subtle.ConstantTimeCompare([]byte(got), key) == 1 {
+			return nil
+		}
+		return a.authenticate(ctx, c, accessOwner)
+	}
+	if c.door == doorAPI && a.enforces != nil && a.enforces() {
+		return a.authenticate(ctx, c, accessOwner)
+	}
+	return nil
+}
+
+// show is GET /metrics in the text format of Prometheus.
+func (a *metricsRoutes) show(ctx context.Context, c *call) error {
+	if err := a.admit(ctx, c); err != nil {
+		return err
 	}
 
 	var families []*dto.MetricFamily

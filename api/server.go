@@ -41,9 +41,12 @@ const (
 type Options struct {
 	Listen        string // host:port; port 0 picks one
 	MetricsListen string // host:port for /metrics, /livez and /readyz alone; "" for none
-	DataDir       string // where the operator's socket is made; "" for none
-	TLSCert       string // file of the certificate chain of Listen; "" for plain HTTP
-	TLSKey        string // file of its key
+	// MetricsKeyFile is a file with a key that opens /metrics and nothing else, at both
+	// addresses; "" for none.
+	MetricsKeyFile string
+	DataDir        string // where the operator's socket is made; "" for none
+	TLSCert        string // file of the certificate chain of Listen; "" for plain HTTP
+	TLSKey         string // file of its key
 	// AllowedHosts are the names by which clients may call the API, besides that
 	// of the base URL: host, or host:port. "*" is any.
 	AllowedHosts []string

@@ -49,7 +49,7 @@ func (e *diskFailed) Unwrap() error { return e.error }
 
 // passing are the failures of a start that may be gone at the next one.
 var passing = []error{
-	cluster.ErrInUse, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN,
+	cluster.ErrInUse, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.ENETUNREACH,
 }
 
 // notStarted tells a failure of a start that another start leads to again.

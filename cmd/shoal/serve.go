@@ -39,7 +39,7 @@ type serveFlags struct {
 	expect, replicas                                     int
 	weight                                               float64
 	logFormat, logLevel                                  string
-	tlsCert, tlsKey, hosts, metricsListen                string
+	tlsCert, tlsKey, hosts, metricsListen, metricsKey    string
 	trustedText                                          string
 	trusted                                              []netip.Prefix // trustedText, by check
 	embedText                                            string
@@ -106,7 +106,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	// How other nodes reach this one, and it them.
 	text(&f.clusterListen, "cluster-listen", "127.0.0.1:7701", "raft and node-to-node calls", "SHOAL_CLUSTER_LISTEN")
 	text(&f.gossipListen, "gossip-listen", "127.0.0.1:7702", "membership", "SHOAL_GOSSIP_LISTEN")
-	text(&f.advertise, "advertise", "", "host that other nodes reach this one by (default the listen host)", "SHOAL_ADVERTISE")
+	text(&f.advertise, "advertise", "", "host that other nodes reach this one by (default the host of --cluster-listen; where that is a wildcard, the address of this machine that leads to the first address of --join)", "SHOAL_ADVERTISE")
 	text(&f.join, "join", "", "gossip addresses or DNS names of other nodes, comma-separated", "SHOAL_JOIN")
 	text(&f.name, "node-name", "", "name of this node in status, pages and messages (default the name of the host)", "SHOAL_NODE_NAME")
 	text(&f.zone, "zone", "default", "failure domain of this node", "SHOAL_ZONE")
@@ -122,7 +122,8 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s; 0s with neither --join nor --bootstrap-expect)", "SHOAL_LINGER")
 
 	// How it is watched.
-	text(&f.metricsListen, "metrics-listen", "", "address for /metrics without a key (default --listen, with an owner's key unless that is on loopback and no connection enforces permissions)", "SHOAL_METRICS_LISTEN")
+	text(&f.metricsListen, "metrics-listen", "", "address for /metrics, without a key unless --metrics-key-file names one (default --listen, with an owner's key unless that is on loopback and no connection enforces permissions)", "SHOAL_METRICS_LISTEN")
+	text(&f.metricsKey, "metrics-key-file", "", "file with a key that opens /metrics and nothing else, at both addresses (default none)", "SHOAL_METRICS_KEY_FILE")
 	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
 	text(&f.slowText, "log-slow", "", "log each search and read that takes as long as this, with what it looked for: 500ms (default none)", "SHOAL_LOG_SLOW")
 	text(&f.logLevel, "log-level", "info", "debug, info, warn or error", "SHOAL_LOG_LEVEL")
@@ -301,9 +302,34 @@ func (f *serveFlags) checkReachable() (errs []error) {
 	// Others would be told 0.0.0.0, which is their own machine.
 	host, _, err := net.SplitHostPort(f.clusterListen)
 	if err == nil && wildcard(host) && f.advertise == "" {
-		errs = append(errs, errors.New("--advertise: required, because --cluster-listen is a wildcard address"))
+		if f.advertise, err = addressTowards(splitList(f.join)); err != nil {
+			errs = append(errs, fmt.Errorf("--advertise: --cluster-listen is a wildcard address: %w", err))
+		}
 	}
 	return errs
+}
+
+// addressTowards is the address of this machine that leads to the first of others. Names
+// do not count: what they mean may change after the start.
+func addressTowards(others []string) (string, error) {
+	for _, other := range others {
+		host, _, err := net.SplitHostPort(other)
+		if err != nil {
+			host = strings.Trim(other, "[]")
+		}
+		if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() {
+			continue
+		}
+
+		// Nothing is sent: the system only chooses the way. The port means nothing.
+		conn, err := net.Dial("udp", net.JoinHostPort(host, "7702"))
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		return conn.LocalAddr().(*net.UDPAddr).IP.String(), nil
+	}
+	return "", errors.New("name the address that other nodes reach this one by, or the others by addresses in --join")
 }
 
 // checkJoin refuses an entry that can never name a node: others may find this one,
@@ -561,11 +587,12 @@ func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, co
 
 func (f *serveFlags) apiOptions(log *slog.Logger, reg *prometheus.Registry, limits api.Limits) api.Options {
 	return api.Options{
-		Listen:        f.listen,
-		MetricsListen: f.metricsListen,
-		DataDir:       f.dataDir,
-		TLSCert:       f.tlsCert,
-		TLSKey:        f.tlsKey,
+		Listen:         f.listen,
+		MetricsListen:  f.metricsListen,
+		MetricsKeyFile: f.metricsKey,
+		DataDir:        f.dataDir,
+		TLSCert:        f.tlsCert,
+		TLSKey:         f.tlsKey,
 
 		AllowedHosts:   splitList(f.hosts),
 		EmbedAncestors: f.embed,

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,6 +64,37 @@ func TestEntriesOfJoin(t *testing.T) {
 	for _, entry := range []string{"10.0.0.1:7702", "10.0.0.1", "n1.example", "n1.example:7702", "[2001:db8::1]:7702", "2001:db8::1", "[2001:db8::1]", "_shoal._tcp.example.com"} {
 		if _, err := flagsOf(t, nil, "--join", entry); err != nil {
 			t.Errorf("%s: %v", entry, err)
+		}
+	}
+}
+
+// On a wildcard address a node is reached by the address that leads to the others.
+func TestAdvertise_followsTheWayToTheOthers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ join, want, says string }{
+		{"n1.example,127.0.0.1:7702", "", "name the address that other nodes reach this one by"},
+		{"", "", "name the address that other nodes reach this one by"},
+	} {
+		f, err := flagsOf(t, nil, "--cluster-listen", "0.0.0.0:7701", "--join", c.join)
+		if f.advertise != c.want || err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q: %q, %v", c.join, f.advertise, err)
+		}
+	}
+
+	// Each address of this machine leads to itself.
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		ip := a.(*net.IPNet).IP
+		if ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+			continue
+		}
+		for _, join := range []string{ip.String(), "n1.example," + net.JoinHostPort(ip.String(), "7702")} {
+			if f, err := flagsOf(t, nil, "--cluster-listen", "0.0.0.0:7701", "--join", join); err != nil || f.advertise != ip.String() {
+				t.Errorf("%s: %q, %v", join, f.advertise, err)
+			}
 		}
 	}
 }

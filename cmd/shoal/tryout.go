@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,7 +18,7 @@ import (
 // tryOut refuses a start that would fail, or come to nothing, for a reason of this machine:
 // the configuration file, the ports, the certificate, git.
 func (f *serveFlags) tryOut(ctx context.Context) error {
-	for _, try := range []func(context.Context) error{f.tryConfig, f.tryPorts, f.tryCertificate, tryGit} {
+	for _, try := range []func(context.Context) error{f.tryConfig, f.tryPorts, f.tryCertificate, f.tryMetricsKey, tryGit} {
 		if err := try(ctx); err != nil {
 			return err
 		}
@@ -65,6 +66,23 @@ func (f *serveFlags) tryCertificate(context.Context) error {
 	}
 	if _, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey); err != nil {
 		return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.tlsCert, f.tlsKey, err)
+	}
+	return nil
+}
+
+// leastMetricsKey is how long a key for metrics must be, in bytes.
+const leastMetricsKey = 16
+
+func (f *serveFlags) tryMetricsKey(context.Context) error {
+	if f.metricsKey == "" {
+		return nil
+	}
+	text, err := os.ReadFile(f.metricsKey)
+	if err == nil && len(bytes.TrimSpace(text)) < leastMetricsKey {
+		err = fmt.Errorf("%s: want at least %d bytes: openssl rand -hex 32 makes them", f.metricsKey, leastMetricsKey)
+	}
+	if err != nil {
+		return fmt.Errorf("--metrics-key-file: %w", err)
 	}
 	return nil
 }

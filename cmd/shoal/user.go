@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/url"
@@ -18,7 +19,7 @@ func newUser(getenv func(string) string) *cobra.Command {
 		Short: "Accounts of people (on a node's host, or with an owner's key)",
 	}
 
-	cmd.AddCommand(newUserCreate(getenv), newUserList(getenv),
+	cmd.AddCommand(newUserCreate(getenv), newUserImport(getenv), newUserList(getenv),
 		newUserChange(getenv, "suspend EMAIL|ID", "Refuse the keys, sessions and agents of an account at every node", "is suspended", map[string]any{"state": "suspended"}),
 		newUserChange(getenv, "approve EMAIL|ID", "Let somebody in who waits for it", "is active", map[string]any{"state": "active"}),
 		newUserChange(getenv, "reactivate EMAIL|ID", "Let a suspended account in again, with the keys that it had", "is active", map[string]any{"state": "active"}),
@@ -117,13 +118,20 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 
 // showLink prints a link with which somebody signs in once.
 func showLink(cmd *cobra.Command, c *client, user string) error {
-	var out struct{ Link, ExpiresAt string }
-	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user)+"/link", map[string]any{"join": true}, &out); err != nil {
+	link, expires, err := makeLink(cmd.Context(), c, user)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "they choose a password by this link, which is good once, until %s:\n", out.ExpiresAt)
-	fmt.Fprintln(cmd.OutOrStdout(), out.Link)
+	fmt.Fprintf(cmd.ErrOrStderr(), "they choose a password by this link, which is good once, until %s:\n", expires)
+	fmt.Fprintln(cmd.OutOrStdout(), link)
 	return nil
+}
+
+// makeLink makes a link with which somebody signs in once.
+func makeLink(ctx context.Context, c *client, user string) (link, expires string, err error) {
+	var out struct{ Link, ExpiresAt string }
+	err = c.call(ctx, "POST", "/api/users/"+url.PathEscape(user)+"/link", map[string]any{"join": true}, &out)
+	return out.Link, out.ExpiresAt, err
 }
 
 // sendPassword reads a password from the terminal, without showing it, or the
