@@ -197,6 +197,11 @@ dist:
 test-pages: install-deps
 	$(GO) test -count=1 -timeout 20m -run TestPages_runAsWritten -v ./cmd/shoal -pages
 
+# The cluster of docs/how-to/cluster.md, typed on five bare Debian machines: SUITE=trixie.
+.PHONY: bare-debian
+bare-debian:
+	.ci/bare-debian dist/shoal_*_amd64.deb $(or $(SUITE),bookworm)
+
 # The chart against the kinds of Kubernetes, and the compose files against their schema.
 test-packaging:
 	cd packaging/assemble && CGO_ENABLED=0 $(GO) test ./...

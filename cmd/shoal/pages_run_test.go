@@ -61,14 +61,15 @@ var plays = []play{
 	{page: "how-to/move-addresses.md", node: true, ahead: map[string]string{"shoal serve": "cp /var/lib/shoal/cluster.key .; " +
 		"shoal serve --data-dir /tmp/new --cluster-key-file cluster.key --listen 10.0.0.4:7700 --cluster-listen 10.0.0.4:7701 --gossip-listen 10.0.0.4:7702 --join 10.0.0.1:7702; " +
 		"shoal drain NODE; shoal undrain NODE; STOP NEWEST"}},
-	{page: "how-to/cluster.md", files: map[string]string{"shoal.json": oneRepo}},
+	{page: "how-to/cluster.md", files: map[string]string{"shoal.json": oneRepo}, left: map[string]string{
+		"sudo": ".ci/bare-debian runs it", "curl": ".ci/bare-debian runs it"}},
 	{page: "how-to/connections.md", node: true, left: map[string]string{
 		"shoal connection webhook": "a connection of directories has none", "shoal connection accept": "no listing lacks anything"}},
-	{page: "how-to/from-sourcebot.md", node: true, files: map[string]string{"config.json": oneRepo, ".env": "AUTH_SECRET=x\n"},
+	{page: "how-to/from-sourcebot.md", node: true, files: map[string]string{"config.json": oneRepo, ".env": "AUTH_SECRET=x\n", "people.csv": "email,name,role\nann@example.com,Ann,owner\nben@example.com,Ben,member\n"},
 		left: map[string]string{"sudo": "the package's test runs it"}},
 	{page: "how-to/models.md", node: true, left: map[string]string{
 		"shoal models check": "no model is configured", "shoal ask": "no model is configured", "curl": "no model is configured"}},
-	{page: "how-to/monitor.md", files: map[string]string{"shoal.json": oneRepo}, left: map[string]string{"cp": "it needs the package", "sudo sed": "it needs the package"}},
+	{page: "how-to/monitor.md", files: map[string]string{"shoal.json": oneRepo}, left: map[string]string{"cp": "it needs the package", "sudo": "it needs the package"}},
 	{page: "how-to/add-remove-replace.md", node: true, ahead: map[string]string{"shoal serve": "cp /var/lib/shoal/cluster.key ."},
 		left: map[string]string{"shoal remove": "the page drains and removes one node three times"}},
 	{page: "how-to/rotate-keys.md", node: true},
