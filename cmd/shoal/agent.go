@@ -28,7 +28,7 @@ func newAgentList(getenv func(string) string) *cobra.Command {
 }
 
 func newAgentRevoke(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, agentNames, &cobra.Command{
+	return actionCommand(getenv, agentNames, &cobra.Command{
 		Use:   "revoke ID",
 		Short: "End an agent: its tokens are refused",
 		Args:  cobra.ExactArgs(1),
@@ -45,7 +45,7 @@ func newAgentRevoke(getenv func(string) string) *cobra.Command {
 
 func newAgentRegister(getenv func(string) string) *cobra.Command {
 	var redirects []string
-	cmd := clientCommand(getenv, naming{}, &cobra.Command{
+	cmd := actionCommand(getenv, naming{}, &cobra.Command{
 		Use:   "register NAME --redirect URI",
 		Short: "Make a client id for a program that asks for one and cannot register by itself",
 		Args:  cobra.ExactArgs(1),

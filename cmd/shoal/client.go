@@ -33,6 +33,8 @@ type client struct {
 	key  string // "" for none
 	hint string // what to add when nobody in particular may not do something
 	http *http.Client
+
+	answers io.Writer // gets every answer as it is; nil for none
 }
 
 // clientFlags say where the node is and who asks.
@@ -69,6 +71,21 @@ func clientCommand(getenv func(string) string, names naming, cmd *cobra.Command,
 		}
 		return run(cmd, c, args)
 	}
+	return cmd
+}
+
+// actionCommand is a clientCommand with --json, which prints what the API answers in place
+// of what the command makes of it.
+func actionCommand(getenv func(string) string, names naming, cmd *cobra.Command, run func(cmd *cobra.Command, c *client, args []string) error) *cobra.Command {
+	var asJSON bool
+	cmd = clientCommand(getenv, names, cmd, func(cmd *cobra.Command, c *client, args []string) error {
+		if asJSON {
+			c.answers = cmd.OutOrStdout()
+			cmd.SetOut(io.Discard)
+		}
+		return run(cmd, c, args)
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "each answer of the API as it is, on a line")
 	return cmd
 }
 
@@ -201,13 +218,16 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	defer resp.Body.Close()
 
 	// The body is closed and not read: that costs a connection, at the end of a command.
-	if out == nil {
+	if out == nil && c.answers == nil {
 		return nil
 	}
 
 	text, err := io.ReadAll(resp.Body)
-	if err == nil {
+	if err == nil && out != nil {
 		err = reply.Decode(text, out)
+	}
+	if err == nil && c.answers != nil {
+		_, err = fmt.Fprintf(c.answers, "%s\n", bytes.TrimSpace(text))
 	}
 	if err != nil {
 		return fmt.Errorf("answer of %s to %s: %w", c.named(), path, err)

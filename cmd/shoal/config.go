@@ -78,9 +78,8 @@ func explainConfig(w io.Writer, e config.Effects) {
 // newConfigApply is `shoal config apply`: the change of an operator, which wins
 // over the files that the nodes have.
 func newConfigApply(getenv func(string) string) *cobra.Command {
-	var f clientFlags
 	var accept bool
-	cmd := &cobra.Command{
+	cmd := actionCommand(getenv, naming{}, &cobra.Command{
 		Use:   "apply FILE",
 		Short: "Make a file (- is standard input) the cluster's configuration, whatever files its nodes have",
 		Long: "Make a file (- is standard input) the cluster's configuration. It stays in force until it is changed here, or the file of a node is.\n" +
@@ -89,25 +88,16 @@ func newConfigApply(getenv func(string) string) *cobra.Command {
 			"With an owner's key it may use only the secrets and local directories that are in use already, or that the operator allows\n" +
 			"(shoal serve --config-env and --config-roots); on a node's host it may use any.",
 		Args: cobra.ExactArgs(1),
-
-		// The file is read before the node is asked for: a name that is wrong says so without one.
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return applyConfig(cmd, &f, args[0], accept)
-		},
-	}
-
-	f.add(cmd, getenv)
+	}, func(cmd *cobra.Command, c *client, args []string) error {
+		return applyConfig(cmd, c, args[0], accept)
+	})
 	cmd.Flags().BoolVar(&accept, "accept", false, "also when it lets go of most repositories")
 	return cmd
 }
 
 // applyConfig sends a configuration to the cluster and says what came of it.
-func applyConfig(cmd *cobra.Command, f *clientFlags, file string, accept bool) error {
+func applyConfig(cmd *cobra.Command, c *client, file string, accept bool) error {
 	text, err := readConfig(cmd, file)
-	if err != nil {
-		return err
-	}
-	c, err := f.client()
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func newConnectionList(getenv func(string) string) *cobra.Command {
 // newConnectionShow tells of one connection what the list tells, and how its last
 // listings ended.
 func newConnectionShow(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, connectionNames, &cobra.Command{
+	return actionCommand(getenv, connectionNames, &cobra.Command{
 		Use:   "show NAME",
 		Short: "State of a connection, and how its last listings ended",
 		Args:  cobra.ExactArgs(1),
@@ -61,7 +61,7 @@ func newConnectionAccept(getenv func(string) string) *cobra.Command {
 // the terminal and nowhere else.
 func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 	var rotate bool
-	cmd := clientCommand(getenv, connectionNames, &cobra.Command{
+	cmd := actionCommand(getenv, connectionNames, &cobra.Command{
 		Use:   "webhook NAME",
 		Short: "The address and the secret of a connection's webhook, and where to enter them",
 		Args:  cobra.ExactArgs(1),
@@ -103,7 +103,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 // has ended. The exit status is 1 when it failed.
 func connectionAction(getenv func(string) string, verb, short string) *cobra.Command {
 	var patience time.Duration
-	cmd := clientCommand(getenv, connectionNames, &cobra.Command{
+	cmd := actionCommand(getenv, connectionNames, &cobra.Command{
 		Use:   verb + " NAME",
 		Short: short,
 		Args:  cobra.ExactArgs(1),

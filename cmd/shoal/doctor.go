@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,11 +19,14 @@ import (
 
 // finding is what a check says, and what to do where it is not good.
 type finding struct {
-	what, said, advice string // advice "" = good
+	What   string `json:"what"`
+	Said   string `json:"said"`
+	Advice string `json:"advice,omitempty"` // "" = good
 }
 
 func newDoctor(getenv func(string) string) *cobra.Command {
 	var f clientFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this host and the cluster; exit 1 and say what to do where something is not good",
@@ -40,24 +45,31 @@ func newDoctor(getenv func(string) string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return reportFindings(cmd, append(host.check(ctx), checkCluster(ctx, c)...))
+			return reportFindings(cmd.OutOrStdout(), asJSON, append(host.check(ctx), checkCluster(ctx, c)...))
 		},
 	}
 	f.add(cmd, getenv)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON; what is not good has an advice")
 	return cmd
 }
 
 // reportFindings prints what was found, and fails where something is not good.
-func reportFindings(cmd *cobra.Command, all []finding) error {
+func reportFindings(w io.Writer, asJSON bool, all []finding) error {
+	if asJSON {
+		if err := json.NewEncoder(w).Encode(all); err != nil {
+			return err
+		}
+		w = io.Discard
+	}
 	bad := 0
 	for _, found := range all {
 		word := "good"
-		if found.advice != "" {
+		if found.Advice != "" {
 			word, bad = "look", bad+1
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s  %s: %s\n", word, found.what, found.said)
-		if found.advice != "" {
-			fmt.Fprintf(cmd.OutOrStdout(), "      %s\n", found.advice)
+		fmt.Fprintf(w, "%s  %s: %s\n", word, found.What, found.Said)
+		if found.Advice != "" {
+			fmt.Fprintf(w, "      %s\n", found.Advice)
 		}
 	}
 	if bad > 0 {
@@ -86,13 +98,13 @@ func (h *hostFacts) check(ctx context.Context) []finding {
 	if n, err := h.files(); err != nil || n < usualDescriptors {
 		all = append(all, finding{"open files", fmt.Sprintf("this shell may open %d", n), fmt.Sprintf("raise the limit to %d or more: ulimit -n, or LimitNOFILE= in a unit", usualDescriptors)})
 	} else {
-		all = append(all, finding{what: "open files", said: fmt.Sprintf("this shell may open %d", n)})
+		all = append(all, finding{What: "open files", Said: fmt.Sprintf("this shell may open %d", n)})
 	}
 
 	if ok, err := h.clock(); err != nil || !ok {
 		all = append(all, finding{"clock", "it is not synchronized", "start a time service (chrony, systemd-timesyncd): nodes compare their clocks"})
 	} else {
-		all = append(all, finding{what: "clock", said: "it is synchronized"})
+		all = append(all, finding{What: "clock", Said: "it is synchronized"})
 	}
 	if h.dir == "" {
 		return all
@@ -110,7 +122,7 @@ func (h *hostFacts) program(ctx context.Context, name, words, advice string) fin
 	if err != nil || !strings.Contains(said, words) {
 		return finding{name, fmt.Sprintf("%s is another program: %q", path, said), advice}
 	}
-	return finding{what: name, said: said}
+	return finding{What: name, Said: said}
 }
 
 // room looks at the disk of the data.
@@ -122,7 +134,7 @@ func (h *hostFacts) room() finding {
 	case free < all/10:
 		return finding{"data directory", said, "make room, or add a node: a node that has none stops with exit code 70"}
 	default:
-		return finding{what: "data directory", said: said}
+		return finding{What: "data directory", Said: said}
 	}
 }
 
@@ -132,14 +144,14 @@ func checkCluster(ctx context.Context, c *client) []finding {
 	if err := c.call(ctx, "GET", "/api/status", nil, &s); err != nil {
 		return []finding{{"cluster", err.Error(), "start the node, or name one by --url and --key"}}
 	}
-	all := []finding{{what: "cluster", said: s.Verdict.Sentence}}
+	all := []finding{{What: "cluster", Said: s.Verdict.Sentence}}
 	if s.Verdict.State == "weak" || s.Verdict.State == "failing" {
-		all[0].advice = "shoal status shows the nodes: start those that are away, or remove the ones that are lost"
+		all[0].Advice = "shoal status shows the nodes: start those that are away, or remove the ones that are lost"
 	}
 	for _, w := range s.Warnings {
 		all = append(all, finding{"warning", w, "docs/trouble.md, or /docs on a node, says more"})
 	}
-	if !good(&s) && len(s.Warnings) == 0 && all[0].advice == "" {
+	if !good(&s) && len(s.Warnings) == 0 && all[0].Advice == "" {
 		all = append(all, finding{"cluster", "a connection, a repository or the configuration failed", "shoal status and shoal connection list name it"})
 	}
 	return all

@@ -51,10 +51,10 @@ func TestDoctor_looksAtTheHost(t *testing.T) {
 			tt.change(&h)
 			bad := ""
 			for _, f := range h.check(t.Context()) {
-				if f.advice != "" {
-					bad += f.what
-					if !strings.Contains(f.advice, tt.advice) {
-						t.Errorf("%s: advice %q, want %q in it", f.what, f.advice, tt.advice)
+				if f.Advice != "" {
+					bad += f.What
+					if !strings.Contains(f.Advice, tt.advice) {
+						t.Errorf("%s: advice %q, want %q in it", f.What, f.Advice, tt.advice)
 					}
 				}
 			}
@@ -98,7 +98,7 @@ func TestDoctor_looksAtTheCluster(t *testing.T) {
 			var out bytes.Buffer
 			cmd := newDoctor(func(string) string { return "" })
 			cmd.SetOut(&out)
-			err := reportFindings(cmd, checkCluster(t.Context(), &client{base: s.URL, http: s.Client()}))
+			err := reportFindings(cmd.OutOrStdout(), false, checkCluster(t.Context(), &client{base: s.URL, http: s.Client()}))
 			if err != tt.code {
 				t.Errorf("error %v, want %v", err, tt.code)
 			}

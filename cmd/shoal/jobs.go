@@ -80,7 +80,7 @@ func jobDetail(j *operate.JobInfo) string {
 
 // jobAction makes a command that changes a job.
 func jobAction(getenv func(string) string, verb, short, did string) *cobra.Command {
-	return clientCommand(getenv, jobNames, &cobra.Command{
+	return actionCommand(getenv, jobNames, &cobra.Command{
 		Use:   verb + " JOB",
 		Short: short,
 		Long:  short + ".\nJOB is as shoal jobs list has it: index:7, sync:work.",

@@ -37,7 +37,7 @@ func newKey(getenv func(string) string) *cobra.Command {
 func newKeyCreate(getenv func(string) string) *cobra.Command {
 	var role, expires, user string
 	var all bool
-	cmd := clientCommand(getenv, naming{}, &cobra.Command{
+	cmd := actionCommand(getenv, naming{}, &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make an API key and print it; it is shown this once only",
 		Args:  cobra.ExactArgs(1),
@@ -81,7 +81,7 @@ func newKeyList(getenv func(string) string) *cobra.Command {
 }
 
 func newKeyRevoke(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, keyNames, &cobra.Command{
+	return actionCommand(getenv, keyNames, &cobra.Command{
 		Use:   "revoke NAME|ID",
 		Short: "End an API key",
 		Args:  cobra.ExactArgs(1),

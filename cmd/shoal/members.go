@@ -14,7 +14,7 @@ import (
 )
 
 func newDrain(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, nodeNames, &cobra.Command{
+	return actionCommand(getenv, nodeNames, &cobra.Command{
 		Use:   "drain NODE",
 		Short: "Make a node give all it holds to others, so that it can be stopped without a query gap",
 		Long: `Makes a node give all it holds to others, take no jobs and no questions, finish
@@ -65,7 +65,7 @@ func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 }
 
 func newLead(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, nodeNames, &cobra.Command{
+	return actionCommand(getenv, nodeNames, &cobra.Command{
 		Use:   "lead NODE",
 		Short: "Make a node the leader",
 		Long: `Makes a node the leader, as before the machine of the leader is worked on. The
@@ -86,7 +86,7 @@ NODE is the name of a node, its id, the first characters of that (four at least)
 }
 
 func newUndrain(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, nodeNames, &cobra.Command{
+	return actionCommand(getenv, nodeNames, &cobra.Command{
 		Use:   "undrain NODE",
 		Short: "Take back a node that is drained",
 		Long: `Takes back a node that is being drained, or is drained: it gets data, jobs and a
@@ -107,7 +107,7 @@ NODE is the name of a node, its id, the first characters of that (four at least)
 
 func newRemove(getenv func(string) string) *cobra.Command {
 	var loss bool
-	cmd := clientCommand(getenv, nodeNames, &cobra.Command{
+	cmd := actionCommand(getenv, nodeNames, &cobra.Command{
 		Use:   "remove NODE",
 		Short: "Forget a node for good",
 		Args:  cobra.ExactArgs(1),

@@ -45,7 +45,7 @@ func printModels(w io.Writer, models []tool.Model) error {
 }
 
 func newModelsCheck(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, naming{}, &cobra.Command{
+	return actionCommand(getenv, naming{}, &cobra.Command{
 		Use:   "check",
 		Short: "Call each configured language model once, and say what is wrong",
 		Long: "Call each configured language model once from the node that is asked, with one tiny tool to call, and say what is wrong.\n" +

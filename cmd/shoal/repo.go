@@ -60,7 +60,7 @@ func newRepoList(getenv func(string) string) *cobra.Command {
 }
 
 func newRepoReindex(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, repoNames, &cobra.Command{
+	return actionCommand(getenv, repoNames, &cobra.Command{
 		Use:   "reindex NAME",
 		Short: "Index a repository before the others that wait; shoal status shows how far it is",
 		Args:  cobra.ExactArgs(1),

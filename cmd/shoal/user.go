@@ -30,7 +30,7 @@ func newUser(getenv func(string) string) *cobra.Command {
 func newUserCreate(getenv func(string) string) *cobra.Command {
 	var owner, byPassword bool
 	var name string
-	cmd := clientCommand(getenv, naming{}, &cobra.Command{
+	cmd := actionCommand(getenv, naming{}, &cobra.Command{
 		Use:   "create EMAIL",
 		Short: "Make an account, and print a link to sign in with once",
 		Args:  cobra.ExactArgs(1),
@@ -73,7 +73,7 @@ func newUserList(getenv func(string) string) *cobra.Command {
 
 // newUserChange is a command that sends one fixed change.
 func newUserChange(getenv func(string) string, use, short, done string, body map[string]any) *cobra.Command {
-	return clientCommand(getenv, accountNames, &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}, func(cmd *cobra.Command, c *client, args []string) error {
+	return actionCommand(getenv, accountNames, &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}, func(cmd *cobra.Command, c *client, args []string) error {
 		return changeUser(cmd, c, args[0], body, done)
 	})
 }
@@ -89,7 +89,7 @@ func changeUser(cmd *cobra.Command, c *client, user string, body map[string]any,
 }
 
 func newUserRole(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, accountNames, &cobra.Command{
+	return actionCommand(getenv, accountNames, &cobra.Command{
 		Use:   "role EMAIL|ID member|owner",
 		Short: "Give an account another role",
 		Args:  cobra.ExactArgs(2),
@@ -100,7 +100,7 @@ func newUserRole(getenv func(string) string) *cobra.Command {
 }
 
 func newUserLogout(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, accountNames, &cobra.Command{
+	return actionCommand(getenv, accountNames, &cobra.Command{
 		Use:   "logout EMAIL|ID",
 		Short: "Sign an account out of every browser, at every node",
 		Args:  cobra.ExactArgs(1),
@@ -153,7 +153,7 @@ func sendPassword(cmd *cobra.Command, c *client, user string) error {
 }
 
 func newUserReset(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, accountNames, &cobra.Command{
+	return actionCommand(getenv, accountNames, &cobra.Command{
 		Use:   "reset EMAIL|ID",
 		Short: "Print a link with which somebody signs in once and chooses a password",
 		Args:  cobra.ExactArgs(1),
@@ -164,7 +164,7 @@ func newUserReset(getenv func(string) string) *cobra.Command {
 }
 
 func newUserPassword(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, accountNames, &cobra.Command{
+	return actionCommand(getenv, accountNames, &cobra.Command{
 		Use:   "password EMAIL|ID",
 		Short: "Set the password of an account, read from the terminal or the standard input",
 		Args:  cobra.ExactArgs(1),
@@ -176,7 +176,7 @@ func newUserPassword(getenv func(string) string) *cobra.Command {
 
 // newGrant is `shoal grant` or `shoal revoke`.
 func newGrant(getenv func(string) string, use, short, member string) *cobra.Command {
-	return clientCommand(getenv, accountNames, &cobra.Command{
+	return actionCommand(getenv, accountNames, &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
 		// Without a name nothing changes, and the answer lists what is granted.
@@ -194,7 +194,7 @@ func newGrant(getenv func(string) string, use, short, member string) *cobra.Comm
 
 // newUserAccess is `shoal user access`.
 func newUserAccess(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, accountNames, &cobra.Command{
+	return actionCommand(getenv, accountNames, &cobra.Command{
 		Use:   "access EMAIL|ID REPOSITORY",
 		Short: "Why an account sees a repository, or does not, and how old each answer is",
 		Args:  cobra.ExactArgs(2),
@@ -233,7 +233,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 }
 
 func newUserDelete(getenv func(string) string) *cobra.Command {
-	return clientCommand(getenv, accountNames, &cobra.Command{
+	return actionCommand(getenv, accountNames, &cobra.Command{
 		Use:   "delete EMAIL|ID",
 		Short: "Delete an account with its keys, sessions, agents and grants",
 		Args:  cobra.ExactArgs(1),

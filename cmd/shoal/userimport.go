@@ -21,7 +21,7 @@ type person struct{ email, name, role string }
 
 func newUserImport(getenv func(string) string) *cobra.Command {
 	var byProvider bool
-	cmd := clientCommand(getenv, naming{}, &cobra.Command{
+	cmd := actionCommand(getenv, naming{}, &cobra.Command{
 		Use:   "import FILE.csv",
 		Short: "Make the accounts of a file, and print a link for each to sign in with once",
 		Long: "Make the accounts of a file, whose first line names its columns: email, and if you like name and role (member or owner).\n" +
