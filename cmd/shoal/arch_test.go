@@ -21,7 +21,7 @@ const module = "github.com/shoalsearch/shoal"
 // The rows of the import graph, lowest first: a package imports only packages
 // of lower rows. docs/explanation/architecture.md draws the same picture.
 var rows = [][]string{
-	{"clock", "version", "docs", "glob", "glob/globtest", "api/reply", "cluster/catalog/codec", "cluster/catalog/tree", "cluster/disk", "cluster/gauge", "cluster/origin", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/paste", "node/seal"},
+	{"clock", "version", "docs", "glob", "glob/globtest", "api/reply", "cluster/catalog/codec", "cluster/catalog/tree", "cluster/disk", "cluster/gauge", "cluster/origin", "shard/manifest", "node/coverage", "node/heap", "node/host/giteatest", "node/host/hosttest", "node/lru", "node/paste", "node/seal"},
 	{"cluster/config", "cluster/wire", "cluster/gossip", "trigram", "shard/query", "shard/git/pack", "shard/git/pack/packtest", "shard/match", "shard/lz", "shard/symbol", "shard/file", "shard/charset", "node/place"},
 	{"shard/git/run"},
 	{"cluster/catalog", "shard/symbols", "shard/git", "node/environ", "node/model"},

@@ -1,0 +1,100 @@
+package manifest
+
+import "regexp"
+
+// format is one kind of file that names libraries.
+type format struct {
+	files string // matches the end of a path, from the start of a name
+	read  func(text []byte) ([]Use, error)
+
+	path *regexp.Regexp
+}
+
+// formats has a row for each kind of file. To add one, add a row, and a file of it to testdata.
+var formats = compiled([]format{
+	// Go.
+	{files: `go\.mod`, read: readGoMod},
+
+	// JavaScript.
+	{files: `package\.json`, read: at(parseJSON,
+		place{in: "dependencies/*"}, place{in: "devDependencies/*", kind: Dev}, place{in: "peerDependencies/*", kind: Peer},
+		place{in: "optionalDependencies/*", kind: "optional"}, place{in: "overrides/*", kind: "override"}, place{in: "pnpm/overrides/*", kind: "override"}, place{in: "resolutions/*", kind: "override"})},
+	{files: `package-lock\.json|npm-shrinkwrap\.json`, read: at(parseJSON,
+		place{in: "packages/*", version: "version", kind: Locked, split: behindModules}, place{in: "dependencies/*", version: "version", kind: Locked})},
+	{files: `pnpm-lock\.yaml`, read: at(parseYAML, place{in: "packages/*", kind: Locked, split: atSign})},
+	{files: `pnpm-workspace\.yaml`, read: at(parseYAML, place{in: "catalog/*"}, place{in: "catalogs/*/*"}, place{in: "overrides/*", kind: "override"})},
+	{files: `yarn\.lock`, read: expr(Locked, `(?m)^"?(?P<name>@?[^@\s"#]+)@[^\n]*:\n\s+version:? "?(?P<version>[^"\s]+)`)},
+	{files: `bun\.lock`, read: at(parseJSON, place{in: "packages/*/*", kind: Locked, split: atSign})},
+	{files: `deno\.jsonc?`, read: at(parseJSON, place{in: "imports/*"})},
+
+	// Python.
+	{files: `pyproject\.toml`, read: at(parseTOML,
+		place{in: "project/dependencies/*", split: pep508}, place{in: "project/optional-dependencies/*/*", kind: "optional", split: pep508},
+		place{in: "dependency-groups/*/*", kind: Dev, split: pep508}, place{in: "build-system/requires/*", kind: "build", split: pep508},
+		place{in: "tool/poetry/dependencies/*", version: "version"}, place{in: "tool/poetry/dev-dependencies/*", version: "version", kind: Dev},
+		place{in: "tool/poetry/group/*/dependencies/*", version: "version", kind: Dev}, place{in: "tool/pdm/dev-dependencies/*/*", kind: Dev, split: pep508})},
+	{files: `(?:poetry|uv|pdm)\.lock`, read: at(parseTOML, place{in: "package/*", name: "name", version: "version", kind: Locked})},
+	{files: `Pipfile`, read: at(parseTOML, place{in: "packages/*", version: "version"}, place{in: "dev-packages/*", version: "version", kind: Dev})},
+	{files: `Pipfile\.lock`, read: at(parseJSON, place{in: "default/*", version: "version", kind: Locked}, place{in: "develop/*", version: "version", kind: Locked})},
+	{files: `[^/]*requirements[^/]*\.(?:txt|in)|requirements/[^/]+\.(?:txt|in)`, read: expr("", `(?m)^[ \t]*(?P<name>[A-Za-z0-9][\w.-]*)(?:\[[^\]\n]*\])?[ \t]*(?:@[ \t]*)?(?P<version>(?:[=<>~!][^;#\\\n]*|\S+://[^;\s]+)?)[ \t]*(?:[;#\\].*)?$`)},
+	{files: `environment\.ya?ml`, read: at(parseYAML, place{in: "dependencies/*", split: conda}, place{in: "dependencies/*/pip/*", split: pep508})},
+
+	// Rust.
+	{files: `Cargo\.toml`, read: at(parseTOML, cargo("dependencies/*", ""), cargo("dev-dependencies/*", Dev), cargo("build-dependencies/*", "build"),
+		cargo("workspace/dependencies/*", "workspace"), cargo("target/*/dependencies/*", ""), cargo("target/*/dev-dependencies/*", Dev), cargo("target/*/build-dependencies/*", "build"))},
+	{files: `Cargo\.lock`, read: at(parseTOML, place{in: "package/*", name: "name", version: "version", kind: Locked})},
+
+	// Java and Kotlin.
+	{files: `pom\.xml`, read: at(parsePom, place{in: "use", name: "name", version: "version", scope: "scope"})},
+	{files: `[^/]*\.gradle(?:\.kts)?`, read: readGradle},
+	{files: `[^/]*\.versions\.toml`, read: at(parseCatalog, place{in: "libraries/*", name: "module", version: "version"}, place{in: "plugins/*", name: "id", version: "version", kind: "plugin"})},
+	{files: `gradle\.lockfile`, read: expr(Locked, `(?m)^(?P<name>[\w.-]+:[\w.-]+):(?P<version>[^=\s]+)=`)},
+	{files: `[^/]*\.sbt|project/[^/]*\.scala`, read: expr("", `"(?P<group>[\w.-]+)"[ \t]*%%?%?[ \t]*"(?P<name>[\w.-]+)"[ \t]*%[ \t]*"?(?P<version>\w[^"\s,)]*)"?(?:[ \t]*%[ \t]*"?(?P<kind>\w+))?`)},
+	{files: `project\.clj|deps\.edn`, read: expr("", `[\[{\s](?P<name>[\w.-]+/?[\w.-]*)\s+(?:\{:mvn/version )?"(?P<version>\d[^"\s]*)"`)},
+
+	// Ruby and PHP.
+	{files: `Gemfile|[^/]*\.gemfile`, read: expr("", `(?m)^[ \t]*gem[ \t(]+["'](?P<name>[^"'\n]+)["'](?:,[ \t]*["'](?P<version>[^"'\n]+)["'])?`)},
+	{files: `[^/]*\.gemspec`, read: expr("", `(?m)^[ \t]*\w+\.add_(?:(?P<kind>dev)elopment_|runtime_)?dependency[ \t(]+["'](?P<name>[^"'\n]+)["'](?:,[ \t]*["'](?P<version>[^"'\n]+)["'])?`)},
+	{files: `Gemfile\.lock`, read: expr(Locked, `(?m)^    (?P<name>[\w.-]+) \((?P<version>[^)\n]+)\)$`)},
+	{files: `composer\.json`, read: at(parseJSON, place{in: "require/*"}, place{in: "require-dev/*", kind: Dev})},
+	{files: `composer\.lock`, read: at(parseJSON, place{in: "packages/*", name: "name", version: "version", kind: Locked}, place{in: "packages-dev/*", name: "name", version: "version", kind: Locked})},
+
+	// .NET.
+	{files: `[^/]*\.(?:cs|fs|vb)proj|[^/]*\.(?:props|targets)`, read: at(parseXML, place{in: "Project/ItemGroup/PackageReference", name: "Include", version: "Version"},
+		place{in: "Project/ItemGroup/PackageVersion", name: "Include", version: "Version", kind: "central"}, place{in: "Project/ItemGroup/GlobalPackageReference", name: "Include", version: "Version", kind: "central"})},
+	{files: `packages\.config`, read: at(parseXML, place{in: "packages/package", name: "id", version: "version"})},
+	{files: `packages\.lock\.json`, read: at(parseJSON, place{in: "dependencies/*/*", version: "resolved", kind: Locked})},
+
+	// Other languages.
+	{files: `pubspec\.yaml`, read: at(parseYAML, place{in: "dependencies/*"}, place{in: "dev_dependencies/*", kind: Dev})},
+	{files: `pubspec\.lock`, read: at(parseYAML, place{in: "packages/*", version: "version", kind: Locked})},
+	{files: `mix\.exs`, read: expr("", `\{:(?P<name>\w+),\s*"(?P<version>[^"\n]+)"`)},
+	{files: `mix\.lock`, read: expr(Locked, `(?m)^\s*"(?P<name>\w+)": \{:hex, :\w+, "(?P<version>[^"]+)"`)},
+	{files: `Package\.swift`, read: expr("", `\.package\([^()]*url:\s*"(?:https?://|git@)?(?P<name>[^"]+?)(?:\.git)?"\s*,\s*(?P<version>(?:[^()]|\([^()]*\))*)\)`)},
+	{files: `Package\.resolved`, read: at(parseJSON, place{in: "pins/*", name: "identity", version: "state/version", kind: Locked}, place{in: "object/pins/*", name: "package", version: "state/version", kind: Locked})},
+	{files: `Podfile`, read: expr("", `(?m)^[ \t]*pod[ \t]+["'](?P<name>[^"'\n]+)["'](?:,[ \t]*["'](?P<version>[^"'\n]+)["'])?`)},
+	{files: `MODULE\.bazel`, read: expr("", `bazel_dep\(\s*name\s*=\s*"(?P<name>[^"]+)"(?:\s*,\s*version\s*=\s*"(?P<version>[^"]*)")?`)},
+	{files: `vcpkg\.json`, read: at(parseJSON, place{in: "dependencies/*", name: "name", version: "version>="})},
+	{files: `conanfile\.txt`, read: expr("", `(?m)^(?P<name>[\w.+-]+)/(?P<version>[\w.+\[\]<>=~^ -]+)`)},
+	{files: `cpanfile`, read: expr("", `(?m)^[ \t]*requires[ \t]+["'](?P<name>[\w:]+)["'](?:[ \t]*(?:,|=>)[ \t]*["']?(?P<version>[\w.]+))?`)},
+
+	// What is deployed, and how it is built.
+	{files: `Chart\.yaml|requirements\.yaml`, read: at(parseYAML, place{in: "dependencies/*", name: "name", version: "version", kind: "chart"})},
+	{files: `Chart\.lock|requirements\.lock`, read: at(parseYAML, place{in: "dependencies/*", name: "name", version: "version", kind: Locked})},
+	{files: `requirements\.yml|galaxy\.yml`, read: at(parseYAML,
+		place{in: "roles/*", name: "name", version: "version", kind: "role"}, place{in: "collections/*", name: "name", version: "version", kind: "collection"}, place{in: "dependencies/*", kind: "collection"})},
+	{files: `[^/]*\.tf`, read: expr("", `(?m)^[ \t]*(?:(?P<kind>module)[ \t]+"[^"\n]*"|[\w-]+)[ \t]*=?[ \t]*\{[^{}]*?\bsource[ \t]*=[ \t]*"(?P<name>[^".\n][^"\n]*)"(?:[^{}]*?\bversion[ \t]*=[ \t]*"(?P<version>[^"\n]+)")?`)},
+	{files: `\.terraform\.lock\.hcl`, read: expr(Locked, `(?m)^provider "(?:registry\.terraform\.io/)?(?P<name>[^"\n]+)" \{\s*version\s*=\s*"(?P<version>[^"\n]+)"`)},
+	{files: `\.github/workflows/[^/]+\.ya?ml|action\.ya?ml`, read: expr("workflow", `(?m)^[ \t]*(?:-[ \t]+)?uses:[ \t]*["']?(?:docker://)?(?P<name>[^@:\s"'#.][^@:\s"'#]*)[@:](?P<version>[^\s"'#]+)`)},
+	{files: `\.gitlab-ci\.yml|(?:docker-)?compose[^/]*\.ya?ml`, read: expr("image", `(?m)^[ \t]*(?:-[ \t]+)?image:[ \t]*["']?(?P<name>(?:[\w.-]+:\d+/)?[\w./-]+)(?::(?P<version>[^\s"'@#]+))?`)},
+	{files: `(?:Dockerfile|Containerfile)[^/]*|[^/]*\.[Dd]ockerfile`, read: readDockerfile},
+	{files: `\.pre-commit-config\.ya?ml`, read: at(parseYAML, place{in: "repos/*", name: "repo", version: "rev", kind: Dev})},
+})
+
+// compiled are rows with their expressions.
+func compiled(rows []format) []format {
+	for i := range rows {
+		rows[i].path = regexp.MustCompile(pathExpr(rows[i].files))
+	}
+	return rows
+}

@@ -1,0 +1,139 @@
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Use is one library that a file names.
+type Use struct {
+	Name    string
+	Version string // as it is written; "" where the file does not say
+	Kind    string // "" for what the product needs as it runs
+	Line    int    // from 1
+}
+
+// The kinds of uses that the formats share. A file may have others, as a scope of Maven.
+const (
+	Dev    = "dev"
+	Peer   = "peer"
+	Locked = "locked" // of a lock file: what was chosen
+)
+
+// maxDepth is how deeply brackets may be nested: the libraries that parse recurse.
+const maxDepth = 500
+
+// Known reports whether the name of a file is that of a format.
+func Known(path string) bool { return formatOf(path) != nil }
+
+// Read lists the uses in a file by line. The path decides its format, which must be known.
+func Read(path string, text []byte) (uses []Use, err error) {
+	// Anybody writes these files. One that upsets a parser must not hide the others.
+	defer func() {
+		if p := recover(); p != nil {
+			uses, err = nil, fmt.Errorf("it cannot be parsed: %v", p)
+		}
+	}()
+	if depth(text) > maxDepth {
+		return nil, fmt.Errorf("its brackets are nested more than %d deep", maxDepth)
+	}
+
+	f := formatOf(path)
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if uses, err = f.read(text); err != nil {
+		return nil, err
+	}
+	for i := range uses {
+		uses[i].Name, uses[i].Version = strings.TrimSpace(uses[i].Name), strings.TrimSpace(uses[i].Version)
+	}
+	uses = slices.DeleteFunc(uses, func(u Use) bool { return u.Name == "" })
+	slices.SortStableFunc(uses, func(a, b Use) int { return cmp.Compare(a.Line, b.Line) })
+	return slices.Compact(uses), nil
+}
+
+// depth is how deeply the brackets of a text are nested at most.
+func depth(text []byte) (most int) {
+	now := 0
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			now++
+			most = max(most, now)
+		case ']', '}':
+			now = max(0, now-1)
+		}
+	}
+	return most
+}
+
+// Paths matches the paths of all manifests and lock files.
+var Paths = func() string {
+	all := make([]string, len(formats))
+	for i := range formats {
+		all[i] = formats[i].files
+	}
+	return pathExpr(strings.Join(all, "|"))
+}()
+
+// pathExpr matches paths whose last parts match an expression.
+func pathExpr(files string) string { return `(?:^|/)(?:` + files + `)$` }
+
+func formatOf(path string) *format {
+	i := slices.IndexFunc(formats, func(f format) bool { return f.path.MatchString(path) })
+	if i < 0 {
+		return nil
+	}
+	return &formats[i]
+}
+
+// Mention is an expression for texts that may name a library: Python writes one name with
+// dashes, dots and underscores, and many files leave out a part.
+func Mention(name string) string {
+	expr := separators.ReplaceAllString(regexp.QuoteMeta(strings.Trim(name, "/:")), `[-_.]`)
+	expr = unnamed.ReplaceAllString(expr, ".")
+	// The parts of a Maven name stand on lines of their own.
+	if _, artifact, ok := strings.Cut(expr, ":"); ok {
+		expr = artifact
+	}
+	return `(?i)` + expr
+}
+
+var (
+	separators = regexp.MustCompile(`\\\.|[-_]`)
+	unnamed    = regexp.MustCompile(`["\s]`) // no name has these
+)
+
+// Match is how a name fits the name of a library.
+type Match int
+
+// The matches. Part is some of its parts from the start or the end, as acme of acme/store.
+const (
+	None Match = iota
+	Part
+	Exact
+)
+
+// Fits compares the name that somebody asks about with one that a file has.
+func Fits(asked, name string) Match {
+	a, n := folded(asked), folded(name)
+	switch {
+	case a == n, majorVersion.ReplaceAllString(n, "") == a:
+		return Exact
+	case strings.HasPrefix(n, a+"/"), strings.HasSuffix(n, "/"+a):
+		return Part
+	}
+	return None
+}
+
+// majorVersion ends the path of a Go module.
+var majorVersion = regexp.MustCompile(`/v\d+$`)
+
+// folded is a name in the form in which names are compared.
+func folded(name string) string {
+	name = strings.Trim(strings.ToLower(name), "/:")
+	return strings.NewReplacer("_", "-", ".", "-", ":", "/").Replace(name)
+}

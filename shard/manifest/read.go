@@ -1,0 +1,248 @@
+package manifest
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// expr reads uses by an expression with the groups name, version and kind. A group of
+// that name stands before the name. kind is that of uses without one.
+func expr(kind, text string) func([]byte) ([]Use, error) {
+	re := regexp.MustCompile(text)
+	return func(text []byte) (uses []Use, _ error) {
+		at := linesOf(text)
+		for _, m := range re.FindAllSubmatchIndex(text, -1) {
+			u := Use{Kind: kind}
+			for i, group := range re.SubexpNames() {
+				if group == "" || m[2*i] < 0 {
+					continue
+				}
+				switch value := string(text[m[2*i]:m[2*i+1]]); group {
+				case "group":
+					u.Name = value + ":"
+				case "name":
+					u.Name, u.Line = u.Name+value, at.at(m[2*i])
+				case "version":
+					u.Version = value
+				case "kind":
+					u.Kind = value
+				}
+			}
+			uses = append(uses, u)
+		}
+		return uses, nil
+	}
+}
+
+// place is where uses stand in a tree: keys with / between, of which * is any. The keys name,
+// version and scope below it have what they say. Without them the key of the place is the
+// name, and its value the version; an element of a list is a name.
+type place struct {
+	in, name, version, scope string
+
+	kind  string     // without a scope
+	split func(*Use) // mends a name that has more in it; nil for none
+}
+
+// at reads the uses at some places of a tree.
+func at(parse func([]byte) (*node, error), places ...place) func([]byte) ([]Use, error) {
+	return func(text []byte) (uses []Use, err error) {
+		root, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range places {
+			root.each(p.in, func(n *node) { uses = append(uses, p.use(n)) })
+		}
+		return uses, nil
+	}
+}
+
+func (p *place) use(n *node) Use {
+	u := Use{Name: n.key, Version: n.value, Kind: p.kind, Line: n.line}
+	if n.key == "" {
+		u.Name, u.Version = n.value, ""
+	}
+	if c := n.find(p.name); c != nil {
+		u.Name, u.Line = c.value, c.line
+	}
+	if c := n.find(p.version); c != nil {
+		u.Version = c.value
+	}
+	if c := n.find(p.scope); c != nil {
+		u.Kind = cmp.Or(c.value, u.Kind)
+	}
+	if p.split != nil {
+		p.split(&u)
+	}
+	return u
+}
+
+// cargo is a place in Cargo.toml, where a library may be known by another name.
+func cargo(in, kind string) place {
+	return place{in: in, name: "package", version: "version", kind: kind}
+}
+
+// parsePom lists the libraries of a pom.xml, wherever they stand: with the values of
+// properties, and by the names by which they are known, of a group and an artifact.
+func parsePom(text []byte) (*node, error) {
+	root, err := parseXML(text)
+	if err != nil {
+		return nil, err
+	}
+	pairs := []string{}
+	root.each("project/properties/*", func(p *node) { pairs = append(pairs, "${"+p.key+"}", p.value) })
+	for _, of := range []string{"groupId", "artifactId", "version"} {
+		pairs = append(pairs, "${project."+of+"}", cmp.Or(root.text("project/"+of), root.text("project/parent/"+of)))
+	}
+	properties := strings.NewReplacer(pairs...)
+
+	out := &node{}
+	var collect func(n *node, managed string)
+	collect = func(n *node, managed string) {
+		for _, c := range n.children {
+			kind := map[string]string{"dependency": managed, "plugin": "plugin", "extension": "plugin", "parent": "parent"}
+			scope, use := kind[c.key]
+			if artifact := c.find("artifactId"); use && artifact != nil {
+				group := cmp.Or(c.text("groupId"), "org.apache.maven.plugins")
+				out.add(&node{key: "use", line: c.line, children: []*node{
+					{key: "name", value: properties.Replace(group + ":" + artifact.value), line: artifact.line},
+					{key: "version", value: properties.Replace(c.text("version"))},
+					{key: "scope", value: cmp.Or(c.text("scope"), scope)},
+				}})
+			}
+			if c.key == "dependencyManagement" {
+				collect(c, "managed")
+			} else {
+				collect(c, managed)
+			}
+		}
+	}
+	collect(root, "")
+	return out, nil
+}
+
+// parseCatalog puts the versions of a catalog of Gradle in place of their names.
+func parseCatalog(text []byte) (*node, error) {
+	root, err := parseTOML(text)
+	if err != nil {
+		return nil, err
+	}
+	mend := func(n *node) {
+		if ref := n.find("version/ref"); ref != nil {
+			found := cmp.Or(root.find("versions/"+ref.value), &node{})
+			n.find("version").value = cmp.Or(found.value, found.text("strictly"), found.text("require"), found.text("prefer"))
+		}
+		if group, name := n.find("group"), n.find("name"); group != nil && name != nil {
+			n.add(&node{key: "module", value: group.value + ":" + name.value, line: n.line})
+		}
+		// All in one string.
+		if parts := strings.SplitN(n.value, ":", 3); len(parts) > 1 {
+			version := parts[len(parts)-1]
+			name := strings.TrimSuffix(n.value, ":"+version)
+			n.add(&node{key: "module", value: name, line: n.line})
+			n.add(&node{key: "id", value: name, line: n.line})
+			n.add(&node{key: "version", value: version, line: n.line})
+		}
+	}
+	root.each("libraries/*", mend)
+	root.each("plugins/*", mend)
+	return root, nil
+}
+
+func readGoMod(text []byte) (uses []Use, err error) {
+	f, err := modfile.Parse("go.mod", text, nil)
+	if err != nil {
+		// A newer Go may have statements that this one does not know.
+		if f, err = modfile.ParseLax("go.mod", text, nil); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range f.Require {
+		u := Use{Name: r.Mod.Path, Version: r.Mod.Version, Line: r.Syntax.Start.Line}
+		if r.Indirect {
+			u.Kind = "indirect"
+		}
+		uses = append(uses, u)
+	}
+	for _, r := range f.Replace {
+		uses = append(uses, Use{Name: r.Old.Path, Version: strings.TrimSpace(r.New.Path + " " + r.New.Version), Kind: "replace", Line: r.Syntax.Start.Line})
+	}
+	return uses, nil
+}
+
+var gradleUses = []func([]byte) ([]Use, error){
+	expr("", `(?m)^[ \t]*["']?(?P<kind>\w+)["']?[ \t(]+(?:\w+[ (]+)?["'](?P<name>[\w.-]+:[\w.-]+)(?::(?P<version>[^"'@:\n]+))?["'@:]`),
+	expr("plugin", `(?m)^[ \t]*id[ \t(]+["'](?P<name>[\w.-]+)["']\)?[ \t]+version[ \t(]+["']?(?P<version>[^"'\n)]+)`),
+}
+
+func readGradle(text []byte) (uses []Use, _ error) {
+	for _, read := range gradleUses {
+		more, _ := read(text)
+		uses = append(uses, more...)
+	}
+	return uses, nil
+}
+
+var (
+	dockerUses  = expr("image", `(?mi)^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)?(?P<name>(?:[\w.-]+:\d+/)?[\w./-]+)(?:[:@](?P<version>[^\s@]+))?`)
+	dockerStage = regexp.MustCompile(`(?mi)^[ \t]*FROM[ \t][^\n]*[ \t]AS[ \t]+(\S+)`)
+)
+
+// readDockerfile leaves out images that are an earlier stage of the same file.
+func readDockerfile(text []byte) ([]Use, error) {
+	stages := []string{"scratch"}
+	for _, m := range dockerStage.FindAllSubmatch(text, -1) {
+		stages = append(stages, string(m[1]))
+	}
+	uses, err := dockerUses(text)
+	return slices.DeleteFunc(uses, func(u Use) bool { return slices.Contains(stages, u.Name) }), err
+}
+
+var requirement = regexp.MustCompile(`^([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*(?:@\s*)?(.*)$`)
+
+// pep508 splits a requirement of Python, as requests[socks]>=2.8; python_version < "3".
+func pep508(u *Use) {
+	text, _, _ := strings.Cut(u.Name, ";")
+	u.Name, u.Version = "", ""
+	if m := requirement.FindStringSubmatch(strings.TrimSpace(text)); m != nil {
+		u.Name, u.Version = m[1], strings.Trim(m[2], "() ")
+	}
+}
+
+// conda splits numpy=1.26 and conda-forge::numpy>=1.
+func conda(u *Use) {
+	_, name, ok := strings.Cut(u.Name, "::")
+	if !ok {
+		name = u.Name
+	}
+	if i := strings.IndexAny(name, "=<>! "); i > 0 {
+		name, u.Version = name[:i], strings.TrimLeft(name[i:], " =")
+	}
+	u.Name = name
+}
+
+// atSign splits zod@3.2.1, /@trpc/server@10.0.0(react@18.0.0) and the older /zod/3.2.1.
+func atSign(u *Use) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(u.Name, "/"), "(")
+	i := strings.LastIndexByte(name, '@')
+	if i <= 0 {
+		i = strings.LastIndexByte(name, '/')
+	}
+	if u.Name = ""; i > 0 {
+		u.Name, u.Version = name[:i], name[i+1:]
+	}
+}
+
+// behindModules is the name of a package by the directory that it is installed in.
+func behindModules(u *Use) {
+	if i := strings.LastIndex(u.Name, "node_modules/"); i >= 0 {
+		u.Name = u.Name[i+len("node_modules/"):]
+	} else {
+		u.Name = "" // a part of the product itself
+	}
+}

@@ -1,0 +1,230 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+	"github.com/tailscale/hujson"
+	"go.yaml.in/yaml/v3"
+)
+
+// node is a value in a file: a scalar, or one with children. The elements of a list have
+// no key.
+type node struct {
+	key, value string
+	line       int
+	children   []*node
+
+	tables map[string]*node // of TOML, by key: a file may have very many
+}
+
+func (n *node) add(child *node) *node {
+	n.children = append(n.children, child)
+	return child
+}
+
+// find returns the node at a path of keys, the last one where several are there; nil for none.
+func (n *node) find(path string) (found *node) {
+	if path != "" {
+		n.each(path, func(c *node) { found = c })
+	}
+	return found
+}
+
+// text is the value at a path, "" for none.
+func (n *node) text(path string) string {
+	if c := n.find(path); c != nil {
+		return c.value
+	}
+	return ""
+}
+
+// each calls fn for the nodes at a path of keys with / between, of which * is any.
+func (n *node) each(path string, fn func(*node)) {
+	key, rest, more := strings.Cut(path, "/")
+	for _, c := range n.children {
+		switch {
+		case key != "*" && key != c.key:
+		case more:
+			c.each(rest, fn)
+		default:
+			fn(c)
+		}
+	}
+}
+
+// lines finds the line of an offset.
+type lines []int // offsets of line ends
+
+func linesOf(text []byte) (ends lines) {
+	for i, c := range text {
+		if c == '\n' {
+			ends = append(ends, i)
+		}
+	}
+	return ends
+}
+
+func (l lines) at(offset int) int { return sort.SearchInts(l, offset) + 1 }
+
+// parseJSON reads JSON, in which comments and commas at the end are allowed.
+func parseJSON(text []byte) (*node, error) {
+	v, err := hujson.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return jsonNode("", v, linesOf(text)), nil
+}
+
+func jsonNode(key string, v hujson.Value, at lines) *node {
+	n := &node{key: key, line: at.at(v.StartOffset)}
+	switch v := v.Value.(type) {
+	case hujson.Literal:
+		if n.value = string(v); v.Kind() == '"' {
+			n.value = v.String()
+		}
+	case *hujson.Object:
+		for _, m := range v.Members {
+			c := n.add(jsonNode(m.Name.Value.(hujson.Literal).String(), m.Value, at))
+			c.line = at.at(m.Name.StartOffset)
+		}
+	case *hujson.Array:
+		for _, e := range v.Elements {
+			n.add(jsonNode("", e, at))
+		}
+	}
+	return n
+}
+
+// parseYAML reads all documents of a file as one.
+func parseYAML(text []byte) (*node, error) {
+	root := &node{}
+	for dec := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var doc yaml.Node
+		if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+			return root, nil
+		} else if err != nil {
+			return nil, err
+		}
+		for _, d := range doc.Content {
+			root.children = append(root.children, yamlNode("", d).children...)
+		}
+	}
+}
+
+func yamlNode(key string, y *yaml.Node) *node {
+	n := &node{key: key, value: y.Value, line: y.Line}
+	// An alias is not followed but to a scalar: a few lines of aliases may stand for billions.
+	if y.Kind == yaml.AliasNode && y.Alias != nil {
+		n.value = y.Alias.Value
+	}
+	for i := 0; i < len(y.Content); i++ {
+		if y.Kind == yaml.MappingNode {
+			c := n.add(yamlNode(y.Content[i].Value, y.Content[i+1]))
+			c.line = y.Content[i].Line
+			i++
+		} else {
+			n.add(yamlNode("", y.Content[i]))
+		}
+	}
+	return n
+}
+
+func parseTOML(text []byte) (*node, error) {
+	root := &node{}
+	table, at := root, linesOf(text)
+	var p unstable.Parser
+	for p.Reset(text); p.NextExpression(); {
+		e := p.Expression()
+		switch e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table = tomlKey(root, e.Key(), at)
+			if e.Kind == unstable.ArrayTable {
+				table = table.add(&node{line: table.line})
+			}
+		case unstable.KeyValue:
+			tomlValue(tomlKey(table, e.Key(), at), e.Value(), at)
+		}
+	}
+	return root, p.Error()
+}
+
+// tomlKey returns the node of a dotted key below a table. Of a list of tables the last is meant.
+func tomlKey(n *node, key unstable.Iterator, at lines) *node {
+	for key.Next() {
+		if last := len(n.children) - 1; last >= 0 && n.children[last].key == "" {
+			n = n.children[last]
+		}
+		name, line := string(key.Node().Data), at.at(int(key.Node().Raw.Offset))
+		c := n.tables[name]
+		if c == nil {
+			c = n.add(&node{key: name, line: line})
+			if n.tables == nil {
+				n.tables = map[string]*node{}
+			}
+			n.tables[name] = c
+		}
+		n = c
+	}
+	return n
+}
+
+func tomlValue(n *node, v *unstable.Node, at lines) {
+	for it := v.Children(); it.Next(); {
+		c := it.Node()
+		switch {
+		case v.Kind == unstable.Array && c.Kind != unstable.Comment:
+			e := n.add(&node{line: n.line})
+			if c.Raw.Length > 0 {
+				e.line = at.at(int(c.Raw.Offset))
+			}
+			tomlValue(e, c, at)
+		case v.Kind == unstable.InlineTable:
+			tomlValue(tomlKey(n, c.Key(), at), c.Value(), at)
+		}
+	}
+	if v.Kind != unstable.Array && v.Kind != unstable.InlineTable {
+		n.value = string(v.Data)
+	}
+}
+
+// parseXML reads elements; attributes are children. Namespaces are left out.
+func parseXML(text []byte) (*node, error) {
+	root := &node{}
+	stack := []*node{root}
+	dec := xml.NewDecoder(bytes.NewReader(text))
+	dec.Strict = false
+	// The index has the text in UTF-8 already, whatever the file declares.
+	dec.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
+	for {
+		line, _ := dec.InputPos()
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return root, nil
+		} else if err != nil {
+			return nil, err
+		}
+		top := stack[len(stack)-1]
+		switch t := token.(type) {
+		case xml.StartElement:
+			e := top.add(&node{key: t.Name.Local, line: line})
+			for _, a := range t.Attr {
+				e.add(&node{key: a.Name.Local, value: a.Value, line: line})
+			}
+			stack = append(stack, e)
+		case xml.EndElement:
+			stack = stack[:max(1, len(stack)-1)]
+		case xml.CharData:
+			top.value += strings.TrimSpace(string(t))
+		}
+		if len(stack) > maxDepth {
+			return nil, fmt.Errorf("its elements are nested more than %d deep", maxDepth)
+		}
+	}
+}
