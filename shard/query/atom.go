@@ -14,6 +14,7 @@ import (
 	"github.com/go-enry/go-enry/v2/data"
 
 	"github.com/shoalsearch/shoal/glob"
+	"github.com/shoalsearch/shoal/shard/manifest"
 )
 
 // RegexpFlags is how every regular expression of a query is read: RE2 syntax with Perl's
@@ -140,6 +141,11 @@ func word(name prefix, value string, at int) (Q, error) {
 			return nil, fail(at, "the name of a language after lang:, as %s (%q is none; lang:%s finds the files kept by name only)", nearLanguages(value), clip(value), SkippedLang)
 		}
 		return &Lang{Name: lang}, nil
+
+	// The files that may name a library, and its name as a whole.
+	case depPrefix:
+		name := `(?:^|[^\w-])(?:` + manifest.Mention(value) + `)(?:[^\w-]|$)`
+		return &And{Subs: []Q{&Text{Pattern: manifest.Paths, Regexp: true, Field: Name}, &Text{Pattern: name, Regexp: true}}}, nil
 
 	// Repositories, by their names elsewhere.
 	case contextPrefix:

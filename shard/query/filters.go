@@ -24,6 +24,7 @@ var filters = []Filter{
 	{Names: []string{"file", "f"}, Means: "files whose path matches", Detail: "an expression", Example: "main", is: filePrefix},
 	{Names: []string{"lang", "l"}, Means: "files of a language", Detail: "by name or alias; lang:skipped lists files that are kept by name only", Example: "go", is: langPrefix},
 	{Names: []string{"sym"}, Means: "symbols whose name matches", Detail: "an expression; symbols come after the text, and not without ctags", Example: "^New", is: symPrefix},
+	{Names: []string{"dep"}, Means: "manifests and lock files that name a library", Detail: "as package.json, go.mod, Cargo.lock; with type:repo the repositories that use it", Example: "zod", is: depPrefix},
 	{Names: []string{"rev", "branch", "b", "revision"}, Means: "a branch, tag or commit",
 		Detail: "a commit may be cut short; 7.* or {a,b} names several, and * every indexed revision; HEAD without the filter", Example: "main", is: revPrefix},
 	{Names: []string{"at"}, Means: "a date, as 2026-01-31",

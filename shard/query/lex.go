@@ -16,6 +16,7 @@ const (
 	revPrefix
 	langPrefix
 	symPrefix
+	depPrefix
 	contextPrefix
 	repoSetPrefix
 	archivedPrefix
