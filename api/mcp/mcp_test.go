@@ -46,7 +46,7 @@ func TestAToolIsOneRow(t *testing.T) {
 		Name: "shout", Title: "Shout", About: "Says a word loudly.",
 		Params: []tool.Param{
 			{Name: "word", Kind: tool.String, Required: true, About: "what to say"},
-			{Name: "times", Kind: tool.Integer, Min: 1, Max: 3, Default: 2, About: "how often"},
+			{Name: "times", Kind: tool.Integer, Min: 1, Max: 3, Exact: true, Default: 2, About: "how often"},
 		},
 		Run: func(_ context.Context, v catalog.Viewer, a *tool.Args) (string, error) {
 			return v.Name + ": " + strings.Repeat(strings.ToUpper(a.Text("word")), a.Number("times")), nil

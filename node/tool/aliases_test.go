@@ -90,7 +90,7 @@ func TestArguments_MendedAskTheSame(t *testing.T) {
 		{"grep", `{"pattern":"x","frobnicate":1}`, "The parameters of grep are pattern,", "Mended"},
 		{"grep", `{"pattern":"x","mode":"cuont","limit":3}`, `Mended: grep {"pattern":"x","mode":"count","limit":3}`, ""},
 		{"grep", `{"pattern":"x","mode":"zzzzzzz"}`, "mode has to be one of", "Mended"},
-		{"grep", `{"pattern":"x","limit":99999}`, `Mended: grep {"pattern":"x","limit":10000}`, ""},
+		{"grep", `{"pattern":"x","offset":99999}`, "offset has to be between 0 and 10000", ""},
 		{"find_symbol_definitions", `{"symbol":"x","type":"class"}`, "did you mean", "Mended"},
 		{"grep", `[1]`, "one JSON object with pattern.", "func"},
 		{"grep", `{"pattern":"x","include":"*.go","glob":"*.c"}`, "did you mean include?", "Mended"},

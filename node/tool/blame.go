@@ -20,7 +20,7 @@ func blame(b browse.Reader) Tool {
 			{Name: "path", Kind: String, Required: true, About: "file, from the root"},
 			refParam,
 			{Name: "offset", Kind: Integer, Min: 1, Default: 1, About: "first line"},
-			{Name: "limit", Kind: Integer, Min: 1, Max: mostBlamed, Default: 50, Clamp: true},
+			{Name: "limit", Kind: Integer, Min: 1, Max: mostBlamed, Default: 50},
 			{Name: "verbatim", Kind: Boolean, Default: false, About: "without .mailmap and .git-blame-ignore-revs"},
 		},
 		Run: func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {

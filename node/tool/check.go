@@ -321,8 +321,10 @@ func (p *Param) integer(v any) (value any, problem string) {
 
 	switch {
 	// Before the bounds are: more than there is means all that there is.
-	case p.Max > 0 && f > float64(p.Max) && p.Clamp:
+	case !p.Exact && p.Max > 0 && f > float64(p.Max):
 		return p.Max, ""
+	case !p.Exact && f > 0 && f < float64(p.Min):
+		return p.Min, ""
 	case p.Max > 0 && (f < float64(p.Min) || f > float64(p.Max)):
 		return nil, fmt.Sprintf("has to be between %d and %d", p.Min, p.Max)
 	case f < float64(p.Min):

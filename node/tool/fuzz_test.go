@@ -85,9 +85,9 @@ func allowed(t *testing.T, schema json.RawMessage, arguments string) bool {
 	var s struct {
 		Required   []string
 		Properties map[string]struct {
-			Type             any
-			Enum             []string
-			Minimum, Maximum *float64
+			Type    any
+			Enum    []string
+			Maximum *float64
 		}
 	}
 	if err := json.Unmarshal(schema, &s); err != nil {
@@ -109,7 +109,8 @@ func allowed(t *testing.T, schema json.RawMessage, arguments string) bool {
 		}
 		switch v := v.(type) {
 		case float64:
-			if p.Type != "integer" || v != float64(int(v)) || v < *p.Minimum || p.Maximum != nil && v > *p.Maximum || v > 1<<31-1 {
+			// Of zero and less the schema says nothing, to be short.
+			if p.Type != "integer" || v != float64(int(v)) || v < 1 || p.Maximum != nil && v > *p.Maximum || v > 1<<31-1 {
 				return false
 			}
 		case bool:

@@ -24,7 +24,7 @@ func getDiff(b browse.Reader) Tool {
 			{Name: "path", Kind: String, About: "only this file or directory"},
 			{Name: "mode", Kind: String, Words: []string{"auto", "names", "stat", "symbols", "patch"}, Default: "auto"},
 			includeParam, excludeParam,
-			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 3, Clamp: true, About: "lines around a change"},
+			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 3, About: "lines around a change"},
 			{Name: "commits", Kind: Boolean, Default: false, About: "also list those that made it"},
 			{Name: "page", Kind: Integer, Min: 1, Default: 1, About: "page of the patch"},
 		},

@@ -22,12 +22,12 @@ func grep(s symbols.Searcher, b browse.Reader) Tool {
 			{Name: "pattern", Kind: String, Required: true, About: "RE2; escape ( ) [ ] { } . * + ? | to find them as they are"},
 			anyRepoParam, pathParam, includeParam, excludeParam, testsParam, {Name: "ref", Kind: String, About: "branch, tag, commit, x@{date}; several as a,b"},
 			{Name: "ignoreCase", Kind: Boolean, Default: false},
-			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 0, Clamp: true, About: "lines before and after each match"},
+			{Name: "context", Kind: Integer, Min: 0, Max: 20, Default: 0, About: "lines before and after each match"},
 			{Name: "mode", Kind: String, Words: []string{"lines", "files", "count"}, Default: "lines"},
 			{Name: "groupBy", Kind: String, Words: []string{"repo", "directory", "file", "match"}, About: "counts by this instead of lines; match: by the text that matched, or its first group"},
 			{Name: "limit", Kind: Integer, Min: 1, Max: 10000, Default: 100, About: "most files, or groups"},
 			{Name: "perFile", Kind: Integer, Min: 1, Max: 1000, About: "most lines of a file"},
-			{Name: "offset", Kind: Integer, Min: 0, Max: 10000, Default: 0, About: "of them to pass over"},
+			{Name: "offset", Kind: Integer, Min: 0, Max: 10000, Exact: true, Default: 0, About: "of them to pass over"},
 		},
 		Run: ofEachRef(func(ctx context.Context, v catalog.Viewer, a *Args) (string, error) {
 			return runGrep(ctx, v, s, b, a)

@@ -14,7 +14,7 @@ import (
 func listTree(b browse.Reader) Tool {
 	return Tool{
 		Name: "list_tree", Title: "List a directory",
-		About: "Lists files and directories of a repository as an indented tree, directories first, with a slash. Use it to learn how a repository is laid out.",
+		About: "Lists files and directories of a repository as an indented tree, directories first, with a slash.",
 		Params: []Param{
 			repoParam,
 			{Name: "path", Kind: String, About: "directory from the root, or the root"},

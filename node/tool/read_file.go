@@ -27,7 +27,7 @@ func readFile(b browse.Reader) Tool {
 			{Name: "paths", Kind: Strings, About: "more files, at most 10 with path; lines as a.go:12-40"},
 			refParam,
 			{Name: "offset", Kind: Integer, Min: 1, About: "first line"},
-			{Name: "limit", Kind: Integer, Min: 1, Max: 500, Clamp: true, Default: 500},
+			{Name: "limit", Kind: Integer, Min: 1, Max: 500, Default: 500},
 			{Name: "ranges", Kind: String, About: "lines of path, as 291-308,506-587"},
 			{Name: "symbol", Kind: String, About: "name whose definition is read"},
 		},

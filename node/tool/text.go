@@ -22,7 +22,7 @@ const (
 )
 
 // The parameter of how much a caller wants to read, which every tool has.
-var maxTokens = Param{Name: "maxTokens", Kind: Integer, Min: 500, Max: 8000, Default: 4000, Clamp: true}
+var maxTokens = Param{Name: "maxTokens", Kind: Integer, Min: 500, Max: 8000, Default: 4000}
 
 // room is how many bytes of text the answer may have between its first and its
 // last line. Clients drop or hide what is much larger than they want.

@@ -49,7 +49,7 @@ type Param struct {
 	Default  any      // a string, int or bool; nil for none
 	Min, Max int      // of an integer; Max 0 is no bound
 	Several  bool     // a string may be several, as a,b or a list, or names with *: then it is a list
-	Clamp    bool     // a value above Max is lowered to it instead of refused
+	Exact    bool     // a value beyond a bound is refused, instead of brought to the bound: it would ask something else
 	Words    []string // the only values of a string; nil for any
 }
 
@@ -99,11 +99,10 @@ func (p *Param) schema(b *bytes.Buffer) {
 		fmt.Fprintf(b, `,"description":%s`, quote(p.About))
 	}
 
-	if p.Kind == Integer {
-		fmt.Fprintf(b, `,"minimum":%d`, p.Min)
-		if p.Max > 0 {
-			fmt.Fprintf(b, `,"maximum":%d`, p.Max)
-		}
+	// Each word of a schema costs every conversation. Nobody asks for less than one, and
+	// what is brought to a bound needs none.
+	if p.Kind == Integer && p.Max > 0 && p.Exact {
+		fmt.Fprintf(b, `,"maximum":%d`, p.Max)
 	}
 
 	switch {
@@ -155,7 +154,7 @@ func quote(v any) string {
 
 // Parameters that several tools have.
 var (
-	repoParam    = Param{Name: "repo", Kind: String, Required: true, About: "as github.com/acme/app, or its ending"}
+	repoParam    = Param{Name: "repo", Kind: String, Required: true, About: "as acme/app"}
 	anyRepoParam = Param{Name: "repo", Kind: String, Several: true, About: "as acme/app; a,b; acme/*; else all"}
 	refParam     = Param{Name: "ref", Kind: String, About: "branch, tag, commit, x@{date}"}
 	pageParam    = Param{Name: "page", Kind: Integer, Min: 1, Default: 1, About: ""}
