@@ -92,8 +92,8 @@ func TestToolsInEveryProtocolVersion(t *testing.T) {
 	}
 }
 
-// required is arguments for all that a tool's schema requires, and a path for
-// read_file, which takes one or several.
+// required is arguments for all that a tool's schema requires, and one of those of which a
+// tool needs any.
 func required(t *testing.T, tool *sdk.Tool) map[string]any {
 	t.Helper()
 	var schema struct{ Required []string }
@@ -109,8 +109,11 @@ func required(t *testing.T, tool *sdk.Tool) map[string]any {
 	for _, name := range schema.Required {
 		arguments[name] = known[name]
 	}
-	if tool.Name == "read_file" {
+	switch tool.Name {
+	case "read_file":
 		arguments["path"] = known["path"]
+	case "dependencies":
+		arguments["repo"] = known["repo"]
 	}
 	return arguments
 }

@@ -331,7 +331,7 @@ var askedRoutes = map[string]func(aims) []shot{
 // missing fails TestTheOracleAsksEverything. The repository is tried with each.
 var toolWords = map[string][]any{
 	"query": {"shark", "whale swim", "local/"}, "path": {"main.go", "docs"}, "paths": {[]string{"main.go", "README.md"}}, "pattern": {"sh.rk", "*.go"},
-	"symbol": {"main", "Swim"}, "transitive": nil, "ref": {"HEAD", "v1", "v1,HEAD"}, "contains": {"v1"}, "base": {"v1"}, "head": {"HEAD"}, "include": {[]string{"*.go"}}, "exclude": {[]string{"docs/**"}},
+	"symbol": {"main", "Swim"}, "package": {"example.com/shark", "example.com"}, "locked": nil, "tree": {"callers", "callees"}, "transitive": nil, "ref": {"HEAD", "v1", "v1,HEAD"}, "contains": {"v1"}, "base": {"v1"}, "head": {"HEAD"}, "include": {[]string{"*.go"}}, "exclude": {[]string{"docs/**"}},
 	"limit": {1, 20}, "offset": {1}, "mode": nil, "match": nil, "kind": nil, "kinds": {[]string{"function"}}, "groupBy": nil, "perFile": {1},
 	"context": {2}, "page": {1, 2}, "perPage": {1, 100}, "sort": nil, "direction": nil, "depth": {2}, "maxEntries": {10}, "ranges": {"1-2"}, "changes": {"shark"},
 	"changesRegex": {"sh.rk"}, "lines": {"main.go:1-2", "main.go:main"}, "commits": {true}, "author": {"Ada"}, "since": {"2020-01-01"}, "until": {"2030-01-01"}, "maxTokens": {600},

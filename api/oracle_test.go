@@ -81,7 +81,7 @@ func newPool(t *testing.T) *pool {
 			r.Git("branch", "side")
 		}
 		r.CommitAs([]string{"Ada Lovelace", "Bob Ross"}[i%2], when.Add(time.Hour), "swim of "+name, map[string]string{
-			"main.go": "package main\n\nfunc main() {\n\tSwim()\n}\n\n// Swim is how a shark gets on.\nfunc Swim() {}\n", "README.md": text("shark", i%7), "x.bin": "\x00\x01shark",
+			"main.go": "package main\n\nfunc main() {\n\tSwim()\n}\n\n// Swim is how a shark gets on.\nfunc Swim() {}\n", "README.md": text("shark", i%7), "go.mod": fmt.Sprintf("module example.com/%s\n\nrequire example.com/shark v1.%d.0\n", name, i), "x.bin": "\x00\x01shark",
 		})
 	}
 	return p

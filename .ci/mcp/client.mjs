@@ -8,7 +8,8 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 const [url, pid] = process.argv.slice(2);
 const rounds = 20;
 const wanted = ['grep', 'list_repos', 'read_file', 'list_tree', 'list_commits', 'list_branches', 'glob', 'get_diff',
-  'find_symbol_definitions', 'find_symbol_references', 'list_language_models', 'search', 'outline', 'blame'];
+  'find_symbol_definitions', 'find_symbol_references', 'list_language_models', 'search', 'outline', 'blame',
+  'find_implementations', 'dependencies'];
 
 const headers = process.env.SHOAL_API_KEY ? { Authorization: 'Bearer ' + process.env.SHOAL_API_KEY } : {};
 const client = new Client({ name: 'shoal-checks', version: '1' });
@@ -52,9 +53,11 @@ for (let round = 0; round < rounds; round++) {
   if (!(await call('search', { query: 'answers', repo })).includes('answer.go')) throw new Error('search');
   if (!(await call('outline', { repo, path: 'answer.go' })).includes('Answer')) throw new Error('outline');
   if (!(await call('blame', { repo, path: 'answer.go' })).includes('second')) throw new Error('blame');
+  if (!(await call('find_implementations', { symbol: 'Answer', repo })).includes('Answer')) throw new Error('find_implementations');
+  if (!(await call('dependencies', { repo })).includes('manifest')) throw new Error('dependencies');
   await call('list_language_models', {});
   if (!(await call('list_repos', { query: 'checks' })).includes(repo)) throw new Error('list_repos');
-  calls += 15;
+  calls += 17;
 }
 await client.close();
 console.log(`${calls} calls, none failed`);

@@ -69,6 +69,7 @@ func TestClientScript(t *testing.T) {
 		call("answer.go", "find_symbol_definitions", map[string]any{"symbol": "Answer", "repo": repo})
 		call("use.go", "find_symbol_references", map[string]any{"symbol": "Answer", "repo": repo})
 		call("Nothing extends", "find_implementations", map[string]any{"symbol": "Answer", "repo": repo})
+		call("No manifest", "dependencies", map[string]any{"repo": repo})
 		call("answer.go", "search", map[string]any{"query": "answers", "repo": repo})
 		call("Answer", "outline", map[string]any{"repo": repo, "path": "answer.go"})
 		call("answer.go", "blame", map[string]any{"repo": repo, "path": "answer.go"})
@@ -79,7 +80,7 @@ func TestClientScript(t *testing.T) {
 func checkTools(t *testing.T, session *sdk.ClientSession) {
 	t.Helper()
 	wanted := []string{
-		"blame", "find_implementations", "find_symbol_definitions", "find_symbol_references", "get_diff", "glob", "grep", "list_branches",
+		"blame", "dependencies", "find_implementations", "find_symbol_definitions", "find_symbol_references", "get_diff", "glob", "grep", "list_branches",
 		"list_commits", "list_language_models", "list_repos", "list_tree", "outline", "read_file", "search",
 	}
 	var names []string

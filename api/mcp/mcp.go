@@ -32,7 +32,7 @@ const maxBody = 1 << 20
 // instructions is the workflow, told to every client that connects.
 const instructions = `Searches and reads the source code of many git repositories at once.
 
-Do not know a name? search. Know a name? find_symbol_definitions, find_symbol_references, find_implementations. Know a string? grep. Know a file's name? glob. Big file? outline before read_file. Who wrote it, since when? blame, list_commits with changes or lines; get_diff shows a change. list_repos finds full repository names.
+Do not know a name? search. Know a name? find_symbol_definitions, find_symbol_references, find_implementations. Know a string? grep. Know a file's name? glob. Big file? outline before read_file. Who uses a library? dependencies. Who wrote it, since when? blame, list_commits with changes or lines; get_diff shows a change. list_repos finds full repository names.
 
 - Repositories have full names such as github.com/acme/app; an unambiguous ending (acme/app) is enough.
 - ref is any branch, tag or commit (HEAD~3 too); without it, the default branch.

@@ -99,6 +99,12 @@ func (c Coverage) With(g Gap) Coverage {
 	return c
 }
 
+// Without returns c without a gap of a kind: for who has looked there in another way.
+func (c Coverage) Without(kind Kind) Coverage {
+	c.gaps = slices.DeleteFunc(slices.Clone(c.gaps), func(g Gap) bool { return g.Kind == kind })
+	return c
+}
+
 // And is the coverage of an answer that stands on two searches of the same ground. An
 // unknown one makes the whole unknown.
 func (c Coverage) And(d Coverage) Coverage {

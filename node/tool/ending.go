@@ -176,6 +176,9 @@ func keptText(a *Args, g coverage.Gap, brief bool) string {
 		names = append(names, name)
 	}
 
+	if names == nil {
+		return count(g.Count, "file") + " kept by name only"
+	}
 	text := "kept by name only: " + strings.Join(names, ", ")
 	if more := g.Count - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

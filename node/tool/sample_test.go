@@ -167,11 +167,13 @@ func sample(t testing.TB) (*nodetest.Node, *tool.Set) {
 	})
 	lib.Git("rm", "-q", "old.go")
 	lib.CommitAs("Ben Cole", day(2), "Answer once", map[string]string{
-		"lib.go":      "package lib\n\n// Answer answers.\nfunc Answer() int { return 42 }\n",
-		"lib_test.go": "package lib\n\nvar tested = Answer()\n",
-		"shape.rs":    shapeRs,
-		"getter.go":   "package lib\n\ntype Getter interface{ Get(key string) (string, error) }\n",
-		"Scaled.java": "interface Scaled {}\nclass Square\n    extends Shape\n    implements Scaled {}\nclass Tile extends Square {}\n",
+		"lib.go":           "package lib\n\n// Answer answers.\nfunc Answer() int { return 42 }\n",
+		"web/package.json": "{\n  \"dependencies\": {\"@acme/lib\": \"^2.0.0\"},\n  \"devDependencies\": {\"acme\": \"1.0.0\"}\n}\n",
+		"Cargo.toml":       "[dependencies\nserde = \"1\"\n",
+		"lib_test.go":      "package lib\n\nvar tested = Answer()\n",
+		"shape.rs":         shapeRs,
+		"getter.go":        "package lib\n\ntype Getter interface{ Get(key string) (string, error) }\n",
+		"Scaled.java":      "interface Scaled {}\nclass Square\n    extends Shape\n    implements Scaled {}\nclass Tile extends Square {}\n",
 	})
 	lib.Git("remote", "add", "origin", "https://example.com/acme/lib")
 
@@ -216,6 +218,7 @@ func history(r *nodetest.Repo) {
 		"vendor/dep/dep.go":    "package dep\n\n// Close closes nothing.\nfunc Close() {}\n",
 		"docs/large.txt":       strings.Repeat("a file that is kept by name only\n", 2000) + "needle in the haystack\n",
 		"docs/picture.bin":     "not text\x00at all\n",
+		"go.mod":               "module example.com/acme/app\n\nrequire (\n\tgithub.com/acme/lib/v2 v2.1.0\n\tgithub.com/acme/old v1.0.0 // indirect\n)\n",
 		"docs/notes.txt":       strings.Repeat("line of notes\n", 40),
 		"src/größe \xe9.c":     "int odd_name;\n",
 		"testdata/replica.txt": "retry the replica\n",

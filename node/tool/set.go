@@ -61,6 +61,7 @@ func New(p Parts, more ...Tool) *Set {
 		definitions(p.Search, p.Browse),
 		references(p.Search, p.Browse),
 		implementations(p.Search, p.Browse),
+		dependencies(p.Search, p.Browse),
 		outline(p.Browse),
 		listCommits(p.Browse),
 		blame(p.Browse),
