@@ -52,7 +52,7 @@ func (p *Place) nearness(f *SymbolFile, language string) int {
 	if path.Dir(f.Path) == path.Dir(p.Path) && (p.Repo == "" || p.Repo == f.Repository) {
 		n += 4
 	}
-	if language != "" && mixed(language, f.Language) {
+	if language != "" && Mixed(language, f.Language) {
 		n += 2
 	}
 	if p.Repo == f.Repository {

@@ -575,9 +575,9 @@ func languages(name string) (query.Q, error) {
 
 // mixedLanguages are those that are mixed in one program: a header of C serves C++,
 // and a module of JavaScript TypeScript.
-var mixedLanguages = [][]string{{"C", "C++"}, {"TypeScript", "JavaScript", "JSX", "TSX"}}
+var mixedLanguages = [][]string{{"C", "C++"}, {"TypeScript", "JavaScript", "JSX", "TSX"}, {"Java", "Kotlin"}}
 
-// mixed reports whether two languages are one or are mixed in one program.
-func mixed(a, b string) bool {
+// Mixed reports whether two languages are one or are mixed in one program.
+func Mixed(a, b string) bool {
 	return a == b || slices.ContainsFunc(mixedLanguages, func(g []string) bool { return slices.Contains(g, a) && slices.Contains(g, b) })
 }

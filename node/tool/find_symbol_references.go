@@ -23,6 +23,8 @@ func references(s symbols.Searcher, b browse.Reader) Tool {
 		Params: []Param{
 			symbolParam, anyRepoParam,
 			{Name: "calls", Kind: Boolean, Default: false},
+			{Name: "tree", Kind: String, Words: []string{"callers", "callees"}, About: "calls of calls"},
+			{Name: "depth", Kind: Integer, Min: 1, Max: 5, Default: 2},
 			pathParam, includeParam, excludeParam, testsParam, refParam,
 			{Name: "limit", Kind: Integer, Min: 1, Max: mostOfSymbol, Default: 200, About: "most lines"},
 		},
@@ -35,6 +37,9 @@ func references(s symbols.Searcher, b browse.Reader) Tool {
 // runReferences answers a call of find_symbol_references.
 func runReferences(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	l := &lookup{a, ctx, v, s, b}
+	if a.Text("tree") != "" {
+		return l.callTree()
+	}
 	r, err := l.used()
 	if err != nil {
 		return "", err
