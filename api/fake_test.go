@@ -33,6 +33,7 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 	"github.com/shoalsearch/shoal/node/tool"
 	"github.com/shoalsearch/shoal/shard"
+	"github.com/shoalsearch/shoal/shard/git"
 )
 
 // fake answers every operation with a response whose every field is filled,
@@ -287,6 +288,10 @@ func (f *fake) Commit(context.Context, catalog.Viewer, browse.CommitRequest) (*b
 	c := aCommit
 	return answer(f, &c)
 }
+func (f *fake) Together(context.Context, catalog.Viewer, browse.TogetherRequest) (*browse.TogetherResponse, error) {
+	return answer(f, &browse.TogetherResponse{Commits: 1, Files: []git.FileCount{{Path: "a.go", Commits: 1}}, Total: 1})
+}
+
 func (f *fake) Authors(context.Context, catalog.Viewer, browse.AuthorsRequest) (*browse.AuthorsResponse, error) {
 	return answer(f, &browse.AuthorsResponse{Authors: []browse.AuthorInfo{{Name: "A", Email: "a@example.com", Commits: 3}}, Total: 1})
 }

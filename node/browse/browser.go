@@ -79,6 +79,7 @@ func New(d Deps) *Browser {
 	serve(b, commitsOperation)
 	serve(b, commitOperation)
 	serve(b, authorsOperation)
+	serve(b, togetherOperation)
 	serve(b, diffOperation)
 	serve(b, blameOperation)
 	serve(b, branchesOperation)

@@ -38,6 +38,16 @@ func (r *CommitsResponse) Coverage() coverage.Coverage {
 	return covers(r.Per > 0, map[coverage.Kind]bool{coverage.Late: r.AtLeast || !r.Reached.IsZero(), coverage.Shallow: r.Shallow})
 }
 
+// Coverage is what a list of authors covers.
+func (r *AuthorsResponse) Coverage() coverage.Coverage {
+	return covers(r.Per > 0, map[coverage.Kind]bool{coverage.Shallow: r.Shallow})
+}
+
+// Coverage is what a count of files that changed together covers.
+func (r *TogetherResponse) Coverage() coverage.Coverage {
+	return covers(r.Total > 0, map[coverage.Kind]bool{coverage.Limit: r.Cut, coverage.Shallow: r.Shallow})
+}
+
 // Coverage is what a search of a history for changes covers. A walk along lines ends at
 // its limit, any other one when time runs out or more was found than the limit.
 func (r *TraceResponse) Coverage() coverage.Coverage {

@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -332,6 +333,33 @@ func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsRe
 		out.Authors = append(out.Authors, AuthorInfo{Name: a.Name, Email: a.Email, Commits: a.Commits})
 	}
 	return out, nil
+}
+
+// Together counts the files that changed in the commits that changed a path.
+func (b *Browser) Together(ctx context.Context, v catalog.Viewer, req TogetherRequest) (*TogetherResponse, error) {
+	return route(ctx, b, v, req.Repo, togetherOperation, req)
+}
+
+var togetherOperation = operation[TogetherRequest, TogetherResponse]{name: "together", run: answerTogether, heavy: true}
+
+func answerTogether(ctx context.Context, s *site, req TogetherRequest) (*TogetherResponse, error) {
+	commit, err := s.resolve(ctx, req.Ref)
+	if err != nil {
+		return nil, err
+	}
+	req.Path = s.pathOf(ctx, commit, req.Path)
+	files, commits, err := s.mirror.Together(ctx, commit, req.Path)
+	if err == nil && len(files) == 0 {
+		err = s.neverThere(ctx, commit, req.Path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	shallow, err := s.mirror.Shallow()
+	if err != nil {
+		return nil, err
+	}
+	return &TogetherResponse{Commits: commits, Files: files[:min(len(files), cmp.Or(req.Max, 100))], Total: len(files), Cut: commits >= git.TogetherCommits, Shallow: shallow}, nil
 }
 
 // Branches lists branches, newest first.

@@ -34,6 +34,7 @@ type History interface {
 	Commits(context.Context, catalog.Viewer, CommitsRequest) (*CommitsResponse, error)
 	Commit(context.Context, catalog.Viewer, CommitRequest) (*CommitInfo, error)
 	Authors(context.Context, catalog.Viewer, AuthorsRequest) (*AuthorsResponse, error)
+	Together(context.Context, catalog.Viewer, TogetherRequest) (*TogetherResponse, error)
 	Branches(context.Context, catalog.Viewer, RefsRequest) (*RefsResponse, error)
 	Tags(context.Context, catalog.Viewer, RefsRequest) (*RefsResponse, error)
 	Ref(context.Context, catalog.Viewer, RefRequest) (*RefResponse, error)

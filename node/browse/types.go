@@ -1,6 +1,10 @@
 package browse
 
-import "time"
+import (
+	"time"
+
+	"github.com/shoalsearch/shoal/shard/git"
+)
 
 // SourceRequest asks for the content of a file.
 type SourceRequest struct {
@@ -139,6 +143,21 @@ type AuthorInfo struct {
 	Name    string `json:"name"`
 	Email   string `json:"email"`
 	Commits int    `json:"commitCount"`
+}
+
+// TogetherRequest asks which files changed in the commits that changed a path.
+type TogetherRequest struct {
+	Repo, Ref, Path string
+	Max             int // files; 0 means 100
+}
+
+// TogetherResponse lists files by their number of commits.
+type TogetherResponse struct {
+	Commits int // that changed the path, without merges and commits of very many files
+	Files   []git.FileCount
+	Total   int  // files
+	Cut     bool // only the newest commits were looked at
+	Shallow bool // as of CommitsResponse
 }
 
 // DiffRequest asks for the difference of two references.

@@ -29,6 +29,7 @@ func listCommits(b browse.Reader) Tool {
 			{Name: "author", Kind: String, About: "part of name or e-mail"},
 			{Name: "since", Kind: String, About: "2024-05-01 or `30 days ago`"},
 			{Name: "until", Kind: String},
+			{Name: "groupBy", Kind: String, Words: []string{"file", "author"}, About: "counts: files that change with path, or its authors below its owners"},
 			{Name: "noMerges", Kind: Boolean, Default: false},
 			{Name: "body", Kind: Boolean, Default: false},
 			{Name: "verbatim", Kind: Boolean, Default: false, About: "authors without .mailmap"},
@@ -43,6 +44,9 @@ func listCommits(b browse.Reader) Tool {
 
 // runListCommits answers a call of list_commits.
 func runListCommits(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
+	if a.Text("groupBy") != "" {
+		return groupedCommits(ctx, v, b, a)
+	}
 	if a.Has("changes") || a.Has("changesRegex") || a.Has("lines") {
 		// These have git look into the changes themselves, which is bound by time and not by
 		// pages.

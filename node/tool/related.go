@@ -1,0 +1,122 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
+	globs "github.com/shoalsearch/shoal/glob"
+	"github.com/shoalsearch/shoal/node/browse"
+	"github.com/shoalsearch/shoal/node/call"
+	"github.com/shoalsearch/shoal/node/coverage"
+)
+
+// mostGrouped is how many files or authors an answer has.
+const mostGrouped = 40
+
+// groupedCommits counts the commits of a path instead of listing them: by the other files that
+// they changed, or by their authors, below the owners.
+func groupedCommits(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
+	for _, name := range []string{"query", "changes", "changesRegex", "lines", "author", "since", "until", "page"} {
+		if a.Has(name) {
+			return "", call.Fail(call.ErrInvalid, "groupBy counts all commits of a path and takes no %s. Without: %s.", name, a.with(name, nil))
+		}
+	}
+	if a.Text("groupBy") == "author" {
+		return commitsByAuthor(ctx, v, b, a)
+	}
+	if a.Text("path") == "" {
+		return "", call.Fail(call.ErrInvalid, "groupBy file needs path: a file or a directory")
+	}
+	r, err := b.Together(ctx, v, browse.TogetherRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Path: a.Text("path"), Max: mostGrouped + 1})
+	if err != nil {
+		return "", err
+	}
+
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s changed %s; the files in them", count(r.Commits, "commit"), fileLabel(a.Text("path")))
+	out.WriteByte('\n')
+	shown := 0
+	for _, f := range r.Files {
+		// Its own count is that of all.
+		if f.Path == a.Text("path") || shown == mostGrouped {
+			continue
+		}
+		fmt.Fprintf(&out, "%d %s\n", f.Commits, fileLabel(f.Path))
+		shown++
+	}
+	var e end
+	e.covers(a, r.Coverage(), words{coverage.Limit: "older commits"})
+	if more := r.Total - len(r.Files); more > 0 {
+		e.leaves(fmt.Sprintf("%s of fewer commits", count(more, "file")))
+	}
+	return out.String() + e.String(), nil
+}
+
+// commitsByAuthor lists who owns a path by CODEOWNERS, and who changed it.
+func commitsByAuthor(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) (string, error) {
+	r, err := b.Authors(ctx, v, browse.AuthorsRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Path: a.Text("path"), PerPage: mostGrouped, Verbatim: a.Flag("verbatim")})
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s; %s\n", count(r.Total, "author"), codeOwners(ctx, v, b, a))
+	for _, x := range r.Authors {
+		fmt.Fprintf(&out, "%d %s <%s>\n", x.Commits, label(x.Name), label(x.Email))
+	}
+	var e end
+	e.covers(a, r.Coverage(), nil)
+	if more := r.Total - len(r.Authors); more > 0 {
+		e.leaves(fmt.Sprintf("%s of fewer commits", count(more, "author")))
+	}
+	return out.String() + e.String(), nil
+}
+
+// ownerFiles are the places of a CODEOWNERS file. Hosts read the first that there is.
+var ownerFiles = []string{".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS", ".gitea/CODEOWNERS"}
+
+// codeOwners says who owns a path.
+func codeOwners(ctx context.Context, v catalog.Viewer, b browse.Reader, a *Args) string {
+	for _, file := range ownerFiles {
+		src, err := b.Source(ctx, v, browse.SourceRequest{Repo: a.Text("repo"), Ref: a.Text("ref"), Path: file})
+		if err != nil {
+			continue
+		}
+		if owners, line := ownersIn(src.Content, a.Text("path")); owners != "" {
+			return fmt.Sprintf("owners %s (%s:%d)", label(owners), file, line)
+		}
+		return "no owner in " + file
+	}
+	return "no CODEOWNERS"
+}
+
+// ownersIn finds the owners of a path, which the last line decides that matches it.
+func ownersIn(text []byte, path string) (owners string, line int) {
+	number := 0
+	for row := range bytes.Lines(text) {
+		number++
+		content, _, _ := strings.Cut(string(row), " #")
+		fields := strings.Fields(content)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") || strings.ContainsAny(fields[0][:1], "[^") {
+			continue
+		}
+		// As in .gitignore: a slash within fixes a pattern to the root, and a directory stands
+		// for all below it.
+		pattern := strings.TrimSuffix(fields[0], "/")
+		if !strings.Contains(pattern, "/") {
+			pattern = "**/" + pattern
+		}
+		pattern = strings.TrimPrefix(pattern, "/")
+		patterns := []string{pattern, pattern + "/**"}
+		if strings.HasSuffix(pattern, "/*") && pattern != "**/*" {
+			patterns = patterns[:1]
+		}
+		of, err := globs.Compile(globs.Exact, patterns...)
+		if err == nil && of.Match(path) {
+			owners, line = strings.Join(fields[1:], " "), number
+		}
+	}
+	return owners, line
+}

@@ -1,0 +1,84 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// FileCount is a file with the commits that changed it.
+type FileCount struct {
+	Path    string
+	Commits int
+}
+
+// TogetherCommits is how many commits Together looks at, the newest.
+const TogetherCommits = 1000
+
+// togetherFiles is how many files a commit may have: one of more says nothing of any two.
+const togetherFiles = 100
+
+// Together counts the files that changed in the commits that changed a path, most first, and
+// tells how many such commits it looked at. Merges and commits of many files do not count.
+func (h *authors) Together(ctx context.Context, commit, path string) (files []FileCount, commits int, err error) {
+	q := LogQuery{Commit: commit, Path: path, NoMerges: true}
+	filter, err := q.arguments()
+	if err != nil {
+		return nil, 0, err
+	}
+
+	// The mark stands alone between the files of two commits.
+	c := h.git("log", "-z", "--no-show-signature", "--name-only", "--full-diff", "--no-renames", "--format=%x01", fmt.Sprintf("--max-count=%d", TogetherCommits))
+	c.Args = append(c.Args, filter...)
+	c.Timeout, c.Limit = time.Minute, 1<<30
+
+	counts := map[string]int{}
+	err = c.Stream(ctx, func(r io.Reader) (err error) {
+		commits, err = countTogether(r, counts)
+		return err
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("count what changed together: %w", err)
+	}
+	for path, n := range counts {
+		files = append(files, FileCount{path, n})
+	}
+	slices.SortFunc(files, func(a, b FileCount) int {
+		return cmp.Or(cmp.Compare(b.Commits, a.Commits), cmp.Compare(a.Path, b.Path))
+	})
+	return files, commits, nil
+}
+
+// countTogether reads the files of each commit behind its mark.
+func countTogether(r io.Reader, counts map[string]int) (commits int, err error) {
+	in, held := newRecords(r), 0
+	var files []string
+	end := func() {
+		if len(files) > 0 && len(files) <= togetherFiles {
+			commits++
+			for _, path := range files {
+				counts[path]++
+			}
+		}
+		files = files[:0]
+	}
+	for {
+		field, err := in.field(maxField)
+		if err != nil {
+			end()
+			return commits, ignoreEOF(err)
+		}
+		if field == "\x01" {
+			end()
+			continue
+		}
+		if held += len(field); held > authorsMost {
+			return 0, fmt.Errorf("the files of these commits take more than %d MB: %w", authorsMost>>20, ErrTooLarge)
+		}
+		files = append(files, strings.TrimPrefix(field, "\n"))
+	}
+}
