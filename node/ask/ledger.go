@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +51,22 @@ func (l *ledger) show(repo, path string, first, last int) {
 	if list := l.lines[key]; first > 0 && len(list) < maxLedger && (list != nil || len(l.lines) < maxLedger) {
 		l.lines[key] = append(list, [2]int{first, last})
 	}
+}
+
+// cited is the first lines that were shown of a file, as :10-20,31; "" for none.
+func (l *ledger) cited(repo, path string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var runs []string
+	for _, r := range l.lines[[2]string{repo, path}] {
+		if run := fmt.Sprintf("%d-%d", r[0], r[1]); len(runs) < 5 && !slices.Contains(runs, run) {
+			runs = append(runs, run)
+		}
+	}
+	if runs == nil {
+		return ""
+	}
+	return ":" + strings.Join(runs, ",")
 }
 
 // shown reports whether a citation is of lines that a tool has shown: of a long run, of a
@@ -153,6 +170,23 @@ func (l *ledger) Grep(ctx context.Context, v catalog.Viewer, req search.GrepRequ
 			l.note(f.Repo, f.Path, "")
 			for _, line := range f.Lines {
 				l.show(f.Repo, f.Path, line.Number, line.Number)
+			}
+		}
+	}
+	return r, err
+}
+
+// Search implements [symbols.Searcher].
+func (l *ledger) Search(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
+	l.searched()
+	r, err := l.Searcher.Search(ctx, v, req)
+	if err == nil {
+		for _, f := range r.Files[:min(len(r.Files), 100)] {
+			l.note(f.Repository, f.Path, "")
+			for _, c := range f.Chunks {
+				for _, at := range c.Ranges {
+					l.show(f.Repository, f.Path, int(at.Start.Line), int(at.End.Line))
+				}
 			}
 		}
 	}

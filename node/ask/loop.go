@@ -46,6 +46,7 @@ type loop struct {
 	perToken float64           // bytes of the conversation, measured
 	why      string            // why no call is allowed any more
 	repaired bool
+	warned   bool // it was told that half of a budget is used
 	retold   bool // after an overflow
 }
 
@@ -366,6 +367,10 @@ func (l *loop) budget(step int) {
 		l.stopCalls("its budget of tokens was nearly used")
 	case clock.Since(l.t.began) > turnTime*4/5:
 		l.stopCalls("its time was nearly used")
+	case !l.warned && (step > l.steps/2 || used > maxInput/2 || clock.Since(l.t.began) > turnTime/2):
+		l.warned = true
+		l.say(fmt.Sprintf("Half of what you may use is used, with step %d of %d. Look only for what the answer still lacks.", step, l.steps))
+		return
 	default:
 		return
 	}

@@ -59,7 +59,7 @@ func TestAThreadRemembersAndIsKept(t *testing.T) {
 
 	// The model is told what was said and what was read; the repositories stay.
 	raw := s.Requests()[2].Raw
-	for _, want := range []string{"How is a store opened?", "By `Open` @file:{local/app::store/store.go:4}", "Read earlier in this conversation", "- local/app store/store.go", "And ended?"} {
+	for _, want := range []string{"How is a store opened?", "By `Open` @file:{local/app::store/store.go:4}", "Read earlier in this conversation", "- local/app store/store.go:4-4", "And ended?"} {
 		if !strings.Contains(raw, want) {
 			t.Errorf("the model was not told %q: %s", want, raw)
 		}
