@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
@@ -292,8 +293,8 @@ var humps = regexp.MustCompile(`[-_.]|([a-z])([A-Z])`)
 // found with retry, and retry_count as retryCount and retry-count, too. What looks like
 // neither is taken as it stands.
 func wordExpr(word string) string {
-	if len(word) > 1 && !strings.ContainsFunc(word[1:], unicode.IsUpper) {
-		word = strings.ToLower(word[:1]) + word[1:] // a sentence begins with it
+	if first, n := utf8.DecodeRuneInString(word); len(word) > n && !strings.ContainsFunc(word[n:], unicode.IsUpper) {
+		word = string(unicode.ToLower(first)) + word[n:] // a sentence begins with it
 	}
 	if compound.MatchString(word) {
 		return "(?i)" + humps.ReplaceAllString(strings.TrimLeft(word, "-"), "$1[-_.]?$2")

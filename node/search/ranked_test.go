@@ -15,7 +15,7 @@ func TestAWordIsFoundInItsForms(t *testing.T) {
 	for word, forms := range map[string][]string{
 		"retried": {"retry", "Retries", "retried"}, "replication": {"replica", "Replicate", "replication"}, "files": {"file", "fileSystem"},
 		"gc.auto": {"gc.auto", "gcAuto", "gc_auto"}, "NewServer": {"newserver", "new_server"}, "class": {"class"}, "Retries": {"retry", "retried"},
-		"--no-dereference": {"no_dereference", "noDereference"}, "retry_count": {"retryCount", "retry-count"}, "v1.2": {"v1.2"}, "TLS": {"tls"},
+		"Über": {"über", "überall"}, "Поиск": {"поиск"}, "\u202e": {"\u202e"}, "--no-dereference": {"no_dereference", "noDereference"}, "retry_count": {"retryCount", "retry-count"}, "v1.2": {"v1.2"}, "TLS": {"tls"},
 	} {
 		re := regexp.MustCompile(wordExpr(word))
 		for _, f := range forms {
