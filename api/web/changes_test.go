@@ -179,7 +179,7 @@ func TestFilesAreCountedByRevision(t *testing.T) {
 	}}
 	resp.Stats.Files = 2
 	box := layout.Box{Query: "rev:* x"}
-	facets := facetsOf(resp, box, facetRows)
+	facets := facetsOf(resp.CountFiles(), box, facetRows)
 	last := facets[len(facets)-1]
 	if last.Name != "Revisions" || len(last.Rows) != 2 || last.Rows[0].Value != "main" || last.Rows[0].Count != "2" || last.Rows[1].Value != "v1" || last.Rows[1].Count != "1" {
 		t.Errorf("facets end with %+v", last)
@@ -190,7 +190,7 @@ func TestFilesAreCountedByRevision(t *testing.T) {
 
 	resp.Files = resp.Files[1:]
 	resp.Stats.Files = 1
-	for _, f := range facetsOf(resp, box, facetRows) {
+	for _, f := range facetsOf(resp.CountFiles(), box, facetRows) {
 		if f.Name == "Revisions" {
 			t.Errorf("one revision is offered: %+v", f)
 		}

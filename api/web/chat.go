@@ -1,10 +1,12 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -13,8 +15,8 @@ import (
 )
 
 var (
-	chatsTemplate = layout.Parse(templates, "templates/chats.html")
-	chatTemplate  = layout.Parse(templates, "templates/chat.html")
+	chatsTemplate = layout.Parse(templates, "templates/chats.html", "templates/asking.html")
+	chatTemplate  = layout.Parse(templates, "templates/chat.html", "templates/asking.html")
 )
 
 const (
@@ -26,20 +28,65 @@ const (
 // chats is the page of the viewer's threads, and begins one.
 func (p *conversations) chats(ctx context.Context, v *layout.Visit) error {
 	if v.Method == "POST" {
-		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: namesIn(v.Form.Get("repos"))})
+		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Repos: namesIn(v.Form.Get("repos")), Model: modelIn(v.Form.Get("model"))})
 	}
 
 	threads, total, err := p.threads(ctx, v, "")
 	if err != nil {
 		return err
 	}
+	form := asking{
+		Action: "/chat", Label: "Question", Hint: "How is a search answered?", Rows: 3, Pick: true,
+		Query: v.Query.Get("q"), Repos: v.Query.Get("repos"), Models: p.models(ctx, v),
+	}
 	return v.Show(layout.Head{Title: "Ask", Page: "chats"}, chatsTemplate, struct {
-		Model, Guest bool
-		NoModel      string
-		Query, Repos string
-		Total        string
-		Rows         []threadRow
-	}{p.asker.HasModel(), v.Viewer.Role == catalog.RoleGuest, ask.NoModel, v.Query.Get("q"), v.Query.Get("repos"), layout.Counted(total, "thread", "threads"), threads})
+		HasModel, Guest bool
+		NoModel         string
+		Asking          asking
+		Examples        []string
+		Total           string
+		Rows            []threadRow
+	}{p.asker.HasModel(), v.Viewer.Role == catalog.RoleGuest, ask.NoModel, form, exampleQuestions, layout.Counted(total, "thread", "threads"), threads})
+}
+
+// exampleQuestions are for a reader who has asked nothing yet.
+var exampleQuestions = []string{"Where does a request enter, and what handles it?", "How are errors reported to users?", "What has to change to add a setting?"}
+
+// asking is the form of a question, for its template.
+type asking struct {
+	Action, Label, Hint string
+	Rows                int
+	Pick                bool // repositories may be chosen
+	Query, Repos        string
+	Models              []modelRow
+	Model               string // the one that is chosen
+}
+
+// modelRow is a model to choose.
+type modelRow struct{ Value, Name string }
+
+// modelsTime bounds the look for models. Their names are there at once; whether a
+// credential can be read does not matter here.
+const modelsTime = 100 * time.Millisecond
+
+// models is the models that may answer; none where they cannot be listed.
+func (p *conversations) models(ctx context.Context, v *layout.Visit) (rows []modelRow) {
+	ctx, cancel := context.WithTimeout(ctx, modelsTime)
+	defer cancel()
+	list, err := p.asker.Models(ctx, v.Viewer)
+	if err != nil {
+		return nil // the first one answers
+	}
+	for _, m := range list {
+		rows = append(rows, modelRow{m.Provider + "/" + m.Model, cmp.Or(m.DisplayName, m.Model)})
+	}
+	return rows
+}
+
+// modelIn is the model of a form; zero where it names none.
+func modelIn(field string) ask.ModelName {
+	provider, name, _ := strings.Cut(field, "/")
+	return ask.ModelName{Provider: provider, Model: name}
 }
 
 // threadRow is a thread in a list of them.
@@ -122,7 +169,9 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 		Turns          []chatTurn
 		Guest          bool
 		Threads        []threadRow
+		Asking         asking
 	}{Chat: c, Action: chatPagePath + url.PathEscape(id), Guest: v.Viewer.Role == catalog.RoleGuest}
+	data.Asking = asking{Action: data.Action, Label: "A further question", Hint: "Ask further", Rows: 2, Models: p.models(ctx, v)}
 	if data.Threads, _, err = p.threads(ctx, v, id); err != nil {
 		return err
 	}
@@ -133,17 +182,18 @@ func (p *conversations) chat(ctx context.Context, v *layout.Visit) error {
 		if t.Waiting {
 			t.Events = fmt.Sprintf("%s/events?after=%d", data.Action, t.First-1)
 		}
-		// What has no answer is asked again by one button, at the end of the thread.
-		if c.Mine && i == len(c.Turns)-1 && (t.Status == ask.Failed || t.Status == ask.Stopped) {
+		// The last question is asked again by one button, perhaps of another model.
+		if c.Mine && i == len(c.Turns)-1 && !t.Waiting && (t.Failed() || len(data.Asking.Models) > 1) {
 			t.Again = data.Action
 		}
+		data.Asking.Model = t.Model
 		data.Turns = append(data.Turns, t)
 	}
 
-	head := layout.Head{Title: c.Title, Page: "chat"}
+	head := layout.Head{Title: c.Title, Page: "chat", Scripts: []string{"js/peek.js"}}
 	// Only while an answer grows: a page that is done would else be asked for without an end.
 	if c.Running {
-		head.Again, head.Scripts = chatAgain, []string{"js/chat.js"}
+		head.Again, head.Scripts = chatAgain, append(head.Scripts, "js/chat.js")
 	}
 	return v.Show(head, chatTemplate, data)
 }
@@ -161,6 +211,9 @@ type chatTurn struct {
 	Again   string     // address that asks the same question again; "" for none
 	Took    string
 }
+
+// Failed reports whether a question has no answer.
+func (t *chatTurn) Failed() bool { return t.Status == ask.Failed || t.Status == ask.Stopped }
 
 // chatPiece is a piece of an answer: text, or a citation. One without a URL is not verified.
 type chatPiece struct{ Text, Label, URL, Note string }
@@ -187,6 +240,9 @@ func (p *conversations) chatTurn(ctx context.Context, n int, r *ask.Report) chat
 	if !t.Waiting {
 		t.Drawn, t.Refused = p.answer(ctx, n, r.Answer)
 		t.Took = layout.Counted(int(r.Took.Seconds()+0.5), "second", "seconds")
+		if name := r.ModelName(); name != "" {
+			t.Took += ", " + name
+		}
 	}
 	return t
 }
@@ -221,7 +277,7 @@ func (p *conversations) changeChat(ctx context.Context, v *layout.Visit, id stri
 
 	switch v.Form.Get("do") {
 	case "ask":
-		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Thread: id})
+		return p.askOn(ctx, v, ask.Question{Query: v.Form.Get("query"), Thread: id, Model: modelIn(v.Form.Get("model"))})
 	case "stop":
 		err = p.asker.StopChat(ctx, v.Viewer, id)
 	case "share":

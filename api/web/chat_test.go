@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/ask"
+	"github.com/shoalsearch/shoal/node/tool"
 )
 
 // none are chats that answer nothing.
@@ -19,6 +21,17 @@ type none = ask.Chats
 type asked struct {
 	none
 	got ask.Question
+}
+
+func (a *asked) Models(context.Context, catalog.Viewer) ([]tool.Model, error) {
+	return []tool.Model{{Provider: "p", Model: "small"}, {Provider: "p", Model: "org/large", DisplayName: "Large"}}, nil
+}
+func (a *asked) HasModel() bool { return true }
+func (a *asked) Chats(context.Context, catalog.Viewer, int, int) ([]ask.Chat, int, error) {
+	return nil, 0, nil
+}
+func (a *asked) Chat(context.Context, catalog.Viewer, string) (*ask.Chat, error) {
+	return &ask.Chat{ID: "1", Title: "How?", Mine: true, Turns: []ask.Report{{Query: "How?", Model: "p/org/large", Status: ask.Done, Answer: []ask.Piece{{Text: "So."}}}}}, nil
 }
 
 func (a *asked) Ask(_ context.Context, _ catalog.Viewer, q ask.Question) (*ask.Started, error) {
@@ -45,6 +58,36 @@ func TestTheFormOfQuestionsTakesNamesWithBlanks(t *testing.T) {
 		}
 		if !slices.Equal(a.got.Repos, want) {
 			t.Errorf("%q names %q, want %q", field, a.got.Repos, want)
+		}
+	}
+}
+
+// Of several models one is chosen, and the last question may be asked again of another.
+func TestAsk_ofAModel(t *testing.T) {
+	t.Parallel()
+	a := &asked{}
+	p := New(Deps{Chats: a, Now: time.Now}).conversations
+	visit := func(method string, form url.Values) *layout.Visit {
+		return &layout.Visit{Method: method, Path: "/chat/1", Viewer: catalog.Operator(), Form: form, Status: 200, Sent: func(name string) string {
+			return map[string]string{"Sec-Fetch-Site": "same-origin"}[name]
+		}}
+	}
+	for path, page := range map[string]func(context.Context, *layout.Visit) error{"chats": p.chats, "chat": p.chat} {
+		v := visit("GET", nil)
+		if err := page(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(v.Body), `<option value="p/org/large"`) {
+			t.Errorf("%s offers no model:\n%s", path, v.Body)
+		}
+		if again := strings.Contains(string(v.Body), "Ask again"); again != (path == "chat") {
+			t.Errorf("%s: asks again: %v", path, again)
+		}
+		if err := page(t.Context(), visit("POST", url.Values{"do": {"ask"}, "query": {"?"}, "model": {"p/org/large"}})); err != nil {
+			t.Fatal(err)
+		}
+		if want := (ask.ModelName{Provider: "p", Model: "org/large"}); a.got.Model != want {
+			t.Errorf("%s asks %+v, want %+v", path, a.got.Model, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type narrowing struct {
 	Count  string // address of the page with all files counted; "" where they are
 	Note   string // what was counted, where somebody asked
 	Exact  bool   // all files were counted
+	Others bool   // they are; what is asked for is values beside those that are chosen
 
 	Summary string // of the answer, by that count
 }
@@ -26,9 +28,10 @@ type narrowing struct {
 // narrow is the facets of the answer that a page shows. Where that was cut they
 // are lower bounds, and one may have all files counted.
 func (r *results) narrow(resp *search.Response) narrowing {
-	n := narrowing{Facets: facetsOf(resp, r.Box, facetRows)}
+	n := narrowing{Facets: facetsOf(resp.CountFiles(), r.Box, facetRows)}
 	// Not where all is counted already, nor where there is nothing that a count could tell of.
-	if !resp.HasEveryFile() && len(n.Facets) > 0 {
+	n.Others = resp.HasEveryFile() && slices.ContainsFunc(facetKinds, func(k facetKind) bool { return k.chosen(r.Box.Query).filters != nil })
+	if (!resp.HasEveryFile() || n.Others) && len(n.Facets) > 0 {
 		n.Count = searchURL(r.Box, r.From) + "&facets=all"
 	}
 	return n
@@ -58,12 +61,36 @@ func (p *searching) countFacets(ctx context.Context, v catalog.Viewer, r *result
 	if err != nil {
 		return narrowing{}, err
 	}
+	found := resp.CountFiles()
+	p.countOthers(ctx, v, r, found)
 	return narrowing{
-		Facets:  facetsOf(resp, r.Box, countedRows),
+		Facets:  facetsOf(found, r.Box, countedRows),
 		Note:    countNote(resp),
 		Exact:   resp.HasEveryFile(),
 		Summary: summaryOf(resp, resp.HasEveryFile()),
 	}, nil
+}
+
+// countOthers puts, for each facet of which the query has chosen values, the counts of
+// the query without them: so that a reader may choose others beside them. A count that
+// is not exact is none.
+func (p *searching) countOthers(ctx context.Context, v catalog.Viewer, r *results, found *search.Facets) {
+	for i := range facetKinds {
+		k := &facetKinds[i]
+		c := k.chosen(r.Box.Query)
+		if c.filters == nil || len(tokensOf(c.rest)) == 0 {
+			continue
+		}
+		other := &results{Box: r.Box, typed: true}
+		other.Box.Query = "timeout:" + quickCount.String() + " " + grouped(c.rest)
+		req, err := other.request()
+		if err != nil {
+			continue
+		}
+		if resp, err := p.searcher.Search(ctx, v, req.Counting()); err == nil && resp.HasEveryFile() {
+			*k.of(found) = *k.of(resp.CountFiles())
+		}
+	}
 }
 
 // countNote says what a count has counted.

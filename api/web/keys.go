@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/shoalsearch/shoal/api/layout"
 	"github.com/shoalsearch/shoal/cluster/catalog"
@@ -71,7 +73,8 @@ func (p *keyring) changeKeys(ctx context.Context, v *layout.Visit, by account.Ho
 		_, err = p.apiKeys.RevokeKey(ctx, by, id)
 	} else {
 		var r *account.CreateKeyResponse
-		r, err = p.apiKeys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role"))})
+		days, _ := strconv.Atoi(v.Form.Get("days")) // 0, never, where it is no number
+		r, err = p.apiKeys.CreateKey(ctx, by, account.CreateKeyRequest{Name: v.Form.Get("name"), Role: roleOf(v.Form.Get("role")), Expires: time.Duration(max(0, days)) * 24 * time.Hour})
 		// Shown on this page and never again: only its hash is kept.
 		if err == nil {
 			made = r.Key

@@ -43,7 +43,7 @@ func TestTheListOfKeysTellsTheirUse(t *testing.T) {
 	if err := p.keyring.keys(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"used 3 hours ago", "not used yet"} {
+	for _, want := range []string{`data-label="Used" class="dim">3 hours ago`, `data-label="Used" class="dim">not yet`} {
 		if !strings.Contains(string(v.Body), want) {
 			t.Errorf("the page lacks %q: %s", want, v.Body)
 		}

@@ -3,6 +3,8 @@ package web
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/shoalsearch/shoal/node/coverage"
@@ -147,6 +149,7 @@ type facet struct {
 
 type facetRow struct {
 	Value, Count     string
+	Chosen           bool   // the query asks for it: Include takes it out
 	Include, Exclude string // addresses
 }
 
@@ -170,44 +173,89 @@ func valueOf(v string) string {
 type facetKind struct {
 	name   string
 	least  int // values that an answer has to have for the facet to be shown
-	of     func(*search.Facets) []search.FacetValue
+	of     func(*search.Facets) *[]search.FacetValue
 	filter func(value string) string
+	wrote  *regexp.Regexp // fits what filter writes
 }
 
 var facetKinds = []facetKind{
-	{"Repositories", 1, func(f *search.Facets) []search.FacetValue { return f.Repositories }, func(v string) string { return "reposet:" + valueOf(v) }},
-	{"Languages", 1, func(f *search.Facets) []search.FacetValue { return f.Languages }, func(v string) string { return "lang:" + valueOf(v) }},
-	{"Directories", 1, func(f *search.Facets) []search.FacetValue { return f.Paths }, func(v string) string { return "file:" + fieldRegexp("^"+quoteMeta(v)) }},
-	{"Revisions", 2, func(f *search.Facets) []search.FacetValue { return f.Revisions }, func(v string) string { return "rev:" + valueOf(v) }},
+	{"Repositories", 1, func(f *search.Facets) *[]search.FacetValue { return &f.Repositories }, func(v string) string { return "reposet:" + valueOf(v) }, regexp.MustCompile(`^reposet:[^*]+$`)},
+	{"Languages", 1, func(f *search.Facets) *[]search.FacetValue { return &f.Languages }, func(v string) string { return "lang:" + valueOf(v) }, regexp.MustCompile(`^lang:[^*]+$`)},
+	{"Directories", 1, func(f *search.Facets) *[]search.FacetValue { return &f.Paths }, func(v string) string { return "file:" + fieldRegexp("^"+quoteMeta(v)) }, regexp.MustCompile(`^file:"?\^[^*|$]*/"?$`)},
+	{"Revisions", 2, func(f *search.Facets) *[]search.FacetValue { return &f.Revisions }, func(v string) string { return "rev:" + valueOf(v) }, regexp.MustCompile(`^rev:[^*{]+$`)},
 }
 
 // facetsOf counts the files of an answer by what facetKinds names. A count that is
 // not exact would be one of the page alone, so it is left out. Each kind has at most so many
 // rows, the most frequent first.
-func facetsOf(resp *search.Response, b layout.Box, rows int) []facet {
-	found := resp.CountFiles()
+func facetsOf(found *search.Facets, b layout.Box, rows int) []facet {
 	var out []facet
 	for _, k := range facetKinds {
-		if f := facetOf(k, k.of(found), found.Exact, b, rows); len(f.Rows) >= k.least {
+		if f := facetOf(k, *k.of(found), found.Exact, b, rows); len(f.Rows) >= k.least {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
+// choice is the values of a facet that a query asks for, as filters, and the query
+// without them.
+type choice struct {
+	filters []string
+	rest    string
+}
+
+// chosen reads what a query asks for of a kind: one filter, or a group of them that
+// chosenWith has written.
+func (k *facetKind) chosen(q string) choice {
+	tokens := tokensOf(q)
+	for i, t := range tokens {
+		filters := []string{t.text}
+		if group, ok := strings.CutPrefix(t.text, "("); ok && t.filter == "" {
+			filters = strings.Split(strings.TrimSuffix(group, ")"), " or ")
+		}
+		if t.not || slices.ContainsFunc(filters, func(f string) bool { return !k.wrote.MatchString(f) || len(tokensOf(f)) != 1 }) {
+			continue
+		}
+		return choice{filters, without(q, tokens, i)}
+	}
+	return choice{rest: q}
+}
+
+// chosenWith is the query of a choice with a value more, or less where it is chosen.
+func (c choice) chosenWith(filter string) string {
+	filters := slices.DeleteFunc(slices.Clone(c.filters), func(f string) bool { return f == filter })
+	if len(filters) == len(c.filters) {
+		filters = append(filters, filter)
+	}
+	rest := grouped(c.rest)
+	switch len(filters) {
+	case 0:
+		return c.rest
+	case 1:
+		return strings.TrimSpace(filters[0] + " " + rest)
+	}
+	return strings.TrimSpace("(" + strings.Join(filters, " or ") + ") " + rest)
+}
+
 // facetOf is a facet of counted values.
 func facetOf(k facetKind, values []search.FacetValue, exact bool, b layout.Box, rows int) facet {
 	f := facet{Name: k.name, More: max(0, len(values)-rows)}
+	c := k.chosen(b.Query)
 	for _, v := range values[:min(len(values), rows)] {
-		row := facetRow{Value: v.Value}
+		filter := k.filter(v.Value)
+		row := facetRow{Value: v.Value, Chosen: slices.Contains(c.filters, filter)}
 		if exact {
 			row.Count = grouping(v.Files)
 		}
 
 		// Each row has a query with the value, and one without it.
 		with, without := b, b
-		with.Query = k.filter(v.Value) + " " + grouped(b.Query)
-		without.Query = "-" + k.filter(v.Value) + " " + grouped(b.Query)
+		with.Query = c.chosenWith(filter)
+		without.Query = "-" + filter + " " + grouped(b.Query)
+		if row.Chosen {
+			without.Query = strings.TrimSpace("-" + filter + " " + grouped(c.rest))
+		}
 		row.Include, row.Exclude = searchURL(with, 0), searchURL(without, 0)
 		f.Rows = append(f.Rows, row)
 	}

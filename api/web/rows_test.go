@@ -209,3 +209,29 @@ func FuzzBlocks(f *testing.F) {
 		}
 	})
 }
+
+// Values of one facet are chosen beside each other; a second click takes one out. What
+// a reader wrote in another way stays as it is.
+func TestFacets_severalAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ kind, query, value, want string }{
+		{"Languages", "x", "Go", "lang:Go x"},
+		{"Languages", "lang:Go x", "C", "(lang:Go or lang:C) x"},
+		{"Languages", "(lang:Go or lang:C) x", "Rust", "(lang:Go or lang:C or lang:Rust) x"},
+		{"Languages", "(lang:Go or lang:C) x", "Go", "lang:C x"},
+		{"Languages", "lang:Go x", "Go", "x"},
+		{"Languages", "lang:Go x or y", "C", "(lang:Go or lang:C) (x or y)"},
+		{"Languages", "-lang:Go x", "C", "lang:C -lang:Go x"},
+		{"Repositories", "reposet:h/a x", "h/b c", `(reposet:h/a or reposet:"h/b c") x`},
+		{"Directories", `file:\.go$ x`, "src/", `file:"^src/" file:\.go$ x`},
+		{"Directories", `file:"^src/" x`, "docs/", `(file:"^src/" or file:"^docs/") x`},
+		{"Revisions", "rev:* x", "v1", "rev:v1 rev:* x"},
+		{"Languages", "(lang:Go or y) x", "C", "lang:C (lang:Go or y) x"},
+	} {
+		k := facetKinds[slices.IndexFunc(facetKinds, func(k facetKind) bool { return k.name == c.kind })]
+		row := facetOf(k, []search.FacetValue{{Value: c.value, Files: 1}}, true, layout.Box{Query: c.query}, 1).Rows[0]
+		if want := searchURL(layout.Box{Query: c.want}, 0); strings.ReplaceAll(row.Include, `%22%5Esrc%2F%22`, "%5Esrc%2F") != strings.ReplaceAll(want, `%22%5Esrc%2F%22`, "%5Esrc%2F") {
+			t.Errorf("%s of %q with %s: %s, want %s", c.kind, c.query, c.value, row.Include, want)
+		}
+	}
+}

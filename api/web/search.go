@@ -257,6 +257,10 @@ func (r *results) emptySummary() {
 		r.Summary = "A call stack"
 	case r.GoTo != nil:
 		r.Summary = "Nothing has this as text"
+	case strings.ContainsAny(strings.TrimSpace(r.Box.Query), " \t"):
+		r.Summary = "Nothing has all of this"
+	default:
+		r.Summary = "Nothing has this text"
 	}
 }
 
