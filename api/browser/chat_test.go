@@ -77,6 +77,11 @@ func anAnswerIsSeenWhileItIsGiven(t *testing.T, s *site) {
 	b.expect("where it stood", `window.same === document.documentElement && !document.querySelector('#chat img, #chat b')`)
 	b.expect("and it is said", `document.getElementById('status').textContent === 'The answer is complete.'`)
 
+	b.tabTo("#chat a.cite")
+	b.until("the lines of the source", `document.querySelector('#card:popover-open pre')?.textContent.trim()`)
+	b.press("Escape")
+	b.until("the card is closed", `!document.querySelector('#card:popover-open')`)
+
 	// The site of the other pages has no model, and so no thread.
 	t.Run("NoBarrier", func(t *testing.T) {
 		axe := axeCore(t)

@@ -17,6 +17,7 @@ var pageTests = []struct {
 	run  func(*testing.T, *site)
 }{
 	{"NoBarrier", noBarrier},
+	{"ComponentsLookAsDrawn", componentsLookAsDrawn},
 	{"NothingOfARepositoryBecomesMarkup", nothingOfARepositoryBecomesMarkup},
 	{"HiddenCharactersAreSeen", hiddenCharactersAreSeen},
 	{"EveryPageByKeyboard", everyPageByKeyboard},
@@ -47,6 +48,7 @@ var pageTests = []struct {
 	{"TheFirstPageIsAboutThisNode", theFirstPageIsAboutThisNode},
 	{"OwnersHaveSettings", ownersHaveSettings},
 	{"TheBoxCompletes", theBoxCompletes},
+	{"ALongPasteIsCut", aLongPasteIsCut},
 	{"SuggestionsAreOfWhatIsTyped", suggestionsAreOfWhatIsTyped},
 	{"AllFilesAreCounted", allFilesAreCounted},
 	{"AFileIsFoundByItsLetters", aFileIsFoundByItsLetters},

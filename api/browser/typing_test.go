@@ -259,3 +259,14 @@ func aHeavySearchTellsHowFarItIs(t *testing.T, s *site) {
 	b.until("the results", `document.querySelector('.summary').textContent.startsWith('3 matches') && !document.getElementById('working').checkVisibility()`)
 	b.expect("no trace of the words", `!document.querySelector('.doing') && document.querySelectorAll('#results').length === 1`)
 }
+
+// aLongPasteIsCut where an address ends that hosts take: what is left is searched for.
+func aLongPasteIsCut(t *testing.T, s *site) {
+	t.Parallel()
+	b := s.open(t, "")
+	b.goTo("/", 200)
+	b.until("the page", `document.documentElement.dataset.booted`)
+	eval[bool](b, `(() => { const q = document.getElementById('query'); q.value = 'at a.b("c/d.js":1:2) '.repeat(600); q.dispatchEvent(new Event('input', {bubbles: true})); q.form.requestSubmit(); return true; })()`)
+	b.until("the results", `location.pathname === '/search' && document.querySelector('.summary')`)
+	b.expect("the beginning of the text", `document.getElementById('query').value.length > 3000`)
+}

@@ -65,6 +65,16 @@ document.addEventListener('focusout', e => {
 });
 document.addEventListener('click', e => { for (const menu of document.querySelectorAll('.drop[open]')) if (!menu.contains(e.target)) menu.open = false; });
 
+// An address has room for so many bytes: of a longer text its beginning is searched for.
+const most = 12000;
+box.addEventListener('input', () => {
+  let text = box.value;
+  while (text.length * 3 > most && encodeURIComponent(text = text.replace(/\s+/g, ' ')).length > most) text = text.slice(0, text.length * 0.9);
+  if (text === box.value) return;
+  box.value = text;
+  say('This is too long for a search: its beginning is searched for.');
+}, true);
+
 // The place that a search is in goes with a Backspace before the first letter.
 box.addEventListener('keydown', e => {
   const place = form.querySelector('.in :checked');

@@ -65,7 +65,7 @@ async function redraw(done, partial) {
     put(document.getElementById('chat'), html);
     const last = [...document.querySelectorAll('#chat .turn')].pop(), failed = last && last.querySelector('[role=alert]');
     if (failed && partial && partial.textContent && !last.querySelector('.answer')) failed.before(partial);
-    if (here) (document.querySelector('#chat textarea, #chat form button') || document.getElementById('main')).focus({ preventScroll: true }); // what had the focus is gone
+    if (here) (document.querySelector('#chat textarea') || document.querySelector('#chat form button') || document.getElementById('main')).focus({ preventScroll: true }); // what had the focus is gone
   } catch {
     setTimeout(redraw, later, done, partial);
     return;

@@ -196,7 +196,7 @@ async function counted() {
     const html = await fetchPart(count.href.replace('facets=all', 'facets=quick'), 'facets'), note = parse(html).getElementById('counted');
     if (!count.isConnected || url !== address() || !note.dataset.exact) return;
     put(document.getElementById('facets'), html);
-    document.querySelector('.summary').textContent = note.dataset.summary;
+    if (!count.dataset.others) document.querySelector('.summary').textContent = note.dataset.summary;
     document.documentElement.dataset.counted = '1';
   } catch { /* without counts */ }
 }
@@ -213,7 +213,7 @@ document.addEventListener('click', async e => {
     if (!count.isConnected || url !== address()) return;
     put(document.getElementById('facets'), html);
     const note = document.getElementById('counted');
-    document.querySelector('.summary').textContent = note.dataset.summary;
+    if (!count.dataset.others) document.querySelector('.summary').textContent = note.dataset.summary;
     note.focus();
     say(note.textContent);
   } catch (err) {
