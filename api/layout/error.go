@@ -1,5 +1,9 @@
 package layout
 
+import (
+	"github.com/shoalsearch/shoal/cluster/catalog"
+)
+
 var errorTemplate = Parse(templates, "templates/error.html")
 
 // ShowError makes the answer the page of something that went wrong. The title
@@ -17,8 +21,13 @@ func (v *Visit) ShowError(status int, message string, wait int) error {
 	if title == "" {
 		title = "Something went wrong"
 	}
+	signIn := "" // for who may see the page once signed in
+	if status == 403 && v.Viewer.Role == catalog.RoleGuest {
+		signIn = v.signIn()
+	}
 	return v.Show(Head{Title: title, Page: "error"}, errorTemplate, struct {
 		Title, Message string
 		Wait           int
-	}{title, message, wait})
+		SignIn         string
+	}{title, message, wait, signIn})
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
 // Who comes from elsewhere sees a page before anything else is asked for: the page has
@@ -61,6 +63,21 @@ func TestWhoArrives(t *testing.T) {
 	} {
 		if got := Arrives(func(name string) string { return c.sent[name] }); got != c.arrives {
 			t.Errorf("%s: arrives %v, want %v", c.why, got, c.arrives)
+		}
+	}
+}
+
+// A guest who may not see a page is shown the way in, and back.
+func TestErrors_offerToSignIn(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[catalog.Role]bool{catalog.RoleGuest: true, catalog.RoleMember: false} {
+		v := &Visit{Method: "GET", Path: "/settings/jobs", Viewer: catalog.Viewer{Role: role}}
+		if err := v.ShowError(403, "This needs a key of an owner.", 0); err != nil {
+			t.Fatal(err)
+		}
+		_, page, _ := strings.Cut(string(v.Body), "<main")
+		if got := strings.Contains(page, `href="/login?next=%2Fsettings%2Fjobs"`); got != want {
+			t.Errorf("%v is led to the sign-in: %v", role, got)
 		}
 	}
 }

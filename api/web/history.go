@@ -343,8 +343,8 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 	}
 
 	type refRow struct {
-		Name, URL, Short, When, Compare string
-		Default, Indexed                bool
+		Name, URL, Short, When, Date, Compare string
+		Default, Indexed                      bool
 	}
 	data := struct {
 		place
@@ -357,7 +357,7 @@ func (p *revisions) branches(ctx context.Context, v *layout.Visit, l place) erro
 
 	for _, f := range r.Refs {
 		row := refRow{
-			Name: f.Name, URL: address(l.Repo, cmp.Or(f.Ref, f.Name), "tree", ""), Short: short(f.Commit), When: p.ago(f.CommittedAt),
+			Name: f.Name, URL: address(l.Repo, cmp.Or(f.Ref, f.Name), "tree", ""), Short: short(f.Commit), When: p.ago(f.CommittedAt), Date: f.CommittedAt.UTC().Format("2006-01-02"),
 			Default: f.Default, Indexed: f.Indexed,
 		}
 		// A branch is compared with what it left, a tag with what has come since.

@@ -73,6 +73,19 @@ func repoRows(repos []browse.RepoInfo, b layout.Box) []repoRow {
 		in.Query = strings.TrimSpace("reposet:" + query.Quote(r.Name) + " " + grouped(rest))
 		rows[i] = repoRow{ID: r.ID, Name: r.Name, URL: address(r.Name, "", "tree", ""), Search: searchURL(in, 0)}
 	}
+
+	// Who looks for a repository by a word means its name before what stands in it.
+	word := strings.ToLower(rest)
+	named := func(r repoRow) bool { return word != "" && strings.Contains(strings.ToLower(r.Name), word) }
+	slices.SortStableFunc(rows, func(a, b repoRow) int {
+		switch {
+		case named(a) == named(b):
+			return 0
+		case named(a):
+			return -1
+		}
+		return 1
+	})
 	return rows
 }
 

@@ -235,3 +235,12 @@ func TestFacets_severalAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A word that looks for repositories means their names before what stands in them.
+func TestRepositories_namedComeFirst(t *testing.T) {
+	t.Parallel()
+	rows := repoRows([]browse.RepoInfo{{Name: "h/app"}, {Name: "h/redis"}, {Name: "h/web"}}, layout.Box{Query: "type:repo Redis"})
+	if rows[0].Name != "h/redis" || rows[1].Name != "h/app" || rows[2].Name != "h/web" {
+		t.Errorf("the order is %+v", rows)
+	}
+}

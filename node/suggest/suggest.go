@@ -391,6 +391,9 @@ func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Su
 	return out
 }
 
+// fewLetters are letters that may stand apart in the name of a file.
+var fewLetters = regexp.MustCompile(`^[A-Za-z0-9_]{3,16}$`)
+
 // paths suggests files whose path has a text in it, where the rest of the query
 // looks.
 func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
@@ -402,12 +405,19 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 	// comes. Of the rest of the query only the repositories count: it need not parse while it is
 	// typed.
 	own := s.d.Within * 2 / 3
-	text := "type:file timeout:" + own.String() + " file:" + query.QuoteRegexp(regexp.QuoteMeta(plain(value)))
+	where := ""
 	for _, m := range repoFilter.FindAllString(w.rest, -1) {
-		text += " " + strings.TrimSpace(m)
+		where += " " + strings.TrimSpace(m)
+	}
+	look := func(expr string) (*search.Response, error) {
+		return s.d.Search.Search(ctx, v, search.Request{Query: "type:file timeout:" + own.String() + " file:" + query.QuoteRegexp(expr) + where, Matches: n})
 	}
 
-	r, err := s.d.Search.Search(ctx, v, search.Request{Query: text, Matches: n})
+	r, err := look(regexp.QuoteMeta(plain(value)))
+	// Some letters of a name may be all that somebody types of it.
+	if err == nil && len(r.Files) == 0 && w.filter != nil && fewLetters.MatchString(value) {
+		r, err = look(strings.Join(strings.Split(value, ""), `[^/]*`) + `[^/]*$`)
+	}
 	if err != nil {
 		return nil
 	}

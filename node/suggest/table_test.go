@@ -351,3 +351,23 @@ func TestListsOfPathsAreKeptWithinABound(t *testing.T) {
 		t.Errorf("%v, %d reads", err, reads)
 	}
 }
+
+// scattered is a node whose files are found by letters that stand apart only.
+type scattered struct{ fake }
+
+func (s *scattered) Search(ctx context.Context, v catalog.Viewer, req search.Request) (*search.Response, error) {
+	if !strings.Contains(req.Query, "m[^/]*n[^/]*g[^/]*$") {
+		return &search.Response{}, nil
+	}
+	return s.fake.Search(ctx, v, req)
+}
+
+// A file is found by some letters of its name, as a value of the filter.
+func TestFiles_byFewLetters(t *testing.T) {
+	t.Parallel()
+	s := suggester(&fake{})
+	s.d.Search = &scattered{}
+	for _, r := range []row{{"file:mng|", `file:^cmd/main\.go$ |`}, {"file:mn|", ""}, {"file:m/ng|", ""}} {
+		r.check(t, s, catalog.Guest())
+	}
+}
