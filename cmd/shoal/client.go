@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -39,9 +42,9 @@ type client struct {
 
 // clientFlags say where the node is and who asks.
 type clientFlags struct {
-	url, key, dataDir string
-	cmd               *cobra.Command // which the flags are of
-	getenv            func(string) string
+	url, key, dataDir, caFile string
+	cmd                       *cobra.Command // which the flags are of
+	getenv                    func(string) string
 }
 
 func (f *clientFlags) add(cmd *cobra.Command, getenv func(string) string) {
@@ -50,10 +53,37 @@ func (f *clientFlags) add(cmd *cobra.Command, getenv func(string) string) {
 	fs.StringVar(&f.url, "url", getenv("SHOAL_URL"), "address of any node [SHOAL_URL] (default: the cluster of shoal login, else the node on this host by its socket, else "+usualURL+")")
 	fs.StringVar(&f.key, "key", getenv("SHOAL_API_KEY"), "API key [SHOAL_API_KEY] (not needed after shoal login, nor by who may open the node's socket, unless SHOAL_OPERATOR_SOCKET is false)")
 	fs.StringVar(&f.dataDir, "data-dir", getenv("SHOAL_DATA_DIR"), "data directory of the node on this host, where its socket is [SHOAL_DATA_DIR] (default "+strings.Join(usualDirs, " or ")+")")
+	addCAFile(cmd, &f.caFile, getenv)
 	// A key that stands in the environment must not be shown by --help.
 	if flag := fs.Lookup("key"); flag.DefValue != "" {
 		flag.DefValue = "from SHOAL_API_KEY"
 	}
+}
+
+// addCAFile adds the flag for the authorities of a cluster's certificate.
+func addCAFile(cmd *cobra.Command, file *string, getenv func(string) string) {
+	cmd.Flags().StringVar(file, "ca-file", getenv("SHOAL_CA_FILE"), "certificates of authorities to trust beside the system's [SHOAL_CA_FILE]")
+}
+
+// transport is how requests go out: nil for as Go does.
+func (f *clientFlags) transport() (http.RoundTripper, error) {
+	if f.caFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(f.caFile)
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("--ca-file %s: want certificates in PEM", f.caFile)
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return t, nil
 }
 
 // clientCommand makes cmd run with a client of a node. names says where the shell gets the
@@ -109,11 +139,15 @@ func (f *clientFlags) client() (*client, error) {
 		fmt.Fprintln(f.cmd.ErrOrStderr(), "warning: the API key crosses the network in clear: use https")
 	}
 
+	transport, err := f.transport()
+	if err != nil {
+		return nil, err
+	}
 	return &client{
 		base: strings.TrimSuffix(f.url, "/"),
 		key:  f.key,
 		hint: "on a node's host its user and root need no key: leave --url out there",
-		http: &http.Client{Timeout: patience},
+		http: &http.Client{Timeout: patience, Transport: transport},
 	}, nil
 }
 
@@ -134,7 +168,8 @@ func (f *clientFlags) fromContext() error {
 		}
 		f.url = of.URL
 	}
-	f.key = cmp.Or(f.key, all.keyFor(f.url))
+	of := all.credentialsAt(f.url)
+	f.key, f.caFile = cmp.Or(f.key, of.Key), cmp.Or(f.caFile, of.CAFile)
 	return nil
 }
 
@@ -235,8 +270,15 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	return nil
 }
 
-// more is the hint for who reached nothing at an address that nobody gave.
-func (c *client) more() string {
+// more is what to do about an answer that did not come.
+func (c *client) more(err error) string {
+	unknown := x509.UnknownAuthorityError{}
+	switch {
+	case errors.As(err, &unknown):
+		return "; name the authority of its certificate by --ca-file"
+	case errors.Is(err, io.EOF) && strings.HasPrefix(c.base, "http://"):
+		return "; if it speaks TLS, begin its address with https"
+	}
 	if c.base != usualURL || c.hint == "" {
 		return ""
 	}
@@ -257,7 +299,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
-		return nil, fmt.Errorf("no answer from %s: %w (is `shoal serve` running there?)%s", c.named(), err, c.more())
+		return nil, fmt.Errorf("no answer from %s: %w (is `shoal serve` running there?)%s", c.named(), err, c.more(err))
 	}
 
 	// The client follows redirections, so what is left is good or refused.

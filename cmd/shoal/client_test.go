@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -326,6 +327,32 @@ func TestStatusShowsTheVersionOfEveryNode(t *testing.T) {
 	for _, want := range []string{`(?m)^node n1, .* of level 1, `, `level 2 of the catalog waits .*: n2`, `(?m)^NODE .* LAG +VERSION +LEVEL$`, `(?m)^n1 .* 3 +1\.1 +2$`, `(?m)^n2 .* 0 +1\.0 +unknown$`} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no line like %s in\n%s", want, out.String())
+		}
+	}
+}
+
+// A cluster with a certificate of its own authority is trusted by --ca-file alone.
+func TestCAFile(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }))
+	defer s.Close()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ca.pem")
+	write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
+	write(t, filepath.Join(dir, "none.pem"), "nothing")
+	for _, c := range []struct{ url, file, says string }{
+		{s.URL, file, ""},
+		{s.URL, "", "name the authority of its certificate by --ca-file"},
+		{s.URL, filepath.Join(dir, "none.pem"), "want certificates in PEM"},
+		{s.URL, filepath.Join(dir, "gone.pem"), "--ca-file: open "},
+	} {
+		cmd := newRoot(func(string) string { return "" })
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetErr(io.Discard)
+		cmd.SetArgs([]string{"key", "list", "--json", "--url", c.url, "--key", "shoal_x", "--ca-file", c.file})
+		if err := cmd.ExecuteContext(t.Context()); c.says == "" && (err != nil || out.String() != "[]\n") || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %q, %v, want %q", c.file, out.String(), err, c.says)
 		}
 	}
 }

@@ -36,6 +36,8 @@ type contexts struct {
 type credentials struct {
 	URL string `json:"url"` // without a trailing slash
 	Key string `json:"key"`
+	// CAFile has the authorities to trust beside the system's; "" for none.
+	CAFile string `json:"caFile,omitempty"`
 }
 
 // readContexts reads the file of the person who runs the program; none is no contexts.
@@ -103,19 +105,19 @@ func (c *contexts) named(args []string) (name string, of credentials, err error)
 	return "", of, fmt.Errorf("there is no context %q: `shoal context list` lists them", name)
 }
 
-// keyFor is the key of the context with an address, of several the current one, else the
+// credentialsAt are those of the context with an address, of several the current one, else the
 // first by name; "" for none.
-func (c *contexts) keyFor(address string) string {
+func (c *contexts) credentialsAt(address string) credentials {
 	for _, name := range append([]string{c.Current}, slices.Sorted(maps.Keys(c.All))...) {
 		if of, ok := c.All[name]; ok && of.URL == strings.TrimRight(address, "/") {
-			return of.Key
+			return of
 		}
 	}
-	return ""
+	return credentials{}
 }
 
 func newLogin(getenv func(string) string) *cobra.Command {
-	var name string
+	var name, caFile string
 	var piped bool
 	cmd := &cobra.Command{
 		Use:   "login URL",
@@ -136,6 +138,12 @@ func newLogin(getenv func(string) string) *cobra.Command {
 			}
 
 			of := credentials{URL: strings.TrimRight(args[0], "/")}
+			if caFile != "" {
+				// Later commands run in other directories.
+				if of.CAFile, err = filepath.Abs(caFile); err != nil {
+					return err
+				}
+			}
 			if of.Key, err = askKey(cmd, of.URL, piped); err != nil {
 				return err
 			}
@@ -159,6 +167,7 @@ func newLogin(getenv func(string) string) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the context (default the host of the address)")
+	addCAFile(cmd, &caFile, getenv)
 	cmd.Flags().BoolVar(&piped, "key-stdin", false, "read the key from the standard input, for scripts")
 	return cmd
 }
@@ -181,7 +190,7 @@ func askKey(cmd *cobra.Command, address string, piped bool) (string, error) {
 
 // whoami asks the cluster whose key it is.
 func whoami(cmd *cobra.Command, of credentials) (c *client, who account.Caller, err error) {
-	f := clientFlags{url: of.URL, key: of.Key, cmd: cmd}
+	f := clientFlags{url: of.URL, key: of.Key, caFile: of.CAFile, cmd: cmd}
 	if c, err = f.client(); err == nil {
 		err = c.call(cmd.Context(), "GET", "/api/me", nil, &who)
 	}

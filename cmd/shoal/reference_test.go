@@ -50,7 +50,7 @@ func TestReferenceIsPrintedFromTheCode(t *testing.T) {
 }
 
 // nodeFlags tell which node a command asks, and with which key.
-var nodeFlags = []string{"data-dir", "key", "url"}
+var nodeFlags = []string{"ca-file", "data-dir", "key", "url"}
 
 // commandReference prints each command with its flags.
 func commandReference(root *cobra.Command) string {
