@@ -29,7 +29,7 @@ func TestMetrics(t *testing.T) {
 	for name, series := range map[string]int{
 		"shoal_propose_seconds": 1, "shoal_raft_disk_seconds": 1, "shoal_apply_seconds": 1, "shoal_raft_state": 3, "shoal_raft_term": 1,
 		"shoal_raft_last_index": 1, "shoal_raft_servers": 2, "shoal_raft_log_bytes": 1, "shoal_raft_leaders_total": 1, "shoal_catalog_level": 1, "shoal_member_level": 1,
-		"shoal_gossip_nodes": 2, "shoal_gossip_health": 1, "shoal_wire_connections": 4,
+		"shoal_gossip_nodes": 2, "shoal_gossip_health": 1, "shoal_wire_connections": 4, "shoal_cluster_key_info": 1,
 	} {
 		if got[name] < series {
 			t.Errorf("%s has %d series, want %d", name, got[name], series)

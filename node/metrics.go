@@ -55,6 +55,8 @@ type snapshot struct {
 	files         int           // of the index here
 	bytes         int64
 	older         shard.Rebuild
+	tolerates     Tolerance
+	saved         int64 // seconds since 1970 of the newest back-up from here
 	caches        []shard.CacheSize
 	trail         chronicle.Trail // what was read and refused here
 
@@ -134,6 +136,8 @@ func (n *Node) snapshot() *snapshot {
 		caches: slices.Concat(n.set.Caches(), n.Search.Caches()),
 	}
 
+	s.tolerates = tolerance(n.memberStatus(view, tally), s.short, n.cluster.Leader())
+	s.saved = n.Operate.Archive.Saved()
 	s.trail = n.Chronicle.Trail()
 	s.diskFree, s.diskTotal = n.opt.Space(n.opt.Dir)
 
@@ -181,6 +185,14 @@ func clusterMetrics() []stateMetric {
 				emit(float64(alive), "true")
 				emit(float64(dead), "false")
 			}},
+
+		{Desc: gauge.Desc("shoal_tolerates", "How many nodes may still fail, by what goes on without them: changes, searches; -1 where they do not go on now.", "of"),
+			Read: func(s *snapshot, emit gauge.Emit) {
+				emit(float64(s.tolerates.Writes), "changes")
+				emit(float64(s.tolerates.Searches), "searches")
+			}},
+		{Desc: gauge.Desc("shoal_snapshot_saved_timestamp_seconds", "When this node last gave a back-up of the catalog, or started."),
+			Read: func(s *snapshot, emit gauge.Emit) { emit(float64(s.saved)) }},
 
 		{Desc: gauge.Desc("shoal_clock_apart_seconds", "The most that the clock of another member that can be reached differs from that of this node, to the half of a second."),
 			Read: func(s *snapshot, emit gauge.Emit) {

@@ -67,3 +67,21 @@ func TestKeptFilesAreCountedByWhatTheyTook(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// What may still fail is told as `shoal status` says it, and a back-up by its time.
+func TestWhatMayStillFailIsTold(t *testing.T) {
+	t.Parallel()
+	s := &snapshot{tolerates: Tolerance{Searches: 1, Writes: -1}, saved: 7}
+	got := map[string]float64{}
+	for _, m := range clusterMetrics() {
+		for _, name := range []string{"shoal_tolerates", "shoal_snapshot_saved_timestamp_seconds"} {
+			if strings.Contains(m.Desc.String(), `"`+name+`"`) {
+				m.Read(s, func(v float64, labels ...string) { got[name+strings.Join(labels, " ")] = v })
+			}
+		}
+	}
+	want := map[string]float64{"shoal_toleratessearches": 1, "shoal_tolerateschanges": -1, "shoal_snapshot_saved_timestamp_seconds": 7}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,7 +25,7 @@ func TestRulesTellOfWhatMayBeLost(t *testing.T) {
 	for _, metric := range []string{
 		"shoal_ready", "shoal_leading", "shoal_under_replicated_repos", "shoal_repos_without_live_copy", "shoal_config_file_differs", "shoal_config_refused",
 		"shoal_connection_failed", "shoal_connection_token_refused_timestamp_seconds", "shoal_connection_hidden", "shoal_connection_listed_timestamp_seconds", "shoal_connection_token_expires_timestamp_seconds",
-		"shoal_connection_repos", "shoal_connection_issues", "shoal_connection_calls_left_ratio", "shoal_disk_bytes", "shoal_damaged_files_total", "shoal_certificate_expires_timestamp_seconds", "shoal_audit_lost_total",
+		"shoal_connection_repos", "shoal_connection_issues", "shoal_connection_calls_left_ratio", "shoal_disk_bytes", "shoal_damaged_files_total", "shoal_certificate_expires_timestamp_seconds", "shoal_audit_lost_total", "shoal_tolerates", "shoal_snapshot_saved_timestamp_seconds", "shoal_cluster_key_info",
 	} {
 		if !regexp.MustCompile(`expr: .*\b` + metric + `\b`).Match(rules) {
 			t.Errorf("no rule asks for %s", metric)
@@ -69,7 +70,7 @@ func TestOperationsFilesNameRealMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
+	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
 		data, err := os.ReadFile(filepath.Join(root, "ops", file))
 		if err != nil {
 			t.Fatal(err)
@@ -81,6 +82,37 @@ func TestOperationsFilesNameRealMetrics(t *testing.T) {
 				t.Errorf("ops/%s names %s, which nothing makes", file, name)
 			}
 		}
+	}
+}
+
+// Each alert fires by the fault that it is for, and none fires where all is well.
+func TestEveryAlertFires(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join("..", "..", "ops")
+	rules, err := os.ReadFile(filepath.Join(folder, "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile(filepath.Join(folder, "alerts_test.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllSubmatch(rules, -1) {
+		for _, want := range []string{"alertname: " + string(m[1]) + ",", "- name: " + string(m[1]) + "\n"} {
+			if !strings.Contains(string(tests), want) {
+				t.Errorf("ops/alerts_test.yaml has no %q", want)
+			}
+		}
+	}
+
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not here: Debian's package prometheus has it")
+	}
+	cmd := exec.Command(promtool, "test", "rules", "alerts_test.yaml")
+	cmd.Dir = folder
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

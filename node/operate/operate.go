@@ -111,6 +111,8 @@ func New(d Deps) *Operations {
 	syncer := &Syncer{cluster: d.Cluster, following: d.Following, syncs: newSyncLog()}
 	syncsCall.Serve(d.Cluster, syncer.serveSyncs)
 
+	archive := &Archive{cluster: d.Cluster, write: d.Snapshot, audited: d.Audited, now: d.Now, log: d.Log}
+	archive.saved.Store(d.Now().Unix()) // until the first one, the age is that of the node
 	return &Operations{
 		Drainer: &Drainer{cluster: d.Cluster, gate: d.Gate, replicas: d.Replicas},
 		Queue:   queue,
@@ -127,6 +129,6 @@ func New(d Deps) *Operations {
 			now:     d.Now,
 			log:     d.Log,
 		},
-		Archive: &Archive{cluster: d.Cluster, write: d.Snapshot, audited: d.Audited, log: d.Log},
+		Archive: archive,
 	}
 }

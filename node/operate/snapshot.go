@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
+	"time"
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/node/account"
@@ -15,8 +17,13 @@ type Archive struct {
 	cluster Cluster
 	write   func(ctx context.Context, w io.Writer) error
 	audited func() bool
+	now     func() time.Time
+	saved   atomic.Int64 // see Saved
 	log     *slog.Logger
 }
+
+// Saved is when this node last wrote the catalog down, in seconds since 1970, or when it started.
+func (a *Archive) Saved() int64 { return a.saved.Load() }
 
 // Snapshot writes the catalog as a file that `shoal snapshot restore` reads.
 // It has the hashes of keys and the sealed secrets.
@@ -25,6 +32,7 @@ func (a *Archive) Snapshot(ctx context.Context, by account.Owner, w io.Writer) e
 	if err := a.write(ctx, w); err != nil {
 		return fmt.Errorf("snapshot of the catalog: %w", err)
 	}
+	a.saved.Store(a.now().Unix())
 	return nil
 }
 

@@ -1,0 +1,30 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/shoalsearch/shoal/node/account"
+)
+
+// The age of a back-up counts from the last one that was written.
+func TestArchive_saved(t *testing.T) {
+	t.Parallel()
+	var fails error
+	now := time.Unix(100, 0)
+	a := &Archive{
+		write:   func(context.Context, io.Writer) error { return fails },
+		audited: func() bool { return false },
+		now:     func() time.Time { return now },
+	}
+	if err := a.Snapshot(t.Context(), account.Owner{}, io.Discard); err != nil || a.Saved() != 100 {
+		t.Errorf("after a back-up: %d, %v", a.Saved(), err)
+	}
+	now, fails = time.Unix(200, 0), errors.New("no room")
+	if err := a.Snapshot(t.Context(), account.Owner{}, io.Discard); !errors.Is(err, fails) || a.Saved() != 100 {
+		t.Errorf("after a failure: %d, %v", a.Saved(), err)
+	}
+}
