@@ -3,7 +3,9 @@ package tool
 import (
 	"cmp"
 	"fmt"
+	"go/token"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,7 +64,7 @@ func (l *lookup) callTree() (string, error) {
 	}
 	places := t.inScope(defined[l.name()])
 	if t.up {
-		err = t.callers(l.name(), places, 1)
+		err = t.callers(l.name(), defined[l.name()], places, 1)
 	} else {
 		for _, p := range places[:min(len(places), mostNamesakes)] {
 			if err = t.callees(l.name(), p, 1); err != nil {
@@ -77,10 +79,15 @@ func (l *lookup) callTree() (string, error) {
 }
 
 // inScope keeps the definitions in the type that the name was written with.
-func (t *callTree) inScope(places []definedPlace) (in []definedPlace) {
+func (t *callTree) inScope(places []definedPlace) []definedPlace {
 	scope, _ := qualifiedName(t.Text("symbol"))
+	return inType(places, scope[strings.LastIndexAny(scope, ".:#")+1:])
+}
+
+// inType keeps the definitions in a type; all of them for none.
+func inType(places []definedPlace, name string) (in []definedPlace) {
 	for _, p := range places {
-		if scope == "" || shortScope(p.parent, "class") == scope[strings.LastIndexAny(scope, ".:#")+1:] {
+		if name == "" || shortScope(p.parent, p.parentKind) == name {
 			in = append(in, p)
 		}
 	}
@@ -90,7 +97,7 @@ func (t *callTree) inScope(places []definedPlace) (in []definedPlace) {
 // define finds where each of some names is defined as something that can be called.
 func (t *callTree) define(names []string) (map[string][]definedPlace, error) {
 	for i := range names {
-		names[i] = regexp.QuoteMeta(names[i])
+		names[i] = strings.ReplaceAll(regexp.QuoteMeta(names[i]), `"`, `\"`)
 	}
 	query := `case:yes sym:"^(?:` + strings.Join(names, "|") + `)$"`
 	if ref := t.Text("ref"); ref != "" {
@@ -135,10 +142,10 @@ func callable(kind string) bool {
 	return true
 }
 
-// callers adds those who call a name, and theirs.
-func (t *callTree) callers(name string, places []definedPlace, level int) error {
+// callers adds those who call what is defined at some of all places of a name, and theirs.
+func (t *callTree) callers(name string, all, places []definedPlace, level int) error {
 	t.followed[name] = true
-	found, err := t.callersOf(name, places)
+	found, err := t.callersOf(name, places, len(all) > len(places))
 	if err != nil {
 		return err
 	}
@@ -159,7 +166,11 @@ func (t *callTree) callers(name string, places []definedPlace, level int) error 
 		around := c.symbol.Around
 		text := cmp.Or(scopedName(around.Name, around.ParentName, around.ParentKind), "(in no definition)")
 		t.add(level, text, c.repo, c.path, strings.Join(c.lines, ","))
-		if err := t.follow(around.Name, defined, func() error { return t.callers(around.Name, defined[around.Name], level+1) }); err != nil {
+		on := func() error {
+			all := defined[around.Name]
+			return t.callers(around.Name, all, inType(all, shortScope(around.ParentName, around.ParentKind)), level+1)
+		}
+		if err := t.follow(around.Name, defined, on); err != nil {
 			return err
 		}
 	}
@@ -195,8 +206,9 @@ func (t *callTree) add(level int, name, repo, path, lines string) {
 	t.lines = append(t.lines, fmt.Sprintf("%s%s %s:%s", strings.Repeat("  ", level), name, where, lines))
 }
 
-// callersOf lists the definitions that call a name, in the order of references.
-func (t *callTree) callersOf(name string, places []definedPlace) (found []*caller, err error) {
+// callersOf lists the definitions that call a name, in the order of references. namesakes
+// says that it is defined elsewhere, too.
+func (t *callTree) callersOf(name string, places []definedPlace, namesakes bool) (found []*caller, err error) {
 	t.lookups++
 	req := t.request()
 	req.Symbol = name
@@ -209,11 +221,12 @@ func (t *callTree) callersOf(name string, places []definedPlace) (found []*calle
 		called, known := calls(lang, name, m.Line)
 		return !m.OutsideCode && (called || !known) && !u.labels(lang, m.Line) && !u.declares(lang, m.Line)
 	}
-	r.Files = slices.DeleteFunc(r.Files, func(f symbols.SymbolFile) bool { return !speaks(f.Language, places) })
-	by := t.receiversOf(name, places)
-	if by != nil && !by.tellApart(r, counts) {
-		by = nil
+	r.Files = slices.DeleteFunc(r.Files, func(f symbols.SymbolFile) bool { return !reaches(&f, name, places) })
+	least := fewOthers
+	if namesakes {
+		least = 1
 	}
+	fits := t.fitting(name, places, r, counts, least)
 
 	for i := range r.Files {
 		f := &r.Files[i]
@@ -222,7 +235,7 @@ func (t *callTree) callersOf(name string, places []definedPlace) (found []*calle
 			switch {
 			case !counts(m, f.Language):
 				continue
-			case by != nil && !by.fits(m):
+			case fits != nil && !fits(m):
 				t.others++
 				continue
 			}
@@ -237,23 +250,36 @@ func (t *callTree) callersOf(name string, places []definedPlace) (found []*calle
 	return found, nil
 }
 
-// speaks reports whether code of a language may call what is defined at some places.
-func speaks(lang string, places []definedPlace) bool {
-	return len(places) == 0 || slices.ContainsFunc(places, func(p definedPlace) bool { return symbols.Mixed(p.lang, lang) })
+// reaches reports whether code of a file may call what is defined at some places: it is of a
+// language of theirs, and names of Go in small letters are those of a directory.
+func reaches(f *symbols.SymbolFile, name string, places []definedPlace) bool {
+	return len(places) == 0 || slices.ContainsFunc(places, func(p definedPlace) bool {
+		private := p.lang == "Go" && !token.IsExported(name)
+		return symbols.Mixed(p.lang, f.Language) && (!private || path.Dir(p.path) == path.Dir(f.Path))
+	})
 }
 
-// receiversOf tells apart the calls of a method by their receivers; nil where the name is not
-// that of methods of one type.
-func (t *callTree) receiversOf(name string, places []definedPlace) *receivers {
-	types := map[string]bool{}
+// fitting tells by its receiver whether a use may be one of what is defined at some places; nil
+// where receivers say nothing. Methods have receivers that are named like their type, functions
+// of Go the name of their package.
+func (t *callTree) fitting(name string, places []definedPlace, r *symbols.SymbolResponse, counts func(*symbols.SymbolMatch, string) bool, least int) func(*symbols.SymbolMatch) bool {
+	types, packages := map[string]bool{}, map[string]bool{}
 	for _, p := range places {
 		types[shortScope(p.parent, p.parentKind)] = true
-	}
-	if len(types) != 1 || types[""] {
-		return nil
+		packages[path.Base(path.Dir(p.path))] = p.lang == "Go"
 	}
 	of := &lookup{t.about("symbol", name, t.Number("maxTokens")), t.ctx, t.viewer, t.search, t.browse}
-	return of.receivers(&owner{name: shortScope(places[0].parent, places[0].parentKind)})
+	switch {
+	case len(types) == 1 && !types[""]:
+		by := of.receivers(&owner{name: shortScope(places[0].parent, places[0].parentKind)})
+		if by.tellApart(r, counts, least) {
+			return by.fits
+		}
+	case len(types) == 1 && len(packages) == 1 && places[0].lang == "Go":
+		by := of.receivers(nil)
+		return func(m *symbols.SymbolMatch) bool { receiver := by.of(m); return receiver == "" || packages[receiver] }
+	}
+	return nil
 }
 
 var calledName = regexp.MustCompile(`[\pL_$][\pL\pN_$]*[!?]?`)

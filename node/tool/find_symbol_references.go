@@ -261,7 +261,7 @@ func (l *lookup) references(r *symbols.SymbolResponse, o *owner) string {
 // separate tells whether the uses of a method are shown apart by their receivers.
 func (w *usesWriter) separate(r *symbols.SymbolResponse) {
 	// Two passes: whether receivers tell the uses apart is known only after all were seen.
-	if by := w.lookup.receivers(w.owner); by.tellApart(r, w.counts) {
+	if by := w.lookup.receivers(w.owner); by.tellApart(r, w.counts, fewOthers) {
 		w.receivers = by
 	}
 

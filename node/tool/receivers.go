@@ -41,9 +41,9 @@ func (l *lookup) receivers(o *owner) *receivers {
 	}
 }
 
-// tellApart reports whether the uses are to be shown apart by their receivers.
-// counts tells which lines count.
-func (w *receivers) tellApart(r *symbols.SymbolResponse, counts func(*symbols.SymbolMatch, string) bool) bool {
+// tellApart reports whether the uses are to be shown apart by their receivers, of which
+// at least so many fit the type badly. counts tells which lines count.
+func (w *receivers) tellApart(r *symbols.SymbolResponse, counts func(*symbols.SymbolMatch, string) bool, least int) bool {
 	// All lines are counted first: apart they are told only where that saves more than it costs.
 	fit, others := 0, 0
 	for i := range r.Files {
@@ -60,7 +60,7 @@ func (w *receivers) tellApart(r *symbols.SymbolResponse, counts func(*symbols.Sy
 	}
 
 	// Where none fits, names say nothing here: to set all of them apart would hide every use.
-	return fit > 0 && others >= fewOthers
+	return fit > 0 && others >= least
 }
 
 // of is the last name before the method; "" where it is called without one.
