@@ -285,7 +285,7 @@ func overLines(pattern string) bool {
 }
 
 var (
-	lineOfFile = regexp.MustCompile(`^(\d+)([:-]) (.*)$`)
+	lineOfFile = regexp.MustCompile(`^(\d+)(?: in .*?)?([:-]) (.*)$`)
 	repoHead   = regexp.MustCompile(`^\[(local/.*)\]$`)
 	countLine  = regexp.MustCompile(`^(?:(local/\S+) )?(.*): (\d+)$`)
 )

@@ -41,6 +41,8 @@ type GrepFile struct {
 	Matches int           // ranges that match; lines with a match where Lines are given
 	Lines   []browse.Line // none with Counts
 	Ranges  int           // ranges that match, of which one may lie on several lines
+
+	In map[int]shard.Symbol // by line with a match: the definition that it begins in, where the index knows it
 }
 
 // Grep finds matching lines. With a repository and a ref that is not indexed
@@ -117,7 +119,9 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 	}
 
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
-		out.add(grepFile(f.Repository, f.Path, linesOf(f.Chunks), rangesOf(f.Chunks)))
+		file := grepFile(f.Repository, f.Path, linesOf(f.Chunks), rangesOf(f.Chunks))
+		file.In = scopesOf(f.Chunks)
+		out.add(file)
 	}
 	return out, nil
 }
@@ -219,6 +223,7 @@ func (req *GrepRequest) search(in paths.Exprs, rev string) Lookup {
 		Revision: rev,
 		Repo:     req.Repo,
 		Lines:    req.Context,
+		Scopes:   !req.Counts,
 		files:    req.Limit,
 		listing:  req.Counts,
 	}

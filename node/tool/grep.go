@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"regexp"
@@ -17,7 +18,7 @@ import (
 func grep(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "grep", Title: "Search file contents",
-		About: "Finds lines that match a regular expression in one repository or all (over lines, as [^x] and \\s too, only with \\n or (?s)), ranked by file, as `line: text`. mode and groupBy tell where or what matches are, for a few tokens.",
+		About: "Finds lines that match a regular expression in one repository or all (over lines, as [^x] and \\s too, only with \\n or (?s)), ranked by file, as `line: text`, few as `line in function: text`. mode and groupBy tell where or what matches are, for a few tokens.",
 		Params: []Param{
 			{Name: "pattern", Kind: String, Required: true, About: "RE2; escape ( ) [ ] { } . * + ? | to find them as they are"},
 			anyRepoParam, pathParam, includeParam, excludeParam, testsParam, {Name: "ref", Kind: String, About: "branch, tag, commit, x@{date}; several as a,b"},
@@ -76,6 +77,7 @@ type grepping struct {
 	pattern string // the pattern that is searched: within a line
 	over    bool   // the pattern may match over lines
 
+	few    bool   // lines match: each is told with what it stands in
 	lost   string // what matches over lines alone, with how to get it
 	group  string // "" for none
 	limit  int
@@ -135,6 +137,7 @@ func (g *grepping) text(r *search.GrepResponse) string {
 		return g.groups(r)
 	}
 
+	g.few = r.Matches <= fewMatches
 	// The search is made again from the start: files have a rank only among all.
 	files := r.Files[min(g.offset, len(r.Files)):]
 	if len(files) == 0 {
@@ -208,6 +211,10 @@ func (g *grepping) ending(found bool) end {
 	return e
 }
 
+// fewMatches is how many lines are read one by one. Of more, what they stand in would take a
+// tenth of the room.
+const fewMatches = 30
+
 // mostRead is how many lines somebody reads before the answer is too broad for
 // them.
 const mostRead = 500
@@ -274,7 +281,7 @@ func (g *grepping) blocks(files []search.GrepFile) []block {
 // wanted.
 func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []string) {
 	around, most := g.Number("context") > 0, g.Number("perFile")
-	matches, before := 0, 0
+	matches, before, last := 0, 0, ""
 	for _, line := range f.Lines {
 		if !line.Around {
 			matches++
@@ -284,7 +291,16 @@ func (g *grepping) fileLines(f *search.GrepFile, expr *regexp.Regexp) (lines []s
 			return append(lines, fmt.Sprintf("… %d more\n", f.Matches-most))
 		}
 
-		text := fmt.Sprintf("%d%s %s\n", line.Number, lineMark(line), aroundMatch(visible(line.Text), expr))
+		// Of lines in one definition the first tells it, or shows it: that of the definition.
+		in := ""
+		if s := f.In[line.Number]; s.Name != "" && !line.Around && g.few {
+			if name := scopedName(s.Name, s.ParentName, s.ParentKind); name != last {
+				if last = name; !bytes.Contains(line.Text, []byte(s.Name)) {
+					in = " in " + name
+				}
+			}
+		}
+		text := fmt.Sprintf("%d%s%s %s\n", line.Number, in, lineMark(line), aroundMatch(visible(line.Text), expr))
 		// As grep writes it: what stands on either side is not consecutive.
 		if around && before > 0 && line.Number > before+1 {
 			text = "--\n" + text
