@@ -52,7 +52,7 @@ func TestWhatIsSuggested(t *testing.T) {
 	s := suggester(&fake{})
 	for _, r := range []row{
 		// Filters.
-		{"|", "repo:|\nfile:|\nlang:|\nsym:|\nrev:|\nat:|\ncontent:|\ncontext:|\nreposet:|\ncase:|\ntype:|\ncount:|"}, // the first twelve
+		{"|", "repo:|\nfile:|\nlang:|\nsym:|\ndep:|\nrev:|\nat:|\ncontent:|\ncontext:|\nreposet:|\ncase:|\ntype:|"}, // the first twelve
 		{"f|", "file:|\nfork:|"},
 		{"a x F|", "a x file:|\na x fork:|"},
 		{"-f| x", "-file:| x\n-fork:| x"},
