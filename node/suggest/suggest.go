@@ -3,6 +3,7 @@ package suggest
 import (
 	"cmp"
 	"context"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -409,22 +410,26 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 	for _, m := range repoFilter.FindAllString(w.rest, -1) {
 		where += " " + strings.TrimSpace(m)
 	}
-	look := func(expr string) (*search.Response, error) {
-		return s.d.Search.Search(ctx, v, search.Request{Query: "type:file timeout:" + own.String() + " file:" + query.QuoteRegexp(expr) + where, Matches: n})
+	look := func(expr string, most int) []search.File {
+		r, err := s.d.Search.Search(ctx, v, search.Request{Query: "type:file timeout:" + own.String() + " file:" + query.QuoteRegexp(expr) + where, Matches: most})
+		if err != nil {
+			return nil
+		}
+		return r.Files
 	}
 
-	r, err := look(regexp.QuoteMeta(plain(value)))
-	// Some letters of a name may be all that somebody types of it.
-	if err == nil && len(r.Files) == 0 && w.filter != nil && fewLetters.MatchString(value) {
-		r, err = look(strings.Join(strings.Split(value, ""), `[^/]*`) + `[^/]*$`)
-	}
-	if err != nil {
-		return nil
+	files := look(regexp.QuoteMeta(plain(value)), n)
+	// Some letters of a name may be all that somebody types of it: the shortest names have
+	// the largest share of them.
+	if len(files) == 0 && w.filter != nil && fewLetters.MatchString(value) {
+		files = slices.Clone(look(`(?:^|/)`+strings.Join(strings.Split(value, ""), `[^/]*`)+`[^/]*$`, pathFiles))
+		slices.SortStableFunc(files, func(a, b search.File) int { return len(path.Base(a.Path)) - len(path.Base(b.Path)) })
+		files = files[:min(len(files), n)]
 	}
 
 	var out []Suggestion
-	for i := range r.Files {
-		f := &r.Files[i]
+	for i := range files {
+		f := &files[i]
 		// With both ends: one path is chosen, not all that have it in them.
 		out = append(out, w.suggest(File, filter+expression("^"+regexp.QuoteMeta(f.Path)+"$")+" ", f.Path, f.Repository))
 	}

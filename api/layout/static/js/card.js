@@ -2,7 +2,7 @@
 // stands. It comes when a mouse rests on a name, stays while the pointer is on the
 // name or the card, and Esc takes it away. By the keyboard the same is told by r.
 // data-card of the root says which name is shown, or that it has none.
-import { around } from './names.js';
+import { under } from './names.js';
 import { fetchPart, parse } from './part.js';
 
 const rest = 300; // milliseconds on a name until it is asked for, and beside it until the card goes
@@ -13,25 +13,6 @@ const state = document.documentElement.dataset;
 const known = new Map(); // of names, to what their cards hold
 const place = new CSSStyleSheet();
 let card = null, on = '', timer = 0, running = null;
-
-// under is the name at a point of the window and where it stands, null where there
-// is none: comments, texts, numbers and words of the language have no card.
-function under(x, y) {
-  const p = document.caretPositionFromPoint ? document.caretPositionFromPoint(x, y) : document.caretRangeFromPoint(x, y);
-  const node = p && (p.offsetNode || p.startContainer);
-  if (!node || node.nodeType !== Node.TEXT_NODE) return null;
-  const inside = node.parentElement;
-  if (!inside.closest('#code .text') || inside.closest('i.c, i.s, i.n, i.k, .hid, .cut')) return null;
-
-  const range = document.createRange();
-  const [from, to] = around(node.data, p.offsetNode ? p.offset : p.startOffset);
-  const name = node.data.slice(from, to);
-  if (to - from < 2 || to - from > 200 || /^\p{N}/u.test(name)) return null;
-  range.setStart(node, from);
-  range.setEnd(node, to);
-  const box = range.getBoundingClientRect();
-  return x >= box.left && x <= box.right && y >= box.top && y <= box.bottom ? { name, box } : null;
-}
 
 // later does something unless the pointer goes elsewhere meanwhile.
 function later(act) {

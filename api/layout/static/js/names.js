@@ -1,5 +1,6 @@
 // The panel of a name: where it is defined and used. It opens by r with a word
-// selected or the cursor on it, by a double click with Alt, and from the outline.
+// selected or the cursor on it, by a double click with Alt, and from the outline. A
+// click goes to the definition, where there is one.
 // Without a mouse nothing is selected: r asks for a name then.
 import { keys } from './keys.js';
 import { fetchPart, parse, say } from './part.js';
@@ -18,9 +19,20 @@ function make() {
   document.body.append(panel);
 }
 
-async function fill(url) {
+// go leads to the only definition of a name; one is there already where the address is
+// its own.
+function go(from) {
+  const defined = from.querySelectorAll('#names h2:first-of-type + ul a'), to = defined[0];
+  if (defined.length !== 1 || !/^1 definition/.test(from.querySelector('#names h2').textContent)) return false;
+  if (to.pathname + to.hash === location.pathname + location.hash) return false;
+  location.href = to.href;
+  return true;
+}
+
+async function fill(url, direct) {
   try {
     const from = parse(await fetchPart(url, 'names'));
+    if (direct && go(from)) return;
     panel.replaceChildren(...from.querySelector('#names').childNodes);
     if (!panel.open) panel.show();
     const first = panel.querySelector('.named a') || panel.querySelector('a');
@@ -30,12 +42,12 @@ async function fill(url) {
   } catch { say('The name could not be looked up.'); }
 }
 
-// show opens the panel for a name.
-export function show(name) {
+// show opens the panel for a name, or goes directly to its definition.
+export function show(name, direct) {
   if (!name || name.length > 200) return;
   if (!panel) make();
   back = document.activeElement;
-  fill(root.dataset.names + '?' + new URLSearchParams({ name }));
+  fill(root.dataset.names + '?' + new URLSearchParams({ name }), direct);
 }
 
 // shut gives the focus back at once, not when the browser tells that it is closed: a
@@ -59,6 +71,25 @@ function word() {
 export function around(text, at) {
   const before = text.slice(0, at).match(/[\p{L}\p{N}_$]*$/u)[0], after = text.slice(at).match(/^[\p{L}\p{N}_$]*/u)[0];
   return [at - before.length, at + after.length];
+}
+
+// under is the name at a point of the window and where it stands, null where there
+// is none: comments, texts, numbers and words of the language have no card.
+export function under(x, y) {
+  const p = document.caretPositionFromPoint ? document.caretPositionFromPoint(x, y) : document.caretRangeFromPoint(x, y);
+  const node = p && (p.offsetNode || p.startContainer);
+  if (!node || node.nodeType !== Node.TEXT_NODE) return null;
+  const inside = node.parentElement;
+  if (!inside.closest('#code .text') || inside.closest('i.c, i.s, i.n, i.k, .hid, .cut')) return null;
+
+  const range = document.createRange();
+  const [from, to] = around(node.data, p.offsetNode ? p.offset : p.startOffset);
+  const name = node.data.slice(from, to);
+  if (to - from < 2 || to - from > 200 || /^\p{N}/u.test(name)) return null;
+  range.setStart(node, from);
+  range.setEnd(node, to);
+  const box = range.getBoundingClientRect();
+  return x >= box.left && x <= box.right && y >= box.top && y <= box.bottom ? { name, box } : null;
 }
 
 // What r asks with: a box that knows the names of the text.
@@ -88,6 +119,14 @@ if (form) {
 
 if (root) {
   keys.add('r', () => { const name = word(); if (name) show(name); else if (form) ask(); });
+  // A click on a name goes to its definition, unless it begins a selection.
+  let clicked = 0;
+  document.addEventListener('click', e => {
+    clearTimeout(clicked);
+    if (e.detail !== 1 || e.button || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey || e.target.closest('a, button') || !getSelection().isCollapsed) return;
+    const at = under(e.clientX, e.clientY);
+    if (at) clicked = setTimeout(() => { if (getSelection().isCollapsed) show(at.name, true); }, 250);
+  });
   document.addEventListener('dblclick', e => { if (e.altKey && e.target.closest('#code .text')) show(word()); });
   document.addEventListener('click', e => {
     const link = e.target.closest('a[data-name]');
