@@ -23,6 +23,7 @@ const (
 	mostNamesakes = 5  // definitions of a name that is followed
 	mostLookups   = 60 // questions of one tree
 	mostInBody    = 60 // names that are called in one definition
+	mostNamed     = 12 // names that were not followed and are told
 )
 
 // callTree gathers the lines of a tree of calls, from the name that is asked for on.
@@ -50,7 +51,8 @@ type definedPlace struct {
 	line                                       int
 }
 
-// callTree answers with the calls of calls, as deep as depth says.
+// callTree answers with the calls of calls, as deep as depth says; "" where the name is not
+// defined as anything that calls, or nothing calls it.
 func (l *lookup) callTree() (string, error) {
 	if repo := l.Text("repo"); repo != "" {
 		if _, err := l.browse.Repo(l.ctx, l.viewer, repo); err != nil {
@@ -74,6 +76,9 @@ func (l *lookup) callTree() (string, error) {
 	}
 	if err != nil {
 		return "", err
+	}
+	if len(t.lines) == 0 && (t.up || len(places) == 0) {
+		return "", nil
 	}
 	return t.text(places), nil
 }
@@ -394,7 +399,8 @@ func (t *callTree) text(places []definedPlace) string {
 		e.leaves(fmt.Sprintf("%s; %s", count(more, noun), t.beyond()))
 	}
 	if len(t.skipped) > 0 {
-		e.leaves("calls of names that were not followed: " + label(strings.Join(slices.Sorted(maps.Keys(t.skipped)), ", ")))
+		names := slices.Sorted(maps.Keys(t.skipped))
+		e.leaves("calls of names that were not followed: " + label(strings.Join(names[:min(mostNamed, len(names))], ", ")) + moreThan(mostNamed, len(names)))
 	}
 	if t.others > 0 {
 		e.leaves(count(t.others, "call") + " by receivers that are not named like the type")

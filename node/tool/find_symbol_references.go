@@ -38,7 +38,13 @@ func references(s symbols.Searcher, b browse.Reader) Tool {
 func runReferences(ctx context.Context, v catalog.Viewer, s symbols.Searcher, b browse.Reader, a *Args) (string, error) {
 	l := &lookup{a, ctx, v, s, b}
 	if a.Text("tree") != "" {
-		return l.callTree()
+		if text, err := l.callTree(); err != nil || text != "" {
+			return text, err
+		}
+		// It is not known, or nothing calls it: then its uses tell more, or names that are like it.
+		l.drop("tree", "depth")
+		text, err := runReferences(ctx, v, s, b, a)
+		return "No calls of " + label(l.Text("symbol")) + " are known here; all uses:\n" + text, err
 	}
 	r, err := l.used()
 	if err != nil {
