@@ -1,0 +1,385 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shoalsearch/shoal/api"
+	"github.com/shoalsearch/shoal/cluster/config"
+)
+
+// serveFlags are the flags of `shoal serve` after the environment filled in
+// what was not given.
+type serveFlags struct {
+	config, dataDir, listen, clusterListen, gossipListen string
+	advertise, join, keyFile, zone, ctags, baseURL, name string
+	expect, replicas                                     int
+	weight                                               float64
+	logFormat, logLevel                                  string
+	tlsCert, tlsKey, hosts, metricsListen, metricsKey    string
+	trustedText                                          string
+	trusted                                              []netip.Prefix // trustedText, by check
+	embedText                                            string
+	embed                                                []string // embedText, by check
+	configEnv, configRoots                               string
+	allowed                                              config.Allowance // configEnv and configRoots, by check
+	demo                                                 string
+	anonymous                                            bool    // whatever the environment says
+	unread                                               []error // values of the environment that cannot be read
+	rate                                                 float64 // requests a second of one client
+	lingerText                                           string
+	linger                                               time.Duration // lingerText, by check
+	slowText                                             string
+	slow                                                 time.Duration // slowText, by check
+}
+
+func newServe(getenv func(string) string) *cobra.Command {
+	return newServeCommand(getenv, &serveFlags{})
+}
+
+func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a node",
+		Long: "Run a node of a shoal. Alone it is a cluster of one; with --join it becomes a member of another's.\n" +
+			"Every flag but --demo can be given by the environment variable in brackets.\n\n" +
+			"Exit code 78 means: do not start me again as I am. A flag, a file or the data directory has to be changed first, or the\n" +
+			"cluster has removed this node. 70 means that its disk failed, stalled or was full. Any other failure is 2, as a port or a\n" +
+			"data directory that another process has. Both may be gone at the next start.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), *f)
+		},
+	}
+
+	// The environment is read now, and gives the flags their defaults.
+	f.addTexts(cmd, getenv)
+	f.addNumbers(cmd, getenv)
+	cmd.Flags().StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
+
+	// What cannot be read is said when the node starts, never by --help.
+	f.unread = append(f.unread, unreadVariables(getenv)...)
+	return cmd
+}
+
+// addTexts adds the flags that are text.
+func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
+	// The first of the variables wins over the later ones, which are older names of it.
+	text := func(p *string, name, usual, usage string, env ...string) {
+		for _, variable := range slices.Backward(env) {
+			usual = cmp.Or(getenv(variable), usual)
+		}
+		cmd.Flags().StringVar(p, name, usual, usage+" ["+strings.Join(env, ", ")+"]")
+	}
+
+	// Where things are.
+	text(&f.config, "config", "", "configuration file", "CONFIG_PATH")
+	text(&f.configEnv, "config-env", "", "variables that a configuration over the network may send to its hosts, comma-separated: NAME, GITEA_*@git.example.com (default those that the configuration in force uses)", "SHOAL_CONFIG_ENV")
+	text(&f.configRoots, "config-roots", "", "directories below which a configuration over the network may name local repositories, comma-separated (default those that the configuration in force uses)", "SHOAL_CONFIG_ROOTS")
+	text(&f.dataDir, "data-dir", "./data", "data directory", "SHOAL_DATA_DIR")
+	text(&f.keyFile, "cluster-key-file", "", "cluster key (default <data-dir>/cluster.key)", "SHOAL_CLUSTER_KEY_FILE")
+	text(&f.ctags, "ctags", "", "universal-ctags program; off for no symbols (default found on PATH)", "CTAGS_COMMAND")
+
+	// How other nodes reach this one, and it them.
+	text(&f.clusterListen, "cluster-listen", "127.0.0.1:7701", "raft and node-to-node calls", "SHOAL_CLUSTER_LISTEN")
+	text(&f.gossipListen, "gossip-listen", "127.0.0.1:7702", "membership", "SHOAL_GOSSIP_LISTEN")
+	text(&f.advertise, "advertise", "", "host that other nodes reach this one by (default the host of --cluster-listen; where that is a wildcard, the address of this machine that leads to the first address of --join)", "SHOAL_ADVERTISE")
+	text(&f.join, "join", "", "gossip addresses or DNS names of other nodes, comma-separated", "SHOAL_JOIN")
+	text(&f.name, "node-name", "", "name of this node in status, pages and messages (default the name of the host)", "SHOAL_NODE_NAME")
+	text(&f.zone, "zone", "default", "failure domain of this node", "SHOAL_ZONE")
+
+	// How clients reach it.
+	text(&f.listen, "listen", "127.0.0.1:7700", "API, tool server, web pages, metrics", "SHOAL_LISTEN")
+	text(&f.baseURL, "base-url", "", "prefix of every link (default AUTH_URL, else the address of --listen, or the one that other nodes use where that is a wildcard)", "SHOAL_BASE_URL")
+	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
+	text(&f.tlsKey, "tls-key", "", "key of --tls-cert", "SHOAL_TLS_KEY")
+	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any. The host of --base-url, localhost and addresses need none", "SHOAL_ALLOWED_HOSTS")
+	text(&f.embedText, "embed-ancestors", "", "sites whose pages may show lines of files that anybody may see, by comma: https://wiki.example.com, or 'self' for this site (default none)", "SHOAL_EMBED_ANCESTORS")
+	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits and the audit, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
+	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s; 0s with neither --join nor --bootstrap-expect)", "SHOAL_LINGER")
+
+	// How it is watched.
+	text(&f.metricsListen, "metrics-listen", "", "address for /metrics, without a key unless --metrics-key-file names one (default --listen, with an owner's key unless that is on loopback and no connection enforces permissions)", "SHOAL_METRICS_LISTEN")
+	text(&f.metricsKey, "metrics-key-file", "", "file with a key that opens /metrics and nothing else, at both addresses (default none)", "SHOAL_METRICS_KEY_FILE")
+	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
+	text(&f.slowText, "log-slow", "", "log each search and read that takes as long as this, with what it looked for: 500ms (default none)", "SHOAL_LOG_SLOW")
+	text(&f.logLevel, "log-level", "info", "debug, info, warn or error", "SHOAL_LOG_LEVEL")
+}
+
+// addNumbers adds the flags that are numbers.
+func (f *serveFlags) addNumbers(cmd *cobra.Command, getenv func(string) string) {
+	expect := f.envInt(getenv, "SHOAL_BOOTSTRAP_EXPECT", 1)
+	replicas := f.envInt(getenv, "SHOAL_REPLICAS", 2)
+	weight := f.envFloat(getenv, "SHOAL_WEIGHT", 1)
+	rate := f.envFloat(getenv, "SHOAL_RATE_LIMIT", 0)
+
+	fs := cmd.Flags()
+	fs.IntVar(&f.expect, "bootstrap-expect", expect, "nodes that form a new cluster together [SHOAL_BOOTSTRAP_EXPECT]")
+	fs.IntVar(&f.replicas, "replicas", replicas, "copies of the index and of the git mirrors [SHOAL_REPLICAS]")
+	fs.Float64Var(&f.weight, "weight", weight, "share of the data [SHOAL_WEIGHT]")
+	fs.Float64Var(&f.rate, "rate-limit", rate, "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
+}
+
+// envInt reads a number from the environment; one that cannot be read stops the start.
+func (f *serveFlags) envInt(getenv func(string) string, name string, usual int) int {
+	text := getenv(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		f.unread = append(f.unread, fmt.Errorf("%s=%q: want a whole number", name, text))
+	}
+	return n
+}
+
+// envFloat is envInt for numbers that need not be whole.
+func (f *serveFlags) envFloat(getenv func(string) string, name string, usual float64) float64 {
+	text := getenv(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		f.unread = append(f.unread, fmt.Errorf("%s=%q: want a number", name, text))
+	}
+	return n
+}
+
+// The bounds of what a node says of itself.
+const (
+	maxWeight = 1000
+	maxZone   = 64 // bytes
+	maxName   = 63 // bytes
+)
+
+// check refuses values that no node can run with, all at once, and fills in
+// those that follow from others.
+func (f *serveFlags) check() error {
+	errs := slices.Clone(f.unread)
+	errs = append(errs, f.checkListeners()...)
+	errs = append(errs, f.checkNumbers()...)
+	errs = append(errs, f.readTexts()...)
+	errs = append(errs, f.checkReachable()...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+
+	// Defaults that follow from other flags, which are known to be good now.
+	f.keyFile = cmp.Or(f.keyFile, filepath.Join(f.dataDir, "cluster.key"))
+	if host, err := os.Hostname(); err == nil && len(host) <= maxName {
+		f.name = cmp.Or(f.name, host)
+	}
+	f.baseURL = strings.TrimSuffix(f.baseURL, "/")
+	return nil
+}
+
+// checkListeners refuses addresses that nobody can listen on.
+func (f *serveFlags) checkListeners() (errs []error) {
+	for _, a := range []struct {
+		flag, addr string
+		optional   bool
+	}{
+		{"--listen", f.listen, false},
+		{"--cluster-listen", f.clusterListen, false},
+		{"--gossip-listen", f.gossipListen, false},
+		{"--metrics-listen", f.metricsListen, true},
+	} {
+		if a.optional && a.addr == "" {
+			continue
+		}
+
+		// Whether it can be listened on is known when the node tries.
+		if _, _, err := net.SplitHostPort(a.addr); err != nil {
+			errs = append(errs, fmt.Errorf("%s %q: want host:port", a.flag, a.addr))
+		}
+	}
+	return errs
+}
+
+// checkNumbers refuses what is out of bounds. The conditions are negated, for
+// every comparison with NaN is false.
+func (f *serveFlags) checkNumbers() (errs []error) {
+	if f.expect < 1 {
+		errs = append(errs, errors.New("--bootstrap-expect: want a number of at least 1"))
+	}
+	if f.replicas < 1 {
+		errs = append(errs, errors.New("--replicas: want a number of at least 1"))
+	}
+
+	// A weight is a share beside those of others: far beyond them it is a typing error,
+	// and would take all data to one node.
+	if !(f.weight > 0 && f.weight <= maxWeight) {
+		errs = append(errs, fmt.Errorf("--weight %v: want a number above 0, at most %d", f.weight, maxWeight))
+	}
+	if len(f.zone) > maxZone {
+		errs = append(errs, fmt.Errorf("--zone: want at most %d bytes", maxZone))
+	}
+	if len(f.name) > maxName || strings.ContainsFunc(f.name, func(r rune) bool { return !unicode.IsGraphic(r) || r == ' ' }) {
+		errs = append(errs, fmt.Errorf("--node-name: want at most %d bytes without spaces", maxName))
+	}
+	if !(f.rate >= 0) {
+		errs = append(errs, errors.New("--rate-limit: want a number of at least 0"))
+	}
+	return errs
+}
+
+// readTexts fills in the fields that are parsed from others.
+func (f *serveFlags) readTexts() (errs []error) {
+	// A node alone has no load balancer that could send its clients elsewhere.
+	usual := "2s"
+	if f.expect == 1 && f.join == "" {
+		usual = "0s"
+	}
+	var err error
+	if f.linger, err = time.ParseDuration(cmp.Or(f.lingerText, usual)); err != nil || f.linger < 0 {
+		errs = append(errs, fmt.Errorf("--linger %q: want a duration such as 2s", f.lingerText))
+	}
+	if f.slow, err = time.ParseDuration(cmp.Or(f.slowText, "0")); err != nil || f.slow < 0 {
+		errs = append(errs, fmt.Errorf("--log-slow %q: want a duration such as 500ms", f.slowText))
+	}
+
+	if f.trusted, err = parseNetworks(f.trustedText); err != nil {
+		errs = append(errs, fmt.Errorf("--trusted-proxies: %w", err))
+	}
+	if f.allowed, err = config.ParseAllowance(splitList(f.configEnv), splitList(f.configRoots)); err != nil {
+		errs = append(errs, err)
+	}
+	if f.embed, err = api.ParseAncestors(f.embedText); err != nil {
+		errs = append(errs, fmt.Errorf("--embed-ancestors: %w", err))
+	}
+	return errs
+}
+
+// checkReachable refuses what clients or other nodes could not follow.
+func (f *serveFlags) checkReachable() (errs []error) {
+	if (f.tlsCert == "") != (f.tlsKey == "") {
+		errs = append(errs, errors.New("--tls-cert and --tls-key: want both or none"))
+	}
+	if isWebURL(f.config) {
+		errs = append(errs, fmt.Errorf("--config %q: want a file of this machine: fetch it, and put it there again when it changes, or run `shoal config apply`", f.config))
+	}
+	if f.baseURL != "" && !isWebURL(f.baseURL) {
+		errs = append(errs, fmt.Errorf("--base-url %q: want http://host or https://host", f.baseURL))
+	}
+
+	// A scheme or a port in a name never equals what a client sends, and nobody would get in.
+	for _, host := range splitList(f.hosts) {
+		if host != "*" && strings.ContainsAny(host, "/ \t@*") {
+			errs = append(errs, fmt.Errorf("--allowed-hosts %q: want the name of a host, without a scheme or a path, or * for any", host))
+		}
+	}
+
+	for _, entry := range splitList(f.join) {
+		if err := checkJoin(entry); err != nil {
+			errs = append(errs, fmt.Errorf("--join %q: %w", entry, err))
+		}
+	}
+
+	// Others would be told 0.0.0.0, which is their own machine.
+	host, _, err := net.SplitHostPort(f.clusterListen)
+	if err == nil && wildcard(host) && f.advertise == "" {
+		if f.advertise, err = addressTowards(splitList(f.join)); err != nil {
+			errs = append(errs, fmt.Errorf("--advertise: --cluster-listen is a wildcard address: %w", err))
+		}
+	}
+	return errs
+}
+
+// addressTowards is the address of this machine that leads to the first of others. Names
+// do not count: what they mean may change after the start.
+func addressTowards(others []string) (string, error) {
+	for _, other := range others {
+		host, _, err := net.SplitHostPort(other)
+		if err != nil {
+			host = strings.Trim(other, "[]")
+		}
+		if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() {
+			continue
+		}
+
+		// Nothing is sent: the system only chooses the way. The port means nothing.
+		conn, err := net.Dial("udp", net.JoinHostPort(host, "7702"))
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		return conn.LocalAddr().(*net.UDPAddr).IP.String(), nil
+	}
+	return "", errors.New("name the address that other nodes reach this one by, or the others by addresses in --join")
+}
+
+// checkJoin refuses an entry that can never name a node: others may find this one,
+// and nobody would notice.
+func checkJoin(entry string) error {
+	// Colons are a port, but those of an IPv6 address.
+	host, port := entry, ""
+	if _, err := netip.ParseAddr(strings.Trim(entry, "[]")); err != nil && strings.Contains(entry, ":") {
+		if host, port, err = net.SplitHostPort(entry); err != nil {
+			return errors.New("want host:port, a host, or a service record such as _shoal._tcp.example.com")
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("port %q: want a number from 1 to 65535", port)
+		}
+	}
+
+	if host == "" || strings.ContainsAny(host, "/ \t@") {
+		return errors.New("want the name or the address of a host, without a scheme")
+	}
+	return nil
+}
+
+// ownURL is the address of the API as links have it where none is given. A
+// wildcard address is none that anybody could follow: the one that other nodes
+// use stands for it.
+func (f *serveFlags) ownURL() string {
+	scheme := "http://"
+	if f.tlsCert != "" {
+		scheme = "https://"
+	}
+
+	// Nobody could follow a wildcard address.
+	host, port, err := net.SplitHostPort(f.listen)
+	if err == nil && wildcard(host) {
+		cluster, _, _ := net.SplitHostPort(f.clusterListen) // checked before
+		return scheme + net.JoinHostPort(cmp.Or(f.advertise, cluster), port)
+	}
+	return scheme + f.listen
+}
+
+// parseNetworks reads a comma-separated list of networks and addresses.
+func parseNetworks(text string) (all []netip.Prefix, err error) {
+	for _, part := range splitList(text) {
+		// An address is the network of itself.
+		if addr, err := netip.ParseAddr(part); err == nil {
+			all = append(all, netip.PrefixFrom(addr, addr.BitLen()))
+			continue
+		}
+
+		network, err := netip.ParsePrefix(part)
+		if err != nil {
+			return nil, fmt.Errorf("%q: want a network such as 10.0.0.0/24, or an address", part)
+		}
+
+		// Bits behind the prefix would make it match nothing.
+		all = append(all, network.Masked())
+	}
+	return all, nil
+}
+
+func wildcard(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
+}
