@@ -90,6 +90,10 @@ func (d *dependence) readKept(ctx context.Context, v catalog.Viewer, s symbols.S
 			d.read(f)
 		}
 	}
+	// A list that lacks files says nothing of them.
+	if !kept.Coverage.Exhaustive() {
+		return c
+	}
 	return c.Without(coverage.NameOnly)
 }
 
