@@ -317,13 +317,7 @@ func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsRe
 	}
 	req.Path = s.pathOf(ctx, commit, req.Path)
 	list, err := s.mirror.Authors(ctx, commit, req.Path, people)
-	if err == nil && len(list) == 0 {
-		err = s.neverThere(ctx, commit, req.Path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	shallow, err := s.mirror.Shallow()
+	shallow, err := s.counted(ctx, commit, req.Path, len(list), err)
 	if err != nil {
 		return nil, err
 	}
@@ -333,6 +327,18 @@ func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsRe
 		out.Authors = append(out.Authors, AuthorInfo{Name: a.Name, Email: a.Email, Commits: a.Commits})
 	}
 	return out, nil
+}
+
+// counted refuses a count of the history of a path that never was there, and tells whether the
+// history lacks older commits.
+func (s *site) counted(ctx context.Context, commit, path string, found int, err error) (shallow bool, _ error) {
+	if err == nil && found == 0 {
+		err = s.neverThere(ctx, commit, path)
+	}
+	if err != nil {
+		return false, err
+	}
+	return s.mirror.Shallow()
 }
 
 // Together counts the files that changed in the commits that changed a path.
@@ -348,18 +354,12 @@ func answerTogether(ctx context.Context, s *site, req TogetherRequest) (*Togethe
 		return nil, err
 	}
 	req.Path = s.pathOf(ctx, commit, req.Path)
-	files, commits, err := s.mirror.Together(ctx, commit, req.Path)
-	if err == nil && len(files) == 0 {
-		err = s.neverThere(ctx, commit, req.Path)
-	}
+	files, commits, cut, err := s.mirror.Together(ctx, commit, req.Path)
+	shallow, err := s.counted(ctx, commit, req.Path, len(files), err)
 	if err != nil {
 		return nil, err
 	}
-	shallow, err := s.mirror.Shallow()
-	if err != nil {
-		return nil, err
-	}
-	return &TogetherResponse{Commits: commits, Files: files[:min(len(files), cmp.Or(req.Max, 100))], Total: len(files), Cut: commits >= git.TogetherCommits, Shallow: shallow}, nil
+	return &TogetherResponse{Commits: commits, Files: files[:min(len(files), cmp.Or(req.Max, 100))], Total: len(files), Cut: cut, Shallow: shallow}, nil
 }
 
 // Branches lists branches, newest first.

@@ -138,7 +138,7 @@ func TestLogFiltersAndPages(t *testing.T) {
 	if want := "[{Ann ann@example.org 2} {Bob bob@example.org 1} {Cleo cleo@example.org 1}]"; err != nil || fmt.Sprint(authors) != want {
 		t.Errorf("authors %v, %v", authors, err)
 	}
-	files, commits, err := m.Together(ctx, head, "src")
+	files, commits, _, err := m.Together(ctx, head, "src")
 	if err != nil || commits < 2 || len(files) == 0 || files[0].Commits == 0 || !slices.ContainsFunc(files, func(f FileCount) bool { return strings.HasPrefix(f.Path, "src/") }) {
 		t.Errorf("together: %v of %d, %v", files, commits, err)
 	}

@@ -16,33 +16,34 @@ type FileCount struct {
 	Commits int
 }
 
-// TogetherCommits is how many commits Together looks at, the newest.
-const TogetherCommits = 1000
+// togetherCommits is how many commits Together looks at, the newest.
+const togetherCommits = 1000
 
 // togetherFiles is how many files a commit may have: one of more says nothing of any two.
 const togetherFiles = 100
 
 // Together counts the files that changed in the commits that changed a path, most first, and
-// tells how many such commits it looked at. Merges and commits of many files do not count.
-func (h *authors) Together(ctx context.Context, commit, path string) (files []FileCount, commits int, err error) {
+// tells how many such commits there are, and whether older ones were not looked at. Merges and
+// commits of many files do not count.
+func (h *authors) Together(ctx context.Context, commit, path string) (files []FileCount, commits int, cut bool, err error) {
 	q := LogQuery{Commit: commit, Path: path, NoMerges: true}
 	filter, err := q.arguments()
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
 
 	// The mark stands alone between the files of two commits.
-	c := h.git("log", "-z", "--no-show-signature", "--name-only", "--full-diff", "--no-renames", "--format=%x01", fmt.Sprintf("--max-count=%d", TogetherCommits))
+	c := h.git("log", "-z", "--no-show-signature", "--name-only", "--full-diff", "--no-renames", "--format=%x01", fmt.Sprintf("--max-count=%d", togetherCommits))
 	c.Args = append(c.Args, filter...)
 	c.Timeout, c.Limit = time.Minute, 1<<30
 
-	counts := map[string]int{}
+	counts, looked := map[string]int{}, 0
 	err = c.Stream(ctx, func(r io.Reader) (err error) {
-		commits, err = countTogether(r, counts)
+		commits, looked, err = countTogether(r, counts)
 		return err
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("count what changed together: %w", err)
+		return nil, 0, false, fmt.Errorf("count what changed together: %w", err)
 	}
 	for path, n := range counts {
 		files = append(files, FileCount{path, n})
@@ -50,11 +51,12 @@ func (h *authors) Together(ctx context.Context, commit, path string) (files []Fi
 	slices.SortFunc(files, func(a, b FileCount) int {
 		return cmp.Or(cmp.Compare(b.Commits, a.Commits), cmp.Compare(a.Path, b.Path))
 	})
-	return files, commits, nil
+	return files, commits, looked >= togetherCommits, nil
 }
 
-// countTogether reads the files of each commit behind its mark.
-func countTogether(r io.Reader, counts map[string]int) (commits int, err error) {
+// countTogether reads the files of each commit behind its mark. It tells how many commits
+// count, of how many that it looked at.
+func countTogether(r io.Reader, counts map[string]int) (commits, looked int, err error) {
 	in, held := newRecords(r), 0
 	var files []string
 	end := func() {
@@ -70,14 +72,15 @@ func countTogether(r io.Reader, counts map[string]int) (commits int, err error) 
 		field, err := in.field(maxField)
 		if err != nil {
 			end()
-			return commits, ignoreEOF(err)
+			return commits, looked, ignoreEOF(err)
 		}
 		if field == "\x01" {
+			looked++
 			end()
 			continue
 		}
 		if held += len(field); held > authorsMost {
-			return 0, fmt.Errorf("the files of these commits take more than %d MB: %w", authorsMost>>20, ErrTooLarge)
+			return 0, 0, fmt.Errorf("the files of these commits take more than %d MB: %w", authorsMost>>20, ErrTooLarge)
 		}
 		files = append(files, strings.TrimPrefix(field, "\n"))
 	}
