@@ -190,7 +190,9 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 			continue
 		}
 		delete(c.orphaned, id)
-		c.removed[id] = view.Repo(id) != nil
+		if view.Repo(id) != nil {
+			c.removed[id] = true
+		}
 		c.log.Info("mirror removed", "repo", id)
 	}
 }

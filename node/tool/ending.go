@@ -179,10 +179,7 @@ func keptText(a *Args, g coverage.Gap, brief bool) string {
 	if names == nil {
 		return count(g.Count, "file") + " kept by name only"
 	}
-	text := "kept by name only: " + strings.Join(names, ", ")
-	if more := g.Count - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
+	text := "kept by name only: " + strings.Join(names, ", ") + moreThan(len(names), g.Count)
 	switch {
 	case brief:
 		return text
