@@ -14,7 +14,7 @@ import (
 func blame(b browse.Reader) Tool {
 	return Tool{
 		Name: "blame", Title: "Who changed lines last",
-		About: "Tells for lines of a file which commit changed them last, as `first-last hash date author: subject`; for up to 3 with text and body. list_commits with lines tells all commits.",
+		About: "Tells which commit changed lines of a file last, as `first-last hash date author: subject`. Up to 3 come with text and body. list_commits with `lines` tells all commits.",
 		Params: []Param{
 			repoParam,
 			{Name: "path", Kind: String, Required: true, About: "file, from the root"},

@@ -21,7 +21,7 @@ import (
 func dependencies(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "dependencies", Title: "Find who uses a library",
-		About: "Tells from manifests and lock files who uses a library, in which version and kind, as `line: name version kind` by file; without package what a repository uses.",
+		About: "Tells from manifests and lock files who uses a library. Shows `line: name version kind` by file. Without `package`, tells what a repository uses.",
 		Params: []Param{
 			{Name: "package", Kind: String, About: "as zod, @scope, org.junit.jupiter:junit-jupiter, actions/checkout"},
 			anyRepoParam, pathParam,

@@ -14,7 +14,7 @@ import (
 func definitions(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "find_symbol_definitions", Title: "Find definitions",
-		About: "Finds where a function, type, variable or other symbol is defined, better than grep. Comes back as `line [kind in parent]: text` by file, the product's own source first; body adds its lines, if known.",
+		About: "Finds where a function, type, variable or other symbol is defined, better than grep. Shows `line [kind in parent]: text` by file, the product's own source first. `body` adds its lines, if known.",
 		Params: []Param{
 			symbolParam, anyRepoParam,
 			{Name: "match", Kind: String, Words: []string{"exact", "prefix", "part", "fuzzy"}, Default: "exact"},

@@ -19,7 +19,7 @@ import (
 func references(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "find_symbol_references", Title: "Find references",
-		About: "Finds where a name is used, as `line in function: text` by file, below where it is defined: code first, comments and strings as `line~`. calls keeps only calls. Names are compared, not types.",
+		About: "Finds where a name is used, below where it is defined. Shows `line in function: text` by file. Code comes first, comments and strings as `line~`. `calls` keeps only calls. Names are compared, not types.",
 		Params: []Param{
 			symbolParam, anyRepoParam,
 			{Name: "calls", Kind: Boolean, Default: false},

@@ -16,7 +16,7 @@ import (
 func getDiff(b browse.Reader) Tool {
 	return Tool{
 		Name: "get_diff", Title: "Compare two revisions",
-		About: "Shows what differs between two revisions (two-dot). symbols names the functions and types that came, went or changed; auto gives the patch where it fits, else symbols of one file or counts of lines; patch comes in pages. head alone shows one commit, its message and first tag.",
+		About: "Shows what differs between two revisions (two-dot). `symbols` names functions and types that came, went or changed. `auto` gives the patch if it fits, else symbols of one file or counts of lines. `patch` comes in pages. `head` alone shows one commit, its message and first tag.",
 		Params: []Param{
 			repoParam,
 			{Name: "base", Kind: String, About: "branch, tag or commit; else the one before head"},

@@ -20,7 +20,7 @@ import (
 func glob(s symbols.Searcher, b browse.Reader) Tool {
 	return Tool{
 		Name: "glob", Title: "Find files by path",
-		About: "Finds files whose path matches a glob in one repository or all: *.proto finds names at any depth, src/**/*.ts paths from the root.",
+		About: "Finds files whose path matches a glob, in one repository or all. *.proto finds names at any depth, src/**/*.ts paths from the root.",
 		Params: []Param{
 			{Name: "pattern", Kind: String, Required: true, About: "glob: ** crosses directories, * and ? do not, {a,b} is either; /*.go is the root alone"},
 			anyRepoParam,

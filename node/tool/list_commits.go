@@ -18,7 +18,7 @@ import (
 func listCommits(b browse.Reader) Tool {
 	return Tool{
 		Name: "list_commits", Title: "List commits",
-		About: "Lists commits, newest first, as `hash date author: subject`, a few with files, first tag and the start of the body: by path, author, time, message, or what they changed: lines, or changes and changesRegex with the lines (+, -) instead.",
+		About: "Lists commits, newest first, as `hash date author: subject`, a few with files, first tag and start of the body. Selects by path, author, time, message, or what they changed (`lines`). `changes` and `changesRegex` show the changed lines (+, -) instead.",
 		Params: []Param{
 			{Name: "repo", Kind: String, Several: true, Required: true, About: anyRepoParam.About[:strings.LastIndex(anyRepoParam.About, ";")]},
 			{Name: "path", Kind: String, About: "file or directory that changed"},

@@ -20,7 +20,7 @@ import (
 func readFile(b browse.Reader) Tool {
 	return Tool{
 		Name: "read_file", Title: "Read a file",
-		About: "Reads up to 500 lines of a file as `line: text`: from offset on, in ranges, or the definition of a symbol. Use it after grep, search or outline.",
+		About: "Reads up to 500 lines of a file as `line: text`. Reads from `offset` on, `ranges`, or the definition of a `symbol`. Use it after grep, search or outline.",
 		Params: []Param{
 			repoParam,
 			{Name: "path", Kind: String, About: "file, from the root"},
