@@ -23,6 +23,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/origin"
 	"github.com/shoalsearch/shoal/node"
 	"github.com/shoalsearch/shoal/node/account"
+	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
 // The bounds of the door.
@@ -280,7 +281,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	c := &call{method: string(rc.Method()), path: servedPath(string(rc.Path())), rc: rc, door: guest.by(), status: 200}
 	c.id = requestID(c.requestHeader(headerRequest))
 	route, f := s.route(c)
-	ctx, cancel := s.bounded(route)
+	ctx, cancel := s.bounded(c, route)
 
 	// A client that leaves ends the work for it.
 	watched := uint64(0)
@@ -349,8 +350,8 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 }
 
 // bounded is the context of a call of a route, and the function that ends it.
-func (s *Server) bounded(route *route) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(s.base)
+func (s *Server) bounded(c *call, route *route) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(nodecall.WithRequest(s.base, c.id))
 	if route.timeout == 0 {
 		return ctx, cancel
 	}

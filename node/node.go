@@ -369,6 +369,7 @@ func (n *Node) wireReaders() {
 		Batch:   n.opt.StreamBatch,
 		Time:    n.opt.ToolTime,
 		BaseURL: n.BaseURL,
+		Slow:    call.Slow{After: n.opt.Slow, Log: n.opt.Log},
 		Log:     n.opt.Log,
 	}))
 }

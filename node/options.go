@@ -74,6 +74,7 @@ type Options struct {
 	// by shard.
 	SliceBytes int64
 
+	Slow       time.Duration                    // searches of shards here that take as long are logged; 0 for none
 	Log        *slog.Logger                     // nil discards
 	Registerer prometheus.Registerer            // nil keeps the metrics to itself
 	Now        func() time.Time                 // nil means the clock of the machine

@@ -207,6 +207,7 @@ func (f *serveFlags) nodeOptions(log *slog.Logger, reg prometheus.Registerer, co
 		BaseURL:    f.baseURL,
 		OwnURL:     f.ownURL(),
 		Version:    buildVersion(),
+		Slow:       f.slow,
 		Log:        log,
 		Registerer: reg,
 	}

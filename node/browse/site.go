@@ -118,7 +118,7 @@ func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, nam
 		Signs:  func(ctx context.Context, running []string) bool { return b.signs(ctx, repo.ID, running) },
 		Next:   elsewhere,
 		Failed: func(node string, err error) {
-			b.d.Log.Warn("a routed read failed", "node", node, "repo", repo.Name, "op", op.name, "err", err)
+			b.d.Log.Warn("a routed read failed", "request", call.RequestOf(ctx), "node", node, "repo", repo.Name, "op", op.name, "err", err)
 		},
 	}.Run(ctx)
 

@@ -61,11 +61,7 @@ func Types() map[string][2]reflect.Type {
 // fails with comes back as an [Error] of the same kind; that no answer came at
 // all is an error of package wire, or that of ctx.
 func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, req *Req) (*Resp, error) {
-	message := []any{req}
-	if m.whole {
-		message = append(message, partsOf(req))
-	}
-	in, err := m.questions.encode(message...)
+	in, err := m.questions.encode(m.message(ctx, req)...)
 	if err != nil {
 		return nil, err
 	}
@@ -84,25 +80,34 @@ func (m Method[Req, Resp]) Ask(ctx context.Context, net Network, node string, re
 	return resp, nil
 }
 
+// message is a question and, where there is anything, what stands behind it.
+func (m Method[Req, Resp]) message(ctx context.Context, req *Req) []any {
+	behind, request := parts{}, RequestOf(ctx)
+	if m.whole {
+		behind = partsOf(req)
+	} else if request == "" {
+		return []any{req}
+	}
+	behind.Request = request
+	return []any{req, behind}
+}
+
 // Serve sets what answers a method here. The context of run ends with the
 // deadline of the caller, when the caller gives up, and when the connection
-// breaks.
+// breaks. It is of the request that the caller's is of.
 func (m Method[Req, Resp]) Serve(net Network, run func(ctx context.Context, req *Req) (*Resp, error)) {
 	knows := sync.OnceValue(func() map[string]bool { return fieldsOf(reflect.TypeFor[Req]()) })
 	net.Handle(m.name, func(ctx context.Context, _ cluster.Peer, in []byte) ([]byte, error) {
+		// Nothing may stand behind it.
 		req, behind := new(Req), parts{}
-		var err error
-		if m.whole {
-			// Where nothing stands behind it, it is of a program before there were parts.
-			err = m.questions.decode(in, req, &behind)
-		} else {
-			err = m.questions.decode(in, req)
-		}
-		if err == nil {
-			err = behind.understood(func(field string) bool { return knows()[field] }, net.Lacks)
-		}
-		if err != nil {
+		if err := m.questions.decode(in, req, &behind); err != nil {
 			return nil, err
+		}
+		if err := behind.understood(func(field string) bool { return knows()[field] }, net.Lacks); err != nil {
+			return nil, err
+		}
+		if behind.Request != "" {
+			ctx = WithRequest(ctx, behind.Request)
 		}
 
 		resp, err := run(ctx, req)

@@ -84,7 +84,7 @@ func TestCodec_messagesStandAlone(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			readers := []*codec{codecOf[asksTrees](), codecOf[asksTrees](), codecOf[asksTrees]()}
 			for i := range 300 {
-				want, behind := randomTrees(rng), parts{"1.2.3", []string{fmt.Sprint(i)}}
+				want, behind := randomTrees(rng), parts{Release: "1.2.3", Fields: []string{fmt.Sprint(i)}}
 				message := messageBefore(want, behind)
 				if rng.IntN(3) > 0 {
 					var err error

@@ -47,17 +47,19 @@ func Behind() (types []reflect.Type) {
 	return types
 }
 
-// parts is what stands behind a question that has to be understood whole.
+// parts is what stands behind a question: how to understand it whole, and of which request it
+// is. A node of an earlier release skips what it does not know of it.
 type parts struct {
 	Release string   // of the program that asks
-	Fields  []string // that are set
+	Fields  []string // that are set, of a question that has to be understood whole
+	Request string   // id of the client's request, "" for none
 }
 
 // partsOf is the fields of a question that are set.
 func partsOf(req any) parts {
 	used := setFields(make([]string, 0, 32), reflect.ValueOf(req).Elem(), true)
 	slices.Sort(used)
-	return parts{release.Number, used}
+	return parts{Release: release.Number, Fields: used}
 }
 
 // understood refuses a question of a later release of which a field that is set is not known,

@@ -89,11 +89,11 @@ func TestWhole_requestOfALaterRelease(t *testing.T) {
 		parts   parts
 		refused bool
 	}{
-		"this release":                    {parts{release.Number, []string{".Newest"}}, false},
-		"an earlier one":                  {parts{"0.0.9", []string{".Newest"}}, false},
-		"a later one":                     {parts{"99.0.0", []string{".Files", ".Newest"}}, true},
-		"a later one, what both know":     {parts{"99.0.0", []string{".Files", ".Atoms", "Word.Text", "Word.Fold"}}, false},
-		"a later one, an atom it has not": {parts{"99.0.0", []string{".Atoms", "Phrase.Text"}}, true},
+		"this release":                    {parts{Release: release.Number, Fields: []string{".Newest"}}, false},
+		"an earlier one":                  {parts{Release: "0.0.9", Fields: []string{".Newest"}}, false},
+		"a later one":                     {parts{Release: "99.0.0", Fields: []string{".Files", ".Newest"}}, true},
+		"a later one, what both know":     {parts{Release: "99.0.0", Fields: []string{".Files", ".Atoms", "Word.Text", "Word.Fold"}}, false},
+		"a later one, an atom it has not": {parts{Release: "99.0.0", Fields: []string{".Atoms", "Phrase.Text"}}, true},
 	} {
 		err := c.parts.understood(func(f string) bool { return known[f] }, func(string) bool { return false })
 		if errors.Is(err, wire.ErrNoMethod) != c.refused || (err != nil) != c.refused {

@@ -47,6 +47,7 @@ type Deps struct {
 	Time    time.Duration                  // of a search of a tool; 0 means 5 seconds
 
 	BaseURL func() string // prefix of every link, without a trailing slash
+	Slow    call.Slow     // searches of shards here
 	Log     *slog.Logger
 
 	lost *lostCalls // made by New

@@ -133,9 +133,21 @@ func (l *leaves) serve(ctx context.Context, req *leafRequest) (*leafResponse, er
 	return l.search(ctx, req)
 }
 
-// search searches shards of this node. A repository of which a part is missing
-// is not searched at all, so that no answer mixes generations.
+// search is searchHere, and logs it if it took long.
 func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, error) {
+	began := clock.Now()
+	out, err := l.searchHere(ctx, req)
+	more := []any{"shards", len(req.Groups)}
+	if out != nil {
+		more = append(more, "waited", out.Wait)
+	}
+	l.d.Slow.Done(ctx, "search of shards", began, more...)
+	return out, err
+}
+
+// searchHere searches shards of this node. A repository of which a part is missing
+// is not searched at all, so that no answer mixes generations.
+func (l *leaves) searchHere(ctx context.Context, req *leafRequest) (*leafResponse, error) {
 	if req.Within > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, req.Within)

@@ -27,7 +27,7 @@ type lostNode struct {
 }
 
 // note counts a call that failed, and logs the first of each while.
-func (l *lostCalls) note(node string, err error) {
+func (l *lostCalls) note(request, node string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -48,5 +48,5 @@ func (l *lostCalls) note(node string, err error) {
 	}
 	l.said[node] = &lostNode{at: now}
 
-	l.log.Warn("a node did not answer a search: others that hold the data are asked", append([]any{"node", node, "err", err}, before...)...)
+	l.log.Warn("a node did not answer a search: others that hold the data are asked", append([]any{"request", request, "node", node, "err", err}, before...)...)
 }

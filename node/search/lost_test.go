@@ -16,11 +16,11 @@ func TestANodeThatIsAwayIsSaidOnce(t *testing.T) {
 		var out bytes.Buffer
 		l := lostCalls{log: slog.New(slog.NewTextHandler(&out, nil))}
 		for range 67 {
-			l.note("n2", errors.New("refused"))
-			l.note("n3", errors.New("refused"))
+			l.note("id", "n2", errors.New("refused"))
+			l.note("id", "n3", errors.New("refused"))
 		}
 		time.Sleep(lostAgain) // in the time of the bubble
-		l.note("n2", errors.New("refused"))
+		l.note("id", "n2", errors.New("refused"))
 
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if len(lines) != 3 || !strings.Contains(lines[2], "node=n2") || !strings.Contains(lines[2], "again=66") {

@@ -520,7 +520,7 @@ func (r *round) callFailed(node string, err error) {
 		r.a.failed = append(r.a.failed, node)
 	}
 
-	r.d.lost.note(node, err)
+	r.d.lost.note(call.RequestOf(r.ctx), node, err)
 }
 
 // tell counts an answer for whoever looks on: its shards, and the work of another node.

@@ -153,7 +153,7 @@ func (s *Set) failed(ctx context.Context, v catalog.Viewer, t *Tool, a *Args, er
 	// What is no fault of the call is told to the operator too.
 	var known *call.Error
 	if !errors.As(err, &known) && ctx.Err() == nil {
-		s.log.Error("tool failed", "tool", t.Name, "error", err)
+		s.log.Error("tool failed", "request", call.RequestOf(ctx), "tool", t.Name, "error", err)
 	}
 	return Answer{Text: explain(ctx, s.browse, v, t, a, err), Failed: true}
 }
