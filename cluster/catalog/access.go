@@ -10,30 +10,29 @@ import (
 	"github.com/shoalsearch/shoal/glob"
 )
 
-// Viewer is on whose behalf an operation runs. The zero Viewer sees nothing.
+// Viewer is the identity that an operation runs for. The zero Viewer sees nothing.
 type Viewer struct {
 	Role  Role
 	Name  string // of the key, for logs
 	KeyID string // "" without a key
 
-	Account string // id of the account; "" for the operator, guests and keys of nobody
-	Session string // id of the session; "" without one
-	All     bool   // sees every repository that is listed, whatever is enforced
+	Account string // account id; "" for the operator, guests, and keys without an account
+	Session string // session id; "" without one
+	All     bool   // sees every listed repository, whatever permissions are enforced
 
-	// Only binds an operation to some of the repositories that the viewer may
-	// see, as one on whose behalf a language model asks; nil binds to none.
+	// Only, if not nil, narrows the operation to these repositories, as when a language model acts
+	// for the viewer. It never adds one that the viewer may not see.
 	Only *roaring.Bitmap
 }
 
 // Guest is the anonymous viewer.
 func Guest() Viewer { return Viewer{Role: RoleGuest, Name: "anonymous"} }
 
-// Operator is the viewer of the host's own operator.
+// Operator is the viewer for whoever administers the host.
 func Operator() Viewer { return Viewer{Role: RoleOwner, Name: "operator", All: true} }
 
-// sight is what an account sees, as long as its record, its grants, what hosts say
-// of its identities and the sets for everybody are the ones that it was worked out
-// from. Records and sets are replaced, never changed.
+// sight is the cached set of one account, with the inputs it was computed from. It is valid while
+// all inputs are still the same pointers: records and sets are replaced, never changed.
 type sight struct {
 	user         *User
 	grants       []*Grants
@@ -42,19 +41,19 @@ type sight struct {
 	set          *roaring.Bitmap
 }
 
-// maxSights bounds what is kept for viewers: the sets of 2,000 people who see
-// 50,000 repositories each take 33 MB.
+// maxSights bounds the cache of sets per account: the sets of 2,000 people who see 50,000
+// repositories each take 33 MB.
 const maxSights = 2000
 
-// Visible is the set of repositories that a viewer may know of:
+// Visible returns the set of repositories that a viewer may know of:
 //
 //	nobody                        none
-//	the operator, keys for all    what is listed, see Shown
-//	guests, keys of nobody        what is listed and open
-//	an account, an owner's too    that, and what is listed and granted to it, or
-//	                              lets be read by the host one of its identities is of
+//	the operator, keys for all    every shown repository, see Shown
+//	guests, keys of nobody        shown and open to everybody
+//	an account, also an owner's   these, and shown ones that a grant names or that
+//	                              the code host lets one of its identities read
 //
-// The set is shared: clone it before changing it.
+// The set is shared: the caller must clone it before changing it.
 func (v *View) Visible(who Viewer) *roaring.Bitmap {
 	switch {
 	case who.Role == RoleNone:
@@ -65,7 +64,7 @@ func (v *View) Visible(who Viewer) *roaring.Bitmap {
 		return v.openSet()
 	}
 
-	// The account is looked up again: it may have left since the viewer came in.
+	// Look the account up again: it may be gone since the request began.
 	a := v.Account(who.Account)
 	if a == nil || a.State != AccountActive {
 		return roaring.New()
@@ -77,9 +76,8 @@ func (v *View) Visible(who Viewer) *roaring.Bitmap {
 	return v.sightOf(a, grants, reads, v.listedSet(), v.openSet())
 }
 
-// sightOf is the set of an account that sees more than what is open. It is worked
-// out once for all requests until the account, its grants, what hosts say of its
-// identities, or the repositories change.
+// sightOf returns the set of an account that sees more than what is open. The set is computed once
+// and reused until the account, its grants, its access at code hosts, or the repositories change.
 func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *roaring.Bitmap) *roaring.Bitmap {
 	v.sets.mu.Lock()
 	last := v.sets.viewers[a.ID]
@@ -89,8 +87,8 @@ func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *r
 		return last.set
 	}
 
-	// What is granted, what hosts say, and what is public at a host that knows the person;
-	// of these what is listed, and with it what is open to everybody.
+	// Unite the grants, what the hosts let the person read, and what is public at hosts that know
+	// the person. Keep only listed repositories, and add the open ones.
 	set := roaring.New()
 	for _, g := range grants {
 		set.Or(g.Set())
@@ -104,8 +102,8 @@ func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *r
 	set.And(listed)
 	set.Or(open)
 
-	// All of them go when there are too many: who is active is worked out again at once,
-	// and nothing has to be remembered of who came last.
+	// Drop the whole cache when it is full. Active accounts are computed again at once, and no
+	// order of use has to be remembered.
 	v.sets.mu.Lock()
 	defer v.sets.mu.Unlock()
 	if v.sets.viewers == nil || len(v.sets.viewers) >= maxSights {
@@ -115,9 +113,9 @@ func (v *View) sightOf(a *User, grants []*Grants, reads []reads, listed, open *r
 	return set
 }
 
-// Enforces reports whether permissions of some connection are enforced, so that
-// viewers may differ in what they see. It depends on the configuration alone:
-// an answer that tells less because of it says nothing of what there is.
+// Enforces reports whether some connection enforces permissions, so that viewers may see different
+// repositories. It depends on the configuration alone. So an answer that is shorter because of it
+// reveals nothing about the repositories.
 func (v *View) Enforces() bool {
 	for _, e := range v.enforcements() {
 		if e.private {
@@ -127,21 +125,22 @@ func (v *View) Enforces() bool {
 	return v.FileError() != nil
 }
 
-// listedSet are the repositories that are listed.
-func (v *View) listedSet() *roaring.Bitmap { return v.Kept("listed", v.Shown) }
+// listedSet returns the set of all shown repositories.
+func (v *View) listedSet() *roaring.Bitmap { return v.CachedSet("listed", v.Shown) }
 
-// openSet are those of them that are open to everybody.
+// openSet returns the set of shown repositories that are open to everybody.
 func (v *View) openSet() *roaring.Bitmap {
-	return v.Kept("open", func() func(*Repo) bool {
+	return v.CachedSet("open", func() func(*Repo) bool {
 		shown, enforced := v.Shown(), v.enforcements()
 		return func(r *Repo) bool { return shown(r) && isOpen(r, enforced) }
 	})
 }
 
-// enforcement is what a connection says of the permissions of its repositories.
+// enforcement tells for one connection whether permissions are enforced for its private and for its
+// public repositories.
 type enforcement struct{ private, public bool }
 
-// enforcements are those of the connections of the configuration, by name.
+// enforcements returns the enforcement of each configured connection, by its name.
 func (v *View) enforcements() map[string]enforcement {
 	mode := v.PermissionSync()
 	all := map[string]enforcement{}
@@ -153,11 +152,11 @@ func (v *View) enforcements() map[string]enforcement {
 	return all
 }
 
-// isOpen reports whether a repository is open to everybody. One connection that
-// enforces closes it for all of them, and so does one that the configuration
-// does not tell of: where that cannot be read nothing is open.
+// isOpen reports whether a repository is open to everybody. One enforcing connection closes it,
+// whatever the others say. A connection that the configuration does not name closes it, too: if the
+// file cannot be read, nothing is open.
 func isOpen(r *Repo, enforced map[string]enforcement) bool {
-	// Facts from before visibilities were told have only whether it is public.
+	// Older records have no visibility, only whether the repository is public.
 	public := r.Visibility == Public || r.Visibility == VisibilityUnknown && r.Public
 	for _, c := range r.Connections {
 		e, known := enforced[c.Name]
@@ -168,9 +167,9 @@ func isOpen(r *Repo, enforced map[string]enforcement) bool {
 	return true
 }
 
-// Shown returns what tells whether a repository is shown to anybody: some
-// connection lists it, and not only such as are hidden since their hosts have
-// refused their tokens for long. It is of this view; calls cost little.
+// Shown returns a filter for repositories that anybody may see. At least one connection must list
+// the repository. A connection does not count while it is hidden because its host has refused its
+// token for long. The filter is valid for this view; calls are cheap.
 func (v *View) Shown() func(*Repo) bool {
 	hidden := v.hidden()
 	return func(r *Repo) bool {
@@ -178,7 +177,7 @@ func (v *View) Shown() func(*Repo) bool {
 	}
 }
 
-// where is the set of the repositories for which a condition holds.
+// where returns the set of the repositories for which cond holds.
 func (v *View) where(cond func(*Repo) bool) *roaring.Bitmap {
 	set := roaring.New()
 	for r := range v.Repos() {
@@ -190,16 +189,16 @@ func (v *View) where(cond func(*Repo) bool) *roaring.Bitmap {
 	return set
 }
 
-// Context is the set of repositories of a search context, whoever asks, and
-// false when there is no such context. The set is shared.
+// Context returns the set of repositories of a search context, for all viewers alike. It returns
+// false when there is no such context. The caller must not change the set.
 func (v *View) Context(name string) (*roaring.Bitmap, bool) {
 	def := v.File().Context(name)
 	if def == nil {
 		return nil, false
 	}
 
-	// Made once for each state of the repositories: many searches ask for the same context.
-	return v.Kept("context "+def.Name, func() func(*Repo) bool {
+	// Compute the set once per state of the repositories: many searches use the same context.
+	return v.CachedSet("context "+def.Name, func() func(*Repo) bool {
 		scope, shown := newScope(def), v.Shown()
 		return func(r *Repo) bool { return shown(r) && scope.has(r) }
 	}), true
@@ -211,8 +210,8 @@ type scope struct {
 	include, exclude, withTopics, withoutTopics glob.Globs
 }
 
-// newScope compiles the globs of a context. Those of a parsed file compile;
-// one that does not matches nothing.
+// newScope compiles the globs of a context. Globs of a parsed file always compile; any other broken
+// glob matches nothing.
 func newScope(def *config.Context) *scope {
 	compile := func(patterns []string) glob.Globs {
 		g, _ := glob.Compile(glob.Fold, patterns...)
@@ -221,16 +220,15 @@ func newScope(def *config.Context) *scope {
 	return &scope{def, compile(def.Include), compile(def.Exclude), compile(def.IncludeTopics), compile(def.ExcludeTopics)}
 }
 
-// has reports whether a repository is in the scope: one of the includes chooses
-// it, and none of the excludes. Letters match in either case, as at code hosts.
+// has reports whether a repository is in the scope: an include matches it, and no exclude does.
+// Letter case is ignored, as code hosts do.
 func (s *scope) has(r *Repo) bool {
-	// Excludes win over includes, whatever their order.
 	in := r.NameMatches(s.include.Match) || listedByAny(s.def.IncludeConnections, r) || s.withTopics.MatchAny(r.Topics)
 	return in && !r.NameMatches(s.exclude.Match) && !listedByAny(s.def.ExcludeConnections, r) && !s.withoutTopics.MatchAny(r.Topics)
 }
 
-// UnusedGlobs lists the globs of search contexts that match no repository, as sentences.
-// It is empty until every connection was listed: a repository may come yet.
+// UnusedGlobs returns a sentence for each glob of a search context that matches no repository. It
+// returns none until every connection was listed once: a matching repository may still come.
 func (v *View) UnusedGlobs() (out []string) {
 	for c := range v.Connections() {
 		if c.Sync == 0 {
@@ -240,8 +238,8 @@ func (v *View) UnusedGlobs() (out []string) {
 	for _, x := range v.File().Contexts {
 		unused := func(property string, patterns []string, matches func(glob.Globs, *Repo) bool) {
 			for _, p := range patterns {
-				// Made once for each state of the repositories.
-				set := v.Kept(property+" "+p, func() func(*Repo) bool {
+				// Compute the set once per state of the repositories.
+				set := v.CachedSet(property+" "+p, func() func(*Repo) bool {
 					g, _ := glob.Compile(glob.Fold, p)
 					shown := v.Shown()
 					return func(r *Repo) bool { return shown(r) && matches(g, r) }

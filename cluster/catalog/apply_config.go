@@ -24,8 +24,7 @@ func (c *InitCluster) apply(t *txn) Result {
 	return Result{}
 }
 
-// NewSetConfig makes the command for a configuration file. raw must be what
-// f was parsed from.
+// NewSetConfig returns the command that puts a configuration in force. f must be parsed from raw.
 func NewSetConfig(raw []byte, f *config.File) *SetConfig {
 	c := &SetConfig{Raw: raw, Hash: f.Hash(), Instead: InsteadOfAny, Careful: true, Keep: keepDropped}
 	for _, conn := range f.Connections {
@@ -38,19 +37,19 @@ func NewSetConfig(raw []byte, f *config.File) *SetConfig {
 	return c
 }
 
-// Following has the command keep what connections have listed that only get
-// another name, where a view has such ones, and returns it. Of others the command
-// stays as it was: earlier versions can apply it.
+// Following sets c.Renames if some connection of v only changes its name, and returns c. Such a
+// connection then keeps what it has listed. Otherwise the command stays as it was, so that earlier
+// versions can apply it.
 func (c *SetConfig) Following(v *View) *SetConfig {
 	c.Renames = len(v.renamed(v.droppedBy(c.Connections), c.Connections)) > 0
 	return c
 }
 
-// keepDropped is how long the data of a connection stays that a configuration
-// dropped: long enough to notice, and to have it back without a clone.
+// keepDropped is how long the data of a removed connection stays. It is long enough to notice a
+// mistake, and to restore the connection without cloning again.
 const keepDropped = 24 * time.Hour
 
-// A careful configuration may let go of this many repositories, or of half.
+// A careful configuration may drop this many repositories, or up to half of all.
 const fewRepos = 20
 
 func hashText(s string) string {
@@ -59,33 +58,33 @@ func hashText(s string) string {
 }
 
 func (c *SetConfig) apply(t *txn) Result {
-	// Of a sealed file the hash cannot be checked here: whoever sealed it has done that.
+	// The hash of a sealed file cannot be checked here. The node that sealed it did so.
 	if _, sealed := sealedBox(c.Raw); !sealed && hashText(string(c.Raw)) != c.Hash || len(c.Raw) > config.MaxSize+sealRoom {
 		return refuse(Invalid, "the configuration is not the one that its hash names")
 	}
 
-	// Nodes that have the same file all propose it, and one entry is enough.
+	// All nodes that have the same file propose it. Only the first entry changes anything.
 	if t.configured(c.Hash) {
 		return Result{ID: t.config.Index}
 	}
 
-	// The file was read before another one came into force: it may be older
-	// than that, where a node slept or could not be heard for a while.
+	// Another configuration came into force after this file was read. The file may be older than
+	// that one, if its node slept or was cut off for a while.
 	if c.Instead != InsteadOfAny && c.Instead != t.config.Index {
 		return refuse(Stale, "the configuration was changed since the file was read")
 	}
 
-	// Sorted, so that the same file is the same command at every node.
+	// Sorting makes the command the same at every node that has the same file.
 	for i, d := range c.Connections {
 		if d.Name == "" || i > 0 && c.Connections[i-1].Name >= d.Name {
 			return refuse(Invalid, "connections are not sorted by name")
 		}
 	}
 
-	// One that lets go of many repositories has to be meant.
+	// A careful configuration must not drop many repositories by accident.
 	gone := t.droppedBy(c.Connections)
-	if lost, all := t.letGo(gone, c.Connections); c.Careful && lost > fewRepos && 2*lost > all {
-		return refuse(Held, fmt.Sprintf("it would let go of %d of %d repositories, since it has no %s: apply it with --accept if that is meant", lost, all, connectionList(gone)))
+	if dropped, all := t.countDropped(gone, c.Connections); c.Careful && dropped > fewRepos && 2*dropped > all {
+		return refuse(Held, fmt.Sprintf("it would let go of %d of %d repositories, since it has no %s: apply it with --accept if that is meant", dropped, all, connectionList(gone)))
 	}
 
 	t.setConfig(&Config{Raw: c.Raw, Hash: c.Hash, Index: t.index, At: t.now, By: t.node})
@@ -98,11 +97,11 @@ func (c *SetConfig) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// configured tells whether the configuration with a hash is in force.
+// configured reports whether the configuration with this hash is in force.
 func (t *txn) configured(hash string) bool { return t.config.Index > 0 && t.config.Hash == hash }
 
-// defineConnections stores the connections of a configuration, and has those
-// listed that are new or changed.
+// defineConnections stores the connections of a configuration. It starts a sync for those that are
+// new or changed.
 func (t *txn) defineConnections(defs []ConnectionDef) {
 	for _, d := range defs {
 		n := Connection{Name: d.Name}
@@ -110,12 +109,12 @@ func (t *txn) defineConnections(defs []ConnectionDef) {
 			n = *old
 		}
 
-		// What is known of its last listing stays: it is the same connection to people.
+		// Keep the results of the last listing: to users it is the same connection.
 		changed := n.Hash != d.Hash
 		n.Kind, n.Hash = d.Kind, d.Hash
 		t.connections.Set(n.Name, &n)
 
-		// Urgent: whoever changed it waits for what it lists now.
+		// Urgent, because whoever changed the connection waits to see what it lists now.
 		if changed {
 			t.enqueue(JobSync, n.Name, true, time.Time{})
 		}
@@ -127,7 +126,7 @@ func (c *SealConfig) apply(t *txn) Result {
 		return refuse(Invalid, "that is no sealed configuration, or there is none to be sealed")
 	}
 
-	// Another configuration came first, which is sealed under the first key already.
+	// A newer configuration came first. It is already sealed under the new key.
 	if t.config.Hash != c.Hash {
 		return Result{ID: t.config.Index}
 	}
@@ -142,7 +141,7 @@ func (s *State) setConfig(c *Config) {
 	s.confHash = configKind.hash(c)
 }
 
-// droppedBy are the connections that are not in a list.
+// droppedBy returns the connections that are missing in keep.
 func (t *tables) droppedBy(keep []ConnectionDef) (gone []*Connection) {
 	for c := range t.connections.Records() {
 		if !slices.ContainsFunc(keep, func(d ConnectionDef) bool { return d.Name == c.Name }) {
@@ -152,9 +151,9 @@ func (t *tables) droppedBy(keep []ConnectionDef) (gone []*Connection) {
 	return gone
 }
 
-// renamed are the new names of connections that only get another name, by the
-// former ones: under another name with the same definition it is the same
-// connection. Of several alike the first one gets the first name.
+// renamed returns the new name of each connection that only changes its name, by the old name. A
+// connection with the same definition under another name is the same connection. If several match,
+// the first gone one gets the first new name.
 func (t *tables) renamed(gone []*Connection, defs []ConnectionDef) map[string]string {
 	names := map[string]string{}
 	for _, d := range defs {
@@ -169,13 +168,12 @@ func (t *tables) renamed(gone []*Connection, defs []ConnectionDef) map[string]st
 	return names
 }
 
-// letGo counts the repositories that are listed by nobody but connections
-// that go, and all that are listed. A connection that only gets another name
-// lets go of nothing.
-func (s *State) letGo(gone []*Connection, keep []ConnectionDef) (lost, all int) {
+// countDropped returns how many repositories a configuration would drop, and how many are listed in all.
+// gone are the connections that it removes. A connection that only changes its name drops nothing.
+func (s *State) countDropped(gone []*Connection, keep []ConnectionDef) (lost, all int) {
 	names := map[string]bool{}
 	for _, c := range gone {
-		// Under another name with the same definition it is the same connection.
+		// The same definition under another name is a renamed connection.
 		if !slices.ContainsFunc(keep, func(d ConnectionDef) bool { return d.Hash == c.Hash }) {
 			names[c.Name] = true
 		}
@@ -194,7 +192,7 @@ func (s *State) letGo(gone []*Connection, keep []ConnectionDef) (lost, all int) 
 	return lost, all
 }
 
-// connectionList names connections in a sentence.
+// connectionList names up to five connections, for a sentence.
 func connectionList(list []*Connection) string {
 	const few = 5
 	var names []string
@@ -208,9 +206,9 @@ func connectionList(list []*Connection) string {
 	return text
 }
 
-// renameConnections gives connections that only get another name what they have
-// listed under the former one, so that nothing is missing until they are listed
-// again, and returns those that go.
+// renameConnections moves the listed repositories of renamed connections to their new names, so
+// that none is missing until the next listing. It returns the connections that are removed, not
+// renamed.
 func (t *txn) renameConnections(gone []*Connection, defs []ConnectionDef) (left []*Connection) {
 	names := t.renamed(gone, defs)
 	for _, c := range gone {
@@ -220,7 +218,7 @@ func (t *txn) renameConnections(gone []*Connection, defs []ConnectionDef) (left 
 			continue
 		}
 
-		// A listing that runs is of the former name: its end is refused, and it begins anew.
+		// A running sync carries the old name, so its end is refused. A new one is queued.
 		n := *c
 		n.Name = now
 		t.dropJob(JobSync, c.Name)
@@ -247,8 +245,8 @@ func (t *txn) renameConnections(gone []*Connection, defs []ConnectionDef) (left 
 	return left
 }
 
-// dropConnections removes connections, and takes them from their
-// repositories, whose data stays for a while.
+// dropConnections removes connections and their links to repositories. The data of repositories
+// that no connection lists any more stays for the time keep.
 func (t *txn) dropConnections(gone []*Connection, keep time.Duration) {
 	for _, c := range gone {
 		t.dropJob(JobSync, c.Name)
@@ -277,12 +275,12 @@ func (c *CreateKey) apply(t *txn) Result {
 		return refuse(Conflict, "the key exists")
 	}
 
-	// A key that sees everything is nobody's: it would outlive what its owner may see.
+	// A key that sees everything has no account: its power would outlive its owner's.
 	if k.Account != "" && (t.accounts.Get(k.Account) == nil || k.All) {
 		return refuse(Invalid, "the key is of an account that is not there")
 	}
 
-	// Of one account names are unique, for a key is revoked by its name.
+	// Key names are unique within an account, since keys are revoked by name.
 	for old := range t.keys.Records() {
 		if old.Name == k.Name && old.Account == k.Account {
 			return refuse(Conflict, fmt.Sprintf("there is a key called %q already: choose another name, or revoke that one if nobody has it", k.Name))
@@ -293,7 +291,7 @@ func (c *CreateKey) apply(t *txn) Result {
 		return refuse(Conflict, "there are too many keys: revoke some first")
 	}
 
-	// Times are kept in milliseconds: the record is what a restart would load.
+	// Cut times to milliseconds, so that the record equals what a restart would load.
 	k.Created, k.Used, k.Expires = t.now, codec.FromMillis(0), codec.FromMillis(codec.ToMillis(k.Expires))
 	t.keys.Set(k.ID, &k)
 	t.keyHashes.Set(string(k.Hash), k.ID)
@@ -306,7 +304,7 @@ func (c *RevokeKey) apply(t *txn) Result {
 		return refuse(NotFound, "there is no such key")
 	}
 
-	// Whoever came in by it goes with it: a browser, and programs that were let in there.
+	// End the sessions and OAuth consents that were begun with this key, too.
 	t.endSessions(func(s *Session) bool { return s.Key == k.ID })
 	t.endConsents(func(x *Consent) bool { return x.Key == k.ID })
 	t.keyHashes.Delete(string(k.Hash))
@@ -340,7 +338,7 @@ func (c *SetSecret) apply(t *txn) Result {
 func (*Noop) apply(*txn) Result { return Result{} }
 
 func (c *CheckHash) apply(t *txn) Result {
-	// What came of the comparison is not part of the result, which is the same on every node.
+	// Each node only records the comparison locally. The result must be the same on all.
 	t.hashes.compare(c.At, c.Hash)
 	return Result{ID: t.Hash()}
 }

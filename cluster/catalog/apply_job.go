@@ -6,18 +6,18 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
-// jobKey is the key of a job in the tables.
+// jobKey returns the key of a job in the table of jobs.
 func jobKey(kind JobKind, subject string) string { return string([]byte{byte(kind)}) + subject }
 
-// stateKey is the key of a job in jobStates.
+// stateKey returns the key of a job in the index by state.
 func stateKey(j *Job) string { return string([]byte{byte(j.State)}) + jobKey(j.Kind, j.Subject) }
 
-// runningKey is the key of a job in running.
+// runningKey returns the key of a job in the index by node.
 func runningKey(j *Job) string { return j.Node + "\x00" + jobKey(j.Kind, j.Subject) }
 
-// setJob stores a job and its place in the indexes.
+// setJob stores a job and updates the indexes of jobs.
 func (s *State) setJob(j *Job) {
-	// Out of the indexes by the old state before it is replaced: the keys hold the state.
+	// Remove the old job from the indexes first: their keys contain the old state.
 	s.unindexJob(s.jobs.Get(jobKey(j.Kind, j.Subject)))
 	s.jobs.Set(jobKey(j.Kind, j.Subject), j)
 	s.indexJob(j)
@@ -26,7 +26,7 @@ func (s *State) setJob(j *Job) {
 func (s *State) indexJob(j *Job) {
 	s.jobStates.Set(stateKey(j), struct{}{})
 	if j.waits() {
-		s.turns.Set(granting(j), struct{}{})
+		s.turns.Set(turnKey(j), struct{}{})
 	}
 	if j.State == JobRunning {
 		s.running.Set(runningKey(j), struct{}{})
@@ -39,7 +39,7 @@ func (s *State) unindexJob(j *Job) {
 	}
 	s.jobStates.Delete(stateKey(j))
 	if j.waits() {
-		s.turns.Delete(granting(j))
+		s.turns.Delete(turnKey(j))
 	}
 	if j.State == JobRunning {
 		s.running.Delete(runningKey(j))
@@ -51,7 +51,7 @@ func (s *State) dropJob(kind JobKind, subject string) {
 	s.jobs.Delete(jobKey(kind, subject))
 }
 
-// runningOn are the jobs that a node runs.
+// runningOn returns the jobs that a node runs.
 func (s *State) runningOn(node string) (jobs []*Job) {
 	for key := range tree.Under(s.running.From, node+"\x00") {
 		jobs = append(jobs, s.jobs.Get(key))
@@ -59,8 +59,8 @@ func (s *State) runningOn(node string) (jobs []*Job) {
 	return jobs
 }
 
-// held returns the job if it runs under that fence, else nil and the refusal.
-func (t *txn) held(kind JobKind, subject string, fence uint64) (*Job, Result) {
+// runningJob returns the job if it runs under that fence. Otherwise it returns nil and a refusal.
+func (t *txn) runningJob(kind JobKind, subject string, fence uint64) (*Job, Result) {
 	j := t.jobs.Get(jobKey(kind, subject))
 	if j == nil {
 		return nil, refuse(NotFound, "there is no such job")
@@ -71,7 +71,7 @@ func (t *txn) held(kind JobKind, subject string, fence uint64) (*Job, Result) {
 	return j, Result{}
 }
 
-// hasSubject reports whether what the job is about exists.
+// hasSubject reports whether the subject of the job exists.
 func (t *txn) hasSubject(kind JobKind, subject string) bool {
 	row := rowOf(t.kinds, kind)
 	if row == nil || subject == "" {
@@ -88,9 +88,9 @@ func (c *EnqueueJob) apply(t *txn) Result {
 	return Result{}
 }
 
-// enqueue makes a job wait, as EnqueueJob says.
+// enqueue makes a job wait. See EnqueueJob for what happens if it exists already.
 func (t *txn) enqueue(kind JobKind, subject string, urgent bool, notBefore time.Time) {
-	// There is one job for a subject: asking again changes when and how it runs.
+	// There is one job per subject: a second request changes when and how it runs.
 	old := t.jobs.Get(jobKey(kind, subject))
 	if old == nil {
 		t.setJob(&Job{
@@ -110,7 +110,7 @@ func (t *txn) enqueue(kind JobKind, subject string, urgent bool, notBefore time.
 		j.Rerun = true
 		j.Urgent = j.Urgent || urgent
 
-	// The first urgent demand brings its own time; else the earlier time counts.
+	// The first urgent request sets the time. Otherwise the earlier time wins.
 	case JobWaiting:
 		if urgent && !j.Urgent {
 			j.Urgent, j.NotBefore = true, notBefore
@@ -118,7 +118,7 @@ func (t *txn) enqueue(kind JobKind, subject string, urgent bool, notBefore time.
 			j.NotBefore = notBefore
 		}
 
-	// A failure is tried again at its time, unless somebody asks.
+	// A failed job waits for its retry time, unless the request is urgent.
 	case JobBackoff:
 		if !urgent {
 			return
@@ -130,7 +130,7 @@ func (t *txn) enqueue(kind JobKind, subject string, urgent bool, notBefore time.
 	t.setJob(&j)
 }
 
-// wait starts a new round of attempts.
+// wait queues the job again, and resets its attempts.
 func (j *Job) wait(now time.Time, urgent bool, notBefore time.Time) {
 	j.State, j.Urgent, j.Rerun = JobWaiting, urgent, false
 	j.Attempt, j.Resets = 0, 0
@@ -150,7 +150,7 @@ func (c *GrantJob) apply(t *txn) Result {
 		return refuse(Conflict, "the job is not due")
 	}
 
-	// The index of a grant is its fence: one entry grants a job once.
+	// One entry grants a job only once, because the entry's index is the fence.
 	if old.Fence == t.index {
 		return refuse(Conflict, "the job was already granted by this entry")
 	}
@@ -163,7 +163,7 @@ func (c *GrantJob) apply(t *txn) Result {
 		return refuse(Stale, "the node was started again since")
 	}
 
-	// The fence of an attempt is the index of its grant: it grows with each attempt.
+	// The entry's index is the fence, so it grows with each attempt.
 	j := *old
 	j.State, j.Rerun, j.Seen = JobRunning, false, 0
 	j.Attempt++
@@ -175,14 +175,14 @@ func (c *GrantJob) apply(t *txn) Result {
 }
 
 func (c *FinishJob) apply(t *txn) Result {
-	old, no := t.held(c.Kind, c.Subject, c.Fence)
+	old, refusal := t.runningJob(c.Kind, c.Subject, c.Fence)
 	if old == nil {
-		return no
+		return refusal
 	}
 
 	row := rowOf(t.kinds, c.Kind)
 
-	// A good end of such a kind changes other tables, too, which this command does not carry.
+	// Success of such a kind also changes other tables, by a command of its own.
 	if c.Error == "" {
 		if row == nil || row.Own {
 			return refuse(Invalid, "jobs of this kind end with a command of their own")
@@ -191,7 +191,7 @@ func (c *FinishJob) apply(t *txn) Result {
 		return Result{}
 	}
 
-	// Some kinds show their failure elsewhere too, as a sync at its connection.
+	// Some kinds show their failure elsewhere too: a sync at its connection.
 	t.failed(old, c)
 	if row != nil && row.failed != nil {
 		row.failed(t, c)
@@ -199,14 +199,14 @@ func (c *FinishJob) apply(t *txn) Result {
 	return Result{}
 }
 
-// finish ends a job well.
+// finish ends a job successfully.
 func (t *txn) finish(old *Job) {
 	j := *old
 	j.State, j.Error = JobDone, ""
 	j.Attempt, j.Resets = 0, 0
 	j.FinishedAt, j.GoodAt = t.now, t.now
 
-	// What was enqueued meanwhile starts a new round.
+	// If the job was requested again while it ran, queue it again.
 	urgent := j.Urgent
 	j.Urgent = false
 	if j.Rerun {
@@ -215,8 +215,8 @@ func (t *txn) finish(old *Job) {
 	t.setJob(&j)
 }
 
-// failed ends an attempt badly. A failure for good waits for a new round only if
-// one was asked for meanwhile.
+// failed ends an attempt with an error. After a permanent failure the job waits again only if it
+// was requested while it ran.
 func (t *txn) failed(old *Job, c *FinishJob) {
 	j := *old
 	j.State, j.Error = JobBackoff, clip(c.Error)
@@ -232,12 +232,12 @@ func (t *txn) failed(old *Job, c *FinishJob) {
 }
 
 func (c *ReleaseJob) apply(t *txn) Result {
-	old, no := t.held(c.Kind, c.Subject, c.Fence)
+	old, refusal := t.runningJob(c.Kind, c.Subject, c.Fence)
 	if old == nil {
-		return no
+		return refusal
 	}
 
-	// The attempt does not count: nothing went wrong with it.
+	// Do not count this attempt: nothing went wrong.
 	j := *old
 	j.State, j.Rerun = JobWaiting, false
 	j.Attempt--
@@ -246,22 +246,22 @@ func (c *ReleaseJob) apply(t *txn) Result {
 }
 
 func (c *RevokeJob) apply(t *txn) Result {
-	old, no := t.held(c.Kind, c.Subject, c.Fence)
+	old, refusal := t.runningJob(c.Kind, c.Subject, c.Fence)
 	if old == nil {
-		return no
+		return refusal
 	}
 	t.revoke(old, c.Reason, c.NotBefore)
 	return Result{}
 }
 
-// revoke takes a job from a node that was lost. One that loses node after node
-// may be what brings them down: it fails for good after MaxResets.
+// revoke takes a job from a lost node. A job that loses node after node may be what crashes them,
+// so it fails for good after MaxResets.
 func (t *txn) revoke(old *Job, reason string, notBefore time.Time) {
 	j := *old
 	j.State, j.Rerun = JobWaiting, false
 	j.Error, j.FinishedAt, j.NotBefore = clip(reason), t.now, notBefore
 
-	// Counted by lost nodes alone: a failure that is told has its own pauses.
+	// Count lost nodes only: reported failures have their own pauses.
 	j.Resets++
 	if j.Resets > MaxResets {
 		j.State, j.NotBefore = JobFailed, time.Time{}
@@ -281,7 +281,7 @@ func (c *CancelJob) apply(t *txn) Result {
 		return refuse(Invalid, "a job is cancelled for a reason")
 	}
 
-	// The fence stays: whoever runs it finds at its next step that the job is not held.
+	// The fence stays. The node that runs the job notices at its next step that it lost it.
 	j := *old
 	j.State, j.Rerun, j.Urgent = JobFailed, false, false
 	j.Error, j.FinishedAt, j.NotBefore = clip(c.Reason), t.now, time.Time{}
@@ -296,7 +296,7 @@ func (c *CancelJob) apply(t *txn) Result {
 // maxText bounds error messages and warnings in records, in bytes.
 const maxText = 1024
 
-// clip cuts a text to maxText bytes, between two characters.
+// clip cuts a text to maxText bytes, never within a character.
 func clip(s string) string {
 	if len(s) <= maxText {
 		return s

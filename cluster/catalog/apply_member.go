@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// maxMembers is how many members, removed ones included, there may be.
+// maxMembers bounds the number of members, including removed ones.
 const maxMembers = 100000
 
 func (c *PutMember) apply(t *txn) Result {
@@ -14,15 +14,15 @@ func (c *PutMember) apply(t *txn) Result {
 		return refuse(Invalid, "the member has no id or epoch")
 	}
 
-	// A member that comes back keeps its number, which its holdings are written by.
-	if no := t.Excludes(&in); no != nil {
-		return Result{Err: no}
+	// A member that returns keeps its number, since its holdings refer to it.
+	if refusal := t.Excludes(&in); refusal != nil {
+		return Result{Err: refusal}
 	}
 	m := Member{ID: in.ID, State: MemberAlive, Since: t.now, Joined: t.now, Session: t.index}
 	old := t.members.Get(in.ID)
 	if old != nil {
-		if no := old.refuses(&in); no != nil {
-			return Result{Err: no}
+		if refusal := old.refuses(&in); refusal != nil {
+			return Result{Err: refusal}
 		}
 
 		m = *old
@@ -43,14 +43,14 @@ func (c *PutMember) apply(t *txn) Result {
 	m.Lowest, m.Highest = in.Lowest, in.Highest
 	t.members.Set(m.ID, &m)
 
-	// Its jobs ended with the process that ran them.
+	// The old process is gone, and its jobs with it.
 	if old != nil && in.Epoch > old.Epoch {
 		t.revokeAll(m.ID, "the node was started again")
 	}
 	return Result{ID: uint64(m.Number)}
 }
 
-// refuses says why a member cannot be what in says, or returns nil.
+// refuses returns why the member cannot take the state of in, or nil.
 func (m *Member) refuses(in *Member) *Refusal {
 	if m.State == MemberRemoved {
 		return &Refusal{Conflict, "the node was removed from the cluster: move its data directory away to let it join as a new one"}
@@ -58,8 +58,7 @@ func (m *Member) refuses(in *Member) *Refusal {
 	return m.RefusesEpoch(in.Epoch)
 }
 
-// RefusesEpoch says why the node of this member cannot have an epoch, or
-// returns nil.
+// RefusesEpoch returns why the node of this member cannot start with an epoch, or nil.
 func (m *Member) RefusesEpoch(epoch uint64) *Refusal {
 	const older = "the data directory is older than what the cluster knows of this node: it was rolled back or is a copy. Move it away to let the node join as a new one, and `shoal remove` the old one"
 
@@ -67,15 +66,15 @@ func (m *Member) RefusesEpoch(epoch uint64) *Refusal {
 	case EpochStart(epoch) < EpochStart(m.Epoch):
 		return &Refusal{Stale, older}
 
-	// Another process has begun the same start: from a copy, or before the
-	// directory was rolled back to where it was then.
+	// Two processes began the same start: one runs on a copy of the data directory, or on one that
+	// was rolled back.
 	case EpochStart(epoch) == EpochStart(m.Epoch) && epoch != m.Epoch:
 		return &Refusal{Conflict, older}
 	}
 	return nil
 }
 
-// revokeAll takes all jobs from a node that was lost.
+// revokeAll takes all jobs from a lost node.
 func (t *txn) revokeAll(node, reason string) {
 	for _, j := range t.runningOn(node) {
 		t.revoke(j, reason, time.Time{})
@@ -96,7 +95,7 @@ func (c *SetMemberState) apply(t *txn) Result {
 		return refuse(Conflict, "the member was removed")
 	}
 
-	// Said again, as by a drain that is watched, it changes nothing and is no failure.
+	// Setting the same state twice is not an error. `shoal drain` does it while it waits.
 	if old.State == c.State {
 		return Result{}
 	}
@@ -116,7 +115,7 @@ func (c *RemoveMember) apply(t *txn) Result {
 		return Result{}
 	}
 
-	// The record stays: a node that comes back with this id must find that it was removed.
+	// Keep the record: a node that returns with this id must learn that it was removed.
 	m := *old
 	m.State, m.Since = MemberRemoved, t.now
 	t.members.Set(m.ID, &m)
@@ -126,9 +125,9 @@ func (c *RemoveMember) apply(t *txn) Result {
 	return Result{}
 }
 
-// unholdAll forgets what a member holds.
+// unholdAll removes a member from all holdings.
 func (t *txn) unholdAll(number uint32) {
-	// Gathered first: a table must not change while somebody goes through it.
+	// Collect the keys first: a table must not change during an iteration.
 	var keys []string
 	for h := range t.holdings.Records() {
 		if slices.Contains(h.Nodes, number) {
@@ -140,7 +139,7 @@ func (t *txn) unholdAll(number uint32) {
 	}
 }
 
-// hold notes that a member has what a key names. Nodes are sorted.
+// hold records that a member has what key names. Holding.Nodes stays sorted.
 func (s *State) hold(key string, number uint32) {
 	old := s.holdings.Get(key)
 	h := Holding{Key: key}
@@ -155,7 +154,7 @@ func (s *State) hold(key string, number uint32) {
 	s.holdings.Set(key, &h)
 }
 
-// unhold notes that a member does not have it any more.
+// unhold records that a member no longer has what key names.
 func (s *State) unhold(key string, number uint32) {
 	old := s.holdings.Get(key)
 	if old == nil {
@@ -166,7 +165,7 @@ func (s *State) unhold(key string, number uint32) {
 		return
 	}
 
-	// A record is shared with the views that were given out: it is replaced, never changed.
+	// Views share the record, so replace it.
 	h := Holding{Key: key, Nodes: slices.Delete(slices.Clone(old.Nodes), i, i+1)}
 	if len(h.Nodes) == 0 {
 		s.holdings.Delete(key)
@@ -176,7 +175,7 @@ func (s *State) unhold(key string, number uint32) {
 }
 
 func (c *Place) apply(t *txn) Result {
-	// All or nothing: a refused command changes nothing.
+	// Check all groups first: a refused command changes nothing.
 	for _, g := range c.Groups {
 		for _, n := range g.Nodes {
 			if _, ok := t.numbers.Get(n); !ok {
@@ -185,7 +184,7 @@ func (c *Place) apply(t *txn) Result {
 		}
 	}
 
-	// A group without members is one that is not placed.
+	// A group without members is not placed.
 	for _, g := range c.Groups {
 		if len(g.Nodes) == 0 {
 			t.groups.Delete(g.Number)
@@ -205,12 +204,12 @@ func (c *Confirm) apply(t *txn) Result {
 		return refuse(Stale, "the node was started again since")
 	}
 
-	// A key that is in both lists is held: it was lost and copied again since.
+	// Apply lost keys before held ones: a key in both lists was lost and copied again.
 	for _, key := range c.Lost {
 		t.unhold(key, m.Number)
 	}
 
-	// What left the catalog meanwhile is not held: nobody would ever let go of it.
+	// Ignore keys that left the catalog meanwhile: nothing would ever remove them again.
 	for _, key := range c.Held {
 		if t.live(key) {
 			t.hold(key, m.Number)
@@ -219,7 +218,7 @@ func (c *Confirm) apply(t *txn) Result {
 	return Result{}
 }
 
-// live reports whether anything needs what a key of a holding names.
+// live reports whether the file or mirror that a key of a holding names is still needed.
 func (t *txn) live(key string) bool {
 	if key == "" {
 		return false
@@ -229,5 +228,5 @@ func (t *txn) live(key string) bool {
 		return ok
 	}
 	id, ok := MirrorRepo(key)
-	return ok && t.repos.Get(id) != nil && MirrorKey(id) == key // a number has one spelling
+	return ok && t.repos.Get(id) != nil && MirrorKey(id) == key // refuse another spelling of the same number
 }

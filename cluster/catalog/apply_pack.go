@@ -6,9 +6,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// FilesHash is the hash of those of the files of a generation that pick
-// takes, with their sides: it tells whether a repository still has the files
-// that a pack was made from.
+// FilesHash hashes the files of a generation that pick selects, with their side files. If the hash
+// is unchanged, the repository still has the files that a pack was made from.
 func FilesHash(shards []ShardRef, pick func(id string) bool) uint64 {
 	h := xxhash.New()
 	for _, s := range shards {
@@ -23,7 +22,7 @@ func FilesHash(shards []ShardRef, pick func(id string) bool) uint64 {
 }
 
 func (c *FinishPack) check() string {
-	// A pack has no dead occurrences and no slice: it is made of what is alive.
+	// A pack has no side file of dead occurrences and no slice: it holds live data only.
 	for _, s := range c.Packs {
 		if !isHash(s.ID) || s.Dead != "" || s.Symbols != "" && !isHash(s.Symbols) || s.Slice != 0 || s.Pack < 0 {
 			return "a pack is not named by a SHA-256, or is not a whole one"
@@ -41,9 +40,9 @@ func (c *FinishPack) check() string {
 }
 
 func (c *FinishPack) apply(t *txn) Result {
-	job, no := t.held(JobPack, c.Subject, c.Fence)
+	job, refusal := t.runningJob(JobPack, c.Subject, c.Fence)
 	if job == nil {
-		return no
+		return refusal
 	}
 	if problem := c.check(); problem != "" {
 		return refuse(Invalid, problem)
@@ -61,7 +60,7 @@ func (c *FinishPack) apply(t *txn) Result {
 		}
 	}
 
-	// Who made the packs has them, if any repository took them.
+	// If any repository uses a pack, the nodes that made it hold it.
 	for _, holder := range []string{c.Holder, c.Second} {
 		m := t.members.Get(holder)
 		for _, id := range files(c.Packs) {
@@ -74,8 +73,9 @@ func (c *FinishPack) apply(t *txn) Result {
 	return Result{ID: uint64(packed)}
 }
 
-// pack switches one repository to its shares, unless its files are others
-// now. A running index job builds on the files that are there: they stay.
+// pack replaces the packed files of one repository by its shares of the packs, and reports whether
+// it did. It does nothing if the files have changed, or while an index job runs, since that job
+// builds on the present files.
 func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
 	old := t.repos.Get(p.Repo)
 	in := func(id string) bool { return from[id] }
@@ -90,7 +90,7 @@ func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
 	r.Shards = slices.DeleteFunc(slices.Clone(old.Shards), func(s ShardRef) bool { return from[s.ID] })
 	for _, s := range p.Shares {
 		ref := c.Packs[s.Pack]
-		// Of a file that many share each counts its part, by its text.
+		// Several repositories share the file. Each counts a part by its share of the text.
 		if ref.Pack > 0 {
 			ref.Bytes = int64(float64(ref.Bytes) * min(float64(s.Text)/float64(ref.Pack), 1))
 		}
@@ -99,7 +99,8 @@ func (t *txn) pack(c *FinishPack, p *PackedRepo, from map[string]bool) bool {
 	}
 
 	t.repos.Set(r.ID, &r)
-	// First the new references, then the old: a file that both have is never without one.
+	// Add the new references before removing the old ones: a file in both must never become
+	// unreferenced.
 	t.reference(&r, 1)
 	t.reference(old, -1)
 	return true

@@ -18,16 +18,16 @@ const maxName = 1024
 // maxWarnings bounds the warnings of a connection.
 const maxWarnings = 100
 
-// setRepo stores a repository whose name is not taken by another.
+// setRepo stores a repository. The caller must make sure that its name is free.
 func (t *txn) setRepo(r *Repo) {
 	t.repos.Set(r.ID, r)
 	t.repoChanged(r.ID)
 }
 
 func (c *SyncPage) apply(t *txn) Result {
-	old, no := t.held(JobSync, c.Connection, c.Fence)
+	old, refusal := t.runningJob(JobSync, c.Connection, c.Fence)
 	if old == nil {
-		return no
+		return refusal
 	}
 
 	conn := t.connections.Get(c.Connection)
@@ -43,7 +43,7 @@ func (c *SyncPage) apply(t *txn) Result {
 		}
 	}
 
-	// Names first, so that two repositories of the page may have exchanged theirs.
+	// Free the names first: two repositories of the page may have swapped theirs.
 	t.freeNames(c.Repos)
 
 	j := *old
@@ -56,22 +56,22 @@ func (c *SyncPage) apply(t *txn) Result {
 	return Result{ID: uint64(j.Seen)}
 }
 
-// list makes a repository or brings it up to date, and reports whether it was not
-// yet listed under this fence.
+// list adds or updates a repository of a listing. It reports whether the repository was not yet
+// listed under this fence.
 func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
-	id, known := t.whose(l)
+	id, known := t.findListed(l)
 	if !known {
 		t.addRepo(conn, l, fence)
 		return true
 	}
 
-	// The facts of this listing, unless another connection knows better.
+	// Take the facts of this listing, unless another connection knows better.
 	r := *t.repos.Get(id)
 	wasOrphaned := r.Orphaned()
 	claimed := r.claims(l.CloneURL, conn.Name)
 
-	// A directory that claimed a name, one that this listing identifies, or the connection
-	// that sorts first: so the facts do not depend on whose listing came last.
+	// This listing decides if it names what a directory had claimed, if it identifies the
+	// repository, or if its connection sorts first. So the order of listings does not matter.
 	if claimed || l.mayDescribe(&r) && (r.CloneURL == l.CloneURL || l.sameAs(&r) || !r.listedBefore(conn.Name) && !r.shadows(l.CloneURL, conn.Name)) {
 		t.rename(&r, l.Name)
 		r.takeFacts(l.RepoFacts)
@@ -82,7 +82,7 @@ func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
 	t.setRepo(&r)
 	t.indexIdentity(&r)
 
-	// It is back, or is another one than was indexed under this name.
+	// The repository is back, or another one was indexed under this name: index it.
 	if wasOrphaned {
 		t.dropJob(JobCollect, RepoSubject(id))
 	}
@@ -92,7 +92,7 @@ func (t *txn) list(conn *Connection, l *ListedRepo, fence uint64) bool {
 	return fresh
 }
 
-// addRepo makes a repository that is listed for the first time.
+// addRepo adds a repository that is listed for the first time.
 func (t *txn) addRepo(conn *Connection, l *ListedRepo, fence uint64) {
 	t.meta.LastRepo++
 
@@ -106,25 +106,25 @@ func (t *txn) addRepo(conn *Connection, l *ListedRepo, fence uint64) {
 		Connections: []RepoConnection{{Name: conn.Name, Seen: fence, Target: l.Target}},
 	}
 
-	// Found by its name and by its host's id from now on, and indexed as soon as a node has time.
+	// Register the name and the host's id, and queue the first index job.
 	t.setRepo(r)
 	t.names.Set(r.Name, r.ID)
 	t.indexIdentity(r)
 	t.enqueue(JobIndex, RepoSubject(r.ID), false, time.Time{})
 }
 
-// local reports whether an address is that of a directory. A directory says itself
-// what its name is, which proves nothing.
+// local reports whether a clone URL is a directory. A directory chooses its own name, so the name
+// proves nothing.
 func local(cloneURL string) bool { return strings.HasPrefix(cloneURL, "file:") }
 
-// claims reports whether the name of the repository was only the claim of a
-// directory until now, and a connection lists what it is the name of.
+// claims reports whether a connection lists the true owner of a name that only a directory has
+// claimed until now.
 func (r *Repo) claims(cloneURL, connection string) bool {
 	return local(r.CloneURL) && !local(cloneURL) && r.listedByOther(connection)
 }
 
-// shadows reports whether a directory claims the name of what another
-// connection lists.
+// shadows reports whether a directory claims the name of a repository that another connection lists
+// from a host.
 func (r *Repo) shadows(cloneURL, connection string) bool {
 	return !local(r.CloneURL) && local(cloneURL) && r.listedByOther(connection)
 }
@@ -133,17 +133,15 @@ func (r *Repo) listedByOther(connection string) bool {
 	return slices.ContainsFunc(r.Connections, func(c RepoConnection) bool { return c.Name != connection })
 }
 
-// listedBefore reports whether a connection whose name sorts first lists the
-// repository. If connections list different repositories under one name, the first
-// by name has it: what is indexed must not depend on whose sync came last.
+// listedBefore reports whether a connection that sorts before this one lists the repository. The
+// first connection by name decides about a shared name, so that the order of syncs does not matter.
 func (r *Repo) listedBefore(connection string) bool {
 	return len(r.Connections) > 0 && r.Connections[0].Name < connection
 }
 
-// takeFacts replaces the facts, but keeps what a host that does not know
-// left empty.
+// takeFacts replaces the facts. It keeps the old value of facts that the host does not know.
 func (r *Repo) takeFacts(f RepoFacts) {
-	// Git hosts tell neither; indexing has found them out.
+	// Plain git hosts tell neither. Index jobs find them out.
 	if f.PushedAt.IsZero() {
 		f.PushedAt = r.PushedAt
 	}
@@ -154,10 +152,10 @@ func (r *Repo) takeFacts(f RepoFacts) {
 	r.RepoFacts = f
 }
 
-// listedBy notes that a connection listed the repository, and tells whether
-// it had not yet under this fence.
+// listedBy records that a connection listed the repository. It reports whether that was the first
+// time under this fence.
 func (r *Repo) listedBy(name, target string, fence uint64) bool {
-	// Sorted by name, whoever came first: the bytes of a record do not depend on it.
+	// Keep the list sorted by name: the record must not depend on the order of listings.
 	r.Connections = slices.Clone(r.Connections)
 	i, found := slices.BinarySearchFunc(r.Connections, name, func(c RepoConnection, n string) int { return strings.Compare(c.Name, n) })
 	if !found {
@@ -185,25 +183,25 @@ func (c *FinishListing) apply(t *txn) Result {
 	})
 }
 
-// finish ends a listing of so many repositories; drop takes the connection from
-// those that it misses.
+// finish ends a listing of total repositories. drop removes the connection from the repositories
+// that the listing misses.
 func (c *FinishSync) finish(t *txn, total uint32, drop func()) Result {
-	old, no := t.held(JobSync, c.Connection, c.Fence)
+	old, refusal := t.runningJob(JobSync, c.Connection, c.Fence)
 	if old == nil {
-		return no
+		return refusal
 	}
 	conn := t.connections.Get(c.Connection)
 	if conn == nil {
 		return refuse(NotFound, "there is no such connection")
 	}
-	// A page that was lost would look like repositories that are gone.
+	// With a lost page, its repositories would look deleted.
 	if c.Complete && c.Listed != old.Seen {
 		return refuse(Conflict, fmt.Sprintf("%d repositories were listed, but %d have arrived", c.Listed, old.Seen))
 	}
 
 	n := *conn
 	n.takeListing(c, t.now)
-	// Only a whole listing tells what is missing.
+	// Only a complete listing proves that a repository is missing.
 	if c.Complete {
 		n.Sync, n.Repos = c.Fence, total+uint32(len(c.Kept))
 		drop()
@@ -218,15 +216,14 @@ func (c *FinishSync) finish(t *txn, total uint32, drop func()) Result {
 func (t *txn) putConnection(old, n *Connection) {
 	t.connections.Set(n.Name, n)
 
-	// Who sees what is worked out anew where its repositories vanish or come back.
+	// Its repositories vanish or come back, so cached sets are no longer valid.
 	if old.HiddenAt.IsZero() != n.HiddenAt.IsZero() {
 		t.allChanged()
 	}
 }
 
-// takeRefusal notes that the host refuses the token. What was listed is hidden
-// once that has gone on for long and the host has just said so again: one that
-// cannot be reached hides nothing.
+// takeRefusal records that the host refuses the token. After ServeRefused the repositories of the
+// connection are hidden. Only a refusal does that: an unreachable host hides nothing.
 func (n *Connection) takeRefusal(now time.Time) {
 	if n.RefusedAt.IsZero() {
 		n.RefusedAt = now
@@ -236,8 +233,7 @@ func (n *Connection) takeRefusal(now time.Time) {
 	}
 }
 
-// lists is the link of a connection to the repository, nil where it does not
-// list it.
+// lists returns the connection's link to the repository, or nil if it does not list it.
 func (r *Repo) lists(connection string) *RepoConnection {
 	i, found := slices.BinarySearchFunc(r.Connections, connection, func(c RepoConnection, n string) int { return strings.Compare(c.Name, n) })
 	if !found {
@@ -246,8 +242,8 @@ func (r *Repo) lists(connection string) *RepoConnection {
 	return &r.Connections[i]
 }
 
-// Listed is the repository that a connection lists, where the catalog has it as
-// it is listed now, so that writing it would change nothing; else nil.
+// Listed returns the repository that a connection lists if the catalog already has it exactly so,
+// and writing it would change nothing. Otherwise it returns nil.
 func (v *View) Listed(connection string, l *ListedRepo) *Repo {
 	r := v.RepoByExternalID(l.ExternalID)
 	if !identified(l.Name, &l.RepoFacts) {
@@ -260,7 +256,7 @@ func (v *View) Listed(connection string, l *ListedRepo) *Repo {
 		return nil
 	}
 
-	// Facts are compared as they would be written: what is left out there is no difference.
+	// Merge first, as writing would: a fact that the host left out is no difference.
 	same := *r
 	same.takeFacts(l.RepoFacts)
 	if !reflect.DeepEqual(same.RepoFacts.stored(), r.RepoFacts.stored()) {
@@ -269,7 +265,7 @@ func (v *View) Listed(connection string, l *ListedRepo) *Repo {
 	return r
 }
 
-// stored is the facts as a record keeps them: times to the millisecond.
+// stored returns the facts as a record keeps them: times in whole milliseconds.
 func (f RepoFacts) stored() RepoFacts {
 	f.PushedAt = codec.FromMillis(codec.ToMillis(f.PushedAt))
 	if len(f.Topics) == 0 {
@@ -278,12 +274,12 @@ func (f RepoFacts) stored() RepoFacts {
 	return f
 }
 
-// takeListing notes at a connection how its last listing went.
+// takeListing records at a connection how its last listing went.
 func (n *Connection) takeListing(c *FinishSync, now time.Time) {
 	n.Synced, n.SyncedAt, n.Error = c.Hash, now, ""
 	n.Excluded, n.Account, n.Again = c.Excluded, c.Account, c.Again
 
-	// The host took the token.
+	// The host accepted the token.
 	if !c.Nothing {
 		n.RefusedAt, n.HiddenAt = time.Time{}, time.Time{}
 	}
@@ -297,14 +293,14 @@ func (n *Connection) takeListing(c *FinishSync, now time.Time) {
 		n.WholeAt = now
 	}
 
-	// Of what it missed, some is kept for good reasons and the rest is held until
-	// somebody says that it is gone, or another listing misses it too.
+	// Some missing repositories are kept for a good reason. The others are held until an owner
+	// accepts their loss, or a second listing misses them, too.
 	n.Kept = uint32(len(c.Kept)) - min(c.Held, uint32(len(c.Kept)))
 	n.takeHeld(c.HeldRepos, now)
 	n.Held = c.Held
 }
 
-// takeIssues takes over what is wrong, and since when each of it is.
+// takeIssues replaces the issues of a connection. An issue that was there before keeps its time.
 func (n *Connection) takeIssues(issues []ListingIssue, now time.Time) {
 	before := n.Issues
 	n.Issues = nil
@@ -317,13 +313,13 @@ func (n *Connection) takeIssues(issues []ListingIssue, now time.Time) {
 	}
 }
 
-// takeHeld takes over what is missing. With one that was not held before, the
-// wait for a second listing begins anew.
+// takeHeld replaces the missing repositories that are held. If a new one is among them, the wait
+// for a second listing starts again.
 func (n *Connection) takeHeld(held []RepoID, now time.Time) {
 	before := n.HeldRepos
 	n.HeldRepos = slices.Sorted(slices.Values(held))
 
-	// A wait that had begun for others says nothing of what is missing only now.
+	// The wait so far proves nothing about a repository that is missing only now.
 	isNew := func(id RepoID) bool {
 		_, was := slices.BinarySearch(before, id)
 		return !was
@@ -346,7 +342,7 @@ func (c *AcceptListing) apply(t *txn) Result {
 		return refuse(Conflict, "nothing is held: the last listing of the connection missed too few repositories for that")
 	}
 
-	// The next listing is not held, and it comes at once.
+	// List the connection again at once. That listing may drop what it misses.
 	n := *conn
 	n.Accepted = true
 	t.connections.Set(n.Name, &n)
@@ -354,11 +350,11 @@ func (c *AcceptListing) apply(t *txn) Result {
 	return Result{}
 }
 
-// unlist takes a connection from the repositories that a listing did not
-// have, but for those that it says stay. The data of those that nobody lists then
-// stays for at least as long as keep says.
+// unlist removes a connection from the repositories that its listing missed, except those in f.Kept
+// and f.Partial. keep is the least time that the data of repositories stays which no connection
+// lists any more.
 func (t *txn) unlist(f *FinishSync, keep time.Duration) {
-	// A repository not seen under this fence was not in the listing. Others say why they stay.
+	// A repository that was not seen under this fence was not in the listing.
 	kept := roaring.BitmapOf(f.Kept...)
 	var gone []*Repo
 	for r := range t.repos.Records() {
@@ -371,7 +367,7 @@ func (t *txn) unlist(f *FinishSync, keep time.Duration) {
 	t.leave(f.Connection, gone, keep)
 }
 
-// leave takes a connection from repositories; keep is as of unlist.
+// leave removes a connection from repositories. For keep see unlist.
 func (t *txn) leave(connection string, gone []*Repo, keep time.Duration) {
 	for _, old := range gone {
 		r := *old
@@ -383,7 +379,7 @@ func (t *txn) leave(connection string, gone []*Repo, keep time.Duration) {
 				r.KeptUntil = t.now.Add(keep)
 			}
 
-			// Nobody is to fetch it any more; an attempt that runs ends by itself.
+			// Nobody needs it indexed any more. A running attempt ends by itself.
 			if j := t.jobs.Get(jobKey(JobIndex, RepoSubject(r.ID))); j != nil && j.State != JobRunning {
 				t.dropJob(JobIndex, RepoSubject(r.ID))
 			}
@@ -393,7 +389,7 @@ func (t *txn) leave(connection string, gone []*Repo, keep time.Duration) {
 	}
 }
 
-// maxRevisions is how many revisions a generation may have: HEAD, its branch, and 64 more.
+// maxRevisions bounds the revisions of a generation: HEAD, its branch, and 64 more.
 const maxRevisions = 66
 
 func (c *FinishIndex) check() string {
@@ -411,9 +407,9 @@ func (c *FinishIndex) check() string {
 func isHash(s string) bool { return len(s) == 64 && codec.Packable(s) }
 
 func (c *FinishIndex) apply(t *txn) Result {
-	job, no := t.held(JobIndex, RepoSubject(c.Repo), c.Fence)
+	job, refusal := t.runningJob(JobIndex, RepoSubject(c.Repo), c.Fence)
 	if job == nil {
-		return no
+		return refusal
 	}
 	old := t.repos.Get(c.Repo)
 	if old == nil {
@@ -432,23 +428,23 @@ func (c *FinishIndex) apply(t *txn) Result {
 		r.PushedAt = codec.FromMillis(codec.ToMillis(c.PushedAt))
 	}
 
-	// The generation that is searched changes here, all of it at once.
+	// Switch the generation that is searched, all at once.
 	if !c.Unchanged {
 		r.Generation++
 		r.GenerationAt, r.InputKey = t.index, c.InputKey
 		r.Revisions, r.Shards = c.Revisions, c.Shards
 	}
 
-	// No fact changes that sets of repositories are made from: the sets stay.
+	// Store without repoChanged: no fact changed that cached sets depend on.
 	t.repos.Set(r.ID, &r)
 
-	// Up before down, so that a file of both generations is never unreferenced.
+	// Count up before down: a file of both generations must never become unreferenced.
 	if !c.Unchanged {
 		t.reference(&r, 1)
 		t.reference(old, -1)
 	}
 
-	// The first holds the job and so is no removed member; the second may have been removed since.
+	// The holder runs the job, so it is no removed member. The second node may be one.
 	if m := t.members.Get(c.Holder); m != nil {
 		t.hold(MirrorKey(r.ID), m.Number)
 		t.holdFiles(&r, m)
@@ -457,21 +453,21 @@ func (c *FinishIndex) apply(t *txn) Result {
 		t.holdFiles(&r, m)
 	}
 
-	// With Continue the job goes on, to find symbols.
+	// With Continue the job keeps running, to find symbols.
 	if !c.Continue {
 		t.finish(job)
 	}
 	return Result{ID: r.Generation}
 }
 
-// holdFiles notes that a member has all files of the live generation.
+// holdFiles records that a member has all files of the live generation.
 func (t *txn) holdFiles(r *Repo, m *Member) {
 	for _, key := range files(r.Shards) {
 		t.hold(ShardKey(key), m.Number)
 	}
 }
 
-// files are the ids of the files of a generation.
+// files returns the ids of all files of a generation.
 func files(shards []ShardRef) []string {
 	var ids []string
 	for _, s := range shards {
@@ -486,8 +482,8 @@ func files(shards []ShardRef) []string {
 	return ids
 }
 
-// reference counts a generation's files up or down. A file that no live
-// generation names is held by nobody.
+// reference adds by to the reference count of each file of a generation. A file without references
+// loses its holding.
 func (s *State) reference(r *Repo, by int) {
 	for _, id := range files(r.Shards) {
 		n, _ := s.refs.Get(id)
@@ -502,9 +498,9 @@ func (s *State) reference(r *Repo, by int) {
 }
 
 func (c *FinishCollect) apply(t *txn) Result {
-	job, no := t.held(JobCollect, RepoSubject(c.Repo), c.Fence)
+	job, refusal := t.runningJob(JobCollect, RepoSubject(c.Repo), c.Fence)
 	if job == nil {
-		return no
+		return refusal
 	}
 
 	r := t.repos.Get(c.Repo)
@@ -516,14 +512,14 @@ func (c *FinishCollect) apply(t *txn) Result {
 		return refuse(Conflict, "a connection lists the repository again")
 	}
 
-	// All that names the repository goes with it, itself last.
+	// Remove everything that names the repository, and the repository last.
 	for _, row := range t.kinds {
 		if row.OfRepo {
 			t.dropJob(row.Kind, RepoSubject(r.ID))
 		}
 	}
 
-	// The files before the record: by it they are counted.
+	// Update the reference counts while the record is still there.
 	t.reference(r, -1)
 	t.holdings.Delete(MirrorKey(r.ID))
 	t.forgetAccess(r)
@@ -534,7 +530,7 @@ func (c *FinishCollect) apply(t *txn) Result {
 	return Result{}
 }
 
-// sortedSet returns the strings sorted, each once.
+// sortedSet returns the distinct strings, sorted.
 func sortedSet(in []string) []string {
 	if len(in) == 0 {
 		return nil

@@ -19,13 +19,13 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// book applies commands one entry at a time, through the codec.
+// book is a catalog to which a test applies commands, one entry each, through the codec.
 type book struct {
 	t     *testing.T
 	s     *State
 	index uint64
 	now   time.Time
-	story *keptLog // of its entries, while logs are written
+	story *keptLog // the log of its entries, while logs are recorded
 }
 
 func newBook(t *testing.T) *book {
@@ -48,7 +48,7 @@ func (b *book) apply(cmds ...Command) []Result {
 	return b.s.Apply(e)
 }
 
-// do applies one command that must be accepted, and returns its id.
+// do applies a command that must be accepted, and returns its Result.ID.
 func (b *book) do(c Command) uint64 {
 	b.t.Helper()
 	r := b.apply(c)[0]
@@ -58,7 +58,7 @@ func (b *book) do(c Command) uint64 {
 	return r.ID
 }
 
-// refused applies one command that must be refused.
+// refused applies a command that must be refused with this code.
 func (b *book) refused(code Code, c Command) {
 	b.t.Helper()
 	before := b.s.View()
@@ -73,8 +73,7 @@ func (b *book) refused(code Code, c Command) {
 	}
 }
 
-// configure sets a configuration of these connections. What stands for the
-// file is not one: parsing is left to package config.
+// configure sets a configuration with these connections. text is only hashed, not parsed.
 func (b *book) configure(text string) {
 	b.t.Helper()
 	sum := sha256.Sum256([]byte(text))
@@ -85,7 +84,7 @@ func (b *book) configure(text string) {
 	b.do(c)
 }
 
-// member makes a node of epoch 1.
+// member adds a node with epoch 1.
 func (b *book) member(id string) {
 	b.t.Helper()
 	b.do(&PutMember{Member{ID: id, Epoch: 1 << 24, Addr: id + ":1"}})
@@ -125,7 +124,7 @@ func hash(n int) string { return fmt.Sprintf("%064x", n) }
 
 const twoConnections = "a b"
 
-func TestAListingMakesRepositoriesAndOnlyACompleteOneTakesThemAway(t *testing.T) {
+func TestListing_onlyACompleteOneRemovesRepositories(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -137,7 +136,7 @@ func TestAListingMakesRepositoriesAndOnlyACompleteOneTakesThemAway(t *testing.T)
 	}
 	one := b.s.View().RepoByName("h/one")
 
-	// A partial listing takes nothing away.
+	// A partial listing removes nothing.
 	b.do(&EnqueueJob{Kind: JobSync, Subject: "a"})
 	fence := b.grant(JobSync, "a")
 	b.do(&FinishSync{Connection: "a", Fence: fence, Warnings: []string{"the host went away"}})
@@ -145,13 +144,13 @@ func TestAListingMakesRepositoriesAndOnlyACompleteOneTakesThemAway(t *testing.T)
 		t.Fatalf("after a partial listing: got %s, want %s", got, want)
 	}
 
-	// A complete one whose pages are missing is refused.
+	// A complete listing is refused while pages are missing.
 	b.do(&EnqueueJob{Kind: JobSync, Subject: "a"})
 	fence = b.grant(JobSync, "a")
 	b.refused(Conflict, &FinishSync{Connection: "a", Fence: fence, Complete: true, Listed: 1})
 	page := &SyncPage{Connection: "a", Fence: fence, Repos: []ListedRepo{{Name: "h/two"}}}
 	b.do(page)
-	b.do(page) // a page that came twice counts once
+	b.do(page) // a repeated page counts once
 	b.do(&FinishSync{Connection: "a", Fence: fence, Complete: true, Listed: 1})
 	if got, want := b.names(), "h/one(orphaned) h/three h/two"; got != want {
 		t.Fatalf("after a complete listing: got %s, want %s", got, want)
@@ -160,10 +159,10 @@ func TestAListingMakesRepositoriesAndOnlyACompleteOneTakesThemAway(t *testing.T)
 		t.Fatal("an orphaned repository is visible")
 	}
 
-	// Late pages of the sync before are refused.
+	// A late page of the previous sync is refused.
 	b.refused(Stale, page)
 
-	// The orphan leaves, and its number is never used again.
+	// The orphan is deleted, and its number is never reused.
 	b.do(&EnqueueJob{Kind: JobCollect, Subject: RepoSubject(one.ID)})
 	b.do(&FinishCollect{Repo: one.ID, Fence: b.grant(JobCollect, RepoSubject(one.ID))})
 	b.listing("a", "h/two", "h/one")
@@ -173,7 +172,7 @@ func TestAListingMakesRepositoriesAndOnlyACompleteOneTakesThemAway(t *testing.T)
 	}
 }
 
-func TestOfConnectionsWithOneNameForTwoRepositoriesTheFirstHasIt(t *testing.T) {
+func TestListing_firstConnectionDecidesASharedName(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -193,7 +192,7 @@ func TestOfConnectionsWithOneNameForTwoRepositoriesTheFirstHasIt(t *testing.T) {
 		{"b", "file:///two/x", "file:///two/x"},
 		{"a", "file:///one/x", "file:///one/x"},
 		{"b", "file:///two/x", "file:///one/x"},
-		{"a", "", "file:///one/x"}, // a lists it no more: b's next sync has it
+		{"a", "", "file:///one/x"}, // a no longer lists it, so b's next sync decides
 		{"b", "file:///two/x", "file:///two/x"},
 	} {
 		sync(step.connection, step.url)
@@ -203,9 +202,9 @@ func TestOfConnectionsWithOneNameForTwoRepositoriesTheFirstHasIt(t *testing.T) {
 	}
 }
 
-// A directory says itself whose copy it is: that never decides what is shown
-// under a name which a host lists.
-func TestAClaimOfADirectoryGivesWayToWhatAHostLists(t *testing.T) {
+// A local directory chooses its own clone URL. A repository that a host lists takes the name from
+// it.
+func TestListing_hostWinsOverALocalDirectory(t *testing.T) {
 	t.Parallel()
 	const genuine, claim = "https://git.corp.example/acme/payroll.git", "file:///users/mallory/app"
 	for _, order := range [][]string{{"a", "b"}, {"b", "a"}, {"a", "b", "a"}, {"b", "a", "b", "a"}} {
@@ -230,7 +229,7 @@ func TestAClaimOfADirectoryGivesWayToWhatAHostLists(t *testing.T) {
 	}
 }
 
-func TestARepositoryListedAgainIsNotCollected(t *testing.T) {
+func TestCollect_refusedForARelistedRepository(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -247,7 +246,7 @@ func TestARepositoryListedAgainIsNotCollected(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatLeavesTheConfigurationOrphansItsRepositories(t *testing.T) {
+func TestSetConfig_removedConnectionOrphansRepositories(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -266,8 +265,8 @@ func TestAConnectionThatLeavesTheConfigurationOrphansItsRepositories(t *testing.
 	}
 }
 
-// A node that slept may offer what it read long ago.
-func TestAConfigurationReadBeforeTheOneInForceIsRefused(t *testing.T) {
+// A node that slept may propose the configuration that it read long ago.
+func TestSetConfig_staleFileIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure("a")
@@ -275,7 +274,7 @@ func TestAConfigurationReadBeforeTheOneInForceIsRefused(t *testing.T) {
 	b.configure("a b")
 	old := &SetConfig{Raw: []byte("a "), Hash: hashText("a "), Connections: []ConnectionDef{{"a", "git", "a"}}, Instead: read}
 	b.refused(Stale, old)
-	old.Instead = 0 // of a new node, which does not know what is in force
+	old.Instead = 0 // as from a new node, which does not know the configuration in force
 	b.refused(Stale, old)
 	same := &SetConfig{Raw: []byte("a b"), Hash: hashText("a b"), Instead: read}
 	if got, want := b.do(same), b.s.View().Config().Index; got != want {
@@ -288,7 +287,7 @@ func TestAConfigurationReadBeforeTheOneInForceIsRefused(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatLetsGoOfMuchIsHeld(t *testing.T) {
+func TestSetConfig_droppingManyRepositoriesIsHeld(t *testing.T) {
 	t.Parallel()
 	repos := func(host string, n int) (names []string) {
 		for i := range n {
@@ -301,7 +300,7 @@ func TestAConfigurationThatLetsGoOfMuchIsHeld(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what   string
-		a, b   int // repositories of the connection that goes, and of the one that stays
+		a, b   int // repositories of the removed connection, and of the remaining one
 		change *SetConfig
 		held   bool
 	}{
@@ -328,7 +327,7 @@ func TestAConfigurationThatLetsGoOfMuchIsHeld(t *testing.T) {
 	}
 }
 
-func TestWhatAConfigurationDropsIsKeptAndComesBackAsItWas(t *testing.T) {
+func TestSetConfig_restoredConnectionKeepsItsData(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure("a")
@@ -345,14 +344,14 @@ func TestWhatAConfigurationDropsIsKeptAndComesBackAsItWas(t *testing.T) {
 	if r == nil || r.Orphaned() || !r.KeptUntil.IsZero() || r.Generation != 1 || r.InputKey != "k" || len(b.s.View().Holders(MirrorKey(1))) != 1 {
 		t.Fatalf("after it came back: %+v", r)
 	}
-	b.listing("a") // the host no longer has it: no reason to keep
+	b.listing("a") // the host no longer lists it, so nothing keeps it
 	if r := b.s.View().Repo(1); !r.Orphaned() || !r.KeptUntil.IsZero() {
 		t.Errorf("after the host lost it: %+v", r)
 	}
 }
 
-// Connections that get another name keep what they have listed, and are listed again.
-func TestARenamedConnectionKeepsItsRepositories(t *testing.T) {
+// A renamed connection keeps its repositories, and is listed again.
+func TestSetConfig_renamedConnectionKeepsItsRepositories(t *testing.T) {
 	t.Parallel()
 	defs := func(text string) (list []ConnectionDef) {
 		for _, word := range strings.Fields(text) {
@@ -362,10 +361,10 @@ func TestARenamedConnectionKeepsItsRepositories(t *testing.T) {
 		return list
 	}
 	for _, c := range []struct {
-		what, before, after string // connections and what they are defined as
-		earlier             bool   // the entry is of a version that did not know of this
-		want                string // who has the repositories one and both then
-		listed              string // the connections that are to be listed again
+		what, before, after string // connections as name=definition
+		earlier             bool   // the entry comes from a version without the field Renames
+		want                string // the connections of repositories one and both afterwards
+		listed              string // the connections that are queued for a listing
 	}{
 		{"another name", "a=1 b=2", "b=2 z=1", false, "z / b z", "z"},
 		{"of before the field", "a=1 b=2", "b=2 z=1", true, " / b", "z"},
@@ -413,7 +412,7 @@ func TestARenamedConnectionKeepsItsRepositories(t *testing.T) {
 				t.Errorf("listed again are %q, want %q", got, c.listed)
 			}
 
-			// What the host has no more leaves with the next listing, as ever.
+			// The next listing removes what the host no longer has.
 			if c.what == "another name" {
 				b.listing("z", "h/both")
 				if got := b.names(); got != "h/both h/one(orphaned)" {
@@ -447,7 +446,7 @@ func TestContextsIncludeThenExclude(t *testing.T) {
 	}
 }
 
-// Code hosts have names in either case, so a context's globs do, and its own name.
+// Code hosts ignore letter case in names, and so do globs and names of contexts.
 func TestContextsMatchInEitherCase(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
@@ -469,7 +468,7 @@ func TestContextsMatchInEitherCase(t *testing.T) {
 	}
 }
 
-func TestAGenerationSwitchesAtOnceAndOnlyUnderTheFence(t *testing.T) {
+func TestFinishIndex_switchesGenerationOnlyUnderTheFence(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -527,7 +526,7 @@ func TestAGenerationSwitchesAtOnceAndOnlyUnderTheFence(t *testing.T) {
 	}
 }
 
-func TestMembersAreTheirLastStartAndNoCopies(t *testing.T) {
+func TestPutMember_refusesOldStartsAndCopies(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.member("n1")
@@ -552,7 +551,7 @@ func TestMembersAreTheirLastStartAndNoCopies(t *testing.T) {
 	}
 }
 
-func TestKeys(t *testing.T) {
+func TestAPIKeys_createExpireRevoke(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	h := bytes.Repeat([]byte{7}, 32)
@@ -561,7 +560,7 @@ func TestKeys(t *testing.T) {
 	b.refused(Conflict, &CreateKey{key})
 	key.ID = "k2"
 	b.refused(Conflict, &CreateKey{key})
-	// Two nodes may be asked for the same name at once: the catalog decides.
+	// Two nodes may create the same name at once. The catalog decides.
 	b.refused(Conflict, &CreateKey{Key{ID: "k2", Hash: bytes.Repeat([]byte{8}, 32), Name: "ci", Role: RoleMember}})
 	b.refused(Invalid, &CreateKey{Key{ID: "k3", Hash: []byte("short"), Role: RoleOwner}})
 	b.do(&TouchKeys{[]string{"k1", "none"}, epoch.Add(time.Minute)})
@@ -576,7 +575,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestARetryHasTheFirstResultAndNoEffect(t *testing.T) {
+func TestApply_retryReturnsFirstResultWithoutEffect(t *testing.T) {
 	t.Parallel()
 	s := New()
 	e := Entry{Index: 1, Request: [16]byte{1}, At: epoch, Commands: []Command{&PutMember{Member{ID: "a", Epoch: 1 << 24}}, &RevokeKey{"no"}}}
@@ -593,7 +592,7 @@ func TestARetryHasTheFirstResultAndNoEffect(t *testing.T) {
 	}
 }
 
-func TestTheClockNeverRunsBackwards(t *testing.T) {
+func TestCatalogClock_neverRunsBackwards(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.now = epoch.Add(time.Hour)
@@ -605,12 +604,12 @@ func TestTheClockNeverRunsBackwards(t *testing.T) {
 	}
 }
 
-// Two nodes compare what they had after the same entry, however many came since.
-// What a node does not remember it does not judge.
+// Two nodes compare their hashes after the same entry, even many entries later. A node that no
+// longer remembers the hash does not complain.
 func TestCheckHash_comparesEqualIndexes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		after  int // entries between the one that is compared and the check
+		after  int // entries between the compared one and the check
 		other  uint64
 		reload bool
 		want   bool
@@ -619,7 +618,7 @@ func TestCheckHash_comparesEqualIndexes(t *testing.T) {
 		"equal, later":         {after: 500, want: false},
 		"other":                {after: 0, other: 1, want: true},
 		"other, later":         {after: 500, other: 1, want: true},
-		"other, long ago":      {after: hashesKept, other: 1, want: false},
+		"other, long ago":      {after: hashCount, other: 1, want: false},
 		"other, from snapshot": {after: 3, other: 1, reload: true, want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -642,7 +641,7 @@ func TestCheckHash_comparesEqualIndexes(t *testing.T) {
 	}
 }
 
-func TestEveryCommandAndRecordSurvivesTheCodec(t *testing.T) {
+func TestCodec_roundTripsEveryCommandAndRecord(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	seen := map[uint64]bool{}
@@ -675,7 +674,7 @@ func TestEveryCommandAndRecordSurvivesTheCodec(t *testing.T) {
 	}
 }
 
-// fill sets a value to something random that the codec keeps.
+// fill sets a value to random content that the codec preserves.
 func fill(rng *rand.Rand, v reflect.Value) {
 	switch {
 	case v.Type() == reflect.TypeFor[time.Time]():
@@ -706,7 +705,7 @@ func fill(rng *rand.Rand, v reflect.Value) {
 	}
 }
 
-func TestNewerBytesAreRefusedAsSuch(t *testing.T) {
+func TestCodec_newerBytesAreErrNewer(t *testing.T) {
 	t.Parallel()
 	e := Entry{Commands: []Command{&Noop{}}}
 	data, _ := e.Encode()
@@ -717,16 +716,16 @@ func TestNewerBytesAreRefusedAsSuch(t *testing.T) {
 	if _, err := DecodeEntry(1, data); !errors.Is(err, codec.ErrNewer) {
 		t.Fatalf("got %v, want %v", err, codec.ErrNewer)
 	}
-	data[len(data)-3] = 120 // no such command
+	data[len(data)-3] = 120 // an unknown command
 	data[len(data)-1] = 0
 	if _, err := DecodeEntry(1, data); !errors.Is(err, codec.ErrNewer) {
 		t.Fatalf("got %v, want %v", err, codec.ErrNewer)
 	}
 }
 
-// A configuration of before, which stands in the catalog as it is, is read; it
-// is sealed later without a change of anything else.
-func TestAConfigurationOfBeforeIsSealed(t *testing.T) {
+// An old catalog holds its configuration in plain text. It is read, and sealed later without any
+// other change.
+func TestSealConfig_sealsAPlainConfiguration(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.s.Unseal(func(box []byte) ([]byte, error) { return bytes.TrimPrefix(box, []byte("box ")), nil })

@@ -5,65 +5,62 @@ import (
 	"time"
 )
 
-// Command is one change of the catalog. The set of implementations is
-// sealed: the structs of this file and of those named after what they
-// change, always as pointers, each with a number
-// in the table of entry.go that never changes. New fields go to the end.
+// Command is one change of the catalog. Only structs of this package implement it, always as
+// pointers. Each has a number in the table of entry.go that never changes. New fields go to the end
+// of a struct.
 type Command interface{ apply(*txn) Result }
 
-// Entry is what one raft entry carries: commands that are applied one after
-// the other. A refused command changes nothing and does not stop the next.
+// Entry is what one raft entry carries: commands that are applied in order. A refused command
+// changes nothing and does not stop the next one.
 type Entry struct {
 	Index    uint64    // from raft
-	Request  [16]byte  // the same on a retry; zero: not remembered
+	Request  [16]byte  // the same on a retry; zero: duplicates are not detected
 	At       time.Time // by the clock of the proposer
 	Node     string    // the proposer
 	Commands []Command
 }
 
-// Result is what a command came to.
+// Result is the outcome of a command.
 type Result struct {
 	ID  uint64 // number of the repository, fence of the grant, number of the member
 	Err *Refusal
 }
 
-// InitCluster is the first command of a cluster: it gives it its id.
+// InitCluster is the first command of a cluster. It sets the cluster's id.
 type InitCluster struct{ ID string }
 
-// SetConfig replaces the configuration. NewSetConfig makes it. Connections
-// that are new or changed get a sync that waits; those that left take their
-// listing with them. Result.ID is the index of the configuration in force.
+// SetConfig replaces the configuration. NewSetConfig makes it. New and changed connections are
+// listed again; removed ones lose their repositories. Result.ID is the index of the configuration
+// in force.
 type SetConfig struct {
 	Raw         []byte // as in [Config]
 	Hash        string
 	Connections []ConnectionDef // sorted by name
-	Instead     uint64          // index of the configuration that was in force when the file was read, 0 for none, or InsteadOfAny
-	// Careful refuses a configuration, as Held, whose connections let go of
-	// more than a few repositories and of more than half of them. Entries of
-	// before the field are not careful.
+	Instead     uint64          // index of the configuration in force when the file was read; 0: none; see InsteadOfAny
+	// Careful refuses, as Held, a configuration that would drop more than a few repositories and
+	// more than half of all. Entries older than this field are not careful.
 	Careful bool
-	Keep    time.Duration // how long the data of repositories that it lets go of stays, beside the usual grace period
-	// Renames lets a connection that only gets another name keep what it has
-	// listed. Entries of before the field let go of it until it is listed again.
+	Keep    time.Duration // how long the data of dropped repositories stays, besides the usual grace period
+	// Renames lets a connection that only changes its name keep its repositories. In entries older
+	// than this field such a connection drops them until it is listed again.
 	Renames bool
 }
 
-// SealConfig replaces the bytes of the configuration that has a hash by the
-// same, sealed under another key. A configuration that has changed meanwhile
-// stays as it is.
+// SealConfig replaces the bytes of the configuration with this hash by the same text, sealed under
+// another key. It does nothing if the configuration has changed meanwhile.
 type SealConfig struct {
 	Hash string
 	Raw  []byte // as in [Config], sealed
 }
 
-// InsteadOfAny lets a configuration replace whichever is in force.
+// InsteadOfAny lets a configuration replace any other one.
 const InsteadOfAny = math.MaxUint64
 
-// ConnectionDef is a connection as the configuration has it.
+// ConnectionDef is a connection as the configuration defines it.
 type ConnectionDef struct{ Name, Kind, Hash string }
 
-// EnqueueJob asks for a job. One that is waiting becomes urgent if asked so,
-// one in backoff or done waits again, a running one will run again after.
+// EnqueueJob requests a job. A waiting job may become urgent. A job that has ended or failed waits
+// again. A running one runs once more afterwards.
 type EnqueueJob struct {
 	Kind      JobKind
 	Subject   string
@@ -80,19 +77,19 @@ type GrantJob struct {
 	Deadline time.Time
 }
 
-// FinishJob ends a job that changes nothing else, or that failed.
+// FinishJob ends a job that failed, or that changes no other table.
 type FinishJob struct {
 	Kind      JobKind
 	Subject   string
 	Fence     uint64
-	Error     string    // empty: good
-	Permanent bool      // no use to try again
+	Error     string    // empty: success
+	Permanent bool      // retrying is of no use
 	NotBefore time.Time // of the next attempt after a failure
 
-	TokenRefused bool // of a sync: it failed since the host refuses the token
+	TokenRefused bool // for a sync: the host refused the token
 }
 
-// ReleaseJob gives a job back: its node stops and nothing is wrong with it.
+// ReleaseJob returns a job to the queue, because its node stops.
 type ReleaseJob struct {
 	Kind    JobKind
 	Subject string
@@ -108,17 +105,16 @@ type RevokeJob struct {
 	NotBefore time.Time
 }
 
-// CancelJob ends a job that waits, runs or is to be tried again: it fails for
-// good, until somebody asks for it or its next time has come. Who runs it
-// loses it.
+// CancelJob makes a job that has not ended fail for good, until it is requested again or its next
+// time comes. The node that runs it loses it.
 type CancelJob struct {
 	Kind    JobKind
 	Subject string
 	Reason  string // becomes its error
 }
 
-// SyncPage is a part of a listing of a connection. Repositories are made or
-// brought up to date. Result.ID is how many were listed so far.
+// SyncPage is a part of a listing of a connection. It adds or updates repositories. Result.ID is
+// how many were listed so far.
 type SyncPage struct {
 	Connection string
 	Fence      uint64
@@ -135,47 +131,46 @@ type ListedRepo struct {
 // MaxPage is the largest number of repositories in a SyncPage.
 const MaxPage = 500
 
-// FinishSync ends a listing. Only a complete one, all of whose Listed
-// repositories have arrived in pages, takes the connection from repositories
-// that it did not list.
+// FinishSync ends a listing. Only a complete one removes the connection from the repositories that
+// it did not list. Complete means that all Listed repositories have arrived in pages.
 type FinishSync struct {
 	Connection string
 	Fence      uint64
-	Hash       string // of the connection's definition that was listed
+	Hash       string // hash of the connection's definition that was listed
 	Complete   bool
 	Listed     uint32 // distinct repositories in the pages
 	Warnings   []string
 
-	// Repositories that stay although they were not listed: their target was not listed in
-	// whole, or the host says that it still has them.
+	// Repositories that stay although they were not listed: their target was listed only in part,
+	// or the host says that it still has them.
 	Partial []string
 	Kept    []RepoID
 
 	Excluded []ReasonCount
-	Held     uint32 // repositories that are missing, and wait for a second listing or an owner's word
+	Held     uint32 // missing repositories that wait for a second listing or for an owner's decision
 
 	Issues  []ListingIssue
 	Account Account
 	Again   time.Time // as in Connection
 
-	HeldRepos []RepoID // the Held ones
+	HeldRepos []RepoID // the repositories that Held counts
 
-	// Nothing is set where the host has none of what the connection names, which
-	// does not prove that it takes the token.
+	// Nothing means that the host has none of what the connection names. That does not prove that
+	// the host accepts the token.
 	Nothing bool
 }
 
-// FinishListing is FinishSync for a listing whose pages have only what the
-// catalog did not have as it was listed: what is not in them stays, but for what
-// is named. So a listing in which nothing is new costs one entry, whatever it lists.
+// FinishListing ends a listing whose pages hold only new or changed repositories. A repository that
+// is not in a page stays, unless Gone names it. So a listing without news costs one entry, however
+// many repositories it has.
 type FinishListing struct {
-	FinishSync        // Listed is of the pages; Partial and Kept are told, and not needed
-	Total      uint32 // distinct repositories that were listed, and those of targets that were not
+	FinishSync        // Listed counts those in pages; Partial and Kept only inform
+	Total      uint32 // distinct repositories that were listed, including unchanged ones
 	Gone       []RepoID
 }
 
-// AcceptListing lets go of what listings of a connection miss: the next one
-// is believed, however many repositories it does not have.
+// AcceptListing drops what listings of a connection miss. The next listing counts, however many
+// repositories it misses.
 type AcceptListing struct {
 	Connection string
 }
@@ -186,8 +181,8 @@ type ReasonCount struct {
 	Count  uint32
 }
 
-// FinishIndex ends an index job: the repository switches to a new
-// generation, all of it at once. With Unchanged only the time is noted.
+// FinishIndex ends an index job: the repository switches to a new generation, all at once. With
+// Unchanged only the time is recorded.
 type FinishIndex struct {
 	Repo          RepoID
 	Fence         uint64
@@ -200,21 +195,19 @@ type FinishIndex struct {
 	Holder        string    // node that has the files and the mirror
 	Continue      bool      // the job goes on under the same fence and finishes again
 	Second        string    // another node that has the files; empty: none
-	LeftOut       uint32    // revisions that are wanted, too, and are too many
+	LeftOut       uint32    // wanted revisions beyond the limit
 }
 
-// FinishCollect ends a collection: the repository leaves the catalog. It is
-// refused when a connection lists the repository again.
+// FinishCollect ends a collection job and removes the repository from the catalog. It is refused if
+// a connection lists the repository again.
 type FinishCollect struct {
 	Repo  RepoID
 	Fence uint64
 }
 
-// FinishPack ends a pack job: each repository that still has the files of
-// From as they were when the pack was made reads the packs in their place.
-// That is another form of its generation, not a new one. Repositories that
-// have changed since, or are being indexed, stay as they are. Result.ID is how
-// many were switched.
+// FinishPack ends a pack job. Each repository whose files in From are unchanged switches to the
+// packs. Its generation stays the same, in another form. A repository that has changed, or that is
+// being indexed, keeps its files. Result.ID is how many switched.
 type FinishPack struct {
 	Subject string
 	Fence   uint64
@@ -225,16 +218,16 @@ type FinishPack struct {
 	Second  string // another node that has them; empty: none
 }
 
-// PackedRepo is what a repository gets in place of its files in a pack.
+// PackedRepo tells which files of a repository to replace, and by which parts of packs.
 type PackedRepo struct {
 	Repo   RepoID
-	Was    uint64 // FilesHash of those
+	Was    uint64 // FilesHash of the replaced files
 	Shares []PackShare
 }
 
 // PackShare is the part of a pack that belongs to one repository.
 type PackShare struct {
-	Pack uint32 // in FinishPack.Packs
+	Pack uint32 // index in FinishPack.Packs
 	Docs uint32
 	Text int64
 }
@@ -242,20 +235,19 @@ type PackShare struct {
 // CreateKey adds an API key.
 type CreateKey struct{ Key Key }
 
-// RevokeKey removes one, and the sessions that were begun with it.
+// RevokeKey removes an API key, and the sessions that were begun with it.
 type RevokeKey struct{ ID string }
 
-// TouchKeys notes when keys were last used.
+// TouchKeys records when keys were last used.
 type TouchKeys struct {
 	IDs  []string
 	Used time.Time
 }
 
-// PutMember brings a node into the catalog, or its new epoch, addresses,
-// zone and weight; of Member only ID, Epoch and those count. Result.ID is its
-// number. Refused are a removed id, an epoch older than the one known, and
-// another epoch of the same start: a copy of a data directory. A new epoch
-// takes away the jobs that the node ran before.
+// PutMember adds a node, or updates its epoch, addresses, zone and weight. Other fields of Member
+// are ignored, except ID. Result.ID is the member's number. It refuses a removed id, an older
+// epoch, and another epoch of the same start, which means a copied data directory. A new epoch
+// revokes the jobs that the node ran before.
 type PutMember struct{ Member Member }
 
 // SetMemberState drains a member or makes it alive again.
@@ -264,14 +256,14 @@ type SetMemberState struct {
 	State MemberState
 }
 
-// RemoveMember removes a member for good and forgets what it holds.
+// RemoveMember removes a member for good, and all its holdings.
 type RemoveMember struct{ ID string }
 
-// Place sets who should hold groups.
+// Place sets which members should hold the groups.
 type Place struct{ Groups []Group }
 
-// Confirm says what a node holds, and what it has lost. It is refused when
-// Epoch is not that of the member.
+// Confirm reports what a node holds and what it has lost. It is refused unless Epoch is the
+// member's.
 type Confirm struct {
 	Node  string
 	Epoch uint64
@@ -279,21 +271,20 @@ type Confirm struct {
 	Lost  []string
 }
 
-// SetSecret stores a sealed secret; with IfAbsent only the first one.
+// SetSecret stores a sealed secret. With IfAbsent an existing one stays.
 type SetSecret struct {
 	Name     string
 	Sealed   []byte
 	IfAbsent bool
 }
 
-// Noop changes nothing but the clock of the catalog.
+// Noop only advances the clock of the catalog.
 type Noop struct{}
 
-// CheckHash carries the state hash that the proposer had after an earlier entry.
-// Each node compares it with its own after that entry, and so sees whether its
-// state differs: see [State.Diverged]. It changes nothing. Result.ID is the hash
-// before this entry.
+// CheckHash carries the state hash that the proposer had after an earlier entry. Each node compares
+// it with its own, and so notices when its state differs: see [State.Diverged]. It changes nothing.
+// Result.ID is the hash before this entry.
 type CheckHash struct {
-	At   uint64 // index of the earlier entry; 0: nothing is compared
+	At   uint64 // index of the earlier entry; 0: compare nothing
 	Hash uint64
 }

@@ -11,68 +11,66 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
-// Consent is what a person lets a program do on their behalf: an agent that
-// was let in by OAuth. Whoever shows a token of it is the person, as the
-// account is then, and never more than a member.
+// Consent records that a person lets a program act for them, by OAuth. A token of it acts with the
+// present rights of the account, but never as more than a member.
 //
-// Tokens are not kept. The generation says which refresh token is the newest
-// one: each use of it makes the next, by RotateConsent.
+// Tokens are not stored. Generation identifies the newest refresh token. Each use of that token
+// makes the next generation, by RotateConsent.
 type Consent struct {
-	ID         string // random; that of the authorization code which it was made for
+	ID         string // random; the same as that of its authorization code
 	Account    string
 	Client     []byte // SHA-256 of the client's id
-	Name       string // what the client calls itself; nobody has checked it
-	Kind       string // how the client made itself known: registered, document, owner
-	Host       string // where the code was sent: a host, or a scheme of a program's own
+	Name       string // what the client calls itself; unverified
+	Kind       string // how the client registered: registered, document, owner
+	Host       string // where the code was sent: a host, or a program's own URL scheme
 	Scope      string
-	Key        string    // id of the API key by which the person was signed in; "" for other ways
-	Generation uint64    // of refresh tokens, from 1
-	Index      uint64    // of the entry that made this generation
-	Created    time.Time // when it was given
+	Key        string // id of the API key that the person had signed in with; "" otherwise
+	Generation uint64 // of refresh tokens, from 1
+	Index      uint64 // of the entry that made this generation
+	Created    time.Time
 	Rotated    time.Time // when this generation began
 	Expires    time.Time // ends then, unless it is rotated before
 	Ended      time.Time // zero: not yet
 }
 
-// Lives reports whether the tokens of a consent are good at a time.
+// Lives reports whether the tokens of a consent are valid at a time.
 func (c *Consent) Lives(now time.Time) bool { return c.Ended.IsZero() && now.Before(c.Expires) }
 
-// PutConsent adds a consent. One of the same id is refused with Conflict, also
-// after it has ended, for as long as its code could be shown again.
+// PutConsent adds a consent. It is refused with Conflict if the id exists. Ended consents count for
+// as long as their code might be shown again.
 type PutConsent struct {
 	Consent Consent
-	// Since is Changed of the account when the person consented: what happened to
-	// the account since then counts.
+	// Since is the account's Changed when the person consented. The consent is refused if the
+	// account has changed after that.
 	Since uint64
 }
 
-// RotateConsent begins a new generation of refresh tokens, if From is still
-// the present one; else it is refused as Stale.
+// RotateConsent begins a new generation of refresh tokens. It is refused as Stale unless From is
+// the present generation.
 type RotateConsent struct {
 	ID      string
 	From    uint64
 	Expires time.Time
 }
 
-// EndConsents ends consents: some by their ids, and all of an account. What is
-// not there is no failure.
+// EndConsents ends the consents with these ids, and all of an account. Unknown ids are ignored.
 type EndConsents struct {
 	IDs     []string
-	Account string // "" for none but the ids
+	Account string // "": only the ids
 }
 
-// DropSecrets removes secrets that nothing is checked with any more.
+// DropSecrets removes secrets that no longer verify anything.
 type DropSecrets struct{ Names []string }
 
-// Bounds of consents.
+// Limits of consents.
 const (
 	maxConsents     = 100000
-	maxConsentsOf   = 50 // one account
+	maxConsentsOf   = 50 // per account
 	longestConsent  = 400 * 24 * time.Hour
 	rememberConsent = 10 * time.Minute // after its end, longer than any code lasts
 )
 
-// mistake is why a consent cannot be kept as it is; "" where it can.
+// mistake returns why a consent is malformed, or "".
 func (c *Consent) mistake(now time.Time) string {
 	switch {
 	case c.ID == "" || len(c.ID) > 64 || len(c.Client) != sha256.Size:
@@ -91,8 +89,8 @@ func (c *PutConsent) apply(t *txn) Result {
 		return refuse(Invalid, why)
 	}
 
-	// Whoever was suspended, or changed otherwise, since they consented is asked
-	// again, and so is who signed in with a key that is revoked by now.
+	// Refuse if the account was suspended or changed since the person consented, or if the key that
+	// they signed in with was revoked.
 	if a := t.accounts.Get(x.Account); a == nil || a.State != AccountActive || a.Changed != c.Since {
 		return refuse(NotFound, "the account has changed since")
 	}
@@ -103,7 +101,7 @@ func (c *PutConsent) apply(t *txn) Result {
 		return refuse(Conflict, "the code was used before")
 	}
 
-	// Counted before they go: a refused command changes nothing.
+	// Count before deleting: a refused command changes nothing.
 	surplus := t.surplusConsents(x.Account)
 	if t.consents.Len()-len(surplus) >= maxConsents {
 		return refuse(Conflict, "there are too many consents")
@@ -117,13 +115,12 @@ func (c *PutConsent) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// surplusConsents are those that make room for one more of an account: what
-// ended long enough ago, and where the account has very many, the ones that
-// were not used for longest.
+// surplusConsents returns the consents to delete before one more of an account is added: those that
+// ended long enough ago, and beyond the limit the least recently used ones.
 func (t *txn) surplusConsents(account string) []*Consent {
 	surplus := t.consents.Where(func(old *Consent) bool { return old.over(t.now) })
 
-	// The newest stay, of those in use at the same moment the ones with the least id.
+	// Keep the most recently rotated ones. The id breaks ties, so that all nodes agree.
 	same := t.consents.Where(func(old *Consent) bool { return old.Account == account && !old.over(t.now) })
 	slices.SortFunc(same, func(a, b *Consent) int {
 		return cmp.Or(b.Rotated.Compare(a.Rotated), cmp.Compare(a.ID, b.ID))
@@ -131,7 +128,7 @@ func (t *txn) surplusConsents(account string) []*Consent {
 	return append(surplus, same[min(len(same), maxConsentsOf-1):]...)
 }
 
-// over reports whether no code and no token of a consent could be good any more.
+// over reports whether no code and no token of a consent can be valid any more.
 func (c *Consent) over(now time.Time) bool {
 	end := c.Expires
 	if !c.Ended.IsZero() {
@@ -150,7 +147,7 @@ func (c *RotateConsent) apply(t *txn) Result {
 		return refuse(NotFound, "the account may not sign in")
 	}
 
-	// A token that comes a second time was copied by somebody.
+	// A refresh token that comes a second time was copied.
 	if old.Generation != c.From {
 		return refuse(Stale, "the token was used before")
 	}
@@ -176,8 +173,8 @@ func (c *EndConsents) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// endConsents ends the consents for which a condition holds. They are
-// remembered for a while, so that their codes are not taken for new ones.
+// endConsents ends the consents for which gone holds. They stay for a while, so that their codes
+// cannot be used again.
 func (t *txn) endConsents(gone func(*Consent) bool) {
 	for _, old := range t.consents.Where(func(x *Consent) bool { return x.Ended.IsZero() && gone(x) }) {
 		x := *old
@@ -188,7 +185,7 @@ func (t *txn) endConsents(gone func(*Consent) bool) {
 
 func (c *DropSecrets) apply(t *txn) Result {
 	for _, name := range c.Names {
-		// Those that lasting things were made with have no date in their name.
+		// Only names with a date contain a slash. Permanent secrets must stay.
 		if strings.Contains(name, "/") {
 			t.secrets.Delete(name)
 		}
@@ -196,8 +193,8 @@ func (c *DropSecrets) apply(t *txn) Result {
 	return Result{}
 }
 
-// Consent returns nil when there is none of that id. It may have ended.
+// Consent returns the consent with an id, also an ended one, or nil.
 func (v *View) Consent(id string) *Consent { return v.consents.Get(id) }
 
-// Consents goes through them by id; some may have ended.
+// Consents iterates over all consents by id, including ended ones.
 func (v *View) Consents() iter.Seq[*Consent] { return v.consents.Records() }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// consenting makes a catalog with an account and a key of it.
+// consenting returns a catalog with an account and an API key of it, and a function that returns a
+// PutConsent command for the account.
 func consenting(t *testing.T) (b *book, consent func(id string) *PutConsent) {
 	t.Helper()
 	b = newBook(t)
@@ -18,14 +19,14 @@ func consenting(t *testing.T) (b *book, consent func(id string) *PutConsent) {
 	}
 }
 
-func TestACodeIsGoodForOneConsent(t *testing.T) {
+func TestPutConsent_codeWorksOnce(t *testing.T) {
 	t.Parallel()
 	b, consent := consenting(t)
 	again := consent("c")
 	b.do(again)
 	b.refused(Conflict, again)
 
-	// Not even after its end, for as long as the code may last.
+	// An ended consent also blocks its id, for as long as its code could be shown.
 	b.do(&EndConsents{IDs: []string{"c", "never"}})
 	b.refused(Conflict, again)
 	b.now = b.now.Add(rememberConsent + time.Second)
@@ -35,7 +36,7 @@ func TestACodeIsGoodForOneConsent(t *testing.T) {
 	}
 }
 
-func TestARefreshTokenHasOneSuccessor(t *testing.T) {
+func TestRotateConsent_refreshTokenWorksOnce(t *testing.T) {
 	t.Parallel()
 	b, consent := consenting(t)
 	b.do(consent("c"))
@@ -52,7 +53,7 @@ func TestARefreshTokenHasOneSuccessor(t *testing.T) {
 	b.refused(NotFound, &RotateConsent{ID: "c", From: 2, Expires: until.Add(time.Hour)})
 }
 
-func TestWhatEndsConsents(t *testing.T) {
+func TestConsent_endsWithAccountOrKey(t *testing.T) {
 	t.Parallel()
 	for what, end := range map[string]func(b *book){
 		"by name":    func(b *book) { b.do(&EndConsents{IDs: []string{"c"}}) },
@@ -81,7 +82,7 @@ func TestWhatEndsConsents(t *testing.T) {
 	}
 }
 
-func TestAConsentOfWhoChangedSinceIsRefused(t *testing.T) {
+func TestPutConsent_refusedAfterAccountChange(t *testing.T) {
 	t.Parallel()
 	b, consent := consenting(t)
 	before, revoked := consent("c"), consent("d")
@@ -94,7 +95,7 @@ func TestAConsentOfWhoChangedSinceIsRefused(t *testing.T) {
 	b.do(consent("c"))
 }
 
-func TestAnAccountHasSoManyConsents(t *testing.T) {
+func TestConsents_perAccountLimit(t *testing.T) {
 	t.Parallel()
 	b, consent := consenting(t)
 	for i := range maxConsentsOf + 3 {
@@ -107,7 +108,7 @@ func TestAnAccountHasSoManyConsents(t *testing.T) {
 	}
 }
 
-func TestOnlySecretsWithADateAreDropped(t *testing.T) {
+func TestDropSecrets_keepsPermanentSecrets(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	for _, name := range []string{"lasting", "ring/1", "ring/2"} {

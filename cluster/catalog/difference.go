@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Difference is a table in which two states differ.
+// Difference tells how two states differ in one table.
 type Difference struct {
 	Table string
-	Count int      // records that are in one state alone, or are not equal
-	Keys  []string // of the first of them
+	Count int      // records that are missing in one state or not equal
+	Keys  []string // of the first such records
 }
 
-// String names the table and the keys.
+// String names the table, the count and the keys.
 func (d Difference) String() string {
 	text := fmt.Sprintf("%s (%d)", d.Table, d.Count)
 	if len(d.Keys) > 0 {
@@ -27,8 +27,7 @@ func (d Difference) String() string {
 	return text
 }
 
-// Differences are the tables in which two states differ, each with the keys of at most
-// so many records. Two states of one index that have one hash differ in nothing.
+// Differences returns the tables in which two states differ, each with up to most keys.
 func (v *View) Differences(other *View, most int) (out []Difference) {
 	for name, hashes := range map[string][2]uint64{
 		metaKind.name:   {v.metaHash, other.metaHash},
@@ -59,7 +58,7 @@ func (r *row[K, T]) differ(a, b *tables, most int) Difference {
 		return d
 	}
 
-	// Both are in the order of their keys.
+	// Walk both tables in key order, side by side.
 	left, stopLeft := iter.Pull2(r.at(a).Tree.All())
 	defer stopLeft()
 	right, stopRight := iter.Pull2(r.at(b).Tree.All())
@@ -86,7 +85,7 @@ func (r *row[K, T]) differ(a, b *tables, most int) Difference {
 	return d
 }
 
-// keyText is a key for a line of a log. Some are bytes, or have a zero between two parts.
+// keyText formats a key for a log line. Binary keys and keys with a zero byte are quoted.
 func keyText(k any) string {
 	text, ok := k.(string)
 	if !ok {

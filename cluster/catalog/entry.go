@@ -27,26 +27,25 @@ func kindOf[T any](tag byte, name string) *recordKind {
 	return &recordKind{tag: tag, name: name, coder: codec.Compile(t), typ: t}
 }
 
-// append writes a record, a pointer to a struct of this kind.
+// append encodes a record, which must be a pointer to a struct of this kind.
 func (k *recordKind) append(b []byte, rec any) []byte {
 	return k.coder.Encode(b, reflect.ValueOf(rec).Elem())
 }
 
-// hash is what a record adds to the state hash.
+// hash returns the record's part of the state hash.
 func (k *recordKind) hash(rec any) uint64 {
 	var buf [1024]byte
 	return k.hashOf(k.append(buf[:0], rec))
 }
 
-// hashOf is the hash of a record from its bytes. The tag keeps equal bytes
-// of different kinds apart.
+// hashOf hashes an encoded record. The tag makes equal bytes of different kinds differ.
 func (k *recordKind) hashOf(b []byte) uint64 {
 	return (xxhash.Sum64(b) ^ uint64(k.tag)*0x9E3779B97F4A7C15) * 0xBF58476D1CE4E5B9
 }
 
-// decode reads a record into one of its kind; all bytes must be used.
+// decode reads a record of this kind from exactly these bytes.
 func (k *recordKind) decode(b []byte, rec any) error {
-	// Bytes that are left would make two encodings of one record, and two hashes.
+	// Bytes left over would give one record two encodings, and two hashes.
 	r := &codec.Reader{Rest: b}
 	k.coder.Decode(r, reflect.ValueOf(rec).Elem())
 	if r.Err == nil && len(r.Rest) > 0 {
@@ -60,11 +59,11 @@ func (k *recordKind) decode(b []byte, rec any) error {
 
 // commandKind is a row of the table of commands.
 type commandKind struct {
-	number uint64 // in entries; never changes, never used again
+	number uint64 // in entries; never changes and is never reused
 	coder  codec.Coder
 	typ    reflect.Type // of the struct
-	level  uint64       // from which on it may be written; 0: from the first
-	tagged bool         // a field of it has a level
+	level  uint64       // lowest level of the catalog that may write it; 0: any
+	tagged bool         // some field has a level
 }
 
 func commandOf[T any](number uint64) commandKind {
@@ -72,8 +71,8 @@ func commandOf[T any](number uint64) commandKind {
 	return commandKind{number: number, coder: codec.Compile(t), typ: t, tagged: tagged(t)}
 }
 
-// commandKinds is the table of commands. To add one: a struct with an apply
-// method in command.go, and a row at the end of this table.
+// commandKinds is the table of commands. To add one, write a struct with an apply method in
+// command.go, and add a row at the end.
 var commandKinds = []commandKind{
 	commandOf[Noop](1),
 	commandOf[InitCluster](2),
@@ -152,7 +151,7 @@ func kindOfNumber(n uint64) (commandKind, bool) {
 	return commandKind{}, false
 }
 
-// CommandName is the name of a command's type, for logs and metrics.
+// CommandName returns the name of a command's type, for logs and metrics.
 func CommandName(c Command) string { return reflect.TypeOf(c).Elem().Name() }
 
 // An entry in the log is an envelope and the commands in it:
@@ -173,14 +172,13 @@ func CommandName(c Command) string { return reflect.TypeOf(c).Elem().Name() }
 //	0e 04  01 04 6b 37                                number 14, 4 bytes: one field, "k7"
 const entryVersion = 1
 
-// stampAt is where the time stands in an entry.
+// stampAt is the offset of the time in an entry.
 const stampAt = 1 + len(Entry{}.Request)
 
 // MaxCommands is the largest number of commands in an entry.
 const MaxCommands = 1024
 
-// Encode writes an entry, without its index, for the log. The bytes are
-// the same for the same entry.
+// Encode encodes an entry without its index, for the log. Equal entries give equal bytes.
 func (e *Entry) Encode() ([]byte, error) {
 	if len(e.Commands) > MaxCommands {
 		return nil, fmt.Errorf("catalog: %d commands in one entry, at most %d are allowed", len(e.Commands), MaxCommands)
@@ -199,7 +197,7 @@ func (e *Entry) Encode() ([]byte, error) {
 			return nil, err
 		}
 
-		// With its length before it, a command that is read wrongly cannot reach into the next.
+		// The length keeps a misread command from reaching into the next one.
 		body = kind.coder.Encode(body[:0], reflect.ValueOf(c).Elem())
 		b = binary.AppendUvarint(b, kind.number)
 		b = binary.AppendUvarint(b, uint64(len(body)))
@@ -212,8 +210,7 @@ func (e *Entry) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Stamp returns the bytes of an entry with another time on the envelope. What
-// is in it is not opened.
+// Stamp replaces the time in an encoded entry. It does not decode the commands.
 func Stamp(data []byte, at time.Time) ([]byte, error) {
 	if len(data) > 0 && data[0] != entryVersion {
 		return nil, fmt.Errorf("catalog: entry of version %d: %w", data[0], codec.ErrNewer)
@@ -227,7 +224,7 @@ func Stamp(data []byte, at time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("catalog: entry: %w", codec.ErrShort)
 	}
 
-	// The new time may have another length, so what follows it moves.
+	// The new time may have another length.
 	out := make([]byte, stampAt, len(data)+binary.MaxVarintLen64)
 	copy(out, data)
 	out = binary.AppendVarint(out, codec.ToMillis(at))
@@ -237,7 +234,7 @@ func Stamp(data []byte, at time.Time) ([]byte, error) {
 	return out, nil
 }
 
-// DecodeEntry reads what Encode wrote. The entry does not alias the bytes.
+// DecodeEntry decodes an entry. The result does not alias data.
 func DecodeEntry(index uint64, data []byte) (Entry, error) {
 	e := Entry{Index: index}
 	r := &codec.Reader{Rest: data}
@@ -257,7 +254,7 @@ func DecodeEntry(index uint64, data []byte) (Entry, error) {
 		e.Commands = append(e.Commands, readCommand(r))
 	}
 
-	// All nodes must read the same: a byte too many is an entry of another version.
+	// Extra bytes come from another version. All nodes must read an entry alike.
 	if r.Err == nil && len(r.Rest) > 0 {
 		r.Err = fmt.Errorf("%d bytes too many", len(r.Rest))
 	}
@@ -267,14 +264,14 @@ func DecodeEntry(index uint64, data []byte) (Entry, error) {
 	return e, nil
 }
 
-// longCommand is how many bytes a command has that is worth looking for strings
-// that come again: a page of repositories.
+// longCommand is the size in bytes from which on decoding shares equal strings, as in a page of
+// repositories.
 const longCommand = 16 << 10
 
-// readCommand reads a command of an entry. Its length says where it ends, so that one
-// that this version reads wrongly cannot reach into the next.
+// readCommand reads one command of an entry. Its length keeps a misread command from reaching into
+// the next one.
 func readCommand(r *codec.Reader) Command {
-	// A number that is not known stops the node: skipping it would make its state another.
+	// An unknown command stops the node: skipping it would make its state differ.
 	number := r.Uvarint()
 	kind, ok := kindOfNumber(number)
 	if !ok {
@@ -282,7 +279,7 @@ func readCommand(r *codec.Reader) Command {
 		return nil
 	}
 
-	// Strings are shared within a page only: what is kept of it lasts as long as its records.
+	// Share strings within one command only, so that they do not outlive its records.
 	body := &codec.Reader{Rest: r.Take(r.Uvarint())}
 	if len(body.Rest) >= longCommand {
 		body.Words = &codec.Words{}
@@ -299,18 +296,18 @@ func readCommand(r *codec.Reader) Command {
 	return v.Interface().(Command)
 }
 
-// reply is what the leader answers to a node that forwarded an entry.
+// reply is the leader's answer to a node that forwarded an entry.
 type reply struct {
 	Index   uint64
 	Results []Result
 }
 
-// EncodeReply writes the index and results of an entry for another node.
+// EncodeReply encodes the index and results of an entry for another node.
 func EncodeReply(index uint64, results []Result) []byte {
 	return codec.StructCoder(reflect.TypeFor[reply]()).Encode(nil, reflect.ValueOf(reply{index, results}))
 }
 
-// DecodeReply reads what EncodeReply wrote.
+// DecodeReply decodes what EncodeReply encoded.
 func DecodeReply(b []byte) (index uint64, results []Result, err error) {
 	var out reply
 	r := &codec.Reader{Rest: b}

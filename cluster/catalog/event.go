@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Counted is a number of things: "1 connection", "2 connections". Its text is
-// replicated with the events.
+// Counted returns a number with its noun: "1 connection", "2 connections". The text is replicated
+// with the events.
 func Counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -17,50 +17,49 @@ func Counted(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// Event is a change that somebody made, for the audit. It is written by the
-// entry that makes the change: there is none without the other.
+// Event is an audited change. The entry that makes the change also writes the event, so that
+// neither exists without the other.
 //
 //	3/1  2026-01-02 10:00  user 4f1c anna@example.com  from 192.0.2.7  key.created  api_key 81d2  "ci"
 type Event struct {
-	ID         uint64 // grows; index of the entry and the command's place in it
+	ID         uint64 // ascending: the entry's index, then the command's place in it
 	At         time.Time
 	Action     string // as in eventRules: key.created
 	Actor      Actor
-	Node       string // that took the request
+	Node       string // the node that took the request
 	TargetType string // user, api_key, session, oauth_grant, repository, connection, node, …
-	Target     string // id of what was changed
-	Message    string // what else there is to know; never a secret
+	Target     string // id of the changed thing
+	Message    string // further details; never a secret
 }
 
-// The types of actors.
+// Types of actors.
 const (
 	ActorUser     = "user"         // an account, signed in by a browser
-	ActorKey      = "api_key"      // an account or nobody, by a key
-	ActorAgent    = "oauth_client" // an account, by an agent that it let in
+	ActorKey      = "api_key"      // an API key, with or without an account
+	ActorAgent    = "oauth_client" // an agent that an account let in
 	ActorOperator = "operator"     // whoever may open the socket in the data directory
-	ActorGuest    = "anonymous"    // nobody has signed in
-	ActorSystem   = "system"       // a node, by itself
+	ActorGuest    = "anonymous"    // not signed in
+	ActorSystem   = "system"       // a node on its own
 )
 
-// Actor is who asks for a change, and from where.
+// Actor is who requests a change, and from where.
 type Actor struct {
-	Type    string // of those above
-	ID      string // of the account, else of the key or node; may be empty
-	Name    string // for people
+	Type    string // one of the types above
+	ID      string // id of the account, else of the key or node; may be empty
+	Name    string // for display
 	Key     string // public id of the key or session
-	Address string // where the request came from; empty for a node and for the socket
-	Agent   string // what the client says of itself
+	Address string // where the request came from; "" for a node or the socket
+	Agent   string // the client's own description of itself
 }
 
-// Attribute comes first in an entry whose changes are audited, and says by whom
-// they are made. An entry without one leaves no event: so do those of earlier
-// versions, on every node alike.
+// Attribute is the first command of an audited entry and names the actor. An entry without it
+// leaves no event, as those of the earliest versions.
 type Attribute struct {
 	Actor Actor
-	Keep  time.Duration // older events go; 0 keeps as many as there may be
+	Keep  time.Duration // older events are deleted; 0 keeps up to maxEvents
 }
 
-// NoteEvent leaves an event of something that changes nothing else here.
+// NoteEvent only leaves an event.
 type NoteEvent struct {
 	Action     string
 	TargetType string
@@ -68,7 +67,7 @@ type NoteEvent struct {
 	Message    string
 }
 
-// Bounds of events.
+// Limits of events.
 const (
 	maxEvents    = 50000
 	maxEventText = 200 // bytes of each text
@@ -76,22 +75,22 @@ const (
 
 type actorKey struct{}
 
-// WithActor says in a context who asks for the changes that are proposed under it.
+// WithActor returns a context that names the actor of all changes proposed under it.
 func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
-// ActorOf is what WithActor said, if anything.
+// ActorOf returns the actor that WithActor stored, if any.
 func ActorOf(ctx context.Context) (a Actor, ok bool) {
 	a, ok = ctx.Value(actorKey{}).(Actor)
 	return a, ok
 }
 
-// Audited reports whether commands leave an event: when a person asks for them,
-// or when a node does by itself.
+// Audited reports whether one of the commands leaves an event. person says whether a person
+// requested them: some commands leave an event only then.
 func Audited(cmds []Command, person bool) bool {
 	for _, c := range cmds {
-		if r := ruleOf(c); r.tell != nil && (person || r.always) {
+		if r := ruleOf(c); r.event != nil && (person || r.always) {
 			return true
 		}
 	}
@@ -99,14 +98,14 @@ func Audited(cmds []Command, person bool) bool {
 }
 
 func (c *Attribute) apply(t *txn) Result {
-	// What a client says of itself is shown in a terminal, and must not obey one.
+	// A client chooses its own description. Strip what could control a terminal.
 	a := c.Actor
 	for _, text := range []*string{&a.Type, &a.ID, &a.Name, &a.Key, &a.Address, &a.Agent} {
 		*text = plainText(*text)
 	}
 	t.by = &a
 
-	// What is too old goes before anything is added.
+	// Delete expired events before adding new ones.
 	for c.Keep > 0 {
 		oldest := t.events.First()
 		if oldest == nil || t.now.Sub(oldest.At) <= c.Keep {
@@ -124,34 +123,30 @@ func (c *NoteEvent) apply(*txn) Result {
 	return Result{}
 }
 
-// tell is the event of a command that is about to be applied, nil for none.
-func (t *txn) tell(c Command) *Event {
+// eventOf returns the event of a command that is about to be applied, or nil.
+func (t *txn) eventOf(c Command) *Event {
 	if t.by == nil {
 		return nil
 	}
 	rule := ruleOf(c)
-	if rule.tell == nil || !rule.always && t.by.Type == ActorSystem {
+	if rule.event == nil || !rule.always && t.by.Type == ActorSystem {
 		return nil
 	}
-	e := rule.tell(t, c)
+	e := rule.event(t, c)
 	if e.Action == "" {
 		return nil
 	}
 	return &e
 }
 
-// record keeps the event of the command at a place of the entry, and drops the
-// oldest where there are too many:
-//
-//	events.len() <= maxEvents
 func (t *txn) record(e *Event, place int) {
 	for _, text := range []*string{&e.Action, &e.TargetType, &e.Target, &e.Message} {
 		*text = plainText(*text)
 	}
 	e.ID, e.At, e.Node = t.index*MaxCommands+uint64(place), t.now, t.node
 
-	// Whoever signs in is nobody until they have, and so is an agent that shows
-	// the code which a person gave it.
+	// Someone who signs in is anonymous until the command succeeds. So is an agent that redeems a
+	// code. The event names the account instead.
 	person := e.Actor.ID
 	if person == "" && e.TargetType == "user" {
 		person = e.Target
@@ -167,30 +162,29 @@ func (t *txn) record(e *Event, place int) {
 	}
 }
 
-// plainText is a text on one line, with nothing in it that a terminal obeys or
-// that changes the order of what is read, and not longer than maxEventText.
-// What it does is part of the state: it must not depend on tables that change
-// with the version of Unicode.
+// plainText cuts a text to maxEventText and replaces line breaks and invisible characters, which
+// could control a terminal or change the reading order. The result is part of the state, so it must
+// not depend on the Unicode version.
 func plainText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r < 0x20 || r >= 0x7f && r < 0xa0, // control characters
-			r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, // no width, ends of lines, directions
+			r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, // zero width, line ends, directions
 			r >= 0x2060 && r <= 0x206f, r == 0xfeff:
 			return '\uFFFD'
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 
-	// A letter that the cut parts is left out.
+	// Drop a letter that the cut splits.
 	if len(s) <= maxEventText {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxEventText], "")
 }
 
-// EventsBefore goes through the events of the audit, newest first, from the
-// newest one whose ID is less than before; 0 begins with the newest of all.
+// EventsBefore iterates over audit events, newest first, from the newest one with an ID below
+// before. 0 begins with the newest of all.
 func (v *View) EventsBefore(before uint64) iter.Seq[*Event] {
 	if before == 0 {
 		before = 1<<64 - 1

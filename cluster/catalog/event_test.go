@@ -10,9 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// A command that nobody has thought of would change things without a trace.
-// What is told of one thing is told of one.
-func TestEventsCountInWords(t *testing.T) {
+// Counted writes the singular for 1 and the plural for all other numbers.
+func TestCounted(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{0: "0 connections", 1: "1 connection", 2: "2 connections"} {
 		if got := Counted(n, "connection", "connections"); got != want {
@@ -21,12 +20,12 @@ func TestEventsCountInWords(t *testing.T) {
 	}
 }
 
-func TestEveryCommandSaysWhatEventItLeaves(t *testing.T) {
+func TestEventRules_coverEveryCommand(t *testing.T) {
 	t.Parallel()
 	rows := map[string]int{}
 	for _, r := range eventRules {
 		rows[r.typ.Name()]++
-		if (r.tell == nil) == (r.silent == "") {
+		if (r.event == nil) == (r.whyNone == "") {
 			t.Errorf("the row of %s has either an event or a reason for none", r.typ.Name())
 		}
 	}
@@ -40,9 +39,9 @@ func TestEveryCommandSaysWhatEventItLeaves(t *testing.T) {
 	}
 }
 
-// Random worlds: each change that is accepted leaves one event, in its entry,
-// and one that is refused, or changes nothing, leaves none.
-func TestAnAcceptedChangeLeavesOneEvent(t *testing.T) {
+// For random commands, an accepted change leaves one event in its entry. A refused command, or one
+// that changes nothing, leaves none.
+func TestEvents_oneForEachAcceptedChange(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 51))
@@ -56,15 +55,16 @@ func TestAnAcceptedChangeLeavesOneEvent(t *testing.T) {
 
 			_, attributed := e.Commands[0].(*Attribute)
 			want := map[uint64]string{}
-			set := "" // by a command before
+			set := "" // the configuration that an earlier command of the entry set
 			for i, c := range e.Commands {
-				// The configuration that is in force leaves none; its result is the entry that it came with.
+				// Setting the same configuration again leaves no event, and returns the index of
+				// the first.
 				again := false
 				if config, ok := c.(*SetConfig); ok && results[i].Err == nil {
 					again = results[i].ID != index || config.Hash == set
 					set = config.Hash
 				}
-				if attributed && results[i].Err == nil && ruleOf(c).tell != nil && !again {
+				if attributed && results[i].Err == nil && ruleOf(c).event != nil && !again {
 					want[index*MaxCommands+uint64(i)] = CommandName(c)
 				}
 			}
@@ -88,7 +88,7 @@ func TestAnAcceptedChangeLeavesOneEvent(t *testing.T) {
 	}
 }
 
-// by is an entry of one change that somebody makes.
+// by returns an entry in which an actor makes one change.
 func by(index uint64, at time.Time, who Actor, keep time.Duration, c Command) Entry {
 	return Entry{Index: index, At: at, Node: "n1", Commands: []Command{&Attribute{who, keep}, c}}
 }
@@ -100,7 +100,7 @@ func actions(s *State) (all []string) {
 	return all
 }
 
-func TestWhatANodeDoesByItselfIsToldWhereItMatters(t *testing.T) {
+func TestEvents_ofChangesByANode(t *testing.T) {
 	t.Parallel()
 	s, node := New(), Actor{Type: ActorSystem, ID: "n1"}
 	s.Apply(by(1, epoch, node, 0, &EnqueueJob{Kind: JobSync, Subject: "c"}))
@@ -112,7 +112,7 @@ func TestWhatANodeDoesByItselfIsToldWhereItMatters(t *testing.T) {
 	}
 }
 
-func TestAnAccountLeavesTheEventOfWhatWasDoneToIt(t *testing.T) {
+func TestEvents_ofAccountChanges(t *testing.T) {
 	t.Parallel()
 	s, who, index := New(), Actor{Type: ActorOperator}, uint64(0)
 	put := func(id string, role Role, state AccountState) {
@@ -139,7 +139,7 @@ func TestAnAccountLeavesTheEventOfWhatWasDoneToIt(t *testing.T) {
 		t.Errorf("events %v, want %v", got, want)
 	}
 
-	// The last owner stays, and nothing is told of an attempt.
+	// The last owner stays, and the refused attempt leaves no event.
 	put("o", RoleMember, AccountActive)
 	index++
 	r := s.Apply(by(index, epoch, who, 0, &PutAccount{Account: User{ID: "a", Email: "a@x", Role: RoleMember, State: AccountActive}, Instead: s.View().Account("a").Changed}))
@@ -148,7 +148,7 @@ func TestAnAccountLeavesTheEventOfWhatWasDoneToIt(t *testing.T) {
 	}
 }
 
-func TestEventsAreBoundedByAgeAndNumber(t *testing.T) {
+func TestEvents_limitedByAgeAndNumber(t *testing.T) {
 	t.Parallel()
 	s, who := New(), Actor{Type: ActorOperator}
 	note := func(index uint64, at time.Time, keep time.Duration) {
@@ -173,8 +173,8 @@ func TestEventsAreBoundedByAgeAndNumber(t *testing.T) {
 	}
 }
 
-// A name or a user agent is one field of one event, whatever is in it.
-func TestAHostileTextForgesNothing(t *testing.T) {
+// A name or user agent stays one field of one event, whatever characters it has.
+func TestEvents_hostileTextStaysOneField(t *testing.T) {
 	t.Parallel()
 	hostile := "ok\r\n{\"action\":\"user.deleted\"}\x1b[2J\x00\u202e\u2028\u0085\xff" + strings.Repeat("ü", 500)
 	s := New()
@@ -195,7 +195,7 @@ func TestAHostileTextForgesNothing(t *testing.T) {
 	}
 }
 
-func TestEventsAreReadPageByPage(t *testing.T) {
+func TestEventsBefore_pages(t *testing.T) {
 	t.Parallel()
 	s := New()
 	for index := uint64(1); index <= 5; index++ {

@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// eventRule says what event a command leaves.
+// eventRule tells which event a command leaves.
 type eventRule struct {
-	typ    reflect.Type
-	always bool                      // also where a node does it by itself
-	tell   func(*txn, Command) Event // from the state before the change, without an action where it will change nothing; nil: it leaves none
-	silent string                    // why it leaves none
+	typ     reflect.Type
+	always  bool                      // also when a node acts on its own
+	event   func(*txn, Command) Event // builds the event from the state before the change; an empty Action means no event; nil: never an event
+	whyNone string                    // the reason why it never leaves an event
 }
 
-// told is the rule of a command that leaves an event when a person asks for it.
-func told[T any](tell func(*txn, *T) Event) eventRule {
-	return eventRule{typ: reflect.TypeFor[T](), tell: func(t *txn, c Command) Event { return tell(t, any(c).(*T)) }}
+// eventOnRequest is the rule of a command that leaves an event if a person requests it.
+func eventOnRequest[T any](tell func(*txn, *T) Event) eventRule {
+	return eventRule{typ: reflect.TypeFor[T](), event: func(t *txn, c Command) Event { return tell(t, any(c).(*T)) }}
 }
 
-// alwaysTold is told of a change that is also told where a node makes it.
-func alwaysTold[T any](tell func(*txn, *T) Event) eventRule {
-	r := told(tell)
+// eventAlways is the rule of a command that leaves an event whoever requests it.
+func eventAlways[T any](tell func(*txn, *T) Event) eventRule {
+	r := eventOnRequest(tell)
 	r.always = true
 	return r
 }
 
-// untold is the rule of a command that leaves no event, and why.
-func untold[T any](why string) eventRule {
-	return eventRule{typ: reflect.TypeFor[T](), silent: why}
+// noEvent is the rule of a command that leaves no event. why gives the reason.
+func noEvent[T any](why string) eventRule {
+	return eventRule{typ: reflect.TypeFor[T](), whyNone: why}
 }
 
 const (
@@ -39,82 +39,82 @@ const (
 	byAsking   = "a step of answering a question, which is an access and changes no right"
 )
 
-// eventRules has a row for every command. What a message tells must be no
-// secret: names and roles, never hashes, tokens or the text of a configuration.
+// eventRules has a row for every command. Messages must not contain secrets: names and roles are
+// fine, but no hashes, tokens, or text of a configuration.
 //
-// Events are part of the state, so two versions that serve one cluster have to
-// write the same: what a row writes never changes.
+// Events are part of the state. Two versions that serve one cluster must write the same events, so
+// a row never changes what it writes.
 var eventRules = []eventRule{
-	untold[Noop]("changes nothing"),
-	untold[InitCluster]("there is nobody yet"),
-	alwaysTold(func(t *txn, c *SetConfig) Event {
-		// Nodes that start with the same file may all propose it.
+	noEvent[Noop]("changes nothing"),
+	noEvent[InitCluster]("there is nobody yet"),
+	eventAlways(func(t *txn, c *SetConfig) Event {
+		// Nodes that start with the same file all propose it. Only one event is left.
 		if t.configured(c.Hash) {
 			return Event{}
 		}
 		return Event{Action: "config.changed", TargetType: "configuration", Target: c.Hash, Message: Counted(len(c.Connections), "connection", "connections")}
 	}),
-	told(func(t *txn, c *EnqueueJob) Event { return t.jobEvent("job.requested", c.Kind, c.Subject) }),
-	untold[GrantJob](byIndexing),
-	untold[FinishJob](byIndexing),
-	untold[ReleaseJob](byIndexing),
-	untold[RevokeJob](byIndexing),
-	untold[SyncPage](byIndexing),
-	untold[FinishSync](byIndexing),
-	untold[FinishIndex](byIndexing),
-	untold[FinishCollect](byIndexing),
-	alwaysTold(func(_ *txn, c *CreateKey) Event {
+	eventOnRequest(func(t *txn, c *EnqueueJob) Event { return t.jobEvent("job.requested", c.Kind, c.Subject) }),
+	noEvent[GrantJob](byIndexing),
+	noEvent[FinishJob](byIndexing),
+	noEvent[ReleaseJob](byIndexing),
+	noEvent[RevokeJob](byIndexing),
+	noEvent[SyncPage](byIndexing),
+	noEvent[FinishSync](byIndexing),
+	noEvent[FinishIndex](byIndexing),
+	noEvent[FinishCollect](byIndexing),
+	eventAlways(func(_ *txn, c *CreateKey) Event {
 		return Event{Action: "api_key.created", TargetType: "api_key", Target: c.Key.ID, Message: c.Key.Name}
 	}),
-	alwaysTold(func(t *txn, c *RevokeKey) Event {
+	eventAlways(func(t *txn, c *RevokeKey) Event {
 		e := Event{Action: "api_key.deleted", TargetType: "api_key", Target: c.ID}
 		if k := t.keys.Get(c.ID); k != nil {
 			e.Message = k.Name
 		}
 		return e
 	}),
-	untold[TouchKeys](byUse),
-	untold[PutMember](byNodes),
-	alwaysTold(func(_ *txn, c *SetMemberState) Event {
+	noEvent[TouchKeys](byUse),
+	noEvent[PutMember](byNodes),
+	eventAlways(func(_ *txn, c *SetMemberState) Event {
 		action := "node.undrained"
 		if c.State == MemberDraining {
 			action = "node.drained"
 		}
 		return Event{Action: action, TargetType: "node", Target: c.ID}
 	}),
-	alwaysTold(func(_ *txn, c *RemoveMember) Event {
+	eventAlways(func(_ *txn, c *RemoveMember) Event {
 		return Event{Action: "node.removed", TargetType: "node", Target: c.ID}
 	}),
-	untold[Place](byNodes),
-	untold[Confirm](byNodes),
-	told(func(_ *txn, c *SetSecret) Event {
+	noEvent[Place](byNodes),
+	noEvent[Confirm](byNodes),
+	eventOnRequest(func(_ *txn, c *SetSecret) Event {
 		return Event{Action: "secret.set", TargetType: "secret", Target: c.Name}
 	}),
-	untold[CheckHash](byNodes),
-	alwaysTold(func(t *txn, c *RaiseLevel) Event {
+	noEvent[CheckHash](byNodes),
+	eventAlways(func(t *txn, c *RaiseLevel) Event {
 		return Event{Action: "cluster.level_raised", TargetType: "cluster", Target: t.meta.ClusterID, Message: fmt.Sprintf("level %d of version %s", c.Level, c.Version)}
 	}),
-	untold[FinishPack](byIndexing),
-	alwaysTold(func(_ *txn, c *AcceptListing) Event {
+	noEvent[FinishPack](byIndexing),
+	eventAlways(func(_ *txn, c *AcceptListing) Event {
 		return Event{Action: "connection.listing_accepted", TargetType: "connection", Target: c.Connection}
 	}),
-	untold[FinishListing](byIndexing),
-	alwaysTold((*txn).accountEvent),
-	alwaysTold(func(t *txn, c *DeleteAccount) Event {
+	noEvent[FinishListing](byIndexing),
+	eventAlways((*txn).accountEvent),
+	eventAlways(func(t *txn, c *DeleteAccount) Event {
 		return Event{Action: "user.deleted", TargetType: "user", Target: c.ID, Message: t.emailOf(c.ID)}
 	}),
-	told(func(_ *txn, c *SetGrants) Event {
+	eventOnRequest(func(_ *txn, c *SetGrants) Event {
 		return Event{Action: "permissions.changed", TargetType: "user", Target: c.Account,
 			Message: "by " + c.Source + ": " + Counted(len(c.Add), "repository", "repositories") + " added, " + fmt.Sprint(len(c.Remove)) + " taken away"}
 	}),
-	alwaysTold(func(_ *txn, c *PutSession) Event {
+	eventAlways(func(_ *txn, c *PutSession) Event {
 		e := Event{Action: "session.created", TargetType: "user", Target: c.Session.Account, Message: "session " + c.Session.ID + " by " + c.Session.Method}
 		if c.Session.Account == "" {
 			e.TargetType, e.Target = "api_key", c.Session.Key
 		}
 		return e
 	}),
-	alwaysTold(func(t *txn, c *EndSessions) Event {
+	eventAlways(func(t *txn, c *EndSessions) Event {
 		e := Event{Action: "session.ended", TargetType: "session", Target: strings.Join(c.IDs, " ")}
 		if c.Account != "" {
 			return Event{Action: "session.all_ended", TargetType: "user", Target: c.Account}
@@ -126,41 +126,41 @@ var eventRules = []eventRule{
 		}
 		return e
 	}),
-	untold[TouchSessions](byUse),
-	alwaysTold(func(_ *txn, c *SetPassword) Event {
+	noEvent[TouchSessions](byUse),
+	eventAlways(func(_ *txn, c *SetPassword) Event {
 		action := "user.password_changed"
 		if c.Hash == "" {
 			action = "user.password_removed"
 		}
 		return Event{Action: action, TargetType: "user", Target: c.Account}
 	}),
-	alwaysTold(func(_ *txn, c *PutLink) Event {
+	eventAlways(func(_ *txn, c *PutLink) Event {
 		return Event{Action: "user.link_created", TargetType: "user", Target: c.Link.Account, Message: "link " + c.Link.ID}
 	}),
-	alwaysTold(func(_ *txn, c *LinkIdentity) Event {
+	eventAlways(func(_ *txn, c *LinkIdentity) Event {
 		return Event{Action: "account.linked", TargetType: "user", Target: c.Identity.Account, Message: c.Identity.Provider + " " + c.Identity.Login}
 	}),
-	alwaysTold(func(_ *txn, c *UnlinkIdentity) Event {
+	eventAlways(func(_ *txn, c *UnlinkIdentity) Event {
 		return Event{Action: "account.unlinked", TargetType: "user", Target: c.Account, Message: c.Provider}
 	}),
-	alwaysTold(func(_ *txn, c *Join) Event {
+	eventAlways(func(_ *txn, c *Join) Event {
 		return Event{Action: "user.created", TargetType: "user", Target: c.Account.ID, Message: c.Account.Email + ", " + c.Account.State.String() + ", by " + c.Identity.Provider}
 	}),
-	untold[FinishRepoAccess](byHost),
-	untold[FinishReaderAccess](byHost),
-	alwaysTold(func(_ *txn, c *RefuseReader) Event {
+	noEvent[FinishRepoAccess](byHost),
+	noEvent[FinishReaderAccess](byHost),
+	eventAlways(func(_ *txn, c *RefuseReader) Event {
 		return Event{Action: "permissions.cleared", TargetType: "reader", Target: c.Site + " " + c.Subject, Message: "the host refuses them"}
 	}),
-	untold[AgeAccess](byHost),
-	told(func(_ *txn, c *PutHostToken) Event {
+	noEvent[AgeAccess](byHost),
+	eventOnRequest(func(_ *txn, c *PutHostToken) Event {
 		return Event{Action: "account.authorized", TargetType: "user", Target: c.Account, Message: "to ask " + c.Token.Site + " in their name"}
 	}),
-	untold[SayPermissionSync](byNodes),
-	untold[Attribute]("says who makes the changes behind it"),
-	alwaysTold(func(_ *txn, c *NoteEvent) Event {
+	noEvent[SayPermissionSync](byNodes),
+	noEvent[Attribute]("says who makes the changes behind it"),
+	eventAlways(func(_ *txn, c *NoteEvent) Event {
 		return Event{Action: c.Action, TargetType: c.TargetType, Target: c.Target, Message: c.Message}
 	}),
-	alwaysTold(func(_ *txn, c *PutConsent) Event {
+	eventAlways(func(_ *txn, c *PutConsent) Event {
 		return Event{
 			Action:     "oauth.consented",
 			Actor:      Actor{ID: c.Consent.Account},
@@ -169,36 +169,36 @@ var eventRules = []eventRule{
 			Message:    c.Consent.Name + " at " + c.Consent.Host,
 		}
 	}),
-	untold[RotateConsent](byUse),
-	alwaysTold(func(_ *txn, c *EndConsents) Event {
+	noEvent[RotateConsent](byUse),
+	eventAlways(func(_ *txn, c *EndConsents) Event {
 		if c.Account != "" {
 			return Event{Action: "oauth.all_revoked", TargetType: "user", Target: c.Account}
 		}
 		return Event{Action: "oauth.revoked", TargetType: "oauth_grant", Target: strings.Join(c.IDs, " ")}
 	}),
-	untold[DropSecrets](byNodes),
-	untold[BeginTurn](byAsking),
-	untold[EndTurn](byAsking),
-	told(func(_ *txn, c *ChangeThread) Event {
+	noEvent[DropSecrets](byNodes),
+	noEvent[BeginTurn](byAsking),
+	noEvent[EndTurn](byAsking),
+	eventOnRequest(func(_ *txn, c *ChangeThread) Event {
 		e := Event{Action: "chat.changed", TargetType: "chat", Target: c.Thread, Message: "private"}
 		if c.Public {
 			e.Message = "public"
 		}
 		return e
 	}),
-	told(func(_ *txn, c *DeleteThread) Event {
+	eventOnRequest(func(_ *txn, c *DeleteThread) Event {
 		return Event{Action: "chat.deleted", TargetType: "chat", Target: c.Thread}
 	}),
-	told(func(_ *txn, c *ForkThread) Event {
+	eventOnRequest(func(_ *txn, c *ForkThread) Event {
 		return Event{Action: "chat.duplicated", TargetType: "chat", Target: c.Thread, Message: "of " + c.From}
 	}),
-	alwaysTold(func(_ *txn, c *SealConfig) Event {
+	eventAlways(func(_ *txn, c *SealConfig) Event {
 		return Event{Action: "config.sealed", TargetType: "configuration", Target: c.Hash, Message: "under the newest cluster key"}
 	}),
-	told(func(t *txn, c *CancelJob) Event { return t.jobEvent("job.canceled", c.Kind, c.Subject) }),
+	eventOnRequest(func(t *txn, c *CancelJob) Event { return t.jobEvent("job.canceled", c.Kind, c.Subject) }),
 }
 
-var rulesByType = func() map[reflect.Type]eventRule {
+var eventRuleByType = func() map[reflect.Type]eventRule {
 	m := map[reflect.Type]eventRule{}
 	for _, r := range eventRules {
 		m[r.typ] = r
@@ -206,10 +206,10 @@ var rulesByType = func() map[reflect.Type]eventRule {
 	return m
 }()
 
-// ruleOf is the rule of a command; the empty one where there is none.
-func ruleOf(c Command) eventRule { return rulesByType[reflect.TypeOf(c).Elem()] }
+// ruleOf returns the rule of a command, or the zero rule.
+func ruleOf(c Command) eventRule { return eventRuleByType[reflect.TypeOf(c).Elem()] }
 
-// accountEvent tells what a PutAccount does: the first of these that holds.
+// accountEvent describes a PutAccount by its most important change.
 func (t *txn) accountEvent(c *PutAccount) Event {
 	a, old := &c.Account, t.accounts.Get(c.Account.ID)
 
@@ -218,7 +218,7 @@ func (t *txn) accountEvent(c *PutAccount) Event {
 	case old == nil:
 		action = "user.created"
 
-	// A change of state tells more than one of the role that comes with it.
+	// A change of state matters more than a change of role with it.
 	case old.State == AccountPending && a.State == AccountActive:
 		action = "user.approved"
 	case old.State != a.State && a.State == AccountSuspended:

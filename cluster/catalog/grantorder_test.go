@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Random jobs come, change and go. The jobs to grant are those that wait and are ready,
-// in the order of their turns, as a look at all of them says.
-func TestJobsToGrant_agreeWithALookAtAllJobs(t *testing.T) {
+// For random jobs, JobsToGrant returns the ready jobs in the same order as a scan and sort of all
+// jobs.
+func TestJobsToGrant_equalsAScanOfAllJobs(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	for seed := range 20 {

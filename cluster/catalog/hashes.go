@@ -1,11 +1,11 @@
 package catalog
 
-// hashesKept is for how many entries a node remembers its state hash: more than
-// come between the moment a leader reads its own and the entry that tells it.
-const hashesKept = 1024
+// hashCount is for how many entries a node remembers its state hash. The leader reads its own
+// hash, and its CheckHash arrives fewer entries later.
+const hashCount = 1024
 
-// hashes are the state hashes after the last entries, each where its index says.
-// So two nodes compare what they had at one index, however far they are.
+// hashes are the state hashes after the last entries, in a ring by index. Two nodes compare hashes
+// of one index, even if one has applied more entries.
 type hashes struct {
 	ring     []struct{ index, hash uint64 }
 	diverged bool
@@ -13,36 +13,35 @@ type hashes struct {
 
 func (h *hashes) note(index, hash uint64) {
 	if h.ring == nil {
-		h.ring = make([]struct{ index, hash uint64 }, hashesKept)
+		h.ring = make([]struct{ index, hash uint64 }, hashCount)
 	}
-	h.ring[index%hashesKept] = struct{ index, hash uint64 }{index, hash}
+	h.ring[index%hashCount] = struct{ index, hash uint64 }{index, hash}
 }
 
 func (h *hashes) at(index uint64) (hash uint64, known bool) {
-	if h.ring == nil || index == 0 || h.ring[index%hashesKept].index != index {
+	if h.ring == nil || index == 0 || h.ring[index%hashCount].index != index {
 		return 0, false
 	}
-	return h.ring[index%hashesKept].hash, true
+	return h.ring[index%hashCount].hash, true
 }
 
-// compare notes where this node had another hash. What it does not remember, as
-// from before a snapshot, it does not judge.
+// compare records a divergence if this node had another hash after that entry. An entry that it
+// does not remember, as before a snapshot, proves nothing.
 func (h *hashes) compare(index, hash uint64) {
 	if own, known := h.at(index); known && own != hash {
 		h.diverged = true
 	}
 }
 
-// HashAt is the state hash after an entry, where that is one of the last
-// thousand that this state has applied.
+// HashAt returns the state hash after an entry. It is known only for the last hashCount entries.
 func (s *State) HashAt(index uint64) (hash uint64, known bool) { return s.hashes.at(index) }
 
-// Diverged reports whether this state was another than that of the proposer of a
-// CheckHash, after the same entry. It must not be trusted any more.
+// Diverged reports whether this state once differed from that of the proposer of a CheckHash, after
+// the same entry. Such a state must no longer be trusted.
 func (s *State) Diverged() bool { return s.hashes.diverged }
 
-// applied ends an entry.
-func (s *State) applied() {
+// endEntry records the state hash after an entry.
+func (s *State) endEntry() {
 	s.rehashMeta()
 	s.hashes.note(s.meta.Index, s.Hash())
 }

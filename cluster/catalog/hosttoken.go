@@ -6,29 +6,27 @@ import (
 	"time"
 )
 
-// HostToken is what somebody has given the cluster to ask a code host in their
-// name, by an identity of their account. It goes with the identity, and with
-// the account's right to sign in.
+// HostToken is a token by which the cluster asks a code host in a person's name. It belongs to one
+// linked identity. It is deleted with the identity, and when the account may no longer sign in.
 type HostToken struct {
 	Provider, Subject string // of the identity
-	Site              string // of the host: SiteOf its repositories
+	Site              string // code host, see SiteOf
 	Sealed            []byte // under a secret of the cluster
 	Set               uint64 // index of the entry that set it
 	At                time.Time
 }
 
-// Key is where the token stands in its table: that of the identity.
+// Key returns the key of the token in its table, which is that of the identity.
 func (x *HostToken) Key() string { return identityKey(x.Provider, x.Subject) }
 
-// PutHostToken keeps a token of somebody: the newest that they gave, or, under
-// the fence of the job that asks in their name, the one that the host gave
-// instead of it.
+// PutHostToken stores a host token: a new one that the person gave, or a refreshed one that the
+// host returned to a job.
 type PutHostToken struct {
 	Token   HostToken
-	Account string // whose identity it is
-	Fence   uint64 // of the job; 0 where the person has just signed in
-	Instead uint64 // Set of the token that the new one takes the place of, under a fence
-	Ask     bool   // the host is asked at once
+	Account string // the account of the identity
+	Fence   uint64 // of the job that refreshed the token; 0: the person just signed in
+	Instead uint64 // with a fence: Set of the token to replace
+	Ask     bool   // ask the host at once
 }
 
 // maxHostToken bounds the sealed form of a token, in bytes.
@@ -39,16 +37,16 @@ func (c *PutHostToken) apply(t *txn) Result {
 	if x.Site == "" || strings.ContainsRune(x.Site, 0) || badSubject(x.Subject) || len(x.Sealed) == 0 || len(x.Sealed) > maxHostToken {
 		return refuse(Invalid, "the token is malformed")
 	}
-	of := t.identities.Get(x.Key())
-	if of == nil || of.Account != c.Account || t.accounts.Get(of.Account) == nil || t.accounts.Get(of.Account).State != AccountActive {
+	identity := t.identities.Get(x.Key())
+	if identity == nil || identity.Account != c.Account || t.accounts.Get(identity.Account) == nil || t.accounts.Get(identity.Account).State != AccountActive {
 		return refuse(NotFound, "there is no such identity of somebody who may sign in")
 	}
 
-	// A job replaces the token that it has used, and no newer one.
+	// A job may only replace the token that it used, not a newer one.
 	old := t.hostTokens.Get(x.Key())
 	if c.Fence != 0 {
-		if job, no := t.held(JobAccountSync, ReaderKey(x.Site, x.Subject), c.Fence); job == nil {
-			return no
+		if job, refusal := t.runningJob(JobAccountSync, ReaderKey(x.Site, x.Subject), c.Fence); job == nil {
+			return refusal
 		}
 		if old == nil || old.Set != c.Instead {
 			return refuse(Stale, "the person has given another token meanwhile")
@@ -63,7 +61,7 @@ func (c *PutHostToken) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// forgetHostToken drops the token of an identity, and that the host is asked.
+// forgetHostToken deletes the token of an identity, and the job that uses it.
 func (t *txn) forgetHostToken(identity string) {
 	if x := t.hostTokens.Get(identity); x != nil {
 		t.hostTokens.Delete(identity)
@@ -71,14 +69,14 @@ func (t *txn) forgetHostToken(identity string) {
 	}
 }
 
-// HostToken is the token of an identity; nil where the person has given none.
+// HostToken returns the token of an identity, or nil.
 func (v *View) HostToken(x *Identity) *HostToken { return v.hostTokens.Get(x.Key()) }
 
-// HostTokens goes through the tokens of people.
+// HostTokens iterates over all host tokens.
 func (v *View) HostTokens() iter.Seq[*HostToken] { return v.hostTokens.Records() }
 
-// IdentityAt is who the account is that a code host knows by an id of its own,
-// where the person has let it be asked in their name; nil for nobody.
+// IdentityAt returns the identity with the host's own id subject, or nil. It returns only one whose
+// person gave a token for the host.
 func (v *View) IdentityAt(site, subject string) *Identity {
 	for _, h := range v.hosts() {
 		if h.site != site {

@@ -8,12 +8,12 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// token is one that p0 gives to be asked for at the host.
+// token returns a host token of the person p0.
 func token(sealed string) HostToken {
 	return HostToken{Provider: hProvider, Subject: "p0", Site: hSite, Sealed: []byte(sealed)}
 }
 
-// kept is the token of p0, and whether the host is asked in their name.
+// kept returns the stored token of p0, and whether a job that asks the host is queued.
 func (b *book) kept() (sealed string, asked bool) {
 	v := b.s.View()
 	if x := v.IdentityAt(hSite, "p0"); x != nil {
@@ -22,9 +22,9 @@ func (b *book) kept() (sealed string, asked bool) {
 	return sealed, v.Job(JobAccountSync, ReaderKey(hSite, "p0")) != nil
 }
 
-// A token is kept as long as the identity and the right to sign in that it came
-// with, and a job replaces the one that it has used alone.
-func TestATokenOfAHostGoesWithTheIdentity(t *testing.T) {
+// A token stays as long as its identity and the account's right to sign in. A job may only replace
+// the token that it used.
+func TestHostToken_deletedWithItsIdentity(t *testing.T) {
 	t.Parallel()
 	ends := map[string]Command{
 		"unlinked":  &UnlinkIdentity{Account: "ann", Provider: hProvider, Subject: "p0"},
@@ -50,7 +50,7 @@ func TestATokenOfAHostGoesWithTheIdentity(t *testing.T) {
 	}
 }
 
-func TestAJobReplacesTheTokenThatItHasUsed(t *testing.T) {
+func TestHostToken_jobReplacesOnlyTheTokenItUsed(t *testing.T) {
 	t.Parallel()
 	b, _ := observed(t, 1)
 	b.refused(NotFound, &PutHostToken{Token: token("1"), Account: "ben"})
@@ -65,7 +65,7 @@ func TestAJobReplacesTheTokenThatItHasUsed(t *testing.T) {
 		t.Errorf("the token is %q", sealed)
 	}
 
-	// Whoever signs in meanwhile has the newest.
+	// A token from a sign-in meanwhile stays.
 	b.do(&PutHostToken{Token: token("4"), Account: "ann"})
 	b.refused(Invalid, &PutHostToken{Token: token(""), Account: "ann"})
 	if sealed, _ := b.kept(); sealed != "4" {
@@ -73,15 +73,14 @@ func TestAJobReplacesTheTokenThatItHasUsed(t *testing.T) {
 	}
 }
 
-// A listing that is too old takes away what it alone has said: what a later
-// answer says of a repository stays.
-func TestAnOldListingTakesAwayWhatItAloneHasSaid(t *testing.T) {
+// An expired listing removes only what it alone allowed. A later answer about a repository stays.
+func TestAgeAccess_keepsLaterAnswersAboutRepositories(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 3)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true}) // before the listing
 	b.endOfPerson(ids, "p0", b.begin(JobAccountSync, ReaderKey(hSite, "p0")), []bool{true, true, true})
 	b.now = b.now.Add(time.Hour)
-	b.endOfRepo(ids[1], b.begin(JobRepoSync, RepoSubject(ids[1])), []bool{true}) // and after it
+	b.endOfRepo(ids[1], b.begin(JobRepoSync, RepoSubject(ids[1])), []bool{true}) // after the listing
 	if got := b.sees("ann"); !slices.Equal(got, ids) {
 		t.Fatalf("ann sees %v", got)
 	}
@@ -96,9 +95,8 @@ func TestAnOldListingTakesAwayWhatItAloneHasSaid(t *testing.T) {
 	}
 }
 
-// What was listed of a repository leaves with it, though nobody asked who may
-// read it.
-func TestWhatWasListedLeavesWithTheRepository(t *testing.T) {
+// A deleted repository is also deleted from listings of readers.
+func TestFinishCollect_removesTheRepositoryFromReaders(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 1)
 	b.endOfPerson(ids, "p0", b.begin(JobAccountSync, ReaderKey(hSite, "p0")), []bool{true})

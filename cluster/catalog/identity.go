@@ -10,44 +10,41 @@ import (
 )
 
 const (
-	// maxFormer bounds the former names of a repository that are kept.
+	// maxFormer bounds the former names of a repository.
 	maxFormer = 8
 
-	// formerNames is how long a former name leads to its repository.
-	formerNames = 30 * 24 * time.Hour
+	// formerNameTime is how long a former name still leads to its repository.
+	formerNameTime = 30 * 24 * time.Hour
 )
 
-// A repository is what its host says it is: the external id is its identity,
-// and its name a label that the host may change. A repository whose host
-// gives no id has its name for one.
+// The external id, given by the code host, is the identity of a repository. Its name is a label
+// that the host may change. If the host gives no id, the name is the identity.
 
-// sameAs reports whether a listed repository is this one.
+// sameAs reports whether a listed repository is r.
 func (l *ListedRepo) sameAs(r *Repo) bool {
 	return identified(l.Name, &l.RepoFacts) && l.ExternalID == r.ExternalID
 }
 
-// identified reports whether the host of some facts gives ids of its own.
+// identified reports whether the host gives the repository an id besides its name.
 func identified(name string, f *RepoFacts) bool { return f.ExternalID != "" && f.ExternalID != name }
 
-// mayDescribe reports whether the facts of a listing may take the place of
-// those of a repository: a connection that knows an address alone does not
-// speak for the host that gave the repository its id.
+// mayDescribe reports whether the facts of a listing may replace those of r. A connection that
+// knows only an address must not replace what the host with the id said.
 func (l *ListedRepo) mayDescribe(r *Repo) bool {
 	return identified(l.Name, &l.RepoFacts) || !identified(r.Name, &r.RepoFacts)
 }
 
-// whose finds the repository that is listed: by the host's id, or by its name
-// where that is a record from before its host told an id. A name alone is no
-// identity: another repository that has it gives it up.
-func (t *txn) whose(l *ListedRepo) (RepoID, bool) {
+// findListed finds the repository that is listed: by the host's id, or by name if the record is older
+// than the host's ids. A name proves no identity: another repository with the name loses it.
+func (t *txn) findListed(l *ListedRepo) (RepoID, bool) {
 	if !identified(l.Name, &l.RepoFacts) {
-		return t.whoseName(l)
+		return t.findListedByName(l)
 	}
 	if id, ok := t.externals.Get(l.ExternalID); ok {
 		return id, true
 	}
 
-	// One that is known by its name alone may be this one, from before its host told ids.
+	// A repository known only by name may be this one, from before its host gave ids.
 	id, taken := t.names.Get(l.Name)
 	if !taken {
 		return 0, false
@@ -57,15 +54,14 @@ func (t *txn) whose(l *ListedRepo) (RepoID, bool) {
 		return id, true
 	}
 
-	// It was another one: it keeps its data under another name.
+	// It is another repository: keep it under another name.
 	t.displace(&r)
 	return 0, false
 }
 
-// whoseName finds a repository whose host gives no ids. A local directory
-// only claims its name: where another repository has that by right, the
-// directory is named by its path.
-func (t *txn) whoseName(l *ListedRepo) (RepoID, bool) {
+// findListedByName finds a repository whose host gives no ids. A local directory only claims its name. If
+// another repository has the name by right, the directory is named by its path.
+func (t *txn) findListedByName(l *ListedRepo) (RepoID, bool) {
 	id, taken := t.names.Get(l.Name)
 	if !taken || !local(l.CloneURL) {
 		return id, taken
@@ -75,7 +71,7 @@ func (t *txn) whoseName(l *ListedRepo) (RepoID, bool) {
 		return id, true
 	}
 
-	// The name by its directory, with a number where that is taken too: app, app-2, app-3.
+	// Name it after its directory, with a number if that name is taken: app, app-2, app-3.
 	claimed, base := l.Name, localName(l.CloneURL)
 	for i := 1; ; i++ {
 		if l.Name = base; i > 1 {
@@ -93,8 +89,8 @@ func (t *txn) whoseName(l *ListedRepo) (RepoID, bool) {
 	}
 }
 
-// freeNames takes the names from the repositories of a page that come with
-// another one, so that repositories may exchange names.
+// freeNames frees the old names of repositories that the page lists under new names, so that
+// repositories may swap names.
 func (t *txn) freeNames(page []ListedRepo) {
 	for i := range page {
 		l := &page[i]
@@ -103,7 +99,7 @@ func (t *txn) freeNames(page []ListedRepo) {
 			continue
 		}
 
-		// Only its own: another repository may have the name by now.
+		// Free only its own name: another repository may have it by now.
 		r := t.repos.Get(id)
 		if at, taken := t.names.Get(r.Name); r.Name != l.Name && taken && at == id {
 			t.names.Delete(r.Name)
@@ -111,15 +107,15 @@ func (t *txn) freeNames(page []ListedRepo) {
 	}
 }
 
-// rename gives a repository the name that its host gives it now. Its number,
-// and with it mirror, index and permissions, stay.
+// rename gives a repository the new name from its host. It keeps its number, and with it mirror,
+// index and permissions.
 func (t *txn) rename(r *Repo, name string) {
 	if r.Name == name {
 		t.names.Set(name, r.ID)
 		return
 	}
 
-	// Who has the name now loses it: the host has given it to this one.
+	// The repository that has the name now loses it: the host gave the name to r.
 	if id, taken := t.names.Get(name); taken && id != r.ID {
 		other := *t.repos.Get(id)
 		t.displace(&other)
@@ -129,7 +125,7 @@ func (t *txn) rename(r *Repo, name string) {
 	if id, ok := t.names.Get(r.Name); ok && id == r.ID {
 		t.names.Delete(r.Name)
 	}
-	// Without an id of its host a repository is identified by its name.
+	// Without an id from the host, the name is the identity.
 	if !identified(r.Name, &r.RepoFacts) {
 		r.ExternalID = name
 	}
@@ -137,10 +133,10 @@ func (t *txn) rename(r *Repo, name string) {
 	t.names.Set(name, r.ID)
 }
 
-// noteFormer keeps the name of a repository that gets another one.
+// noteFormer records the present name of a repository that gets another one.
 func (t *txn) noteFormer(r *Repo) {
 	r.Former = slices.DeleteFunc(slices.Clone(r.Former), func(f FormerName) bool {
-		return f.Name == r.Name || t.now.Sub(f.At) > formerNames
+		return f.Name == r.Name || t.now.Sub(f.At) > formerNameTime
 	})
 	r.Former = append(r.Former, FormerName{Name: r.Name, At: t.now})
 	if n := len(r.Former) - maxFormer; n > 0 {
@@ -149,9 +145,9 @@ func (t *txn) noteFormer(r *Repo) {
 	t.former.Set(r.Name, r.ID)
 }
 
-// displace takes the name from a repository whose host gave it to another
-// one. It has a name of its own until its host tells its new one; a local
-// directory, which only claims a name, keeps that name for good.
+// displace takes the name from a repository, because its host gave the name to another one. It gets
+// a temporary name until its host tells the new one. A local directory, which only claims a name,
+// keeps that replacement.
 func (t *txn) displace(r *Repo) {
 	base := r.Name + "+" + strconv.FormatUint(uint64(r.ID), 10)
 	if local(r.CloneURL) {
@@ -166,7 +162,7 @@ func (t *txn) displace(r *Repo) {
 		name = base + "-" + strconv.Itoa(i)
 	}
 
-	// Only its own entry: the name may be another's by now.
+	// Delete only its own entry: the name may belong to another repository by now.
 	if id, ok := t.names.Get(r.Name); ok && id == r.ID {
 		t.names.Delete(r.Name)
 	}
@@ -180,14 +176,14 @@ func (t *txn) displace(r *Repo) {
 	t.indexIdentity(r)
 }
 
-// localName names a local repository by its directory.
+// localName returns the name for a local repository, from its directory.
 func localName(address string) string {
 	path := strings.TrimSuffix(strings.Trim(strings.TrimPrefix(address, "file://"), "/"), ".git")
 	path = strings.Trim(path, "/")
 	return "local/" + path[strings.LastIndex(path, "/")+1:]
 }
 
-// indexIdentity notes by what a repository is found besides its name.
+// indexIdentity updates the indexes by external id and by former name.
 func (s *State) indexIdentity(r *Repo) {
 	if identified(r.Name, &r.RepoFacts) {
 		s.externals.Set(r.ExternalID, r.ID)
@@ -199,12 +195,12 @@ func (s *State) indexIdentity(r *Repo) {
 	}
 }
 
-// hadAfter reports whether the repository gave up the same name later.
+// hadAfter reports whether the repository gave up the same name later than f.
 func (r *Repo) hadAfter(f FormerName) bool {
 	return slices.ContainsFunc(r.Former, func(g FormerName) bool { return g.Name == f.Name && g.At.After(f.At) })
 }
 
-// forget takes a repository out of the indexes.
+// forget removes a repository from the indexes.
 func (t *txn) forget(r *Repo) {
 	if id, ok := t.names.Get(r.Name); ok && id == r.ID {
 		t.names.Delete(r.Name)
@@ -219,16 +215,16 @@ func (t *txn) forget(r *Repo) {
 	}
 }
 
-// RepoByExternalID returns the repository that a host knows by an id, or nil.
+// RepoByExternalID returns the repository with an external id, or nil.
 func (v *View) RepoByExternalID(external string) *Repo {
 	return lookup(&v.externals, external, &v.repos)
 }
 
-// ShortName returns the name of a repository of Azure DevOps as host/project/repository:
-// files and clients of the reference leave out the organisation, and the path of a server.
-// It is "" for repositories of other hosts.
+// ShortName returns the name of an Azure DevOps repository as host/project/repository. Files and
+// clients of Sourcebot leave out the organisation, and the path of a server. It returns "" for
+// repositories of other hosts.
 func (r *Repo) ShortName() string {
-	// Each search with repo: asks this of every repository that its pattern does not fit.
+	// Check the kind first: searches call this for many repositories.
 	if r.HostKind != string(config.KindAzureDevOps) {
 		return ""
 	}
@@ -239,7 +235,7 @@ func (r *Repo) ShortName() string {
 	return ""
 }
 
-// NameMatches reports whether a condition holds for the name or the short name.
+// NameMatches reports whether is holds for the name or the short name.
 func (r *Repo) NameMatches(is func(name string) bool) bool {
 	if is(r.Name) {
 		return true
@@ -248,9 +244,9 @@ func (r *Repo) NameMatches(is func(name string) bool) bool {
 	return short != "" && is(short)
 }
 
-// ReposByShortName returns the repositories with a short name, by number.
+// ReposByShortName returns the repositories with a short name, by id.
 func (v *View) ReposByShortName(name string) (found []*Repo) {
-	azure := v.Kept("short names", func() func(*Repo) bool {
+	azure := v.CachedSet("short names", func() func(*Repo) bool {
 		return func(r *Repo) bool { return r.ShortName() != "" }
 	})
 	for it := azure.Iterator(); it.HasNext(); {
@@ -261,8 +257,7 @@ func (v *View) ReposByShortName(name string) (found []*Repo) {
 	return found
 }
 
-// FormerNames are the names that still lead to a repository though its host
-// has given it another.
+// FormerNames returns the former names that still lead to a repository.
 func (v *View) FormerNames(r *Repo) []string {
 	var names []string
 	for _, f := range r.Former {
@@ -273,8 +268,8 @@ func (v *View) FormerNames(r *Repo) []string {
 	return names
 }
 
-// RepoByFormerName returns the repository that had a name until its host
-// renamed it, for thirty days after that, or nil.
+// RepoByFormerName returns the repository that had a name until its host renamed it, or nil. A
+// former name is valid for thirty days.
 func (v *View) RepoByFormerName(name string) *Repo {
 	r := lookup(&v.former, name, &v.repos)
 	if r == nil {
@@ -283,7 +278,7 @@ func (v *View) RepoByFormerName(name string) *Repo {
 
 	// The index keeps a name longer than it counts: the clock decides when it is asked.
 	for _, f := range r.Former {
-		if f.Name == name && v.meta.Clock.Sub(f.At) <= formerNames {
+		if f.Name == name && v.meta.Clock.Sub(f.At) <= formerNameTime {
 			return r
 		}
 	}

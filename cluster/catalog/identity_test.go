@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// identities runs listings in a short notation and shows what the catalog
-// makes of them. A listing is "connection: name=id name=id"; an id of the
-// form /dir is a local directory, "-" is an address without an id. After each
-// step the repositories are shown as "number:name", by number.
-func TestARepositoryIsWhatItsHostSaysItIs(t *testing.T) {
+// Each case is a list of listings in a short notation, with the repositories after each. A listing
+// is "connection: name=id name=id". An id of the form /dir is a local directory, and "-" is an
+// address without an id. Repositories are "number:name", by number.
+func TestListing_identifiesRepositoriesByTheHostsID(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][][2]string{
 		"a rename keeps the number": {
@@ -70,7 +69,7 @@ func TestARepositoryIsWhatItsHostSaysItIs(t *testing.T) {
 	}
 }
 
-// list runs a complete listing, see above.
+// list runs a complete listing in the notation above.
 func (b *book) list(text string) {
 	b.t.Helper()
 	connection, rest, _ := strings.Cut(text, ": ")
@@ -91,7 +90,7 @@ func (b *book) list(text string) {
 	b.do(&FinishSync{Connection: connection, Fence: page.Fence, Complete: true, Listed: uint32(len(page.Repos))})
 }
 
-// numbers shows the repositories by number.
+// numbers returns the repositories as "number:name", by number.
 func (b *book) numbers() string {
 	var out []string
 	for r := range b.s.View().Repos() {
@@ -104,7 +103,7 @@ func (b *book) numbers() string {
 	return strings.Join(out, " ")
 }
 
-func TestAFormerNameLeadsToItsRepositoryForThirtyDays(t *testing.T) {
+func TestFormerName_validForThirtyDays(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -132,7 +131,7 @@ func TestAFormerNameLeadsToItsRepositoryForThirtyDays(t *testing.T) {
 	}
 }
 
-func TestWhatAListingKeepsStays(t *testing.T) {
+func TestFinishSync_keepsPartialAndKeptRepositories(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure(twoConnections)
@@ -146,8 +145,7 @@ func TestWhatAListingKeepsStays(t *testing.T) {
 	b.do(page)
 	b.do(&FinishSync{Connection: "a", Fence: fence, Complete: true, Listed: 4})
 
-	// The second listing has only x/1: y was not listed in whole, and the host
-	// says that it still has x/2.
+	// The second listing has only x/1: y was listed in part, and the host still has x/2.
 	b.do(&EnqueueJob{Kind: JobSync, Subject: "a", Urgent: true})
 	fence = b.grant(JobSync, "a")
 	b.do(&SyncPage{Connection: "a", Fence: fence, Repos: page.Repos[:1]})
@@ -156,7 +154,7 @@ func TestWhatAListingKeepsStays(t *testing.T) {
 		t.Fatalf("got %s, want %s", got, want)
 	}
 
-	// The third says so no more.
+	// In the third listing the host no longer has them.
 	b.do(&EnqueueJob{Kind: JobSync, Subject: "a", Urgent: true})
 	fence = b.grant(JobSync, "a")
 	b.do(&SyncPage{Connection: "a", Fence: fence, Repos: page.Repos[:1]})
@@ -166,7 +164,7 @@ func TestWhatAListingKeepsStays(t *testing.T) {
 	}
 }
 
-// restored is the state that a snapshot of s gives.
+// restored saves a state and returns what Load reads.
 func restored(t *testing.T, s *State) *State {
 	t.Helper()
 	var buf bytes.Buffer

@@ -2,7 +2,7 @@ package catalog
 
 import "fmt"
 
-// JobKind is what a job does. Its number is in the log and never changes.
+// JobKind is a kind of job. Its number is in the log and never changes.
 type JobKind uint8
 
 // The kinds of jobs and their subjects.
@@ -10,29 +10,27 @@ const (
 	JobSync        JobKind = 1 // lists a connection; subject: its name
 	JobIndex       JobKind = 2 // fetches and indexes a repository; subject: RepoSubject
 	JobCollect     JobKind = 3 // removes an orphaned repository; subject: RepoSubject
-	JobAccountSync JobKind = 4 // what somebody may read at a code host; subject: ReaderKey
-	JobRepoSync    JobKind = 5 // who may read a repository; subject: RepoSubject
-	JobPack        JobKind = 6 // joins small files of repositories that are held by the same members; subject: PackSubject
+	JobAccountSync JobKind = 4 // asks a code host what a person may read; subject: ReaderKey
+	JobRepoSync    JobKind = 5 // asks a code host who may read a repository; subject: RepoSubject
+	JobPack        JobKind = 6 // joins small index files of repositories with the same members; subject: PackSubject
 )
 
-// JobRow is what the catalog knows of a kind of jobs. How one is planned and
-// run is the other half, in package node/job.
+// JobRow is what the catalog knows of a kind of job. Package node/job plans and runs it.
 type JobRow struct {
 	Kind   JobKind
 	Name   string // in status, logs and metrics
-	OfRepo bool   // the subject is a RepoSubject: the job leaves with the repository
+	OfRepo bool   // the subject is a RepoSubject; the job is deleted with the repository
 
-	// Own is set where a good end changes more than the job, so that a command
-	// of the kind's own says it (FinishIndex, ...). The others end well by
-	// FinishJob.
+	// Own means that success changes more than the job, so the kind has its own command for it, as
+	// FinishIndex. Other kinds succeed by FinishJob.
 	Own bool
 
-	exists func(t *txn, subject string) bool // there is such a subject; nil: any that is not empty
-	failed func(t *txn, c *FinishJob)        // notes a failure outside the job; nil: nothing to note
+	exists func(t *txn, subject string) bool // whether the subject exists; nil: any but ""
+	failed func(t *txn, c *FinishJob)        // also records a failure elsewhere; may be nil
 }
 
-// jobRows is the table of kinds. To add one: a number above, a row here, and
-// a row in package node/job.
+// jobRows is the table of kinds. To add one, add a number above, a row here, and a row in package
+// node/job.
 var jobRows = []JobRow{
 	{Kind: JobSync, Name: "sync", Own: true, exists: hasConnection, failed: connectionFailed},
 	{Kind: JobIndex, Name: "index", Own: true, OfRepo: true, exists: hasRepo},
@@ -42,7 +40,7 @@ var jobRows = []JobRow{
 	{Kind: JobPack, Name: "pack", Own: true, exists: hasMembers},
 }
 
-// JobKinds lists the kinds.
+// JobKinds returns all kinds.
 func JobKinds() []JobKind {
 	var kinds []JobKind
 	for _, row := range jobRows {
@@ -51,7 +49,7 @@ func JobKinds() []JobKind {
 	return kinds
 }
 
-// String is the name of a kind in status, logs and metrics.
+// String returns the name of a kind for status, logs and metrics.
 func (k JobKind) String() string {
 	if row := rowOf(jobRows, k); row != nil {
 		return row.Name
@@ -59,13 +57,13 @@ func (k JobKind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// OfRepo reports whether jobs of a kind are about a repository.
+// OfRepo reports whether the subject of jobs of this kind is a repository.
 func (k JobKind) OfRepo() bool {
 	row := rowOf(jobRows, k)
 	return row != nil && row.OfRepo
 }
 
-// rowOf returns nil for a kind that this version does not know.
+// rowOf returns the row of a kind, or nil if this version does not know it.
 func rowOf(rows []JobRow, kind JobKind) *JobRow {
 	for i := range rows {
 		if rows[i].Kind == kind {
@@ -87,7 +85,7 @@ func hasMembers(_ *txn, subject string) bool {
 	return ok
 }
 
-// connectionFailed shows the failure of a sync at its connection.
+// connectionFailed records the failure of a sync at its connection.
 func connectionFailed(t *txn, c *FinishJob) {
 	conn := t.connections.Get(c.Subject)
 	if conn == nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestKindsOfJobsHaveNumbersAndNamesOfTheirOwn(t *testing.T) {
+func TestJobKinds_numbersAndNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	numbers, names := map[JobKind]bool{}, map[string]bool{}
 	for _, row := range jobRows {
@@ -22,8 +22,8 @@ func TestKindsOfJobsHaveNumbersAndNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A further kind of jobs needs nothing but its row.
-func TestAKindOfJobsIsARow(t *testing.T) {
+// A new kind of job needs only its row.
+func TestJobKind_needsOnlyARow(t *testing.T) {
 	t.Parallel()
 	const count JobKind = 200
 	var noted []string
@@ -50,7 +50,7 @@ func TestAKindOfJobsIsARow(t *testing.T) {
 		t.Errorf("after a good end the job is %+v", j)
 	}
 
-	b.listing("a") // without the repository
+	b.listing("a") // the listing lacks the repository
 	b.do(&EnqueueJob{Kind: JobCollect, Subject: "1"})
 	b.do(&FinishCollect{Repo: 1, Fence: b.grant(JobCollect, "1")})
 	if j := b.s.View().Job(count, "1"); j != nil {
@@ -58,7 +58,7 @@ func TestAKindOfJobsIsARow(t *testing.T) {
 	}
 }
 
-func TestKindsWithAnEndOfTheirOwnDoNotEndByFinishJob(t *testing.T) {
+func TestFinishJob_refusedForKindsWithAnOwnCommand(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.s = New(JobRow{Kind: 200, Name: "count"})
@@ -70,9 +70,9 @@ func TestKindsWithAnEndOfTheirOwnDoNotEndByFinishJob(t *testing.T) {
 	b.refused(NotFound, &EnqueueJob{Kind: 201, Subject: "x"})
 }
 
-// Who ran a cancelled job cannot end it any more, and a connection says why it
-// is not listed.
-func TestACancelledJobIsTakenAway(t *testing.T) {
+// The node that runs a cancelled job can no longer end it. The connection of a cancelled sync shows
+// the reason.
+func TestCancelJob_nodeLosesTheJob(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.configure("a")

@@ -19,24 +19,24 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
-// Kept logs are what catalogs of each level have applied, and the states that they
-// came to: entries that are drawn, and those of the tests of this package. They
-// stay as they are once a release has their level.
+// Kept logs hold the entries that catalogs of each level have applied, with the states after them.
+// The entries are random ones, and those of the tests of this package. The files never change once
+// a release has their level.
 //
 //	testdata/logs/level-N.gz   for each log: name, number of entries, and for each
 //	                           entry: length, bytes, 4 bytes of the state hash after it
 //	testdata/logs/level-N.snapshot.gz   the state after the first of these logs
 var rewrite = flag.Bool("rewrite", false, "write the logs of levels that no release has, after all tests of the package")
 
-// keptLog is a log from an empty catalog of a level on.
+// keptLog is a log that begins with an empty catalog of a level.
 type keptLog struct {
 	name    string
-	entries [][]byte // the first has the index 1
+	entries [][]byte // the first entry has index 1
 	hashes  []uint32 // of the state after each entry
 }
 
-// replay applies a log as a program does. It returns the hashes, and counts what
-// was accepted.
+// replay applies a log with the rules of a program. It returns the state hash after each entry, and
+// counts accepted commands by name.
 func (l *keptLog) replay(b Build, level uint64, accepted map[string]int) (hashes []uint32, err error) {
 	s := emptyOf(b, level)
 	for i, data := range l.entries {
@@ -54,7 +54,7 @@ func (l *keptLog) replay(b Build, level uint64, accepted map[string]int) (hashes
 	return hashes, nil
 }
 
-// differs says where a program applies a log in another way than it was applied.
+// differs returns where a program's states differ from those in the log, or nil.
 func (l *keptLog) differs(b Build, level uint64) error {
 	hashes, err := l.replay(b, level, map[string]int{})
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *keptLog) differs(b Build, level uint64) error {
 	return nil
 }
 
-// emptyOf is an empty catalog of a level.
+// emptyOf returns an empty catalog of a level.
 func emptyOf(b Build, level uint64) *State {
 	s := b.New()
 	if level > 1 {
@@ -84,7 +84,7 @@ func emptyOf(b Build, level uint64) *State {
 	return s
 }
 
-// Today's program applies the logs of every level as they were applied.
+// The present program applies the logs of every level with the same results.
 func TestKeptLogs(t *testing.T) {
 	t.Parallel()
 	accepted := map[string]int{}
@@ -109,11 +109,11 @@ func TestKeptLogs(t *testing.T) {
 	}
 }
 
-// A program whose rule has changed without a level fails, whatever the rule is of.
+// A rule that changes without a new level is detected, whichever rule it is.
 func TestKeptLogs_failWhereARuleHasChanged(t *testing.T) {
 	t.Parallel()
 	if *rewrite {
-		return // there may be no logs yet
+		return // the logs may not exist yet
 	}
 	logs := readKept(t, 1)
 	for name, changed := range map[string]func(c Command) []Command{
@@ -147,7 +147,7 @@ func TestKeptLogs_failWhereARuleHasChanged(t *testing.T) {
 	}
 }
 
-// Today's program loads the snapshot of every level, and saves its own level alike.
+// The present program loads the snapshot of every level. It saves its own level to the same bytes.
 func TestKeptSnapshots(t *testing.T) {
 	t.Parallel()
 	for level := uint64(1); level <= ThisBuild().Highest(); level++ {
@@ -171,7 +171,7 @@ func TestKeptSnapshots(t *testing.T) {
 	}
 }
 
-// released reports whether the changelog has a section of the release of a level.
+// released reports whether the changelog has a section for the release that brought a level.
 func released(t *testing.T, level uint64) bool {
 	text, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {
@@ -209,14 +209,14 @@ var stories struct {
 	logs []*keptLog
 }
 
-// Bounds of a story: a test of many random ones would outweigh all others.
+// Limits of stories: otherwise a test with many random catalogs would fill the file.
 const (
-	maxStory   = 200 // entries
-	maxStories = 3   // of one test
+	maxStory   = 200 // entries per story
+	maxStories = 3   // stories per test
 )
 
-// record notes the entry of a test while logs are written, unless its catalog has
-// others before.
+// record stores the entry of a test while logs are written. It skips catalogs that did not begin
+// empty.
 func (b *book) record(data []byte) {
 	if !*rewrite || b.story == nil && b.index != 1 {
 		return
@@ -240,7 +240,7 @@ func (b *book) record(data []byte) {
 	}
 }
 
-// drawn is a log of random entries.
+// drawn returns a log of random entries.
 func drawn(level, seed uint64) keptLog {
 	l := keptLog{name: fmt.Sprintf("drawn %d", seed)}
 	rng, s, now := rand.New(rand.NewPCG(seed, 43)), emptyOf(ThisBuild(), level), epoch
@@ -257,7 +257,7 @@ func drawn(level, seed uint64) keptLog {
 	return l
 }
 
-// cut ends a log before the entry that raises its catalog to a level of the future.
+// cut ends a log before an entry that raises its catalog above the level.
 func (l *keptLog) cut(level uint64) {
 	s := emptyOf(ThisBuild(), level)
 	for i, data := range l.entries {
@@ -301,7 +301,7 @@ func writeKept() error {
 		}
 	}
 
-	// A writer in memory fails no more than its end does.
+	// A writer in memory cannot fail before Close.
 	if err := z.Close(); err != nil {
 		return err
 	}
@@ -346,7 +346,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 
-	// Part of the tests would write part of the stories.
+	// If only some tests run, their stories would be incomplete.
 	text, err := os.ReadFile("../../CHANGELOG.md")
 	switch {
 	case err != nil:
@@ -363,7 +363,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A snapshot of a later format is not damaged.
+// A snapshot of a later format gives ErrNewer, not ErrDamaged.
 func TestLoad_aLaterFormat(t *testing.T) {
 	t.Parallel()
 	data := bytes.Clone(testdata(t, snapshotFile(1)))

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// RepoSubject is the subject of jobs on a repository.
+// RepoSubject returns the subject of jobs of a repository.
 func RepoSubject(id RepoID) string { return strconv.FormatUint(uint64(id), 10) }
 
-// SubjectRepo is the repository of such a subject, or 0.
+// SubjectRepo returns the repository of a RepoSubject, or 0.
 func SubjectRepo(subject string) RepoID {
 	n, err := strconv.ParseUint(subject, 10, 32)
 	if err != nil {
@@ -18,31 +18,30 @@ func SubjectRepo(subject string) RepoID {
 	return RepoID(n)
 }
 
-// ShardKey is the key of the holding of a shard file or side file.
+// ShardKey returns the key of the holding of a shard file or side file.
 func ShardKey(id string) string { return "s" + id }
 
-// MirrorKey is the key of the holding of a repository's mirror.
+// MirrorKey returns the key of the holding of a repository's mirror.
 func MirrorKey(id RepoID) string { return "m" + strconv.FormatUint(uint64(id), 10) }
 
-// MirrorRepo is the repository of such a key, and false for another key.
+// MirrorRepo returns the repository of a MirrorKey. ok is false for another key.
 func MirrorRepo(key string) (id RepoID, ok bool) {
 	number, ok := strings.CutPrefix(key, "m")
 	id = SubjectRepo(number)
 	return id, ok && id != 0
 }
 
-// packAnywhere is the subject of packs of repositories that are not placed.
+// packAnywhere is the subject for repositories that are not placed.
 const packAnywhere = "all"
 
-// PackSubject is the subject of pack jobs for the repositories that should be
-// held by these members, whatever their order; none stands for repositories
-// that are not placed, as in a cluster of one.
+// PackSubject returns the subject of pack jobs for repositories that belong on these members, in
+// any order. No members means repositories that are not placed, as in a cluster of one node.
 func PackSubject(members []uint32) string {
 	if len(members) == 0 {
 		return packAnywhere
 	}
 
-	// Sorted: members in another order are the same subject, and one job.
+	// Sort them: the same members in another order must give the same job.
 	var b strings.Builder
 	for i, n := range slices.Sorted(slices.Values(members)) {
 		if i > 0 {
@@ -54,8 +53,7 @@ func PackSubject(members []uint32) string {
 	return b.String()
 }
 
-// SubjectMembers is the members of such a subject, and false for a string
-// that is none.
+// SubjectMembers returns the members of a PackSubject. ok is false for another string.
 func SubjectMembers(subject string) (members []uint32, ok bool) {
 	if subject == packAnywhere {
 		return nil, true

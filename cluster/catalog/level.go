@@ -8,56 +8,56 @@ import (
 	"github.com/shoalsearch/shoal/version"
 )
 
-// versions names the release that brought each level, from level 1 on. A row
-// says what an entry does since then that it did not do before:
+// versions lists the release that brought each level, from level 1 on. The comment of a row tells
+// what its level changed:
 //
 //	0.1.0  the first release
 //
-// A release that is out keeps its row for ever. CONTRIBUTING says how to add one.
+// A row stays for ever once its release is out. CONTRIBUTING tells how to add one.
 var versions = []string{"0.1.0"}
 
-// Level is the set of rules by which a catalog applies entries. All members
-// follow the same ones, so a member whose program does not know the level cannot
-// take part. A catalog begins at level 1, and its level never falls.
+// Level is a set of rules for applying entries. All members follow the same rules, so a program
+// that does not know the level cannot take part. A catalog begins at level 1, and its level never
+// falls.
 type Level struct {
 	Number  uint64
 	Version string // the release that brought it
-	Index   uint64 // of the entry that raised the catalog to it; 0 for level 1
+	Index   uint64 // index of the entry that raised the catalog to it; 0 for level 1
 }
 
-// levelKind is the kind of Level in snapshots, where it comes before all else.
-// Its fields never change: a program that cannot read the rest reads the level.
+// levelKind is the record kind of Level, the first record of a snapshot. Its fields never change,
+// so that a program that cannot read the rest can still read the level.
 var levelKind = kindOf[Level](12, "level")
 
-// Build is a program as far as levels go.
+// Build tells which levels a program can apply.
 type Build struct {
-	Lowest   uint64   // level that it can apply
+	Lowest   uint64   // lowest level that it can apply
 	Versions []string // the release that brought each level, from level 1 on
 
-	// Also is for tests, as a rule that a level changed: commands that are applied
-	// after one, by the level of the catalog. Nil in every other program.
+	// Also is for tests and stands for a changed rule: it returns further commands to apply after
+	// one. It is nil in production.
 	Also func(v *View, c Command) []Command
 
-	// Lacks is for tests, as an earlier program: methods between nodes, and fields of their
-	// questions, that it does not know.
+	// Lacks is for tests and stands for an older program: the calls between nodes, and the fields
+	// of their questions, that it does not know.
 	Lacks map[string]bool
 }
 
-// ThisBuild is the program as it is.
+// ThisBuild describes the running program.
 func ThisBuild() Build { return Build{Lowest: 1, Versions: versions} }
 
-// Highest is the highest level that the program can apply.
+// Highest returns the highest level that the program can apply.
 func (b Build) Highest() uint64 { return uint64(len(b.Versions)) }
 
-// New returns an empty catalog. A cluster passes no further kinds of jobs:
-// all of its nodes must have the same ones.
+// New returns an empty catalog. Only tests pass further kinds of jobs: all nodes of a cluster must
+// have the same ones.
 func (b Build) New(further ...JobRow) *State {
 	s := New(further...)
 	s.build = b
 	return s
 }
 
-// Unable says why the program cannot apply entries at a level, or returns nil.
+// Unable returns why the program cannot apply entries at a level, or nil.
 func (b Build) Unable(l Level) error {
 	if l.Number >= b.Lowest && l.Number <= b.Highest() {
 		return nil
@@ -65,8 +65,8 @@ func (b Build) Unable(l Level) error {
 	return &LevelError{Level: l, Lowest: b.Lowest, Highest: b.Highest()}
 }
 
-// LevelError says that a program cannot apply the level of a catalog. It is an
-// ErrNewer where the catalog is the newer one.
+// LevelError tells that a program cannot apply the level of a catalog. It matches codec.ErrNewer if
+// the catalog is newer than the program.
 type LevelError struct {
 	Level           Level // of the catalog
 	Lowest, Highest uint64
@@ -76,13 +76,13 @@ func (e *LevelError) Error() string {
 	return fmt.Sprintf("the catalog has level %d, and this program applies %s: start %s", e.Level.Number, span(e.Lowest, e.Highest), e.Level.startable(e.Lowest))
 }
 
-// Is makes it an ErrNewer where that is so.
+// Is matches codec.ErrNewer if the catalog is newer than the program.
 func (e *LevelError) Is(target error) bool {
 	return target == codec.ErrNewer && e.Level.Number > e.Highest
 }
 
-// startable names the versions that can apply a level, which one cannot whose
-// lowest level is given.
+// startable names the versions that can apply level l. lowest is the lowest level of the program
+// that cannot.
 func (l Level) startable(lowest uint64) string {
 	if l.Number < lowest {
 		return fmt.Sprintf("version %s, or a later one that applies level %d", l.Version, l.Number)
@@ -90,7 +90,7 @@ func (l Level) startable(lowest uint64) string {
 	return "version " + l.Version + " or a later one"
 }
 
-// span names levels.
+// span formats a range of levels.
 func span(lowest, highest uint64) string {
 	if lowest == highest {
 		return fmt.Sprintf("level %d alone", lowest)
@@ -98,9 +98,9 @@ func span(lowest, highest uint64) string {
 	return fmt.Sprintf("levels %d to %d", lowest, highest)
 }
 
-// Excludes says why a node cannot be a member, or returns nil: its program has to apply
-// the level of the catalog, and its release has to be that of every other member or the next
-// to it. A program that reports no levels is older than they are: it applies the first.
+// Excludes returns why a node cannot be a member, or nil. Its program must apply the level of the
+// catalog. Its release must be the same as, or next to, that of every other member. A program that
+// reports no levels applies only the first.
 func (t *tables) Excludes(m *Member) *Refusal {
 	l, lowest, highest := t.Level(), max(1, m.Lowest), max(1, m.Highest)
 	if l.Number < lowest || l.Number > highest {
@@ -117,7 +117,7 @@ func (t *tables) Excludes(m *Member) *Refusal {
 	return nil
 }
 
-// Level is the level of the catalog.
+// Level returns the level of the catalog.
 func (t *tables) Level() Level {
 	if t.raised.Number == 0 {
 		return Level{Number: 1, Version: versions[0]}
@@ -125,21 +125,21 @@ func (t *tables) Level() Level {
 	return t.raised
 }
 
-// level is the number of the level, for apply: a rule that level 2 changed reads
+// level returns the number of the level. A rule that level 2 changed reads
 //
 //	if t.level() >= 2 { the new rule } else { the old one }
 func (t *tables) level() uint64 { return max(1, t.raised.Number) }
 
-// Unable says why this program cannot apply what comes after the last entry, or
-// returns nil. Once it has a reason, no entry may be applied.
+// Unable returns why this program cannot apply the next entry, or nil. The caller must then apply
+// no further entry.
 func (s *State) Unable() error { return s.build.Unable(s.Level()) }
 
-// RaiseLevel makes the catalog follow the rules of a higher level from the next
-// command on. It is refused while a member cannot apply them. Its fields never
-// change: a program of any level must be able to read it.
+// RaiseLevel raises the level of the catalog for all following commands. It is refused if some
+// member cannot apply the level. Its fields never change: a program of any level must be able to
+// read it.
 type RaiseLevel struct {
 	Level   uint64
-	Version string // the release that brought it
+	Version string // the release that brought the level
 }
 
 func (c *RaiseLevel) apply(t *txn) Result {
@@ -159,7 +159,7 @@ func (s *State) setLevel(l Level) {
 	s.raised, s.raisedHash = l, levelKind.hash(&l)
 }
 
-// restoreLevel takes in the level of a snapshot.
+// restoreLevel reads the level of a snapshot.
 func (s *State) restoreLevel(b []byte) error {
 	var l Level
 	if err := levelKind.decode(b, &l); err != nil {
@@ -172,8 +172,8 @@ func (s *State) restoreLevel(b []byte) error {
 	return s.Unable()
 }
 
-// NextLevel is the highest level that some member can apply, and who cannot: they
-// hold the catalog back. It is 0 where the catalog has that level already.
+// NextLevel returns the highest level that some member can apply, and the members that cannot. next
+// is 0 if the catalog has that level already.
 func (v *View) NextLevel() (next uint64, waitsFor []string) {
 	for m := range v.Members() {
 		if m.State != MemberRemoved {
@@ -191,9 +191,9 @@ func (v *View) NextLevel() (next uint64, waitsFor []string) {
 	return next, waitsFor
 }
 
-// Raisable is the level to which the leader may raise the catalog: the highest
-// that every member can apply, or the present one. A member whose program
-// reports no levels counts as one that can apply no other.
+// Raisable returns the level to which the leader may raise the catalog: the highest that every
+// member can apply, and never less than the present one. A member that reports no levels can only
+// apply level 1.
 func (v *View) Raisable() uint64 {
 	highest := uint64(0)
 	for m := range v.Members() {

@@ -11,10 +11,10 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
-// future is a program that knows one level more.
+// future is a program that knows one more level.
 var future = Build{Lowest: 1, Versions: []string{"0.1.0", "0.2.0"}}
 
-// able brings a node into the catalog whose program applies levels up to one.
+// able adds a node whose program applies levels up to highest.
 func (b *book) able(id string, highest uint64) {
 	b.t.Helper()
 	epoch := uint64(1)
@@ -24,9 +24,8 @@ func (b *book) able(id string, highest uint64) {
 	b.do(&PutMember{Member{ID: id, Epoch: NewEpoch(epoch, 0), Lowest: min(1, highest), Highest: highest, Version: "v" + id}})
 }
 
-// The level rises once every member can apply it, and never falls. A member that
-// is away counts, and so does one whose program reports no level; a removed one
-// does not.
+// The level rises once every member can apply it, and never falls. Unreachable members count, and
+// so do members that report no level. Removed ones do not.
 func TestLevel_risesWhenEveryMemberCan(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
@@ -64,11 +63,11 @@ func TestLevel_risesWhenEveryMemberCan(t *testing.T) {
 		t.Errorf("level %d waits for %v", next, waitsFor)
 	}
 
-	// Never again lower, nor the same.
+	// A lower level, or the same one, is refused.
 	b.refused(Conflict, raise)
 	b.refused(Conflict, &RaiseLevel{Level: 1, Version: "0.1.0"})
 
-	// A member that has gone back to the older program is refused, and changes nothing.
+	// A member that returns with the older program is refused.
 	b.refused(Conflict, &PutMember{Member{ID: "n2", Epoch: NewEpoch(9, 0), Lowest: 1, Highest: 1}})
 	b.refused(Conflict, &PutMember{Member{ID: "n4", Epoch: NewEpoch(1, 0)}})
 	if b.s.View().Raisable() != 2 {
@@ -76,7 +75,7 @@ func TestLevel_risesWhenEveryMemberCan(t *testing.T) {
 	}
 }
 
-// A level is part of the state: of its hash, and of snapshots.
+// The level is part of the state hash and of snapshots.
 func TestLevel_isPartOfTheState(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
@@ -92,14 +91,14 @@ func TestLevel_isPartOfTheState(t *testing.T) {
 		t.Errorf("after a snapshot the level is %+v, want %+v", got, want)
 	}
 
-	// A new cluster made of it keeps the level.
+	// A new cluster from this state keeps the level.
 	b.s.Refound(Successor{Cluster: "new", Node: "n9", Restored: true})
 	if got := b.s.View().Level().Number; got != 2 {
 		t.Errorf("after a restore the level is %d", got)
 	}
 }
 
-// A program that cannot apply the level of a catalog says which version can.
+// The error names the version that can apply the catalog's level.
 func TestLevel_unknownIsRefusedWithAVersion(t *testing.T) {
 	t.Parallel()
 	raised := newBook(t)
@@ -115,7 +114,7 @@ func TestLevel_unknownIsRefusedWithAVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		build    Build
 		snapshot []byte
-		want     string // "" where it can be read
+		want     string // "": the program can apply the level
 		newer    bool
 	}{
 		"older program":        {ThisBuild(), high.Bytes(), "the catalog has level 2, and this program applies level 1 alone: start version 0.2.0 or a later one", true},
@@ -129,7 +128,8 @@ func TestLevel_unknownIsRefusedWithAVersion(t *testing.T) {
 		}
 	}
 
-	// The same from a log: the entry is read by any program, and what follows is applied by none that cannot.
+	// The same from a log: any program reads the entry, and a program that cannot apply the level
+	// applies no later entry.
 	old := newBook(t)
 	old.able("n1", 2)
 	if old.s.Unable() != nil {
@@ -142,14 +142,14 @@ func TestLevel_unknownIsRefusedWithAVersion(t *testing.T) {
 	}
 }
 
-// Nodes of one release and of the next to it may be members of one cluster; a third
-// release is refused, newer or older, until no node is two releases away.
+// Members may have one release and the next one. A third release is refused, newer or older, as
+// long as some member is two releases away.
 func TestMembers_ofNeighbouringReleases(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		there []string
 		comes string
-		want  string // the version of the node that it does not go with; "" where it is let in
+		want  string // version of the node that conflicts; "": the member is admitted
 	}{
 		{[]string{"0.1.0"}, "0.1.7", ""},
 		{[]string{"0.1.0"}, "0.2.0", ""},
@@ -173,7 +173,7 @@ func TestMembers_ofNeighbouringReleases(t *testing.T) {
 			b.do(put(fmt.Sprint("n", i), version, 1))
 		}
 
-		// As a new node, and as one that is there already and was started again.
+		// Both as a new node, and as a restarted member.
 		for _, id := range []string{"new", "n9"} {
 			if id == "n9" {
 				b.do(put(id, c.there[0], 1))
@@ -185,7 +185,7 @@ func TestMembers_ofNeighbouringReleases(t *testing.T) {
 			}
 		}
 
-		// A node that was removed is in nobody's way.
+		// A removed member does not count.
 		if c.want != "" {
 			for i := range c.there {
 				b.do(&RemoveMember{ID: fmt.Sprint("n", i)})

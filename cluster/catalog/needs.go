@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// A program cannot read a command, or a field of one, that a later level brought.
-// So these wait for their level too:
-//
+// A program cannot read a command or field that a later level brought. So such a command or field
+// is not written before the catalog has its level:
 //	commandOf[Rename](91).since(2)           a command, in the table of commands
 //	Reason string `level:"2"`                a field, which is zero until then
 
-// since says from which level on a command may be written.
+// since sets the lowest level at which a command may be written.
 func (k commandKind) since(level uint64) commandKind {
 	k.level = level
 	return k
 }
 
-// needs is the level that a catalog must have for a command.
+// needs returns the level that a catalog must have for a command.
 func (k commandKind) needs(c Command) uint64 {
 	level := max(1, k.level)
 	if k.tagged {
@@ -28,7 +27,7 @@ func (k commandKind) needs(c Command) uint64 {
 	return level
 }
 
-// needs is the highest level of the fields that are not zero.
+// needs returns the highest level of all fields that are not zero.
 func needs(v reflect.Value) uint64 {
 	level := uint64(1)
 	switch {
@@ -49,13 +48,13 @@ func needs(v reflect.Value) uint64 {
 	return level
 }
 
-// levelOf is the level that brought a field.
+// levelOf returns the level that brought a field.
 func levelOf(f reflect.StructField) uint64 {
 	level, _ := strconv.ParseUint(f.Tag.Get("level"), 10, 64)
 	return max(1, level)
 }
 
-// tagged reports whether a field of a type, or of what it holds, has a level.
+// tagged reports whether a field of the type, at any depth, has a level.
 func tagged(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
@@ -70,8 +69,8 @@ func tagged(t reflect.Type) bool {
 	return false
 }
 
-// Allows says why commands cannot be written into a catalog of this level, or
-// returns nil. A member whose program is older could not read them.
+// Allows returns why the commands cannot be written into a catalog of this level, or nil. A member
+// with an older program could not read them.
 func (l Level) Allows(cmds []Command) error {
 	for _, c := range cmds {
 		kind, err := kindOfCommand(c)

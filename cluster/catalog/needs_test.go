@@ -30,7 +30,7 @@ type laterStar struct {
 
 func (*laterCommand) apply(*txn) Result { return Result{} }
 
-// What an older program cannot read needs the level that brought it, and no more.
+// A command needs the highest level of its fields that are not zero.
 func TestNeeds_theLevelOfWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	kind := commandOf[laterCommand](200)
@@ -60,8 +60,8 @@ func TestNeeds_theLevelOfWhatIsWritten(t *testing.T) {
 	}
 }
 
-// A field or command that a level does not have has the tag of a later one: a program
-// of that level could not read it.
+// Each new field or command has the tag of a later level: a program of the present level could not
+// read it.
 func TestFieldsOfALevel(t *testing.T) {
 	t.Parallel()
 	for level := uint64(1); level <= ThisBuild().Highest(); level++ {
@@ -90,7 +90,7 @@ func fieldsFile(level uint64) string {
 	return filepath.Join("testdata", "logs", fmt.Sprintf("level-%d.fields", level))
 }
 
-// fieldsOf are the fields of commands and records at a level, with their places.
+// fieldsOf lists the fields of commands and records at a level.
 func fieldsOf(level uint64) []string {
 	var lines []string
 	types := map[reflect.Type]bool{}

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// packs is a book with repositories 1 to n, each with a shard of its own and
-// a side file.
+// packs returns a book with repositories 1 to n, each with one shard and a side file.
 func packs(t *testing.T, n int) *book {
 	b := newBook(t)
 	b.do(&InitCluster{"c"})
@@ -25,7 +24,7 @@ func packs(t *testing.T, n int) *book {
 	return b
 }
 
-// pack makes the command that packs repositories into file 50, as they are.
+// pack returns the command that packs the present files of repositories into file 50.
 func (b *book) pack(ids ...RepoID) *FinishPack {
 	b.t.Helper()
 	subject := PackSubject(nil)
@@ -40,7 +39,7 @@ func (b *book) pack(ids ...RepoID) *FinishPack {
 	return c
 }
 
-func TestAPackTakesThePlaceOfTheFilesItWasMadeFrom(t *testing.T) {
+func TestFinishPack_replacesTheFiles(t *testing.T) {
 	t.Parallel()
 	b := packs(t, 3)
 	before := b.s.View().Repo(1)
@@ -75,11 +74,11 @@ func TestAPackTakesThePlaceOfTheFilesItWasMadeFrom(t *testing.T) {
 	}
 }
 
-func TestAPackChangesNothingThatChangedMeanwhile(t *testing.T) {
+func TestFinishPack_skipsChangedRepositories(t *testing.T) {
 	t.Parallel()
 	b := packs(t, 4)
 	c := b.pack(1, 2, 3, 4)
-	// The first was indexed anew, the second is being indexed, the third left.
+	// The first was indexed again, the second is being indexed, the third left the catalog.
 	b.do(&EnqueueJob{Kind: JobIndex, Subject: "1"})
 	b.do(&FinishIndex{Repo: 1, Fence: b.grant(JobIndex, "1"), Holder: "n1", Shards: []ShardRef{{ID: hash(1), Dead: hash(60)}, {ID: hash(61)}}})
 	b.do(&EnqueueJob{Kind: JobIndex, Subject: "2"})
@@ -104,10 +103,10 @@ func TestAPackChangesNothingThatChangedMeanwhile(t *testing.T) {
 		t.Errorf("the pack is named %d times", v.FileRefs(hash(50)))
 	}
 	b.do(&FinishIndex{Repo: 2, Fence: fence, Unchanged: true})
-	b.refused(NotFound, c) // the job is gone
+	b.refused(NotFound, c) // the job no longer exists
 }
 
-func TestAPackOfNothingLeavesNoTrace(t *testing.T) {
+func TestFinishPack_withoutRepositoriesHoldsNothing(t *testing.T) {
 	t.Parallel()
 	b := packs(t, 1)
 	c := b.pack(1)
@@ -123,7 +122,7 @@ func TestAPackOfNothingLeavesNoTrace(t *testing.T) {
 	b.refused(Invalid, c)
 }
 
-func TestSubjectsOfPacks(t *testing.T) {
+func TestPackSubject_roundTrip(t *testing.T) {
 	t.Parallel()
 	for want, members := range map[string][]uint32{"all": nil, "n1+n7+n10": {10, 1, 7}} {
 		got := PackSubject(members)

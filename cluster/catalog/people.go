@@ -10,14 +10,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
-// AccountState is where an account is on its way.
+// AccountState is the state of an account.
 type AccountState uint8
 
 // The states of an account. The numbers stand in records and never change.
 const (
 	AccountActive    AccountState = 1
-	AccountSuspended AccountState = 2 // its keys are refused
-	AccountPending   AccountState = 3 // waits for an owner to approve it; nobody signs in to it
+	AccountSuspended AccountState = 2 // it cannot sign in, and its keys are refused
+	AccountPending   AccountState = 3 // waits for an owner's approval; it cannot sign in
 )
 
 // String names the state as in the API: active, suspended, pending.
@@ -30,29 +30,29 @@ func (s AccountState) MarshalText() ([]byte, error) { return []byte(s.String()),
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *AccountState) UnmarshalText(name []byte) error {
-	*s = named[AccountState](name, accountStates)
+	*s = valueOf[AccountState](name, accountStates)
 	return nil
 }
 
-// User is the account of a person, who may have keys.
+// User is the account of a person.
 type User struct {
-	ID      string // random, never used again
-	Email   string // in lower case; no two accounts have the same
-	Name    string // for people; may be empty
+	ID      string // random, never reused
+	Email   string // in lower case; unique
+	Name    string // for display; may be empty
 	Role    Role   // RoleMember or RoleOwner
 	State   AccountState
 	Created time.Time
-	By      string // who made it
+	By      string // who created it
 	Changed uint64 // index of the entry that changed it last
-	// Unproven says that nobody has vouched for the address: neither an owner,
-	// who made the account, nor a provider. It leads nobody to the account.
+	// Unproven means that neither an owner nor a provider has confirmed the address. So nobody gets
+	// the account by proving the address.
 	Unproven bool
 }
 
-// Grants are the repositories that a source lets an account see.
+// Grants are the repositories that one source lets an account see.
 type Grants struct {
 	Account string
-	Source  string // GrantedByOwner, or what synchronised them
+	Source  string // GrantedByOwner, or the name of a synchronisation
 	Repos   []byte // roaring bitmap of RepoIDs, as the library writes it
 	At      time.Time
 }
@@ -60,43 +60,40 @@ type Grants struct {
 // GrantedByOwner is the source of grants that an owner gave one by one.
 const GrantedByOwner = "owner"
 
-// Key is where the grants stand in their table.
+// Key returns the key of the grants in their table.
 func (g *Grants) Key() string { return grantsKey(g.Account, g.Source) }
 
 func grantsKey(account, source string) string { return account + "\x00" + source }
 
-// Set is the repositories as a set that belongs to the caller.
+// Set returns the repositories as a set that belongs to the caller.
 func (g *Grants) Set() *roaring.Bitmap {
 	set := roaring.New()
 	if g == nil || len(g.Repos) == 0 {
 		return set
 	}
-	// Apply has read every set that is kept, so this one can be read.
+	// Apply checked every stored set, so this one can be read.
 	if _, err := set.FromBuffer(g.Repos); err != nil {
 		return roaring.New()
 	}
 	return set.Clone()
 }
 
-// PutAccount adds an account, or changes one of the same ID: its name, role
-// and state. By and Created are kept. A change that leaves no active owner
-// where there was one is refused. Whoever is suspended is signed out.
+// PutAccount adds an account, or changes the name, role and state of an existing one. By and
+// Created stay. It is refused if no active owner would be left. A suspended account is signed out.
 type PutAccount struct {
 	Account User
-	// Instead is Changed of the account that the change was made from, so
-	// that two changes at once do not undo one another; for a new account 0.
+	// Instead is Changed of the account that the caller read, or 0 for a new account. It keeps two
+	// concurrent changes from undoing each other.
 	Instead uint64
 }
 
-// LastOwner is the reason for which a change of an account is refused, as Invalid,
-// that would leave nobody who may make owners.
+// LastOwner is the reason of a refusal: after the change nobody could make owners.
 const LastOwner = "this is the last owner who is active: make somebody else an owner first"
 
 // DeleteAccount removes an account, its keys, grants, sessions and ways to sign in.
 type DeleteAccount struct{ ID string }
 
-// SetGrants adds repositories to those that a source lets an account see, and
-// takes some away.
+// SetGrants adds and removes repositories that a source lets an account see.
 type SetGrants struct {
 	Account string
 	Source  string
@@ -104,21 +101,21 @@ type SetGrants struct {
 	Remove  []RepoID
 }
 
-// Bounds of people.
+// Limits of accounts.
 const (
-	maxAccounts = 50000
-	maxEmail    = 254
-	maxNameText = 200
-	maxGranted  = 10000
+	maxAccounts     = 50000
+	maxEmail        = 254
+	maxNameText     = 200
+	maxGrantChanges = 10000
 )
 
-// mistake is why an account cannot be kept as it is; "" where it can.
+// mistake returns why an account is malformed, or "".
 func (a *User) mistake() string {
 	switch {
 	case a.ID == "" || len(a.ID) > 64 || strings.ContainsRune(a.ID, 0):
 		return "an account needs an id"
 
-	// The address is a key of the table of addresses: only lower case makes it one spelling a person.
+	// The address is a key of an index. Lower case gives each address one spelling.
 	case a.Email == "" || len(a.Email) > maxEmail || a.Email != strings.ToLower(a.Email) || !strings.Contains(a.Email, "@"):
 		return "an account needs an e-mail address"
 	case len(a.Name) > maxNameText:
@@ -138,7 +135,7 @@ func (c *PutAccount) apply(t *txn) Result {
 		return refuse(Invalid, why)
 	}
 
-	// One address is one account.
+	// An address belongs to one account only.
 	if id, taken := t.emails.Get(a.Email); taken && id != a.ID {
 		return refuse(Conflict, "there is an account of "+a.Email+" already")
 	}
@@ -163,7 +160,7 @@ func (c *PutAccount) apply(t *txn) Result {
 
 	a.Created, a.By, a.Changed = old.Created, old.By, t.index
 
-	// Whoever may not sign in has nothing left that signs in for them.
+	// An account that may not sign in keeps no session, link or consent.
 	if a.State != AccountActive {
 		t.signOut(a.ID)
 	}
@@ -176,7 +173,7 @@ func (c *PutAccount) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// signOut ends all that signs in for an account.
+// signOut ends everything by which an account is signed in.
 func (t *txn) signOut(account string) {
 	t.endSessions(func(s *Session) bool { return s.Account == account })
 	t.endLinks(account)
@@ -214,7 +211,7 @@ func (c *DeleteAccount) apply(t *txn) Result {
 		return refuse(Invalid, LastOwner)
 	}
 
-	// What hangs on an account goes with it, in the same entry.
+	// Delete what belongs to the account in the same entry.
 	for _, k := range t.keys.Where(func(k *Key) bool { return k.Account == a.ID }) {
 		t.keyHashes.Delete(string(k.Hash))
 		t.keys.Delete(k.ID)
@@ -223,7 +220,7 @@ func (c *DeleteAccount) apply(t *txn) Result {
 		t.grants.Delete(g.Key())
 	}
 
-	// What signs in by itself must not outlive the account: a session, a program's consent, a linked identity.
+	// Sessions, consents and linked identities must not outlive the account.
 	t.endSessions(func(s *Session) bool { return s.Account == a.ID })
 	t.endConsents(func(x *Consent) bool { return x.Account == a.ID })
 	t.forgetWaysIn(a.ID)
@@ -233,7 +230,7 @@ func (c *DeleteAccount) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// GrantsOf are the grants of an account, by source.
+// GrantsOf returns the grants of an account, by source.
 func (t *tables) GrantsOf(account string) (all []*Grants) {
 	for _, g := range tree.Under(t.grants.From, grantsKey(account, "")) {
 		all = append(all, g)
@@ -245,7 +242,7 @@ func (c *SetGrants) apply(t *txn) Result {
 	if t.accounts.Get(c.Account) == nil {
 		return refuse(NotFound, "there is no such account")
 	}
-	if c.Source == "" || len(c.Source) > maxNameText || len(c.Add)+len(c.Remove) > maxGranted {
+	if c.Source == "" || len(c.Source) > maxNameText || len(c.Add)+len(c.Remove) > maxGrantChanges {
 		return refuse(Invalid, "the grants are malformed")
 	}
 	for _, id := range c.Add {
@@ -254,7 +251,7 @@ func (c *SetGrants) apply(t *txn) Result {
 		}
 	}
 
-	// Changes, not the whole: two owners who grant at once do not undo one another.
+	// Apply a difference, so that two owners who grant at once do not undo each other.
 	set := t.grants.Get(grantsKey(c.Account, c.Source)).Set()
 	for _, id := range c.Remove {
 		set.Remove(id)
@@ -263,7 +260,7 @@ func (c *SetGrants) apply(t *txn) Result {
 	return t.setGrants(c.Account, c.Source, set)
 }
 
-// setGrants keeps what a source grants; an empty set is no record.
+// setGrants stores what a source grants. An empty set deletes the record.
 func (t *txn) setGrants(account, source string, set *roaring.Bitmap) Result {
 	key := grantsKey(account, source)
 	if set.IsEmpty() {
@@ -271,7 +268,7 @@ func (t *txn) setGrants(account, source string, set *roaring.Bitmap) Result {
 		return Result{ID: t.index}
 	}
 
-	// Equal sets must have equal bytes at every node: they are part of the state hash.
+	// Equal sets need equal bytes at every node: they are part of the state hash.
 	set.RunOptimize()
 	b, err := set.ToBytes()
 	if err != nil {
@@ -287,16 +284,15 @@ func (s *State) indexAccount(a *User) error {
 	return nil
 }
 
-// Account returns nil when there is none of that id.
+// Account returns the account with an id, or nil.
 func (v *View) Account(id string) *User { return v.accounts.Get(id) }
 
-// AccountByEmail returns nil when there is none of that address, which is
-// compared without regard to case.
+// AccountByEmail returns the account with an address, or nil. Letter case is ignored.
 func (v *View) AccountByEmail(email string) *User {
 	return lookup(&v.emails, strings.ToLower(email), &v.accounts)
 }
 
-// Accounts goes through them by e-mail address.
+// Accounts iterates over all accounts by e-mail address.
 func (v *View) Accounts() iter.Seq[*User] {
 	return func(yield func(*User) bool) {
 		for _, id := range v.emails.All() {

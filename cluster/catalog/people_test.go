@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// permit makes a catalog with an enforcing connection and one that is not,
-// each with a public and a private repository, and one repository of both.
+// permit returns a catalog with an enforcing connection and an open one. Each has a public and a
+// private repository, and both list one repository.
 func permit(t *testing.T, publicToo bool) (*book, map[string]RepoID) {
 	t.Helper()
 	b := newBook(t)
@@ -29,7 +29,7 @@ func permit(t *testing.T, publicToo bool) (*book, map[string]RepoID) {
 	return b, ids
 }
 
-func TestWhoSeesWhatWherePermissionsAreEnforced(t *testing.T) {
+func TestVisible_withEnforcedPermissions(t *testing.T) {
 	t.Parallel()
 	b, ids := permit(t, false)
 	for _, id := range []string{"ann", "root", "gone"} {
@@ -83,8 +83,8 @@ func TestPublicRepository_hiddenFromGuestsWhereEnforced(t *testing.T) {
 	}
 }
 
-// Where the configuration cannot be read nobody knows what it enforces.
-func TestNothingIsOpenUnderAConfigurationThatCannotBeRead(t *testing.T) {
+// If the configuration cannot be read, its enforcement is unknown, so nothing is open.
+func TestVisible_nothingOpenWithABrokenConfiguration(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.member("n1")

@@ -10,58 +10,56 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
-// What code hosts say of permissions is kept by people of the hosts, not by
-// accounts: an identity that is linked leads to it at once, and one that is
-// unlinked no more. Two kinds of observations bring it: who may read a
-// repository (JobRepoSync), and what somebody may read (JobAccountSync). For
-// each repository and person the complete observation counts that began last.
+// The permissions of code hosts are stored per person at the host, not per account. A linked
+// identity uses them at once, an unlinked one no longer. Two kinds of jobs observe them:
+// JobRepoSync asks who may read a repository, JobAccountSync what a person may read. For each
+// repository and person, the complete observation that began last counts.
 
-// Reader is somebody at a code host, and what the host lets them read there.
+// Reader is a person at a code host, with what the host lets them read.
 type Reader struct {
-	Site    string // of the host: SiteOf its repositories
-	Subject string // the host's own id of the person, which no rename changes
-	Repos   []byte // roaring bitmap of RepoIDs, by complete observations
-	Extra   []byte // the same, by observations that do not know all readers
+	Site    string // the code host, see SiteOf
+	Subject string // the host's own permanent id of the person
+	Repos   []byte // roaring bitmap of RepoIDs, from complete observations
+	Extra   []byte // the same, from observations that may miss readers
 	Changed uint64 // index of the entry that changed Repos or Extra last
 
-	Began uint64    // fence of the last listing of what the person may read; 0 before the first
+	Began uint64    // fence of the last listing of what the person may read; 0: never listed
 	At    time.Time // of its end
 	Stale bool      // that listing is too old to count
-	Issue string    // why the host refused the last one; empty where it did not
-	Note  string    // what the host left out of it; empty for nothing
+	Issue string    // why the host refused the last listing; "": it did not
+	Note  string    // what the host left out of that listing; "": nothing
 }
 
-// Key is where the reader stands in the table, and the subject of the job that
-// lists what the person may read.
+// Key returns the key of the reader in the table. It is also the subject of the job that lists what
+// the person may read.
 func (r *Reader) Key() string { return ReaderKey(r.Site, r.Subject) }
 
-// ReaderKey is the key of somebody at a site.
+// ReaderKey returns the key of a person at a site.
 func ReaderKey(site, subject string) string { return site + "\x00" + subject }
 
-// SplitReaderKey takes a key apart.
+// SplitReaderKey splits a ReaderKey.
 func SplitReaderKey(key string) (site, subject string) {
 	site, subject, _ = strings.Cut(key, "\x00")
 	return site, subject
 }
 
-// Access is how it was asked last who may read a repository.
+// Access describes the last observation of who may read a repository.
 type Access struct {
 	Repo    RepoID
-	Began   uint64    // fence of the last observation; 0 before the first
-	At      time.Time // of its end
-	Partial bool      // it does not know all readers
-	Readers uint32    // that it found
+	Began   uint64    // fence of the last observation; 0: never observed
+	At      time.Time // end of the observation
+	Partial bool      // it may miss readers
+	Readers uint32    // number of readers found
 }
 
-// Site is a code host as far as permissions are concerned.
+// Site is a code host, as seen by permissions.
 type Site struct {
 	Name   string
 	Listed uint64 // index of the last entry by which a listing of a person changed something
 	Stale  []byte // roaring bitmap of the repositories whose Access is too old to count
 }
 
-// SiteOf is the host of a repository in its external id; empty where its host
-// gives no ids.
+// SiteOf returns the code host in a repository's external id, or "" if its host gives no ids.
 //
 //	gitea:git.example.com:17 -> gitea:git.example.com
 func SiteOf(externalID string) string {
@@ -72,57 +70,57 @@ func SiteOf(externalID string) string {
 	return externalID[:at]
 }
 
-// FinishRepoAccess says which people the host lets read a repository beside
-// those that are known to, and which no more. It ends the job unless more comes.
+// FinishRepoAccess reports which people the host newly lets read a repository, and which no longer.
+// It ends the job unless More is set.
 type FinishRepoAccess struct {
 	Repo    RepoID
 	Fence   uint64
-	Seen    uint64   // index of the view that the difference was made with
-	Partial bool     // the host does not tell of all readers
-	Readers uint32   // in all
+	Seen    uint64   // index of the view that the difference was computed from
+	Partial bool     // the host does not list all readers
+	Readers uint32   // total number
 	Add     []string // subjects
 	Remove  []string
 	More    bool
 }
 
-// FinishReaderAccess says what the host lets somebody read beside what is
-// known, and what no more, and ends the job.
+// FinishReaderAccess reports what the host newly lets a person read, and what no longer. It ends
+// the job.
 type FinishReaderAccess struct {
 	Site, Subject string
 	Fence         uint64
-	Instead       uint64 // Changed of the reader that the difference was made with; 0 where there was none
+	Instead       uint64 // Changed of the reader that the difference was computed from; 0: there was none
 	Add, Remove   []byte // roaring bitmaps
 	Note          string // what the host left out
 }
 
-// RefuseReader says that the host refuses somebody: what they may read ends
-// with the job.
+// RefuseReader reports that the host refuses a person. They lose all access by this host, and the
+// job ends.
 type RefuseReader struct {
 	Site, Subject string
 	Fence         uint64
 	Issue         string
 }
 
-// AgeAccess ends what was observed before a time of some repositories and
-// readers, until the next good observation.
+// AgeAccess makes observations older than Before invalid, for some repositories and readers, until
+// the next successful one.
 type AgeAccess struct {
 	Before  time.Time
 	Repos   []RepoID
-	Readers []string // keys
+	Readers []string // their ReaderKeys
 }
 
-// Bounds of synced permissions.
+// Limits of synced permissions.
 const (
-	maxReaders = 100_000 // people of hosts who are remembered
+	maxReaders = 100_000 // stored people of code hosts
 
-	// MaxAccessPage is how many subjects a command names at most.
+	// MaxAccessPage bounds the number of subjects in one command.
 	MaxAccessPage = 20_000
 )
 
 func (c *FinishRepoAccess) apply(t *txn) Result {
-	job, no := t.held(JobRepoSync, RepoSubject(c.Repo), c.Fence)
+	job, refusal := t.runningJob(JobRepoSync, RepoSubject(c.Repo), c.Fence)
 	if job == nil {
-		return no
+		return refusal
 	}
 
 	r := t.repos.Get(c.Repo)
@@ -135,7 +133,7 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 		return refuse(Invalid, "the readers are malformed")
 	}
 
-	// A difference that was made before a listing is none any more.
+	// A listing of a person came after the view, so the difference is no longer valid.
 	site := t.site(name)
 	if site.Listed > c.Seen {
 		return refuse(Stale, "what somebody may read was listed meanwhile: make the difference anew")
@@ -151,7 +149,7 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 		return Result{ID: t.index}
 	}
 
-	// With the last page the list is whole.
+	// After the last page the list is complete: earlier partial answers are obsolete.
 	if old := t.access.Get(c.Repo); old != nil && old.Partial && !c.Partial {
 		t.forgetExtra(name, c.Repo)
 	}
@@ -170,8 +168,8 @@ func (c *FinishRepoAccess) apply(t *txn) Result {
 
 func badSubject(s string) bool { return s == "" || len(s) > maxSubject || strings.ContainsRune(s, 0) }
 
-// setReads notes whether somebody may read the repository of an observation,
-// unless a listing that began later has said so.
+// setReads records whether a person may read the repository of an observation, unless a listing
+// that began later has decided that.
 func (t *txn) setReads(site, subject string, c *FinishRepoAccess, may bool) {
 	old := t.readers.Get(ReaderKey(site, subject))
 	r := Reader{Site: site, Subject: subject}
@@ -179,7 +177,7 @@ func (t *txn) setReads(site, subject string, c *FinishRepoAccess, may bool) {
 		r = *old
 	}
 
-	// Of two answers the one counts whose question began later.
+	// The answer to the later question counts.
 	if !c.Partial && r.Began > c.Fence || old == nil && (!may || t.readers.Len() >= maxReaders) {
 		return
 	}
@@ -204,7 +202,7 @@ func (t *txn) setReads(site, subject string, c *FinishRepoAccess, may bool) {
 	t.putReader(&r)
 }
 
-// putReader keeps a reader as long as there is something to say of them.
+// putReader stores a reader, or deletes one that says nothing.
 func (t *txn) putReader(r *Reader) {
 	if len(r.Repos) == 0 && len(r.Extra) == 0 && r.Began == 0 && r.Issue == "" {
 		t.readers.Delete(r.Key())
@@ -213,9 +211,9 @@ func (t *txn) putReader(r *Reader) {
 	t.readers.Set(r.Key(), r)
 }
 
-// forgetExtra drops what partial observations said of a repository.
+// forgetExtra deletes what partial observations said about a repository.
 func (t *txn) forgetExtra(site string, repo RepoID) {
-	// Collected first: the table changes on the way.
+	// ReadersAt returns a slice, so the table may change in the loop.
 	for _, old := range t.ReadersAt(site) {
 		if bitmap(old.Extra).Contains(repo) {
 			r := *old
@@ -227,13 +225,13 @@ func (t *txn) forgetExtra(site string, repo RepoID) {
 	}
 }
 
-// forgetAccess drops what is known of the readers of a repository that leaves.
+// forgetAccess deletes all permissions on a repository that leaves the catalog.
 func (t *txn) forgetAccess(repo *Repo) {
 	t.access.Delete(repo.ID)
 	name := SiteOf(repo.ExternalID)
 	t.forgetExtra(name, repo.ID)
 
-	// Its number is never given out again, and still nobody keeps a right to it.
+	// The id is never reused. Remove it anyway, so that nobody keeps a right to it.
 	for _, old := range t.ReadersAt(name) {
 		if bitmap(old.Repos).Contains(repo.ID) {
 			r := *old
@@ -252,9 +250,9 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 	}
 
 	key := ReaderKey(c.Site, c.Subject)
-	job, no := t.held(JobAccountSync, key, c.Fence)
+	job, refusal := t.runningJob(JobAccountSync, key, c.Fence)
 	if job == nil {
-		return no
+		return refusal
 	}
 
 	r := Reader{Site: c.Site, Subject: c.Subject}
@@ -276,16 +274,16 @@ func (c *FinishReaderAccess) apply(t *txn) Result {
 	}
 	r.Began, r.At, r.Stale, r.Issue, r.Note = c.Fence, t.now, false, "", clip(c.Note)
 
-	// A good listing also ends an earlier refusal.
+	// A successful listing also ends an earlier refusal.
 	t.readers.Set(key, &r)
 	t.finish(job)
 	return Result{ID: t.index}
 }
 
-// listed is what somebody may read after a listing: by it, and by partial answers
-// of repositories that know better.
+// listed returns what a person may read after this listing. Answers about a repository that began
+// later stay.
 func (c *FinishReaderAccess) listed(t *txn, r *Reader, add, remove *roaring.Bitmap) (set, extra *roaring.Bitmap) {
-	// Where somebody asked later who may read a repository, that answer stays.
+	// If the repository's readers were asked later than this listing began, that answer stays.
 	counts := func(id RepoID) bool {
 		repo, a := t.repos.Get(id), t.access.Get(id)
 		return repo != nil && SiteOf(repo.ExternalID) == c.Site && (a == nil || a.Partial || a.Began < c.Fence)
@@ -303,7 +301,7 @@ func (c *FinishReaderAccess) listed(t *txn, r *Reader, add, remove *roaring.Bitm
 		}
 	}
 
-	// What partial answers said of the person gives way to a listing that began later.
+	// Partial answers from before this listing are obsolete.
 	extra = bitmap(r.Extra).Clone()
 	for it := bitmap(r.Extra).Iterator(); it.HasNext(); {
 		if id := it.Next(); t.access.Get(id) == nil || t.access.Get(id).Began < c.Fence {
@@ -313,7 +311,7 @@ func (c *FinishReaderAccess) listed(t *txn, r *Reader, add, remove *roaring.Bitm
 	return set, extra
 }
 
-// noteListing makes differences void that were made before.
+// noteListing makes differences invalid that were computed before this entry.
 func (t *txn) noteListing(name string) {
 	site := t.site(name)
 	site.Listed = t.index
@@ -322,9 +320,9 @@ func (t *txn) noteListing(name string) {
 
 func (c *RefuseReader) apply(t *txn) Result {
 	key := ReaderKey(c.Site, c.Subject)
-	job, no := t.held(JobAccountSync, key, c.Fence)
+	job, refusal := t.runningJob(JobAccountSync, key, c.Fence)
 	if job == nil {
-		return no
+		return refusal
 	}
 
 	if c.Issue == "" {
@@ -343,7 +341,7 @@ func (c *RefuseReader) apply(t *txn) Result {
 		t.noteListing(c.Site)
 	}
 
-	// A refusal is an answer: the job ends for good, until the person links the account again.
+	// The job ends for good, until the person links the account again.
 	t.failed(job, &FinishJob{Error: c.Issue, Permanent: true})
 	return Result{ID: t.index}
 }
@@ -363,7 +361,7 @@ func (c *AgeAccess) apply(t *txn) Result {
 		stale[name].Add(id)
 	}
 
-	// A site is written once, whatever the number of its repositories.
+	// Write each site once, however many repositories it has.
 	for name, set := range stale {
 		site := t.site(name)
 		site.Stale = bytesOf(set)
@@ -378,10 +376,9 @@ func (c *AgeAccess) apply(t *txn) Result {
 	return Result{}
 }
 
-// ageListing ends what a listing of somebody has said. What a later answer says
-// of who may read a repository stays.
+// ageListing makes the last listing of a person invalid. Later answers about repositories stay.
 func (t *txn) ageListing(old *Reader) {
-	// An answer that began after the listing is younger than it, and is aged by itself.
+	// Keep repositories whose own answer began after the listing: those age separately.
 	r := *old
 	set := bitmap(old.Repos).Clone()
 	for it := bitmap(old.Repos).Iterator(); it.HasNext(); {
@@ -396,7 +393,7 @@ func (t *txn) ageListing(old *Reader) {
 	t.noteListing(r.Site)
 }
 
-// site is a copy of the record of a site, which may be changed.
+// site returns a copy of the record of a site, which the caller may change.
 func (t *tables) site(name string) *Site {
 	if s := t.sites.Get(name); s != nil {
 		copied := *s
@@ -405,7 +402,7 @@ func (t *tables) site(name string) *Site {
 	return &Site{Name: name}
 }
 
-// ReadersAt are the readers of a site.
+// ReadersAt returns the readers of a site.
 func (t *tables) ReadersAt(site string) (all []*Reader) {
 	for _, r := range tree.Under(t.readers.From, ReaderKey(site, "")) {
 		all = append(all, r)
@@ -418,12 +415,12 @@ func hasReader(_ *txn, subject string) bool {
 	return site != "" && !badSubject(name)
 }
 
-// bitmap reads a set of a record. It shares the bytes: clone it before
-// changing it.
+// bitmap decodes a set of a record. It shares the bytes: the caller must clone it before changing
+// it.
 func bitmap(b []byte) *roaring.Bitmap {
 	set := roaring.New()
 	if len(b) > 0 {
-		// Apply has read every set that is kept, so this one can be read.
+		// Apply checked every stored set, so this one can be read.
 		if _, err := set.FromBuffer(b); err != nil {
 			return roaring.New()
 		}
@@ -431,8 +428,7 @@ func bitmap(b []byte) *roaring.Bitmap {
 	return set
 }
 
-// bytesOf writes a set for a record: equal sets have equal bytes, and an empty
-// one none.
+// bytesOf encodes a set. Equal sets give equal bytes, and an empty set gives none.
 func bytesOf(set *roaring.Bitmap) []byte {
 	if set.IsEmpty() {
 		return nil
@@ -445,7 +441,7 @@ func bytesOf(set *roaring.Bitmap) []byte {
 	return b
 }
 
-// readSets checks sets that come in a command.
+// readSets decodes and checks the two sets of a command.
 func readSets(add, remove []byte) (*roaring.Bitmap, *roaring.Bitmap, error) {
 	sets := [2]*roaring.Bitmap{roaring.New(), roaring.New()}
 	for i, b := range [][]byte{add, remove} {
@@ -463,8 +459,8 @@ func readSets(add, remove []byte) (*roaring.Bitmap, *roaring.Bitmap, error) {
 	return sets[0], sets[1], nil
 }
 
-// ReadSet reads a set of repositories that somebody else has written: damaged, it would
-// break whoever uses it. It shares nothing with b, which may lie anywhere in a buffer.
+// ReadSet decodes and checks a set from another node: a damaged one would crash its users. The
+// result does not alias b.
 func ReadSet(b []byte) (*roaring.Bitmap, error) {
 	set := roaring.New()
 	if err := set.UnmarshalBinary(b); err != nil {

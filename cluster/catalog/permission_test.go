@@ -10,8 +10,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// observed makes a catalog with some private repositories of a code host,
-// where permissions are synced, and an account that is p0 there.
+// observed returns a catalog with private repositories of a code host, with synced permissions, and
+// with an account linked to the host's person p0.
 func observed(t *testing.T, repos int) (*book, []RepoID) {
 	t.Helper()
 	b := newBook(t)
@@ -42,14 +42,14 @@ const (
 	hProvider = "https://h.example.com"
 )
 
-// begin has a job granted and returns its fence.
+// begin grants a job and returns its fence.
 func (b *book) begin(kind JobKind, subject string) uint64 {
 	b.t.Helper()
 	b.do(&EnqueueJob{Kind: kind, Subject: subject, Urgent: true})
 	return b.grant(kind, subject)
 }
 
-// sees is what an account sees. For each repository the reasons say the same.
+// sees returns what an account sees. It checks that Why agrees for each repository.
 func (b *book) sees(account string) []RepoID {
 	b.t.Helper()
 	view := b.s.View()
@@ -66,10 +66,9 @@ func (b *book) sees(account string) []RepoID {
 	return set.ToArray()
 }
 
-// For each person and repository the complete observation counts that began
-// last, however many are under way, and in whatever order they end. A naive map
-// is the judge.
-func TestTheObservationThatBeganLastCounts(t *testing.T) {
+// For each person and repository, the complete observation that began last counts, whatever order
+// the observations end in. A simple map is the model.
+func TestObservations_theLastBegunCounts(t *testing.T) {
 	t.Parallel()
 	const people, repos = 3, 5
 	type cell struct{ person, repo int }
@@ -80,11 +79,11 @@ func TestTheObservationThatBeganLastCounts(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		b, ids := observed(t, repos)
-		truth := map[cell]bool{} // at the host
-		known := map[cell]fact{} // by the model
+		truth := map[cell]bool{} // the permissions at the host
+		known := map[cell]fact{} // what the model has observed
 		type under struct {
 			fence uint64
-			saw   []bool // by person, or by repository
+			saw   []bool // by person or by repository
 		}
 		ofRepo, ofPerson := map[int]*under{}, map[int]*under{}
 		name := func(p int) string { return fmt.Sprint("p", p) }
@@ -94,7 +93,7 @@ func TestTheObservationThatBeganLastCounts(t *testing.T) {
 			switch rng.IntN(6) {
 			case 0, 1:
 				truth[cell{p, r}] = rng.IntN(2) == 0
-			case 2: // somebody asks who may read a repository
+			case 2: // a job asks who may read a repository
 				if ofRepo[r] == nil {
 					u := &under{fence: b.begin(JobRepoSync, RepoSubject(ids[r]))}
 					for p := range people {
@@ -102,7 +101,7 @@ func TestTheObservationThatBeganLastCounts(t *testing.T) {
 					}
 					ofRepo[r] = u
 				}
-			case 3: // and what a person may read
+			case 3: // a job asks what a person may read
 				if ofPerson[p] == nil {
 					u := &under{fence: b.begin(JobAccountSync, ReaderKey(hSite, name(p)))}
 					for r := range repos {
@@ -145,7 +144,7 @@ func TestTheObservationThatBeganLastCounts(t *testing.T) {
 	}
 }
 
-// endOfRepo ends an observation of a repository by its difference.
+// endOfRepo ends an observation of a repository: it sends the difference.
 func (b *book) endOfRepo(repo RepoID, fence uint64, saw []bool) {
 	b.t.Helper()
 	v := b.s.View()
@@ -166,7 +165,7 @@ func (b *book) endOfRepo(repo RepoID, fence uint64, saw []bool) {
 	b.do(c)
 }
 
-// endOfPerson ends a listing of what somebody may read by its difference.
+// endOfPerson ends a listing of a person: it sends the difference.
 func (b *book) endOfPerson(ids []RepoID, subject string, fence uint64, saw []bool) {
 	b.t.Helper()
 	r := b.s.View().Reader(hSite, subject)
@@ -184,9 +183,9 @@ func (b *book) endOfPerson(ids []RepoID, subject string, fence uint64, saw []boo
 	b.do(c)
 }
 
-// A difference that was made before something else changed is refused, since
-// it would leave what it did not know of.
-func TestADifferenceOfBeforeIsRefused(t *testing.T) {
+// A difference is refused if something changed after it was computed, since it does not include
+// that change.
+func TestObservations_staleDifferenceIsRefused(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	seen := b.s.View().Index()
@@ -205,8 +204,8 @@ func TestADifferenceOfBeforeIsRefused(t *testing.T) {
 	b.refused(Invalid, &FinishReaderAccess{Site: hSite, Subject: "p0", Fence: person, Add: []byte{1}})
 }
 
-// What is too old counts no more, until the host answers again.
-func TestOldObservationsCountNoMore(t *testing.T) {
+// Old observations do not count until the host answers again.
+func TestAgeAccess_oldObservationsDoNotCount(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true})
@@ -223,7 +222,7 @@ func TestOldObservationsCountNoMore(t *testing.T) {
 		t.Errorf("what is too old still counts: %v", got)
 	}
 
-	// A good answer counts again, of a repository or of a person.
+	// A new answer counts, for a repository or for a person.
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true})
 	if got := b.sees("ann"); !slices.Equal(got, ids[:1]) {
 		t.Errorf("after one good answer ann sees %v", got)
@@ -239,10 +238,9 @@ func TestOldObservationsCountNoMore(t *testing.T) {
 	}
 }
 
-// What a host says is of its people: an identity that is unlinked, a provider
-// that goes, an account that is suspended or a refusal of the host end it in the
-// same entry.
-func TestWhatEndsWhatAHostLetsSomebodySee(t *testing.T) {
+// A person loses access with the same entry that unlinks the identity, removes the provider,
+// suspends the account, or records the host's refusal.
+func TestHostAccess_endsWithIdentityProviderOrAccount(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(b *book, ids []RepoID){
 		"unlinked": func(b *book, _ []RepoID) {
@@ -277,9 +275,8 @@ func TestWhatEndsWhatAHostLetsSomebodySee(t *testing.T) {
 	}
 }
 
-// One node that is told to protect protects the cluster; nothing is enforced
-// where all are told so.
-func TestOneNodeThatIsToldToProtectProtectsTheCluster(t *testing.T) {
+// Permissions are on if one node has them on, and off only if all nodes have them off.
+func TestPermissionSync_oneNodeProtectsTheCluster(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 1)
 	b.member("n2")
@@ -294,13 +291,13 @@ func TestOneNodeThatIsToldToProtectProtectsTheCluster(t *testing.T) {
 	say(PermissionSyncOn, PermissionSyncOff, 0)
 	say(PermissionSyncUnset, PermissionSyncOn, 0)
 	say(PermissionSyncOff, PermissionSyncOff, 1)
-	say(PermissionSyncOff, PermissionSyncUnset, 1) // the file does not ask for it
+	say(PermissionSyncOff, PermissionSyncUnset, 1) // the configuration does not enforce them
 	b.refused(NotFound, &SayPermissionSync{Node: "n3", Permissions: PermissionSyncOn})
 	b.refused(Invalid, &SayPermissionSync{Node: "n1", Permissions: 9})
 }
 
-// A source that does not know all readers adds, until one that does.
-func TestPartialObservationsAdd(t *testing.T) {
+// An observation that may miss readers adds readers, until a complete one replaces it.
+func TestObservations_partialOnesOnlyAdd(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	partial := func(fence uint64, add, remove []string) {
@@ -322,8 +319,8 @@ func TestPartialObservationsAdd(t *testing.T) {
 	check("after a complete listing", ids[1])
 }
 
-// What is known of a repository leaves with it.
-func TestWhatIsKnownOfReadersLeavesWithTheRepository(t *testing.T) {
+// Deleting a repository also deletes its readers.
+func TestFinishCollect_removesReaders(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 1)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true, true})
@@ -337,8 +334,8 @@ func TestWhatIsKnownOfReadersLeavesWithTheRepository(t *testing.T) {
 	}
 }
 
-// An observation that finds what is known changes one small record.
-func TestAnObservationThatChangesNothingTouchesNoReader(t *testing.T) {
+// An observation that finds no difference changes one small record.
+func TestObservations_unchangedReadersAreNotWritten(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 1)
 	b.endOfRepo(ids[0], b.begin(JobRepoSync, RepoSubject(ids[0])), []bool{true})
@@ -354,8 +351,8 @@ func TestAnObservationThatChangesNothingTouchesNoReader(t *testing.T) {
 	}
 }
 
-// A host whose people no provider of the configuration knows any more lets nobody see anything.
-func TestWithoutItsProviderAHostLetsNobodySee(t *testing.T) {
+// Without an identity provider for a host, nobody sees anything by that host.
+func TestHostAccess_needsAnIdentityProvider(t *testing.T) {
 	t.Parallel()
 	b, repos := observed(t, 1)
 	b.do(&FinishReaderAccess{Site: hSite, Subject: "p0", Fence: b.begin(JobAccountSync, ReaderKey(hSite, "p0")), Add: bytesOf(roaring.BitmapOf(repos[0]))})

@@ -11,14 +11,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// PermissionSync is what a node was told by PERMISSION_SYNC_ENABLED.
+// PermissionSync is the setting PERMISSION_SYNC_ENABLED of a node.
 type PermissionSync uint8
 
-// What nodes are told. The numbers stand in records and never change.
+// The settings. The numbers stand in records and never change.
 const (
-	PermissionSyncUnset PermissionSync = 0 // nothing: enforced is what the configuration says, by what owners grant
-	PermissionSyncOff   PermissionSync = 1 // false: nothing is enforced
-	PermissionSyncOn    PermissionSync = 2 // true: all is enforced that the configuration does not except, and hosts are asked
+	PermissionSyncUnset PermissionSync = 0 // unset: enforce what the configuration says; only owners grant access
+	PermissionSyncOff   PermissionSync = 1 // false: enforce nothing
+	PermissionSyncOn    PermissionSync = 2 // true: enforce unless the configuration says otherwise, and ask code hosts
 )
 
 // String names the setting: unset, off, on.
@@ -31,7 +31,7 @@ func (p PermissionSync) MarshalText() ([]byte, error) { return []byte(p.String()
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (p *PermissionSync) UnmarshalText(name []byte) error {
-	*p = named[PermissionSync](name, permissionSyncs)
+	*p = valueOf[PermissionSync](name, permissionSyncs)
 	return nil
 }
 
@@ -46,7 +46,7 @@ func (p PermissionSync) Enforces(c *config.Common) bool {
 	return *c.EnforcePermissions
 }
 
-// SayPermissionSync says what the environment of a node has of permissions.
+// SayPermissionSync reports the PERMISSION_SYNC_ENABLED of a node.
 type SayPermissionSync struct {
 	Node        string
 	Permissions PermissionSync
@@ -67,21 +67,20 @@ func (c *SayPermissionSync) apply(t *txn) Result {
 	m.Permissions = c.Permissions
 	t.members.Set(m.ID, &m)
 
-	// Who sees what may change for everybody: sets that were worked out before are of no use.
+	// Access may change for every viewer, so cached sets are invalid.
 	t.allChanged()
 	return Result{}
 }
 
-// PermissionSync is what holds for the cluster: what one node was told to
-// protect is protected by all; nothing is enforced where all of them were told
-// so.
+// PermissionSync returns the setting of the cluster. It is on if any member has it on, and off only
+// if all members have it off.
 func (v *View) PermissionSync() PermissionSync {
 	all, members := PermissionSyncOff, 0
 	for m := range v.members.Records() {
 		switch {
 		case m.State == MemberRemoved:
 			continue
-		// One node that was told to protect is enough: better hidden than shown by mistake.
+		// One protecting node is enough: hiding is safer than showing by mistake.
 		case m.Permissions == PermissionSyncOn:
 			return PermissionSyncOn
 		case m.Permissions == PermissionSyncUnset:
@@ -100,7 +99,7 @@ func (v *View) PermissionSync() PermissionSync {
 // hostProviders are the identity providers that are code hosts.
 var hostProviders = map[string]struct {
 	kind  config.Kind
-	usual string // address where the configuration has none
+	usual string // default address
 }{
 	"github":           {config.KindGitHub, "https://github.com"},
 	"gitlab":           {config.KindGitLab, "https://gitlab.com"},
@@ -112,8 +111,8 @@ var hostProviders = map[string]struct {
 	"gerrit":           {config.KindGerrit, ""},
 }
 
-// SiteOfProvider is the code host whose people an identity provider knows, as
-// SiteOf their repositories, and its address; empty for one that is no code host.
+// SiteOfProvider returns the code host behind an identity provider, as SiteOf its repositories, and
+// its address. Both are "" if the provider is no code host.
 func SiteOfProvider(p *config.IdentityProvider) (site, address string) {
 	row, ok := hostProviders[p.Provider]
 	u, err := url.Parse(strings.TrimRight(cmp.Or(p.BaseURL, row.usual), "/"))
@@ -124,9 +123,8 @@ func SiteOfProvider(p *config.IdentityProvider) (site, address string) {
 	return string(row.kind) + ":" + u.Host + u.Path, u.String()
 }
 
-// SiteOfIdentity is the code host that somebody is known to by an identity;
-// empty where who gives its subject is none, or is a provider of the
-// configuration no more.
+// SiteOfIdentity returns the code host behind an identity, or "" if there is none or the provider
+// is no longer configured.
 func (v *View) SiteOfIdentity(x *Identity) string {
 	for _, h := range v.hosts() {
 		if strings.EqualFold(strings.TrimRight(x.Provider, "/"), h.address) {
@@ -136,14 +134,14 @@ func (v *View) SiteOfIdentity(x *Identity) string {
 	return ""
 }
 
-// reads is what a code host says of somebody who has an account here.
+// reads is what one code host says of the person behind an account.
 type reads struct {
-	site   string
-	reader *Reader // nil where the host has said nothing yet
-	of     *Site   // nil where nothing was observed there yet
+	site      string
+	reader    *Reader // nil: the host has said nothing yet
+	siteState *Site   // nil: nothing was observed at the host yet
 }
 
-// readsOf is what code hosts say of an account; nothing where they are not asked.
+// readsOf returns what code hosts say of an account, or nil if hosts are not asked.
 func (v *View) readsOf(account string) (all []reads) {
 	identities := v.IdentitiesOf(account)
 	if len(identities) == 0 || v.PermissionSync() != PermissionSyncOn {
@@ -157,24 +155,25 @@ func (v *View) readsOf(account string) (all []reads) {
 	return all
 }
 
-// readBy is what a code host says of somebody by one of their identities, which is of it.
+// readBy returns what a code host says of one identity there.
 func (v *View) readBy(x *Identity, site string) reads {
 	return reads{site, v.readers.Get(ReaderKey(site, x.Subject)), v.sites.Get(site)}
 }
 
-// set is what somebody may read by observations that are not too old.
+// set returns the repositories that a person may read, by observations that still count.
 func (r *reads) set() *roaring.Bitmap {
 	if r.reader == nil {
 		return roaring.New()
 	}
 	set, extra := bitmap(r.reader.Repos).Clone(), bitmap(r.reader.Extra).Clone()
 
-	if r.of == nil {
+	if r.siteState == nil {
 		return roaring.Or(set, extra)
 	}
 
-	// Repositories whose last answer is too old count only by the person's own, fresh one.
-	stale := bitmap(r.of.Stale)
+	// The last answer about these repositories is too old. They count only if the person's own
+	// listing is fresh.
+	stale := bitmap(r.siteState.Stale)
 	if r.reader.Began == 0 || r.reader.Stale {
 		set.AndNot(stale)
 	}
@@ -183,53 +182,51 @@ func (r *reads) set() *roaring.Bitmap {
 	return set
 }
 
-// refused reports whether the host does not know the person any more.
+// refused reports whether the host no longer lets the person in.
 func (r *reads) refused() bool { return r.reader != nil && r.reader.Issue != "" }
 
-// linkedAt is what everybody sees who is known to a code host: what is public
-// or internal there.
+// linkedAt returns what every person with an account at a host may see: its public and internal
+// repositories.
 func (v *View) linkedAt(site string) *roaring.Bitmap {
-	// By site, not by person: everybody who is known there sees the same.
-	return v.Kept("linked "+site, func() func(*Repo) bool {
-		return func(r *Repo) bool { return ofWhoeverIsKnown(r) && SiteOf(r.ExternalID) == site }
+	// Cache by site: all its people see the same.
+	return v.CachedSet("linked "+site, func() func(*Repo) bool {
+		return func(r *Repo) bool { return openAtHost(r) && SiteOf(r.ExternalID) == site }
 	})
 }
 
-// Asked are the repositories whose host is asked who may read them: those that
-// are listed, closed by a connection, and not open to everybody who is known
-// there. The set is shared.
+// Asked returns the repositories whose readers are asked from their hosts: they are shown, closed
+// by a connection, and not open to everybody at the host. The caller must not change the set.
 func (v *View) Asked() *roaring.Bitmap {
 	if v.PermissionSync() != PermissionSyncOn {
 		return roaring.New()
 	}
 	open := v.openSet()
-	return v.Kept("asked", func() func(*Repo) bool {
+	return v.CachedSet("asked", func() func(*Repo) bool {
 		shown := v.Shown()
 		return func(r *Repo) bool {
-			return shown(r) && !open.Contains(r.ID) && !ofWhoeverIsKnown(r) && SiteOf(r.ExternalID) != ""
+			return shown(r) && !open.Contains(r.ID) && !openAtHost(r) && SiteOf(r.ExternalID) != ""
 		}
 	})
 }
 
-// ofWhoeverIsKnown reports whether a repository is open to everybody who is
-// known to its host.
-func ofWhoeverIsKnown(r *Repo) bool {
+// openAtHost reports whether everybody with an account at the host may see a repository.
+func openAtHost(r *Repo) bool {
 	return r.Public || r.Visibility == Public || r.Visibility == Internal
 }
 
-// Access is how it was asked last who may read a repository; nil before the first time.
+// Access returns the last observation of who may read a repository, or nil.
 func (v *View) Access(repo RepoID) *Access { return v.access.Get(repo) }
 
-// Accesses goes through them by repository.
+// Accesses iterates over all observations by repository.
 func (v *View) Accesses() iter.Seq[*Access] { return v.access.Records() }
 
-// AccessIsStale reports whether it was asked too long ago who may read a repository.
+// AccessIsStale reports whether the observation of a repository is too old to count.
 func (v *View) AccessIsStale(r *Repo) bool {
 	return v.EndedAccess(SiteOf(r.ExternalID)).Contains(r.ID)
 }
 
-// EndedAccess are the repositories of a site of which it was asked too long ago who
-// may read them. The set shares bytes with the record.
+// EndedAccess returns the repositories of a site whose observations are too old to count. The set
+// shares bytes with the record.
 func (v *View) EndedAccess(site string) *roaring.Bitmap {
 	s := v.sites.Get(site)
 	if s == nil {
@@ -238,20 +235,19 @@ func (v *View) EndedAccess(site string) *roaring.Bitmap {
 	return bitmap(s.Stale)
 }
 
-// Reader is what a code host says of somebody; nil for nothing.
+// Reader returns what a code host says of a person, or nil.
 func (v *View) Reader(site, subject string) *Reader { return v.readers.Get(ReaderKey(site, subject)) }
 
-// Readers goes through what is known of people of code hosts.
+// Readers iterates over all people of code hosts.
 func (v *View) Readers() iter.Seq[*Reader] { return v.readers.Records() }
 
-// May reports whether complete observations, and whether others, say that
-// somebody may read a repository.
+// May reports whether complete observations let a person read a repository, and whether others do.
 func (r *Reader) May(repo RepoID) (complete, extra bool) {
 	return bitmap(r.Repos).Contains(repo), bitmap(r.Extra).Contains(repo)
 }
 
-// Complete is what complete observations let somebody read. The set shares
-// bytes with the record: clone it before changing it.
+// Complete returns what complete observations let a person read. The set shares bytes with the
+// record: the caller must clone it before changing it.
 func (r *Reader) Complete() *roaring.Bitmap {
 	if r == nil {
 		return roaring.New()

@@ -12,8 +12,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// drawEntry makes commands that mostly fit the state, with wrong fences,
-// epochs and subjects among them.
+// drawEntry returns random commands that mostly fit the state. Some have wrong fences, epochs or
+// subjects.
 func drawEntry(rng *rand.Rand, v *View, index uint64, now time.Time) Entry {
 	e := Entry{Index: index, At: now, Node: "n1"}
 	if rng.IntN(2) == 0 {
@@ -88,7 +88,7 @@ func drawCommand(rng *rand.Rand, v *View, now time.Time) Command {
 		&SetSecret{"s", []byte{byte(rng.IntN(3))}, rng.IntN(2) == 0}, &SealConfig{hashText(string('a' + rune(rng.IntN(3)))), SealedConfig([]byte{byte(rng.IntN(3))})}, &RemoveMember{fmt.Sprintf("n%d", 3+rng.IntN(60))}, &RaiseLevel{Level: v.Raisable(), Version: "v"}}[rng.IntN(9)]
 }
 
-// drawListing ends a listing of a connection, in one of the two ways.
+// drawListing returns a command that ends a listing, in one of the two forms.
 func drawListing(rng *rand.Rand, v *View, connection string, fence uint64) Command {
 	c := FinishSync{Connection: connection, Fence: fence, Complete: rng.IntN(3) > 0, Hash: fmt.Sprint(rng.IntN(3)), Nothing: rng.IntN(9) == 0}
 	if j := v.Job(JobSync, connection); j != nil {
@@ -111,7 +111,7 @@ func drawListing(rng *rand.Rand, v *View, connection string, fence uint64) Comma
 	return &c
 }
 
-// drawRest is of the commands that need little to be there.
+// drawRest returns one of the commands with few preconditions.
 func drawRest(rng *rand.Rand, kind JobKind, subject string, now time.Time) Command {
 	id := fmt.Sprint(rng.IntN(9))
 	return []Command{
@@ -125,7 +125,7 @@ func drawRest(rng *rand.Rand, kind JobKind, subject string, now time.Time) Comma
 	}[rng.IntN(7)]
 }
 
-// drawPeople changes an account or its grants, mostly ones that are there.
+// drawPeople changes an account or its grants, usually an existing one.
 func drawPeople(rng *rand.Rand, v *View) Command {
 	id := fmt.Sprint("a", rng.IntN(5))
 	a := User{ID: id, Email: fmt.Sprintf("%d@x", rng.IntN(6)), Role: Role(1 + rng.IntN(2)), State: AccountState(1 + rng.IntN(2))}
@@ -159,8 +159,7 @@ func drawWayIn(rng *rand.Rand, account string) Command {
 	}[rng.IntN(5)]
 }
 
-// drawAccess says who may read something at a code host, under a fence that
-// mostly holds.
+// drawAccess reports permissions from a code host, usually under a valid fence.
 func drawAccess(rng *rand.Rand, v *View, node string) Command {
 	for j := range v.JobsOf(JobRunning) {
 		if rng.IntN(3) == 0 || j.Kind != JobRepoSync && j.Kind != JobAccountSync {
@@ -196,8 +195,7 @@ func drawAccess(rng *rand.Rand, v *View, node string) Command {
 	return &EnqueueJob{Kind: JobRepoSync, Subject: RepoSubject(rng.Uint32N(20)), Urgent: true}
 }
 
-// drawHostToken gives the token of somebody, or, under the fence of a job, a
-// new one.
+// drawHostToken stores a person's host token, or replaces one under the fence of a job.
 func drawHostToken(rng *rand.Rand, v *View) Command {
 	c := &PutHostToken{Account: fmt.Sprint("a", rng.IntN(5)), Ask: rng.IntN(2) == 0}
 	c.Token = HostToken{Provider: "p", Subject: fmt.Sprint(rng.IntN(6)), Site: "gitea:h", Sealed: []byte{byte(rng.IntN(3))}}
@@ -213,7 +211,7 @@ func drawHostToken(rng *rand.Rand, v *View) Command {
 	return c
 }
 
-// drawConsent gives, rotates or ends a consent.
+// drawConsent adds, rotates or ends a consent.
 func drawConsent(rng *rand.Rand, v *View) Command {
 	id, account := fmt.Sprint("c", rng.IntN(6)), fmt.Sprint("a", rng.IntN(5))
 	switch rng.IntN(6) {
@@ -235,7 +233,7 @@ func drawConsent(rng *rand.Rand, v *View) Command {
 	return c
 }
 
-// drawThread does something to a thread, under its fence or one near it.
+// drawThread changes a thread, under its fence or a wrong one.
 func drawThread(rng *rand.Rand, v *View, node string) Command {
 	id, owner, fence := fmt.Sprint("t", rng.IntN(9)), []string{"", "a1", "a2"}[rng.IntN(3)], v.Index()
 	if h := v.Thread(id); h != nil {
@@ -272,7 +270,7 @@ func drawSession(rng *rand.Rand, v *View, account string) Command {
 	return &PutSession{s}
 }
 
-// drawPack packs some files of all repositories, some of which it knows wrong.
+// drawPack packs some files of all repositories, with some wrong hashes.
 func drawPack(rng *rand.Rand, v *View, subject string, fence uint64, node string) Command {
 	c := &FinishPack{Subject: subject, Fence: fence, Holder: node, Packs: []ShardRef{{ID: hash(rng.IntN(40)), Bytes: 9, Pack: 9}}}
 	for range 1 + rng.IntN(9) {
@@ -285,7 +283,7 @@ func drawPack(rng *rand.Rand, v *View, subject string, fence uint64, node string
 	return c
 }
 
-// drawJob picks a job, its fence or one near it, and the epoch of some node.
+// drawJob picks a job, its fence or a wrong one, and the epoch of a random node.
 func drawJob(rng *rand.Rand, v *View) (JobKind, string, uint64, uint64) {
 	kind, subject, epoch := []JobKind{JobSync, JobIndex, JobCollect, JobPack, JobRepoSync, JobAccountSync}[rng.IntN(6)], RepoSubject(RepoID(rng.IntN(20))), uint64(1<<24)
 	switch kind {
@@ -328,9 +326,9 @@ func reload(t *testing.T, s *State) *State {
 	return loaded
 }
 
-// Three replicas apply the same entries; two of them are saved and loaded at
-// random points, and one starts late from the snapshot of another.
-func TestReplicasAgreeThroughSnapshots(t *testing.T) {
+// Three replicas apply the same entries. Two of them are saved and loaded at random points, and one
+// starts late from the snapshot of another.
+func TestReplicas_agreeThroughSnapshots(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -408,8 +406,7 @@ func (r *row[K, T]) rehash(t *tables) uint64 {
 	return sum
 }
 
-// checkTables holds the indexes against the records, and the rules between
-// the tables.
+// checkTables compares the indexes with the records, and checks the invariants between tables.
 func checkTables(t *testing.T, s *State) {
 	t.Helper()
 	v := s.View()
@@ -465,8 +462,7 @@ func checkTables(t *testing.T, s *State) {
 	}
 }
 
-// model is the job machine again, of one job, written as the drawing in
-// job.go and no more.
+// model is a second implementation of the state machine of one job, as drawn in job.go.
 type model struct {
 	state         string
 	rerun, urgent bool
@@ -538,7 +534,7 @@ func (m *model) step(op string, index, fence uint64) (ok bool) {
 	return true
 }
 
-func TestJobsFollowTheModel(t *testing.T) {
+func TestJobs_followTheModel(t *testing.T) {
 	t.Parallel()
 	states := map[JobState]string{JobWaiting: "waiting", JobRunning: "running", JobBackoff: "backoff", JobDone: "done", JobFailed: "failed"}
 	ops := []string{"enqueue", "urgent", "grant", "grant", "grant", "good", "bad", "hopeless", "release", "revoke", "revoke", "cancel"}
@@ -588,7 +584,7 @@ func TestJobsFollowTheModel(t *testing.T) {
 	}
 }
 
-// large is a catalog of n repositories with two shards each.
+// large returns a catalog of n repositories with two shards each.
 func large(tb testing.TB, n int) *State {
 	tb.Helper()
 	s := New()
@@ -619,7 +615,7 @@ func large(tb testing.TB, n int) *State {
 	return s
 }
 
-func TestDamagedSnapshotsAreRefused(t *testing.T) {
+func TestLoad_refusesDamagedSnapshots(t *testing.T) {
 	t.Parallel()
 	var buf bytes.Buffer
 	if err := large(t, 700).View().Save(&buf); err != nil {
@@ -722,8 +718,8 @@ func (w *countWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// randomListed is a repository of a host with ids of its own, or of one
-// without; names move between ids.
+// randomListed returns a repository of a host, with or without the host's id. Names move between
+// ids.
 func randomListed(rng *rand.Rand) ListedRepo {
 	l := ListedRepo{Name: fmt.Sprintf("h/%d", rng.IntN(30)), RepoFacts: RepoFacts{Stars: rng.Uint32N(3), Public: true}, Target: "orgs/h"}
 	switch rng.IntN(3) {

@@ -7,9 +7,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Sets are read out of the middle of a file, and what is damaged is refused. With the
-// race detector this also shows that no pointer leads beyond what was read.
-func TestSetsAreReadFromAnywhere(t *testing.T) {
+// ReadSet reads a set from the middle of a buffer and refuses a damaged one. Under the race
+// detector it also shows that no pointer leads out of the buffer.
+func TestReadSet_fromTheMiddleOfABuffer(t *testing.T) {
 	t.Parallel()
 	for _, set := range []*roaring.Bitmap{roaring.New(), roaring.BitmapOf(1), roaring.BitmapOf(1, 2, 3, 1<<20)} {
 		written, err := set.ToBytes()
@@ -22,7 +22,7 @@ func TestSetsAreReadFromAnywhere(t *testing.T) {
 			if err != nil || !got.Equals(set) {
 				t.Errorf("%s after %d bytes: %v, %v", set, before, got, err)
 			}
-			clear(file) // it shares nothing
+			clear(file) // the set does not alias the buffer
 			if !got.Equals(set) {
 				t.Errorf("%s after %d bytes: it shares what was read", set, before)
 			}

@@ -7,58 +7,57 @@ import (
 	"time"
 )
 
-// Config is the configuration that the cluster agreed on.
+// Config is the configuration in force.
 type Config struct {
-	Raw   []byte // the bytes of the file, sealed (see SealedConfig); as they are in catalogs of before
+	Raw   []byte // the bytes of the file, sealed (see SealedConfig); unsealed in old catalogs
 	Hash  string // SHA-256 of the bytes of the file, hex
-	Index uint64 // of the entry that set it; 0 when none was set
+	Index uint64 // of the entry that set it; 0: none was set
 	At    time.Time
 	By    string // node that proposed it
 }
 
-// Connection is one connection of the configuration and how its listing goes.
+// Connection is one connection of the configuration, with the state of its listings.
 type Connection struct {
 	Name     string
 	Kind     string // as "github" or "git"
-	Hash     string // of its definition: a change asks for a sync
+	Hash     string // of its definition; a change starts a sync
 	Synced   string // Hash at the last complete listing
 	SyncedAt time.Time
 	Sync     uint64   // fence of the last complete listing; 0 before the first
 	Repos    uint32   // listed by it
-	Error    string   // of the last attempt; empty when it was good
+	Error    string   // of the last attempt; "" after success
 	Warnings []string // of the last attempt
 
 	Excluded []ReasonCount // by the last listing
-	Held     uint32        // missing in the last listing, and not let go yet
-	HeldAt   time.Time     // since when all of them are; zero where nothing is held
-	Accepted bool          // an owner says that what is missing is gone
+	Held     uint32        // missing in the last listing, but not dropped yet
+	HeldAt   time.Time     // since when all of them are missing; zero: none is held
+	Accepted bool          // an owner accepted that they are gone
 
 	Issues  []ListingIssue // of the last listing
-	Kept    uint32         // missing in the last listing, but not gone as far as the host tells
-	Account Account        // of the credential, after the last listing
-	Again   time.Time      // when what the last listing lacks is worth another; zero where time mends nothing
+	Kept    uint32         // missing in the last listing, but they still exist according to the host
+	Account Account        // the host's account of the credential, after the last listing
+	Again   time.Time      // when another listing may find what the last one lacks; zero: never
 
-	HeldRepos []RepoID  // the Held ones, sorted
-	WholeAt   time.Time // end of the last listing in which nothing failed
+	HeldRepos []RepoID  // those that Held counts, sorted
+	WholeAt   time.Time // end of the last listing without any failure
 
-	RefusedAt time.Time // end of the first attempt since the last listing whose token the host refused; zero for none
-	HiddenAt  time.Time // since when its repositories are hidden for that; zero while they are shown
+	RefusedAt time.Time // end of the first attempt since the last listing whose token the host refused; zero: none
+	HiddenAt  time.Time // since when its repositories are hidden for that; zero: they are shown
 }
 
-// ConnectionID numbers a connection for clients that do not take its name: the same on
-// every node and in every cluster, at least 1.
+// ConnectionID returns a number for clients that cannot use the name. It is at least 1, and the
+// same on every node and in every cluster.
 func ConnectionID(name string) uint32 {
 	sum := sha256.Sum256([]byte(name))
 	return max(1, binary.BigEndian.Uint32(sum[:])>>1)
 }
 
-// ServeRefused is for how long the last listing of a connection is served whose
-// token its host refuses: whoever revoked it may have meant that, and a token
-// that nobody has replaced in that time is not missed.
+// ServeRefused is how long repositories of a connection stay visible after its host first refused
+// the token. Whoever revoked the token may have meant to close them.
 const ServeRefused = 30 * 24 * time.Hour
 
-// HidesAt is from when on an attempt whose token is refused hides the repositories
-// of the connection; zero where no token is refused, and where they are hidden already.
+// HidesAt returns the time from which on another refusal hides the repositories of the connection.
+// It is zero if no token is refused, or if they are hidden already.
 func (c *Connection) HidesAt() time.Time {
 	if c.RefusedAt.IsZero() || !c.HiddenAt.IsZero() {
 		return time.Time{}
@@ -66,27 +65,27 @@ func (c *Connection) HidesAt() time.Time {
 	return c.RefusedAt.Add(ServeRefused)
 }
 
-// ListingIssue is one thing that an operator should know of a listing.
+// ListingIssue is one problem of a listing, for operators.
 type ListingIssue struct {
-	Code    string // one of a fixed set, for programs
-	Target  string // the selection or repository that it is about; empty for the whole connection
+	Code    string // one of a fixed set
+	Target  string // the affected selection or repository; "": the whole connection
 	Text    string // a sentence, without secrets
-	Partial bool   // repositories of the target may be missing, and none of them is let go
+	Partial bool   // repositories of the target may be missing, and none of them is dropped
 
-	Since time.Time // end of the first listing in a row that told it of the target
+	Since time.Time // end of the first listing in a row with this issue
 }
 
 // Account is what a host said of the credential that it was asked with.
 type Account struct {
-	Calls     uint32    // made for the listing
-	Limit     uint32    // calls of a period; 0 where the host does not say
-	Remaining uint32    // of them
-	Reset     time.Time // when the period ends
-	Expires   time.Time // of the credential; zero where the host does not say
+	Calls     uint32    // made by this listing
+	Limit     uint32    // calls per period; 0: unknown
+	Remaining uint32    // calls left in the period
+	Reset     time.Time // end of the period
+	Expires   time.Time // of the credential; zero: unknown
 }
 
-// Role is what a viewer may do. The numbers stand in keys and never change
-// their meaning; their order says nothing.
+// Role is what a viewer may do. The numbers stand in keys and never change. Their order has no
+// meaning.
 type Role uint8
 
 // The roles.
@@ -94,7 +93,7 @@ const (
 	RoleNone   Role = 0 // sees nothing
 	RoleMember Role = 1 // may search and read
 	RoleOwner  Role = 2 // may also administer
-	RoleGuest  Role = 3 // anonymous, where that is allowed: may search and read; never the role of a key
+	RoleGuest  Role = 3 // anonymous, if allowed: may search and read; keys never have it
 )
 
 // String names the role as in the API: none, guest, member, owner.
@@ -107,11 +106,11 @@ func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (r *Role) UnmarshalText(name []byte) error {
-	*r = named[Role](name, roleNames)
+	*r = valueOf[Role](name, roleNames)
 	return nil
 }
 
-// nameOf is the name of a value, where names has one for each; that of 0 for an unknown value.
+// nameOf returns the name of a value, or that of 0 for an unknown value.
 func nameOf[T ~uint8](v T, names []string) string {
 	if int(v) < len(names) {
 		return names[v]
@@ -119,45 +118,44 @@ func nameOf[T ~uint8](v T, names []string) string {
 	return names[0]
 }
 
-// named is the value of a name; 0 for an unknown name.
-func named[T ~uint8](name []byte, names []string) T {
+// valueOf returns the value with a name, or 0 for an unknown name.
+func valueOf[T ~uint8](name []byte, names []string) T {
 	return T(max(0, slices.Index(names, string(name))))
 }
 
-// Key is an API key. The key itself is not kept.
+// Key is an API key. The key's text is not stored.
 type Key struct {
-	ID      string // public, in lists and logs
+	ID      string // public, for lists and logs
 	Hash    []byte // HMAC-SHA-256 of the key
 	Name    string
 	Role    Role
 	Created time.Time
 	By      string    // who created it
 	Expires time.Time // zero: never
-	Used    time.Time // last use, to the hour or so; zero: never
+	Used    time.Time // last use, to about an hour; zero: never
 
-	Account string // whose it is; empty: of nobody, made by an operator for a service
-	All     bool   // sees every repository, whatever is enforced; only of nobody's keys
+	Account string // account id; "": made by an operator for a service
+	All     bool   // sees every repository, whatever is enforced; only without an account
 }
 
-// Expired reports whether a key is over at a time.
+// Expired reports whether a key has expired at a time.
 func (k *Key) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 
-// MemberState is where a member is on its way.
+// MemberState is the state of a member.
 type MemberState uint8
 
 // The states of a member.
 const (
 	MemberAlive    MemberState = 1
-	MemberDraining MemberState = 2 // gives away what it holds; takes no job
+	MemberDraining MemberState = 2 // moves its data to other nodes; takes no job
 	MemberRemoved  MemberState = 3 // never comes back under this id
 )
 
-// Member is a node of the cluster. Whether it can be reached at this moment
-// is not here: the cluster knows that from gossip.
+// Member is a node of the cluster. The catalog does not know whether it is reachable: gossip tells.
 type Member struct {
 	ID      string
-	Number  uint32 // small number, never reused; holders are named by it
-	Epoch   uint64 // which start of the node: see NewEpoch
+	Number  uint32 // never reused; holdings name members by it
+	Epoch   uint64 // identifies the start of the node: see NewEpoch
 	Session uint64 // index of the entry that announced Epoch
 	Addr    string // host:port for calls between nodes
 	Gossip  string // host:port for gossip
@@ -169,43 +167,40 @@ type Member struct {
 	Since   time.Time // of State
 	Joined  time.Time
 
-	Permissions PermissionSync // what its environment says
+	Permissions PermissionSync // from its environment
 
-	// The levels that its program can apply; 0 of a program that reports none.
+	// Levels that its program can apply; 0: it reports none.
 	Lowest, Highest uint64
 }
 
-// Group is the placement of one placement group or of a slice of a large
-// repository: who should hold it.
+// Group tells which members should hold a placement group, or a slice of a large repository.
 type Group struct {
 	Number uint64 // below 4096 a placement group, else the key of a slice
 	Epoch  uint64 // index of the entry that placed it
 	Nodes  []uint32
 }
 
-// Holding says which members have confirmed one shard file, side file
-// or mirror.
+// Holding tells which members have confirmed one shard file, side file or mirror.
 type Holding struct {
 	Key   string   // ShardKey or MirrorKey
 	Nodes []uint32 // numbers of members, sorted
 }
 
-// Secret is a secret of the cluster, sealed by a key that the catalog does
-// not know.
+// Secret is a secret of the cluster, sealed by a key that is not in the catalog.
 type Secret struct {
 	Name   string
 	Sealed []byte
 	Index  uint64
 }
 
-// epochRandom is how many low bits of an epoch are random.
+// epochRandom is the number of random low bits in an epoch.
 const epochRandom = 24
 
-// NewEpoch is the epoch of a node's start: the number of the start, and random
-// bits that tell a copy of a data directory from the original.
+// NewEpoch returns the epoch of a node's start. The random bits distinguish a copy of a data
+// directory from the original.
 func NewEpoch(start uint64, random uint32) uint64 {
 	return start<<epochRandom | uint64(random)&(1<<epochRandom-1)
 }
 
-// EpochStart is the number of the start in an epoch, from 1.
+// EpochStart returns the number of the start in an epoch, from 1.
 func EpochStart(epoch uint64) uint64 { return epoch >> epochRandom }

@@ -6,43 +6,41 @@ import (
 	"time"
 )
 
-// Successor is the cluster that takes the place of one that was given up.
+// Successor is the new cluster that replaces one that was given up.
 type Successor struct {
 	Cluster string // its id
 	Node    string // its only member
-	// Restored says that the state is that of a snapshot, of whatever age.
+	// Restored means that the state comes from a snapshot, which may be old.
 	Restored bool
 }
 
-// Refounded is what of the old cluster is not in the new one.
+// Refounded counts what the new cluster lacks of the old one.
 type Refounded struct {
 	Removed  []string // ids of members, in order
-	Sessions int      // that ended
-	Consents int      // of agents, that ended
-	Links    int      // invitations and other links that ended
+	Sessions int      // ended
+	Consents int      // of agents, ended
+	Links    int      // invitations and other links, ended
 }
 
-// Refound makes of the catalog of a cluster that of a new one, with one member.
-// What the others held, and the jobs that they ran, are forgotten with them. It
-// is for a state that no raft applies to: what was saved, or what is left of a
-// cluster that lost its majority.
+// Refound turns the catalog of an old cluster into that of a new one with one member. Jobs and
+// holdings of the other members are deleted. The state must come from a snapshot, or from a cluster
+// that lost its majority: raft must not apply to it any more.
 //
-// Whatever was taken back after the state was written down is in force in it
-// again. So nobody is signed in by it: sessions, consents, links, and codes that
-// are under way end. Of a snapshot what code hosts have said is forgotten too:
-// what they close stays closed until they have been asked anew. Accounts,
-// passwords, keys and what owners granted are those of the state.
+// Rights that were revoked after the state was written would be valid again. So sessions, consents,
+// links and pending codes end. For a snapshot, the permissions from code hosts are deleted too:
+// what they close stays closed until the hosts answer again. Accounts, passwords, keys and owners'
+// grants stay as they are in the state.
 func (s *State) Refound(to Successor) *Refounded {
 	t := &txn{State: s, index: s.meta.Index, now: s.meta.Clock}
 
 	r := &Refounded{Removed: t.refoundMembers(to.Node)}
-	t.endWhatWasGiven(r)
+	t.endAllSignIns(r)
 	if to.Restored {
-		t.forgetAnswers()
+		t.forgetHostAnswers()
 	}
 	t.noteRefounding(to, r)
 
-	// Old nodes of that cluster can be told from strangers by this.
+	// Nodes of the old cluster name its id, and so differ from strangers.
 	if s.meta.ClusterID != "" {
 		s.meta.Former = append(slices.Clone(s.meta.Former), s.meta.ClusterID)
 	}
@@ -52,9 +50,9 @@ func (s *State) Refound(to Successor) *Refounded {
 	return r
 }
 
-// refoundMembers removes the members but one, which is added where it is new.
+// refoundMembers removes all members but one, and adds that one if it is new.
 func (t *txn) refoundMembers(node string) (removed []string) {
-	// What was protected is so from the first moment, before the node says what it was told.
+	// Keep the permission setting from the first moment on, until the node reports its own.
 	protection := t.State.View().PermissionSync()
 
 	for m := range t.members.Records() {
@@ -62,13 +60,13 @@ func (t *txn) refoundMembers(node string) (removed []string) {
 			removed = append(removed, m.ID)
 		}
 	}
-	// As if each had been removed: jobs are taken from them, and they hold nothing.
+	// Removing them also revokes their jobs and deletes their holdings.
 	for _, id := range removed {
 		(&RemoveMember{ID: id}).apply(t)
 	}
 
 	if t.members.Get(node) == nil {
-		// It was never started: its first start has the epoch after this one.
+		// It was never started. Its first start has a later epoch than this one.
 		(&PutMember{Member{ID: node, Epoch: NewEpoch(1, 0), Lowest: t.build.Lowest, Highest: t.build.Highest()}}).apply(t)
 		m := *t.members.Get(node)
 		m.Permissions = protection
@@ -77,8 +75,8 @@ func (t *txn) refoundMembers(node string) (removed []string) {
 	return removed
 }
 
-// endWhatWasGiven ends all that signs somebody in without a secret of their own.
-func (t *txn) endWhatWasGiven(r *Refounded) {
+// endAllSignIns ends everything that signs in without a password or key.
+func (t *txn) endAllSignIns(r *Refounded) {
 	r.Sessions = t.sessions.Len()
 	t.endSessions(func(*Session) bool { return true })
 
@@ -90,7 +88,7 @@ func (t *txn) endWhatWasGiven(r *Refounded) {
 		t.links.Delete(l.ID)
 	}
 
-	// A code that an agent has not shown yet names the account as it was.
+	// A pending code names the account's old Changed, so it becomes invalid.
 	for _, old := range slices.Collect(t.accounts.Records()) {
 		a := *old
 		a.Changed = t.index
@@ -98,9 +96,9 @@ func (t *txn) endWhatWasGiven(r *Refounded) {
 	}
 }
 
-// forgetAnswers forgets what code hosts let people see, and has them asked.
-// That a host refuses somebody closes something, so it stays.
-func (t *txn) forgetAnswers() {
+// forgetHostAnswers deletes what code hosts let people see, and queues the questions again. A host's
+// refusal of a person stays, because it only closes.
+func (t *txn) forgetHostAnswers() {
 	for _, r := range slices.Collect(t.readers.Records()) {
 		if r.Issue == "" {
 			t.readers.Delete(r.Key())
@@ -117,7 +115,7 @@ func (t *txn) forgetAnswers() {
 		t.enqueue(JobAccountSync, ReaderKey(x.Site, x.Subject), true, time.Time{})
 	}
 
-	// What was public then may be private now.
+	// A repository that was public may be private now.
 	for _, old := range slices.Collect(t.repos.Records()) {
 		if r := *old; r.Public || r.Visibility != VisibilityUnknown {
 			r.Public, r.Visibility = false, VisibilityUnknown
@@ -129,7 +127,7 @@ func (t *txn) forgetAnswers() {
 	}
 }
 
-// noteRefounding leaves an event where there are events.
+// noteRefounding leaves an event, unless the catalog has no events at all.
 func (t *txn) noteRefounding(to Successor, r *Refounded) {
 	if t.events.Len() == 0 {
 		return
@@ -140,8 +138,8 @@ func (t *txn) noteRefounding(to Successor, r *Refounded) {
 		action = "cluster.restored"
 	}
 
-	// By whoever could reach the files: no account was asked. At the end of the last entry,
-	// where no command of an entry stands.
+	// The actor is whoever could reach the files. The event's place is the last of the entry, which
+	// no command uses.
 	t.by, t.node = &Actor{Type: ActorOperator, Name: "operator"}, to.Node
 	message := fmt.Sprintf("%s, %s and %s ended", Counted(r.Sessions, "session", "sessions"), Counted(r.Consents, "consent", "consents"), Counted(r.Links, "link", "links"))
 	t.record(&Event{Action: action, TargetType: "catalog", Target: to.Cluster, Message: message}, MaxCommands-1)

@@ -9,7 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// reloaded is the state that a snapshot of it gives.
+// reloaded saves the state of the book and loads it again.
 func (b *book) reloaded() *State {
 	b.t.Helper()
 	var saved bytes.Buffer
@@ -23,9 +23,9 @@ func (b *book) reloaded() *State {
 	return s
 }
 
-// A snapshot may be older than what took something back: nobody is signed in by
-// it, and nobody sees by it what a code host may have closed since.
-func TestARestoredCatalogBringsNothingBackToLife(t *testing.T) {
+// A snapshot may be older than a revocation. So after a restore nobody is signed in by it, and
+// nobody sees what a code host may have closed since.
+func TestRefound_endsWhatMayHaveBeenRevoked(t *testing.T) {
 	t.Parallel()
 	b, repos := observed(t, 3)
 	token := HostToken{Provider: hProvider, Subject: "p0", Site: hSite, Sealed: []byte("sealed")}
@@ -37,7 +37,7 @@ func TestARestoredCatalogBringsNothingBackToLife(t *testing.T) {
 	b.do(&FinishRepoAccess{Repo: repos[1], Fence: fence, Seen: b.index, Readers: 1, Add: []string{"p0"}})
 	b.do(&RefuseReader{Site: hSite, Subject: "gone", Fence: b.begin(JobAccountSync, ReaderKey(hSite, "gone")), Issue: "blocked"})
 
-	// Of the third one everybody knew then that it is public.
+	// The third repository was public when the snapshot was written.
 	fence = b.begin(JobSync, "host")
 	page := &SyncPage{Connection: "host", Fence: fence}
 	for i, v := range []Visibility{Private, Private, Public} {
@@ -88,7 +88,7 @@ func TestARestoredCatalogBringsNothingBackToLife(t *testing.T) {
 				t.Error("the account or its key is gone")
 			}
 
-			// Protected from the first moment, and not before the node has said what it was told.
+			// Permissions are enforced at once, even before the node reports its setting.
 			if v.PermissionSync() != PermissionSyncOn {
 				t.Errorf("permission sync is %s", v.PermissionSync())
 			}
@@ -106,7 +106,7 @@ func TestARestoredCatalogBringsNothingBackToLife(t *testing.T) {
 				return
 			}
 
-			// Whatever is needed to open it again is asked for, and opens it.
+			// The jobs that open the repositories again are queued, and open them.
 			now.do(&PutMember{Member{ID: node, Epoch: NewEpoch(2, 5), Addr: "n2:1"}})
 			for kind, subject := range map[JobKind]string{JobAccountSync: ReaderKey(hSite, "p0"), JobRepoSync: RepoSubject(repos[1]), JobSync: "host"} {
 				if j := v.Job(kind, subject); j == nil || j.State != JobWaiting || j.NotBefore.After(b.now) {
@@ -122,8 +122,8 @@ func TestARestoredCatalogBringsNothingBackToLife(t *testing.T) {
 	}
 }
 
-// What a cluster was made of is an event where events are kept.
-func TestARecoveryIsAnEvent(t *testing.T) {
+// A recovery leaves an event if the catalog has events.
+func TestRefound_leavesAnEvent(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.member("n1")

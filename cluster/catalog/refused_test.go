@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// attempt ends an attempt to list a connection badly.
+// attempt runs a sync of connection a to its end: a refusal of the token, another failure, or a
+// success.
 func (b *book) attempt(connection string, refused bool) {
 	b.t.Helper()
 	b.do(&FinishJob{Kind: JobSync, Subject: connection, Fence: b.begin(JobSync, connection), Error: "401", NotBefore: b.now, TokenRefused: refused})
 }
 
-// define sets two connections, a of the given definition, and a context of all.
+// define sets two connections, a with this definition, and a context with all repositories.
 func (b *book) define(a string) {
 	b.t.Helper()
 	raw := `{"connections": {"a": {"type": "git", "url": "file:///a"}, "b": {"type": "git", "url": "file:///b"}}, "contexts": {"all": {"include": ["**"]}}}`
 	b.do(&SetConfig{Raw: []byte(raw), Hash: hashText(raw), Instead: InsteadOfAny, Connections: []ConnectionDef{{"a", "git", a}, {"b", "git", "1"}}})
 }
 
-// shown is what everybody may know of: those who see all that is listed, and
-// those who see what is open.
+// shown returns what everybody may see. It checks that viewers who see all listed repositories see
+// the same.
 func (b *book) shown() []string {
 	b.t.Helper()
 	v := b.s.View()
@@ -31,7 +32,7 @@ func (b *book) shown() []string {
 	if context, known := v.Context("all"); !known || !context.Equals(set) {
 		b.t.Errorf("the operator sees %v, a context of all has %v", set, context)
 	}
-	b.sees("ann") // and the reasons say the same
+	b.sees("ann") // also checks that Why agrees
 
 	var names []string
 	for _, id := range set.ToArray() {
@@ -40,9 +41,9 @@ func (b *book) shown() []string {
 	return names
 }
 
-// A host that refuses a token for thirty days hides what was listed, from
-// everybody, and loses none of it: the first listing brings it back as it was.
-func TestATokenThatIsRefusedForLongHidesWhatWasListed(t *testing.T) {
+// After thirty days of refusing a token, a host's repositories are hidden from everybody. None is
+// lost: the first successful listing shows them unchanged.
+func TestTokenRefusal_hidesRepositoriesAfterThirtyDays(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	all := []string{"h/one", "h/two", "h/both", "h/other"}
@@ -58,7 +59,7 @@ func TestATokenThatIsRefusedForLongHidesWhatWasListed(t *testing.T) {
 		after time.Duration
 		do    func(*book)
 		want  []string
-		until time.Duration // from the start until it hides; 0 where nothing is refused, or it is hidden
+		until time.Duration // time from the start until they are hidden; 0: no refusal, or hidden already
 	}
 	for name, steps := range map[string][]step{
 		"refused for thirty days": {
@@ -113,7 +114,7 @@ func TestATokenThatIsRefusedForLongHidesWhatWasListed(t *testing.T) {
 				}
 			}
 
-			// Nothing of it has left, so nothing has to be fetched anew.
+			// No repository was deleted, so nothing has to be fetched again.
 			if r := b.s.View().Repo(1); r.ID != before.ID || r.Orphaned() || r.Generation != before.Generation || !r.OrphanedAt.IsZero() {
 				t.Errorf("a repository was let go of: %+v", r)
 			}
@@ -121,8 +122,8 @@ func TestATokenThatIsRefusedForLongHidesWhatWasListed(t *testing.T) {
 	}
 }
 
-// While the host refuses the token nobody asks it who may read what is hidden.
-func TestNobodyIsAskedWhoMayReadWhatIsHidden(t *testing.T) {
+// While the host refuses the token, it is not asked who may read hidden repositories.
+func TestAsked_skipsHiddenRepositories(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	b.endOfPerson(ids, "p0", b.begin(JobAccountSync, ReaderKey(hSite, "p0")), []bool{true, true})

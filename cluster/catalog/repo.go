@@ -2,50 +2,49 @@ package catalog
 
 import "time"
 
-// RepoID is the number of a repository. Numbers begin at 1, and the number
-// of a repository that left is never given out again.
+// RepoID is the number of a repository, from 1. It is never reused.
 type RepoID = uint32
 
-// Repo is one repository. Records are immutable: never change one that a
-// View returned, nor its slices.
+// Repo is one repository. Records are immutable: callers must not change a record of a View, nor
+// its slices.
 type Repo struct {
 	ID   RepoID
 	Name string // unique, as github.com/owner/name or local/directory
 	RepoFacts
 
-	Connections []RepoConnection // who lists it, sorted by name; empty when orphaned
+	Connections []RepoConnection // those that list it, sorted by name; empty when orphaned
 	CreatedAt   time.Time
-	OrphanedAt  time.Time // since when no connection lists it; zero while one does
+	OrphanedAt  time.Time // since when no connection lists it; zero: one does
 
-	// The generation that is searched. All of it changes in one command.
-	Generation   uint64 // number of the generation, from 1; 0 before the first
+	// The generation that is searched. One command changes all of it.
+	Generation   uint64 // from 1; 0: none yet
 	GenerationAt uint64 // index of the entry that switched to it
-	InputKey     string // what it was built from: refs, commits, options; chosen by the builder
+	InputKey     string // hash of what it was built from: refs, commits, options; chosen by the builder
 	Revisions    []Revision
 	Shards       []ShardRef
 	IndexedAt    time.Time
 
 	Former []FormerName // oldest first; at most maxFormer
 
-	KeptUntil time.Time // when orphaned by the configuration: its data stays until then; else zero
+	KeptUntil time.Time // earliest deletion of the data of an orphan that the configuration dropped; else zero
 
-	LeftOut uint32 // revisions that connections ask for beyond the most that are indexed
+	LeftOut uint32 // wanted revisions beyond the limit
 }
 
-// FormerName is a name that a repository had until its host renamed it. It
-// still leads to the repository for a while, unless another one has it now.
+// FormerName is a name of a repository before its host renamed it. It still leads to the repository
+// for a while, unless another repository has it now.
 type FormerName struct {
 	Name string
 	At   time.Time // of the change
 }
 
-// RepoFacts is what a code host says of a repository.
+// RepoFacts is what a code host says about a repository.
 type RepoFacts struct {
 	DisplayName   string
-	HostKind      string // as "github", or "genericGitHost" for connections of kind git
-	ExternalID    string // <kind>:<host>:<the host's own id>; the name where the host gives none
+	HostKind      string // as "github"; "genericGitHost" for connections of kind git
+	ExternalID    string // <kind>:<host>:<the host's own id>; the name if the host gives no id
 	CloneURL      string // without credentials; file:// for a local directory
-	WebURL        string // for people; empty when there is none
+	WebURL        string // for browsers; may be empty
 	DefaultBranch string // short name
 	Topics        []string
 	Fork          bool
@@ -56,33 +55,33 @@ type RepoFacts struct {
 
 	Description string
 	Visibility  Visibility
-	SizeBytes   uint64 // as the host computes it; 0 where it does not
-	Empty       bool   // the host says that it has no commit
-	Unfetchable string // why it cannot be fetched now; empty where it can
+	SizeBytes   uint64 // as the host computes it; 0: unknown
+	Empty       bool   // according to the host it has no commit
+	Unfetchable string // why it cannot be fetched now; "": it can
 }
 
-// Visibility is who may see a repository at its host.
+// Visibility tells who may see a repository at its host.
 type Visibility uint8
 
 // The visibilities. The numbers stand in records and never change.
 const (
 	VisibilityUnknown Visibility = 0
 	Public            Visibility = 1 // everybody
-	Internal          Visibility = 2 // whoever has an account there
-	Private           Visibility = 3 // whom it is granted to
+	Internal          Visibility = 2 // everybody with an account there
+	Private           Visibility = 3 // only people with access
 )
 
-// String names the visibility as in the API; nothing for one that is unknown.
+// String returns the name of the visibility in the API, or "" if it is unknown.
 func (v Visibility) String() string {
 	return nameOf(v, []string{"", Public: "public", Internal: "internal", Private: "private"})
 }
 
-// RepoConnection is one connection that lists a repository.
+// RepoConnection is a connection's link to a repository that it lists.
 type RepoConnection struct {
 	Name string
-	Seen uint64 // fence of the sync that listed it last
-	// Target is the selection of the connection that it came by, as
-	// "orgs/acme"; empty where the kind has none.
+	Seen uint64 // fence of the last sync that listed it
+	// Target is the selection of the connection that contains the repository, as "orgs/acme"; "" if
+	// the kind has no selections.
 	Target string
 }
 
@@ -92,19 +91,17 @@ type Revision struct {
 	Commit string // hex
 }
 
-// ShardRef names one shard file of a generation.
+// ShardRef names a shard file of a generation.
 type ShardRef struct {
 	ID    string // SHA-256 of the bytes of the file, hex
-	Dead  string // SHA-256 of the side file with its dead occurrences, hex; empty when none
-	Bytes int64  // size of the file; of a pack this repository's share
-	Docs  uint32 // documents that are alive
-	Slice uint16 // number of the slice of the repository, 0 when it is not sliced
-	Text  int64  // bytes of this repository's text that it indexes
-	// Symbols is the SHA-256 of the side file with its symbols, hex; empty
-	// when there are none yet.
+	Dead  string // SHA-256 of the side file with its dead occurrences, hex; "": none
+	Bytes int64  // size of the file; for a pack this repository's share
+	Docs  uint32 // live documents
+	Slice uint16 // number of the slice of the repository; 0: not sliced
+	Text  int64  // bytes of this repository's text in the file
+	// Symbols is the SHA-256 of the side file with its symbols, hex; "": none yet.
 	Symbols string
-	// Pack is the bytes of text of the whole file where several repositories
-	// share it; 0 for a file of this repository alone.
+	// Pack is the bytes of text of the whole file, if several repositories share it; otherwise 0.
 	Pack int64
 }
 
@@ -114,10 +111,10 @@ func (r *Repo) Indexed() bool { return r.Generation > 0 }
 // NoCommit reports whether the last index found no commit: the remote has no branch and no tag.
 func (r *Repo) NoCommit() bool { return r.Indexed() && len(r.Revisions) == 0 }
 
-// Orphaned reports whether no connection lists the repository any more. Such a
-// repository is not searched, and leaves after the grace period.
+// Orphaned reports whether no connection lists the repository. An orphan is not searched, and is
+// deleted after the grace period.
 func (r *Repo) Orphaned() bool { return len(r.Connections) == 0 }
 
-// Kept reports whether the data of a repository is to be there at a time: some
-// connection lists it, or it is kept for one that may come back.
+// Kept reports whether the data of a repository must stay: a connection lists it, or KeptUntil has
+// not passed.
 func (r *Repo) Kept(now time.Time) bool { return !r.Orphaned() || now.Before(r.KeptUntil) }

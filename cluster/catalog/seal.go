@@ -2,29 +2,24 @@ package catalog
 
 import "bytes"
 
-// The bytes of a configuration may hold secrets: passwords in addresses,
-// overrides of the environment. In the log and in snapshots they are sealed
-// under a key that is not there:
-//
-//	mark of 8 bytes | what the cluster made of the file with its key
-//
-// No file begins with the mark, so that entries and snapshots of before, which
-// have the file as it is, are still read.
+// The bytes of a configuration may hold secrets: passwords in URLs, overrides of the environment.
+// In the log and in snapshots they are sealed under a key that is stored elsewhere:
+//	mark of 8 bytes | the file, encrypted with the cluster's key
+// No plain file begins with the mark. So old entries and snapshots, which hold the plain file, can
+// still be read.
 
 var sealMark = []byte("\x00sealed\x01")
 
-// sealRoom is how much longer than a file its sealed form may be.
+// sealRoom is by how many bytes sealing lengthens a file at most.
 const sealRoom = 64
 
-// Unsealer opens what a cluster has sealed.
+// Unsealer decrypts what a cluster has sealed.
 type Unsealer func(box []byte) (plain []byte, err error)
 
-// SealedConfig is the form in which the sealed bytes of a file stand in a
-// [SetConfig] or [SealConfig].
+// SealedConfig returns the form of a sealed file for [SetConfig] and [SealConfig].
 func SealedConfig(box []byte) []byte { return append(bytes.Clone(sealMark), box...) }
 
-// Sealed is what the cluster has made of the file; ok is false for one of
-// before, which is not sealed.
+// Sealed returns the sealed bytes of the configuration. ok is false if it is not sealed.
 func (c *Config) Sealed() (box []byte, ok bool) { return sealedBox(c.Raw) }
 
 func sealedBox(raw []byte) (box []byte, ok bool) { return bytes.CutPrefix(raw, sealMark) }

@@ -10,55 +10,53 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
-// Session is a browser that somebody signed in with. The token in its cookie
-// is not kept, only a hash of it.
+// Session is a browser in which someone is signed in. The token in its cookie is not stored, only
+// its hash.
 type Session struct {
-	ID      string // public, in lists and logs
+	ID      string // public, for lists and logs
 	Hash    []byte // HMAC-SHA-256 of the token
-	Account string // who signed in; "" for a key of nobody
-	Key     string // id of the API key that was shown; "" for other ways to sign in
+	Account string // "" for a key without an account
+	Key     string // id of the API key used to sign in; "" otherwise
 	Method  string // how they signed in: key, password, or a provider's name
 	Created time.Time
-	Used    time.Time     // last use, noted from time to time
-	Expires time.Time     // ends then, however much it is used
-	Idle    time.Duration // ends when it was not used for that long
-	Address string        // where they signed in from
-	Agent   string        // what the browser said of itself
+	Used    time.Time     // last use, recorded from time to time
+	Expires time.Time     // ends then, even if it is in use
+	Idle    time.Duration // ends when unused for that long
+	Address string        // of the client at sign-in
+	Agent   string        // the browser's own description
 }
 
-// Ended reports whether a session has come to its end at a time.
+// Ended reports whether a session has ended at a time.
 func (s *Session) Ended(now time.Time) bool {
 	return !now.Before(s.Expires) || !now.Before(s.Used.Add(s.Idle))
 }
 
-// PutSession adds a session. Whoever has very many loses the one that was not
-// used for longest.
+// PutSession adds a session. An account with too many loses the least recently used one.
 type PutSession struct{ Session Session }
 
-// EndSessions removes sessions: some by their ids, or all of an account but
-// one. What is not there is no failure.
+// EndSessions removes sessions with these ids, and all of an account but one. Unknown ids are
+// ignored.
 type EndSessions struct {
 	IDs     []string
-	Account string // "" for none but the ids
-	But     string // id of the one of the account that stays; "" for none
+	Account string // "": only the ids
+	But     string // id of a session of the account that stays; "": none
 }
 
-// TouchSessions notes when sessions were last used, and removes those that
-// have ended.
+// TouchSessions records when sessions were last used, and removes ended ones.
 type TouchSessions struct {
 	Used time.Time
 	IDs  []string
 }
 
-// Bounds of sessions.
+// Limits of sessions.
 const (
 	maxSessions    = 100000
-	maxSessionsOf  = 50 // one account or key of nobody
+	maxSessionsOf  = 50 // per account, or per key without an account
 	longestSession = 400 * 24 * time.Hour
 	maxAgentText   = 300
 )
 
-// mistake is why a session cannot be kept as it is; "" where it can.
+// mistake returns why a session is malformed, or "".
 func (s *Session) mistake(now time.Time) string {
 	switch {
 	case s.ID == "" || len(s.ID) > 64 || len(s.Hash) != keyHashLen || s.Account == "" && s.Key == "":
@@ -77,7 +75,7 @@ func (c *PutSession) apply(t *txn) Result {
 		return refuse(Invalid, why)
 	}
 
-	// Whoever signs in at the moment when they are suspended does not come in.
+	// Refuse if the account was suspended while the person signed in.
 	if a := t.accounts.Get(s.Account); s.Account != "" && (a == nil || a.State != AccountActive) {
 		return refuse(NotFound, "the account may not sign in")
 	}
@@ -98,8 +96,8 @@ func (c *PutSession) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// makeRoomForSession removes those of the same account or key that have
-// ended, and where there are still very many, the ones not used for longest.
+// makeRoomForSession removes ended sessions of the same account or key, and beyond the limit the
+// least recently used ones.
 func (t *txn) makeRoomForSession(s *Session) {
 	same := t.sessions.Where(func(old *Session) bool {
 		return old.Account == s.Account && (s.Account != "" || old.Key == s.Key)
@@ -137,7 +135,7 @@ func (c *TouchSessions) apply(t *txn) Result {
 	return Result{}
 }
 
-// endSessions removes the sessions for which a condition holds.
+// endSessions removes the sessions for which gone holds.
 func (t *txn) endSessions(gone func(*Session) bool) {
 	for _, s := range t.sessions.Where(gone) {
 		t.endSession(s)
@@ -157,13 +155,13 @@ func (s *State) indexSession(x *Session) error {
 	return nil
 }
 
-// SessionByHash finds a session by the HMAC of its token, or returns nil.
+// SessionByHash returns the session with the HMAC of a token, or nil.
 func (v *View) SessionByHash(hash []byte) *Session {
 	return lookup(&v.sessionHashes, string(hash), &v.sessions)
 }
 
-// Session returns nil when there is none of that id.
+// Session returns the session with an id, or nil.
 func (v *View) Session(id string) *Session { return v.sessions.Get(id) }
 
-// Sessions goes through them by id; some may have ended.
+// Sessions iterates over all sessions by id, including ended ones.
 func (v *View) Sessions() iter.Seq[*Session] { return v.sessions.Records() }

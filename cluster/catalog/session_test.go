@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sessionOf is a session that a test begins.
+// sessionOf returns a session that a test begins.
 func sessionOf(b *book, n byte, account string) *PutSession {
 	return &PutSession{Session{ID: fmt.Sprint("s", n), Hash: bytes.Repeat([]byte{n}, keyHashLen), Account: account, Idle: time.Hour, Expires: b.now.Add(10 * time.Hour)}}
 }
@@ -25,7 +25,7 @@ func (b *book) person(id string, role Role) *User {
 	return b.s.View().Account(id)
 }
 
-func TestWhateverEndsAnAccountOrAKeyEndsItsSessions(t *testing.T) {
+func TestSessions_endWithAccountOrKey(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("root", RoleOwner)
@@ -59,7 +59,7 @@ func TestWhateverEndsAnAccountOrAKeyEndsItsSessions(t *testing.T) {
 	}
 }
 
-func TestSessionsEndInTimeAndAreFewForEachAccount(t *testing.T) {
+func TestSessions_expireAndAreLimitedPerAccount(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)
@@ -74,7 +74,7 @@ func TestSessionsEndInTimeAndAreFewForEachAccount(t *testing.T) {
 		t.Errorf("%d sessions are left: %s", n, b.sessions())
 	}
 
-	// Use puts the end off, but not for ever.
+	// Use extends a session, but not beyond Expires.
 	for range 9 {
 		b.now = b.now.Add(59 * time.Minute)
 		b.do(&TouchSessions{Used: b.now, IDs: []string{"s10"}})
@@ -92,7 +92,7 @@ func TestSessionsEndInTimeAndAreFewForEachAccount(t *testing.T) {
 	}
 }
 
-func TestSigningOutEverywhereButHere(t *testing.T) {
+func TestEndSessions_keepsTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)

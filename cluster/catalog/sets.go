@@ -6,53 +6,52 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// sets are sets of repositories, made when first asked for. All views between two
-// changes of names, facts, connections or configuration share them: indexing, which
-// is what mostly happens, does not throw them away.
+// sets are cached sets of repositories. Views share them until names, facts, connections or the
+// configuration change. Index jobs, the usual changes, do not invalidate them.
 type sets struct {
-	made *made
+	current *setGeneration
 
 	mu      sync.Mutex        // guards the field below
 	viewers map[string]*sight // by account; at most maxSights
 }
 
-func newSets() *sets { return &sets{made: &made{}} }
+func newSets() *sets { return &sets{current: &setGeneration{}} }
 
-// made are the sets that a condition on each repository makes. When repositories
-// change, the next ones are made of those before and of what has changed:
+// setGeneration is one generation of cached sets, each defined by a condition on repositories. When
+// repositories change, the next generation starts from this one and the changed ids:
 //
 //	listed ◀── listed before, and the 3 repositories that changed
 //
-// so a change costs what it changes, not a walk over 100,000 repositories.
-type made struct {
-	mu    sync.Mutex              // guards the fields below
-	byKey map[key]*roaring.Bitmap // shared: nobody changes them
+// So an update costs what changed, not a walk over 100,000 repositories.
+type setGeneration struct {
+	mu    sync.Mutex                 // guards the fields below
+	byKey map[setKey]*roaring.Bitmap // shared: read-only
 
-	// before is what these differ from in changed alone; nil where there is none,
-	// or too much has changed. Only the goroutine that applies writes changed, and
-	// only before the first view has it.
-	before  *made
+	// before is the previous generation; changed holds the repositories that differ from it. before
+	// is nil if there is none or too much has changed. Only the applying goroutine writes changed,
+	// and only before the first view sees it.
+	before  *setGeneration
 	changed *roaring.Bitmap
 }
 
-// key is what a set is found by. What nodes are told of permissions changes with
-// members: each setting has its own sets.
-type key struct {
+// setKey identifies a set. The permission setting depends on members, so each setting has its own
+// sets.
+type setKey struct {
 	name string
 	sync PermissionSync
 }
 
-// mostBefore bounds how many generations of sets are kept for the next ones. Each has
-// what somebody has asked for since: a set that nobody asks for for so long is made anew.
-const mostBefore = 8
+// maxGenerations bounds the chain of generations. A set that nobody used for that many generations is
+// computed from scratch.
+const maxGenerations = 8
 
-// next are the sets after these, which views have. Nothing has changed yet.
+// next returns the generation after this one, without changes yet.
 func (x *sets) next() *sets {
-	old := x.made
-	m := &made{before: old, changed: roaring.New()}
+	old := x.current
+	m := &setGeneration{before: old, changed: roaring.New()}
 
-	// Nobody has asked for any of them: what stands before counts.
-	before, changed, empty := old.behind()
+	// If this generation has no set of its own, link to the one before it.
+	before, changed, empty := old.previous()
 	if empty {
 		m.before = before
 		if before != nil {
@@ -60,22 +59,22 @@ func (x *sets) next() *sets {
 		}
 	}
 
-	m.forget()
-	return &sets{made: m}
+	m.cutChain()
+	return &sets{current: m}
 }
 
-// behind is what a generation stands on, and whether it has no set itself.
-func (m *made) behind() (before *made, changed *roaring.Bitmap, empty bool) {
+// previous returns the previous generation, the changes since, and whether m has no set.
+func (m *setGeneration) previous() (before *setGeneration, changed *roaring.Bitmap, empty bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.before, m.changed, len(m.byKey) == 0
 }
 
-// forget lets go of the generations that are too far back.
-func (m *made) forget() {
+// cutChain cuts the chain of generations at maxGenerations.
+func (m *setGeneration) cutChain() {
 	at := m
-	for range mostBefore {
-		before, _, _ := at.behind()
+	for range maxGenerations {
+		before, _, _ := at.previous()
 		if before == nil {
 			return
 		}
@@ -87,36 +86,35 @@ func (m *made) forget() {
 	at.before = nil
 }
 
-// repoChanged notes that a repository is new, gone, or has other facts.
+// repoChanged records that a repository is new, deleted, or has other facts.
 func (s *State) repoChanged(id RepoID) {
 	if s.shared {
 		s.sets, s.shared = s.sets.next(), false
 	}
-	m := s.sets.made
+	m := s.sets.current
 	if m.before == nil {
-		return // all is made anew anyway
+		return // everything is computed from scratch anyway
 	}
 
-	// Where much has changed one walk over all is less than looking each of them up.
+	// If many changed, one walk over all repositories is cheaper than single look-ups.
 	m.changed.Add(id)
 	if m.changed.GetCardinality() > uint64(s.repos.Len()/4)+100 {
 		m.before, m.changed = nil, nil
 	}
 }
 
-// allChanged notes that something has changed on which every set stands.
+// allChanged invalidates all cached sets.
 func (s *State) allChanged() { s.sets, s.shared = newSets(), false }
 
-// Kept is the set of the repositories for which a condition holds. It is made once for
-// its name until repositories change, and then of what has changed alone. So the
-// condition may depend on the repository, the configuration, which connections are
-// hidden, and on whether permissions are enforced, on nothing else. condition is called
-// when the set has to be made, and must not ask for a kept set. The set is shared.
-func (v *View) Kept(name string, condition func() func(*Repo) bool) *roaring.Bitmap {
-	return v.sets.made.set(v, key{name, v.PermissionSync()}, condition)
+// CachedSet returns the set of repositories for which a condition holds, from the cache if it is there.
+// So the condition may depend only on the repository, the configuration, hidden connections, and
+// the permission setting. The function condition is called if the set must be computed, and must
+// not call Kept. The caller must not change the set.
+func (v *View) CachedSet(name string, condition func() func(*Repo) bool) *roaring.Bitmap {
+	return v.sets.current.set(v, setKey{name, v.PermissionSync()}, condition)
 }
 
-func (m *made) set(v *View, k key, condition func() func(*Repo) bool) *roaring.Bitmap {
+func (m *setGeneration) set(v *View, k setKey, condition func() func(*Repo) bool) *roaring.Bitmap {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if set := m.byKey[k]; set != nil {
@@ -130,15 +128,15 @@ func (m *made) set(v *View, k key, condition func() func(*Repo) bool) *roaring.B
 	}
 
 	if m.byKey == nil {
-		m.byKey = map[key]*roaring.Bitmap{}
+		m.byKey = map[setKey]*roaring.Bitmap{}
 	}
 	m.byKey[k] = set
 	return set
 }
 
-// fromBefore makes a set of the last generation that has it, nil where none does. The
-// caller has the lock; generations are locked from the newest to the oldest.
-func (m *made) fromBefore(v *View, k key, holds func(*Repo) bool) *roaring.Bitmap {
+// fromBefore computes a set from the newest earlier generation that has it, or returns nil. The
+// caller holds the lock; generations are locked from newest to oldest.
+func (m *setGeneration) fromBefore(v *View, k setKey, holds func(*Repo) bool) *roaring.Bitmap {
 	changed := roaring.New()
 	for before, more := m.before, m.changed; before != nil; {
 		changed.Or(more)
@@ -162,8 +160,8 @@ func (m *made) fromBefore(v *View, k key, holds func(*Repo) bool) *roaring.Bitma
 	return nil
 }
 
-// find looks for a set, and tells what is before.
-func (m *made) find(k key) (before *made, changed, set *roaring.Bitmap) {
+// find returns the set with a key, if any, and the previous generation.
+func (m *setGeneration) find(k setKey) (before *setGeneration, changed, set *roaring.Bitmap) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.before, m.changed, m.byKey[k]

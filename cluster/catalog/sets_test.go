@@ -9,9 +9,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Sets that follow the changes of repositories are those that a walk over all makes,
-// whatever was asked for in between.
-func TestSetsFollowTheRepositories(t *testing.T) {
+// Cached sets equal those that a walk over all repositories gives, whichever sets were used between
+// the changes.
+func TestCachedSet_equalsAWalkOverAllRepositories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -33,12 +33,12 @@ func TestSetsFollowTheRepositories(t *testing.T) {
 			page.Repos = once(page.Repos)
 			b.do(page)
 
-			// Views between two changes are what makes one generation follow another.
+			// A view between two changes starts a new generation.
 			if rng.IntN(3) == 0 {
 				continue
 			}
 			view := b.s.View()
-			before := view.sets.made.before != nil
+			before := view.sets.current.before != nil
 			asked := []func() *roaring.Bitmap{
 				view.listedSet,
 				view.openSet,
@@ -70,7 +70,7 @@ func TestSetsFollowTheRepositories(t *testing.T) {
 	}
 }
 
-// once leaves out repositories that stand in a page before.
+// once removes repositories that appear earlier in the page.
 func once(list []ListedRepo) (out []ListedRepo) {
 	seen := map[string]bool{}
 	for _, r := range list {
@@ -82,48 +82,48 @@ func once(list []ListedRepo) (out []ListedRepo) {
 	return out
 }
 
-// A change of one repository looks at that one alone.
-func TestAChangeOfOneRepositoryWalksOverNoOther(t *testing.T) {
+// A change of one repository evaluates the condition for that one only.
+func TestCachedSet_updatesOnlyChangedRepositories(t *testing.T) {
 	t.Parallel()
 	b, _ := observed(t, 30)
 	first := b.s.View()
 	all := func() func(*Repo) bool { return func(*Repo) bool { return true } }
-	if got := first.Kept("all", all).GetCardinality(); got != 30 {
+	if got := first.CachedSet("all", all).GetCardinality(); got != 30 {
 		t.Fatalf("%d repositories", got)
 	}
 
 	fence := b.begin(JobSync, "host")
 	b.do(&SyncPage{Connection: "host", Fence: fence, Repos: []ListedRepo{{Name: "h/new", RepoFacts: RepoFacts{Visibility: Private, ExternalID: "bitbucket:h.example.com:999"}}}})
 	looked := 0
-	set := b.s.View().Kept("all", func() func(*Repo) bool {
+	set := b.s.View().CachedSet("all", func() func(*Repo) bool {
 		return func(*Repo) bool { looked++; return true }
 	})
-	if looked != 1 || set.GetCardinality() != 31 || first.Kept("all", all).GetCardinality() != 30 {
+	if looked != 1 || set.GetCardinality() != 31 || first.CachedSet("all", all).GetCardinality() != 30 {
 		t.Errorf("looked at %d, the set has %d", looked, set.GetCardinality())
 	}
 }
 
-// Generations that are long gone are let go.
-func TestOldSetsAreLetGo(t *testing.T) {
+// Old generations are released.
+func TestCachedSet_releasesOldGenerations(t *testing.T) {
 	t.Parallel()
 	b, _ := observed(t, 3)
 	fence := b.begin(JobSync, "host")
-	for i := range 5 * mostBefore {
+	for i := range 5 * maxGenerations {
 		b.s.View().listedSet()
 		b.s.View().openSet()
 		b.do(&SyncPage{Connection: "host", Fence: fence, Repos: []ListedRepo{{Name: fmt.Sprint("h/n", i), RepoFacts: RepoFacts{Visibility: Private, ExternalID: fmt.Sprint("bitbucket:h.example.com:", 900+i)}}}})
 	}
 	depth := 0
-	for at := b.s.View().sets.made; at.before != nil; at = at.before {
+	for at := b.s.View().sets.current; at.before != nil; at = at.before {
 		depth++
 	}
-	if depth > mostBefore {
+	if depth > maxGenerations {
 		t.Errorf("%d generations are kept", depth)
 	}
 }
 
-// What nodes are told of permissions changes with the members: sets of before do not count.
-func TestAMemberThatIsToldNothingClosesWhatWasOpen(t *testing.T) {
+// The permission setting changes with the members, so cached sets of the old setting do not count.
+func TestCachedSet_followsThePermissionSetting(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	raw := strings.Replace(string(b.s.View().Config().Raw), `"all":true`, `"all":true,"enforcePermissions":true`, 1)

@@ -2,16 +2,16 @@ package catalog
 
 import "slices"
 
-// Changes are what may differ between two views.
+// Changes lists what may differ between two views.
 type Changes struct {
 	Repos    []RepoID
 	Jobs     []JobKey
 	Holdings []string // by key
 }
 
-// Since lists what may differ between two views, some of it more than once. It costs what
-// has changed, not what there is: a sum over all repositories is kept by it from one view
-// to the next. Without ok everything may differ, and Shown too.
+// Since lists what may differ between two views; an item may appear twice. It costs what has
+// changed, not the whole catalog, so callers can update sums over all repositories. If ok is false,
+// anything may differ, including the result of Shown.
 func (v *View) Since(old *View) (c Changes, ok bool) {
 	if !slices.Equal(v.hidden(), old.hidden()) {
 		return Changes{}, false
@@ -31,7 +31,7 @@ func (v *View) Since(old *View) (c Changes, ok bool) {
 	return c, true
 }
 
-// hidden are the names of the connections whose repositories are not shown.
+// hidden returns the names of the connections whose repositories are hidden.
 func (v *View) hidden() (names []string) {
 	for c := range v.Connections() {
 		if !c.HiddenAt.IsZero() {
@@ -41,7 +41,7 @@ func (v *View) hidden() (names []string) {
 	return names
 }
 
-// Everything lists all that Since may list.
+// Everything lists everything that Since could list.
 func (v *View) Everything() (c Changes) {
 	for r := range v.Repos() {
 		c.Repos = append(c.Repos, r.ID)

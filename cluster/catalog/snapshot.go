@@ -14,19 +14,15 @@ import (
 )
 
 // A snapshot is a stream of blocks and an end:
-//
 //	magic     8 bytes "SHOALC01", of which the digits are the format
 //	block     tag 1 (kind of record, not 0) | length 4 | CRC-32C 4 | body
 //	          body: records of one kind, each as uvarint length and bytes
 //	...
 //	end       0 | SHA-256 of all bytes before the 0
+// Numbers are little-endian. Records are sorted by key, so the same state gives the same bytes. An
+// unknown kind is refused: a newer version wrote it.
 //
-// Numbers are little-endian. Records come in the order of their keys, so the
-// same state gives the same bytes. A kind that is not known is refused: it
-// was written by a newer version.
-//
-// For example, a block with the one record 01 06 61 2f 62 of the kind 4:
-//
+// For example, a block with one record, 01 06 61 2f 62, of kind 4:
 //	04  06 00 00 00  <CRC-32C>   tag, 6 bytes
 //	    05  01 06 61 2f 62       5 bytes of record
 
@@ -36,11 +32,10 @@ const (
 	maxBlock      = MaxEntry + blockSize
 )
 
-// ErrDamaged is wrapped by the errors of Load about bytes that were not
-// written like that.
+// ErrDamaged is wrapped by errors of Load about bytes that Save did not write.
 var ErrDamaged = errors.New("the snapshot is damaged")
 
-// Save writes a snapshot.
+// Save writes a snapshot of the view.
 func (v *View) Save(w io.Writer) error {
 	sum := sha256.New()
 	buf := bufio.NewWriterSize(io.MultiWriter(w, sum), 256<<10)
@@ -59,7 +54,7 @@ func (v *View) Save(w io.Writer) error {
 	}
 	s.flush()
 
-	// The sum is of all that went through buf; the end goes past it.
+	// The checksum covers all that went through buf, and is written past it.
 	if s.err == nil {
 		s.err = buf.Flush()
 	}
@@ -72,8 +67,7 @@ func (v *View) Save(w io.Writer) error {
 	return nil
 }
 
-// saver gathers records into blocks. After the first error, which stays in err,
-// it writes nothing.
+// saver collects records into blocks. After the first error, in err, it writes nothing.
 type saver struct {
 	w    io.Writer
 	tag  byte
@@ -88,8 +82,7 @@ func (s *saver) raw(b []byte) {
 	}
 }
 
-// record adds a record to the block, which it begins where the kind is another
-// one or the last block is full.
+// record adds a record. It starts a new block if the kind changes or the block is full.
 func (s *saver) record(kind *recordKind, rec any) {
 	if s.tag != kind.tag || len(s.body) >= blockSize {
 		s.flush()
@@ -101,7 +94,7 @@ func (s *saver) record(kind *recordKind, rec any) {
 	s.body = append(s.body, s.tmp...)
 }
 
-// flush writes the block that was gathered.
+// flush writes the current block.
 func (s *saver) flush() {
 	if len(s.body) == 0 {
 		return
@@ -114,17 +107,17 @@ func (s *saver) flush() {
 	s.body = s.body[:0]
 }
 
-// castagnoli is a table that the library makes once.
+// castagnoli returns the table of CRC-32C, which the library computes only once.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// Load is Build.Load of the program as it is.
+// Load reads a snapshot by Build.Load of the running program.
 func Load(r io.Reader) (*State, error) { return ThisBuild().Load(r) }
 
-// Load reads a snapshot and verifies it. A *LevelError says that the program
-// cannot apply its level.
+// Load reads and verifies a snapshot. A *LevelError means that the program cannot apply the
+// snapshot's level.
 func (b Build) Load(r io.Reader) (*State, error) { return loadInto(b.New(), r) }
 
-// loadInto is Load into a state that is empty.
+// loadInto reads a snapshot into an empty state.
 func loadInto(s *State, r io.Reader) (*State, error) {
 	sum := sha256.New()
 	l := &loader{r: bufio.NewReaderSize(r, 256<<10), sum: sum, s: s}
@@ -132,12 +125,12 @@ func loadInto(s *State, r io.Reader) (*State, error) {
 		return nil, fmt.Errorf("catalog: read snapshot: %w", err)
 	}
 
-	// One without a level is of the first, which later programs may not know.
+	// A snapshot without a level has level 1, which later programs may not support.
 	if err := s.Unable(); err != nil {
 		return nil, fmt.Errorf("catalog: read snapshot: %w", err)
 	}
 
-	// Indexes are not in the snapshot.
+	// Build the indexes, which are not in the snapshot.
 	s.rehashMeta()
 	if err := s.reindex(); err != nil {
 		return nil, fmt.Errorf("catalog: read snapshot: %w: %w", ErrDamaged, err)
@@ -171,7 +164,7 @@ func (l *loader) load() error {
 		return fmt.Errorf("%w: it does not begin like one", ErrDamaged)
 	}
 
-	// The sum is over every byte before it, the beginning too.
+	// The checksum covers the magic, too.
 	l.sum.Write(magic)
 
 	for {
@@ -182,7 +175,7 @@ func (l *loader) load() error {
 	}
 }
 
-// block reads a block and what is in it. more is false after the end.
+// block reads one block with its records. more is false after the end.
 func (l *loader) block() (more bool, err error) {
 	var head [9]byte
 	if err := l.read(head[:1]); err != nil {
@@ -192,7 +185,7 @@ func (l *loader) block() (more bool, err error) {
 		return false, l.end()
 	}
 
-	// The size and then the checksum, before a byte of the body is believed.
+	// Check the size and the checksum before using the body.
 	if err := l.read(head[1:]); err != nil {
 		return false, err
 	}
@@ -214,8 +207,8 @@ func (l *loader) block() (more bool, err error) {
 	return true, l.records(head[0])
 }
 
-// readGrowing appends n bytes. Memory grows with the bytes that come, not with
-// what n claims.
+// readGrowing appends n bytes of r to b. Memory grows with the bytes that arrive, whatever n
+// claims.
 func readGrowing(r io.Reader, b []byte, n int) ([]byte, error) {
 	for n > 0 {
 		step := min(n, 1<<20)
@@ -242,7 +235,6 @@ func (l *loader) end() error {
 }
 
 func (l *loader) records(tag byte) error {
-	// Each record has its length, so that one which cannot be read is found here.
 	r := &codec.Reader{Rest: l.body}
 	for len(r.Rest) > 0 {
 		rec := r.Take(r.Uvarint())
@@ -256,7 +248,7 @@ func (l *loader) records(tag byte) error {
 	return nil
 }
 
-// restore puts one record of a snapshot into the state.
+// restore adds one record of a snapshot to the state.
 func (s *State) restore(tag byte, b []byte) error {
 	switch tag {
 	case levelKind.tag:
@@ -275,12 +267,11 @@ func (s *State) restore(tag byte, b []byte) error {
 			return row.restore(&s.tables, b)
 		}
 	}
-	// A kind that is not known may be of a newer version: leaving it out would lose it.
+	// Ignoring an unknown kind would lose it: a newer version may have written it.
 	return fmt.Errorf("records of kind %d: %w", tag, codec.ErrNewer)
 }
 
-// reindex makes the indexes from the records, and finds records that
-// contradict each other.
+// reindex builds the indexes from the records. It fails if records contradict each other.
 func (s *State) reindex() error {
 	for _, row := range s.rows {
 		if err := row.index(s); err != nil {

@@ -9,61 +9,59 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
-// State is the catalog. It belongs to one goroutine, which applies entries;
-// readers use Views.
+// State is the mutable catalog. Only the goroutine that applies entries may use it; readers use
+// Views.
 type State struct {
 	tables
-	kinds  []JobRow // of jobs, always the same
-	sets   *sets    // shared by views while no repository enters, leaves or is renamed
-	shared bool     // a view has sets
-	hashes hashes   // of the last entries; not part of the state
-	unseal Unsealer // of configurations; nil reads none that is sealed
+	kinds  []JobRow // kinds of jobs; never changes
+	sets   *sets    // views share them until repositories change
+	shared bool     // a view uses sets
+	hashes hashes   // after the last entries; not part of the state
+	unseal Unsealer // decrypts configurations; nil: sealed ones cannot be read
 	build  Build
 }
 
-// meta is what there is once.
+// meta holds the single values of the catalog.
 type meta struct {
 	ClusterID  string
 	Index      uint64 // of the last entry applied
 	Clock      time.Time
 	LastRepo   RepoID
 	LastMember uint32
-	Former     []string // ids of the clusters that this one was made of, the newest last
+	Former     []string // ids of the clusters that this one was recovered from, newest last
 }
 
-// request is a remembered entry and what it came to.
+// request is a remembered entry and its results, for retries.
 type request struct {
 	ID      [16]byte
 	Index   uint64
 	Results []Result
 }
 
-// Bounds of what is remembered for retries. A client gives up long before
-// this many other writes were applied.
+// Limits of remembered requests. A client gives up long before this many other writes are applied.
 const (
 	maxRequests = 16384
 	maxReplies  = 1 << 18
 )
 
-// New is Build.New of the program as it is.
+// New returns an empty catalog by Build.New of the running program.
 func New(further ...JobRow) *State {
 	return newState(tableRows, slices.Concat(jobRows, further))
 }
 
-// Unseal sets what opens sealed configurations. It happens before the first
-// view is taken.
+// Unseal sets the function that decrypts configurations. It must be called before the first View.
 func (s *State) Unseal(open Unsealer) {
 	s.unseal = open
 	s.parsed = &parsed{raw: s.config.Raw, unseal: open}
 }
 
-// newState is New with tables and kinds of jobs of its own.
+// newState returns an empty catalog with these tables and kinds of jobs.
 func newState(rows []tableRow, kinds []JobRow) *State {
 	s := &State{build: ThisBuild(), kinds: kinds, sets: newSets(), tables: tables{
 		rows:   rows,
 		config: &Config{},
 
-		// Trees that are derived from the tables: apply keeps them in step, a snapshot leaves them out.
+		// Indexes derived from the tables. Apply updates them; snapshots leave them out.
 		parsed:    &parsed{},
 		names:     tree.New[string, RepoID](),
 		externals: tree.New[string, RepoID](),
@@ -90,21 +88,20 @@ func newState(rows []tableRow, kinds []JobRow) *State {
 	return s
 }
 
-// Apply applies an entry and returns one result for each command. An entry
-// whose request was applied before changes nothing and has the results of
-// the first time. Entries must come with growing indexes.
+// Apply applies an entry and returns one result per command. An entry whose request was applied
+// before changes nothing and returns the first results. Indexes must ascend.
 func (s *State) Apply(e Entry) []Result {
 	s.meta.Index = e.Index
-	defer s.applied()
+	defer s.endEntry()
 
-	// A retry of what was applied already.
+	// A retry of an applied entry.
 	if e.Request != ([16]byte{}) {
 		if old := s.requests.Get(string(e.Request[:])); old != nil {
 			return old.Results
 		}
 	}
 
-	// The clock of the catalog never goes back, whatever the leaders' clocks do.
+	// The clock of the catalog never goes back, whatever clocks the leaders have.
 	if at := codec.FromMillis(codec.ToMillis(e.At)); at.After(s.meta.Clock) {
 		s.meta.Clock = at
 	}
@@ -112,7 +109,7 @@ func (s *State) Apply(e Entry) []Result {
 	t := &txn{State: s, index: e.Index, now: s.meta.Clock, node: e.Node}
 	results := make([]Result, len(e.Commands))
 	for i, c := range e.Commands {
-		event := t.tell(c)
+		event := t.eventOf(c)
 		if results[i] = c.apply(t); event != nil && results[i].Err == nil {
 			t.record(event, i)
 		}
@@ -122,7 +119,7 @@ func (s *State) Apply(e Entry) []Result {
 	return results
 }
 
-// also applies what a test adds to a command.
+// also applies the commands that a test adds after a command.
 func (t *txn) also(c Command) {
 	if t.build.Also == nil {
 		return
@@ -132,8 +129,8 @@ func (t *txn) also(c Command) {
 	}
 }
 
-// TookEffect is the index at which an entry that has been applied changed the state: its
-// own, or that of its first try where it is a retry.
+// TookEffect returns the index at which an applied entry changed the state. For a retry that is the
+// index of the first try.
 func (s *State) TookEffect(e Entry) uint64 {
 	if e.Request != ([16]byte{}) {
 		if first := s.requests.Get(string(e.Request[:])); first != nil {
@@ -143,9 +140,8 @@ func (s *State) TookEffect(e Entry) uint64 {
 	return e.Index
 }
 
-// remember keeps the results of an entry for its retries, and drops the oldest:
-//
-//	order.len() <= maxRequests, replies <= maxReplies
+// remember stores the results of an entry for its retries. It deletes the oldest beyond maxRequests
+// entries or maxReplies results.
 func (s *State) remember(e Entry, results []Result) {
 	if e.Request == ([16]byte{}) {
 		return
@@ -156,7 +152,7 @@ func (s *State) remember(e Entry, results []Result) {
 	s.order.Set(e.Index, id)
 	s.replies += len(results)
 
-	// By count and by results: one entry may have a thousand of them.
+	// Limit the results too: one entry may have a thousand.
 	for s.order.Len() > maxRequests || s.replies > maxReplies {
 		index, id, _ := s.order.Min()
 		s.order.Delete(index)
@@ -167,10 +163,10 @@ func (s *State) remember(e Entry, results []Result) {
 
 func (s *State) rehashMeta() { s.metaHash = metaKind.hash(&s.meta) }
 
-// Index is that of the last entry applied.
+// Index returns the index of the last applied entry.
 func (s *State) Index() uint64 { return s.meta.Index }
 
-// View returns the state as it is now. It costs the same for any size.
+// View returns the present state as a View. The cost does not depend on its size.
 func (s *State) View() *View {
 	s.shared = true
 	v := &View{sets: s.sets, tables: tables{
@@ -183,7 +179,7 @@ func (s *State) View() *View {
 		confHash:   s.confHash,
 		parsed:     s.parsed,
 
-		// A frozen tree shares its nodes with the living one, which copies what it changes from now on.
+		// A frozen tree shares its nodes; the living tree copies them before changing them.
 		names:     s.names.Freeze(),
 		externals: s.externals.Freeze(),
 		former:    s.former.Freeze(),
@@ -206,7 +202,7 @@ func (s *State) View() *View {
 	return v
 }
 
-// Hash is the state hash: equal on all nodes at an equal index.
+// Hash returns the state hash, which is equal on all nodes at an equal index.
 func (t *tables) Hash() uint64 {
 	sum := t.metaHash + t.confHash + t.raisedHash
 	for _, row := range t.rows {
@@ -215,7 +211,7 @@ func (t *tables) Hash() uint64 {
 	return sum
 }
 
-// Refusal says why a command changed nothing.
+// Refusal tells why a command changed nothing.
 type Refusal struct {
 	Code   Code
 	Reason string
@@ -232,7 +228,7 @@ const (
 	NotFound Code = 2
 	Conflict Code = 3 // the state does not allow it
 	Invalid  Code = 4 // the command is malformed
-	Held     Code = 5 // it would take much away, and nobody has said that this is meant
+	Held     Code = 5 // it would remove much, and nobody has confirmed that
 )
 
 // Refused returns the refusal that an error of Propose wraps, if any.
@@ -246,11 +242,11 @@ func refuse(code Code, reason string) Result {
 	return Result{Err: &Refusal{code, reason}}
 }
 
-// txn is one entry being applied.
+// txn is an entry that is being applied.
 type txn struct {
 	*State
 	index uint64
 	now   time.Time
 	node  string
-	by    *Actor // of the changes behind an Attribute; nil: they are not audited
+	by    *Actor // actor named by an Attribute; nil: the commands are not audited
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
-// tables are the records, and indexes that are made from them. Each table
-// has a row in tableRows, which says all else about it.
+// tables are all records, and the indexes derived from them. Each table has a row in tableRows with
+// everything else about it.
 type tables struct {
-	rows []tableRow // tableRows; a test has one more
+	rows []tableRow // tableRows; a test adds one
 
 	meta       meta
 	metaHash   uint64
@@ -43,29 +43,28 @@ type tables struct {
 	sites       tree.Table[string, Site]
 	hostTokens  tree.Table[string, HostToken] // by HostToken.Key
 
-	// Indexes: not saved, not hashed, made from the records by the rows.
+	// Indexes: not saved, not hashed, derived from the records by the rows.
 	names     tree.Tree[string, RepoID]
 	externals tree.Tree[string, RepoID]   // by the host's own id
-	former    tree.Tree[string, RepoID]   // by names that a rename freed
+	former    tree.Tree[string, RepoID]   // by former names
 	jobStates tree.Tree[string, struct{}] // state, then jobKey
-	turns     tree.Tree[string, struct{}] // by granting, of jobs that wait
+	turns     tree.Tree[string, struct{}] // waiting jobs, by granting
 	keyHashes tree.Tree[string, string]
-	emails    tree.Tree[string, string]   // ids of accounts by their addresses
-	numbers   tree.Tree[uint32, string]   // of members
-	refs      tree.Tree[string, uint32]   // how often live generations name a file
-	order     tree.Tree[uint64, string]   // of requests, by index
-	replies   int                         // results kept in requests
-	running   tree.Tree[string, struct{}] // node, 0, jobKey of running jobs
+	emails    tree.Tree[string, string]   // account id by address
+	numbers   tree.Tree[uint32, string]   // member id by number
+	refs      tree.Tree[string, uint32]   // number of references to a file from live generations
+	order     tree.Tree[uint64, string]   // request id by index of its entry
+	replies   int                         // number of results in requests
+	running   tree.Tree[string, struct{}] // running jobs: node, 0, jobKey
 
 	threadOwners  tree.Tree[string, struct{}] // by ownedThread
-	sessionHashes tree.Tree[string, string]   // ids of sessions by their hashes
-	persons       tree.Tree[string, string]   // keys of identities, by account, 0, key
-	threadRuns    tree.Tree[string, string]   // owners, by ids of threads with a question that is being answered
+	sessionHashes tree.Tree[string, string]   // session id by hash
+	persons       tree.Tree[string, string]   // identity keys: account, 0, key
+	threadRuns    tree.Tree[string, string]   // owner by id of a thread with a running turn
 }
 
-// tableRows lists the tables. To add one: a record type, a field of tables,
-// and a row with a tag that was never used. Freezing, the state hash, snapshots
-// and what reads them follow from the row.
+// tableRows lists the tables. To add one, add a record type, a field of tables, and a row with a
+// new tag. Freezing, hashing, saving and loading follow from the row.
 var tableRows = []tableRow{
 	tableOf(3, "connection", func(t *tables) *tree.Table[string, Connection] { return &t.connections },
 		func(c *Connection) string { return c.Name }, nil),
@@ -96,7 +95,7 @@ var tableRows = []tableRow{
 	tableOf(44, "link", func(t *tables) *tree.Table[string, Link] { return &t.links },
 		func(l *Link) string { return l.ID }, nil),
 	tableOf(45, "identity", func(t *tables) *tree.Table[string, Identity] { return &t.identities },
-		(*Identity).Key, func(s *State, x *Identity) error { s.persons.Set(x.owned(), x.Key()); return nil }),
+		(*Identity).Key, func(s *State, x *Identity) error { s.persons.Set(x.accountKey(), x.Key()); return nil }),
 	tableOf(46, "event", func(t *tables) *tree.Table[uint64, Event] { return &t.events },
 		func(e *Event) uint64 { return e.ID }, nil),
 	tableOf(47, "reader", func(t *tables) *tree.Table[string, Reader] { return &t.readers },
@@ -113,32 +112,31 @@ var tableRows = []tableRow{
 		func(h *Thread) string { return h.ID }, (*State).indexThread),
 }
 
-// The records of which there is one, which are in no table.
+// Kinds with a single record, which are in no table.
 var (
 	metaKind   = kindOf[meta](1, "meta")
 	configKind = kindOf[Config](2, "configuration")
 )
 
-// tableRow is what the state, its views and its snapshots do with a table,
-// whatever its records are.
+// tableRow is what states, views and snapshots do with any table.
 type tableRow interface {
-	tag() byte                         // number of its records in snapshots, which never changes
-	open(t *tables)                    // makes it empty
-	freeze(from, to *tables)           // gives to what from has now
+	tag() byte                         // kind of its records in snapshots, never changes
+	open(t *tables)                    // makes the table empty
+	freeze(from, to *tables)           // copies the present table as read-only
 	sum(t *tables) uint64              // its part of the state hash
-	save(t *tables, s *saver)          // its records, by key
-	restore(t *tables, b []byte) error // takes in a record as save wrote it
-	index(s *State) error              // fills the indexes of a table that was restored
+	save(t *tables, s *saver)          // writes its records, by key
+	restore(t *tables, b []byte) error // adds a record that save wrote
+	index(s *State) error              // fills the indexes after a restore
 
-	differ(a, b *tables, most int) Difference // names at most so many keys
+	differ(a, b *tables, most int) Difference // compares two tables and names up to most keys
 }
 
-// row is the tableRow of records of type T under keys of type K.
+// row implements tableRow for records of type T under keys of type K.
 type row[K cmp.Ordered, T any] struct {
 	kind *recordKind
 	at   func(*tables) *tree.Table[K, T]
 	key  func(*T) K
-	note func(*State, *T) error // puts a record into the indexes; nil where it is in none
+	note func(*State, *T) error // adds a record to the indexes; may be nil
 }
 
 func tableOf[K cmp.Ordered, T any](tag byte, name string, at func(*tables) *tree.Table[K, T], key func(*T) K, note func(*State, *T) error) tableRow {
@@ -165,7 +163,7 @@ func (r *row[K, T]) restore(t *tables, b []byte) error {
 		return err
 	}
 
-	// A record has one encoding, so its bytes are what its hash is made of.
+	// A record has only one encoding, so these bytes give its hash.
 	r.at(t).Add(r.key(rec), rec, r.kind.hashOf(b))
 	return nil
 }
@@ -182,7 +180,7 @@ func (r *row[K, T]) index(s *State) error {
 	return nil
 }
 
-// indexRepo notes the name of a repository and the files that it names.
+// indexRepo adds a repository to the indexes, and counts its files.
 func (s *State) indexRepo(r *Repo) error {
 	if _, taken := s.names.Get(r.Name); taken || r.ID == 0 || r.ID > s.meta.LastRepo {
 		return fmt.Errorf("repository %d has the name or number of another", r.ID)

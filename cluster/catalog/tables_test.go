@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
-// gadget is a record of a table that only this test has.
+// gadget is a record of a table that exists only in this test.
 type gadget struct {
 	Name  string
 	Parts []uint32
@@ -38,7 +38,7 @@ func (c *putGadget) apply(t *txn) Result {
 	return Result{}
 }
 
-// gadgetRow is the row of the table and where a test finds it.
+// gadgetRow returns the row of the table, and a function that finds the table.
 func gadgetRow() (tableRow, func(*tables) *tree.Table[string, gadget]) {
 	var mu sync.Mutex
 	all := map[*tables]*tree.Table[string, gadget]{}
@@ -53,7 +53,7 @@ func gadgetRow() (tableRow, func(*tables) *tree.Table[string, gadget]) {
 	return tableOf(200, "gadget", at, func(g *gadget) string { return g.Name }, nil), at
 }
 
-func TestATableIsOneRow(t *testing.T) {
+func TestTable_needsOnlyARow(t *testing.T) {
 	t.Parallel()
 	row, at := gadgetRow()
 	rows := append(slices.Clone(tableRows), row)
@@ -69,7 +69,7 @@ func TestATableIsOneRow(t *testing.T) {
 	put(3, "b", 4)
 	put(4, "c")
 
-	// A view is of one moment.
+	// An old view does not change.
 	if g := at(&old.tables).Get("b"); g == nil || !slices.Equal(g.Parts, []uint32{3}) || at(&old.tables).Get("c") != nil {
 		t.Errorf("the view of entry 2 has b %+v and c %v", g, at(&old.tables).Get("c"))
 	}
@@ -78,12 +78,12 @@ func TestATableIsOneRow(t *testing.T) {
 		t.Errorf("the view of entry 4 has b %+v", g)
 	}
 
-	// The records are part of the state hash, in whatever order they came.
+	// The records are part of the state hash, in any order of insertion.
 	if now.Hash() == old.Hash() || now.Hash() != rehash(now) {
 		t.Errorf("hash %x, before %x, of the records %x", now.Hash(), old.Hash(), rehash(now))
 	}
 
-	// A snapshot has them.
+	// A snapshot contains them.
 	var saved, again bytes.Buffer
 	if err := now.Save(&saved); err != nil {
 		t.Fatal(err)
@@ -99,13 +99,13 @@ func TestATableIsOneRow(t *testing.T) {
 		t.Errorf("a snapshot of the restored state differs: %v", err)
 	}
 
-	// A version without the row does not drop them silently.
+	// A version without the row refuses the snapshot.
 	if _, err := Load(bytes.NewReader(saved.Bytes())); !errors.Is(err, codec.ErrNewer) {
 		t.Errorf("a version that does not know the table: %v", err)
 	}
 }
 
-func TestTagsOfTablesAreTheirOwn(t *testing.T) {
+func TestTableTags_areUnique(t *testing.T) {
 	t.Parallel()
 	tags := map[byte]bool{0: true, metaKind.tag: true, configKind.tag: true, levelKind.tag: true} // 0 ends a snapshot
 	for _, row := range tableRows {
@@ -134,10 +134,10 @@ func testdata(t *testing.T, name string) []byte {
 	return nil
 }
 
-func TestStampChangesTheTimeAlone(t *testing.T) {
+func TestStamp_changesOnlyTheTime(t *testing.T) {
 	t.Parallel()
 	if *rewrite {
-		return // there may be no logs yet
+		return // the logs may not exist yet
 	}
 	at := epoch.Add(1234567 * time.Millisecond)
 	for _, l := range readKept(t, 1) {
@@ -155,7 +155,7 @@ func TestStampChangesTheTimeAlone(t *testing.T) {
 				t.Fatalf("log %q, entry %d: Stamp has changed its argument", l.name, index+1)
 			}
 
-			// The same as decoding it, setting the time and encoding it.
+			// Stamp equals decoding, setting the time and encoding.
 			want.At = at
 			again, err := want.Encode()
 			if err != nil || !bytes.Equal(stamped, again) {
@@ -170,8 +170,8 @@ func TestStampChangesTheTimeAlone(t *testing.T) {
 	}
 }
 
-// The entry and the record that are drawn beside the codec.
-func TestBytesAreAsDrawn(t *testing.T) {
+// The bytes equal the examples in the comments of the codec.
+func TestCodec_bytesEqualTheDocumentedExamples(t *testing.T) {
 	t.Parallel()
 	e := Entry{At: time.UnixMilli(1_700_000_000_000), Node: "n1", Commands: []Command{&RevokeKey{ID: "k7"}}}
 	for i := range e.Request {

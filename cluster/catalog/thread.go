@@ -8,38 +8,37 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
-// Thread is a conversation with a language model: who has it, where what was
-// said is kept, and which node is at work on it. What was said is not here. It
-// lies in sealed files, one for each turn that has ended.
+// Thread is a conversation with a language model: its owner, the files with its text, and the node
+// that answers now. The text itself lies in sealed files, one per ended turn.
 type Thread struct {
-	ID      string // random: whoever has that of a public thread may read it
-	Owner   string // who asked, in words of who proposed it; "" for guests
+	ID      string // random; knowing the id of a public thread suffices to read it
+	Owner   string // who asked, in the proposer's notation; "" for guests
 	Title   []byte // sealed
 	Public  bool
 	Created time.Time
 	Changed time.Time
-	Asked   uint64 // hash of the first question with its bounds, by which it is found again
+	Asked   uint64 // hash of the first question and its bounds, to find the thread again
 	Turns   []ThreadTurn
-	Run     Run // of the turn that is being answered; without a fence there is none
+	Run     Run // the turn that is being answered; Fence 0: none
 }
 
 // ThreadTurn is a question of a thread and its answer.
 type ThreadTurn struct {
 	File   string // SHA-256 of the sealed file, hex
 	Bytes  uint32
-	Events uint32 // numbers that its events took
+	Events uint32 // count of event numbers that the turn used
 	Failed bool   // it has no answer
 }
 
-// Run is a turn that is being answered. Its node alone has what was said so far.
+// Run is a turn that is being answered. Only its node has the text so far.
 type Run struct {
 	Node  string
-	Fence uint64 // index of the entry that let Node run it
+	Fence uint64 // index of the entry that began the run
 	Since time.Time
-	Lost  ThreadTurn // stands for the turn if the node is lost; its file has the question
+	Lost  ThreadTurn // the turn to store if the node is lost; its file has the question
 }
 
-// Bytes is the size of what was said.
+// Bytes returns the size of all turns.
 func (h *Thread) Bytes() (n int64) {
 	for _, t := range h.Turns {
 		n += int64(t.Bytes)
@@ -47,7 +46,7 @@ func (h *Thread) Bytes() (n int64) {
 	return n
 }
 
-// Events is how many numbers the turns that have ended took.
+// Events returns the count of event numbers that ended turns used.
 func (h *Thread) Events() (n int) {
 	for _, t := range h.Turns {
 		n += int(t.Events)
@@ -55,7 +54,7 @@ func (h *Thread) Events() (n int) {
 	return n
 }
 
-// Bounds of threads.
+// Limits of threads.
 const (
 	maxThreads       = 100_000
 	maxThreadsOfOne  = 500
@@ -67,12 +66,11 @@ const (
 	maxRunningGuests = 4
 )
 
-// BeginTurn lets a node answer a question, in a thread that it begins or in one
-// of the same owner. Result.ID is the fence. Too many questions at once are
-// refused as Held.
+// BeginTurn lets a node answer a question, in a new thread or in one of the same owner. Result.ID
+// is the fence. It is refused as Held if the owner asks too much at once.
 type BeginTurn struct {
 	Thread string
-	New    bool // the fields down to Asked are those of the new thread
+	New    bool // the fields down to Asked describe a new thread
 	Owner  string
 	Title  []byte
 	Public bool
@@ -81,29 +79,28 @@ type BeginTurn struct {
 	Lost   ThreadTurn // see Run
 }
 
-// EndTurn ends the question that is being answered: with its answer, or with
-// Run.Lost where its node is lost.
+// EndTurn ends a running turn: with its answer, or with Run.Lost if its node is lost.
 type EndTurn struct {
 	Thread string
 	Fence  uint64
 	Turn   ThreadTurn
 }
 
-// ChangeThread gives a thread another title, and shares it or takes that back.
+// ChangeThread sets the title of a thread and whether it is public.
 type ChangeThread struct {
 	Thread string
-	Title  []byte // empty: as it is
+	Title  []byte // empty: no change
 	Public bool
 }
 
-// DeleteThread removes a thread. One that has changed since Changed stays,
-// unless that is zero.
+// DeleteThread removes a thread. It is refused if the thread has changed after Changed, unless
+// Changed is zero.
 type DeleteThread struct {
 	Thread  string
 	Changed time.Time
 }
 
-// ForkThread makes a thread of what was said in another one.
+// ForkThread copies the turns of a thread into a new one.
 type ForkThread struct {
 	From   string
 	Thread string
@@ -117,7 +114,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 		return refuse(Invalid, "a question has a node that answers it and a file")
 	}
 
-	// Guests share one bound: they cannot be told from one another.
+	// All guests share one limit: they cannot be told apart.
 	limit := maxRunningOfOne
 	if c.Owner == "" {
 		limit = maxRunningGuests
@@ -132,8 +129,8 @@ func (c *BeginTurn) apply(t *txn) Result {
 			return refuse(Conflict, "there is a thread of that id already")
 		}
 
-		if no := t.roomFor(c.Thread, c.Owner, c.Title); no != nil {
-			return *no
+		if refusal := t.roomFor(c.Thread, c.Owner, c.Title); refusal != nil {
+			return *refusal
 		}
 		old = &Thread{ID: c.Thread, Owner: c.Owner, Title: c.Title, Public: c.Public, Asked: c.Asked, Created: t.now}
 	}
@@ -147,7 +144,7 @@ func (c *BeginTurn) apply(t *txn) Result {
 		return refuse(Conflict, "this thread is as long as one may be: begin another")
 	}
 
-	// The index of this entry is the fence: a run that was given up cannot write any more.
+	// The entry's index is the fence: a run that was given up can no longer write.
 	now := *old
 	now.Run = Run{Node: c.Node, Fence: t.index, Since: t.now, Lost: c.Lost}
 	now.Changed = t.now
@@ -155,11 +152,11 @@ func (c *BeginTurn) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// roomFor refuses a new thread where there are as many as there may be.
+// roomFor returns a refusal if a new thread would exceed a limit, or nil.
 func (t *txn) roomFor(id, owner string, title []byte) *Result {
-	no := func(code Code, why string) *Result { r := refuse(code, why); return &r }
+	refusal := func(code Code, why string) *Result { r := refuse(code, why); return &r }
 
-	// Guests have one bound together, for they have no account that could be told apart.
+	// All guests share one limit: they have no account.
 	most := maxThreadsOfOne
 	if owner == "" {
 		most = maxGuestThreads
@@ -167,16 +164,16 @@ func (t *txn) roomFor(id, owner string, title []byte) *Result {
 
 	switch {
 	case id == "" || len(id) > 64 || strings.ContainsRune(id+owner, 0) || len(owner) > 100 || len(title) > maxThreadTitle:
-		return no(Invalid, "the thread is malformed")
+		return refusal(Invalid, "the thread is malformed")
 	case t.threads.Len() >= maxThreads:
-		return no(Conflict, "there are as many threads as a cluster may have: delete some")
+		return refusal(Conflict, "there are as many threads as a cluster may have: delete some")
 	case len(t.ThreadsOf(owner)) >= most:
-		return no(Conflict, "you have as many threads as one may have: delete some")
+		return refusal(Conflict, "you have as many threads as one may have: delete some")
 	}
 	return nil
 }
 
-// runningThread is a thread whose question is being answered under a fence.
+// runningThread returns a thread whose turn runs under this fence, or a refusal.
 func (t *txn) runningThread(id string, fence uint64) (*Thread, Result) {
 	h := t.threads.Get(id)
 	switch {
@@ -189,9 +186,9 @@ func (t *txn) runningThread(id string, fence uint64) (*Thread, Result) {
 }
 
 func (c *EndTurn) apply(t *txn) Result {
-	old, no := t.runningThread(c.Thread, c.Fence)
+	old, refusal := t.runningThread(c.Thread, c.Fence)
 	if old == nil {
-		return no
+		return refusal
 	}
 
 	if !isHash(c.Turn.File) {
@@ -201,7 +198,7 @@ func (c *EndTurn) apply(t *txn) Result {
 	now := *old
 	now.Run = Run{}
 
-	// Never appended in place: views still read the old list.
+	// Copy on append: views still read the old list.
 	now.Turns = append(now.Turns[:len(now.Turns):len(now.Turns)], c.Turn)
 	now.Changed = t.now
 	t.setThread(&now)
@@ -217,7 +214,7 @@ func (c *ChangeThread) apply(t *txn) Result {
 		return refuse(Invalid, "the title is too long")
 	}
 
-	// When it changed stays: nothing was said in it.
+	// Changed stays: no turn was added.
 	now := *old
 	if now.Public = c.Public; len(c.Title) > 0 {
 		now.Title = c.Title
@@ -251,12 +248,12 @@ func (c *ForkThread) apply(t *txn) Result {
 		return refuse(Conflict, "nothing has been answered in this thread yet")
 	}
 
-	// It counts among the threads of who forks.
-	if no := t.roomFor(c.Thread, c.Owner, c.Title); no != nil {
-		return *no
+	// It counts against the limit of the new owner.
+	if refusal := t.roomFor(c.Thread, c.Owner, c.Title); refusal != nil {
+		return *refusal
 	}
 
-	// The files are shared by their hashes: what was said is copied nowhere.
+	// The new thread refers to the same files, so no text is copied.
 	t.setThread(&Thread{
 		ID:      c.Thread,
 		Owner:   c.Owner,
@@ -274,7 +271,7 @@ func (t *txn) setThread(h *Thread) {
 	t.noteThread(h)
 }
 
-// noteThread keeps the indexes of threads.
+// noteThread updates the indexes of threads.
 func (s *State) noteThread(h *Thread) {
 	s.threadOwners.Set(ownedThread(h.Owner, h.ID), struct{}{})
 	if h.Run.Fence != 0 {
@@ -300,7 +297,7 @@ func (t *tables) runsOf(owner string) (n int) {
 	return n
 }
 
-// ThreadsOf lists those of an owner by id.
+// ThreadsOf returns the threads of an owner, by id.
 func (t *tables) ThreadsOf(owner string) (all []*Thread) {
 	for id := range tree.Under(t.threadOwners.From, ownedThread(owner, "")) {
 		all = append(all, t.threads.Get(id))
@@ -308,13 +305,13 @@ func (t *tables) ThreadsOf(owner string) (all []*Thread) {
 	return all
 }
 
-// Thread returns nil when there is none of that id.
+// Thread returns the thread with an id, or nil.
 func (v *View) Thread(id string) *Thread { return v.threads.Get(id) }
 
-// Threads goes through all of them by id.
+// Threads iterates over all threads by id.
 func (v *View) Threads() iter.Seq[*Thread] { return v.threads.Records() }
 
-// RunningThreads goes through those of which a question is being answered, by id.
+// RunningThreads iterates over threads with a running turn, by id.
 func (v *View) RunningThreads() iter.Seq[*Thread] {
 	return func(yield func(*Thread) bool) {
 		for id := range v.threadRuns.All() {

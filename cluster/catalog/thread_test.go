@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestOneNodeAtATimeAnswersAQuestion(t *testing.T) {
+func TestBeginTurn_oneRunPerThread(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	begin := func(id, owner string) *BeginTurn {
@@ -14,7 +14,7 @@ func TestOneNodeAtATimeAnswersAQuestion(t *testing.T) {
 	b.do(begin("t1", "ann"))
 	fence := b.s.View().Thread("t1").Run.Fence
 
-	// A second question waits for the first one, and nobody else asks in this thread.
+	// A second question has to wait for the first, and other accounts cannot ask in this thread.
 	again := begin("t1", "ann")
 	again.New = false
 	b.refused(Conflict, again)
@@ -22,7 +22,7 @@ func TestOneNodeAtATimeAnswersAQuestion(t *testing.T) {
 	other.New = false
 	b.refused(NotFound, other)
 
-	// It ends once: whoever was taken for lost cannot add an answer.
+	// A turn ends only once: a node that was considered lost cannot add its answer.
 	b.refused(Invalid, &EndTurn{Thread: "t1", Fence: fence})
 	b.do(&EndTurn{Thread: "t1", Fence: fence, Turn: ThreadTurn{File: hash(1), Bytes: 7, Events: 9}})
 	b.refused(Stale, &EndTurn{Thread: "t1", Fence: fence, Turn: ThreadTurn{File: hash(2)}})
@@ -31,7 +31,7 @@ func TestOneNodeAtATimeAnswersAQuestion(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 
-	// Its copy is of whoever made it.
+	// A fork belongs to its creator.
 	b.do(&ForkThread{From: "t1", Thread: "t2", Owner: "bob", Public: true})
 	if f := b.s.View().Thread("t2"); f.Owner != "bob" || f.Turns[0].File != hash(1) {
 		t.Errorf("%+v", f)
@@ -43,7 +43,7 @@ func TestOneNodeAtATimeAnswersAQuestion(t *testing.T) {
 	}
 }
 
-func TestQuestionsAtATimeAreBounded(t *testing.T) {
+func TestBeginTurn_limitsConcurrentQuestions(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	for _, tt := range []struct {
@@ -61,7 +61,7 @@ func TestQuestionsAtATimeAreBounded(t *testing.T) {
 	}
 }
 
-func TestThreadsOfOneAreBounded(t *testing.T) {
+func TestThreads_perOwnerLimit(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.do(&BeginTurn{Thread: "first", New: true, Owner: "ann", Node: "n1", Lost: ThreadTurn{File: hash(7)}})

@@ -12,14 +12,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// View is the catalog at one index. It is immutable, safe for concurrent
-// use, and may be kept. What its methods return is read-only.
+// View is the catalog at one index. It is immutable, safe for concurrent use, and may be kept.
+// Callers must not change what its methods return.
 type View struct {
 	tables
 	sets *sets
 }
 
-// parsed is a configuration that is parsed when it is first asked for.
+// parsed is a configuration that is parsed on first use.
 type parsed struct {
 	raw    []byte
 	unseal Unsealer
@@ -29,10 +29,10 @@ type parsed struct {
 	err    error
 }
 
-// providerHost is the code host whose people an identity provider knows.
+// providerHost is the code host behind an identity provider.
 type providerHost struct{ site, address string }
 
-// text is the file that the bytes are of.
+// text returns the plain text of the configuration.
 func (p *parsed) text() ([]byte, error) {
 	box, sealed := sealedBox(p.raw)
 	switch {
@@ -44,25 +44,23 @@ func (p *parsed) text() ([]byte, error) {
 	return p.unseal(box)
 }
 
-// Index is that of the last entry applied.
+// Index returns the index of the last applied entry.
 func (v *View) Index() uint64 { return v.meta.Index }
 
-// Time is the clock of the catalog: the newest time of any entry.
+// Time returns the clock of the catalog: the newest time of any entry.
 func (v *View) Time() time.Time { return v.meta.Clock }
 
-// ClusterID is empty before the cluster is formed.
+// ClusterID returns the cluster's id, or "" before the cluster is formed.
 func (v *View) ClusterID() string { return v.meta.ClusterID }
 
-// Former are the ids of the clusters that this one was made of when it was
-// recovered or restored, the newest last.
+// Former returns the ids of the clusters that this one was recovered or restored from, newest last.
 func (v *View) Former() []string { return v.meta.Former }
 
-// Config is the configuration in force; its Index is 0 when there is none.
+// Config returns the configuration in force. Its Index is 0 if there is none.
 func (v *View) Config() *Config { return v.config }
 
-// File is the parsed configuration. It is never nil: without a
-// configuration, or with one that this version cannot read, it is an empty
-// one, and FileError says why.
+// File returns the parsed configuration, never nil. Without a configuration, or with one that
+// cannot be read, it is an empty one. FileError tells why.
 func (v *View) File() *config.File {
 	p := v.parsed
 	p.once.Do(func() {
@@ -78,14 +76,13 @@ func (v *View) File() *config.File {
 	return p.file
 }
 
-// hosts are the code hosts of the identity providers of the configuration. They
-// are asked for once for each person, which is too often to read addresses.
+// hosts returns the code hosts of the configured identity providers, computed once.
 func (v *View) hosts() []providerHost {
 	v.File()
 	return v.parsed.hosts
 }
 
-// hostsOf leaves out the providers that are no code host.
+// hostsOf returns the code hosts among a file's identity providers.
 func hostsOf(file *config.File) (all []providerHost) {
 	for i := range file.IdentityProviders {
 		if site, address := SiteOfProvider(&file.IdentityProviders[i]); site != "" {
@@ -95,17 +92,17 @@ func hostsOf(file *config.File) (all []providerHost) {
 	return all
 }
 
-// FileText is the bytes of the configuration in force, with the secrets that
-// were written into it. It fails where the key to them is missing.
+// FileText returns the plain text of the configuration in force, including its secrets. It fails if
+// the key to it is missing.
 func (v *View) FileText() ([]byte, error) { return v.parsed.text() }
 
-// FileError says why this version cannot read the configuration in force.
+// FileError returns why this version cannot read the configuration in force, or nil.
 func (v *View) FileError() error {
 	v.File()
 	return v.parsed.err
 }
 
-// lookup returns the record of a table that an index leads to; nil where it leads to none.
+// lookup returns the record that an index entry leads to, or nil.
 func lookup[I, K cmp.Ordered, T any](index *tree.Tree[I, K], at I, table *tree.Table[K, T]) *T {
 	key, ok := index.Get(at)
 	if !ok {
@@ -114,22 +111,22 @@ func lookup[I, K cmp.Ordered, T any](index *tree.Tree[I, K], at I, table *tree.T
 	return table.Get(key)
 }
 
-// Connection returns nil when there is none of that name.
+// Connection returns the connection with a name, or nil.
 func (v *View) Connection(name string) *Connection { return v.connections.Get(name) }
 
-// Connections goes through them by name.
+// Connections iterates over all connections by name.
 func (v *View) Connections() iter.Seq[*Connection] { return v.connections.Records() }
 
-// Repo returns nil when there is none of that number.
+// Repo returns the repository with an id, or nil.
 func (v *View) Repo(id RepoID) *Repo { return v.repos.Get(id) }
 
-// RepoByName returns nil when there is none of that name.
+// RepoByName returns the repository with a name, or nil.
 func (v *View) RepoByName(name string) *Repo { return lookup(&v.names, name, &v.repos) }
 
-// Repos goes through all repositories by number, orphaned ones too.
+// Repos iterates over all repositories by id, including orphans.
 func (v *View) Repos() iter.Seq[*Repo] { return v.repos.Records() }
 
-// ReposByName goes through them by name.
+// ReposByName iterates over all repositories by name.
 func (v *View) ReposByName() iter.Seq[*Repo] {
 	return func(yield func(*Repo) bool) {
 		for _, id := range v.names.All() {
@@ -140,24 +137,23 @@ func (v *View) ReposByName() iter.Seq[*Repo] {
 	}
 }
 
-// RepoCount is how many repositories there are.
+// RepoCount returns the number of repositories.
 func (v *View) RepoCount() int { return v.repos.Len() }
 
-// SameRepos reports whether two views have the same repositories with the same
-// generations, and the same configuration: what was worked out from these for
-// one view holds for the other. It costs nothing, and may say no of equal ones.
+// SameRepos reports whether two views have the same repositories, generations and configuration, so
+// that derived data is valid for both. It is cheap, and may return false for equal views.
 func (v *View) SameRepos(other *View) bool {
 	return v.repos.Same(&other.repos) && v.config == other.config
 }
 
-// Job returns nil when there is none.
+// Job returns the job of a kind and subject, or nil.
 func (v *View) Job(kind JobKind, subject string) *Job { return v.jobs.Get(jobKey(kind, subject)) }
 
-// Jobs goes through all by kind and subject.
+// Jobs iterates over all jobs by kind and subject.
 func (v *View) Jobs() iter.Seq[*Job] { return v.jobs.Records() }
 
-// JobsOf goes through the jobs in one of the states, by kind and subject, at
-// the cost of those only. Without states it is Jobs.
+// JobsOf iterates over the jobs in these states, by kind and subject. Other jobs cost nothing.
+// Without states it is Jobs.
 func (v *View) JobsOf(states ...JobState) iter.Seq[*Job] {
 	if len(states) == 0 {
 		return v.Jobs()
@@ -173,8 +169,7 @@ func (v *View) JobsOf(states ...JobState) iter.Seq[*Job] {
 	}
 }
 
-// JobsOfKind goes through the jobs of a kind in one of the states, by subject,
-// at the cost of those only.
+// JobsOfKind iterates over the jobs of a kind in these states, by subject. Other jobs cost nothing.
 func (v *View) JobsOfKind(kind JobKind, states ...JobState) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		for _, state := range states {
@@ -187,33 +182,33 @@ func (v *View) JobsOfKind(kind JobKind, states ...JobState) iter.Seq[*Job] {
 	}
 }
 
-// KeyByHash finds an API key by the HMAC of its text, or returns nil.
-// Whether it has expired is the caller's to see.
+// KeyByHash returns the API key with the HMAC of its text, or nil. The caller must check whether it
+// has expired.
 func (v *View) KeyByHash(hash []byte) *Key { return lookup(&v.keyHashes, string(hash), &v.keys) }
 
-// Key returns nil when there is none of that id.
+// Key returns the key with an id, or nil.
 func (v *View) Key(id string) *Key { return v.keys.Get(id) }
 
-// Keys goes through them by id.
+// Keys iterates over all keys by id.
 func (v *View) Keys() iter.Seq[*Key] { return v.keys.Records() }
 
-// Member returns nil when there is none of that id.
+// Member returns the member with an id, or nil.
 func (v *View) Member(id string) *Member { return v.members.Get(id) }
 
-// MemberNumber returns nil when there is none of that number.
+// MemberNumber returns the member with a number, or nil.
 func (v *View) MemberNumber(n uint32) *Member { return lookup(&v.numbers, n, &v.members) }
 
-// Members goes through them by id, removed ones too.
+// Members iterates over all members by id, including removed ones.
 func (v *View) Members() iter.Seq[*Member] { return v.members.Records() }
 
-// Group returns nil when the group was never placed.
+// Group returns the group with a number, or nil if it was never placed.
 func (v *View) Group(number uint64) *Group { return v.groups.Get(number) }
 
-// Groups goes through them by number.
+// Groups iterates over all placed groups by number.
 func (v *View) Groups() iter.Seq[*Group] { return v.groups.Records() }
 
-// Holders are the ids of the members that confirmed the file or mirror of a
-// key (ShardKey, MirrorKey), by number.
+// Holders returns the ids of the members that confirmed a file or mirror (ShardKey, MirrorKey), by
+// member number.
 func (v *View) Holders(key string) []string {
 	h := v.holdings.Get(key)
 	if h == nil {
@@ -228,7 +223,7 @@ func (v *View) Holders(key string) []string {
 	return ids
 }
 
-// HolderNumbers is Holders by their numbers, sorted.
+// HolderNumbers returns the numbers of the members in Holders, sorted.
 func (v *View) HolderNumbers(key string) []uint32 {
 	if h := v.holdings.Get(key); h != nil {
 		return h.Nodes
@@ -236,17 +231,17 @@ func (v *View) HolderNumbers(key string) []uint32 {
 	return nil
 }
 
-// Holds reports whether a member has confirmed what a key names.
+// Holds reports whether a member confirmed a file or mirror.
 func (v *View) Holds(node, key string) bool {
 	m, h := v.members.Get(node), v.holdings.Get(key)
 	return m != nil && h != nil && slices.Contains(h.Nodes, m.Number)
 }
 
-// Holdings goes through what is held, by key.
+// Holdings iterates over all holdings by key.
 func (v *View) Holdings() iter.Seq[*Holding] { return v.holdings.Records() }
 
-// Secret returns nil when there is none of that name.
+// Secret returns the secret with a name, or nil.
 func (v *View) Secret(name string) *Secret { return v.secrets.Get(name) }
 
-// Secrets goes through the secrets, by name.
+// Secrets iterates over all secrets by name.
 func (v *View) Secrets() iter.Seq[*Secret] { return v.secrets.Records() }

@@ -10,15 +10,15 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/tree"
 )
 
-// Password is what is kept of the password of an account.
+// Password is the stored password hash of an account.
 type Password struct {
 	Account string
-	Hash    string // of argon2id, with its parameters and salt
+	Hash    string // argon2id, with its parameters and salt
 	Set     time.Time
 }
 
-// Link lets whoever has it sign in to an account once, to choose a password or
-// to link a provider. The token in it is not kept, only a hash of it.
+// Link signs in to an account once, to choose a password or to link a provider. Its token is not
+// stored, only a hash.
 type Link struct {
 	ID      string // public, in logs
 	Hash    []byte // HMAC-SHA-256 of the token
@@ -28,71 +28,69 @@ type Link struct {
 	Expires time.Time
 }
 
-// Identity is who an account is at an identity provider. Names and addresses
-// there change and are given to others; the subject is not.
+// Identity is a person at an identity provider, linked to an account. Names and addresses there may
+// change or be reassigned; the subject never does.
 type Identity struct {
-	Provider string // who gives the subject: the issuer, or the address of a code host
-	Subject  string // the provider's lasting id
+	Provider string // issuer of the subject, or the URL of a code host
+	Subject  string // the provider's permanent id
 	Account  string
-	Login    string // what the provider calls the person, for people
+	Login    string // name at the provider, for display
 	Email    string
 	Created  time.Time
 }
 
-// Key is where the identity stands in its table.
+// Key returns the key of the identity in its table.
 func (x *Identity) Key() string { return identityKey(x.Provider, x.Subject) }
 
-// owned is where the identity stands among those of its account.
-func (x *Identity) owned() string { return x.Account + "\x00" + x.Key() }
+// accountKey returns the key of the identity in the index by account.
+func (x *Identity) accountKey() string { return x.Account + "\x00" + x.Key() }
 
 func identityKey(provider, subject string) string { return provider + "\x00" + subject }
 
-// SetPassword sets the password of an account, signs it out everywhere but in
-// one session, and ends its links.
+// SetPassword sets the password of an account. It ends all its sessions but one, and all its links.
 type SetPassword struct {
 	Account string
-	Hash    string // "" takes the password away
-	Link    string // id of the link that was shown; "" where none was needed
-	But     string // id of the session that stays
+	Hash    string // "" removes the password
+	Link    string // id of the link that was used; "": none was needed
+	But     string // id of a session that stays
 }
 
-// PutLink makes a link, in place of those that the account had.
+// PutLink creates a link and ends all others of the account.
 type PutLink struct{ Link Link }
 
-// LinkIdentity says that an account is somebody at a provider. It is refused
-// where that is another account already.
+// LinkIdentity links an identity to an account. It is refused if the identity belongs to another
+// account.
 type LinkIdentity struct {
 	Identity Identity
-	Link     string // id of the link that was shown, which ends; "" where none was needed
-	// ByEmail says that nothing but the address, which the provider proves,
-	// leads to the account: it must be the account's, proven, and the account
-	// nobody else at the provider.
+	Link     string // id of the link that was used, which ends; "": none was needed
+	// ByEmail means that only the address leads to the account. The provider must have proven it,
+	// and so must the account. The account must have no other identity at the provider.
 	ByEmail bool
-	Proven  bool // the provider proves the address of the identity
+	Proven  bool // the provider proved the address of the identity
 }
 
-// UnlinkIdentity takes that back. The last way to sign in stays.
+// UnlinkIdentity removes an identity from an account. It is refused for the last way to sign in.
 type UnlinkIdentity struct {
 	Account           string
 	Provider, Subject string
-	SignIn            []string // providers by which people sign in now
-	NoPassword        bool     // nobody signs in by password now
+	SignIn            []string // providers that are configured for sign-in now
+	NoPassword        bool     // password sign-in is turned off now
 }
 
-// Join makes an account of somebody whom a provider knows. Where very many
-// wait for approval already it is refused.
+// Join creates an account for a person whom a provider knows. It is refused if too many accounts
+// wait for approval.
 type Join struct {
 	Account  User
 	Identity Identity
 }
 
-// Bounds of ways to sign in.
+// Limits of ways to sign in.
 const (
 	maxPasswordHash = 256
 	maxSubject      = 500
 	longestLink     = 30 * 24 * time.Hour
 	maxIdentitiesOf = 20
-	maxPending      = 1000 // accounts that wait for approval: anybody whom a provider knows makes one
+	maxPending      = 1000 // accounts that wait for approval: anybody with a provider can create one
 )
 
 func (c *SetPassword) apply(t *txn) Result {
@@ -102,11 +100,11 @@ func (c *SetPassword) apply(t *txn) Result {
 		return refuse(NotFound, "there is no such account")
 	case len(c.Hash) > maxPasswordHash:
 		return refuse(Invalid, "the password is malformed")
-	case !t.shows(c.Link, a.ID):
+	case !t.linkAllows(c.Link, a.ID):
 		return refuse(NotFound, "the link was used or has ended")
 	}
 
-	// Nobody who knew the old password stays, but the session in which it was changed.
+	// End all sessions but the current one: someone else may know the old password.
 	if c.Hash == "" {
 		t.passwords.Delete(a.ID)
 	} else {
@@ -117,8 +115,8 @@ func (c *SetPassword) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// shows reports whether a link is in force and of an account. None needs no proof.
-func (t *txn) shows(link, account string) bool {
+// linkAllows reports whether a link is valid for an account. "" needs no proof.
+func (t *txn) linkAllows(link, account string) bool {
 	if link == "" {
 		return true
 	}
@@ -144,7 +142,7 @@ func (c *PutLink) apply(t *txn) Result {
 		return refuse(Conflict, "the link exists")
 	}
 
-	// One link at a time: the newest is the one that was sent last.
+	// Only the newest link is valid.
 	t.endLinks(l.Account)
 	l.Created, l.Expires = t.now, codec.FromMillis(codec.ToMillis(l.Expires))
 	t.links.Set(l.ID, &l)
@@ -156,7 +154,7 @@ func (c *LinkIdentity) apply(t *txn) Result {
 	if a == nil || a.State == AccountSuspended {
 		return refuse(NotFound, "there is no such account, or it is suspended")
 	}
-	if !t.shows(c.Link, a.ID) {
+	if !t.linkAllows(c.Link, a.ID) {
 		return refuse(NotFound, "the link was used or has ended")
 	}
 
@@ -171,7 +169,7 @@ func (c *LinkIdentity) apply(t *txn) Result {
 		t.endLinks(a.ID)
 	}
 
-	// The provider proves the address of the account by the way.
+	// The provider has proven the address of the account, too.
 	if a.Unproven && c.Proven && c.Identity.Email == a.Email {
 		proven := *a
 		proven.Unproven, proven.Changed = false, t.index
@@ -182,7 +180,7 @@ func (c *LinkIdentity) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// mayByEmail reports whether the address alone leads to the account.
+// mayByEmail reports whether a proven address is enough to link the account.
 func (c *LinkIdentity) mayByEmail(t *txn, a *User) bool {
 	if !c.Proven || a.Unproven || c.Identity.Email != a.Email {
 		return false
@@ -192,7 +190,7 @@ func (c *LinkIdentity) mayByEmail(t *txn, a *User) bool {
 	})
 }
 
-// linkable says why an identity cannot be that of its account, nil where it can.
+// linkable returns why an identity cannot be linked to its account, or nil.
 func (t *txn) linkable(x *Identity) *Refusal {
 	switch {
 	case x.Provider == "" || x.Subject == "" || strings.ContainsRune(x.Provider+x.Subject, 0):
@@ -201,7 +199,7 @@ func (t *txn) linkable(x *Identity) *Refusal {
 		return &Refusal{Invalid, "the identity is malformed"}
 	}
 
-	// One person at a provider is one account here.
+	// A person at a provider has only one account here.
 	old := t.identities.Get(x.Key())
 	if old != nil && old.Account != x.Account {
 		return &Refusal{Conflict, "that is somebody with another account"}
@@ -220,13 +218,13 @@ func (t *txn) setIdentity(x Identity) {
 		x.Created = t.now
 	}
 	t.identities.Set(x.Key(), &x)
-	t.persons.Set(x.owned(), x.Key())
+	t.persons.Set(x.accountKey(), x.Key())
 }
 
 func (t *txn) forgetIdentity(x *Identity) {
 	t.forgetHostToken(x.Key())
 	t.identities.Delete(x.Key())
-	t.persons.Delete(x.owned())
+	t.persons.Delete(x.accountKey())
 }
 
 func (c *UnlinkIdentity) apply(t *txn) Result {
@@ -235,13 +233,13 @@ func (c *UnlinkIdentity) apply(t *txn) Result {
 		return refuse(NotFound, "there is no such identity")
 	}
 
-	// Only ways count that are open now: providers that are in the configuration.
-	another := t.passwords.Get(c.Account) != nil && !c.NoPassword
+	// Count only ways to sign in that are open now.
+	otherWay := t.passwords.Get(c.Account) != nil && !c.NoPassword
 	for _, y := range t.IdentitiesOf(c.Account) {
-		another = another || y.Key() != x.Key() && slices.Contains(c.SignIn, y.Provider)
+		otherWay = otherWay || y.Key() != x.Key() && slices.Contains(c.SignIn, y.Provider)
 	}
 
-	if !another {
+	if !otherWay {
 		return refuse(Conflict, "this is the only way to sign in: add another one first")
 	}
 
@@ -250,7 +248,7 @@ func (c *UnlinkIdentity) apply(t *txn) Result {
 }
 
 func (c *Join) apply(t *txn) Result {
-	// Both or neither: an account that nobody can sign in to would hold the address.
+	// Create both or neither: an account without a way to sign in would block the address.
 	if t.accounts.Get(c.Account.ID) != nil || c.Identity.Account != c.Account.ID || t.identities.Get(c.Identity.Key()) != nil {
 		return refuse(Conflict, "there is such an account already")
 	}
@@ -263,7 +261,7 @@ func (c *Join) apply(t *txn) Result {
 		return refuse(Conflict, "too many people wait for approval: an owner has to decide about them first")
 	}
 
-	// The last that can be refused, so that a refusal leaves nothing.
+	// PutAccount is the last step that may refuse, so that a refusal changes nothing.
 	if r := (&PutAccount{Account: c.Account}).apply(t); r.Err != nil {
 		return r
 	}
@@ -272,7 +270,7 @@ func (c *Join) apply(t *txn) Result {
 	return Result{ID: t.index}
 }
 
-// IdentitiesOf are the identities of an account, by provider.
+// IdentitiesOf returns the identities of an account, by provider.
 func (t *tables) IdentitiesOf(account string) (all []*Identity) {
 	for _, key := range tree.Under(t.persons.From, account+"\x00") {
 		all = append(all, t.identities.Get(key))
@@ -280,7 +278,7 @@ func (t *tables) IdentitiesOf(account string) (all []*Identity) {
 	return all
 }
 
-// forgetWaysIn removes what an account signs in with.
+// forgetWaysIn removes all ways to sign in to an account.
 func (t *txn) forgetWaysIn(account string) {
 	t.passwords.Delete(account)
 	t.endLinks(account)
@@ -289,10 +287,10 @@ func (t *txn) forgetWaysIn(account string) {
 	}
 }
 
-// PasswordOf is the password of an account, nil for none.
+// PasswordOf returns the password of an account, or nil.
 func (v *View) PasswordOf(account string) *Password { return v.passwords.Get(account) }
 
-// LinkByHash finds a link by the HMAC of its token, or returns nil.
+// LinkByHash returns the link with the HMAC of a token, or nil.
 func (v *View) LinkByHash(hash []byte) *Link {
 	for l := range v.links.Records() {
 		if bytes.Equal(l.Hash, hash) {
@@ -302,7 +300,7 @@ func (v *View) LinkByHash(hash []byte) *Link {
 	return nil
 }
 
-// Identity finds who somebody of a provider is here; nil for nobody.
+// Identity returns the identity of a provider's subject, or nil.
 func (v *View) Identity(provider, subject string) *Identity {
 	return v.identities.Get(identityKey(provider, subject))
 }

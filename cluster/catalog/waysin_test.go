@@ -11,13 +11,13 @@ func linkOf(b *book, id, account string) *PutLink {
 	return &PutLink{Link{ID: id, Hash: bytes.Repeat([]byte(id), keyHashLen)[:keyHashLen], Account: account, Expires: b.now.Add(time.Hour)}}
 }
 
-func TestALinkIsGoodOnceAndForItsAccount(t *testing.T) {
+func TestLink_worksOnceForItsAccount(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)
 	b.person("bob", RoleMember)
 	b.do(linkOf(b, "1", "ann"))
-	b.do(linkOf(b, "2", "ann")) // in place of the first
+	b.do(linkOf(b, "2", "ann")) // replaces the first link
 	b.do(sessionOf(b, 1, "ann"))
 	b.refused(NotFound, &SetPassword{Account: "ann", Hash: "h", Link: "1"})
 	b.refused(NotFound, &SetPassword{Account: "bob", Hash: "h", Link: "2"})
@@ -38,14 +38,14 @@ func TestALinkIsGoodOnceAndForItsAccount(t *testing.T) {
 	b.refused(NotFound, linkOf(b, "5", "ann"))
 }
 
-func TestSomebodyAtAProviderIsOneAccount(t *testing.T) {
+func TestLinkIdentity_onePersonOneAccount(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)
 	b.person("bob", RoleMember)
 	known := Identity{Provider: "p", Subject: "7", Account: "ann"}
 	b.do(&LinkIdentity{Identity: known})
-	b.do(&LinkIdentity{Identity: known}) // again, with a new name perhaps
+	b.do(&LinkIdentity{Identity: known}) // again, perhaps with a new login
 	taken := known
 	taken.Account = "bob"
 	b.refused(Conflict, &LinkIdentity{Identity: taken})
@@ -55,7 +55,7 @@ func TestSomebodyAtAProviderIsOneAccount(t *testing.T) {
 	b.refused(Conflict, &UnlinkIdentity{Account: "ann", Provider: "p", Subject: "7", NoPassword: true})
 	b.do(&UnlinkIdentity{Account: "ann", Provider: "p", Subject: "7"})
 
-	// Whoever joins is an account and an identity, or neither.
+	// Join creates both the account and the identity, or neither.
 	join := func(id, email, subject string) *Join {
 		return &Join{User{ID: id, Email: email, Role: RoleMember, State: AccountPending}, Identity{Provider: "p", Subject: subject, Account: id}}
 	}
@@ -72,9 +72,9 @@ func TestSomebodyAtAProviderIsOneAccount(t *testing.T) {
 	}
 }
 
-// The last way in is one by which people sign in now: a code host that only
-// says what somebody may see is none.
-func TestTheLastWayInStays(t *testing.T) {
+// Only providers that are configured for sign-in count as ways in. A code host that only provides
+// permissions does not.
+func TestUnlinkIdentity_refusedForTheLastWayIn(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.person("ann", RoleMember)
@@ -90,7 +90,7 @@ func TestTheLastWayInStays(t *testing.T) {
 	b.refused(Conflict, unlink("sso"))
 }
 
-func TestAnAddressLeadsToAnAccountOnlyWhereBothSidesProveIt(t *testing.T) {
+func TestLinkIdentity_byEmailNeedsProofOnBothSides(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.do(&PutAccount{Account: User{ID: "ann", Email: "ann@x", Role: RoleMember, State: AccountActive}})
@@ -98,14 +98,14 @@ func TestAnAddressLeadsToAnAccountOnlyWhereBothSidesProveIt(t *testing.T) {
 	by := func(account, email, provider, subject string, proven bool) *LinkIdentity {
 		return &LinkIdentity{Identity: Identity{Provider: provider, Subject: subject, Account: account, Email: email}, ByEmail: true, Proven: proven}
 	}
-	b.refused(Conflict, by("ann", "ann@x", "p", "1", false)) // the provider does not prove it
-	b.refused(Conflict, by("ann", "ann@y", "p", "1", true))  // it is another one
-	b.refused(Conflict, by("bob", "bob@x", "q", "1", true))  // nobody proved that of the account
+	b.refused(Conflict, by("ann", "ann@x", "p", "1", false)) // the provider has not proven the address
+	b.refused(Conflict, by("ann", "ann@y", "p", "1", true))  // another address
+	b.refused(Conflict, by("bob", "bob@x", "q", "1", true))  // nobody proved that the account has the address
 	b.do(by("ann", "ann@x", "p", "1", true))
 	b.do(by("ann", "ann@x", "p", "1", true))
-	b.refused(Conflict, by("ann", "ann@x", "p", "2", true)) // somebody else there has the address now
+	b.refused(Conflict, by("ann", "ann@x", "p", "2", true)) // another person at the provider has the address now
 
-	// A provider that somebody links while signed in proves the address.
+	// A provider that a signed-in person links proves the address.
 	b.do(&LinkIdentity{Identity: Identity{Provider: "q", Subject: "9", Account: "bob", Email: "bob@x"}, Proven: true})
 	if b.s.View().Account("bob").Unproven {
 		t.Error("the address is still unproven")
@@ -113,8 +113,7 @@ func TestAnAddressLeadsToAnAccountOnlyWhereBothSidesProveIt(t *testing.T) {
 	b.do(by("bob", "bob@x", "r", "1", true))
 }
 
-// Whoever has an account at a public provider can knock: that does not fill the
-// catalog.
+// Anybody with an account at a public provider can sign up, but they cannot fill the catalog.
 func TestSignUps_areLimited(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Reason is one thing that has a say in whether an account sees a repository.
+// Reason is one thing that decides whether an account sees a repository.
 type Reason struct {
 	Kind  string    `json:"kind"`          // account, role, repository, open, closed, grant, host_account, host_known, host_by_person, host_by_repository, sync
-	Sees  bool      `json:"sees"`          // it is enough for the account to see the repository
-	Stops bool      `json:"stops"`         // whatever else is said, the account does not see it
+	Sees  bool      `json:"sees"`          // enough for the account to see the repository
+	Stops bool      `json:"stops"`         // the account does not see it, whatever the other reasons are
 	Text  string    `json:"detail"`        // a sentence
-	At    time.Time `json:"asOf,omitzero"` // of the answer that it stands on; zero where it is as of now
+	At    time.Time `json:"asOf,omitzero"` // time of the answer from a code host; zero: as of now
 
-	Person      string   `json:"person,omitzero"`       // whom of a code host it tells of: the host's name and id of them
-	Connections []string `json:"connections,omitempty"` // that close the repository, or whose token the host was asked with
+	Person      string   `json:"person,omitzero"`       // person at the code host: name and id there
+	Connections []string `json:"connections,omitempty"` // connections that close the repository, or whose token the host was asked with
 }
 
-// Why tells what lets an account see a repository, and what does not:
+// Why explains why an account sees a repository, or why not:
 //
 //	Visible(account) has the repository  ⇔  some reason Sees and none Stops
 func (v *View) Why(a *User, r *Repo) (all []Reason) {
@@ -34,7 +34,7 @@ func (v *View) Why(a *User, r *Repo) (all []Reason) {
 	return slices.Concat(all, whyRole(a), v.whyOpen(r), v.whyGranted(a, r), v.whyByHost(a, r))
 }
 
-// whyRole says of an owner what people expect otherwise: the role opens nothing.
+// whyRole explains to owners that their role opens no repository.
 func whyRole(a *User) []Reason {
 	if a.Role != RoleOwner {
 		return nil
@@ -44,7 +44,7 @@ func whyRole(a *User) []Reason {
 
 // whyOpen tells whether everybody sees a repository, and which connections close it.
 func (v *View) whyOpen(r *Repo) []Reason {
-	// By the same function as the gate: an explanation of its own could differ.
+	// Use the same function as Visible: the explanation must not differ.
 	enforced := v.enforcements()
 	if isOpen(r, enforced) {
 		text := "It is open to everybody: none of its connections enforces permissions."
@@ -58,8 +58,8 @@ func (v *View) whyOpen(r *Repo) []Reason {
 	return []Reason{{Kind: "closed", Connections: names, Text: "It is not open to everybody: permissions are enforced by " + strings.Join(names, ", ") + "."}}
 }
 
-// closing are the connections of a repository that enforce permissions, or that the
-// configuration does not tell of, which counts as the same.
+// closing returns the connections of a repository that enforce permissions. One that the
+// configuration does not name counts, too.
 func closing(r *Repo, enforced map[string]enforcement) (names []string) {
 	for _, c := range r.Connections {
 		if e, known := enforced[c.Name]; !known || e.private {
@@ -69,7 +69,7 @@ func closing(r *Repo, enforced map[string]enforcement) (names []string) {
 	return names
 }
 
-// whyGranted tells whether an owner granted it.
+// whyGranted tells whether an owner granted the repository.
 func (v *View) whyGranted(a *User, r *Repo) []Reason {
 	for _, g := range v.GrantsOf(a.ID) {
 		if g.Set().Contains(r.ID) {
@@ -79,9 +79,9 @@ func (v *View) whyGranted(a *User, r *Repo) []Reason {
 	return []Reason{{Kind: "grant", Text: "No owner has granted it."}}
 }
 
-// whyByHost tells what the code host of a repository says.
+// whyByHost tells what the repository's code host says.
 func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
-	// Where hosts are not asked, what they said before counts for nothing.
+	// If hosts are not asked, their earlier answers do not count.
 	site := SiteOf(r.ExternalID)
 	switch mode := v.PermissionSync(); {
 	case mode != PermissionSyncOn:
@@ -101,7 +101,7 @@ func (v *View) whyByHost(a *User, r *Repo) (all []Reason) {
 	return all
 }
 
-// whyRead tells what a host says of somebody there and a repository of it.
+// whyRead tells what a host says about a person and a repository there.
 func (v *View) whyRead(who *Identity, x reads, r *Repo) (all []Reason) {
 	person := who.Subject
 	if who.Login != "" {
@@ -110,7 +110,7 @@ func (v *View) whyRead(who *Identity, x reads, r *Repo) (all []Reason) {
 
 	if x.refused() {
 		all = append(all, Reason{Kind: "host_account", Text: x.site + " does not let " + person + " in any more: " + x.reader.Issue, At: x.reader.At})
-	} else if ofWhoeverIsKnown(r) {
+	} else if openAtHost(r) {
 		all = append(all, Reason{Kind: "host_known", Sees: true, Text: "The account is linked to " + person + " at " + x.site + ", and the repository is public or internal there."})
 	}
 
@@ -121,15 +121,15 @@ func (v *View) whyRead(who *Identity, x reads, r *Repo) (all []Reason) {
 	return all
 }
 
-// whyListed tells of the lists of readers and of what they may read. Of both the one
-// whose question began later counts.
+// whyListed compares the list of the repository's readers with the list of what the person may
+// read. The one that was asked later counts.
 func (v *View) whyListed(person string, x reads, r *Repo) Reason {
 	access := v.Access(r.ID)
 	if access == nil {
 		access = &Access{}
 	}
 
-	// Each list has its own token behind it: the person's, or that of a connection.
+	// Each list was asked with its own token: the person's, or a connection's.
 	byPerson := Reason{Kind: "host_by_person"}
 	byRepo := Reason{Kind: "host_by_repository", At: access.At, Connections: closing(r, v.enforcements())}
 	if x.reader == nil {
@@ -146,7 +146,7 @@ func (v *View) whyListed(person string, x reads, r *Repo) Reason {
 		because.Text = x.site + " lists " + person + " as a reader of it, asked with the token of " + strings.Join(byRepo.Connections, " or ")
 	}
 
-	// The set is what the gate asks as well: a reason may never say more than that lets through.
+	// Use the same set as Visible: a reason must not promise more.
 	switch {
 	case x.set().Contains(r.ID):
 		because.Sees, because.Text = true, because.Text+"."

@@ -8,8 +8,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// What decides is named, with how old the answer is that it stands on.
-func TestWhereARightComesFromIsTold(t *testing.T) {
+// Why names the deciding reasons, and how old the answers behind them are.
+func TestWhy_namesTheDecidingReasons(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 3)
 	why := func(account string, repo RepoID) (out string) {
@@ -31,7 +31,7 @@ func TestWhereARightComesFromIsTold(t *testing.T) {
 	}
 	check := func(repo RepoID, want string) {
 		t.Helper()
-		b.sees("ann") // which compares the reasons with what holds
+		b.sees("ann") // sees also compares the reasons with the visible set
 		if got := why("ann", repo); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -51,7 +51,7 @@ func TestWhereARightComesFromIsTold(t *testing.T) {
 	b.do(&SayPermissionSync{Node: "n1", Permissions: PermissionSyncUnset})
 	check(ids[2], "+open +grant@ -sync")
 
-	b.do(&PutAccount{Account: User{ID: "bob", Email: "bob@x", Role: RoleOwner, State: AccountActive}}) // the last one could not be suspended
+	b.do(&PutAccount{Account: User{ID: "bob", Email: "bob@x", Role: RoleOwner, State: AccountActive}}) // the last active owner could not be suspended
 	owner := *b.s.View().Account("ann")
 	owner.Role = RoleOwner
 	b.do(&PutAccount{Account: owner, Instead: owner.Changed})
@@ -63,8 +63,8 @@ func TestWhereARightComesFromIsTold(t *testing.T) {
 	check(ids[2], "!account -role +open +grant@ -sync")
 }
 
-// A host's answer is told with whom it speaks of, whose token asked, and what it left out.
-func TestWhomAHostSpeaksOfIsTold(t *testing.T) {
+// A reason from a host names the person there, the token's connection, and what the host left out.
+func TestWhy_namesPersonAndConnection(t *testing.T) {
 	t.Parallel()
 	b, ids := observed(t, 2)
 	b.do(&LinkIdentity{Identity: Identity{Provider: hProvider, Subject: "p0", Account: "ann", Login: "annie"}})

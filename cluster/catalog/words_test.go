@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// What many repositories of a page have alike is in memory once.
-func TestRepositoriesOfAPageShareTheirWords(t *testing.T) {
+// Repositories of one page share the memory of equal strings.
+func TestDecodeEntry_sharesEqualStrings(t *testing.T) {
 	t.Parallel()
 	page := &SyncPage{Connection: "a", Fence: 1}
 	for i := range 300 {
@@ -39,7 +39,7 @@ func TestRepositoriesOfAPageShareTheirWords(t *testing.T) {
 		}
 	}
 
-	// A word that another one pushed out of its place is there a second time.
+	// A word that was displaced from its slot is stored a second time.
 	if got, most := len(places), 120; got > most {
 		t.Errorf("four words of 300 repositories stand in %d places, want %d at most", got, most)
 	}

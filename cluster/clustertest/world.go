@@ -1,8 +1,7 @@
-// Package clustertest is a cluster in memory for tests: the real catalog, and
-// neither raft nor gossip nor a network. Commands are agreed on at once; a test
-// says which nodes can be reached, whether there is a leader, and what time it
-// is. Each node of a World has the methods of *cluster.Cluster that parts of a
-// node take.
+// Package clustertest is a cluster in memory for tests: the real catalog without raft, gossip or
+// network. Commands take effect at once. A test decides which nodes are reachable, whether there is
+// a leader, and what time it is. A Node has the methods of *cluster.Cluster that parts of a node
+// use.
 package clustertest
 
 import (
@@ -18,10 +17,10 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Epoch is that of the first start of each node.
+// Epoch is the epoch of the first start of each node.
 const Epoch = 1<<32 | 7
 
-// World is a cluster and its clock. It is safe for concurrent use.
+// World is a cluster with its clock. It is safe for concurrent use.
 type World struct {
 	t testing.TB
 
@@ -31,12 +30,12 @@ type World struct {
 	now     time.Time
 	changed chan struct{}
 	dead    map[string]bool
-	leading string // "" for nobody
+	leading string // "": no leader
 	disk    map[string]uint8
 }
 
-// New makes a world with a configuration file and nodes n1, n2, ... which can
-// all be reached; n1 leads. Further kinds of jobs are known to its catalog.
+// New returns a world with a configuration file and reachable nodes n1, n2, ... n1 leads. further
+// are kinds of jobs to add to its catalog.
 func New(t testing.TB, file string, nodes int, further ...catalog.JobRow) *World {
 	t.Helper()
 	w := &World{
@@ -56,16 +55,16 @@ func New(t testing.TB, file string, nodes int, further ...catalog.JobRow) *World
 	return w
 }
 
-// Join brings a node into the cluster, at an address of its own.
+// Join adds a node at the address id:1.
 func (w *World) Join(id string) { w.JoinAt(id, id+":1") }
 
-// JoinAt brings a node into the cluster.
+// JoinAt adds a node at an address.
 func (w *World) JoinAt(id, addr string) {
 	w.t.Helper()
 	w.Do(&catalog.PutMember{Member: catalog.Member{ID: id, Epoch: Epoch, Weight: 100, Zone: "z", Addr: addr}})
 }
 
-// Do applies commands, none of which may be refused.
+// Do applies commands. The test fails if one is refused.
 func (w *World) Do(cmds ...catalog.Command) {
 	w.t.Helper()
 	_, results := w.Apply(cmds...)
@@ -76,13 +75,12 @@ func (w *World) Do(cmds ...catalog.Command) {
 	}
 }
 
-// Apply applies commands, as they come out of the log, and returns their index
-// and results.
+// Apply applies commands as one entry, and returns its index and the results.
 func (w *World) Apply(cmds ...catalog.Command) (uint64, []catalog.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	// Encoded and decoded, as the log would do: what gets lost on the way is found by tests.
+	// Encode and decode the entry as the log would, to find fields that the codec loses.
 	w.index++
 	entry := catalog.Entry{At: w.now, Node: "n1", Commands: cmds}
 	raw, err := entry.Encode()
@@ -90,7 +88,7 @@ func (w *World) Apply(cmds ...catalog.Command) (uint64, []catalog.Result) {
 		entry, err = catalog.DecodeEntry(w.index, raw)
 	}
 	if err != nil {
-		panic(err) // not Fatal: nodes call it from goroutines of their own
+		panic(err) // not Fatal: other goroutines call it
 	}
 
 	results := w.state.Apply(entry)
@@ -100,31 +98,31 @@ func (w *World) Apply(cmds ...catalog.Command) (uint64, []catalog.Result) {
 	return w.index, results
 }
 
-// View is the catalog as it is now.
+// View returns the present catalog.
 func (w *World) View() *catalog.View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.state.View()
 }
 
-// Now is the time of the world.
+// Now returns the time of the world.
 func (w *World) Now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
-// Pass lets time pass.
+// Pass advances the clock.
 func (w *World) Pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
 }
 
-// Lose makes nodes unreachable, Find makes them reachable again.
+// Lose makes nodes unreachable.
 func (w *World) Lose(ids ...string) { w.reach(true, ids) }
 
-// Find is the reverse of Lose.
+// Find makes nodes reachable again.
 func (w *World) Find(ids ...string) { w.reach(false, ids) }
 
 func (w *World) reach(dead bool, ids []string) {
@@ -135,29 +133,28 @@ func (w *World) reach(dead bool, ids []string) {
 	}
 }
 
-// Alive reports whether a node can be reached.
+// Alive reports whether a node is reachable.
 func (w *World) Alive(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.state.View().Member(id) != nil && !w.dead[id]
 }
 
-// Lead makes a node the leader; "" leaves the cluster without one.
+// Lead makes a node the leader. "" leaves the cluster without a leader.
 func (w *World) Lead(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.leading = id
 }
 
-// Fill says how full the disk of a node is, in percent.
+// Fill sets how full the disk of a node is, in percent.
 func (w *World) Fill(id string, percent uint8) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.disk[id] = percent
 }
 
-// Repos makes the connection of the configuration list repositories of these
-// names. They get the numbers from 1.
+// Repos makes a connection list repositories with these names. They get numbers from 1.
 func (w *World) Repos(connection string, names ...string) {
 	w.t.Helper()
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: connection})
@@ -172,7 +169,7 @@ func (w *World) Repos(connection string, names ...string) {
 	w.Do(&catalog.FinishSync{Connection: connection, Fence: fence, Hash: w.View().Connection(connection).Hash, Complete: true, Listed: uint32(len(names))})
 }
 
-// Hide hides what only a connection lists, as when its host refuses the token for long.
+// Hide hides the repositories of a connection: its host refuses the token for long.
 func (w *World) Hide(connection string) {
 	w.t.Helper()
 	for range 2 {
@@ -186,14 +183,14 @@ func (w *World) Hide(connection string) {
 	}
 }
 
-// Grant gives a waiting job to a node and returns its fence.
+// Grant grants a waiting job to a node and returns its fence.
 func (w *World) Grant(kind catalog.JobKind, subject, node string) uint64 {
 	w.t.Helper()
 	w.Do(&catalog.GrantJob{Kind: kind, Subject: subject, Node: node, Epoch: Epoch, Deadline: w.Now().Add(time.Hour)})
 	return w.View().Job(kind, subject).Fence
 }
 
-// Index gives a repository a generation of these shards, which a node holds.
+// Index gives a repository a generation of these shards, held by a node.
 func (w *World) Index(id catalog.RepoID, node string, shards ...catalog.ShardRef) {
 	w.t.Helper()
 	subject := catalog.RepoSubject(id)
@@ -206,19 +203,19 @@ func (w *World) Index(id catalog.RepoID, node string, shards ...catalog.ShardRef
 	w.Do(&catalog.FinishIndex{Repo: id, Fence: j.Fence, InputKey: "k", Holder: node, Shards: shards})
 }
 
-// Confirm notes that a node has what keys name.
+// Confirm records that a node holds these keys.
 func (w *World) Confirm(node string, keys ...string) {
 	w.t.Helper()
 	w.Do(&catalog.Confirm{Node: node, Epoch: w.View().Member(node).Epoch, Held: keys})
 }
 
-// Drop notes that a node does not have what keys name any more.
+// Drop records that a node no longer holds these keys.
 func (w *World) Drop(node string, keys ...string) {
 	w.t.Helper()
 	w.Do(&catalog.Confirm{Node: node, Epoch: w.View().Member(node).Epoch, Lost: keys})
 }
 
-// Target says who should hold a unit.
+// Target places a unit on nodes.
 func (w *World) Target(unit uint64, nodes ...string) {
 	w.t.Helper()
 	g := catalog.Group{Number: unit}
@@ -228,19 +225,19 @@ func (w *World) Target(unit uint64, nodes ...string) {
 	w.Do(&catalog.Place{Groups: []catalog.Group{g}})
 }
 
-// Node is the world as a node sees it.
+// Node returns the world as seen by a node.
 func (w *World) Node(id string) *Node { return &Node{World: w, id: id} }
 
-// Node is one node's part in a World.
+// Node is one node of a World.
 type Node struct {
 	*World
 	id string
 }
 
-// Self is the id of the node.
+// Self returns the node's id.
 func (n *Node) Self() string { return n.id }
 
-// Epoch is that of the start of the node.
+// Epoch returns the epoch of the node's start.
 func (n *Node) Epoch() uint64 {
 	if m := n.View().Member(n.id); m != nil {
 		return m.Epoch
@@ -248,30 +245,30 @@ func (n *Node) Epoch() uint64 {
 	return 0
 }
 
-// Ready says that the node may act.
+// Ready returns nil: the node may always act.
 func (n *Node) Ready() error { return nil }
 
-// Age says that the catalog is current.
+// Age returns 0: the catalog is always current.
 func (n *Node) Age() time.Duration { return 0 }
 
-// Time is the clock of what is agreed on.
+// Time returns the time of the world.
 func (n *Node) Time() time.Time { return n.Now() }
 
-// Leading reports whether the node leads.
+// Leading reports whether the node is the leader.
 func (n *Node) Leading() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.leading == n.id
 }
 
-// Changed is closed when the catalog changes.
+// Changed returns a channel that is closed when the catalog changes.
 func (n *Node) Changed() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.changed
 }
 
-// Members are all that are not removed, by id.
+// Members returns all members that are not removed, by id.
 func (n *Node) Members() []cluster.Member {
 	view := n.View()
 	n.mu.Lock()
@@ -285,7 +282,7 @@ func (n *Node) Members() []cluster.Member {
 	return out
 }
 
-// ProposeAll applies commands where there is a leader.
+// ProposeAll applies commands if there is a leader.
 func (n *Node) ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error) {
 	n.mu.Lock()
 	leading := n.leading
@@ -300,7 +297,7 @@ func (n *Node) ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64,
 	return index, results, nil
 }
 
-// Propose is ProposeAll whose error is that of the first refused command.
+// Propose is ProposeAll, but returns the first refusal as an error.
 func (n *Node) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
 	index, results, err := n.ProposeAll(ctx, cmds...)
 	for i, r := range results {
@@ -311,8 +308,8 @@ func (n *Node) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, er
 	return index, err
 }
 
-// Outlived is nil: no other cluster takes the place of this one.
+// Outlived returns nil: no other cluster replaces this one.
 func (n *Node) Outlived() error { return nil }
 
-// Await waits for nothing: what is agreed on is applied.
+// Await returns at once: every entry is already applied.
 func (n *Node) Await(context.Context, uint64) error { return nil }

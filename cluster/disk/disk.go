@@ -1,4 +1,4 @@
-// Package disk writes files that a crash leaves whole.
+// Package disk writes files so that a crash never leaves half a file.
 package disk
 
 import (
@@ -9,18 +9,18 @@ import (
 	"path/filepath"
 )
 
-// Replace writes a file for this process's user alone and returns its bytes. After a crash
-// or an error the path has the old file or the new one. Calls for different paths may run at
-// the same time.
+// Replace writes a file that only this process's user may read. It returns the number of bytes.
+// After a crash or an error the path has the old file or the new one. Calls for different paths may
+// run concurrently.
 func Replace(path string, r io.Reader) (n int64, err error) {
-	// A rename stays within one file system.
+	// Use the same directory: a rename needs one file system.
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new")
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(f.Name()) // fails, as it should, once the file has its name
+	defer os.Remove(f.Name()) // does nothing after a successful rename
 
-	// The bytes are on the disk before the name, and the name before the caller goes on.
+	// Sync the bytes before the rename, and the directory after it.
 	n, err = io.Copy(f, r)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return 0, fmt.Errorf("write %s: %w", path, err)

@@ -1,6 +1,5 @@
-// Package gauge shows what a part knows as metrics that are read when somebody
-// asks. What passes, as a request, is counted where it passes and is not this
-// package's business.
+// Package gauge provides metrics that are computed from a state when they are scraped. Events such
+// as requests are counted elsewhere, where they happen.
 //
 //	gauge.New(func() (*state, bool) { return now(), open }, []gauge.Gauge[*state]{
 //		{Desc: gauge.Desc("shoal_ready", "1 when this node answers."),
@@ -10,22 +9,22 @@ package gauge
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Emit tells one value of a gauge, with a value for each of its labels.
+// Emit reports one value of a gauge, with the values of its labels.
 type Emit func(value float64, labels ...string)
 
-// Gauge is one metric over a state S.
+// Gauge is a metric that is computed from a state S.
 type Gauge[S any] struct {
 	Desc  *prometheus.Desc
-	Count bool // only grows while the process lives: a counter
+	Count bool // a counter: it only grows while the process lives
 	Read  func(S, Emit)
 }
 
-// Desc names a metric and its labels.
+// Desc returns the name, help and labels of a metric.
 func Desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// Truth is 1 for true and 0 for false.
+// Truth returns 1 for true and 0 for false.
 func Truth(b bool) float64 {
 	if b {
 		return 1
@@ -33,14 +32,14 @@ func Truth(b bool) float64 {
 	return 0
 }
 
-// Set is gauges over one state. It implements prometheus.Collector.
+// Set is a group of gauges over one state. It implements prometheus.Collector.
 type Set[S any] struct {
 	take   func() (S, bool)
 	gauges []Gauge[S]
 }
 
-// New makes a set. take is called once for each time that the metrics are
-// asked for, by any goroutine; with false nothing is shown.
+// New returns a set. Each scrape calls take once, on any goroutine. If take returns false, the
+// scrape has no values.
 func New[S any](take func() (S, bool), gauges []Gauge[S]) *Set[S] {
 	return &Set[S]{take, gauges}
 }
@@ -65,8 +64,8 @@ func (s *Set[S]) Collect(out chan<- prometheus.Metric) {
 			kind = prometheus.CounterValue
 		}
 		g.Read(state, func(value float64, labels ...string) {
-			// A value with other labels than the gauge has is a mistake of Read,
-			// which the test of the page of metrics finds.
+			// Skip a value with wrong labels: that is a bug of Read, which the test of the metrics
+			// page finds.
 			if metric, err := prometheus.NewConstMetric(g.Desc, kind, value, labels...); err == nil {
 				out <- metric
 			}

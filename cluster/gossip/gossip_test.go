@@ -193,7 +193,7 @@ func TestPartitionHeals(t *testing.T) {
 	await(t, "a b c", a, b, c)
 }
 
-func TestKeys(t *testing.T) {
+func TestAPIKeys_createExpireRevoke(t *testing.T) {
 	t.Parallel()
 	second := bytes.Repeat([]byte{9}, 32)
 	a, _ := begin(t, Options{Node: "a"})

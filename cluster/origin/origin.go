@@ -1,5 +1,5 @@
-// Package origin says from which network a connection comes, and bounds the
-// connections of those that have not proved who they are.
+// Package origin tells from which network a connection comes. It limits connections of strangers,
+// who have not authenticated yet.
 package origin
 
 import (
@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// Of is the address of the other end without its port; not valid where it has none.
+// Of returns the peer's address without its port, or an invalid one if it is not TCP.
 func Of(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -16,12 +16,12 @@ func Of(a net.Addr) netip.Addr {
 	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// Network is what an address counts as: itself, and of IPv6 the first address of
-// its /64, which one host has to itself.
+// Network returns the unit by which connections are counted: the address itself, or the /64 network
+// for IPv6, because one host usually has a whole /64.
 func Network(a netip.Addr) netip.Addr {
 	if a = a.Unmap().WithZone(""); !a.Is6() {
 		return a
 	}
-	p, _ := a.Prefix(64) // fails for more bits than an address has only
+	p, _ := a.Prefix(64) // cannot fail: an IPv6 address has more than 64 bits
 	return p.Addr()
 }

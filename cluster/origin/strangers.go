@@ -7,32 +7,31 @@ import (
 	"sync"
 )
 
-// Strangers are the connections that came in and have not proved who they are.
-// When there are too many, of one network or in all, the one that has waited
-// longest is closed: a node proves itself within milliseconds, so a silent
-// connection takes places from silent ones only. A node comes in at once,
-// however many silent connections there are. It is safe for concurrent use.
+// Strangers are incoming connections that have not authenticated yet. If there are too many, of one
+// network or in all, the oldest is closed. Honest nodes authenticate within milliseconds, so only
+// silent connections lose their place. A new node gets in at once, however many silent connections
+// there are. It is safe for concurrent use.
 type Strangers struct {
-	most, ofOne int // connections: in all, and of one network
+	max, maxOfNetwork int // limits: in all, and of one network
 
 	mu        sync.Mutex // guards the fields below
-	all       list.List  // of *stranger, the oldest first
+	all       list.List  // of *stranger, oldest first
 	byNetwork map[netip.Addr]*list.List
 }
 
 type stranger struct {
 	conn        net.Conn
-	from        netip.Addr // not valid where connections have no address
+	from        netip.Addr // invalid if the connection has no address
 	here, there *list.Element
 }
 
-// NewStrangers returns room for so many connections in all and of one network.
+// NewStrangers returns an empty set with limits in all and per network.
 func NewStrangers(most, ofOne int) *Strangers {
-	return &Strangers{most: most, ofOne: ofOne, byNetwork: map[netip.Addr]*list.List{}}
+	return &Strangers{max: most, maxOfNetwork: ofOne, byNetwork: map[netip.Addr]*list.List{}}
 }
 
-// Enter adds a connection. The caller calls leave when the connection has proved
-// itself or has failed; more than once does no harm.
+// Enter adds a connection. The caller must call leave when the connection has authenticated or
+// failed. Further calls of leave do nothing.
 func (s *Strangers) Enter(conn net.Conn) (leave func()) {
 	x := &stranger{conn: conn, from: Network(Of(conn.RemoteAddr()))}
 
@@ -42,19 +41,19 @@ func (s *Strangers) Enter(conn net.Conn) (leave func()) {
 		same = list.New()
 	}
 
-	// The oldest gives way: an honest handshake is over in milliseconds.
+	// Close the oldest: an honest handshake takes milliseconds.
 	var victim *stranger
 	switch {
-	case same.Len() >= s.ofOne:
+	case same.Len() >= s.maxOfNetwork:
 		victim = same.Front().Value.(*stranger)
-	case s.all.Len() >= s.most:
+	case s.all.Len() >= s.max:
 		victim = s.all.Front().Value.(*stranger)
 	}
 
 	if victim != nil {
 		s.forget(victim)
 	}
-	// The list of a network may have gone with the last of its connections.
+	// forget deletes the list of a network with its last connection, so store it again.
 	s.byNetwork[x.from] = same
 	x.here, x.there = s.all.PushBack(x), same.PushBack(x)
 	s.mu.Unlock()
@@ -69,7 +68,7 @@ func (s *Strangers) Enter(conn net.Conn) (leave func()) {
 	}
 }
 
-// forget takes a connection out once. Callers hold the lock.
+// forget removes a connection, if it is still there. The caller holds the lock.
 func (s *Strangers) forget(x *stranger) {
 	if x.here == nil {
 		return

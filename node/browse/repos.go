@@ -198,7 +198,7 @@ func (b *Browser) VisibleConnections(_ context.Context, v catalog.Viewer) ([]Con
 
 	var out []ConnectionInfo
 	for c := range seen.View.Connections() {
-		listed := seen.View.Kept("listed by "+c.Name, func() func(*catalog.Repo) bool {
+		listed := seen.View.CachedSet("listed by "+c.Name, func() func(*catalog.Repo) bool {
 			return func(r *catalog.Repo) bool {
 				return slices.ContainsFunc(r.Connections, func(by catalog.RepoConnection) bool { return by.Name == c.Name })
 			}

@@ -209,7 +209,7 @@ func (p *Permissions) follow(view *catalog.View) {
 // a connection of a kind that tells.
 func askedOf(view *catalog.View) *roaring.Bitmap {
 	wanted := view.Asked()
-	return view.Kept("asked by a connection", func() func(*catalog.Repo) bool {
+	return view.CachedSet("asked by a connection", func() func(*catalog.Repo) bool {
 		asked := map[string]bool{} // connections, by whether they tell of readers
 		for _, c := range view.File().Connections {
 			asked[c.Shared().Name] = view.PermissionSync().Enforces(c.Shared()) && host.ReadershipOf(c) != host.Untold

@@ -97,7 +97,7 @@ func good(ctx context.Context, a *attempt) error {
 }
 
 // A further kind needs a row in the catalog and one here, nothing else.
-func TestAKindOfJobsIsARow(t *testing.T) {
+func TestJobKind_needsOnlyARow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := work(t, good)

@@ -11,28 +11,28 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// ErrShort is the error of bytes that a value does not end in.
+// ErrShort is returned if the bytes end within a value.
 var ErrShort = errors.New("bytes end too early")
 
-// ErrNewer is wrapped by the errors of what an older program cannot read or apply.
+// ErrNewer is wrapped by errors about data that this program is too old to read or apply.
 var ErrNewer = errors.New("written by a newer version")
 
-// Coder encodes and decodes values of one type. dec reports errors in r.
+// Coder encodes and decodes values of one type. Decode reports errors in the Reader.
 type Coder struct {
 	Encode func(b []byte, v reflect.Value) []byte
 	Decode func(r *Reader, v reflect.Value)
 	zero   func(v reflect.Value) bool
 }
 
-// Reader takes values from the front of b. After the first error, which
-// stays in err, it returns zero values.
+// Reader takes values from the front of Rest. After the first error, which stays in Err, it returns
+// zero values.
 type Reader struct {
 	Rest  []byte
 	Err   error
-	Words *Words // of what is read into records that stay; nil shares nothing
+	Words *Words // if not nil, equal short strings share memory
 }
 
-// Fail keeps the first error, and ends the reading.
+// Fail records the first error, and stops the reading.
 func (r *Reader) Fail(err error) {
 	if r.Err == nil {
 		r.Err = err
@@ -40,7 +40,7 @@ func (r *Reader) Fail(err error) {
 	r.Rest = nil
 }
 
-// Uvarint reads a number.
+// Uvarint reads an unsigned number.
 func (r *Reader) Uvarint() uint64 {
 	n, w := binary.Uvarint(r.Rest)
 	if w <= 0 {
@@ -51,7 +51,7 @@ func (r *Reader) Uvarint() uint64 {
 	return n
 }
 
-// Varint reads a number with a sign.
+// Varint reads a signed number.
 func (r *Reader) Varint() int64 {
 	n, w := binary.Varint(r.Rest)
 	if w <= 0 {
@@ -73,7 +73,8 @@ func (r *Reader) Take(n uint64) []byte {
 	return b
 }
 
-// Length reads a number of things that take at least one byte each.
+// Length reads a count of elements. Each element has at least one byte, so a count above the number
+// of bytes left is an error.
 func (r *Reader) Length() int {
 	n := r.Uvarint()
 	if n > uint64(len(r.Rest)) {
@@ -83,8 +84,8 @@ func (r *Reader) Length() int {
 	return int(n)
 }
 
-// Compile makes the coder of a type. It panics on a type that the codec does
-// not know, which the tests of the tables of records and commands find.
+// Compile returns the coder of a type. It panics for an unsupported type; tests call it for every
+// record and command.
 func Compile(t reflect.Type) Coder {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -95,7 +96,7 @@ func Compile(t reflect.Type) Coder {
 	case t.Kind() == reflect.Pointer:
 		return pointerCoder(t)
 
-	// Bytes before other slices: they are one piece, not a list.
+	// Check for bytes before other slices.
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return bytesCoder()
 	case t.Kind() == reflect.Slice:
@@ -123,7 +124,7 @@ func uintCoder() Coder {
 		Decode: func(r *Reader, v reflect.Value) {
 			n := r.Uvarint()
 
-			// A later version may have a wider field: a number must not be cut without a word.
+			// A later version may have a wider field. Never truncate a number silently.
 			if v.OverflowUint(n) {
 				r.Fail(errors.New("number too large"))
 				return
@@ -165,7 +166,7 @@ func timeCoder() Coder {
 	}
 }
 
-// ToMillis is 0 for the zero time, and for the first instant of 1970.
+// ToMillis returns milliseconds since 1970. Both the zero time and 1970 itself give 0.
 func ToMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -173,7 +174,7 @@ func ToMillis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// FromMillis is the time that ToMillis made a number of.
+// FromMillis returns the time of a ToMillis result; 0 gives the zero time.
 func FromMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -208,10 +209,11 @@ func arrayCoder(t reflect.Type) Coder {
 	}
 }
 
-// minPacked is the length from which hexadecimal is packed: ids and commits.
+// minPacked is the least length of hexadecimal strings that are packed, as ids and commits.
 const minPacked = 40
 
-// Packable reports whether a string is written in half of its bytes: long lower-case hexadecimal.
+// Packable reports whether a string is packed to half its length: it is long lower-case
+// hexadecimal.
 func Packable(s string) bool {
 	if len(s) < minPacked || len(s)%2 != 0 {
 		return false
@@ -225,7 +227,7 @@ func Packable(s string) bool {
 	return true
 }
 
-// AppendString writes a string as a Reader reads it.
+// AppendString encodes a string, for Reader.Text.
 func AppendString(b []byte, s string) []byte {
 	if !Packable(s) {
 		return append(binary.AppendUvarint(b, uint64(len(s))<<1), s...)
@@ -235,34 +237,33 @@ func AppendString(b []byte, s string) []byte {
 	return b
 }
 
-// Text reads a string.
+// Text decodes a string.
 func (r *Reader) Text() string {
 	n := r.Uvarint()
 	if n&1 == 0 {
-		return r.Words.of(r.Take(n >> 1))
+		return r.Words.intern(r.Take(n >> 1))
 	}
 	return hex.EncodeToString(r.Take(n >> 2))
 }
 
-// Words are short strings that came lately, each in a place of its own by its
-// hash. Many repositories of a page are of one host, one owner and one branch:
-// they share the bytes of those.
+// Words is a cache of recent short strings, one per hash slot. Repositories of a page often have
+// the same host, owner and branch, and so share the memory of these.
 type Words [64]string
 
-// maxWord is the length of the longest word that is looked for.
+// maxWord is the maximal length of cached strings.
 const maxWord = 32
 
-// of returns a string of these bytes.
-func (w *Words) of(b []byte) string {
+// intern returns b as a string, from the cache if it is there.
+func (w *Words) intern(b []byte) string {
 	if w == nil || len(b) == 0 || len(b) > maxWord {
 		return string(b)
 	}
 
-	place := &w[xxhash.Sum64(b)%uint64(len(w))]
-	if *place != string(b) {
-		*place = string(b)
+	slot := &w[xxhash.Sum64(b)%uint64(len(w))]
+	if *slot != string(b) {
+		*slot = string(b)
 	}
-	return *place
+	return *slot
 }
 
 func stringCoder() Coder {
@@ -290,7 +291,7 @@ func sliceCoder(t reflect.Type) Coder {
 				return
 			}
 
-			// Memory follows the bytes that are there, not what they claim.
+			// Memory grows with the bytes that are there, whatever the count claims.
 			s := reflect.MakeSlice(t, 0, min(n, 256))
 			for i := 0; i < n && r.Err == nil; i++ {
 				e := reflect.New(t.Elem()).Elem()
@@ -303,11 +304,11 @@ func sliceCoder(t reflect.Type) Coder {
 	}
 }
 
-// pointerCoder is for results: nil is 0, else 1 and the value.
+// pointerCoder encodes nil as 0, and another pointer as 1 and the value.
 func pointerCoder(t reflect.Type) Coder {
 	elem := Compile(t.Elem())
 
-	// A byte says which: a pointer to a struct whose fields are all zero is not nil.
+	// The byte distinguishes nil from a pointer to a zero value.
 	return Coder{
 		Encode: func(b []byte, v reflect.Value) []byte {
 			if v.IsNil() {
@@ -328,9 +329,9 @@ func pointerCoder(t reflect.Type) Coder {
 	}
 }
 
-// StructCoder makes the coder of a struct.
+// StructCoder returns the coder of a struct type.
 func StructCoder(t reflect.Type) Coder {
-	// Compiled once for a type: entries are decoded by the thousand.
+	// Compile the fields once: thousands of values follow.
 	fields := make([]Coder, t.NumField())
 	for i := range fields {
 		if !t.Field(i).IsExported() {
@@ -339,7 +340,7 @@ func StructCoder(t reflect.Type) Coder {
 		fields[i] = Compile(t.Field(i).Type)
 	}
 
-	// How many fields are written: those up to the last that is not zero.
+	// used returns the number of fields up to the last that is not zero.
 	used := func(v reflect.Value) int {
 		n := len(fields)
 		for n > 0 && fields[n-1].zero(v.Field(n-1)) {

@@ -1,4 +1,4 @@
-// Package tree keeps ordered maps that are frozen at no cost: a frozen one shares its nodes
-// with the live one until that changes. A table is one of records, and adds up their hashes
-// as they come and go. What the records are, and how they are saved, is package catalog's.
+// Package tree provides ordered maps with cheap frozen copies: a copy shares its nodes with the
+// live map until that changes. A Table is a map of records that also sums their hashes. Package
+// catalog defines the records and saves them.
 package tree

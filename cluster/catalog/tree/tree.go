@@ -8,16 +8,14 @@ import (
 	"github.com/google/btree"
 )
 
-// degree of the trees: a change copies a few nodes of at most twice as many
-// items on the way from the root.
+// degree of the B-trees. A change copies one path of nodes, each with fewer than 2*degree items.
 const degree = 24
 
-// Tree is an ordered map that can be frozen at no cost: nodes are shared with
-// the frozen copy until one side changes them. The live side belongs to one
-// goroutine; frozen copies are read by any.
+// Tree is an ordered map with cheap frozen copies: both sides share nodes until one changes them.
+// Only one goroutine may use the live side; any goroutine may read a frozen copy.
 type Tree[K cmp.Ordered, V any] struct {
 	live   *btree.BTreeG[pair[K, V]]
-	frozen *btree.BTreeG[pair[K, V]] // nil when live has changed since
+	frozen *btree.BTreeG[pair[K, V]] // nil: live has changed since the last Freeze
 }
 
 type pair[K cmp.Ordered, V any] struct {
@@ -25,14 +23,13 @@ type pair[K cmp.Ordered, V any] struct {
 	val V
 }
 
-// New makes an empty tree.
+// New returns an empty tree.
 func New[K cmp.Ordered, V any]() Tree[K, V] {
 	less := func(a, b pair[K, V]) bool { return a.key < b.key }
 	return Tree[K, V]{live: btree.NewG(degree, less)}
 }
 
-// Freeze returns a tree that later changes do not touch. Nothing may be
-// set in it.
+// Freeze returns a read-only copy that later changes do not affect.
 func (t *Tree[K, V]) Freeze() Tree[K, V] {
 	if t.frozen == nil {
 		t.frozen = t.live.Clone()
@@ -40,42 +37,42 @@ func (t *Tree[K, V]) Freeze() Tree[K, V] {
 	return Tree[K, V]{live: t.frozen}
 }
 
-// Get reports the value of a key, and whether there is one.
+// Get returns the value of a key, and whether the key exists.
 func (t *Tree[K, V]) Get(k K) (V, bool) {
 	p, ok := t.live.Get(pair[K, V]{key: k})
 	return p.val, ok
 }
 
-// Set gives a key its value.
+// Set stores the value of a key.
 func (t *Tree[K, V]) Set(k K, v V) {
 	t.frozen = nil
 	t.live.ReplaceOrInsert(pair[K, V]{k, v})
 }
 
-// Delete takes a key away; one that is not there changes nothing.
+// Delete removes a key, if it exists.
 func (t *Tree[K, V]) Delete(k K) {
 	t.frozen = nil
 	t.live.Delete(pair[K, V]{key: k})
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (t *Tree[K, V]) Len() int { return t.live.Len() }
 
-// All goes through the tree in order. The tree must not change meanwhile.
+// All iterates over all pairs by key. The tree must not change meanwhile.
 func (t *Tree[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		t.live.Ascend(func(p pair[K, V]) bool { return yield(p.key, p.val) })
 	}
 }
 
-// From goes through the keys that are not less than k, in order.
+// From iterates over the pairs with keys from k on.
 func (t *Tree[K, V]) From(k K) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		t.live.AscendGreaterOrEqual(pair[K, V]{key: k}, func(p pair[K, V]) bool { return yield(p.key, p.val) })
 	}
 }
 
-// Under goes through what follows a prefix in the keys that have it, in order. from is
+// Under iterates over the keys with a prefix, and yields the rest of each key. from is the method
 // From of the tree or table.
 func Under[V any](from func(string) iter.Seq2[string, V], prefix string) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
@@ -88,62 +85,61 @@ func Under[V any](from func(string) iter.Seq2[string, V], prefix string) iter.Se
 	}
 }
 
-// down goes through the keys that are not greater than k, from there to the first.
+// down iterates backwards over the pairs with keys up to k.
 func (t *Tree[K, V]) down(k K) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		t.live.DescendLessOrEqual(pair[K, V]{key: k}, func(p pair[K, V]) bool { return yield(p.key, p.val) })
 	}
 }
 
-// Min returns the first pair.
+// Min returns the pair with the least key.
 func (t *Tree[K, V]) Min() (K, V, bool) {
 	p, ok := t.live.Min()
 	return p.key, p.val, ok
 }
 
-// Sum is the hashes of all records together, modulo 2^64.
+// Sum returns the sum of all records' hashes, modulo 2^64.
 func (t *Table[K, T]) Sum() uint64 { return t.total }
 
-// Same reports whether nothing has changed from one frozen table to another.
+// Same reports whether two frozen tables are equal because nothing changed between them.
 func (t *Table[K, T]) Same(other *Table[K, T]) bool { return t.live == other.live }
 
-// Table is a tree of records that are saved in snapshots and counted in the
-// state hash. Records are immutable: a change sets a new one.
+// Table is a tree of records that snapshots save and the state hash covers. Records are immutable:
+// a change sets a new one.
 type Table[K cmp.Ordered, T any] struct {
 	Tree[K, stored]
 	hashOf func(rec any) uint64
-	total  uint64 // of the hashes of all records, modulo 2^64
+	total  uint64 // sum of the hashes of all records, modulo 2^64
 
-	// changed are the keys that were set or deleted since origin, the oldest first. A
-	// frozen table has those until then. They are forgotten, with a new origin, where
-	// looking each of them up costs more than going through all records.
+	// changed lists the keys that were set or deleted since origin, oldest first. The list is
+	// dropped, with a new origin, when a look-up of each key would cost more than a walk over all
+	// records.
 	changed []K
 	origin  *int
 }
 
-// leastChanged is the number of changed keys that a table of any size remembers.
+// leastChanged is the number of changed keys that even a small table remembers.
 const leastChanged = 1024
 
-// stored is a record in a tree. It is one type for records of all tables: the
-// code of a tree is compiled once for each type in it, in each package that
-// reads a view.
+// stored is a record with its hash. All tables share this type, so that the generic code of trees
+// is compiled only once.
 type stored struct {
-	rec  any // *T
+	rec  any // a *T
 	Hash uint64
 }
 
-// NewTable makes an empty table. hash is what a record, a *T, adds to the state hash.
+// NewTable returns an empty table. hash returns the part of the state hash of a record, a *T.
 func NewTable[K cmp.Ordered, T any](hash func(rec any) uint64) Table[K, T] {
 	return Table[K, T]{Tree: New[K, stored](), hashOf: hash, origin: new(int)}
 }
 
-// Freeze returns a table that later changes do not touch. Nothing may be set in it.
+// Freeze returns a read-only copy that later changes do not affect.
 func (t *Table[K, T]) Freeze() Table[K, T] {
 	return Table[K, T]{Tree: t.Tree.Freeze(), hashOf: t.hashOf, total: t.total, changed: t.changed, origin: t.origin}
 }
 
-// Changed lists the keys whose records may differ from those of another frozen table,
-// some of them more than once. It costs as much as has changed. Without ok, any may.
+// Changed returns the keys whose records may differ from those of another frozen table. A key may
+// appear twice. If ok is false, any record may differ.
 func (t *Table[K, T]) Changed(other *Table[K, T]) (keys []K, ok bool) {
 	if t.origin != other.origin {
 		return nil, false
@@ -155,7 +151,7 @@ func (t *Table[K, T]) Changed(other *Table[K, T]) (keys []K, ok bool) {
 	return long[len(short):], true
 }
 
-// note remembers that the record of a key changes.
+// note records that the record of a key changes.
 func (t *Table[K, T]) note(k K) {
 	if len(t.changed) >= leastChanged+t.Len()/4 {
 		t.changed, t.origin = nil, new(int)
@@ -163,7 +159,7 @@ func (t *Table[K, T]) note(k K) {
 	t.changed = append(t.changed, k)
 }
 
-// Get returns nil when there is no record of that key.
+// Get returns the record of a key, or nil.
 func (t *Table[K, T]) Get(k K) *T {
 	r, ok := t.Tree.Get(k)
 	if !ok {
@@ -172,10 +168,10 @@ func (t *Table[K, T]) Get(k K) *T {
 	return r.rec.(*T)
 }
 
-// Set puts a record in place of the one of its key.
+// Set stores the record of a key.
 func (t *Table[K, T]) Set(k K, rec *T) { t.Add(k, rec, t.hashOf(rec)) }
 
-// Add is set of a record whose hash is known.
+// Add stores a record whose hash is known.
 func (t *Table[K, T]) Add(k K, rec *T, hash uint64) {
 	old, _ := t.Tree.Get(k)
 	t.total += hash - old.Hash
@@ -183,7 +179,7 @@ func (t *Table[K, T]) Add(k K, rec *T, hash uint64) {
 	t.Tree.Set(k, stored{rec, hash})
 }
 
-// Delete takes the record of a key away; where there is none it changes nothing.
+// Delete removes the record of a key, if there is one.
 func (t *Table[K, T]) Delete(k K) {
 	old, ok := t.Tree.Get(k)
 	if !ok {
@@ -194,7 +190,7 @@ func (t *Table[K, T]) Delete(k K) {
 	t.Tree.Delete(k)
 }
 
-// Records goes through the records in the order of their keys.
+// Records iterates over the records by key.
 func (t *Table[K, T]) Records() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for _, r := range t.All() {
@@ -205,8 +201,8 @@ func (t *Table[K, T]) Records() iter.Seq[*T] {
 	}
 }
 
-// Where lists the records for which a condition holds, in the order of their keys. The
-// table may change while the caller goes through them.
+// Where returns the records for which is holds, by key. The caller may change the table while it
+// uses the result.
 func (t *Table[K, T]) Where(is func(*T) bool) (found []*T) {
 	for rec := range t.Records() {
 		if is(rec) {
@@ -216,13 +212,13 @@ func (t *Table[K, T]) Where(is func(*T) bool) (found []*T) {
 	return found
 }
 
-// From goes through the records whose keys are not less than k, in order.
+// From iterates over the records with keys from k on.
 func (t *Table[K, T]) From(k K) iter.Seq2[K, *T] { return recordsOf[K, T](t.Tree.From(k)) }
 
-// Down goes through the records whose keys are not greater than k, from there to the first.
+// Down iterates backwards over the records with keys up to k.
 func (t *Table[K, T]) Down(k K) iter.Seq2[K, *T] { return recordsOf[K, T](t.Tree.down(k)) }
 
-// First returns the record of the least key, or nil in an empty table.
+// First returns the record with the least key, or nil.
 func (t *Table[K, T]) First() *T {
 	_, r, ok := t.Tree.Min()
 	if !ok {
