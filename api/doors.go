@@ -12,7 +12,7 @@ import (
 // doors are the listeners of a server; nil where there is none.
 type doors struct {
 	api, metrics, operator net.Listener
-	certificate            *certificate // of api; nil for plain HTTP
+	certificate            *certificate // of api and metrics; nil for plain HTTP
 }
 
 // openDoors listens at every address of opt, or at none.
@@ -60,22 +60,20 @@ func (d *doors) close() error {
 func (s *Server) open() <-chan error {
 	// Room for each, so that none hangs when nobody listens any more.
 	failed := make(chan error, 3)
-	serve := func(ln net.Listener) {
+	serve := func(ln net.Listener, by door) {
+		if ln == nil {
+			return
+		}
+		// The gate is below TLS: a connection counts before its handshake, which costs the most.
+		ln = &gate{ln, by, s.crowd}
+		if c := s.doors.certificate; c != nil && by != doorSocket {
+			ln = tls.NewListener(ln, c.config())
+		}
 		go func() { failed <- s.http.Serve(ln) }()
 	}
-
-	// The gate is below TLS: a connection counts before its handshake, which costs the most.
-	main := net.Listener(&gate{s.doors.api, doorAPI, s.crowd})
-	if c := s.doors.certificate; c != nil {
-		main = tls.NewListener(main, c.config())
-	}
-	serve(main)
-	if s.doors.metrics != nil {
-		serve(&gate{s.doors.metrics, doorMetrics, s.crowd})
-	}
-	if s.doors.operator != nil {
-		serve(&gate{s.doors.operator, doorSocket, s.crowd})
-	}
+	serve(s.doors.api, doorAPI)
+	serve(s.doors.metrics, doorMetrics)
+	serve(s.doors.operator, doorSocket)
 	return failed
 }
 

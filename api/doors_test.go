@@ -222,7 +222,7 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	}
 }
 
-// The API speaks TLS, and takes a renewed certificate without a restart.
+// The API and the address of metrics speak TLS, and take a renewed certificate without a restart.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -231,20 +231,24 @@ func TestTLS(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := start(t, &fake{guests: true}, func(o *Options) {
 		o.TLSCert, o.TLSKey = cert, key
-		o.Registerer = registry
+		o.MetricsListen, o.Registerer = "127.0.0.1:0", registry
 	})
 	serial := func() int64 {
 		t.Helper()
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-		resp, err := client.Get("https://" + s.Addr().String() + "/api/repos")
-		if err != nil {
-			t.Fatal(err)
+		var serial int64
+		for _, address := range []string{s.Addr().String() + "/api/repos", s.MetricsAddr().String() + "/metrics"} {
+			resp, err := client.Get("https://" + address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 200 {
+				t.Fatalf("%s: status %d", address, resp.StatusCode)
+			}
+			serial = resp.TLS.PeerCertificates[0].SerialNumber.Int64()
 		}
-		resp.Body.Close()
-		if resp.StatusCode != 200 {
-			t.Fatalf("status %d", resp.StatusCode)
-		}
-		return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
+		return serial
 	}
 	if got := serial(); got != 1 {
 		t.Errorf("certificate %d", got)

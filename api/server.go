@@ -46,7 +46,7 @@ type Options struct {
 	// addresses; "" for none.
 	MetricsKeyFile string
 	DataDir        string // where the operator's socket is made; "" for none
-	TLSCert        string // file of the certificate chain of Listen; "" for plain HTTP
+	TLSCert        string // file of the certificate chain of Listen and MetricsListen; "" for plain HTTP
 	TLSKey         string // file of its key
 	// AllowedHosts are the names by which clients may call the API, besides that
 	// of the base URL: host, or host:port. "*" is any.

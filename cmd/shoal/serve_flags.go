@@ -103,7 +103,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	// How clients reach it.
 	text(&f.listen, "listen", "127.0.0.1:7700", "API, tool server, web pages, metrics", "SHOAL_LISTEN")
 	text(&f.baseURL, "base-url", "", "prefix of every link (default AUTH_URL, else the address of --listen, or the one that other nodes use where that is a wildcard)", "SHOAL_BASE_URL")
-	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
+	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen and --metrics-listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
 	text(&f.tlsKey, "tls-key", "", "key of --tls-cert", "SHOAL_TLS_KEY")
 	text(&f.hosts, "allowed-hosts", "", "names that clients may call the API by, comma-separated; * for any. The host of --base-url, localhost and addresses need none", "SHOAL_ALLOWED_HOSTS")
 	text(&f.embedText, "embed-ancestors", "", "sites whose pages may show lines of files that anybody may see, by comma: https://wiki.example.com, or 'self' for this site (default none)", "SHOAL_EMBED_ANCESTORS")
