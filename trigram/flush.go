@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// flush ends the segment: it sorts the log, encodes every list and emits. The rows
+// flush ends the segment, the last one of the index where last is set: it sorts the log,
+// encodes every list and emits. The rows
 // are encoded beside the sorting, since whoever adds documents waits for it.
-func (w *Writer) flush() error {
+func (w *Writer) flush(last bool) error {
 	if w.units%64 != 0 {
 		w.saveWord()
 	}
@@ -25,7 +26,15 @@ func (w *Writer) flush() error {
 	// Both are needed for the lists.
 	<-encoded
 	w.encode(used)
-	w.chooseNext(used)
+
+	// Rows stay chosen for the next segment. Behind the last one the counts are only cleared.
+	if last {
+		for _, id := range used {
+			w.counts[id] = 0
+		}
+	} else {
+		w.chooseNext(used)
+	}
 
 	// The head, then the columns of runs, a byte a unit.
 	h := head{units: uint32(w.units), keys: w.enc.keys, entriesBytes: uint32(len(w.enc.entries)), listsBytes: uint32(w.enc.total)}

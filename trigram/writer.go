@@ -127,7 +127,7 @@ func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 		if w.units > 0 {
 			// Numbers of trigrams with an escape end with their segment, so those in
 			// w.ids are void.
-			if w.err = w.flush(); w.err != nil {
+			if w.err = w.flush(false); w.err != nil {
 				return 0, 0, w.err
 			}
 			if w.err = w.extract(content); w.err != nil {
@@ -383,14 +383,26 @@ func (w *Writer) logToRows() {
 	w.logged = kept
 }
 
+// fewLogged is the length of a log whose trigrams are sorted faster than all counts are read.
+const fewLogged = 4096
+
 // countLog counts into counts in how many units each logged trigram is, and returns
 // their numbers, ascending.
 func (w *Writer) countLog() []uint32 {
 	var used []uint32
+	if w.logged <= fewLogged {
+		for _, id := range w.log[:w.logged] {
+			if w.counts[id]++; w.counts[id] == 1 {
+				used = append(used, id)
+			}
+		}
+		slices.Sort(used)
+		return used
+	}
+
 	for _, id := range w.log[:w.logged] {
 		w.counts[id]++
 	}
-
 	for id := range uint32(directIDs + len(w.t.keys)) {
 		if w.counts[id] != 0 {
 			used = append(used, id)
@@ -439,7 +451,7 @@ func (w *Writer) chooseHot(used []uint32) {
 // another index, beginning at unit 0.
 func (w *Writer) Finish() error {
 	if w.err == nil && w.units > 0 {
-		w.err = w.flush()
+		w.err = w.flush(true)
 	}
 	if w.err != nil {
 		return w.err
