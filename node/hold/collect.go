@@ -54,21 +54,16 @@ func (c *Collector) Damaged() {
 const (
 	currentEnough = 30 * time.Second // an older view deletes nothing
 	collectEvery  = time.Second
-	collectLatest = 10 * time.Second // between two looks, which take long with many repositories
-	collectShare  = 50               // a look takes at most one in so many parts of the time
 )
 
 // Run collects until the context ends.
 func (c *Collector) Run(ctx context.Context) error {
 	for {
-		began := c.files.now()
 		c.Collect(ctx)
 
-		grace := c.cluster.View().File().Settings.RepoGarbageCollectionGrace
-
-		// With many files a look takes long: the pause grows with it, up to a bound.
-		rest := min(collectShare*c.files.now().Sub(began), collectLatest)
-		next := time.NewTimer(max(rest, min(collectEvery, max(grace/2, 10*time.Millisecond))))
+		view := c.cluster.View()
+		grace := view.File().Settings.RepoGarbageCollectionGrace
+		next := time.NewTimer(max(Rest(view.RepoCount()), min(collectEvery, max(grace/2, 10*time.Millisecond))))
 
 		select {
 		case <-ctx.Done():

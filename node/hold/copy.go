@@ -78,6 +78,16 @@ func NewCopier(cluster Cluster, files *Files, from *Transfers, opt CopyOptions) 
 	}
 }
 
+// restPer is the pause for each repository between two looks at all of them. With 20,000
+// repositories, of which a look takes milliseconds, that is ten seconds.
+const restPer = 500 * time.Microsecond
+
+// Rest returns the pause between two looks at all repositories when nothing asks for one
+// sooner, at most a minute.
+func Rest(repos int) time.Duration {
+	return min(time.Duration(repos)*restPer, time.Minute)
+}
+
 // Run copies until the context ends.
 func (c *Copier) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
@@ -91,7 +101,7 @@ func (c *Copier) Run(ctx context.Context) error {
 			return nil
 		}
 
-		idle := time.NewTimer(copyIdle)
+		idle := time.NewTimer(max(copyIdle, Rest(c.cluster.View().RepoCount())))
 		select {
 		case <-ctx.Done():
 		case <-changed:

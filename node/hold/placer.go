@@ -45,14 +45,14 @@ func NewPlacer(cluster Cluster, copies int, log *slog.Logger, now func() time.Ti
 // Forget is called when this node does not lead.
 func (p *Placer) Forget() { p.last = placed{} }
 
-// Place proposes what should move, and returns how long it took to find that out.
-func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (took time.Duration) {
+// Place proposes what should move.
+func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) {
 	now := p.now()
-	finger := fingerprint(nodes)
+	finger := Fingerprint(nodes)
 	balance := finger != p.last.members || now.Sub(p.last.at) >= balanceAfter
 
 	if !balance && p.last.index == view.Index() {
-		return p.now().Sub(now)
+		return
 	}
 
 	// Growth alone moves data in quiet times only, and not while it is put off.
@@ -60,14 +60,12 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (t
 	balance = balance && !p.putOff(view, nodes, now)
 
 	cmds := Place(Placement{View: view, Nodes: nodes, Copies: p.copies, Balance: balance})
-	took = p.now().Sub(now)
-
 	for _, cmd := range cmds {
 		if _, err := p.cluster.Propose(ctx, cmd); err != nil {
 			if !errors.Is(err, cluster.ErrNoLeader) && ctx.Err() == nil {
 				p.log.Error("placement was not accepted", "err", err)
 			}
-			return took
+			return
 		}
 	}
 	if len(cmds) > 0 {
@@ -79,7 +77,6 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) (t
 	if balance {
 		p.last.members, p.last.at, p.last.bytes = finger, now, indexBytes(view)
 	}
-	return took
 }
 
 // putOff reports whether nothing is moved for balance yet: a member is silent, or
@@ -149,8 +146,8 @@ func indexBytes(view *catalog.View) (sum int64) {
 	return sum
 }
 
-// fingerprint is the same as long as data can be on the same members.
-func fingerprint(nodes []Node) string {
+// Fingerprint is the same text as long as data can be on the same members.
+func Fingerprint(nodes []Node) string {
 	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.ID, b.ID) })
 
 	// No id and no zone has these signs, so that two states never read alike.

@@ -27,6 +27,7 @@ type Leader struct {
 	packed             uint64 // index of the view at the last look for packs
 	config             uint64 // index of the configuration at the last look for syncs
 	repos              int    // number of repositories at the last look for them
+	nodes              string // the members and their states at that look
 }
 
 // LeaderOptions is what a Leader takes beside its parts.
@@ -51,16 +52,8 @@ func newLeader(cluster Cluster, ks kinds, placer *hold.Placer, opt LeaderOptions
 // settle is the shortest time between two plans: changes come in crowds.
 const settle = 20 * time.Millisecond
 
-// The pace of looks that go through all repositories. With thousands of them
-// each takes milliseconds, so the interval grows with what a look took.
-const (
-	packEvery  = time.Second
-	lookShare  = 50               // a plan with such a look takes at most one in so many parts of the time
-	lookLatest = 10 * time.Second // the longest interval that follows: a slow look on a busy machine must not stop all planning
-)
-
-// restAfter is how long there is no look after one that took so long.
-func restAfter(took time.Duration) time.Duration { return min(lookShare*took, lookLatest) }
+// packEvery is the shortest time between two looks for packs.
+const packEvery = time.Second
 
 // Run plans when the catalog changes and when a polling interval is over.
 func (l *Leader) Run(ctx context.Context) error {
@@ -97,19 +90,18 @@ func (l *Leader) plan(ctx context.Context) {
 	now := l.opt.Ticks()
 	view := l.cluster.View()
 	config, repos := view.Config().Index, view.RepoCount()
-	in := Input{View: view, Now: l.cluster.Time(), Nodes: l.nodes(now), Look: l.looks(view, now)}
+	in := Input{View: view, Now: l.cluster.Time(), Nodes: l.members(now)}
+	in.Look = l.looks(view, in.Nodes, now)
 
 	// Packs are for those who hold their repositories in the end: placement comes first.
-	var took time.Duration // of the looks, without the wait for what they propose
 	if in.Look&(LookRepos|LookPacks) != 0 {
-		took = l.placer.Place(ctx, view, in.Nodes)
+		l.placer.Place(ctx, view, in.Nodes)
 		view = l.cluster.View()
 		in.View = view
 	}
 
-	began := l.opt.Ticks()
 	cmds := plan(l.kinds, in)
-	rest := restAfter(took + l.opt.Ticks().Sub(began))
+	rest := hold.Rest(view.RepoCount())
 
 	// What was not agreed on is looked at again by the next plan.
 	if !l.propose(ctx, cmds) {
@@ -130,7 +122,7 @@ func (l *Leader) plan(ctx context.Context) {
 
 	// With as many commands as fit, repositories may be left over: they are looked at again at once.
 	if in.Look&LookRepos != 0 && len(cmds) < maxCommands {
-		l.repos = repos
+		l.repos, l.nodes = repos, hold.Fingerprint(in.Nodes)
 		l.nextRepo = now.Add(max(settings.ReindexRepoPollingInterval, rest))
 	}
 }
@@ -138,11 +130,11 @@ func (l *Leader) plan(ctx context.Context) {
 // looks is the schedules whose time has come. What is new does not wait for the
 // next look: a configuration names other connections, a listing has other
 // repositories.
-func (l *Leader) looks(view *catalog.View, now time.Time) (look Look) {
+func (l *Leader) looks(view *catalog.View, nodes []hold.Node, now time.Time) (look Look) {
 	if !now.Before(l.nextSync) || view.Config().Index != l.config {
 		look |= LookConnections
 	}
-	if !now.Before(l.nextRepo) || view.RepoCount() != l.repos {
+	if !now.Before(l.nextRepo) || view.RepoCount() != l.repos || hold.Fingerprint(nodes) != l.nodes {
 		look |= LookRepos
 	}
 	if !now.Before(l.nextPack) && view.Index() != l.packed {
@@ -166,8 +158,8 @@ func (l *Leader) propose(ctx context.Context, cmds []catalog.Command) bool {
 	return false
 }
 
-// nodes is the members as the planner sees them.
-func (l *Leader) nodes(now time.Time) []hold.Node {
+// members returns the members as the planner sees them.
+func (l *Leader) members(now time.Time) []hold.Node {
 	members := l.cluster.Members()
 	nodes := make([]hold.Node, 0, len(members))
 	for _, m := range members {

@@ -236,7 +236,7 @@ func TestNode_replacedByALaterMemberAtItsAddress(t *testing.T) {
 	w := newWorld(t, oneConnection, 3)
 	l := newLeader(w.Node("n1"), w.kinds, nil, LeaderOptions{})
 	replacedNow := func() (out []string) {
-		for _, n := range l.nodes(w.Now()) {
+		for _, n := range l.members(w.Now()) {
 			if n.Replaced {
 				out = append(out, n.ID)
 			}

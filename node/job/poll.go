@@ -52,12 +52,16 @@ const mostAnew = 128
 type calmness struct {
 	view    *catalog.View
 	options string
-	until   time.Time
+	until   time.Time // while the repositories are the same
+	rest    time.Time // whatever changes
 }
 
 // holds reports whether nothing can be due yet.
 func (c *calmness) holds(view *catalog.View, options string, now time.Time) bool {
-	return c.view != nil && c.view.SameRepos(view) && c.options == options && now.Before(c.until)
+	if c.view == nil || c.options != options {
+		return false
+	}
+	return now.Before(c.rest) || now.Before(c.until) && c.view.SameRepos(view)
 }
 
 // poll is what is known of the last one of a repository.
@@ -160,7 +164,11 @@ func (p *Poller) due(limit int) []catalog.RepoID {
 		due = append(due, c.repo.ID)
 	}
 
-	p.calm = calmness{view, wanted.options, next}
+	// A longer queue goes on at once.
+	p.calm = calmness{view: view, options: wanted.options, until: next}
+	if next.After(now) {
+		p.calm.rest = now.Add(hold.Rest(view.RepoCount()))
+	}
 	return due
 }
 

@@ -279,7 +279,7 @@ func TestLook_repeatedWhereThePlanIsNotCommitted(t *testing.T) {
 		n := &stubborn{w.Node("n1"), c.err}
 		l := newLeader(n, w.kinds, hold.NewPlacer(n, 2, log, w.Now), LeaderOptions{Log: log, Ticks: w.Now})
 		l.plan(t.Context())
-		if made := l.looks(w.View(), w.Now())&LookConnections == 0; made != c.made {
+		if made := l.looks(w.View(), nil, w.Now())&LookConnections == 0; made != c.made {
 			t.Errorf("%v: the look was made: %v", c.err, made)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shoalsearch/shoal/cluster/catalog"
 	"github.com/shoalsearch/shoal/cluster/clustertest"
+	"github.com/shoalsearch/shoal/node/hold"
 	"github.com/shoalsearch/shoal/node/host"
 	"github.com/shoalsearch/shoal/shard"
 )
@@ -179,6 +180,41 @@ func TestPollsKeepToTheirLimit(t *testing.T) {
 	}
 	if _, kept := l.poll.polls[99]; kept {
 		t.Error("a repository that has left is remembered")
+	}
+}
+
+// A look at all repositories that found nothing is followed by a pause that grows with
+// their number. A push ends it.
+func TestPoller_restsAfterALookWithoutNews(t *testing.T) {
+	t.Parallel()
+	const repos = 40
+	calm := func() *listener {
+		l := newListener(t, oneOrganisation, 1, repos, nil)
+		l.Pass(48 * time.Hour)
+		for id := range catalog.RepoID(repos) {
+			l.poll.polls[id+1] = poll{at: l.Now()}
+		}
+		if due := l.poll.due(2); len(due) != 0 {
+			t.Fatalf("%v are polled though nothing is due", due)
+		}
+		l.poll.polls[1] = poll{at: l.Now().Add(-48 * time.Hour)}
+		l.Pass(hold.Rest(repos) - time.Millisecond)
+		if due := l.poll.due(2); len(due) != 0 {
+			t.Errorf("%v are polled within the pause", due)
+		}
+		return l
+	}
+
+	l := calm()
+	l.Pass(othersPause)
+	if due := l.poll.due(2); !slices.Equal(due, []catalog.RepoID{1}) {
+		t.Errorf("%v are polled after the pause, want 1", due)
+	}
+
+	l = calm()
+	l.poll.Hear(&Signal{Connection: "a", Sure: true, Targets: []string{"orgs/x"}, Every: time.Minute, Marks: []host.Mark{{ExternalID: "gitea:h:7", Commits: []string{"c1"}}}})
+	if due := l.poll.due(2); !slices.Contains(due, 7) {
+		t.Errorf("%v are polled after a push, want 7 among them", due)
 	}
 }
 
