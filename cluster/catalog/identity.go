@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
@@ -246,12 +248,47 @@ func (r *Repo) NameMatches(is func(name string) bool) bool {
 
 // ReposByShortName returns the repositories with a short name, by id.
 func (v *View) ReposByShortName(name string) (found []*Repo) {
-	azure := v.CachedSet("short names", func() func(*Repo) bool {
-		return func(r *Repo) bool { return r.ShortName() != "" }
-	})
-	for it := azure.Iterator(); it.HasNext(); {
+	for it := v.withShortName().Iterator(); it.HasNext(); {
 		if r := v.Repo(it.Next()); r.ShortName() == name {
 			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func (v *View) withShortName() *roaring.Bitmap {
+	return v.CachedSet("short names", func() func(*Repo) bool {
+		return func(r *Repo) bool { return r.ShortName() != "" }
+	})
+}
+
+// ReposNamed returns the repositories of which a name fits: the name, the short name, or
+// a former name that still leads to it. Only names that begin with prefix are tried. With
+// a prefix it costs what it finds.
+func (v *View) ReposNamed(prefix string, fits func(name string) bool) *roaring.Bitmap {
+	found := roaring.New()
+	for name, id := range v.names.From(prefix) {
+		if !strings.HasPrefix(name, prefix) {
+			break
+		}
+		if fits(name) {
+			found.Add(id)
+		}
+	}
+
+	for it := v.withShortName().Iterator(); it.HasNext(); {
+		id := it.Next()
+		if name := v.Repo(id).ShortName(); strings.HasPrefix(name, prefix) && fits(name) {
+			found.Add(id)
+		}
+	}
+
+	for name := range v.former.From(prefix) {
+		if !strings.HasPrefix(name, prefix) {
+			break
+		}
+		if r := v.RepoByFormerName(name); r != nil && v.RepoByName(name) == nil && fits(name) {
+			found.Add(r.ID)
 		}
 	}
 	return found

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -208,12 +211,37 @@ func (q *question) named(atom *query.Repo) (*roaring.Bitmap, error) {
 		return nil, call.Fail(call.ErrQuery, "bad regular expression for repo: %v", err)
 	}
 
-	return q.sight.Where(func(repo *catalog.Repo) bool {
-		if repo.NameMatches(re.MatchString) {
-			return true
+	prefix, parts := literalsOf(pattern)
+	named := q.sight.View.ReposNamed(prefix, func(name string) bool {
+		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(name, p) }) && re.MatchString(name)
+	})
+	named.And(q.sight.Set)
+	return named, nil
+}
+
+// literalsOf returns what every text begins with that a regular expression matches, and
+// texts that it contains. They are much cheaper to look for than the expression.
+//
+//	^gitea/r1.*-api$   "gitea/r1"   "gitea/r1", "-api"
+func literalsOf(pattern string) (prefix string, parts []string) {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return "", nil
+	}
+	elements := []*syntax.Regexp{re}
+	if re.Op == syntax.OpConcat {
+		elements = re.Sub
+	}
+	for i, e := range elements {
+		if e.Op != syntax.OpLiteral || e.Flags&syntax.FoldCase != 0 || slices.Contains(e.Rune, utf8.RuneError) {
+			continue
 		}
-		return slices.ContainsFunc(q.sight.View.FormerNames(repo), re.MatchString)
-	}), nil
+		parts = append(parts, string(e.Rune))
+		if i == 1 && elements[0].Op == syntax.OpBeginText {
+			prefix = parts[0]
+		}
+	}
+	return prefix, parts
 }
 
 // flagged reports whether a repository has a property: yes takes those with
