@@ -10,9 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Drain makes a member give away what it holds and its roles, and take no
-// more jobs. It stays a member; Undrain takes it back. A member that can be
-// reached knows of it when Drain returns.
+// Drain makes a member move its data and roles to others, and take no more jobs. It stays a member;
+// Undrain reverses this. A reachable member knows it when Drain returns.
 func (c *Cluster) Drain(ctx context.Context, node string) error {
 	if err := c.setState(ctx, node, catalog.MemberDraining); err != nil {
 		return fmt.Errorf("drain node %s: %w", node, err)
@@ -20,8 +19,8 @@ func (c *Cluster) Drain(ctx context.Context, node string) error {
 	return nil
 }
 
-// Undrain makes a member that drains an ordinary one again. One that can be
-// reached knows of it when Undrain returns.
+// Undrain makes a draining member an ordinary one again. A reachable member knows it when Undrain
+// returns.
 func (c *Cluster) Undrain(ctx context.Context, node string) error {
 	if err := c.setState(ctx, node, catalog.MemberAlive); err != nil {
 		return fmt.Errorf("undrain node %s: %w", node, err)
@@ -35,21 +34,20 @@ func (c *Cluster) setState(ctx context.Context, node string, state catalog.Membe
 		return err
 	}
 
-	// Load balancers leave a node that says that it is drained, and come back.
+	// Load balancers ask the node itself, so it must know its new state.
 	if behind := c.AwaitOn(ctx, index, node); len(behind) > 0 {
 		c.env.log.Warn("the node has not confirmed that it is told whether it drains", "node", node)
 	}
 	return nil
 }
 
-// withdrawTime is how long a member that is to be removed may take to give its
-// vote and the lead away, at Timing 1.
+// withdrawTime is how long a member may take to give up its vote and the lead before its removal,
+// at Timing 1.
 const withdrawTime = 30 * time.Second
 
-// Remove removes a member for good: its data directory will not be let in
-// again, and what it holds is forgotten. One that runs and votes loses its
-// vote before: the others do not hear it any more once it is removed, and two
-// voters of which one is not heard cannot even agree to go on without it.
+// Remove removes a member for good: its data directory is never admitted again, and its holdings
+// are deleted. A running voter first loses its vote. Otherwise the other nodes would stop talking
+// to a voter: two voters without contact cannot even agree to shrink.
 func (c *Cluster) Remove(ctx context.Context, node string) error {
 	if err := c.withdraw(ctx, node); err != nil {
 		return fmt.Errorf("remove node %s: %w", node, err)
@@ -75,7 +73,7 @@ func (c *Cluster) withdraw(ctx context.Context, node string) error {
 		return nil
 	}
 
-	// A member that drains gives its vote to another as soon as that can be.
+	// A draining member passes its vote to another as soon as possible.
 	m := c.View().Member(node)
 	drained := m != nil && m.State == catalog.MemberDraining
 	if !drained {
@@ -105,9 +103,8 @@ func (c *Cluster) withdraw(ctx context.Context, node string) error {
 	return nil
 }
 
-// Snapshot writes the catalog as a file for Restore. With a leader it has
-// all that was acknowledged before the call; without one, what this node
-// knows.
+// Snapshot writes the catalog as a file for Restore. With a leader it contains everything
+// acknowledged before the call; without one, what this node has applied.
 func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) error {
 	if _, err := c.Sync(ctx); err != nil {
 		c.env.log.Warn("the snapshot may lack the newest changes", "error", err)

@@ -13,21 +13,20 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// How a node is let in. A member that is asked passes it on to the leader, which
-// makes the node a non-voter, so that it gets the log; the node then announces
-// itself, and so comes into the catalog.
+// How a node is admitted: any member forwards its request to the leader. The leader makes the node
+// a non-voter, so that it receives the log. The node then announces itself, and so enters the
+// catalog.
 
-const methodJoin = "cluster.join" // of a node that is in no cluster
+const methodJoin = "cluster.join" // called by a node without a cluster
 
-// Methods among members.
+// Methods that members call.
 const (
 	methodAdmit    = "cluster.admit"
 	methodAnnounce = "cluster.announce"
 )
 
-// admission lets nodes in, and keeps what the catalog has of this one true. A
-// node that joins is refused by any member where its data directory is not its
-// own.
+// admission admits other nodes, and keeps this node's own record in the catalog up to date. Every
+// member refuses a node that runs on a copied data directory.
 type admission struct {
 	*env
 	network    *network
@@ -37,14 +36,14 @@ type admission struct {
 	succession *succession
 }
 
-// answer lets other nodes ask this one.
+// answer registers the handlers for other nodes.
 func (a *admission) answer() {
 	a.network.port.HandleJoin(methodJoin, a.serveJoin)
 	a.network.handle(methodAdmit, a.serveAdmit)
 	a.network.handle(methodAnnounce, a.serveAnnounce)
 }
 
-// record is this node as the catalog shall have it.
+// record returns this node's record for the catalog.
 func (n *network) record() catalog.Member {
 	return catalog.Member{
 		ID:      n.self.node,
@@ -60,10 +59,10 @@ func (n *network) record() catalog.Member {
 	}
 }
 
-// serveJoin lets a node in, by way of the leader.
+// serveJoin admits a node, with the help of the leader.
 func (a *admission) serveJoin(ctx context.Context, from Peer, in []byte) ([]byte, error) {
 	var m catalog.Member
-	// A node can only be let in under the name that its certificate shows.
+	// A node can only join under the name in its certificate.
 	if err := json.Unmarshal(in, &m); err != nil || m.ID != from.Node {
 		return nil, errors.New("cluster: malformed request to join")
 	}
@@ -76,7 +75,7 @@ func (a *admission) serveJoin(ctx context.Context, from Peer, in []byte) ([]byte
 		return nil, fmt.Errorf("node %s cannot let in node %s of cluster %q", a.network.self.node, from.Node, from.Cluster)
 	}
 
-	// The leader decides: the catalog of a follower may not know yet that the node was removed.
+	// The leader decides: a follower may not know yet that the node was removed.
 	leader, err := a.proposer.findLeader(ctx)
 	if err != nil {
 		return nil, err
@@ -87,7 +86,7 @@ func (a *admission) serveJoin(ctx context.Context, from Peer, in []byte) ([]byte
 	return []byte(cluster), nil
 }
 
-// serveAdmit makes a node a non-voter. It gets the log from then on.
+// serveAdmit makes a node a non-voter, so that it receives the log.
 func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
 	var m catalog.Member
 	if err := json.Unmarshal(in, &m); err != nil || m.ID == "" {
@@ -98,7 +97,7 @@ func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, 
 		return nil, errNotLeader
 	}
 
-	// A later start of the node, or a removal, keeps this one out.
+	// Refuse a removed node, and an older start of a member.
 	if old := a.replica.view().Member(m.ID); old != nil {
 		if err := a.network.admit(Peer{Node: m.ID, Epoch: m.Epoch}, wire.Call); err != nil {
 			return nil, err
@@ -121,15 +120,15 @@ func (a *admission) serveAdmit(ctx context.Context, _ Peer, in []byte) ([]byte, 
 	return nil, nil
 }
 
-// announce brings this start of the node into the catalog, and again
-// whenever what the catalog has of it is no longer true.
+// announce writes this start of the node into the catalog, and again whenever the record there is
+// outdated.
 func (a *admission) announce(ctx context.Context) {
 	wait := announceSoon
 	for {
 		changed := a.replica.machine.next()
 		if err := a.announceOnce(ctx); err != nil {
-			if no := refusalIn(err); no != nil {
-				a.fail(no)
+			if refusal := refusalIn(err); refusal != nil {
+				a.fail(refusal)
 				return
 			}
 			a.log.Debug("not announced yet", "error", err)
@@ -137,8 +136,8 @@ func (a *admission) announce(ctx context.Context) {
 				return
 			}
 
-			// A cluster that is being founded has its leader in a moment, and
-			// no job is granted to a node that is not announced.
+			// Keep the short wait while the cluster is being founded: its leader appears in a
+			// moment, and jobs are only granted to announced nodes.
 			if a.network.self.cluster() != "" {
 				wait = min(2*wait, announcePause)
 			}
@@ -154,14 +153,14 @@ func (a *admission) announce(ctx context.Context) {
 	}
 }
 
-// announceOnce does nothing while the catalog is right.
+// announceOnce announces this node unless its record in the catalog is right.
 func (a *admission) announceOnce(ctx context.Context) error {
 	cluster := a.network.self.cluster()
 	if cluster == "" {
 		return errors.New("not part of a cluster yet")
 	}
 
-	// What the catalog has may be another start's: it says whether this one is let in.
+	// The record may belong to another start of this node, and then refuse this one.
 	v := a.replica.view()
 	want := a.network.record()
 	if m := v.Member(want.ID); m != nil && v.ClusterID() == cluster {
@@ -174,7 +173,7 @@ func (a *admission) announceOnce(ctx context.Context) error {
 		}
 	}
 
-	// By the leader, as a call: a node that is not let in yet cannot write anything itself.
+	// Call the leader: a node that is not admitted yet cannot propose by itself.
 	ctx, cancel := context.WithTimeout(ctx, a.scaled(joinTime))
 	defer cancel()
 	in, err := json.Marshal(want)
@@ -189,13 +188,13 @@ func (a *admission) announceOnce(ctx context.Context) error {
 	return err
 }
 
-// ofItself is what of a member the node says at its start. Whatever else the catalog
-// has of it would be taken for a difference, and announced without end.
+// ofItself returns the part of a record that the node itself sets at its start. Other fields must
+// not count as a difference, or the node would announce itself endlessly.
 func ofItself(m *catalog.Member) catalog.Member {
 	return catalog.Member{ID: m.ID, Epoch: m.Epoch, Addr: m.Addr, Gossip: m.Gossip, API: m.API, Zone: m.Zone, Weight: m.Weight, Version: m.Version, Lowest: m.Lowest, Highest: m.Highest}
 }
 
-// serveAnnounce brings a start of a node into the catalog, as the leader.
+// serveAnnounce writes a start of a node into the catalog, as the leader.
 func (a *admission) serveAnnounce(ctx context.Context, from Peer, in []byte) ([]byte, error) {
 	var m catalog.Member
 	if err := json.Unmarshal(in, &m); err != nil || m.ID != from.Node || m.Epoch != from.Epoch {
@@ -206,7 +205,7 @@ func (a *admission) serveAnnounce(ctx context.Context, from Peer, in []byte) ([]
 		return nil, errNotLeader
 	}
 
-	// A copy of the node elsewhere is found out before anything is written of this one.
+	// Detect a copy of a running node before writing anything about this one.
 	if err := a.twins.refuse(ctx, from, m.Addr); err != nil {
 		return nil, err
 	}

@@ -7,47 +7,45 @@ import (
 	"time"
 )
 
-// UnknownAge is the age of a catalog that was not compared with a leader's yet.
+// UnknownAge is the age of a catalog that was never compared with a leader's.
 const UnknownAge = time.Duration(math.MaxInt64)
 
-// contact is a question to a leader, and its answer.
+// contact is a question to a leader and its answer.
 type contact struct {
-	At    time.Time `json:"at"`    // by the clock of this node, before the question was sent
-	Index uint64    `json:"index"` // the leader had committed no more than this at that moment
+	At    time.Time `json:"at"`    // when the question was sent, by this node's clock
+	Index uint64    `json:"index"` // the leader's commit index at that moment, or a later one
 }
 
-// freshness knows when this node last had all that was committed. Hearing of a
-// leader proves nothing: its entries may come much later. So the node asks
-// how far the leader is, and a question counts once that index is applied here:
+// freshness tells when this node last had everything that was committed. Contact with a leader
+// proves nothing: its entries may arrive much later. So the node asks for the leader's index, and a
+// question counts once that index is applied here:
 //
 //	age = now - max(sent | index(sent) <= applied)
 //
-// All moments are of one clock. The time that the answer or the entries need
-// makes the age higher, never lower.
+// All times are of one clock. Delays of answers and entries make the age higher, never lower.
 type freshness struct {
 	mu      sync.Mutex // guards the fields below
 	current contact    // the newest question whose index is applied
-	waiting []contact  // questions since, whose index is not; oldest first
+	waiting []contact  // later questions, oldest first
 }
 
 // maxWaiting bounds the questions that wait for their entries.
 const maxWaiting = 64
 
-// note takes in the answer to a question.
+// note records the answer to a question.
 func (f *freshness) note(c contact) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	// Without a new entry the later question replaces the one before. A node that is far
-	// behind keeps its oldest questions: these are answered first.
+	// If the index is the same, replace the previous question. If the list is full, keep the
+	// oldest: their entries arrive first.
 	if n := len(f.waiting); n > 0 && (n == maxWaiting || f.waiting[n-1].Index == c.Index) {
 		f.waiting = f.waiting[:n-1]
 	}
 	f.waiting = append(f.waiting, c)
 }
 
-// newest is the newest question of which this node has applied all, and the zero
-// contact where there is none.
+// newest returns the newest question whose index this node has applied, or the zero contact.
 func (f *freshness) newest(applied uint64) contact {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,15 +63,15 @@ func (f *freshness) newest(applied uint64) contact {
 	return f.current
 }
 
-// age is for how long this node may have missed changes.
+// age returns for how long this node may have missed changes.
 func (f *freshness) age(now time.Time, applied uint64) time.Duration {
 	c := f.newest(applied)
 	if c.At.IsZero() {
 		return UnknownAge
 	}
 
-	// The monotonic clock stands still while the machine sleeps. The wall clock is all that
-	// there is of a moment before the last start; one in the future says nothing.
+	// The monotonic clock stops while the machine sleeps, and is unknown for times before the last
+	// start. So take the wall clock, too. A time in the future proves nothing.
 	wall := now.Round(0).Sub(c.At.Round(0))
 	if wall < -ClockSlack {
 		return UnknownAge
@@ -81,14 +79,14 @@ func (f *freshness) age(now time.Time, applied uint64) time.Duration {
 	return max(0, wall, now.Sub(c.At))
 }
 
-// Pauses between two questions: with many nodes each asks less often.
+// Pauses between two questions. With more nodes each asks less often.
 const (
 	askPause     = 400 * time.Millisecond
-	askPauseEach = 40 * time.Millisecond // for each member
+	askPauseEach = 40 * time.Millisecond // per member
 	askTime      = 5 * time.Second       // for one question, at Timing 1
 )
 
-// inquiry asks the leader how far the cluster is, again and again.
+// inquiry asks the leader for its index again and again.
 type inquiry struct {
 	*env
 	replica  *replica
@@ -111,17 +109,16 @@ func (q *inquiry) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, q.scaled(askTime))
 	defer cancel()
 
-	// The moment before the question, not that of the answer: what is committed in between
-	// may be missing in it.
+	// Take the time before the question: the answer may lack anything committed later.
 	at := q.now()
 	if index, err := q.proposer.syncOnce(ctx); err == nil {
 		q.fresh.note(contact{at, index})
 	}
 }
 
-// age is [Cluster.Age].
+// age implements [Cluster.Age].
 func (q *inquiry) age() time.Duration {
-	// Nobody else can have committed anything.
+	// A lone leader cannot miss anything.
 	if q.replica.leading.Load() && q.replica.lone() {
 		return 0
 	}

@@ -12,16 +12,15 @@ import (
 	"time"
 )
 
-// history is a cluster and one node of it, moment by moment: how far the cluster and the
-// node were.
+// history is a cluster and one of its nodes over time: how far each has come.
 type history struct {
 	at                 time.Time
 	committed, applied uint64
-	first              map[uint64]time.Time // when the cluster came to an index
-	asked              *contact             // the question on its way, with what it will be answered
+	first              map[uint64]time.Time // by index: when the cluster reached it
+	asked              *contact             // the question under way, with its future answer
 }
 
-// step lets one thing happen.
+// step makes one random event happen.
 func (h *history) step(r *rand.Rand, f *freshness) {
 	h.at = h.at.Add(time.Duration(r.IntN(50)) * time.Millisecond)
 	switch r.IntN(6) {
@@ -48,7 +47,7 @@ func (h *history) step(r *rand.Rand, f *freshness) {
 	}
 }
 
-// age is for how long the node has really missed something; 0 where it has all.
+// age returns for how long the node has really missed something; 0: it has everything.
 func (h *history) age() time.Duration {
 	if h.applied == h.committed {
 		return 0
@@ -69,7 +68,7 @@ func TestAge_neverBelowWhatTheNodeMissed(t *testing.T) {
 			}
 		}
 
-		// With everything applied, one more question and its answer make the node current.
+		// Once everything is applied, one more question and its answer make the node current.
 		sent := h.at
 		f.note(contact{sent, h.committed})
 		h.applied = h.committed
@@ -105,13 +104,13 @@ func TestAge_ofAMachineThatSlept(t *testing.T) {
 	t.Parallel()
 	var f freshness
 	at := time.Now()
-	f.note(contact{at.Add(-time.Hour), 1}) // both clocks
+	f.note(contact{at.Add(-time.Hour), 1}) // both the wall clock and the monotonic clock
 	f.newest(1)
 	if got := f.age(at, 1); got != time.Hour {
 		t.Errorf("an age of %v after an hour", got)
 	}
 
-	// The monotonic clock has stood still, the wall clock has not.
+	// The monotonic clock stood still, but the wall clock went on.
 	f = freshness{}
 	f.note(contact{at, 1})
 	if got := f.age(at.Round(0).Add(time.Hour), 1); got != time.Hour {
@@ -119,7 +118,7 @@ func TestAge_ofAMachineThatSlept(t *testing.T) {
 	}
 }
 
-// A node that is far behind drops questions, and still gets younger as it catches up.
+// A node far behind drops questions, but its age still falls as it catches up.
 func TestAge_fallsWhileABacklogIsApplied(t *testing.T) {
 	t.Parallel()
 	var f freshness
@@ -142,7 +141,7 @@ func TestAge_fallsWhileABacklogIsApplied(t *testing.T) {
 	}
 }
 
-// cutOff is three nodes of which one can be cut off.
+// cutOff returns three nodes, one of which the test can cut off.
 func cutOff(t *testing.T) (f *flock, c *cable, victim *testNode) {
 	c = &cable{node: -1}
 	f = newFlock(t)
@@ -158,8 +157,8 @@ func cutOff(t *testing.T) (f *flock, c *cable, victim *testNode) {
 	return f, c, others(f.n, f.leader())[0]
 }
 
-// After a cut heals, the leader is heard at once, and its entries come later: until then
-// the node is as old as it was.
+// After a partition the leader is heard at once, but its entries come later. Until then the age
+// stays as it was.
 func TestAge_afterACutCountsWhatWasApplied(t *testing.T) {
 	t.Parallel()
 	f, cable, victim := cutOff(t)
@@ -173,7 +172,7 @@ func TestAge_afterACutCountsWhatWasApplied(t *testing.T) {
 
 	cable.cut(-1, "")
 	until(t, "the node has caught up", func() bool {
-		// The view last: it may only be newer.
+		// Read the view last: it may only be newer.
 		missed, age := time.Since(acknowledged), victim.Age()
 		has := secretOf(victim.View(), "revoked") == "v"
 		if !has && age < missed {
@@ -183,7 +182,7 @@ func TestAge_afterACutCountsWhatWasApplied(t *testing.T) {
 	})
 }
 
-// A slow disk, or a large snapshot: the leader is heard all the time.
+// With a slow disk or a large snapshot the leader is heard all the time.
 func TestAge_growsWhileNothingIsApplied(t *testing.T) {
 	t.Parallel()
 	f, _, victim := cutOff(t)
@@ -207,7 +206,7 @@ func TestAge_growsWhileNothingIsApplied(t *testing.T) {
 	})
 }
 
-// What a node knows of its age outlives its process.
+// A node's age survives a restart of its process.
 func TestAge_outlivesARestart(t *testing.T) {
 	t.Parallel()
 	f, _, victim := cutOff(t)

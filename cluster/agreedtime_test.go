@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The time that is agreed on never goes back and never stands still, whatever the
-// clocks of the leaders do, and is that of the node's clock as soon as it may be.
-func TestTheAgreedTimeGoesOn(t *testing.T) {
+// The agreed time never goes back and never stands still, whatever clocks the leaders have. It
+// equals the node's clock as soon as possible.
+func TestAgreedTime_alwaysAdvances(t *testing.T) {
 	t.Parallel()
 	at := func(text string) time.Time {
 		d, err := time.Parse(time.DateTime, "2026-01-31 "+text)
@@ -26,7 +26,7 @@ func TestTheAgreedTimeGoesOn(t *testing.T) {
 		"another leader was an hour ahead": {
 			{"12:00:00", "13:00:00", "13:00:00"},
 			{"12:10:00", "13:00:00", "13:05:00"},
-			{"12:20:00", "13:05:00", "13:10:00"}, // its own entry
+			{"12:20:00", "13:05:00", "13:10:00"}, // the newest entry is its own
 			{"13:58:00", "13:10:00", "13:59:00"},
 			{"14:00:00", "13:10:00", "14:00:00"},
 			{"14:10:00", "13:10:00", "14:10:00"},
@@ -64,13 +64,13 @@ func TestTheAgreedTimeGoesOn(t *testing.T) {
 	}
 }
 
-// One clock that is wrong moves nothing where others can tell; of two nobody knows
-// which one is right.
-func TestTheClockOfMostMembersCounts(t *testing.T) {
+// One wrong clock changes nothing if the others agree. With two nodes nobody knows which clock is
+// right.
+func TestMedianOf_ignoresOneWrongClock(t *testing.T) {
 	t.Parallel()
 	const h = time.Hour
 	for _, tt := range []struct {
-		offs []time.Duration // of this node, 0, and of the others
+		offs []time.Duration // offsets of this node, 0, and of the others
 		want time.Duration
 	}{
 		{[]time.Duration{0}, 0},

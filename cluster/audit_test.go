@@ -7,9 +7,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// What the audit has of a change that was acknowledged, it has on every node:
-// the one that took the request may go.
-func TestANodeThatGoesTakesNoEventAlong(t *testing.T) {
+// Every node has the audit event of an acknowledged change, so the node that took the request may
+// be lost.
+func TestAudit_eventsSurviveTheNode(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	for range 3 {
@@ -37,9 +37,9 @@ func TestANodeThatGoesTakesNoEventAlong(t *testing.T) {
 	}
 }
 
-// A node says in its own name what it does by itself, where that matters, and
-// nothing where the audit is off.
-func TestAnEntryIsAttributedWhereItIsAudited(t *testing.T) {
+// A node names itself as the actor of what it does on its own. It leaves no event if the audit is
+// off.
+func TestAttribution_ofNodesAndPeople(t *testing.T) {
 	t.Parallel()
 	for _, off := range []bool{false, true} {
 		o := options(t, t.TempDir())

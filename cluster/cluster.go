@@ -1,11 +1,10 @@
-// Package cluster keeps the nodes together: raft decides what the catalog
-// says, gossip tells who can be reached, and calls go over one port with
-// mutual TLS.
+// Package cluster connects the nodes. Raft agrees on the catalog, gossip tells which nodes are
+// reachable, and calls use one port with mutual TLS.
 //
 //	Propose -> leader -> raft -> Apply on every node -> View, Changed
 //
-// Every node has the whole catalog, so reading is a pointer load. One node is
-// a cluster of one voter and runs the same code.
+// Every node has the whole catalog, so reading is a pointer load. A single node is a cluster of one
+// voter and runs the same code.
 package cluster
 
 import (
@@ -27,58 +26,57 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// Options say how a node takes part. Zero values are the defaults named.
+// Options configure a node. A zero value means the default in the field's comment.
 type Options struct {
 	DataDir         string // holds raft/ and node.json; required
 	ClusterListen   string // host:port for calls between nodes; default 127.0.0.1:7701
 	GossipListen    string // host:port for gossip; default 127.0.0.1:7702
 	Advertise       string // host that the others use; default that of ClusterListen
 	API             string // base URL of the node's API, for links and status
-	Name            string // of the node, for people; "" = none. Gossip tells it, so that no entry depends on it
+	Name            string // name for display; "": none. Only gossip carries it, so that no log entry depends on it
 	Join            []string
 	BootstrapExpect int    // default 1
-	ClusterKeyFile  string // default <DataDir>/cluster.key, made by a lone node
+	ClusterKeyFile  string // default <DataDir>/cluster.key, which a lone node creates
 	Zone            string // default "default"
 	Weight          float64
 	Version         string        // of the program
 	HoldTime        time.Duration // how long a write waits for a leader; default 5 s
 	Timing          float64       // multiplies the timeouts of raft and gossip; default 1
-	Audit           func() Audit  // how changes are audited; default: all of them, for as long as there is room
-	Errors          []Kind        // of the layers above, that keep their identity between nodes; default none
+	Audit           func() Audit  // how changes are audited; default: all of them, up to the limit of events
+	Errors          []Kind        // further error kinds that keep their identity between nodes; default: none
 	Now             func() time.Time
 	Log             *slog.Logger          // default: discards
 	Metrics         prometheus.Registerer // default: none
-	Exit            func(reason string)   // called when the disk of raft stalls or fails; default ends the process with code 70
+	Exit            func(reason string)   // called when the disk of raft stalls or fails; default: exit with code 70
 
-	Build catalog.Build // the levels that the program applies; default: its own
+	Build catalog.Build // levels that the program can apply; default: those of this program
 
-	// For tests that stand between nodes: how to connect, and which gossip
-	// addresses can be reached. Nil is the network as it is.
+	// For tests: how to connect, and which gossip addresses are reachable. Nil means the real
+	// network.
 	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
 	Reach func(network, addr string) bool
 }
 
-// Audit says whether the entries of this node leave events of who made a
-// change, and for how long events are kept.
+// Audit tells whether changes proposed by this node leave audit events, and for how long events are
+// kept.
 type Audit struct {
 	Off  bool
-	Keep time.Duration // 0: as long as there is room
+	Keep time.Duration // 0: up to the limit of events
 }
 
-// Member is a node as this node sees it: what the catalog says and whether
-// it can be reached.
+// Member is a node as seen by this one: its record in the catalog, and whether it is reachable.
 type Member struct {
 	catalog.Member
-	Name   string // for people, as gossip last told; "" where it told none
+	Name   string // for display, from gossip; "": none
 	Self   bool
 	Leader bool
 	Voter  bool
-	Alive  bool          // by gossip; true for Self
-	Load   Load          // as last told by gossip
-	Ahead  time.Duration // how far its clock is ahead of this node's, to the half of a second; 0 where it was not asked yet
+	Alive  bool          // reachable according to gossip; true for Self
+	Load   Load          // last reported by gossip
+	Ahead  time.Duration // how far its clock is ahead of this node's, to half a second; 0 if not measured yet
 }
 
-// Called is how messages name a node: by its name, if it has one, and its id.
+// Called returns how messages name a node: by its name, if any, and its id.
 func Called(name, id string) string {
 	if name == "" {
 		return id
@@ -86,66 +84,65 @@ func Called(name, id string) string {
 	return name + " (" + id + ")"
 }
 
-// ClockSlack is how far the clocks of two members may be apart to count as equal.
+// ClockSlack is the largest difference between clocks that counts as none.
 const ClockSlack = 5 * time.Second
 
-// Load is what a node tells of itself.
+// Load is what a node reports about itself by gossip.
 type Load struct {
 	Searches  uint32    `json:"s,omitempty"` // in flight
 	DiskUsed  uint8     `json:"d,omitempty"` // percent of the volume of the data directory
-	Applied   uint64    `json:"i,omitempty"` // index of its catalog
+	Applied   uint64    `json:"i,omitempty"` // index of its applied catalog
 	StartedAt time.Time `json:"t,omitzero"`
-	Replicas  uint32    `json:"r,omitempty"` // copies of each file that it would keep as leader; 0 of an older version
-	Disputed  bool      `json:"x,omitempty"` // it leads, and takes no writes: see ErrDisputed
+	Replicas  uint32    `json:"r,omitempty"` // copies of each file that it would keep as leader; 0: it runs an older version
+	Disputed  bool      `json:"x,omitempty"` // it leads but refuses writes: see ErrDisputed
 }
 
-// Kind is a row of the table of error kinds: see wire.Kind.
+// Kind is a row of the table of error kinds; see wire.Kind.
 type Kind = wire.Kind
 
-// Peer is who calls. Its identity was proved by its certificate.
+// Peer is the calling node. Its certificate proves its identity.
 type Peer = wire.Peer
 
-// Handler answers a call. The context ends with the caller's deadline, when
-// the caller gives up, and when the connection breaks.
+// Handler answers a call. The context ends at the caller's deadline, when the caller gives up, or
+// when the connection breaks.
 type Handler = wire.Handler
 
-// StreamHandler answers a call whose answer is long.
+// StreamHandler answers a call with a long answer.
 type StreamHandler = wire.StreamHandler
 
-// Cluster is this node's part in the cluster: the parts and what wires them. All
-// methods are safe for concurrent use.
+// Cluster is this node's part in the cluster. It owns the parts and wires them. All methods are
+// safe for concurrent use.
 type Cluster struct {
 	env     *env
 	o       Options
 	started time.Time
 
-	self       *self       // who this node is
+	self       *self       // identity of this node
 	keys       keyring     // the cluster keys
-	network    *network    // how nodes reach each other
+	network    *network    // contact with other nodes
 	replica    *replica    // raft and the catalog
 	proposer   *proposer   // writes
-	formation  *formation  // into a cluster
-	admission  *admission  // of others, and of this start of the node
-	proof      *proof      // that this node is itself
-	ballot     ballot      // whether it votes
-	expulsion  *expulsion  // of followers that went back in time
-	succession *succession // by another cluster
-	electorate *electorate // who votes
-	secrets    *secrets    // of the catalog
-	watch      *watch      // over raft
-	arbiter    *arbiter    // of states that differ
-	inquiry    *inquiry    // how old the catalog is
+	formation  *formation  // how this node enters a cluster
+	admission  *admission  // admits other nodes, and announces this one
+	proof      *proof      // proves the identity of this node before it votes
+	ballot     ballot      // whether this node may vote
+	expulsion  *expulsion  // stops followers that lost acknowledged data
+	succession *succession // notices a cluster that replaced this one
+	electorate *electorate // chooses the voters
+	secrets    *secrets    // secrets of the catalog
+	watch      *watch      // watchdogs of raft
+	arbiter    *arbiter    // resolves differing catalogs
+	inquiry    *inquiry    // measures the age of the catalog
 
 	ready     atomic.Bool
-	ran       atomic.Bool // Run closes the network
-	fatal     chan error  // the first error with which the node cannot go on
+	ran       atomic.Bool // if true, Run closes the network
+	fatal     chan error  // the first error that stops the node
 	end       context.CancelFunc
 	closeOnce sync.Once
 }
 
-// New opens what the data directory holds and serves the catalog as it was
-// committed there; Run takes part in the cluster. After New either Run or
-// Close must be called.
+// New opens the data directory and serves the catalog as last committed there. Run joins the
+// cluster. The caller must call either Run or Close.
 func New(o Options) (*Cluster, error) {
 	o.setDefaults()
 	c := &Cluster{o: o, fatal: make(chan error, 1), started: clock.Now(), keys: keyring{file: o.ClusterKeyFile}}
@@ -183,8 +180,8 @@ func (o *Options) setDefaults() {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 
-	// At once, and with no clean stop: what would be written to a failed disk on the way
-	// down would be no better. The code tells a supervisor that another start may help.
+	// Exit at once: a clean stop would only write more to a failed disk. The exit code tells the
+	// supervisor that a restart may help.
 	if o.Exit == nil {
 		log := o.Log
 		o.Exit = func(reason string) {
@@ -194,7 +191,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// open goes from the data directory to a running raft.
+// open opens the data directory and starts raft.
 func (c *Cluster) open() (err error) {
 	if c.self, err = openSelf(c.o.DataDir); err != nil {
 		return err
@@ -204,14 +201,14 @@ func (c *Cluster) open() (err error) {
 		c.env.log = c.env.log.With("name", c.o.Name)
 	}
 
-	// Alone by its options, it may make the key of the cluster; others must be given it.
+	// A node that expects no others may create the cluster key. Other nodes must get it.
 	lone := len(c.o.Join) == 0 && c.o.BootstrapExpect == 1
 	if err := c.keys.load(c.self.cluster() != "", lone); err != nil {
 		return err
 	}
 
 	c.wire(lone)
-	// Ports before raft: with port 0 the address that others are told is known only now.
+	// Open the ports first: with port 0, the advertised address is only known afterwards.
 	if err := c.network.open(c.keys.valid()); err != nil {
 		return err
 	}
@@ -219,7 +216,7 @@ func (c *Cluster) open() (err error) {
 	return c.startRaft()
 }
 
-// wire makes the parts.
+// wire creates the parts and connects them.
 func (c *Cluster) wire(lone bool) {
 	memory, err := openMemory(c.o.DataDir)
 	if err != nil {
@@ -229,25 +226,25 @@ func (c *Cluster) wire(lone bool) {
 	r := &replica{env: c.env, self: c.self, metrics: newMetrics()}
 	r.machine = newMachine(c.env.log, c.o.Build, c.fail, func(committed uint64) { r.store.note(committed) })
 	r.machine.unsealWith(func(box []byte) ([]byte, error) { return c.keys.unseal(sealedConfig, box) })
-	r.machine.loop.exit, r.machine.took = c.o.Exit, r.metrics.apply
+	r.machine.loop.exit, r.machine.duration = c.o.Exit, r.metrics.apply
 	n := &network{env: c.env, o: c.o, self: c.self, view: r.view, applied: r.machine.applied.Load, term: r.term}
 	c.arbiter = &arbiter{env: c.env, network: n, replica: r}
 	n.disputed = c.arbiter.disputed.Load
 	c.replica, c.network = r, n
 
-	// Each part gets the ones before it: none of them knows the cluster as a whole.
+	// Each part gets only the parts that it needs, never the cluster as a whole.
 	twins := &twins{env: c.env, network: n}
 	c.succession = &succession{env: c.env, network: n}
 	c.proposer = &proposer{
-		env:     c.env,
-		network: n,
-		replica: r,
-		time:    &agreedTime{own: func() time.Time { return c.o.Now().Add(n.apart()) }, newest: func() time.Time { return r.view().Time() }},
-		hold:    c.o.HoldTime,
-		seal:    c.keys.sealConfigs,
-		audit:   c.o.Audit,
-		stopped: c.arbiter.disputed.Load,
-		given:   c.succession.reason,
+		env:      c.env,
+		network:  n,
+		replica:  r,
+		time:     &agreedTime{own: func() time.Time { return c.o.Now().Add(n.clockLag()) }, newest: func() time.Time { return r.view().Time() }},
+		hold:     c.o.HoldTime,
+		seal:     c.keys.sealConfigs,
+		audit:    c.o.Audit,
+		disputed: c.arbiter.disputed.Load,
+		replaced: c.succession.reason,
 	}
 
 	c.formation = &formation{env: c.env, self: c.self, network: n, replica: r, alone: lone, expect: c.o.BootstrapExpect}
@@ -261,7 +258,7 @@ func (c *Cluster) wire(lone bool) {
 	c.inquiry.fresh.note(memory.current(c.self.cluster()))
 }
 
-// answer lets other nodes ask this one.
+// answer registers the handlers for other nodes.
 func (c *Cluster) answer() {
 	for _, part := range []interface{ answer() }{c.proposer, c.formation, c.admission, c.proof, c.proof.twins, c.expulsion, c.arbiter} {
 		part.answer()
@@ -269,8 +266,7 @@ func (c *Cluster) answer() {
 	c.network.handle(methodLead, c.serveLead)
 }
 
-// startRaft opens the log, makes a cluster of one where that is asked for, and
-// starts raft.
+// startRaft opens the log, founds a cluster of one if configured so, and starts raft.
 func (c *Cluster) startRaft() error {
 	r := c.replica
 	if err := r.openLog(c.o.Exit); err != nil {
@@ -287,15 +283,14 @@ func (c *Cluster) startRaft() error {
 		return err
 	}
 
-	// Where there are others, they are asked first whether this is the node
-	// that they know: see proof.go.
+	// If there are other members, this node must first prove its identity to them: see proof.go.
 	if r.lone() && len(r.others()) == 0 {
 		return r.hurry()
 	}
 	return nil
 }
 
-// fail notes an error with which the node cannot go on; Run returns it.
+// fail stops the node with an error, which Run returns.
 func (c *Cluster) fail(err error) {
 	select {
 	case c.fatal <- err:
@@ -304,9 +299,8 @@ func (c *Cluster) fail(err error) {
 	}
 }
 
-// Run takes part until the context ends, then leaves the leadership to
-// another, closes everything and returns nil. An error means that the
-// node cannot go on.
+// Run takes part in the cluster until the context ends. Then it hands over the leadership, closes
+// everything and returns nil. An error means that the node cannot continue.
 func (c *Cluster) Run(ctx context.Context) error {
 	defer c.release()
 	ctx, cancel := context.WithCancel(ctx)
@@ -331,20 +325,19 @@ func (c *Cluster) Run(ctx context.Context) error {
 	cancel()
 	tasks.Wait()
 
-	// The network goes before raft: an endless transfer must not hold it up.
+	// Close the network before raft: an endless transfer must not delay the stop.
 	stopPorts()
 	ports.Wait()
 	return err
 }
 
-// Times of telling, at Timing 1.
+// Intervals at Timing 1.
 const (
-	tellPause = 2 * time.Second // between two looks at what gossip tells of this node
-	keepPause = 5 * time.Second // after which what is remembered of the others is written down
+	tellPause = 2 * time.Second // between updates of what gossip reports about this node
+	keepPause = 5 * time.Second // between writes of memory to the disk
 )
 
-// tell keeps what gossip says of this node up to date, and looks at what the
-// others say.
+// tell keeps this node's gossip up to date, and watches what gossip reports of others.
 func (c *Cluster) tell(ctx context.Context) {
 	kept, twin := clock.Now(), time.Time{}
 	for {
@@ -353,7 +346,7 @@ func (c *Cluster) tell(ctx context.Context) {
 		c.proof.meetTwin(ctx, &twin)
 		c.succession.look()
 
-		// Writing it at each look would cost a sync to the disk every time.
+		// Not each time: it syncs the disk.
 		if clock.Since(kept) >= c.env.scaled(keepPause) {
 			kept = clock.Now()
 			c.keepMemory()
@@ -365,19 +358,19 @@ func (c *Cluster) tell(ctx context.Context) {
 	}
 }
 
-// keepMemory writes down what the next start has to know.
+// keepMemory writes to disk what the next start needs.
 func (c *Cluster) keepMemory() {
 	c.proof.memory.noteCurrent(c.self.cluster(), c.inquiry.fresh.newest(c.replica.machine.applied.Load()))
 	c.proof.keep()
 }
 
-// Close ends a Cluster that was never Run.
+// Close closes a Cluster that was never Run.
 func (c *Cluster) Close() error {
 	c.release()
 	return nil
 }
 
-// release closes everything that is open, once.
+// release closes everything, once.
 func (c *Cluster) release() {
 	c.closeOnce.Do(func() {
 		c.end()
@@ -390,7 +383,7 @@ func (c *Cluster) release() {
 			c.replica.close()
 		}
 
-		// The lock of the directory goes last: until then something may write there.
+		// Unlock the directory last: until then some part may write there.
 		c.env.tasks.Wait()
 		if c.self != nil {
 			c.self.home.close()
@@ -398,89 +391,86 @@ func (c *Cluster) release() {
 	})
 }
 
-// View is the catalog as this node has applied it. It is never nil.
+// View returns the catalog as applied by this node. It is never nil.
 func (c *Cluster) View() *catalog.View { return c.replica.view() }
 
-// Changed returns a channel that is closed when the view changes after this
-// call. Call it before View to miss nothing.
+// Changed returns a channel that is closed when the view changes after this call. To miss nothing,
+// call it before View.
 func (c *Cluster) Changed() <-chan struct{} { return c.replica.machine.next() }
 
-// Age is for how long this node may have missed changes: the time since it asked
-// a leader for the index that it has applied by now. It is 0 on a node that is
-// alone, and UnknownAge where no such moment is known.
+// Age returns for how long this node may have missed changes: the time since it asked a leader for
+// an index that it has applied by now. It is 0 on a lone node, and UnknownAge if the node never had
+// such an answer.
 func (c *Cluster) Age() time.Duration { return c.inquiry.age() }
 
-// Replaced says what differed when the state of this node was last replaced by that of the
-// majority; "" where that has not happened since it was started.
-func (c *Cluster) Replaced() string { return c.arbiter.said() }
+// Replaced returns a description of what differed when this node's state was last replaced by the
+// majority's; "" if that has not happened since the start.
+func (c *Cluster) Replaced() string { return c.arbiter.lastReport() }
 
-// Time is the clock that this node stamps entries with and plans by while it leads:
-// that of most members, but never before the newest entry.
+// Time returns the clock by which this node stamps entries and plans as leader: that of most
+// members, but never before the newest entry.
 func (c *Cluster) Time() time.Time { return c.proposer.time.now() }
 
-// Self is the id of this node.
+// Self returns the id of this node.
 func (c *Cluster) Self() string { return c.self.node }
 
-// Epoch is which start of the node this is: see catalog.NewEpoch.
+// Epoch identifies this start of the node: see catalog.NewEpoch.
 func (c *Cluster) Epoch() uint64 { return c.self.epoch }
 
-// Leader is the id of the leader as this node knows it; empty when none.
+// Leader returns the id of the leader, or "" if this node knows none.
 func (c *Cluster) Leader() string { return c.replica.leader() }
 
-// Leading reports whether this node leads: it plans jobs and placement.
+// Leading reports whether this node leads. The leader plans jobs and placement.
 func (c *Cluster) Leading() bool { return c.replica.leading.Load() }
 
-// ClusterAddr is the address for calls, with the real port.
+// ClusterAddr returns the advertised address for calls, with the actual port.
 func (c *Cluster) ClusterAddr() string { return c.network.clusterAddr() }
 
-// GossipAddr is the address for gossip, with the real port.
+// GossipAddr returns the address for gossip, with the actual port.
 func (c *Cluster) GossipAddr() string { return c.network.gossip.Addr() }
 
-// SetLoad sets what gossip tells the others of this node. Applied and
-// Disputed are filled in.
+// SetLoad sets what gossip reports about this node. Applied and Disputed are filled in.
 func (c *Cluster) SetLoad(l Load) { c.network.load.Store(&l) }
 
-// Call asks a member; it is for what changes nothing there. A call to Self is
-// answered without the network. The deadline and the end of the context reach
-// the handler.
+// Call calls a member. The method must not change anything there. A call to Self does not use the
+// network. The handler sees the deadline and the end of the context.
 func (c *Cluster) Call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
 	return c.network.call(ctx, node, method, in)
 }
 
-// Stream is Call with a long answer, on a connection of its own. The error
-// of a broken stream comes from Read.
+// Stream is Call with a long answer, on a connection of its own. If the stream breaks, Read returns
+// the error.
 func (c *Cluster) Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error) {
 	return c.network.stream(ctx, node, method, in)
 }
 
-// Handle sets who answers calls of a method. Call it before Run.
+// Handle sets the handler of a method. The caller must call it before Run.
 func (c *Cluster) Handle(method string, h Handler) {
 	if !c.Lacks(method) {
 		c.network.handle(method, h)
 	}
 }
 
-// Lacks reports whether the program does not know a method or a field of a question, since
-// a test makes it an earlier one.
+// Lacks reports whether a test makes this program an older one that does not know a method, or a
+// field of a question.
 func (c *Cluster) Lacks(name string) bool { return c.o.Build.Lacks[name] }
 
-// HandleStream sets who answers streaming calls. Call it before Run.
+// HandleStream sets the handler of a streaming method. The caller must call it before Run.
 func (c *Cluster) HandleStream(method string, h StreamHandler) { c.network.handleStream(method, h) }
 
-// Propose sends commands as one entry to the leader, waits until this node
-// has applied it, and returns the index at which it took effect, which is that
-// of its first try. An error that wraps
-// *catalog.Refusal says that a command was refused; the others of the
-// entry were still applied. ErrNoLeader is returned after the hold time.
+// Propose sends commands as one entry to the leader, and waits until this node has applied it. It
+// returns the index at which the entry took effect; for a retry that is the index of the first try.
+// An error that wraps *catalog.Refusal means that a command was refused; the other commands of the
+// entry were still applied. It returns ErrNoLeader after the hold time.
 func (c *Cluster) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
 	return c.proposer.propose(ctx, cmds...)
 }
 
-// ProposeAll is Propose with the result of each command. The error is only
-// about getting the entry committed.
+// ProposeAll is Propose, but returns the result of each command. The error only tells whether the
+// entry was committed.
 //
-// A write that fails on its way is sent again under the same request id,
-// which the catalog remembers: it takes effect once.
+// A failed write is sent again under the same request id. The catalog remembers ids, so the write
+// takes effect only once.
 func (c *Cluster) ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint64, []catalog.Result, error) {
 	return c.proposer.proposeAll(ctx, cmds...)
 }
@@ -488,33 +478,29 @@ func (c *Cluster) ProposeAll(ctx context.Context, cmds ...catalog.Command) (uint
 // Await waits until this node has applied an index.
 func (c *Cluster) Await(ctx context.Context, index uint64) error { return c.proposer.await(ctx, index) }
 
-// AwaitOn waits until other members have applied an index, as long as a write
-// waits for a leader, and returns those that have not. It is for changes that
-// must hold on a node when they are acknowledged: raft itself tells followers
-// what is committed only with the next message. Members that are not alive are
-// not waited for.
+// AwaitOn waits until other members have applied an index, at most for the hold time, and returns
+// those that have not. It is for changes that must hold on a node once they are acknowledged: raft
+// tells followers about a commit only with the next message. It does not wait for members that are
+// not alive.
 func (c *Cluster) AwaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string) {
 	return c.proposer.awaitOn(ctx, index, nodes...)
 }
 
-// Sync returns an index that is not older than any write acknowledged before
-// the call, after this node has applied it. It needs a leader: ErrNoLeader
-// is returned after the hold time.
+// Sync returns an index that covers every write acknowledged before the call, and waits until this
+// node has applied it. Without a leader it returns ErrNoLeader after the hold time.
 func (c *Cluster) Sync(ctx context.Context) (uint64, error) { return c.proposer.sync(ctx) }
 
-// Secret is a secret that all nodes share: 32 random bytes, made when the
-// name is first asked for and the same for ever. It lies in the catalog
-// sealed by the cluster key. ErrNoLeader is returned when it has yet to be
-// made and there is no leader.
+// Secret returns a secret that all nodes share: 32 random bytes, created at the first call for the
+// name. The catalog stores it sealed by the cluster key. Secret returns ErrNoLeader if it must
+// create the secret and there is no leader.
 func (c *Cluster) Secret(ctx context.Context, name string) ([]byte, error) {
 	return c.secrets.get(ctx, name)
 }
 
-// KnownSecret is a secret as this node has it; false where there is none of
-// that name.
+// KnownSecret returns a secret if this node has it. The bool is false if there is none.
 func (c *Cluster) KnownSecret(name string) ([]byte, bool, error) { return c.secrets.known(name) }
 
-// SetSecret replaces a secret, or makes it. It returns when this node has it.
+// SetSecret creates or replaces a secret. It returns when this node has it.
 func (c *Cluster) SetSecret(ctx context.Context, name string, plain []byte) error {
 	return c.secrets.set(ctx, name, plain)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for a condition.
 const patience = 90 * time.Second
 
 // testNode is a node that runs in this process.
@@ -23,13 +23,13 @@ type testNode struct {
 	stop func() error
 }
 
-// options are those of a lone node in dir.
+// options returns the options of a lone node in dir.
 func options(t *testing.T, dir string) Options {
 	return Options{DataDir: dir, HoldTime: patience, Timing: 3, ClusterListen: "127.0.0.1:0", GossipListen: "127.0.0.1:0",
 		Exit: func(reason string) { t.Error("the node would exit:", reason) }}
 }
 
-// watchful are options of a node that looks at its key file often.
+// watchful returns the options of a node that reads its key file often.
 func watchful(t *testing.T, dir string) Options {
 	o := options(t, dir)
 	o.Timing = 0.5
@@ -45,7 +45,7 @@ func start(t *testing.T, o Options) *testNode {
 	return run(t, c)
 }
 
-// run runs a node that was made until the test ends.
+// run runs a node until the test ends.
 func run(t *testing.T, c *Cluster) *testNode {
 	t.Helper()
 	n := &testNode{Cluster: c, t: t}
@@ -65,10 +65,10 @@ func run(t *testing.T, c *Cluster) *testNode {
 	return n
 }
 
-// founded reports whether the identity says so, which a crash may not undo.
+// founded reports whether the identity on disk says that the founding is complete.
 func (n *testNode) founded() bool { return !n.self.founding() }
 
-// propose must succeed.
+// propose proposes commands that must be accepted.
 func (n *testNode) propose(cmds ...catalog.Command) uint64 {
 	n.t.Helper()
 	index, err := n.Propose(context.Background(), cmds...)
@@ -78,8 +78,7 @@ func (n *testNode) propose(cmds ...catalog.Command) uint64 {
 	return index
 }
 
-// until waits until a condition holds, looking again at every change and now
-// and then.
+// until waits until a condition holds. It checks at every change of the catalog, and regularly.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
@@ -106,7 +105,7 @@ func set(name, value string) catalog.Command {
 	return &catalog.SetSecret{Name: name, Sealed: []byte(value)}
 }
 
-func TestALoneNodeKeepsWhatItAcknowledged(t *testing.T) {
+func TestLoneNode_keepsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))
@@ -123,7 +122,7 @@ func TestALoneNodeKeepsWhatItAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// What was committed is served before anything else happens.
+	// Committed entries are served before anything else happens.
 	c, err := New(options(t, dir))
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +149,7 @@ func TestALoneNodeKeepsWhatItAcknowledged(t *testing.T) {
 	}
 }
 
-func TestARefusalIsAnErrorOfItsOwnKind(t *testing.T) {
+func TestPropose_refusalIsACatalogRefusal(t *testing.T) {
 	t.Parallel()
 	n := start(t, options(t, t.TempDir()))
 	_, err := n.Propose(context.Background(), &catalog.RevokeKey{ID: "none"}, set("after", "it"))
@@ -164,7 +163,7 @@ func TestARefusalIsAnErrorOfItsOwnKind(t *testing.T) {
 	}
 }
 
-func TestSecretsAreMadeOnce(t *testing.T) {
+func TestSecret_createdOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))
@@ -183,7 +182,7 @@ func TestSecretsAreMadeOnce(t *testing.T) {
 	}
 }
 
-func TestADataDirectoryIsUsedOnce(t *testing.T) {
+func TestDataDirectory_lockedByOneProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	start(t, options(t, dir))
@@ -192,7 +191,7 @@ func TestADataDirectoryIsUsedOnce(t *testing.T) {
 	}
 }
 
-func TestAWipedRaftDirectoryIsRefused(t *testing.T) {
+func TestDataDirectory_withoutItsLogIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))
@@ -213,7 +212,7 @@ func TestAWipedRaftDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestSnapshotsReplaceTheLog(t *testing.T) {
+func TestSnapshot_replacesTheLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))
@@ -231,7 +230,7 @@ func TestSnapshotsReplaceTheLog(t *testing.T) {
 	}
 }
 
-func TestAStalledDiskEndsTheProcess(t *testing.T) {
+func TestWatchdog_stalledDiskEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	reasons := make(chan string, 2)
 	dog := &watchdog{limit: time.Millisecond, exit: func(r string) { reasons <- r }}
@@ -248,7 +247,7 @@ func TestAStalledDiskEndsTheProcess(t *testing.T) {
 	}
 }
 
-func TestWhatNoNodeCanApplyIsNotCommitted(t *testing.T) {
+func TestServePropose_refusesUnreadableEntries(t *testing.T) {
 	t.Parallel()
 	n := start(t, options(t, t.TempDir()))
 	n.propose(set("before", "v"))
@@ -257,7 +256,7 @@ func TestWhatNoNodeCanApplyIsNotCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	unknown := append([]byte{}, good...)
-	unknown[len(unknown)-len(good)+20] = 0x7f // the number of the command
+	unknown[len(unknown)-len(good)+20] = 0x7f // the command number
 	for name, in := range map[string][]byte{"cut": good[:len(good)-1], "nothing": nil, "a later version": append([]byte{9}, good[1:]...), "an unknown command": unknown} {
 		if _, err := n.Call(context.Background(), n.Self(), methodPropose, in); err == nil {
 			t.Errorf("%s is accepted", name)

@@ -16,55 +16,52 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// What happens where nodes have applied one log to different states.
+// What happens if nodes have applied one log to different states.
 //
-// The state that the majority of the voters has counts. Before a leader tells its
-// hash it asks the voters for theirs after the same entry:
-//
-//	the leader's is that of the majority   its hash goes into the log; a node that
-//	                                       had another replaces its state
-//	another one is                         the leader hands over to a node that has
-//	                                       it, and replaces its own state
-//	none is                                nothing is changed until one is: the leader
-//	                                       takes no writes, searches go on
-//
-// A state is replaced beside raft, whose log and votes stay: the node loads the
-// state of the leader, applies the rest of its own log to it, and takes a snapshot,
-// so that the next start begins with it.
+// The state of the majority of voters is right. Before a leader publishes its hash, it asks the
+// voters for theirs after the same entry:
+//	the majority has the leader's hash     the hash goes into the log; a node with
+//	                                       another one replaces its state
+//	the majority has another hash          the leader hands over to a node with that
+//	                                       hash, and replaces its own state
+//	no hash has a majority                 the leader refuses writes until one has;
+//	                                       searches continue
+// Replacing a state does not touch raft's log and votes. The node loads the leader's state, applies
+// the rest of its own log to it, and takes a snapshot for the next start.
 
-// ErrDisputed is returned for writes while no majority of the voters has one state.
-// It is an ErrNoLeader.
+// ErrDisputed is returned for writes while no majority of the voters has the same state. It wraps
+// ErrNoLeader.
 var ErrDisputed = fmt.Errorf("%w: the catalogs of the nodes differ, and no majority of them has the same one", ErrNoLeader)
 
-// Methods of calls about states.
+// Methods between members.
 const (
-	methodHash  = "cluster.hash"  // the state hash of a node after an entry
-	methodState = "cluster.state" // the state of the leader, as a snapshot
+	methodHash  = "cluster.hash"  // returns a node's state hash after an entry
+	methodState = "cluster.state" // returns the leader's state, as a snapshot
 )
 
-// Times and bounds of what is done about a difference; times at Timing 1.
+// Times and limits; times at Timing 1.
 const (
-	hashTime     = 2 * time.Second // for the voters to tell their hashes
-	stateTime    = 2 * time.Minute // for the state of the leader to come
+	hashTime     = 2 * time.Second // for the voters to send their hashes
+	stateTime    = 2 * time.Minute // to fetch the state of the leader
 	replacePause = time.Second     // between two tries
 
-	keysNamed  = 5           // of each table
-	statesKept = 3           // of those that were replaced
-	differing  = "differing" // folder of the data directory for them
+	maxKeys   = 5           // per table
+	maxCopies = 3           // copies of replaced states that stay
+	differing = "differing" // folder of these copies in the data directory
 )
 
-// standing is what the hashes of the voters come to.
+// standing is the result of comparing the hashes of the voters.
 type standing int
 
 const (
-	unproved standing = iota // no two differ, and no majority has told
-	agreed                   // a majority has the state of this node
-	outvoted                 // a majority has another one
-	disputed                 // some differ, and no majority has the same
+	unproved standing = iota // no two differ, but no majority has answered
+	agreed                   // a majority has this node's state
+	outvoted                 // a majority has another state
+	disputed                 // some differ, and none has a majority
 )
 
-// standingOf compares the hashes that voters have told, that of this node among them, and
-// names the voters that have the majority's.
+// standingOf compares the hashes that voters have sent, including this node's. It also returns the
+// voters that have the majority's hash.
 func standingOf(self string, hashes map[string]uint64, voters int) (standing, []string) {
 	groups := map[uint64][]string{}
 	for node, hash := range hashes {
@@ -86,33 +83,33 @@ func standingOf(self string, hashes map[string]uint64, voters int) (standing, []
 	return unproved, nil
 }
 
-// arbiter finds out whose state counts, and replaces that of this node where it is
-// another one. Its methods are safe for concurrent use.
+// arbiter finds out which state the majority has, and replaces this node's state if it differs. Its
+// methods are safe for concurrent use.
 type arbiter struct {
 	*env
 	network *network
 	replica *replica
 
-	disputed  atomic.Bool  // this node leads, and no majority has one state
+	disputed  atomic.Bool  // this node leads, and no state has a majority
 	confirmed atomic.Bool  // this node leads, and a majority has its state
-	replaced  atomic.Int64 // states of this node, since it was started
-	last      atomic.Pointer[string]
+	replaced  atomic.Int64 // number of replaced states since the start
+	lastText  atomic.Pointer[string]
 }
 
-// answer lets other members ask this one.
+// answer registers the handlers for other members.
 func (a *arbiter) answer() {
 	a.network.handle(methodHash, a.serveHash)
 	a.network.handleStream(methodState, a.serveState)
 }
 
-// resign forgets what was found while this node led.
+// resign resets the findings, which are valid only while this node leads.
 func (a *arbiter) resign() {
 	a.disputed.Store(false)
 	a.confirmed.Store(false)
 }
 
-// judge asks the voters for their hashes after an entry at which this leader had
-// one, and does what follows where its own is not the majority's.
+// judge asks the voters for their hashes after an entry. If the majority's hash differs from the
+// leader's, it acts as described above.
 func (a *arbiter) judge(ctx context.Context, index, hash uint64) standing {
 	voters := a.replica.voters()
 	hashes := a.ask(ctx, voters, index)
@@ -121,7 +118,7 @@ func (a *arbiter) judge(ctx context.Context, index, hash uint64) standing {
 
 	a.confirmed.Store(what == agreed)
 	if a.disputed.Swap(what == disputed) != (what == disputed) {
-		a.say(what, index, hashes)
+		a.logDispute(what, index, hashes)
 	}
 	if what == outvoted {
 		a.yield(ctx, index, nodes)
@@ -129,8 +126,8 @@ func (a *arbiter) judge(ctx context.Context, index, hash uint64) standing {
 	return what
 }
 
-// say logs that a dispute has begun or ended.
-func (a *arbiter) say(what standing, index uint64, hashes map[string]uint64) {
+// logDispute logs the begin or end of a dispute.
+func (a *arbiter) logDispute(what standing, index uint64, hashes map[string]uint64) {
 	if what != disputed {
 		a.log.Info("a majority of the nodes has one catalog again: changes are taken", "entry", index)
 		return
@@ -144,8 +141,8 @@ func (a *arbiter) say(what standing, index uint64, hashes map[string]uint64) {
 		"entry", index, "states", strings.Join(each, ", "))
 }
 
-// ask asks voters for their hashes, all at once. Who does not answer in time, or
-// knows none, is left out.
+// ask asks voters for their hashes concurrently. The result lacks voters that do not answer in time
+// or do not know the hash.
 func (a *arbiter) ask(ctx context.Context, voters []string, index uint64) map[string]uint64 {
 	ctx, cancel := context.WithTimeout(ctx, a.scaled(hashTime))
 	defer cancel()
@@ -173,7 +170,7 @@ func (a *arbiter) ask(ctx context.Context, voters []string, index uint64) map[st
 	return hashes
 }
 
-// serveHash tells the state hash of this node after an entry, once it is applied.
+// serveHash returns this node's state hash after an entry, once it has applied it.
 func (a *arbiter) serveHash(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
 	index, _, err := catalog.DecodeReply(in)
 	if err != nil {
@@ -189,7 +186,7 @@ func (a *arbiter) serveHash(ctx context.Context, _ Peer, in []byte) ([]byte, err
 	return catalog.EncodeReply(hash, nil), nil
 }
 
-// yield hands the lead over to a node that has the majority's state.
+// yield hands the lead to a node that has the majority's state.
 func (a *arbiter) yield(ctx context.Context, index uint64, nodes []string) {
 	a.log.Error("this node leads, and a majority of the nodes has another catalog: it hands over, and takes theirs", "entry", index, "majority", strings.Join(nodes, ", "))
 	a.replica.machine.suspect()
@@ -202,7 +199,7 @@ func (a *arbiter) yield(ctx context.Context, index uint64, nodes []string) {
 	}
 }
 
-// serveState sends the state of this node, while that is the majority's.
+// serveState sends this node's state, if the majority has the same.
 func (a *arbiter) serveState(_ context.Context, _ Peer, _ []byte, out io.Writer) error {
 	if !a.confirmed.Load() || !a.replica.leading.Load() {
 		return errNotLeader
@@ -210,7 +207,7 @@ func (a *arbiter) serveState(_ context.Context, _ Peer, _ []byte, out io.Writer)
 	return a.replica.view().Save(out)
 }
 
-// run replaces the state of this node whenever it differs, until the context ends.
+// run replaces the state of this node whenever it differs from the majority's.
 func (a *arbiter) run(ctx context.Context) {
 	for {
 		select {
@@ -229,7 +226,7 @@ func (a *arbiter) run(ctx context.Context) {
 	}
 }
 
-// replace gives this node the state of the leader.
+// replace replaces this node's state by the leader's.
 func (a *arbiter) replace(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, a.scaled(stateTime))
 	defer cancel()
@@ -246,7 +243,7 @@ func (a *arbiter) replace(ctx context.Context) error {
 		return err
 	}
 
-	// Without a copy it goes on: a state that is wrong helps nobody.
+	// Continue even without a copy: the wrong state must go.
 	copied, err := a.keepCopy()
 	if err != nil {
 		a.log.Warn("the catalog that differs is not kept", "error", err)
@@ -258,7 +255,7 @@ func (a *arbiter) replace(ctx context.Context) error {
 	}
 	a.report(before, after, copied)
 
-	// The next start would begin with the old state otherwise.
+	// Take a snapshot: otherwise the next start would begin with the old state.
 	if err := a.replica.raft.Snapshot().Error(); err != nil {
 		return fmt.Errorf("cluster: keep the catalog that was replaced: %w", err)
 	}
@@ -277,7 +274,7 @@ func (a *arbiter) fetch(ctx context.Context, leader string) (*catalog.State, err
 // report tells the operator what differed.
 func (a *arbiter) report(before, after *catalog.View, copied string) {
 	var tables []string
-	for _, d := range before.Differences(after, keysNamed) {
+	for _, d := range before.Differences(after, maxKeys) {
 		tables = append(tables, d.String())
 	}
 	what := strings.Join(tables, "; ")
@@ -286,20 +283,19 @@ func (a *arbiter) report(before, after *catalog.View, copied string) {
 	if copied != "" {
 		text += "; the former one is in " + copied
 	}
-	a.last.Store(&text)
+	a.lastText.Store(&text)
 	a.log.Error("the catalog of this node differed from that of the majority of the nodes, and was replaced by that of the leader", "entry", after.Index(), "tables", what, "copy", copied)
 }
 
-// said is [Cluster.Replaced].
-func (a *arbiter) said() string {
-	if text := a.last.Load(); text != nil {
+// lastReport implements [Cluster.Replaced].
+func (a *arbiter) lastReport() string {
+	if text := a.lastText.Load(); text != nil {
 		return *text
 	}
 	return ""
 }
 
-// keepCopy writes the state that differs beside the others that differed, of which
-// the newest stay.
+// keepCopy writes the differing state to the data directory, and deletes the oldest of such copies.
 func (a *arbiter) keepCopy() (path string, err error) {
 	dir := filepath.Join(a.replica.self.home.dir, differing)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -315,8 +311,8 @@ func (a *arbiter) keepCopy() (path string, err error) {
 		return "", errors.Join(err, os.Remove(path))
 	}
 
-	old, err := filepath.Glob(filepath.Join(dir, "*.snapshot")) // in the order of their entries
-	for len(old) > statesKept && err == nil {
+	old, err := filepath.Glob(filepath.Join(dir, "*.snapshot")) // sorted by entry
+	for len(old) > maxCopies && err == nil {
 		err, old = os.Remove(old[0]), old[1:]
 	}
 	return path, err

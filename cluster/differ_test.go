@@ -31,7 +31,7 @@ func TestStanding_ofEveryMixOfStates(t *testing.T) {
 			}
 		}
 
-		// The naive twin: try each state.
+		// The naive model: try each state.
 		want, most := unproved, -1
 		if len(counts) > 1 {
 			want = disputed
@@ -51,7 +51,7 @@ func TestStanding_ofEveryMixOfStates(t *testing.T) {
 	}
 }
 
-// lines is a log that a test reads.
+// lines collects log output for a test.
 type lines struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -69,7 +69,7 @@ func (l *lines) String() string {
 	return l.buf.String()
 }
 
-// restartAs starts a node again with a program.
+// restartAs restarts a node with another program.
 func (f *flock) restartAs(i int, b catalog.Build) *testNode {
 	f.t.Helper()
 	f.n[i].stop()
@@ -92,9 +92,9 @@ func (f *flock) lead(n *testNode) {
 	})
 }
 
-// One node of three applies a command wrongly, as a follower and as the leader: it takes
-// the state of the others without a restart, keeps a copy, and says what differed. It
-// does not come back with the wrong state.
+// One of three nodes applies a command wrongly, once as follower and once as leader. It takes the
+// state of the others without a restart, keeps a copy, and reports what differed. After a restart
+// it does not have the wrong state again.
 func TestDifference_ofAMinorityHeals(t *testing.T) {
 	t.Parallel()
 	for _, leads := range []bool{false, true} {
@@ -128,14 +128,14 @@ func TestDifference_ofAMinorityHeals(t *testing.T) {
 				t.Errorf("the log does not name the table and the key:\n%s", text)
 			}
 
-			// What it had is kept, a bounded number of times.
-			for i := range statesKept + 1 {
+			// A limited number of copies of its wrong states stay.
+			for i := range maxCopies + 1 {
 				before := wrong.arbiter.replaced.Load()
 				f.push(fmt.Sprint("more", i))
 				until(t, "the wrong state is replaced again", func() bool { return wrong.arbiter.replaced.Load() > before })
 			}
 			copies, err := os.ReadDir(filepath.Join(f.dirs[2], differing))
-			if err != nil || len(copies) != statesKept {
+			if err != nil || len(copies) != maxCopies {
 				t.Errorf("%d copies of former states, %v", len(copies), err)
 			}
 
@@ -151,8 +151,8 @@ func TestDifference_ofAMinorityHeals(t *testing.T) {
 	}
 }
 
-// Three nodes with three states: nothing is changed, reads go on, nodes may come and go.
-// It ends when two of them have one state.
+// Three nodes have three states. Writes stop, reads continue, and nodes may join and leave. It ends
+// when two of them have the same state.
 func TestDifference_withoutAMajorityStopsWrites(t *testing.T) {
 	t.Parallel()
 	other := wrongBuild()
@@ -180,7 +180,7 @@ func TestDifference_withoutAMajorityStopsWrites(t *testing.T) {
 		}
 	}
 
-	// Started with the right program, the node makes its state anew from its log.
+	// With the right program, a restarted node computes the right state from its log.
 	f.restartAs(2, catalog.ThisBuild())
 	until(t, "writes are taken", func() bool {
 		_, err := f.n[0].Propose(t.Context(), set("after", "v"))

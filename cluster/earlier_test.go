@@ -15,9 +15,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// The directories were written by nodes of earlier versions: 20 secrets named
-// k, a snapshot, 20 more named l. They stay when the format changes.
-func TestDataDirectoriesOfEarlierVersionsOpen(t *testing.T) {
+// Nodes of earlier versions wrote these directories: 20 secrets named k, a snapshot, 20 more named
+// l. The files stay when the format changes.
+func TestDataDirectory_ofEarlierVersionsOpens(t *testing.T) {
 	t.Parallel()
 	archives, err := filepath.Glob(filepath.Join("testdata", "lone-*.tar.gz"))
 	if err != nil || len(archives) == 0 {
@@ -75,8 +75,8 @@ func unpack(t *testing.T, archive, dir string) {
 	}
 }
 
-// A node.json of a later version stops the start for good, and stays as it is; one of an
-// earlier version is read.
+// A node.json of a later version is refused for good and stays unchanged. One of an earlier version
+// is read.
 func TestIdentity_ofAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -108,7 +108,7 @@ func TestIdentity_ofAnotherVersion(t *testing.T) {
 	}
 }
 
-// Without its name a log belongs to no node, and a node whose name cannot be read is nobody.
+// A log without node.json is refused, and so is a damaged node.json.
 func TestIdentity_ofALostFile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{

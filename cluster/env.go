@@ -9,27 +9,26 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// env is what every part of a node has. Its methods are safe for concurrent
-// use.
+// env is shared by all parts of a node. Its methods are safe for concurrent use.
 type env struct {
 	timing float64 // multiplies the timeouts
 	log    *slog.Logger
-	fail   func(error)     // notes an error with which the node cannot go on
+	fail   func(error)     // stops the node with an error
 	life   context.Context // ends when the node is closed
-	tasks  sync.WaitGroup  // goroutines that last until then
+	tasks  sync.WaitGroup  // goroutines that run until life ends
 }
 
-// scaled is a timeout at the chosen Timing.
+// scaled returns a timeout at the configured Timing.
 func (e *env) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * e.timing)
 }
 
-// unscaled is how long something took as it would at Timing 1.
+// unscaled converts a measured time to Timing 1.
 func (e *env) unscaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / e.timing)
 }
 
-// pause waits, and reports false when the context or the cluster ended.
+// pause waits. It returns false if the context or the cluster ended.
 func (e *env) pause(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

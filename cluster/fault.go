@@ -13,10 +13,10 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// diskFaults are those of a volume: they may be gone at the next start.
+// diskFaults are errors of a volume. They may be gone at the next start.
 var diskFaults = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO}
 
-// DiskFault reports whether an error is of a volume that is full or fails.
+// DiskFault reports whether a full or failing volume caused an error.
 func DiskFault(err error) bool {
 	for _, f := range diskFaults {
 		if errors.Is(err, f) {
@@ -26,8 +26,8 @@ func DiskFault(err error) bool {
 	return false
 }
 
-// faultOf says what keeps a file of the data directory from being used where its
-// content is not at fault, and what to do. It is nil where the content may be.
+// faultOf returns an error that tells why a file cannot be used, and what to do, if the cause is
+// outside the file. It returns nil if the content may be damaged.
 func faultOf(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -50,7 +50,7 @@ func faultOf(path string, err error) error {
 	return nil
 }
 
-// userName is the user of this process.
+// userName returns the name of this process's user.
 func userName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -58,8 +58,8 @@ func userName() string {
 	return strconv.Itoa(os.Geteuid())
 }
 
-// readable fails where this process may not read a file below a folder: raft passes
-// over snapshots that it cannot open, as if they were damaged.
+// readable returns an error if this process may not read some file below a folder. Raft would skip
+// an unreadable snapshot as if it were damaged.
 func readable(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
@@ -74,13 +74,12 @@ func readable(dir string) error {
 		if fault := faultOf(path, err); fault != nil {
 			return fault
 		}
-		return nil // what is damaged is found where it is read
+		return nil // damage is found by whoever reads the file
 	})
 }
 
-// Inherit gives a new file the owner of the folder that it is in, where this process is
-// root's and the folder is not: a command that somebody runs as root must leave no
-// file that the service cannot use.
+// Inherit gives a new file to the owner of its folder if this process runs as root and the owner is
+// another user. A command run as root must leave no file that the service cannot use.
 func Inherit(path string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -95,8 +94,7 @@ func Inherit(path string) error {
 	return os.Lchown(path, int(folder.Uid), int(folder.Gid))
 }
 
-// inherit is Inherit for all that a command of an operator may have written in a data
-// directory.
+// inherit calls Inherit for every file that an operator's command may have written.
 func (h *home) inherit() error {
 	if h.made {
 		if err := Inherit(h.dir); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// What is wrong around a file is never called damage of the file.
-func TestFault_isToldFromDamage(t *testing.T) {
+// An error with a cause outside a file is not reported as damage of the file.
+func TestFault_isNotReportedAsDamage(t *testing.T) {
 	t.Parallel()
 	for cause, says := range map[error]string{
 		syscall.EACCES:                 "may not use /d/raft/raft.db: give it to that user, as `chown -R",
@@ -45,7 +45,7 @@ func TestFault_isToldFromDamage(t *testing.T) {
 	}
 }
 
-// A log of another version of bbolt is whole, and the data in it good.
+// A log of another bbolt version is not damaged.
 func TestFault_ofALogOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -70,7 +70,7 @@ func TestFault_ofALogOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A file of the log that changes under a running node ends the process with a sentence.
+// If the log file changes under a running node, the process exits with a sentence.
 func TestStore_ofALogThatIsDamagedWhileItIsOpen(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -117,7 +117,7 @@ func TestStore_ofALogThatIsDamagedWhileItIsOpen(t *testing.T) {
 	}
 }
 
-// Commands of an operator that run as root leave no file that the service cannot use.
+// Commands that run as root leave no file that the service cannot use.
 func TestRestoreAndRecover_giveFilesToTheOwnerOfTheDirectory(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -136,7 +136,7 @@ func TestRestoreAndRecover_giveFilesToTheOwnerOfTheDirectory(t *testing.T) {
 	if err := os.Chown(home, service, service); err != nil {
 		t.Fatal(err)
 	}
-	made := filepath.Join(home, "data") // by the command itself
+	made := filepath.Join(home, "data") // created by the command itself
 	if _, err := Restore(made, n.o.ClusterKeyFile, &saved); err != nil {
 		t.Fatal(err)
 	}

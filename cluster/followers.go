@@ -8,22 +8,21 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// followers is what this node knows of its followers' logs while it leads, from
-// their answers. Nobody knows that better than the leader: it counts on those
-// entries.
+// followers tracks, while this node leads, how far its followers' logs reach. The answers of the
+// followers tell it. No other node knows it better: the leader counts on those entries.
 type followers struct {
 	memory    *memory
 	cluster   func() string
 	commit    func() uint64
-	term      func() uint64                    // of this node now
-	onRegress func(node string, refused error) // called for a follower that has gone back in time
+	term      func() uint64                    // the current term of this node
+	onRegress func(node string, refused error) // called for a follower that lost acknowledged entries
 
-	mu    sync.Mutex        // guards the fields below
-	led   uint64            // the term in which this node led when it heard last
-	match map[string]uint64 // up to which entry a follower has what this node has, in that term
+	mu       sync.Mutex        // guards the fields below
+	lastTerm uint64            // the term of the last answer
+	match    map[string]uint64 // last entry that a follower shares with this node, in that term
 }
 
-// newFollowers starts with nothing known. onRegress is called for a follower whose log became
+// newFollowers returns an empty followers. onRegress is called for a follower whose log became
 // shorter.
 func newFollowers(r *replica, m *memory, onRegress func(node string, refused error)) *followers {
 	return &followers{
@@ -36,32 +35,28 @@ func newFollowers(r *replica, m *memory, onRegress func(node string, refused err
 	}
 }
 
-// known is what is remembered of a follower now, before it is called.
-func (f *followers) known(node string) mark { return f.memory.of(f.cluster(), node) }
+// known returns what is remembered of a follower. The caller must ask before it calls the follower.
+func (f *followers) known(node string) mark { return f.memory.markOf(f.cluster(), node) }
 
-// heard takes in the answer of a follower to a call about the log, of which
-// known was remembered when the call was made.
+// heard evaluates a follower's answer to a call about the log. known is what was remembered when
+// the call was made.
 func (f *followers) heard(node string, known mark, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
 	cluster := f.cluster()
 
-	// LastLog is what the follower had when the call came. Less than it had
-	// before, of what was committed, means that its disk has changed under it.
-	// What was learned during the call does not count: heartbeats and entries
-	// travel beside each other, and the answer to one that came first may be
-	// read last.
+	// LastLog is the end of the follower's log when the call arrived. If it is before a committed
+	// entry that the follower had, its disk was replaced. What was learned during the call does not
+	// count: heartbeats and entries travel concurrently, and an older answer may arrive last.
 	//
-	// Its term says nothing here: no answer has a lower one than its call, so that only
-	// calls of an earlier lead of this node could show it, which still come to an end.
+	// The term of the answer proves nothing. It is never below the call's, so only calls from an
+	// earlier lead of this node, which still end, could have a lower one.
 	if resp.LastLog < known.Index {
 		f.onRegress(node, refusedOlder(mark{resp.LastLog, resp.Term}, known))
 		return
 	}
 
-	// Only what is committed stays: the rest of a log may be replaced by that of
-	// another leader. So what a follower matched under an earlier lead of this
-	// node says nothing any more, and what is committed has to be that of the
-	// lead in which it matched.
-	//
+	// Remember only committed entries, because a new leader may replace the others. A match from an
+	// earlier lead of this node proves nothing now. So the match and the commit index must belong
+	// to the same term:
 	//	noted = min(match in term T, commit in term T)
 	match, commit := f.matched(node, args, resp), f.commit()
 	if args.Term != f.term() {
@@ -70,21 +65,21 @@ func (f *followers) heard(node string, known mark, args *raft.AppendEntriesReque
 	f.memory.note(cluster, node, mark{min(match, commit), resp.Term})
 }
 
-// matched is up to which entry a follower has what this node has, as it has
-// shown in the term of a call; 0 where it has not.
+// matched returns the last entry that a follower is known to share with this node in the call's
+// term; 0 if none is known.
 func (f *followers) matched(node string, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	if args.Term < f.led {
-		return 0 // an answer that was long on its way
+	if args.Term < f.lastTerm {
+		return 0 // a late answer
 	}
-	if args.Term > f.led {
-		f.led = args.Term
+	if args.Term > f.lastTerm {
+		f.lastTerm = args.Term
 		clear(f.match)
 	}
 
-	// A heartbeat carries no entries and proves nothing about those before.
+	// A heartbeat has no entries, so it proves nothing about the log.
 	if resp.Success && !heartbeat(args) {
 		f.match[node] = args.PrevLogEntry + uint64(len(args.Entries))
 	}
@@ -93,15 +88,15 @@ func (f *followers) matched(node string, args *raft.AppendEntriesRequest, resp *
 
 const methodExpel = "cluster.expel" // tells a follower why it must stop
 
-// expulsion tells followers that have gone back in time to stop.
+// expulsion tells followers that lost acknowledged entries to stop.
 type expulsion struct {
 	*env
-	network *network
-	replica *replica
-	told    sync.Map // node to the epoch in which this node told it
+	network  *network
+	replica  *replica
+	notified sync.Map // by node: the epoch that was told to stop
 }
 
-// answer lets the leader expel this node.
+// answer registers the handler by which the leader stops this node.
 func (x *expulsion) answer() { x.network.handle(methodExpel, x.serve) }
 
 // expel tells a follower to stop, once for each of its starts.
@@ -110,12 +105,12 @@ func (x *expulsion) expel(node string, why error) {
 	if m == nil {
 		return
 	}
-	if before, told := x.told.Swap(node, m.Epoch); told && before == m.Epoch {
+	if before, told := x.notified.Swap(node, m.Epoch); told && before == m.Epoch {
 		return
 	}
 	x.log.Error("a member has lost what it had acknowledged and is told to stop", "peer", node, "addr", m.Addr, "error", why)
 
-	// In the background: nobody waits for a node that is in trouble.
+	// Do not wait: the node is in trouble and may be slow.
 	x.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(x.life, x.scaled(formTime))
 		defer cancel()
@@ -125,7 +120,7 @@ func (x *expulsion) expel(node string, why error) {
 	})
 }
 
-// serve ends this node when its leader says that it has gone back in time.
+// serve stops this node when its leader tells it to.
 func (x *expulsion) serve(_ context.Context, from Peer, in []byte) ([]byte, error) {
 	no := refusalIn(errors.New(string(in)))
 	if no == nil || from.Node != x.replica.leader() {

@@ -13,38 +13,35 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// How a node without a cluster comes into one.
+// How a node without a cluster enters one.
 //
-// It looks at the others that gossip shows. Is one of them in a cluster, it
-// asks to be let in. Are there BootstrapExpect nodes without one, the lowest
-// id founds a cluster, with itself as the only voter, and the others join:
-//
+// It watches the nodes that gossip shows. If one is in a cluster, it asks to join that. If
+// BootstrapExpect nodes have no cluster, the one with the lowest id founds one, with itself as the
+// only voter, and the others join:
 //	lowest                           others
 //	choose an id, in memory only
 //	promise? ----------------------> not promised: write the promise down
 //	all N-1 promised:
 //	write the id down, bootstrap
 //	gossip tells the id -----------> join
-//
-// A node promises to one founder at a time, and its promise outlives a crash,
-// so no two founders of the same N nodes can both succeed. A founder that
-// gives up, or starts again before it wrote the id down, never uses that
-// id; whoever promised asks it and is then free. A founder that is gone for
-// good while the others are bound to it leaves no cluster rather than two:
-// the log says what to do.
+// A node promises to one founder only, and its promise survives a crash. So two founders among the
+// same N nodes cannot both succeed. A founder that gives up, or restarts before it wrote the id
+// down, never uses that id again. Nodes that promised ask the founder, and are then free. If a
+// founder is lost for good, its promised nodes form no cluster rather than a second one; the log
+// tells what to do.
 
-// Methods of calls among nodes that are in no cluster.
+// Methods between nodes without a cluster.
 const (
 	methodPromise = "cluster.promise"
 	methodAttempt = "cluster.attempt"
 )
 
-// Times of forming, at Timing 1.
+// Times at Timing 1.
 const (
 	formPause  = 500 * time.Millisecond
 	formTime   = 5 * time.Second  // for one call
-	settleTime = 2 * time.Second  // how long the same nodes must be seen before one founds
-	sayTime    = 10 * time.Second // between log lines that say what is waited for
+	settleTime = 2 * time.Second  // how long the set of nodes must be stable before one founds
+	sayTime    = 10 * time.Second // between log lines about what the node waits for
 	joinTime   = 30 * time.Second
 )
 
@@ -53,7 +50,7 @@ type promiseRequest struct {
 	Expect           int
 }
 
-// formation is how this node comes into a cluster.
+// formation brings this node into a cluster.
 type formation struct {
 	*env
 	self    *self
@@ -63,27 +60,26 @@ type formation struct {
 	alone  bool // expects no others
 	expect int  // nodes that form a cluster together
 
-	attempt string // id of the cluster that this node tries to found; empty when it does not
-	seen    string // the nodes seen at the last look
-	since   time.Time
-	said    time.Time
+	attempt   string // id of the cluster that this node tries to found; "": none
+	lastNodes string // the nodes present at the last look
+	since     time.Time
+	lastLog   time.Time
 }
 
-// answer lets nodes without a cluster ask this one.
+// answer registers the handlers for nodes without a cluster.
 func (f *formation) answer() {
 	f.network.port.HandleJoin(methodPromise, f.servePromise)
 	f.network.port.HandleJoin(methodAttempt, f.serveAttempt)
 }
 
-// foundsAlone reports whether this node is to be a cluster of one, or was about
-// to found one when it stopped.
+// foundsAlone reports whether this node should found a cluster of one, or was founding one when it
+// stopped.
 func (f *formation) foundsAlone() bool {
 	return f.self.founding() || f.alone && f.self.cluster() == "" && f.self.promised().Cluster == ""
 }
 
-// foundAlone makes a new cluster with this node as its only voter, before raft
-// starts. The id is written first, so that a crash at any point is finished by
-// the next start.
+// foundAlone founds a cluster with this node as its only voter, before raft starts. The id is
+// written first, so that the next start can finish after a crash.
 func (f *formation) foundAlone(trans *transport) error {
 	if !f.self.founding() {
 		if err := f.self.found(randomID()); err != nil {
@@ -96,7 +92,7 @@ func (f *formation) foundAlone(trans *transport) error {
 	return f.replica.begin(trans)
 }
 
-// run brings the node into a cluster, if it is in none.
+// run brings the node into a cluster, unless it is in one.
 func (f *formation) run(ctx context.Context) {
 	for f.self.cluster() == "" {
 		if err := f.step(ctx); err != nil {
@@ -108,16 +104,16 @@ func (f *formation) run(ctx context.Context) {
 	}
 }
 
-// say logs what is waited for, now and then.
+// say logs what the node waits for, from time to time.
 func (f *formation) say(err error) {
-	if clock.Since(f.said) < f.scaled(sayTime) {
+	if clock.Since(f.lastLog) < f.scaled(sayTime) {
 		return
 	}
-	f.said = clock.Now()
+	f.lastLog = clock.Now()
 	f.log.Info("not part of a cluster yet", "reason", err)
 }
 
-// step looks once, and does what can be done.
+// step looks at the other nodes once, and joins or founds a cluster if possible.
 func (f *formation) step(ctx context.Context) error {
 	var members, loose []peer
 	for _, p := range f.network.peers() {
@@ -130,10 +126,10 @@ func (f *formation) step(ctx context.Context) error {
 		}
 	}
 
-	// A cluster that exists is always joined, whatever was promised before.
+	// An existing cluster is always joined, whatever was promised before.
 	promise := f.self.promised()
 	if len(members) > 0 {
-		f.try("")
+		f.setAttempt("")
 		return f.join(ctx, members, promise)
 	}
 
@@ -143,14 +139,14 @@ func (f *formation) step(ctx context.Context) error {
 	return f.found(ctx, loose)
 }
 
-func (f *formation) try(id string) {
-	f.self.try(id)
+func (f *formation) setAttempt(id string) {
+	f.self.setAttempt(id)
 	f.attempt = id
 }
 
-// join asks one of the members after the other to be let in.
+// join asks the members one by one to admit this node.
 func (f *formation) join(ctx context.Context, members []peer, p promise) error {
-	members = current(members) // who belongs to a cluster that was given up keeps nobody out
+	members = current(members) // ignore members of a cluster that was replaced
 	for _, m := range members[1:] {
 		if m.Cluster != members[0].Cluster {
 			return fmt.Errorf("there are two clusters under this cluster key, %s of node %s and %s of node %s: give each its own key", members[0].Cluster, members[0].Node, m.Cluster, m.Node)
@@ -173,7 +169,7 @@ func (f *formation) join(ctx context.Context, members []peer, p promise) error {
 			return f.enter(string(out))
 		}
 
-		// A refusal is for good: no other member would decide otherwise.
+		// A refusal is final: every other member would decide the same.
 		if no := refusalIn(err); no != nil {
 			f.fail(no)
 		}
@@ -182,14 +178,14 @@ func (f *formation) join(ctx context.Context, members []peer, p promise) error {
 	return fmt.Errorf("no member of cluster %s lets this node in: %w", members[0].Cluster, last)
 }
 
-// ask asks another node, of this cluster or not.
+// ask calls another node, which may be in no cluster.
 func (f *formation) ask(ctx context.Context, p peer, atMost time.Duration, method string, in []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.scaled(atMost))
 	defer cancel()
 	return f.network.port.CallJoin(ctx, wire.Target{Node: p.Node, Addr: p.meta.Addr}, method, in)
 }
 
-// enter writes down that this node belongs to a cluster, and says so.
+// enter records that this node belongs to a cluster, and tells the network.
 func (f *formation) enter(cluster string) error {
 	err := f.self.enter(cluster)
 	if err == nil {
@@ -203,7 +199,7 @@ func (f *formation) enter(cluster string) error {
 	return nil
 }
 
-// recheck asks the founder that this node is bound to how it goes.
+// recheck asks the founder to which this node is bound whether it gave up.
 func (f *formation) recheck(ctx context.Context, loose []peer, p promise) error {
 	// The founder may still succeed, so stay bound until it says that it gave up.
 	i := slices.IndexFunc(loose, func(o peer) bool { return o.Node == p.Founder })
@@ -221,7 +217,7 @@ func (f *formation) recheck(ctx context.Context, loose []peer, p promise) error 
 	return nil
 }
 
-// serveAttempt answers whether this node still means to found a cluster.
+// serveAttempt answers whether this node still tries to found a cluster.
 func (f *formation) serveAttempt(_ context.Context, _ Peer, in []byte) ([]byte, error) {
 	if f.self.stands(string(in)) {
 		return []byte("stands"), nil
@@ -229,30 +225,29 @@ func (f *formation) serveAttempt(_ context.Context, _ Peer, in []byte) ([]byte, 
 	return []byte("given up"), nil
 }
 
-// found founds a cluster when this node is the one to do it.
+// found founds a cluster if this node is the one to do it.
 func (f *formation) found(ctx context.Context, loose []peer) error {
 	if f.expect == 1 {
 		return errors.New("no member of a cluster is there to join: none runs at an address of --join, or its cluster key is another than this node's")
 	}
 
-	// Nodes that expect none but themselves only join.
+	// Ignore nodes that expect only themselves: they just join.
 	loose = slices.DeleteFunc(slices.Clone(loose), func(p peer) bool { return p.Expect <= 1 })
 	if err := f.mayFound(loose); err != nil {
 		return err
 	}
 
 	if f.attempt == "" {
-		f.try(randomID())
+		f.setAttempt(randomID())
 	}
 	if err := f.collect(ctx, loose); err != nil {
-		f.try("") // never used again: whoever promised is free
+		f.setAttempt("") // never used again, so nodes that promised become free
 		return err
 	}
 	return f.foundNow(f.attempt)
 }
 
-// mayFound says why this node does not found a cluster with some others, or not
-// yet; nil when it is to do it now.
+// mayFound returns why this node must not found a cluster with the others now, or nil.
 func (f *formation) mayFound(others []peer) error {
 	ids := []string{f.self.node}
 	for _, p := range others {
@@ -262,18 +257,18 @@ func (f *formation) mayFound(others []peer) error {
 		ids = append(ids, p.Node)
 	}
 	slices.Sort(ids)
-	// The clock begins anew with each change of who is there.
-	if now := strings.Join(ids, " "); now != f.seen {
-		f.seen, f.since = now, clock.Now()
+	// The set of nodes changed: restart the settle time.
+	if now := strings.Join(ids, " "); now != f.lastNodes {
+		f.lastNodes, f.since = now, clock.Now()
 	}
 
-	// All expect the same number and see the same nodes: the one with the least id founds.
+	// All nodes expect the same number and see the same nodes. The lowest id founds.
 	switch {
 	case len(ids) < f.expect:
-		f.try("")
+		f.setAttempt("")
 		return fmt.Errorf("%d of %d nodes are there", len(ids), f.expect)
 	case ids[0] != f.self.node:
-		f.try("")
+		f.setAttempt("")
 		return fmt.Errorf("node %s is to found the cluster", ids[0])
 	case clock.Since(f.since) < f.scaled(settleTime):
 		return errors.New("all nodes are there; waiting a moment for others")
@@ -281,14 +276,14 @@ func (f *formation) mayFound(others []peer) error {
 	return nil
 }
 
-// collect gets the promises of enough others, by id.
+// collect gets promises from as many others as needed, by id.
 func (f *formation) collect(ctx context.Context, loose []peer) error {
 	in, err := json.Marshal(promiseRequest{f.attempt, f.self.node, f.expect})
 	if err != nil {
 		return err
 	}
 
-	// By id, so that two founders ask the same nodes where more are there than are needed.
+	// Sort by id, so that two founders ask the same nodes if there are more than needed.
 	slices.SortFunc(loose, func(a, b peer) int { return strings.Compare(a.Node, b.Node) })
 	for _, p := range loose[:max(0, f.expect-1)] {
 		if _, err := f.ask(ctx, p, formTime, methodPromise, in); err != nil {
@@ -310,17 +305,16 @@ func (f *formation) servePromise(_ context.Context, from Peer, in []byte) ([]byt
 	return nil, f.self.promise(promise{Founder: r.Founder, Cluster: r.Cluster})
 }
 
-// foundNow makes the cluster. From here on a crash is finished by the next
-// start of this node.
+// foundNow founds the cluster. After a crash, the next start of this node finishes it.
 func (f *formation) foundNow(cluster string) error {
-	// The id comes first: after a crash in between, the next start finishes what it began.
+	// Write the id first, so that the next start can finish after a crash.
 	err := f.self.found(cluster)
 	if errors.Is(err, errBound) {
 		return err
 	}
 
 	if err == nil {
-		// Alone at first; the others are let in one by one.
+		// This node is the only voter at first. The others join one by one.
 		err = f.replica.raft.BootstrapCluster(f.replica.onlySelf()).Error()
 	}
 	if err == nil {

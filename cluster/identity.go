@@ -23,34 +23,33 @@ import (
 	"github.com/shoalsearch/shoal/cluster/disk"
 )
 
-// identity is node.json: who this node is. It is written before anything
-// that depends on it, and synced.
+// identity is the content of node.json: which node this is. It is written and synced before
+// anything that depends on it.
 type identity struct {
-	Format    int    `json:"format"` // identityFormat of who wrote it
+	Format    int    `json:"format"` // identityFormat of the writer
 	NodeID    string `json:"node_id"`
-	BootEpoch uint64 `json:"boot_epoch"` // counts the starts
-	ClusterID string `json:"cluster_id"` // empty until the node is part of a cluster
-	// Founding is set while this node makes a new cluster: a crash in between
-	// is finished by this node and by no other.
+	BootEpoch uint64 `json:"boot_epoch"` // number of the start, from 1
+	ClusterID string `json:"cluster_id"` // "" until the node is in a cluster
+	// Founding is set while this node founds a cluster. After a crash, only this node finishes
+	// that.
 	Founding bool `json:"founding,omitempty"`
 
-	// Promise binds this node to another that founds a cluster: see form.go.
+	// Promise binds this node to another node that founds a cluster: see form.go.
 	Promise promise `json:"promise,omitzero"`
 
-	// Place is the file in which this node has left its log: see home.place.
+	// Place identifies the log file when it was last used: see home.place.
 	Place string `json:"place,omitempty"`
 
 	random uint32 // of this start, never written: see catalog.NewEpoch
 	path   string
 }
 
-// identityFormat grows when an older program must not write the file: it would lose what
-// it does not know.
+// identityFormat grows when an older program must not write the file, because it would lose fields.
 const identityFormat = 1
 
 func (id *identity) epoch() uint64 { return catalog.NewEpoch(id.BootEpoch, id.random) }
 
-// promise says which cluster a node will join, and who founds it.
+// promise names the cluster that a node will join, and its founder.
 type promise struct {
 	Founder string `json:"founder"`
 	Cluster string `json:"cluster"`
@@ -61,13 +60,13 @@ type home struct {
 	dir  string
 	raft string
 	lock *os.File
-	made bool // by this process
+	made bool // this process created it
 }
 
-// ErrInUse is wrapped where the data directory belongs to another process.
+// ErrInUse is wrapped if another process uses the data directory.
 var ErrInUse = errors.New("in use by another process")
 
-// openHome makes and locks the data directory.
+// openHome creates and locks the data directory.
 func openHome(dir string) (*home, error) {
 	h := &home{dir: dir, raft: filepath.Join(dir, "raft")}
 	_, err := os.Stat(dir)
@@ -81,7 +80,7 @@ func openHome(dir string) (*home, error) {
 		return nil, cmp.Or(faultOf(h.raft, err), fmt.Errorf("cluster: data directory: %w", err))
 	}
 
-	// The kernel lets go of the lock when the process ends, however it ends.
+	// The kernel releases the lock when the process ends, even after a crash.
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("cluster: the data directory %s is %w", dir, ErrInUse)
@@ -91,18 +90,16 @@ func openHome(dir string) (*home, error) {
 	return h, nil
 }
 
-// close gives the lock back. A process that is being started at this moment
-// has the file open too until it runs, and would hold the lock for as long: so
-// it is not left to the closing of the file.
+// close releases the lock explicitly. A child process that is just being started also has the file
+// open, so closing the file alone would not release it at once.
 func (h *home) close() {
 	unix.Flock(int(h.lock.Fd()), unix.LOCK_UN)
 	h.lock.Close()
 }
 
-// place names the file of the log as the file system does: its number and when
-// it was made. It changes when a directory is copied, or put back from a copy,
-// and also when it is moved to another disk, so it is a reason to ask and no
-// proof. It is empty where there is no log.
+// place identifies the log file by its inode and birth time, or returns "" without a log. It
+// changes if the directory is copied, restored, or moved to another disk. So a change is a reason
+// to ask other nodes, but no proof.
 func (h *home) place() (string, error) {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, filepath.Join(h.raft, logFile), 0, unix.STATX_INO|unix.STATX_BTIME, &st)
@@ -114,7 +111,7 @@ func (h *home) place() (string, error) {
 	}
 
 	place := strconv.FormatUint(st.Ino, 36)
-	if st.Mask&unix.STATX_BTIME != 0 { // some file systems do not know it
+	if st.Mask&unix.STATX_BTIME != 0 { // some file systems do not have it
 		place += "-" + strconv.FormatInt(st.Btime.Sec, 36) + "-" + strconv.FormatUint(uint64(st.Btime.Nsec), 36)
 	}
 	return place, nil
@@ -136,7 +133,7 @@ func (h *home) loadIdentity() (*identity, error) {
 		return nil, cmp.Or(faultOf(id.path, err), fmt.Errorf("cluster: node.json: %w", err))
 	}
 
-	// Its format first: a later one may have other fields under these names.
+	// Check the format first: a later format may give these fields another meaning.
 	var form struct {
 		Format int `json:"format"`
 	}
@@ -148,21 +145,21 @@ func (h *home) loadIdentity() (*identity, error) {
 		return nil, fmt.Errorf("cluster: %s is damaged: put it back from a copy, or move the data directory away to join as a new node", id.path)
 	}
 
-	// With its log gone it could vote a second time in a term.
+	// Without its log, the node could vote a second time in a term.
 	if id.ClusterID != "" && !id.Founding && !h.hasRaft() {
 		return nil, fmt.Errorf("cluster: %s says that this node is part of a cluster, but the log in %s is gone: a node must not forget its votes. Move the whole data directory away to join as a new node, and `shoal remove` the old one", id.path, h.raft)
 	}
 	return id, nil
 }
 
-// hasRaft reports whether there is a raft log. An empty file, which a power cut
-// can leave on some file systems, is none: bbolt would begin a new one.
+// hasRaft reports whether there is a raft log. An empty file does not count: a power cut can leave
+// one, and bbolt would begin a new log in it.
 func (h *home) hasRaft() bool {
 	info, err := os.Stat(filepath.Join(h.raft, logFile))
 	return err == nil && info.Size() > 0
 }
 
-// start counts a start, making the identity at the first.
+// start counts a start. At the first start it creates the node's id.
 func (id *identity) start() error {
 	if id.NodeID == "" {
 		id.NodeID = newNodeID()
@@ -183,7 +180,7 @@ func (id *identity) save() error {
 	return nil
 }
 
-// newNodeID is 80 random bits in 16 letters and digits: short enough to type.
+// newNodeID returns 80 random bits as 16 letters and digits, short enough to type.
 func newNodeID() string {
 	var b [10]byte
 	rand.Read(b[:])
@@ -196,7 +193,7 @@ func randomBits() uint32 {
 	return binary.LittleEndian.Uint32(b[:])
 }
 
-// randomID is 128 random bits in hexadecimal.
+// randomID returns 128 random bits in hexadecimal.
 func randomID() string {
 	var b [16]byte
 	rand.Read(b[:])

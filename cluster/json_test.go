@@ -9,12 +9,12 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// What nodes of the last release send in JSON, with every field: this program reads it whole,
-// and sends whatever that one reads. A field may be new.
+// This is the JSON that nodes of the last release send, with every field. This program reads all of
+// it, and sends everything that the last release reads. Fields may be added.
 func TestJSON_ofTheLastRelease(t *testing.T) {
 	t.Parallel()
 	for text, into := range map[string]any{
-		`{"ID":"s","Number":3,"Epoch":3,"Session":3,"Addr":"s","Gossip":"s","API":"s","Zone":"s","Weight":3,"Version":"s","State":3,"Since":"2001-09-09T01:46:40Z","Joined":"2001-09-09T01:46:40Z","Permissions":"unset","Lowest":3,"Highest":3}`: new(catalog.Member), // join, admit, announce
+		`{"ID":"s","Number":3,"Epoch":3,"Session":3,"Addr":"s","Gossip":"s","API":"s","Zone":"s","Weight":3,"Version":"s","State":3,"Since":"2001-09-09T01:46:40Z","Joined":"2001-09-09T01:46:40Z","Permissions":"unset","Lowest":3,"Highest":3}`: new(catalog.Member), // for join, admit and announce
 		`{"Cluster":"s","Founder":"s","Expect":3}`:                                                                        new(promiseRequest),
 		`{"Addr":"s","Last":{"index":3,"term":3}}`:                                                                        new(recallRequest),
 		`{"Last":{"Term":3,"Index":3},"Leader":"s","Leads":true,"Index":3}`:                                               new(recallReply),
@@ -38,7 +38,7 @@ func TestJSON_ofTheLastRelease(t *testing.T) {
 	}
 }
 
-// within reports whether a value of JSON has all of another one.
+// within reports whether one JSON value contains all of another.
 func within(part, whole any) bool {
 	fields, ok := part.(map[string]any)
 	if !ok {

@@ -16,26 +16,24 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// A cluster key is changed without a stop by editing the key file of every
-// node three times: the new key on a second line, then the new one first, then
-// the old one away. After each step all nodes must have the file before the
-// next one begins; each says in its log when it has taken it over. The leader
-// seals the secrets of the catalog anew under the first key of its file.
+// To change the cluster key without a stop, edit the key file of every node three times: add the
+// new key as second line, swap the lines, remove the old key. All nodes must have one step before
+// the next begins; each logs that it uses the new file. The leader seals the secrets of the catalog
+// under the first key of its file.
 
-// keysPause is how often the key file is looked at, at Timing 1.
+// keysPause is the interval between reads of the key file, at Timing 1.
 const keysPause = 5 * time.Second
 
-// keyring is the cluster keys that this node uses. Its methods are safe for
-// concurrent use.
+// keyring holds the cluster keys that this node uses. Its methods are safe for concurrent use.
 type keyring struct {
 	file string
-	text []byte // of the file when it was loaded
+	text []byte // content of the file when it was loaded
 	keys atomic.Pointer[wire.Keys]
 }
 
-// load reads the cluster key. Where there is none and mayMake, as at the first
-// start of a lone node, it makes one. Not later: what the catalog keeps secret
-// could not be read with another key.
+// load reads the cluster key. If there is none and mayMake is set, as at the first start of a lone
+// node, it creates one. A member never creates a key: it could not read the catalog's secrets with
+// another key.
 func (k *keyring) load(member, mayMake bool) error {
 	text, err := os.ReadFile(k.file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,15 +61,15 @@ func (k *keyring) load(member, mayMake bool) error {
 	return nil
 }
 
-// valid is the keys that this node uses now.
+// valid returns the keys that this node uses now.
 func (k *keyring) valid() wire.Keys { return *k.keys.Load() }
 
-// unseal opens what is sealed under a name.
+// unseal decrypts what was sealed under a name.
 func (k *keyring) unseal(name string, sealed []byte) ([]byte, error) {
 	return unseal(k.valid(), name, sealed)
 }
 
-// secrets keeps what the catalog has sealed, and follows the key file.
+// secrets manages the sealed secrets of the catalog, and watches the key file.
 type secrets struct {
 	*env
 	keys     *keyring
@@ -80,9 +78,9 @@ type secrets struct {
 	proposer *proposer
 }
 
-// run follows the key file until the context ends.
+// run watches the key file until the context ends.
 func (s *secrets) run(ctx context.Context) {
-	// What was loaded, not what is there now: between the two the file may have changed.
+	// Compare with the loaded text: the file may have changed since.
 	seen := s.keys.text
 	if info, err := os.Stat(s.keys.file); err == nil && info.Mode().Perm()&0o077 != 0 {
 		s.log.Warn("others on this machine can read the cluster key: chmod 600 it", "file", s.keys.file)
@@ -91,7 +89,7 @@ func (s *secrets) run(ctx context.Context) {
 	said := ""
 	for s.pause(ctx, s.scaled(keysPause)) {
 		text, err := os.ReadFile(s.keys.file)
-		// Only another content is taken over: the mode and the time of the file tell nothing.
+		// Compare the content: mode and time of the file prove nothing.
 		if err == nil && !bytes.Equal(text, seen) {
 			if err = s.use(text); err == nil {
 				seen = text
@@ -101,7 +99,7 @@ func (s *secrets) run(ctx context.Context) {
 			err = s.sealAnew(ctx)
 		}
 
-		// The same complaint is logged once, not at every look.
+		// Log the same error only once.
 		now := ""
 		if err != nil {
 			now = err.Error()
@@ -113,14 +111,14 @@ func (s *secrets) run(ctx context.Context) {
 	}
 }
 
-// use takes the keys of a file over, if nothing is lost by that.
+// use switches to the keys of a file, unless that would lose a secret.
 func (s *secrets) use(text []byte) error {
 	keys, err := wire.ParseKeys(text)
 	if err != nil {
 		return err
 	}
 
-	// Whatever can be opened now must stay so: refused is a file that would lose a secret.
+	// Refuse the file if it cannot open a secret that the present keys can open.
 	for name, box := range boxes(s.replica.view()) {
 		if _, err := unseal(keys, name, box); err == nil {
 			continue
@@ -138,7 +136,7 @@ func (s *secrets) use(text []byte) error {
 	return nil
 }
 
-// sealAnew seals what is not under the first key, on the leader.
+// sealAnew seals, on the leader, whatever is not sealed under the first key.
 func (s *secrets) sealAnew(ctx context.Context) error {
 	if !s.replica.leading.Load() {
 		return nil
@@ -162,7 +160,8 @@ func (s *secrets) sealAnew(ctx context.Context) error {
 			return err
 		}
 
-		// One by one: a leader that stops in between leaves each under one key of the file or another.
+		// Propose them one by one: if the leader stops in between, each secret is still sealed
+		// under some key of the file.
 		if _, err := s.proposer.propose(ctx, &catalog.SetSecret{Name: x.Name, Sealed: sealed}); err != nil {
 			return fmt.Errorf("seal secret %s anew: %w", x.Name, err)
 		}
@@ -171,7 +170,7 @@ func (s *secrets) sealAnew(ctx context.Context) error {
 	return nil
 }
 
-// gossipKeys are the keys of gossip under cluster keys.
+// gossipKeys derives the keys of gossip from cluster keys.
 func gossipKeys(keys wire.Keys) [][]byte {
 	out := make([][]byte, len(keys))
 	for i, k := range keys {

@@ -18,9 +18,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// The key is changed in three steps while two nodes run; secrets stay what
-// they are, and the old key opens nothing afterwards.
-func TestTheClusterKeyIsChangedWithoutAStop(t *testing.T) {
+// The key is changed in three steps while two nodes run. Secrets stay the same, and the old key
+// opens nothing afterwards.
+func TestClusterKey_rotationWithoutAStop(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	files := []string{f.key, filepath.Join(t.TempDir(), "cluster.key")}
@@ -62,17 +62,17 @@ func TestTheClusterKeyIsChangedWithoutAStop(t *testing.T) {
 		until(t, "secrets are sealed under the first key", func() bool {
 			s := b.View().Secret("hmac")
 			if s == nil {
-				return false // b has not applied that yet
+				return false // b has not applied the command yet
 			}
 			plain, err := unseal(step[:1], "hmac", s.Sealed)
 			return err == nil && bytes.Equal(plain, secret)
 		})
-		b.propose(&catalog.Noop{}) // by way of the leader
+		b.propose(&catalog.Noop{}) // forwarded to the leader
 	}
 	if s, err := b.Secret(context.Background(), "hmac"); err != nil || !bytes.Equal(s, secret) {
 		t.Errorf("the secret: %v", err)
 	}
-	// A file that would lose the secrets is not taken over, nor a broken one.
+	// A file that would lose the secrets is not used, nor is a broken one.
 	for _, bad := range []string{wire.NewKey().Text(), "nonsense", ""} {
 		if err := a.secrets.use([]byte(bad)); err == nil {
 			t.Errorf("the key file %q is taken over", bad)
@@ -80,8 +80,8 @@ func TestTheClusterKeyIsChangedWithoutAStop(t *testing.T) {
 	}
 }
 
-// A file that changes after it was loaded, and before the node runs, is taken over.
-func TestAKeyFileThatChangesAtTheStartIsTakenOver(t *testing.T) {
+// A file that changes after it was loaded, but before Run, is used.
+func TestClusterKey_fileChangedDuringTheStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c, err := New(watchful(t, dir))
@@ -102,8 +102,8 @@ func TestAKeyFileThatChangesAtTheStartIsTakenOver(t *testing.T) {
 	}
 }
 
-// A new key in place of one that is lost would leave all secrets unreadable.
-func TestAMemberMakesNoNewKey(t *testing.T) {
+// A new key instead of a lost one would make all secrets unreadable.
+func TestClusterKey_membersNeverCreateOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := start(t, options(t, dir))
@@ -126,8 +126,8 @@ func TestAMemberMakesNoNewKey(t *testing.T) {
 	}
 }
 
-// Between fork and exec a child has every open file of its parent.
-func TestAProcessThatIsBeingStartedHoldsNoLock(t *testing.T) {
+// Between fork and exec a child process has every open file of its parent.
+func TestDataDirectory_childProcessHoldsNoLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	h, err := openHome(dir)
@@ -151,7 +151,7 @@ func TestAProcessThatIsBeingStartedHoldsNoLock(t *testing.T) {
 	h.close()
 }
 
-func TestTheEndOfANodeIsNoWarning(t *testing.T) {
+func TestStop_logsNoWarning(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log := newRaftLog(slog.New(slog.NewTextHandler(&out, nil)))

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeForEver runs a lone node in this process, writes counters, and prints
-// each when it is acknowledged. It takes snapshots in between.
+// writeForEver runs a lone node, writes counters, and prints each one once it is acknowledged. It
+// takes snapshots in between.
 func writeForEver(dir string) int {
 	c, err := New(Options{DataDir: dir, HoldTime: patience, ClusterListen: "127.0.0.1:0", GossipListen: "127.0.0.1:0"})
 	if err != nil {
@@ -52,9 +52,9 @@ func writeForEver(dir string) int {
 	}
 }
 
-// A real process is killed at random points, again and again: it always comes
-// up, and never without what it has acknowledged.
-func TestKillingTheProcessLosesNothingAcknowledged(t *testing.T) {
+// A real process is killed at random points, again and again. It always starts again, with
+// everything it has acknowledged.
+func TestKill_losesNoAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 7))
 	dir := t.TempDir()
@@ -79,9 +79,8 @@ func TestKillingTheProcessLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// killOnce starts the process, and kills it some time after it has
-// acknowledged so many writes; with 0 it may be killed while it starts. It
-// returns the last number acknowledged.
+// killOnce starts the process, and kills it some time after it has acknowledged a number of writes.
+// With 0 writes it may be killed while it starts. It returns the last acknowledged number.
 func killOnce(t *testing.T, dir string, acked, writes int, after time.Duration) int {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -119,9 +118,8 @@ func killOnce(t *testing.T, dir string, acked, writes int, after time.Duration) 
 	return acked
 }
 
-// A node that was killed while it founded its cluster, wherever, founds it at the next
-// start.
-func TestAFoundingThatWasCutShortIsFinished(t *testing.T) {
+// A node killed at any point while it founded its cluster finishes that at the next start.
+func TestFormation_finishedAfterAKill(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]func(s *store) error{
 		"with the identity":   nil,

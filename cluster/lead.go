@@ -10,11 +10,11 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// methodLead is a call to the leader: another voter is to lead.
+// methodLead asks the leader to hand over to another voter.
 const methodLead = "cluster.lead"
 
-// Lead makes a voter the leader, and returns when this node has heard of it. A node that
-// cannot lead is a *catalog.Refusal.
+// Lead makes a voter the leader, and returns when this node knows it. If the node cannot lead, the
+// error is a *catalog.Refusal.
 func (c *Cluster) Lead(ctx context.Context, node string) error {
 	for _, m := range c.Members() {
 		switch {
@@ -51,12 +51,12 @@ func (c *Cluster) Lead(ctx context.Context, node string) error {
 	return nil
 }
 
-// serveLead hands the lead to the voter that another node names.
+// serveLead hands the lead to a voter.
 func (c *Cluster) serveLead(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
 	return nil, c.replica.transfer(ctx, string(in))
 }
 
-// transfer hands the lead of this node to a voter.
+// transfer hands the lead from this node to a voter.
 func (r *replica) transfer(ctx context.Context, node string) error {
 	if r.leader() == node {
 		return nil
@@ -66,15 +66,14 @@ func (r *replica) transfer(ctx context.Context, node string) error {
 	return wait(ctx, r.raft.LeadershipTransferToServer(raft.ServerID(node), raft.ServerAddress(node)))
 }
 
-// handOver gives the lead to a voter that stays, so that a restart costs no election
-// timeout.
+// handOver hands the lead to a voter that stays, so that a restart costs no election timeout.
 func (e *electorate) handOver() {
 	f := e.replica.raft.GetConfiguration()
 	if e.replica.raft.State() != raft.Leader || f.Error() != nil {
 		return
 	}
 
-	// What it knew of the others while it led is the electorate's, which may still look.
+	// Use a new electorate: the running one may still use its own observations.
 	now := &electorate{env: e.env, network: e.network, replica: e.replica, healthy: map[string]time.Time{}, dead: map[string]time.Time{}}
 	heir := newVoterPlan(now.candidates(f.Configuration().Servers), 0, 0).heir()
 	if heir == nil {

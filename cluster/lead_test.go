@@ -35,7 +35,7 @@ func TestLead(t *testing.T) {
 		t.Error("a node without a vote may lead")
 	}
 
-	// Who drains gives the lead away, and is not chosen by who stops.
+	// A draining leader hands over. A stopping leader does not hand over to a draining node.
 	leader := f.leader()
 	if err := by.Drain(t.Context(), leader.Self()); err != nil {
 		t.Fatal(err)
@@ -46,8 +46,8 @@ func TestLead(t *testing.T) {
 	}
 }
 
-// A leader that stops names its heir: one that stays.
-func TestAStoppingLeaderHandsOver(t *testing.T) {
+// A stopping leader hands over to a voter that stays.
+func TestHandOver_onStop(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	for range 3 {

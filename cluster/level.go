@@ -14,8 +14,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog/codec"
 )
 
-// unable says why this node cannot go on with what the cluster has agreed on. Where
-// that is of a newer version, another start of this one leads to the same.
+// unable returns the error with which this node stops because it cannot apply an entry or snapshot.
+// If a newer version wrote it, the error is final: a restart would not help.
 func unable(err error) error {
 	err = fmt.Errorf("cluster: this node stops, since it cannot apply what the cluster has agreed on: %w", err)
 	var level *catalog.LevelError
@@ -25,19 +25,17 @@ func unable(err error) error {
 	return err
 }
 
-// refusedSnapshot is why a snapshot of this node cannot be applied by this program,
-// nil where none was read that cannot.
+// refusedSnapshot returns why this program cannot apply a snapshot of this node, or nil.
 func (m *machine) refusedSnapshot() error {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
 	return m.newer
 }
 
-// formPatience is how long the level of a cluster that forms waits for the nodes that form it.
+// formPatience is how long a new cluster waits for its nodes before it raises the level.
 const formPatience = 10 * time.Minute
 
-// raise raises the level of the catalog, while this node leads, once every member
-// can apply the next one.
+// raise raises the level of the catalog, on the leader, once every member can apply it.
 func (w *watch) raise(ctx context.Context) {
 	v := w.replica.view()
 	present := v.Level().Number
@@ -45,8 +43,8 @@ func (w *watch) raise(ctx context.Context) {
 		return
 	}
 
-	// The founder is a member before the others are. At a level that they cannot apply, they
-	// could never join.
+	// The founder is a member before the others. If it raised the level now, nodes with an older
+	// program could never join.
 	members := 0
 	for range v.Members() {
 		members++
@@ -55,7 +53,7 @@ func (w *watch) raise(ctx context.Context) {
 		return
 	}
 
-	// A node that has joined and not announced itself may be of any version.
+	// A node that has joined but not announced itself may have any version.
 	strange := func(s raft.Server) bool { return v.Member(string(s.ID)) == nil }
 	if slices.ContainsFunc(w.replica.servers(), strange) {
 		return

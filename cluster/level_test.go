@@ -15,8 +15,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// laterBuild is a program that knows level 2, by which a configuration leaves a trace
-// in the catalog that it did not leave before.
+// laterBuild is a program that knows level 2, at which setting a configuration also writes a
+// secret.
 func laterBuild() catalog.Build {
 	return catalog.Build{Lowest: 1, Versions: []string{"0.1.0", "0.2.0"}, Also: func(v *catalog.View, c catalog.Command) []catalog.Command {
 		if v.Level().Number < 2 {
@@ -26,7 +26,7 @@ func laterBuild() catalog.Build {
 	}}
 }
 
-// wrongBuild is a program with the same change that waits for no level.
+// wrongBuild is a program with the same change, but without a new level.
 func wrongBuild() catalog.Build {
 	return catalog.Build{Lowest: 1, Versions: []string{"0.1.0"}, Also: traceOf}
 }
@@ -38,7 +38,7 @@ func traceOf(v *catalog.View, c catalog.Command) []catalog.Command {
 	return []catalog.Command{set("trace", fmt.Sprint(v.Index()))}
 }
 
-// build starts another node, or one again on its directory, with a program.
+// build starts a node with a program, on a new or an existing directory.
 func (f *flock) build(dir string, b catalog.Build) *testNode {
 	f.t.Helper()
 	o := f.with(dir, 3)
@@ -46,7 +46,7 @@ func (f *flock) build(dir string, b catalog.Build) *testNode {
 	return start(f.t, o)
 }
 
-// flockOf is a cluster of nodes that run these programs.
+// flockOf starts a cluster of nodes with these programs.
 func flockOf(t *testing.T, builds ...catalog.Build) *flock {
 	t.Helper()
 	f := newFlock(t)
@@ -60,7 +60,7 @@ func flockOf(t *testing.T, builds ...catalog.Build) *flock {
 	return f
 }
 
-// announced waits until every node knows what the programs of all can apply.
+// announced waits until the catalog has the levels that each node can apply.
 func (f *flock) announced() {
 	f.t.Helper()
 	until(f.t, "every node has announced its levels", func() bool {
@@ -75,7 +75,7 @@ func (f *flock) announced() {
 	})
 }
 
-// push writes a configuration to all nodes at once.
+// push proposes a configuration on all nodes at once.
 func (f *flock) push(text string) {
 	f.t.Helper()
 	var all sync.WaitGroup
@@ -89,7 +89,7 @@ func (f *flock) push(text string) {
 	all.Wait()
 }
 
-// equal waits until the nodes are at one index, where they must have one hash.
+// equal waits until the nodes are at one index, and checks that their hashes are equal.
 func (f *flock) equal() {
 	f.t.Helper()
 	until(f.t, "the nodes are at one index", func() bool {
@@ -109,8 +109,8 @@ func (f *flock) equal() {
 	})
 }
 
-// While a cluster forms, its founder alone raises no level: the others may be of an older
-// version, and could never join. One that lost nodes for good waits no longer than a while.
+// While a cluster forms, its founder raises no level: other nodes may be older, and could never
+// join. It stops waiting after a while, in case nodes are lost for good.
 func TestLevel_waitsForTheNodesThatFormTheCluster(t *testing.T) {
 	t.Parallel()
 	f, dir := newFlock(t), t.TempDir()
@@ -138,8 +138,8 @@ func TestLevel_waitsForTheNodesThatFormTheCluster(t *testing.T) {
 	}
 }
 
-// Two programs that apply one entry differently stay equal: the new rule waits
-// until the last node knows it, and is then in force at one entry everywhere.
+// Two programs with different rules for one entry stay equal: the new rule waits until the last
+// node knows it, and then begins at the same entry everywhere.
 func TestLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {
 	t.Parallel()
 	f := flockOf(t, laterBuild(), laterBuild(), catalog.ThisBuild())
@@ -153,7 +153,7 @@ func TestLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {
 		}
 	}
 
-	// The last node is upgraded.
+	// Upgrade the last node.
 	f.n[2].stop()
 	old := f.n
 	f.n = f.n[:2]
@@ -173,7 +173,7 @@ func TestLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {
 		t.Error("the new rule is not in force")
 	}
 
-	// The way back is refused, by the directory and by the others, with the version to start.
+	// A downgrade is refused by the directory and by the other nodes, with the version to start.
 	const want = "start version 0.2.0 or a later one"
 	f.n[2].stop()
 	f.n = f.n[:2]
@@ -190,7 +190,7 @@ func TestLevel_aChangedRuleWaitsForTheLastNode(t *testing.T) {
 	}
 }
 
-// A rule that waits for no level makes the catalogs differ. The next check finds it.
+// A rule that changes without a level makes the catalogs differ. The next check detects it.
 func TestCheck_findsARuleThatWaitsForNoLevel(t *testing.T) {
 	t.Parallel()
 	f := flockOf(t, catalog.ThisBuild(), catalog.ThisBuild(), wrongBuild())
@@ -199,8 +199,8 @@ func TestCheck_findsARuleThatWaitsForNoLevel(t *testing.T) {
 	f.equal()
 }
 
-// A level that the program does not know stops the node for good: as an entry, as
-// one that its log already has, and as a snapshot.
+// An unknown level stops the node for good, whether it comes as an entry, in its own log, or in a
+// snapshot.
 func TestMachine_stopsAtALevelThatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	entry := func(cmds ...catalog.Command) []byte {
@@ -245,8 +245,8 @@ func TestMachine_stopsAtALevelThatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// A check follows a change within a minute, and a thousand entries; nothing
-// follows a check that a majority has confirmed. Another one is tried again after a while.
+// A check follows a change after a minute or a thousand entries. After a confirmed check nothing is
+// due; an unconfirmed one is repeated after a while.
 func TestCheck_isDueAfterAChange(t *testing.T) {
 	t.Parallel()
 	const last = 5000 // index of the last check
@@ -282,8 +282,8 @@ func TestCheck_isDueAfterAChange(t *testing.T) {
 	}
 }
 
-// A third release is refused for good, as a new node and as one of the nodes started again;
-// once the oldest has gone on, it is let in.
+// A node with a third release is refused for good, as a new node and as a restarted member. It is
+// admitted once the node with the oldest release is upgraded.
 func TestCluster_ofThreeReleases(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
@@ -321,10 +321,10 @@ func TestCluster_ofThreeReleases(t *testing.T) {
 	f.n = []*testNode{f.n[0], old}
 	refusedOf(dirs[1])
 
-	// The oldest comes to the release between, and the newest is let in.
+	// Upgrade the oldest node to the release in between; then the newest one is admitted.
 	old.stop()
 	f.n = f.n[:1]
-	run(dirs[1], "0.2.0") // of the three two are there: the leader counts them
+	run(dirs[1], "0.2.0") // the leader must see two of the three nodes
 	run(dirs[2], "0.2.0")
 	f.settled(3, f.n...)
 	f.announced()

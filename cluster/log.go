@@ -12,10 +12,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// raftLog writes raft's log lines to a slog.Logger, one level lower: what is
-// news to raft is detail to an operator.
+// raftLog writes raft's log lines to a slog.Logger, one level lower: what is news to raft is detail
+// to an operator.
 type raftLog struct {
-	hclog.Logger // answers what is not overridden
+	hclog.Logger // implements what is not overridden
 	log          *slog.Logger
 }
 
@@ -44,9 +44,8 @@ func (l *raftLog) Debug(string, ...any) {}
 // Info implements hclog.Logger.
 func (l *raftLog) Info(msg string, args ...any) { l.write(slog.LevelDebug, msg, args) }
 
-// routine are warnings of raft at each join and restart, where nothing is wrong:
-// a follower that was away is sent what it missed, and a node that is not of a
-// cluster yet elects nobody.
+// routine lists warnings of raft that are normal at joins and restarts: a returning follower gets
+// what it missed, and a node without a cluster starts no election.
 var routine = []string{
 	"failed to get previous log", "previous log term mis-match", "appendEntries rejected, sending older logs",
 	"no known peers, aborting election", "not part of stable configuration, aborting election",
@@ -61,8 +60,8 @@ func (l *raftLog) Warn(msg string, args ...any) {
 	l.write(level, msg, args)
 }
 
-// Error implements hclog.Logger. Raft tries a node that is away several times
-// a second and says so each time; that it is away is told by the members' health.
+// Error implements hclog.Logger. Raft retries an absent node several times a second and logs each
+// failure. Such lines become debug lines: member health already shows the absence.
 func (l *raftLog) Error(msg string, args ...any) {
 	for _, a := range args {
 		err, ok := a.(error)
@@ -70,7 +69,7 @@ func (l *raftLog) Error(msg string, args ...any) {
 			continue
 		}
 
-		// What ends with the node, and connections that end with another one.
+		// These errors come from a normal stop of this node or of another one.
 		if errors.Is(err, net.ErrClosed) || msg == "failed to decode incoming command" && errors.Is(err, syscall.ECONNRESET) {
 			l.write(slog.LevelDebug, msg, args)
 			return

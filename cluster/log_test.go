@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-func TestWhatRaftSaysToAnOperator(t *testing.T) {
+func TestRaftLog_levels(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		say  func(l *raftLog)
-		want string // the level; "" for nothing at the usual one
+		want string // the log level; "": nothing at the usual level
 	}{
 		{func(l *raftLog) { l.Info("entering follower state") }, ""},
 		{func(l *raftLog) { l.Warn("failed to get previous log", "previous-index", 7) }, ""},
@@ -38,9 +38,9 @@ func TestWhatRaftSaysToAnOperator(t *testing.T) {
 	}
 }
 
-// A node that finds nobody to join cannot know why: it says both causes that its
-// operator can look at.
-func TestANodeThatFindsNobodySaysWhatMayBeWrong(t *testing.T) {
+// A node that finds no other node cannot know why. It names both causes that its operator can
+// check.
+func TestFormation_namesTheLikelyCauses(t *testing.T) {
 	t.Parallel()
 	err := (&formation{expect: 1}).found(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "--join") || !strings.Contains(err.Error(), "its cluster key is another") {

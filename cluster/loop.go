@@ -1,23 +1,20 @@
 package cluster
 
-// maxRestores is how often the same snapshot may come without an entry after
-// it.
+// maxRestores is how often the same snapshot may arrive without an entry in between.
 const maxRestores = 4
 
-// restoreLoop notices a follower that gets the same snapshot from the leader
-// again and again. raft forgets, after it has installed a snapshot, that the
-// entries after it were dropped from the log; it refuses the entries that the
-// leader sends next, and gets the snapshot anew. A start reads the end of the
-// log from the disk, where store.IsMonotonic has had it emptied, so the end of
-// the process is the cure.
+// restoreLoop detects a follower that receives the same snapshot again and again. After installing
+// a snapshot, raft forgets that the later entries were dropped from its log. It then refuses the
+// leader's next entries, and gets the snapshot again. A restart helps: it reads the end of the log
+// from the disk, which is empty because of IsMonotonic.
 type restoreLoop struct {
-	exit func(reason string) // nil for a machine without a process
+	exit func(reason string) // may be nil
 
-	index uint64 // of the last snapshot restored
+	index uint64 // of the last restored snapshot
 	times int
 }
 
-// restored notes a snapshot.
+// restored counts a restored snapshot.
 func (l *restoreLoop) restored(index uint64) {
 	if index != l.index {
 		l.index, l.times = index, 0
@@ -27,14 +24,13 @@ func (l *restoreLoop) restored(index uint64) {
 	}
 }
 
-// applied notes an entry.
+// applied resets the count when a new entry is applied.
 func (l *restoreLoop) applied(index uint64) {
 	if index > l.index {
 		l.times = 0
 	}
 }
 
-// IsMonotonic implements raft.MonotonicLogStore: when raft installs a
-// snapshot, the whole log before it goes. Otherwise entries that contradict
-// the leader's would be kept behind the snapshot.
+// IsMonotonic implements raft.MonotonicLogStore. It makes raft delete the whole log when it
+// installs a snapshot. Otherwise entries that contradict the leader's would stay behind it.
 func (s *store) IsMonotonic() bool { return true }

@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-func TestTheSameSnapshotAgainAndAgainEndsTheProcess(t *testing.T) {
+func TestRestoreLoop_endsTheProcess(t *testing.T) {
 	t.Parallel()
 	exits := 0
 	m := newMachine(discard(), catalog.ThisBuild(), func(err error) { t.Error(err) }, func(uint64) {})
@@ -28,11 +28,11 @@ func TestTheSameSnapshotAgainAndAgainEndsTheProcess(t *testing.T) {
 	for range maxRestores - 1 {
 		restore(7)
 	}
-	m.loop.applied(8) // it goes on
+	m.loop.applied(8) // an entry is applied
 	for range maxRestores - 1 {
 		restore(7)
 	}
-	restore(9) // another one
+	restore(9) // another snapshot
 	for range maxRestores - 2 {
 		restore(9)
 	}

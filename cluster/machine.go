@@ -17,31 +17,31 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// machine is the thin layer between raft and the catalog: it applies what is
-// committed and publishes a view after each batch.
+// machine connects raft and the catalog: it applies committed entries and publishes a view after
+// each batch.
 type machine struct {
-	log   *slog.Logger
-	fatal func(error)
-	note  func(committed uint64) // told what was applied
+	log       *slog.Logger
+	fatal     func(error)
+	onApplied func(committed uint64) // called with the index applied
 
-	applyMu sync.Mutex // held while state changes: by raft's apply thread, and by replay at the start
+	applyMu sync.Mutex // guards state: raft's apply thread and the replay at the start change it
 	state   *catalog.State
 	build   catalog.Build
-	stuck   error // an entry could not be applied, for this reason: nothing after it may be; nil: none
-	newer   error // a snapshot is of a level that this program cannot apply; nil: none
+	stuck   error // why an entry could not be applied; no later entry may be applied; nil: none
+	newer   error // why a snapshot could not be applied: its level is too new; nil: none
 
 	suspected bool          // the majority has another state
-	differs   chan struct{} // has a value once that was found
+	differs   chan struct{} // has a value once suspected is set
 
 	view    atomic.Pointer[catalog.View]
 	applied atomic.Uint64             // index of the last entry applied or skipped
 	bytes   atomic.Int64              // applied since the start
-	busy    atomic.Pointer[time.Time] // since when a batch is being applied; nil when idle
+	busy    atomic.Pointer[time.Time] // when the present batch began; nil when idle
 
-	unseal catalog.Unsealer // of configurations; nil reads none that is sealed
+	unseal catalog.Unsealer // decrypts configurations; nil: sealed ones cannot be read
 
-	loop restoreLoop
-	took prometheus.Observer // seconds of each batch; nil: nobody looks
+	loop     restoreLoop
+	duration prometheus.Observer // seconds per batch; may be nil
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next publication
@@ -53,13 +53,13 @@ var (
 )
 
 func newMachine(log *slog.Logger, build catalog.Build, fatal func(error), note func(uint64)) *machine {
-	m := &machine{log: log, build: build, fatal: fatal, note: note, state: build.New(), changed: make(chan struct{}), differs: make(chan struct{}, 1)}
+	m := &machine{log: log, build: build, fatal: fatal, onApplied: note, state: build.New(), changed: make(chan struct{}), differs: make(chan struct{}, 1)}
 	m.view.Store(m.state.View())
 	return m
 }
 
-// unsealWith sets what opens sealed configurations. It happens before anything
-// is applied.
+// unsealWith sets the function that decrypts configurations. It must be called before anything is
+// applied.
 func (m *machine) unsealWith(open catalog.Unsealer) {
 	m.unseal = open
 	m.state.Unseal(open)
@@ -78,8 +78,8 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	m.busy.Store(&began)
 	defer m.busy.Store(nil)
 
-	if m.took != nil {
-		defer func() { observe(m.took, began) }()
+	if m.duration != nil {
+		defer func() { observe(m.duration, began) }()
 	}
 
 	out := make([]any, len(logs))
@@ -91,15 +91,14 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 		}
 	}
 
-	// Results are of what views already show: publish comes before raft answers.
+	// Publish before raft answers: a caller must see the results in the view.
 	m.loop.applied(last)
 	m.publish(last)
-	m.note(last)
+	m.onApplied(last)
 	return out
 }
 
-// step applies an entry, unless that was done already: by replay, or before
-// the snapshot that the state came from.
+// step applies an entry, unless replay or the snapshot has done that already.
 func (m *machine) step(l *raft.Log) any {
 	if m.stuck != nil {
 		return errStuck
@@ -110,8 +109,8 @@ func (m *machine) step(l *raft.Log) any {
 	return m.apply(l)
 }
 
-// replay applies the entries up to one that is known to be committed. Raft
-// hands them over once more when it learns of that from a leader.
+// replay applies the entries up to upto, which are known to be committed. Raft delivers them again
+// when it learns of the commit from a leader.
 func (m *machine) replay(logs raft.LogStore, upto uint64) error {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
@@ -126,7 +125,7 @@ func (m *machine) replayLocked(logs raft.LogStore, upto uint64) error {
 
 	from := m.state.Index() + 1
 
-	// Nothing is left to apply, or the log begins after what the state has.
+	// Nothing to apply, or the log begins after the end of the state.
 	if upto < from || first == 0 || first > from {
 		return nil
 	}
@@ -142,12 +141,12 @@ func (m *machine) replayLocked(logs raft.LogStore, upto uint64) error {
 	}
 
 	m.publish(max(upto, m.applied.Load()))
-	m.note(upto)
+	m.onApplied(upto)
 	return nil
 }
 
-// StoreConfiguration implements raft.ConfigurationStore. Having it lets raft
-// take snapshots in a quiet cluster whose membership changes.
+// StoreConfiguration implements raft.ConfigurationStore. Its presence lets raft take snapshots in a
+// quiet cluster whose membership changes.
 func (m *machine) StoreConfiguration(uint64, raft.Configuration) {}
 
 var errStuck = fmt.Errorf("cluster: this version cannot apply the log")
@@ -158,33 +157,33 @@ func (m *machine) apply(l *raft.Log) any {
 		return m.stop(unable(err))
 	}
 
-	// Snapshots are taken by how many bytes were applied since the last one.
+	// Count bytes, by which snapshots are triggered.
 	m.bytes.Add(int64(len(l.Data)))
 	results := m.state.Apply(e)
 
-	// The entry itself may have raised the level beyond what this program knows.
+	// The entry may have raised the level beyond what this program knows.
 	if err := m.state.Unable(); err != nil {
 		return m.stop(unable(err))
 	}
 
-	// The node keeps using its diverged state until it has fetched another: see differ.go.
+	// The node keeps its diverged state until it has fetched another: see differ.go.
 	if m.state.Diverged() && !m.suspected {
 		m.log.Error("the catalog of this node differs from that of the majority of the nodes", "entry", l.Index)
 		m.suspectLocked()
 	}
-	return took{m.state.TookEffect(e), results}
+	return outcome{m.state.TookEffect(e), results}
 }
 
-// stop lets nothing be applied any more.
+// stop prevents any further entry from being applied.
 func (m *machine) stop(why error) error {
 	m.stuck = why
 	m.fatal(why)
 	return errStuck
 }
 
-// took is what came of an entry, and the index at which it took effect: that of its first
-// try, where it is a retry.
-type took struct {
+// outcome is the outcome of an entry, with the index at which it took effect. For a retry that is the
+// index of the first try.
+type outcome struct {
 	index   uint64
 	results []catalog.Result
 }
@@ -193,7 +192,7 @@ func (m *machine) publish(applied uint64) {
 	m.view.Store(m.state.View())
 	m.applied.Store(applied)
 
-	// Whoever waits for a newer view wakes up now, with that view in place.
+	// Wake up the waiters after the new view is in place.
 	m.mu.Lock()
 	close(m.changed)
 	m.changed = make(chan struct{})
@@ -229,8 +228,8 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	return snapshot{m.state.View()}, nil
 }
 
-// Restore implements raft.FSM. The state changes only when the whole snapshot
-// has been read and verified.
+// Restore implements raft.FSM. It changes the state only after the whole snapshot was read and
+// verified.
 func (m *machine) Restore(r io.ReadCloser) error {
 	defer r.Close()
 	s, err := m.build.Load(r)
@@ -245,7 +244,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 		return err
 	}
 
-	// From here on it cannot fail: readers see the old state or the whole new one.
+	// From here on nothing can fail: readers see the old state or the new one.
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
 
@@ -256,7 +255,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 	return nil
 }
 
-// suspect notes that the majority has another state.
+// suspect records that the majority has another state.
 func (m *machine) suspect() {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
@@ -267,26 +266,26 @@ func (m *machine) suspectLocked() {
 	m.suspected = true
 	select {
 	case m.differs <- struct{}{}:
-	default: // it is known
+	default: // already signalled
 	}
 }
 
-// differing reports whether the majority is known to have another state.
+// differing reports whether the majority has another state.
 func (m *machine) differing() bool {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
 	return m.suspected
 }
 
-// hashAt is the state hash after an entry, where that is known.
+// hashAt returns the state hash after an entry, if it is still known.
 func (m *machine) hashAt(index uint64) (hash uint64, known bool) {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()
 	return m.state.HashAt(index)
 }
 
-// swap replaces the state by another, of an entry that this node has applied, and applies
-// the entries since to it. It returns both states, which are then of one entry.
+// swap replaces the state by s, whose entry this node has already applied, and applies the later
+// entries to it. It returns the old and the new state at the same entry.
 func (m *machine) swap(s *catalog.State, logs raft.LogStore) (before, after *catalog.View, err error) {
 	m.applyMu.Lock()
 	defer m.applyMu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Members are all that are not removed, by id.
+// Members returns all members that are not removed, by id.
 func (c *Cluster) Members() []Member {
 	voters := map[raft.ServerID]bool{}
 	for _, s := range c.replica.servers() {
 		voters[s.ID] = s.Suffrage == raft.Voter
 	}
 
-	// Gossip may hear of another cluster under the same key.
+	// Gossip may also hear of another cluster with the same key. Ignore its nodes.
 	known := map[string]peer{}
 	cluster := c.self.cluster()
 	for _, p := range c.network.peers() {
@@ -48,7 +48,7 @@ func (c *Cluster) Members() []Member {
 	return out
 }
 
-// AliveIDs are the ids of those members that can be reached.
+// AliveIDs returns the ids of the reachable members.
 func AliveIDs(members []Member) (ids []string) {
 	for _, m := range members {
 		if m.Alive {
@@ -58,10 +58,10 @@ func AliveIDs(members []Member) (ids []string) {
 	return ids
 }
 
-// Alive reports whether a member can be reached, as far as gossip knows.
+// Alive reports whether a member is reachable, according to gossip.
 func (c *Cluster) Alive(node string) bool { return c.network.alive(node) }
 
-// NameOf is how people call a member; "" where gossip told none.
+// NameOf returns the display name of a member, or "".
 func (c *Cluster) NameOf(node string) string {
 	if node == c.self.node {
 		return c.o.Name
@@ -70,16 +70,16 @@ func (c *Cluster) NameOf(node string) string {
 	return p.meta.Name
 }
 
-// Outlived says why this node must not answer any more: an operator has given up its
-// cluster and made another one of it. It is nil while it may.
+// Outlived returns why this node must no longer answer: an operator has replaced its cluster by
+// another one. It returns nil while the node may answer.
 func (c *Cluster) Outlived() error { return c.succession.reason() }
 
-// readyPatience is how long a node that knows its catalog waits for the
-// cluster before it serves what it has.
+// readyPatience is how long a restarted node waits for the cluster before it serves the catalog
+// that it has.
 const readyPatience = 15 * time.Second
 
-// Ready returns nil where the node has a catalog to serve, else why not. A
-// missing leader is no reason once the node has been ready.
+// Ready returns nil if the node has a catalog to serve, and otherwise the reason. Losing the leader
+// later does not make a node unready.
 func (c *Cluster) Ready() error {
 	if why := c.succession.reason(); why != nil {
 		return why
@@ -94,7 +94,8 @@ func (c *Cluster) Ready() error {
 		return errors.New("the node is not part of a cluster yet")
 	}
 
-	// It has caught up when it sees its own start. Patience: a leader may be long in coming.
+	// The node has caught up when it sees its own start. After readyPatience it stops waiting:
+	// there may be no leader for long.
 	m := v.Member(c.self.node)
 	if (m == nil || m.Epoch != c.self.epoch) && clock.Since(c.started) < c.env.scaled(readyPatience) {
 		return errors.New("the node has not yet caught up with the cluster")
@@ -108,11 +109,11 @@ func (c *Cluster) Ready() error {
 	return nil
 }
 
-// votesPatience is how long a node of a cluster that forms waits for the votes.
+// votesPatience is how long a node of a new cluster waits for all votes.
 const votesPatience = time.Minute
 
-// votesMissing reports whether fewer nodes vote than should of those that are there. A new
-// cluster has one voter, and the others get their votes one after the other.
+// votesMissing reports whether fewer nodes vote than should. A new cluster has one voter, and the
+// others get their votes one by one.
 func (c *Cluster) votesMissing() bool {
 	there := 1
 	for _, p := range c.network.peers() {

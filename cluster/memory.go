@@ -14,42 +14,41 @@ import (
 	"github.com/shoalsearch/shoal/cluster/disk"
 )
 
-// mark is a place in the history of a node: it had this entry, which was
-// committed, on its disk, and voted in no term before this one any more.
+// mark is a point in a node's history: it had this committed entry on disk, and had reached this
+// term.
 type mark struct {
 	Index uint64 `json:"index"`
 	Term  uint64 `json:"term"`
 }
 
-// before reports whether a node that is at m now has gone back in time, as
-// far as old tells: what was committed is never dropped, and terms only grow.
+// before reports whether a node at m has lost data since old: committed entries are never dropped,
+// and terms only grow.
 func (m mark) before(old mark) bool { return m.Index < old.Index || m.Term < old.Term }
 
-// memory is what this node remembers of the history of the others. A node that
-// comes back with less has lost what others count on, as when its disk was
-// replaced by an older image: entries that it acknowledged, and votes.
+// memory is what this node remembers of the history of the others. A node that returns with less
+// has lost entries or votes that others count on, as after restoring an old disk image.
 //
-// It may lag behind the truth, so a node that agrees with it is not proved to
-// be whole; a node that does not is proved to be older than itself.
+// The memory may lag behind. So agreeing with it does not prove that a node is complete, but being
+// behind it proves that a node lost data.
 type memory struct {
 	path string
 
-	mu      sync.Mutex // guards the fields below
-	cluster string     // whose nodes they are
-	marks   map[string]mark
-	latest  contact // when this node last had all that was committed, and up to which entry
-	changed bool    // since it was kept
+	mu          sync.Mutex // guards the fields below
+	cluster     string     // cluster of the nodes
+	marks       map[string]mark
+	lastContact contact // when this node last had everything committed, and up to which entry
+	changed     bool    // since the last write to disk
 }
 
-// memoryFile is the form of peers.json.
+// memoryFile is the content of peers.json.
 type memoryFile struct {
 	Cluster string          `json:"cluster"`
 	Nodes   map[string]mark `json:"nodes"`
 	Current contact         `json:"current,omitzero"`
 }
 
-// openMemory reads what was kept in a data directory. It is an aid: where it
-// cannot be read, the node begins with none.
+// openMemory reads peers.json. The memory is only an aid: if it cannot be read, the node starts
+// with an empty one, and the error.
 func openMemory(dir string) (*memory, error) {
 	m := &memory{path: filepath.Join(dir, "peers.json"), marks: map[string]mark{}}
 	data, err := os.ReadFile(m.path)
@@ -65,15 +64,15 @@ func openMemory(dir string) (*memory, error) {
 		return m, fmt.Errorf("cluster: peers.json: %w", err)
 	}
 
-	// A file that says null has no map, and notes are written into it.
+	// A file with null has no map.
 	if f.Nodes != nil {
-		m.cluster, m.marks, m.latest = f.Cluster, f.Nodes, f.Current
+		m.cluster, m.marks, m.lastContact = f.Cluster, f.Nodes, f.Current
 	}
 	return m, nil
 }
 
-// of is what is remembered of a node of a cluster.
-func (m *memory) of(cluster, node string) mark {
+// markOf returns what is remembered of a node of a cluster.
+func (m *memory) markOf(cluster, node string) mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if cluster != m.cluster {
@@ -82,7 +81,7 @@ func (m *memory) of(cluster, node string) mark {
 	return m.marks[node]
 }
 
-// note remembers that a node has come as far as now.
+// note remembers a point in a node's history.
 func (m *memory) note(cluster, node string, now mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,38 +93,37 @@ func (m *memory) note(cluster, node string, now mark) {
 	}
 }
 
-// enter forgets what was of another cluster.
+// enter clears the memory if it is about another cluster.
 func (m *memory) enter(cluster string) {
 	if cluster != m.cluster {
-		m.cluster, m.marks, m.latest = cluster, map[string]mark{}, contact{}
+		m.cluster, m.marks, m.lastContact = cluster, map[string]mark{}, contact{}
 	}
 }
 
-// currentEvery is how much later a moment has to be that is written down for itself.
+// currentEvery is the least time between two recorded contacts.
 const currentEvery = 20 * time.Second
 
-// current is the moment that was written down in a cluster.
+// current returns the recorded contact, if it is about this cluster.
 func (m *memory) current(cluster string) contact {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if cluster != m.cluster {
 		return contact{}
 	}
-	return m.latest
+	return m.lastContact
 }
 
-// noteCurrent remembers when this node had all that was committed in its cluster.
+// noteCurrent records when this node had everything that was committed in its cluster.
 func (m *memory) noteCurrent(cluster string, c contact) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.enter(cluster)
-	if c.At.Sub(m.latest.At) >= currentEvery {
-		m.latest, m.changed = c, true
+	if c.At.Sub(m.lastContact.At) >= currentEvery {
+		m.lastContact, m.changed = c, true
 	}
 }
 
-// keep writes to the disk what is new. Nodes that are no members any more
-// are forgotten.
+// keep writes changes to disk. It drops nodes that are no longer members.
 func (m *memory) keep(member func(node string) bool) error {
 	m.mu.Lock()
 	if !m.changed {
@@ -139,23 +137,23 @@ func (m *memory) keep(member func(node string) bool) error {
 		}
 	}
 
-	data, err := json.Marshal(memoryFile{m.cluster, m.marks, m.latest})
+	data, err := json.Marshal(memoryFile{m.cluster, m.marks, m.lastContact})
 	m.changed = false
 	m.mu.Unlock()
 
-	// Written outside of the lock: whoever notes something does not wait for the disk.
+	// Write without the lock, so that note does not wait for the disk.
 	if err == nil {
 		_, err = disk.Replace(m.path, bytes.NewReader(data))
 	}
 	if err != nil {
-		m.unkept()
+		m.markChanged()
 		return fmt.Errorf("cluster: peers.json: %w", err)
 	}
 	return nil
 }
 
-// unkept has the next keep write what this one could not.
-func (m *memory) unkept() {
+// markChanged makes the next keep try again.
+func (m *memory) markChanged() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.changed = true

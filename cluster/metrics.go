@@ -15,22 +15,22 @@ import (
 	"github.com/shoalsearch/shoal/cluster/gauge"
 )
 
-// metrics are what an operator sees of the cluster on this node. Times are
-// measured where they pass; all else is read when it is asked for.
+// metrics are this node's metrics of the cluster. Durations are observed as they happen; everything
+// else is read at each scrape.
 type metrics struct {
 	proposed *prometheus.HistogramVec // seconds of a write, by result
 	disk     prometheus.Histogram     // seconds of a write of raft to the disk
 	apply    prometheus.Histogram     // seconds to apply a batch
 	leaders  atomic.Uint64            // leaders that this node has seen
-	state    prometheus.Collector     // all else; nil until it is told of whom
+	state    prometheus.Collector     // everything else; nil until register
 }
 
-// clusterGauge is a value that is read when it is asked for.
+// clusterGauge is a value that is read at each scrape.
 type clusterGauge = gauge.Gauge[*Cluster]
 
 func newMetrics() *metrics {
-	// The buckets span what was seen: half a millisecond to 16 s for a write, which may wait
-	// for a leader; a tenth of one to 13 s for the disk, which is given up at 15 s.
+	// Buckets: 0.5 ms to 16 s for a write, which may wait for a leader; 0.1 ms to 13 s for the
+	// disk, whose writes are given up after 15 s.
 	return &metrics{
 		proposed: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shoal_propose_seconds", Help: "Seconds from a write until this node has applied it, by result: ok, failed.",
@@ -49,7 +49,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// register makes the metrics of a node visible. Twice the same is harmless.
+// register registers the metrics of a node. Registering twice is harmless.
 func (m *metrics) register(r prometheus.Registerer, c *Cluster) {
 	if r == nil {
 		return
@@ -64,7 +64,7 @@ func (m *metrics) register(r prometheus.Registerer, c *Cluster) {
 	}
 }
 
-// unregister takes them away again.
+// unregister removes the metrics from the registry.
 func (m *metrics) unregister(r prometheus.Registerer) {
 	if r == nil || m.state == nil {
 		return
@@ -74,14 +74,14 @@ func (m *metrics) unregister(r prometheus.Registerer) {
 	}
 }
 
-// number is a gauge without labels.
+// number returns a gauge without labels.
 func number(name, help string, value func(*Cluster) float64) clusterGauge {
 	return clusterGauge{Desc: gauge.Desc(name, help), Read: func(c *Cluster, emit gauge.Emit) { emit(value(c)) }}
 }
 
-// raftGauges is raft as this node sees it.
+// raftGauges returns the gauges of raft on this node.
 func (m *metrics) raftGauges() []clusterGauge {
-	// It only grows, so that a dashboard shows its rate: elections that should not be.
+	// A counter, so that a dashboard shows the rate of elections.
 	leaders := number("shoal_raft_leaders_total", "Leaders that this node has seen since it was started.", func(*Cluster) float64 { return float64(m.leaders.Load()) })
 	leaders.Count = true
 
@@ -139,7 +139,7 @@ func raftContact(c *Cluster) float64 {
 	return clock.Since(last).Seconds()
 }
 
-// raftSnapshot reads what raft tells in words only.
+// raftSnapshot reads the snapshot index, which raft offers only as text.
 func raftSnapshot(c *Cluster) float64 {
 	n, _ := strconv.ParseFloat(c.replica.raft.Stats()["last_snapshot_index"], 64)
 	return n
@@ -153,7 +153,7 @@ func raftLogBytes(c *Cluster) float64 {
 	return float64(info.Size())
 }
 
-// peerGauges is the others as this node sees them.
+// peerGauges returns the gauges of the other nodes as this one sees them.
 func peerGauges() []clusterGauge {
 	return []clusterGauge{
 		{Desc: gauge.Desc("shoal_gossip_nodes", "Nodes that gossip has heard of, by whether they are alive.", "alive"), Read: gossipNodes},
@@ -186,7 +186,7 @@ func wireConnections(c *Cluster, emit gauge.Emit) {
 func memberLag(c *Cluster, emit gauge.Emit) {
 	applied := c.replica.machine.applied.Load()
 	for _, x := range c.Members() {
-		// What gossip tells of a member may be newer than this node's catalog.
+		// Gossip may be newer than this node's catalog, so never report less than 0.
 		if !x.Self && x.Alive {
 			emit(float64(applied)-float64(min(x.Load.Applied, applied)), x.ID)
 		}
@@ -201,9 +201,9 @@ func memberLevel(c *Cluster, emit gauge.Emit) {
 	}
 }
 
-// watchLeaders counts the leaders that raft tells of.
+// watchLeaders counts the leaders that raft reports.
 func (m *metrics) watchLeaders(r *raft.Raft) {
-	// The filter does all the work: nothing is sent.
+	// The filter function counts; it never sends the observation.
 	r.RegisterObserver(raft.NewObserver(nil, false, func(o *raft.Observation) bool {
 		if l, ok := o.Data.(raft.LeaderObservation); ok && l.LeaderID != "" {
 			m.leaders.Add(1)
@@ -212,5 +212,5 @@ func (m *metrics) watchLeaders(r *raft.Raft) {
 	}))
 }
 
-// observe notes how long something took.
+// observe records the time since a moment, in seconds.
 func observe(h prometheus.Observer, since time.Time) { h.Observe(clock.Since(since).Seconds()) }

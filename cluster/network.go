@@ -19,40 +19,39 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// meta is what a node says of itself by gossip.
+// meta is what a node reports of itself by gossip.
 type meta struct {
 	Cluster string `json:"c,omitempty"`
-	Addr    string `json:"w"` // of its port for calls
+	Addr    string `json:"w"` // address for calls
 	API     string `json:"a,omitempty"`
 	Expect  int    `json:"x,omitempty"` // BootstrapExpect, while in no cluster
 	Term    uint64 `json:"t,omitempty"` // of raft
-	Former  string `json:"f,omitempty"` // clusters that this one was made of: see successor.go
+	Former  string `json:"f,omitempty"` // clusters that this one replaced: see successor.go
 	Load    Load   `json:"l"`
-	Name    string `json:"n,omitempty"` // for people
+	Name    string `json:"n,omitempty"` // for display
 }
 
-// network is how this node reaches the others, and they it: where they are, and
-// calls. Its methods are safe for concurrent use.
+// network knows where the other nodes are, and calls them. Its methods are safe for concurrent use.
 type network struct {
 	*env
 	o    Options
 	self *self
 	view func() *catalog.View
 
-	port     *wire.Port
-	gossip   *gossip.Gossip
-	heard    atomic.Pointer[gossiped]
-	handlers map[string]Handler
-	streams  map[string]StreamHandler
+	port       *wire.Port
+	gossip     *gossip.Gossip
+	lastGossip atomic.Pointer[gossiped]
+	handlers   map[string]Handler
+	streams    map[string]StreamHandler
 
-	// What this node tells of itself.
+	// What this node reports of itself.
 	load     atomic.Pointer[Load]
-	applied  func() uint64 // index of its catalog
-	disputed func() bool   // it leads, and takes no writes
+	applied  func() uint64 // index of the applied catalog
+	disputed func() bool   // whether this node leads and refuses writes
 	term     func() uint64 // of its raft
 }
 
-// open opens the ports. Nothing is served before run.
+// open opens the ports. They are served by run.
 func (n *network) open(keys wire.Keys) (err error) {
 	n.handlers, n.streams = map[string]Handler{}, map[string]StreamHandler{}
 	n.port, err = wire.Listen(wire.Options{
@@ -61,7 +60,7 @@ func (n *network) open(keys wire.Keys) (err error) {
 		Keys:   keys,
 		Admit:  n.admit,
 
-		// A peer that this node must not talk to is told so before any handler sees its call.
+		// A peer that is not admitted gets the error before any handler sees its call.
 		Errors: append(slices.Clone(n.o.Errors), ownKinds...),
 		Dial:   n.o.Dial,
 		Log:    n.log.With("part", "wire"),
@@ -76,7 +75,7 @@ func (n *network) open(keys wire.Keys) (err error) {
 		Keys:      gossipKeys(keys),
 		Node:      n.self.node,
 
-		// Hints of who else is there: gossip finds the others by these, the log of raft says who belongs.
+		// These are hints: gossip finds other nodes by them, but the raft log decides who belongs.
 		Epoch:  n.self.epoch,
 		Join:   n.o.Join,
 		Meta:   n.ownMeta(),
@@ -111,16 +110,16 @@ func (n *network) close() {
 	}
 }
 
-// clusterAddr is the address for calls, with the real port.
+// clusterAddr returns the advertised address for calls, with the actual port.
 func (n *network) clusterAddr() string { return n.advertised(n.port.Addr()) }
 
-// advertised puts the host that others use into an address.
+// advertised replaces the host of an address by the advertised one.
 func (n *network) advertised(addr string) string {
 	if n.o.Advertise == "" {
 		return addr
 	}
 
-	// Given with a port it is the host alone: each port has its own number.
+	// A port in --advertise is ignored: each listener has its own.
 	host := n.o.Advertise
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -132,7 +131,7 @@ func (n *network) advertised(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// enter lets this node call as a member of a cluster, and tells of it.
+// enter makes this node call as a member of a cluster, and report that by gossip.
 func (n *network) enter(cluster string) error {
 	if err := n.port.SetCluster(cluster); err != nil {
 		return err
@@ -149,8 +148,8 @@ func (n *network) setKeys(keys wire.Keys) error {
 	return n.gossip.SetKeys(gossipKeys(keys))
 }
 
-// refresh brings what gossip tells of this node up to date, and lets gossip
-// know where the members once were.
+// refresh updates what gossip reports of this node, and tells gossip the known addresses of the
+// members.
 func (n *network) refresh() {
 	n.gossip.SetMeta(n.ownMeta())
 
@@ -174,14 +173,14 @@ func (n *network) ownMeta() []byte {
 		Term:    n.term(),
 	}
 
-	// How many it waits for matters only until there is a cluster.
+	// Expect matters only while there is no cluster.
 	if m.Cluster == "" {
 		m.Expect = n.o.BootstrapExpect
 	}
 
 	data, err := json.Marshal(m)
 
-	// Addresses are needed, a name is not.
+	// If it is too long, drop the name: addresses matter more.
 	if len(data) > gossip.MaxMeta {
 		m.Name = ""
 		data, err = json.Marshal(m)
@@ -202,23 +201,23 @@ func (n *network) ownLoad() Load {
 	return l
 }
 
-// peer is another node as gossip has it.
+// peer is another node as known by gossip.
 type peer struct {
 	gossip.Peer
 	meta
 }
 
-// gossiped is what gossip knew at some moment.
+// gossiped is a snapshot of gossip.
 type gossiped struct {
-	changed <-chan struct{} // closed when it knows something else
+	changed <-chan struct{} // closed when gossip changes
 	peers   []peer
 }
 
-// peers are the others that gossip knows of, alive or not. They are not to be
-// changed. Searches ask for every shard whether its holders are alive, so what
-// they tell is read once for each change.
+// peers returns the other nodes known to gossip, alive or not. The caller must not change the
+// result. It is cached until gossip changes, because searches ask for every shard whether its
+// holders are alive.
 func (n *network) peers() []peer {
-	if h := n.heard.Load(); h != nil {
+	if h := n.lastGossip.Load(); h != nil {
 		select {
 		case <-h.changed:
 		default:
@@ -226,8 +225,8 @@ func (n *network) peers() []peer {
 		}
 	}
 
-	// Of two callers at once each reads for itself; the later list stays, and is as good.
-	h := &gossiped{changed: n.gossip.Changed()} // before Peers, to miss nothing
+	// Two concurrent callers may both read; either result is good.
+	h := &gossiped{changed: n.gossip.Changed()} // call Changed before Peers, to miss nothing
 	for _, g := range n.gossip.Peers() {
 		p := peer{Peer: n.registered(g)}
 		if g.Node == n.self.node || json.Unmarshal(p.Meta, &p.meta) != nil {
@@ -236,16 +235,15 @@ func (n *network) peers() []peer {
 		h.peers = append(h.peers, p)
 	}
 
-	newest(h.peers, n.gossip.Addr(), n.joined)
-	n.heard.Store(h)
+	killSharedAddresses(h.peers, n.gossip.Addr(), n.memberNumber)
+	n.lastGossip.Store(h)
 	return h.peers
 }
 
-// apart is how far the clock of this node is behind what most members say: the
-// median of the clocks of those that can be reached. What differs by less than
-// ClockSlack is as good, so that slow answers move nothing.
-func (n *network) apart() time.Duration {
-	offs := []time.Duration{0} // its own
+// clockLag returns how far this node's clock is behind the median of the reachable members' clocks. A
+// difference below ClockSlack counts as 0, so that slow answers change nothing.
+func (n *network) clockLag() time.Duration {
+	offs := []time.Duration{0} // this node's own
 	ahead := n.gossip.Ahead()
 	for _, p := range n.peers() {
 		if off, asked := ahead[p.Node]; asked && p.Alive && p.Cluster == n.self.cluster() {
@@ -260,8 +258,8 @@ func (n *network) apart() time.Duration {
 	return median
 }
 
-// medianOf is the one in the middle. Of two the one nearer to zero, which is this
-// node's own clock: of two nodes nobody knows which one is right.
+// medianOf returns the median. With an even number it returns the one nearer to zero, which favours
+// this node's own clock: with two nodes nobody knows which clock is right.
 func medianOf(offs []time.Duration) time.Duration {
 	slices.Sort(offs)
 	low, high := offs[(len(offs)-1)/2], offs[len(offs)/2]
@@ -271,21 +269,19 @@ func medianOf(offs []time.Duration) time.Duration {
 	return low
 }
 
-// joined is the number that the catalog gave to a node when it joined. One that
-// has yet to join comes after all that have one.
-func (n *network) joined(node string) uint32 {
+// memberNumber returns the member number of a node. A node that has not joined yet sorts last.
+func (n *network) memberNumber(node string) uint32 {
 	if m := n.view().Member(node); m != nil {
 		return m.Number
 	}
 	return math.MaxUint32
 }
 
-// newest leaves alive, of the nodes that gossip has at one address, only the one
-// that joined last, and none at this node's own: two cannot listen there.
-// A machine that lost its disk comes back as another node, and for some
-// seconds gossip takes what answers for the earlier one as well. Who believed
-// that would count on the vote of a node that is gone.
-func newest(peers []peer, own string, joined func(node string) uint32) {
+// killSharedAddresses marks all nodes but one dead that share an address. The one that joined last stays alive,
+// and none at this node's own address: two nodes cannot listen on one address. A machine that lost
+// its disk returns as another node. For some seconds gossip then takes its answers for the old one,
+// too, and the old one's vote must not be counted on.
+func killSharedAddresses(peers []peer, own string, joined func(node string) uint32) {
 	last := map[string]uint32{}
 	for _, p := range peers {
 		if p.Alive {
@@ -300,9 +296,8 @@ func newest(peers []peer, own string, joined func(node string) uint32) {
 	}
 }
 
-// registered is, of the starts of a node that gossip hears, the one that the
-// catalog has, while it is alive: another one can be that of a copied data
-// directory, and calls must not go astray until that is found out.
+// registered returns the start of a node that the catalog has, if it is alive; otherwise best.
+// Another start may run on a copied data directory, and must not receive calls.
 func (n *network) registered(best gossip.Peer) gossip.Peer {
 	m := n.view().Member(best.Node)
 	if m == nil || m.Epoch == best.Epoch {
@@ -316,7 +311,7 @@ func (n *network) registered(best gossip.Peer) gossip.Peer {
 	return best
 }
 
-// lookup finds what gossip knows of a member of this cluster.
+// lookup returns what gossip knows of a member of this cluster.
 func (n *network) lookup(node string) (peer, bool) {
 	for _, p := range n.peers() {
 		if p.Node == node && p.Cluster == n.self.cluster() {
@@ -326,8 +321,8 @@ func (n *network) lookup(node string) (peer, bool) {
 	return peer{}, false
 }
 
-// target is where a member is reached: by gossip, which hears of a new
-// address first, else by the catalog.
+// target returns the address of a member: from gossip, which learns new addresses first, otherwise
+// from the catalog.
 func (n *network) target(node string) (wire.Target, error) {
 	if p, ok := n.lookup(node); ok && p.meta.Addr != "" {
 		return wire.Target{Node: node, Addr: p.meta.Addr}, nil
@@ -338,7 +333,7 @@ func (n *network) target(node string) (wire.Target, error) {
 	return wire.Target{}, fmt.Errorf("cluster: no address of node %s is known: %w", node, wire.ErrUnreachable)
 }
 
-// dialRaft opens a connection of raft to a member.
+// dialRaft opens a raft connection to a member.
 func (n *network) dialRaft(node string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -349,7 +344,7 @@ func (n *network) dialRaft(node string, timeout time.Duration) (net.Conn, error)
 	return n.port.DialRaft(ctx, t)
 }
 
-// alive reports whether a member can be reached, as far as gossip knows.
+// alive reports whether a member is reachable, according to gossip.
 func (n *network) alive(node string) bool {
 	if node == n.self.node {
 		return true
@@ -358,25 +353,23 @@ func (n *network) alive(node string) bool {
 	return ok && p.Alive
 }
 
-// refusal begins the text with which a node is kept out for good.
+// refusal is the first part of a message that refuses a node for good.
 const refusal = "this node is not let into the cluster: "
 
-// ErrRefused is what an error of Run is when the other nodes refuse this one for
-// good: it was removed, or its data directory is a copy or an old image. To
-// start it again as it is leads to the same.
+// ErrRefused is wrapped by an error of Run if the other nodes refuse this one for good: it was
+// removed, or its data directory is a copy or an old image. A restart does not help.
 var ErrRefused = errors.New("cluster: refused for good")
 
-// refused is an error that is ErrRefused, in words of its own.
+// refused is an error that matches ErrRefused.
 type refused string
 
-// Error says why.
+// Error returns the reason.
 func (r refused) Error() string { return string(r) }
 
-// Is makes it an ErrRefused.
+// Is matches ErrRefused.
 func (r refused) Is(target error) bool { return target == ErrRefused }
 
-// refusalIn is the refusal that an error brings, without the way that it took,
-// or nil.
+// refusalIn returns the refusal in an error's text, without the text before it, or nil.
 func refusalIn(err error) error {
 	if _, why, found := strings.Cut(err.Error(), refusal); found {
 		return refused("cluster: " + refusal + why)
@@ -384,8 +377,7 @@ func refusalIn(err error) error {
 	return nil
 }
 
-// admit keeps out nodes that were removed, and those whose data directory is
-// an old one or a copy.
+// admit refuses removed nodes, and those whose data directory is old or a copy.
 func (n *network) admit(from Peer, proto wire.Protocol) error {
 	if proto == wire.Join {
 		return nil
@@ -393,7 +385,7 @@ func (n *network) admit(from Peer, proto wire.Protocol) error {
 
 	m := n.view().Member(from.Node)
 	if m == nil {
-		return nil // it was let in a moment ago, or this node is behind
+		return nil // just admitted, or this node is behind
 	}
 
 	if m.State == catalog.MemberRemoved {
@@ -408,13 +400,10 @@ func (n *network) admit(from Peer, proto wire.Protocol) error {
 // Hello is a method that a node answers at once. Other calls never delay it.
 const Hello = "hello"
 
-// call asks a member; it is for what changes nothing there. A call to self is
-// answered without the network. The deadline and the end of the context reach
-// the handler.
+// call implements [Cluster.Call].
 //
-// A call whose connection breaks is made once more, on a new one: every connection
-// of a key ends when the key is no longer valid, and so all holders of a shard
-// could fail one search at the same moment.
+// If the connection breaks, call tries once more on a new one. All connections of a key end when
+// the key is retired, so otherwise all holders of a shard could fail a search at the same moment.
 func (n *network) call(ctx context.Context, node, method string, in []byte) ([]byte, error) {
 	if node == n.self.node {
 		h := n.handlers[method]
@@ -429,7 +418,7 @@ func (n *network) call(ctx context.Context, node, method string, in []byte) ([]b
 		return nil, err
 	}
 
-	// A node with as many calls as it may have at a time is busy, not silent.
+	// Use a separate connection: a node at its limit of calls is busy, not silent.
 	if method == Hello {
 		return n.port.CallAside(ctx, t, method, in)
 	}
@@ -440,8 +429,7 @@ func (n *network) call(ctx context.Context, node, method string, in []byte) ([]b
 	return out, err
 }
 
-// stream is call with a long answer, on a connection of its own. The error
-// of a broken stream comes from Read.
+// stream implements [Cluster.Stream].
 func (n *network) stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error) {
 	if node != n.self.node {
 		t, err := n.target(node)
@@ -451,7 +439,7 @@ func (n *network) stream(ctx context.Context, node, method string, in []byte) (i
 		return n.port.Stream(ctx, t, method, in)
 	}
 
-	// To itself in this process, by the same handler as for the others.
+	// A call to itself uses the same handler.
 	h := n.streams[method]
 	if h == nil {
 		return nil, fmt.Errorf("cluster: no method %s", method)
@@ -459,7 +447,7 @@ func (n *network) stream(ctx context.Context, node, method string, in []byte) (i
 	return streamHere(ctx, func(ctx context.Context, w io.Writer) error { return h(ctx, n.port.Self(), in, w) }), nil
 }
 
-// streamHere is a stream whose handler runs in this process.
+// streamHere returns a stream whose handler runs in this process.
 func streamHere(ctx context.Context, run func(context.Context, io.Writer) error) io.ReadCloser {
 	ctx, cancel := context.WithCancel(ctx)
 	r, w := io.Pipe()
@@ -475,7 +463,7 @@ type ownStream struct {
 	handler sync.WaitGroup
 }
 
-// Close ends the handler and waits for it.
+// Close stops the handler and waits for it.
 func (s *ownStream) Close() error {
 	s.cancel()
 	err := s.PipeReader.Close()
@@ -483,13 +471,13 @@ func (s *ownStream) Close() error {
 	return err
 }
 
-// handle sets who answers calls of a method. It comes before run.
+// handle sets the handler of a method. It must be called before run.
 func (n *network) handle(method string, h Handler) {
 	n.handlers[method] = h
 	n.port.Handle(method, h)
 }
 
-// handleStream sets who answers streaming calls. It comes before run.
+// handleStream sets the handler of a streaming method. It must be called before run.
 func (n *network) handleStream(method string, h StreamHandler) {
 	n.streams[method] = h
 	n.port.HandleStream(method, h)

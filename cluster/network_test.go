@@ -9,14 +9,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/gossip"
 )
 
-// A call to a node that is away lasts as long as that, so that raft counts one
-// failure and not a thousand.
-func TestAnAbsenceIsOutlasted(t *testing.T) {
+// A call to an absent node lasts as long as the absence, so that raft counts one failure and not a
+// thousand.
+func TestAbsence_outlast(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                      string
-		alive, useless, reachable int // from which wait on
-		want                      int // waits
+		alive, useless, reachable int // the number of the wait from which on it holds
+		want                      int // number of waits
 		back                      bool
 	}{
 		{"it comes back", 7, 1000, 1000, 7, true},
@@ -36,8 +36,8 @@ func TestAnAbsenceIsOutlasted(t *testing.T) {
 	}
 }
 
-// While a key of the cluster is retired every connection under it ends.
-func TestACallOutlivesItsConnection(t *testing.T) {
+// When a cluster key is retired, every connection under it ends.
+func TestCall_repeatedOnANewConnection(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	first := f.add(1)
@@ -72,9 +72,9 @@ func TestACallOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-// A machine that lost its disk comes back as another node, while gossip still
-// takes the earlier one for alive.
-func TestOfTwoNodesAtOneAddressTheNewestLives(t *testing.T) {
+// A machine that lost its disk returns as another node while gossip still considers the old node
+// alive.
+func TestSharedAddress_newestNodeIsAlive(t *testing.T) {
 	t.Parallel()
 	numbers := map[string]uint32{"old": 1, "other": 2, "new": 3, "newer": 4}
 	joined := func(node string) uint32 {
@@ -86,8 +86,8 @@ func TestOfTwoNodesAtOneAddressTheNewestLives(t *testing.T) {
 
 	for _, c := range []struct {
 		name  string
-		peers string // node@address, with a minus in front where gossip calls it dead
-		want  string // those that are alive
+		peers string // node@address; a leading minus: dead according to gossip
+		want  string // the live nodes
 	}{
 		{"each at its own", "old@1 other@2", "old other"},
 		{"the disk was lost", "old@1 other@2 new@1", "other new"},
@@ -104,7 +104,7 @@ func TestOfTwoNodesAtOneAddressTheNewestLives(t *testing.T) {
 			peers = append(peers, peer{Peer: gossip.Peer{Node: node, Addr: addr, Alive: !dead}})
 		}
 
-		newest(peers, "self", joined)
+		killSharedAddresses(peers, "self", joined)
 		var alive []string
 		for _, p := range peers {
 			if p.Alive {

@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// flock is several nodes under one cluster key in this process.
+// flock is several nodes with one cluster key in this process.
 type flock struct {
 	t    *testing.T
 	key  string // path of the key file
@@ -33,7 +33,7 @@ func newFlock(t *testing.T) *flock {
 	return f
 }
 
-// with are the options of a node that knows the gossip address of some other.
+// with returns options for a node that knows the gossip address of one other node.
 func (f *flock) with(dir string, expect int) Options {
 	o := options(f.t, dir)
 	o.ClusterKeyFile, o.BootstrapExpect, o.Timing = f.key, expect, 0.5
@@ -43,7 +43,7 @@ func (f *flock) with(dir string, expect int) Options {
 	return o
 }
 
-// add starts a new node that joins by the addresses of the others.
+// add starts a new node that joins through the others.
 func (f *flock) add(expect int) *testNode {
 	f.t.Helper()
 	dir := f.t.TempDir()
@@ -53,7 +53,7 @@ func (f *flock) add(expect int) *testNode {
 	return n
 }
 
-// restart starts a node again on its data directory, at new addresses.
+// restart restarts a node on its data directory, at new addresses.
 func (f *flock) restart(i int) *testNode {
 	f.t.Helper()
 	f.n[i].stop()
@@ -65,7 +65,7 @@ func (f *flock) restart(i int) *testNode {
 	return f.n[i]
 }
 
-// settled waits until the nodes agree on everything and have so many voters.
+// settled waits until the nodes agree on everything and have this number of voters.
 func (f *flock) settled(voters int, nodes ...*testNode) {
 	f.t.Helper()
 	until(f.t, fmt.Sprintf("%d nodes agree with %d voters", len(nodes), voters), func() bool {
@@ -108,7 +108,7 @@ func others(all []*testNode, not *testNode) []*testNode {
 	return slices.DeleteFunc(slices.Clone(all), func(n *testNode) bool { return n == not })
 }
 
-func TestThreeNodesFormOneClusterAndOutliveTheLeader(t *testing.T) {
+func TestCluster_ofThreeNodesSurvivesItsLeader(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	for range 3 {
@@ -138,7 +138,7 @@ func TestThreeNodesFormOneClusterAndOutliveTheLeader(t *testing.T) {
 		t.Fatal("a linearizable read misses a write")
 	}
 
-	// It comes back at new addresses and catches up.
+	// It returns at new addresses and catches up.
 	i := slices.Index(f.n, old)
 	again := f.restart(i)
 	until(t, "the node that was away has caught up", func() bool { return secretOf(again.View(), "after") == "v" && again.Ready() == nil })
@@ -146,7 +146,7 @@ func TestThreeNodesFormOneClusterAndOutliveTheLeader(t *testing.T) {
 	f.settled(3, f.n...)
 }
 
-func TestWithoutQuorumReadsGoOnAndWritesSayNoLeader(t *testing.T) {
+func TestQuorumLoss_readsContinueAndWritesFail(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	for range 3 {
@@ -172,14 +172,14 @@ func TestWithoutQuorumReadsGoOnAndWritesSayNoLeader(t *testing.T) {
 	age := last.Age()
 	until(t, "its age grows", func() bool { return last.Age() > age })
 
-	// Started again without the others, it still serves what it knew.
+	// Restarted without the others, it still serves what it knew.
 	last = f.restart(0)
 	if secretOf(last.View(), "k") != "v" {
 		t.Fatal("after a restart without quorum a committed write is not served")
 	}
 }
 
-func TestANodeJoinsARunningClusterAndIsRemoved(t *testing.T) {
+func TestCluster_joinAndRemove(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	first := f.add(1)
@@ -208,7 +208,7 @@ func TestANodeJoinsARunningClusterAndIsRemoved(t *testing.T) {
 	until(t, "raft has forgotten the node", func() bool { return len(first.replica.servers()) == 2 })
 }
 
-func TestFiveNodesStartedTogetherMakeOneCluster(t *testing.T) {
+func TestFormation_fiveNodesFormOneCluster(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	for range 5 {
@@ -217,9 +217,9 @@ func TestFiveNodesStartedTogetherMakeOneCluster(t *testing.T) {
 	f.settled(3, f.n...)
 }
 
-// A removed node is not heard any more. That it votes, or leads, must not
-// take the majority from those that stay.
-func TestRunningVotersAreRemoved(t *testing.T) {
+// Nodes stop talking to a removed node. If it voted or led, the remaining nodes must still have a
+// majority.
+func TestRemove_runningVoters(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	nodes := []*testNode{f.add(3), f.add(3), f.add(3)}
@@ -238,7 +238,7 @@ func TestRunningVotersAreRemoved(t *testing.T) {
 	}
 }
 
-func TestARemovedNodeIsToldSo(t *testing.T) {
+func TestRemove_nodeStopsWithAReason(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	first := f.add(1)
@@ -251,7 +251,7 @@ func TestARemovedNodeIsToldSo(t *testing.T) {
 	expectRefused(t, f.with(f.dirs[1], 1), "it was removed")
 }
 
-func TestACopyOfADataDirectoryIsRefused(t *testing.T) {
+func TestCopiedDataDirectory_isRefused(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	first := f.add(1)
@@ -268,20 +268,19 @@ func TestACopyOfADataDirectoryIsRefused(t *testing.T) {
 		return m != nil && m.Epoch == back.Epoch()
 	})
 
-	// By which of its marks a copy is known, that the original answers, the
-	// number of its starts or the end of its log, depends on who answers first.
+	// A copy is detected by one of three marks: the original answers, the number of starts, or the
+	// end of the log. Which one depends on who answers first.
 	marks := []string{"copied", "rolled back or is a copy", "went back in time"}
 	expectRefused(t, f.with(copied, 1), marks...)
 
-	// A copy that was started more often than the original does not take over
-	// from it either.
+	// A copy that was started more often than the original does not replace it either.
 	expectRefused(t, f.with(copied, 1), marks...)
 	if m := first.View().Member(back.Self()); m.Epoch != back.Epoch() {
 		t.Fatal("the copy took over")
 	}
 }
 
-// expectRefused starts a node that must end with one of some reasons.
+// expectRefused starts a node that must stop for one of these reasons.
 func expectRefused(t *testing.T, o Options, why ...string) {
 	t.Helper()
 	c, err := New(o)
@@ -296,7 +295,7 @@ func expectRefused(t *testing.T, o Options, why ...string) {
 	}
 }
 
-func TestVoters(t *testing.T) {
+func TestPlanVoters_steps(t *testing.T) {
 	t.Parallel()
 	const h, d = 10 * time.Second, time.Minute
 	node := func(text string) candidate {
@@ -360,9 +359,9 @@ func TestVoters(t *testing.T) {
 	}
 }
 
-// A leader that vanishes without a word, as behind a cut cable, must not hold
-// a write up for as long as that may take: the next leader gets it.
-func TestAWriteDoesNotWaitForAVanishedLeader(t *testing.T) {
+// A leader that vanishes silently, as behind a cut cable, must not delay a write for long: the next
+// leader gets it.
+func TestPropose_doesNotWaitForAVanishedLeader(t *testing.T) {
 	t.Parallel()
 	cable := &cable{node: -1}
 	f := newFlock(t)
@@ -376,7 +375,7 @@ func TestAWriteDoesNotWaitForAVanishedLeader(t *testing.T) {
 	f.settled(3, f.n...)
 	leader := f.leader()
 	rest := others(f.n, leader)
-	for i, n := range rest { // calls are under way on connections that are open
+	for i, n := range rest { // open the connections and make calls on them
 		n.propose(set(fmt.Sprint("before", i), "v"))
 	}
 	cable.cut(slices.Index(f.n, leader), leader.ClusterAddr())
@@ -388,13 +387,13 @@ func TestAWriteDoesNotWaitForAVanishedLeader(t *testing.T) {
 	cable.cut(-1, "")
 }
 
-// cable connects nodes until one is cut off: what is sent to it or comes from
-// it waits then, until the connection is closed.
+// cable connects nodes until one is cut off. Messages to and from that node then wait until the
+// connection is closed.
 type cable struct {
 	mu   sync.Mutex // guards the fields below
 	node int
 	addr string
-	ends []chan struct{} // of those that wait
+	ends []chan struct{} // of waiting connections
 }
 
 func (c *cable) cut(node int, addr string) {
@@ -458,9 +457,9 @@ func (c *cabled) Close() error {
 	return c.Conn.Close()
 }
 
-// Raft tells followers what is committed with the next message only. A node
-// that is drained has to know by then: balancers ask it.
-func TestADrainedNodeKnowsAtOnce(t *testing.T) {
+// Raft tells followers about a commit with the next message only. A drained node must know at once,
+// since balancers ask it.
+func TestDrain_nodeKnowsAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	for range 3 {
@@ -481,7 +480,7 @@ func TestADrainedNodeKnowsAtOnce(t *testing.T) {
 	}
 }
 
-// Members have the names that gossip tells, also of a node that does not answer any more.
+// Members have the names from gossip, even if a node no longer answers.
 func TestMembers_haveTheNamesThatGossipTells(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)

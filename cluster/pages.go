@@ -9,13 +9,11 @@ import (
 	"os"
 )
 
-// bbolt reads the tree of its pages in goroutines of its own when it opens a
-// file. A place or a length that a turned bit has made too great ends the process
-// there, with no error that could be returned; and of what else is wrong with the
-// tree it tells while such a goroutine still reads the file, which is closed then.
-// So all that it looks at is looked at before: places, lengths, the order of keys,
-// and that each page belongs to one place. The form of pages is that of bbolt's
-// package common, version 2, in the byte order of the machine.
+// When bbolt opens a file, it reads the tree of pages in its own goroutines. A flipped bit in an
+// offset or a length crashes the process there, and no error can be returned. Other problems are
+// reported while such a goroutine still reads the file, which is closed then. So this file checks
+// everything before bbolt does: offsets, lengths, the order of keys, and that each page is used
+// once. The page format is that of bbolt's package common, version 2, in native byte order.
 
 var errPages = errors.New("its pages do not hang together")
 
@@ -24,20 +22,19 @@ const (
 	pageElement = 16
 	branchPage  = 0x01
 	leafPage    = 0x02
-	bucketLeaf  = 0x01 // flag of an element whose value is a bucket
+	bucketLeaf  = 0x01 // flag: the element's value is a bucket
 	bucketHead  = 16   // root, sequence
 )
 
-// pageTree reads the pages of a file of bbolt.
+// pageTree reads the pages of a bbolt file.
 type pageTree struct {
-	f     io.ReaderAt
-	size  uint64 // of a page
-	pages uint64 // as many are in the file, and in use
-	seen  map[uint64]bool
+	f       io.ReaderAt
+	size    uint64 // bytes per page
+	pages   uint64 // number of pages in use
+	visited map[uint64]bool
 }
 
-// verifyPages walks all pages that the newer head leads to. Both heads have
-// been checked.
+// verifyPages checks all pages reachable from the newer head. The caller has checked both heads.
 func verifyPages(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -50,9 +47,9 @@ func verifyPages(path string) error {
 		return err
 	}
 
-	// Two headers take turns; the newer one names the root.
+	// Writes alternate between two heads. The newer one names the root.
 	ne := binary.NativeEndian
-	w := pageTree{f: f, seen: map[uint64]bool{}}
+	w := pageTree{f: f, visited: map[uint64]bool{}}
 	var root, newest uint64
 	at := int64(0)
 
@@ -77,12 +74,11 @@ func verifyPages(path string) error {
 	return err
 }
 
-// keyRange is the keys that a page may have: from a first one on, and below an
-// end. nil is no bound.
+// keyRange is the range of keys that a page may have: from first on, and below end. nil means no
+// bound.
 type keyRange struct{ first, end []byte }
 
-// page checks a page of the file and all below it, and returns the last key there;
-// nil where there is none.
+// page checks a page and everything below it. It returns the last key there, or nil.
 func (w *pageTree) page(id uint64, keys keyRange) (last []byte, err error) {
 	// Pages 0 and 1 are heads.
 	if id < 2 || id >= w.pages {
@@ -94,18 +90,18 @@ func (w *pageTree) page(id uint64, keys keyRange) (last []byte, err error) {
 		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
 
-	// Pages after it that belong to it: together they are read as one.
+	// Overflow pages follow the page, and are read together with it.
 	more := uint64(binary.NativeEndian.Uint32(head[12:]))
 	if binary.NativeEndian.Uint64(head) != id || more >= w.pages-id {
 		return nil, fmt.Errorf("%w: page %d", errPages, id)
 	}
 
-	// A page that was seen before would be a circle, or would belong to two places.
+	// A page that is used twice would be a cycle, or belong to two parents.
 	for i := id; i <= id+more; i++ {
-		if w.seen[i] {
+		if w.visited[i] {
 			return nil, fmt.Errorf("%w: page %d", errPages, i)
 		}
-		w.seen[i] = true
+		w.visited[i] = true
 	}
 
 	body := make([]byte, (more+1)*w.size)
@@ -119,8 +115,8 @@ func (w *pageTree) page(id uint64, keys keyRange) (last []byte, err error) {
 	return last, nil
 }
 
-// elements checks what a page holds, one of the file or one inside of a value, and
-// returns the last key of it and below it.
+// elements checks the elements of a page, which may also lie inside a value. It returns the last
+// key of the page and below it.
 func (w *pageTree) elements(page []byte, keys keyRange) (last []byte, err error) {
 	if len(page) < pageHeader {
 		return nil, errPages
@@ -138,7 +134,7 @@ func (w *pageTree) elements(page []byte, keys keyRange) (last []byte, err error)
 			return nil, err
 		}
 
-		// The first may be the first of the range; each other one is greater than all before it.
+		// Keys ascend strictly and stay in the range.
 		tooLow := i > 0 && bytes.Compare(key, last) <= 0 || bytes.Compare(key, keys.first) < 0
 		if tooLow || keys.end != nil && bytes.Compare(key, keys.end) >= 0 {
 			return nil, fmt.Errorf("%w: its keys are in disorder", errPages)
@@ -147,7 +143,7 @@ func (w *pageTree) elements(page []byte, keys keyRange) (last []byte, err error)
 
 		switch {
 		case flags == branchPage:
-			// Below it are the keys up to that of the next element.
+			// The keys below it end before the next element's key.
 			below := keyRange{key, keys.end}
 			if i+1 < count {
 				if below.end, _, err = element(page, i+1); err != nil {
@@ -166,9 +162,8 @@ func (w *pageTree) elements(page []byte, keys keyRange) (last []byte, err error)
 	return last, nil
 }
 
-// element is the key of an element of a page, and the value where it has one. A key
-// lies somewhere behind its element, and its value behind it: both must be within
-// the page.
+// element returns the key of an element, and its value if it has one. The key lies behind the
+// element, and the value behind the key. Both must be within the page.
 //
 //	branch  place of the key, length of the key, page below (8 bytes)
 //	leaf    flags, place of the key, length of the key, length of the value
@@ -190,7 +185,7 @@ func element(page []byte, i int) (key, value []byte, err error) {
 	return page[begin:end], page[end : end+more], nil
 }
 
-// bucket checks the pages of a bucket, or the page that its value holds.
+// bucket checks the pages of a bucket, or the page inside its value.
 func (w *pageTree) bucket(value []byte) error {
 	if len(value) < bucketHead {
 		return errPages

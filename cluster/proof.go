@@ -14,83 +14,79 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// How a node that starts proves that it is itself before it votes.
+// How a starting node proves its identity before it votes.
 //
-// A raft identity is only worth something while one process has it and that
-// process remembers what it promised. A copy of a data directory gives the
-// identity to two; an older image put back makes one forget entries and votes
-// that the others count on. Either way a cluster can elect a leader without
-// what was acknowledged. So a node does not vote, nor ask for votes, until
+// A raft identity is valid only while one process has it, and remembers its promises. A copied data
+// directory gives the identity to two processes; an old image makes one forget entries and votes
+// that others count on. Either way the cluster could elect a leader that lacks acknowledged writes.
+// So a node neither votes nor asks for votes until
 //
-//	nobody says no       no node remembers a later history of it, no other
+//	nobody objects       no node remembers a later history of it, and no other
 //	                     start of it answers anywhere
 //
-// and one of
+// and one of these holds:
 //
-//	a leader feeds it    it has applied all that was committed when it asked:
-//	                     whatever it had forgotten it has again
-//	a majority agrees    with it, there is no leader, and its log lies in the
-//	                     file in which it left it
-//	all voters agree     there is no leader, and it votes only for a log that
-//	                     is not behind that of any of them
+//	a leader feeds it    it has applied everything that was committed when it
+//	                     asked, so it has regained whatever it had forgotten
+//	a majority agrees    there is no leader, and the log lies in the same file
+//	                     as before
+//	all voters agree     there is no leader, and it votes only for logs that
+//	                     are not behind that of any voter
 //
-// The last is for a directory that was moved, copied or restored: the log is in
-// another file then, which the file system tells (see place). That alone says
-// nothing of who is the original, so the others are asked. Until all of them
-// answer, a leader comes up, or an operator recovers, such a node waits: it is
-// better to have no leader than one without what was acknowledged.
+// The last rule is for a directory that was moved, copied or restored. Its log is another file,
+// according to the file system (see place). That does not tell the original from the copy, so the
+// others are asked. The node waits until all of them answer, a leader appears, or an operator
+// recovers: no leader is better than one without acknowledged writes.
 //
-// What cannot be seen: a whole machine put back to an older image, while the
-// nodes that remember it are gone too. Nothing that is left tells it from a
-// machine that lost power at that moment.
+// Not detectable: a whole machine reset to an older image while all nodes that remember it are
+// gone, too. It looks like a machine that lost power at that moment.
 
 const methodRecall = "cluster.recall" // asks a node what it remembers of the caller
 
-// Times of the proof, at Timing 1.
+// Times at Timing 1.
 const (
 	provePause = 100 * time.Millisecond // between two rounds of questions
 	proveTime  = 2 * time.Second        // for one round
 )
 
-// recallRequest is how a node that starts describes itself. Who it is says
-// its certificate.
+// recallRequest is how a starting node describes itself. Its certificate tells its id.
 type recallRequest struct {
-	Addr string // of its port for calls
-	Last mark   // its last entry and its term
+	Addr string // address for calls
+	Last mark   // its last entry and term
 }
 
-// recallReply is what another node answers, unless it refuses.
+// recallReply is the answer of another node, unless it refuses.
 type recallReply struct {
-	Last   raftPosition // of the node that answers
-	Leader string       // as it knows it; empty for none
+	Last   raftPosition // end of the answering node's log
+	Leader string       // the leader that it knows; "": none
 	Leads  bool         // it leads itself, confirmed by a majority
-	Index  uint64       // with Leads: that the caller must have applied
+	Index  uint64       // if Leads: the index that the caller must have applied
 }
 
-// raftPosition is the end of a log. Of two, the one with the later term has
-// all that was committed, and within a term the longer one.
+// raftPosition is the end of a log. A log with a later term, or a longer one of the same term, has
+// everything committed that the other has.
 type raftPosition struct{ Term, Index uint64 }
 
 func (p raftPosition) behind(q raftPosition) bool {
 	return p.Term < q.Term || p.Term == q.Term && p.Index < q.Index
 }
 
-// ballot decides whether this node takes part in elections. Its methods are
-// safe for concurrent use.
+// ballot decides whether this node takes part in elections. Its methods are safe for concurrent
+// use.
 type ballot struct {
 	state atomic.Pointer[ballotState]
 }
 
 type ballotState struct {
 	proved bool
-	bar    raftPosition // votes are only for logs that are not behind it
-	why    error        // not proved: the reason
+	bar    raftPosition // vote only for logs that are not behind it
+	why    error        // the reason, while not proved
 }
 
-// closed notes why the node does not vote yet.
+// closed stores why the node does not vote yet.
 func (b *ballot) closed(why error) { b.state.Store(&ballotState{why: why}) }
 
-// open lets the node vote, for logs that are not behind bar.
+// open lets the node vote for logs that are not behind bar.
 func (b *ballot) open(bar raftPosition) { b.state.Store(&ballotState{proved: true, bar: bar}) }
 
 func (b *ballot) proved() bool {
@@ -98,7 +94,7 @@ func (b *ballot) proved() bool {
 	return s != nil && s.proved
 }
 
-// allows reports whether this node may vote for a log that ends there.
+// allows reports whether this node may vote for a log that ends at p.
 func (b *ballot) allows(p raftPosition) bool {
 	s := b.state.Load()
 	return s != nil && s.proved && !p.behind(s.bar)
@@ -106,22 +102,22 @@ func (b *ballot) allows(p raftPosition) bool {
 
 var errUnproved = errors.New("this node does not vote before it has proved that its data directory is no copy and no old image")
 
-// prover asks the others about this node.
+// prover asks the other nodes about this one.
 type prover struct {
 	self    string
-	moved   bool // the log is in another file than it was left in
+	moved   bool // the log is another file than before
 	voters  func() []string
 	ask     func(ctx context.Context, node string) (recallReply, error)
-	twins   func(ctx context.Context) error // refuses where another start of this node answers
+	twins   func(ctx context.Context) error // returns a refusal if another start of this node answers
 	applied func() uint64
 	own     func() raftPosition
 }
 
-// verdict is what a round of questions came to.
+// verdict is the result of a round of questions.
 type verdict struct {
 	proved bool
 	bar    raftPosition
-	why    error // not proved yet; a refusal when it never will be
+	why    error // while not proved; a refusal is final
 }
 
 // round asks all other members once.
@@ -136,13 +132,13 @@ func (p *prover) round(ctx context.Context, others []string) verdict {
 	return p.judge(answers)
 }
 
-// askAll collects the answers of those that give one, and the first refusal.
+// askAll collects the answers, and the first refusal.
 func (p *prover) askAll(ctx context.Context, others []string) (map[string]recallReply, error) {
 	var mu sync.Mutex
 	var refused error
 	answers := map[string]recallReply{}
 
-	// All at once: a round has two seconds, and each that is away would take them all.
+	// Ask concurrently: one absent node would use up the whole round.
 	var wg sync.WaitGroup
 	for _, node := range others {
 		wg.Go(func() {
@@ -162,13 +158,13 @@ func (p *prover) askAll(ctx context.Context, others []string) (map[string]recall
 	return answers, refused
 }
 
-// judge decides by the answers.
+// judge evaluates the answers.
 func (p *prover) judge(answers map[string]recallReply) verdict {
-	// A leader has all that was committed. Who has applied that too lacks
-	// nothing, whatever it may have forgotten before.
+	// A leader has everything committed. A node that has applied all of it lacks nothing, whatever
+	// it may have forgotten.
 	leader := ""
 	for _, a := range answers {
-		// A leader that answers decides alone, whether or not it has been caught up with.
+		// The answer of a leader alone decides.
 		if a.Leads {
 			if p.applied() >= a.Index {
 				return verdict{proved: true}
@@ -176,7 +172,7 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 			return verdict{why: fmt.Errorf("it has applied %d of the leader's %d entries", p.applied(), a.Index)}
 		}
 
-		// A follower may name a leader that has not answered: its word is awaited below.
+		// A follower names a leader that has not answered. Wait for that one.
 		if a.Leader != "" && a.Leader != p.self {
 			leader = a.Leader
 		}
@@ -186,12 +182,12 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		return verdict{why: fmt.Errorf("node %s leads and has not answered yet", leader)}
 	}
 
-	// Without one, the votes of a majority elect: as many must have agreed.
+	// Without a leader, a majority could elect one, so a majority must agree.
 	voters := p.voters()
 	agree, bar := 1, p.own()
 	var silent []string
 
-	// The bar is the newest last entry among those who agree: bar = max(own, last of each).
+	// The bar is the newest end of a log: bar = max(own, last of each).
 	for _, v := range voters {
 		a, ok := answers[v]
 		switch {
@@ -199,7 +195,7 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		case !ok:
 			silent = append(silent, v)
 		default:
-			// One that knows of a later end of the log raises the bar: with less this node may lack what it confirmed.
+			// This node may lack entries that it confirmed, if another log ends later.
 			agree++
 			if bar.behind(a.Last) {
 				bar = a.Last
@@ -207,7 +203,7 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		}
 	}
 
-	// Data that came from elsewhere may be older than the votes that this node gave: all must say what they know.
+	// A moved log may be older than this node's votes: all voters must answer.
 	if p.moved {
 		if len(silent) > 0 {
 			return verdict{why: fmt.Errorf("the data directory was moved, copied or restored, and nobody knows whether it is whole: start the nodes %v, or move it away to let the node join as a new one; if they are lost for good, run shoal recover on the node with the newest data", silent)}
@@ -215,15 +211,15 @@ func (p *prover) judge(answers map[string]recallReply) verdict {
 		return verdict{proved: true, bar: bar}
 	}
 
-	// Who never moved has kept each vote that it gave: the usual majority is enough.
+	// A log that never moved has kept all votes: a majority is enough.
 	if agree <= len(voters)/2 {
 		return verdict{why: fmt.Errorf("%d of %d voters are there", agree, len(voters))}
 	}
 	return verdict{proved: true}
 }
 
-// proof has this node show that it is itself before it votes, and remembers how
-// far the others were, to tell them when they start.
+// proof makes this node prove its identity before it votes. It also remembers how far the other
+// nodes were, to tell them when they start.
 type proof struct {
 	*env
 	network *network
@@ -233,7 +229,7 @@ type proof struct {
 	ballot  *ballot
 }
 
-// answer lets the other members ask this one.
+// answer registers the handler for other members.
 func (p *proof) answer() { p.network.handle(methodRecall, p.serveRecall) }
 
 // run asks until this node may vote, or must stop.
@@ -245,14 +241,14 @@ func (p *proof) run(ctx context.Context) {
 			return
 		}
 
-		// Raft asks the ballot meanwhile, and names the reason to whoever asks for a vote.
+		// Store the reason: the ballot tells it to nodes that ask for a vote.
 		p.ballot.closed(why)
 		if no := refusalIn(why); no != nil {
 			p.fail(no)
 			return
 		}
 
-		// Rounds come ten times a second; the log needs one line of them now and then.
+		// Rounds come ten times a second. Log only from time to time.
 		if clock.Since(said) >= p.scaled(sayTime) {
 			said = clock.Now()
 			p.log.Warn("this node does not vote yet", "reason", why)
@@ -264,11 +260,11 @@ func (p *proof) run(ctx context.Context) {
 	}
 }
 
-// once asks one round and opens the ballot if all is well.
+// once runs one round, and opens the ballot if it succeeds.
 func (p *proof) once(ctx context.Context) error {
 	self := p.network.self
 	if self.cluster() == "" {
-		return p.open(raftPosition{}) // there is nothing that it could have forgotten
+		return p.open(raftPosition{}) // a node without a cluster has nothing to forget
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.scaled(proveTime))
 	defer cancel()
@@ -290,16 +286,15 @@ func (p *proof) once(ctx context.Context) error {
 	return p.open(v.bar)
 }
 
-// open lets this node vote, and remembers where its log lies now.
+// open lets this node vote, and records where its log lies.
 func (p *proof) open(bar raftPosition) error {
-	// A disk that has no room just now says nothing against this node: it votes when
-	// this could be written, and answers meanwhile.
+	// A full disk is no objection to this node: it votes once this can be written.
 	if err := p.network.self.settle(); err != nil {
 		return err
 	}
 	p.ballot.open(bar)
 
-	// A lone voter with other members has waited for this with its election.
+	// A lone voter with other members has delayed its election until now.
 	if p.replica.lone() && p.replica.raft.State() != raft.Leader {
 		p.replica.trans.electSelf(p.network.self.node)
 	}
@@ -308,8 +303,8 @@ func (p *proof) open(bar raftPosition) error {
 
 // recall asks a node what it remembers of this one.
 func (p *proof) recall(ctx context.Context, node string) (recallReply, error) {
-	// The node tells its address too: another start of it at another place is a copy.
-	out, err := askStill(ctx, p.replica.far, func(now mark) ([]byte, error) {
+	// Send the address, too: another start at another address is a copy.
+	out, err := askStill(ctx, p.replica.mark, func(now mark) ([]byte, error) {
 		in, err := json.Marshal(recallRequest{Addr: p.network.clusterAddr(), Last: now})
 		if err != nil {
 			return nil, err
@@ -327,10 +322,9 @@ func (p *proof) recall(ctx context.Context, node string) (recallReply, error) {
 	return r, nil
 }
 
-// askStill asks a question that says how far this node is. A log that grows, or
-// a term that begins, while the question is on its way is remembered by whoever
-// answers, and the question would seem to come from the past: a refusal counts
-// only where this node is still as far as the question said.
+// askStill repeats a question that contains this node's position, while the position changes. A
+// node that learns of the new position first would refuse the old one as going back in time. So a
+// refusal counts only if the position is still the same.
 func askStill(ctx context.Context, far func() mark, ask func(now mark) ([]byte, error)) ([]byte, error) {
 	for {
 		now := far()
@@ -339,25 +333,25 @@ func askStill(ctx context.Context, far func() mark, ask func(now mark) ([]byte, 
 			return out, err
 		}
 
-		// An answer that comes as the time ends must not count just because it cannot be asked again.
+		// At the deadline the question cannot be repeated, so the answer does not count.
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// serveRecall tells a node that starts what this one knows of it, or refuses it.
+// serveRecall tells a starting node what this one knows of it, or refuses it.
 func (p *proof) serveRecall(ctx context.Context, from Peer, in []byte) ([]byte, error) {
 	var r recallRequest
 	if err := json.Unmarshal(in, &r); err != nil {
 		return nil, errors.New("cluster: malformed question")
 	}
 
-	// A copy of a node that runs is mostly an old one too: that it is a copy says more.
+	// Check for a copy first: most copies are old as well, and the copy is the cause.
 	if err := p.twins.refuse(ctx, from, r.Addr); err != nil {
 		return nil, err
 	}
-	if old := p.memory.of(p.network.self.cluster(), from.Node); r.Last.before(old) {
+	if old := p.memory.markOf(p.network.self.cluster(), from.Node); r.Last.before(old) {
 		return nil, refusedOlder(r.Last, old)
 	}
 
@@ -369,13 +363,13 @@ func (p *proof) serveRecall(ctx context.Context, from Peer, in []byte) ([]byte, 
 	return json.Marshal(out)
 }
 
-// refusedOlder is the refusal of a node that had more before.
+// refusedOlder returns the refusal of a node that has lost data.
 func refusedOlder(now, old mark) error {
 	return fmt.Errorf(refusal+"its data directory went back in time, as when an older image was put back: it ends at entry %d of term %d, and had come to entry %d of term %d before; move it away to let the node join as a new one, and `shoal remove` the old one", now.Index, now.Term, old.Index, old.Term)
 }
 
-// remember notes how far the others have come, as they tell by gossip: what a
-// node has applied was committed, and lay on its disk.
+// remember records how far the other nodes are, from gossip: what a node has applied was committed,
+// and is on its disk.
 func (p *proof) remember() {
 	view, cluster := p.replica.view(), p.network.self.cluster()
 	for _, o := range p.network.peers() {
@@ -385,7 +379,7 @@ func (p *proof) remember() {
 	}
 }
 
-// keep writes down what is remembered of the others.
+// keep writes the memory of the other nodes to disk.
 func (p *proof) keep() {
 	view := p.replica.view()
 	if err := p.memory.keep(func(node string) bool { return view.Member(node) != nil }); err != nil {
@@ -393,11 +387,11 @@ func (p *proof) keep() {
 	}
 }
 
-// meetTwin looks, while the node runs, whether another process with its id has
-// come up. The copy is refused wherever it asks; this says where it is. Two
-// lone voters ask nobody: there the one that was started later stops.
+// meetTwin checks, while the node runs, whether another process has its id, and logs where. The
+// copy is refused by other members. In a cluster with one voter nobody refuses it, so the process
+// that started later stops.
 func (p *proof) meetTwin(ctx context.Context, said *time.Time) {
-	// Before it votes it asks about twins in each round of the proof.
+	// Before it votes, each round of the proof asks about twins.
 	if !p.ballot.proved() {
 		return
 	}
@@ -406,7 +400,7 @@ func (p *proof) meetTwin(ctx context.Context, said *time.Time) {
 		return
 	}
 
-	// The one that was started first may have acknowledged writes since.
+	// The earlier process may have acknowledged writes since, so it stays.
 	if p.replica.lone() && p.twins.earlier() {
 		p.fail(refusalIn(twin))
 		return

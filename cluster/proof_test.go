@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-func TestAMajorityOrAllMustAgreeWithANodeThatStarts(t *testing.T) {
+func TestProver_verdicts(t *testing.T) {
 	t.Parallel()
 	pos := func(term, index uint64) raftPosition { return raftPosition{term, index} }
 	agree := func(p raftPosition) recallReply { return recallReply{Last: p} }
@@ -46,7 +46,7 @@ func TestAMajorityOrAllMustAgreeWithANodeThatStarts(t *testing.T) {
 	}
 }
 
-// why is the reason why this node does not vote, nil when it does.
+// why returns the reason why this node does not vote, or nil.
 func (b *ballot) why() error {
 	switch s := b.state.Load(); {
 	case s == nil:
@@ -58,7 +58,7 @@ func (b *ballot) why() error {
 	}
 }
 
-func TestTheBallotIsForLogsThatAreNotBehind(t *testing.T) {
+func TestBallot_onlyForLogsNotBehind(t *testing.T) {
 	t.Parallel()
 	var b ballot
 	if b.proved() || b.allows(raftPosition{9, 9}) || b.why() == nil {
@@ -76,7 +76,7 @@ func TestTheBallotIsForLogsThatAreNotBehind(t *testing.T) {
 	}
 }
 
-func TestNodesRememberHowFarOthersHaveCome(t *testing.T) {
+func TestMemory_ofOtherNodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m, err := openMemory(dir)
@@ -87,7 +87,7 @@ func TestNodesRememberHowFarOthersHaveCome(t *testing.T) {
 	m.note("c1", "a", mark{4, 3})
 	m.note("c1", "b", mark{9, 1})
 	m.note("c1", "gone", mark{9, 1})
-	if got := m.of("c1", "a"); got != (mark{5, 3}) {
+	if got := m.markOf("c1", "a"); got != (mark{5, 3}) {
 		t.Errorf("of a it remembers %v", got)
 	}
 	if err := m.keep(func(node string) bool { return node != "gone" }); err != nil {
@@ -99,18 +99,18 @@ func TestNodesRememberHowFarOthersHaveCome(t *testing.T) {
 		t.Fatal(err)
 	}
 	for node, want := range map[string]mark{"a": {5, 3}, "b": {9, 1}, "gone": {}} {
-		if got := m.of("c1", node); got != want {
+		if got := m.markOf("c1", node); got != want {
 			t.Errorf("after a restart it remembers %v of %s, want %v", got, node, want)
 		}
 	}
 	for now, older := range map[mark]bool{{5, 3}: false, {6, 9}: false, {4, 9}: true, {9, 2}: true} {
-		if now.before(m.of("c1", "a")) != older {
+		if now.before(m.markOf("c1", "a")) != older {
 			t.Errorf("%v is onRegress: %v", now, !older)
 		}
 	}
 
-	// Of another cluster it knows nothing.
-	if m.of("c2", "a") != (mark{}) {
+	// It remembers nothing about another cluster.
+	if m.markOf("c2", "a") != (mark{}) {
 		t.Error("it takes a node for that of another cluster")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "peers.json"), []byte("{"), 0o600); err != nil {
@@ -121,7 +121,7 @@ func TestNodesRememberHowFarOthersHaveCome(t *testing.T) {
 	}
 }
 
-func TestALeaderNoticesAFollowerThatGoesBackWhileItRuns(t *testing.T) {
+func TestFollowers_detectALostCommittedEntry(t *testing.T) {
 	t.Parallel()
 	m, err := openMemory(t.TempDir())
 	if err != nil {
@@ -138,7 +138,7 @@ func TestALeaderNoticesAFollowerThatGoesBackWhileItRuns(t *testing.T) {
 		return &raft.AppendEntriesResponse{Term: 2, LastLog: last, Success: true}
 	}
 
-	// What is not committed may go again: another leader may replace it.
+	// An uncommitted entry may be lost: another leader may replace it.
 	f.heard("b", f.known("b"), entries(10, 5), ok(10))
 	f.heard("b", f.known("b"), entries(12, 0), ok(12))
 	if commit = 13; len(told) > 0 {
@@ -146,36 +146,36 @@ func TestALeaderNoticesAFollowerThatGoesBackWhileItRuns(t *testing.T) {
 	}
 	f.heard("b", f.known("b"), entries(10, 5), ok(10))
 	f.heard("b", f.known("b"), &raft.AppendEntriesRequest{}, ok(15))
-	if len(told) > 0 || m.of("c", "b") != (mark{13, 2}) {
-		t.Fatalf("told %q, remembers %v", told, m.of("c", "b"))
+	if len(told) > 0 || m.markOf("c", "b") != (mark{13, 2}) {
+		t.Fatalf("told %q, remembers %v", told, m.markOf("c", "b"))
 	}
 
-	// A heartbeat that was answered before an entry came, and is read after it.
+	// A heartbeat that was answered before an entry arrived, but is read after it.
 	early := f.known("b")
 	f.heard("b", early, entries(13, 5), ok(15))
 	commit = 18
 	f.heard("b", f.known("b"), entries(18, 0), ok(18))
 	f.heard("b", early, &raft.AppendEntriesRequest{}, ok(15))
-	if len(told) > 0 || m.of("c", "b") != (mark{18, 2}) {
-		t.Fatalf("answers that overtake each other: told %q, remembers %v", told, m.of("c", "b"))
+	if len(told) > 0 || m.markOf("c", "b") != (mark{18, 2}) {
+		t.Fatalf("answers that overtake each other: told %q, remembers %v", told, m.markOf("c", "b"))
 	}
 
-	// An answer to a call of an earlier lead of this node has the term of that.
+	// An answer to a call of an earlier lead of this node has that term.
 	f.heard("b", f.known("b"), entries(18, 1), &raft.AppendEntriesResponse{Term: 1, LastLog: 19, Success: true})
-	if len(told) > 0 || m.of("c", "b") != (mark{18, 2}) {
-		t.Fatalf("an answer of an earlier term: told %q, remembers %v", told, m.of("c", "b"))
+	if len(told) > 0 || m.markOf("c", "b") != (mark{18, 2}) {
+		t.Fatalf("an answer of an earlier term: told %q, remembers %v", told, m.markOf("c", "b"))
 	}
 
-	// What is committed may not.
+	// A committed entry must not be lost.
 	f.heard("b", f.known("b"), entries(15, 1), &raft.AppendEntriesResponse{Term: 2, LastLog: 12})
 	if len(told) != 1 || !strings.Contains(told[0], "went back in time") {
 		t.Errorf("told %q", told)
 	}
 }
 
-// A node that leads again has another log than the one that followers matched
-// when it led before: what it knew of them then is not held against them.
-func TestWhatAFollowerMatchedUnderAnEarlierLeadIsForgotten(t *testing.T) {
+// A node that leads again has another log than in its earlier lead. So what followers matched then
+// must not count.
+func TestFollowers_forgetMatchesOfAnEarlierLead(t *testing.T) {
 	t.Parallel()
 	m, err := openMemory(t.TempDir())
 	if err != nil {
@@ -192,37 +192,35 @@ func TestWhatAFollowerMatchedUnderAnEarlierLeadIsForgotten(t *testing.T) {
 		return &raft.AppendEntriesResponse{Term: term, LastLog: last, Success: true}
 	}
 
-	// In term 3 b takes ten entries that never become committed; another leader
-	// replaces them by two. In term 5 this node leads again and commits entry 100
-	// with c, while the disk of b is slow.
+	// In term 3, b takes ten entries that are never committed; another leader replaces them by two.
+	// In term 5 this node leads again and commits entry 100 with c, while the disk of b is slow.
 	f.heard("b", f.known("b"), call(3, 90, 10), answer(90))
 	term, commit = 5, 100
 	heartbeat := &raft.AppendEntriesRequest{Term: 5}
 	f.heard("b", f.known("b"), heartbeat, answer(92))
 	f.heard("b", f.known("b"), heartbeat, answer(92))
-	if got := m.of("c", "b"); len(told) > 0 || got.Index > 92 {
+	if got := m.markOf("c", "b"); len(told) > 0 || got.Index > 92 {
 		t.Fatalf("told %q, remembers %v of a follower that has 92 entries", told, got)
 	}
 
-	// An answer of term 3 that was on its way for all that time.
+	// A late answer of term 3 arrives.
 	f.heard("b", f.known("b"), call(3, 90, 10), answer(92))
-	if got := m.of("c", "b"); len(told) > 0 || got.Index > 92 {
+	if got := m.markOf("c", "b"); len(told) > 0 || got.Index > 92 {
 		t.Fatalf("told %q, remembers %v after an old answer", told, got)
 	}
 
-	// The same when this node does not lead any more: what is committed is
-	// another leader's then.
+	// The same when this node no longer leads: the commit index is then from another leader.
 	f.heard("b", f.known("b"), call(5, 92, 3), answer(92))
 	term, commit = 6, 110
 	f.heard("b", f.known("b"), call(5, 95, 15), answer(95))
-	if got := m.of("c", "b"); len(told) > 0 || got.Index > 95 {
+	if got := m.markOf("c", "b"); len(told) > 0 || got.Index > 95 {
 		t.Fatalf("told %q, remembers %v by the commits of another leader", told, got)
 	}
 }
 
-// A new term begins while the question of a node that starts is on its way: who
-// is asked knows of it first, and would take the node for an older image.
-func TestATermThatBeginsMeanwhileIsNoRefusal(t *testing.T) {
+// A new term begins while the question of a starting node is under way. The other node learns of it
+// first, and would take the starting node for an old image.
+func TestAskStill_repeatsAfterANewTerm(t *testing.T) {
 	t.Parallel()
 	for _, later := range []mark{{10, 4}, {11, 3}} {
 		now := mark{10, 3}
@@ -245,7 +243,7 @@ func TestATermThatBeginsMeanwhileIsNoRefusal(t *testing.T) {
 	}
 }
 
-// The answer comes as the time of the round ends, so that it cannot be asked again.
+// The answer comes at the deadline of the round, so the question cannot be repeated.
 func TestAskStill_ignoresAnOutdatedRefusalAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	for later, refuses := range map[mark]bool{{10, 3}: true, {12, 3}: false} {
@@ -262,7 +260,7 @@ func TestAskStill_ignoresAnOutdatedRefusalAtTheDeadline(t *testing.T) {
 	}
 }
 
-// copyDir copies a data directory as cp -a does, while it is in use.
+// copyDir copies a data directory that is in use, as cp -a does.
 func copyDir(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -272,8 +270,8 @@ func copyDir(t *testing.T, from string) string {
 	return to
 }
 
-// imageBack puts the files of a copy back into the files of a directory, as an
-// image of the disk does: nothing but what is in them tells.
+// imageBack overwrites the files of a directory with those of a copy, as restoring a disk image
+// does: only their content differs.
 func imageBack(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
@@ -319,7 +317,7 @@ func threeNodes(t *testing.T) *flock {
 	return f
 }
 
-func TestACopyOfARunningNodeIsRefusedAndTheOriginalGoesOn(t *testing.T) {
+func TestCopy_refusedWhileTheOriginalRuns(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"leader", "follower"} {
 		t.Run(kind, func(t *testing.T) {
@@ -348,7 +346,7 @@ func TestACopyOfARunningNodeIsRefusedAndTheOriginalGoesOn(t *testing.T) {
 	}
 }
 
-func TestACopyOfTheOnlyVoterIsRefused(t *testing.T) {
+func TestCopy_ofTheOnlyVoterIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	f.add(1)
@@ -362,7 +360,7 @@ func TestACopyOfTheOnlyVoterIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnImageThatIsPutBackIsNoticed(t *testing.T) {
+func TestOldImage_isDetected(t *testing.T) {
 	t.Parallel()
 	f := threeNodes(t)
 	victim := others(f.n, f.leader())[0]
@@ -372,7 +370,7 @@ func TestAnImageThatIsPutBackIsNoticed(t *testing.T) {
 		f.leader().propose(set(fmt.Sprint("k", k), "v"))
 	}
 	until(t, "the others remember how far it came", func() bool {
-		return f.leader().proof.memory.of(victim.self.cluster(), victim.Self()).Index >= f.leader().View().Index()-1
+		return f.leader().proof.memory.markOf(victim.self.cluster(), victim.Self()).Index >= f.leader().View().Index()-1
 	})
 	victim.stop()
 	imageBack(t, image, f.dirs[i])
@@ -381,9 +379,9 @@ func TestAnImageThatIsPutBackIsNoticed(t *testing.T) {
 	f.n[0].propose(set("after", "v"))
 }
 
-// Two faults at once: the entries are on the leader and on the node that
-// forgets them, and the leader is away. Nobody may lead before it is back.
-func TestAcknowledgedWritesOutliveAVoterThatForgot(t *testing.T) {
+// Two faults at once: the entries are on the leader and on the node that forgets them, and the
+// leader is absent. No node may lead before it returns.
+func TestOldImage_neverLosesAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	f := threeNodes(t)
 	leader := f.leader()
@@ -407,7 +405,7 @@ func TestAcknowledgedWritesOutliveAVoterThatForgot(t *testing.T) {
 		why := nb.ballot.why()
 		return why != nil && strings.Contains(why.Error(), "nobody knows whether it is whole: start the nodes ["+leader.Self())
 	})
-	// It answers the other, which would vote for anybody that is not behind it.
+	// The node that forgot answers the third node, which would vote for any log not behind its own.
 	until(t, "the other may vote", func() bool { return nc.ballot.proved() })
 	if nb.Leader() != "" || nc.Leader() != "" {
 		t.Error("a leader without what was acknowledged")
@@ -428,9 +426,9 @@ func TestAcknowledgedWritesOutliveAVoterThatForgot(t *testing.T) {
 	}
 }
 
-// A node that was moved and cannot write down where it lies now, since its disk is
-// full, does not end: it votes as soon as there is room.
-func TestANodeWithoutRoomVotesLater(t *testing.T) {
+// A moved node with a full disk cannot record where its log lies. It keeps running, and votes as
+// soon as there is room.
+func TestProof_fullDiskOnlyDelaysTheVote(t *testing.T) {
 	t.Parallel()
 	f := threeNodes(t)
 	victim := others(f.n, f.leader())[0]

@@ -16,28 +16,26 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// ErrNoLeader is returned by Propose when no leader accepted the commands
-// within the hold time: no quorum, or an election that does not end. It is
-// not known whether commands that were already on their way take effect.
+// ErrNoLeader is returned by Propose if no leader accepted the commands within the hold time: there
+// is no quorum, or an election does not end. Commands that were already sent may still take effect.
 var ErrNoLeader = errors.New("cluster: no leader")
 
 // ErrClosed is returned after Run has ended.
 var ErrClosed = errors.New("cluster: closed")
 
-// errNotLeader: the node that was asked to lead does not. The commands had
+// errNotLeader is returned by a node that was called as leader but does not lead. The commands had
 // no effect there.
 var errNotLeader = errors.New("cluster: not the leader")
 
-// ownKinds are the kinds of errors that travel between nodes as those of this
-// package.
+// ownKinds are the errors of this package that keep their identity between nodes.
 var ownKinds = []Kind{
-	{Name: "disputed", Err: ErrDisputed}, // before no-leader, which it is too
+	{Name: "disputed", Err: ErrDisputed}, // before no-leader, which it wraps
 	{Name: "no-leader", Err: ErrNoLeader},
 	{Name: "not-leader", Err: errNotLeader},
 	{Name: "closed", Err: ErrClosed},
 }
 
-// Methods of calls between the nodes of a cluster.
+// Methods between members.
 const (
 	methodPropose = "cluster.propose"
 	methodSync    = "cluster.sync"
@@ -45,27 +43,26 @@ const (
 	methodLeader  = "cluster.leader"
 )
 
-// retryPause is how long a write waits before it asks for a leader again when
-// nothing tells it earlier.
+// retryPause is how long a write waits before it looks for a leader again.
 const retryPause = 50 * time.Millisecond
 
-// proposer has the leader commit what this node wants, and commits what others
-// want while this node leads. Its methods are safe for concurrent use.
+// proposer sends this node's entries to the leader, and commits entries while this node leads. Its
+// methods are safe for concurrent use.
 type proposer struct {
 	*env
-	network *network
-	replica *replica
-	time    *agreedTime   // the clock of what this node commits
-	hold    time.Duration // how long a write waits for a leader
-	seal    func([]catalog.Command) ([]catalog.Command, error)
-	audit   func() Audit
-	stopped func() bool  // this node leads, and may commit nothing but what belongs to members
-	given   func() error // why this node's cluster takes no writes any more; nil while it does
+	network  *network
+	replica  *replica
+	time     *agreedTime   // clock for stamping entries
+	hold     time.Duration // how long a write waits for a leader
+	seal     func([]catalog.Command) ([]catalog.Command, error)
+	audit    func() Audit
+	disputed func() bool  // whether this leader may commit only changes of members
+	replaced func() error // why this node's cluster was replaced and takes no writes; nil while it does
 
-	transferring atomic.Pointer[time.Time] // since when raft refuses writes for a transfer of leadership; nil when it does not
+	transferring atomic.Pointer[time.Time] // since when raft refuses writes for a transfer of leadership; nil: no transfer
 }
 
-// answer lets the other members ask this one.
+// answer registers the handlers for other members.
 func (p *proposer) answer() {
 	p.network.handle(methodPropose, p.servePropose)
 	p.network.handle(methodSync, p.serveSync)
@@ -73,7 +70,7 @@ func (p *proposer) answer() {
 	p.network.handle(methodLeader, func(context.Context, Peer, []byte) ([]byte, error) { return []byte(p.replica.leader()), nil })
 }
 
-// propose is [Cluster.Propose].
+// propose implements [Cluster.Propose].
 func (p *proposer) propose(ctx context.Context, cmds ...catalog.Command) (uint64, error) {
 	index, results, err := p.proposeAll(ctx, cmds...)
 	if err != nil {
@@ -87,7 +84,7 @@ func (p *proposer) propose(ctx context.Context, cmds ...catalog.Command) (uint64
 	return index, nil
 }
 
-// proposeAll is [Cluster.ProposeAll].
+// proposeAll implements [Cluster.ProposeAll].
 func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (index uint64, results []catalog.Result, err error) {
 	began := clock.Now()
 	defer func() {
@@ -98,7 +95,7 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 		observe(p.replica.metrics.proposed.WithLabelValues(result), began)
 	}()
 
-	if why := p.given(); why != nil {
+	if why := p.replaced(); why != nil {
 		return 0, nil, fmt.Errorf("%w: %w", ErrNoLeader, why)
 	}
 
@@ -106,19 +103,19 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 		return 0, nil, no
 	}
 
-	// Secrets stand in the log as only the members can open them.
+	// Seal secrets: only members may read them in the log.
 	if cmds, err = p.seal(cmds); err != nil {
 		return 0, nil, err
 	}
 
-	// Who asks stands in the entry, before what they ask for; its result is nobody's.
+	// The actor goes first in the entry. The caller does not see its result.
 	if said, ok := p.attribution(ctx, cmds); ok {
 		cmds = append([]catalog.Command{said}, cmds...)
 		defer func() { results = results[min(1, len(results)):] }()
 	}
 	e := catalog.Entry{Node: p.network.self.node, Commands: cmds}
 
-	// By this id a retry is known: the catalog applies the entry once.
+	// A retry has the same id, so the catalog applies the entry only once.
 	rand.Read(e.Request[:])
 	data, err := e.Encode()
 	if err != nil {
@@ -127,10 +124,10 @@ func (p *proposer) proposeAll(ctx context.Context, cmds ...catalog.Command) (ind
 	return p.insist(ctx, data)
 }
 
-// attribution says who asks for commands that leave events: whom the context
-// names, else this node.
+// attribution returns the command that names the actor, if the commands leave events: the actor in
+// the context, otherwise this node.
 func (p *proposer) attribution(ctx context.Context, cmds []catalog.Command) (*catalog.Attribute, bool) {
-	// Most of what nodes do by themselves leaves no event: it would bury what people do.
+	// Most actions of nodes leave no event: they would bury what people do.
 	who, known := catalog.ActorOf(ctx)
 	if !known {
 		who = catalog.Actor{Type: catalog.ActorSystem, ID: p.network.self.node}
@@ -145,8 +142,8 @@ func (p *proposer) attribution(ctx context.Context, cmds []catalog.Command) (*ca
 	return &catalog.Attribute{Actor: who, Keep: rule.Keep}, true
 }
 
-// insist sends an entry to the leader until it is committed, or the hold time is
-// over, and waits until this node has applied it.
+// insist sends an entry to the leader until it is committed or the hold time ends. It then waits
+// until this node has applied it.
 func (p *proposer) insist(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.hold)
 	defer cancel()
@@ -160,7 +157,7 @@ func (p *proposer) insist(ctx context.Context, data []byte) (uint64, []catalog.R
 			return 0, nil, err
 		}
 
-		// An error of the deadline says less than the one before.
+		// A deadline error tells less than the error before it.
 		if ctx.Err() == nil || last == nil {
 			last = err
 		}
@@ -176,12 +173,12 @@ func (p *proposer) proposeOnce(ctx context.Context, data []byte) (uint64, []cata
 		return 0, nil, err
 	}
 
-	// The leader needs no call to itself.
+	// The leader does not call itself.
 	if leader == p.network.self.node {
 		return p.lead(ctx, data)
 	}
 
-	// The call ends with the leadership: who has lost it may never answer.
+	// Stop waiting when the leadership changes: a lost leader may never answer.
 	ctx, cancel := p.whileSameLeader(ctx)
 	defer cancel()
 
@@ -192,14 +189,13 @@ func (p *proposer) proposeOnce(ctx context.Context, data []byte) (uint64, []cata
 	return catalog.DecodeReply(out)
 }
 
-// whileSameLeader ends a context when raft tells this node of another leader,
-// or of none: a leader that has vanished without a word would hold a call up
-// until its deadline, while the next one is there.
+// whileSameLeader returns a context that ends when this node sees another leader, or none. A
+// vanished leader would otherwise block a call until its deadline.
 func (p *proposer) whileSameLeader(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	before := p.replica.leader()
 
-	// Looked at again and again: raft tells of changes to one reader, and of its own lead only.
+	// Poll: raft reports leadership changes to one reader only.
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		for p.replica.leader() == before && p.pause(ctx, retryPause) {
@@ -212,9 +208,9 @@ func (p *proposer) whileSameLeader(ctx context.Context) (context.Context, contex
 	}
 }
 
-// lead commits an entry as the leader. Its time is the agreed one.
+// lead commits an entry as the leader, stamped with the agreed time.
 func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Result, error) {
-	if p.stopped() && !betweenNodes(data) {
+	if p.disputed() && !betweenNodes(data) {
 		return 0, nil, ErrDisputed
 	}
 	data, err := catalog.Stamp(data, p.time.now())
@@ -231,8 +227,8 @@ func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Res
 	}
 
 	switch r := f.Response().(type) {
-	// Not the index of this try: what the first one wrote bears its own, as a fence.
-	case took:
+	// Return the index of the first try: it is the fence of what the entry wrote.
+	case outcome:
 		return r.index, r.results, nil
 	case error:
 		return 0, nil, r
@@ -240,8 +236,8 @@ func (p *proposer) lead(ctx context.Context, data []byte) (uint64, []catalog.Res
 	return 0, nil, errStuck
 }
 
-// betweenNodes reports whether an entry has to do with the nodes alone: they come and go
-// also while no majority has one catalog, since that is how it ends.
+// betweenNodes reports whether an entry only concerns the nodes. Such entries are committed even
+// while the catalogs differ, since changing the nodes is how that ends.
 func betweenNodes(data []byte) bool {
 	e, err := catalog.DecodeEntry(0, data)
 	if err != nil {
@@ -256,8 +252,8 @@ func betweenNodes(data []byte) bool {
 	})
 }
 
-// noteTransfer remembers since when writes fail because of a transfer of
-// leadership, which in raft may never end.
+// noteTransfer records since when writes fail because of a leadership transfer, which in raft may
+// never end.
 func (p *proposer) noteTransfer(err error) {
 	if errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 		now := clock.Now()
@@ -267,7 +263,7 @@ func (p *proposer) noteTransfer(err error) {
 	p.transferring.Store(nil)
 }
 
-// raftError gives raft's errors the names that are known here.
+// raftError translates raft's errors to those of this package.
 func raftError(err error) error {
 	switch {
 	case errors.Is(err, raft.ErrRaftShutdown):
@@ -285,11 +281,9 @@ func timeLeft(ctx context.Context) time.Duration {
 	return 0
 }
 
-// wait waits for a future of raft as long as the context lasts. The
-// future goes on after that: its outcome is then not known. Who waits for it
-// here ends with the future, which has no other way to be asked, and raft
-// leaves some without an answer when it shuts down: so nobody can wait for this
-// goroutine. It holds the future and nothing else.
+// wait waits for a raft future as long as the context lasts. After that the future continues with
+// an unknown outcome. The goroutine ends with the future. Raft leaves some futures unanswered at
+// shutdown, so nobody may wait for this goroutine.
 func wait(ctx context.Context, f raft.Future) error {
 	done := make(chan error, 1)
 	go func() { done <- f.Error() }()
@@ -301,10 +295,10 @@ func wait(ctx context.Context, f raft.Future) error {
 	}
 }
 
-// servePropose commits an entry that another node has made.
+// servePropose commits an entry of another node.
 func (p *proposer) servePropose(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
-	// Once it is committed every node has to apply it or stop. What a later
-	// version sent, or a mistake, must not come so far.
+	// Once it is committed, every node must apply it or stop. So reject an entry from a later
+	// version, or a broken one, now.
 	e, err := catalog.DecodeEntry(0, in)
 	if err != nil {
 		return nil, err
@@ -325,15 +319,15 @@ func (p *proposer) await(ctx context.Context, index uint64) error {
 	return p.replica.machine.await(ctx, index)
 }
 
-// awaitOn is [Cluster.AwaitOn].
+// awaitOn implements [Cluster.AwaitOn].
 func (p *proposer) awaitOn(ctx context.Context, index uint64, nodes ...string) (behind []string) {
 	ctx, cancel := context.WithTimeout(ctx, p.hold)
 	defer cancel()
 
-	// All at once: the slowest alone decides how long it takes.
+	// Ask concurrently, so that only the slowest counts.
 	applied := make([]bool, len(nodes))
 	var wg sync.WaitGroup
-	// A dead one would cost the whole time, and is behind in any case.
+	// Skip dead nodes: they would cost the whole time.
 	for i, node := range nodes {
 		if !p.network.alive(node) {
 			continue
@@ -353,7 +347,7 @@ func (p *proposer) awaitOn(ctx context.Context, index uint64, nodes ...string) (
 	return behind
 }
 
-// serveApplied answers once this node has applied the index asked for.
+// serveApplied answers once this node has applied an index.
 func (p *proposer) serveApplied(ctx context.Context, _ Peer, in []byte) ([]byte, error) {
 	index, _, err := catalog.DecodeReply(in)
 	if err != nil {
@@ -362,7 +356,7 @@ func (p *proposer) serveApplied(ctx context.Context, _ Peer, in []byte) ([]byte,
 	return nil, p.await(ctx, index)
 }
 
-// sync is [Cluster.Sync].
+// sync implements [Cluster.Sync].
 func (p *proposer) sync(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.hold)
 	defer cancel()
@@ -387,7 +381,7 @@ func (p *proposer) syncOnce(ctx context.Context) (uint64, error) {
 		return p.replica.leaderIndex(ctx)
 	}
 
-	// Where another leads meanwhile, the answer of this one is of no use: the call ends.
+	// Stop waiting when the leadership changes: the answer would be of no use.
 	ctx, cancel := p.whileSameLeader(ctx)
 	defer cancel()
 
@@ -407,8 +401,8 @@ func (p *proposer) serveSync(ctx context.Context, _ Peer, _ []byte) ([]byte, err
 	return catalog.EncodeReply(index, nil), nil
 }
 
-// findLeader is the leader as raft knows it, or as another member does: a
-// node that raft does not feed any more hears of no leader itself.
+// findLeader returns the leader that raft knows, or that another member knows. A node that raft no
+// longer feeds does not hear of the leader itself.
 func (p *proposer) findLeader(ctx context.Context) (string, error) {
 	if leader := p.replica.leader(); leader != "" {
 		return leader, nil
@@ -416,11 +410,10 @@ func (p *proposer) findLeader(ctx context.Context) (string, error) {
 	return p.askForLeader(ctx)
 }
 
-// askForLeader asks all members at once who leads: one that does not answer
-// must not hold up those that know.
+// askForLeader asks all members concurrently who leads: a silent one must not delay the others.
 func (p *proposer) askForLeader(ctx context.Context) (string, error) {
 	var calls sync.WaitGroup
-	defer calls.Wait() // after cancel
+	defer calls.Wait() // runs after cancel
 	ctx, cancel := context.WithTimeout(ctx, p.scaled(formTime))
 	defer cancel()
 
@@ -444,7 +437,7 @@ func (p *proposer) askForLeader(ctx context.Context) (string, error) {
 		})
 	}
 
-	// The first that knows is enough; what the others say is not waited for.
+	// The first answer with a leader is enough.
 	last := ErrNoLeader
 	for range asked {
 		switch a := <-answers; {

@@ -8,23 +8,23 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// RaftState is raft as one node sees it.
+// RaftState is the state of raft on one node.
 type RaftState struct {
 	State    string       `json:"state"`  // leader, candidate, follower, shutdown
-	Leader   string       `json:"leader"` // id; "" where it knows none
+	Leader   string       `json:"leader"` // id; "": it knows none
 	Term     uint64       `json:"term"`
-	Silence  Silence      `json:"lastContactMs,omitzero"` // of the leader; 0 of the leader itself
-	Last     uint64       `json:"lastIndex"`              // index of the newest entry of its log, committed or not
-	Commit   uint64       `json:"commitIndex"`            // of the newest that it knows to be committed
-	Applied  uint64       `json:"appliedIndex"`           // of the newest that was handed to its catalog
-	Snapshot uint64       `json:"snapshotIndex"`          // of the newest that is in a snapshot of it
-	Servers  []RaftServer `json:"-"`                      // by the newest configuration that it knows
+	Silence  Silence      `json:"lastContactMs,omitzero"` // time since it heard of the leader; 0 for the leader itself
+	Last     uint64       `json:"lastIndex"`              // newest entry of its log, committed or not
+	Commit   uint64       `json:"commitIndex"`            // newest entry that it knows to be committed
+	Applied  uint64       `json:"appliedIndex"`           // newest entry that was handed to its catalog
+	Snapshot uint64       `json:"snapshotIndex"`          // newest entry in its snapshot
+	Servers  []RaftServer `json:"-"`                      // from the newest configuration that it knows
 }
 
-// Silence is milliseconds since a node heard of something; negative: it never did.
+// Silence is milliseconds since a node heard of something; negative: never.
 type Silence int64
 
-// IsZero reports whether there is nothing to tell: 0 is a time.
+// IsZero reports whether the field is omitted in JSON: 0 is a valid time.
 func (s Silence) IsZero() bool { return s < 0 }
 
 // RaftServer is a member as raft knows it.
@@ -33,19 +33,19 @@ type RaftServer struct {
 	Voter bool
 }
 
-// RaftState is raft as this node sees it.
+// RaftState returns the state of raft on this node.
 func (c *Cluster) RaftState() RaftState {
 	r := c.replica.raft
 	state := r.State()
 	s := RaftState{State: strings.ToLower(state.String()), Leader: c.Leader(), Term: r.CurrentTerm()}
 
-	// In this order: what is applied was committed, and that stood in the log, while all grow.
+	// Read in this order: all indexes grow, so Snapshot <= Applied <= Commit <= Last holds.
 	s.Snapshot = uint64(raftSnapshot(c))
 	s.Applied = r.AppliedIndex()
 	s.Commit = r.CommitIndex()
 	s.Last = r.LastIndex()
 
-	// A leader hears of nobody: it is heard.
+	// A leader has no contact with a leader.
 	last := r.LastContact()
 	switch {
 	case state == raft.Leader:

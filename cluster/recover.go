@@ -14,29 +14,27 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// Both ways back after a disaster, for a node that is stopped. Each makes a
-// new cluster, with a new id and this node as its only member: nodes of the
-// old one, should they come back, are refused instead of being mixed in.
+// Restore and Recover bring a stopped node back after a disaster. Both make a new cluster, with a
+// new id and this node as its only member. Returning nodes of the old cluster are refused.
 
-// Recovered is what Restore or Recover has made.
+// Recovered is the result of Restore or Recover.
 type Recovered struct {
 	Node    string // id of the node
 	Cluster string // id of the new cluster
 	Before  string // id of the old one
-	Index   uint64 // of the newest entry that is in the catalog
+	Index   uint64 // newest entry in the catalog
 
 	catalog.Refounded
 
-	// What is in force again as it was then, for the operator to look through.
-	Accounts int      // that are active
-	Keys     []string // API keys that have not ended by the catalog's clock: id, name and whose they are
+	// Rights that are valid again, for the operator to review.
+	Accounts int      // active accounts
+	Keys     []string // API keys that have not expired: id, name and owner
 }
 
-// Restore makes an empty data directory that of a node with the catalog of a
-// snapshot (see Cluster.Snapshot). The key file must hold the key of the
-// cluster that wrote it.
+// Restore turns an empty data directory into that of a node with the catalog of a snapshot (see
+// Cluster.Snapshot). The key file must contain a key of the cluster that wrote it.
 func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
-	// A snapshot that is of no use leaves the directory as it was.
+	// Check the snapshot first: a bad one must leave the directory unchanged.
 	state, err := catalog.Load(snapshot)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: restore: %w", err)
@@ -59,21 +57,20 @@ func Restore(dataDir, keyFile string, snapshot io.Reader) (*Recovered, error) {
 		return nil, fmt.Errorf("cluster: the data directory %s holds a node already: restore into an empty one", dataDir)
 	}
 
-	// The node is in the new catalog before its first start, as if it had been started once.
+	// The new catalog already has the node, as if it had been started once.
 	id.NodeID, id.BootEpoch = newNodeID(), 1
 	r := refound(state, id, true)
 
-	// The identity is written last: a directory that is half restored does not start.
+	// Write the identity last: a directory that is only half restored does not start.
 	if err := saveAsRaft(h, id, state); err != nil {
 		return nil, err
 	}
 	return r, errors.Join(id.save(), h.inherit())
 }
 
-// opens reports whether the secrets of a catalog can be read with the keys of a
-// file.
+// opens returns an error if the keys of a file cannot open the secrets of a catalog.
 func opens(keyFile string, v *catalog.View) error {
-	// Each may be sealed under another key of the file, so each is tried.
+	// Each secret may be sealed under another key of the file.
 	for name, box := range boxes(v) {
 		text, err := os.ReadFile(keyFile)
 		if err != nil {
@@ -92,13 +89,13 @@ func opens(keyFile string, v *catalog.View) error {
 	return nil
 }
 
-// refound gives a catalog and an identity to a new cluster.
+// refound turns a catalog and an identity into those of a new cluster.
 func refound(state *catalog.State, id *identity, restored bool) *Recovered {
 	r := &Recovered{Node: id.NodeID, Cluster: randomID(), Before: state.View().ClusterID(), Index: state.Index()}
 	r.Refounded = *state.Refound(catalog.Successor{Cluster: r.Cluster, Node: id.NodeID, Restored: restored})
 	id.ClusterID, id.Founding = r.Cluster, false
 
-	// Who was shut out, and which keys were revoked, after the catalog was written down is not known here.
+	// Later revocations are not known here, so list what is valid.
 	v := state.View()
 	for a := range v.Accounts() {
 		if a.State == catalog.AccountActive {
@@ -113,7 +110,7 @@ func refound(state *catalog.State, id *identity, restored bool) *Recovered {
 	return r
 }
 
-// describe names a key and whose it is.
+// describe names a key and its owner.
 func describe(v *catalog.View, k *catalog.Key) string {
 	owner := "nobody"
 	if a := v.Account(k.Account); a != nil {
@@ -122,7 +119,7 @@ func describe(v *catalog.View, k *catalog.Key) string {
 	return fmt.Sprintf("%s %q of %s", k.ID, k.Name, owner)
 }
 
-// alone is the configuration of raft with one voter.
+// alone returns a raft configuration with this node as the only voter.
 func alone(id *identity) raft.Configuration {
 	return raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(id.NodeID), Address: raft.ServerAddress(id.NodeID)}}}
 }
@@ -142,7 +139,7 @@ func saveAsRaft(h *home, id *identity, state *catalog.State) error {
 		return fail(err)
 	}
 
-	// A new log begins with this snapshot, so it may begin with the first term.
+	// The new log begins with this snapshot, so it may use the first term.
 	const term = 1
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(id.NodeID))
 
@@ -161,17 +158,17 @@ func saveAsRaft(h *home, id *identity, state *catalog.State) error {
 	return nil
 }
 
-// offline lets a failed write be an error: there is no process to be ended.
+// offline returns a watchdog that does not exit: a failed write is just an error.
 func offline() *watchdog {
 	return &watchdog{limit: diskStall, exit: func(string) {}}
 }
 
-// Recover makes a node of a cluster that has lost the majority of its voters
-// for good the only one of a new cluster, with all that is in its log, also
-// what was not acknowledged. Choose the node whose Index is the highest, and
-// move the data directories of the others away before they join the new cluster.
+// Recover makes a node the only member of a new cluster, after its cluster has lost the majority of
+// voters for good. The catalog contains everything in the node's log, even entries that were not
+// acknowledged. Operators should choose the node with the highest Index, and move the data
+// directories of the others away before those join again.
 func Recover(dataDir string) (*Recovered, error) {
-	// A name that was written wrong must not leave a directory behind.
+	// A mistyped path must not create a directory.
 	if _, err := os.Stat(dataDir); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cluster: there is no data directory %s", dataDir)
 	}
@@ -208,7 +205,7 @@ func Recover(dataDir string) (*Recovered, error) {
 	conf.LocalID, conf.Logger = raft.ServerID(id.NodeID), newRaftLog(discard())
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(id.NodeID))
 
-	// Raft replays the log into the machine and writes one snapshot, of a cluster of this node alone.
+	// Raft replays the log into the machine, and writes a snapshot with one voter.
 	if err := raft.RecoverCluster(conf, m, store, store, snaps, trans, alone(id)); err != nil {
 		return nil, fmt.Errorf("cluster: recover: %w", err)
 	}
@@ -219,7 +216,7 @@ func Recover(dataDir string) (*Recovered, error) {
 	return m.done, errors.Join(id.save(), h.inherit())
 }
 
-// recovery is a machine whose snapshot is that of the new cluster.
+// recovery is a machine that turns its state into the new cluster's before the snapshot.
 type recovery struct {
 	*machine
 	id   *identity

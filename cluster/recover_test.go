@@ -36,7 +36,7 @@ func announced(t *testing.T, n *testNode) {
 	}
 }
 
-func TestRestoreMakesANewCluster(t *testing.T) {
+func TestRestore_makesANewCluster(t *testing.T) {
 	t.Parallel()
 	from, to := t.TempDir(), t.TempDir()
 	n := start(t, options(t, from))
@@ -114,8 +114,7 @@ func TestRestoreMakesANewCluster(t *testing.T) {
 	refused(to, "holds a node already", bytes.NewReader(saved.Bytes()))
 }
 
-// loseMajority writes into the data directory of a stopped node that two
-// others, which do not exist, vote too.
+// loseMajority adds two voters that do not exist to the log of a stopped node.
 func loseMajority(t *testing.T, dir string) {
 	t.Helper()
 	h, err := openHome(dir)
@@ -149,7 +148,7 @@ func loseMajority(t *testing.T, dir string) {
 	}
 }
 
-func TestRecoverAfterTheLossOfTheMajority(t *testing.T) {
+func TestRecover_afterLosingTheMajority(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if _, err := Recover(dir); err == nil || !strings.Contains(err.Error(), "not that of a member") {

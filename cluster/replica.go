@@ -13,10 +13,10 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Settings of raft, at Timing 1. The timeouts are three times the library's:
-// a node under load must not lose its leadership for a slow second.
+// Settings of raft, at Timing 1. The timeouts are three times the library's default: a node under
+// load must not lose its leadership for one slow second.
 const (
-	heartbeatTimeout  = 2 * time.Second // two rounds of an election that both wait longest are over in 10 s
+	heartbeatTimeout  = 2 * time.Second // two election rounds with the longest waits take less than 10 s
 	leaderLease       = 1500 * time.Millisecond
 	commitTimeout     = 50 * time.Millisecond
 	snapshotInterval  = 30 * time.Second
@@ -34,8 +34,8 @@ const (
 	transportPool     = 3
 )
 
-// replica is raft on this node, its log, and the catalog that it feeds. Its
-// methods are safe for concurrent use once it has started.
+// replica is raft on this node, with its log, and the catalog that it feeds. Its methods are safe
+// for concurrent use after start.
 type replica struct {
 	*env
 	self    *self
@@ -49,9 +49,9 @@ type replica struct {
 	leading atomic.Bool // an entry of this term was applied here
 }
 
-// openLog opens log and snapshots, which must fit together.
+// openLog opens the log and the snapshots, which must fit together.
 func (r *replica) openLog(exit func(reason string)) (err error) {
-	dog := &watchdog{limit: diskStall, exit: exit, took: r.metrics.disk}
+	dog := &watchdog{limit: diskStall, exit: exit, duration: r.metrics.disk}
 	if r.store, err = openStore(r.self.home.raft, dog); err != nil {
 		return err
 	}
@@ -59,16 +59,16 @@ func (r *replica) openLog(exit func(reason string)) (err error) {
 		return fmt.Errorf("cluster: open snapshots: %w", err)
 	}
 
-	// Before raft starts: it would begin with what is there and call that everything.
-	newest, err := r.snapshotted()
+	// Check before raft starts: raft would take whatever is left for everything.
+	newest, err := r.lastSnapshot()
 	if err != nil {
 		return err
 	}
-	return r.whole(newest)
+	return r.checkComplete(newest)
 }
 
-// begin makes raft's part of a new cluster with this node as its only voter.
-// Done again it changes nothing.
+// begin writes the raft state of a new cluster with this node as its only voter. Calling it again
+// changes nothing.
 func (r *replica) begin(trans *transport) error {
 	if err := r.dropTerm(); err != nil {
 		return fmt.Errorf("cluster: make a new cluster: %w", err)
@@ -81,27 +81,27 @@ func (r *replica) begin(trans *transport) error {
 	return nil
 }
 
-// dropTerm takes the term back that a crash has left without an entry. Raft writes the
-// term of a new cluster before its first entry, and would take it for the sign of a
-// cluster that there is, of which this node would wait to hear for ever. The node
-// founds that cluster itself: nobody else can have had a vote of it in that term.
+// dropTerm resets a term that a crash left without an entry. Raft writes the term of a new cluster
+// before its first entry. After a crash in between it would take the term for the sign of an
+// existing cluster, and wait for its leader for ever. Resetting is safe: this node founds that
+// cluster, so nobody else can have its vote in that term.
 func (r *replica) dropTerm() error {
 	last, err := r.store.LastIndex()
 	if err != nil {
 		return err
 	}
-	covered, err := r.snapshotted()
+	covered, err := r.lastSnapshot()
 	if err != nil || last > 0 || covered > 0 {
 		return err
 	}
 	return r.store.SetUint64(currentTerm, 0)
 }
 
-// start starts raft, and returns when what was known to be committed is applied.
+// start starts raft, and returns when all entries known to be committed are applied.
 func (r *replica) start(trans *transport) error {
 	r.trans = trans
 	err := r.newRaft()
-	// Raft goes on with an older snapshot, or says that there is none: neither is the reason.
+	// Raft falls back to an older snapshot or finds none. The refused one is the cause.
 	if newer := r.machine.refusedSnapshot(); newer != nil {
 		return newer
 	}
@@ -110,7 +110,7 @@ func (r *replica) start(trans *transport) error {
 	}
 	r.metrics.watchLeaders(r.raft)
 
-	known, err := r.store.known()
+	known, err := r.store.knownCommit()
 	if err != nil {
 		return fmt.Errorf("cluster: read raft log: %w", err)
 	}
@@ -121,7 +121,7 @@ func (r *replica) config() *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = raft.ServerID(r.self.node)
 
-	// A leader gives its office up before another can be elected: lease <= heartbeat.
+	// lease <= heartbeat: a leader gives up before another can be elected.
 	conf.HeartbeatTimeout = r.scaled(heartbeatTimeout)
 	conf.ElectionTimeout = r.scaled(heartbeatTimeout)
 	conf.LeaderLeaseTimeout = r.scaled(leaderLease)
@@ -135,24 +135,24 @@ func (r *replica) config() *raft.Config {
 	conf.SnapshotThreshold = snapshotThreshold
 	conf.TrailingLogs = trailingLogs
 
-	// What this node does when it is removed the catalog says, not raft.
+	// The catalog decides what this node does when it is removed, not raft.
 	conf.ShutdownOnRemove = false
 	conf.NoLegacyTelemetry = true
 	conf.Logger = newRaftLog(r.log)
 	return conf
 }
 
-// whole refuses a log whose beginning is in no snapshot up to the index covered:
-// raft would take what is left for all there is.
-func (r *replica) whole(covered uint64) error {
+// checkComplete returns an error if the log begins after the index covered by the snapshots: raft would
+// take what is left for everything.
+func (r *replica) checkComplete(covered uint64) error {
 	first, err := r.store.FirstIndex()
 	if err != nil {
 		return fmt.Errorf("cluster: read raft log: %w", err)
 	}
 
 	needed := max(first, 1) - 1
-	if first == 0 { // a snapshot of the leader has replaced all of the log
-		if needed, err = r.store.kept(); err != nil {
+	if first == 0 { // the leader's snapshot has replaced the whole log
+		if needed, err = r.store.keptCommit(); err != nil {
 			return fmt.Errorf("cluster: read raft log: %w", err)
 		}
 	}
@@ -163,16 +163,16 @@ func (r *replica) whole(covered uint64) error {
 	return nil
 }
 
-// snapshotted is the index of the newest snapshot that can be read, 0 for none.
-func (r *replica) snapshotted() (uint64, error) {
+// lastSnapshot returns the index of the newest readable snapshot, or 0.
+func (r *replica) lastSnapshot() (uint64, error) {
 	list, err := r.snaps.List()
 	if err != nil {
 		return 0, fmt.Errorf("cluster: list snapshots: %w", err)
 	}
 
-	// A damaged one is passed over: with an older one and enough of the log all is there.
+	// Skip a damaged one: an older snapshot and the log may have everything.
 	for _, s := range list { // newest first
-		_, file, err := r.snaps.Open(s.ID) // checks the sum over all of it
+		_, file, err := r.snaps.Open(s.ID) // verifies the checksum
 		if err != nil {
 			r.log.Error("a snapshot is damaged", "snapshot", s.ID, "err", err)
 			continue
@@ -182,8 +182,8 @@ func (r *replica) snapshotted() (uint64, error) {
 	return 0, nil
 }
 
-// newRaft starts raft. Where it falls back to a snapshot before the
-// beginning of the log, since the newest is of a later version, it panics.
+// newRaft starts raft. It turns a panic into an error: raft panics if it falls back to a snapshot
+// that ends before the log begins.
 func (r *replica) newRaft() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -194,17 +194,16 @@ func (r *replica) newRaft() (err error) {
 	return err
 }
 
-// startAnew is what can be done about a state that is not whole.
+// startAnew tells what to do about an incomplete state.
 const startAnew = "move the data directory away to let this node join as a new one (`shoal remove` the old one), or restore a snapshot if it is the only one"
 
-// onlySelf is raft's membership of a new cluster.
+// onlySelf returns the raft configuration of a new cluster.
 func (r *replica) onlySelf() raft.Configuration {
 	return raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(r.self.node), Address: raft.ServerAddress(r.self.node)}}}
 }
 
-// hurry makes a lone voter ask for its own vote at once instead of waiting
-// for a leader that cannot exist, and returns when all of its log is applied:
-// what it has written, it has committed.
+// hurry lets a lone voter elect itself at once, since no other leader can exist. It returns when
+// the whole log is applied: everything that a lone voter wrote is committed.
 func (r *replica) hurry() error {
 	r.trans.electSelf(r.self.node)
 	last, err := r.lastCommand()
@@ -212,7 +211,7 @@ func (r *replica) hurry() error {
 		return err
 	}
 
-	// Bounded, since a start that waits for ever says nothing: the rest is applied later.
+	// Limit the wait, so that the start does not hang silently. The rest is applied later.
 	ctx, cancel := context.WithTimeout(context.Background(), hurryPatience)
 	defer cancel()
 	if err := r.machine.await(ctx, last); err != nil {
@@ -227,8 +226,7 @@ func (r *replica) lone() bool {
 	return len(voters) == 1 && voters[0] == r.self.node
 }
 
-// lastCommand is the index of the last entry of the log that the machine gets
-// to see.
+// lastCommand returns the index of the last log entry that reaches the machine.
 func (r *replica) lastCommand() (uint64, error) {
 	first, err := r.store.FirstIndex()
 	if err != nil {
@@ -238,7 +236,7 @@ func (r *replica) lastCommand() (uint64, error) {
 		return 0, nil
 	}
 
-	// From the end: entries of raft itself, as of an election, the machine never sees.
+	// Search backwards: the machine never sees raft's own entries, as of elections.
 	for index := r.raft.LastIndex(); index >= first && index > r.machine.applied.Load(); index-- {
 		var l raft.Log
 		if err := r.store.GetLog(index, &l); err != nil {
@@ -251,8 +249,7 @@ func (r *replica) lastCommand() (uint64, error) {
 	return 0, nil
 }
 
-// servers are the members that raft knows, by the newest configuration,
-// which may not be committed yet.
+// servers returns the members in raft's newest configuration, which may not be committed yet.
 func (r *replica) servers() []raft.Server {
 	f := r.raft.GetConfiguration()
 	if f.Error() != nil {
@@ -261,7 +258,7 @@ func (r *replica) servers() []raft.Server {
 	return f.Configuration().Servers
 }
 
-// voters are the ids of those that vote.
+// voters returns the ids of the servers with a vote.
 func (r *replica) voters() []string {
 	var out []string
 	for _, s := range r.servers() {
@@ -272,8 +269,7 @@ func (r *replica) voters() []string {
 	return out
 }
 
-// others are the members beside this one that may remember it, raft's voters
-// among them.
+// others returns the other members that may remember this node, including raft's voters.
 func (r *replica) others() []string {
 	var out []string
 	for m := range r.view().Members() {
@@ -282,7 +278,7 @@ func (r *replica) others() []string {
 		}
 	}
 
-	// A voter that has not announced itself is in no catalog, and may have heard of this node.
+	// A voter that has not announced itself is not in the catalog, but may know this node.
 	for _, v := range r.voters() {
 		if v != r.self.node && !slices.Contains(out, v) {
 			out = append(out, v)
@@ -291,16 +287,16 @@ func (r *replica) others() []string {
 	return out
 }
 
-// view is the catalog as this node has applied it.
+// view returns the catalog as applied by this node.
 func (r *replica) view() *catalog.View { return r.machine.view.Load() }
 
-// leader is the id of the leader as this node knows it; empty when none.
+// leader returns the id of the leader, or "" if this node knows none.
 func (r *replica) leader() string {
 	_, id := r.raft.LeaderWithID()
 	return string(id)
 }
 
-// term is raft's, 0 before it has started.
+// term returns raft's term, or 0 before raft has started.
 func (r *replica) term() uint64 {
 	if r.raft == nil {
 		return 0
@@ -308,10 +304,10 @@ func (r *replica) term() uint64 {
 	return r.raft.CurrentTerm()
 }
 
-// far is how far this node is: its last entry and its term.
-func (r *replica) far() mark { return mark{r.raft.LastIndex(), r.raft.CurrentTerm()} }
+// mark returns this node's last entry and term.
+func (r *replica) mark() mark { return mark{r.raft.LastIndex(), r.raft.CurrentTerm()} }
 
-// position is the end of the log of this node.
+// position returns the end of this node's log.
 func (r *replica) position() raftPosition {
 	last := r.raft.LastIndex()
 	var l raft.Log
@@ -326,10 +322,9 @@ func (r *replica) position() raftPosition {
 	return raftPosition{0, last}
 }
 
-// leaderIndex is the index that a linearizable read must see. The leader has
-// applied an entry of its own term, so it has all that was acknowledged in
-// earlier ones; what is acknowledged in this term it has applied before; and
-// a quorum says that there is no later leader.
+// leaderIndex returns the index that a linearizable read must see. The leader has applied an entry
+// of its own term, and so everything acknowledged in earlier terms. It applied what was
+// acknowledged in this term. A quorum confirms that there is no later leader.
 func (r *replica) leaderIndex(ctx context.Context) (uint64, error) {
 	if !r.leading.Load() {
 		return 0, errNotLeader
@@ -341,8 +336,8 @@ func (r *replica) leaderIndex(ctx context.Context) (uint64, error) {
 	return index, nil
 }
 
-// watchLeadership keeps leading: true once an entry of the own term is
-// applied here.
+// watchLeadership keeps leading up to date. It is true once an entry of the own term is applied
+// here.
 func (r *replica) watchLeadership(ctx context.Context) {
 	defer r.leading.Store(false)
 	for {
@@ -353,7 +348,7 @@ func (r *replica) watchLeadership(ctx context.Context) {
 				continue
 			}
 
-			// It leads when it has applied all that others agreed on before.
+			// First apply everything that was committed before.
 			if err := r.raft.Barrier(0).Error(); err != nil {
 				r.log.Info("leadership was lost at once", "error", err)
 				continue
@@ -367,7 +362,7 @@ func (r *replica) watchLeadership(ctx context.Context) {
 	}
 }
 
-// close stops raft, and keeps what it knows to be committed.
+// close stops raft, and writes the commit index.
 func (r *replica) close() {
 	if r.raft != nil {
 		if err := r.raft.Shutdown().Error(); err != nil {
@@ -376,9 +371,9 @@ func (r *replica) close() {
 	}
 
 	if r.store != nil {
-		// After raft has stopped: from here on nothing is committed any more.
+		// Raft has stopped, so the commit index is final.
 		if r.raft != nil {
-			if err := r.store.keep(); err != nil {
+			if err := r.store.keepCommit(); err != nil {
 				r.log.Warn("the commit index was not kept", "error", err)
 			}
 		}

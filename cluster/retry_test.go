@@ -8,9 +8,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// TestARetryHasTheIndexOfItsFirstTry sends an entry again of which the answer was lost:
-// what it wrote bears the index of the first try, by which its writer is known later.
-func TestARetryHasTheIndexOfItsFirstTry(t *testing.T) {
+// An entry is sent again because the answer was lost. The result has the index of the first try,
+// which is the fence of what the entry wrote.
+func TestPropose_retryReturnsTheFirstIndex(t *testing.T) {
 	t.Parallel()
 	n := start(t, options(t, t.TempDir()))
 	n.propose(set("ready", "now"))

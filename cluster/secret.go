@@ -17,7 +17,7 @@ import (
 // secretSize is the size of a secret of the cluster, in bytes.
 const secretSize = 32
 
-// get is [Cluster.Secret].
+// get implements [Cluster.Secret].
 func (s *secrets) get(ctx context.Context, name string) ([]byte, error) {
 	if x := s.replica.view().Secret(name); x != nil {
 		return s.keys.unseal(name, x.Sealed)
@@ -33,7 +33,7 @@ func (s *secrets) get(ctx context.Context, name string) ([]byte, error) {
 		return nil, fmt.Errorf("cluster: make secret %s: %w", name, err)
 	}
 
-	// Another node may have been first.
+	// Another node may have created it first.
 	x := s.replica.view().Secret(name)
 	if x == nil {
 		return nil, fmt.Errorf("cluster: secret %s is gone", name)
@@ -41,7 +41,7 @@ func (s *secrets) get(ctx context.Context, name string) ([]byte, error) {
 	return s.keys.unseal(name, x.Sealed)
 }
 
-// known is [Cluster.KnownSecret].
+// known implements [Cluster.KnownSecret].
 func (s *secrets) known(name string) ([]byte, bool, error) {
 	x := s.replica.view().Secret(name)
 	if x == nil {
@@ -51,7 +51,7 @@ func (s *secrets) known(name string) ([]byte, bool, error) {
 	return plain, err == nil, err
 }
 
-// set is [Cluster.SetSecret].
+// set implements [Cluster.SetSecret].
 func (s *secrets) set(ctx context.Context, name string, plain []byte) error {
 	sealed, err := seal(s.keys.valid()[0], name, plain)
 	if err != nil {
@@ -66,8 +66,7 @@ func (s *secrets) set(ctx context.Context, name string, plain []byte) error {
 // sealedConfig is the name under which configurations are sealed.
 const sealedConfig = "configuration"
 
-// sealConfigs seals the configurations among some commands, which hold
-// passwords and tokens, before they are written anywhere.
+// sealConfigs seals the configurations in commands, because they hold passwords and tokens.
 func (k *keyring) sealConfigs(cmds []catalog.Command) ([]catalog.Command, error) {
 	out := slices.Clone(cmds)
 	for i, cmd := range cmds {
@@ -81,7 +80,7 @@ func (k *keyring) sealConfigs(cmds []catalog.Command) ([]catalog.Command, error)
 			return nil, err
 		}
 
-		// The command of the caller stays as it is.
+		// Do not change the caller's command.
 		sealed := *set
 		sealed.Raw = raw
 		out[i] = &sealed
@@ -97,8 +96,7 @@ func sealConfig(k wire.Key, file []byte) ([]byte, error) {
 	return catalog.SealedConfig(box), nil
 }
 
-// sealConfigAnew seals the configuration in force under the first key, where it
-// is sealed under another, or was written before configurations were sealed.
+// sealConfigAnew seals the configuration in force under the first key, unless it is already.
 func (s *secrets) sealConfigAnew(ctx context.Context, keys wire.Keys) error {
 	now := s.replica.view().Config()
 	if now.Index == 0 {
@@ -116,7 +114,7 @@ func (s *secrets) sealConfigAnew(ctx context.Context, keys wire.Keys) error {
 		}
 	}
 
-	// Bound to the hash: if another configuration comes first, the change is refused and tried again.
+	// The command names the hash: if another configuration comes first, it does nothing.
 	raw, err := sealConfig(keys[0], plain)
 	if err != nil {
 		return err
@@ -129,7 +127,7 @@ func (s *secrets) sealConfigAnew(ctx context.Context, keys wire.Keys) error {
 	return nil
 }
 
-// boxes are the sealed things of a catalog by name.
+// boxes iterates over everything sealed in a catalog, by name.
 func boxes(v *catalog.View) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		if box, sealed := v.Config().Sealed(); sealed && !yield(sealedConfig, box) {
@@ -151,7 +149,7 @@ func sealer(k wire.Key) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// seal encrypts a secret; its name is part of what is authenticated.
+// seal encrypts a secret. Its name is authenticated, too.
 func seal(k wire.Key, name string, plain []byte) ([]byte, error) {
 	a, err := sealer(k)
 	if err != nil {

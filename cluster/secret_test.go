@@ -11,9 +11,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// What a configuration holds stands nowhere on disk and in no snapshot as it
-// is; it is read again after a start, and when the key was changed.
-func TestAConfigurationIsSealed(t *testing.T) {
+// The plain text of a configuration is neither on disk nor in snapshots. It can be read after a
+// restart, and after a change of the key.
+func TestConfiguration_isSealedOnDisk(t *testing.T) {
 	t.Parallel()
 	const token = "S3CR3T-TOKEN-42"
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestAConfigurationIsSealed(t *testing.T) {
 		}
 	}
 
-	// A new key, with the old one beside it for a while.
+	// Add a new key, and keep the old one for a while.
 	path := filepath.Join(dir, "cluster.key")
 	old, err := os.ReadFile(path)
 	if err != nil {

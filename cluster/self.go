@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// self is who this node is. Its methods are safe for concurrent use, and what
-// they change is on the disk when they return.
+// self is the identity of this node. Its methods are safe for concurrent use, and their changes are
+// on disk when they return.
 type self struct {
-	node  string // its id
-	epoch uint64 // which start of it this is
+	node  string // id of the node
+	epoch uint64 // identifies this start
 	home  *home
-	moved bool // the log is in another file than this node left it in
+	moved bool // the log is another file than before
 
 	mu      sync.Mutex // guards the fields below
 	id      *identity
-	attempt string // id of the cluster that this node tries to found; empty when it does not
+	attempt string // id of the cluster that this node tries to found; "": none
 }
 
-// openSelf locks a data directory and counts a start of the node that it
-// belongs to, making that node at the first.
+// openSelf locks a data directory and counts a start of its node. At the first start it creates the
+// node.
 func openSelf(dir string) (*self, error) {
 	h, err := openHome(dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *self) start() error {
 		return err
 	}
 
-	// A place that is not known proves nothing.
+	// An unknown place proves nothing.
 	s.moved = id.Place != "" && place != "" && place != id.Place
 
 	if err := id.start(); err != nil {
@@ -55,22 +55,21 @@ func (s *self) start() error {
 	return nil
 }
 
-// cluster is the id of the cluster that the node is part of, empty for none.
+// cluster returns the id of the node's cluster, or "".
 func (s *self) cluster() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id.ClusterID
 }
 
-// enter writes down that the node belongs to a cluster.
+// enter records that the node belongs to a cluster.
 func (s *self) enter(cluster string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.change(func(id *identity) { id.ClusterID, id.Promise = cluster, promise{} })
 }
 
-// found writes down that the node founds a cluster, unless it is bound to
-// another founder.
+// found records that the node founds a cluster, unless it is bound to another founder.
 func (s *self) found(cluster string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,14 +81,14 @@ func (s *self) found(cluster string) error {
 
 var errBound = errors.New("this node was bound to another founder")
 
-// founding reports whether the node was about to found a cluster when it stopped.
+// founding reports whether the node was founding a cluster when it stopped.
 func (s *self) founding() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id.Founding
 }
 
-// founded writes down that the cluster that the node founds stands.
+// founded records that the node's new cluster works.
 func (s *self) founded() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,14 +98,14 @@ func (s *self) founded() error {
 	return s.change(func(id *identity) { id.Founding = false })
 }
 
-// promised is the founder that the node is bound to, if any.
+// promised returns the founder to which the node is bound, if any.
 func (s *self) promised() promise {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id.Promise
 }
 
-// promise binds the node to a founder; it says why that cannot be.
+// promise binds the node to a founder, or returns why it cannot.
 func (s *self) promise(p promise) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,33 +120,33 @@ func (s *self) promise(p promise) error {
 		return fmt.Errorf("node %s founds a cluster itself", s.node)
 	}
 
-	// On the disk before it is said: a node that crashes keeps its word.
+	// Write it before answering: the promise must survive a crash.
 	return s.change(func(id *identity) { id.Promise = p })
 }
 
-// release frees the node of its promise.
+// release ends the node's promise.
 func (s *self) release() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.change(func(id *identity) { id.Promise = promise{} })
 }
 
-// try notes which cluster the node tries to found, "" for none. It is never
-// written: who starts again has given up.
-func (s *self) try(cluster string) {
+// setAttempt sets the cluster that the node tries to found, or "". It is never written: a node that
+// restarts has given up.
+func (s *self) setAttempt(cluster string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempt = cluster
 }
 
-// stands reports whether the node still means to found a cluster, or has.
+// stands reports whether the node still tries to found a cluster, or has founded it.
 func (s *self) stands(cluster string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cluster != "" && (cluster == s.attempt || cluster == s.id.ClusterID)
 }
 
-// settle writes down where the log lies.
+// settle records where the log lies.
 func (s *self) settle() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +157,8 @@ func (s *self) settle() error {
 	return s.change(func(id *identity) { id.Place = now })
 }
 
-// change edits who the node is, once that is on the disk: what could not be written
-// has not happened, and is tried again by who asks again. s.mu is held.
+// change edits the identity. It takes effect only if it was written to disk; otherwise the caller
+// may try again. The caller holds s.mu.
 func (s *self) change(edit func(id *identity)) error {
 	next := *s.id
 	edit(&next)

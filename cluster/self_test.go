@@ -9,14 +9,13 @@ import (
 	"testing"
 )
 
-// What could not be written has not happened: who asks again is not told that it
-// stands, and it is written when there is room.
+// A change that could not be written does not take effect. It is written later, when there is room.
 func TestSelf_unwrittenChangeIsNotReported(t *testing.T) {
 	t.Parallel()
 	bound := promise{Cluster: "c1", Founder: "n1"}
 	for _, tt := range []struct {
 		name   string
-		before func(s *self) error // nil for nothing
+		before func(s *self) error // nil: nothing
 		change func(s *self) error
 		stands func(id *identity) bool
 	}{
@@ -65,8 +64,7 @@ func TestSelf_unwrittenChangeIsNotReported(t *testing.T) {
 	}
 }
 
-// What is remembered of the others is written when there is room, though nothing
-// new has come.
+// The memory of other nodes is written once there is room, even if nothing new has come.
 func TestMemory_isWrittenOnceThereIsRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -88,8 +86,8 @@ func TestMemory_isWrittenOnceThereIsRoom(t *testing.T) {
 	if err := m.keep(all); err != nil {
 		t.Fatal(err)
 	}
-	if m, err = openMemory(dir); err != nil || m.of("c1", "a") != (mark{5, 2}) {
-		t.Errorf("with room: %v, %v", err, m.of("c1", "a"))
+	if m, err = openMemory(dir); err != nil || m.markOf("c1", "a") != (mark{5, 2}) {
+		t.Errorf("with room: %v, %v", err, m.markOf("c1", "a"))
 	}
 }
 
@@ -100,7 +98,7 @@ func block(t *testing.T, path string) (free func()) {
 	if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	// No file takes the name of a directory with something in it.
+	// A rename cannot replace a directory that is not empty.
 	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -21,30 +21,28 @@ import (
 // logFile is the file of the raft log and of the votes.
 const logFile = "raft.db"
 
-// store is the log and stable store of raft: raft-boltdb, with four things
-// added.
+// store is the log and stable store of raft: raft-boltdb with four additions.
 //
-//   - It keeps an index up to which entries are known to be committed, so
-//     that a node that starts without a quorum still serves them: it travels
-//     in Extensions of the last entry of the next batch, and so is written
-//     with it, atomically and without another sync. (Raft's own
-//     RestoreCommittedLogs is not used: it forgets the members that were
-//     written to the log before that index, and waits for ever when it has
-//     more entries to replay than its queue takes.)
-//   - A write that the disk does not finish ends the process. A leader with
-//     a stalled disk would keep its leadership for ever, since heartbeats
-//     do not touch the disk.
-//   - Any failed write ends it too: what raft believes to be in the log
-//     would no longer be what is there.
+//   - It stores an index up to which entries are known to be committed, so that a
+//     node that starts without a quorum can still serve them. The index travels in
+//     Extensions of the last entry of the next batch, and needs no sync of its own.
+//     (Raft's RestoreCommittedLogs is not used: it forgets the members written
+//     before that index, and hangs if it must replay more entries than its queue
+//     takes.)
+//   - A write that the disk does not finish ends the process. A leader with a
+//     stalled disk would keep its leadership for ever, since heartbeats do not
+//     touch the disk.
+//   - Any failed write ends the process, too: the log would no longer be what raft
+//     believes.
 //   - Everything has a checksum: see verify.go.
 type store struct {
 	*raftboltdb.BoltStore
 	path      string
-	committed atomic.Uint64 // to be written with the next batch
+	committed atomic.Uint64 // commit index for the next batch
 	dog       *watchdog
 }
 
-// currentTerm is the name under which raft keeps its term.
+// currentTerm is the key under which raft stores its term.
 var currentTerm = []byte("CurrentTerm")
 
 func openStore(dir string, dog *watchdog) (*store, error) {
@@ -59,8 +57,8 @@ func openStore(dir string, dog *watchdog) (*store, error) {
 		Path: path,
 		BoltOptions: &bbolt.Options{
 			Timeout: 5 * time.Second,
-			// The list of free pages is not written with every commit, where a
-			// truncated log would make it megabytes.
+			// Do not write the list of free pages with every commit: after a truncation of the log
+			// it has megabytes.
 			NoFreelistSync: true,
 			FreelistType:   bbolt.FreelistMapType,
 		},
@@ -72,11 +70,11 @@ func openStore(dir string, dog *watchdog) (*store, error) {
 	return &store{BoltStore: b, path: path, dog: dog}, nil
 }
 
-// note sets the index that is written with the next batch.
+// note sets the commit index for the next batch.
 func (s *store) note(committed uint64) { s.committed.Store(committed) }
 
-// known is the newest commit index that was written.
-func (s *store) known() (uint64, error) {
+// knownCommit returns the newest commit index that was written.
+func (s *store) knownCommit() (uint64, error) {
 	last, err := s.LastIndex()
 	if err != nil || last == 0 {
 		return 0, err
@@ -88,22 +86,22 @@ func (s *store) known() (uint64, error) {
 		return 0, err
 	}
 
-	kept, err := s.kept()
+	kept, err := s.keptCommit()
 	if err != nil {
 		return 0, err
 	}
-	// Two notes, the later one counts; neither may promise entries that the log lost.
+	// Take the later of both, but never more than the log still has.
 	return min(max(committed, kept), last), nil
 }
 
-// committedKey holds the commit index of a node that was stopped in order.
+// committedKey is the key of the commit index at the last clean stop.
 const committedKey = "shoal-committed"
 
-// keep writes the commit index on its own: no batch will follow.
-func (s *store) keep() error { return s.SetUint64([]byte(committedKey), s.committed.Load()) }
+// keepCommit writes the commit index without a batch.
+func (s *store) keepCommit() error { return s.SetUint64([]byte(committedKey), s.committed.Load()) }
 
-// kept is the commit index of the last stop in order, 0 for none.
-func (s *store) kept() (uint64, error) {
+// keptCommit returns the commit index of the last clean stop, or 0.
+func (s *store) keptCommit() (uint64, error) {
 	index, err := s.GetUint64([]byte(committedKey))
 	if errors.Is(err, raftboltdb.ErrKeyNotFound) {
 		return 0, nil
@@ -111,18 +109,17 @@ func (s *store) kept() (uint64, error) {
 	return index, err
 }
 
-// read gets an entry and checks it. It returns the commit index that was
-// written with it.
+// read reads and checks an entry. It returns the commit index that was written with it.
 func (s *store) read(index uint64, l *raft.Log) (committed uint64, err error) {
-	if err := s.whole(func() error { return s.BoltStore.GetLog(index, l) }); err != nil {
+	if err := s.guardPages(func() error { return s.BoltStore.GetLog(index, l) }); err != nil {
 		return 0, err
 	}
 	return unsealEntry(index, l)
 }
 
-// whole reads or writes the file of the log. bbolt panics where its pages do not hang together
-// any more, as when something else has written to the file: no caller could go on.
-func (s *store) whole(work func() error) (err error) {
+// guardPages runs a read or write of the log file. bbolt panics on damaged pages, as when another
+// program has written to the file. Then the process exits: no caller could continue.
+func (s *store) guardPages(work func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -135,18 +132,18 @@ func (s *store) whole(work func() error) (err error) {
 
 // FirstIndex implements raft.LogStore.
 func (s *store) FirstIndex() (index uint64, err error) {
-	err = s.whole(func() error { index, err = s.BoltStore.FirstIndex(); return err })
+	err = s.guardPages(func() error { index, err = s.BoltStore.FirstIndex(); return err })
 	return index, err
 }
 
 // LastIndex implements raft.LogStore.
 func (s *store) LastIndex() (index uint64, err error) {
-	err = s.whole(func() error { index, err = s.BoltStore.LastIndex(); return err })
+	err = s.guardPages(func() error { index, err = s.BoltStore.LastIndex(); return err })
 	return index, err
 }
 
-// GetLog implements raft.LogStore. An entry that is not what was written ends
-// the process: raft would take it for one that it can do without.
+// GetLog implements raft.LogStore. A damaged entry ends the process: raft would carry on without
+// it.
 func (s *store) GetLog(index uint64, l *raft.Log) error {
 	_, err := s.read(index, l)
 	if errors.Is(err, errDamaged) {
@@ -164,23 +161,23 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 	for i, l := range logs {
 		sealed[i] = sealEntry(l, i == len(logs)-1, s.committed.Load())
 	}
-	return s.dog.guard("write the raft log", func() error { return s.whole(func() error { return s.BoltStore.StoreLogs(sealed) }) })
+	return s.dog.guard("write the raft log", func() error { return s.guardPages(func() error { return s.BoltStore.StoreLogs(sealed) }) })
 }
 
 // DeleteRange implements raft.LogStore.
 func (s *store) DeleteRange(first, last uint64) error {
-	return s.dog.guard("shorten the raft log", func() error { return s.whole(func() error { return s.BoltStore.DeleteRange(first, last) }) })
+	return s.dog.guard("shorten the raft log", func() error { return s.guardPages(func() error { return s.BoltStore.DeleteRange(first, last) }) })
 }
 
 // Set implements raft.StableStore.
 func (s *store) Set(k, v []byte) error {
-	return s.dog.guard("write a vote", func() error { return s.whole(func() error { return s.BoltStore.Set(k, sealValue(k, v)) }) })
+	return s.dog.guard("write a vote", func() error { return s.guardPages(func() error { return s.BoltStore.Set(k, sealValue(k, v)) }) })
 }
 
 // Get implements raft.StableStore.
 func (s *store) Get(k []byte) ([]byte, error) {
 	var sealed []byte
-	err := s.whole(func() (err error) { sealed, err = s.BoltStore.Get(k); return err })
+	err := s.guardPages(func() (err error) { sealed, err = s.BoltStore.Get(k); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -204,16 +201,16 @@ func (s *store) GetUint64(k []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
-// watchdog ends the process when the disk does not answer or fails.
+// watchdog ends the process if the disk hangs or fails.
 type watchdog struct {
-	limit time.Duration
-	exit  func(reason string)
-	took  prometheus.Observer // seconds of each write; nil: nobody looks
+	limit    time.Duration
+	exit     func(reason string)
+	duration prometheus.Observer // seconds per write; may be nil
 }
 
-// guard runs a write. Past the limit, or when it fails, the process ends.
+// guard runs a write. If it fails or takes longer than limit, the process ends.
 func (w *watchdog) guard(what string, write func() error) error {
-	// A disk that hangs cannot be told to stop: the process ends, and another leads.
+	// A hanging disk cannot be interrupted. End the process, so that another node leads.
 	timer := time.AfterFunc(w.limit, func() {
 		w.exit(fmt.Sprintf("the disk took more than %v to %s", w.limit, what))
 	})
@@ -222,8 +219,8 @@ func (w *watchdog) guard(what string, write func() error) error {
 	err := write()
 	timer.Stop()
 
-	if w.took != nil {
-		observe(w.took, began)
+	if w.duration != nil {
+		observe(w.duration, began)
 	}
 
 	if err != nil {

@@ -9,24 +9,22 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// A cluster that lost its majority is made a new one by Recover or Restore,
-// with another id. Nodes of the old one can come back: they would serve and
-// take writes for a cluster that an operator has given up. By gossip each node
-// tells of which clusters its own was made, so that those nodes learn of it.
+// Recover and Restore make a new cluster, with a new id, from one that lost its majority. If nodes
+// of the old cluster return, they would serve and take writes for a cluster that was given up. So
+// each node reports by gossip which clusters its own has replaced.
 
-// How many former ids a node tells, and how much of each. Ids are random: 48
-// bits do not meet by chance.
+// Number of former ids in gossip, and digits of each. Ids are random: 48 bits do not collide by
+// chance.
 const (
-	formerTold  = 4
+	maxFormer   = 4
 	formerDigit = 12
 )
 
-// formerOf is the ids of the clusters that one was made of, as gossip tells
-// them: the newest first.
+// formerOf returns the former cluster ids as gossip carries them, newest first.
 func formerOf(v *catalog.View) string {
 	var out []string
 	ids := v.Former()
-	for _, id := range slices.Backward(ids[max(0, len(ids)-formerTold):]) {
+	for _, id := range slices.Backward(ids[max(0, len(ids)-maxFormer):]) {
 		out = append(out, shortID(id))
 	}
 	return strings.Join(out, ",")
@@ -34,19 +32,19 @@ func formerOf(v *catalog.View) string {
 
 func shortID(cluster string) string { return cluster[:min(len(cluster), formerDigit)] }
 
-// succeeds reports whether the cluster of a peer was made of the one with an id.
+// succeeds reports whether the peer's cluster has replaced the cluster with an id.
 func (p peer) succeeds(cluster string) bool {
 	return cluster != "" && p.Cluster != "" && p.Cluster != cluster && slices.Contains(strings.Split(p.Former, ","), shortID(cluster))
 }
 
-// succession is what a node knows of a cluster that took the place of its own.
+// succession watches for a cluster that has replaced this node's own.
 type succession struct {
 	*env
 	network *network
 	why     atomic.Pointer[error]
 }
 
-// reason says why this node must not serve any more, nil while it may.
+// reason returns why this node must no longer serve, or nil.
 func (s *succession) reason() error {
 	if why := s.why.Load(); why != nil {
 		return *why
@@ -54,7 +52,7 @@ func (s *succession) reason() error {
 	return nil
 }
 
-// look notes a node of a cluster that was made of this one's.
+// look checks whether a reachable node belongs to a cluster that replaced this one.
 func (s *succession) look() {
 	cluster := s.network.self.cluster()
 	for _, p := range s.network.peers() {
@@ -67,8 +65,7 @@ func (s *succession) look() {
 	}
 }
 
-// current are those of the members of clusters whose cluster none of the
-// others was made of.
+// current returns the members whose cluster was not replaced by another member's cluster.
 func current(members []peer) []peer {
 	return slices.DeleteFunc(slices.Clone(members), func(m peer) bool {
 		return slices.ContainsFunc(members, func(p peer) bool { return p.succeeds(m.Cluster) })

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestANodeOfAClusterThatWasRecoveredAnswersNoMore(t *testing.T) {
+func TestSuccession_oldNodeStopsAnswering(t *testing.T) {
 	t.Parallel()
 	f := newFlock(t)
 	old := f.add(1)
@@ -18,7 +18,7 @@ func TestANodeOfAClusterThatWasRecoveredAnswersNoMore(t *testing.T) {
 	second.propose(set("before", "v"))
 	before := old.self.cluster()
 
-	// The only voter is lost, the other is made a new cluster.
+	// The only voter is lost, and the other node recovers as a new cluster.
 	old.stop()
 	second.stop()
 	recovered, err := Recover(f.dirs[1])
@@ -33,7 +33,7 @@ func TestANodeOfAClusterThatWasRecoveredAnswersNoMore(t *testing.T) {
 	}
 	again.propose(set("after", "v"))
 
-	// The lost one is back with its data.
+	// The lost node returns with its data.
 	back := start(t, f.with(f.dirs[0], 1))
 	until(t, "the node of the old cluster knows that it is outlived", func() bool {
 		err := back.Ready()
@@ -47,7 +47,7 @@ func TestANodeOfAClusterThatWasRecoveredAnswersNoMore(t *testing.T) {
 		t.Errorf("it was refused after %v only", time.Since(began))
 	}
 
-	// It keeps nobody out of the new one, and goes on with nothing there.
+	// It keeps no node out of the new cluster, and can join it with an empty directory.
 	f.n = append(f.n, back)
 	third := f.add(1)
 	until(t, "a new node joins beside it", func() bool { return third.View().ClusterID() == recovered.Cluster && third.Ready() == nil })

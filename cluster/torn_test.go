@@ -16,7 +16,7 @@ type tear struct {
 	do   func(raft string) error
 }
 
-// tears lists cuts of the log to many lengths, and of snapshots.
+// tears returns cuts of the log to many lengths, and of snapshots.
 func tears() []tear {
 	var all []tear
 	for _, keep := range []int{0, 1, 10, 25, 50, 75, 90, 99} {
@@ -63,7 +63,7 @@ func tears() []tear {
 	)
 }
 
-// cutStart removes what the snapshot has from the log, as raft does in time.
+// cutStart removes the entries covered by the snapshot from the log, as raft does in time.
 func cutStart(dir string) error { return cut(dir, 20) }
 
 func cut(dir string, last uint64) error {
@@ -85,8 +85,8 @@ func eachSnapshot(dir string, do func(snapshot string) error) error {
 	return err
 }
 
-// A node whose files were cut short has all that it acknowledged, or does not
-// start and says what to do. It never starts with less.
+// A node with truncated files either has everything that it acknowledged, or does not start and
+// says what to do.
 func TestStore_refusesATornFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

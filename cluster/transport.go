@@ -13,29 +13,28 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// transport is raft's, over the port for calls. Servers are addressed by
-// their ids, so that a new address is no change of raft's membership. It also
-// stands between raft and elections in which this node must not take part yet.
+// transport is raft's transport over the port for calls. Servers are addressed by id, so that a new
+// address does not change raft's membership. It also keeps raft out of elections in which this node
+// must not take part yet.
 type transport struct {
 	*raft.NetworkTransport
-	rpcs    chan raft.RPC
-	ballot  *ballot
-	own     func() raftPosition
-	term    func() uint64
-	follows func(term uint64) bool // this node follows the leader of a term
-	unknown func(node string) bool // no leader is known, and the membership here has no vote for the node
-	absence func(node string) absence
-	told    *followers // of each answer of a follower
-	end     <-chan struct{}
+	rpcs      chan raft.RPC
+	ballot    *ballot
+	own       func() raftPosition
+	term      func() uint64
+	follows   func(term uint64) bool // whether this node follows the leader of a term
+	unknown   func(node string) bool // whether no leader is known and raft's membership here gives the node no vote
+	absence   func(node string) absence
+	followers *followers // gets each answer of a follower
+	end       <-chan struct{}
 }
 
-// AppendEntries implements raft.Transport. After failures raft waits longer
-// and longer before it sends entries again, in the end ten seconds, also to a
-// node that has come back meanwhile: that one would be neither ready nor fit to
-// lead for as long. So a call to a node that is not there waits until the node
-// is and is made again, and raft counts no failure.
+// AppendEntries implements raft.Transport. After failures raft waits up to ten seconds before it
+// sends entries again, even if the node has returned. Until then the node would be neither ready
+// nor able to lead. So a call to an absent node waits until the node is back and is repeated, and
+// raft counts no failure.
 func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	known := t.told.known(string(id))
+	known := t.followers.known(string(id))
 	err := t.NetworkTransport.AppendEntries(id, addr, args, resp)
 	if err != nil && !heartbeat(args) && errors.Is(err, wire.ErrUnreachable) {
 		if t.absence(string(id)).outlast() {
@@ -43,7 +42,7 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 		}
 	}
 	if err == nil {
-		t.told.heard(string(id), known, args, resp)
+		t.followers.heard(string(id), known, args, resp)
 	}
 	return err
 }
@@ -64,12 +63,11 @@ func (t *transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, ar
 	return t.NetworkTransport.RequestPreVote(id, addr, args, resp)
 }
 
-// SetHeartbeatHandler implements raft.Transport. Raft answers heartbeats beside its
-// main goroutine, so that a slow disk costs no lead. Where one begins a term that
-// the main goroutine is beginning an earlier one of, both write it, and what is
-// written last may be the earlier: the term of the node goes back, and others take its
-// disk for an old image. So what is answered there is heartbeats of the leader that
-// this node follows already; the others wait for their turn.
+// SetHeartbeatHandler implements raft.Transport. Raft answers heartbeats outside its main
+// goroutine, so that a slow disk does not cost the leadership. But if a heartbeat begins a term
+// while the main goroutine writes an earlier one, the earlier may be written last. The node's term
+// would go back, and others would take its disk for an old image. So only heartbeats of the leader
+// that this node already follows are answered directly. The others wait for the main goroutine.
 func (t *transport) SetHeartbeatHandler(answer func(raft.RPC)) {
 	t.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
 		if args, ok := rpc.Command.(*raft.AppendEntriesRequest); ok && t.follows(args.Term) {
@@ -85,8 +83,8 @@ func followsIn(node *raft.Raft, term uint64) bool {
 	return node.State() == raft.Follower && node.CurrentTerm() == term
 }
 
-// denied answers a call about an election in which this node takes no part. It
-// is nil for other calls.
+// denied returns the answer to an election call in which this node must not take part. It returns
+// nil for other calls.
 func (t *transport) denied(command any) any {
 	switch r := command.(type) {
 	case *raft.RequestVoteRequest:
@@ -94,13 +92,13 @@ func (t *transport) denied(command any) any {
 			return &raft.RequestVoteResponse{RPCHeader: r.RPCHeader, Term: t.term()}
 		}
 
-	// A vote before the election counts alike: with it a candidate learns that it would win.
+	// Deny pre-votes alike: they tell a candidate whether it would win.
 	case *raft.RequestPreVoteRequest:
 		if !t.ballot.allows(raftPosition{r.LastLogTerm, r.LastLogIndex}) {
 			return &raft.RequestPreVoteResponse{RPCHeader: r.RPCHeader, Term: t.term()}
 		}
 
-	// Told to take over at once, a node would skip the vote that refuses it.
+	// A node that is told to take over would skip the pre-vote.
 	case *raft.TimeoutNowRequest:
 		if !t.ballot.allows(t.own()) {
 			return &raft.TimeoutNowResponse{RPCHeader: r.RPCHeader}
@@ -109,13 +107,12 @@ func (t *transport) denied(command any) any {
 	return nil
 }
 
-// believed grants what raft would refuse because the membership that this node has
-// gives the candidate no vote, although the candidate's log goes on behind the end of
-// this one, with a later membership perhaps. Whoever was given a vote may be the only one
-// who was told before the leader was lost: there would be no leader without it, however
-// many answer. By Ongaro's dissertation (4.1) a voter does not ask its own
-// membership at all. For a vote it makes raft not ask; all else raft looks at as ever.
-func (t *transport) believed(command any) any {
+// grantUnknown grants votes that raft would refuse only because this node's membership gives the
+// candidate no vote. The candidate's log extends this one, perhaps with a later membership. It may
+// be the only node that knew of its vote before the leader was lost; without this there could be no
+// leader, however many nodes answer. By Ongaro's dissertation (4.1) a voter does not check its own
+// membership at all. For a pre-vote it answers itself; for a vote it only disables raft's check.
+func (t *transport) grantUnknown(command any) any {
 	ahead := func(candidate []byte, end raftPosition) bool {
 		return t.own().behind(end) && t.unknown(string(candidate))
 	}
@@ -126,7 +123,7 @@ func (t *transport) believed(command any) any {
 			return &raft.RequestPreVoteResponse{RPCHeader: r.RPCHeader, Term: r.Term, Granted: true}
 		}
 
-	// Raft knows calls without an id, of its first version, and looks for none of them in the membership.
+	// Raft accepts calls without an id, for old versions, and skips the check for them.
 	case *raft.RequestVoteRequest:
 		if ahead(r.ID, raftPosition{r.LastLogTerm, r.LastLogIndex}) {
 			r.ID = nil
@@ -135,25 +132,25 @@ func (t *transport) believed(command any) any {
 	return nil
 }
 
-// heartbeat tells a call that only says who leads from one about the log.
+// heartbeat reports whether a call only tells who leads, without log entries.
 func heartbeat(args *raft.AppendEntriesRequest) bool {
 	return len(args.Entries) == 0 && args.PrevLogEntry == 0 && args.PrevLogTerm == 0 && args.LeaderCommitIndex == 0
 }
 
 // absence is a node that could not be reached.
 type absence struct {
-	alive func() bool // gossip hears of it
-	wait  func() bool // for a moment; false when there is nothing to wait for
-	reach func() bool // tries to connect, where gossip may be wrong
+	alive func() bool // according to gossip
+	wait  func() bool // waits a moment; false if there is no use in waiting
+	reach func() bool // tries to connect, in case gossip is wrong
 }
 
-// reachEvery is how many waits there are between two tries to connect.
+// reachEvery is the number of waits between two tries to connect.
 const reachEvery = 100
 
-// outlast waits, and reports whether the node came back meanwhile.
+// outlast waits, and reports whether the node came back.
 func (a absence) outlast() bool {
 	if a.alive() {
-		return false // what failed has another reason, or gossip has not noticed
+		return false // the failure has another cause, or gossip has not noticed yet
 	}
 	for n := 1; a.wait(); n++ {
 		if a.alive() || n%reachEvery == 0 && a.reach() {
@@ -166,41 +163,40 @@ func (a absence) outlast() bool {
 // absencePause is one wait, at Timing 1.
 const absencePause = 50 * time.Millisecond
 
-// newTransport connects raft on this node with that of the others. It lasts
-// until the node is closed.
+// newTransport connects raft on this node with the others. It lasts until the node is closed.
 func newTransport(n *network, r *replica, b *ballot, told *followers) *transport {
 	t := &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream:  raftStream{n.port.Raft(), n},
 			MaxPool: transportPool,
-			// No pipelining: after a refused append it can wait for ever.
+			// No pipelining: after a refused append it can hang for ever.
 			MaxRPCsInFlight:         1,
 			Timeout:                 n.scaled(transportTimeout),
 			Logger:                  newRaftLog(n.log),
 			MsgpackUseNewTimeFormat: true,
 		}),
-		rpcs:    make(chan raft.RPC),
-		ballot:  b,
-		own:     r.position,
-		term:    func() uint64 { return r.raft.CurrentTerm() },
-		follows: func(term uint64) bool { return followsIn(r.raft, term) },
-		unknown: func(node string) bool { return r.leader() == "" && !slices.Contains(r.voters(), node) },
-		absence: func(node string) absence { return absenceOf(node, n, r) },
-		told:    told,
-		end:     n.life.Done(),
+		rpcs:      make(chan raft.RPC),
+		ballot:    b,
+		own:       r.position,
+		term:      func() uint64 { return r.raft.CurrentTerm() },
+		follows:   func(term uint64) bool { return followsIn(r.raft, term) },
+		unknown:   func(node string) bool { return r.leader() == "" && !slices.Contains(r.voters(), node) },
+		absence:   func(node string) absence { return absenceOf(node, n, r) },
+		followers: told,
+		end:       n.life.Done(),
 	}
 
 	n.tasks.Go(t.relay)
 	return t
 }
 
-// absenceOf is a node that the raft of this one cannot reach.
+// absenceOf returns how to wait for a node that raft cannot reach.
 func absenceOf(node string, n *network, r *replica) absence {
 	return absence{
 		alive: func() bool { return n.alive(node) },
 
 		wait: func() bool {
-			// As long as this node leads and the other is a member, it will be needed again.
+			// The node will be needed again while this one leads and the other is a member.
 			m := r.view().Member(node)
 			gone := m != nil && m.State == catalog.MemberRemoved
 			return !gone && r.raft.State() == raft.Leader && n.pause(context.Background(), n.scaled(absencePause))
@@ -217,15 +213,15 @@ func absenceOf(node string, n *network, r *replica) absence {
 	}
 }
 
-// relay hands on what the network brings, so that electSelf can add to it.
+// relay passes on calls from the network, so that electSelf can add its own.
 func (t *transport) relay() {
 	for {
 		select {
 		case rpc := <-t.NetworkTransport.Consumer():
-			// What is denied never reaches raft, so it casts no vote.
+			// A denied call never reaches raft, so raft casts no vote.
 			answer := t.denied(rpc.Command)
 			if answer == nil {
-				answer = t.believed(rpc.Command)
+				answer = t.grantUnknown(rpc.Command)
 			}
 			if answer != nil {
 				rpc.Respond(answer, nil)
@@ -238,7 +234,7 @@ func (t *transport) relay() {
 	}
 }
 
-// deliver hands a call to raft's main goroutine, once that is free.
+// deliver passes a call to raft's main goroutine.
 func (t *transport) deliver(rpc raft.RPC) {
 	select {
 	case t.rpcs <- rpc:
@@ -263,7 +259,7 @@ type raftStream struct {
 	network *network
 }
 
-// nodeAddr is a node id where raft wants an address.
+// nodeAddr is a node id used as a net.Addr.
 type nodeAddr string
 
 // Network implements net.Addr.

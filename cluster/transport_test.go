@@ -9,13 +9,13 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// voter is a node of raft, b of the voters a and b, with the membership as its only
-// entry, of term 1. Nobody stands for election within the time of a test.
+// voter is the raft node b of the voters a and b. Its log has only the membership, in term 1. No
+// node stands for election during the test.
 type voter struct {
 	t     *testing.T
 	node  *raft.Raft
 	trans *transport
-	other *raft.NetworkTransport // from which the test calls it
+	other *raft.NetworkTransport // the test calls the node from it
 }
 
 func newVoter(t *testing.T, store interface {
@@ -62,7 +62,7 @@ func newVoter(t *testing.T, store interface {
 	return v
 }
 
-// loopback is a transport of raft for one end of a connection in this process.
+// loopback returns one end of a raft transport within this process.
 func loopback(t *testing.T) *raft.NetworkTransport {
 	t.Helper()
 	trans, err := raft.NewTCPTransport("127.0.0.1:0", nil, 2, 10*time.Second, io.Discard)
@@ -73,13 +73,13 @@ func loopback(t *testing.T) *raft.NetworkTransport {
 	return trans
 }
 
-// from is what a call of a node begins with.
+// from returns the header of a call from a node.
 func (v *voter) from(node string) raft.RPCHeader {
 	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(node), Addr: []byte(node)}
 }
 
-// lead sends what a sends when it leads in a term: entries behind the membership, or
-// else a heartbeat. The channel is closed at the answer.
+// lead sends what a sends as leader of a term: entries after the membership, or a heartbeat. The
+// channel is closed at the answer.
 func (v *voter) lead(term uint64, entries ...*raft.Log) <-chan struct{} {
 	args := &raft.AppendEntriesRequest{RPCHeader: v.from("a"), Term: term, Entries: entries}
 	if len(entries) > 0 {
@@ -96,8 +96,8 @@ func (v *voter) lead(term uint64, entries ...*raft.Log) <-chan struct{} {
 	return done
 }
 
-// elects reports whether a candidate whose log ends at an entry of term 1 gets the vote
-// for a term, first of a poll and then of the election.
+// elects reports whether a candidate gets the pre-vote and the vote for a term. Its log ends at
+// index last, in term 1.
 func (v *voter) elects(candidate string, term, last uint64) (poll, vote bool) {
 	v.t.Helper()
 	var pre raft.RequestPreVoteResponse
@@ -111,9 +111,9 @@ func (v *voter) elects(candidate string, term, last uint64) (poll, vote bool) {
 	return pre.Granted, resp.Granted
 }
 
-// A leader gives a third node its vote, tells that node alone, and is lost. Two of three
-// are there, and the only one of them with the whole log is unknown to the other.
-func TestAVoterThatOthersHaveNotHeardOfCanLead(t *testing.T) {
+// A leader gives a third node its vote, tells only that node, and is lost. Two of three nodes
+// remain. The one with the whole log is unknown to the other.
+func TestTransport_votesForAnUnknownVoter(t *testing.T) {
 	t.Parallel()
 	v := newVoter(t, raft.NewInmemStore())
 	if poll, vote := v.elects("c", 2, 1); poll || vote {
@@ -135,11 +135,11 @@ func TestAVoterThatOthersHaveNotHeardOfCanLead(t *testing.T) {
 	}
 }
 
-// slowTerm is a store that takes as long as the test wants to note one term.
+// slowTerm is a store that writes one term as slowly as the test wants.
 type slowTerm struct {
 	*raft.InmemStore
 	term    uint64
-	noting  chan struct{} // closed when it is at it
+	noting  chan struct{} // closed when it begins to write
 	release chan struct{}
 }
 
@@ -151,10 +151,9 @@ func (s *slowTerm) SetUint64(key []byte, val uint64) error {
 	return s.InmemStore.SetUint64(key, val)
 }
 
-// Entries of an old leader and the heartbeat of the next one come together, as after a
-// partition, while the disk is slow: the term of the node must not go back, or it
-// would be taken for one whose disk was replaced by an older image.
-func TestATermDoesNotGoBackBesideAHeartbeat(t *testing.T) {
+// Entries of an old leader and the heartbeat of the next one arrive together while the disk is
+// slow. The node's term must not go back, or others would take its disk for an old image.
+func TestTransport_heartbeatKeepsTheTerm(t *testing.T) {
 	t.Parallel()
 	store := &slowTerm{InmemStore: raft.NewInmemStore(), term: 3, noting: make(chan struct{}), release: make(chan struct{})}
 	v := newVoter(t, store)
@@ -169,7 +168,7 @@ func TestATermDoesNotGoBackBesideAHeartbeat(t *testing.T) {
 	<-store.noting
 	next := v.lead(4)
 
-	// What does not wait for its turn is over before the disk is.
+	// A call that does not wait for the main goroutine ends before the disk does.
 	select {
 	case beside := <-decided:
 		if beside {

@@ -12,29 +12,28 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-const methodEpoch = "cluster.epoch" // which start of a node answers
+const methodEpoch = "cluster.epoch" // returns the epoch of the answering node
 
-// twins finds processes that share an identity, since the data directory of one
-// is a copy of the other's. Its methods are safe for concurrent use.
+// twins detects processes that share an identity, because one runs on a copy of the other's data
+// directory. Its methods are safe for concurrent use.
 type twins struct {
 	*env
 	network *network
 }
 
-// answer lets the other members ask this one.
+// answer registers the handler for other members.
 func (t *twins) answer() {
 	t.network.handle(methodEpoch, func(context.Context, Peer, []byte) ([]byte, error) { return fmt.Append(nil, t.network.self.epoch), nil })
 }
 
-// refuse keeps a copy of a data directory from taking over from the
-// original: a start at another address is only believed when no other start
-// of the node answers where it was last heard of.
+// refuse keeps a copied data directory from replacing the original. A start at a new address is
+// accepted only if no other start of the node answers at its known addresses.
 func (t *twins) refuse(ctx context.Context, from Peer, addr string) error {
 	if from.Node == t.network.self.node && from.Epoch != t.network.self.epoch {
 		return twinRefusal(from.Node, t.network.clusterAddr())
 	}
 
-	// Each has half of a round: of one that does not answer by then nothing is known yet.
+	// Each check has half of a round. No answer in that time proves nothing.
 	for _, other := range t.rivals(from.Node, from.Epoch, addr) {
 		bounded, cancel := context.WithTimeout(ctx, t.scaled(proveTime)/2)
 		out, err := t.network.port.Call(bounded, wire.Target{Node: from.Node, Addr: other.addr}, methodEpoch, nil)
@@ -46,16 +45,15 @@ func (t *twins) refuse(ctx context.Context, from Peer, addr string) error {
 	return nil
 }
 
-// sighting is where another start of a node was heard of.
+// sighting is an address at which another start of a node was seen.
 type sighting struct {
 	addr  string
-	alive bool // gossip hears of it still
+	alive bool // according to gossip
 }
 
-// verdict says why a start of a node is not believed, given what was answered
-// where another one was seen: which start that is, or an error. Where a process
-// is that does not answer now, as when its machine is slow, nothing is known
-// yet; the refusal is not for good.
+// verdict returns why a start of a node is not accepted. answer is the epoch of the process at the
+// sighting, or err is set. If a live process does not answer, as on a slow machine, nothing is
+// known yet, and the refusal is temporary.
 func (s sighting) verdict(from Peer, answer string, err error) error {
 	switch {
 	case err == nil && answer != fmt.Sprint(from.Epoch):
@@ -70,8 +68,8 @@ func twinRefusal(node, addr string) error {
 	return fmt.Errorf(refusal+"node %s runs already, at %s: the data directory was copied; move one of the two away", node, addr)
 }
 
-// refuseOwn asks, before this node votes, whether another process is this node.
-// Where the cluster has no other member, nobody but that process can say no.
+// refuseOwn checks, before this node votes, whether another process has its identity. In a cluster
+// without other members only that process can object.
 func (t *twins) refuseOwn(ctx context.Context) error {
 	self, addr := t.network.self, t.network.clusterAddr()
 	for m := range t.network.view().Members() {
@@ -82,14 +80,13 @@ func (t *twins) refuseOwn(ctx context.Context) error {
 	return t.meet(ctx, t.others(self.node, self.epoch, addr))
 }
 
-// other says where another process has the identity of this one, if any has.
+// other returns where another process has this node's identity, or nil.
 func (t *twins) other(ctx context.Context) error {
 	self := t.network.self
 	return t.meet(ctx, t.others(self.node, self.epoch, t.network.clusterAddr()))
 }
 
-// meet asks at addresses that this node once had, or that gossip tells of it,
-// whether another process answers there in its name.
+// meet asks at known addresses of this node whether another process answers in its name.
 func (t *twins) meet(ctx context.Context, sightings []sighting) error {
 	self := t.network.self
 	for _, other := range sightings {
@@ -103,16 +100,15 @@ func (t *twins) meet(ctx context.Context, sightings []sighting) error {
 	return nil
 }
 
-// earlier reports whether gossip hears of a start of this node before this one.
+// earlier reports whether gossip sees an earlier start of this node.
 func (t *twins) earlier() bool {
 	starts := t.network.gossip.Starts(t.network.self.node)
 	return slices.ContainsFunc(starts, func(p gossip.Peer) bool { return p.Alive && p.Epoch < t.network.self.epoch })
 }
 
-// rivals are the others that may be believed instead of the start at addr. A
-// start at the address that the cluster knows has none that only gossip hears
-// of: nobody has let those in. Otherwise an original and its copy that start in
-// the same moment would refuse each other, and both stop.
+// rivals returns the other starts that may be right instead of the one at addr. If the catalog
+// knows addr, starts that only gossip sees do not count: nobody has admitted those. Otherwise an
+// original and its copy that start together would refuse each other, and both stop.
 func (t *twins) rivals(node string, epoch uint64, addr string) []sighting {
 	if m := t.network.view().Member(node); m != nil && m.Addr == addr {
 		return nil
@@ -120,8 +116,7 @@ func (t *twins) rivals(node string, epoch uint64, addr string) []sighting {
 	return t.others(node, epoch, addr)
 }
 
-// others are the starts of a node other than the one of that epoch at addr, each
-// address once.
+// others returns all starts of a node except that of epoch at addr, each address once.
 func (t *twins) others(node string, epoch uint64, addr string) []sighting {
 	var out []sighting
 	add := func(e uint64, a string, alive bool) {
@@ -130,7 +125,7 @@ func (t *twins) others(node string, epoch uint64, addr string) []sighting {
 		}
 	}
 
-	// Those that gossip hears of now, then the one that the catalog knows.
+	// First those that gossip sees, then the one in the catalog.
 	for _, g := range t.network.gossip.Starts(node) {
 		var m meta
 		if g.Alive && json.Unmarshal(g.Meta, &m) == nil {

@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// A start of a node is believed where no other start of it is. That one does
-// not answer in time is no sign that it is gone while gossip hears of it: a copy
-// of a data directory would take over from an original whose machine is slow.
-func TestWhichStartOfANodeIsBelieved(t *testing.T) {
+// A start of a node is accepted if no other start of it exists. A timeout proves nothing while
+// gossip sees the other start: its machine may just be slow.
+func TestSighting_verdict(t *testing.T) {
 	t.Parallel()
 	const believed, refused, notYet = "believed", "refused for good", "not known yet"
 	gone := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
@@ -23,7 +22,7 @@ func TestWhichStartOfANodeIsBelieved(t *testing.T) {
 	}{
 		{alive: true, answer: "8", want: refused},
 		{alive: false, answer: "8", want: refused},
-		{alive: true, answer: "7", want: believed}, // it is the same one, at two addresses
+		{alive: true, answer: "7", want: believed}, // the same start, at two addresses
 		{alive: true, err: gone, want: believed},
 		{alive: true, err: context.DeadlineExceeded, want: notYet},
 		{alive: false, err: context.DeadlineExceeded, want: believed}, // an address that is no longer in use

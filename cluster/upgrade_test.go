@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// later is an entry that a later version has written: a command of it has a field
-// that this one does not know.
+// later returns an entry of a later version: a command in it has a field that this version does not
+// know.
 func later(t *testing.T) []byte {
 	t.Helper()
 	data, err := (&catalog.Entry{Commands: []catalog.Command{&catalog.Noop{}}}).Encode()
@@ -18,30 +18,30 @@ func later(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 
-	// The body of the command is its last byte: no fields. It gets one, which is 5.
+	// The last byte is the body of the command: no fields. Give it one field, with the value 5.
 	data[len(data)-2], data[len(data)-1] = 2, 1
 	return append(data, 5)
 }
 
-// A leader commits nothing of a later version: every other node of its own version
-// would have to stop. Whoever sent it is told why.
-func TestALeaderRefusesWhatALaterVersionWrites(t *testing.T) {
+// A leader does not commit an entry of a later version: every node of its own version would have to
+// stop. The sender gets an error.
+func TestServePropose_refusesALaterVersion(t *testing.T) {
 	t.Parallel()
 	n := start(t, options(t, t.TempDir()))
 	if _, err := n.proposer.servePropose(t.Context(), Peer{}, later(t)); err == nil || !strings.Contains(err.Error(), "written by a newer version") {
 		t.Errorf("the entry is refused with %v", err)
 	}
 
-	// Had it been committed, nothing after it could be applied.
+	// If it had been committed, nothing after it could be applied.
 	n.propose(set("a", "v"))
 	if got := secretOf(n.View(), "a"); got != "v" {
 		t.Errorf("what is written after it is %q", got)
 	}
 }
 
-// A node that is to apply what a later version has agreed on stops, and reads
-// nothing of it in part: what it had stays as it was, and nothing after it counts.
-func TestAnEntryOfALaterVersionStopsANode(t *testing.T) {
+// A node stops at a committed entry of a later version. It applies no part of it, and no later
+// entry.
+func TestMachine_stopsAtALaterVersion(t *testing.T) {
 	t.Parallel()
 	var stopped []error
 	m := newMachine(discard(), catalog.ThisBuild(), func(err error) { stopped = append(stopped, err) }, func(uint64) {})

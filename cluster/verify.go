@@ -18,29 +18,27 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A bit that the disk has turned over must not become a part of what the
-// cluster believes: a voter would apply another entry than the others, or send
-// it to them as the leader, or vote twice in a term. So entries, votes and
-// terms carry a checksum, which is looked at whenever they are read, and all
-// of them before raft starts. Pages of bbolt have none; a file whose pages do
-// not hang together is refused before bbolt writes to it.
+// A bit that the disk flipped must not enter the cluster's state: a voter would apply another entry
+// than the others, send it as the leader, or vote twice in a term. So entries, votes and terms have
+// a checksum. It is checked at each read, and everything is checked before raft starts. Pages of
+// bbolt have no checksum; a file with inconsistent pages is refused before bbolt writes to it.
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDamaged is wrapped by what reading a damaged log or vote gives.
+// errDamaged is wrapped by errors about a damaged log or vote.
 var errDamaged = errors.New("it does not have the checksum that it was written with")
 
-// Marks of Extensions: an entry with its checksum, and one that also carries
-// the commit index.
+// Marks at the start of Extensions: an entry with a checksum, and one that also carries the commit
+// index.
 const (
 	plainMark  = 'k'
 	commitMark = 'c'
 )
 
-// sealEntry returns a copy of an entry with its checksum, and with the commit
-// index when it is the last of its batch.
+// sealEntry returns a copy of an entry with its checksum. The last entry of a batch also carries
+// the commit index.
 func sealEntry(l *raft.Log, last bool, committed uint64) *raft.Log {
-	sealed := *l // raft shares the entries with its cache
+	sealed := *l // a copy, because raft shares entries with its cache
 	sealed.Extensions = []byte{plainMark}
 	if last {
 		sealed.Extensions = binary.LittleEndian.AppendUint64([]byte{commitMark}, committed)
@@ -49,8 +47,8 @@ func sealEntry(l *raft.Log, last bool, committed uint64) *raft.Log {
 	return &sealed
 }
 
-// unsealEntry checks an entry that was read at an index, takes the checksum from
-// it, and returns the commit index that it carries, 0 for none.
+// unsealEntry checks an entry that was read at an index, and removes the checksum. It returns the
+// commit index that the entry carries, or 0.
 func unsealEntry(index uint64, l *raft.Log) (committed uint64, err error) {
 	ext := l.Extensions
 	n := len(ext) - crc32.Size
@@ -59,7 +57,7 @@ func unsealEntry(index uint64, l *raft.Log) (committed uint64, err error) {
 		return 0, fmt.Errorf("entry %d of the raft log: %w", index, errDamaged)
 	}
 
-	// The sum was made of the entry with its mark and without the sum.
+	// The checksum covers the mark, but not itself.
 	l.Extensions = ext[:n]
 	if entrySum(l) != binary.LittleEndian.Uint32(ext[n:]) {
 		return 0, fmt.Errorf("entry %d of the raft log: %w", index, errDamaged)
@@ -72,7 +70,7 @@ func unsealEntry(index uint64, l *raft.Log) (committed uint64, err error) {
 	return committed, nil
 }
 
-// entrySum is the checksum of all of an entry that means anything.
+// entrySum returns the checksum of all meaningful fields of an entry.
 func entrySum(l *raft.Log) uint32 {
 	var head [17]byte
 	binary.LittleEndian.PutUint64(head[:], l.Index)
@@ -83,7 +81,7 @@ func entrySum(l *raft.Log) uint32 {
 	return crc32.Update(sum, castagnoli, l.Extensions)
 }
 
-// sealValue adds a checksum to what is kept under a key.
+// sealValue appends a checksum to the value of a key.
 func sealValue(key, value []byte) []byte {
 	sum := crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
 	return binary.LittleEndian.AppendUint32(append(make([]byte, 0, len(value)+crc32.Size), value...), sum)
@@ -97,8 +95,8 @@ func unsealValue(key, sealed []byte) ([]byte, error) {
 	return sealed[:n], nil
 }
 
-// verify reads all of the file of the log before bbolt may write to it: the
-// two heads, the tree of pages, and every entry and value. Entries have no gap.
+// verify reads the whole log file before bbolt may write to it: the two heads, the tree of pages,
+// and every entry and value. There must be no gap between entries.
 func verify(path string) (err error) {
 	defer func() {
 		if fault := faultOf(path, err); fault != nil {
@@ -113,7 +111,7 @@ func verify(path string) (err error) {
 	if err := verifyPages(path); err != nil {
 		return err
 	}
-	// What a turned bit points to may lie outside of the file.
+	// A flipped bit in a pointer may lead outside of the file.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -127,7 +125,7 @@ func verify(path string) (err error) {
 	return verifyEntries(path)
 }
 
-// verifyTree looks at the pages and at what is kept beside the log.
+// verifyTree checks the pages and the values beside the log.
 func verifyTree(path string) (empty bool, err error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 5 * time.Second})
 	if err != nil {
@@ -136,9 +134,9 @@ func verifyTree(path string) (empty bool, err error) {
 	defer db.Close()
 
 	return empty, db.View(func(tx *bbolt.Tx) error {
-		logs, values := tx.Bucket([]byte("logs")), tx.Bucket([]byte("conf")) // the names are those of raft-boltdb
+		logs, values := tx.Bucket([]byte("logs")), tx.Bucket([]byte("conf")) // these names are raft-boltdb's
 		if first, _ := tx.Cursor().First(); first == nil {
-			empty = true // the process ended before anything was written
+			empty = true // the process ended before the first write
 			return nil
 		}
 
@@ -155,7 +153,7 @@ func verifyTree(path string) (empty bool, err error) {
 			return err
 		})
 
-		// To its end, whatever it says: the check runs beside, and holds the transaction.
+		// Drain the channel: the check runs concurrently and uses the transaction.
 		for broken := range tx.Check() {
 			err = cmp.Or(err, broken)
 		}
@@ -170,7 +168,7 @@ func noGaps(logs *bbolt.Bucket) error {
 			return fmt.Errorf("an entry has the key %x", key)
 		}
 
-		// Keys are numbers in the order of their bytes, so each follows the one before.
+		// Keys are big-endian numbers, so they come in order.
 		index := binary.BigEndian.Uint64(key)
 		if next != 0 && index != next {
 			return fmt.Errorf("entry %d is missing", next)
@@ -211,17 +209,16 @@ func verifyEntries(path string) error {
 	return nil
 }
 
-// The head of a file of bbolt, which is there twice: a page header, then
-// numbers and a checksum. bbolt takes the older one where the newer is
-// damaged, and with it forgets a write that others count on. A head fits in
-// a sector, so a power cut leaves no half of one.
+// bbolt has two copies of the head: a page header, then numbers and a checksum. If the newer one is
+// damaged, bbolt uses the older one, and so forgets a write that others count on. A head fits into
+// a disk sector, so a power cut cannot tear it.
 const (
 	headAt     = 16
 	headSummed = 56
 	headSize   = headAt + headSummed + 8
 )
 
-// verifyHeads checks both heads; a file that is not there or empty has none.
+// verifyHeads checks both heads. A missing or empty file has none.
 func verifyHeads(path string) (exists bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -236,7 +233,7 @@ func verifyHeads(path string) (exists bool, err error) {
 		return false, err
 	}
 
-	// The second head is one page after the first, whose size the first tells.
+	// The second head begins on the second page. The first head has the page size.
 	at := int64(0)
 	for range 2 {
 		b := make([]byte, headSize)
@@ -250,7 +247,7 @@ func verifyHeads(path string) (exists bool, err error) {
 			return true, fmt.Errorf("the head at %d: %w", at, errDamaged)
 		}
 
-		at += int64(binary.NativeEndian.Uint32(b[headAt+8:])) // the size of a page
+		at += int64(binary.NativeEndian.Uint32(b[headAt+8:])) // page size
 	}
 	return true, nil
 }

@@ -15,8 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// logIn writes a log and votes as raft does, in many batches, and returns what
-// is to be read.
+// logIn writes a log and votes in many batches, as raft does, and returns what readAll must return.
 func logIn(t *testing.T, dir string) string {
 	t.Helper()
 	s, err := openStore(dir, offline())
@@ -45,7 +44,7 @@ func logIn(t *testing.T, dir string) string {
 	return readAll(t, s)
 }
 
-// readAll is all that a store has to tell.
+// readAll returns everything in a store as text.
 func readAll(t *testing.T, s *store) string {
 	t.Helper()
 	first, err := s.FirstIndex()
@@ -64,7 +63,7 @@ func readAll(t *testing.T, s *store) string {
 		}
 		fmt.Fprintf(&all, "%d %d %d %s\n", l.Index, l.Term, l.Type, l.Data)
 	}
-	known, err := s.known()
+	known, err := s.knownCommit()
 	term, termErr := s.GetUint64([]byte("CurrentTerm"))
 	vote, voteErr := s.Get([]byte("LastVoteCand"))
 	if err != nil || termErr != nil || voteErr != nil {
@@ -74,9 +73,8 @@ func readAll(t *testing.T, s *store) string {
 	return all.String()
 }
 
-// A bit of the log that has turned over is found before raft starts, wherever
-// it is, or it means nothing.
-func TestTurnedBitsOfTheLogAreFound(t *testing.T) {
+// Every flipped bit of the log is detected before raft starts, unless it has no meaning.
+func TestVerify_findsFlippedBits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	want := logIn(t, dir)
@@ -125,9 +123,9 @@ func TestTurnedBitsOfTheLogAreFound(t *testing.T) {
 	}
 }
 
-// What bbolt would find wrong with the pages of a file is found before it opens the
-// file: it tells of it while a goroutine of its own still reads what is closed then.
-func TestPagesAreCheckedAsBboltChecksThem(t *testing.T) {
+// verifyPages finds what bbolt would find wrong with the pages. It must do so first: bbolt reports
+// it while its goroutine still reads the file, which is then closed.
+func TestVerifyPages_findsWhatBboltFinds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	logIn(t, dir)
@@ -143,7 +141,7 @@ func TestPagesAreCheckedAsBboltChecksThem(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	size, found := os.Getpagesize(), 0
 	for range 3000 {
-		// Headers, elements and keys: values have nothing that bbolt looks at.
+		// Flip bits of headers, elements and keys: bbolt does not check values.
 		page := 2 + rng.IntN(len(good)/size-2)
 		at, bit := page*size+rng.IntN(size/4), rng.IntN(8)
 		bad := bytes.Clone(good)
@@ -166,7 +164,7 @@ func TestPagesAreCheckedAsBboltChecksThem(t *testing.T) {
 			}
 			return err
 		})
-		// Left open: a goroutine may still read it.
+		// Leave it open: a goroutine may still read it.
 		if err != nil {
 			t.Fatalf("bit %d of byte %d of page %d: %v", bit, at%size, page, err)
 		}
@@ -179,9 +177,9 @@ func TestPagesAreCheckedAsBboltChecksThem(t *testing.T) {
 	}
 }
 
-// A length that a turned bit has made too great for the file is an error, and
-// does not end the process in a goroutine of bbolt.
-func TestTurnedLengthsInPagesOfTheLogAreFound(t *testing.T) {
+// A length that is too large because of a flipped bit is an error. It must not crash the process in
+// a goroutine of bbolt.
+func TestVerifyPages_findsFlippedLengths(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	logIn(t, dir)
@@ -201,7 +199,7 @@ func TestTurnedLengthsInPagesOfTheLogAreFound(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// A page that is free may hold anything.
+		// A free page may contain anything.
 		s, err := openStore(dir, offline())
 		if err == nil {
 			s.Close()

@@ -16,42 +16,41 @@ import (
 const (
 	voterPause   = time.Second
 	healthyTime  = 3 * time.Second  // how long a node must be healthy before it votes
-	replaceTime  = 60 * time.Second // after which a voter that is not alive loses its vote
-	strangerTime = 10 * time.Minute // after which a server that never announced itself is forgotten
-	maxLag       = 250              // entries that a healthy node may be behind
+	replaceTime  = 60 * time.Second // how long a voter must be dead before it loses its vote
+	strangerTime = 10 * time.Minute // how long a server that never announced itself stays
+	maxLag       = 250              // entries that a healthy node may lag behind
 )
 
-// candidate is a server of raft as the choice of voters sees it.
+// candidate is a server of raft, as the choice of voters sees it.
 type candidate struct {
 	id       string
 	zone     string
 	voter    bool
 	leader   bool
-	removed  bool // the catalog says so, or it was never heard of for long
+	removed  bool // by the catalog, or because it was absent for long without a record
 	draining bool
-	healthy  time.Duration // for how long; 0 when it is not
-	dead     time.Duration // for how long it has not been alive; 0 when it is
+	healthy  time.Duration // for how long; 0: it is not healthy
+	dead     time.Duration // for how long; 0: it is alive
 	replaced bool          // a later member is alive at its address
 }
 
 // change is one step towards the right voters.
 type change struct {
 	kind changeKind
-	id   string // of a transfer, who leads next
+	id   string // the server; for a transfer, the next leader
 }
 
 type changeKind int
 
 const (
 	noChange changeKind = iota
-	promote             // a non-voter votes
-	demote              // a voter votes no more
-	forget              // leaves raft
+	promote             // a non-voter gets a vote
+	demote              // a voter loses its vote
+	forget              // a server leaves raft
 	transfer            // another voter leads
 )
 
-// wantedVoters is how many voters there should be among so many nodes that
-// could vote: an odd number.
+// wantedVoters returns the wanted number of voters, always odd, for a number of nodes.
 func wantedVoters(nodes int) int {
 	switch {
 	case nodes < 3:
@@ -62,12 +61,11 @@ func wantedVoters(nodes int) int {
 	return 5
 }
 
-// planVoters is the next step towards voters that are healthy, of the wanted
-// number, and spread over the zones; it does nothing when there is none. It is
-// pure; healthyFor and deadFor are the times after which a state is believed.
+// planVoters returns the next step towards the right voters: healthy, of the wanted number, and
+// spread over zones. It returns noChange if nothing is to do. It is a pure function; healthyFor and
+// deadFor are the times after which a state counts.
 //
-// The steps are tried in the order of what they put right. Each leaves the
-// voters a quorum of live ones.
+// The steps are tried in order of importance. Each keeps a quorum of live voters.
 func planVoters(servers []candidate, healthyFor, deadFor time.Duration) change {
 	p := newVoterPlan(servers, healthyFor, deadFor)
 	for _, step := range []func() change{p.forgetRemoved, p.leaveLead, p.replaceUnfit, p.reachNumber, p.reachZone} {
@@ -78,13 +76,13 @@ func planVoters(servers []candidate, healthyFor, deadFor time.Duration) change {
 	return change{}
 }
 
-// voterPlan is what the steps of a plan are chosen by.
+// voterPlan is the input for the steps of a plan.
 type voterPlan struct {
-	servers []candidate // by id
-	voters  []candidate // of servers
-	want    int         // voters
+	servers []candidate // sorted by id
+	voters  []candidate // the voters among servers
+	want    int         // wanted number of voters
 	zones   map[string]int
-	spare   *candidate // who is to vote next; nil where nobody can
+	spare   *candidate // the next server to get a vote; nil: none can
 	deadFor time.Duration
 }
 
@@ -92,8 +90,8 @@ func newVoterPlan(servers []candidate, healthyFor, deadFor time.Duration) *voter
 	slices.SortFunc(servers, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
 	p := &voterPlan{servers: servers, zones: map[string]int{}, deadFor: deadFor}
 
-	// Nodes that are away for a while still count: they will be back, and a
-	// cluster that shrank to one voter would have one disk to lose.
+	// Absent nodes still count: they will be back. If the cluster shrank to one voter, it would
+	// have only one disk to lose.
 	staying := 0
 	for _, s := range servers {
 		if s.voter {
@@ -110,7 +108,7 @@ func newVoterPlan(servers []candidate, healthyFor, deadFor time.Duration) *voter
 	return p
 }
 
-// forgetRemoved lets a server go that left the cluster.
+// forgetRemoved removes a server that left the cluster.
 func (p *voterPlan) forgetRemoved() change {
 	for _, s := range p.servers {
 		if s.removed && !s.leader && (!s.voter || spareable(p.voters, s)) {
@@ -120,8 +118,8 @@ func (p *voterPlan) forgetRemoved() change {
 	return change{}
 }
 
-// leaveLead lets a leader that leaves the cluster give the lead to a voter that stays.
-// It waits for one: to pass the lead from one that leaves to another costs two elections.
+// leaveLead lets a leader that leaves the cluster hand over to a voter that stays. It waits for
+// such a voter: handing over to another leaving one would cost two elections.
 func (p *voterPlan) leaveLead() change {
 	leaves := slices.ContainsFunc(p.servers, func(s candidate) bool { return s.leader && s.leaves() })
 	if to := p.heir(); leaves && to != nil && !to.leaves() {
@@ -130,11 +128,11 @@ func (p *voterPlan) leaveLead() change {
 	return change{}
 }
 
-// leaves reports whether a server is not to stay in the cluster.
+// leaves reports whether a server is about to leave the cluster.
 func (c candidate) leaves() bool { return c.removed || c.draining }
 
-// heir is the voter that is to lead next: alive, and staying where one stays; nil where
-// nobody can.
+// heir returns the voter that should lead next, or nil: it must be alive, and preferably one that
+// stays.
 func (p *voterPlan) heir() *candidate {
 	rank := func(v candidate) int {
 		switch {
@@ -154,9 +152,8 @@ func (p *voterPlan) heir() *candidate {
 	return best
 }
 
-// replaceUnfit takes the vote from one who should have none and gives it to
-// another. Among an odd number of voters the other comes first, so that the
-// number in between is not one less.
+// replaceUnfit moves the vote of an unfit voter to another server. With an odd number of voters it
+// adds the new vote first, so that their number does not drop in between.
 func (p *voterPlan) replaceUnfit() change {
 	unfit := worstVoter(p.voters, p.zones, func(v candidate) bool {
 		return v.removed || v.draining || v.dead >= p.deadFor || v.dead > 0 && v.replaced
@@ -165,48 +162,48 @@ func (p *voterPlan) replaceUnfit() change {
 	case unfit == nil:
 		return change{}
 
-	// A dead one goes first. Neither order leaves three voters a failure to spare, but
-	// with four of which one is dead the quorum needs the new one too: should that
-	// lose its disk before the dead one has gone, there would never be a leader again.
+	// Demote a dead voter first. Either way three voters have no failure to spare. But with four
+	// voters, one of them dead, the quorum needs the new voter, too. If that one lost its disk
+	// before the dead one is demoted, there would never be a leader again.
 	case len(p.voters) > p.want, p.spare != nil && (len(p.voters)%2 == 0 || unfit.dead > 0):
-		return p.demoted(unfit)
+		return p.demoteVoter(unfit)
 	}
-	return p.promoted()
+	return p.promoteSpare()
 }
 
-// reachNumber makes the voters as many as wanted. The only voter is never
-// spareable, so when it drains its successor is promoted beside it.
+// reachNumber moves towards the wanted number of voters. The only voter can never be demoted
+// directly, so when it drains, its successor is promoted first.
 func (p *voterPlan) reachNumber() change {
 	lone := len(p.voters) == 1 && p.voters[0].draining
 	if len(p.voters) < p.want || lone {
-		return p.promoted()
+		return p.promoteSpare()
 	}
 	if len(p.voters) > p.want {
 		if worst := worstVoter(p.voters, p.zones, func(candidate) bool { return true }); worst != nil {
-			return p.demoted(worst)
+			return p.demoteVoter(worst)
 		}
 	}
 	return change{}
 }
 
-// reachZone gives a vote to a zone that has none, where another zone has two.
-// One voter too many is demoted next.
+// reachZone gives a vote to a zone without one, if another zone has two. The surplus voter is
+// demoted next.
 func (p *voterPlan) reachZone() change {
 	if p.spare != nil && len(p.voters) == p.want && p.zones[p.spare.zone] == 0 && len(p.zones) < len(p.voters) {
-		return p.promoted()
+		return p.promoteSpare()
 	}
 	return change{}
 }
 
-// promoted is how the spare server gets its vote.
-func (p *voterPlan) promoted() change {
+// promoteSpare returns the step that gives the spare server a vote.
+func (p *voterPlan) promoteSpare() change {
 	if p.spare == nil {
 		return change{}
 	}
 	return change{promote, p.spare.id}
 }
 
-// spareable reports whether the voters have a quorum without one of them.
+// spareable reports whether the other voters have a quorum without this one.
 func spareable(voters []candidate, without candidate) bool {
 	alive, n := 0, 0
 	for _, v := range voters {
@@ -221,8 +218,8 @@ func spareable(voters []candidate, without candidate) bool {
 	return alive > n/2
 }
 
-// demoted is how a voter loses its vote. A leader gives the lead away first.
-func (p *voterPlan) demoted(v *candidate) change {
+// demoteVoter returns the step that takes a voter's vote. A leader first hands over.
+func (p *voterPlan) demoteVoter(v *candidate) change {
 	if !v.leader {
 		return change{demote, v.id}
 	}
@@ -232,7 +229,7 @@ func (p *voterPlan) demoted(v *candidate) change {
 	return change{}
 }
 
-// bestSpare is the healthy non-voter in the zone with the fewest voters.
+// bestSpare returns the healthy non-voter in the zone with the fewest voters, or nil.
 func bestSpare(servers []candidate, zones map[string]int, healthyFor time.Duration) *candidate {
 	var best *candidate
 	for i, s := range servers {
@@ -246,13 +243,12 @@ func bestSpare(servers []candidate, zones map[string]int, healthyFor time.Durati
 	return best
 }
 
-// worstVoter is, of those that the others have a quorum without, one that is
-// dead, else one in the zone with the most voters; the leader only when there
-// is no other.
+// worstVoter returns the voter to demote among those that which selects, or nil. The others must
+// keep a quorum. It prefers dead voters, then the zone with the most voters; the leader comes last.
 func worstVoter(voters []candidate, zones map[string]int, which func(candidate) bool) *candidate {
 	var worst *candidate
 
-	// Dead goes before alive, and the leader last: with it an election goes, too.
+	// The leader comes last, because demoting it costs an election.
 	rank := func(v candidate) int {
 		switch {
 		case v.leader:
@@ -275,23 +271,21 @@ func worstVoter(voters []candidate, zones map[string]int, which func(candidate) 
 	return worst
 }
 
-// electorate lets this node, while it leads, bring about the right voters, one
-// change at a time.
+// electorate changes the voters step by step, while this node leads.
 type electorate struct {
 	*env
 	network *network
 	replica *replica
 
-	// Since when servers are healthy or dead. It begins anew with each
-	// leadership.
+	// Since when servers are healthy or dead; reset with each leadership.
 	healthy, dead map[string]time.Time
 }
 
-// run looks until the context ends.
+// run checks the voters until the context ends.
 func (e *electorate) run(ctx context.Context) {
 	for e.pause(ctx, e.scaled(voterPause)) {
 		if !e.replica.leading.Load() {
-			// Another leader watches now; if this one leads again it begins anew.
+			// Another leader watches now. Start afresh when this node leads again.
 			e.healthy, e.dead = nil, nil
 			continue
 		}
@@ -310,7 +304,7 @@ func (e *electorate) run(ctx context.Context) {
 	}
 }
 
-// candidates looks at the servers of raft.
+// candidates describes the servers of raft.
 func (e *electorate) candidates(servers []raft.Server) []candidate {
 	view, applied := e.replica.view(), e.replica.machine.applied.Load()
 	var out []candidate
@@ -327,10 +321,10 @@ func (e *electorate) candidates(servers []raft.Server) []candidate {
 			out = append(out, x)
 			continue
 		}
-		// Nothing can come back at an address that another machine has.
+		// A dead node cannot return at an address that another machine has.
 		x.replaced = x.dead > 0 && e.replacedBy(view, m)
 		x.zone, x.draining, x.removed = m.Zone, m.State == catalog.MemberDraining, m.State == catalog.MemberRemoved
-		// What gossip says of the catalog there is a little old.
+		// Gossip's report of its catalog is slightly old, so allow a lag.
 		x.healthy = lasting(e.healthy, id, self || alive && p.Epoch == m.Epoch && p.Load.Applied+maxLag >= applied)
 		out = append(out, x)
 	}
@@ -347,9 +341,8 @@ func (e *electorate) replacedBy(view *catalog.View, m *catalog.Member) bool {
 	return false
 }
 
-// lasting is for how long something holds of a server, given since when it did
-// at the last look; 0 when it does not, and never when it does: a voter that was
-// only now seen to be dead must not pass for a live one.
+// lasting returns for how long something holds of a server, by the times in since; 0 if it does not
+// hold. It is at least 1 if it holds: a voter that just died must not count as live.
 func lasting(since map[string]time.Time, id string, holds bool) time.Duration {
 	if !holds {
 		delete(since, id)
@@ -362,7 +355,7 @@ func lasting(since map[string]time.Time, id string, holds bool) time.Duration {
 	return max(now.Sub(since[id]), 1)
 }
 
-// change carries out one step, if the membership is still as it was.
+// change carries out a step, if the membership has not changed since prev.
 func (e *electorate) change(step change, prev uint64) error {
 	id := raft.ServerID(step.id)
 	var f raft.Future
@@ -370,7 +363,7 @@ func (e *electorate) change(step change, prev uint64) error {
 	case noChange:
 		return nil
 
-	// prev is the index of the membership that the step was planned on: raft refuses it if another came meanwhile.
+	// prev is the index of the planned-on membership. Raft refuses the step if it changed.
 	case promote:
 		f = r.AddVoter(id, raft.ServerAddress(step.id), prev, e.scaled(joinTime))
 	case demote:

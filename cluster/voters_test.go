@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// From any state with a quorum, the steps of the plan come to an end, with
-// the wanted number of voters where there are nodes for it, and never lose
-// the quorum on the way.
-func TestPlanVotersConverges(t *testing.T) {
+// From any state with a quorum, the plan comes to an end, reaches the wanted number of voters if
+// enough nodes exist, and never loses the quorum on the way.
+func TestPlanVoters_converges(t *testing.T) {
 	t.Parallel()
 	for round := range uint64(50_000) {
 		rng := rand.New(rand.NewPCG(round, 9))
@@ -54,9 +53,9 @@ func TestPlanVotersConverges(t *testing.T) {
 	}
 }
 
-// A machine that is lost again as soon as it has come back empty costs no quorum:
-// the voter that it was before has gone by the time it gets a vote.
-func TestANewcomerThatIsLostAtOnceCostsNoQuorum(t *testing.T) {
+// A machine loses its disk again right after it returned empty. No quorum is lost: its old voter
+// was removed before the new node got a vote.
+func TestPlanVoters_survivesALostNewcomer(t *testing.T) {
 	t.Parallel()
 	servers := []candidate{
 		{id: "a", zone: "z", voter: true, leader: true, healthy: time.Hour},
@@ -110,7 +109,7 @@ func TestPlanVoters_replacesASilentVoterWhoseAddressIsTaken(t *testing.T) {
 }
 
 // A leader that has just begun sees a dead voter for the first time.
-func TestADeadVoterIsDeadAtTheFirstLook(t *testing.T) {
+func TestLasting_deadAtTheFirstLook(t *testing.T) {
 	t.Parallel()
 	since := map[string]time.Time{}
 	if d := lasting(since, "a", true); d <= 0 {
@@ -121,7 +120,7 @@ func TestADeadVoterIsDeadAtTheFirstLook(t *testing.T) {
 	}
 }
 
-// randomServers draws a state that has a leader and a quorum.
+// randomServers returns a random state with a leader and a quorum.
 func randomServers(rng *rand.Rand) []candidate {
 	for {
 		n := 1 + rng.IntN(14)
@@ -161,7 +160,7 @@ func countVoters(servers []candidate) (alive, all int) {
 	return alive, all
 }
 
-// checkVoters tells what is wrong where nothing is left to do.
+// checkVoters fails if a final state is wrong.
 func checkVoters(t *testing.T, start string, servers []candidate) {
 	t.Helper()
 	staying, spare := 0, 0

@@ -13,39 +13,38 @@ import (
 // Times of the watchdogs, at Timing 1.
 const (
 	watchPause   = 2 * time.Second
-	applyStuck   = 60 * time.Second // for one batch of entries
-	transferLong = 30 * time.Second // for a transfer of leadership
-	quietTime    = 2 * time.Second  // after which the leader checks what is committed
-	checkEvery   = 30 * time.Second // after a change that no quiet follows
-	snapshotAge  = time.Hour        // after which there is a new snapshot, if anything changed
-	snapshotLog  = 20 << 20         // bytes applied after which there is one
+	applyStuck   = 60 * time.Second // longest time to apply one batch of entries
+	transferLong = 30 * time.Second // longest transfer of leadership
+	quietTime    = 2 * time.Second  // after this time without writes the leader checks the catalogs
+	checkEvery   = 30 * time.Second // after this time they are checked even without quiet
+	snapshotAge  = time.Hour        // after this time a snapshot is taken, if anything changed
+	snapshotLog  = 20 << 20         // after this many applied bytes a snapshot is taken
 )
 
 // checkEntries is after how many entries state hashes are compared.
 const checkEntries = 1000
 
-// watch ends the process when raft can no longer do its work, where raft
-// itself would go on as if nothing was wrong. It also has the nodes compare their
-// catalogs, raises the level of the catalog, and takes snapshots.
+// watch ends the process if raft can no longer do its work but would carry on silently. It also
+// lets the nodes compare their catalogs, raises the catalog's level, and takes snapshots.
 type watch struct {
 	*env
 	replica  *replica
 	proposer *proposer
 	arbiter  *arbiter
 	build    catalog.Build
-	expect   int       // nodes that form a cluster together
-	started  time.Time // when this node was
+	expect   int       // number of nodes that form the cluster
+	started  time.Time // start time of this node
 	exit     func(reason string)
 
 	checked checkpoint
 	saved   saver
 }
 
-// run looks until the context ends.
+// run watches until the context ends.
 func (w *watch) run(ctx context.Context) {
 	w.saved.at = clock.Now()
 	for w.pause(ctx, w.scaled(watchPause)) {
-		// Raft itself would wait for both without end, and keep the lead meanwhile.
+		// Raft itself would wait for ever, and keep the leadership.
 		if w.lasts(&w.replica.machine.busy, applyStuck) {
 			w.exit("an entry has been applied for more than a minute")
 		}
@@ -59,26 +58,26 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// lasts reports whether something that began and has not ended takes too long.
+// lasts reports whether something that began, and has not ended, takes too long.
 func (w *watch) lasts(began *atomic.Pointer[time.Time], atMost time.Duration) bool {
 	since := began.Load()
 	return since != nil && clock.Since(*since) > w.scaled(atMost)
 }
 
-// leadsOthers reports whether this node leads others.
+// leadsOthers reports whether this node leads a cluster with other nodes.
 func (w *watch) leadsOthers() bool {
 	return w.replica.leading.Load() && len(w.replica.servers()) > 1
 }
 
-// checkpoint is the newest check of this leader.
+// checkpoint is the latest check by this leader.
 type checkpoint struct {
 	at    time.Time
-	index uint64 // of the last entry that needs no other check; 0: this node began to lead
-	open  bool   // too few voters told their hashes
+	index uint64 // last entry that needs no further check; 0: this node has just begun to lead
+	open  bool   // too few voters sent their hashes
 }
 
-// checkpointAt is the check of all entries up to applied, whose own entry has an index.
-// Entries may have come between the two: nobody has compared what they led to.
+// checkpointAt returns the checkpoint for all entries up to applied. index is that of the check's
+// own entry. If entries came between the two, they are not checked yet.
 func checkpointAt(applied, index uint64, open bool) checkpoint {
 	if index > applied+1 {
 		index = applied
@@ -86,9 +85,9 @@ func checkpointAt(applied, index uint64, open bool) checkpoint {
 	return checkpoint{clock.Now(), index, open}
 }
 
-// due reports whether a state must be checked: soon where the log is quiet, and
-// after many entries or a while where it is not, and at once by a new leader.
-// Nothing follows a check itself, but after a while another try where it is open.
+// due reports whether a check is due. A new leader checks at once. After changes it checks when the
+// log is quiet, after many entries, or after a while. After a check nothing is due, but an open
+// check is repeated after a while.
 func (k checkpoint) due(applied uint64, quiet, waited time.Duration) bool {
 	if applied == k.index {
 		return k.open && waited >= checkEvery
@@ -96,10 +95,10 @@ func (k checkpoint) due(applied uint64, quiet, waited time.Duration) bool {
 	return k.index == 0 || quiet >= quietTime || applied >= k.index+checkEntries || waited >= checkEvery
 }
 
-// check writes an entry with this leader's state hash, where that is due. Each node
-// compares it with what it had after the same entry. The entry is a mark, too:
-// nodes know that an entry is committed from the next one on, and a node that
-// starts without a quorum serves only what it knows to be committed.
+// check writes an entry with this leader's state hash, if that is due. Each node compares it with
+// its own hash after the same entry. The entry also confirms the entries before it: nodes know that
+// an entry is committed only from the next one, and a node that starts without a quorum serves only
+// committed entries.
 func (w *watch) check(ctx context.Context) {
 	k := &w.checked
 	applied, v := w.replica.machine.applied.Load(), w.replica.view()
@@ -108,7 +107,7 @@ func (w *watch) check(ctx context.Context) {
 		w.arbiter.resign()
 	}
 	if k.index == applied && !k.open || !w.leadsOthers() {
-		k.at = clock.Now() // nothing waits to be checked
+		k.at = clock.Now() // nothing waits for a check
 		return
 	}
 	quiet := w.proposer.time.now().Sub(v.Time())
@@ -116,7 +115,7 @@ func (w *watch) check(ctx context.Context) {
 		return
 	}
 
-	// A hash that a majority has not confirmed is not told: the entry is a mark alone.
+	// Write only a hash that a majority confirmed. Otherwise the entry is just a mark.
 	claim := &catalog.CheckHash{At: v.Index(), Hash: v.Hash()}
 	what := w.arbiter.judge(ctx, claim.At, claim.Hash)
 	switch what {
@@ -124,7 +123,7 @@ func (w *watch) check(ctx context.Context) {
 		return
 	case unproved:
 		if k.at = clock.Now(); k.index == applied {
-			return // the mark is there
+			return // the mark already exists
 		}
 		claim = &catalog.CheckHash{}
 	}
@@ -137,15 +136,15 @@ func (w *watch) check(ctx context.Context) {
 	*k = checkpointAt(applied, index, what == unproved)
 }
 
-// saver is what there was when the last snapshot was taken here.
+// saver records the state at the last snapshot.
 type saver struct {
 	at    time.Time
 	index uint64
 	bytes int64
 }
 
-// save takes snapshots that raft, which counts entries only, would not take:
-// after many bytes, and after a long time.
+// save takes snapshots that raft, which only counts entries, would not take: after many bytes or a
+// long time.
 func (w *watch) save() {
 	s := &w.saved
 	index, bytes := w.replica.machine.applied.Load(), w.replica.machine.bytes.Load()

@@ -16,9 +16,9 @@ func (c *checker) add(path, format string, args ...any) {
 	c.errs = append(c.errs, Error{path, fmt.Sprintf(format, args...)})
 }
 
-// check returns the errors of a file that fits the schema.
+// check returns the errors of a file that fits the schema. It collects all of them, so that a user
+// can fix a file in one go.
 func (f *File) check() Errors {
-	// Everything is collected: a file is mended at once, and not error by error.
 	c := &checker{}
 	for _, conn := range f.Connections {
 		c.connection(conn)
@@ -32,7 +32,7 @@ func (f *File) check() Errors {
 		c.globs(path+".excludeTopics", x.ExcludeTopics)
 	}
 
-	// Of a reference the value is known to a node alone, and is checked when it is read there.
+	// The value of a reference is known only on a node, which checks it there.
 	for _, o := range f.Overrides {
 		path := child("environmentOverrides", o.Name) + ".value"
 		c.token(path, o.Token)
@@ -111,7 +111,7 @@ func (c *checker) connection(conn Connection) {
 		c.globs(path+".exclude.projects", n.Exclude.Projects)
 		c.size(path+".exclude.size", n.Exclude.Size)
 	case *Git:
-		// The address of local repositories is a glob.
+		// The path of local repositories is a glob.
 		if dir, ok := strings.CutPrefix(n.URL, "file://"); ok {
 			c.globs(path+".url", []string{dir})
 			if control(n.URL) {
@@ -138,8 +138,7 @@ func (c *checker) host(path, url string, t *Token) {
 	c.token(path+".token", t)
 }
 
-// url refuses what fits the pattern of the schema and is still no URL with a
-// host.
+// url rejects text that fits the pattern of the schema but is not a URL with a host.
 func (c *checker) url(path, text string) {
 	if text == "" {
 		return
@@ -152,7 +151,7 @@ func (c *checker) url(path, text string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		// The library repeats the URL in front of the reason.
+		// The error of url.Parse repeats the URL before the reason.
 		reason := err.Error()
 		if i := strings.LastIndex(reason, "\": "); i >= 0 {
 			reason = reason[i+3:]
@@ -163,16 +162,16 @@ func (c *checker) url(path, text string) {
 	}
 }
 
-// token refuses what is no name of a variable: often the secret itself.
+// token rejects text that is not the name of a variable. It is often the secret itself.
 func (c *checker) token(path string, t *Token) {
 	if t != nil && (strings.ContainsRune(t.Env, '=') || strings.ContainsFunc(t.Env, unicode.IsSpace) || control(t.Env)) {
 		c.add(path+".env", "It must be the name of an environment variable, without = and blanks; the secret itself does not belong here.")
 	}
 }
 
-// globs checks a list of patterns; the one pattern of a url has no index.
+// globs checks a list of patterns. A single pattern in a url has no index.
 func (c *checker) globs(path string, patterns []string) {
-	// A control character is refused by itself: printed with the glob it could not be seen.
+	// Reject control characters separately: in a message with the glob they are invisible.
 	for i, p := range patterns {
 		at := item(path, i)
 		if strings.HasSuffix(path, ".url") {
@@ -205,7 +204,7 @@ func (c *checker) model(path string, m Model) {
 		}
 	}
 
-	// Each may hold the secret itself by mistake: its path is told, never what stands there.
+	// Someone may have written the secret itself here. So messages name the path, not the value.
 	for _, t := range []struct {
 		name  string
 		token *Token
@@ -220,10 +219,9 @@ func (c *checker) model(path string, m Model) {
 	c.keyed(path+".queryParams", m.QueryParams)
 }
 
-// keyed checks headers or query parameters. The names of headers are the same
-// in either case.
+// keyed checks headers or query parameters. Names of headers ignore letter case.
 func (c *checker) keyed(path string, list []KeyText) {
-	// A line break in a value could add a header of its own.
+	// A line break in a value could add another header.
 	seen := make(map[string]string)
 	for _, k := range list {
 		at := child(path, k.Key)
@@ -240,7 +238,7 @@ func (c *checker) keyed(path string, list []KeyText) {
 	}
 }
 
-// control reports whether s has a control character, a tab aside.
+// control reports whether s has a control character other than a tab.
 func control(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && unicode.IsControl(r) })
 }

@@ -14,31 +14,28 @@ const (
 	KindGit         Kind = "git"
 )
 
-// Connection is one code host and what to take from it. The set of
-// implementations is sealed: GitHub, GitLab, Gitea, Gerrit, Bitbucket,
-// AzureDevOps and Git, always as pointers.
+// Connection is one code host and what to list from it. Only GitHub, GitLab, Gitea, Gerrit,
+// Bitbucket, AzureDevOps and Git implement it, always as pointers.
 type Connection interface {
 	Kind() Kind
-	// Shared is what every kind has. It is never nil.
+	// Shared returns the properties that every kind has. It is never nil.
 	Shared() *Common
-	// Access is the address of the host, and the token that it is asked with; nil
-	// for none, and for kinds that have none.
+	// Access returns the URL of the host and the token for it; nil: no token.
 	Access() (address string, token *Token)
 	isConnection()
 }
 
-// Common is what connections of every kind have.
+// Common holds the properties of every kind of connection.
 type Common struct {
 	Name      string    `json:"-"` // the key in the file
 	Revisions Revisions `json:"revisions"`
 
-	// EnforcePermissions is nil where the file does not say: then
-	// PERMISSION_SYNC_ENABLED decides.
+	// EnforcePermissions is nil if the file does not set it. Then PERMISSION_SYNC_ENABLED decides.
 	EnforcePermissions               *bool `json:"enforcePermissions"`
 	EnforcePermissionsForPublicRepos bool  `json:"enforcePermissionsForPublicRepos"`
 
-	// Raw is the object of the file in a canonical form: compact, keys
-	// sorted. Two connections with the same Raw sync the same.
+	// Raw is the object of the file in canonical form: compact, with sorted keys. Two connections
+	// with the same Raw list the same repositories.
 	Raw string `json:"-"`
 }
 
@@ -47,18 +44,17 @@ func (c *Common) Shared() *Common { return c }
 
 func (*Common) isConnection() {}
 
-// Revisions says which branches and tags are indexed besides HEAD: globs on
-// short names.
+// Revisions selects the branches and tags to index besides HEAD, by globs on short names.
 type Revisions struct {
 	Branches []string `json:"branches"`
 	Tags     []string `json:"tags"`
 }
 
-// MaxRevisions is how many revisions besides HEAD are indexed of a
-// repository; the newest are taken.
+// MaxRevisions bounds the revisions of a repository that are indexed besides HEAD. The newest are
+// indexed.
 const MaxRevisions = 64
 
-// Size is a range of sizes in bytes, both ends inclusive; nil is no bound.
+// Size is a range of sizes in bytes, both ends inclusive; nil: no bound.
 type Size struct {
 	Min *int64 `json:"min"`
 	Max *int64 `json:"max"`
@@ -76,7 +72,7 @@ type GitHub struct {
 	Exclude GitHubExclude `json:"exclude"`
 }
 
-// GitHubExclude says what a GitHub connection leaves out.
+// GitHubExclude selects repositories that a GitHub connection leaves out.
 type GitHubExclude struct {
 	Forks    bool     `json:"forks"`
 	Archived bool     `json:"archived"`
@@ -99,7 +95,7 @@ type GitLab struct {
 	Exclude  GitLabExclude `json:"exclude"`
 }
 
-// GitLabExclude says what a GitLab connection leaves out.
+// GitLabExclude selects projects that a GitLab connection leaves out.
 type GitLabExclude struct {
 	Forks             bool     `json:"forks"`
 	Archived          bool     `json:"archived"`
@@ -119,7 +115,7 @@ type Gitea struct {
 	Exclude GiteaExclude `json:"exclude"`
 }
 
-// GiteaExclude says what a Gitea connection leaves out.
+// GiteaExclude selects repositories that a Gitea connection leaves out.
 type GiteaExclude struct {
 	Forks    bool     `json:"forks"`
 	Archived bool     `json:"archived"`
@@ -131,19 +127,19 @@ type Gerrit struct {
 	Common
 	URL      string        `json:"url"`
 	User     string        `json:"user"`
-	Token    *Token        `json:"token"`    // the HTTP password of User; nil for what everybody may read
-	Projects []string      `json:"projects"` // globs; empty means all
+	Token    *Token        `json:"token"`    // the HTTP password of User; nil: anonymous
+	Projects []string      `json:"projects"` // globs; empty: all
 	Exclude  GerritExclude `json:"exclude"`
 }
 
-// GerritExclude says what a Gerrit connection leaves out.
+// GerritExclude selects projects that a Gerrit connection leaves out.
 type GerritExclude struct {
 	Projects []string `json:"projects"` // globs
 	ReadOnly bool     `json:"readOnly"`
 	Hidden   bool     `json:"hidden"`
 }
 
-// Deployment is where a host runs.
+// Deployment is whether a host is a cloud service or a server of its own.
 type Deployment string
 
 // The deployments of Bitbucket and Azure DevOps.
@@ -167,7 +163,7 @@ type Bitbucket struct {
 	Exclude    BitbucketExclude `json:"exclude"`
 }
 
-// BitbucketExclude says what a Bitbucket connection leaves out.
+// BitbucketExclude selects repositories that a Bitbucket connection leaves out.
 type BitbucketExclude struct {
 	Archived bool     `json:"archived"`
 	Forks    bool     `json:"forks"`
@@ -187,7 +183,7 @@ type AzureDevOps struct {
 	Exclude    AzureDevOpsExclude `json:"exclude"`
 }
 
-// AzureDevOpsExclude says what an AzureDevOps connection leaves out.
+// AzureDevOpsExclude selects repositories that an AzureDevOps connection leaves out.
 type AzureDevOpsExclude struct {
 	Disabled bool     `json:"disabled"`
 	Repos    []string `json:"repos"`    // globs on project/repo

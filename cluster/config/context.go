@@ -1,8 +1,7 @@
 package config
 
-// Context is a search context: a named set of repositories. What Include*
-// take in, Exclude* take out again. Patterns are globs on full repository
-// names (host/org/repo) and on topics.
+// Context is a search context: a named set of repositories. Exclude wins over Include. Patterns are
+// globs on full repository names (host/org/repo) and on topics.
 type Context struct {
 	Name               string   `json:"-"` // the key in the file
 	Include            []string `json:"include"`

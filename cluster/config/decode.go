@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// decode makes a File from a tree that fits the schema.
+// decode converts a tree that fits the schema to a File.
 func decode(tree any) (*File, Errors) {
 	root, _ := tree.(map[string]any)
 	d := &decoder{f: &File{Settings: DefaultSettings()}}
 
 	d.settings(object(root["settings"]))
 
-	// By name, so that equal files make equal lists at every node. Models and apps keep the
-	// order of the file, which means something: the first is the default.
+	// Sort by name, so that equal files give equal lists on every node. Models and apps keep their
+	// order, because the first one is the default.
 	for name, v := range sorted(root["connections"]) {
 		d.connection(name, v)
 	}
@@ -50,19 +50,19 @@ func decode(tree any) (*File, Errors) {
 	return d.f, d.errs
 }
 
-// decoder fills the File, and collects what the schema could not find.
+// decoder fills the File, and collects errors that the schema could not find.
 type decoder struct {
 	f    *File
 	errs Errors
 }
 
-// object is v as an object; nil when v is none or is not there.
+// object returns v as an object, or nil if it is none.
 func object(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
 
-// sorted goes through an object in the order of its keys.
+// sorted iterates over an object by key.
 func sorted(v any) func(yield func(string, any) bool) {
 	m := object(v)
 	return func(yield func(string, any) bool) {
@@ -74,10 +74,10 @@ func sorted(v any) func(yield func(string, any) bool) {
 	}
 }
 
-// into fills a struct from a value. The only failure that the schema lets
-// through is a whole number of more than 64 bits.
+// into fills a struct from a value. After the schema only one error is possible: a whole number of
+// more than 64 bits.
 func (d *decoder) into(v any, path string, out any) {
-	// By way of JSON, for the tags of the fields say their names.
+	// Convert by JSON, because the fields' tags have the property names.
 	text, err := json.Marshal(v)
 	if err == nil {
 		err = json.Unmarshal(text, out)
@@ -92,7 +92,7 @@ func (d *decoder) into(v any, path string, out any) {
 	}
 }
 
-// UnmarshalJSON reads each form of a reference to a secret.
+// UnmarshalJSON implements json.Unmarshaler. It reads each form of a reference to a secret.
 func (t *Token) UnmarshalJSON(data []byte) error {
 	var form struct{ Env, GoogleCloudSecret, CloudSecret string }
 	if err := json.Unmarshal(data, &form); err != nil {
@@ -102,7 +102,7 @@ func (t *Token) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the reference.
+// MarshalJSON implements json.Marshaler.
 func (t Token) MarshalJSON() ([]byte, error) {
 	if t.Env != "" {
 		return json.Marshal(map[string]string{"env": t.Env})
@@ -110,7 +110,7 @@ func (t Token) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"googleCloudSecret": t.GoogleCloud})
 }
 
-// settings overwrites the defaults with what the file gives.
+// settings overwrites the defaults by the settings in the file.
 func (d *decoder) settings(m map[string]any) {
 	s := &d.f.Settings
 	duration := func(name string, to *time.Duration) {
@@ -144,8 +144,7 @@ func (d *decoder) settings(m map[string]any) {
 	duration("repoGarbageCollectionGracePeriodMs", &s.RepoGarbageCollectionGrace)
 	duration("repoIndexTimeoutMs", &s.RepoIndexTimeout)
 
-	// Where a file has both names of a setting, the one without experiment_
-	// comes later and counts.
+	// If a file has both names of a setting, the one without experiment_ wins, so read it last.
 	duration("experiment_repoDrivenPermissionSyncIntervalMs", &s.RepoDrivenPermissionInterval)
 	duration("experiment_userDrivenPermissionSyncIntervalMs", &s.UserDrivenPermissionInterval)
 	duration("repoDrivenPermissionSyncIntervalMs", &s.RepoDrivenPermissionInterval)
@@ -160,14 +159,14 @@ func (d *decoder) settings(m map[string]any) {
 	}
 }
 
-// deprecated are the settings that work and give a warning.
+// deprecated lists settings that still work but give a warning.
 var deprecated = [...]struct{ name, message string }{
 	{"enablePublicAccess", "It is deprecated; set the environment variable FORCE_ENABLE_ANONYMOUS_ACCESS instead."},
 	{"experiment_repoDrivenPermissionSyncIntervalMs", "It is deprecated; use repoDrivenPermissionSyncIntervalMs instead."},
 	{"experiment_userDrivenPermissionSyncIntervalMs", "It is deprecated; use userDrivenPermissionSyncIntervalMs instead."},
 }
 
-// millis is a duration of n milliseconds, at most a hundred years.
+// millis returns n milliseconds as a duration, at most a hundred years.
 func millis(n json.Number) time.Duration {
 	const most = 100 * 365 * 24 * time.Hour
 	ms, err := n.Float64()
@@ -177,7 +176,7 @@ func millis(n json.Number) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// whole is n cut to a whole number, at most most.
+// whole returns n as a whole number, at most most.
 func whole(n json.Number, most int64) int64 {
 	f, err := n.Float64()
 	if err != nil || f > float64(most) {
@@ -189,12 +188,12 @@ func whole(n json.Number, most int64) int64 {
 func (d *decoder) connection(name string, v any) {
 	path := child("connections", name)
 
-	// The defaults of the kind, then the file over them.
+	// Set the defaults of the kind, then overwrite them by the file.
 	kind, _ := object(v)["type"].(string)
 	c := newConnection(Kind(kind))
 	d.into(v, path, c)
 
-	// Defaults that depend on what the file gives.
+	// Defaults that depend on other properties of the file.
 	switch c := c.(type) {
 	case *GitLab:
 		if c.WebURL == "" {
@@ -206,13 +205,13 @@ func (d *decoder) connection(name string, v any) {
 		}
 	}
 
-	raw, _ := json.Marshal(v) // a tree of plain values cannot fail
+	raw, _ := json.Marshal(v) // cannot fail: v is a tree of plain values
 	c.Shared().Name, c.Shared().Raw = name, string(raw)
 	d.f.Connections = append(d.f.Connections, c)
 }
 
-// newConnection is a connection with the defaults of its kind that need nothing else.
-// The schema has refused other kinds before.
+// newConnection returns a connection with the defaults of its kind. The schema has rejected unknown
+// kinds.
 func newConnection(kind Kind) Connection {
 	switch kind {
 	case KindGitHub:
@@ -222,7 +221,7 @@ func newConnection(kind Kind) Connection {
 	case KindGitea:
 		return &Gitea{URL: "https://gitea.com"}
 
-	// Every Gerrit is somebody's own: there is no address to guess.
+	// There is no public Gerrit that could be the default.
 	case KindGerrit:
 		return &Gerrit{}
 	case KindBitbucket:
@@ -242,7 +241,7 @@ func (d *decoder) override(name string, v any) {
 		d.into(n, child("environmentOverrides", name)+".value", o.Token)
 	case string:
 		o.Value = n
-	default: // a number or a boolean, as it prints
+	default: // a number or boolean, as printed
 		o.Value = fmt.Sprint(n)
 	}
 	d.f.Overrides = append(d.f.Overrides, o)
@@ -250,7 +249,7 @@ func (d *decoder) override(name string, v any) {
 
 // model adds a language model, with the defaults of its provider.
 func (d *decoder) model(v any, path string) {
-	// Those of a provider that the reference has them for; what the file gives wins.
+	// These are Sourcebot's defaults. Properties in the file overwrite them.
 	var m Model
 	switch object(v)["provider"] {
 	case string(Azure):
@@ -267,10 +266,9 @@ func (d *decoder) model(v any, path string) {
 	d.f.Models = append(d.f.Models, m)
 }
 
-// keyed reads headers or query parameters, whose values are texts or references
-// to secrets.
+// keyed reads headers or query parameters. Values are text or references to secrets.
 func (d *decoder) keyed(v any, path string) []KeyText {
-	// Sorted: requests have their headers in the same order at every node.
+	// Sort them, so that requests are equal on every node.
 	var out []KeyText
 	for key, v := range sorted(v) {
 		k := KeyText{Key: key}
@@ -285,15 +283,15 @@ func (d *decoder) keyed(v any, path string) []KeyText {
 	return out
 }
 
-// identityProviders reads both forms: an object with a name for each provider,
-// and the deprecated list, where the name is that of the provider.
+// identityProviders reads both forms: an object with named providers, and the deprecated list,
+// where the provider's type is the name.
 func (d *decoder) identityProviders(v any) {
 	list, ok := v.([]any)
 	if ok {
 		d.f.Warnings = append(d.f.Warnings, Error{"identityProviders", "A list is deprecated; use an object with a name for each provider."})
 	}
 
-	// By a name of its own a provider can be there twice; a list has none.
+	// Only in an object, a type of provider may appear twice, under two names.
 	seen := make(map[string]bool)
 	for i, v := range list {
 		p := IdentityProvider{}
@@ -314,6 +312,6 @@ func (d *decoder) identityProviders(v any) {
 		d.f.IdentityProviders = append(d.f.IdentityProviders, p)
 	}
 
-	// Both forms in one order, whatever the order of the file.
+	// Sort both forms by id, whatever the order in the file.
 	slices.SortStableFunc(d.f.IdentityProviders, func(a, b IdentityProvider) int { return strings.Compare(a.ID, b.ID) })
 }

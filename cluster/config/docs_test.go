@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// The example of the page about sign-in is a good configuration, all of which
-// works.
-func TestTheExampleOfSignInWorks(t *testing.T) {
+// The example on the page about sign-in is valid, and all of it works.
+func TestDocs_signInExampleWorks(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/how-to/sign-in.md")
 	if err != nil {
@@ -26,9 +25,8 @@ func TestTheExampleOfSignInWorks(t *testing.T) {
 	}
 }
 
-// Every example of the pages about code hosts is a good configuration, without
-// a warning.
-func TestExamplesOfThePagesAreGood(t *testing.T) {
+// The examples on the pages about code hosts are valid and give no warning.
+func TestDocs_hostExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/hosts/*.md")
 	if err != nil || len(pages) < 6 {
@@ -41,7 +39,7 @@ func TestExamplesOfThePagesAreGood(t *testing.T) {
 		}
 		kind := strings.TrimSuffix(filepath.Base(page), ".md")
 		if kind == "network" || kind == "refused" {
-			continue // they are about all hosts
+			continue // a page about all hosts
 		}
 		examples := strings.Split(string(text), "```json\n")[1:]
 		if len(examples) < 2 {

@@ -5,24 +5,23 @@ import (
 	"strings"
 )
 
-// Effects says of everything in a file what it does in this version.
+// Effects tells for each property of a file whether it has an effect.
 type Effects struct {
-	Works  []Error `json:"works"`    // has an effect; the message is the kind of a connection, or empty
-	None   []Error `json:"noEffect"` // accepted without an effect; the message says why
-	Unsafe []Error `json:"unsafe"`   // has an effect that opens something
+	Works  []Error `json:"works"`    // has an effect; the message is the kind of a connection, or ""
+	None   []Error `json:"noEffect"` // accepted without effect; the message tells why
+	Unsafe []Error `json:"unsafe"`   // its effect weakens security
 
 	ignored []string // paths
 }
 
-// byEnvironment says what enforcing permissions depends on.
+// byEnvironment explains on what the enforcement of permissions depends.
 const byEnvironment = "PERMISSION_SYNC_ENABLED decides what is hidden. true: code hosts say who sees what is not public. Not set: only those whom an owner grants it see it. false on every node: nothing is hidden."
 
-// Explain tells the effects of a file, of which data are the bytes that f was
-// parsed from.
+// Explain returns the effects of a file. f must be parsed from data.
 func Explain(data []byte, f *File) Effects {
 	root, errs := read(data)
 	if errs != nil {
-		return Effects{} // f would not be there
+		return Effects{} // cannot happen: f was parsed from data
 	}
 
 	var e Effects
@@ -48,8 +47,8 @@ func Explain(data []byte, f *File) Effects {
 	return e
 }
 
-// open reports whether the members of an object are listed one by one, by its keys.
-func open(keys []string) bool {
+// listsMembers reports whether Explain lists the members of an object one by one. keys is its path.
+func listsMembers(keys []string) bool {
 	switch depth := len(keys); {
 	case keys[0] == "settings", keys[0] == "identityProviders":
 		return depth == 1
@@ -59,10 +58,10 @@ func open(keys []string) bool {
 	return false
 }
 
-// object lists the properties of an object that work. Overrides are told apart by their
-// names, elsewhere.
+// object lists the properties of an object that work. Overrides are listed elsewhere, by their
+// names.
 func (e *Effects) object(path string, keys []string, v any) {
-	// An object is told as a whole, but for those whose members mean something each.
+	// List an object as a whole, unless its members have effects of their own.
 	for name, value := range sorted(v) {
 		at, keys := child(path, name), append(keys[:len(keys):len(keys)], name)
 		_, isObject := value.(map[string]any)
@@ -70,7 +69,7 @@ func (e *Effects) object(path string, keys []string, v any) {
 		case at == "$schema":
 			e.None = append(e.None, Error{at, "It is for editors."})
 		case at == "environmentOverrides", slices.Contains(e.ignored, at):
-		case isObject && open(keys):
+		case isObject && listsMembers(keys):
 			e.object(at, keys, value)
 		default:
 			e.Works = append(e.Works, Error{Path: at})
@@ -89,7 +88,7 @@ func (e *Effects) override(o Override) {
 		return
 	}
 
-	// What is set to open something, or shows a secret, is told beside what works.
+	// Also report overrides that weaken security or contain a secret.
 	e.Works = append(e.Works, Error{Path: path})
 	if o.Name == "FORCE_ENABLE_ANONYMOUS_ACCESS" && o.Value == "true" {
 		e.unsafe(path, openAccess)
@@ -99,7 +98,7 @@ func (e *Effects) override(o Override) {
 	}
 }
 
-// provider says what lets strangers in, or shows a secret.
+// provider reports an identity provider that sends secrets unencrypted.
 func (e *Effects) provider(p IdentityProvider) {
 	path := child("identityProviders", p.ID)
 	if strings.HasPrefix(p.BaseURL, "http://") {
@@ -110,7 +109,7 @@ func (e *Effects) provider(p IdentityProvider) {
 func (e *Effects) connection(c Connection) {
 	path := child("connections", c.Shared().Name)
 
-	// None of these is an error: a directory may be meant, and a network be one's own.
+	// These are warnings, not errors: a directory may be public on purpose, and a network private.
 	address, token := c.Access()
 	if secretIn(address) {
 		e.unsafe(path+".url", "It holds a user name or a password, which everyone who may read this file sees.")

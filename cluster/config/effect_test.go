@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Each property of a file stands in one list that says whether it does
-// anything, and what opens something is named.
+// Explain puts each property into one list, and names those that weaken security.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	text := []byte(`{
@@ -64,8 +63,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A property that does nothing beside the others of its object is none that works, and is
-// not told as one that lists or leaves out.
+// A property without effect is neither in Works nor in the result of Selection.
 func TestExplain_ignoredProperties(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, ignored, works, told string }{
@@ -109,9 +107,8 @@ func TestExplain_ignoredProperties(t *testing.T) {
 	}
 }
 
-// An override is either a variable that a node reads, and then its value has to
-// be one that can be read, or there is a warning that says what to do instead.
-func TestOverridesWorkOrWarn(t *testing.T) {
+// A node reads the variable of an override and checks its value, or there is a warning with advice.
+func TestOverrides_workOrWarn(t *testing.T) {
 	t.Parallel()
 	file := func(name, value string) ([]byte, *File, error) {
 		text := []byte(`{"environmentOverrides": {"` + name + `": {"type": "string", "value": "` + value + `"}}}`)
@@ -147,9 +144,9 @@ func TestOverridesWorkOrWarn(t *testing.T) {
 	}
 }
 
-// Each variable of other services that has no effect here says why, in a file and
-// at the start, and none of them is one that a node reads.
-func TestVariablesWithoutEffectSayWhy(t *testing.T) {
+// Each variable of Sourcebot without effect here has an explanation, in a file and at the start,
+// and no node reads it.
+func TestUnreadVariables_explainWhy(t *testing.T) {
 	t.Parallel()
 	for _, name := range Unread() {
 		if why := WhyUnread(name); !strings.HasPrefix(why, "It has no effect: ") || withoutEffect(name) != why {
@@ -160,8 +157,7 @@ func TestVariablesWithoutEffectSayWhy(t *testing.T) {
 		t.Error(why)
 	}
 
-	// What is asked for there is not: a file that wants it is refused, one that
-	// does not is only told.
+	// A value that requests a missing feature is an error; other values only give a warning.
 	for value, good := range map[string]bool{"true": false, "yes": false, "false": true, "False": true, "": true} {
 		f, err := Parse([]byte(`{"environmentOverrides": {"AUTH_EMAIL_CODE_LOGIN_ENABLED": {"type": "string", "value": "` + value + `"}}}`))
 		if (err == nil) != good || good && len(f.Warnings) != 1 || !good && !strings.Contains(err.Error(), "sends no e-mail") {
@@ -170,9 +166,9 @@ func TestVariablesWithoutEffectSayWhy(t *testing.T) {
 	}
 }
 
-// The address of an organisation is copied from a browser: a public host has its
-// owners in lists of the connection, not in its address.
-func TestAPublicHostHasNoPath(t *testing.T) {
+// The URL of an organisation may be copied from a browser. A public host has owners in lists of the
+// connection, not in its URL.
+func TestWarnings_pathInAPublicHostsURL(t *testing.T) {
 	t.Parallel()
 	for conn, says := range map[string]string{
 		`{"type": "github", "url": "https://github.com/acme", "orgs": ["acme"]}`:                                                           "name owners in orgs or users",

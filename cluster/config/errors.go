@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Error is one thing wrong with a configuration file.
+// Error is one problem of a configuration file.
 type Error struct {
-	Path    string `json:"path"` // JSON path, as connections.main.exclude.size.min; empty for the whole file
-	Message string `json:"text"` // a sentence that says what to do
+	Path    string `json:"path"` // JSON path, as connections.main.exclude.size.min; "": the whole file
+	Message string `json:"text"` // a sentence that tells what to do
 }
 
 func (e Error) Error() string {
@@ -18,8 +18,7 @@ func (e Error) Error() string {
 	return e.Path + ": " + e.Message
 }
 
-// Errors is everything wrong with a configuration file, sorted by path. It
-// is what Parse returns.
+// Errors lists all problems of a configuration file, sorted by path. Parse returns it.
 type Errors []Error
 
 func (e Errors) Error() string {
@@ -30,8 +29,8 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sorted puts the errors in the order of their paths, each once.
-func (e Errors) sorted() Errors {
+// normalized sorts the errors by path and removes duplicates.
+func (e Errors) normalized() Errors {
 	slices.SortFunc(e, func(a, b Error) int {
 		if c := strings.Compare(a.Path, b.Path); c != 0 {
 			return c

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// fitting is the part of a tree that fits the schema: without what errors are
-// about, so that the rest can be checked too and all that is wrong with a file
-// is told at once. It is nil where nothing is left.
+// fitting returns the part of a tree that fits the schema, without the values that errs are about.
+// So the rest can be checked too, and a user sees all errors at once. It returns nil if nothing is
+// left.
 func fitting(tree any, errs Errors) any {
-	// What is left may lack something that is required: then that goes too. A
-	// file nests no deeper than this many required properties.
+	// Removing a value may leave its object without a required property, which then is removed too.
+	// Files do not nest more than eight such properties.
 	for range 8 {
 		if len(errs) == 0 {
 			return tree
@@ -31,11 +31,10 @@ func fitting(tree any, errs Errors) any {
 	return nil
 }
 
-// without is a copy of the value at a path without what is bad: a property that
-// is, an object that lacks one, a list one of whose elements is. It is nil for
-// a value that goes altogether.
+// without returns a copy of the value at a path, without bad values. A list with a bad element and
+// an object that lacks a required property are removed as a whole. It returns nil for a value that
+// is removed.
 func without(v any, path string, bad map[string]bool) any {
-	// A list goes as a whole with one of its elements, and an object with what it must have.
 	if bad[path] {
 		return nil
 	}
@@ -49,7 +48,7 @@ func without(v any, path string, bad map[string]bool) any {
 			}
 		}
 
-		// It lacks what it must have: then it goes too.
+		// Remove the object if it lacks a required property.
 		for missing := range bad {
 			if name, ok := property(missing, path); ok && n[name] == nil {
 				return nil
@@ -61,7 +60,7 @@ func without(v any, path string, bad map[string]bool) any {
 		out := make([]any, len(n))
 		for i, value := range n {
 			if out[i] = without(value, item(path, i), bad); out[i] == nil {
-				return nil // the numbers of the others would change
+				return nil // a shorter list would change the indexes of the others
 			}
 		}
 		return out
@@ -69,7 +68,8 @@ func without(v any, path string, bad map[string]bool) any {
 	return v
 }
 
-// property is the name of a plain property by its path and that of its object.
+// property returns the name of an object's property from its path. ok is false if the path is not
+// that of a plain property of the object.
 func property(path, object string) (name string, ok bool) {
 	if object != "" {
 		if path, ok = strings.CutPrefix(path, object+"."); !ok {
@@ -79,8 +79,8 @@ func property(path, object string) (name string, ok bool) {
 	return path, plainKey(path)
 }
 
-// unsaid are the errors whose paths have none yet.
-func unsaid(errs, said Errors) Errors {
+// withNewPaths returns the errors with paths that no error in said has.
+func withNewPaths(errs, said Errors) Errors {
 	paths := map[string]bool{}
 	for _, e := range said {
 		paths[e.Path] = true

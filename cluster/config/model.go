@@ -1,6 +1,6 @@
 package config
 
-// Provider is who answers for a language model, as written in the file.
+// Provider is the provider of a language model, as written in the file.
 type Provider string
 
 // The providers of language models.
@@ -19,12 +19,11 @@ const (
 	XAI                   Provider = "xai"
 )
 
-// Model is one language model. Fields that a provider does not have are
-// empty; where a provider takes its default from an environment variable the
-// field is empty too and the node looks it up.
+// Model is a language model. Properties that its provider does not have are empty. If a provider's
+// default comes from an environment variable, the property is empty, too, and the node looks it up.
 type Model struct {
 	Provider    Provider  `json:"provider"`
-	Model       string    `json:"model"` // for Azure the deployment
+	Model       string    `json:"model"` // for Azure the name of the deployment
 	DisplayName string    `json:"displayName"`
 	BaseURL     string    `json:"baseUrl"`
 	Temperature *float64  `json:"temperature"`
@@ -49,16 +48,15 @@ type Model struct {
 	QueryParams      []KeyText `json:"-"` // sorted by key
 }
 
-// KeyText is a header or a query parameter: Token when the value is a secret
-// reference, else Value.
+// KeyText is a header or a query parameter. If Token is not nil, the value is a reference to a
+// secret; otherwise it is Value.
 type KeyText struct {
 	Key   string
 	Value string
 	Token *Token
 }
 
-// App is an application registered at a code host; its installations give
-// tokens for the repositories of their owners.
+// App is an app registered at a code host. Its installations give tokens for repositories.
 type App struct {
 	Type               string `json:"type"` // github
 	ID                 string `json:"id"`
@@ -66,9 +64,9 @@ type App struct {
 	DeploymentHostname string `json:"deploymentHostname"` // default github.com
 }
 
-// IdentityProvider is where people sign in or link their accounts.
+// IdentityProvider is a service where people sign in or link their accounts.
 type IdentityProvider struct {
-	ID          string `json:"-"`        // the key in the file; in the deprecated list, the provider
+	ID          string `json:"-"`        // key in the file; in the deprecated list, the provider
 	Provider    string `json:"provider"` // github, gitlab, google, okta, ...
 	Purpose     string `json:"purpose"`  // sso or account_linking
 	DisplayName string `json:"displayName"`

@@ -10,37 +10,36 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// maxDepth bounds how deep values are nested. The schema needs eight.
+// maxDepth limits the nesting of values. The schema needs eight.
 const maxDepth = 64
 
-// Parse reads a configuration file: JSON, where comments and trailing commas
-// are allowed. An error is always of type Errors and lists everything that is
-// wrong with the file, as far as it can be read; a file that is not JSON has
-// one error, with the line and the column.
+// Parse parses a configuration file: JSON with comments and trailing commas. An error always has
+// the type Errors and lists all problems of the file. If the file is not JSON, it has one error,
+// with the line and the column.
 //
-// Nodes on which nothing is configured parse "{}". Empty input is an error,
-// because a file that is just being written looks like that.
+// A node without a configuration parses "{}". Empty input is an error, since a file that is just
+// being written may be empty.
 func Parse(data []byte) (*File, error) {
 	root, errs := read(data)
 	if errs != nil {
 		return nil, errs
 	}
 
-	// The checks below see a map, in which only one of two twins is left, and no
-	// number that takes long to work with.
+	// Find duplicates and huge numbers in the parsed text: the tree loses duplicates, and huge
+	// numbers would be slow.
 	tree, unfit := plain(root), numbers(root)
-	unfit = append(unfit, unsaid(validate(tree), unfit)...)
+	unfit = append(unfit, withNewPaths(validate(tree), unfit)...)
 	errs = append(duplicates(root), unfit...)
 
-	// What a schema cannot say is checked of all that fits it.
+	// Run the other checks on everything that fits the schema.
 	rest := fitting(tree, unfit)
 	if rest == nil {
-		return nil, errs.sorted()
+		return nil, errs.normalized()
 	}
 	f, more := decode(rest)
-	errs = append(errs, unsaid(append(more, f.check()...), errs)...)
+	errs = append(errs, withNewPaths(append(more, f.check()...), errs)...)
 	if len(errs) > 0 {
-		return nil, errs.sorted()
+		return nil, errs.normalized()
 	}
 
 	f.hash = sha256.Sum256(data)
@@ -48,7 +47,7 @@ func Parse(data []byte) (*File, error) {
 	return f, nil
 }
 
-// read parses the text. All that it refuses is about the file as a whole.
+// read parses the text. All its errors are about the file as a whole.
 func read(data []byte) (*hujson.Value, Errors) {
 	whole := func(format string, args ...any) Errors {
 		return Errors{{Message: fmt.Sprintf(format, args...)}}
@@ -71,7 +70,7 @@ func read(data []byte) (*hujson.Value, Errors) {
 
 	v, err := hujson.Parse(data)
 	if err != nil {
-		// A comment may end the file: the parser wants a line break after it.
+		// The parser needs a line break after a comment at the end of the file.
 		if ended, again := hujson.Parse(append(data[:len(data):len(data)], '\n')); again == nil {
 			return &ended, nil
 		}
@@ -82,7 +81,7 @@ func read(data []byte) (*hujson.Value, Errors) {
 	return &v, nil
 }
 
-// invalidAt is the offset of the first byte that is not UTF-8.
+// invalidAt returns the offset of the first byte that is not UTF-8.
 func invalidAt(data []byte) int {
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])
@@ -94,9 +93,8 @@ func invalidAt(data []byte) int {
 	return len(data)
 }
 
-// tooDeep returns the line on which brackets nest deeper than maxDepth, or 0.
-// It runs before the parser, which recurses once for each level and could
-// exhaust its stack.
+// tooDeep returns the line on which brackets nest deeper than maxDepth, or 0. It runs before the
+// parser, which recurses for each level and could exhaust its stack.
 func tooDeep(data []byte) int {
 	line, depth := 1, 0
 	for i := 0; i < len(data); i++ {
@@ -110,7 +108,7 @@ func tooDeep(data []byte) int {
 		case '}', ']':
 			depth--
 
-		// A string ends with its quote, or unfinished with the line.
+		// Skip a string. It ends with its quote, or with the line.
 		case '"':
 			for i++; i < len(data) && data[i] != '"' && data[i] != '\n'; i++ {
 				if data[i] == '\\' {
@@ -122,7 +120,7 @@ func tooDeep(data []byte) int {
 				line++
 			}
 
-		// A comment; one without an end is for the parser to report.
+		// Skip a comment. The parser reports one without an end.
 		case '/':
 			end := 0
 			switch rest := data[i:]; {
@@ -144,10 +142,9 @@ func tooDeep(data []byte) int {
 	return 0
 }
 
-// duplicates finds properties that stand twice in one object. JSON would take
-// the last one and say nothing.
+// duplicates finds properties that an object has twice. JSON would silently take the last one.
 func duplicates(root *hujson.Value) Errors {
-	// Looked for in the parsed text: the map that the checks see has lost the first one.
+	// Search the parsed text: a map would already have lost the first one.
 	var errs Errors
 	walk(root, "", func(path string, v *hujson.Value) {
 		obj, ok := v.Value.(*hujson.Object)
@@ -167,8 +164,7 @@ func duplicates(root *hujson.Value) Errors {
 	return errs
 }
 
-// numbers finds numbers that no setting can need and that would take long to
-// work with, as 1e999999.
+// numbers finds numbers that no setting needs and that are slow to compute with, as 1e999999.
 func numbers(root *hujson.Value) Errors {
 	var errs Errors
 	walk(root, "", func(path string, v *hujson.Value) {
@@ -181,8 +177,7 @@ func numbers(root *hujson.Value) Errors {
 
 // sane reports whether a number is short and has an exponent below 100.
 func sane(number string) bool {
-	// Forty digits are more than any setting takes; an exponent of three would take memory for
-	// as many digits as it says.
+	// No setting needs forty digits. A three-digit exponent would use memory for that many digits.
 	if len(number) > 40 {
 		return false
 	}
@@ -194,7 +189,7 @@ func sane(number string) bool {
 	return len(exp) <= 2
 }
 
-// text is the name of a property, or another literal, without its quotes.
+// text returns a literal without its quotes, such as the name of a property.
 func text(v hujson.Value) string {
 	l, _ := v.Value.(hujson.Literal)
 	return l.String()

@@ -24,7 +24,7 @@ func parseFull(t *testing.T) *File {
 	return f
 }
 
-func TestFull(t *testing.T) {
+func TestParse_fullFile(t *testing.T) {
 	t.Parallel()
 	f := parseFull(t)
 	if got, want := f.Settings, (Settings{
@@ -86,7 +86,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestParse_defaults(t *testing.T) {
 	t.Parallel()
 	f, err := Parse([]byte("\ufeff{}"))
 	if err != nil || f.Settings != DefaultSettings() || len(f.Warnings) != 0 {
@@ -109,8 +109,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A minimal file for each kind; what is not said has a default.
-func TestMinimal(t *testing.T) {
+// A minimal file for each kind. Everything else has a default.
+func TestParse_minimalConnections(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{
 		`{"type": "github"}`, `{"type": "gitlab"}`, `{"type": "gitea"}`, `{"type": "gerrit", "url": "http://g.x"}`, `{"type": "bitbucket"}`,
@@ -124,12 +124,12 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestParse_errorMessages(t *testing.T) {
 	t.Parallel()
 	conn := func(body string) string { return `{"connections": {"main": {` + body + `}}}` }
 	gh := func(body string) string { return conn(`"type": "github", ` + body) }
 	for _, tt := range []struct{ in, want string }{
-		// no JSON
+		// not JSON
 		{``, `The file is empty; write {} for a configuration without anything.`},
 		{" \n\t", `The file is empty; write {} for a configuration without anything.`},
 		{`{`, `The file is not JSON: line 1, column 2: parsing value: unexpected EOF.`},
@@ -142,7 +142,7 @@ func TestErrors(t *testing.T) {
 		{gh(`"url": "https://x.y", "url": "https://x.y"`), `connections.main.url: It is given twice; remove one of the two.`},
 		{`{"settings": {"maxFileSize": 1e999999999}}`, `settings.maxFileSize: The number is too large, too small or too long; write one that a setting can use.`},
 
-		// the root and the settings
+		// root and settings
 		{`{"setting": {}}`, `setting: There is no such property; did you mean settings?`},
 		{`{"zebra": {}}`, `zebra: There is no such property; there are $schema, apps, connections, contexts, environmentOverrides, identityProviders, models, settings.`},
 		{`{"a b": 1}`, `["a b"]: There is no such property; there are $schema, apps, connections, contexts, environmentOverrides, identityProviders, models, settings.`},
@@ -184,7 +184,7 @@ func TestErrors(t *testing.T) {
 		{conn(`"type": "git", "url": "ssh://x"`), `connections.main.url: It must be a URL that begins with http:// or https://, or file:// and an absolute path, not "ssh://x".`},
 		{conn(`"type": "git", "url": "file:///a/[b"`), `connections.main.url: The glob is malformed: a [ has no ].`},
 
-		// the others
+		// everything else
 		{`{"environmentOverrides": {"CONFIG_PATH": {"type": "string", "value": "x"}}}`, `environmentOverrides.CONFIG_PATH: It cannot be overridden, because it says where this file is; remove it.`},
 		{`{"environmentOverrides": {"A": {"type": "number", "value": "1"}, "B": {"type": "string"}, "C": {"type": "x", "value": 1}}}`,
 			"environmentOverrides.A.value: It must be a number, not a string.\nenvironmentOverrides.B.value: It is required; add it.\n" +
@@ -228,8 +228,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a file is told at once: one mistake hides no other.
-func TestAllErrorsAtOnce(t *testing.T) {
+// Parse reports all errors of a file at once: no mistake hides another one.
+func TestParse_reportsAllErrorsAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := Parse([]byte(`{
 		"settings": {"maxFileSize": 1e400, "reindexIntervalMs": "often"},
@@ -256,7 +256,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 	}
 }
 
-func TestACommentMayEndTheFile(t *testing.T) {
+func TestParse_commentAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"{} // x", "{} /* x */", "// x\n{}", "{}//"} {
 		if _, err := Parse([]byte(text)); err != nil {
@@ -265,7 +265,7 @@ func TestACommentMayEndTheFile(t *testing.T) {
 	}
 }
 
-func TestWarnings(t *testing.T) {
+func TestParse_warnings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ in, want string }{
 		{`{"type": "github"}`, `connections.c: It takes no repository; say which ones.`},
@@ -299,7 +299,7 @@ func TestSchemaIsJSON(t *testing.T) {
 	if _, err := compiled(); err != nil {
 		t.Fatal(err)
 	}
-	// The defaults of the schema are those of the code.
+	// The schema has the same defaults as the code.
 	defaults := map[string]any{"maxFileSize": 2097152.0, "reindexIntervalMs": 3600000.0, "repoIndexTimeoutMs": 7200000.0, "maxRepoGarbageCollectionJobConcurrency": 8.0}
 	props := doc["definitions"].(map[string]any)["settings"].(map[string]any)["properties"].(map[string]any)
 	for name, want := range defaults {
@@ -309,7 +309,7 @@ func TestSchemaIsJSON(t *testing.T) {
 	}
 }
 
-func TestTokenPrintsItsReference(t *testing.T) {
+func TestToken_printsItsReference(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal([]Token{{Env: "A"}, {GoogleCloud: "projects/p/secrets/s/versions/1"}})
 	if err != nil || string(text) != `[{"env":"A"},{"googleCloudSecret":"projects/p/secrets/s/versions/1"}]` {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// drawFile draws a valid file as a tree.
+// drawFile returns a random valid file as a tree.
 func drawFile(t *rapid.T) map[string]any {
 	root := map[string]any{}
 	maybe := func(m map[string]any, key string, draw func() any) {
@@ -119,8 +119,7 @@ func drawFile(t *rapid.T) map[string]any {
 	return root
 }
 
-// write prints a tree as people do: with comments, commas at the end, and any
-// order of keys.
+// write prints a tree like a person would: with comments, trailing commas, and any order of keys.
 func write(t *rapid.T, b *strings.Builder, v any) {
 	extra := func() {
 		b.WriteString(rapid.SampledFrom([]string{"", " ", "\n", " // {\n", "/* \" */", "\r\n\t"}).Draw(t, "extra"))
@@ -162,7 +161,7 @@ func write(t *rapid.T, b *strings.Builder, v any) {
 	extra()
 }
 
-func TestValidFilesParse(t *testing.T) {
+func TestParse_randomValidFiles(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawFile(t)
@@ -184,8 +183,8 @@ func TestValidFilesParse(t *testing.T) {
 	})
 }
 
-// spots lists every place of a tree where a value can be broken: a function
-// that does it, and the path that the error must name.
+// spots lists every place of a tree where a value can be broken: a function that breaks it, and the
+// path that the error must name.
 func spots(v any, path string, set func(any), out *[]spot) {
 	if path != "" {
 		*out = append(*out, spot{path, func() { set(nil) }})
@@ -208,7 +207,7 @@ type spot struct {
 	breakOff func()
 }
 
-func TestBrokenFilesSayWhere(t *testing.T) {
+func TestParse_randomBrokenFilesNameThePath(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawFile(t)

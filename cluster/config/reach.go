@@ -12,18 +12,18 @@ import (
 	"github.com/shoalsearch/shoal/glob"
 )
 
-// Reach is one thing of the nodes' machines that a file uses: a secret and the place
-// that it goes to, or a local directory.
+// Reach is something on the nodes' machines that a file uses: a secret and where it is sent, or a
+// local directory.
 type Reach struct {
-	Path   string // of the property
-	Secret string // environment variable, or name of a secret of Google; "" for a directory
-	Target string // origin of the server that gets the secret, or what else takes it
-	Use    string // property of an identity provider; "" elsewhere
-	Root   string // cleaned path of local repositories, which may be a glob; "" for a secret
+	Path   string // JSON path of the property
+	Secret string // environment variable, or name of a Google Cloud secret; "" for a directory
+	Target string // origin of the server that gets the secret, or another description of its receiver
+	Use    string // property of an identity provider; "" for other references
+	Root   string // cleaned path of local repositories, may be a glob; "" for a secret
 }
 
-// Reaches lists what a valid file uses of the nodes' machines, by path. data are the bytes
-// that f was parsed from.
+// Reaches returns what a valid file uses on the nodes' machines, by path. f must be parsed from
+// data.
 func Reaches(data []byte, f *File) []Reach {
 	root, errs := read(data)
 	if errs != nil {
@@ -47,14 +47,14 @@ func Reaches(data []byte, f *File) []Reach {
 	return r.out
 }
 
-// reaching collects the list of Reaches.
+// reaching collects the result of Reaches.
 type reaching struct {
 	f    *File
 	root map[string]any
 	out  []Reach
 }
 
-// section lists the references in the items of a top-level property.
+// section collects the references in the items of a top-level property.
 func (r *reaching) section(section string, items any) {
 	for key, v := range sorted(items) {
 		path := child(section, key)
@@ -67,21 +67,21 @@ func (r *reaching) section(section string, items any) {
 	}
 }
 
-// references lists every reference to a secret below a path. A property is found by its
-// form, so that none can be forgotten here.
+// references collects every reference to a secret below a path. It recognizes references by their
+// form, so that it also finds those of new properties.
 func (r *reaching) references(path, key string, v any, target string) {
 	list, _ := v.([]any)
 	for i, v := range list {
 		r.references(item(path, i), key, v, target)
 	}
 
-	// Headers and parameters may have any name, that of a reference too.
+	// In headers and parameters, any name is allowed, so these are not references.
 	open := key == "headers" || key == "queryParams"
 	for name, v := range sorted(v) {
 		text, isText := v.(string)
 		if isText && !open && (name == "env" || name == "googleCloudSecret" || name == "cloudSecret") {
 			use := Reach{Path: path, Secret: text, Target: target}
-			// The id of a client is shown to browsers, its secret is not: each keeps its use.
+			// Browsers see a client's id, but not its secret. So distinguish the two.
 			if strings.HasPrefix(path, "identityProviders") {
 				use.Use = key
 			}
@@ -92,7 +92,7 @@ func (r *reaching) references(path, key string, v any, target string) {
 	}
 }
 
-// target returns where the secrets of an item go.
+// target returns where the secrets of an item are sent.
 func (r *reaching) target(section, key, path string, it map[string]any) string {
 	text := func(name string) string { s, _ := it[name].(string); return s }
 	switch section {
@@ -104,7 +104,7 @@ func (r *reaching) target(section, key, path string, it map[string]any) string {
 	case "apps":
 		return "https://" + strings.ToLower(cmp.Or(text("deploymentHostname"), "github.com"))
 
-	// What an issuer is stands in a variable: its name says as much.
+	// The issuer itself is in a variable, so use that variable's name.
 	case "identityProviders":
 		for _, by := range sorted(it["issuer"]) {
 			return fmt.Sprintf("the issuer in %v", by)
@@ -117,7 +117,7 @@ func (r *reaching) target(section, key, path string, it map[string]any) string {
 	return path
 }
 
-// modelTarget is where the requests of a model go.
+// modelTarget returns where the requests for a model are sent.
 func (r *reaching) modelTarget(p Provider, base, resource string) string {
 	if base != "" {
 		return origin(base)
@@ -133,8 +133,8 @@ func (r *reaching) modelTarget(p Provider, base, resource string) string {
 	return strings.TrimSpace(string(p) + " " + resource)
 }
 
-// implied lists the variables that a model without a key takes, where it sends them to
-// another place than the provider's own.
+// implied collects the variables that a model without a key uses by default, if they are sent
+// elsewhere than to the provider itself.
 func (r *reaching) implied(path string, m Model) {
 	target := r.modelTarget(m.Provider, m.BaseURL, m.ResourceName)
 	if target == string(m.Provider) {
@@ -148,7 +148,7 @@ func (r *reaching) implied(path string, m Model) {
 	}
 }
 
-// providerVariables are the variables that hold the keys of a provider.
+// providerVariables lists the variables with the keys of each provider.
 var providerVariables = map[Provider][]string{
 	AmazonBedrock:         {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"},
 	Anthropic:             {"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"},
@@ -163,7 +163,7 @@ var providerVariables = map[Provider][]string{
 	XAI:                   {"XAI_API_KEY"},
 }
 
-// Variables returns the variables that hold the key of the model where the file names none.
+// Variables returns the variables that hold the key of the model, if the file names none.
 func (m *Model) Variables() []string {
 	switch {
 	case m.Token != nil, m.AuthToken != nil, m.Credentials != nil:
@@ -174,7 +174,7 @@ func (m *Model) Variables() []string {
 	return providerVariables[m.Provider]
 }
 
-// origin is scheme, host and port of an address, in one form.
+// origin returns scheme, host and port of a URL in a canonical form.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -185,8 +185,8 @@ func origin(address string) string {
 	return scheme + "://" + host
 }
 
-// Directory is the cleaned path of a file:// address, which may be a glob; ok is false for
-// any other address.
+// Directory returns the cleaned path of a file:// URL, which may be a glob. ok is false for any
+// other URL.
 func (c *Git) Directory() (pattern string, ok bool) {
 	pattern, ok = strings.CutPrefix(c.URL, "file://")
 	if p, err := url.PathUnescape(pattern); err == nil {
@@ -195,8 +195,8 @@ func (c *Git) Directory() (pattern string, ok bool) {
 	return filepath.Clean(pattern), ok
 }
 
-// FixedDirectory returns the directory that all matches of a path lie in: its part before
-// the first sign of a glob. plain is the whole path where there is no sign.
+// FixedDirectory returns the directory that contains all matches of a path: its part before the
+// first glob character. plain is the whole path if it has no glob character.
 func FixedDirectory(pattern string) (dir, plain string) {
 	start, all := glob.Start(pattern)
 	if all {
@@ -205,21 +205,21 @@ func FixedDirectory(pattern string) (dir, plain string) {
 	return cmp.Or(start[:max(strings.LastIndexByte(start, '/'), 0)], "/"), plain
 }
 
-// Allowance is what the operator lets a configuration use that comes over the network.
-// The zero value allows nothing beyond what the operator's own files use.
+// Allowance tells what the operator allows to a configuration that comes over the network. The zero
+// value allows only what the operator's own files use.
 type Allowance struct {
 	secrets []allowedSecret
-	roots   []string // cleaned, absolute
+	roots   []string // absolute, cleaned
 }
 
 // allowedSecret is one entry of --config-env.
 type allowedSecret struct{ names, hosts glob.Globs }
 
-// ParseAllowance reads the values of --config-env and --config-roots:
+// ParseAllowance parses the values of --config-env and --config-roots:
 //
-//	GITEA_TOKEN                   a variable, at any host; * stands for any letters
+//	GITEA_TOKEN                   a variable, at any host; * matches any letters
 //	GITEA_*@git.example.com       variables, at one host; a host may be a glob
-//	projects/p/secrets/s/**       secrets of Google, in the same two forms
+//	projects/p/secrets/s/**       Google Cloud secrets, in the same two forms
 func ParseAllowance(env, roots []string) (Allowance, error) {
 	var a Allowance
 	var errs []error
@@ -244,8 +244,8 @@ func ParseAllowance(env, roots []string) (Allowance, error) {
 	return a, errors.Join(errs...)
 }
 
-// Refuse returns an error for each use that neither the operator's lists nor the
-// operator's own files have. resolve follows the symbolic links of a directory.
+// Refuse returns an error for each use that neither the operator's lists nor the operator's own
+// files allow. resolve must follow the symbolic links of a directory.
 func (a Allowance) Refuse(uses, own []Reach, resolve func(dir string) string) (errs Errors) {
 	for _, u := range uses {
 		switch {
@@ -255,7 +255,7 @@ func (a Allowance) Refuse(uses, own []Reach, resolve func(dir string) string) (e
 			errs = append(errs, Error{u.Path, fmt.Sprintf("The secret in %s may not go to %s by a configuration that comes over the network. The operator allows it by --config-env, or applies the file on a node's host.", u.Secret, u.Target)})
 		}
 	}
-	return errs.sorted()
+	return errs.normalized()
 }
 
 func (a Allowance) secret(u Reach, own []Reach) bool {
@@ -264,7 +264,7 @@ func (a Allowance) secret(u Reach, own []Reach) bool {
 		return true
 	}
 
-	// A host may stand in the list with its port or without.
+	// An entry may name a host with or without its port.
 	host, name := u.Target, u.Target
 	if where, err := url.Parse(u.Target); err == nil && where.Host != "" {
 		host, name = where.Host, where.Hostname()
@@ -275,7 +275,7 @@ func (a Allowance) secret(u Reach, own []Reach) bool {
 }
 
 func (a Allowance) root(pattern string, own []Reach, resolve func(string) string) bool {
-	// A link below a root may lead out of it.
+	// A symbolic link below a root may lead out of it.
 	dir, plain := FixedDirectory(pattern)
 	dir = cmp.Or(plain, dir)
 	inside := func(root string) bool {
@@ -285,7 +285,7 @@ func (a Allowance) root(pattern string, own []Reach, resolve func(string) string
 		return below(dir, root) && below(resolve(dir), resolve(root))
 	}
 
-	// Another pattern may reach more, but one directory of a pattern is part of it.
+	// Compare patterns for equality, but allow a single directory that a pattern matches.
 	for _, o := range own {
 		if o.Root == pattern {
 			return true

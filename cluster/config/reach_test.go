@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Every property of the schema that may hold a reference to a secret is found, in each of
-// its forms: whoever adds a property need not think of it.
+// Reaches finds every property of the schema that may hold a reference to a secret, in each of its
+// forms. So it also finds those of new properties.
 func TestReaches_everyPropertyOfTheSchema(t *testing.T) {
 	t.Parallel()
 	definitions := object(schemaTree()["definitions"])
@@ -41,7 +41,7 @@ func TestReaches_everyPropertyOfTheSchema(t *testing.T) {
 	}
 }
 
-// placed is a file with a property in an item of a definition, and its path.
+// placed returns a file with a property in an item of a definition, and the property's path.
 func placed(t *testing.T, definition, property, value string) (text, path string) {
 	t.Helper()
 	member := fmt.Sprintf("%q: %s", property, value)
@@ -57,7 +57,7 @@ func placed(t *testing.T, definition, property, value string) (text, path string
 	return fmt.Sprintf(`{"connections": {"c": {"type": %q, "url": "https://h.example.com", %s}}}`, definition, member), "connections.c." + property
 }
 
-// reachesOf reads a file, which may lack what is required.
+// reachesOf parses a file, which may lack required properties.
 func reachesOf(t *testing.T, text string) []Reach {
 	t.Helper()
 	root, errs := read([]byte(text))
@@ -71,8 +71,8 @@ func reachesOf(t *testing.T, text string) []Reach {
 	return Reaches([]byte(text), f)
 }
 
-// What comes over the network uses what the file in force uses, in the same way, and what
-// the lists of the operator name.
+// A configuration from the network may use what the present file uses, in the same way, and what
+// the operator's lists allow.
 func TestAllowance(t *testing.T) {
 	t.Parallel()
 	const inForce = `{
@@ -94,7 +94,7 @@ func TestAllowance(t *testing.T) {
 
 	for _, c := range []struct {
 		name, env, roots, text string
-		refused                string // path; "" for none
+		refused                string // path; "": allowed
 	}{
 		{"the same file", "", "", inForce, ""},
 		{"another name and other repositories", "", "", gitea("https://GIT.example.com:443/sub", `{"env": "GITEA_TOKEN"}`), ""},
@@ -191,7 +191,7 @@ func listOf(s string) []string {
 	return []string{s}
 }
 
-// A region or a resource is one label of a host name: another sign could lead to any host.
+// A region or resource is one label of a host name. Any other character could lead to another host.
 func TestModels_partsOfHostNames(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"evil.example/", "a.b", "a#", "a:1", "a@b", "a b", ""} {

@@ -21,11 +21,11 @@ import (
 //go:embed schema.json
 var schemaText string
 
-// Schema is the JSON Schema (draft-07) of the file. It says all that a schema
-// can say; Parse checks the rest too.
+// Schema returns the JSON Schema (draft-07) of the file. Parse checks also what a schema cannot
+// express.
 func Schema() []byte { return []byte(schemaText) }
 
-// compiled is made at the first use: it takes some milliseconds.
+// compiled compiles the schema at its first use, which takes some milliseconds.
 var compiled = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schemaText))
 	if err != nil {
@@ -41,7 +41,7 @@ var compiled = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return c.Compile(name)
 })
 
-// schemaTree is the schema as a tree, for messages that list what is allowed.
+// schemaTree is the schema as a tree, from which messages list allowed values.
 var schemaTree = sync.OnceValue(func() map[string]any {
 	var tree map[string]any
 	d := json.NewDecoder(bytes.NewReader([]byte(schemaText)))
@@ -51,8 +51,7 @@ var schemaTree = sync.OnceValue(func() map[string]any {
 	return tree
 })
 
-// validate compares a tree with the schema and returns everything that does
-// not fit.
+// validate returns everything in a tree that does not fit the schema.
 func validate(tree any) Errors {
 	schema, err := compiled()
 	if err != nil {
@@ -64,7 +63,7 @@ func validate(tree any) Errors {
 		return nil
 	}
 
-	// The validator tells of branches that it tried: the leaves say what is wrong.
+	// The validator returns a tree of the branches that it tried. The leaves tell what is wrong.
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
 		return Errors{{Message: fmt.Sprintf("The file cannot be validated: %v.", err)}}
@@ -75,9 +74,9 @@ func validate(tree any) Errors {
 	return errs
 }
 
-// names checks the keys that the file chooses itself, as those of connections.
+// names checks keys that the file chooses itself, such as names of connections. The schema checks
+// them too, but the validator would report a wrong path.
 func names(tree any) Errors {
-	// The schema says it too, but the validator tells the place of a sibling.
 	var errs Errors
 	root, _ := tree.(map[string]any)
 	for _, group := range [...]string{"connections", "contexts", "environmentOverrides", "identityProviders"} {
@@ -98,9 +97,9 @@ func names(tree any) Errors {
 
 var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// explain turns the leaves of the validator's tree of errors into sentences.
+// explain converts the leaves of the validator's error tree to sentences.
 func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
-	// Sentences name the path in the file, never a place in the schema.
+	// Sentences name the path in the file, not in the schema.
 	path, value := locate(tree, ve.InstanceLocation)
 	add := func(path, format string, args ...any) {
 		*errs = append(*errs, Error{path, fmt.Sprintf(format, args...)})
@@ -110,7 +109,7 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 	case *kind.AdditionalProperties:
 		known := knownProperties(ve.SchemaURL)
 		for _, name := range k.Properties {
-			add(child(path, name), "%s", unknown(name, known, ve.SchemaURL))
+			add(child(path, name), "%s", unknownProperty(name, known, ve.SchemaURL))
 		}
 		return
 
@@ -119,7 +118,7 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 			add(child(path, name), "It is required; add it.")
 		}
 		return
-	case *kind.PropertyNames: // left to names: the location here may be that of a sibling
+	case *kind.PropertyNames: // reported by names: the location here may be that of a sibling
 		return
 
 	case *kind.Type:
@@ -140,7 +139,7 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 	case *kind.MinProperties, *kind.MaxProperties:
 		add(path, `It must have exactly one of "env" and "googleCloudSecret".`)
 
-	// An error that only holds others: its causes say what is wrong.
+	// An inner node of the error tree: its causes tell what is wrong.
 	default:
 		for _, cause := range ve.Causes {
 			explain(tree, cause, errs)
@@ -151,8 +150,8 @@ func explain(tree any, ve *jsonschema.ValidationError, errs *Errors) {
 	}
 }
 
-// locate follows a location of the validator from the root, and returns it as a
-// path together with the value there.
+// locate follows a location of the validator from the root. It returns the JSON path and the value
+// there.
 func locate(tree any, at []string) (string, any) {
 	path := ""
 	for _, key := range at {
@@ -160,7 +159,7 @@ func locate(tree any, at []string) (string, any) {
 		case map[string]any:
 			path, tree = child(path, key), n[key]
 
-		// The library counts on its own tree; a place that is not in ours ends the way.
+		// Stop if the location does not exist in this tree.
 		case []any:
 			i, err := strconv.Atoi(key)
 			if err != nil || i < 0 || i >= len(n) {
@@ -174,8 +173,7 @@ func locate(tree any, at []string) (string, any) {
 	return path, tree
 }
 
-// knownProperties returns the names of the properties that the schema at url
-// allows.
+// knownProperties returns the names of properties that the schema at url allows.
 func knownProperties(url string) []string {
 	_, pointer, _ := strings.Cut(url, "#")
 
@@ -194,14 +192,14 @@ func knownProperties(url string) []string {
 	return slices.Sorted(maps.Keys(props))
 }
 
-// unknown is the message for a property that does not exist: with the one that
-// is at most two edits away, else with all that exist.
-func unknown(name string, known []string, url string) string {
+// unknownProperty returns the message for an unknown property. It suggests a property that is at most two
+// edits away, or lists all properties.
+func unknownProperty(name string, known []string, url string) string {
 	if len(known) == 0 && strings.HasSuffix(url, "/keyed") {
 		return "This is not a name that a header may have; rename it."
 	}
 
-	// Never a word all of whose letters differ: for a short name two edits are another one.
+	// Never suggest a word in which all letters differ, as for a short name.
 	best, distance := "", 3
 	for _, k := range known {
 		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < distance && d < len(k) {
@@ -215,7 +213,7 @@ func unknown(name string, known []string, url string) string {
 	return fmt.Sprintf("There is no such property; there are %s.", strings.Join(known, ", "))
 }
 
-// edits is the Levenshtein distance of two short words. Before the step (i, j)
+// edits returns the Levenshtein distance of two short words. Before the step (i, j)
 //
 //	row[k] = edits(a[:i+1], b[:k])   for k <= j
 //	row[k] = edits(a[:i],   b[:k])   for k >  j
@@ -230,7 +228,6 @@ func edits(a, b string) int {
 		row[j] = j
 	}
 
-	// row[j] is the edits between the first i bytes of a and the first j of b.
 	for i := range len(a) {
 		last := row[0]
 		row[0] = i + 1
@@ -247,7 +244,7 @@ func edits(a, b string) int {
 	return row[len(b)]
 }
 
-// patterns says in words what the patterns of the schema mean.
+// patterns describes the patterns of the schema in words.
 var patterns = map[string]string{
 	`^https?:\/\/[^\s/$.?#].[^\s]*$`:                     "It must be a URL that begins with http:// or https://",
 	`^(https?:\/\/[^\s/$.?#].[^\s]*|file:\/\/\/[^\s]+)$`: "It must be a URL that begins with http:// or https://, or file:// and an absolute path",
@@ -258,7 +255,7 @@ var patterns = map[string]string{
 	`^projects/[^/\s]+/secrets/[^/\s]+/versions/[^/\s]+$`: "It must have the form projects/<project>/secrets/<secret>/versions/<version>",
 }
 
-// patternText says in words what a pattern asks for.
+// patternText describes a pattern of the schema in words.
 func patternText(pattern string) string {
 	if text, ok := patterns[pattern]; ok {
 		return text
@@ -266,7 +263,7 @@ func patternText(pattern string) string {
 	return "It must match " + pattern
 }
 
-// typeName is a type of JSON with its article.
+// typeName returns a JSON type with its article.
 func typeName(t string) string {
 	switch t {
 	case "null":
@@ -291,7 +288,7 @@ func typeNames(types []string) string {
 	return strings.Join(names, " or ")
 }
 
-// list prints values one after the other.
+// list formats values, separated by commas.
 func list(values []any) string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -300,7 +297,7 @@ func list(values []any) string {
 	return strings.Join(out, ", ")
 }
 
-// show prints a value of the file, shortened.
+// show formats a value of the file, shortened.
 func show(v any) string {
 	switch n := v.(type) {
 	case string:
@@ -315,7 +312,7 @@ func show(v any) string {
 	return fmt.Sprint(v)
 }
 
-// ratText prints a bound of the schema as people write numbers.
+// ratText formats a bound of the schema.
 func ratText(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// selectors are the properties that say what a connection lists, as a sentence
-// names them; the first ones add, topics narrow.
+// selectors are the properties that select what a connection lists, in the words of a sentence.
+// topics narrows the selection; the others add to it.
 var selectors = []struct{ property, text string }{
 	{"all", "everything there"},
 	{"orgs", "organisations"},
@@ -22,8 +22,8 @@ var selectors = []struct{ property, text string }{
 	{"topics", "of these, with topics"},
 }
 
-// Selection says what a connection lists and what it leaves out, a phrase each,
-// without any secret. It asks no host.
+// Selection describes what a connection lists and leaves out, in phrases without secrets. It does
+// not ask the host.
 func Selection(c Connection) (lists, leavesOut []string) {
 	var ignored []string
 	for _, x := range (&File{Connections: []Connection{c}}).ignored() {
@@ -32,14 +32,14 @@ func Selection(c Connection) (lists, leavesOut []string) {
 
 	var file map[string]any
 	if err := json.Unmarshal([]byte(c.Shared().Raw), &file); err != nil {
-		return nil, nil // Raw is made by Parse: it can be read
+		return nil, nil // cannot happen: Parse made Raw
 	}
 
 	if g, ok := c.(*Git); ok {
 		return []string{withoutUser(g.URL)}, nil
 	}
 
-	// Properties that select: a switch that is on, or a list with something in it.
+	// A property selects if it is true or a list that is not empty.
 	for _, s := range selectors {
 		if slices.Contains(ignored, s.property) {
 			continue
@@ -57,12 +57,12 @@ func Selection(c Connection) (lists, leavesOut []string) {
 		}
 	}
 
-	// Gerrit alone takes all where nothing is named.
+	// A Gerrit connection without projects lists all.
 	if len(lists) == 0 && c.Kind() == KindGerrit {
 		lists = []string{"all projects"}
 	}
 
-	// The same of what is left out; of a size its bounds.
+	// Describe what is left out; for a size its bounds.
 	exclude, _ := file["exclude"].(map[string]any)
 	for _, property := range []string{"archived", "forks", "disabled", "hidden", "readOnly", "userOwnedProjects", "projects", "repos", "topics", "size"} {
 		switch v := exclude[property].(type) {
@@ -82,10 +82,10 @@ func Selection(c Connection) (lists, leavesOut []string) {
 	return lists, leavesOut
 }
 
-// ignoresAll reports whether a host is too large to be listed as a whole.
+// ignoresAll reports whether a host is too large to be listed completely.
 func ignoresAll(c *GitLab) bool { return c.URL == "" || hostOf(c.URL) == "gitlab.com" }
 
-// phrase names at most ten members of a list.
+// phrase joins at most ten members of a list.
 func phrase(list []any) string {
 	const most = 10
 	var names []string
@@ -99,7 +99,7 @@ func phrase(list []any) string {
 	return text
 }
 
-// outside is a range of sizes, of which what lies outside is left out.
+// outside describes the sizes outside a range.
 func outside(size map[string]any) string {
 	bytes := func(v any) string { n, _ := v.(float64); return strconv.FormatFloat(n, 'f', -1, 64) + " bytes" }
 	var bounds []string
@@ -112,14 +112,13 @@ func outside(size map[string]any) string {
 	return strings.Join(bounds, " and ")
 }
 
-// withoutUser is an address without what opens it.
+// withoutUser returns a URL without user name and password.
 func withoutUser(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "an address that cannot be read"
 	}
 
-	// It is printed, and a password may stand there.
 	u.User = nil
 	return u.String()
 }

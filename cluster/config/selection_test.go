@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a connection will list is said without asking its host.
-func TestASelectionIsToldInWords(t *testing.T) {
+// Selection describes what a connection will list, without asking its host.
+func TestSelection_phrases(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ connection, lists, leavesOut string }{
 		{`{"type": "github", "orgs": ["acme", "beta"], "repos": ["x/y"], "topics": ["go"], "exclude": {"forks": true, "archived": true, "repos": ["*-old"]}}`,

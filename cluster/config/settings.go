@@ -2,33 +2,32 @@ package config
 
 import "time"
 
-// Settings are the global settings of service.md §2.2, with their defaults
-// filled in. Counts and sizes are at least 1, durations at least
-// a millisecond.
+// Settings are the global settings, with defaults filled in. Counts and sizes are at least 1,
+// durations at least a millisecond.
 type Settings struct {
-	MaxFileSize     int64 // bytes; a larger file is kept by name only
-	MaxTrigramCount int   // a file with more distinct trigrams is kept by name only
+	MaxFileSize     int64 // bytes; a larger file is indexed by name only
+	MaxTrigramCount int   // a file with more distinct trigrams is indexed by name only
 
-	ReindexInterval                 time.Duration // every repository is indexed again after
-	ResyncConnectionInterval        time.Duration // every connection is synced again after
-	ResyncConnectionPollingInterval time.Duration // how often due connections are looked for
-	ReindexRepoPollingInterval      time.Duration // how often due repositories are looked for
+	ReindexInterval                 time.Duration // each repository is indexed again after this time
+	ResyncConnectionInterval        time.Duration // each connection is listed again after this time
+	ResyncConnectionPollingInterval time.Duration // interval of looking for due connections
+	ReindexRepoPollingInterval      time.Duration // interval of looking for due repositories
 
-	MaxConnectionSyncJobs        int // running at once in the cluster
-	MaxRepoIndexingJobs          int // running at once on each node
-	MaxRepoGarbageCollectionJobs int // running at once on each node
-	MaxAccountPermissionSyncJobs int // running at once in the cluster
-	MaxRepoPermissionSyncJobs    int // running at once in the cluster
+	MaxConnectionSyncJobs        int // at a time in the cluster
+	MaxRepoIndexingJobs          int // at a time on each node
+	MaxRepoGarbageCollectionJobs int // at a time on each node
+	MaxAccountPermissionSyncJobs int // at a time in the cluster
+	MaxRepoPermissionSyncJobs    int // at a time in the cluster
 	RepoGarbageCollectionGrace   time.Duration
-	RepoIndexTimeout             time.Duration // a hard stop of an index job
+	RepoIndexTimeout             time.Duration // an index job is stopped after this time
 	RepoDrivenPermissionInterval time.Duration
 	UserDrivenPermissionInterval time.Duration
-	EnablePublicAccess           bool // deprecated: FORCE_ENABLE_ANONYMOUS_ACCESS
+	EnablePublicAccess           bool // deprecated by FORCE_ENABLE_ANONYMOUS_ACCESS
 }
 
-// DefaultSettings are the settings of a file without any.
+// DefaultSettings returns the settings of an empty file.
 func DefaultSettings() Settings {
-	// Those of the reference, so that a file means the same here.
+	// These are Sourcebot's defaults, so that a file means the same.
 	return Settings{
 		MaxFileSize:              2 << 20,
 		MaxTrigramCount:          20000,

@@ -1,7 +1,7 @@
 package config
 
-// Token is a reference to a secret, never the secret. Exactly one of the
-// fields is set. It prints as its reference, so it may be logged.
+// Token is a reference to a secret, never the secret itself. Exactly one field is set. It may be
+// logged, since it prints as the reference.
 type Token struct {
 	Env         string // name of an environment variable
 	GoogleCloud string // projects/<id>/secrets/<name>/versions/<version>
@@ -14,9 +14,8 @@ func (t Token) String() string {
 	return "googleCloudSecret:" + t.GoogleCloud
 }
 
-// Override is a value for an environment variable that wins over the real
-// environment. Token is set when the value is a secret reference; else Value
-// is the text (numbers and booleans as they print).
+// Override is a value that overrides an environment variable. If Token is not nil, the value is a
+// reference to a secret; otherwise it is Value. Numbers and booleans are text as printed.
 type Override struct {
 	Name  string
 	Token *Token

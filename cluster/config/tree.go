@@ -8,9 +8,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// plain turns a tree with comments into one of maps, slices, strings, booleans
-// and json.Numbers. Whole numbers get their shortest form, so that 1e3 and
-// 1000.0 are 1000 wherever a count is expected.
+// plain converts a tree with comments to maps, slices, strings, booleans and json.Numbers. Whole
+// numbers get their shortest form, so that 1e3 and 1000.0 become 1000.
 func plain(v *hujson.Value) any {
 	switch n := v.Value.(type) {
 	case *hujson.Object:
@@ -34,7 +33,7 @@ func plain(v *hujson.Value) any {
 		return l.String()
 	case '0':
 		if !sane(l.String()) {
-			return json.Number("1") // refused already, see numbers
+			return json.Number("1") // numbers has already rejected it
 		}
 		return number(l.String())
 
@@ -47,7 +46,7 @@ func plain(v *hujson.Value) any {
 	}
 }
 
-// number is the shortest form of a whole number, and any other as written.
+// number returns the shortest form of a whole number, and any other number as written.
 func number(s string) json.Number {
 	r, ok := new(big.Rat).SetString(s)
 	if ok && r.IsInt() {
@@ -56,8 +55,8 @@ func number(s string) json.Number {
 	return json.Number(s)
 }
 
-// child is the JSON path of a property: connections.main, or, where the key
-// is not a plain word, connections["a b"].
+// child returns the JSON path of a property: connections.main, or connections["a b"] if the key is
+// not a plain word.
 func child(path, key string) string {
 	switch {
 	case !plainKey(key):
@@ -68,10 +67,10 @@ func child(path, key string) string {
 	return path + "." + key
 }
 
-// item is the JSON path of the i-th item of a list.
+// item returns the JSON path of the i-th item of a list.
 func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// plainKey reports whether a key can stand in a path without quotes.
+// plainKey reports whether a key needs no quotes in a path.
 func plainKey(key string) bool {
 	for _, c := range key {
 		if c >= 0x80 || !(c == '_' || c == '-' || c == '$' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z') {
@@ -81,14 +80,14 @@ func plainKey(key string) bool {
 	return key != ""
 }
 
-// clip shortens what a message shows of the file.
+// clip shortens text of the file for a message.
 func clip(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return s
 	}
 
-	// Do not cut a character in two.
+	// Do not cut within a character.
 	cut := most
 	for cut > 0 && s[cut]&0xC0 == 0x80 {
 		cut--

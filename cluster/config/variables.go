@@ -11,19 +11,18 @@ import (
 	"github.com/shoalsearch/shoal/glob"
 )
 
-// Variable is a variable that a node reads while it runs: from the overrides of
-// the configuration, else from its environment.
+// Variable is a variable that a node reads while it runs: from the overrides of the configuration,
+// otherwise from its environment.
 type Variable struct {
 	Name  string
-	Check func(value string) error // refuses what cannot be read; no value is good
-	Means string                   // a phrase
+	Check func(value string) error // returns an error for an invalid value; "" is valid
+	Means string                   // what it means, as a phrase
 }
 
-// variables are all of them. A value that cannot be read is refused, at the
-// start of a node and in a file: later it would count as not given, and could
-// open what somebody meant to close.
+// variables lists them all. An invalid value is an error, both at the start of a node and in a
+// file. If it were ignored, the default could open what someone wanted to close.
 var variables = []Variable{
-	// People and what they may do.
+	// People and their rights.
 	{"AUTH_CREDENTIALS_LOGIN_ENABLED", wantFlag, "false: nobody signs in by password"},
 	{"AUTH_URL", readBy(BaseURL), "prefix of every link of a node without --base-url"},
 	{"AUTH_EE_ALLOW_EMAIL_ACCOUNT_LINKING", wantFlag, "false: no e-mail address leads to an account that was there before"},
@@ -39,7 +38,7 @@ var variables = []Variable{
 	{"SHOAL_MAX_PERMISSION_AGE", readBy(PermissionAge), "signed-in requests are refused after so long without a leader; 0 never"},
 	{"SHOAL_OPERATOR_SOCKET", wantBool, "false: commands on the node's host need a key"},
 
-	// Permissions, and the audit.
+	// Permissions and the audit.
 	{"EXPERIMENT_EE_PERMISSION_SYNC_ENABLED", wantBool, "the former name of PERMISSION_SYNC_ENABLED"},
 	{"PERMISSION_SYNC_ENABLED", wantBool, "true: code hosts say who may see what"},
 	{"SHOAL_AUDIT_DISK_MB", readBy(AuditDisk), "most disk for accesses in the audit, in MB"},
@@ -47,7 +46,7 @@ var variables = []Variable{
 	{"SOURCEBOT_EE_AUDIT_LOGGING_ENABLED", wantBool, "false: no accesses in the audit"},
 	{"SOURCEBOT_EE_AUDIT_RETENTION_DAYS", readBy(AuditDays), "accesses in the audit are kept so many days; 0 for ever"},
 
-	// Agents and questions.
+	// Agents and chat.
 	{"OAUTH_ACCESS_TOKEN_TTL_SECONDS", readBy(AccessTokenLife), "how long an access token of an agent is good"},
 	{"OAUTH_AUTHORIZATION_CODE_TTL_SECONDS", readBy(CodeLife), "how long an authorization code is good"},
 	{"OAUTH_REFRESH_TOKEN_TTL_SECONDS", readBy(RefreshTokenLife), "how long a refresh token is good"},
@@ -89,13 +88,13 @@ var variables = []Variable{
 	{"XAI_API_KEY", anyText, "key for xAI where a model has none"},
 }
 
-// Variables are the variables that a node reads while it runs.
+// Variables returns the variables that a node reads while it runs.
 func Variables() []Variable { return slices.Clone(variables) }
 
-// checkVariable refuses a value that cannot be parsed, or that asks for a feature we do not
-// have. It ignores unknown variables.
+// checkVariable returns an error for a value that cannot be parsed, or that requests a feature we
+// do not have. It ignores unknown variables.
 func checkVariable(name, value string) error {
-	for _, v := range slices.Concat(variables, refused) {
+	for _, v := range slices.Concat(variables, refusedVariables) {
 		if v.Name == name {
 			return v.Check(value)
 		}
@@ -103,9 +102,9 @@ func checkVariable(name, value string) error {
 	return nil
 }
 
-// refused are variables that no node reads, of which some value asks for so much
-// that a node which passed over it would do harm.
-var refused = []Variable{
+// refusedVariables lists variables that no node reads, but which have a harmful value: a node that ignored
+// it would not do what the operator relies on.
+var refusedVariables = []Variable{
 	{"AUTH_EMAIL_CODE_LOGIN_ENABLED", func(value string) error {
 		if value = strings.ToLower(strings.TrimSpace(value)); value == "" || value == "false" {
 			return nil
@@ -114,9 +113,8 @@ var refused = []Variable{
 	}, "asks for sign-in by a code that is sent"},
 }
 
-// unread are variables that files and environments of before may have, which no
-// node reads, and what takes their place.
-var unread = []struct {
+// unreadVariables lists variables of Sourcebot that no node reads, with the replacement of each.
+var unreadVariables = []struct {
 	names []string
 	why   string
 }{
@@ -144,19 +142,19 @@ var unread = []struct {
 	{[]string{"SOURCEBOT_LLM_USER_EMAIL_HEADER_ENABLED"}, "It has no effect: addresses of people are never sent to providers of models."},
 }
 
-// Unread lists the variables of [WhyUnread], sorted.
+// Unread returns the variables of [WhyUnread], sorted.
 func Unread() (names []string) {
-	for _, row := range unread {
+	for _, row := range unreadVariables {
 		names = append(names, row.names...)
 	}
 	slices.Sort(names)
 	return names
 }
 
-// WhyUnread is what to do instead of setting a variable that other services of
-// this kind have and Shoal has not, as a sentence; "" for any other variable.
+// WhyUnread returns what to do instead of setting a variable that Sourcebot has and Shoal does not.
+// It returns "" for any other variable.
 func WhyUnread(name string) string {
-	for _, row := range unread {
+	for _, row := range unreadVariables {
 		if slices.Contains(row.names, name) {
 			return row.why
 		}
@@ -164,13 +162,12 @@ func WhyUnread(name string) string {
 	return ""
 }
 
-// Refused are the variables that no node reads and of which some value stops the
-// start of a node.
-func Refused() []Variable { return slices.Clone(refused) }
+// Refused returns the variables that no node reads, but which have a value that stops the start of
+// a node.
+func Refused() []Variable { return slices.Clone(refusedVariables) }
 
-// nodesOwn are variables that each node takes from its own environment, whatever
-// a file says, and why.
-var nodesOwn = []struct {
+// nodeVariables lists variables that each node reads only from its own environment, with the reason.
+var nodeVariables = []struct {
 	names []string
 	why   string
 }{
@@ -181,13 +178,12 @@ var nodesOwn = []struct {
 	{[]string{"SHOAL_HOST_RECORD"}, "It has no effect here. Give it to `shoal serve` or `shoal config check --online`: it names a directory of that machine."},
 }
 
-// withoutEffect is why an override does nothing, "" for one that does something.
+// withoutEffect returns why an override has no effect, or "" if it has one.
 func withoutEffect(name string) string {
-	// Of a variable that a node takes from its own environment the sentence says where to give it.
 	if slices.ContainsFunc(variables, func(v Variable) bool { return v.Name == name }) {
 		return ""
 	}
-	for _, row := range nodesOwn {
+	for _, row := range nodeVariables {
 		if slices.Contains(row.names, name) {
 			return row.why
 		}
@@ -198,12 +194,11 @@ func withoutEffect(name string) string {
 	return "It has no effect here: no node reads this variable from a file. Give it to `shoal serve` if that has it."
 }
 
-// LeastPermissionAge is the least bound that PermissionAge gives.
+// LeastPermissionAge is the least value of PermissionAge, except 0.
 const LeastPermissionAge = time.Minute
 
-// PermissionAge is for how long a node may have missed changes and still believe
-// credentials, by SHOAL_MAX_PERMISSION_AGE; 0 for ever. What cannot be read is
-// the usual one, and an error.
+// PermissionAge parses SHOAL_MAX_PERMISSION_AGE: for how long a node without news from the cluster
+// still accepts credentials; 0: for ever. For an invalid value it returns the default and an error.
 func PermissionAge(text string) (time.Duration, error) {
 	const usual = 10 * time.Minute
 	text = strings.TrimSpace(text)
@@ -217,9 +212,8 @@ func PermissionAge(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// RefreshGrace is for how long the refresh token before the newest one is good,
-// by SHOAL_OAUTH_REFRESH_GRACE. What cannot be read is the usual one, and an
-// error.
+// RefreshGrace parses SHOAL_OAUTH_REFRESH_GRACE: for how long the previous refresh token stays
+// valid. For an invalid value it returns the default and an error.
 func RefreshGrace(text string) (time.Duration, error) {
 	const usual, most = time.Minute, 30 * time.Minute
 	text = strings.TrimSpace(text)
@@ -233,32 +227,31 @@ func RefreshGrace(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// CodeLife is for how long a code that an agent is sent back with is good, by
-// OAUTH_AUTHORIZATION_CODE_TTL_SECONDS. What cannot be read is the usual time,
-// and an error; so it is of the two below.
+// CodeLife parses OAUTH_AUTHORIZATION_CODE_TTL_SECONDS: the lifetime of an authorization code. For
+// an invalid value it returns the default and an error.
 func CodeLife(text string) (time.Duration, error) {
 	return secondsOf(text, time.Minute, 10*time.Second, 10*time.Minute)
 }
 
-// AccessTokenLife is for how long an access token of an agent is good, by
-// OAUTH_ACCESS_TOKEN_TTL_SECONDS.
+// AccessTokenLife parses OAUTH_ACCESS_TOKEN_TTL_SECONDS: the lifetime of an agent's access token.
+// For an invalid value it returns the default and an error.
 func AccessTokenLife(text string) (time.Duration, error) {
 	return secondsOf(text, time.Hour, time.Minute, MostAccessTokenLife)
 }
 
-// RefreshTokenLife is for how long an agent that does not ask for tokens may come
-// back, by OAUTH_REFRESH_TOKEN_TTL_SECONDS.
+// RefreshTokenLife parses OAUTH_REFRESH_TOKEN_TTL_SECONDS: for how long an idle agent can still get
+// tokens. For an invalid value it returns the default and an error.
 func RefreshTokenLife(text string) (time.Duration, error) {
 	return secondsOf(text, 90*24*time.Hour, time.Hour, MostRefreshTokenLife)
 }
 
-// The longest times that tokens of agents may be good for.
+// The longest lifetimes of agents' tokens.
 const (
 	MostAccessTokenLife  = 24 * time.Hour
 	MostRefreshTokenLife = 180 * 24 * time.Hour
 )
 
-// BaseURL is the prefix of every link, without a trailing slash, by AUTH_URL; "" for none.
+// BaseURL parses AUTH_URL: the prefix of every link, without a trailing slash; "": none.
 func BaseURL(text string) (string, error) {
 	text = strings.TrimRight(strings.TrimSpace(text), "/")
 	u, err := url.Parse(text)
@@ -268,47 +261,44 @@ func BaseURL(text string) (string, error) {
 	return text, nil
 }
 
-// secondsOf reads a whole number of seconds; "" is the usual one.
+// secondsOf parses a whole number of seconds; "" gives the default, usual.
 func secondsOf(text string, usual, least, most time.Duration) (time.Duration, error) {
 	n, err := wholeNumber(text, int(usual/time.Second), int(least/time.Second), int(most/time.Second), "seconds")
 	return time.Duration(n) * time.Second, err
 }
 
-// The bounds of variables that are numbers.
+// The upper limits of numeric variables.
 const (
-	mostDays      = 36_500 // which no duration overflows by
+	mostDays      = 36_500 // as a duration it does not overflow
 	mostCount     = 1_000_000
 	mostMegabytes = 1 << 30
 )
 
-// ThreadDays is for how many days threads are kept after they changed, by
-// SHOAL_ASK_RETENTION_DAYS. What cannot be read is the usual number, and an error.
+// ThreadDays parses SHOAL_ASK_RETENTION_DAYS: for how many days threads stay after their last
+// change. For an invalid value it returns the default and an error.
 func ThreadDays(text string) (int, error) { return wholeNumber(text, 90, 1, mostDays, "days") }
 
-// AuditDays is for how many days the audit is kept, by
-// SOURCEBOT_EE_AUDIT_RETENTION_DAYS; 0 for as long as there is room. What cannot
-// be read is the usual number, and an error.
+// AuditDays parses SOURCEBOT_EE_AUDIT_RETENTION_DAYS: for how many days audit events stay; 0: as
+// long as there is room. For an invalid value it returns the default and an error.
 func AuditDays(text string) (int, error) { return wholeNumber(text, 180, 0, mostDays, "days") }
 
-// AuditDisk is how many megabytes the accesses of a node may take, by
-// SHOAL_AUDIT_DISK_MB; 0 for none. What cannot be read is the usual number, and
-// an error.
+// AuditDisk parses SHOAL_AUDIT_DISK_MB: the maximal disk space for audited accesses on a node, in
+// megabytes; 0: none are stored. For an invalid value it returns the default and an error.
 func AuditDisk(text string) (int, error) {
 	return wholeNumber(text, 4096, 0, mostMegabytes, "megabytes")
 }
 
-// Queries is how much the audit keeps of what people look for.
+// Queries is how much of search queries the audit stores.
 type Queries string
 
-// What may be kept of queries.
+// The values of Queries.
 const (
 	NoQueries     Queries = "off"
-	HashedQueries Queries = "hash" // equal ones can be told, the text cannot
+	HashedQueries Queries = "hash" // equal queries can be recognized, but not read
 	WholeQueries  Queries = "full"
 )
 
-// AuditQueries is how much of queries is kept, by SHOAL_AUDIT_QUERIES. What
-// cannot be read is nothing of them, and an error.
+// AuditQueries parses SHOAL_AUDIT_QUERIES. For an invalid value it returns NoQueries and an error.
 func AuditQueries(text string) (Queries, error) {
 	switch q := Queries(strings.ToLower(strings.TrimSpace(text))); q {
 	case "":
@@ -319,7 +309,7 @@ func AuditQueries(text string) (Queries, error) {
 	return NoQueries, unreadable("It must be off, hash or full.")
 }
 
-// wholeNumber reads a whole number of something; "" is the usual one.
+// wholeNumber parses a whole number; "" gives the default, usual. of names the unit in messages.
 func wholeNumber(text string, usual, least, most int, of string) (int, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return usual, nil
@@ -331,12 +321,12 @@ func wholeNumber(text string, usual, least, most int, of string) (int, error) {
 	return n, nil
 }
 
-// unreadable is what is wrong with a value, as a sentence for people.
+// unreadable is an error about a value, as a sentence for users.
 type unreadable string
 
 func (u unreadable) Error() string { return string(u) }
 
-// readBy refuses what the reader of a variable refuses.
+// readBy returns a Check that rejects what the parser of a variable rejects.
 func readBy[T any](read func(text string) (T, error)) func(string) error {
 	return func(text string) error {
 		_, err := read(text)
@@ -355,8 +345,8 @@ func wantGlobs(value string) error {
 	return nil
 }
 
-// wantLabel takes what may be one part of a host name: with another sign it could lead to
-// a host of somebody else.
+// wantLabel accepts only characters of one label of a host name. Other characters could lead to
+// another host.
 func wantLabel(value string) error {
 	part := func(r rune) bool {
 		return r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -375,7 +365,7 @@ func wantFlag(value string) error {
 	return unreadable("It must be true or false.")
 }
 
-// wantBool takes what [strconv.ParseBool] takes, 1 and 0 too.
+// wantBool accepts what [strconv.ParseBool] accepts, including 1 and 0.
 func wantBool(value string) error {
 	if _, err := strconv.ParseBool(strings.TrimSpace(value)); strings.TrimSpace(value) != "" && err != nil {
 		return unreadable("It must be true or false.")

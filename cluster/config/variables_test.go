@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What is no number within its bounds is refused, and the bounds are named.
-func TestNumbersHaveBounds(t *testing.T) {
+// A number outside its limits is an error that names the limits.
+func TestVariables_numberLimits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text string
@@ -25,7 +25,7 @@ func TestNumbersHaveBounds(t *testing.T) {
 	}
 }
 
-func TestValuesOfTheAuditsVariables(t *testing.T) {
+func TestVariables_ofTheAudit(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 180, "0": 0, " 7 ": 7, "36500": 36500} {
 		if got, err := AuditDays(text); err != nil || got != want {

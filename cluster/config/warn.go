@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// warn adds to the warnings of a valid file what is allowed but hardly meant.
+// warn adds warnings about what is valid but probably a mistake.
 func (f *File) warn() {
 	w := &checker{}
 	for _, conn := range f.Connections {
@@ -22,7 +22,7 @@ func (f *File) warn() {
 		}
 	}
 
-	hosts := make(map[string]bool) // in lower case
+	hosts := make(map[string]bool) // lower case
 	for i, a := range f.Apps {
 		host := strings.ToLower(a.DeploymentHostname)
 		if hosts[host] {
@@ -31,11 +31,10 @@ func (f *File) warn() {
 		hosts[host] = true
 	}
 
-	f.Warnings = append(append(Errors(f.Warnings), w.errs...), f.ignored()...).sorted()
+	f.Warnings = append(append(Errors(f.Warnings), w.errs...), f.ignored()...).normalized()
 }
 
-// ignored lists the properties that are set and do nothing beside the others of their
-// object.
+// ignored returns the properties that have no effect, because of other properties of their object.
 func (f *File) ignored() Errors {
 	c := &checker{}
 	for _, conn := range f.Connections {
@@ -66,10 +65,9 @@ func (f *File) ignored() Errors {
 	return c.errs
 }
 
-// warnContext tells the connections of a context that do not exist, and a
-// context that is empty.
+// warnContext warns about unknown connections in a context, and about an empty context.
 func (c *checker) warnContext(f *File, x Context) {
-	// Warnings, not errors: a connection may come with the next version of the file.
+	// Not an error: the connection may come with the next version of the file.
 	path := child("contexts", x.Name)
 	known := func(property string, names []string) {
 		for i, name := range names {
@@ -103,7 +101,7 @@ func (c *checker) warnConnection(conn Connection) {
 		c.warnAddress(path, n.URL)
 		c.warnEmpty(path, n.Orgs, n.Repos, n.Users)
 
-	case *Gerrit: // without projects it takes all
+	case *Gerrit: // without projects it lists all
 		c.warnAddress(path, n.URL)
 	case *Bitbucket:
 		c.warnAddress(path, n.URL)
@@ -120,33 +118,33 @@ func (c *checker) warnConnection(conn Connection) {
 	}
 }
 
-// warnSecret tells a URL with a secret in it.
+// warnSecret warns about a URL with a secret in it.
 func (c *checker) warnSecret(path, address string) {
 	if secretIn(address) {
 		c.add(path+".url", "It holds a user name or a password, which everyone who may read this file sees; use token where the kind has it.")
 	}
 }
 
-// warnAddress tells what the address of a host should not have.
+// warnAddress warns about mistakes in the URL of a host.
 func (c *checker) warnAddress(path, address string) {
 	c.warnSecret(path, address)
 
-	// As the address of an organisation is copied from a browser.
+	// Users copy the URL of an organisation from the browser.
 	if instead := ownersOf[hostOf(address)]; instead != "" && pathOf(address) != "" && apiPaths[pathOf(address)] == "" {
 		c.add(path+".url", "It has a path, which %s does not: leave it out, and name owners in %s.", hostOf(address), instead)
 	}
 }
 
-// ownersOf is where a connection names owners, by the public hosts, which all lie
-// at the root of their address.
+// ownersOf names the properties for owners, by public host. These hosts are all at the root of
+// their URL.
 var ownersOf = map[string]string{
 	"github.com": "orgs or users", "gitlab.com": "groups or users", "gitea.com": "orgs or users", "bitbucket.org": "workspaces", "dev.azure.com": "orgs",
 }
 
-// apiPaths are the paths of APIs, which are taken for the address of their host.
+// apiPaths lists paths of APIs, which are allowed in the URL of a host.
 var apiPaths = map[string]string{"api/v4": "GitLab", "api/v1": "Gitea", "api/v3": "GitHub", "2.0": "Bitbucket"}
 
-// pathOf is the path of an address without slashes around it.
+// pathOf returns the path of a URL without slashes around it.
 func pathOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -155,13 +153,13 @@ func pathOf(address string) string {
 	return strings.Trim(u.Path, "/")
 }
 
-// secretIn reports whether a URL has a user in it.
+// secretIn reports whether a URL has user information.
 func secretIn(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.User != nil
 }
 
-// warnEmpty tells a connection all of whose lists are empty.
+// warnEmpty warns about a connection without any selection.
 func (c *checker) warnEmpty(path string, lists ...[]string) {
 	for _, l := range lists {
 		if len(l) > 0 {
@@ -183,7 +181,7 @@ func (c *checker) warnBitbucket(path string, n *Bitbucket) {
 		c.add(path+".deploymentType", "The URL is not that of the cloud; for a Bitbucket Data Center set deploymentType to server.")
 	}
 
-	// The cloud has workspaces above projects, a server has not.
+	// In the cloud, projects belong to workspaces; on a server they do not.
 	form := func(name string, list []string, slashes int, want string) {
 		for i, s := range list {
 			if strings.Count(s, "/") != slashes {
@@ -208,7 +206,7 @@ func (c *checker) warnBitbucket(path string, n *Bitbucket) {
 	}
 }
 
-// hostOf is the host name of a URL, in lower case; "" for what is no URL.
+// hostOf returns the host name of a URL, in lower case, or "".
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
