@@ -7,13 +7,12 @@ import (
 	"github.com/shoalsearch/shoal/node/job"
 )
 
-// The calls that nodes make on each other, beside searches and reads of
-// mirrors.
+// Calls between nodes, besides searches and reads of mirrors.
 var (
 	pushesCall = call.To[job.Signal, call.Nothing]("pushes")
 )
 
-// tellPushes tells a node what a code host says of pushes.
+// tellPushes sends the pushes that a code host reported to another node.
 func (n *Node) tellPushes(ctx context.Context, node string, s *job.Signal) error {
 	_, err := pushesCall.Ask(ctx, n.cluster, node, s)
 	return err

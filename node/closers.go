@@ -2,8 +2,8 @@ package node
 
 import "log/slog"
 
-// closers is what has been opened, in that order. It is closed in reverse, so
-// that nothing is closed under what stands on it.
+// closers lists the open resources of a node in the order of opening. They are closed in reverse
+// order: a part never outlives what it uses.
 type closers []closer
 
 type closer struct {
@@ -13,8 +13,7 @@ type closer struct {
 
 func (c *closers) add(name string, close func()) { *c = append(*c, closer{name, close}) }
 
-// close closes everything once, and says what, so that a stop that hangs shows
-// where.
+// close closes every resource once. It logs each name, so that a stop that hangs shows where.
 func (c *closers) close(log *slog.Logger) {
 	for len(*c) > 0 {
 		last := (*c)[len(*c)-1]

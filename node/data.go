@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// dataParts are the parts that keep the data of this node: see package hold.
+// dataParts are the parts that store this node's data (package hold).
 type dataParts struct {
 	files     *hold.Files
 	transfers *hold.Transfers
@@ -22,10 +22,10 @@ type dataParts struct {
 	scrubber  *hold.Scrubber
 }
 
-// wireData makes the parts that hold data. What asks for the running jobs does
-// so only once Run has begun.
+// wireData makes the parts that store data. Their callbacks into the job runner must not run
+// before Run.
 func (n *Node) wireData() {
-	log, now := n.opt.Log, clock.Now // what these measure is how long something took
+	log, now := n.opt.Log, clock.Now // the parts measure durations, so the real clock
 	busy := func(id catalog.RepoID) bool { return n.jobs.Runner.Busy(id) }
 	full := func() bool { return n.diskUsed() >= hold.DiskStop }
 
@@ -50,7 +50,8 @@ func (n *Node) wireJobs(tools host.Tools) {
 		Log:      n.opt.Log,
 		Now:      n.opt.Now,
 
-		// Opened by who keeps the tokens: a job sees a host, in the name of a person.
+		// package signin has the tokens of people: a job gets a host that is already open in a
+		// person's name.
 		OpenOwn: func(ctx context.Context, x *catalog.Identity, kept *catalog.HostToken, fence uint64, anew bool) (host.Own, error) {
 			return n.doors.Own(ctx, signin.Asking{Identity: x, Kept: kept, Fence: fence, Anew: anew})
 		},
@@ -63,7 +64,7 @@ func (n *Node) wireJobs(tools host.Tools) {
 	})
 }
 
-// buildOptions is how this node makes indexes.
+// buildOptions returns the settings with which this node builds indexes.
 func (n *Node) buildOptions() job.BuildOptions {
 	return job.BuildOptions{
 		Always:     n.alwaysPatterns,

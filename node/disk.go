@@ -14,17 +14,17 @@ import (
 	"github.com/shoalsearch/shoal/cluster"
 )
 
-// lockPatience is how long a start waits for the former process to be gone.
+// lockPatience is how long a start waits for the previous process to release the data directory.
 const lockPatience = 3 * time.Second
 
-// lockDir makes sure that one process at a time uses a data directory.
+// lockDir locks a data directory, so that only one process uses it.
 func lockDir(dir string) (unlock func(), err error) {
-	f, err := os.Open(dir) // the directory itself: a file of its own could be deleted
+	f, err := os.Open(dir) // lock the directory itself: somebody could delete a lock file
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	// A process that is being started by the last owner holds the lock for
-	// the moment between fork and exec: a short while is nobody's fault.
+	// A process that the last owner is starting holds the lock between fork and exec. That is no
+	// conflict, so wait a moment.
 	for began := clock.Now(); ; {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) || clock.Since(began) > lockPatience {
@@ -42,14 +42,13 @@ func lockDir(dir string) (unlock func(), err error) {
 	}
 
 	return func() {
-		unix.Flock(int(f.Fd()), unix.LOCK_UN) // whoever else has the file open meanwhile
+		unix.Flock(int(f.Fd()), unix.LOCK_UN) // a forked child may still have the file open
 		f.Close()
 	}, nil
 }
 
-// closeToOthers takes the directories below a data directory from everybody
-// but this user, whoever made them and with what mode: all code that is indexed
-// lies there.
+// closeToOthers makes the directories below the data directory readable by this user only, since
+// they hold all indexed code.
 func closeToOthers(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -59,7 +58,7 @@ func closeToOthers(dir string) error {
 	for _, d := range list {
 		info, err := d.Info()
 		if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 == 0 {
-			continue // gone meanwhile, or as it should be
+			continue // gone meanwhile, or private already
 		}
 
 		if err := os.Chmod(filepath.Join(dir, d.Name()), 0o700); err != nil {
@@ -69,8 +68,9 @@ func closeToOthers(dir string) error {
 	return nil
 }
 
-// diskSpace is the bytes of the volume of a directory that are free for us,
-// and all that are not kept for others; zeros when that cannot be told.
+// diskSpace returns the bytes that are free for this process on the volume of dir, and the
+// volume's total without what the file system reserves. Both are 0 if the file system does not
+// answer.
 func diskSpace(dir string) (free, total int64) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -79,8 +79,7 @@ func diskSpace(dir string) (free, total int64) {
 	return spaceOf(&st)
 }
 
-// spaceOf counts as df does: what the file system keeps for others is neither
-// free nor in use.
+// spaceOf counts as df does: blocks reserved for root are neither free nor used.
 func spaceOf(st *unix.Statfs_t) (free, total int64) {
 	used := st.Blocks - st.Bfree
 	return int64(st.Bavail) * st.Bsize, int64(used+st.Bavail) * st.Bsize

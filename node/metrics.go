@@ -19,8 +19,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// metrics is what this node tells of itself. States are read when they are
-// asked for; only what passes is counted as it happens.
+// metrics are the Prometheus metrics of this node. Gauges read the state on each scrape; only
+// events are counted as they happen.
 type metrics struct {
 	jobs       *prometheus.HistogramVec // seconds of an attempt, by kind and result
 	searches   *prometheus.CounterVec   // searches, by why they ended
@@ -30,38 +30,38 @@ type metrics struct {
 	damaged    prometheus.Counter       // files put aside
 }
 
-// stateMetric is a gauge that is read from the state of the node.
+// stateMetric is a gauge whose value is read from a snapshot of the node.
 type stateMetric = gauge.Gauge[*snapshot]
 
-// snapshot is what the gauges are read from, all at one moment.
+// snapshot holds all that the gauges show, read at one moment.
 type snapshot struct {
 	node, version string
 	name          string
 	ready         bool
 	leading       bool
 	view          *catalog.View
-	age           time.Duration // of the view
+	age           time.Duration // since the view was known to be current
 	members       []cluster.Member
 	repos         RepoCounts
 	permissions   *job.PermissionState
 	jobs          JobCounts
 	here          []job.Progress // jobs that run on this node
 	config        configure.FileStatus
-	short         hold.Shortage // of live copies
-	untagged      int           // files here whose symbols are not known
-	moves         int           // copies into this node
-	fetches       int           // to see whether something is new
-	fetching      time.Duration // for how long the longest of them
-	files         int           // of the index here
+	short         hold.Shortage // repositories with too few live copies
+	untagged      int           // index files here with unknown symbols
+	moves         int           // copies into this node under way
+	fetches       int           // fetches under way that look for new commits
+	fetching      time.Duration // how long the longest of these fetches has run
+	files         int           // index files here
 	bytes         int64
 	older         shard.Rebuild
 	tolerates     Tolerance
-	saved         int64 // seconds since 1970 of the newest back-up from here
+	saved         int64 // Unix seconds of the last back-up that this node wrote
 	caches        []shard.CacheSize
-	trail         chronicle.Trail // what was read and refused here
+	trail         chronicle.Trail // reads and refusals in this node's audit
 
 	diskFree, diskTotal int64
-	running, waiting    int // searches here
+	running, waiting    int // searches on this node
 	kept                browse.KeptFiles
 }
 
@@ -91,14 +91,14 @@ func newMetrics(n *Node) *metrics {
 		}),
 	}
 
-	// Counted elsewhere: these are read when somebody asks.
+	// This counter is kept elsewhere and read on each scrape.
 	copied := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "shoal_copied_bytes_total", Help: "Bytes of index files and mirrors that this node has copied from others.",
 	}, func() float64 { return float64(n.data.transfers.Copied()) })
 	state := gauge.New(func() (*snapshot, bool) { return n.snapshot(), true }, stateMetrics())
 
 	for _, c := range []prometheus.Collector{copied, m.jobs, m.searches, m.seconds, m.exhaustive, m.leaves, m.damaged, state} {
-		n.opt.Registerer.Register(c) // twice the same is harmless
+		n.opt.Registerer.Register(c) // registering twice is harmless
 	}
 	m.begin()
 	return m
@@ -106,7 +106,7 @@ func newMetrics(n *Node) *metrics {
 
 // snapshot reads what the gauges show.
 func (n *Node) snapshot() *snapshot {
-	// One view and one list of members for all of them, so that they tell of one moment.
+	// Read one view and one list of members, so that all gauges show the same moment.
 	view, members := n.cluster.View(), n.cluster.Members()
 	tally := n.census.At(view, hold.LiveOf(members))
 	s := &snapshot{
@@ -141,7 +141,7 @@ func (n *Node) snapshot() *snapshot {
 	s.trail = n.Chronicle.Trail()
 	s.diskFree, s.diskTotal = n.opt.Space(n.opt.Dir)
 
-	// Where none runs, nothing has begun.
+	// began is only valid while a fetch runs.
 	fetches, _, began := n.jobs.Poller.Polls()
 	if s.fetches = fetches; fetches > 0 {
 		s.fetching = n.opt.Now().Sub(began)
@@ -152,7 +152,7 @@ func (n *Node) snapshot() *snapshot {
 	return s
 }
 
-// stateMetrics are those of the cluster, then those of this node.
+// stateMetrics returns the gauges of the cluster, then those of this node.
 func stateMetrics() []stateMetric {
 	return slices.Concat(clusterMetrics(), connectionMetrics(), permissionMetrics(), hereMetrics(), cacheMetrics(), keptMetrics(), olderMetrics())
 }
@@ -220,7 +220,7 @@ func clusterMetrics() []stateMetric {
 	}
 }
 
-// emitAll tells values by their label.
+// emitAll emits each value with its key as the label.
 func emitAll(values map[string]int64, emit gauge.Emit) {
 	for label, v := range values {
 		emit(float64(v), label)
@@ -239,7 +239,7 @@ func hereMetrics() []stateMetric {
 					emit(float64(v), k[0], k[1])
 				}
 
-				// A kind of which none runs is 0, not absent.
+				// A kind without a running job is 0, not absent.
 				for _, kind := range catalog.JobKinds() {
 					if !slices.ContainsFunc(s.here, func(p job.Progress) bool { return p.Kind == kind }) {
 						emit(0, kind.String(), "")
@@ -304,7 +304,7 @@ func hereMetrics() []stateMetric {
 	}
 }
 
-// cacheMetrics tell of what searches remember.
+// cacheMetrics returns the gauges of the caches of searches.
 func cacheMetrics() []stateMetric {
 	return []stateMetric{
 		{Desc: gauge.Desc("shoal_search_cache_bytes", "Bytes of memory that searches on this node remember things in.", "cache"),
@@ -322,8 +322,8 @@ func cacheMetrics() []stateMetric {
 	}
 }
 
-// keptMetrics tell of files that are kept by name only, which a grep in one repository
-// looks into.
+// keptMetrics returns the metrics of files that are indexed by name only. A grep in one
+// repository reads them.
 func keptMetrics() []stateMetric {
 	return []stateMetric{
 		{Desc: gauge.Desc("shoal_kept_files_searched_total", "Files kept by name only that this node has searched, by what it took: sketch (of the text, which rules out a match), memory (the text, remembered), mirror.", "by"), Count: true,
@@ -337,7 +337,7 @@ func keptMetrics() []stateMetric {
 	}
 }
 
-// olderMetrics tell of what an upgrade has left to do.
+// olderMetrics returns the gauges of index files that an upgrade still has to rebuild.
 func olderMetrics() []stateMetric {
 	return []stateMetric{
 		{Desc: gauge.Desc("shoal_older_files", "Index files of this node of an earlier version, which are made anew, by whether this version reads them.", "read"),
@@ -348,7 +348,7 @@ func olderMetrics() []stateMetric {
 	}
 }
 
-// job counts one ended attempt.
+// job counts one finished attempt of a job.
 func (m *metrics) job(kind catalog.JobKind, took time.Duration, err error) {
 	result := "good"
 	if err != nil {
@@ -357,8 +357,8 @@ func (m *metrics) job(kind catalog.JobKind, took time.Duration, err error) {
 	m.jobs.WithLabelValues(kind.String(), result).Observe(took.Seconds())
 }
 
-// begin makes the series of counters that are watched, so that the first event is a
-// rise from 0 and not the beginning of a series.
+// begin creates the series of the counters that alerts watch. Otherwise the first event would
+// start a series instead of raising it from 0.
 func (m *metrics) begin() {
 	for _, result := range []string{"ok", "failed", "hedged"} {
 		m.leaves.WithLabelValues(result)
@@ -369,10 +369,12 @@ func (m *metrics) begin() {
 	}
 }
 
-// notIndexed is why an answer is not exhaustive when all that is indexed was searched.
+// notIndexed is the reason of an answer that searched every index, while some repository has
+// none.
 const notIndexed = "not_indexed"
 
-// reasonOf is whether an answer was proved exhaustive, and what kept it from that.
+// reasonOf returns the metric labels of an answer: whether it was proved exhaustive, and if not,
+// why.
 func reasonOf(c coverage.Coverage) (exhaustive, reason string) {
 	flush := search.FlushReasonOf(c)
 	switch {
@@ -384,9 +386,9 @@ func reasonOf(c coverage.Coverage) (exhaustive, reason string) {
 	return "false", string(flush)
 }
 
-// search counts one answer.
+// search counts one search.
 func (m *metrics) search(out *search.Response, err error) {
-	// Without an answer there is nothing but the failure to count.
+	// A failed search has no reason and no duration to count.
 	if err != nil || out == nil {
 		m.searches.WithLabelValues("error").Inc()
 		return

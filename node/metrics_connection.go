@@ -8,11 +8,11 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// connectionMetrics tell of the connections, as the catalog has them: each node
-// tells the same.
+// connectionMetrics returns the gauges of the connections. They come from the catalog, so every
+// node shows the same.
 func connectionMetrics() []stateMetric { return slices.Concat(listingMetrics(), credentialMetrics()) }
 
-// listingMetrics tell what the last listings brought.
+// listingMetrics returns the gauges of what the last listings found.
 func listingMetrics() []stateMetric {
 	return []stateMetric{
 		{Desc: gauge.Desc("shoal_connection_failed", "1 while the last sync of a connection failed.", "connection"),
@@ -67,7 +67,7 @@ func listingMetrics() []stateMetric {
 	}
 }
 
-// credentialMetrics tell what the hosts said of rate limits and tokens.
+// credentialMetrics returns the gauges of rate limits and tokens, as the hosts reported them.
 func credentialMetrics() []stateMetric {
 	return []stateMetric{
 		{Desc: gauge.Desc("shoal_connection_calls", "Calls that the last listing of a connection made.", "connection"),
@@ -102,7 +102,7 @@ func credentialMetrics() []stateMetric {
 	}
 }
 
-// eachConnection reads a metric of every connection.
+// eachConnection makes a reader that calls read for every connection.
 func eachConnection(read func(*snapshot, *catalog.Connection, gauge.Emit)) func(*snapshot, gauge.Emit) {
 	return func(s *snapshot, emit gauge.Emit) {
 		for c := range s.view.Connections() {

@@ -7,8 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/node/job"
 )
 
-// permissionMetrics tell how far code hosts have said who may read what, as the
-// catalog has it: each node tells the same.
+// permissionMetrics returns the gauges of permission sync: which questions to code hosts are
+// answered. They come from the catalog, so every node shows the same.
 func permissionMetrics() []stateMetric {
 	return []stateMetric{
 		{Desc: gauge.Desc("shoal_permission_questions", "What is asked of code hosts, people and repositories, by how it was answered: wanted (all), answered, ended (too old to count), refused (people), failing.", "host", "of", "state"),
@@ -39,7 +39,8 @@ func permissionMetrics() []stateMetric {
 	}
 }
 
-// eachAnswers reads a metric of each host and of both that it is asked of.
+// eachAnswers makes a reader that calls read for every host, once for people and once for
+// repositories.
 func eachAnswers(read func(a *job.Answers, host, of string, emit gauge.Emit)) func(*snapshot, gauge.Emit) {
 	return func(s *snapshot, emit gauge.Emit) {
 		for i := range s.permissions.Hosts {

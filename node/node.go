@@ -72,20 +72,20 @@ type Node struct {
 	doors   *signin.Server
 	metrics *metrics
 	tags    tagger
-	noGit   string // what is said where git is missing; "" where it is there
+	noGit   string // warning while git is not installed; "" when it is
 
-	permissions job.Permissions // what hosts have said, for metrics and status
-	census      hold.Census     // of the catalog, for the same
+	permissions job.Permissions // cached answers of code hosts, for metrics and status
+	census      hold.Census     // cached counts of the catalog, for metrics and status
 
-	closers  closers     // of what New opened
-	wired    atomic.Bool // New has made every part
+	closers  closers     // resources that New opened
+	wired    atomic.Bool // true once New has made every part
 	stopping atomic.Bool
 }
 
-// New opens the data directory and wires the parts. On an error nothing is
-// left open. The caller must call Run, and Run's end closes everything.
+// New opens the data directory and makes the parts. On an error it closes everything again.
+// Otherwise the caller must call Run, which closes everything when it ends.
 func New(opt Options) (*Node, error) {
-	// git runs in folders of its own: a relative path would mean another place there.
+	// git runs in other working directories, where a relative path would point elsewhere.
 	dir, err := filepath.Abs(opt.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -95,18 +95,17 @@ func New(opt Options) (*Node, error) {
 	n := &Node{opt: opt, began: opt.Now(), lanes: newLanes(opt.Cores)}
 	shard.TrimClassifier()
 
-	// What is open is closed in reverse, here on an error and else when Run ends.
+	// On an error close what is open. Otherwise Run does when it ends.
 	if err := n.open(); err != nil {
 		n.closers.close(opt.Log)
 		return nil, err
 	}
 
-	// From here on nothing fails. Lower parts come first: each is made with
-	// those that it uses.
+	// From here on nothing fails. Lower parts come first, since the upper ones use them.
 	tools := n.wireAccess()
 	n.wireDoors(tools)
 
-	// The data of this node, what keeps it up to date, and those who answer from it.
+	// The data of this node, the jobs that keep it current, and the parts that answer from it.
 	n.wireTags()
 	n.wireData()
 	n.wireJobs(tools)
@@ -115,14 +114,14 @@ func New(opt Options) (*Node, error) {
 	n.wireAsker()
 	n.wireOwners()
 
-	// Calls of other nodes arrive when Run has begun.
+	// No call of another node arrives before Run.
 	n.handle()
 	n.wired.Store(true)
 	return n, nil
 }
 
-// wireAccess makes what tells who asks and what they may see, and returns what code
-// hosts are asked with.
+// wireAccess makes the parts that decide who a caller is and what the caller may see. It returns
+// the tools for talking to code hosts.
 func (n *Node) wireAccess() host.Tools {
 	file := func() *config.File { return n.cluster.View().File() }
 	n.env = environ.New(environ.Deps{File: file, Process: n.opt.LookupEnv, Now: n.opt.Now, Log: n.opt.Log})
@@ -141,7 +140,8 @@ func (n *Node) wireAccess() host.Tools {
 	return tools
 }
 
-// wireDoors makes what lets in: programs by consents, people by identity providers.
+// wireDoors makes the two sign-in servers: OAuth for programs, and sign-in by identity providers
+// for people.
 func (n *Node) wireDoors(tools host.Tools) {
 	n.agents = oauth.New(oauth.Deps{
 		Cluster: n.cluster,
@@ -152,8 +152,8 @@ func (n *Node) wireDoors(tools host.Tools) {
 		Log:     n.opt.Log,
 	})
 
-	// What a browser carries while a person signs in is sealed with the secrets of the
-	// server for programs: no others need to be kept.
+	// A browser carries sealed state while a person signs in. The OAuth server's secrets seal it,
+	// so the node keeps no others.
 	people := account.NewIdentities(n.Passwords)
 	n.doors = signin.New(signin.Deps{
 		Accounts: people,
@@ -171,7 +171,7 @@ func (n *Node) wireDoors(tools host.Tools) {
 	})
 }
 
-// open takes the data directory and opens what is in it.
+// open locks the data directory and opens the files in it.
 func (n *Node) open() (err error) {
 	// One process at a time uses a data directory.
 	if err := os.MkdirAll(n.opt.Dir, 0o700); err != nil {
@@ -192,7 +192,7 @@ func (n *Node) open() (err error) {
 	}
 	n.closers.add("mirrors", func() { n.mirrors.Close() })
 
-	// What was kept for searches of an earlier start is of no use.
+	// Small indexes of an earlier run are of no use.
 	if err := os.RemoveAll(n.scratchDir()); err != nil {
 		return fmt.Errorf("small indexes: %w", err)
 	}
@@ -211,7 +211,7 @@ func (n *Node) open() (err error) {
 		return err
 	}
 
-	// The catalog is read from the log here; nobody is talked to before Run.
+	// cluster.New reads the catalog from the log. It opens no connection before Run.
 	if n.cluster, err = cluster.New(n.clusterOptions()); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (n *Node) open() (err error) {
 	return nil
 }
 
-// scratchDir is where small indexes of commits that are not indexed are kept.
+// scratchDir is the directory of the small indexes of commits that no index has.
 func (n *Node) scratchDir() string { return filepath.Join(n.opt.Dir, "scratch") }
 
 func withDefaults(opt Options) Options {
@@ -238,7 +238,7 @@ func withDefaults(opt Options) Options {
 		opt.Space = diskSpace
 	}
 
-	// Of the process that it runs in a node takes nothing that it is not given.
+	// A node never reads the process environment by itself: its caller passes LookupEnv.
 	if opt.LookupEnv == nil {
 		opt.LookupEnv = func(string) (string, bool) { return "", false }
 	}
@@ -246,7 +246,7 @@ func withDefaults(opt Options) Options {
 		opt.Registerer = prometheus.NewRegistry()
 	}
 
-	// With two copies the loss of a node loses nothing.
+	// With two copies, losing one node loses no data.
 	if opt.Replicas <= 0 {
 		opt.Replicas = 2
 	}
@@ -292,9 +292,10 @@ func (n *Node) clusterOptions() cluster.Options {
 	}
 }
 
-// wireTags looks for the program that finds symbols.
+// wireTags starts the processes that find symbols, and checks that git is installed.
 func (n *Node) wireTags() {
-	// It starts all the same: what it holds is searched, and its status tells what is missing.
+	// Without git the node still starts: it can search what it has, and its status shows the
+	// problem.
 	if !run.Installed() {
 		n.noGit = "git is not on PATH: nothing can be fetched, indexed or browsed on this node until it is installed"
 		n.opt.Log.Error(n.noGit)
@@ -305,14 +306,14 @@ func (n *Node) wireTags() {
 	}
 }
 
-// lanes admit work to the processors: cheap searches never wait behind
-// expensive ones, nor behind reads of mirrors.
+// lanes limit concurrent work on the processors. Cheap searches never wait behind expensive
+// searches or reads of mirrors.
 type lanes struct{ light, heavy, long, reads *call.Lane }
 
 func newLanes(cores int) lanes {
-	// Light ones are short, so several share a core; heavy ones leave half of the cores to them, and
-	// those that are long their place to other heavy ones. Reads wait for git and the disk more than
-	// for a core.
+	// Light searches are short, so several share a core. Heavy ones use half of the cores. One
+	// that runs long gives its place to another heavy search. Reads mostly wait for git and the
+	// disk, not for a core.
 	return lanes{
 		light: call.NewLane("searches", 4*cores, 128*cores),
 		heavy: call.NewLane("searches", max(1, cores/2), 32*cores),
@@ -321,17 +322,17 @@ func newLanes(cores int) lanes {
 	}
 }
 
-// searches is how many searches are on the processors, and how many wait.
+// searches returns how many searches run and how many wait.
 func (l lanes) searches() (running, waiting int) {
 	r1, w1 := l.light.Busy()
 	r2, w2 := l.heavy.Busy()
-	r3, _ := l.long.Busy() // nobody waits for it
+	r3, _ := l.long.Busy() // nothing waits in this lane
 	return r1 + r2 + r3, w1 + w2
 }
 
-// wireReaders makes what answers viewers: reading and searching.
+// wireReaders makes the parts that answer viewers: Browse and Search.
 func (n *Node) wireReaders() {
-	// Shared, so that searches and reads learn of the same slow node.
+	// Searches and reads share peers, so that both learn which node is slow.
 	n.peers = call.NewPeers(n.cluster, n.cluster.Alive)
 
 	n.Browse = browse.New(browse.Deps{
@@ -374,7 +375,7 @@ func (n *Node) wireReaders() {
 	}))
 }
 
-// wireAsker makes what answers questions with a language model.
+// wireAsker makes the part that answers questions with a language model.
 func (n *Node) wireAsker() {
 	timing := cmp.Or(n.opt.Timing, 1)
 	n.threads = thread.New(thread.Deps{
@@ -391,7 +392,7 @@ func (n *Node) wireAsker() {
 		Log:      n.opt.Log,
 	})
 
-	// It asks as people do: through the gate, and those parts that answer people.
+	// The model sees what its user may see: it uses the gate and the same parts as people.
 	n.Ask = ask.New(ask.Deps{
 		Catalog: n.cluster,
 		Nodes:   n.cluster,
@@ -409,10 +410,10 @@ func (n *Node) wireAsker() {
 	})
 }
 
-// audit is how changes are audited, by the variables in force.
+// audit returns the audit rule of the current configuration.
 func (n *Node) audit() cluster.Audit { return chronicle.Rule(n.env) }
 
-// wireOwners makes what owners look after the cluster with.
+// wireOwners makes the parts with which owners run the cluster.
 func (n *Node) wireOwners() {
 	n.Operate = operate.New(operate.Deps{
 		Cluster: n.cluster,
@@ -431,7 +432,7 @@ func (n *Node) wireOwners() {
 		Log:      n.opt.Log,
 	})
 
-	// The file of this node is only compared: what is in force is in the catalog.
+	// Config only compares this node's file: the configuration in force is in the catalog.
 	n.Config = configure.New(configure.Deps{
 		Catalog: n.cluster,
 		Members: n.cluster.Members,
@@ -458,15 +459,15 @@ func (n *Node) wireOwners() {
 	})
 }
 
-// handle answers the calls of other nodes. It happens before Run.
+// handle registers the handlers of calls from other nodes. New calls it before Run.
 func (n *Node) handle() {
 	pushesCall.Serve(n.cluster, n.servePushes)
 	raftCall.Serve(n.cluster, n.serveRaft)
 	n.data.transfers.Handle(n.cluster)
 }
 
-// damaged handles a file that the set has put aside. New may still be wiring: a file that is
-// reported so early is not counted, and the collector finds it missing later.
+// damaged counts an index file that the set has put aside, and tells the collector. While New is
+// still wiring it does neither: the collector finds the file missing later.
 func (n *Node) damaged(name string, err error) {
 	n.opt.Log.Error("a shard file is damaged and was put aside", "file", name, "err", err)
 	if n.wired.Load() {
@@ -475,13 +476,12 @@ func (n *Node) damaged(name string, err error) {
 	}
 }
 
-// Run serves until ctx ends, then stops in order: jobs are given back before
-// the cluster is left, files are closed after everything that reads them.
+// Run serves until ctx ends, then stops in order: jobs return their leases before the node leaves
+// the cluster, and files close last.
 func (n *Node) Run(ctx context.Context) error {
 	defer n.closers.close(n.opt.Log)
 
-	// The cluster outlives the rest: jobs that stop still give their leases
-	// back through it.
+	// The cluster outlives the other parts: stopping jobs return their leases through it.
 	clusterCtx, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
 	left := make(chan error, 1)
@@ -493,19 +493,19 @@ func (n *Node) Run(ctx context.Context) error {
 		stopWork(errors.Join(errors.New("the cluster part has ended"), err))
 	}()
 
-	// Where one of the others ends with an error, all do.
+	// If one part ends with an error, all end.
 	g, gctx := errgroup.WithContext(workCtx)
 	for _, part := range []func(context.Context) error{
 		n.jobs.Leader.Run, n.jobs.Runner.Run, n.jobs.Poller.Run, n.jobs.Follower.Run, n.jobs.Symbols.Run,
 		n.data.copier.Run, n.data.collector.Run, n.data.scrubber.Run,
-		n.config.Run, n.Keys.Run, n.Sessions.Run, n.agents.Run, n.Ask.Run, n.threads.Run, n.runLoad, n.Chronicle.Run, n.Operate.NoteSyncs, n.sayPermissions,
+		n.config.Run, n.Keys.Run, n.Sessions.Run, n.agents.Run, n.Ask.Run, n.threads.Run, n.runLoad, n.Chronicle.Run, n.Operate.NoteSyncs, n.proposePermissionSync,
 	} {
 		g.Go(func() error { return part(gctx) })
 	}
 	err := g.Wait()
 	n.opt.Log.Debug("stopped", "part", "jobs")
 
-	// The catalog goes last: the parts above gave their jobs back through it.
+	// The cluster part stops last: the parts above returned their leases through it.
 	n.stopping.Store(true)
 	leave()
 	err = errors.Join(err, <-left)
@@ -513,44 +513,44 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
-// OAuth lets agents in on behalf of people.
+// OAuth returns the server that gives programs access on behalf of people.
 func (n *Node) OAuth() *oauth.Server { return n.agents }
 
-// SignIn lets people in by identity providers.
+// SignIn returns the server that signs people in by identity providers.
 func (n *Node) SignIn() *signin.Server { return n.doors }
 
-// BaseURL is the prefix of every link, without a trailing slash. It follows the
+// BaseURL returns the prefix of every link, without a trailing slash. It follows the
 // configuration in force.
 func (n *Node) BaseURL() string {
 	if n.opt.BaseURL != "" {
 		return n.opt.BaseURL
 	}
 	text, _ := n.env.Lookup("AUTH_URL")
-	base, _ := config.BaseURL(text) // what cannot be read is none
+	base, _ := config.BaseURL(text) // invalid counts as unset
 	return cmp.Or(base, n.opt.OwnURL)
 }
 
-// ID is the node's own id in the cluster.
+// ID returns the node's id in the cluster.
 func (n *Node) ID() string { return n.cluster.Self() }
 
-// diskUsed is how full the volume of the data directory is, in percent.
+// diskUsed returns how full the volume of the data directory is, in percent.
 func (n *Node) diskUsed() uint8 {
 	free, total := n.opt.Space(n.opt.Dir)
 
-	// A volume of which nothing is known counts as empty.
+	// A volume of unknown size counts as empty.
 	if total <= 0 {
 		return 0
 	}
 	return uint8(100 * (total - free) / total)
 }
 
-// ClusterAddr is the address at which other nodes call this one.
+// ClusterAddr returns the address at which other nodes call this one.
 func (n *Node) ClusterAddr() string { return n.cluster.ClusterAddr() }
 
-// GossipAddr is the address that others can join by.
+// GossipAddr returns the address that other nodes can join by.
 func (n *Node) GossipAddr() string { return n.cluster.GossipAddr() }
 
-// runLoad tells the others how busy this node is.
+// runLoad publishes this node's load to the other nodes.
 func (n *Node) runLoad(ctx context.Context) error {
 	for {
 		running, waiting := n.lanes.searches()
@@ -562,7 +562,8 @@ func (n *Node) runLoad(ctx context.Context) error {
 			Replicas:  uint32(n.opt.Replicas),
 		})
 
-		// Balancers, searches and placement go by it, and none of them needs it sooner.
+		// Load balancing, searches and placement use it; two seconds is fresh enough for all of
+		// them.
 		if !clock.Wait(ctx, 2*time.Second) {
 			return nil
 		}

@@ -15,14 +15,14 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Options is how a node is started. The zero value of each optional field is
-// useful; New copies the struct.
+// Options configures a node. The zero value of each optional field is useful; New copies the
+// struct.
 type Options struct {
 	Dir        string // data directory; created when missing
 	ConfigPath string // configuration file; "" for an empty catalog
 
-	// Allowed is what configurations may use that come over the network, beyond what the
-	// one in force uses.
+	// Allowed limits what a configuration sent over the network may use, beyond what the
+	// configuration in force uses already.
 	Allowed config.Allowance
 
 	Name            string   // of the node, for people; "" means none
@@ -43,13 +43,14 @@ type Options struct {
 	Ctags   string // path of universal-ctags; "" looks on PATH, "off" indexes without symbols
 	Version string // of the binary
 
-	// Dial and Reach let a test stand between nodes: Dial opens every connection
-	// to another one, Reach says whether gossip may pass to an address ("udp": one way, "tcp": both).
+	// Dial and Reach let a test simulate the network between nodes. Dial opens every connection
+	// to another node. Reach reports whether gossip may reach an address ("udp": one way, "tcp":
+	// both ways).
 	Dial  func(ctx context.Context, network, addr string) (net.Conn, error)
 	Reach func(network, addr string) bool
 
-	// Build and Formats let a test be a program of another version: what it applies, and
-	// which index files it reads. Zero means this one.
+	// Build and Formats let a test simulate another version of the program: which catalog entries
+	// it applies and which index files it reads. Zero means this version.
 	Build   catalog.Build
 	Formats *file.Formats
 
@@ -57,21 +58,19 @@ type Options struct {
 	Hold    time.Duration // how long a write waits for a leader; 0 means 5 s
 	Backoff time.Duration // after the first failure of a job; 0 means 30 s
 
-	// Cores is how many processors searches and jobs use together; 0 means
-	// GOMAXPROCS. Where that is more, requests are read while all cores work.
+	// Cores is how many processors searches and jobs share; 0 means GOMAXPROCS. With a larger
+	// GOMAXPROCS, the node still reads requests while all Cores work.
 	Cores int
 
-	// StreamBatch is how many shards one part of a streamed answer comes from;
-	// 0 means 64.
+	// StreamBatch is how many shards one part of a streamed answer covers; 0 means 64.
 	StreamBatch int
 
-	// ToolTime bounds searches of tools in the index; 0 means 5 seconds. They end
-	// with what was found so far.
+	// ToolTime bounds index searches by tools; 0 means 5 seconds. At the bound they return what
+	// they found so far.
 	ToolTime time.Duration
 
-	// SliceBytes is the text that one shard of a repository holds at most; 0
-	// means 512 MiB. A repository with four times as much index is placed shard
-	// by shard.
+	// SliceBytes bounds the text in one shard of a repository; 0 means 512 MiB. A repository with
+	// four times as much index is placed shard by shard.
 	SliceBytes int64
 
 	Slow       time.Duration                    // searches of shards here that take as long are logged; 0 for none
@@ -80,20 +79,19 @@ type Options struct {
 	Now        func() time.Time                 // nil means the clock of the machine
 	LookupEnv  func(name string) (string, bool) // nil means an empty environment
 
-	// HostRecord is the directory that answers of code hosts are written to; "" for none.
+	// HostRecord is the directory that records answers of code hosts; "" records none.
 	HostRecord string
 
-	// Documents fetches what clients say of themselves at addresses of their own;
-	// nil means from the web, with care.
+	// Documents fetches the metadata documents of OAuth clients; nil fetches them from the web,
+	// with precautions.
 	Documents oauth.Fetcher
 
-	// Providers is by which identity providers are asked; nil means the usual way,
-	// with the proxy of the environment.
+	// Providers sends requests to identity providers; nil uses the default transport with the
+	// environment's proxy.
 	Providers http.RoundTripper
 
-	// Space is the bytes of the volume of a directory that are free for this
-	// process and all that are not kept for others, zeros when that cannot be
-	// told; nil asks the file system. A volume decides how much data its node
-	// is given, so whoever must not depend on the machine's sets it.
+	// Space returns the bytes free for this process on the volume of a directory, and its total
+	// without what the file system reserves. Zeros mean unknown. nil asks the file system.
+	// Placement depends on it, so a test that must not depend on its machine sets it.
 	Space func(dir string) (free, total int64)
 }

@@ -8,30 +8,29 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// permissionVariables ask for permission sync, the first that is set.
+// permissionVariables turn permission sync on or off. The first one set decides.
 var permissionVariables = []string{"PERMISSION_SYNC_ENABLED", "EXPERIMENT_EE_PERMISSION_SYNC_ENABLED"}
 
-// sayPermissions tells the cluster what this node was told of permissions,
-// whenever that changes: what holds is agreed on, so that all nodes hide the
-// same.
-func (n *Node) sayPermissions(ctx context.Context) error {
+// proposePermissionSync proposes this node's wish for permission sync whenever it changes. The catalog
+// decides for all nodes, so that all hide the same repositories.
+func (n *Node) proposePermissionSync(ctx context.Context) error {
 	wanted, read := catalog.PermissionSyncUnset, (*catalog.Config)(nil)
 	for {
 		changed := n.cluster.Changed()
 		view := n.cluster.View()
 
-		// The configuration may set the variables too: they are read again when another one comes into force.
+		// The configuration may set the variables too: read them again when it changes.
 		if view.Config() != read {
-			wanted, read = n.toldOfPermissions(), view.Config()
+			wanted, read = n.wantedPermissionSync(), view.Config()
 		}
 
 		self := view.Member(n.cluster.Self())
 
-		// Not a member yet, or no more, it has nobody to say it of.
+		// A node that is no member, or not any more, has no say.
 		if self != nil && self.State != catalog.MemberRemoved && self.Permissions != wanted {
 			_, err := n.cluster.Propose(ctx, &catalog.SayPermissionSync{Node: self.ID, Permissions: wanted})
 			if err != nil {
-				// There may be no leader now: the same is said again.
+				// There may be no leader now: try again.
 				if !clock.Wait(ctx, time.Second) {
 					return nil
 				}
@@ -48,10 +47,11 @@ func (n *Node) sayPermissions(ctx context.Context) error {
 	}
 }
 
-// toldOfPermissions is what the environment and the file say.
-func (n *Node) toldOfPermissions() catalog.PermissionSync {
+// wantedPermissionSync returns whether the environment or the configuration asks for permission
+// sync.
+func (n *Node) wantedPermissionSync() catalog.PermissionSync {
 	for _, name := range permissionVariables {
-		// The first that is set decides, also where it says no.
+		// The first variable that is set decides, even if it says no.
 		if on, set := n.env.Flag(name); set && on {
 			return catalog.PermissionSyncOn
 		} else if set {

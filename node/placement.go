@@ -14,13 +14,13 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// PlacementRequest asks for a page of the units of placement.
+// PlacementRequest asks for a page of the placement units.
 type PlacementRequest struct {
 	Page    int // from 1; 0 means 1
 	PerPage int // 1..100; 0 means 30
 }
 
-// PlacementResponse is how the data lies on the nodes: of all nodes, and of a page of units.
+// PlacementResponse shows where the data lies: totals of every node, and one page of units.
 type PlacementResponse struct {
 	Replicas  int       `json:"replicas"` // copies wanted of everything
 	Tolerates Tolerance `json:"tolerates"`
@@ -32,17 +32,17 @@ type PlacementResponse struct {
 	Per   int             `json:"-"`
 }
 
-// NodePlacement is what lies on a node, of the repositories that are indexed.
+// NodePlacement counts the indexed repositories on one node.
 type NodePlacement struct {
 	ID       string `json:"id"`
 	Health   string `json:"health"` // alive, dead
-	Units    int    `json:"units"`  // that it should hold
-	Bytes    int64  `json:"bytes"`  // of index files that it has
-	Coming   int    `json:"coming"` // repositories of which it should hold something that it does not have yet
-	Going    int    `json:"going"`  // repositories of which it has something that is to lie elsewhere
+	Units    int    `json:"units"`  // assigned to it
+	Bytes    int64  `json:"bytes"`  // of the index files that it has
+	Coming   int    `json:"coming"` // repositories of which it should get something
+	Going    int    `json:"going"`  // repositories of which it should give something away
 	Draining bool   `json:"draining"`
-	Left     int    `json:"left"`    // while it drains: repositories of which others have too few copies
-	Drained  bool   `json:"drained"` // it drains, and others have enough copies of all that it holds
+	Left     int    `json:"left"`    // while draining: repositories with too few copies on other nodes
+	Drained  bool   `json:"drained"` // draining, and the other nodes have enough copies of all its data
 	Loses    Loss   `json:"loses"`
 }
 
@@ -51,27 +51,27 @@ type NodePlacement struct {
 type Loss struct {
 	Repos int      `json:"repositories"`
 	Names []string `json:"names"` // of at most maxShort
-}
+} // at most maxShort
 
-// UnitPlacement is one unit of placement: what is copied and moved as one.
+// UnitPlacement is one unit of placement. A unit is copied and moved as a whole.
 type UnitPlacement struct {
 	Unit    uint64   `json:"unit"`
-	Kind    string   `json:"kind"`         // slice: a part of a very large repository; group: of repositories
-	Repos   int      `json:"repositories"` // indexed, of which something is in it
-	Targets []string `json:"targets"`      // ids of the nodes that should hold it
+	Kind    string   `json:"kind"`         // slice: part of a very large repository; group: several repositories
+	Repos   int      `json:"repositories"` // indexed ones with at least one file in the unit
+	Targets []string `json:"targets"`      // ids of the nodes that should have it
 	Holders []string `json:"holders"`      // ids of the nodes that have all of it
-	Live    int      `json:"liveCopies"`   // on nodes that answer, of what has the fewest; as many as answer where nothing is indexed
+	Live    int      `json:"liveCopies"`   // live copies of the file that has the fewest; all live nodes if nothing is indexed
 }
 
-// Placement tells how the data lies on the nodes, what moves, and what the
-// failure of each would lose. Repositories that are hidden from everybody are left out.
+// Placement returns where the data lies, what moves, and what the failure of each node would
+// lose. It leaves out repositories that are hidden from everybody.
 func (n *Node) Placement(_ context.Context, by account.Owner, req PlacementRequest) (*PlacementResponse, error) {
 	req.Page, req.PerPage = cmp.Or(req.Page, 1), cmp.Or(req.PerPage, 30)
 	if req.Page < 1 || req.PerPage < 1 || req.PerPage > 100 {
 		return nil, call.Fail(call.ErrInvalid, "page must be at least 1, and perPage from 1 to 100")
 	}
 
-	// As by the status, owners are told of everything that lies here, whatever they may read.
+	// As in Status, owners see all the data of the cluster, whatever they may read.
 	seen, err := n.gate.Repos(by.Viewer())
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (n *Node) Placement(_ context.Context, by account.Owner, req PlacementReque
 		Per:             req.PerPage,
 	}
 
-	// Only of the units of this page more is found out than where they should lie.
+	// Only the units of this page are surveyed in full.
 	s := newSurvey(view, live, pageOf(units, req))
 	s.look()
 	out.Units = s.list()
@@ -102,7 +102,7 @@ func (n *Node) Placement(_ context.Context, by account.Owner, req PlacementReque
 	return out, nil
 }
 
-// pageOf is a page of some units; one far beyond the end is empty.
+// pageOf returns one page of the units; beyond the end it is empty.
 func pageOf(units []uint64, req PlacementRequest) []uint64 {
 	if req.Page-1 > len(units)/req.PerPage {
 		return nil
@@ -111,19 +111,19 @@ func pageOf(units []uint64, req PlacementRequest) []uint64 {
 	return units[from:min(from+req.PerPage, len(units))]
 }
 
-// survey goes once through everything that is held.
+// survey collects the placement of repositories in one pass over the catalog.
 type survey struct {
 	view  *catalog.View
 	live  hold.Live
-	units map[uint64]*unitSurvey // those that are asked for
-	nodes map[uint32]*nodeSurvey // by number of the member
+	units map[uint64]*unitSurvey // the units of the page
+	nodes map[uint32]*nodeSurvey // by member number
 }
 
 type unitSurvey struct {
 	repos  int
-	things int            // things that it consists of
-	have   map[uint32]int // of these, that a member has
-	live   int
+	things int            // index files and mirrors in the unit
+	have   map[uint32]int // how many of these things each member has
+	live   int            // live copies of the thing that has the fewest
 }
 
 type nodeSurvey struct {
@@ -139,7 +139,7 @@ func newSurvey(view *catalog.View, live hold.Live, units []uint64) *survey {
 	return s
 }
 
-// of is what is known of a member.
+// of returns the counts of a member, and creates them on first use.
 func (s *survey) of(number uint32) *nodeSurvey {
 	if s.nodes[number] == nil {
 		s.nodes[number] = &nodeSurvey{}
@@ -147,7 +147,7 @@ func (s *survey) of(number uint32) *nodeSurvey {
 	return s.nodes[number]
 }
 
-// look goes through the repositories by name, so that the first ones are named.
+// look visits the repositories by name, so that Loss.Names has the first ones.
 func (s *survey) look() {
 	shown := s.view.Shown()
 	for repo := range s.view.ReposByName() {
@@ -157,10 +157,10 @@ func (s *survey) look() {
 	}
 }
 
-// lookAt notes where everything of a repository lies.
+// lookAt adds the placement of one repository to the survey.
 func (s *survey) lookAt(repo *catalog.Repo) {
-	// A repository counts once for a node, however many files of it are concerned.
-	coming, going, sole, units := map[uint32]bool{}, map[uint32]bool{}, map[uint32]bool{}, map[uint64]bool{}
+	// Count a repository once for each node, however many of its files are concerned.
+	coming, going, onlyHolder, units := map[uint32]bool{}, map[uint32]bool{}, map[uint32]bool{}, map[uint64]bool{}
 	for unit, key := range hold.Pieces(repo) {
 		var targets []uint32
 		if g := s.view.Group(unit); g != nil {
@@ -172,19 +172,19 @@ func (s *survey) lookAt(repo *catalog.Repo) {
 			coming[number] = coming[number] || !slices.Contains(holders, number)
 		}
 
-		var answer []uint32
+		var liveHolders []uint32
 		for _, number := range holders {
 			going[number] = going[number] || !slices.Contains(targets, number)
 			if s.live[number] {
-				answer = append(answer, number)
+				liveHolders = append(liveHolders, number)
 			}
 		}
-		if len(answer) == 1 {
-			sole[answer[0]] = true
+		if len(liveHolders) == 1 {
+			onlyHolder[liveHolders[0]] = true
 		}
 
 		if u := s.units[unit]; u != nil {
-			u.note(holders, len(answer), !units[unit])
+			u.note(holders, len(liveHolders), !units[unit])
 			units[unit] = true
 		}
 	}
@@ -199,7 +199,7 @@ func (s *survey) lookAt(repo *catalog.Repo) {
 			s.of(number).going++
 		}
 	}
-	for number := range sole {
+	for number := range onlyHolder {
 		x := s.of(number)
 		if x.loses.Repos++; len(x.loses.Names) < maxShort {
 			x.loses.Names = append(x.loses.Names, repo.Name)
@@ -207,7 +207,7 @@ func (s *survey) lookAt(repo *catalog.Repo) {
 	}
 }
 
-// note adds a thing that is in the unit, the first one of its repository or not.
+// note adds one thing to the unit; first means the first thing of its repository.
 func (u *unitSurvey) note(holders []uint32, live int, first bool) {
 	u.things++
 	for _, number := range holders {
@@ -219,7 +219,7 @@ func (u *unitSurvey) note(holders []uint32, live int, first bool) {
 	}
 }
 
-// list is the units that were asked for, by number.
+// list returns the surveyed units by number.
 func (s *survey) list() []UnitPlacement {
 	var out []UnitPlacement
 	for _, unit := range slices.Sorted(maps.Keys(s.units)) {
@@ -239,7 +239,7 @@ func (s *survey) list() []UnitPlacement {
 	return out
 }
 
-// node is what is known of a member.
+// node returns the placement of one member.
 func (s *survey) node(m *cluster.Member, state *MemberStatus) NodePlacement {
 	x := s.of(m.Number)
 	return NodePlacement{

@@ -9,44 +9,44 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// RaftResponse is how the nodes agree.
+// RaftResponse shows the state of raft on all nodes.
 type RaftResponse struct {
 	Node    string       `json:"node"`   // id of the node that answers
-	Leader  string       `json:"leader"` // as that node knows it; "" when there is none
-	Term    uint64       `json:"term"`   // the same
+	Leader  string       `json:"leader"` // as the answering node knows it; "" means none
+	Term    uint64       `json:"term"`   // as the answering node knows it
 	Voters  int          `json:"voters"`
-	Quorum  int          `json:"quorum"` // of the voters, that have to agree
+	Quorum  int          `json:"quorum"` // how many voters must agree
 	Members []RaftMember `json:"members"`
 }
 
-// RaftMember is one node with raft as it sees it.
+// RaftMember is one node with its own view of raft.
 type RaftMember struct {
 	ID      string             `json:"id"`
-	Address string             `json:"address,omitzero"` // of calls; "" where it has not announced itself yet
+	Address string             `json:"address,omitzero"` // for calls; "" before the node has announced itself
 	Role    string             `json:"role"`             // leader, voter, nonvoter
 	Health  string             `json:"health"`           // alive, dead
-	Raft    *cluster.RaftState `json:"raft,omitzero"`    // nil where it did not answer at once
+	Raft    *cluster.RaftState `json:"raft,omitzero"`    // nil if the node did not answer in time
 }
 
-// raftCall asks a node for raft as it sees it.
+// raftCall asks a node for its view of raft.
 var raftCall = call.To[call.Nothing, cluster.RaftState]("raft-state")
 
-// raftTime is how long the other nodes have to answer.
+// raftTime bounds the wait for the other nodes.
 const raftTime = 300 * time.Millisecond
 
-// Raft tells how the nodes agree: who votes, who leads, and how far each is.
+// Raft returns who votes, who leads, and how far the log of each node is.
 func (n *Node) Raft(ctx context.Context, _ account.Owner) (*RaftResponse, error) {
 	members, here := n.cluster.Members(), n.cluster.RaftState()
 	ctx, cancel := context.WithTimeout(ctx, raftTime)
 	defer cancel()
 	var nothing call.Nothing
-	told := raftCall.AskAll(ctx, n.cluster, cluster.AliveIDs(members), &nothing)
+	states := raftCall.AskAll(ctx, n.cluster, cluster.AliveIDs(members), &nothing)
 
 	out := &RaftResponse{Node: n.cluster.Self(), Leader: here.Leader, Term: here.Term}
-	known := map[string]bool{}
+	inCatalog := map[string]bool{}
 	for _, m := range members {
-		known[m.ID] = true
-		x := RaftMember{ID: m.ID, Address: m.Addr, Role: roleOf(&m), Health: healthOf(&m), Raft: told[m.ID]}
+		inCatalog[m.ID] = true
+		x := RaftMember{ID: m.ID, Address: m.Addr, Role: roleOf(&m), Health: healthOf(&m), Raft: states[m.ID]}
 		out.Members = append(out.Members, x)
 	}
 
@@ -54,8 +54,8 @@ func (n *Node) Raft(ctx context.Context, _ account.Owner) (*RaftResponse, error)
 		if s.Voter {
 			out.Voters++
 		}
-		// One that was let in and has not announced itself yet is in no catalog, and may vote.
-		if !known[s.ID] {
+		// A server that has joined raft but not announced itself is in no catalog, and may vote.
+		if !inCatalog[s.ID] {
 			m := cluster.Member{Voter: s.Voter, Leader: s.ID == here.Leader}
 			out.Members = append(out.Members, RaftMember{ID: s.ID, Role: roleOf(&m), Health: healthOf(&m)})
 		}
@@ -69,7 +69,7 @@ func (n *Node) serveRaft(context.Context, *call.Nothing) (*cluster.RaftState, er
 	return &s, nil
 }
 
-// roleOf is what a member is in raft.
+// roleOf returns a member's role in raft.
 func roleOf(m *cluster.Member) string {
 	switch {
 	case m.Leader:
@@ -80,7 +80,7 @@ func roleOf(m *cluster.Member) string {
 	return "nonvoter"
 }
 
-// healthOf is whether a member can be reached.
+// healthOf returns whether a member can be reached, as a word.
 func healthOf(m *cluster.Member) string {
 	if m.Alive {
 		return "alive"

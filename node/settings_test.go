@@ -34,7 +34,7 @@ func TestWhatANodeIsToldOfPermissions(t *testing.T) {
 			Now:     time.Now,
 			Log:     slog.New(slog.DiscardHandler),
 		})}
-		if got := n.toldOfPermissions(); got != tt.want {
+		if got := n.wantedPermissionSync(); got != tt.want {
 			t.Errorf("%v, %v: %v, want %v", tt.process, tt.overrides, got, tt.want)
 		}
 	}

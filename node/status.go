@@ -31,7 +31,7 @@ type StatusResponse struct {
 	Repos        RepoCounts                 `json:"repos"`
 	Jobs         JobCounts                  `json:"jobs"`
 	Connections  []operate.ConnectionStatus `json:"connections"`
-	Running      []operate.JobStatus        `json:"running"` // of the whole cluster; progress of this node's own
+	Running      []operate.JobStatus        `json:"running"` // whole cluster; progress of this node's jobs
 	Failed       []operate.JobStatus        `json:"failed"`  // last failures, at most 100
 	Config       configure.FileStatus       `json:"config"`
 	Storage      StorageStatus              `json:"storage"`
@@ -41,32 +41,33 @@ type StatusResponse struct {
 	Permissions  *job.PermissionState       `json:"permissions,omitzero"` // for owners
 	Warnings     []string                   `json:"warnings"`
 
-	// CertificateEnds is of the API of this node, for owners; zero where it speaks plain HTTP.
+	// CertificateEnds is when this node's API certificate expires, for owners; zero with plain
+	// HTTP.
 	CertificateEnds time.Time `json:"certificateEnds,omitzero"`
 }
 
-// Tolerance is how many nodes, whichever they are, may fail now.
+// Tolerance counts how many nodes, whichever they are, may fail now.
 type Tolerance struct {
-	// Searches is with how many less every search is still complete; -1 where
+	// Searches counts the nodes without which every search would still be complete; -1 if
 	// something has no live copy now.
 	Searches Spare `json:"searches,omitzero"`
-	Writes   int   `json:"writes"` // with how many less changes are still agreed on; -1: they are not now
+	Writes   int   `json:"writes"` // nodes without which changes still work; -1: changes do not work now
 }
 
 // Spare is a number of nodes, or Untold.
 type Spare int
 
-// Untold is what a viewer learns who may not see everything.
+// Untold replaces the number for a viewer who may not see every repository.
 const Untold Spare = math.MinInt
 
-// IsZero reports whether there is nothing to tell: 0 is an alarm.
+// IsZero reports whether the number is Untold, which JSON omits. 0 nodes is an alarm and stays.
 func (s Spare) IsZero() bool { return s == Untold }
 
-// LevelStatus is the level of the catalog: the rules by which all nodes apply changes.
+// LevelStatus is the level of the catalog: the set of rules by which all nodes apply changes.
 type LevelStatus struct {
 	Number   int      `json:"number"`
 	Version  string   `json:"version"`  // the first release that can apply it
-	Next     int      `json:"next"`     // a higher level that some members can apply; 0 for none
+	Next     int      `json:"next"`     // a higher level that some members can apply; 0 means none
 	WaitsFor []string `json:"waitsFor"` // ids of the members that cannot apply Next yet
 }
 
@@ -76,41 +77,41 @@ func levelOf(view *catalog.View) LevelStatus {
 	return LevelStatus{int(level.Number), level.Version, int(next), waitsFor}
 }
 
-// PlacementStatus is how the data lies on the nodes.
+// PlacementStatus summarizes where the data lies.
 type PlacementStatus struct {
-	Groups          int      `json:"groups"`          // units that are placed
+	Groups          int      `json:"groups"`          // placement units with targets
 	UnderReplicated int      `json:"underReplicated"` // repositories with fewer live copies than wanted
 	Short           []string `json:"short"`           // names of at most 20 of them, for owners
-	NoLiveCopy      int      `json:"noLiveCopy"`      // of these, the repositories of which something has no live copy: they are made anew from their remotes
-	Missing         []string `json:"missing"`         // names of at most 20 of those, for owners
-	Moves           int      `json:"moves"`           // copies into this node that are under way
+	NoLiveCopy      int      `json:"noLiveCopy"`      // of UnderReplicated, those with something that has no live copy; they are rebuilt from their remotes
+	Missing         []string `json:"missing"`         // names of at most 20 of NoLiveCopy, for owners
+	Moves           int      `json:"moves"`           // copies into this node under way
 }
 
 // MemberStatus is one node of the cluster.
 type MemberStatus struct {
 	ID       string  `json:"id"`
 	Name     string  `json:"name"`    // for people; "" when unknown
-	Address  string  `json:"address"` // of calls
+	Address  string  `json:"address"` // for calls
 	API      string  `json:"api"`     // base of its API, "" when unknown
 	Zone     string  `json:"zone"`
 	Role     string  `json:"role"`   // leader, voter, nonvoter
 	Health   string  `json:"health"` // alive, suspect, dead, left
 	Draining bool    `json:"draining"`
-	Left     int     `json:"left"`    // while it drains: repositories that anybody is shown of which others have too few copies
-	Drained  bool    `json:"drained"` // it drains, and others have enough copies of all that it holds
+	Left     int     `json:"left"`    // while draining: visible repositories with too few copies on other nodes
+	Drained  bool    `json:"drained"` // draining, and the other nodes have enough copies of all its data
 	Weight   float64 `json:"weight"`
 	Version  string  `json:"version"`
-	Level    int     `json:"level"`  // the highest level that its program can apply; 0 where it reports none
-	Groups   int     `json:"groups"` // placement groups that it should hold
+	Level    int     `json:"level"`  // highest level that its program can apply; 0 = not reported
+	Groups   int     `json:"groups"` // placement groups assigned to it
 	Bytes    int64   `json:"bytes"`
 	Applied  uint64  `json:"applied"`
 	Lag      uint64  `json:"lag"` // entries behind the answering node
 
-	// For owners, of a node that answers at once.
-	ConfigHash    string `json:"configHash"`    // of its own configuration file; "" where it has none
-	ConfigDiffers bool   `json:"configDiffers"` // that is not in force, or refused
+	// For owners, from a node that answers in time.
+	ConfigHash    string `json:"configHash"`    // hash of its own configuration file; "" means no file
+	ConfigDiffers bool   `json:"configDiffers"` // its file is not in force, or refused
 
-	// For owners, as the node told last.
+	// For owners, as the node last reported.
 	DiskUsed  int       `json:"diskUsed"` // percent of the volume of its data directory
 	Searches  int       `json:"searches"` // under way
 	StartedAt time.Time `json:"startedAt,omitzero"`
@@ -121,59 +122,59 @@ type RepoCounts struct {
 	Total       int `json:"total"`
 	Indexed     int `json:"indexed"`
 	Failed      int `json:"failed"`
-	Unfetchable int `json:"unfetchable"` // without an index: their host does not let them be fetched now
+	Unfetchable int `json:"unfetchable"` // not indexed, and their host refuses to serve them now
 }
 
 // JobCounts counts jobs.
 type JobCounts struct {
-	Pending  int `json:"pending"` // not running
+	Pending  int `json:"pending"` // waiting, or between two attempts
 	Running  int `json:"running"`
-	Failed   int `json:"failed"`   // for good: until somebody asks for them again
-	Retrying int `json:"retrying"` // of those pending, the ones whose last attempt failed
+	Failed   int `json:"failed"`   // gave up; `shoal repo reindex` or a sync starts them again
+	Retrying int `json:"retrying"` // pending jobs whose last attempt failed
 }
 
-// StorageStatus is what this node has on disk.
+// StorageStatus counts what this node has on disk.
 type StorageStatus struct {
 	Shards      int   `json:"shards"`
 	ShardBytes  int64 `json:"shardBytes"`
-	MirrorBytes int64 `json:"mirrorBytes"` // as last measured: about a second after a fetch
-	Quarantined int   `json:"quarantined"` // damaged index files that were put aside, kept for a look
+	MirrorBytes int64 `json:"mirrorBytes"` // last measured about a second after a fetch
+	Quarantined int   `json:"quarantined"` // damaged index files, put aside for inspection
 	DiskFree    int64 `json:"diskFree"`
 	DiskTotal   int64 `json:"diskTotal"`
 
-	UnknownSymbols int `json:"unknownSymbols"` // files here whose symbols are not known, since ctags failed on them
+	UnknownSymbols int `json:"unknownSymbols"` // index files here with unknown symbols, because ctags failed
 
 	Rebuild RebuildStatus `json:"rebuild"`
 }
 
-// RebuildStatus is how far the index files of an earlier version are made anew.
+// RebuildStatus is the progress of rebuilding index files of an earlier version.
 type RebuildStatus struct {
 	Done   int           `json:"done"`
-	Of     int           `json:"of"`                  // 0 where none is of an earlier version
-	Unread int           `json:"unread"`              // of those that are left, the ones that this version does not read: searches lack them
+	Of     int           `json:"of"`                  // 0 means no file is of an earlier version
+	Unread int           `json:"unread"`              // files left that this version cannot read, so searches lack them
 	Took   time.Duration `json:"tookMs,format:milli"` // so far, in whole milliseconds
 }
 
-// ReadyResponse says whether a load balancer should send requests here.
+// ReadyResponse says whether a load balancer should send requests to this node.
 type ReadyResponse struct {
 	Ready   bool
 	Reasons []string // why not
 }
 
-// maxListed is how many jobs a status lists.
+// maxListed bounds the jobs in a status.
 const maxListed = 100
 
-// maxShort is how many repositories with too few copies a status names.
+// maxShort bounds the repository names with too few copies in a status.
 const maxShort = 20
 
-// Status describes the cluster.
+// Status returns the state of the cluster, as far as the viewer may see it.
 func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, error) {
 	seen, err := n.gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
 
-	// By who is alive now: a copy on a node that is silent is none.
+	// Count copies on live nodes only: a copy on a silent node does not help now.
 	view, visible := seen.View, seen.Set
 	tally := n.census.At(view, hold.LiveOf(n.cluster.Members()))
 
@@ -195,8 +196,8 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 	out.Placement = n.placementStatus(view, tally, short)
 	out.Running, out.Failed = n.jobStatus(ctx, view, visible)
 
-	// Names of connections and paths of files are an owner's, and so are the
-	// errors of jobs, which hold them.
+	// Only owners see names of connections, paths of files, and the errors of jobs, which contain
+	// them.
 	if v.Role != catalog.RoleOwner {
 		out.Running, out.Failed = withoutErrors(out.Running), withoutErrors(out.Failed)
 		for i := range out.Members {
@@ -225,7 +226,8 @@ func (n *Node) Status(ctx context.Context, v catalog.Viewer) (*StatusResponse, e
 	return out, nil
 }
 
-// placementStatus is how the data lies, with the names for owners.
+// placementStatus summarizes where the data lies. Callers remove the names for viewers who are no
+// owners.
 func (n *Node) placementStatus(view *catalog.View, t *hold.Tally, short hold.Shortage) PlacementStatus {
 	return PlacementStatus{
 		Groups:          len(placed(view, t)),
@@ -237,7 +239,7 @@ func (n *Node) placementStatus(view *catalog.View, t *hold.Tally, short hold.Sho
 	}
 }
 
-// placed are the units that have a place, of those that shown repositories are in.
+// placed returns the units with targets that contain visible repositories.
 func placed(view *catalog.View, t *hold.Tally) map[uint64]*catalog.Group {
 	units := map[uint64]*catalog.Group{}
 	for unit := range t.Units {
@@ -248,11 +250,11 @@ func placed(view *catalog.View, t *hold.Tally) map[uint64]*catalog.Group {
 	return units
 }
 
-// Enforces reports whether permissions of some connection are enforced, so that
-// viewers may differ in what they see.
+// Enforces reports whether some connection enforces permissions, so that viewers may see
+// different repositories.
 func (n *Node) Enforces() bool { return n.cluster.View().Enforces() }
 
-// hideTotals takes out what is summed over repositories that the viewer may not see.
+// hideTotals removes sums over repositories that the viewer may not see.
 func (s *StatusResponse) hideTotals() {
 	s.Jobs, s.Storage, s.Placement = JobCounts{}, StorageStatus{}, PlacementStatus{}
 	s.Tolerates.Searches = Untold
@@ -261,13 +263,13 @@ func (s *StatusResponse) hideTotals() {
 		m.Groups, m.Bytes, m.Left, m.Drained = 0, 0, 0, false
 	}
 
-	// That a job is of a repository tells that there is one.
+	// A job of a repository would reveal that the repository exists.
 	ofRepos := func(j operate.JobStatus) bool { return j.Kind != catalog.JobIndex.String() }
 	s.Running, s.Failed = slices.DeleteFunc(s.Running, ofRepos), slices.DeleteFunc(s.Failed, ofRepos)
 }
 
-// tolerance works out how many nodes may fail. Searches need a live copy of
-// everything, changes more than half of the voters.
+// tolerance counts how many nodes may fail. Searches need a live copy of everything; changes need
+// more than half of the voters.
 func tolerance(members []MemberStatus, short hold.Shortage, leader string) Tolerance {
 	voters, answering := 0, 0
 	for _, m := range members {
@@ -280,10 +282,11 @@ func tolerance(members []MemberStatus, short hold.Shortage, leader string) Toler
 		}
 	}
 
-	// One copy more than none, and one voter more than half: so many may fail.
+	// Searches stand the loss of all copies but one, and changes that of all voters beyond a
+	// majority.
 	t := Tolerance{Searches: Spare(short.Fewest - 1), Writes: answering - (voters/2 + 1)}
 
-	// Without a leader nothing is agreed on, however many answer.
+	// Without a leader no change is possible, however many voters answer.
 	if leader == "" {
 		t.Writes = -1
 	}
@@ -292,7 +295,7 @@ func tolerance(members []MemberStatus, short hold.Shortage, leader string) Toler
 }
 
 func (n *Node) memberStatus(view *catalog.View, t *hold.Tally) []MemberStatus {
-	// For all members at once, since it goes through the catalog.
+	// Count for all members in one pass, since it goes through the catalog.
 	groups := map[uint32]int{}
 	for _, g := range placed(view, t) {
 		for _, number := range g.Nodes {
@@ -328,12 +331,12 @@ func (n *Node) memberStatus(view *catalog.View, t *hold.Tally) []MemberStatus {
 			s.Left, s.Drained = n.Operate.Left(view, m.ID)
 		}
 
-		// Of itself a node knows better than what it told the others last.
+		// A node knows its own index better than its last report.
 		if m.Self {
 			s.Applied = view.Index()
 		}
 
-		// Unsigned: a member that is ahead of this node has no lag.
+		// The index is unsigned: a member ahead of this node has no lag.
 		if s.Applied < view.Index() {
 			s.Lag = view.Index() - s.Applied
 		}
@@ -343,8 +346,7 @@ func (n *Node) memberStatus(view *catalog.View, t *hold.Tally) []MemberStatus {
 	return list
 }
 
-// repoCounts counts the repositories of a set; nil is all. Indexed are those that can be
-// searched now.
+// repoCounts counts the repositories in visible; nil means all. Indexed ones can be searched now.
 func repoCounts(t *hold.Tally, visible *roaring.Bitmap) RepoCounts {
 	count := func(set *roaring.Bitmap) int {
 		if visible == nil {
@@ -355,8 +357,8 @@ func repoCounts(t *hold.Tally, visible *roaring.Bitmap) RepoCounts {
 	return RepoCounts{Total: count(t.Shown), Indexed: count(t.Searchable), Failed: count(t.Failed), Unfetchable: count(t.Unfetchable)}
 }
 
-// jobCounts counts jobs but for those of hidden repositories. That their
-// connections are still asked for is for owners, who see these.
+// jobCounts counts the jobs of visible repositories. A sync job of a hidden connection counts for
+// owners only.
 func jobCounts(view *catalog.View, t *hold.Tally, owner bool) JobCounts {
 	of := maps.Clone(t.Jobs)
 	for c := range view.Connections() {
@@ -365,13 +367,13 @@ func jobCounts(view *catalog.View, t *hold.Tally, owner bool) JobCounts {
 		}
 	}
 
-	// Between two tries a job waits, as others do.
+	// A job between two attempts counts as waiting too.
 	retrying := of[catalog.JobBackoff]
 	return JobCounts{Pending: of[catalog.JobWaiting] + retrying, Running: of[catalog.JobRunning], Failed: of[catalog.JobFailed], Retrying: retrying}
 }
 
-// jobStatus lists the running jobs, with the progress of those whose nodes
-// answer at once, and the failed ones, newest first.
+// jobStatus lists the running jobs, and the failed ones, newest first. Running jobs show their
+// progress if their node answers in time.
 func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roaring.Bitmap) (running, failed []operate.JobStatus) {
 	progress := n.Operate.Progress(ctx, view)
 	for j := range view.JobsOf(catalog.JobRunning, catalog.JobBackoff, catalog.JobFailed) {
@@ -379,7 +381,8 @@ func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roari
 		if j.Kind.OfRepo() {
 			repo := view.Repo(catalog.SubjectRepo(j.Subject))
 
-			// Nobody's set has an orphan: where all see the same, that it is collected is told to all.
+			// An orphaned repository is in no visible set. Without permissions everybody may
+			// still see the job that removes it.
 			if repo == nil || !visible.Contains(repo.ID) && (!repo.Orphaned() || view.Enforces()) {
 				continue
 			}
@@ -407,8 +410,8 @@ func (n *Node) jobStatus(ctx context.Context, view *catalog.View, visible *roari
 	return running[:min(len(running), maxListed)], failed[:min(len(failed), maxListed)]
 }
 
-// withoutErrors is what of jobs is told to everybody: which repositories they
-// are of.
+// withoutErrors returns what every viewer may see of jobs: which repositories they index, without
+// error texts.
 func withoutErrors(jobs []operate.JobStatus) []operate.JobStatus {
 	var out []operate.JobStatus
 	for _, j := range jobs {
@@ -429,28 +432,27 @@ func (n *Node) storage() StorageStatus {
 	return s
 }
 
-// Ready reports whether this node can answer: it has a catalog, and is not
-// leaving.
+// Ready reports whether this node can answer: it has a current catalog and is not leaving.
 func (n *Node) Ready() ReadyResponse {
 	var r ReadyResponse
 	if err := n.cluster.Ready(); err != nil {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
 
-	// With an old catalog it may let in who has been shut out. That its cluster was given
-	// up stands there already.
+	// With an outdated catalog the node could admit a revoked account. If the cluster was given
+	// up, cluster.Ready has said so.
 	if err := n.Keys.Current(); err != nil && n.cluster.Outlived() == nil {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
 
-	// It answers still, but whoever sends requests should send them elsewhere.
+	// A draining node still answers, but a load balancer should use the others.
 	if m := n.cluster.View().Member(n.cluster.Self()); m != nil && m.State == catalog.MemberDraining {
 		r.Reasons = append(r.Reasons, "this node is being drained")
 	}
 	if n.stopping.Load() {
 		r.Reasons = append(r.Reasons, "this node stops")
 	}
-	// A node that has not caught up hears nobody yet, or just began to.
+	// A node in this state has just started, or cannot reach the others.
 	if r.Reasons == nil && n.hearsNobody() {
 		r.Reasons = append(r.Reasons, "this node hears none of the others, and lacks repositories that only they have")
 	}
@@ -458,8 +460,8 @@ func (n *Node) Ready() ReadyResponse {
 	return r
 }
 
-// hearsNobody reports whether no other member answers and searches lack something for
-// it. It asks them only without a leader, and for call.StallTime at most.
+// hearsNobody reports whether no other member answers and searches lack something because of it.
+// It calls the others only if there is no leader, and waits call.StallTime at most.
 func (n *Node) hearsNobody() bool {
 	if n.cluster.Leader() != "" {
 		return false
@@ -480,13 +482,14 @@ func (n *Node) hearsNobody() bool {
 	return !new(hold.Census).At(n.cluster.View(), live).Shortage(n.opt.Replicas).None.IsEmpty()
 }
 
-// noteFiles tells of the configuration files that the nodes have.
+// noteFiles adds each node's configuration file to its member, and a warning if the file is
+// refused or not in force.
 func (out *StatusResponse) noteFiles(files map[string]*configure.FileStatus) {
 	for i := range out.Members {
 		m := &out.Members[i]
 		f := files[m.ID]
 
-		// It has no file, or did not answer at once.
+		// The node has no file, or did not answer in time.
 		if f == nil {
 			continue
 		}

@@ -13,22 +13,21 @@ import (
 // outlinesAtOnce is how many processes find symbols for readers.
 const outlinesAtOnce = 2
 
-// tagger finds symbols with universal-ctags, where that is installed.
+// tagger finds symbols with universal-ctags, if it is installed.
 type tagger struct {
 	tag     shard.Tagger
-	name    string // kind and version; "" without
+	name    string // program and version; "" if not installed
 	warning string
 	close   func()
 
-	outlines *symbol.Pool // finds the parameters of functions too; nil without the program
+	outlines *symbol.Pool // also finds the parameters of functions; nil if not installed
 }
 
-// unsandboxed is told of a program that has no sandbox: what it reads are the files of
-// whoever can push.
+// unsandboxed warns about a ctags without a sandbox: it parses files that anybody who can push
+// controls.
 const unsandboxed = "ctags reads files outside of a sandbox: this one was built without seccomp (Debian's universal-ctags has it; --ctags off leaves symbols out)"
 
-// newTagger looks for the program. Without it a node works, but for symbols,
-// and says so.
+// newTagger looks for ctags. Without it the node works, but has no symbols and warns about that.
 func newTagger(ctags string, processes int, log *slog.Logger) tagger {
 	pool, err := symbol.Open(context.Background(), symbol.Options{Command: ctags, Processes: processes})
 	switch {
@@ -45,7 +44,7 @@ func newTagger(ctags string, processes int, log *slog.Logger) tagger {
 		t.warning = unsandboxed
 	}
 
-	// Outlines have processes of their own: a person who reads does not wait for a build.
+	// Outlines have their own processes, so that a reader never waits for an index build.
 	wide := pool.WithSignatures(outlinesAtOnce)
 	t.outlines = wide
 	t.close = func() {
@@ -69,7 +68,7 @@ func newTagger(ctags string, processes int, log *slog.Logger) tagger {
 			})
 		}
 
-		// The symbols of a file that ctags fails on are not known: answers say so.
+		// If ctags fails on a file, its symbols stay unknown, and answers say so.
 		return pool.Tag(ctx, files, define, func(i int, err error) {
 			if err != nil {
 				log.Warn("symbols of a file are not known", "tries", texts[i].Tries, "error", err)

@@ -13,18 +13,18 @@ type Verdict struct {
 	Sentence string       `json:"sentence"`
 }
 
-// VerdictState orders verdicts for people and scripts.
+// VerdictState is a verdict as one word, for scripts.
 type VerdictState string
 
 const (
-	VerdictGood    VerdictState = "good"    // a node may fail
-	VerdictSmall   VerdictState = "small"   // no node may fail, and with so few nodes or copies none could
-	VerdictWeak    VerdictState = "weak"    // copies or voters are missing that the cluster could have
-	VerdictFailing VerdictState = "failing" // changes wait, or searches lack something
+	VerdictGood    VerdictState = "good"    // at least one node may fail
+	VerdictSmall   VerdictState = "small"   // no node may fail, and a cluster of this size could not do better
+	VerdictWeak    VerdictState = "weak"    // no node may fail, because copies or voters are missing
+	VerdictFailing VerdictState = "failing" // changes wait, or searches are incomplete
 )
 
-// verdictOf says what may fail, given how many copies of everything are wanted.
-// It uses only what the status shows to its viewer.
+// verdictOf says which failures the cluster survives. It uses only status fields that the viewer
+// sees.
 func verdictOf(s *StatusResponse, replicas int) Verdict {
 	t := s.Tolerates
 	switch {
@@ -35,7 +35,7 @@ func verdictOf(s *StatusResponse, replicas int) Verdict {
 			" no live copy: searches lack them until a node comes back or they are indexed again."}
 	}
 
-	// Three nodes can have three voters, and two nodes two copies.
+	// Voters only help from three nodes on, copies from two.
 	size := len(s.Members)
 	stops, lacks := t.Writes == 0, t.Searches == 0
 	if missing := missingParts(s, stops && size >= 3, lacks && min(replicas, size) > 1); len(missing) > 0 {
@@ -51,8 +51,8 @@ func verdictOf(s *StatusResponse, replicas int) Verdict {
 	return Verdict{VerdictGood, effect(t, false, false) + "."}
 }
 
-// missingParts names what the cluster lacks of what it could have. fewVoters and
-// fewCopies tell that no further node may fail for want of them.
+// missingParts names what the cluster lacks now. fewVoters and fewCopies report that no further
+// node may fail for lack of them.
 func missingParts(s *StatusResponse, fewVoters, fewCopies bool) (out []string) {
 	voters, dead, away := 0, 0, 0
 	for _, m := range s.Members {
@@ -68,7 +68,7 @@ func missingParts(s *StatusResponse, fewVoters, fewCopies bool) (out []string) {
 		}
 	}
 
-	// A dead voter is missing even while others make up for it.
+	// Report a dead voter even while the others make up for it.
 	switch {
 	case dead > 0 && len(s.Members) >= 3:
 		out = append(out, fmt.Sprintf("%d of %d voters %s", dead, voters, doNotAnswer(dead)))
@@ -108,11 +108,11 @@ func effect(t Tolerance, stops, lacks bool) string {
 	case t.Searches == Untold:
 		return fmt.Sprintf("Any %s may fail now; changes go on", countedNodes(t.Writes))
 	}
-	// Both have to hold for the sentence, so it is the smaller.
+	// The sentence promises both, so the smaller number counts.
 	return fmt.Sprintf("Any %s may fail now; searches stay complete", countedNodes(min(int(t.Searches), t.Writes)))
 }
 
-// remedy says why a cluster that has all it could have does not survive a failure.
+// remedy says how a cluster too small to survive a failure could do so.
 func remedy(fewNodes, lacks bool) string {
 	var out []string
 	if fewNodes {

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// warnings says what an operator should look at.
+// warnings returns what an operator should look at.
 func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 	var out []string
 	for _, w := range view.File().Warnings {
@@ -24,7 +24,7 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 
 	out = append(out, view.UnusedGlobs()...)
 
-	// This node.
+	// x
 	if n.noGit != "" {
 		out = append(out, n.noGit)
 	}
@@ -76,7 +76,7 @@ func (n *Node) warnings(view *catalog.View, t *hold.Tally) []string {
 	return out
 }
 
-// unknownSymbols says that ctags failed on files; "" where it did not.
+// unknownSymbols names a repository with files that ctags failed on; "" means there is none.
 func unknownSymbols(view *catalog.View, unknown map[catalog.RepoID]int) string {
 	var names []string
 	for id := range unknown {
@@ -99,11 +99,10 @@ func sumOf(counts map[catalog.RepoID]int) (sum int) {
 	return sum
 }
 
-// permissionWarnings say where somebody sees less than a code host lets them, and
-// what to look at.
+// permissionWarnings lists the hosts at which people see less than they should, and what to do.
 func permissionWarnings(s *job.PermissionState) (out []string) {
 	for _, h := range s.Hosts {
-		// What is hidden from people first, then what is only asked for in vain.
+		// Hidden repositories come first, then questions that fail without consequences so far.
 		if n := h.Repos.Ended; n > 0 {
 			out = append(out, fmt.Sprintf("repositories of %s that are hidden from who may read them there, since it has not said for too long who that is: %d; `shoal jobs list --kind repo_permissions` has why", h.Host, n))
 		}
@@ -135,8 +134,8 @@ func leftOut(view *catalog.View, t *hold.Tally) string {
 	return fmt.Sprintf("more branches and tags are asked for than the %d that are indexed besides HEAD: %s; narrow revisions of their connections", git.MaxRevisions, operate.FirstFew(names))
 }
 
-// emptied names the repositories that lost all their commits although their host does not
-// call them empty. They are no longer searched.
+// emptied names repositories that lost all their commits although their host does not call them
+// empty. They are not searched any more.
 func emptied(view *catalog.View, t *hold.Tally) string {
 	var names []string
 	for it := t.Emptied.Iterator(); it.HasNext(); {
@@ -148,12 +147,12 @@ func emptied(view *catalog.View, t *hold.Tally) string {
 	return fmt.Sprintf("the last fetch found no branch and no tag in %s: nothing of it is searched until its remote has a commit", operate.FirstFew(names))
 }
 
-// fetchPatience is how long a fetch may take before an operator is told: most end
-// within a second, one of much new history may take longer.
+// fetchPatience is how long a fetch may take before a warning. Most end within a second; much new
+// history takes longer.
 const fetchPatience = 20 * time.Second
 
-// slowFetch tells of a host that may hang. Repositories are fetched without a job
-// while nothing is new, so that no job shows it.
+// slowFetch warns about a host that may hang. A fetch that only looks for new commits is no job,
+// so no list of jobs shows it.
 func slowFetch(repo *catalog.Repo, taken time.Duration) []string {
 	if repo == nil || taken < fetchPatience {
 		return nil
@@ -161,12 +160,12 @@ func slowFetch(repo *catalog.Repo, taken time.Duration) []string {
 	return []string{fmt.Sprintf("%s is being fetched for %s; until its host sends everything or is given up, its last index is searched", repo.Name, taken.Round(time.Second))}
 }
 
-// differentReplicas says that the number of copies depends on who leads, "" when
-// all nodes agree.
+// differentReplicas warns that the number of copies depends on which node leads; "" means all
+// nodes agree.
 func differentReplicas(members []cluster.Member) string {
 	wanted := map[uint32][]string{}
 	for _, m := range members {
-		// Zero is one that has not told yet.
+		// Zero means that the node has not reported yet.
 		if m.Alive && m.Load.Replicas > 0 {
 			wanted[m.Load.Replicas] = append(wanted[m.Load.Replicas], cluster.Called(m.Name, m.ID))
 		}
@@ -182,8 +181,7 @@ func differentReplicas(members []cluster.Member) string {
 	return "nodes were started with different --replicas, and that of the leader counts: " + strings.Join(each, ", ") + "; start all with the same"
 }
 
-// differentClocks names the nodes whose clocks are others than this node's, "" where
-// all agree.
+// differentClocks names the nodes whose clocks differ from this node's; "" means none.
 func differentClocks(self string, members []cluster.Member) string {
 	var others []string
 	for _, m := range members {
@@ -202,8 +200,7 @@ func differentClocks(self string, members []cluster.Member) string {
 	return fmt.Sprintf("clocks differ; beside that of node %s: %s; what most nodes say counts, set the others right", self, operate.FirstFew(others))
 }
 
-// fullVolume says what a volume that is in use to that many percent keeps its
-// node from.
+// fullVolume says what a node cannot do because its volume is this full, in percent.
 func fullVolume(id string, used int) string {
 	what := "the node is given no more data"
 	if used >= hold.DiskStop {
@@ -212,10 +209,10 @@ func fullVolume(id string, used int) string {
 	return fmt.Sprintf("the volume of node %s is %d %% full: %s until space is made below its data directory, or elsewhere on the volume", id, used, what)
 }
 
-// lagging is the age of a catalog at which an operator should look.
+// lagging is the catalog age at which an operator should look.
 const lagging = 30 * time.Second
 
-// ago is the age of a catalog after some words, "" where it is not known.
+// ago returns the words and the age of a catalog; "" if the age is unknown.
 func ago(words string, age time.Duration) string {
 	if age == cluster.UnknownAge {
 		return ""
@@ -223,7 +220,7 @@ func ago(words string, age time.Duration) string {
 	return fmt.Sprintf("%s%s ago", words, age.Round(time.Second))
 }
 
-// leaderless says what goes on without a leader, and who might be missed.
+// leaderless says what works without a leader, and names the silent nodes.
 func leaderless(members []cluster.Member, age time.Duration) string {
 	out := "there is no leader: searches go on" + ago(" with the catalog of ", age) + ", changes wait"
 	var silent []string
@@ -238,7 +235,7 @@ func leaderless(members []cluster.Member, age time.Duration) string {
 	return out
 }
 
-// warn adds what an operator should look at.
+// warn adds a warning.
 func (out *StatusResponse) warn(text string, args ...any) {
 	out.Warnings = append(out.Warnings, fmt.Sprintf(text, args...))
 }
