@@ -16,32 +16,32 @@ import (
 	"github.com/shoalsearch/shoal/node/thread"
 )
 
-// Misses that ask the leader at a time, and for how long.
+// Limits of the lookups at the leader of threads that this node does not know.
 const (
 	missesAtOnce = 4
 	missTime     = 5 * time.Second // as long as a write waits for a leader
 )
 
-// What was said in the turns that were read last stays in memory.
+// Limits of the cache of turns.
 const (
 	recentBytes = 16 << 20
-	unpacked    = 8 // times the bytes of its file a turn takes, about
+	unpacked    = 8 // a turn in memory takes about this many times the bytes of its file
 )
 
-// archive finds threads and what was said in them, as far as a viewer may see it.
+// archive reads threads and their turns, as far as a viewer may see them.
 type archive struct {
 	gate    *account.Gate
 	catalog Catalog
 	store   *thread.Store
 
-	recent *lru.Cache[string, *kept] // what was said, by file; nobody changes it
-	misses chan struct{}             // threads that are looked for at the leader
+	recent *lru.Cache[string, *turnFile] // turns by file; shared, so nobody may change them
+	misses chan struct{}                 // places for lookups at the leader
 }
 
-// visible finds a thread that a viewer may see: his own, or a shared one.
-// Any other one is not there.
+// visible returns a thread that a viewer may see: the viewer's own or a shared one. Any other
+// thread does not exist.
 func (a *archive) visible(v catalog.Viewer, id string) (*catalog.Thread, error) {
-	// One answer for all reasons: who tries ids must not learn which there are.
+	// One error for all reasons, so that guessing ids does not reveal which exist.
 	h := a.catalog.View().Thread(id)
 	if h == nil || v.Role == catalog.RoleNone || !h.Public && !owns(v, h) {
 		return nil, noChat()
@@ -49,12 +49,11 @@ func (a *archive) visible(v catalog.Viewer, id string) (*catalog.Thread, error) 
 	return h, nil
 }
 
-// fresh is visible for a thread that may have begun on another node a moment
-// ago: where there is none, this node asks the leader what is new. Where nobody
-// leads, as after the node that began it was killed, that cannot be told, and is
-// not answered with no.
+// fresh is visible, but also finds a thread that has just begun on another node: if this node
+// does not know the id, it asks the leader. Without a leader it returns an error instead of "no
+// such chat", because it cannot know.
 func (a *archive) fresh(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
-	// What cannot be an id is not worth a question to the leader, and what is here needs none.
+	// Only ask the leader about an unknown id of the right form.
 	if len(id) != idLength || a.catalog.View().Thread(id) != nil {
 		return a.visible(v, id)
 	}
@@ -66,7 +65,7 @@ func (a *archive) fresh(ctx context.Context, v catalog.Viewer, id string) (*cata
 		if err != nil {
 			return nil, err
 		}
-	default: // somebody tries ids
+	default: // somebody is guessing ids
 		return nil, call.Fail(call.ErrOverloaded, "Too many chats are looked for at once.")
 	}
 	return a.visible(v, id)
@@ -87,14 +86,13 @@ func (a *archive) sync(ctx context.Context) error {
 	return call.Fail(call.ErrNoLeader, "Whether there is such a chat cannot be told while the cluster has no leader. Try again in a few seconds.")
 }
 
-// Sees fails where there is no such thread for a viewer.
+// Sees returns an error if the viewer may not see the thread or it does not exist.
 func (a *archive) Sees(ctx context.Context, v catalog.Viewer, id string) error {
 	_, err := a.fresh(ctx, v, id)
 	return err
 }
 
-// own finds a thread of the viewer's own. One that somebody else shares is no
-// work of his.
+// own returns a thread that belongs to the viewer. A thread shared by somebody else does not.
 func (a *archive) own(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
 	h, err := a.fresh(ctx, v, id)
 	if err != nil {
@@ -106,10 +104,10 @@ func (a *archive) own(ctx context.Context, v catalog.Viewer, id string) (*catalo
 	return h, nil
 }
 
-// Chats lists the threads of a viewer, those that changed last first; total is
-// how many there are. A guest has no list.
+// Chats lists the viewer's threads, the last changed first. total counts all of them. A guest has
+// no list.
 func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (chats []Chat, total int, err error) {
-	// Guests are one owner together: a list would show each the questions of all others.
+	// All guests are one owner: a list would show each guest the questions of the others.
 	switch v.Role {
 	case catalog.RoleNone:
 		return nil, 0, call.Fail(call.ErrUnauthenticated, "Not authenticated")
@@ -117,7 +115,7 @@ func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (
 		return nil, 0, nil
 	}
 
-	// By id after the time: threads that changed together must not change places between pages.
+	// Break ties by id, so that pages are stable.
 	all := a.catalog.View().ThreadsOf(ownerOf(v))
 	slices.SortFunc(all, func(x, y *catalog.Thread) int {
 		return cmp.Or(y.Changed.Compare(x.Changed), strings.Compare(x.ID, y.ID))
@@ -129,6 +127,7 @@ func (a *archive) Chats(ctx context.Context, v catalog.Viewer, skip, most int) (
 	return chats, len(all), nil
 }
 
+// brief returns a thread without its turns.
 func (a *archive) brief(ctx context.Context, v catalog.Viewer, h *catalog.Thread) Chat {
 	c := Chat{ID: h.ID, Public: h.Public, Mine: owns(v, h), Running: h.Run.Fence != 0, Created: h.Created, Changed: h.Changed, Count: len(h.Turns)}
 	if c.Running {
@@ -141,11 +140,11 @@ func (a *archive) brief(ctx context.Context, v catalog.Viewer, h *catalog.Thread
 	return c
 }
 
-// said is what was said in a turn that has ended, whose events come after a
-// number.
-func (a *archive) said(ctx context.Context, id string, after int, turn catalog.ThreadTurn) (*kept, error) {
+// turn returns what was said in a turn that has ended. after is the number of the last event
+// before it.
+func (a *archive) turn(ctx context.Context, id string, after int, turn catalog.ThreadTurn) (*turnFile, error) {
 	k, err := a.file(ctx, id, turn)
-	// The file of a question stands for a turn whose node was lost.
+	// While the file has only the question, the turn's node was lost.
 	if err == nil && k.Report.Status == Running {
 		return lost(k.Report, after, int(turn.Events)), nil
 	}
@@ -153,8 +152,8 @@ func (a *archive) said(ctx context.Context, id string, after int, turn catalog.T
 }
 
 // file reads the file of a turn.
-func (a *archive) file(ctx context.Context, id string, turn catalog.ThreadTurn) (*kept, error) {
-	// By file, which never changes: what is kept is never stale.
+func (a *archive) file(ctx context.Context, id string, turn catalog.ThreadTurn) (*turnFile, error) {
+	// Files never change, so the cache is never stale.
 	k, ok := a.recent.Get(turn.File)
 	if !ok {
 		b, err := a.store.Get(ctx, id, turn.File)
@@ -167,51 +166,54 @@ func (a *archive) file(ctx context.Context, id string, turn catalog.ThreadTurn) 
 		a.recent.Put(turn.File, k, unpacked*int64(len(b)))
 	}
 
-	// A copy of a thread has the turns of the other one.
+	// A forked thread shares the files of the original, with its id.
 	one := *k
 	one.Report.ID = id
 	return &one, nil
 }
 
-// lost is the turn of a question whose node was lost, and which took some numbers of
-// events after one.
-func lost(question Report, after, events int) *kept {
+// lost returns the turn of a question whose node was lost. after and events are the turn's range
+// of event numbers.
+func lost(question Report, after, events int) *turnFile {
 	const why = "The node that answered this question was lost, and what it had found with it. Ask again."
 	last := after + events
 	question.Status, question.Error, question.First, question.Last = Failed, why, after+1, last
 
-	// The end is behind all numbers that were given to what was said.
-	return &kept{Report: question, Events: []Event{
+	// The last events get the last numbers, because viewers may have seen any of the others.
+	return &turnFile{Report: question, Events: []Event{
 		{N: after + 1, Kind: KindTurn, Text: question.Query},
 		{N: last - 1, Kind: KindError, Text: why},
 		{N: last, Kind: KindDone, Text: string(Failed)},
 	}}
 }
 
-// earlier is what was said in a thread, as its asker may see it, for the model.
+// earlier returns the turns so far for the model, as the asker may see them now.
 func (a *archive) earlier(ctx context.Context, v catalog.Viewer, h *catalog.Thread) ([]*Report, error) {
 	var out []*Report
 	for _, turn := range h.Turns {
-		k, err := a.said(ctx, h.ID, 0, turn)
+		k, err := a.turn(ctx, h.ID, 0, turn)
 		if err != nil {
 			return nil, err
 		}
 
-		// As he may see it now: the model must not tell what he has lost the right to read.
+		// Filter by what the asker may see now: the model must not repeat what the asker has lost
+		// access to.
 		r := a.sightOf(v, k.Report.Sight).report(k.Report)
 		out = append(out, &r)
 	}
 	return out, nil
 }
 
+// sightOf returns what a viewer may see of a turn. asked is the set of repositories that the
+// asker could see.
 func (a *archive) sightOf(v catalog.Viewer, asked []byte) *sight {
 	repos, err := a.gate.Repos(v)
-	// Where nothing can be decided nothing is shown.
+	// If permissions cannot be checked, show nothing.
 	if err != nil {
 		return &sight{}
 	}
 
-	// A set that cannot be read: how the answer was found is then shown to nobody.
+	// If the set is unreadable, show the answer but not how it was found.
 	set, err := catalog.ReadSet(asked)
 	if err != nil {
 		return &sight{repos: repos}

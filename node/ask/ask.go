@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/thread"
 )
 
-// Deps is what the parts of an Asker are made with; each of them takes a few.
+// Deps are what New builds the parts of an Asker from. Each part takes a few of them.
 type Deps struct {
 	Catalog Catalog
 	Nodes   Nodes
@@ -29,10 +29,9 @@ type Deps struct {
 	Log     *slog.Logger
 }
 
-// Asker answers questions. It only puts its parts together: which question
-// becomes a turn (question.go, open.go), where turns run (runs.go), how they are
-// kept (keep.go) and end with their node (lost.go), and who sees and changes threads
-// (archive.go, follow.go, edit.go). It is safe for concurrent use.
+// Asker answers questions. It only joins its parts: a question becomes a turn (question.go,
+// open.go); turns run (runs.go), are stored (keep.go), and end if their node is lost (lost.go);
+// viewers see and change threads (archive.go, follow.go, edit.go). It is safe for concurrent use.
 type Asker struct {
 	*models
 	*archive
@@ -44,20 +43,20 @@ type Asker struct {
 	runs   *runs
 }
 
-// New makes an Asker and answers the calls of other nodes. Turns run until Run
-// ends.
+// New makes an Asker and registers its calls between nodes. Turns run until Run ends.
 func New(d Deps) *Asker {
 	pace := pace(d.Timing)
 	models := &models{gate: d.Gate, view: d.Catalog.View, clients: d.Models, now: d.Now}
-	archive := &archive{gate: d.Gate, catalog: d.Catalog, store: d.Threads, recent: lru.New[string, *kept](recentBytes), misses: make(chan struct{}, missesAtOnce)}
+	archive := &archive{gate: d.Gate, catalog: d.Catalog, store: d.Threads, recent: lru.New[string, *turnFile](recentBytes), misses: make(chan struct{}, missesAtOnce)}
 	retention := &retention{catalog: d.Catalog, lookup: d.Lookup, log: d.Log}
 
-	// What a turn works with while it runs, and how it is kept.
+	// What a turn uses while it runs, and what stores it.
 	kit := &kit{sources: d.Sources, models: models, gate: d.Gate, lookup: d.Lookup, now: d.Now, pace: pace, log: d.Log}
 	keeper := &keeper{catalog: d.Catalog, nodes: d.Nodes, store: d.Threads, log: d.Log}
 	runs := newRuns()
 
-	// A question is planned, opened as a turn on a node, and started there.
+	// The planner checks a question, the opener makes it a turn on this node, and the starter
+	// runs it.
 	planner := &planner{models: models, gate: d.Gate}
 	starter := &starter{archive: archive, kit: kit, keeper: keeper, runs: runs}
 	opener := &opener{archive: archive, planner: planner, keeper: keeper, starter: starter, now: d.Now}
@@ -80,16 +79,16 @@ func New(d Deps) *Asker {
 	}
 }
 
-// Run ends the turns of lost nodes until ctx ends. Then it ends those that run here.
+// Run ends the turns of lost nodes until ctx ends. Then it ends the turns on this node.
 func (a *Asker) Run(ctx context.Context) error {
 	a.losses.watch(ctx)
 	a.runs.close()
 	return nil
 }
 
-// FinishChats begins no turn any more and waits until those that run here have ended, for
-// at most ten minutes or until ctx ends. progress learns how many run: at first, and
-// after each change.
+// FinishChats refuses new turns and waits until the turns on this node end, for at most turnTime
+// or until ctx ends. It calls progress with the number of running turns at first and after each
+// change.
 func (a *Asker) FinishChats(ctx context.Context, progress func(running int)) {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()

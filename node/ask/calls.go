@@ -13,24 +13,24 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// round runs the calls of a step, some at a time. Their results stand in the
-// order of the calls.
+// round runs the calls of one step and adds their results to the conversation, in the order of
+// the calls.
 func (l *loop) round(ctx context.Context, calls []*model.Call) {
 	answers, known := l.callAll(ctx, calls)
 
-	// The room of a step is shared by its results.
+	// The results of a step share its limit of bytes.
 	room := max(maxRound/len(calls), 4<<10)
 
 	var parts []model.Part
-	news := false
+	newResult := false
 	for i, c := range calls {
 		key := keyOf(c)
 		text := clean(answers[i].Text)
 		text = cutTo(text, min(maxResult, room))
-		// What failed may be tried again.
+		// A failed call may be repeated.
 		if !known[i] && !answers[i].Failed {
-			news = true
-			l.results[key], l.asked[c.ID] = true, key
+			newResult = true
+			l.results[key], l.keys[c.ID] = true, key
 		}
 
 		first, _, _ := strings.Cut(text, "\n")
@@ -49,7 +49,7 @@ func (l *loop) round(ctx context.Context, calls []*model.Call) {
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: parts})
 
 	l.empty++
-	if news {
+	if newResult {
 		l.empty = 0
 	}
 	if l.empty >= emptyRounds && l.why == "" {
@@ -57,11 +57,11 @@ func (l *loop) round(ctx context.Context, calls []*model.Call) {
 	}
 }
 
-// keyOf tells calls apart by what they ask.
+// keyOf identifies a call by its tool and arguments.
 func keyOf(c *model.Call) string { return c.Name + " " + c.Arguments }
 
-// callAll runs calls, some at a time. One whose result is in the conversation, or that
-// is made twice in the step, is not run again: the model has its result.
+// callAll runs the calls of a step, some at a time. It skips a call whose result is in the
+// conversation already, or that occurs twice in the step. known marks the skipped ones.
 func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool.Answer, known []bool) {
 	answers = make([]tool.Answer, len(calls))
 	known = make([]bool, len(calls))
@@ -69,9 +69,9 @@ func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool
 	first := map[string]bool{}
 	var wg sync.WaitGroup
 	for i, c := range calls {
-		l.t.emit(Event{Kind: KindCall, Text: shown(c)})
+		l.t.emit(Event{Kind: KindCall, Text: callLine(c)})
 
-		// Decided here and not in the goroutines: the maps have no lock.
+		// Update the maps here and not in the goroutines: they have no lock.
 		key := keyOf(c)
 		l.times[key]++
 		if l.results[key] || first[key] {
@@ -81,7 +81,7 @@ func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool
 		}
 		first[key] = true
 
-		// Waits here, so that a step of sixty calls does not make a crowd on the node.
+		// Limit the running calls, since one step may make dozens.
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
@@ -92,16 +92,16 @@ func (l *loop) callAll(ctx context.Context, calls []*model.Call) (answers []tool
 	return answers, known
 }
 
-// call runs one call, for a minute at most.
+// call runs one call, for at most a minute.
 func (l *loop) call(ctx context.Context, c *model.Call) tool.Answer {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return l.tools.Call(ctx, l.t.viewer, l.meant(c.Name), json.RawMessage(closed(unfenced(c.Arguments))))
+	return l.tools.Call(ctx, l.t.viewer, l.toolName(c.Name), json.RawMessage(closeJSON(stripFence(c.Arguments))))
 }
 
-// closed is an object of JSON with the ends that a model has left out: of a text, of lists
-// and of objects. What does not become JSON by that stays as it is.
-func closed(text string) string {
+// closeJSON appends the quotes and brackets that a model left out at the end of a JSON object. If
+// the result is still not JSON, it returns the text unchanged.
+func closeJSON(text string) string {
 	if json.Valid([]byte(text)) {
 		return text
 	}
@@ -115,7 +115,7 @@ func closed(text string) string {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			ends = append(ends, c+2) // the sign that closes it, in ASCII
+			ends = append(ends, c+2) // the matching bracket is 2 away in ASCII
 		case (c == '}' || c == ']') && len(ends) > 0:
 			ends = ends[:len(ends)-1]
 		}
@@ -132,9 +132,8 @@ func closed(text string) string {
 	return text
 }
 
-// meant is the tool that a model means: some put names in front, or write them
-// in other letters.
-func (l *loop) meant(name string) string {
+// toolName returns the tool that a model means. Some models add a prefix or change the case.
+func (l *loop) toolName(name string) string {
 	for _, prefix := range []string{"functions.", "default_api.", "mcp__shoal__", "shoal_"} {
 		name = strings.TrimPrefix(name, prefix)
 	}
@@ -146,8 +145,8 @@ func (l *loop) meant(name string) string {
 	return name
 }
 
-// shown is a call in one line for people.
-func shown(c *model.Call) string {
+// callLine formats a call as one line for people.
+func callLine(c *model.Call) string {
 	arguments := strings.Join(strings.Fields(c.Arguments), " ")
 	return cutTo(clean(c.Name+" "+arguments), 300)
 }
@@ -159,8 +158,8 @@ func cutTo(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "\n… (cut here; ask for less, or for the rest)"
 }
 
-// unfenced is a text without the fence of a code block around it.
-func unfenced(text string) string {
+// stripFence removes the fence of a code block around a text.
+func stripFence(text string) string {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "```"); ok {
 		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(inner, "json"), "```"))
@@ -168,11 +167,11 @@ func unfenced(text string) string {
 	return text
 }
 
-// writtenCall is a call as servers of local models hand it over when they do not know
-// the form of their model: in a tag, or as the only object of the text.
+// writtenCall matches a call in the text of an answer: in a tag. Servers of local models produce
+// this if they do not know their model's format.
 var writtenCall = regexp.MustCompile(`(?s)<(?:tool_call|function_call|tool_use)>\s*(\{.*?\})\s*(?:</(?:tool_call|function_call|tool_use)>|$)`)
 
-// readCalls makes calls of an answer that has them as text.
+// readCalls turns calls in the text of an answer into real calls.
 func (l *loop) readCalls(answer *model.Answer) {
 	text := answer.Message.Text()
 	if len(answer.Message.Calls()) > 0 || !strings.Contains(text, "{") {
@@ -181,7 +180,7 @@ func (l *loop) readCalls(answer *model.Answer) {
 
 	written := writtenCall.FindAllStringSubmatch(text, atOnce)
 	if written == nil {
-		written = [][]string{{"", unfenced(text)}}
+		written = [][]string{{"", stripFence(text)}}
 	}
 	var parts []model.Part
 	for _, w := range written {
@@ -190,13 +189,13 @@ func (l *loop) readCalls(answer *model.Answer) {
 		}
 	}
 
-	// In the form of a call from here on, which the provider's own form of the text is not.
+	// Replace the message: in the provider's own format the calls would still be text.
 	if parts != nil {
 		answer.Message = model.Message{Role: model.Assistant, Parts: parts}
 	}
 }
 
-// writtenCall reads the object of a call; nil where it is none of a tool that there is.
+// writtenCall parses a call; nil if the text is not a call of a known tool.
 func (l *loop) writtenCall(text string) *model.Call {
 	var c struct {
 		Name       string
@@ -206,7 +205,7 @@ func (l *loop) writtenCall(text string) *model.Call {
 	if json.Unmarshal([]byte(text), &c) != nil {
 		return nil
 	}
-	name := l.meant(c.Name)
+	name := l.toolName(c.Name)
 	if !slices.ContainsFunc(l.req.Tools, func(t model.Tool) bool { return t.Name == name }) {
 		return nil
 	}
@@ -215,7 +214,7 @@ func (l *loop) writtenCall(text string) *model.Call {
 	if arguments == "" {
 		arguments = string(c.Parameters)
 	}
-	// Some write the arguments as a text that holds the object.
+	// Some models put the arguments object into a JSON string.
 	var inner string
 	if json.Unmarshal([]byte(arguments), &inner) == nil {
 		arguments = inner

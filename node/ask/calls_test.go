@@ -39,7 +39,7 @@ func TestArgumentsThatAreNotClosed(t *testing.T) {
 		`{"a":1}`: `{"a":1}`, `{"a":"x`: `{"a":"x"}`, `{"a":"x"`: `{"a":"x"}`, `{"a":["x","y`: `{"a":["x","y"]}`, `{"a":{"b":"}`: `{"a":{"b":"}"}}`, `{"a":"\"`: `{"a":"\""}`,
 		`{"a":1,`: `{"a":1}`, `{"a`: `{"a`, `{"a":`: `{"a":`, `a}`: `a}`, ``: ``,
 	} {
-		if got := closed(text); got != want {
+		if got := closeJSON(text); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
@@ -85,7 +85,7 @@ func TestCitationsInOtherForms(t *testing.T) {
 }
 
 // Lines that a tool has shown, or that lie near them, are known; a long run needs more.
-func TestLedger_shown(t *testing.T) {
+func TestLedger_hasShown(t *testing.T) {
 	t.Parallel()
 	l := newLedger(Sources{}, []*Report{{Answer: []Piece{{Cite: &Citation{Repo: "r", Path: "old.go", First: 5, Last: 6, State: Cited}}}}})
 	l.show("r", "a.go", 100, 120)
@@ -97,7 +97,7 @@ func TestLedger_shown(t *testing.T) {
 		{"a.go", 100, 120, true}, {"a.go", 118, 160, true}, {"a.go", 122, 123, true}, {"a.go", 1, 3, false}, {"a.go", 1, 2443, false}, {"a.go", 60, 150, true}, {"a.go", 10, 150, false},
 		{"b.go", 100, 120, false}, {"old.go", 5, 5, true},
 	} {
-		if got := l.shown(&Citation{Repo: "r", Path: tt.path, First: tt.first, Last: tt.last}); got != tt.want {
+		if got := l.hasShown(&Citation{Repo: "r", Path: tt.path, First: tt.first, Last: tt.last}); got != tt.want {
 			t.Errorf("%s:%d-%d: %t", tt.path, tt.first, tt.last, got)
 		}
 	}

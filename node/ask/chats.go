@@ -8,8 +8,8 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// Chats is questions, the threads that they stand in, and the models that answer; *Asker
-// implements it. Its methods are safe for concurrent use.
+// Chats reads and answers questions; *Asker implements it. Its methods are safe for concurrent
+// use.
 type Chats interface {
 	Models(context.Context, catalog.Viewer) ([]tool.Model, error)
 	CheckModels(context.Context, account.Owner) ([]ModelCheck, error)

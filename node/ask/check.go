@@ -17,23 +17,23 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// checker looks at the places that an answer cites.
+// checker checks the places that an answer cites.
 type checker struct {
 	gate     *account.Gate
 	viewer   catalog.Viewer
 	ledger   *ledger
-	left     int           // places that may still be looked at
-	patience time.Duration // with nodes that are gone, for all places together
+	left     int           // checks left
+	patience time.Duration // total time left for waiting for unreachable nodes
 }
 
 const (
 	maxChecks     = 300
-	checkPatience = 15 * time.Second // a cluster notices within some seconds that a node is gone
-	lookTime      = 5 * time.Second  // of one look: a node that has just died says nothing at all
+	checkPatience = 15 * time.Second // a cluster notices within seconds that a node is gone
+	lookTime      = 5 * time.Second  // for one read: a node that has just died does not answer
 	lookAgain     = 200 * time.Millisecond
 )
 
-// errNoPlace says that a citation means no place that is there.
+// errNoPlace reports that a citation points to no existing place.
 var errNoPlace = call.Fail(call.ErrNotFound, "there is no such place")
 
 // check finds the place that a citation means.
@@ -44,7 +44,7 @@ func (k *checker) check(ctx context.Context, text, sentence string) *Citation {
 		wrong.First, wrong.Last = m.first, m.last
 	}
 
-	// Each place is looked up in its repository: an answer of nothing but marks has a bound.
+	// Each check reads a repository, so limit their number.
 	if k.left--; !ok || k.left < 0 {
 		return wrong
 	}
@@ -56,28 +56,29 @@ func (k *checker) check(ctx context.Context, text, sentence string) *Citation {
 	}
 
 	switch {
-	// A whole file is no place, and lines that nobody has seen prove nothing.
-	case err == nil && c.State == Cited && !proved && (c.First == 0 || !k.ledger.shown(c)):
+	// Without a proof from the file, lines count only if a tool has shown them. A whole file
+	// needs a tool too.
+	case err == nil && c.State == Cited && !proved && (c.First == 0 || !k.ledger.hasShown(c)):
 		c.State = Unchecked
 		return c
 	case err == nil:
 		return c
-	// Nothing speaks against it: only a place that is not there is held against the model.
+	// Nothing was found to be wrong: only a place that does not exist counts against the model.
 	case uncertain(err):
 		wrong.State = Unchecked
 	}
 	return wrong
 }
 
-// uncertain reports whether a look that failed says nothing of what is there:
-// a node was gone, busy or slow.
+// uncertain reports whether a failed read says nothing about the place, because a node was gone,
+// busy or slow.
 func uncertain(err error) bool {
 	row := call.KindOf(err)
 	return row == nil || row.Elsewhere || row.Status >= 500
 }
 
-// again looks for something, and looks again where that failed by a node and
-// not by what was looked for, for as long as the checker has patience.
+// again calls look until it succeeds or its failure is certain, as long as the checker has
+// patience.
 func again[T any](ctx context.Context, k *checker, look func(ctx context.Context) (T, error)) (T, error) {
 	for {
 		began := clock.Now()
@@ -88,7 +89,8 @@ func again[T any](ctx context.Context, k *checker, look func(ctx context.Context
 			return found, err
 		}
 
-		// One patience for all: an answer that cites a hundred places does not wait a hundred times.
+		// All places share the patience, so that an answer with a hundred citations does not wait
+		// a hundred times.
 		k.patience -= clock.Since(began) + lookAgain
 		if k.patience < 0 || !clock.Wait(ctx, lookAgain) {
 			return found, err
@@ -96,24 +98,24 @@ func again[T any](ctx context.Context, k *checker, look func(ctx context.Context
 	}
 }
 
-// read is ReadFile of what is cited.
+// read reads lines of a cited file.
 func (k *checker) read(ctx context.Context, req browse.ReadFileRequest) (*browse.ReadFileResponse, error) {
 	return again(ctx, k, func(ctx context.Context) (*browse.ReadFileResponse, error) {
 		return k.ledger.Reader.ReadFile(ctx, k.viewer, req)
 	})
 }
 
-// place finds repository and file: at the commit at which it was read, else as
-// the model wrote it.
+// place resolves the repository and file of a citation, at the commit that the tools read, or
+// else as the model wrote it.
 func (k *checker) place(ctx context.Context, m *mark) (*Citation, error) {
-	repo, err := k.meant(m)
+	repo, err := k.resolveRepo(m)
 	if err != nil {
 		return nil, err
 	}
 
 	f, err := k.read(ctx, browse.ReadFileRequest{Repo: repo, Path: m.path, Ref: m.rev, Limit: 1})
 	if err != nil && !uncertain(err) {
-		// A path that is not there may be the end of the only one that has it.
+		// A missing path may be the end of exactly one path in the repository.
 		if m.path, err = k.onlyPath(ctx, repo, m); err != nil {
 			return nil, err
 		}
@@ -125,26 +127,26 @@ func (k *checker) place(ctx context.Context, m *mark) (*Citation, error) {
 	return &Citation{Repo: f.Repo, Path: f.Path, Commit: f.Commit, State: Cited, Last: f.Total}, nil
 }
 
-// meant is the repository that a citation means. Where what was read tells path
-// and commit, the mark gets them.
-func (k *checker) meant(m *mark) (repo string, err error) {
-	seen, err := k.gate.Repos(k.viewer)
+// resolveRepo returns the repository that a citation means. If the ledger knows the file, it also sets
+// the mark's path and commit.
+func (k *checker) resolveRepo(m *mark) (repo string, err error) {
+	visible, err := k.gate.Repos(k.viewer)
 	if err != nil {
 		return "", err
 	}
 
-	// What the model writes is looked up as the asker, narrowed as the tools are: a citation shows
-	// no more than they do.
-	if found, err := seen.ByEnding(m.repo); err == nil {
+	// Resolve names with the asker's permissions and the question's repositories, so that a
+	// citation shows no more than the tools do.
+	if found, err := visible.ByEnding(m.repo); err == nil {
 		repo = found.Name
 	} else if m.repo != "" {
-		// The repository may stand before the path with one colon or none.
+		// The model may have written the repository before the path with one colon or none.
 		if r, ok := k.ledger.ending("", m.repo+"/"+m.path); ok {
 			repo, m.path = r.Repo, r.Path
 		}
 	}
 
-	// What was read is meant, at the commit at which it was.
+	// Prefer a file that the tools have read, at that commit.
 	if r, ok := k.ledger.ending(repo, m.path); ok {
 		repo, m.path = r.Repo, r.Path
 		if r.Commit != "" && m.rev == "" {
@@ -152,7 +154,7 @@ func (k *checker) meant(m *mark) (repo string, err error) {
 		}
 	}
 	if repo == "" {
-		repo = beginning(seen, m)
+		repo = beginning(visible, m)
 	}
 	if repo == "" {
 		return "", errNoPlace
@@ -160,11 +162,11 @@ func (k *checker) meant(m *mark) (repo string, err error) {
 	return repo, nil
 }
 
-// beginning takes the name of a repository, of two parts at least, from the beginning of a
-// path; "" for none.
-func beginning(seen *account.Repos, m *mark) (repo string) {
+// beginning returns the repository whose name, of two elements at least, begins the mark's path,
+// and cuts it off; "" if there is none.
+func beginning(visible *account.Repos, m *mark) (repo string) {
 	for at := strings.LastIndexByte(m.path, '/'); at > 0; at = strings.LastIndexByte(m.path[:at], '/') {
-		if found, err := seen.ByEnding(m.path[:at]); err == nil && strings.Contains(m.path[:at], "/") {
+		if found, err := visible.ByEnding(m.path[:at]); err == nil && strings.Contains(m.path[:at], "/") {
 			m.path = m.path[at+1:]
 			return found.Name
 		}
@@ -172,12 +174,12 @@ func beginning(seen *account.Repos, m *mark) (repo string) {
 	return ""
 }
 
-// onlyPath is the one path of a repository that ends as the model wrote it.
+// onlyPath returns the only path of a repository that ends as the model wrote it.
 func (k *checker) onlyPath(ctx context.Context, repo string, m *mark) (string, error) {
 	req := search.GlobRequest{Pattern: "**/" + globText(m.path), Repo: repo, Ref: m.rev, Limit: 2}
 	g, err := again(ctx, k, func(ctx context.Context) (*search.GlobResponse, error) {
 		g, err := k.ledger.Searcher.Glob(ctx, k.viewer, req)
-		// Part of an answer proves neither that there is no such path nor that it is the only one.
+		// A partial answer cannot prove that a path is missing or the only one.
 		if err == nil && g.Coverage.Has(coverage.Lost, coverage.Late) {
 			err = call.Fail(call.ErrIncomplete, "a part of the index did not answer")
 		}
@@ -193,7 +195,7 @@ func (k *checker) onlyPath(ctx context.Context, repo string, m *mark) (string, e
 	return g.Repos[0].Paths[0], nil
 }
 
-// globText is a glob that matches a text as it stands.
+// globText escapes a text for a glob.
 func globText(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -208,13 +210,12 @@ func globText(text string) string {
 // slack is how many lines a citation may be off.
 const slack = 3
 
-// lines checks that what the sentence names stands in the lines, which proves them, and
-// finds where it stands if not.
+// lines checks whether the cited lines contain a name of the sentence. If so, proved is true. If
+// not, it searches the file and moves the citation.
 func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence string) (proved bool, err error) {
 	total := c.Last
 	c.First, c.Last = m.first, min(m.last, total)
-	// What a sentence names in back-quotes is what can be checked; without names the lines are
-	// believed.
+	// Only names in back-quotes can be checked. Without any, accept the lines unproved.
 	names := quotedNames(sentence)
 	inside := c.First <= total
 	if !inside {
@@ -225,7 +226,7 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 		return false, nil
 	}
 
-	// One of the names stands there, or not far from it.
+	// Accept if one of the names is in or near the lines.
 	if inside {
 		text, err := k.text(ctx, c, max(1, c.First-slack), c.Last+slack)
 		if err != nil || slices.ContainsFunc(names, func(name string) bool { return mentions(text, name) }) {
@@ -233,7 +234,7 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 		}
 	}
 
-	// Else it is looked for in the file.
+	// Otherwise search the file.
 	for _, name := range names {
 		first, last, err := k.find(ctx, c, name)
 		if err != nil {
@@ -249,10 +250,9 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 		return false, nil
 	}
 
-	// A name that stands in the file, but not in these lines and in more than
-	// one place, proves the lines wrong. One that is not in the file is of
-	// something else, and says nothing. The first page is enough: it only decides
-	// whether a doubt is told.
+	// If a name occurs in the file, but not in these lines and not in one place only, the lines
+	// are wrong. If it does not occur, it names something else and proves nothing. The first page
+	// of the file is enough for this doubt.
 	text, err := k.text(ctx, c, 1, page)
 	if err == nil && slices.ContainsFunc(names, func(name string) bool { return mentions(text, lastName(name)) }) {
 		c.State = Unverified
@@ -263,7 +263,7 @@ func (k *checker) lines(ctx context.Context, c *Citation, m *mark, sentence stri
 // page is how many lines are read at a time.
 const page = 500
 
-// text is lines of the file, at most a page; "" where there are none.
+// text returns lines of the file, at most a page; "" if there are none.
 func (k *checker) text(ctx context.Context, c *Citation, first, last int) (string, error) {
 	f, err := k.read(ctx, browse.ReadFileRequest{
 		Repo:   c.Repo,
@@ -284,15 +284,15 @@ func (k *checker) text(ctx context.Context, c *Citation, first, last int) (strin
 	return b.String(), nil
 }
 
-// find is where a name is defined in the file, else the only line that has it;
-// 0 for nowhere.
+// find returns the definition of a name in the file, or else the only line with the name; 0 if
+// there is none.
 func (k *checker) find(ctx context.Context, c *Citation, name string) (first, last int, err error) {
 	short := lastName(name)
 	if first, last = k.definition(ctx, c, short); first > 0 {
 		return first, last, nil
 	}
 
-	// No single definition: a page at a time, until a second line has it.
+	// No single definition: read page by page until a second line has the name.
 	at := 0
 	for from := 1; from < 20_000; from += page {
 		text, err := k.text(ctx, c, from, from+page-1)
@@ -315,19 +315,18 @@ func (k *checker) find(ctx context.Context, c *Citation, name string) (first, la
 	return at, at, nil
 }
 
-// definition is the only place of the file that defines a name; 0 for none.
+// definition returns the only definition of a name in the file; 0 if there is none.
 func (k *checker) definition(ctx context.Context, c *Citation, name string) (first, last int) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 
-	// Not tried again where it fails: a node without the program for it never can, and the lines
-	// tell as much.
+	// Do not retry: a node without ctags always fails, and searching the lines tells as much.
 	o, err := k.ledger.Reader.Outline(ctx, k.viewer, browse.OutlineRequest{Repo: c.Repo, Ref: c.Commit, Paths: []string{c.Path}})
 	if err != nil || len(o.Files) != 1 {
 		return 0, 0
 	}
 
-	// Better where it is defined than where it is used, if that is one place.
+	// A definition counts only if it is the single one.
 	for _, s := range o.Files[0].Symbols {
 		if s.Name != name {
 			continue
@@ -340,7 +339,7 @@ func (k *checker) definition(ctx context.Context, c *Citation, name string) (fir
 	return first, last
 }
 
-// lastName is the last part of a name: what stands where it is defined.
+// lastName returns the last part of a name, as it stands in its definition.
 func lastName(name string) string { return name[strings.LastIndexAny(name, ".:")+1:] }
 
 var (
@@ -348,8 +347,7 @@ var (
 	identifier = regexp.MustCompile(`^[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*$`)
 )
 
-// quotedNames are the names of code in a sentence, those nearest to its end
-// first.
+// quotedNames returns the identifiers in back-quotes, the last ones first.
 func quotedNames(sentence string) []string {
 	var names []string
 	for _, m := range quoted.FindAllStringSubmatch(sentence, 20) {
@@ -362,9 +360,9 @@ func quotedNames(sentence string) []string {
 	return names
 }
 
-// mentions reports whether a text has a name as a word, or its last part.
+// mentions reports whether a text contains a name, or its last part, as a word.
 func mentions(text, name string) bool {
-	// Code says Close where prose says Store.Close.
+	// Code has Close where prose says Store.Close.
 	if at := strings.LastIndexAny(name, ".:#>"); at >= 0 {
 		name = name[at+1:]
 	}
@@ -378,7 +376,7 @@ func mentions(text, name string) bool {
 		at += from
 		end := at + len(name)
 
-		// As a word: Close does not stand in a line that has CloseAll.
+		// A whole word only: CloseAll does not mention Close.
 		if (at == 0 || !isWord(text[at-1])) && (end == len(text) || !isWord(text[end])) {
 			return true
 		}

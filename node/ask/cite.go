@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// Citation is a place in a file that an answer points to. The file was looked
-// at when the answer was made, at this commit, so the link never drifts.
+// Citation is a place in a file that an answer points to. It was checked at this commit, so its
+// link never drifts.
 type Citation struct {
 	Repo, Path  string
 	Commit      string
@@ -18,29 +18,29 @@ type Citation struct {
 	State       CiteState
 }
 
-// CiteState is what the check of a citation came to.
+// CiteState is the result of checking a citation.
 type CiteState string
 
-// The states.
+// Results of checking a citation.
 const (
 	Cited      CiteState = "cited"      // as the model wrote it
-	Moved      CiteState = "moved"      // to the lines where that stands of which the sentence speaks
-	Unverified CiteState = "unverified" // there is no such place: it has no link
-	Unchecked  CiteState = "unchecked"  // no tool has shown the lines; without a commit: the nodes that have the code did not answer
+	Moved      CiteState = "moved"      // the check corrected the lines
+	Unverified CiteState = "unverified" // there is no such place, so it has no link
+	Unchecked  CiteState = "unchecked"  // no tool has shown the lines; without a commit: the nodes with the code did not answer
 )
 
-// Found reports whether the place is there, so that it has a link.
+// Found reports whether the place exists, so that it has a link.
 func (c *Citation) Found() bool {
 	return c.State == Cited || c.State == Moved || c.unseen()
 }
 
-// unseen reports whether the place is there, and no tool has shown its lines.
+// unseen reports whether the place exists but no tool has shown its lines.
 func (c *Citation) unseen() bool { return c.State == Unchecked && c.Commit != "" }
 
-// Label is the name of the place.
+// Label returns the path and lines.
 func (c *Citation) Label() string {
 	switch {
-	// The whole file is meant, or the lines were not there.
+	// The whole file is meant, or the lines do not exist.
 	case c.First == 0:
 		return c.Path
 	case c.Last == c.First:
@@ -49,7 +49,7 @@ func (c *Citation) Label() string {
 	return fmt.Sprintf("%s:%d-%d", c.Path, c.First, c.Last)
 }
 
-// URL is the page of the place; "" for one that was not found.
+// URL returns the page of the place; "" if it was not found.
 func (c *Citation) URL(base string) string {
 	if !c.Found() {
 		return ""
@@ -64,44 +64,44 @@ func (c *Citation) URL(base string) string {
 	return fmt.Sprintf("%s#L%d-L%d", u, c.First, c.Last)
 }
 
-// marker begins a citation in what a model writes: @file:{repo::path:10-20}.
+// marker begins a citation in the model's text: @file:{repo::path:10-20}.
 const marker = "@file:{"
 
-// longestCite is how many bytes of a citation are waited for.
+// longestCite is the length of a citation after which its end is no longer awaited.
 const longestCite = 400
 
 var (
-	// otherForm matches citations as models write them elsewhere: [label](path#L10-L20) and
+	// otherForm matches two other common forms of citations: [label](path#L10-L20) and
 	// (path:10-20).
 	otherForm = regexp.MustCompile(`(?:\[([^\[\]\n]+)\])?\((/?[\w@.+-][\w@.+/-]*(?:#L\d+(?:-L?\d+)?|:\d+(?:-\d+)?))\)`)
-	// otherBegin matches the end of a text that may go on as one.
+	// otherBegin matches the end of a text that may continue as such a citation.
 	otherBegin = regexp.MustCompile(`(?:\[[^\[\]\n]*(?:\](?:\([\w@.+/#:-]*)?)?|\([\w@.+/#:-]*)$`)
 )
 
-// citer parts what a model writes into text and citations, and checks these.
+// citer splits the model's text into text and citations, and checks the citations.
 type citer struct {
-	check func(mark, sentence string) *Citation
-	give  func(Piece)
-	held  string // what could be, or is, the beginning of a citation
-	near  string // the end of the text before, for its sentence
+	check   func(mark, sentence string) *Citation
+	give    func(Piece)
+	pending string // a citation, or what may become one, whose end has not arrived
+	near    string // the end of the text so far, for the sentence of the next citation
 }
 
-// write takes a piece of what the model writes.
+// write processes the next part of the model's text.
 func (c *citer) write(text string) {
-	// A mark may be cut anywhere between two pieces, so the end of the last one comes first.
-	text = c.held + clean(text)
-	c.held = ""
+	// A citation may be cut anywhere between two parts, so start with what was held back.
+	text = c.pending + clean(text)
+	c.pending = ""
 
 	for text != "" {
 		at := strings.Index(text, marker)
 		if at < 0 {
-			// The end may be the beginning of a mark: the next piece tells.
+			// The end may begin a citation: hold it back until the next part.
 			keep := partOf(text, marker)
 			if begin := otherBegin.FindString(text); len(begin) > keep && len(begin) < longestCite {
 				keep = len(begin)
 			}
 			c.text(text[:len(text)-keep])
-			c.held = text[len(text)-keep:]
+			c.pending = text[len(text)-keep:]
 			return
 		}
 
@@ -109,7 +109,7 @@ func (c *citer) write(text string) {
 		text = text[at:]
 		end := strings.IndexAny(text, "}\n")
 
-		// A mark that has ended, one too long to be a mark, or one that goes on.
+		// The citation is complete, too long to be one, or continues in the next part.
 		switch {
 		case end >= 0 && end <= longestCite:
 			mark := text[len(marker):end]
@@ -122,24 +122,24 @@ func (c *citer) write(text string) {
 			c.text(text[:len(marker)])
 			text = text[len(marker):]
 		default:
-			c.held = text
+			c.pending = text
 			return
 		}
 	}
 }
 
-// close gives out what was held back.
+// close emits what was held back.
 func (c *citer) close() {
-	held := c.held
-	c.held = ""
+	held := c.pending
+	c.pending = ""
 	if mark, ok := strings.CutPrefix(held, marker); ok {
-		c.cite(mark) // cut by the limit of output
+		c.cite(mark) // the model's limit of output cut it
 		return
 	}
 	c.text(held)
 }
 
-// text gives text; a citation of another form in it is one where its place is there.
+// text emits text. A citation of another form in it becomes a citation if its place exists.
 func (c *citer) text(text string) {
 	for _, at := range otherForm.FindAllStringSubmatchIndex(text, -1) {
 		cite := c.check(text[at[4]:at[5]], sentence(c.near+text[:at[0]]))
@@ -163,7 +163,7 @@ func (c *citer) plain(text string) {
 	if text == "" {
 		return
 	}
-	// Kept for the next citation, which belongs to the sentence before it: the end is enough.
+	// Keep the end for the next citation, which belongs to the sentence before it.
 	c.near += text
 	if len(c.near) > 2000 {
 		c.near = strings.ToValidUTF8(c.near[len(c.near)-1000:], "")
@@ -173,10 +173,10 @@ func (c *citer) plain(text string) {
 
 func (c *citer) cite(mark string) {
 	c.give(Piece{Cite: c.check(mark, sentence(c.near))})
-	c.near = "" // the next one is about what comes next
+	c.near = "" // the next citation belongs to the text after this one
 }
 
-// partOf is how many bytes at the end of a text could begin a word.
+// partOf returns how many bytes at the end of a text could begin word.
 func partOf(text, word string) int {
 	for n := min(len(text), len(word)-1); n > 0; n-- {
 		if strings.HasSuffix(text, word[:n]) {
@@ -186,7 +186,7 @@ func partOf(text, word string) int {
 	return 0
 }
 
-// sentence is the last one of a text.
+// sentence returns the last sentence of a text.
 func sentence(text string) string {
 	text = strings.TrimRight(text, " \t(")
 	at := max(strings.LastIndex(text, ". "), strings.LastIndex(text, "\n"))
@@ -201,14 +201,14 @@ type mark struct {
 
 var lineRange = regexp.MustCompile(`^(.*?)(?::|#)L?(\d+)(?:-L?(\d+))?(?:,.*)?$`)
 
-// parseMark reads a citation, and mends what models get wrong: repo::path:10-20,
-// repo::path::rev:10, repo/path:10, back-quotes, trailing signs.
+// parseMark parses a citation and repairs what models get wrong: repo::path:10-20,
+// repo::path::rev:10, repo/path:10, back-quotes, trailing punctuation.
 func parseMark(text string) (m mark, ok bool) {
 	text = strings.Trim(text, " `'\"<>{}")
 	text = strings.TrimRight(text, ":).,")
 	if found := lineRange.FindStringSubmatch(text); found != nil {
 		text = found[1]
-		m.first, _ = strconv.Atoi(found[2]) // digits; one too large is 0
+		m.first, _ = strconv.Atoi(found[2]) // only digits; a number that overflows becomes 0
 		m.last, _ = strconv.Atoi(found[3])
 	}
 
@@ -231,8 +231,7 @@ func parseMark(text string) (m mark, ok bool) {
 	return m, m.path != "" && len(m.path) < 1000
 }
 
-// clean takes out characters that are not seen: controls, and those that turn
-// the direction of text around.
+// clean removes invisible characters: controls, and those that reverse the direction of text.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

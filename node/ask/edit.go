@@ -8,14 +8,14 @@ import (
 	"github.com/shoalsearch/shoal/node/thread"
 )
 
-// editor changes threads for those whose they are.
+// editor changes and deletes threads for their owners.
 type editor struct {
 	archive *archive
 	catalog Catalog
 	store   *thread.Store
 }
 
-// changeable finds a thread that a viewer may change or delete.
+// changeable returns a thread that the viewer may change or delete.
 func (e *editor) changeable(ctx context.Context, v catalog.Viewer, id string) (*catalog.Thread, error) {
 	h, err := e.archive.fresh(ctx, v, id)
 	switch {
@@ -23,29 +23,29 @@ func (e *editor) changeable(ctx context.Context, v catalog.Viewer, id string) (*
 		return nil, err
 	case !owns(v, h):
 		return nil, call.Fail(call.ErrForbidden, "This is somebody else's thread.")
-	// Every guest owns it, so every guest could take it from the others.
+	// All guests own it together, so any guest could take it from the others.
 	case h.Owner == "":
 		return nil, call.Fail(call.ErrForbidden, "A guest's thread is everybody's who has its link: nobody changes it. It goes after some days.")
 	}
 	return h, nil
 }
 
-// ChangeChat gives the viewer's thread another title, where that is not empty,
-// and shares it or takes that back, where public is not nil.
+// ChangeChat sets the title of the viewer's thread unless name is empty, and whether it is shared
+// unless public is nil.
 func (e *editor) ChangeChat(ctx context.Context, v catalog.Viewer, id, name string, public *bool) error {
 	h, err := e.changeable(ctx, v, id)
 	if err != nil {
 		return err
 	}
 
-	// The command always says who sees the thread: what is not told stays as it is now.
+	// The command always sets Public, so keep the current value by default.
 	c := &catalog.ChangeThread{Thread: id, Public: h.Public}
 	if public != nil {
 		c.Public = *public
 	}
 
 	if name != "" {
-		// Sealed before it is proposed: the catalog is on every disk, and in snapshots.
+		// Encrypt the title before proposing it: the catalog is on every disk and in snapshots.
 		if c.Title, err = e.store.Seal(ctx, []byte(title(name))); err != nil {
 			return call.WriteError(err)
 		}
@@ -55,7 +55,7 @@ func (e *editor) ChangeChat(ctx context.Context, v catalog.Viewer, id, name stri
 	return call.WriteError(err)
 }
 
-// DeleteChat deletes the viewer's thread. A turn that is being answered ends.
+// DeleteChat deletes the viewer's thread, and ends a turn that is running in it.
 func (e *editor) DeleteChat(ctx context.Context, v catalog.Viewer, id string) error {
 	if _, err := e.changeable(ctx, v, id); err != nil {
 		return err
@@ -64,14 +64,14 @@ func (e *editor) DeleteChat(ctx context.Context, v catalog.Viewer, id string) er
 	return call.WriteError(err)
 }
 
-// ForkChat makes a thread of the viewer's own of one that he may see, and
-// returns its id.
+// ForkChat copies a thread that the viewer may see into a new thread of the viewer. It returns
+// the new id.
 func (e *editor) ForkChat(ctx context.Context, v catalog.Viewer, id string) (string, error) {
 	h, err := e.archive.fresh(ctx, v, id)
 	if err != nil {
 		return "", err
 	}
-	// The files are shared, not copied. A guest's is public, as there is nobody to be private for.
+	// The threads share their files. A guest's thread is public, since all guests are one owner.
 	c := &catalog.ForkThread{From: id, Thread: newID(), Owner: ownerOf(v), Title: h.Title, Public: v.Role == catalog.RoleGuest}
 	if _, err := e.catalog.Propose(ctx, c); err != nil {
 		return "", beginError(err)

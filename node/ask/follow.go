@@ -9,16 +9,15 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// follower shows viewers what is said in a thread, wherever it is being said.
+// follower shows viewers what is said in a thread, on whichever node its turn runs.
 type follower struct {
 	archive *archive
 	remote  *remote
-	changed func() <-chan struct{} // of the next view
+	changed func() <-chan struct{} // closed at the next change of the catalog
 	pace    pace
 }
 
-// Chat is a thread that the viewer may see, with what he may see of it, as far
-// as it is.
+// Chat returns a thread as far as the viewer may see it, including a turn that is still running.
 func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat, error) {
 	h, err := f.archive.fresh(ctx, v, id)
 	if err != nil {
@@ -28,7 +27,7 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 	c := f.archive.brief(ctx, v, h)
 	at := 0
 	for _, turn := range h.Turns {
-		k, err := f.archive.said(ctx, h.ID, at, turn)
+		k, err := f.archive.turn(ctx, h.ID, at, turn)
 		if err != nil {
 			return nil, err
 		}
@@ -37,11 +36,10 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 	}
 
 	if !c.Running {
-		return &c, nil // what has ended is in files, wherever it ran
+		return &c, nil // all turns have ended, so their files have everything
 	}
 
-	// What is being answered is where it runs. It may end meanwhile: then the
-	// thread is looked at once more.
+	// A running turn is only on its node. If it ends meanwhile, start over.
 	r, err := f.remote.running(ctx, h, 0, 0)
 	now := f.archive.catalog.View().Thread(id)
 	switch {
@@ -54,7 +52,7 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 		return f.Chat(ctx, v, id)
 	}
 
-	// Its node cannot be asked now: the question is all there is to show.
+	// Its node does not answer, so show the question only.
 	k, err := f.archive.file(ctx, h.ID, h.Run.Lost)
 	if err != nil {
 		return nil, err
@@ -65,14 +63,12 @@ func (f *follower) Chat(ctx context.Context, v catalog.Viewer, id string) (*Chat
 	return &c, nil
 }
 
-// WatchChat gives the events of a thread after a number to fn, as the viewer
-// may see them, until the last one of its last turn, or until ctx ends or fn
-// fails. It does not matter where the turn runs. If its node is lost, the last events
-// say so.
+// WatchChat calls fn with the events of a thread after the given number, as the viewer may see
+// them. It returns after the last event of the last turn, when ctx ends, or when fn fails. The
+// turn may run on any node. If that node is lost, the last events say so.
 func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, after int, fn func(Event) error) error {
 	for {
-		// Asked for before the thread is: a change between the two would else be waited for in
-		// vain.
+		// Get the channel before reading the thread, so that no change in between is missed.
 		changed := f.changed()
 
 		h, err := f.archive.fresh(ctx, v, id)
@@ -90,7 +86,7 @@ func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, a
 			return err
 		}
 
-		// The turn is about to begin or to end, or its node cannot be asked.
+		// The turn is about to begin or end, or its node does not answer: wait and look again.
 		timer := time.NewTimer(f.pace.of(lookPause))
 		select {
 		case <-changed:
@@ -103,25 +99,25 @@ func (f *follower) WatchChat(ctx context.Context, v catalog.Viewer, id string, a
 	}
 }
 
-// replay gives out the events of the turns that have ended.
+// replay emits the events of turns that have ended.
 func (f *follower) replay(ctx context.Context, v catalog.Viewer, h *catalog.Thread, after *int, fn func(Event) error) (bool, error) {
 	next := 0
 	for _, turn := range h.Turns {
 		at := next
 		next += int(turn.Events)
-		// Who comes back has seen these: their files are not even opened.
+		// The watcher has these events already, so do not read the file.
 		if next <= *after {
 			continue
 		}
-		k, err := f.archive.said(ctx, h.ID, at, turn)
+		k, err := f.archive.turn(ctx, h.ID, at, turn)
 		if err != nil {
 			return false, err
 		}
 
-		// Decided anew for each turn: what the viewer may see can change while he watches.
+		// Check permissions for each turn, since they can change while watching.
 		may := f.archive.sightOf(v, k.Report.Sight)
 		for _, e := range k.Events {
-			// He left in the middle of this turn.
+			// The watcher has this event already.
 			if e.N <= *after {
 				continue
 			}
@@ -134,8 +130,8 @@ func (f *follower) replay(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 	return true, nil
 }
 
-// follow gives out the events of the turn that is being answered; ended says
-// that its last one was among them.
+// follow emits the events of the running turn. ended reports whether the last event was among
+// them.
 func (f *follower) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thread, after *int, fn func(Event) error) (ended bool, err error) {
 	for h.Run.Fence != 0 {
 		r, err := f.remote.running(ctx, h, *after, watchWait)
@@ -143,13 +139,13 @@ func (f *follower) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 			return false, ctx.Err()
 		}
 		if err != nil || r.Elsewhere && len(r.Events) == 0 {
-			return false, nil // its end is in the thread, or about to be
+			return false, nil // the thread has its end, or will have it soon
 		}
 
 		may := f.archive.sightOf(v, r.Report.Sight)
 		for _, e := range r.Events {
-			// A gap would be shown as an answer that lacks words: better an error, and a new
-			// beginning.
+			// A gap would look like an answer with missing words, so fail; the watcher starts
+			// over.
 			if e.N != *after+1 {
 				return false, fmt.Errorf("event %d after %d", e.N, *after)
 			}
@@ -163,14 +159,13 @@ func (f *follower) follow(ctx context.Context, v catalog.Viewer, h *catalog.Thre
 			return true, nil
 		}
 		if _, err := f.archive.visible(v, h.ID); err != nil {
-			return false, err // it was deleted, or is not shared any more
+			return false, err // deleted, or not shared any more
 		}
 	}
 	return false, nil
 }
 
-// StopChat ends the turn of the viewer's thread that is being answered. What
-// was said is kept.
+// StopChat ends the running turn of the viewer's thread. What was said so far is kept.
 func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) error {
 	h, err := f.archive.fresh(ctx, v, id)
 	if err != nil {
@@ -188,8 +183,8 @@ func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) er
 		return nil
 	}
 
-	// It may have ended a moment ago, of which this node has yet to hear. Without a
-	// leader its view is what there is.
+	// The turn may have just ended without this node knowing. Without a leader, use the view as
+	// it is.
 	_ = f.archive.sync(ctx)
 	if now := f.archive.catalog.View().Thread(id); now == nil || now.Run.Fence != h.Run.Fence {
 		return nil
@@ -197,8 +192,8 @@ func (f *follower) StopChat(ctx context.Context, v catalog.Viewer, id string) er
 	return err
 }
 
-// Follow is WatchChat for connections that must not be silent for long: every so
-// often it calls alive, between two events.
+// Follow is WatchChat for a connection that must not be silent for long: it calls alive whenever
+// a period passes.
 func Follow(ctx context.Context, c Chats, v catalog.Viewer, id string, after int, every time.Duration, fn func(Event) error, alive func() error) error {
 	for {
 		some, cancel := context.WithTimeout(ctx, every)
@@ -209,7 +204,7 @@ func Follow(ctx context.Context, c Chats, v catalog.Viewer, id string, after int
 		paused := some.Err() != nil
 		cancel()
 
-		// A pause is no end.
+		// The period ended, not the turn.
 		if err == nil || ctx.Err() != nil || !paused {
 			return err
 		}

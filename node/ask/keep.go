@@ -13,9 +13,8 @@ import (
 
 const proposeTime = 5 * time.Second
 
-// keeper keeps turns: the question while they run, and all that was said once they
-// have ended, in files, and in the catalog who runs them. It is safe for concurrent
-// use.
+// keeper stores turns in files: the question while a turn runs, everything when it has ended. The
+// catalog names the file and the node that runs the turn. It is safe for concurrent use.
 type keeper struct {
 	catalog Catalog
 	nodes   Nodes
@@ -23,12 +22,12 @@ type keeper struct {
 	log     *slog.Logger
 }
 
-// firstCommand is the command that lets this node answer a question.
+// firstCommand returns the command that begins a turn on this node.
 func (k *keeper) firstCommand(ctx context.Context, v catalog.Viewer, q *Question) (*catalog.BeginTurn, error) {
 	c := &catalog.BeginTurn{Thread: q.Thread, Owner: ownerOf(v), Node: k.nodes.Self()}
 	if q.Thread == "" {
 		var err error
-		// What a guest asks is public: there is nothing by which he could be known again.
+		// A guest's thread is public, because a guest cannot be recognized later.
 		c.Thread, c.New, c.Public = newID(), true, q.Public || v.Role == catalog.RoleGuest
 		if c.Title, err = k.store.Seal(ctx, []byte(title(q.Query))); err != nil {
 			return nil, call.WriteError(err)
@@ -41,52 +40,52 @@ func (k *keeper) firstCommand(ctx context.Context, v catalog.Viewer, q *Question
 	return c, nil
 }
 
-// tag is by what a first question is found again.
+// tag returns a hash of the question, by which a repeated request finds the same thread.
 func (k *keeper) tag(ctx context.Context, v catalog.Viewer, q *Question) (uint64, error) {
 	return k.store.Tag(ctx, strings.Join([]string{ownerOf(v), q.Query, strings.Join(q.Repos, "\n"), q.Model.Provider, q.Model.Model}, "\x00"))
 }
 
-// begin keeps the question and makes known that this node answers it. It returns the
-// fence.
+// begin stores the question and registers the turn for this node in the catalog. It returns the
+// turn's fence.
 func (k *keeper) begin(ctx context.Context, first *catalog.BeginTurn, question Report) (fence uint64, err error) {
-	packed, err := pack(&kept{Report: question})
+	packed, err := pack(&turnFile{Report: question})
 	if err != nil {
 		return 0, err
 	}
 
-	// The file first: once the catalog names it, it has to be there.
+	// Write the file first: once the catalog names it, it must exist.
 	file, size, err := k.store.Put(ctx, first.Thread, packed)
 	if err != nil {
 		return 0, call.Fail(call.ErrUnavailable, "The question cannot be kept: %v", err)
 	}
 
-	// How many events were seen, on a node that is lost, is not known. So the turn takes as many
-	// numbers as it can have had: none of them comes again for something else.
+	// If this node is lost, nobody knows how many events viewers saw. So a lost turn takes as
+	// many numbers as it could have used, and no number is ever used twice.
 	first.Lost = catalog.ThreadTurn{File: file, Bytes: uint32(size), Events: lostEvents, Failed: true}
 	return k.catalog.Propose(ctx, first)
 }
 
-// end keeps what was said in a turn as a file, and then ends it in the catalog.
+// end writes everything that was said to a file, and then ends the turn in the catalog.
 func (k *keeper) end(ctx context.Context, fence uint64, r *Report, packed []byte) error {
-	// The file first: once the turn has ended in the catalog it names nothing else.
+	// Write the file first: once the turn has ended, the catalog names only this file.
 	file, size, err := k.store.Put(ctx, r.ID, packed)
 	if err != nil {
 		return err
 	}
 
-	// The number of events lets those of the next turn go on without a gap.
+	// The number of events tells the next turn where its numbers begin.
 	turn := catalog.ThreadTurn{
 		File:   file,
 		Bytes:  uint32(size),
 		Events: uint32(r.Last - r.First + 1),
 		Failed: r.Status != Done,
 	}
-	// Refused where this node was taken for lost meanwhile.
+	// The catalog refuses it if another node has ended this turn as lost.
 	_, err = k.catalog.Propose(ctx, &catalog.EndTurn{Thread: r.ID, Fence: fence, Turn: turn})
 	return err
 }
 
-// lose ends a turn whose node is lost: its question stays.
+// lose ends a turn whose node is lost. Only its question remains.
 func (k *keeper) lose(ctx context.Context, h *catalog.Thread) {
 	ctx, cancel := context.WithTimeout(ctx, proposeTime)
 	defer cancel()

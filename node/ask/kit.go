@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// kit is what a turn works with while it is answered, the same for all.
+// kit holds what all turns use.
 type kit struct {
 	sources Sources
 	models  *models
@@ -20,7 +20,7 @@ type kit struct {
 	log     *slog.Logger
 }
 
-// mostSteps is how many steps a turn may take.
+// mostSteps returns the limit of steps in a turn.
 func (k *kit) mostSteps() int {
 	text, ok := k.lookup("SOURCEBOT_CHAT_MAX_STEP_COUNT")
 	if !ok {

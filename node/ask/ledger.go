@@ -13,15 +13,15 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// ledger notes what the tools show. It stands between them and the node, so
-// that nothing has to be read out of their texts.
+// ledger records which files and lines the tools have shown. It wraps the node's operations, so
+// that nothing must be parsed from the tools' texts.
 type ledger struct {
 	symbols.Searcher
 	browse.Reader
 
 	mu       sync.Mutex
 	reads    map[[2]string]*Read
-	lines    map[[2]string][][2]int // that were shown of a file: first and last
+	lines    map[[2]string][][2]int // ranges of lines shown of a file: first and last
 	order    []*Read
 	searches int
 }
@@ -43,7 +43,7 @@ func newLedger(s Sources, earlier []*Report) *ledger {
 	return l
 }
 
-// show notes lines of a file that a tool has shown.
+// show records that a tool has shown lines of a file.
 func (l *ledger) show(repo, path string, first, last int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *ledger) show(repo, path string, first, last int) {
 	}
 }
 
-// cited is the first lines that were shown of a file, as :10-20,31; "" for none.
+// cited returns the first ranges shown of a file, as :10-20,31; "" if there are none.
 func (l *ledger) cited(repo, path string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,38 +69,37 @@ func (l *ledger) cited(repo, path string) string {
 	return ":" + strings.Join(runs, ",")
 }
 
-// shown reports whether a citation is of lines that a tool has shown: of a long run, of a
-// quarter of them at least.
-func (l *ledger) shown(c *Citation) bool {
+// hasShown reports whether a tool has shown the cited lines, or at least a quarter of a long range.
+func (l *ledger) hasShown(c *Citation) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	length, seen := c.Last-c.First+1, map[int]bool{}
+	length, visible := c.Last-c.First+1, map[int]bool{}
 	for _, r := range l.lines[[2]string{c.Repo, c.Path}] {
 		for line := max(r[0], c.First-slack); line <= min(r[1], c.Last+slack); line++ {
-			seen[line] = true
+			visible[line] = true
 		}
 	}
-	return len(seen) > 0 && (length <= shortCite || len(seen) >= length/4)
+	return len(visible) > 0 && (length <= shortCite || len(visible) >= length/4)
 }
 
-// shortCite is how many lines a citation may have of which one line is proof enough.
+// shortCite is the length up to which one shown line proves a whole citation.
 const shortCite = 100
 
-// note keeps a file. The last commit that it was read at counts.
+// note records a file. The last commit at which it was read counts.
 func (l *ledger) note(repo, path, commit string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	key := [2]string{repo, path}
 	if have := l.reads[key]; have != nil {
-		// Found once more is nothing new, read at another commit is: citations point to that one.
+		// Update the commit if the file was read again, since citations point to it.
 		if commit != "" {
 			have.Commit = commit
 		}
 		return
 	}
 
-	// A bound, for the ledger is in the file of the turn.
+	// Limit the ledger, which is stored in the turn's file.
 	if len(l.order) >= maxLedger || repo == "" || path == "" {
 		return
 	}
@@ -114,19 +113,19 @@ func (l *ledger) searched() {
 	l.mu.Unlock()
 }
 
-// ending finds the file of a repository whose path ends so, "" where there is
-// none or more than one. repo "" is any.
+// ending returns the only file whose path ends with path; ok is false if there is none or more
+// than one. repo "" means any repository.
 func (l *ledger) ending(repo, path string) (found Read, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.order {
-		// Without a repository the path may begin with its name.
+		// Without a repository, path may begin with its name.
 		whole := "/" + r.Path
 		if repo == "" {
 			whole = "/" + r.Repo + whole
 		}
 		if (repo == "" || r.Repo == repo) && strings.HasSuffix(whole, "/"+path) {
-			// Two files end so: to take one of them would be a guess.
+			// Two files match: choosing one would be a guess.
 			if ok && (found.Repo != r.Repo || found.Path != r.Path) {
 				return Read{}, false
 			}
@@ -136,7 +135,7 @@ func (l *ledger) ending(repo, path string) (found Read, ok bool) {
 	return found, ok
 }
 
-// list is what was read, and how often was searched.
+// list returns the files that were read, and the number of searches.
 func (l *ledger) list() ([]Read, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +148,7 @@ func (l *ledger) list() ([]Read, int) {
 	return slices.Clip(out), l.searches
 }
 
-// The operations of the tools that show files. Each is that of the node, noted.
+// The operations below wrap those of the node and record what they return.
 
 // ReadFile implements [browse.Reader].
 func (l *ledger) ReadFile(ctx context.Context, v catalog.Viewer, req browse.ReadFileRequest) (*browse.ReadFileResponse, error) {
@@ -195,7 +194,7 @@ func (l *ledger) Search(ctx context.Context, v catalog.Viewer, req search.Reques
 
 // Ranked implements [symbols.Searcher].
 func (l *ledger) Ranked(ctx context.Context, v catalog.Viewer, req search.RankedRequest) (*search.RankedResponse, error) {
-	// Counted also where it fails: people are told how often was looked.
+	// Count failed searches too: people see how often the model searched.
 	l.searched()
 	r, err := l.Searcher.Ranked(ctx, v, req)
 	if err == nil {
@@ -251,7 +250,7 @@ func (l *ledger) Diff(ctx context.Context, v catalog.Viewer, req browse.DiffRequ
 	r, err := l.Reader.Diff(ctx, v, req)
 	if err == nil && !req.Stat {
 		for _, f := range r.Files {
-			// What is gone at the head cannot be cited there.
+			// A deleted file cannot be cited at the new commit.
 			if f.Status != 'D' {
 				l.note(req.Repo, f.NewPath, r.HeadCommit)
 				for _, h := range f.Hunks {

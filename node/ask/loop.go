@@ -13,49 +13,50 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// The budgets of a turn. At four fifths of any of them the model is told to
-// answer with what it has; at the whole the turn ends, whatever the model does.
+// Limits of a turn. At four fifths of steps, tokens or time, the model is told to answer with
+// what it has. At the whole, the turn ends.
 const (
 	usualSteps  = 100
-	maxInput    = 1_000_000 // tokens, with those from a cache
-	atOnce      = 8         // calls of tools
+	maxInput    = 1_000_000 // tokens, including cached ones
+	atOnce      = 8         // tool calls at the same time
 	maxResult   = 24 << 10  // bytes of one result
-	maxRound    = 96 << 10  // bytes of the results of a step
-	stuckCall   = 5         // from then on it may call nothing more
-	emptyRounds = 4         // in which nothing new was found
-	refusals    = 3         // rounds of calls that are not allowed
+	maxRound    = 96 << 10  // bytes of all results in a step
+	stuckCall   = 5         // repetitions of the same call that end the calls
+	emptyRounds = 4         // rounds in a row without a new result
+	refusals    = 3         // rounds of calls after calls were forbidden
 	maxOutput   = 16_000    // tokens of one step
-	maxAnswer   = 256 << 10 // bytes of what the model says in one step
+	maxAnswer   = 256 << 10 // bytes of the model's text in one step
 )
 
-// loop is the work on one turn. One goroutine has it.
+// loop runs one turn: it alternates between the model and its tool calls. Only one goroutine uses
+// it.
 type loop struct {
 	t      *Turn
 	ledger *ledger
 	tools  *tool.Set
 	check  *checker
 	req    model.Request
-	steps  int // at most
+	steps  int // limit
 	fence  string
 
-	results  map[string]bool   // calls whose result is in the conversation
-	asked    map[string]string // calls by their ids
-	times    map[string]int    // by call
-	empty    int               // rounds without anything new, one after the other
-	refused  int               // rounds of calls that were not allowed
-	perToken float64           // bytes of the conversation, measured
-	why      string            // why no call is allowed any more
-	repaired bool
-	warned   bool // it was told that half of a budget is used
-	retold   bool // after an overflow
+	results   map[string]bool   // keys of calls whose result is in the conversation
+	keys      map[string]string // keys of calls by call id
+	times     map[string]int    // number of calls by key
+	empty     int               // rounds in a row without a new result
+	refused   int               // rounds of calls after calls were forbidden
+	perToken  float64           // measured bytes of conversation for each token
+	why       string            // why calls are forbidden; "" while they are allowed
+	repaired  bool
+	warned    bool // the model knows that half of a budget is used
+	compacted bool // the conversation was compacted after TooLong
 }
 
-// answer answers the question. It ends with the event done.
+// answer runs the turn. Its last event is done.
 func (t *Turn) answer(ctx context.Context) {
 	l := newLoop(t)
 	err := func() (err error) {
 		defer func() {
-			// A turn that fails is told to who asked; the node goes on with the others.
+			// A panic fails this turn only: the node goes on with the others.
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v", p)
 			}
@@ -65,7 +66,7 @@ func (t *Turn) answer(ctx context.Context) {
 	t.finish(ctx, err)
 }
 
-// finish writes the report and the last event.
+// finish sets the final status and emits the last event.
 func (t *Turn) finish(ctx context.Context, err error) {
 	reads, searches := t.loop.ledger.list()
 	message, status := "", Done
@@ -74,7 +75,7 @@ func (t *Turn) finish(ctx context.Context, err error) {
 
 	switch {
 	case err == nil:
-		// It is done.
+		// Keep Done.
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		status, message = Failed, fmt.Sprintf("The question was given up after %v.", turnTime)
 	case errors.Is(context.Cause(ctx), errNodeStops):
@@ -103,32 +104,32 @@ func (t *Turn) finish(ctx context.Context, err error) {
 }
 
 func newLoop(t *Turn) *loop {
-	led := newLedger(t.kit.sources, t.asked.Earlier)
+	led := newLedger(t.kit.sources, t.question.Earlier)
 	l := &loop{
 		t:        t,
 		ledger:   led,
 		results:  map[string]bool{},
-		asked:    map[string]string{},
+		keys:     map[string]string{},
 		times:    map[string]int{},
 		perToken: 3.2,
 		steps:    t.kit.mostSteps(),
 		fence:    newID()[:8],
 	}
 
-	// Tools of its own, over the ledger: what they show is noted without reading their texts.
-	// That of the models says nothing about code, and each costs tokens with every step.
+	// Use a set of tools that goes through the ledger. Leave out the list of models: it says
+	// nothing about code, and each tool costs tokens in every step.
 	l.tools = tool.New(tool.Parts{Search: led, Browse: led, Log: t.kit.log}).Without("list_language_models")
 	l.check = &checker{gate: t.kit.gate, viewer: t.viewer, ledger: led, left: maxChecks, patience: t.kit.pace.of(checkPatience)}
 	t.loop = l
 
-	// What is the same for all stands first, so that providers keep it.
+	// Put what is the same for all turns first, so that providers can cache it.
 	l.req = model.Request{System: []string{static, t.instance()}, CacheKey: t.ID, MaxOutput: min(t.limit.Output, maxOutput)}
 	for _, row := range l.tools.Tools() {
 		l.req.Tools = append(l.req.Tools, model.Tool{Name: row.Name, About: row.About, Schema: row.Schema()})
 	}
 
-	// What was said earlier comes first, each answer with what it cited.
-	for _, r := range t.asked.Earlier {
+	// Add the earlier turns: each question, and its answer with the citations.
+	for _, r := range t.question.Earlier {
 		question := model.Message{Role: model.User, Parts: []model.Part{{Text: r.Query}}}
 		answer := model.Message{Role: model.Assistant, Parts: []model.Part{{Text: plainAnswer(r)}}}
 		l.req.Messages = append(l.req.Messages, question, answer)
@@ -137,44 +138,44 @@ func newLoop(t *Turn) *loop {
 	return l
 }
 
-// plainAnswer is an earlier answer as the model would have written it.
+// plainAnswer returns an earlier answer as the model would have written it.
 func plainAnswer(r *Report) string {
 	var b strings.Builder
 	for _, p := range r.Answer {
 		if p.Cite == nil {
 			b.WriteString(p.Text)
-		} else if p.Cite.Found() { // what was not there is not said again
+		} else if p.Cite.Found() { // leave out citations of places that do not exist
 			fmt.Fprintf(&b, "@file:{%s::%s}", p.Cite.Repo, p.Cite.Label())
 		}
 	}
 
-	// An empty message is refused by providers.
+	// Providers refuse an empty message.
 	if b.Len() == 0 {
 		return "(no answer)"
 	}
 	return b.String()
 }
 
-// say adds words of the user's side.
+// say adds a message of the user.
 func (l *loop) say(text string) {
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: []model.Part{{Text: text}}})
 }
 
-// work goes step by step until the model has answered.
+// work runs steps until the model has answered.
 func (l *loop) work(ctx context.Context) error {
 	var pieces []Piece
 	for step := 1; ; step++ {
-		// At each step: what was begun with a key ends when that is revoked, and what somebody has
-		// begun when their account is suspended.
+		// Check access before each step: the turn ends if the key is revoked or the account
+		// suspended.
 		if err := l.t.kit.gate.Still(l.t.asker); err != nil {
 			return err
 		}
 
-		// Before the model is asked, so that it can still answer within what is left.
+		// Check the budgets before asking the model, so that it can still answer within the rest.
 		l.budget(step)
 		l.compact(0.6, 0.3)
 		if l.spent(step) {
-			return l.nothing(pieces)
+			return l.noAnswer(pieces)
 		}
 		l.t.emit(Event{Kind: KindStep, Step: step})
 
@@ -182,11 +183,11 @@ func (l *loop) work(ctx context.Context) error {
 		var err error
 		answer, pieces, err = l.step(ctx, step)
 
-		// Once a step the conversation is made smaller where the model finds it too
-		// long: the measure of tokens was wrong.
+		// If the model finds the conversation too long, the measure of tokens was wrong: compact
+		// it, once in a row.
 		var failure *model.Error
-		if errors.As(err, &failure) && failure.Kind == model.TooLong && !l.retold {
-			l.retold = true
+		if errors.As(err, &failure) && failure.Kind == model.TooLong && !l.compacted {
+			l.compacted = true
 			l.compact(0, 0.4)
 			continue
 		}
@@ -195,7 +196,7 @@ func (l *loop) work(ctx context.Context) error {
 			return err
 		}
 
-		l.retold = false
+		l.compacted = false
 		l.count(answer)
 		l.readCalls(answer)
 		l.req.Messages = append(l.req.Messages, answer.Message)
@@ -206,18 +207,18 @@ func (l *loop) work(ctx context.Context) error {
 			l.t.emit(Event{Kind: KindAside, Step: step})
 			l.round(ctx, calls)
 		case len(calls) > 0:
-			// It calls though it may not: some models take a while to believe it.
+			// The model calls although it must not. Some models need to be told more than once.
 			if l.refused++; l.refused >= refusals {
-				return l.nothing(pieces)
+				return l.noAnswer(pieces)
 			}
 			l.refuse(calls)
 		case strings.TrimSpace(answer.Message.Text()) == "":
 			if l.repaired {
-				return l.nothing(pieces)
+				return l.noAnswer(pieces)
 			}
 			l.repaired = true
 			l.stopCalls("the model had said nothing")
-			l.req.Messages = l.req.Messages[:len(l.req.Messages)-1] // empty ones are refused
+			l.req.Messages = l.req.Messages[:len(l.req.Messages)-1] // providers refuse an empty message
 			l.say("Answer the question now, with what you have.")
 		case l.unfounded(pieces):
 			l.repaired = true
@@ -234,7 +235,7 @@ func (l *loop) work(ctx context.Context) error {
 	}
 }
 
-// conclude makes what the model has said the answer, and says what limits it.
+// conclude stores the answer and notes what limits it.
 func (l *loop) conclude(answer *model.Answer, pieces []Piece) {
 	switch answer.Finish {
 	case model.Length:
@@ -246,7 +247,7 @@ func (l *loop) conclude(answer *model.Answer, pieces []Piece) {
 	l.judge(pieces)
 }
 
-// step asks the model once and gives what it says to the watchers.
+// step asks the model once, and streams what it says to the watchers.
 func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, error) {
 	t := l.t
 	said := &speech{t: t, step: step}
@@ -257,7 +258,7 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 	defer cut(nil)
 	bytes := 0
 	answer, err := t.client.Answer(ctx, &l.req, func(e model.Event) {
-		// A model that does not end is ended; what it said until here is the answer.
+		// Stop a model that never ends; its text so far is the answer.
 		left := max(maxAnswer-bytes, 0)
 		if bytes += len(e.Text) + len(e.Reasoning); bytes > maxAnswer {
 			cut(errTooLong)
@@ -265,7 +266,7 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 			return
 		}
 
-		// What was said before the call was made again does not count.
+		// The client repeats the request: discard what came before.
 		if e.Again {
 			said.pieces = nil
 			c = &citer{give: said.give, check: check}
@@ -289,17 +290,17 @@ func (l *loop) step(ctx context.Context, step int) (*model.Answer, []Piece, erro
 	return answer, said.pieces, err
 }
 
-// errTooLong ends a step whose text has no end.
+// errTooLong cancels a step whose text exceeds maxAnswer.
 var errTooLong = errors.New("the answer is too long")
 
-// speech gathers what the model says in a step, and tells the watchers.
+// speech collects what the model says in a step, and emits it.
 type speech struct {
 	t      *Turn
 	step   int
 	pieces []Piece
 }
 
-// give adds a piece. Texts without a citation between them are one piece.
+// give adds a piece. It joins consecutive texts.
 func (s *speech) give(p Piece) {
 	if p.Cite != nil {
 		s.t.emit(Event{Kind: KindCite, Step: s.step, Cite: p.Cite})
@@ -315,15 +316,15 @@ func (s *speech) give(p Piece) {
 	s.pieces = append(s.pieces, p)
 }
 
-// keep makes pieces the answer.
+// keep stores the pieces as the answer.
 func (l *loop) keep(pieces []Piece) {
 	l.t.mu.Lock()
 	l.t.Answer = pieces
 	l.t.mu.Unlock()
 }
 
-// nothing ends a turn without words: what was read is all there is.
-func (l *loop) nothing(pieces []Piece) error {
+// noAnswer returns the error of a turn without an answer; it lists what the model had read.
+func (l *loop) noAnswer(pieces []Piece) error {
 	l.keep(pieces)
 	var b strings.Builder
 	b.WriteString("The model gave no answer.")
@@ -337,10 +338,10 @@ func (l *loop) nothing(pieces []Piece) error {
 	return call.Fail(call.ErrUnavailable, "%s", strings.TrimSuffix(b.String(), ";"))
 }
 
-// count adds what a step took, and measures how many bytes a token has.
+// count adds the usage of a step, and measures the bytes for each token.
 func (l *loop) count(answer *model.Answer) {
 	size := l.size()
-	// Of short conversations the provider's own words would distort the measure.
+	// In a short conversation, text that the provider adds would distort the measure.
 	if answer.Usage.Input > 500 && size > 0 {
 		l.perToken = max(1, float64(size)/float64(answer.Usage.Input))
 	}
@@ -350,7 +351,7 @@ func (l *loop) count(answer *model.Answer) {
 	l.t.mu.Unlock()
 }
 
-// budget forbids calls when four fifths of a budget are used.
+// budget forbids calls once four fifths of a budget are used.
 func (l *loop) budget(step int) {
 	if l.why != "" {
 		return
@@ -360,7 +361,7 @@ func (l *loop) budget(step int) {
 	l.t.mu.Unlock()
 
 	switch {
-	// The first step is always given, however small the budget is.
+	// Always allow calls in the first step.
 	case step > 1 && step > l.steps*4/5:
 		l.stopCalls(fmt.Sprintf("its budget of %d steps was nearly used", l.steps))
 	case used > maxInput*4/5:
@@ -375,18 +376,17 @@ func (l *loop) budget(step int) {
 		return
 	}
 
-	// In words as well: some models call on though they may not.
+	// Say it in the conversation too, because some models ignore the flag.
 	l.say("Answer now with what you have found. No more tools can be called.")
 }
 
-// spent reports whether a step would go beyond a budget: the last fifth of each was
-// for the answer.
+// spent reports whether another step would exceed a budget.
 func (l *loop) spent(step int) bool {
 	l.t.mu.Lock()
 	used := l.t.Usage.Input
 	l.t.mu.Unlock()
 
-	// Two steps are always given: to look, and to answer.
+	// Always allow two steps: one to search, one to answer.
 	if step <= 2 {
 		return false
 	}
@@ -394,13 +394,13 @@ func (l *loop) spent(step int) bool {
 	return step > l.steps || used+next > maxInput
 }
 
-// stopCalls lets the model call nothing more.
+// stopCalls forbids further calls.
 func (l *loop) stopCalls(why string) {
 	l.why, l.req.NoCalls = why, true
 	l.t.limits("The search was ended because " + why + ".")
 }
 
-// refuse answers calls that are not allowed any more.
+// refuse answers calls that are forbidden.
 func (l *loop) refuse(calls []*model.Call) {
 	var parts []model.Part
 	for _, c := range calls {
@@ -414,7 +414,7 @@ func (l *loop) refuse(calls []*model.Call) {
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.User, Parts: parts})
 }
 
-// size is the bytes of the conversation.
+// size returns the bytes of the conversation.
 func (l *loop) size() int {
 	n := 0
 	for _, s := range l.req.System {
@@ -429,14 +429,14 @@ func (l *loop) size() int {
 	return n
 }
 
-// sizeOf is the bytes of a message. Where it is kept as the provider wrote it,
-// that is sent.
+// sizeOf returns the bytes of a message. A message in the provider's own format is sent in that
+// format.
 func sizeOf(m *model.Message) (n int) {
 	if m.Native != nil {
 		return len(m.Native.JSON)
 	}
 
-	// About as the wires write it: names and brackets come to some forty bytes.
+	// In JSON, names and brackets add about forty bytes.
 	for _, p := range m.Parts {
 		n += len(p.Text)
 		if p.Call != nil {
@@ -449,13 +449,12 @@ func sizeOf(m *model.Message) (n int) {
 	return n
 }
 
-// dropped stands in the place of a result that made room.
+// dropped replaces a result that was removed to make room.
 const dropped = "(left out to make room; call again if it is needed) "
 
-// compact makes room when the conversation fills more than a part of the
-// model's window: the oldest results become one line each, until it fills less
-// than another part. It does so in one go, since each change costs the cache of
-// the provider.
+// compact makes room if the conversation fills more than the fraction above of the model's
+// window. It replaces the oldest results by one line each until the conversation fills less than
+// the fraction below. It does so at once, because each change invalidates the provider's cache.
 func (l *loop) compact(above, below float64) {
 	window := float64(l.t.limit.Window) * l.perToken
 	if float64(l.size()) <= above*window {
@@ -463,7 +462,7 @@ func (l *loop) compact(above, below float64) {
 	}
 
 	for i := range l.req.Messages {
-		// What came last is what is being worked on.
+		// Keep the last message: the model is working on it.
 		if i >= len(l.req.Messages)-1 {
 			return
 		}
@@ -473,12 +472,12 @@ func (l *loop) compact(above, below float64) {
 				continue
 			}
 
-			// The first line is the mark around the data: the second one tells most.
+			// The first line is the fence around the data. The second one says most.
 			lines := strings.SplitN(r.Text, "\n", 3)
 			head := lines[min(1, len(lines)-1)]
 			r.Text = dropped + cutTo(head, 160)
-			// It may be asked for again: the conversation does not have it any more.
-			delete(l.results, l.asked[r.ID])
+			// The model may repeat the call, since the result is gone.
+			delete(l.results, l.keys[r.ID])
 		}
 
 		if float64(l.size()) <= below*window {
@@ -487,21 +486,21 @@ func (l *loop) compact(above, below float64) {
 	}
 }
 
-// place is a file, or a place in one, in the words of a text.
+// place matches a file name in prose, with or without a line.
 var place = regexp.MustCompile(`\b[\w/-]+\.[A-Za-z]\w{0,4}(?::\d+| line \d+|\b)`)
 
-// unfounded reports whether an answer speaks of code and cites nothing that is
-// there: it gets one more try.
+// unfounded reports whether an answer names code but cites no existing place. The model then gets
+// one more try.
 func (l *loop) unfounded(pieces []Piece) bool {
-	// Once only: a model that cannot cite would else be asked for ever.
+	// Only once: a model that cannot cite would be asked forever.
 	if l.repaired {
 		return false
 	}
 
-	// An answer in general words needs no citation; one that names code does.
+	// An answer that names no code needs no citation.
 	code := false
 	for _, p := range pieces {
-		// One that could not be checked may be right: to ask again would change nothing.
+		// A citation that could not be checked may be right, and asking again would not help.
 		if p.Cite != nil && p.Cite.State != Unverified {
 			return false
 		}
@@ -510,7 +509,7 @@ func (l *loop) unfounded(pieces []Piece) bool {
 	return code
 }
 
-// judge says what limits an answer.
+// judge notes how well the citations support an answer.
 func (l *loop) judge(pieces []Piece) {
 	states, unseen := map[CiteState]int{}, 0
 	for _, p := range pieces {
@@ -526,8 +525,8 @@ func (l *loop) judge(pieces []Piece) {
 	reads, searches := l.ledger.list()
 	switch {
 	case states[Cited]+states[Moved]+states[Unchecked] > 0:
-		// It stands on something.
-	case len(l.times) == 0 && len(l.t.asked.Earlier) == 0:
+		// Something supports the answer.
+	case len(l.times) == 0 && len(l.t.question.Earlier) == 0:
 		l.t.limits("The model looked at no code: the answer has no source.")
 	case len(reads)+searches > 0 && unseen == 0:
 		l.t.limits("The answer cites no source.")

@@ -10,11 +10,11 @@ import (
 
 const (
 	lookPause  = 200 * time.Millisecond
-	lostAfter  = 10 * time.Second // of a node that gossip calls dead
+	lostAfter  = 10 * time.Second // how long gossip must have called the node dead
 	retainLook = 10 * time.Minute
 )
 
-// losses ends the turns whose node is lost: nobody else has what was said.
+// losses ends the turns whose node is lost, because no other node has what was said.
 type losses struct {
 	catalog   Catalog
 	nodes     Nodes
@@ -23,10 +23,10 @@ type losses struct {
 	retention *retention
 	pace      pace
 	now       func() time.Time
-	silent    map[string]time.Time // since when nodes with turns are
+	silent    map[string]time.Time // since when each node with running turns is silent
 }
 
-// watch ends what is lost, until ctx ends.
+// watch ends turns of lost nodes until ctx ends, and deletes expired threads.
 func (l *losses) watch(ctx context.Context) {
 	var retained time.Time
 	for clock.Wait(ctx, l.pace.of(lookPause)) {
@@ -44,11 +44,11 @@ func (l *losses) watch(ctx context.Context) {
 	}
 }
 
-// lost reports whether this node should end a turn for the loss of its node.
+// lost reports whether this node should end a turn because the turn's node is lost.
 func (l *losses) lost(h *catalog.Thread, now time.Time) bool {
 	node := h.Run.Node
 	switch {
-	// This node was started again since.
+	// If this node restarted, its turns are gone.
 	case node == l.nodes.Self():
 		return !l.runs.has(h.ID)
 	case l.nodes.Alive(node):
@@ -56,7 +56,7 @@ func (l *losses) lost(h *catalog.Thread, now time.Time) bool {
 		return false
 	}
 
-	// Gossip errs for moments, and an answer is dear.
+	// Gossip is wrong for moments, and an answer is expensive: wait.
 	since, known := l.silent[node]
 	if !known {
 		l.silent[node] = now

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Markdown is an answer with links below base. Only citations that were
-// verified are links: images, raw HTML and addresses that the model wrote, for
-// itself or because a file told it to, are text.
+// Markdown formats an answer; base is the prefix of its links. Only verified citations become
+// links. Images, raw HTML and addresses in the model's text become plain text, because the model
+// may have copied them from a malicious file.
 func Markdown(answer []Piece, base string) string {
-	// Citations stand as a character that no text has while the rest is disarmed.
+	// Replace citations by NUL, which no text contains, while disarming the text.
 	var text strings.Builder
 	var cites []*Citation
 	for _, p := range answer {
@@ -32,13 +32,13 @@ func Markdown(answer []Piece, base string) string {
 	return out.String()
 }
 
-// link is a citation in markdown.
+// link formats a citation as markdown.
 func link(c *Citation, base string) string {
 	label := disarmText(strings.NewReplacer("`", "'", "\\", "/", "~", "-", "\n", " ").Replace(clean(c.Label())))
 	if u := c.URL(base); u != "" {
 		return fmt.Sprintf("[%s](%s)", label, strings.NewReplacer("(", "%28", ")", "%29").Replace(u))
 	}
-	// The space keeps the name from becoming the end of an address that the text before began.
+	// The space keeps the label from joining an address at the end of the text before.
 	return " " + label + " (" + string(c.State) + ")"
 }
 
@@ -48,23 +48,23 @@ var (
 	delimiter = regexp.MustCompile(`(?m)^[ \t>|:-]*-[ \t>|:-]*$`)
 )
 
-// disarm takes from markdown what would fetch, link or run something: outside
-// of code, which is shown as it stands.
+// disarm escapes everything in markdown that would load, link or run something. Code is left as
+// it is, because it is only shown.
 func disarm(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	open, indent := "", ""
-	// Cells of a table end at each |, also within back-quotes, which then quote nothing.
+	// Table cells end at each |, even inside back-quotes, so back-quotes must not span one.
 	tables := delimiter.MatchString(text)
 	for i, line := range lines {
 		bare := strings.TrimRight(line, "\n")
 
-		// As CommonMark has it: a block ends with as many signs as it began with, and nothing
-		// behind them. A renderer that saw it end elsewhere would read code as markup.
+		// As in CommonMark, a block ends with at least as many signs as it began with, and
+		// nothing after them. If a renderer saw the end elsewhere, it would treat code as markup.
 		if open != "" {
 			switch m := fenceEnd.FindStringSubmatch(bare); {
 			case m != nil && strings.HasPrefix(m[1], open) && (indent != "" || fence.MatchString(bare)):
-				// Whether an indented block stands in a list is not known here, but this ends it in
-				// either case.
+				// An indented block may be in a list or not. Ending it this way works in both
+				// cases.
 				if indent != "" {
 					lines[i] = indent + m[1] + line[len(bare):]
 				}
@@ -74,7 +74,7 @@ func disarm(text string) string {
 				continue
 			}
 
-			// Less indented, it ends the block if that stands in a list: so it is ended always.
+			// A less indented line ends the block if it is in a list, so always end it here.
 			lines[i-1] += indent + open + "\n"
 			open = ""
 		}
@@ -90,8 +90,8 @@ func disarm(text string) string {
 	return strings.Join(lines, "")
 }
 
-// disarmLine leaves what stands in back-quotes, where they close on the line
-// and in the cell of a table.
+// disarmLine leaves code in back-quotes unchanged if it ends on the line and within the table
+// cell.
 func disarmLine(line string, tables bool) string {
 	var out strings.Builder
 	for line != "" {
@@ -103,7 +103,7 @@ func disarmLine(line string, tables bool) string {
 
 		run := len(line[at:]) - len(strings.TrimLeft(line[at:], "`"))
 		end := closing(line[at+run:], run)
-		if end < 0 || tables && strings.Contains(line[at:at+run+end], "|") { // they do not close: escaped, so that nobody sees it otherwise
+		if end < 0 || tables && strings.Contains(line[at:at+run+end], "|") { // not closed: escape them, so that no renderer finds another end
 			out.WriteString(disarmText(line[:at]) + strings.Repeat("\\`", run))
 			line = line[at+run:]
 			continue
@@ -116,7 +116,7 @@ func disarmLine(line string, tables bool) string {
 	return out.String()
 }
 
-// closing is where a run of so many back-quotes ends, -1 for nowhere.
+// closing returns the end of the code that a run of back-quotes opens; -1 if it does not end.
 func closing(text string, run int) int {
 	for at := 0; at < len(text); {
 		if text[at] != '`' {
@@ -131,11 +131,11 @@ func closing(text string, run int) int {
 	return -1
 }
 
-// disarmText escapes what begins links, images, tags and addresses.
+// disarmText escapes the beginnings of links, images, tags and addresses.
 func disarmText(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {
-		before, next := byte(' '), byte(0) // a citation, or what else follows, is as a sign
+		before, next := byte(' '), byte(0) // next is 0 at the end, where a citation or other text may follow
 		if i > 0 {
 			before = text[i-1]
 		}
@@ -144,8 +144,8 @@ func disarmText(text string) string {
 		}
 
 		switch c := text[i]; {
-		// Read in pairs, or the second half of one would free what follows. One that would escape
-		// what is put behind this text is doubled.
+		// Read escapes in pairs, or the second half of one would unescape what follows. Double a
+		// backslash at the end, which would escape the text put after it.
 		case c == '\\' && next == 0:
 			out.WriteString(`\\`)
 		case c == '\\' && next == '<':
@@ -160,7 +160,7 @@ func disarmText(text string) string {
 		case c == '[' || c == ']' || c == '!' && next == 0:
 			out.WriteString(`\` + string(c))
 
-		// Renderers make links of bare addresses too.
+		// Renderers also link bare addresses.
 		case c == ':' && (strings.HasPrefix(text[i:], "://") || next == 0 && i+1 < len(text)),
 			c == '.' && i >= 3 && strings.EqualFold(text[i-3:i], "www"),
 			c == '@' && before > ' ' && next != ' ' && next != '\n':
@@ -172,7 +172,7 @@ func disarmText(text string) string {
 	return out.String()
 }
 
-// isPunct reports whether a backslash escapes a character.
+// isPunct reports whether a backslash escapes b.
 func isPunct(b byte) bool {
 	return b > ' ' && b < 0x7f && (b == '_' || b == '$' || !isWord(b))
 }

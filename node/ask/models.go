@@ -16,11 +16,10 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// NoModel is said wherever something needs a language model and the
-// configuration names none.
+// NoModel is the error message if the configuration has no language model.
 const NoModel = `No language model is configured. Add one to "models" in the configuration, for example {"provider": "openai", "model": "gpt-5", "token": {"env": "OPENAI_API_KEY"}}.`
 
-// models is the language models of the configuration in force.
+// models gives access to the language models of the configuration in force.
 type models struct {
 	gate    *account.Gate
 	view    func() *catalog.View
@@ -28,30 +27,29 @@ type models struct {
 	now     func() time.Time
 }
 
-// Models lists the configured language models, in the order of the
-// configuration: the first one is the default. What one needs is looked for,
-// but no model is called.
+// Models lists the configured language models in the configuration's order; the first is the
+// default. It checks that the credentials are available, but calls no model.
 func (l *models) Models(ctx context.Context, v catalog.Viewer) ([]tool.Model, error) {
 	configured, err := l.configured(v)
 	if err != nil {
 		return nil, err
 	}
 
-	// A credential may have to be fetched from elsewhere; a list must not wait for it for long.
+	// A credential may come from a remote secret manager: do not wait long for it.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 
 	out := make([]tool.Model, len(configured))
 	for i := range configured {
 		m := &configured[i]
-		// On this node: each looks for its own variables and files.
+		// Usable is about this node: each node reads its own variables and files.
 		_, err := l.clients.Open(ctx, m)
 		out[i] = tool.Model{Provider: string(m.Provider), Model: m.Model, DisplayName: m.DisplayName, Usable: err == nil}
 	}
 	return out, nil
 }
 
-// configured is the models of the configuration in force.
+// configured returns the models of the configuration in force.
 func (l *models) configured(v catalog.Viewer) ([]config.Model, error) {
 	seen, err := l.gate.Repos(v)
 	if err != nil {
@@ -63,23 +61,22 @@ func (l *models) configured(v catalog.Viewer) ([]config.Model, error) {
 // HasModel reports whether a model is configured at all.
 func (l *models) HasModel() bool { return len(l.view().File().Models) > 0 }
 
-// ModelCheck is what came of calling a model.
+// ModelCheck is the result of calling a model.
 type ModelCheck struct {
 	Provider     string        `json:"provider"`
 	Model        string        `json:"model"`
-	OK           bool          `json:"ok"`                  // it answered and called the tool that it was given
-	Problem      string        `json:"problem,omitzero"`    // why not
+	OK           bool          `json:"ok"`                  // it answered and called the tool
+	Problem      string        `json:"problem,omitzero"`    // if not OK
 	Took         time.Duration `json:"tookMs,format:milli"` // whole milliseconds
 	InputTokens  int           `json:"inputTokens"`
 	OutputTokens int           `json:"outputTokens"`
 }
 
-// CheckModels calls each configured model once, with a tiny tool to call, from
-// this node.
+// CheckModels calls each configured model once from this node, with a small tool to call.
 func (l *models) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck, error) {
 	configured := l.view().File().Models
 	if len(configured) == 0 {
-		// The request is good: it is the configuration that lacks something.
+		// The request is valid, but the configuration lacks models.
 		return nil, call.Fail(call.ErrUnable, "%s", NoModel)
 	}
 
@@ -94,7 +91,7 @@ func (l *models) CheckModels(ctx context.Context, _ account.Owner) ([]ModelCheck
 			Took: l.now().Sub(began).Truncate(time.Millisecond), InputTokens: usage.Input, OutputTokens: usage.Output,
 		}
 
-		// One that fails is a finding, not the failure of the check.
+		// A failing model is a result; the check itself succeeds.
 		if err != nil {
 			out[i].Problem = err.Error()
 		}
@@ -108,12 +105,12 @@ func (l *models) check(ctx context.Context, m *config.Model) (model.Usage, error
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 
-	// Without it nobody is asked, and the reason is what is missing here.
+	// Without its credentials the model is not called at all.
 	c, err := l.clients.Open(ctx, m)
 	if err != nil {
 		return model.Usage{}, err
 	}
-	// A tool is offered, since answering alone is not enough: all of ask_codebase is calls.
+	// Offer a tool: ask_codebase needs a model that calls tools.
 	answer, err := c.Answer(ctx, &model.Request{
 		System: []string{"This is a test of the connection."},
 		Tools: []model.Tool{{Name: "ready", About: "Tells that the model is ready.", Schema: json.RawMessage(
@@ -122,7 +119,7 @@ func (l *models) check(ctx context.Context, m *config.Model) (model.Usage, error
 	}, func(model.Event) {})
 
 	switch {
-	// Before the error of the call, which only says that it was cancelled.
+	// Check the timeout first: the call's own error only says that it was cancelled.
 	case ctx.Err() != nil:
 		return model.Usage{}, fmt.Errorf("no answer within %v", checkTime)
 	case err != nil:
@@ -133,15 +130,15 @@ func (l *models) check(ctx context.Context, m *config.Model) (model.Usage, error
 	return answer.Usage, nil
 }
 
-// isConfigured reports whether there is a model of that name.
+// isConfigured reports whether the configuration has the model.
 func (l *models) isConfigured(name ModelName) bool {
 	return slices.ContainsFunc(l.view().File().Models, func(m config.Model) bool {
 		return string(m.Provider) == name.Provider && m.Model == name.Model
 	})
 }
 
-// chosen is the model of a question.
-func (l *models) chosen(v catalog.Viewer, want ModelName) (*config.Model, error) {
+// choose returns the model for a question.
+func (l *models) choose(v catalog.Viewer, want ModelName) (*config.Model, error) {
 	models, err := l.configured(v)
 	if err != nil {
 		return nil, err
@@ -149,13 +146,12 @@ func (l *models) chosen(v catalog.Viewer, want ModelName) (*config.Model, error)
 	if len(models) == 0 {
 		return nil, call.Fail(call.ErrInvalid, "%s", NoModel)
 	}
-	// The first one is the default, as the configuration says.
+	// The first configured model is the default.
 	if want == (ModelName{}) {
 		return &models[0], nil
 	}
 
-	// Without a provider the name has to be that of one model, or a bill would go where nobody
-	// meant it.
+	// Without a provider the name must be unique, or the bill could go to the wrong provider.
 	var fits []*config.Model
 	names := make([]string, len(models))
 	for i := range models {
@@ -165,7 +161,7 @@ func (l *models) chosen(v catalog.Viewer, want ModelName) (*config.Model, error)
 			fits = append(fits, m)
 		}
 	}
-	// With its provider it may stand there twice, with other settings: the first counts.
+	// A model may be configured twice with different settings: the first one counts.
 	if len(fits) == 1 || len(fits) > 1 && want.Provider != "" {
 		return fits[0], nil
 	}

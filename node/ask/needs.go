@@ -9,31 +9,31 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// Catalog is what nodes have agreed on; *cluster.Cluster has it. Its methods are
+// Catalog is the part of *cluster.Cluster that reads and changes the catalog. Its methods are
 // safe for concurrent use.
 type Catalog interface {
-	// View is the catalog as this node has applied it.
+	// View returns the catalog as this node has applied it.
 	View() *catalog.View
-	// Changed is closed when there is a view newer than that of now.
+	// Changed returns a channel that closes when there is a newer view.
 	Changed() <-chan struct{}
 	// Sync brings this node's view up to the leader's.
 	Sync(ctx context.Context) (index uint64, err error)
-	// Propose has nodes agree on commands, all of them or none.
+	// Propose applies all commands on the cluster, or none.
 	Propose(ctx context.Context, cmds ...catalog.Command) (index uint64, err error)
 }
 
-// Nodes is who is in the cluster; *cluster.Cluster has it. Its methods are safe
-// for concurrent use.
+// Nodes is the part of *cluster.Cluster that knows the members. Its methods are safe for
+// concurrent use.
 type Nodes interface {
-	// Self is the id of this node.
+	// Self returns the id of this node.
 	Self() string
-	// Alive tells whether a node can be reached, as gossip has it.
+	// Alive reports whether gossip can reach a node.
 	Alive(node string) bool
-	// Leading tells whether this node leads the cluster.
+	// Leading reports whether this node leads the cluster.
 	Leading() bool
 }
 
-// Sources is where the tools of a turn look.
+// Sources are the operations that the tools of a turn use.
 type Sources struct {
 	Search symbols.Searcher
 	Browse browse.Reader

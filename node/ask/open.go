@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	attachTime = 15 * time.Minute // after which the same question is asked anew
+	attachTime = 15 * time.Minute // the same question within this time joins the first one
 	titleRunes = 60
 )
 
-// opener makes a turn of a question, on this node.
+// opener makes a question a turn on this node.
 type opener struct {
 	archive *archive
 	planner *planner
@@ -23,14 +23,13 @@ type opener struct {
 	now     func() time.Time
 }
 
-// begin begins to answer a question on this node.
+// begin starts to answer a question on this node.
 func (o *opener) begin(ctx context.Context, v catalog.Viewer, q Question) (*Started, error) {
-	if err := o.continued(ctx, v, &q); err != nil {
+	if err := o.fillFromThread(ctx, v, &q); err != nil {
 		return nil, err
 	}
 
-	// What it needs is found out before anything is proposed: a question that cannot be answered
-	// leaves no thread.
+	// Check everything before proposing: a question that cannot be answered leaves no thread.
 	p, err := o.planner.plan(o.starter.runs.end, v, q)
 	if err != nil {
 		return nil, err
@@ -44,8 +43,8 @@ func (o *opener) begin(ctx context.Context, v catalog.Viewer, q Question) (*Star
 	return o.starter.begin(ctx, p, first)
 }
 
-// continued fills in what a question has from its thread.
-func (o *opener) continued(ctx context.Context, v catalog.Viewer, q *Question) error {
+// fillFromThread adds what a question inherits from its thread.
+func (o *opener) fillFromThread(ctx context.Context, v catalog.Viewer, q *Question) error {
 	if q.Thread == "" {
 		return nil
 	}
@@ -53,7 +52,8 @@ func (o *opener) continued(ctx context.Context, v catalog.Viewer, q *Question) e
 	if err != nil {
 		return err
 	}
-	// Reading a shared thread is free; going on with it costs its owner.
+	// Everybody may read a shared thread, but only its owner may continue it, since that costs
+	// money.
 	if !owns(v, h) {
 		return call.Fail(call.ErrForbidden, "This is somebody else's thread. Make a copy of it to go on with it: POST /api/chat/%s/fork.", h.ID)
 	}
@@ -65,7 +65,7 @@ func (o *opener) continued(ctx context.Context, v catalog.Viewer, q *Question) e
 		return nil
 	}
 
-	// What is not said is as in the question before.
+	// By default, keep the repositories and the model of the previous question.
 	last := q.Earlier[len(q.Earlier)-1]
 	if q.Repos == nil {
 		q.Repos = last.Repos
@@ -78,9 +78,8 @@ func (o *opener) continued(ctx context.Context, v catalog.Viewer, q *Question) e
 	return nil
 }
 
-// find finds the thread of the same asker with the same first question, which
-// is being answered or was a while ago, so that asking again waits for it and
-// pays nothing; "" where there is none.
+// find returns the thread in which the same asker asked the same first question a short time ago.
+// A repeated request then waits for that answer and costs nothing. "" if there is none.
 func (o *opener) find(ctx context.Context, v catalog.Viewer, q *Question) string {
 	tag, err := o.keeper.tag(ctx, v, q)
 	if err != nil {
@@ -89,7 +88,7 @@ func (o *opener) find(ctx context.Context, v catalog.Viewer, q *Question) string
 
 	var found *catalog.Thread
 
-	// What failed is asked anew, and a thread that went on is another conversation.
+	// Skip a thread whose turn failed, or that has gone on with other questions.
 	for _, h := range o.archive.catalog.View().ThreadsOf(ownerOf(v)) {
 		good := len(h.Turns) == 0 && h.Run.Fence != 0 || len(h.Turns) == 1 && h.Run.Fence == 0 && !h.Turns[0].Failed
 		if h.Asked == tag && good && o.now().Sub(h.Created) < attachTime && (found == nil || h.Created.After(found.Created)) {
@@ -103,7 +102,7 @@ func (o *opener) find(ctx context.Context, v catalog.Viewer, q *Question) string
 	return found.ID
 }
 
-// title is the beginning of a question, in one line.
+// title returns the beginning of a question as one line.
 func title(query string) string {
 	words := []rune(strings.Join(strings.Fields(clean(query)), " "))
 	if len(words) > titleRunes {
@@ -112,7 +111,7 @@ func title(query string) string {
 	return string(words)
 }
 
-// beginError says why the catalog let nobody answer.
+// beginError explains why the catalog refused a turn.
 func beginError(err error) error {
 	if r, ok := catalog.Refused(err); ok {
 		switch r.Code {

@@ -11,47 +11,48 @@ import (
 	"github.com/shoalsearch/shoal/node/model"
 )
 
-// planner finds out what a question needs to be answered.
+// planner determines what a question needs.
 type planner struct {
 	models *models
 	gate   *account.Gate
 }
 
-// plan is a question with what it needs to be answered.
+// plan is a question with all that is needed to answer it.
 type plan struct {
 	q      Question
 	asker  catalog.Viewer
 	viewer catalog.Viewer
-	names  []string // of the repositories
-	model  string   // its name at its provider
+	names  []string // names of the repositories
+	model  string   // the model's name at its provider
 	name   string   // provider/model
 	client *model.Client
-	sight  []byte
+	// sight is Report.Sight.
+	sight []byte
 }
 
-// plan finds the model and the repositories of a question. The client of the model
-// lives until ctx ends.
+// plan determines the model and the repositories of a question. The model's client lives until
+// ctx ends.
 func (p *planner) plan(ctx context.Context, v catalog.Viewer, q Question) (*plan, error) {
-	m, err := p.models.chosen(v, q.Model)
+	m, err := p.models.choose(v, q.Model)
 	if err != nil {
 		return nil, err
 	}
 
 	out := &plan{q: q, asker: v, model: m.Model}
-	if out.viewer, out.names, err = p.narrowed(v, q.Repos); err != nil {
+	if out.viewer, out.names, err = p.narrow(v, q.Repos); err != nil {
 		return nil, err
 	}
 
-	// What the asker can see now decides later who may see how the answer was found.
-	seen, err := p.gate.Repos(out.viewer)
+	// Store what the asker can see now: it decides later who may see how the answer was found.
+	visible, err := p.gate.Repos(out.viewer)
 	if err != nil {
 		return nil, err
 	}
-	if out.sight, err = seen.Set.ToBytes(); err != nil {
+	if out.sight, err = visible.Set.ToBytes(); err != nil {
 		return nil, err
 	}
 
-	// Where this node lacks what calling the model needs, that is said now.
+	// Report missing credentials of the model now, before the turn begins.
 	if out.client, err = p.models.clients.Open(ctx, m); err != nil {
 		return nil, call.Fail(call.ErrUnavailable, "%v", err)
 	}
@@ -61,25 +62,24 @@ func (p *planner) plan(ctx context.Context, v catalog.Viewer, q Question) (*plan
 	return out, nil
 }
 
-// narrowed is the asker, bound to the repositories of the question: outside of
-// them nothing exists, whatever the model writes.
-func (p *planner) narrowed(v catalog.Viewer, repos []string) (catalog.Viewer, []string, error) {
+// narrow restricts the asker to the repositories of the question. For the tools of this turn no
+// others exist, whatever the model writes.
+func (p *planner) narrow(v catalog.Viewer, repos []string) (catalog.Viewer, []string, error) {
 	if len(repos) == 0 {
 		return v, nil, nil
 	}
 
-	// As the asker: a repository that he does not see cannot be named, and is told of as one that
-	// is not there.
-	seen, err := p.gate.Repos(v)
+	// Resolve the names as the asker: a repository that the asker may not see does not exist.
+	visible, err := p.gate.Repos(v)
 	if err != nil {
 		return v, nil, err
 	}
 
-	// By numbers, since names may change while the question is answered.
+	// Store ids, because names may change while the question is answered.
 	only := roaring.New()
 	var names []string
 	for _, name := range repos {
-		repo, err := seen.ByEnding(name)
+		repo, err := visible.ByEnding(name)
 		if err != nil {
 			return v, nil, err
 		}
@@ -87,6 +87,6 @@ func (p *planner) narrowed(v catalog.Viewer, repos []string) (catalog.Viewer, []
 		names = append(names, repo.Name)
 	}
 
-	v.Only = only // below the model: nothing it writes reaches further
+	v.Only = only // enforced below the model
 	return v, names, nil
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// static is the part of the prompt that is the same for all users and
-// questions, so that providers can keep it.
+// static is the part of the prompt that is the same for all users and questions, so that
+// providers can cache it.
 const static = `You answer questions about source code. You search and read the repositories of a code search service with the tools, and answer from what you found there, never from memory.
 
 How to work:
@@ -24,7 +24,7 @@ How to answer:
 An answer as it should be:
 A failed call is sent again up to 5 times @file:{github.com/acme/app::net/retry.go:40-52}. The bound is ` + "`MaxRetries`" + `, which a configuration may lower @file:{github.com/acme/app::net/config.go:18-18}.`
 
-// instance is the part of the prompt that belongs to one question.
+// instance returns the part of the prompt for one question.
 func (t *Turn) instance() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Today is %s.\n", t.kit.now().UTC().Format("2006-01-02"))
@@ -35,7 +35,7 @@ func (t *Turn) instance() string {
 		b.WriteString("All repositories that the asker may see can be searched; list_repos lists them.\n")
 	}
 
-	// Earlier answers come without what was read for them: the names tell where to look again.
+	// The earlier answers are there, but not the files read for them: list these.
 	if reads, _ := t.loop.ledger.list(); len(reads) > 0 {
 		b.WriteString("Read earlier in this conversation:\n")
 		for _, r := range reads[:min(len(reads), 100)] {

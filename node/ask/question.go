@@ -9,13 +9,13 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// The bounds of a question.
+// Limits of a question.
 const (
 	maxQuestion = 64 << 10 // bytes
 	maxRepos    = 100      // names
 )
 
-// questions finds the node that answers a question.
+// questions chooses the node that answers a question.
 type questions struct {
 	opener *opener
 	view   func() *catalog.View
@@ -23,8 +23,7 @@ type questions struct {
 	net    call.Network
 }
 
-// beginRequest asks a node to answer a question of a viewer whom another node
-// has let in.
+// beginRequest sends a question to another node; the sender has authenticated the viewer.
 type beginRequest struct {
 	Viewer   catalog.Viewer
 	Question Question
@@ -38,15 +37,15 @@ func (a *questions) handle() {
 	})
 }
 
-// Ask begins to answer a question, on this node or on one that can. The answer
-// comes to those who watch the thread; it goes on whether or not anybody does.
+// Ask starts to answer a question, on this node or another. The turn runs whether or not somebody
+// watches its thread.
 func (a *questions) Ask(ctx context.Context, v catalog.Viewer, q Question) (*Started, error) {
-	if err := refused(v, &q); err != nil {
+	if err := validate(v, &q); err != nil {
 		return nil, err
 	}
 
-	// Another node may have room for it, or what the model's provider wants. This one's
-	// reason counts where none has.
+	// Another node may have room, or credentials that this node lacks. If all fail, return this
+	// node's error.
 	var why error
 	for _, id := range a.order() {
 		started, err := a.beginAt(ctx, id, v, q)
@@ -62,15 +61,15 @@ func (a *questions) Ask(ctx context.Context, v catalog.Viewer, q Question) (*Sta
 	return nil, why
 }
 
-// order returns the nodes that may answer a question: this one first, and last those
-// that are being drained, which could not be stopped before the answer.
+// order returns the nodes that may answer a question: this one first, draining ones last, because
+// they must finish their turns before they stop.
 func (a *questions) order() []string {
 	var ids, draining []string
 	self := a.nodes.Self()
 	for m := range a.view().Members() {
 		switch {
 		case m.State == catalog.MemberRemoved || m.ID != self && !a.nodes.Alive(m.ID):
-			// Nobody can answer there.
+			// Skip nodes that cannot answer.
 		case m.State == catalog.MemberDraining:
 			draining = append(draining, m.ID)
 		case m.ID != self:
@@ -83,7 +82,7 @@ func (a *questions) order() []string {
 	return append(ids, draining...)
 }
 
-// beginAt begins to answer a question at a node.
+// beginAt starts to answer a question on the given node.
 func (a *questions) beginAt(ctx context.Context, id string, v catalog.Viewer, q Question) (*Started, error) {
 	if id == a.nodes.Self() {
 		return a.opener.begin(ctx, v, q)
@@ -91,8 +90,8 @@ func (a *questions) beginAt(ctx context.Context, id string, v catalog.Viewer, q 
 	return beginCall.Ask(ctx, a.net, id, &beginRequest{v, q})
 }
 
-// refused says why what is asked is no question.
-func refused(v catalog.Viewer, q *Question) error {
+// validate returns an error if the question is invalid.
+func validate(v catalog.Viewer, q *Question) error {
 	switch {
 	case strings.TrimSpace(q.Query) == "":
 		return call.Fail(call.ErrInvalid, "query: must not be empty")

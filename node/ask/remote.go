@@ -8,33 +8,33 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// A turn runs on one node; the catalog says on which. Any other one asks that
-// for its events. Who may see what is for the node to say that the viewer asked.
+// A turn runs on one node, which the catalog names. Other nodes ask that node for its events; the
+// node that talks to the viewer filters what the viewer may see.
 
-// chatRequest asks a node for a turn of a thread that it answers.
+// chatRequest asks a node for the events of a turn that it runs.
 type chatRequest struct {
 	ID    string
-	Turn  int // how many turns of the thread are before it
+	Turn  int // number of turns before it in the thread
 	After int
-	Wait  time.Duration // for the first event, where there is none yet
+	Wait  time.Duration // how long to wait for the first event
 	Stop  bool
 }
 
 type chatResponse struct {
 	Report    Report
 	Events    []Event
-	Ended     bool // Events has the last one
-	Elsewhere bool // the turn does not run here
+	Ended     bool // Events contains the last one
+	Elsewhere bool // the turn does not run on this node
 }
 
 var chatCall = call.To[chatRequest, chatResponse]("chat")
 
 const (
 	watchWait = 10 * time.Second
-	askMargin = 5 * time.Second // that an answer may take beside Wait
+	askMargin = 5 * time.Second // time for the call beside Wait
 )
 
-// remote asks for a turn where it runs.
+// remote reads a turn on the node that runs it.
 type remote struct {
 	runs  *runs
 	nodes Nodes
@@ -49,19 +49,19 @@ func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, er
 	switch {
 	case t == nil:
 		return &chatResponse{Elsewhere: true}, nil
-	// What was asked for is over, and needs no stop any more.
+	// The requested turn is over, so there is nothing to stop.
 	case req.Turn < t.number:
 		return &chatResponse{Elsewhere: !req.Stop}, nil
-	// This one is over, and what was asked for is about to begin here.
+	// The requested turn is about to begin on this node.
 	case req.Turn > t.number:
 		return &chatResponse{Elsewhere: true}, nil
 	}
 
 	if req.Stop {
-		t.end(errStopped) // what was said until now is the answer's
+		t.end(errStopped) // what was said so far stays
 	}
 
-	// Where there is nothing yet the first event is waited for.
+	// Wait for the first event if there is none yet.
 	events, more, ended, lost := t.Events(req.After)
 	if len(events) == 0 && !ended && !lost && req.Wait > 0 {
 		timer := time.NewTimer(req.Wait)
@@ -75,12 +75,12 @@ func (r *remote) serve(ctx context.Context, req *chatRequest) (*chatResponse, er
 
 		events, _, ended, lost = t.Events(req.After)
 	}
-	// One that could not be kept has its end in the thread alone.
+	// The end of a lost turn is only in the thread.
 	return &chatResponse{t.Now(), events, ended, lost && !ended}, nil
 }
 
-// running is the turn of a thread that is being answered, with its events
-// after a number. It waits for the first one.
+// running returns the running turn of a thread, with its events after the given number. It waits
+// up to wait for the first one.
 func (r *remote) running(ctx context.Context, h *catalog.Thread, after int, wait time.Duration) (*chatResponse, error) {
 	req := &chatRequest{ID: h.ID, Turn: len(h.Turns), After: after, Wait: wait}
 	if h.Run.Node == r.nodes.Self() {
@@ -91,19 +91,18 @@ func (r *remote) running(ctx context.Context, h *catalog.Thread, after int, wait
 	return chatCall.Ask(ctx, r.net, h.Run.Node, req)
 }
 
-// stop ends the turn of a thread that is being answered.
+// stop ends the running turn of a thread.
 func (r *remote) stop(ctx context.Context, h *catalog.Thread) error {
 	req := &chatRequest{ID: h.ID, Turn: len(h.Turns), Stop: true}
 	var answer *chatResponse
 	var err error
-	// The same function here and there, as for events.
 	if h.Run.Node == r.nodes.Self() {
 		answer, err = r.serve(ctx, req)
 	} else {
 		answer, err = chatCall.Ask(ctx, r.net, h.Run.Node, req)
 	}
 
-	// Said, not hidden: a question that goes on goes on costing.
+	// Report the failure: a turn that goes on costs money.
 	if err != nil || answer.Elsewhere {
 		return call.Fail(call.ErrUnavailable, "The node that answers this question cannot be reached now: try again in a moment.")
 	}

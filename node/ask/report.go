@@ -7,77 +7,75 @@ import (
 	"github.com/shoalsearch/shoal/node/model"
 )
 
-// Question is what somebody wants to know.
+// Question is one question with its options.
 type Question struct {
 	Query   string
-	Repos   []string  // that may be looked at, by full names or unambiguous endings; none for all that the asker may see, or for those of the thread
-	Model   ModelName // zero for that of the thread, or the first of the configuration
-	Thread  string    // that it goes on with; "" for a new one
-	Public  bool      // a new thread is for everybody who has its link
-	Private bool      // it is not; with neither, a key's thread is private and a guest's public
+	Repos   []string  // repositories to search, by name or unambiguous ending; empty: the thread's, or all that the asker may see
+	Model   ModelName // zero: the thread's, or the first configured
+	Thread  string    // thread to continue; "" starts a new one
+	Public  bool      // a new thread is visible to everybody with its link
+	Private bool      // a new thread is not; with neither, a guest's thread is public and others are private
 
-	Earlier []*Report `json:"-"` // of the same thread, the oldest first; filled in by Ask
+	Earlier []*Report `json:"-"` // earlier turns of the thread, oldest first; Ask fills them in
 }
 
-// ModelName names a configured model. The provider may be left out where the
-// name is that of one model only.
+// ModelName names a configured model. Provider may be empty if the name is unique.
 type ModelName struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
 }
 
-// Started is a question that is being answered.
+// Started is a question whose turn has begun.
 type Started struct {
-	ID    string // of its thread
-	After int    // its events have numbers above
+	ID    string // of the thread
+	After int    // the turn's events have numbers above this
 }
 
-// The kinds of events, in the order in which a turn has them.
+// Kinds of events, in the order in which they first occur in a turn.
 const (
-	KindTurn      = "turn"      // it has begun; Text is the question
-	KindStep      = "step"      // the node asks the model
-	KindReasoning = "reasoning" // a piece of what it thinks
-	KindText      = "text"      // a piece of what it says
-	KindCite      = "cite"      // a citation, where the text is at this moment
-	KindAside     = "aside"     // what it said in this step was no answer: it goes on with calls
-	KindAgain     = "again"     // what it said in this step is void
-	KindCall      = "call"      // a tool is called
-	KindResult    = "result"    // the first line of what it answered
-	KindNote      = "note"      // something that people should know
+	KindTurn      = "turn"      // the turn has begun; Text is the question
+	KindStep      = "step"      // the node calls the model
+	KindReasoning = "reasoning" // part of the model's reasoning
+	KindText      = "text"      // part of the model's text
+	KindCite      = "cite"      // a citation at this position of the text
+	KindAside     = "aside"     // this step's text was no answer: the model calls tools
+	KindAgain     = "again"     // this step's text is void
+	KindCall      = "call"      // the model calls a tool
+	KindResult    = "result"    // first line of the tool's result
+	KindNote      = "note"      // a note for people
 	KindError     = "error"     // why there is no answer
-	KindDone      = "done"      // the last one of the turn
+	KindDone      = "done"      // always the turn's last event
 )
 
-// Event is one step of a turn as watchers see it. N counts from 1 through all
-// turns of a thread, and means the same on every node. It leaves out no number,
-// but in a turn whose node was lost: see lostEvents.
+// Event is one step of a turn as watchers see it. N counts from 1 through all turns of a thread,
+// without gaps, and is the same on every node. Only a lost turn leaves a gap: see lostEvents.
 type Event struct {
 	N      int
 	Kind   string
 	Step   int
 	Text   string
-	Failed bool      // of a result
-	Cite   *Citation // of a cite
+	Failed bool      // with KindResult
+	Cite   *Citation // with KindCite
 }
 
-// Status is how far a turn is.
+// Status is the state of a turn.
 type Status string
 
-// The states of a turn.
+// States of a turn.
 const (
 	Running Status = "running"
 	Done    Status = "done"    // there is an answer
-	Stopped Status = "stopped" // by the asker
+	Stopped Status = "stopped" // the asker stopped it
 	Failed  Status = "failed"
 )
 
-// Report is what is kept of a turn.
+// Report is the stored result of a turn.
 type Report struct {
-	ID, Query string   // ID is that of the thread
-	Repos     []string // that it was bound to; none for all
+	ID, Query string   // ID is the thread's
+	Repos     []string // repositories it was restricted to; empty: all
 	Model     string   // provider/model
 	Status    Status
-	Error     string  // of a failed one
+	Error     string  // if Failed
 	Answer    []Piece // in order
 	Limits    []string
 	Began     time.Time
@@ -87,25 +85,25 @@ type Report struct {
 	Reads     []Read
 	Usage     model.Usage
 	First     int // number of the first event
-	Last      int // of the last one; 0 while it runs
+	Last      int // number of the last event; 0 while the turn runs
 
-	// Sight is the repositories that the asker could see, as a roaring bitmap:
-	// how the answer was found is shown to those who can see as many.
+	// Sight is the set of repositories that the asker could see, as a roaring bitmap. Only
+	// viewers who can see all of them see how the answer was found.
 	Sight []byte
 }
 
-// Provider is who answers for the model.
+// Provider returns the provider's part of Model.
 func (r *Report) Provider() string { name, _, _ := strings.Cut(r.Model, "/"); return name }
 
-// ModelName is the model's name at its provider.
+// ModelName returns the model's name at its provider.
 func (r *Report) ModelName() string { _, name, _ := strings.Cut(r.Model, "/"); return name }
 
-// Piece is a piece of an answer: text, or a citation.
+// Piece is part of an answer: text or a citation.
 type Piece struct {
 	Text string
 	Cite *Citation
 }
 
-// Read is a file that the tools showed, and the commit that it was read at; ""
-// where it was only found.
+// Read is a file that the tools showed, with the commit at which it was read; "" if it was only
+// found.
 type Read struct{ Repo, Path, Commit string }

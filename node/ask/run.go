@@ -17,11 +17,11 @@ import (
 
 const (
 	closePause = 200 * time.Millisecond
-	textPause  = 30 * time.Millisecond // pieces of text that come meanwhile are one event
+	textPause  = 30 * time.Millisecond // text that arrives meanwhile joins one event
 )
 
-// publish shows events to watchers until the last one. Before that one it keeps the
-// turn: whoever sees the end finds the answer in the thread. ctx bounds the keeping.
+// publish shows events to watchers until the last one. It stores the turn before it shows the
+// last event, so whoever sees the end finds the answer in the thread. ctx bounds the storing.
 func (t *Turn) publish(ctx context.Context) {
 	for range t.wake {
 		t.mu.Lock()
@@ -45,11 +45,10 @@ func (t *Turn) publish(ctx context.Context) {
 	}
 }
 
-// close keeps what was said and ends the turn in the catalog. It tries until ctx
-// ends.
+// close stores the turn and ends it in the catalog. It retries until ctx ends.
 func (t *Turn) close(ctx context.Context) error {
 	t.mu.Lock()
-	all := kept{Report: t.reportLocked(), Events: slices.Clone(t.events)}
+	all := turnFile{Report: t.reportLocked(), Events: slices.Clone(t.events)}
 	t.mu.Unlock()
 
 	packed, err := pack(&all)
@@ -65,7 +64,7 @@ func (t *Turn) close(ctx context.Context) error {
 			return nil
 		}
 
-		// This node was taken for lost, and the turn has ended so.
+		// Another node has ended this turn as lost.
 		if _, refused := catalog.Refused(err); refused {
 			return err
 		}
@@ -75,25 +74,25 @@ func (t *Turn) close(ctx context.Context) error {
 	}
 }
 
-// kept is what is in the file of a turn. While the turn runs its file has the
-// question alone, with the status Running.
-type kept struct {
-	Format int `json:",omitempty"` // 0 is 1; fields that a reader of a format does not know are skipped
+// turnFile is the content of a turn's file. While the turn runs, its file has only the question,
+// with status Running.
+type turnFile struct {
+	Format int `json:",omitempty"` // 0 means 1; readers skip unknown fields
 	Report Report
 	Events []Event
 }
 
-// turnFormat is the format of the files of turns. Where a file cannot be read by the program
-// of before, it is one more.
+// turnFormat is the format of turn files. It must grow when older programs cannot read the new
+// files.
 const turnFormat = 1
 
-// The files of turns are JSON, packed: events repeat their words.
+// Turn files are compressed JSON, since events repeat words.
 var (
 	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
 )
 
-func pack(k *kept) ([]byte, error) {
+func pack(k *turnFile) ([]byte, error) {
 	b, err := json.Marshal(k)
 	if err != nil {
 		return nil, fmt.Errorf("keep a question: %w", err)
@@ -101,18 +100,18 @@ func pack(k *kept) ([]byte, error) {
 	return packer.EncodeAll(b, nil), nil
 }
 
-func unpack(b []byte) (*kept, error) {
-	// Bounded: a damaged file could claim any size.
+func unpack(b []byte) (*turnFile, error) {
+	// The decoder limits the size, because a damaged file could claim any.
 	plain, err := unpacker.DecodeAll(b, nil)
 	if err != nil {
 		return nil, fmt.Errorf("what was said: %w", err)
 	}
-	// Its format first: a later one may have other things under these names.
+	// Check the format first: a newer one may use these names for other things.
 	var form struct{ Format int }
 	if err := json.Unmarshal(plain, &form); err == nil && form.Format > turnFormat {
 		return nil, call.Fail(call.ErrUnavailable, "This part of the conversation was written by a newer version of shoal, with format %d; this node reads up to %d. Ask a node of that version, or upgrade this one.", form.Format, turnFormat)
 	}
-	k := new(kept)
+	k := new(turnFile)
 	if err := json.Unmarshal(plain, k); err != nil {
 		return nil, fmt.Errorf("what was said: %w", err)
 	}

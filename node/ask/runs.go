@@ -9,30 +9,29 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// The bounds of turns. How many of one asker run at a time is for the catalog to
-// say, which counts those of all nodes.
+// Limits of turns on one node. The catalog limits the turns of one asker on all nodes.
 const (
 	turnTime    = 10 * time.Minute
 	runningHere = 8
-	keepTime    = time.Minute     // to keep a turn that has ended
-	lastTime    = 5 * time.Second // to keep the turns that this node's stop has ended
+	keepTime    = time.Minute     // to store a finished turn
+	lastTime    = 5 * time.Second // to store the turns that the node's stop has ended
 )
 
-// errNodeStops ends the turns that are still running when the node stops.
+// errNodeStops ends the running turns when the node stops.
 var errNodeStops = errors.New("the node stops")
 
-// runs is the turns that this node answers. It is safe for concurrent use.
+// runs are the turns that run on this node. It is safe for concurrent use.
 type runs struct {
-	end  context.Context // of every turn
+	end  context.Context // every turn's work ends with it
 	stop context.CancelCauseFunc
-	keep context.Context // of the keeping of every turn
+	keep context.Context // every turn's storing ends with it
 	drop context.CancelFunc
 
 	mu       sync.Mutex       // guards the fields below
-	refuses  bool             // no turn begins here any more
+	refuses  bool             // no new turn may begin
 	turns    map[string]*Turn // by thread
-	starting map[string]bool  // threads whose turn is about to be in turns
-	changed  chan struct{}    // closed, and made anew, when a turn has ended
+	starting map[string]bool  // threads whose turn is about to begin
+	changed  chan struct{}    // closed and replaced when a turn ends
 	running  sync.WaitGroup
 }
 
@@ -43,8 +42,8 @@ func newRuns() *runs {
 	return r
 }
 
-// finish lets no turn begin any more and waits until those that run have ended, or
-// until ctx does. progress learns how many run: at first, and after each change.
+// finish refuses new turns and waits until the running ones end, or ctx does. It calls progress
+// with the number of running turns at first and after each change.
 func (r *runs) finish(ctx context.Context, progress func(running int)) {
 	for {
 		r.mu.Lock()
@@ -64,9 +63,9 @@ func (r *runs) finish(ctx context.Context, progress func(running int)) {
 	}
 }
 
-// close ends the turns and waits until what they have said is kept.
+// close ends the turns and waits until they are stored.
 func (r *runs) close() {
-	// Under the lock: a place that is reserved after this is refused.
+	// Set it under the lock, so that no later reserve succeeds.
 	r.mu.Lock()
 	r.refuses = true
 	r.mu.Unlock()
@@ -78,31 +77,31 @@ func (r *runs) close() {
 	r.drop()
 }
 
-// of returns the turn of a thread that is answered here; nil where none is.
+// of returns the turn of a thread on this node; nil if there is none.
 func (r *runs) of(thread string) *Turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.turns[thread]
 }
 
-// has reports whether a turn of a thread runs here, or is about to.
+// has reports whether a turn of the thread runs on this node or is about to.
 func (r *runs) has(thread string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.turns[thread] != nil || r.starting[thread]
 }
 
-// reserve takes one of the places for turns of this node.
+// reserve takes one of this node's places for turns.
 func (r *runs) reserve(id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// What is starting counts too, or many that come at once would all find room.
+	// Count starting turns too, or many questions at once would exceed the limit.
 	switch {
 	case r.refuses:
 		return call.Fail(call.ErrUnavailable, "this node is stopping")
 	case len(r.turns)+len(r.starting) >= runningHere:
 		return busy("This node answers %d questions already. Ask again in a while.", runningHere)
-	// The catalog refuses a second turn as well; this one is told sooner, and by its reason.
+	// The catalog would refuse a second turn too, but later and with a less clear reason.
 	case r.starting[id]:
 		return call.Fail(call.ErrUnable, "A question of this thread is being asked already.")
 	}
@@ -117,17 +116,16 @@ func (r *runs) release(id string) {
 	r.stirLocked()
 }
 
-// stirLocked wakes whoever waits for turns to end.
+// stirLocked wakes finish.
 func (r *runs) stirLocked() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// start has a turn answered, shown and kept. Its place has been reserved.
+// start runs a turn whose place is reserved: answering, publishing and storing.
 func (r *runs) start(t *Turn) {
 	r.mu.Lock()
-	// Found from here on, before its goroutine begins: who was told of the question may watch at
-	// once.
+	// Register the turn before its goroutine begins: the asker may watch at once.
 	r.turns[t.ID] = t
 	r.mu.Unlock()
 
@@ -143,7 +141,7 @@ func (r *runs) start(t *Turn) {
 		t.mu.Unlock()
 
 		var published sync.WaitGroup
-		// The keeping outlives the work: it is not bound by the time of the answer.
+		// Storing has its own time, beyond turnTime.
 		keep, give := context.WithCancel(r.keep)
 		defer give()
 		published.Go(func() { t.publish(keep) })
@@ -158,7 +156,7 @@ func (r *runs) start(t *Turn) {
 func (r *runs) forget(t *Turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Another turn of the same thread may have begun already.
+	// Another turn of the thread may have begun already.
 	if r.turns[t.ID] == t {
 		delete(r.turns, t.ID)
 	}

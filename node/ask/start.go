@@ -15,10 +15,9 @@ type starter struct {
 	runs    *runs
 }
 
-// begin has this node answer a question, as a turn of the thread that first makes
-// known to the catalog.
+// begin starts a turn on this node. first registers it in the catalog.
 func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn) (*Started, error) {
-	// One place of this node, until the turn has one of its own.
+	// Reserve a place until the turn is registered.
 	if err := s.runs.reserve(first.Thread); err != nil {
 		return nil, err
 	}
@@ -35,30 +34,31 @@ func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn) 
 		Sight:  p.sight,
 	}
 
-	// The question is on its nodes before anybody is told that it was asked.
+	// Store the question before confirming it to the asker.
 	fence, err := s.keeper.begin(ctx, first, report)
 	if err != nil {
 		return nil, beginError(err)
 	}
 
-	// Looked at only now that no other turn can end before this one: an older view may lack one.
+	// Read the view only now: an older one may lack a turn that has ended. From here on no other
+	// turn of the thread can end first.
 	before := turnsOf(s.archive.catalog.View().Thread(first.Thread))
-	report.First = before.events + 1 // numbers go on through the thread
+	report.First = before.events + 1 // numbers continue through the thread
 
 	t := &Turn{
-		Report: report,
-		kit:    s.kit,
-		keeper: s.keeper,
-		asker:  p.asker,
-		viewer: p.viewer,
-		asked:  p.q,
-		client: p.client,
-		limit:  model.Limits(p.model),
-		began:  now,
-		fence:  fence,
-		number: before.number,
+		Report:   report,
+		kit:      s.kit,
+		keeper:   s.keeper,
+		asker:    p.asker,
+		viewer:   p.viewer,
+		question: p.q,
+		client:   p.client,
+		limit:    model.Limits(p.model),
+		began:    now,
+		fence:    fence,
+		number:   before.number,
 
-		wake:    make(chan struct{}, 1), // one token is enough: it is for all there is
+		wake:    make(chan struct{}, 1), // one token is enough: it covers all pending events
 		changed: make(chan struct{}),
 	}
 	t.emit(Event{Kind: KindTurn, Text: p.q.Query})
@@ -67,15 +67,15 @@ func (s *starter) begin(ctx context.Context, p *plan, first *catalog.BeginTurn) 
 	return &Started{t.ID, before.events}, nil
 }
 
-// before is what stands in a thread before a turn.
+// before counts what a thread had before a turn.
 type before struct {
-	number int // of turns
-	events int // of numbers that their events took
+	number int // turns
+	events int // numbers used by their events
 }
 
 func turnsOf(h *catalog.Thread) before {
 	if h == nil {
-		return before{} // deleted right after it was begun
+		return before{} // deleted since the turn began
 	}
 	return before{len(h.Turns), h.Events()}
 }

@@ -14,18 +14,18 @@ type Chat struct {
 	ID      string
 	Title   string
 	Public  bool
-	Mine    bool // the viewer goes on with it, and may change it
-	Running bool // the last turn is being answered
+	Mine    bool // the viewer may continue and change it
+	Running bool // the last turn is running
 	Created time.Time
 	Changed time.Time
-	Turns   []Report // none in a list
-	Count   int      // of turns
+	Turns   []Report // empty in a list
+	Count   int      // number of turns
 }
 
 func noChat() error { return call.Fail(call.ErrNotFound, "There is no such chat.") }
 
-// ownerOf is whose the threads of a viewer are: an account's, a key's that
-// belongs to no account, or the operator's; "" for all guests together.
+// ownerOf returns the owner of a viewer's threads: the account, a key without an account, or the
+// operator; "" for all guests together.
 func ownerOf(v catalog.Viewer) string {
 	switch {
 	case v.Account != "":
@@ -38,15 +38,15 @@ func ownerOf(v catalog.Viewer) string {
 	return "operator"
 }
 
-// owns reports whether a viewer may go on with a thread. One of a guest is that
-// of every guest who has its link.
+// owns reports whether the viewer owns a thread. All guests own each other's threads, if they
+// have the link.
 func owns(v catalog.Viewer, h *catalog.Thread) bool {
 	return v.Role != catalog.RoleNone && h.Owner == ownerOf(v)
 }
 
-// sight is what a viewer may see of a turn.
+// sight decides what a viewer may see of a turn.
 type sight struct {
-	repos *account.Repos // nil for nobody
+	repos *account.Repos // nil means no repository
 	whole bool           // the viewer can see all that the asker could
 }
 
@@ -58,8 +58,8 @@ func (s *sight) sees(repo string) bool {
 	return err == nil
 }
 
-// report is a report without the sources that the viewer may not see: their
-// citations are gone from the text.
+// report returns a report without the repositories that the viewer may not see: citations of them
+// are removed from the text.
 func (s *sight) report(r Report) Report {
 	answer := r.Answer
 	r.Answer = nil
@@ -73,7 +73,7 @@ func (s *sight) report(r Report) Report {
 	return r
 }
 
-// event is an event as the viewer may see it. It keeps its number.
+// event returns an event as the viewer may see it, with the same number.
 func (s *sight) event(e Event) Event {
 	switch e.Kind {
 	case KindCall, KindResult, KindReasoning:

@@ -33,8 +33,8 @@ func member(t *testing.T, n *nodetest.Node, name string) catalog.Viewer {
 	return catalog.Viewer{Role: catalog.RoleMember, Name: name, Account: u.ID, All: true}
 }
 
-// asked asks as somebody and waits for the end of the answer.
-func asked(t *testing.T, n *ask.Asker, v catalog.Viewer, q ask.Question) *ask.Started {
+// mustAsk asks as somebody and waits for the end of the answer.
+func mustAsk(t *testing.T, n *ask.Asker, v catalog.Viewer, q ask.Question) *ask.Started {
 	t.Helper()
 	started, err := n.Ask(t.Context(), v, q)
 	if err != nil {
@@ -54,8 +54,8 @@ func TestAThreadRemembersAndIsKept(t *testing.T) {
 		modeltest.Turn{Text: "By `Close` @file:{local/app::store/store.go:12}."})
 	n := sample(t, s)
 	ann := member(t, n, "ann")
-	first := asked(t, n.Ask, ann, ask.Question{Query: "How is a store opened?", Repos: []string{"app"}})
-	second := asked(t, n.Ask, ann, ask.Question{Query: "And ended?", Thread: first.ID})
+	first := mustAsk(t, n.Ask, ann, ask.Question{Query: "How is a store opened?", Repos: []string{"app"}})
+	second := mustAsk(t, n.Ask, ann, ask.Question{Query: "And ended?", Thread: first.ID})
 
 	// The model is told what was said and what was read; the repositories stay.
 	raw := s.Requests()[2].Raw
@@ -127,7 +127,7 @@ func TestWhoSeesAThread(t *testing.T) {
 		modeltest.Turn{Text: "By `Open` @file:{local/app::store/store.go:4}, and `planted` @file:{local/hidden::secret.go:3}."})
 	n := sample(t, s)
 	ann, bob := member(t, n, "ann"), member(t, n, "bob")
-	id := asked(t, n.Ask, ann, ask.Question{Query: "What?"}).ID
+	id := mustAsk(t, n.Ask, ann, ask.Question{Query: "What?"}).ID
 
 	// It is nobody else's: for them it is not there.
 	for what, err := range map[string]error{
@@ -206,7 +206,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	s := modeltest.Start(t, modeltest.Turn{Text: "By Open @file:{local/app::store/store.go:4}."}, modeltest.Turn{Text: "Never, as @file:{local/app::store/store.go:12} shows."})
 	n := sample(t, s)
 	ann, bob := member(t, n, "ann"), member(t, n, "bob")
-	id := asked(t, n.Ask, ann, ask.Question{Query: "How is it opened?", Public: true}).ID
+	id := mustAsk(t, n.Ask, ann, ask.Question{Query: "How is it opened?", Public: true}).ID
 	fork, err := n.Ask.ForkChat(t.Context(), bob, id)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	}
 
 	// The copy is bob's: he goes on, and what was said before is remembered.
-	asked(t, n.Ask, bob, ask.Question{Query: "When does it fail?", Thread: fork})
+	mustAsk(t, n.Ask, bob, ask.Question{Query: "When does it fail?", Thread: fork})
 	if raw := s.Requests()[len(s.Requests())-1].Raw; !strings.Contains(raw, "How is it opened?") || !strings.Contains(raw, "By Open") {
 		t.Errorf("the model was not told what was said: %s", raw)
 	}
@@ -241,14 +241,14 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	}
 
 	// What a guest asks is every guest's who has the link: to go on with, not to change.
-	guest := asked(t, n.Ask, catalog.Guest(), ask.Question{Query: "And for a guest?"}).ID
+	guest := mustAsk(t, n.Ask, catalog.Guest(), ask.Question{Query: "And for a guest?"}).ID
 	if err := n.Ask.Sees(t.Context(), bob, guest); err != nil {
 		t.Errorf("bob has the link: %v", err)
 	}
 	if err := n.Ask.DeleteChat(t.Context(), catalog.Guest(), guest); err == nil || !strings.Contains(err.Error(), "nobody changes it") {
 		t.Errorf("a guest deletes it: %v", err)
 	}
-	asked(t, n.Ask, catalog.Guest(), ask.Question{Query: "And now?", Thread: guest})
+	mustAsk(t, n.Ask, catalog.Guest(), ask.Question{Query: "And now?", Thread: guest})
 	if list, total, err := n.Ask.Chats(t.Context(), catalog.Guest(), 0, 10); err != nil || total != 0 || list != nil {
 		t.Errorf("guests have a list: %v %+v", err, list)
 	}
@@ -271,9 +271,9 @@ func TestThreadsAreKeptForSomeDays(t *testing.T) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(days.Load()) * 24 * time.Hour) }
 	})
 	key := catalog.Viewer{Role: catalog.RoleMember, Name: "k", KeyID: "k", All: true}
-	first := asked(t, n.Ask, catalog.Operator(), ask.Question{Query: "One?"}).ID
-	changed := asked(t, n.Ask, catalog.Operator(), ask.Question{Query: "Two?"}).ID
-	guest := asked(t, n.Ask, catalog.Guest(), ask.Question{Query: "Three?"}).ID
+	first := mustAsk(t, n.Ask, catalog.Operator(), ask.Question{Query: "One?"}).ID
+	changed := mustAsk(t, n.Ask, catalog.Operator(), ask.Question{Query: "Two?"}).ID
+	guest := mustAsk(t, n.Ask, catalog.Guest(), ask.Question{Query: "Three?"}).ID
 	running, err := n.Ask.Ask(t.Context(), catalog.Operator(), ask.Question{Query: "Take your time"})
 	if err != nil {
 		t.Fatal(err)
@@ -296,7 +296,7 @@ func TestThreadsAreKeptForSomeDays(t *testing.T) {
 
 	// An account that is not there any more: its threads go at the next look.
 	ann := catalog.Viewer{Role: catalog.RoleMember, Name: "ann", Account: "gone", All: true}
-	orphan := asked(t, n.Ask, ann, ask.Question{Query: "Four?"}).ID
+	orphan := mustAsk(t, n.Ask, ann, ask.Question{Query: "Four?"}).ID
 	days.Add(1)
 	gone("the thread of an account that is gone", ann, orphan)
 	there("a guest's after a day", catalog.Guest(), guest)
@@ -304,7 +304,7 @@ func TestThreadsAreKeptForSomeDays(t *testing.T) {
 	days.Add(7)
 	gone("a guest's after eight days", catalog.Guest(), guest)
 	there("the operator's after eight days", catalog.Operator(), first)
-	asked(t, n.Ask, catalog.Operator(), ask.Question{Query: "And now?", Thread: changed})
+	mustAsk(t, n.Ask, catalog.Operator(), ask.Question{Query: "And now?", Thread: changed})
 
 	days.Add(84)
 	gone("the operator's after 92 days", catalog.Operator(), first)
@@ -375,7 +375,7 @@ func TestNoNumberIsGivenTwice(t *testing.T) {
 
 	// The next question of the thread goes on behind them, for him and for who comes new.
 	waitModels(n)
-	next := asked(t, n.Ask, catalog.Operator(), ask.Question{Query: "And again?", Thread: started.ID})
+	next := mustAsk(t, n.Ask, catalog.Operator(), ask.Question{Query: "And again?", Thread: started.ID})
 	for _, after := range []int{0, seen, last} {
 		events := watch(after)
 		for i, e := range events {

@@ -13,23 +13,23 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// patience is how long a client that is told of progress waits for an answer,
-// and margin how long before the end of a call it gets what there is.
+// patience is how long a call with progress messages waits for an answer. margin is how long
+// before a deadline the call returns what there is.
 const (
 	patience = 8 * time.Minute
 	margin   = 5 * time.Second
 )
 
-// desk answers questions that come as calls of a tool.
+// desk answers questions from calls of the tool ask_codebase.
 type desk struct {
 	questions *questions
 	archive   *archive
 	follower  *follower
 	retention *retention
-	base      func() string // of links
+	base      func() string // prefix of links
 }
 
-// Tool is the row of ask_codebase in the table of tools.
+// Tool returns the row of ask_codebase in the table of tools.
 func (a *Asker) Tool() tool.Tool {
 	row := a.desk.row()
 	row.Offered = a.HasModel
@@ -46,7 +46,7 @@ func (d *desk) row() tool.Tool {
 			{Name: "languageModel", Kind: tool.Named, Words: []string{"provider", "model"}},
 			{Name: "visibility", Kind: tool.String, Words: []string{"PRIVATE", "PUBLIC"}},
 		},
-		Patience: patience, // without progress the usual bound is that of all calls
+		Patience: patience, // without progress messages the usual limit of calls applies
 		Run:      d.answer,
 		Background: &tool.Background{
 			Begin: d.begin,
@@ -56,12 +56,12 @@ func (d *desk) row() tool.Tool {
 	}
 }
 
-// begin begins to answer the question of a call of ask_codebase, and returns
-// the id of its thread. The same call again finds what the first one began.
+// begin starts the question of a call and returns the id of its thread. The same call again
+// returns the same thread.
 func (d *desk) begin(ctx context.Context, v catalog.Viewer, args *tool.Args) (id string, err error) {
 	m := args.Named("languageModel")
 
-	// Neither public nor private where it is not told: the kind of asker decides.
+	// If visibility is not set, the kind of asker decides.
 	q := Question{
 		Query:   args.Text("query"),
 		Repos:   args.List("repos"),
@@ -70,7 +70,7 @@ func (d *desk) begin(ctx context.Context, v catalog.Viewer, args *tool.Args) (id
 		Private: args.Text("visibility") == "PRIVATE",
 	}
 
-	// Clients repeat a call that took too long: that must not ask, and pay, twice.
+	// Clients repeat a call that took too long: do not ask, and pay, twice.
 	if id = d.questions.opener.find(ctx, v, &q); id != "" {
 		return id, nil
 	}
@@ -81,15 +81,15 @@ func (d *desk) begin(ctx context.Context, v catalog.Viewer, args *tool.Args) (id
 	return started.ID, nil
 }
 
-// answer answers a call of ask_codebase. Where there is no answer in time
-// it tells how far the question is; the same call again waits for the rest.
+// answer runs a call of ask_codebase. If the answer is not ready in time, it returns the
+// progress; the same call again waits for the rest.
 func (d *desk) answer(ctx context.Context, v catalog.Viewer, args *tool.Args) (string, error) {
 	id, err := d.begin(ctx, v, args)
 	if err != nil {
 		return "", err
 	}
 
-	// The client is answered a while before it gives up.
+	// Return before the client gives up.
 	wait, cancel := ctx, context.CancelFunc(func() {})
 	if left, ok := clock.Left(ctx); ok {
 		wait, cancel = context.WithTimeout(ctx, max(left-margin, 0))
@@ -110,12 +110,12 @@ func (d *desk) answer(ctx context.Context, v catalog.Viewer, args *tool.Args) (s
 		return nil
 	})
 
-	// The answer, or how far it is.
+	// Return the answer, or else the progress.
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case wait.Err() != nil:
-		return d.soft(id, steps, doing), nil
+		return d.progressText(id, steps, doing), nil
 	case err != nil:
 		return "", err
 	}
@@ -125,24 +125,23 @@ func (d *desk) answer(ctx context.Context, v catalog.Viewer, args *tool.Args) (s
 		return "", err
 	}
 	r := &c.Turns[0]
-	// It says itself whether asking again may help: a key that the provider refuses will be
-	// refused in a few seconds, too.
+	// The error text says whether asking again may help.
 	if r.Status != Done {
 		return "", call.Fail(call.ErrUnable, "%s", r.Error)
 	}
 	return d.text(r), nil
 }
 
-// look tells how far the first question of the viewer's own thread is. What
-// people ask in the thread afterwards is not what the call began.
+// look returns the progress of the first question in the viewer's thread. Later questions in the
+// thread do not belong to the call.
 func (d *desk) look(ctx context.Context, v catalog.Viewer, id string) (*tool.Work, error) {
 	h, err := d.archive.own(ctx, v, id)
 	if err != nil {
 		return nil, err
 	}
-	w := &tool.Work{ID: id, Status: tool.Working, Doing: "waiting for its node", Began: h.Created, Changed: h.Changed, Kept: d.retention.keeps(h)}
+	w := &tool.Work{ID: id, Status: tool.Working, Doing: "waiting for its node", Began: h.Created, Changed: h.Changed, Kept: d.retention.lifetime(h)}
 
-	// Where the node that answers it cannot be asked, nothing more is known.
+	// If the node that runs the turn does not answer, nothing more is known.
 	if len(h.Turns) == 0 {
 		r, err := d.follower.remote.running(ctx, h, math.MaxInt32, 0)
 		if err == nil && !r.Elsewhere {
@@ -151,7 +150,7 @@ func (d *desk) look(ctx context.Context, v catalog.Viewer, id string) (*tool.Wor
 		return w, ctx.Err()
 	}
 
-	k, err := d.archive.said(ctx, id, 0, h.Turns[0])
+	k, err := d.archive.turn(ctx, id, 0, h.Turns[0])
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +167,7 @@ func (d *desk) look(ctx context.Context, v catalog.Viewer, id string) (*tool.Wor
 	return w, nil
 }
 
-// stop ends the first question of the viewer's own thread, and no later one.
+// stop ends the first question of the viewer's thread, but no later one.
 func (d *desk) stop(ctx context.Context, v catalog.Viewer, id string) error {
 	h, err := d.archive.own(ctx, v, id)
 	if err != nil || len(h.Turns) > 0 {
@@ -177,15 +176,15 @@ func (d *desk) stop(ctx context.Context, v catalog.Viewer, id string) error {
 	return d.follower.StopChat(ctx, v, id)
 }
 
-// soft tells how far a question is.
-func (d *desk) soft(id string, steps int, doing string) string {
+// progressText says how far a question is.
+func (d *desk) progressText(id string, steps int, doing string) string {
 	return fmt.Sprintf("Still researching (%s so far; now: %s). The full answer will be at %s. Call ask_codebase again with the same arguments to wait for it; that starts nothing anew.", catalog.Counted(steps, "step", "steps"), doing, d.link(id))
 }
 
-// link is the page of a thread.
+// link returns the page of a thread.
 func (d *desk) link(id string) string { return d.base() + "/chat/" + id }
 
-// text is an answer as a model reads it.
+// text formats an answer for a model.
 func (d *desk) text(r *Report) string {
 	var b strings.Builder
 	b.WriteString(Markdown(r.Answer, d.base()))

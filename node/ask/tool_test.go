@@ -143,7 +143,7 @@ func TestTheToolWorksInTheBackground(t *testing.T) {
 	}
 
 	// What is asked on is not the call's: it is neither shown nor stopped.
-	asked(t, n.Ask, ann, ask.Question{Query: "And now?", Thread: second.ID})
+	mustAsk(t, n.Ask, ann, ask.Question{Query: "And now?", Thread: second.ID})
 	if now, err := set.Look(t.Context(), ann, second.ID); err != nil || now.Status != tool.Done || !strings.Contains(now.Answer.Text, "By Open") {
 		t.Errorf("after a further question: %+v, %v", now, err)
 	}

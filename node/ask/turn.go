@@ -13,53 +13,52 @@ import (
 	"github.com/shoalsearch/shoal/node/model"
 )
 
-// Turn is one question and its answer while it is being made on this node. Its
-// methods are safe for concurrent use.
+// Turn is a question and its answer while it runs on this node. Its methods are safe for
+// concurrent use.
 type Turn struct {
-	Report // guarded by mu while it runs, but for ID, Query and First
+	Report // guarded by mu while it runs, except ID, Query and First
 
-	kit    *kit
-	keeper *keeper
-	asker  catalog.Viewer
-	viewer catalog.Viewer // asker, bound to the repositories of the question
-	asked  Question
-	client *model.Client
-	limit  model.Limit
-	began  time.Time
-	loop   *loop
-	fence  uint64 // under which the catalog lets this node answer
-	number int    // of the turns of the thread before it
+	kit      *kit
+	keeper   *keeper
+	asker    catalog.Viewer
+	viewer   catalog.Viewer // asker, restricted to the repositories of the question
+	question Question
+	client   *model.Client
+	limit    model.Limit
+	began    time.Time
+	loop     *loop
+	fence    uint64 // the catalog's fence of this turn
+	number   int    // turns before it in the thread
 
 	mu      sync.Mutex
 	events  []Event
-	shown   int // how many of events watchers see
+	shown   int // how many events watchers see
 	size    int
-	wake    chan struct{} // that there is something to show
-	changed chan struct{} // closed, and made anew, when watchers can see more
+	wake    chan struct{} // signals that there is something to show
+	changed chan struct{} // closed and replaced when watchers can see more
 	halt    context.CancelCauseFunc
 	last    bool // the last event was emitted
-	ended   bool // and is seen
-	lost    bool // it could not be kept
+	ended   bool // the last event is shown
+	lost    bool // the turn could not be stored
 }
 
-// errStopped ends a turn for its asker.
+// errStopped ends a turn that its asker stopped.
 var errStopped = errors.New("stopped by the asker")
 
-// maxEvents and maxEventText bound the log of a turn. The last event comes also
-// where there are as many.
+// maxEvents and maxEventText limit the events of a turn. The last event is always added.
 const (
 	maxEvents    = 50_000
 	maxEventText = 2 << 20
 )
 
-// lostEvents is how many numbers a turn takes whose node was lost: behind all that
-// it can have had there are two, which say so.
+// lostEvents is how many numbers a lost turn takes: all that it could have used, and two for the
+// events that report the loss.
 const lostEvents = maxEvents + 1 + 2
 
 const idLength = 32
 
-// newID is 128 random bits: who has the link of a thread that is public may read it.
-// The id has idLength characters.
+// newID returns 128 random bits in hex, idLength characters. The id must be hard to guess, since
+// everybody with the link may read a public thread.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -70,12 +69,12 @@ func newID() string {
 func (t *Turn) emit(e Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// The end is never dropped: watchers wait for it.
+	// Never drop the last event: watchers wait for it.
 	if t.last || e.Kind != KindDone && (len(t.events) >= maxEvents || t.size+len(e.Text) > maxEventText) {
 		return
 	}
 
-	// Counted with what joins another event, or the bound would be of no use.
+	// Count text that joins another event too, or the limit would have no effect.
 	t.size += len(e.Text)
 	if t.joinLocked(&e) {
 		return
@@ -87,14 +86,14 @@ func (t *Turn) emit(e Event) {
 	t.stir()
 }
 
-// joinLocked adds a piece of text to the one before, which nobody has seen yet.
+// joinLocked appends text to the previous event, if nobody has seen that one yet.
 func (t *Turn) joinLocked(e *Event) bool {
 	n := len(t.events)
 	if n == t.shown || e.Kind != KindText && e.Kind != KindReasoning {
 		return false
 	}
 
-	// Of the same step and kind only: between others a reader would lose where it was.
+	// Only join within a step and kind: otherwise the order would be lost.
 	last := &t.events[n-1]
 	if last.Kind != e.Kind || last.Step != e.Step {
 		return false
@@ -103,7 +102,7 @@ func (t *Turn) joinLocked(e *Event) bool {
 	return true
 }
 
-// stir wakes the publisher.
+// stir wakes publish.
 func (t *Turn) stir() {
 	select {
 	case t.wake <- struct{}{}:
@@ -111,8 +110,8 @@ func (t *Turn) stir() {
 	}
 }
 
-// Events returns those after a number that watchers see, and a channel that closes
-// when there are more; ended says that there will be none.
+// Events returns the shown events after a number, and a channel that closes when there are more.
+// ended reports that there will be none; lost that the turn could not be stored.
 func (t *Turn) Events(after int) (events []Event, more <-chan struct{}, ended, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,20 +121,20 @@ func (t *Turn) Events(after int) (events []Event, more <-chan struct{}, ended, l
 	return events, t.changed, t.ended, t.lost
 }
 
-// show lets watchers see the first n events.
+// show makes the first n events visible to watchers.
 func (t *Turn) show(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shown = n
 
-	// The end is seen last, when the answer is in the thread.
+	// The end becomes visible last, when the answer is in the thread.
 	t.ended = t.last && n == len(t.events)
-	// All who wait wake, and ask for the new channel together with the events.
+	// Wake all watchers; they get the new channel with the events.
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-// lose tells watchers that the end is not here.
+// lose tells watchers that the turn could not be stored.
 func (t *Turn) lose() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,7 +143,7 @@ func (t *Turn) lose() {
 	t.changed = make(chan struct{})
 }
 
-// Now is the report as far as it is. It is the caller's own.
+// Now returns a copy of the report so far.
 func (t *Turn) Now() Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +159,7 @@ func (t *Turn) reportLocked() Report {
 	return r
 }
 
-// end ends the work on the turn. Where the asker stops it, what was said is kept.
+// end cancels the turn. What was said so far stays.
 func (t *Turn) end(why error) {
 	t.mu.Lock()
 	halt := t.halt
@@ -170,7 +169,7 @@ func (t *Turn) end(why error) {
 	}
 }
 
-// limits notes why an answer is less than it could be, once.
+// limits adds, once, a reason why the answer is less than it could be.
 func (t *Turn) limits(why string) {
 	t.mu.Lock()
 	known := slices.Contains(t.Limits, why)

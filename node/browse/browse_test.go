@@ -265,7 +265,7 @@ func TestARangeThatIsNone(t *testing.T) {
 	}
 }
 
-// A difference is of the two that are named, or of the second and where they parted.
+// A difference is of the two that are named, or of the second and the merge base.
 func TestADifferenceFromWhereTwoParted(t *testing.T) {
 	t.Parallel()
 	s := testSite(t)

@@ -13,37 +13,35 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
 
-// Cluster is what reading takes of the agreement of nodes; *cluster.Cluster
-// has it.
+// Cluster is the part of *cluster.Cluster that a Browser uses.
 type Cluster interface {
 	call.Network
-	// View is the catalog as this node has applied it.
+	// View returns the catalog as this node has applied it.
 	View() *catalog.View
 }
 
-// Mirrors is the repositories that this node has.
+// Mirrors are the git mirrors on this node.
 type Mirrors interface {
-	// Has reports whether the mirror is here, whole.
+	// Has reports whether the complete mirror is on this node.
 	Has(id catalog.RepoID) bool
-	// Get opens it.
+	// Get opens the mirror.
 	Get(id catalog.RepoID) *git.Mirror
 }
 
-// Deps is what a Browser works with.
+// Deps are the parts that a Browser uses.
 type Deps struct {
 	Cluster  Cluster
 	Gate     *account.Gate
 	Mirrors  Mirrors
 	Peers    *call.Peers
-	Outlines *symbol.Pool // finds definitions with their extents; nil where the program is missing
-	Reads    *call.Lane   // of mirrors on this node, each with a process of git or two
+	Outlines *symbol.Pool // finds definitions and where they end; nil if ctags is not installed
+	Reads    *call.Lane   // limits reads of mirrors on this node; each runs a git process or two
 
-	// Fresh reports whether the mirror of this node has all that the newest
-	// index of the repository was made from.
+	// Fresh reports whether this node's mirror has all commits of the repository's newest index.
 	Fresh func(view *catalog.View, repo *catalog.Repo) bool
 
-	Scratch string                                            // directory for small indexes of commits that are not indexed; its content is nobody else's
-	Options func(settings config.Settings) shard.BuildOptions // of indexes
+	Scratch string                                            // directory of small indexes for commits without an index; only the Browser may use it
+	Options func(settings config.Settings) shard.BuildOptions // build options of these small indexes
 
 	BaseURL func() string // prefix of every link, without a trailing slash
 	Now     func() time.Time
@@ -59,8 +57,8 @@ type Browser struct {
 	orders  orders
 }
 
-// New makes a Browser, which answers the reads of other nodes from now on. It
-// must be called before the cluster runs.
+// New makes a Browser and registers its operations, so that other nodes can read here. The caller
+// must do this before the cluster runs.
 func New(d Deps) *Browser {
 	b := &Browser{d: d, readers: newReaders(), scratch: newScratch(d.Scratch), kept: newKeptFiles()}
 
@@ -89,5 +87,5 @@ func New(d Deps) *Browser {
 	return b
 }
 
-// CloseScratch lets go of what was kept of commits that are not indexed.
+// CloseScratch removes the small indexes of commits that are not indexed.
 func (b *Browser) CloseScratch() { b.scratch.close() }

@@ -14,11 +14,11 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// maxHunks bounds the text of a difference, in bytes.
+// maxHunks bounds the hunks of one diff, in bytes.
 const maxHunks = 64 << 20
 
-// Diff compares two references: directly (two dots), or the second with where the
-// two parted (three).
+// Diff compares two references: directly (two dots), or the second with the merge base of both
+// (three dots).
 func (b *Browser) Diff(ctx context.Context, v catalog.Viewer, req DiffRequest) (*DiffResponse, error) {
 	if req.Base == "" || req.Head == "" {
 		return nil, call.Fail(call.ErrInvalid, "base and head must both be given")
@@ -26,15 +26,15 @@ func (b *Browser) Diff(ctx context.Context, v catalog.Viewer, req DiffRequest) (
 	if req.MaxBytes < 0 || req.MaxBytes > maxHunks {
 		return nil, call.Fail(call.ErrInvalid, "a difference has at most %d bytes", maxHunks)
 	}
-	if err := req.paged(); err != nil {
+	if err := req.checkPages(); err != nil {
 		return nil, err
 	}
 
 	return route(ctx, b, v, req.Repo, diffOperation, req)
 }
 
-// paged checks what is asked of the pages of a difference.
-func (req *DiffRequest) paged() error {
+// checkPages checks the page numbers of a diff.
+func (req *DiffRequest) checkPages() error {
 	if req.Page == 0 && req.PerPage == 0 {
 		return nil
 	}
@@ -46,35 +46,35 @@ func (req *DiffRequest) paged() error {
 
 var diffOperation = operation[DiffRequest, DiffResponse]{name: "diff", run: answerDiff, heavy: true}
 
-// answerDiff compares two commits. Large diffs are cut; the answer says so.
+// answerDiff compares two commits. It cuts a large diff and sets Cut.
 func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, error) {
 	base, err := s.resolve(ctx, req.Base)
 	if err != nil {
 		return nil, err
 	}
 
-	// Both by name: two branches may have nothing in common, and still be compared.
+	// Resolve each by itself: branches without a common commit can be compared too.
 	head, err := s.resolve(ctx, req.Head)
 	if err != nil {
 		return nil, err
 	}
 
 	if req.MergeBase {
-		if base, err = s.parted(ctx, req, base, head); err != nil {
+		if base, err = s.mergeBase(ctx, req, base, head); err != nil {
 			return nil, err
 		}
 	}
 
-	// What is told beside the patch is found meanwhile.
-	var told toldCommit
+	// Meanwhile read the commit's message in the background.
+	var described describedCommit
 	var failed error
-	wait := beside(func() {
+	wait := inBackground(func() {
 		if req.Message {
-			told, failed = s.tellCommit(ctx, base, head)
+			described, failed = s.describeCommit(ctx, base, head)
 		}
 	})
 
-	// What was deleted is in the base alone.
+	// A deleted path exists in base only.
 	if req.Path != "" {
 		req.Path = s.pathOf(ctx, base, s.pathOf(ctx, head, req.Path))
 	}
@@ -89,14 +89,14 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 	})
 	wait()
 	if err == nil && len(d.Files) == 0 && req.Path != "" {
-		err = s.inNeither(ctx, base, head, req.Path)
+		err = s.missingPath(ctx, base, head, req.Path)
 	}
 	if err := cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 
-	// The commits are told, for names move: who pages through it asks for these.
-	out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head, Commit: told.CommitInfo, FirstTag: told.first}
+	// Return the commits too: branches move, and the next page must compare the same commits.
+	out := &DiffResponse{Files: make([]DiffFile, len(d.Files)), Cut: d.Cut, BaseCommit: base, HeadCommit: head, Commit: described.CommitInfo, FirstTag: described.first}
 	if req.PerPage > 0 {
 		out.Total, out.AtLeast = d.Total, d.AtLeast
 	}
@@ -106,9 +106,9 @@ func answerDiff(ctx context.Context, s *site, req DiffRequest) (*DiffResponse, e
 	return out, nil
 }
 
-// beside runs f in the background. wait waits for its end, and panics with what f has
-// panicked with: there it would end the node, and here it ends the request.
-func beside(f func()) (wait func()) {
+// inBackground runs f in a goroutine. wait waits for its end and repeats a panic of f. A panic in
+// the goroutine would end the node; here it ends the request only.
+func inBackground(f func()) (wait func()) {
 	ended := make(chan string, 1)
 	go func() { ended <- call.Caught(f) }()
 
@@ -119,34 +119,34 @@ func beside(f func()) (wait func()) {
 	}
 }
 
-// toldCommit is a commit whose change a difference is.
-type toldCommit struct {
+// describedCommit is the commit whose change a diff shows.
+type describedCommit struct {
 	CommitInfo
-	first *FirstTag // nil where it cannot be told
+	first *FirstTag // nil if no tag is known
 }
 
-// tellCommit tells of a commit what is told of it beside its patch, where the other
-// one is its parent: of nothing else is a difference the change.
-func (s *site) tellCommit(ctx context.Context, parent, commit string) (told toldCommit, err error) {
+// describeCommit reads the message of a commit and its first tag. It returns nothing unless
+// parent is one of the commit's parents: then the diff is not the change of one commit.
+func (s *site) describeCommit(ctx context.Context, parent, commit string) (out describedCommit, err error) {
 	c, err := s.mirror.Show(ctx, commit)
 	if err != nil || !slices.Contains(c.Parents, parent) {
-		return told, err
+		return out, err
 	}
-	people, err := s.people(ctx, false)
+	people, err := s.mailmap(ctx, false)
 	if err != nil {
-		return told, err
+		return out, err
 	}
-	told.CommitInfo = s.commitInfos(ctx, []git.Commit{c}, people)[0]
+	out.CommitInfo = s.commitInfos(ctx, []git.Commit{c}, people)[0]
 
-	// An addition: where it cannot be had, the difference stands without it.
+	// The tag is extra: without it the diff is still an answer.
 	if first, err := s.mirror.FirstTag(ctx, commit); err == nil && first.Tags > 0 {
-		told.first = &FirstTag{Name: first.Name, Release: first.Release, Late: first.Late, Whole: first.Whole}
+		out.first = &FirstTag{Name: first.Name, Release: first.Release, Late: first.Late, Whole: first.Whole}
 	}
-	return told, nil
+	return out, nil
 }
 
-// parted is the commit from which two parted.
-func (s *site) parted(ctx context.Context, req DiffRequest, base, head string) (string, error) {
+// mergeBase returns the commit at which two branches mergeBase.
+func (s *site) mergeBase(ctx context.Context, req DiffRequest, base, head string) (string, error) {
 	commit, err := s.mirror.MergeBase(ctx, base, head)
 	if errors.Is(err, git.ErrNoBase) {
 		return "", call.Fail(call.ErrInvalid, "%q and %q in repository %q have no commit in common, so that they parted nowhere: compare them directly (with two dots, or without mergeBase)", req.Base, req.Head, s.repo.Name)
@@ -154,8 +154,8 @@ func (s *site) parted(ctx context.Context, req DiffRequest, base, head string) (
 	return commit, err
 }
 
-// Returns are the lines of the body, from 0, that differ from one of the other side by the
-// "\r" at their end alone. Without it nobody would see what changed.
+// Returns lists the lines of the body, from 0, whose only change is the "\r" at their end. A page
+// must mark these, because the change is invisible.
 func (h *DiffHunk) Returns() map[int]bool {
 	if !strings.Contains(h.Body, "\r") {
 		return nil
@@ -170,7 +170,7 @@ func (h *DiffHunk) Returns() map[int]bool {
 	opposite := map[byte]string{'-': "+", '+': "-"}
 	for i, line := range lines {
 		text, ends := strings.CutSuffix(line, "\r")
-		if ends && text != "" && opposite[text[0]] != "" && has[opposite[text[0]]+text[1:]] {
+		if ends && text != "" && opposite[text[0]] != "" && lineSet[opposite[text[0]]+text[1:]] {
 			out[i] = true
 		}
 	}
@@ -193,7 +193,7 @@ func diffFile(f *git.FileDiff) DiffFile {
 		Similarity: f.Similarity,
 	}
 
-	// Empty where only modes or names changed, never nil: a list in every answer.
+	// Hunks is an empty list, never nil, if only the mode or the name changed: JSON shows [].
 	for i, h := range f.Hunks {
 		out.Hunks[i] = DiffHunk{
 			OldStart: h.Old.Start,
@@ -207,7 +207,7 @@ func diffFile(f *git.FileDiff) DiffFile {
 	return out
 }
 
-// Blame finds where each line of a file comes from.
+// Blame returns the commit that wrote each line of a file.
 func (b *Browser) Blame(ctx context.Context, v catalog.Viewer, req BlameRequest) (*BlameResponse, error) {
 	if req.Texts && (req.Lines < 1 || req.Lines > blameTexts) {
 		return nil, call.Fail(call.ErrInvalid, "texts are of 1 to %d lines", blameTexts)
@@ -217,7 +217,7 @@ func (b *Browser) Blame(ctx context.Context, v catalog.Viewer, req BlameRequest)
 
 var blameOperation = operation[BlameRequest, BlameResponse]{name: "blame", run: answerBlame, heavy: true}
 
-// answerBlame tells for ranges of lines the commit that wrote them, and each commit once.
+// answerBlame returns ranges of lines with their commits; each commit is listed once.
 func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse, error) {
 	commit, err := s.resolve(ctx, req.Ref)
 	if err != nil {
@@ -231,13 +231,13 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 		return nil, s.explain(ctx, err, commit, req.Path)
 	}
 
-	// Commits stand once: a file has few of them and thousands of lines.
+	// Look up each commit once: a file has thousands of lines and few commits.
 	bodies, err := s.bodies(ctx, req, b)
 	if err != nil {
 		return nil, err
 	}
 
-	people, err := s.people(ctx, req.Verbatim)
+	people, err := s.mailmap(ctx, req.Verbatim)
 	if err != nil {
 		return nil, err
 	}
@@ -266,8 +266,8 @@ func answerBlame(ctx context.Context, s *site, req BlameRequest) (*BlameResponse
 	return out, nil
 }
 
-// inNeither is the failure of a path that neither of two commits has.
-func (s *site) inNeither(ctx context.Context, base, head, path string) error {
+// missingPath returns an error if neither of two commits has the path.
+func (s *site) missingPath(ctx context.Context, base, head, path string) error {
 	if _, err := s.mirror.Stat(ctx, base, path); err == nil || strings.Trim(path, "/.") == "" {
 		return nil
 	}
@@ -275,13 +275,13 @@ func (s *site) inNeither(ctx context.Context, base, head, path string) error {
 	return s.explain(ctx, err, head, path)
 }
 
-// Of a blame with texts, how many lines it may have, and how many bytes they may.
+// Limits of a blame with texts: lines, and bytes of these lines.
 const (
 	blameTexts = 10
 	blameBytes = 64 << 10
 )
 
-// bodies reads the bodies of the messages of a blame with texts, by hash.
+// bodies returns the message bodies of a blame with texts, by commit hash.
 func (s *site) bodies(ctx context.Context, req BlameRequest, b git.Blame) (map[string]string, error) {
 	found := map[string]string{}
 	if !req.Texts {
@@ -297,9 +297,10 @@ func (s *site) bodies(ctx context.Context, req BlameRequest, b git.Blame) (map[s
 	return found, nil
 }
 
-// blame asks for the whole file or, within a time, for some of its lines.
+// blame runs git blame on the whole file, or on some lines within changeTime.
 func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *BlameResponse) (b git.Blame, err error) {
-	// The whole file is bounded by its size, and not by a time: pages draw all of it.
+	// A blame of the whole file has no time limit, since a page shows all of it. Its size is
+	// limited.
 	binary := call.Fail(call.ErrInvalid, "%s is a binary file: it has no lines", paths.Quoted(req.Path))
 	if req.Lines <= 0 {
 		b, err = s.mirror.Blame(ctx, git.BlameQuery{Commit: commit, Path: req.Path, Verbatim: req.Verbatim})
@@ -309,7 +310,7 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 		return b, err
 	}
 
-	// Lines are counted first, so that a run beyond the end is an empty answer, not an error of git.
+	// Count the lines first: beyond the last line the answer is empty, while git would fail.
 	part := git.SourceOptions{Lines: 1, Count: true}
 	if req.Texts {
 		part = git.SourceOptions{FirstLine: req.First, Lines: req.Lines, MaxBytes: blameBytes, Count: true}
@@ -330,12 +331,12 @@ func (s *site) blame(ctx context.Context, commit string, req BlameRequest, out *
 		return b, nil
 	}
 
-	// Within a time: of a file with a long history some lines are an answer.
+	// With a time limit: if the history is long, some of the lines are an answer too.
 	return s.mirror.Blame(ctx, git.BlameQuery{
 		Commit: commit, Path: src.Path, First: req.First, Last: min(req.First+req.Lines-1, src.Total), Within: changeTime, Verbatim: req.Verbatim,
 	})
 }
 
-// changeTime is how long the history is looked at for one answer of a tool;
-// then what was found is the answer.
+// changeTime bounds reading history for one answer of a tool. At the bound, the answer is what
+// was found so far.
 const changeTime = 5 * time.Second

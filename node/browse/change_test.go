@@ -14,7 +14,7 @@ func TestAPanicBesideARequestIsTheRequests(t *testing.T) {
 			t.Errorf("the request sees %v, want what was panicked with, and where", p)
 		}
 	}()
-	wait := beside(func() { _ = []int{}[len(t.Name())] })
+	wait := inBackground(func() { _ = []int{}[len(t.Name())] })
 	wait()
 	t.Error("nobody was told")
 }

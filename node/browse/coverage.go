@@ -2,8 +2,8 @@ package browse
 
 import "github.com/shoalsearch/shoal/node/coverage"
 
-// covers is what a read covers that looks at all of one thing: unknown until a holder of
-// the mirror has answered, and then without the gaps that are there.
+// covers returns the coverage of a read: unknown before a holder has answered, otherwise with the
+// gaps that are true in the map.
 func covers(answered bool, gaps map[coverage.Kind]bool) coverage.Coverage {
 	if !answered {
 		return coverage.Coverage{}
@@ -17,39 +17,39 @@ func covers(answered bool, gaps map[coverage.Kind]bool) coverage.Coverage {
 	return c
 }
 
-// Coverage is what a listing of repositories covers.
+// Coverage reports what a list of repositories covers.
 func (r *ReposResponse) Coverage() coverage.Coverage { return covers(r.Per > 0, nil) }
 
-// Coverage is what a read of a file covers.
+// Coverage reports what a read of a file covers.
 func (r *ReadFileResponse) Coverage() coverage.Coverage { return covers(r.Commit != "", nil) }
 
-// Coverage is what a tree covers.
+// Coverage reports what a tree covers.
 func (r *ListTreeResponse) Coverage() coverage.Coverage {
 	return covers(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: r.Cut})
 }
 
-// Coverage is what a listing of branches or tags covers.
+// Coverage reports what a list of branches or tags covers.
 func (r *RefsResponse) Coverage() coverage.Coverage {
 	return covers(r.Repo != "", map[coverage.Kind]bool{coverage.Late: r.Late})
 }
 
-// Coverage is what a page of a history covers.
+// Coverage reports what a page of commits covers.
 func (r *CommitsResponse) Coverage() coverage.Coverage {
 	return covers(r.Per > 0, map[coverage.Kind]bool{coverage.Late: r.AtLeast || !r.Reached.IsZero(), coverage.Shallow: r.Shallow})
 }
 
-// Coverage is what a list of authors covers.
+// Coverage reports what a list of authors covers.
 func (r *AuthorsResponse) Coverage() coverage.Coverage {
 	return covers(r.Per > 0, map[coverage.Kind]bool{coverage.Shallow: r.Shallow})
 }
 
-// Coverage is what a count of files that changed together covers.
+// Coverage reports what a count of files that changed together covers.
 func (r *TogetherResponse) Coverage() coverage.Coverage {
 	return covers(r.Total > 0, map[coverage.Kind]bool{coverage.Limit: r.Cut, coverage.Shallow: r.Shallow})
 }
 
-// Coverage is what a search of a history for changes covers. A walk along lines ends at
-// its limit, any other one when time runs out or more was found than the limit.
+// Coverage reports what a search in the history covers. AtLeast with From means that following
+// lines stopped at the limit; without From, that time ran out.
 func (r *TraceResponse) Coverage() coverage.Coverage {
 	limit := r.AtLeast && r.From != ""
 	c := covers(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: limit || r.Total > len(r.Commits), coverage.Late: r.AtLeast && !limit, coverage.Shallow: r.Shallow})
@@ -63,17 +63,17 @@ func (r *TraceResponse) Coverage() coverage.Coverage {
 	return c.With(g)
 }
 
-// Coverage is what a blame covers.
+// Coverage reports what a blame covers.
 func (r *BlameResponse) Coverage() coverage.Coverage {
 	return covers(r.Commit != "", map[coverage.Kind]bool{coverage.Late: r.Late, coverage.Shallow: r.Shallow})
 }
 
-// Coverage is what a difference covers.
+// Coverage reports what a diff covers.
 func (r *DiffResponse) Coverage() coverage.Coverage {
 	return covers(r.HeadCommit != "", map[coverage.Kind]bool{coverage.Limit: r.Cut})
 }
 
-// Coverage is what an outline covers: the files whose symbols were found.
+// Coverage reports what an outline covers: files with unknown symbols are gaps.
 func (r *OutlineResponse) Coverage() coverage.Coverage {
 	c := covers(r.Commit != "", map[coverage.Kind]bool{coverage.Limit: r.Cut})
 	for _, f := range r.Files {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// ago is a relative date: "30 days ago", "2 weeks", "an hour ago".
+// ago matches a relative date: "30 days ago", "2 weeks", "an hour ago".
 var ago = regexp.MustCompile(`^(\d{1,6}|an?|one) *(second|sec|minute|min|hour|day|week|month|year)s?( ago)?$`)
 
-// dateLayouts are the absolute dates, and how long what they name lasts: the
-// end of a range that is a day includes the day.
+// dateLayouts are the absolute dates. until returns the last second of the day, month or year, so
+// that a range "until 2026-01" includes January.
 var dateLayouts = []struct {
 	layout string
 	until  func(time.Time) time.Time
@@ -32,8 +32,8 @@ var dateLayouts = []struct {
 	{"2 Jan 2006", func(t time.Time) time.Time { return t.AddDate(0, 0, 1).Add(-time.Second) }},
 }
 
-// parseDate reads a date, absolute (ISO 8601; UTC where it names no zone)
-// or relative to now. With end, a day, month or year is meant to its end.
+// parseDate reads an absolute date (ISO 8601; UTC without a zone) or one relative to now. With
+// end, it returns the end of a day, month or year.
 func parseDate(text string, now time.Time, end bool) (time.Time, bool) {
 	text = strings.TrimSpace(text)
 	for _, l := range dateLayouts {
@@ -45,13 +45,13 @@ func parseDate(text string, now time.Time, end bool) (time.Time, bool) {
 		}
 	}
 
-	// As git reads dates, dots stand for blanks: "2.weeks.ago".
+	// Git also accepts dots for spaces: "2.weeks.ago".
 	text = strings.Join(strings.Fields(strings.ReplaceAll(strings.ToLower(text), ".", " ")), " ")
 	switch text {
 	case "now":
 		return now, true
 	case "today":
-		// A day like one that is written out: what was committed today is in it.
+		// The same as today's date written out, so that "until today" includes today.
 		return parseDate(now.UTC().Format(time.DateOnly), now, end)
 	case "yesterday":
 		return now.AddDate(0, 0, -1), true
@@ -67,7 +67,7 @@ func parseDate(text string, now time.Time, end bool) (time.Time, bool) {
 	return parseAgo(text, now)
 }
 
-// parseAgo reads a number of units before now.
+// parseAgo reads a date like "3 weeks ago".
 func parseAgo(text string, now time.Time) (time.Time, bool) {
 	m := ago.FindStringSubmatch(text)
 	if m == nil {
@@ -89,7 +89,7 @@ func parseAgo(text string, now time.Time) (time.Time, bool) {
 	case "day":
 		return now.AddDate(0, 0, -count), true
 	case "week":
-		// Months and years by the calendar, not as so many hours.
+		// By the calendar: a day may have 23 or 25 hours.
 		return now.AddDate(0, 0, -7*count), true
 	case "month":
 		return now.AddDate(0, -count, 0), true

@@ -16,9 +16,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// pathOf is the path in a commit that a caller means. What is no UTF-8 in a name, or is
-// not seen, is shown in a written form, so that is how it comes back; where one file or
-// directory is written so, it is meant.
+// pathOf returns the path in a commit that a caller means. Answers show bytes that are not UTF-8
+// or are invisible in a written form, so callers send that form back. If exactly one file or
+// directory has this written form, pathOf returns its real path.
 func (s *site) pathOf(ctx context.Context, commit, p string) string {
 	if !paths.Alike(p) {
 		return p
@@ -45,7 +45,7 @@ func (s *site) pathOf(ctx context.Context, commit, p string) string {
 	return p
 }
 
-// firstParts is the first n parts of a path, or all of it.
+// firstParts returns the first n elements of a path, or all of it.
 func firstParts(p string, n int) string {
 	for i := range len(p) {
 		if p[i] == '/' {
@@ -57,9 +57,9 @@ func firstParts(p string, n int) string {
 	return p
 }
 
-// resolve returns the commit that a ref names. Its errors say what to write instead.
-// A ref may carry a date, as in git: main@{2026-01-31} is what main was then, @{2 weeks ago}
-// what HEAD was.
+// resolve returns the commit that a ref names. A ref may carry a date, as in git:
+// main@{2026-01-31} was main at that time, @{2 weeks ago} was HEAD. The error of an unknown ref
+// suggests others.
 func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 	if name, date, ok := cutDate(ref); ok {
 		at, ok := parseDate(date, s.now(), true)
@@ -71,7 +71,7 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 		return commit.Hash, err
 	}
 
-	// What git says is of a name alone; the sentence names the repository and what else there is.
+	// Git's error has only the ref's name; explainRef adds the repository and similar names.
 	commit, err := s.mirror.Resolve(ctx, s.revision(ref))
 	if err != nil {
 		return "", s.explainRef(ctx, err, ref, call.ErrRef)
@@ -79,9 +79,9 @@ func (s *site) resolve(ctx context.Context, ref string) (string, error) {
 	return commit, nil
 }
 
-// revision is a ref with the full name of the branch that it means. Of a branch and a tag of
-// one name it means the tag, as for git, but the branch where that alone is indexed: a search
-// finds it by this name, and links to it.
+// revision returns the ref with the full name of the branch it means. If a branch and a tag have
+// the same name, git takes the tag. But if only the branch is indexed, revision takes the branch,
+// because search results link to it by that name.
 func (s *site) revision(ref string) string {
 	end := strings.IndexAny(ref, "~^")
 	if end < 0 {
@@ -98,8 +98,8 @@ func (s *site) revision(ref string) string {
 	return "refs/heads/" + ref
 }
 
-// resolveRange makes commits of a ref, or of a range of refs: not is the one whose
-// history is left out, "" for a ref alone.
+// resolveRange resolves a ref, or a range of refs. not is the commit whose history is left out;
+// "" for a single ref.
 func (s *site) resolveRange(ctx context.Context, ref string) (commit, not string, err error) {
 	from, to, ok := CutRange(ref)
 	if !ok {
@@ -117,12 +117,11 @@ func (s *site) resolveRange(ctx context.Context, ref string) (commit, not string
 	return commit, not, err
 }
 
-// CutRange splits a range of refs as git writes it, A..B. A side that is left out is
-// HEAD, as elsewhere a ref that is "".
+// CutRange splits a range of refs A..B. An omitted side means HEAD.
 func CutRange(ref string) (from, to string, ok bool) { return strings.Cut(ref, "..") }
 
-// CheckRange refuses a range with three dots: what it means to git, the commits of
-// either side, is hardly what is wanted.
+// CheckRange refuses a range with three dots. Git would list the commits of either side, which is
+// hardly what a caller wants.
 func CheckRange(ref string) error {
 	from, to, ok := CutRange(ref)
 	if !ok || !strings.HasPrefix(to, ".") {
@@ -132,8 +131,8 @@ func CheckRange(ref string) error {
 		from+".."+to[1:], cmp.Or(to[1:], "HEAD"), cmp.Or(from, "HEAD"))
 }
 
-// explainRef gives an error about a ref the words of this package; missing is the
-// kind of one that is not there.
+// explainRef turns a git error about a ref into a call.Error. missing is the kind for a ref that
+// does not exist.
 func (s *site) explainRef(ctx context.Context, err error, ref string, missing error) error {
 	switch {
 	case errors.Is(err, git.ErrEmpty):
@@ -153,14 +152,14 @@ func (s *site) explainRef(ctx context.Context, err error, ref string, missing er
 	return err
 }
 
-// cutDate splits a ref that names a time.
+// cutDate splits a ref with a date into its name and the date.
 func cutDate(ref string) (name, date string, ok bool) {
 	name, rest, ok := strings.Cut(ref, "@{")
 	date, closed := strings.CutSuffix(rest, "}")
 	return name, date, ok && closed && date != "" && !strings.Contains(date, "@{")
 }
 
-// otherRefs names refs that could be meant.
+// otherRefs suggests refs of a similar name.
 func (s *site) otherRefs(ctx context.Context, ref string) string {
 	branches, err := s.mirror.Branches(ctx)
 	if err != nil {
@@ -168,7 +167,7 @@ func (s *site) otherRefs(ctx context.Context, ref string) string {
 	}
 	tags, _ := s.mirror.Tags(ctx)
 
-	// Branches and tags together: people mix them up.
+	// Search branches and tags together: people mix them up.
 	var names []string
 	for _, r := range append(branches, tags...) {
 		names = append(names, r.Name)
@@ -178,15 +177,14 @@ func (s *site) otherRefs(ctx context.Context, ref string) string {
 		return "; did you mean " + quoteList(near) + "?"
 	}
 
-	// Nothing is like it: the branch that everybody means is better than a list.
+	// No name is similar: suggest the default branch.
 	if branch, _ := s.mirror.DefaultBranch(ctx); branch != "" {
 		return fmt.Sprintf("; its default branch is %q", branch)
 	}
 	return ""
 }
 
-// explain gives an error about a path the words of this package, with paths
-// that could be meant.
+// explain turns a git error about a path into a call.Error, with similar paths.
 func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 	switch {
 	case errors.Is(err, git.ErrIsDir):
@@ -197,7 +195,7 @@ func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 		}
 		return call.Fail(call.ErrFileNotFound, "%s in repository %q is a file, not a directory", paths.Quoted(p), s.repo.Name)
 
-	// Git has no such names, and never will: looking for others would mislead.
+	// Git allows no such names, so suggesting similar ones would mislead.
 	case errors.Is(err, git.ErrBadPath):
 		return call.Fail(call.ErrFileNotFound, "File %.80q not found in repository %q: write paths from its root; none of their parts can be one or two dots", p, s.repo.Name)
 	case errors.Is(err, git.ErrNoPath), errors.Is(err, fs.ErrNotExist):
@@ -210,9 +208,9 @@ func (s *site) explain(ctx context.Context, err error, commit, p string) error {
 	return err
 }
 
-// neverThere is the failure of a path of which an answer has nothing, because neither a
-// commit nor its history has it; nil for one that is there, was there, or may have been.
-func (s *site) neverThere(ctx context.Context, commit, p string) error {
+// checkExisted returns an error if neither the commit nor its history has the path. It returns
+// nil if the path exists, existed, or may have existed.
+func (s *site) checkExisted(ctx context.Context, commit, p string) error {
 	if strings.Trim(p, "/.") == "" {
 		return nil
 	}
@@ -232,7 +230,7 @@ func (s *site) neverThere(ctx context.Context, commit, p string) error {
 	return s.explain(ctx, missing, commit, p)
 }
 
-// submodule is the error of a path that is one, and nil for every other path.
+// submodule returns an error if the path is a submodule; nil otherwise.
 func (s *site) submodule(ctx context.Context, commit, p string) error {
 	e, err := s.mirror.Stat(ctx, commit, p)
 	if err != nil || e.Kind != git.Submodule {
@@ -241,10 +239,9 @@ func (s *site) submodule(ctx context.Context, commit, p string) error {
 	return call.Fail(call.ErrFileNotFound, "%s in repository %q is a submodule: another repository at commit %.12s, whose files are not in this one", paths.Quoted(p), s.repo.Name, e.OID)
 }
 
-// otherPaths names files that could be meant: of the same name elsewhere, or
-// of a similar name in the deepest directory of the path that is there.
+// otherPaths suggests files: of the same name elsewhere, or else of a similar name nearby.
 func (s *site) otherPaths(ctx context.Context, commit, p string) string {
-	// Files of the same name first; where there are none, those beside it.
+	// Files of the same name first, then similar names in the nearest directory.
 	base := strings.ToLower(path.Base(p))
 	same, err := s.mirror.Files(ctx, commit, func(other string) bool {
 		return strings.ToLower(path.Base(other)) == base
@@ -269,10 +266,9 @@ func (s *site) otherPaths(ctx context.Context, commit, p string) string {
 	return "; did you mean " + quoteList(names[:min(3, len(names))]) + "?"
 }
 
-// siblings names what is like a path in the deepest directory of it that is
-// there.
+// siblings returns names similar to p in the deepest existing directory of p.
 func (s *site) siblings(ctx context.Context, commit, p string) []string {
-	// The deepest directory that is there: a mistake is mostly in the last part.
+	// Mistakes are mostly in the last element, so start with its directory.
 	dir := path.Dir(strings.Trim(p, "/"))
 	for ; dir != "."; dir = path.Dir(dir) {
 		if e, err := s.mirror.Stat(ctx, commit, dir); err == nil && e.Kind == git.Dir {
@@ -280,16 +276,16 @@ func (s *site) siblings(ctx context.Context, commit, p string) []string {
 		}
 	}
 
-	// A bound: what is beyond it is not worth the time of an error.
+	// Reading more entries is not worth the time of an error.
 	entries, _, _ := s.mirror.List(ctx, commit, strings.TrimPrefix(dir, "."), git.ListOptions{Max: 10_000})
-	var there []string
+	var names []string
 	for _, e := range entries {
-		there = append(there, e.Path)
+		names = append(names, e.Path)
 	}
-	return nearest(p, there, 3)
+	return nearest(p, names, 3)
 }
 
-// SharedEnd is how many elements at the end two paths share.
+// SharedEnd returns how many path elements a and b share at their end.
 func SharedEnd(a, b string) int {
 	x, y := strings.Split(a, "/"), strings.Split(b, "/")
 	n := 0
@@ -310,8 +306,8 @@ func quoteList(names []string) string {
 	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
 }
 
-// nearest picks the names most like a text: those that contain it or that it
-// contains, then those within a third of its length in edits, best first.
+// nearest returns the names most like a text, best first: names that contain it or are contained
+// in it, then misspellings of at most a third of its length.
 func nearest(text string, names []string, most int) []string {
 	type scored struct {
 		name  string
@@ -324,7 +320,7 @@ func nearest(text string, names []string, most int) []string {
 		low := strings.ToLower(name)
 		switch {
 		case want == "" || low == "":
-		// Best first by class: the same name, the end of a path, a part, then a misspelling.
+		// A lower score is better: the same name, the end of a path, a part of it, a misspelling.
 		case low == want:
 			found = append(found, scored{name, 0})
 		case strings.HasSuffix(low, "/"+want) || strings.HasSuffix(want, "/"+low):

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// maxSource is how many bytes of a file are sent in one answer.
+// maxSource bounds the content in one answer, in bytes.
 const maxSource = 32 << 20
 
 // Source returns the content of a file, or some of its lines.
@@ -26,7 +26,7 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 		return nil, err
 	}
 
-	// Links are joined here, by the node that was asked: its base URL counts.
+	// This node makes the links, with its own base URL, whichever node read the file.
 	out.WebURL = WebURL(b.d.BaseURL(), out.Repo, req.Ref, "blob", out.Path)
 	if repo := b.repo(v, out.Repo); repo != nil {
 		out.HostKind, out.DisplayName, out.RepoWebURL = repo.HostKind, repo.DisplayName, repo.WebURL
@@ -37,14 +37,15 @@ func (b *Browser) Source(ctx context.Context, v catalog.Viewer, req SourceReques
 
 var sourceOperation = operation[SourceRequest, SourceResponse]{name: "source", run: answerSource, heavy: true}
 
-// answerSource reads a file, or lines of it. One that is too large is refused, never cut.
+// answerSource reads a file, or lines of it. It refuses a file that is too large instead of
+// cutting it.
 func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceResponse, error) {
 	commit, err := s.resolve(ctx, req.Ref)
 	if err != nil {
 		return nil, err
 	}
 
-	// To count the lines a file is read to its end, which a part alone would not need.
+	// Count the lines if only a part is wanted; counting reads the file to its end.
 	part := req.Lines > 0 || req.FirstLine > 1
 	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.FirstLine, Lines: req.Lines, MaxBytes: maxSource, Count: part, Raw: req.Raw})
 	if err != nil {
@@ -74,21 +75,21 @@ func answerSource(ctx context.Context, s *site, req SourceRequest) (*SourceRespo
 	}, nil
 }
 
-// The bounds of a tree.
+// Limits of one tree.
 const (
 	defaultTree = 100_000
 	maxTree     = 1_000_000
 	maxPaths    = 1000
 )
 
-// Tree returns the given paths, what is in those that are directories, and
-// the directories that connect them.
+// Tree returns the given paths, the entries of those that are directories, and the directories
+// that connect them.
 func (b *Browser) Tree(ctx context.Context, v catalog.Viewer, req TreeRequest) (*TreeResponse, error) {
 	if req.Max == 0 {
 		req.Max = defaultTree
 	}
 
-	// Nothing is read for a request that no answer could fit.
+	// Refuse before reading if no answer could satisfy the request.
 	switch {
 	case req.Max < 1 || req.Max > maxTree:
 		return nil, call.Fail(call.ErrInvalid, "the number of entries must be from 1 to %d", maxTree)
@@ -104,7 +105,7 @@ func (b *Browser) Tree(ctx context.Context, v catalog.Viewer, req TreeRequest) (
 
 var treeOperation = operation[TreeRequest, TreeResponse]{name: "tree", run: answerTree}
 
-// answerTree joins what is at the paths into one tree. Beyond Max entries it is cut, and says so.
+// answerTree joins the entries at all paths into one tree. Beyond Max entries it is cut.
 func answerTree(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, error) {
 	commit, err := s.resolve(ctx, req.Ref)
 	if err != nil {
@@ -127,7 +128,7 @@ func answerTree(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, e
 			continue
 		}
 
-		// A directory is shown with what is in it, as long as there is room.
+		// List a directory's entries while there is room.
 		t.add(at)
 		if t.count >= req.Max {
 			t.cut = true
@@ -158,38 +159,38 @@ func answerTree(ctx context.Context, s *site, req TreeRequest) (*TreeResponse, e
 	return &TreeResponse{Root: t.freeze(t.nodes[""]), Commit: commit, Cut: t.cut, Detailed: req.Details}, nil
 }
 
-// sized is an entry with its size, where that is wanted and it has one.
+// sized looks up the size of an entry, if it is wanted and the entry is a file.
 func (s *site) sized(ctx context.Context, e git.Entry, wanted bool) (git.Entry, error) {
 	if !wanted || !e.Kind.IsBlob() {
 		return e, nil
 	}
-	one, err := s.mirror.Sized(ctx, []git.Entry{e})
+	sized, err := s.mirror.Sized(ctx, []git.Entry{e})
 	if err != nil {
 		return e, err
 	}
-	return one[0], nil
+	return sized[0], nil
 }
 
-// The bounds of what is read of symlinks: a tree may be made of nothing else.
+// Limits of reading symlinks, since a tree may consist of nothing else.
 const (
 	maxLinks   = 10_000
 	maxTarget  = 4096    // bytes of one target
-	maxTargets = 4 << 20 // bytes of all
+	maxTargets = 4 << 20 // bytes of all targets
 )
 
-// readTargets reads where the symlinks lead.
+// readTargets fills in the targets of the tree's symlinks.
 func (t *treeBuilder) readTargets(ctx context.Context, m *git.Mirror) error {
 	return scanTargets(ctx, m, t.links, func(path, target string) { t.nodes[path].Target = target })
 }
 
-// scanTargets reads where symlinks lead.
+// scanTargets calls found with the target of each symlink.
 func scanTargets(ctx context.Context, m *git.Mirror, links []git.Entry, found func(path, target string)) error {
 	if links == nil {
 		return nil
 	}
 	left := maxTargets
 	return m.Scan(ctx, links[:min(len(links), maxLinks)], maxTarget, func(e git.Entry, target []byte) bool {
-		// What does not fit any more ends the reading, and has no target.
+		// Stop at the limit; the remaining symlinks have no target.
 		if left -= len(target); left < 0 {
 			return false
 		}
@@ -198,25 +199,25 @@ func scanTargets(ctx context.Context, m *git.Mirror, links []git.Entry, found fu
 	})
 }
 
-// treeBuilder puts entries into a tree, in any order and more than once.
+// treeBuilder builds a tree from entries in any order; an entry may come twice.
 type treeBuilder struct {
-	nodes map[string]*growing // by path
-	links []git.Entry         // the symlinks among them
+	nodes map[string]*treeItem // by path
+	links []git.Entry          // symlinks in the tree
 	count int
 	cut   bool
 }
 
-type growing struct {
+type treeItem struct {
 	TreeNode
-	below []*growing
+	below []*treeItem
 }
 
 func newTree() *treeBuilder {
-	root := &growing{TreeNode: TreeNode{Type: "tree", Mode: git.Dir.Mode()}}
-	return &treeBuilder{nodes: map[string]*growing{"": root}}
+	root := &treeItem{TreeNode: TreeNode{Type: "tree", Mode: git.Dir.Mode()}}
+	return &treeBuilder{nodes: map[string]*treeItem{"": root}}
 }
 
-// add puts in an entry, and the directories above it.
+// add puts an entry into the tree, with the directories above it.
 func (t *treeBuilder) add(e git.Entry) {
 	g := t.at(e.Path)
 	known := g.OID != ""
@@ -226,7 +227,7 @@ func (t *treeBuilder) add(e git.Entry) {
 	}
 }
 
-// typeOf is the word for what stands at a path.
+// typeOf returns the JSON word for a kind of entry.
 func typeOf(k git.Kind) string {
 	switch k {
 	case git.Dir:
@@ -237,28 +238,28 @@ func typeOf(k git.Kind) string {
 	return "blob"
 }
 
-func (t *treeBuilder) at(path string) *growing {
+func (t *treeBuilder) at(path string) *treeItem {
 	if g := t.nodes[path]; g != nil {
 		return g
 	}
 
-	// Directories are made on the way to what lies in them, up to the root.
+	// Create the directories above it too, up to the root.
 	parent, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		parent, name = path[:i], path[i+1:]
 	}
 	up := t.at(parent)
-	g := &growing{TreeNode: TreeNode{Type: "tree", Path: path, Name: name, Mode: git.Dir.Mode()}}
+	g := &treeItem{TreeNode: TreeNode{Type: "tree", Path: path, Name: name, Mode: git.Dir.Mode()}}
 	up.below = append(up.below, g)
 	t.nodes[path] = g
 	t.count++
 	return g
 }
 
-// freeze gives the finished tree: directories first, then by name.
-func (t *treeBuilder) freeze(g *growing) TreeNode {
-	// Sorted at the end: entries come by directories and in any order.
-	slices.SortFunc(g.below, func(a, b *growing) int {
+// freeze returns the finished tree: directories first, then by name.
+func (t *treeBuilder) freeze(g *treeItem) TreeNode {
+	// Sort at the end, because entries come in any order.
+	slices.SortFunc(g.below, func(a, b *treeItem) int {
 		if (a.Type == "tree") != (b.Type == "tree") {
 			if a.Type == "tree" {
 				return -1

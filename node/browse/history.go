@@ -14,10 +14,10 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// perPage is how many entries a page has that is asked for without a number.
+// perPage is the default length of a page.
 const perPage = 50
 
-// cutPage is one page of a list.
+// cutPage returns one page of a list.
 func cutPage[T any](list []T, page, per int) []T {
 	if page-1 > len(list)/per {
 		return nil
@@ -26,12 +26,12 @@ func cutPage[T any](list []T, page, per int) []T {
 	return list[min(from, len(list)):min(from+per, len(list))]
 }
 
-// Commits returns a page of history. Dates that are relative are so to now.
+// Commits returns a page of history. Relative dates are relative to now.
 func (b *Browser) Commits(ctx context.Context, v catalog.Viewer, req CommitsRequest) (*CommitsResponse, error) {
 	if err := call.CheckPage(&req.Page, &req.PerPage, perPage); err != nil {
 		return nil, err
 	}
-	if err := req.followed(); err != nil {
+	if err := req.checkFollow(); err != nil {
 		return nil, err
 	}
 	since, until, err := b.period(req.Since, req.Until)
@@ -39,27 +39,27 @@ func (b *Browser) Commits(ctx context.Context, v catalog.Viewer, req CommitsRequ
 		return nil, err
 	}
 
-	// "Yesterday" is what it is here: another node may answer, by another clock.
+	// Make the dates absolute here: another node's clock may differ.
 	req.Since, req.Until = stampOf(since), stampOf(until)
 	return route(ctx, b, v, req.Repo, commitsOperation, req)
 }
 
-// followed checks what is asked of the history of a file through its renames.
-func (req *CommitsRequest) followed() error {
+// checkFollow checks a request for the history of a file through its renames.
+func (req *CommitsRequest) checkFollow() error {
 	switch {
 	case !req.Follow:
 		return nil
 	case req.Path == "":
 		return call.Fail(call.ErrInvalid, "follow needs the path of a file")
 
-	// A rename in a commit that a filter leaves out would end the history there.
+	// A filter could leave out the commit of a rename, and the history would end there.
 	case req.Query != "" || len(req.Words) > 0 || req.Author != "" || req.Since != "" || req.Until != "" || req.NoMerges:
 		return call.Fail(call.ErrInvalid, "follow cannot stand beside a filter of commits: leave out query, author, since and until")
 	}
 	return nil
 }
 
-// period reads the dates between which commits are wanted.
+// period parses the bounds since and until.
 func (b *Browser) period(from, to string) (since, until time.Time, err error) {
 	if since, err = b.date("since", from, false); err != nil {
 		return since, until, err
@@ -73,7 +73,7 @@ func (b *Browser) period(from, to string) (since, until time.Time, err error) {
 	return since, until, err
 }
 
-// stampOf writes a time for another node; "" for the zero time.
+// stampOf formats a time for another node; "" for the zero time.
 func stampOf(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -81,7 +81,7 @@ func stampOf(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// date reads a date of a request; "" is the zero time.
+// date parses a date of a request; "" is the zero time.
 func (b *Browser) date(name, text string, end bool) (time.Time, error) {
 	if strings.TrimSpace(text) == "" {
 		return time.Time{}, nil
@@ -95,7 +95,7 @@ func (b *Browser) date(name, text string, end bool) (time.Time, error) {
 
 var commitsOperation = operation[CommitsRequest, CommitsResponse]{name: "commits", run: answerCommits, heavy: true}
 
-// answerCommits is a page of the history of a ref.
+// answerCommits returns a page of the history of a ref.
 func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsResponse, error) {
 	commit, not, err := s.resolveRange(ctx, req.Ref)
 	if err != nil {
@@ -107,11 +107,11 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 		return s.follow(ctx, commit, not, req)
 	}
 
-	// Both are what Commits wrote, or "" for no bound, which is the zero time.
+	// Commits wrote both, or "" for no bound, which fails to parse and stays zero.
 	since, _ := time.Parse(time.RFC3339, req.Since)
 	until, _ := time.Parse(time.RFC3339, req.Until)
 
-	people, err := s.people(ctx, req.Verbatim)
+	people, err := s.mailmap(ctx, req.Verbatim)
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +137,10 @@ func answerCommits(ctx context.Context, s *site, req CommitsRequest) (*CommitsRe
 	return s.commitsPage(ctx, commit, page, req)
 }
 
-// commitsPage shows a page of commits.
+// commitsPage converts a page of commits.
 func (s *site) commitsPage(ctx context.Context, commit string, page git.LogPage, req CommitsRequest) (*CommitsResponse, error) {
 	if page.Total == 0 {
-		if err := s.neverThere(ctx, commit, req.Path); err != nil {
+		if err := s.checkExisted(ctx, commit, req.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -148,7 +148,7 @@ func (s *site) commitsPage(ctx context.Context, commit string, page git.LogPage,
 	if err != nil {
 		return nil, err
 	}
-	people, err := s.people(ctx, req.Verbatim)
+	people, err := s.mailmap(ctx, req.Verbatim)
 	if err != nil {
 		return nil, err
 	}
@@ -163,10 +163,10 @@ func (s *site) commitsPage(ctx context.Context, commit string, page git.LogPage,
 	}, nil
 }
 
-// follow is a page of the history of one file through its renames.
+// follow returns a page of the history of one file through its renames.
 func (s *site) follow(ctx context.Context, commit, not string, req CommitsRequest) (*CommitsResponse, error) {
-	// What is not there may have been: its history is told like that of others. A
-	// directory has no renames to git, and would be told as one without any.
+	// A path that is missing now may have existed, so go on. Refuse a directory: git follows
+	// files only, and would show a history without renames.
 	if e, err := s.mirror.Stat(ctx, commit, req.Path); err == nil && e.Kind == git.Dir {
 		return nil, call.Fail(call.ErrInvalid, "%s in repository %q is a directory: follow is of one file", paths.Quoted(req.Path), s.repo.Name)
 	}
@@ -191,15 +191,16 @@ func (s *site) follow(ctx context.Context, commit, not string, req CommitsReques
 	return out, nil
 }
 
-// people is who authors are; nil for who their commits say.
-func (s *site) people(ctx context.Context, verbatim bool) (*git.Mailmap, error) {
+// mailmap returns the repository's mailmap; nil with verbatim, so that authors stay as in their
+// commits.
+func (s *site) mailmap(ctx context.Context, verbatim bool) (*git.Mailmap, error) {
 	if verbatim {
 		return nil, nil
 	}
 	return s.mirror.Mailmap(ctx)
 }
 
-// commitInfo shows a commit; branch is the default branch.
+// commitInfo converts a commit; branch is the default branch.
 func commitInfo(c *git.Commit, branch string, people *git.Mailmap) CommitInfo {
 	name, email := people.Author(c.AuthorName, c.AuthorEmail)
 	return CommitInfo{
@@ -215,9 +216,9 @@ func commitInfo(c *git.Commit, branch string, people *git.Mailmap) CommitInfo {
 	}
 }
 
-// commitInfos tells of commits as answers have them.
+// commitInfos converts commits.
 func (s *site) commitInfos(ctx context.Context, commits []git.Commit, people *git.Mailmap) []CommitInfo {
-	// Only to tell which branch HEAD is on: without it that is left out.
+	// The default branch only serves to show "HEAD -> branch", so ignore an error.
 	branch, _ := s.mirror.DefaultBranch(ctx)
 
 	out := make([]CommitInfo, len(commits))
@@ -227,12 +228,12 @@ func (s *site) commitInfos(ctx context.Context, commits []git.Commit, people *gi
 	return out
 }
 
-// longestDecoration is how many bytes of names stand beside a commit: any number of
-// branches may point at it.
+// longestDecoration bounds the ref names shown beside a commit, in bytes: any number of branches
+// may point at it.
 const longestDecoration = 2 << 10
 
-// decoration names what points at a commit, as git log does:
-// "HEAD -> main, tag: v1, dev". It ends with the number of those that it has no room for.
+// decoration lists the refs at a commit, as git log does: "HEAD -> main, tag: v1, dev". If they
+// do not all fit, it ends with the number of the others.
 func decoration(c *git.Commit, branch string) string {
 	var parts []string
 	size, more := 0, 0
@@ -243,7 +244,7 @@ func decoration(c *git.Commit, branch string) string {
 		}
 	}
 
-	// Tags before branches, as git has them; the branch that HEAD is on stands with HEAD.
+	// Tags come before branches, as in git. The branch of HEAD is listed already.
 	for _, prefix := range []string{"refs/tags/", "refs/heads/"} {
 		for _, r := range c.Refs {
 			name, ok := strings.CutPrefix(r, prefix)
@@ -274,7 +275,7 @@ func (b *Browser) Commit(ctx context.Context, v catalog.Viewer, req CommitReques
 
 var commitOperation = operation[CommitRequest, CommitInfo]{name: "commit", run: answerCommit}
 
-// answerCommit is one commit.
+// answerCommit returns one commit.
 func answerCommit(ctx context.Context, s *site, req CommitRequest) (*CommitInfo, error) {
 	commit, err := s.resolve(ctx, req.Ref)
 	if err != nil {
@@ -285,7 +286,7 @@ func answerCommit(ctx context.Context, s *site, req CommitRequest) (*CommitInfo,
 	if err != nil {
 		return nil, err
 	}
-	people, err := s.people(ctx, req.Verbatim)
+	people, err := s.mailmap(ctx, req.Verbatim)
 	if err != nil {
 		return nil, err
 	}
@@ -303,21 +304,21 @@ func (b *Browser) Authors(ctx context.Context, v catalog.Viewer, req AuthorsRequ
 
 var authorsOperation = operation[AuthorsRequest, AuthorsResponse]{name: "authors", run: answerAuthors, heavy: true}
 
-// answerAuthors is a page of the authors of a ref, or of a path of it.
+// answerAuthors returns a page of the authors of a ref, or of a path in it.
 func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsResponse, error) {
 	commit, err := s.resolve(ctx, req.Ref)
 	if err != nil {
 		return nil, err
 	}
 
-	// All of the history is read for any page: the order is by number of commits.
-	people, err := s.people(ctx, req.Verbatim)
+	// Every page needs the whole history, since the order is by number of commits.
+	people, err := s.mailmap(ctx, req.Verbatim)
 	if err != nil {
 		return nil, err
 	}
 	req.Path = s.pathOf(ctx, commit, req.Path)
 	list, err := s.mirror.Authors(ctx, commit, req.Path, people)
-	shallow, err := s.counted(ctx, commit, req.Path, len(list), err)
+	shallow, err := s.checkHistory(ctx, commit, req.Path, len(list), err)
 	if err != nil {
 		return nil, err
 	}
@@ -329,11 +330,11 @@ func answerAuthors(ctx context.Context, s *site, req AuthorsRequest) (*AuthorsRe
 	return out, nil
 }
 
-// counted refuses a count of the history of a path that never was there, and tells whether the
-// history lacks older commits.
-func (s *site) counted(ctx context.Context, commit, path string, found int, err error) (shallow bool, _ error) {
+// checkHistory passes on err, or fails if nothing was found because the path never existed. It
+// reports whether the history is shallow.
+func (s *site) checkHistory(ctx context.Context, commit, path string, found int, err error) (shallow bool, _ error) {
 	if err == nil && found == 0 {
-		err = s.neverThere(ctx, commit, path)
+		err = s.checkExisted(ctx, commit, path)
 	}
 	if err != nil {
 		return false, err
@@ -341,7 +342,7 @@ func (s *site) counted(ctx context.Context, commit, path string, found int, err 
 	return s.mirror.Shallow()
 }
 
-// Together counts the files that changed in the commits that changed a path.
+// Together counts the files that changed in the same commits as a path.
 func (b *Browser) Together(ctx context.Context, v catalog.Viewer, req TogetherRequest) (*TogetherResponse, error) {
 	return route(ctx, b, v, req.Repo, togetherOperation, req)
 }
@@ -355,7 +356,7 @@ func answerTogether(ctx context.Context, s *site, req TogetherRequest) (*Togethe
 	}
 	req.Path = s.pathOf(ctx, commit, req.Path)
 	files, commits, cut, err := s.mirror.Together(ctx, commit, req.Path)
-	shallow, err := s.counted(ctx, commit, req.Path, len(files), err)
+	shallow, err := s.checkHistory(ctx, commit, req.Path, len(files), err)
 	if err != nil {
 		return nil, err
 	}
@@ -380,7 +381,7 @@ func (b *Browser) Tags(ctx context.Context, v catalog.Viewer, req RefsRequest) (
 
 var branchesOperation = operation[RefsRequest, RefsResponse]{name: "branches", run: answerBranches}
 
-// answerBranches is a page of the branches.
+// answerBranches returns a page of branches.
 func answerBranches(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, error) {
 	refs, err := s.mirror.Branches(ctx)
 	if err != nil {
@@ -399,7 +400,7 @@ func answerBranches(ctx context.Context, s *site, req RefsRequest) (*RefsRespons
 
 var tagsOperation = operation[RefsRequest, RefsResponse]{name: "tags", run: answerTags}
 
-// answerTags is a page of the tags.
+// answerTags returns a page of tags.
 func answerTags(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, error) {
 	refs, err := s.mirror.Tags(ctx)
 	if err != nil {
@@ -408,21 +409,21 @@ func answerTags(ctx context.Context, s *site, req RefsRequest) (*RefsResponse, e
 	return s.refs(ctx, refs, nil, req)
 }
 
-// refs makes a page of branches or tags. tagged has the names of tags that a branch may have
-// too.
+// refs makes a page of branches or tags. tagged has the names of tags, because a branch may have
+// the same name.
 func (s *site) refs(ctx context.Context, refs []git.Ref, tagged map[string]bool, req RefsRequest) (*RefsResponse, error) {
 	branch, err := s.mirror.DefaultBranch(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	// By full name: a tag and a branch may be called the same.
+	// Compare full names: a tag and a branch may have the same short name.
 	indexed := map[string]bool{}
 	for _, r := range s.repo.Revisions {
 		indexed[r.Name] = true
 	}
 
-	// Filtered before they are counted: the total is of what was asked for.
+	// Filter before counting, so that Total counts the matches.
 	want := strings.ToLower(req.Query)
 	refs = slices.DeleteFunc(refs, func(r git.Ref) bool { return !strings.Contains(strings.ToLower(r.Name), want) })
 	var has string

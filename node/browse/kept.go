@@ -18,29 +18,28 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// Files that an index keeps by name only are large, and every search of their
-// repository looks at the same ones. To unpack them costs fifty times as much as to
-// look through them. So a node remembers of them, in the memory that is given here
-// and no more,
+// Some files are indexed by name only, mostly large ones. Every grep in their repository reads
+// the same files again, and unpacking a file costs fifty times as much as searching it. So a node
+// remembers, within these bounds:
 const (
-	textBytes   = 48 << 20 // texts, for patterns that may be in them
-	sketchBytes = 32 << 20 // sketches of texts, 128 KiB each at most: most patterns need no more
-	placeBytes  = 4 << 20  // which blob a commit has at a path
+	textBytes   = 48 << 20 // texts of files, for patterns that may be in them
+	sketchBytes = 32 << 20 // sketches of texts, up to 128 KiB each; they rule out most patterns
+	placeBytes  = 4 << 20  // the blob at a path in a commit
 )
 
-// keptBytes is the size of the largest of these files that is looked at.
+// keptBytes is the size of the largest file indexed by name only that a grep reads.
 const keptBytes = 16 << 20
 
-// keptFiles is what a node remembers of such files. A commit and a blob never change,
-// so it is never out of date. It is asked by repository, and after the look at whether
-// the viewer may see that: a tree may name a blob that only another repository has.
-// It is safe for concurrent use.
+// keptFiles is a cache of files that are indexed by name only. It never goes stale, because
+// commits and blobs never change. Its keys contain the repository, and callers check first that
+// the viewer may see that: a tree may name a blob that only another repository has. It is safe
+// for concurrent use.
 type keptFiles struct {
 	places   *lru.Cache[keptPlace, git.Entry]
 	sketches *lru.Cache[keptBlob, *trigram.Sketch]
 	texts    *lru.Cache[keptBlob, []byte]
 
-	// How files were looked at: by a sketch alone, in a remembered text, in the mirror.
+	// Counts of files searched: ruled out by a sketch, in a cached text, read from the mirror.
 	sketched, remembered, read atomic.Int64
 }
 
@@ -64,17 +63,16 @@ func newKeptFiles() *keptFiles {
 	}
 }
 
-// KeptFiles tells how files that are kept by name only were looked at since this node
-// started, and what it remembers of them.
+// KeptFiles counts searches of files that are indexed by name only, since this node started.
 type KeptFiles struct {
 	Sketched   int64 // files that a sketch ruled out
-	Remembered int64 // files whose text was remembered
-	Read       int64 // files that were read in a mirror
+	Remembered int64 // files whose text was cached
+	Read       int64 // files read from a mirror
 
-	Bytes int64 // of memory
+	Bytes int64 // memory of the caches
 }
 
-// KeptFiles counts what this node did for any search.
+// KeptFiles returns the counts of this node.
 func (b *Browser) KeptFiles() KeptFiles { return b.kept.count() }
 
 func (k *keptFiles) count() KeptFiles {
@@ -86,8 +84,8 @@ func (k *keptFiles) count() KeptFiles {
 	}
 }
 
-// namedFiles is the files that a commit has at some paths, with their sizes, and the
-// paths at which it has nothing to search.
+// namedFiles returns the files at the given paths of a commit with their sizes, and the paths
+// without a file.
 func (s *site) namedFiles(ctx context.Context, commit string, paths []string) (files []git.Entry, absent []string, err error) {
 	for _, path := range paths {
 		e, ok := s.kept.places.Get(keptPlace{s.repo.ID, commit, path})
@@ -107,7 +105,7 @@ func (s *site) namedFiles(ctx context.Context, commit string, paths []string) (f
 		}
 	}
 
-	// The sizes of all that are new, in one go.
+	// Look up all unknown sizes at once.
 	if !slices.ContainsFunc(files, func(e git.Entry) bool { return e.Size < 0 }) {
 		return files, absent, nil
 	}
@@ -116,14 +114,14 @@ func (s *site) namedFiles(ctx context.Context, commit string, paths []string) (f
 	}
 	for _, e := range files {
 		if e.Size >= 0 {
-			e.Path = strings.Clone(e.Path) // the request is not remembered with it
+			e.Path = strings.Clone(e.Path) // a copy, so that the cache does not keep the whole request
 			s.kept.places.Put(keptPlace{s.repo.ID, commit, e.Path}, e, int64(len(commit)+2*len(e.Path)+lru.Cost))
 		}
 	}
 	return files, absent, nil
 }
 
-// scanNamed looks for lines in files that are named, whatever they are.
+// scanNamed searches the named files for a pattern, even large ones.
 func (s *site) scanNamed(ctx context.Context, f *finder, files []git.Entry, pattern string) error {
 	re, err := syntax.Parse(pattern, query.RegexpFlags)
 	if err != nil {
@@ -135,15 +133,15 @@ func (s *site) scanNamed(ctx context.Context, f *finder, files []git.Entry, patt
 	return s.kept.scan(f, s.repo.ID, files, trigram.Ask(re), r.read)
 }
 
-// scan looks through files of a repository; read gives the text of a blob. question is
-// that of the expression of f.
+// scan searches files of a repository with f. question belongs to f's pattern; read returns the
+// content of a blob.
 func (k *keptFiles) scan(f *finder, repo catalog.RepoID, files []git.Entry, question *trigram.Question, read func(oid string) ([]byte, error)) error {
 	for _, e := range files {
 		if e.Size > keptBytes {
 			continue
 		}
 
-		// Where its sketch knows that there is no match, the file has been looked at.
+		// A sketch that rules out a match is as good as reading the file.
 		key := keptBlob{repo, e.OID}
 		if k.rulesOut(key, question) {
 			if !f.begin(e.Path) {
@@ -163,7 +161,7 @@ func (k *keptFiles) scan(f *finder, repo catalog.RepoID, files []git.Entry, ques
 	return nil
 }
 
-// rulesOut reports whether a blob is known to have no match.
+// rulesOut reports whether the sketch of a blob excludes a match.
 func (k *keptFiles) rulesOut(key keptBlob, question *trigram.Question) bool {
 	sketch, ok := k.sketches.Get(key)
 	if !ok || question.MayMatch(sketch) {
@@ -173,8 +171,7 @@ func (k *keptFiles) rulesOut(key keptBlob, question *trigram.Question) bool {
 	return true
 }
 
-// text gives the text of a blob, which must not be changed: the remembered one, else
-// what read gives.
+// text returns the content of a blob, from the cache or by read. The caller must not change it.
 func (k *keptFiles) text(key keptBlob, read func(oid string) ([]byte, error)) ([]byte, error) {
 	if text, ok := k.texts.Get(key); ok {
 		k.remembered.Add(1)
@@ -193,7 +190,7 @@ func (k *keptFiles) text(key keptBlob, read func(oid string) ([]byte, error)) ([
 	return text, nil
 }
 
-// blobReader reads blobs of a mirror one by one. The packs are opened at the first.
+// blobReader reads blobs of a mirror one by one. It opens the packs at the first read.
 type blobReader struct {
 	ctx    context.Context
 	mirror *git.Mirror

@@ -10,52 +10,51 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// The bounds of what is told of the last changes in a directory.
+// Limits of the last commits of a directory.
 const (
-	lastText = 200 // bytes of the first line of a commit, and of a name
+	lastText = 200 // bytes of a commit's first line, and of an author's name
 	lastMost = MaxEntries
 )
 
-// LastCommitsRequest asks which commit changed each entry of a directory last.
+// LastCommitsRequest asks for the last commit of each entry of a directory.
 type LastCommitsRequest struct {
 	Repo string
 	Ref  string
 	Path string // of the directory; "" is the root
 }
 
-// LastCommitsResponse is the last commits of the entries of a directory, in the order
-// of a listing: directories before files, each by name.
+// LastCommitsResponse has the last commit of each entry of a directory. Directories come before
+// files, each by name.
 type LastCommitsResponse struct {
-	Commit  string                `json:"commit"` // of Ref
+	Commit  string                `json:"commit"` // that Ref names
 	Entries []LastEntry           `json:"entries"`
 	Commits map[string]LastCommit `json:"commits"`     // by hash
 	Cut     bool                  `json:"isTruncated"` // the directory has more entries
 }
 
-// LastEntry is an entry and the commit that changed it last. One of Hash and From is
-// set.
+// LastEntry is an entry and its last commit. Either Hash or From is set.
 type LastEntry struct {
 	Name string `json:"name"`
 	Hash string `json:"hash,omitzero"`
-	From string `json:"from,omitzero"` // where it was not found in time: the commit as Ref by which the next request goes on
+	From string `json:"from,omitzero"` // not found in time: send this commit as Ref to continue
 }
 
-// LastCommit is a commit of a directory.
+// LastCommit is the last commit of some entry.
 type LastCommit struct {
 	Hash       string    `json:"hash"`
 	Date       time.Time `json:"date"`       // the author's
 	Message    string    `json:"message"`    // first line, up to 200 bytes
-	AuthorName string    `json:"authorName"` // likewise
+	AuthorName string    `json:"authorName"` // up to 200 bytes
 }
 
-// LastCommits finds the last commit of each entry of a directory, within a time.
+// LastCommits returns the last commit of each entry of a directory, as far as changeTime allows.
 func (b *Browser) LastCommits(ctx context.Context, v catalog.Viewer, req LastCommitsRequest) (*LastCommitsResponse, error) {
 	return route(ctx, b, v, req.Repo, lastCommitsOperation, req)
 }
 
 var lastCommitsOperation = operation[LastCommitsRequest, LastCommitsResponse]{name: "last_commits", run: answerLastCommits, heavy: true}
 
-// answerLastCommits tells of each entry the commit that changed it last, and each commit once.
+// answerLastCommits returns the last commit of each entry; each commit is listed once.
 func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*LastCommitsResponse, error) {
 	commit, err := s.resolve(ctx, req.Ref)
 	if err != nil {
@@ -68,7 +67,7 @@ func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*L
 		return nil, s.explain(ctx, err, commit, req.Path)
 	}
 
-	people, err := s.people(ctx, false)
+	people, err := s.mailmap(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +81,7 @@ func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*L
 		out.Entries[i] = LastEntry{Name: e.Name, Hash: e.Commit, From: e.From}
 	}
 
-	// A directory may have ten thousand of them, and a first line any length.
+	// Shorten the texts: a directory may have ten thousand commits.
 	for hash, c := range last.Commits {
 		name, _ := people.Author(c.AuthorName, c.AuthorEmail)
 		out.Commits[hash] = LastCommit{
@@ -95,7 +94,7 @@ func answerLastCommits(ctx context.Context, s *site, req LastCommitsRequest) (*L
 	return out, nil
 }
 
-// Beginning is a text of at most so many bytes, with a sign where it goes on.
+// Beginning shortens a text to at most most bytes, with "…" at the cut.
 func Beginning(text string, most int) string {
 	const sign = "…"
 	if len(text) <= most {
@@ -105,8 +104,8 @@ func Beginning(text string, most int) string {
 	return strings.TrimRight(WholeLetters(text, most-len(sign)), " ") + sign
 }
 
-// WholeLetters is the first bytes of a text, at most so many, without a part of a
-// letter. What is no UTF-8 has no letters to keep whole: it is cut where it is.
+// WholeLetters returns the first bytes of a text, at most most, without cutting a UTF-8
+// character. Text that is not UTF-8 is cut at the limit.
 func WholeLetters(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -10,25 +10,24 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// LastSeenRequest asks which commit had a path last that a revision does not have.
+// LastSeenRequest asks for the last commit that had a path which Ref lacks.
 type LastSeenRequest struct {
 	Repo  string
-	Ref   string   // as of a SourceRequest
-	Paths []string // the first of them that is not there is looked for
+	Ref   string   // as in SourceRequest
+	Paths []string // the answer is about the first missing one
 }
 
-// LastSeenResponse is the commit that removed a path, in the history that git log
-// tells of it.
+// LastSeenResponse is the commit that removed a path, according to git log.
 type LastSeenResponse struct {
-	Path    string      // that was looked for; "" where all of them are there
-	Commit  string      // the last one that had it; "" where none had
-	Type    string      // what it was there, as of a TreeNode
-	Removed *CommitInfo // the commit after it, without the path; nil where none had it
-	Renamed string      // where that commit moved the file; "" for nowhere, or where it was not found in time
-	Late    bool        // not all of the history was looked at, or is there, and the part that was has nothing
+	Path    string      // the first missing path; "" if none is missing
+	Commit  string      // the last commit that had the path; "" if none did
+	Type    string      // its type there, as in TreeNode
+	Removed *CommitInfo // the next commit, without the path; nil if no commit had it
+	Renamed string      // the file's new path in Removed; "" if it did not move, or was not found in time
+	Late    bool        // nothing was found, but part of the history was not searched or is missing
 }
 
-// LastSeen looks for the commit that removed a path. It looks for two seconds at most.
+// LastSeen searches for the commit that removed a path, for at most two seconds.
 func (b *Browser) LastSeen(ctx context.Context, v catalog.Viewer, req LastSeenRequest) (*LastSeenResponse, error) {
 	if len(req.Paths) > maxPaths {
 		return nil, call.Fail(call.ErrInvalid, "at most %d paths can be asked for at once", maxPaths)
@@ -38,7 +37,7 @@ func (b *Browser) LastSeen(ctx context.Context, v catalog.Viewer, req LastSeenRe
 
 var lastSeenOperation = operation[LastSeenRequest, LastSeenResponse]{name: "lastseen", run: answerLastSeen, heavy: true}
 
-// answerLastSeen looks for the first of the paths that a commit does not have.
+// answerLastSeen searches for the first path that the commit lacks.
 func answerLastSeen(ctx context.Context, s *site, req LastSeenRequest) (*LastSeenResponse, error) {
 	commit, err := s.resolve(ctx, req.Ref)
 	if err != nil {
@@ -61,7 +60,7 @@ func answerLastSeen(ctx context.Context, s *site, req LastSeenRequest) (*LastSee
 	return &LastSeenResponse{}, nil
 }
 
-// lastSeen looks for one path that a commit does not have.
+// lastSeen searches for one path that the commit lacks.
 func (s *site) lastSeen(ctx context.Context, commit, path string) (*LastSeenResponse, error) {
 	gone, err := s.mirror.Gone(ctx, commit, path)
 	if err != nil {
@@ -77,7 +76,7 @@ func (s *site) lastSeen(ctx context.Context, commit, path string) (*LastSeenResp
 		return out, nil
 	}
 	out.Commit, out.Type, out.Renamed = gone.Last, typeOf(gone.Kind), gone.Renamed
-	people, err := s.people(ctx, false)
+	people, err := s.mailmap(ctx, false)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ type ReadFileRequest struct {
 	Limit           int // lines, 1..500; 0 means 500
 }
 
-// ReadFileResponse is a run of lines.
+// ReadFileResponse is a range of lines.
 type ReadFileResponse struct {
 	Repo, Path     string
 	WebURL         string
@@ -26,13 +26,13 @@ type ReadFileResponse struct {
 	Language       string
 	Commit         string
 	First          int      // number of the first line
-	Lines          [][]byte // without their ends
+	Lines          [][]byte // without line ends
 	Total          int      // lines of the file
 	Binary         bool     // then Lines is empty
 	Size           int      // bytes of the file in git
-	Encoding       string   // of the file in git, as "utf-16le"; "" for UTF-8 and where no mark tells
-	Link           bool     // a symbolic link: what it leads to is its one line
-	LFS            bool     // a pointer of Git LFS, not the file
+	Encoding       string   // of the file in git, such as "utf-16le"; "" for UTF-8 or unknown
+	Link           bool     // a symbolic link: its target is the only line
+	LFS            bool     // a Git LFS pointer, not the file itself
 }
 
 // ListTreeRequest asks for the entries below a directory.
@@ -54,7 +54,7 @@ type ListTreeResponse struct {
 	Cut        bool
 }
 
-// TreeEntry is one entry. Depth is 1 for the children of the asked directory.
+// TreeEntry is one entry. Depth is 1 for the children of the requested directory.
 type TreeEntry struct {
 	Path  string // from the root of the repository
 	Name  string
@@ -62,13 +62,13 @@ type TreeEntry struct {
 	Type  string // tree, blob, commit
 	Depth int
 	Size  int64 // bytes of a file, with Sizes
-	// Target is what a symbolic link leads to, as it is written in it; of a submodule
-	// it is the commit of the other repository. "" for all else, and where it is too long.
+	// Target is the target of a symbolic link as written, or the commit of a submodule. "" for
+	// others, or if the target is too long.
 	Target string
 	Link   bool // a symbolic link
 }
 
-// The bounds of what is listed of a repository.
+// Limits of one answer.
 const (
 	maxLines   = 500
 	MaxEntries = 10_000 // of a tree
@@ -83,7 +83,7 @@ func (b *Browser) ReadFile(ctx context.Context, v catalog.Viewer, req ReadFileRe
 		req.Limit = maxLines
 	}
 
-	// A tool that asks for more lines than an answer has is told, and asks for the next ones.
+	// Refuse instead of returning fewer lines: the caller then asks for the next range.
 	switch {
 	case req.Offset < 1:
 		return nil, call.Fail(call.ErrInvalid, "offset must be at least 1")
@@ -99,7 +99,7 @@ func (b *Browser) ReadFile(ctx context.Context, v catalog.Viewer, req ReadFileRe
 	return out, nil
 }
 
-// linkFile joins the links, which only the asked node knows.
+// linkFile fills in the links. Only the node that the client asked knows its base URL.
 func (b *Browser) linkFile(v catalog.Viewer, out *ReadFileResponse, ref string) {
 	out.WebURL = WebURL(b.d.BaseURL(), out.Repo, ref, "blob", out.Path)
 	if repo := b.repo(v, out.Repo); repo != nil {
@@ -109,14 +109,14 @@ func (b *Browser) linkFile(v catalog.Viewer, out *ReadFileResponse, ref string) 
 
 var readFileOperation = operation[ReadFileRequest, ReadFileResponse]{name: "read_file", run: answerReadFile}
 
-// answerReadFile reads lines of a file, without their ends, and counts all of them.
+// answerReadFile returns lines of a file without their ends, and the number of all lines.
 func answerReadFile(ctx context.Context, s *site, req ReadFileRequest) (*ReadFileResponse, error) {
 	commit, err := s.resolve(ctx, req.Ref)
 	if err != nil {
 		return nil, err
 	}
 
-	// Lines that somebody wrote fit in four megabytes; what is beyond is cut.
+	// 500 lines of source fit in four megabytes. More is generated text, and cut.
 	src, err := s.mirror.Source(ctx, commit, s.pathOf(ctx, commit, req.Path), git.SourceOptions{FirstLine: req.Offset, Lines: req.Limit, MaxBytes: 4 << 20, Count: true})
 	if err != nil {
 		return nil, s.explain(ctx, err, commit, req.Path)
@@ -136,7 +136,7 @@ func answerReadFile(ctx context.Context, s *site, req ReadFileRequest) (*ReadFil
 		Language: shard.Language(src.Path, src.Content),
 	}
 
-	// Line ends are left out, of Windows too: a tool shows lines with numbers of its own.
+	// Strip line ends, including "\r\n".
 	if !src.Binary && len(src.Content) > 0 {
 		for line := range bytes.Lines(src.Content) {
 			out.Lines = append(out.Lines, bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
@@ -154,7 +154,8 @@ func (b *Browser) ListTree(ctx context.Context, v catalog.Viewer, req ListTreeRe
 		req.MaxEntries = 1000
 	}
 
-	// Both bounds are needed: a flat directory has no depth, a deep one few entries a level.
+	// Both limits are needed: a flat directory is one level, and a deep one has few entries on
+	// each.
 	switch {
 	case req.Depth < 1 || req.Depth > 10:
 		return nil, call.Fail(call.ErrInvalid, "depth must be from 1 to 10")
@@ -190,7 +191,7 @@ func answerListTree(ctx context.Context, s *site, req ListTreeRequest) (*ListTre
 		return nil, s.explain(ctx, err, commit, dir)
 	}
 
-	// The listing goes by levels, so a cut keeps the upper ones.
+	// git lists level by level, so a cut keeps the upper levels.
 	out := &ListTreeResponse{
 		Repo:    s.repo.Name,
 		Path:    dir,
@@ -201,7 +202,7 @@ func answerListTree(ctx context.Context, s *site, req ListTreeRequest) (*ListTre
 	return out, s.readLinks(ctx, entries, out)
 }
 
-// readLinks fills in what the symbolic links of a listing lead to.
+// readLinks fills in the targets of symbolic links.
 func (s *site) readLinks(ctx context.Context, entries []git.Entry, out *ListTreeResponse) error {
 	var links []git.Entry
 	for _, e := range entries {
@@ -220,8 +221,7 @@ func (s *site) readLinks(ctx context.Context, entries []git.Entry, out *ListTree
 	return err
 }
 
-// depthFirst orders a listing of a directory by levels as a tree is read, with
-// the directories in it or without.
+// depthFirst turns a listing by levels into depth-first order, with or without the directories.
 func depthFirst(entries []git.Entry, dir string, dirs bool) []TreeEntry {
 	// By levels they are listed, so that a cut leaves whole levels; by depth they are read.
 	children := map[string][]git.Entry{}

@@ -10,8 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// WebURL is the page of this service for a path: kind is blob or tree. rev is as in
-// [LinkRef], or what a caller wrote.
+// WebURL returns this service's page for a path; kind is blob or tree. rev is as in [LinkRef], or
+// as the caller wrote it.
 func WebURL(base, repo, rev, kind, path string) string {
 	at := ""
 	if rev != "" && rev != "HEAD" {
@@ -20,13 +20,12 @@ func WebURL(base, repo, rev, kind, path string) string {
 	return base + "/browse/" + escapeKeep(repo) + escapeKeep(at) + "/-/" + kind + "/" + url.PathEscape(path)
 }
 
-// ExternalURL is the page of the code host for a file; "" when the kind of
-// host has none.
+// ExternalURL returns the code host's page for a file; "" if the kind of host has none.
 func ExternalURL(repo *catalog.Repo, rev, path string) string {
 	return host.FileURL(repo.HostKind, repo.WebURL, host.RefOf(rev, repo.DefaultBranch), path)
 }
 
-// externalLines is ExternalURL at some lines of the file.
+// externalLines returns ExternalURL with a range of lines.
 func externalLines(repo *catalog.Repo, rev, path string, first, lines int) string {
 	page := ExternalURL(repo, rev, path)
 	if first < 1 || lines < 1 {
@@ -35,8 +34,8 @@ func externalLines(repo *catalog.Repo, rev, path string, first, lines int) strin
 	return host.LinesURL(repo.HostKind, page, first, first+lines-1)
 }
 
-// LinkRef is an indexed revision in links: short, or the full name of a branch whose short
-// name means something else.
+// LinkRef returns the name of an indexed revision for links: the short name, or the full name of
+// a branch whose short name is ambiguous.
 func LinkRef(repo *catalog.Repo, rev string) string {
 	tagged := func(name string) bool {
 		return slices.ContainsFunc(repo.Revisions, func(r catalog.Revision) bool { return r.Name == "refs/tags/"+name })
@@ -44,8 +43,8 @@ func LinkRef(repo *catalog.Repo, rev string) string {
 	return linkRef(rev, tagged)
 }
 
-// linkRef is LinkRef where tagged reports whether there is a tag of a name: git takes the
-// tag before the branch.
+// linkRef implements LinkRef. tagged reports whether a tag has the name: git prefers a tag to a
+// branch.
 func linkRef(full string, tagged func(name string) bool) string {
 	short := query.ShortRev(full)
 	if strings.HasPrefix(short, "refs/") || strings.HasPrefix(full, "refs/heads/") && (short == "HEAD" || tagged(short)) {
@@ -54,7 +53,7 @@ func linkRef(full string, tagged func(name string) bool) string {
 	return short
 }
 
-// escapeKeep escapes all but the slashes.
+// escapeKeep escapes a path except its slashes.
 func escapeKeep(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {

@@ -7,26 +7,26 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// orders keeps all repositories in the orders that lists ask for: to sort 20,000 of them
-// for each list costs more than all the rest. It is safe for concurrent use.
+// orders caches the sorted lists of all repositories. Sorting 20,000 for each request costs more
+// than the rest of the request. It is safe for concurrent use.
 type orders struct {
 	mu   sync.Mutex // guards the field below
 	last map[orderKey]ordered
 }
 
-// orderKey is what an order of a list depends on.
+// orderKey is a sort order.
 type orderKey struct {
 	sort string
 	desc bool
 }
 
-// ordered is the repositories of a view, which are shared.
+// ordered is the sorted list for one view. Callers share it and must not change it.
 type ordered struct {
 	view *catalog.View
 	list []*catalog.Repo
 }
 
-// of is all repositories of a view in the order of a list.
+// of returns all repositories of a view in the requested order.
 func (o *orders) of(view *catalog.View, req *ReposRequest) []*catalog.Repo {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -36,7 +36,7 @@ func (o *orders) of(view *catalog.View, req *ReposRequest) []*catalog.Repo {
 		return last.list
 	}
 
-	// Where little has changed it is moved, and else all is sorted.
+	// After few changes, move the changed repositories; after many, sort again.
 	var list []*catalog.Repo
 	changes, ok := catalog.Changes{}, false
 	if known {
@@ -54,17 +54,18 @@ func (o *orders) of(view *catalog.View, req *ReposRequest) []*catalog.Repo {
 	return list
 }
 
-// leastSorted is the number of changes for which no list is sorted.
+// leastSorted is the number of changes up to which a list is never sorted again.
 const leastSorted = 16
 
-// move takes an order to another view, in which some repositories may differ.
+// move updates a sorted list from one view to another; changed lists the repositories that may
+// differ.
 func (req *ReposRequest) move(from ordered, to *catalog.View, changed []catalog.RepoID) []*catalog.Repo {
 	ids := slices.Compact(slices.Sorted(slices.Values(changed)))
 	if len(ids) == 0 {
 		return from.list
 	}
 
-	// All are taken out before any is put in: two may have exchanged their names.
+	// Remove all before inserting any: two repositories may have swapped names.
 	list := slices.Clone(from.list)
 	for _, id := range ids {
 		if old := from.view.Repo(id); old != nil {

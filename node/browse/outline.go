@@ -13,44 +13,44 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
 
-// OutlineRequest asks what is defined in files, and where it ends.
+// OutlineRequest asks for the definitions in files.
 type OutlineRequest struct {
 	Repo, Ref string
-	Paths     []string // files; a directory stands for the files in it; at most 20 files are looked at
+	Paths     []string // files, or directories for the files in them; at most 20 files
 }
 
 // OutlineResponse has the files in the order of the request.
 type OutlineResponse struct {
 	Commit string
 	Files  []OutlineFile
-	Cut    bool // more than 20 files were meant, or time ran out
+	Cut    bool // there are more than 20 files, or time ran out
 }
 
-// OutlineFile is the symbols of a file, in the order of their lines.
+// OutlineFile lists the symbols of a file by line.
 type OutlineFile struct {
 	Path     string
 	Language string
 	Lines    int
 	Binary   bool
 	Symbols  []OutlineSymbol
-	Unknown  bool // the symbols could not be found
+	Unknown  bool // the symbols could not be determined
 }
 
 // OutlineSymbol is a definition.
 type OutlineSymbol struct {
 	Name, Kind             string
-	ParentName, ParentKind string // what it is defined in; "" at the top
-	Signature              string // of a function, as (a int); "" where that is not known
+	ParentName, ParentKind string // the enclosing definition; "" at the top level
+	Signature              string // of a function, as (a int); "" if unknown
 	First, Last            int    // lines, from 1
 }
 
 const (
 	outlineFiles = 20
-	outlineBytes = 4<<20 + 1 // of one file: more than the pool takes, which so refuses a file that is cut here
+	outlineBytes = 4<<20 + 1 // of one file; one more than the pool accepts, so that it refuses a file cut here
 	outlineTime  = 5 * time.Second
 )
 
-// Outline finds the symbols of files at any commit, as the index would.
+// Outline returns the symbols of files at any commit, the same as the index would have.
 func (b *Browser) Outline(ctx context.Context, v catalog.Viewer, req OutlineRequest) (*OutlineResponse, error) {
 	if len(req.Paths) == 0 {
 		return nil, call.Fail(call.ErrInvalid, "path must not be empty")
@@ -60,7 +60,8 @@ func (b *Browser) Outline(ctx context.Context, v catalog.Viewer, req OutlineRequ
 
 var outlineOperation = operation[OutlineRequest, OutlineResponse]{name: "outline", run: answerOutline, heavy: true}
 
-// answerOutline lists the symbols of files. They are found anew at each call: any commit may be asked for.
+// answerOutline returns the symbols of files. It runs ctags on each call, because any commit may
+// be requested.
 func answerOutline(ctx context.Context, s *site, req OutlineRequest) (*OutlineResponse, error) {
 	if s.outlines == nil {
 		return nil, call.Fail(call.ErrUnavailable, "this node cannot find symbols: universal-ctags is not installed or switched off")
@@ -71,7 +72,7 @@ func answerOutline(ctx context.Context, s *site, req OutlineRequest) (*OutlineRe
 		return nil, err
 	}
 
-	// Texts are gathered first: the program that finds symbols takes them as one run.
+	// Read all files first: ctags takes them in one run.
 	out := &OutlineResponse{Commit: commit}
 	texts, err := s.outlineTexts(ctx, commit, req.Paths, out)
 	if err != nil {
@@ -80,9 +81,9 @@ func answerOutline(ctx context.Context, s *site, req OutlineRequest) (*OutlineRe
 	return out, findSymbols(ctx, s.outlines, texts, out)
 }
 
-// outlineTexts reads the files that are meant by paths, and names them in out.
+// outlineTexts reads the requested files, and adds them to out without symbols.
 func (s *site) outlineTexts(ctx context.Context, commit string, paths []string, out *OutlineResponse) (texts []symbol.File, err error) {
-	// The root has no entry of its own, so that its path is told by its text.
+	// The root has no tree entry, so recognize it by its path.
 	for _, p := range paths {
 		p = s.pathOf(ctx, commit, p)
 		files := []string{p}
@@ -93,7 +94,7 @@ func (s *site) outlineTexts(ctx context.Context, commit string, paths []string, 
 		}
 
 		for _, file := range files {
-			// Told and not refused: the first files are an answer.
+			// Cut instead of failing: the first files are an answer.
 			if len(out.Files) == outlineFiles {
 				out.Cut = true
 				return texts, nil
@@ -103,7 +104,7 @@ func (s *site) outlineTexts(ctx context.Context, commit string, paths []string, 
 				return nil, s.explain(ctx, err, commit, file)
 			}
 
-			// A binary file is named, so that nobody wonders where it is.
+			// List a binary file too, without symbols.
 			lang := shard.Language(src.Path, src.Content)
 			if src.Binary {
 				src.Content = nil
@@ -115,7 +116,7 @@ func (s *site) outlineTexts(ctx context.Context, commit string, paths []string, 
 	return texts, nil
 }
 
-// filesIn lists the files of a directory, without those below.
+// filesIn lists the files of a directory, without subdirectories.
 func (s *site) filesIn(ctx context.Context, commit, dir string) ([]string, error) {
 	dir = strings.Trim(strings.TrimPrefix(dir, "./"), "/.")
 	entries, _, err := s.mirror.List(ctx, commit, dir, git.ListOptions{Depth: 1})
@@ -123,7 +124,7 @@ func (s *site) filesIn(ctx context.Context, commit, dir string) ([]string, error
 		return nil, s.explain(ctx, err, commit, dir)
 	}
 
-	// A link is no file of its own: what it leads to is listed where it lies.
+	// Skip symbolic links: their targets are listed where they are.
 	var files []string
 	for _, e := range entries {
 		if e.Kind.IsBlob() && e.Kind != git.Symlink {
@@ -133,13 +134,13 @@ func (s *site) filesIn(ctx context.Context, commit, dir string) ([]string, error
 	return files, nil
 }
 
-// findSymbols fills in the symbols of files. Of a file that the pool fails on, or does
-// not reach in time, they stay unknown.
+// findSymbols fills in the symbols. A file that ctags fails on or does not reach in time stays
+// Unknown.
 func findSymbols(ctx context.Context, pool *symbol.Pool, texts []symbol.File, out *OutlineResponse) error {
 	looked, cancel := context.WithTimeout(ctx, outlineTime)
 	defer cancel()
 
-	// Symbols of a file come before its end is told.
+	// The pool reports the symbols of a file first, then the end of the file.
 	var found []OutlineSymbol
 	err := pool.Tag(looked, texts, func(y symbol.Symbol) {
 		found = append(found, OutlineSymbol{
@@ -152,7 +153,7 @@ func findSymbols(ctx context.Context, pool *symbol.Pool, texts []symbol.File, ou
 			Last:       int(max(y.Line, y.End)),
 		})
 	}, func(i int, err error) {
-		// All that came since the end of the last file is of this one.
+		// found has the symbols since the end of the previous file.
 		if err == nil {
 			slices.SortStableFunc(found, func(a, b OutlineSymbol) int { return a.First - b.First })
 			out.Files[i].Symbols, out.Files[i].Unknown = found, false
@@ -161,7 +162,7 @@ func findSymbols(ctx context.Context, pool *symbol.Pool, texts []symbol.File, ou
 		found = nil
 	})
 
-	// What was found until then is an answer.
+	// If only outlineTime ran out, the files so far are the answer.
 	if looked.Err() != nil && ctx.Err() == nil {
 		out.Cut, err = true, nil
 	}

@@ -16,55 +16,55 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// The bounds of what is read from git for one search in one repository.
+// Limits of what one search reads from git in one repository.
 const (
 	pastFiles = 20_000
 	pastBytes = 128 << 20
-	pastDiffs = 1000 // paths in which an indexed revision may differ for the index to be of use
+	pastDiffs = 1000 // paths that may differ from an indexed revision; with more, the index is of no use
 )
 
 // PastRequest asks the holder of a mirror to search a commit that is not indexed.
 type PastRequest struct {
 	Ref    string
-	At     time.Time          // the commit of Ref at that time; zero: its newest
-	Beside []catalog.Revision // indexed; only what differs from the nearest is read
-	Q      query.Q            // its Rev is the commit that is asked for
+	At     time.Time          // use the commit that Ref had at this time; zero: the newest
+	Beside []catalog.Revision // indexed revisions; only the differences from the nearest are read
+	Q      query.Q            // its Rev is the requested commit
 
 	Matches, Files, Context int
 	Whole, Count, NoChunks  bool
-	Recency                 float64 // of the repository, in the order of the answer
+	Recency                 float64 // of the repository, for ranking
 
 	After *shard.Cursor // as in shard.Request
 }
 
-// PastResponse is what the mirror has of the answer; the index has the rest.
+// PastResponse is what the mirror contributes to an answer; the index contributes the rest.
 type PastResponse struct {
 	Commit string
 	Time   time.Time        // of the commit
-	Beside catalog.Revision // that has the other files; no name: there are none
-	Paths  []string         // of Beside that are not so in the commit
+	Beside catalog.Revision // indexed revision that has the other files; no name means none
+	Paths  []string         // paths of Beside that differ in the commit or are missing there
 
-	Read  int   // files that were read
-	Bytes int64 // of them
+	Read  int   // files read
+	Bytes int64 // bytes of these files
 
 	Files    []shard.File
 	Stats    shard.Stats
 	Cut      bool
-	Untagged shard.UntaggedFiles // whose symbols are not known, and that the query reaches
+	Untagged shard.UntaggedFiles // files that the query reaches and whose symbols are unknown
 
-	More, Full bool // as shard.Result has them
+	More, Full bool // as in shard.Result
 }
 
-// Past searches a commit that is not indexed: the files that an indexed revision
-// has alike are left to the index, the others are read from git. ErrRef: there is
-// no such commit. ErrTooLarge: too much would have to be read.
+// Past searches a commit that is not indexed. Files that an indexed revision has unchanged are
+// left to the index; the others are read from git. It returns ErrRef if there is no such commit,
+// and ErrTooLarge if too much would have to be read.
 func (b *Browser) Past(ctx context.Context, v catalog.Viewer, repo string, req PastRequest) (*PastResponse, error) {
 	return route(ctx, b, v, repo, pastOperation, req)
 }
 
 var pastOperation = operation[PastRequest, PastResponse]{name: "past", run: answerPast, heavy: true}
 
-// answerPast searches the files of a commit that no indexed revision has alike.
+// answerPast searches the files of a commit that no indexed revision has unchanged.
 func answerPast(ctx context.Context, s *site, req PastRequest) (*PastResponse, error) {
 	commit, err := s.commitOf(ctx, req.Ref, req.At)
 	if err != nil {
@@ -72,14 +72,14 @@ func answerPast(ctx context.Context, s *site, req PastRequest) (*PastResponse, e
 	}
 
 	out := &PastResponse{Commit: commit.Hash, Time: commit.CommitTime}
-	files, err := s.apart(ctx, out, req)
+	files, err := s.unindexedFiles(ctx, out, req)
 	if err != nil || len(files) == 0 {
 		return out, err
 	}
 	return out, s.searchPast(ctx, out, req, files)
 }
 
-// commitOf is the commit of a ref at a time.
+// commitOf returns the commit that a ref had at a time.
 func (s *site) commitOf(ctx context.Context, ref string, at time.Time) (git.Commit, error) {
 	hash, err := s.resolve(ctx, ref)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *site) commitOf(ctx context.Context, ref string, at time.Time) (git.Comm
 		return s.mirror.Show(ctx, hash)
 	}
 
-	// By the time of commits, not of authors: a change may be written long before it came in.
+	// By commit time, not author time: a change may be written long before it is merged.
 	commit, err := s.mirror.At(ctx, hash, at)
 	if errors.Is(err, git.ErrNoRef) {
 		return commit, call.Fail(call.ErrRef, "Repository %q has no commit that is as old as %s: nothing was committed by then.", s.repo.Name, at.Format(time.DateTime))
@@ -98,11 +98,11 @@ func (s *site) commitOf(ctx context.Context, ref string, at time.Time) (git.Comm
 	return commit, err
 }
 
-// apart lists the files of a commit that the index does not have so.
-func (s *site) apart(ctx context.Context, out *PastResponse, req PastRequest) ([]git.Entry, error) {
-	// Sizes are looked up for what may be read at all: of more it is refused by its number.
-	keep := namesOf(req.Q)
-	files, err := s.beside(ctx, out, req.Beside, keep)
+// unindexedFiles lists the files of a commit that the index does not have in this version.
+func (s *site) unindexedFiles(ctx context.Context, out *PastResponse, req PastRequest) ([]git.Entry, error) {
+	// Skip the sizes if there are too many files: the number alone refuses the request.
+	keep := nameFilter(req.Q)
+	files, err := s.changedFiles(ctx, out, req.Beside, keep)
 	if err == nil && out.Beside.Name == "" {
 		files, err = s.mirror.Files(ctx, out.Commit, keep)
 	}
@@ -118,7 +118,7 @@ func (s *site) apart(ctx context.Context, out *PastResponse, req PastRequest) ([
 		out.Bytes += f.Size
 	}
 
-	// The size is only told where it is known.
+	// Sizes are unknown if there are too many files.
 	if out.Read > pastFiles || out.Bytes > pastBytes {
 		size := ""
 		if out.Read <= pastFiles {
@@ -130,16 +130,16 @@ func (s *site) apart(ctx context.Context, out *PastResponse, req PastRequest) ([
 	return files, nil
 }
 
-// beside compares the commit with the indexed revision that is nearest. Where
-// they have too little in common, or a path that a query cannot name, all of the
-// commit is read.
-func (s *site) beside(ctx context.Context, out *PastResponse, indexed []catalog.Revision, keep func(string) bool) ([]git.Entry, error) {
+// changedFiles compares the commit with the nearest indexed revision. It returns no files and no
+// revision if the two have too little in common, or a path that a query cannot name. The caller
+// then reads the whole commit.
+func (s *site) changedFiles(ctx context.Context, out *PastResponse, indexed []catalog.Revision, keep func(string) bool) ([]git.Entry, error) {
 	commits := make([]string, len(indexed))
 	for i, r := range indexed {
 		commits[i] = r.Commit
 	}
 
-	// None may be related, as after a new beginning of the history.
+	// None may be related, for example after the history was rewritten.
 	nearest, err := s.mirror.Nearest(ctx, out.Commit, commits)
 	if err != nil || nearest < 0 {
 		return nil, err
@@ -150,7 +150,7 @@ func (s *site) beside(ctx context.Context, out *PastResponse, indexed []catalog.
 		return nil, err
 	}
 
-	// Such a path cannot stand in a query that leaves it out of the index's answer.
+	// The index's query must exclude these paths, and a query can only name UTF-8.
 	for _, path := range changes.Gone {
 		if !utf8.ValidString(path) {
 			return nil, nil
@@ -167,7 +167,7 @@ func (s *site) beside(ctx context.Context, out *PastResponse, indexed []catalog.
 	return files, nil
 }
 
-// searchPast searches files of a commit in a small index of them.
+// searchPast builds a small index of the files and searches it.
 func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastRequest, files []git.Entry) error {
 	key := fmt.Sprintf("%d %s %s %s", s.repo.ID, out.Commit, out.Beside.Commit, nameKey(req.Q))
 	small, err := s.scratch.get(ctx, key, func(context.Context) (shard.Source, error) {
@@ -180,7 +180,7 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 	}
 	defer s.scratch.release(small)
 
-	// Nothing else removes them while they are held: a missing one is damaged.
+	// Nobody else removes these files while they are held, so a missing one means damage.
 	view, missing := small.set.Acquire(small.parts)
 	defer view.Release()
 	if len(missing) > 0 {
@@ -223,12 +223,12 @@ func (s *site) searchPast(ctx context.Context, out *PastResponse, req PastReques
 	return err
 }
 
-// namesOf is whether a file can be in an answer by its path alone: what every
-// match of the query needs of it.
-func namesOf(q query.Q) func(path string) bool {
+// nameFilter returns a test for paths: it is false for files that cannot match the query because
+// of their path.
+func nameFilter(q query.Q) func(path string) bool {
 	var tests []func(string) bool
 	for _, n := range conjuncts(q) {
-		// A negated name is one that a file must not have.
+		// A negated name must not match.
 		not, is := n.(*query.Not)
 		if is {
 			n = not.Sub
@@ -240,7 +240,7 @@ func namesOf(q query.Q) func(path string) bool {
 
 		expr, err := regexp.Compile(nameExpr(t))
 		if err != nil {
-			continue // the index will say what is wrong with it
+			continue // the index reports the error
 		}
 		tests = append(tests, func(path string) bool { return expr.MatchString(path) != is })
 	}
@@ -255,9 +255,9 @@ func namesOf(q query.Q) func(path string) bool {
 	}
 }
 
-// nameKey is the part of a query that decides which files are read.
+// nameKey returns the part of a query that decides which files are read. Queries with the same
+// key share a small index.
 func nameKey(q query.Q) string {
-	// Only what decides which files are read: the same small index serves other words.
 	var parts []string
 	for _, n := range conjuncts(q) {
 		of := n
@@ -273,7 +273,7 @@ func nameKey(q query.Q) string {
 	return strings.Join(parts, " ")
 }
 
-// conjuncts is what must hold for q to hold.
+// conjuncts returns the parts of q that all must hold.
 func conjuncts(q query.Q) []query.Q {
 	if and, ok := q.(*query.And); ok {
 		return and.Subs
@@ -292,7 +292,7 @@ func nameExpr(t *query.Text) string {
 	return "(?ms)" + expr
 }
 
-// pastSource is files of one commit as package shard builds them.
+// pastSource implements shard.Source for files of one commit.
 type pastSource struct {
 	mirror *git.Mirror
 	repo   shard.Repository
@@ -303,9 +303,8 @@ type pastSource struct {
 // Repositories lists the one repository.
 func (s *pastSource) Repositories() []shard.Repository { return []shard.Repository{s.repo} }
 
-// Blobs lists each content once, with its paths.
+// Blobs lists each content once, with all its paths.
 func (s *pastSource) Blobs() []shard.Blob {
-	// By content: a commit often has one file at several paths.
 	at := map[string]int{}
 	for _, f := range s.files {
 		i, ok := at[f.OID]
@@ -321,9 +320,9 @@ func (s *pastSource) Blobs() []shard.Blob {
 	return s.blobs
 }
 
-// Read reads contents from the mirror.
+// Read passes the wanted contents to use, in order.
 func (s *pastSource) Read(ctx context.Context, want []int, use func(i int, content []byte) error) error {
-	// All are asked for at once and come in that order: a process of git for each would take longer.
+	// One git process serves them all; one process for each would take longer.
 	blobs, err := s.mirror.Blobs(ctx, func(yield func(string) bool) {
 		for _, i := range want {
 			if !yield(s.blobs[i].OID) {
@@ -336,7 +335,7 @@ func (s *pastSource) Read(ctx context.Context, want []int, use func(i int, conte
 	}
 	defer blobs.Close()
 
-	// The content belongs to use only while it runs, so that one buffer is enough.
+	// use must not keep the content, so one buffer is enough.
 	var buf []byte
 	for _, i := range want {
 		if buf, err = blobs.Next(buf[:0]); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Reader is what pages, routes and tools read repositories by; *Browser implements it.
-// Its methods are safe for concurrent use, and check themselves what the viewer may see.
+// Reader reads repositories for pages, routes and tools; *Browser implements it. Its methods are
+// safe for concurrent use and check what the viewer may see.
 type Reader interface {
 	Files
 	History
@@ -29,7 +29,7 @@ type Files interface {
 	LastSeen(context.Context, catalog.Viewer, LastSeenRequest) (*LastSeenResponse, error)
 }
 
-// History tells how one repository became what it is.
+// History reads the history of one repository.
 type History interface {
 	Commits(context.Context, catalog.Viewer, CommitsRequest) (*CommitsResponse, error)
 	Commit(context.Context, catalog.Viewer, CommitRequest) (*CommitInfo, error)

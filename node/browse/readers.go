@@ -8,30 +8,30 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// readers bounds how many reads of mirrors run on behalf of one viewer, so
-// that one who asks for much leaves room for the others. Reads beyond the
-// bound wait.
+// readers limits the concurrent reads of mirrors for each viewer, so that one viewer cannot use
+// up the node. Further reads wait.
 type readers struct {
 	mu sync.Mutex // guards the field below
 	by map[string]*reader
 }
 
-// reader is one viewer.
+// reader counts the reads of one viewer.
 type reader struct {
 	places chan struct{}
 	users  int // running and waiting
 }
 
 const (
-	readsAtOnce  = 16  // of one viewer; all anonymous ones count as one
-	readsWaiting = 256 // of one viewer, running ones included
+	readsAtOnce  = 16  // for each viewer; all anonymous viewers count as one
+	readsWaiting = 256 // for each viewer, including running ones
 )
 
 func newReaders() *readers { return &readers{by: map[string]*reader{}} }
 
-// enter waits for a place. leave must be called when err is nil.
+// enter waits for a free place. If err is nil, the caller must call leave.
 func (r *readers) enter(ctx context.Context, v catalog.Viewer) (leave func(), err error) {
-	// A key, else a name within its role: all who are anonymous share one.
+	// Identify the viewer by the key, or else by role and name. All anonymous viewers share one
+	// entry.
 	key := v.KeyID
 	if key == "" {
 		key = v.Role.String() + "\x00" + v.Name
@@ -52,8 +52,8 @@ func (r *readers) enter(ctx context.Context, v catalog.Viewer) (leave func(), er
 	me.users++
 	r.mu.Unlock()
 
-	// Who runs or waits keeps its entry; the last one to go takes it along.
-	gone := func() {
+	// The last read of a viewer deletes the entry.
+	forget := func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if me.users--; me.users == 0 {
@@ -63,9 +63,9 @@ func (r *readers) enter(ctx context.Context, v catalog.Viewer) (leave func(), er
 
 	select {
 	case me.places <- struct{}{}:
-		return func() { <-me.places; gone() }, nil
+		return func() { <-me.places; forget() }, nil
 	case <-ctx.Done():
-		gone()
+		forget()
 		return nil, context.Cause(ctx)
 	}
 }

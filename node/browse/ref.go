@@ -9,39 +9,39 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// RefRequest asks what a reference is.
+// RefRequest asks for the kind and commit of a reference.
 type RefRequest struct {
 	Repo string
 	Ref  string // a branch, tag or commit as people write it; "" means HEAD
 }
 
-// The kinds of a reference.
+// Kinds of a reference.
 const (
 	RefBranch = "branch"
 	RefTag    = "tag"
 	RefCommit = "commit"
 )
 
-// RefResponse is what a reference is.
+// RefResponse describes a reference.
 type RefResponse struct {
 	Commit  string `json:"commit"` // its whole hash
 	Kind    string `json:"kind"`   // RefBranch, RefTag or RefCommit
-	Name    string `json:"name"`   // short, of a branch or tag; of a commit its hash
+	Name    string `json:"name"`   // short name of a branch or tag; hash of a commit
 	Indexed bool   `json:"isIndexed"`
 }
 
-// Ref tells what a reference is: the branch or tag that it names, or else the
-// commit. ErrNotFound: there is none.
+// Ref resolves a reference to a branch, a tag, or else a commit. It returns ErrNotFound if there
+// is none.
 func (b *Browser) Ref(ctx context.Context, v catalog.Viewer, req RefRequest) (*RefResponse, error) {
 	return route(ctx, b, v, req.Repo, refOperation, req)
 }
 
 var refOperation = operation[RefRequest, RefResponse]{name: "ref", run: answerRef}
 
-// answerRef resolves a reference and says what it is.
+// answerRef resolves a reference and determines its kind.
 func answerRef(ctx context.Context, s *site, req RefRequest) (*RefResponse, error) {
-	// Elsewhere a ref that is not there is a mistake beside what is asked for; here it is
-	// what is asked for. Of one that names a time the name comes first.
+	// Other operations treat a missing ref as a bad argument. Here the ref is the subject, so the
+	// error is ErrNotFound. For a ref with a date, check its name first.
 	name := req.Ref
 	if of, _, ok := cutDate(req.Ref); ok {
 		name = of
@@ -66,12 +66,12 @@ func answerRef(ctx context.Context, s *site, req RefRequest) (*RefResponse, erro
 		return &RefResponse{Commit: commit, Kind: RefTag, Name: name, Indexed: s.indexed(ctx, full)}, nil
 	}
 
-	// Of a commit it is enough that an indexed revision is at it, whatever it is called.
+	// A commit is indexed if any indexed revision points at it.
 	at := func(r catalog.Revision) bool { return r.Commit == commit }
 	return &RefResponse{Commit: commit, Kind: RefCommit, Name: commit, Indexed: slices.ContainsFunc(s.repo.Revisions, at)}, nil
 }
 
-// indexed reports whether the index has a branch or tag, as the lists of them tell it.
+// indexed reports whether a branch or tag is indexed, as the lists of refs show it.
 func (s *site) indexed(ctx context.Context, full string) bool {
 	branch, _ := s.mirror.DefaultBranch(ctx)
 	return slices.ContainsFunc(s.repo.Revisions, func(r catalog.Revision) bool {

@@ -16,15 +16,15 @@ import (
 type ReposRequest struct {
 	Query        string // case-insensitive part of the name
 	Connection   string // name of a connection; "" for all
-	ConnectionID uint32 // as catalog.ConnectionID makes it; 0 for all
+	ConnectionID uint32 // as catalog.ConnectionID returns it; 0 for all
 	Page         int    // from 1; 0 means 1
 	PerPage      int    // 1..100; 0 means 30
 	State        string // one of RepoStates; "" for all
-	Sort         string // one of RepoSorts; "" is by name
+	Sort         string // one of RepoSorts; "" means by name
 	Desc         bool
 }
 
-// ReposResponse is a page, with the count of all.
+// ReposResponse is one page; Total counts all pages.
 type ReposResponse struct {
 	Repos []RepoInfo
 	Total int
@@ -32,47 +32,47 @@ type ReposResponse struct {
 	Per   int
 }
 
-// RepoInfo describes a repository. An answer to a search has the first part
-// only, a list of repositories has all of it.
+// RepoInfo describes a repository. Search results fill in the first part only, lists of
+// repositories all of it.
 type RepoInfo struct {
 	HostKind       string `json:"codeHostType"` // genericGitHost, github, ...
 	ID             uint32 `json:"repoId"`
 	Name           string `json:"repoName"`
 	WebURL         string `json:"webUrl"` // page of this service
 	DisplayName    string `json:"repoDisplayName,omitzero"`
-	ExternalWebURL string `json:"externalWebUrl,omitzero"` // page of the code host; "" when unknown
+	ExternalWebURL string `json:"externalWebUrl,omitzero"` // page of the code host; "" if unknown
 
-	IndexedAt     time.Time      `json:"indexedAt,omitzero"`     // zero: not yet
+	IndexedAt     time.Time      `json:"indexedAt,omitzero"`     // zero: not indexed yet
 	PushedAt      time.Time      `json:"pushedAt,omitzero"`      // zero: unknown
 	DefaultBranch string         `json:"defaultBranch,omitzero"` // short name; "" when unknown
 	Fork          bool           `json:"isFork"`
 	Archived      bool           `json:"isArchived"`
 	Public        bool           `json:"isPublic"`
-	Empty         bool           `json:"isEmpty"`             // the host says that it has no commit
-	Visibility    string         `json:"visibility,omitzero"` // public, internal, private; "" when the host does not say
+	Empty         bool           `json:"isEmpty"`             // the repository has no commit
+	Visibility    string         `json:"visibility,omitzero"` // public, internal, private; "" if the host does not say
 	Description   string         `json:"description,omitzero"`
 	Stars         uint32         `json:"stars"`
-	SizeBytes     uint64         `json:"sizeBytes,omitzero"`    // as the host computes it; 0 when unknown
-	Unfetchable   string         `json:"unfetchable,omitzero"`  // why the host does not let it be fetched now; "" when it does
-	FormerNames   []string       `json:"formerNames,omitempty"` // that still lead to it
+	SizeBytes     uint64         `json:"sizeBytes,omitzero"`    // as the host reports it; 0 if unknown
+	Unfetchable   string         `json:"unfetchable,omitzero"`  // why the host refuses to serve it now; "" if it does not
+	FormerNames   []string       `json:"formerNames,omitempty"` // former names that still lead to it
 	Connections   []string       `json:"connections"`
 	Topics        []string       `json:"topics"`
 	Revisions     []RevisionInfo `json:"revisions"`
-	LeftOut       int            `json:"revisionsLeftOut,omitzero"` // revisions that connections ask for beyond the most that are indexed
+	LeftOut       int            `json:"revisionsLeftOut,omitzero"` // revisions that connections want but that exceed the limit
 	Documents     int64          `json:"documents"`
 	TextBytes     int64          `json:"textBytes"`
 	ShardBytes    int64          `json:"indexBytes"`
-	Error         string         `json:"error,omitzero"` // of the last index job; "" when it was good
+	Error         string         `json:"error,omitzero"` // of the last index job; "" if it succeeded
 	State         string         `json:"state"`          // one of RepoStates
 }
 
-// The states of a repository, the first that holds.
+// States of a repository. The first that applies is shown.
 const (
-	StateUnfetchable = "unfetchable" // its host does not let it be fetched now, and it has no index
-	StateFailed      = "failed"      // the last attempt to index it failed; it may have an older index
-	StateIndexing    = "indexing"    // its first index is being made
+	StateUnfetchable = "unfetchable" // not indexed, and its host refuses to serve it now
+	StateFailed      = "failed"      // the last attempt to index it failed; an older index may exist
+	StateIndexing    = "indexing"    // the first index is being built
 	StateIndexed     = "indexed"
-	StateWaiting     = "waiting" // for its first index
+	StateWaiting     = "waiting" // for the first index
 )
 
 // RepoStates lists the states of a repository.
@@ -80,10 +80,9 @@ func RepoStates() []string {
 	return []string{StateIndexed, StateIndexing, StateWaiting, StateFailed, StateUnfetchable}
 }
 
-// stateOf finds the state of a repository.
+// stateOf returns the state of a repository.
 func stateOf(view *catalog.View, repo *catalog.Repo) string {
-	// A failure before an index that is there: the older index is searched, and still somebody
-	// should look.
+	// A failure counts even if an older index exists: searches work, but somebody should look.
 	j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
 	switch {
 	case repo.Unfetchable != "" && !repo.Indexed():
@@ -99,7 +98,7 @@ func stateOf(view *catalog.View, repo *catalog.Repo) string {
 	return StateWaiting
 }
 
-// textOf is the bytes of text in the index of a repository.
+// textOf returns the bytes of text in a repository's index.
 func textOf(repo *catalog.Repo) (n int64) {
 	for _, s := range repo.Shards {
 		n += s.Text
@@ -118,45 +117,45 @@ func (b *Browser) Repos(ctx context.Context, v catalog.Viewer, req ReposRequest)
 	if err := req.check(); err != nil {
 		return nil, err
 	}
-	seen, err := b.d.Gate.Repos(v)
+	visible, err := b.d.Gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
 
-	page, total := req.page(seen, b.orders.of(seen.View, &req))
+	page, total := req.page(visible, b.orders.of(visible.View, &req))
 	out := &ReposResponse{Total: total, Page: req.Page, Per: req.PerPage, Repos: []RepoInfo{}}
 	for _, repo := range page {
-		out.Repos = append(out.Repos, b.repoState(seen, repo))
+		out.Repos = append(out.Repos, b.repoState(visible, repo))
 	}
 	return out, nil
 }
 
-// Repo is the repository of a name, or of one that its host gave up not long ago.
-// One that the viewer may not see is ErrRepoNotFound like one that is not there.
+// Repo returns the repository of a name, or of a recent former name. It returns ErrRepoNotFound
+// if the viewer may not see it, as if it did not exist.
 func (b *Browser) Repo(_ context.Context, v catalog.Viewer, name string) (*RepoInfo, error) {
-	seen, err := b.d.Gate.Repos(v)
+	visible, err := b.d.Gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
-	repo, err := seen.ByName(name)
+	repo, err := visible.ByName(name)
 	if err != nil {
 		return nil, err
 	}
-	info := b.repoState(seen, repo)
+	info := b.repoState(visible, repo)
 	return &info, nil
 }
 
-// RepoSorts returns the orders of a list, the usual one first. Size is the bytes of
-// the text, stars are those of the code host.
+// RepoSorts returns the sort orders, the default first. Size means bytes of text; stars are the
+// code host's.
 func RepoSorts() []string { return []string{"name", "pushed", "size", "stars"} }
 
-// check fills in what was left out, and refuses what cannot be.
+// check fills in defaults and refuses invalid values.
 func (req *ReposRequest) check() error {
 	if err := call.CheckPage(&req.Page, &req.PerPage, 30); err != nil {
 		return err
 	}
 
-	// A word that is not known is a mistake: taken for the usual one it would look like an answer.
+	// Refuse an unknown word: ignoring it would look like a correct answer.
 	switch {
 	case req.Sort != "" && !slices.Contains(RepoSorts(), req.Sort):
 		return call.Fail(call.ErrInvalid, "sort must be one of %s", strings.Join(RepoSorts(), ", "))
@@ -167,8 +166,8 @@ func (req *ReposRequest) check() error {
 	return nil
 }
 
-// asksFor reports whether a repository is asked for. The query is in small letters.
-func (req *ReposRequest) asksFor(view *catalog.View, repo *catalog.Repo) bool {
+// matches reports whether a repository passes the filters. Query must be lower case.
+func (req *ReposRequest) matches(view *catalog.View, repo *catalog.Repo) bool {
 	if !strings.Contains(strings.ToLower(repo.Name), req.Query) {
 		return false
 	}
@@ -185,32 +184,32 @@ func (req *ReposRequest) asksFor(view *catalog.View, repo *catalog.Repo) bool {
 type ConnectionInfo struct {
 	ID   uint32 `json:"id"`
 	Name string `json:"name"`
-	Kind string `json:"connectionType"` // as "github"
+	Kind string `json:"connectionType"` // such as "github"
 }
 
-// VisibleConnections lists the connections, by name, that list a repository which the
-// viewer may see.
+// VisibleConnections returns the connections that list a repository which the viewer may see, by
+// name.
 func (b *Browser) VisibleConnections(_ context.Context, v catalog.Viewer) ([]ConnectionInfo, error) {
-	seen, err := b.d.Gate.Repos(v)
+	visible, err := b.d.Gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
 
 	var out []ConnectionInfo
-	for c := range seen.View.Connections() {
-		listed := seen.View.CachedSet("listed by "+c.Name, func() func(*catalog.Repo) bool {
+	for c := range visible.View.Connections() {
+		listed := visible.View.CachedSet("listed by "+c.Name, func() func(*catalog.Repo) bool {
 			return func(r *catalog.Repo) bool {
 				return slices.ContainsFunc(r.Connections, func(by catalog.RepoConnection) bool { return by.Name == c.Name })
 			}
 		})
-		if listed.Intersects(seen.Set) {
+		if listed.Intersects(visible.Set) {
 			out = append(out, ConnectionInfo{catalog.ConnectionID(c.Name), c.Name, c.Kind})
 		}
 	}
 	return out, nil
 }
 
-// order compares two repositories as they are to be listed.
+// order compares two repositories in the requested order.
 func (req *ReposRequest) order(a, b *catalog.Repo) int {
 	c := strings.Compare(a.Name, b.Name)
 	switch req.Sort {
@@ -222,16 +221,16 @@ func (req *ReposRequest) order(a, b *catalog.Repo) int {
 		c = cmp.Compare(a.Stars, b.Stars)
 	}
 
-	// By name where they are alike, always forwards, so that pages do not change.
+	// Sort equal ones by name, ascending in either direction, so that pages are stable.
 	if req.Desc {
 		c = -c
 	}
 	return cmp.Or(c, strings.Compare(a.Name, b.Name))
 }
 
-// page is the part of a list that is asked for, and how many are in all of it. Only to
-// count those that a filter chooses are all of them looked at.
-func (req *ReposRequest) page(seen *account.Repos, list []*catalog.Repo) (page []*catalog.Repo, total int) {
+// page returns the requested page of a list, and how many repositories match. Without a filter it
+// stops at the end of the page.
+func (req *ReposRequest) page(visible *account.Repos, list []*catalog.Repo) (page []*catalog.Repo, total int) {
 	filter := *req
 	filter.Query = strings.ToLower(req.Query)
 	filtered := req.Query != "" || req.Connection != "" || req.ConnectionID != 0 || req.State != ""
@@ -239,22 +238,22 @@ func (req *ReposRequest) page(seen *account.Repos, list []*catalog.Repo) (page [
 		if !filtered && len(page) == req.PerPage {
 			break
 		}
-		if !seen.Set.Contains(repo.ID) || filtered && !filter.asksFor(seen.View, repo) {
+		if !visible.Set.Contains(repo.ID) || filtered && !filter.matches(visible.View, repo) {
 			continue
 		}
-		// Divided, since the number of a page far beyond the end would overflow.
+		// Divide: multiplying a very large page number could overflow.
 		if total/req.PerPage == req.Page-1 {
 			page = append(page, repo)
 		}
 		total++
 	}
 	if !filtered {
-		total = int(seen.Set.GetCardinality())
+		total = int(visible.Set.GetCardinality())
 	}
 	return page, total
 }
 
-// InfoOf names a repository and says where it is; base is the prefix of links.
+// InfoOf returns the first part of RepoInfo; base is the prefix of links.
 func InfoOf(repo *catalog.Repo, base string) RepoInfo {
 	return RepoInfo{
 		ID:             repo.ID,
@@ -267,16 +266,15 @@ func InfoOf(repo *catalog.Repo, base string) RepoInfo {
 	}
 }
 
-// isEmpty reports whether a repository has no commit: by what was found when it was
-// fetched, and before that by what its host says. Gitea calls one empty for minutes
-// after its first push.
+// isEmpty reports whether a repository has no commit. After the first fetch the mirror decides,
+// before that the host. Gitea reports a repository as empty for minutes after its first push.
 func isEmpty(repo *catalog.Repo) bool {
 	return repo.NoCommit() || repo.Empty && len(repo.Revisions) == 0
 }
 
-// repoState is InfoOf with all that a list shows.
-func (b *Browser) repoState(seen *account.Repos, repo *catalog.Repo) RepoInfo {
-	view := seen.View
+// repoState returns the complete RepoInfo.
+func (b *Browser) repoState(visible *account.Repos, repo *catalog.Repo) RepoInfo {
+	view := visible.View
 	info := InfoOf(repo, b.d.BaseURL())
 	info.Topics = repo.Topics
 	info.Fork, info.Archived, info.Public = repo.Fork, repo.Archived, repo.Public
@@ -300,7 +298,7 @@ func (b *Browser) repoState(seen *account.Repos, repo *catalog.Repo) RepoInfo {
 		info.ShardBytes += s.Bytes
 	}
 
-	if seen.Blind() {
+	if visible.Blind() { // its share of a file depends on other repositories in the file
 		info.ShardBytes = 0 // what it takes in a file depends on who else is in it
 	}
 

@@ -16,45 +16,43 @@ import (
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
-// The bounds of a search in a commit that is not indexed.
+// Limits of a search in a commit that is not indexed.
 const (
 	scanLines   = 2000     // shown of one file
-	scanSpans   = 1 << 20  // matches of one file of which the places are known
-	scanBytes   = 32 << 20 // of lines, in all
-	scanChanges = 20_000   // paths that may differ from an indexed revision for the index to be of use
+	scanSpans   = 1 << 20  // matches of one file whose positions are kept
+	scanBytes   = 32 << 20 // of lines in one answer
+	scanChanges = 20_000   // paths that may differ from an indexed revision; with more, the index is of no use
 )
 
-// ScanTime is how long a search of a tool may take; then what was found so far
-// is the answer.
+// ScanTime bounds a search by a tool. At the bound, the answer is what was found so far.
 const ScanTime = 5 * time.Second
 
-// ScanRequest asks the holder of a mirror for what it alone can tell of a
-// commit that is not indexed.
+// ScanRequest asks a node with the mirror to search a commit that is not indexed.
 type ScanRequest struct {
 	Ref     string
-	Paths   paths.Exprs        // that are looked at
-	Pattern string             // expression for lines; "" where the paths are what is asked for
+	Paths   paths.Exprs        // paths to search
+	Pattern string             // regular expression for lines; "" lists the paths only
 	Limit   int                // files
 	Context int                // lines around each match
-	Counts  bool               // files without their lines
-	Only    []string           // with Pattern: these files and no others, however large
-	Beside  []catalog.Revision // indexed; only what differs from the nearest is looked at. None: everything
+	Counts  bool               // without lines
+	Only    []string           // with Pattern: search only these files, however large
+	Beside  []catalog.Revision // indexed revisions; only the differences from the nearest are searched. Empty: search all
 
-	WordBegins, WordEnds bool // a match begins or ends a word: as in match.Options
+	WordBegins, WordEnds bool // matches must begin or end a word, as in match.Options
 }
 
-// ScanResponse is what the mirror has; the index has the rest.
+// ScanResponse is what the mirror contributes; the index contributes the rest.
 type ScanResponse struct {
-	Files   []ScanFile // with something to show, the best first
-	Found   int        // files, shown or not
-	Matches int        // in all of them
+	Files   []ScanFile // with matches, best first
+	Found   int        // number of files, shown or not
+	Matches int        // in all files
 	Late    bool       // time ran out
 	Beside  catalog.Revision
-	Without []string // paths of Beside that are not there, or not so
-	Looked  []string // with Only: the files that were read
+	Without []string // paths of Beside that differ in the commit or are missing there
+	Looked  []string // with Only: files that were searched
 }
 
-// ScanFile is one file of an answer, with what it is ranked by.
+// ScanFile is one file of an answer with its score.
 type ScanFile struct {
 	Path  string
 	Score float64
@@ -67,18 +65,18 @@ type ScanFile struct {
 type Line struct {
 	Number int // from 1
 	Text   []byte
-	Around bool // has no match; stands there for its neighbours
+	Around bool // a context line without a match
 }
 
-// Scan looks at a commit that is not indexed as a search of the index would:
-// the same files, in the same order.
+// Scan searches a commit that is not indexed. It finds the same files in the same order as a
+// search of an index.
 func (b *Browser) Scan(ctx context.Context, v catalog.Viewer, repo string, req ScanRequest) (*ScanResponse, error) {
 	return route(ctx, b, v, repo, scanOperation, req)
 }
 
 var scanOperation = operation[ScanRequest, ScanResponse]{name: "scan", run: answerScan, heavy: true}
 
-// answerScan looks through the files of a commit for lines or paths.
+// answerScan searches the files of a commit for lines or paths.
 func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, error) {
 	c, err := s.scanOf(ctx, req)
 	if err != nil {
@@ -89,7 +87,7 @@ func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, e
 		return nil, err
 	}
 
-	// When this time is over, what was found so far is the answer.
+	// When ScanTime is over, the answer is what was found so far.
 	inTime, cancel := context.WithTimeout(ctx, ScanTime)
 	defer cancel()
 	f := &finder{expired: func() bool { return inTime.Err() != nil }, limit: req.Limit, counting: req.Counts, around: req.Context}
@@ -111,7 +109,7 @@ func answerScan(ctx context.Context, s *site, req ScanRequest) (*ScanResponse, e
 	}, nil
 }
 
-// scanLines looks for lines that match an expression.
+// scanLines searches files for lines that match the pattern.
 func (s *site) scanLines(ctx context.Context, f *finder, files []git.Entry, req ScanRequest) (err error) {
 	if f.m, err = match.Compile(req.Pattern, match.Options{WordBegins: req.WordBegins, WordEnds: req.WordEnds}); err != nil {
 		return call.Fail(call.ErrInvalid, "pattern: %v", err)
@@ -124,20 +122,19 @@ func (s *site) scanLines(ctx context.Context, f *finder, files []git.Entry, req 
 	return s.mirror.Scan(ctx, files, s.maxFile, f.visit)
 }
 
-// scan is what is looked at: all of a commit, or how it differs from an
-// indexed revision.
+// scan is what to search: the whole commit, or its differences from an indexed revision.
 type scan struct {
 	site    *site
 	commit  string
 	keep    func(path string) bool
 	only    []string
-	absent  []string // of only: the commit has nothing to search there
+	absent  []string // paths of only without a file in the commit
 	beside  catalog.Revision
 	changes *git.Changes
 	without []string
 }
 
-// scanOf decides what a request looks at.
+// scanOf decides what to search for a request.
 func (s *site) scanOf(ctx context.Context, req ScanRequest) (*scan, error) {
 	keep, err := req.Paths.Keeps()
 	if err != nil {
@@ -148,8 +145,7 @@ func (s *site) scanOf(ctx context.Context, req ScanRequest) (*scan, error) {
 		return c, err
 	}
 
-	// What the nearest indexed revision has in common with the commit need not
-	// be read.
+	// The index has the files that the nearest indexed revision shares with the commit.
 	commits := make([]string, len(req.Beside))
 	for i, r := range req.Beside {
 		commits[i] = r.Commit
@@ -172,9 +168,9 @@ func (s *site) scanOf(ctx context.Context, req ScanRequest) (*scan, error) {
 	return c, nil
 }
 
-// list is the files to look at, in the order of their paths.
+// list returns the files to search, by path.
 func (c *scan) list(ctx context.Context) (files []git.Entry, err error) {
-	// Those that are named are read whatever they are; else what an index has not.
+	// Search named files in any case; otherwise only files that the index lacks.
 	if c.only != nil {
 		files, c.absent, err = c.site.namedFiles(ctx, c.commit, c.only)
 		return files, err
@@ -183,7 +179,7 @@ func (c *scan) list(ctx context.Context) (files []git.Entry, err error) {
 		return c.site.mirror.Files(ctx, c.commit, c.keep)
 	}
 
-	// Only what differs: the index answers for the rest.
+	// Only the differences: the index answers for the rest.
 	for _, e := range c.changes.Now {
 		if c.keep(e.Path) {
 			files = append(files, e)
@@ -192,24 +188,24 @@ func (c *scan) list(ctx context.Context) (files []git.Entry, err error) {
 	return files, nil
 }
 
-// finder gathers the files with a match, the best of them with their lines.
+// finder collects files with matches, and the lines of the best ones.
 type finder struct {
 	m        *match.Matcher
 	limit    int
 	counting bool
-	around   int         // lines
-	expired  func() bool // time has run out
+	around   int         // context lines
+	expired  func() bool // reports whether time has run out
 
 	files   []ScanFile
 	matches int // in all files
-	found   int // files, kept or not
-	bytes   int // of lines in files
+	found   int // files, kept or dropped
+	bytes   int // of the lines in files
 	late    bool
 	looked  []string // paths
 	spans   []match.Span
 }
 
-// names takes files whose name is all that matters.
+// names adds files that match by their name.
 func (f *finder) names(files []git.Entry) {
 	f.found = len(files)
 	for _, e := range files {
@@ -217,7 +213,7 @@ func (f *finder) names(files []git.Entry) {
 	}
 }
 
-// begin counts a file as looked at; false ends the search.
+// begin records that a file is searched. false ends the search.
 func (f *finder) begin(path string) bool {
 	if f.late = f.expired(); f.late {
 		return false
@@ -226,19 +222,19 @@ func (f *finder) begin(path string) bool {
 	return true
 }
 
-// visit looks for matches in one file; false ends the search.
+// visit searches one file. false ends the search.
 func (f *finder) visit(e git.Entry, content []byte) bool {
 	if !f.begin(e.Path) {
 		return false
 	}
 
-	// Binary files count as looked at, and have no matches.
+	// A binary file counts as searched and has no matches.
 	content, of := charset.Decode(nil, content)
 	if charset.Binary(content, of) {
 		return true
 	}
 
-	// A place takes sixteen bytes: a file may have more matches than there is memory.
+	// Limit the positions, 16 bytes each: a file may have more matches than fit in memory.
 	f.spans = f.m.Append(f.spans[:0], content, scanSpans)
 	n := len(f.spans)
 	if n == 0 {
@@ -261,20 +257,20 @@ func (f *finder) visit(e git.Entry, content []byte) bool {
 		f.bytes += len(l.Text)
 	}
 
-	// The worst are dropped now and then, so that memory stays bounded.
+	// Drop the worst files now and then, to bound memory.
 	if len(f.files) >= 2*f.limit+100 || f.bytes > scanBytes {
 		f.trim()
 	}
 	return true
 }
 
-// BestFirst is the order of files in an answer.
+// BestFirst compares files in the order of an answer.
 func BestFirst(a, b ScanFile) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path))
 }
 
-// trim keeps the best files, and of those the lines that fit half of scanBytes,
-// but at least one line each.
+// trim keeps the best files, and as many of their lines as fit in half of scanBytes, at least one
+// line each.
 func (f *finder) trim() {
 	slices.SortFunc(f.files, BestFirst)
 	f.files = f.files[:min(len(f.files), f.limit)]
@@ -289,13 +285,12 @@ func (f *finder) trim() {
 	}
 }
 
-// matchingLines lists the lines of a text that a match touches, the first
-// scanLines of them, each once. An empty match touches the line it is in. It looks for
-// the ends of a line once, however many matches the line has.
+// matchingLines returns the lines that a match touches, at most scanLines, each once. An empty
+// match touches its line. Each line's end is searched once, however many matches the line has.
 func matchingLines(content []byte, spans []match.Span) (lines []Line) {
 	number, begin, end := 1, 0, endOfLine(content, 0)
 	for i := 0; i < len(spans) && len(lines) < scanLines; {
-		// To the line of the next match, where this one does not reach as far.
+		// Advance to the line of the next match, unless the current line reaches it.
 		if at := spans[i].Start; at > end {
 			number += bytes.Count(content[end:at], newline)
 			begin = end + bytes.LastIndexByte(content[end:at], '\n') + 1
@@ -321,7 +316,7 @@ func matchingLines(content []byte, spans []match.Span) (lines []Line) {
 
 var newline = []byte("\n")
 
-// endOfLine is where the line ends that begins at a place, before its newline.
+// endOfLine returns the end of the line that begins at begin, before its newline.
 func endOfLine(content []byte, begin int) int {
 	if i := bytes.IndexByte(content[begin:], '\n'); i >= 0 {
 		return begin + i
@@ -329,7 +324,7 @@ func endOfLine(content []byte, begin int) int {
 	return len(content)
 }
 
-// withAround puts the lines around those that match between them.
+// withAround adds context lines around the lines that match.
 func withAround(content []byte, lines []Line, around int) []Line {
 	if around == 0 || len(lines) == 0 {
 		return lines
@@ -357,7 +352,7 @@ func withAround(content []byte, lines []Line, around int) []Line {
 	return out
 }
 
-// lookedOf are the files that were read, where the request names files.
+// lookedOf returns the files searched, if the request names files.
 func (f *finder) lookedOf(req ScanRequest) []string {
 	if req.Only == nil {
 		return nil

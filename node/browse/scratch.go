@@ -13,19 +13,19 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// The bounds of what a node keeps of commits that are not indexed.
+// Limits of the small indexes that a node keeps.
 const (
-	mostScratch  = 6 // small indexes, the least used of which goes first
+	mostScratch  = 6 // small indexes; beyond that the least recently used goes
 	scratchTime  = 25 * time.Second
 	buildsAtOnce = 2
 )
 
-// scratch keeps small indexes of files that no index has, so that the next
-// question about the same commit reads nothing. They are made in a directory of
-// their own, which is emptied when the node starts and ends.
+// scratch caches small indexes of files that no index has, so that the next query about the same
+// commit reads nothing. They are in a directory of their own, which is emptied when the node
+// starts and stops.
 type scratch struct {
 	dir    string
-	build  chan struct{} // a place for each build
+	build  chan struct{} // one place for each running build
 	life   context.Context
 	stop   context.CancelFunc
 	builds sync.WaitGroup
@@ -36,7 +36,7 @@ type scratch struct {
 	closed bool
 }
 
-// scratched is one small index. Its fields are read after ready is closed.
+// scratched is one small index. Its fields are valid once ready is closed.
 type scratched struct {
 	ready chan struct{}
 	set   *shard.Set
@@ -44,7 +44,7 @@ type scratched struct {
 	err   error
 
 	users int    // guarded by scratch.mu, like last
-	last  uint64 // when it was asked for
+	last  uint64 // value of scratch.asked at the last use
 }
 
 func newScratch(dir string) *scratch {
@@ -53,9 +53,9 @@ func newScratch(dir string) *scratch {
 	return s
 }
 
-// get gives the small index of a key, made from a source where it is not there
-// yet. A build goes on when the caller leaves: somebody who types asks again. The
-// caller releases what it gets.
+// get returns the small index of a key, and builds it from source if needed. The build continues
+// when the caller gives up, since a user who types asks again. The caller must release the
+// result.
 func (s *scratch) get(ctx context.Context, key string, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) (*scratched, error) {
 	s.mu.Lock()
 	if s.closed {
@@ -63,11 +63,11 @@ func (s *scratch) get(ctx context.Context, key string, source func(context.Conte
 		return nil, errors.New("the node stops")
 	}
 
-	// Made once for all who ask at a time.
+	// One build serves everybody who asks for the key.
 	s.asked++
 	k := s.kept[key]
 	if k == nil {
-		k = &scratched{ready: make(chan struct{}), users: 1} // the build uses it too
+		k = &scratched{ready: make(chan struct{}), users: 1} // the build is a user too
 		s.kept[key] = k
 		s.builds.Go(func() { s.make(key, k, source, opt) })
 	}
@@ -90,7 +90,7 @@ func (s *scratch) get(ctx context.Context, key string, source func(context.Conte
 	return k, nil
 }
 
-// make builds a small index and lets go of one that was not used for long.
+// make builds a small index, and then removes the least recently used one if there are too many.
 func (s *scratch) make(key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) {
 	defer s.release(k)
 	defer close(k.ready)
@@ -100,7 +100,7 @@ func (s *scratch) make(key string, k *scratched, source func(context.Context) (s
 	if k.err = s.fill(ctx, key, k, source, opt); k.err != nil {
 		s.mu.Lock()
 		if s.kept[key] == k {
-			delete(s.kept, key) // the next one tries again
+			delete(s.kept, key) // the next caller tries again
 		}
 		s.mu.Unlock()
 		return
@@ -109,7 +109,7 @@ func (s *scratch) make(key string, k *scratched, source func(context.Context) (s
 }
 
 func (s *scratch) fill(ctx context.Context, key string, k *scratched, source func(context.Context) (shard.Source, error), opt shard.BuildOptions) error {
-	// Few at once: each reads and indexes up to 20,000 files.
+	// Limit the builds: each reads and indexes up to 20,000 files.
 	select {
 	case s.build <- struct{}{}:
 		defer func() { <-s.build }()
@@ -117,14 +117,14 @@ func (s *scratch) fill(ctx context.Context, key string, k *scratched, source fun
 		return context.Cause(ctx)
 	}
 
-	// A name of the key, for keys have queries in them.
+	// Hash the key for the directory name, since keys contain queries.
 	name := sha256.Sum256([]byte(key))
 	set, err := shard.OpenSet(filepath.Join(s.dir, hex.EncodeToString(name[:8])), shard.SetOptions{Workers: opt.Workers})
 	if err != nil {
 		return err
 	}
 
-	// What was begun is of no use to the next one, which may ask in better times.
+	// Remove a failed build; the next caller starts afresh.
 	built, err := s.index(ctx, set, source, opt)
 	if err != nil {
 		return errors.Join(err, discard(set))
@@ -148,7 +148,7 @@ func (s *scratch) index(ctx context.Context, set *shard.Set, source func(context
 		return nil, err
 	}
 
-	// Opened at once, so that a damaged file fails the build and not a search.
+	// Open the files now, so that a damaged file fails the build and not a search.
 	for _, b := range built {
 		if err := set.Add(b.Files()...); err != nil {
 			return nil, err
@@ -157,10 +157,10 @@ func (s *scratch) index(ctx context.Context, set *shard.Set, source func(context
 	return built, nil
 }
 
-// trim lets go of the least used while there are too many. One that is in use
-// goes with its last user.
+// trim drops the least recently used indexes while there are too many. One in use is removed by
+// its last user.
 func (s *scratch) trim() {
-	// A handful: to look through all of them costs nothing.
+	// There are only a few, so a linear search is cheap.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.kept) > mostScratch {
@@ -177,7 +177,7 @@ func (s *scratch) trim() {
 	}
 }
 
-// release gives back what get gave.
+// release gives back an index from get.
 func (s *scratch) release(k *scratched) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *scratch) release(k *scratched) {
 	s.leave(k)
 }
 
-// leave removes a small index that nobody uses and that is kept no more.
+// leave removes a small index that nobody uses and the cache has dropped.
 func (s *scratch) leave(k *scratched) {
 	if k.users > 0 || k.set == nil {
 		return
@@ -199,10 +199,9 @@ func (s *scratch) leave(k *scratched) {
 	k.set = nil
 }
 
-// close ends the builds and lets go of all. What is in use goes with its last
-// user.
+// close ends the builds and drops all indexes. One in use is removed by its last user.
 func (s *scratch) close() {
-	// First no new ones, then those that run: they use the directory that goes.
+	// Refuse new builds and wait for the running ones, since they use the directory.
 	s.stop()
 	s.mu.Lock()
 	s.closed = true

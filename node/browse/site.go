@@ -18,46 +18,46 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbol"
 )
 
-// site is where a routed read happens: a node that has the mirror.
+// site holds what an operation needs on a node that has the mirror.
 type site struct {
 	repo     *catalog.Repo
 	mirror   *git.Mirror
-	outlines *symbol.Pool // finds definitions with their extents; nil where the program is missing
+	outlines *symbol.Pool // finds definitions and where they end; nil if ctags is not installed
 	maxFile  int64        // bytes of the largest file that is searched; 0 means the default
 
-	kept    *keptFiles         // what is remembered of files that are searched here again and again
-	scratch *scratch           // small indexes of commits that are not indexed
-	options shard.BuildOptions // of those
+	kept    *keptFiles         // cache of files indexed by name only
+	scratch *scratch           // cache of small indexes for commits without an index
+	options shard.BuildOptions // build options of small indexes
 	now     func() time.Time
 }
 
 // readTime bounds one routed read.
 const readTime = 30 * time.Second
 
-// operation is one kind of routed read. run happens at a holder of the
-// mirror and must depend on nothing but its arguments.
+// operation is one kind of routed read. run is called on a node that has the mirror, and depends
+// on nothing but its arguments, so that all nodes answer alike.
 type operation[Req, Resp any] struct {
 	name string
 	run  func(ctx context.Context, s *site, req Req) (*Resp, error)
 
-	// It may take seconds, or its answer may be large: no second holder does it
-	// while the first gives a sign of life.
+	// The operation may take seconds or return much. A second node is asked only if the first
+	// gives no sign of life.
 	heavy bool
 }
 
-// readAt is a routed read on its way to a node.
+// readAt is a routed read as sent to another node.
 type readAt[Req any] struct {
-	Pass account.Pass // on whose behalf
+	Pass account.Pass // for which viewer
 	Repo catalog.RepoID
 	Req  Req
 }
 
-// method is the call that carries the operation between nodes.
+// method returns the call between nodes for this operation.
 func (op operation[Req, Resp]) method() call.Method[readAt[Req], Resp] {
 	return call.To[readAt[Req], Resp]("read." + op.name).Whole()
 }
 
-// serve makes an operation known to the other nodes.
+// serve registers the operation for calls from other nodes.
 func serve[Req, Resp any](b *Browser, op operation[Req, Resp]) {
 	op.method().Serve(b.d.Cluster, func(ctx context.Context, req *readAt[Req]) (*Resp, error) {
 		ctx, cancel := context.WithTimeout(ctx, readTime)
@@ -65,49 +65,49 @@ func serve[Req, Resp any](b *Browser, op operation[Req, Resp]) {
 
 		resp, err := readHere(ctx, b, op, req)
 		if err != nil {
-			return nil, kindly(err)
+			return nil, withKind(err)
 		}
 		return resp, nil
 	})
 }
 
-// repo is a repository that the viewer may see; nil for others.
+// repo returns a repository by name; nil if the viewer may not see it.
 func (b *Browser) repo(v catalog.Viewer, name string) *catalog.Repo {
-	seen, err := b.d.Gate.Repos(v)
+	visible, err := b.d.Gate.Repos(v)
 	if err != nil {
 		return nil
 	}
-	repo, err := seen.ByName(name)
+	repo, err := visible.ByName(name)
 	if err != nil {
 		return nil
 	}
 	return repo
 }
 
-// route runs an operation at a holder of the mirror of a repository, this node
-// first: at the next one where that fails or is silent, and where no live one is
-// left, at one that gossip is wrong about.
+// route runs an operation on a node that has the repository's mirror, preferably this one. If
+// that node fails or is silent, it tries the next. If no live node is left, it tries nodes that
+// gossip calls dead.
 func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, name string, op operation[Req, Resp], req Req) (*Resp, error) {
-	seen, err := b.d.Gate.Repos(v)
+	visible, err := b.d.Gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
-	repo, err := seen.ByName(name)
+	repo, err := visible.ByName(name)
 	if err != nil {
 		return nil, err
 	}
 
-	// One viewer has so many reads at once, however many nodes answer them.
+	// Limit the concurrent reads of a viewer here, however many nodes answer them.
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	leave, err := b.readers.enter(ctx, v)
 	if err != nil {
-		return nil, kindly(err)
+		return nil, withKind(err)
 	}
 	defer leave()
 
-	holders := b.mirrorHolders(seen.View, repo.ID)
-	at := &readAt[Req]{Pass: seen.Pass(), Repo: repo.ID, Req: req}
+	holders := b.mirrorHolders(visible.View, repo.ID)
+	at := &readAt[Req]{Pass: visible.Pass(), Repo: repo.ID, Req: req}
 	resp, err := call.Race[*Resp]{
 		Nodes: holders,
 		Beyond: func(ctx context.Context, waiting bool) []string {
@@ -123,14 +123,14 @@ func route[Req, Resp any](ctx context.Context, b *Browser, v catalog.Viewer, nam
 	}.Run(ctx)
 
 	if err != nil {
-		return nil, failed(ctx, seen.View, repo, err)
+		return nil, routeError(ctx, visible.View, repo, err)
 	}
 	return resp, nil
 }
 
-// silence is what tells that a holder is silent. A light read is asked of a
-// second one when it is late: both together cost less than to wait. A heavy one
-// only when the first holder gives no sign of life: git may work on it for long.
+// silence returns the test for a silent node. A light read goes to a second node as soon as the
+// first is late, because reading twice costs less than waiting. A heavy read goes to a second
+// node only if the first gives no sign of life, because git may work for long.
 func (b *Browser) silence(heavy bool) func(ctx context.Context, node string) bool {
 	if heavy {
 		return b.d.Peers.Gone
@@ -138,8 +138,7 @@ func (b *Browser) silence(heavy bool) func(ctx context.Context, node string) boo
 	return b.d.Peers.Late
 }
 
-// signs reports whether any node with the mirror of a repository gives a sign of life, as
-// this one always does.
+// signs reports whether any node with the mirror gives a sign of life. This node always does.
 func (b *Browser) signs(ctx context.Context, id catalog.RepoID, running []string) bool {
 	if self := b.d.Cluster.Self(); slices.Contains(running, self) {
 		return clock.Wait(ctx, call.StallTime)
@@ -148,14 +147,14 @@ func (b *Browser) signs(ctx context.Context, id catalog.RepoID, running []string
 	return b.d.Peers.Signs(ctx, others)
 }
 
-// elsewhere reports whether another holder may do better than one that failed.
-// What is said of the question itself has a kind, and every holder would say it;
-// what has none, such as a pack that cannot be read, is of the holder.
+// elsewhere reports whether another node may succeed where one failed. An error of a known kind
+// is usually about the request, and every node would return it. An error without a kind, such as
+// an unreadable pack, is about the node.
 func elsewhere(err error) bool { return call.KindOf(err) == nil || call.Elsewhere(err) }
 
-// failed is the error of a read that no holder has answered, or that is answered
+// routeError returns the error of a read that no node has answered, or that a node has answered
 // with an error.
-func failed(ctx context.Context, view *catalog.View, repo *catalog.Repo, err error) error {
+func routeError(ctx context.Context, view *catalog.View, repo *catalog.Repo, err error) error {
 	name := repo.Name
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -163,15 +162,15 @@ func failed(ctx context.Context, view *catalog.View, repo *catalog.Repo, err err
 	case errors.Is(err, call.ErrNobody), call.Unanswered(err):
 		return cmp.Or(NotIndexed(view, repo), call.Fail(call.ErrUnavailable, "Repository %q has not been fetched yet, or no node that has it can be reached", name))
 	case errors.Is(err, call.ErrRepoNotFound):
-		// A holder knows of a later change, by which the viewer sees it no more:
-		// it answers as one that was never there.
+		// That node has a newer catalog, by which the viewer may not see the repository. Answer
+		// as if it did not exist.
 		return account.NoRepo(name)
 	}
-	return kindly(err)
+	return withKind(err)
 }
 
-// NotIndexed says why a repository without an index has none; nil where nothing speaks
-// against it. What was refused for good is not of a kind that a client tries again.
+// NotIndexed returns why a repository has no index; nil if it has one, or no attempt has failed.
+// ErrUnable tells the client not to retry.
 func NotIndexed(view *catalog.View, repo *catalog.Repo) *call.Error {
 	if repo.Indexed() {
 		return nil
@@ -194,7 +193,7 @@ func readFrom[Req, Resp any](ctx context.Context, b *Browser, node string, op op
 	if node == b.d.Cluster.Self() {
 		resp, err := readHere(ctx, b, op, at)
 		if err != nil {
-			return nil, kindly(err)
+			return nil, withKind(err)
 		}
 		return resp, nil
 	}
@@ -204,15 +203,15 @@ func readFrom[Req, Resp any](ctx context.Context, b *Browser, node string, op op
 	return resp, err
 }
 
-// readHere runs an operation on the mirror that this node has, if the viewer
-// may see the repository by the catalog of this node too.
+// readHere runs an operation on this node's mirror, if this node's catalog also lets the viewer
+// see the repository.
 func readHere[Req, Resp any](ctx context.Context, b *Browser, op operation[Req, Resp], at *readAt[Req]) (*Resp, error) {
-	seen, err := b.d.Gate.Again(ctx, at.Pass, func(r *account.Repos) bool { return r.Set.Contains(at.Repo) })
+	visible, err := b.d.Gate.Again(ctx, at.Pass, func(r *account.Repos) bool { return r.Set.Contains(at.Repo) })
 	if err != nil {
 		return nil, err
 	}
 
-	repo, err := seen.ByID(at.Repo)
+	repo, err := visible.ByID(at.Repo)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +220,7 @@ func readHere[Req, Resp any](ctx context.Context, b *Browser, op operation[Req, 
 		return nil, call.Fail(call.ErrUnavailable, "the mirror of %q is being made", repo.Name)
 	}
 
-	// Processes of git and reads of packs are bounded: who comes beyond that waits, or is refused.
+	// Limit git processes and reads of packs on this node: further reads wait or are refused.
 	leave, _, err := b.d.Reads.Enter(ctx)
 	if err != nil {
 		return nil, err
@@ -232,16 +231,15 @@ func readHere[Req, Resp any](ctx context.Context, b *Browser, op operation[Req, 
 		repo:     repo,
 		mirror:   b.d.Mirrors.Get(at.Repo),
 		outlines: b.d.Outlines,
-		maxFile:  seen.View.File().Settings.MaxFileSize,
+		maxFile:  visible.View.File().Settings.MaxFileSize,
 		kept:     b.kept,
 		scratch:  b.scratch,
-		options:  b.d.Options(seen.View.File().Settings),
+		options:  b.d.Options(visible.View.File().Settings),
 		now:      b.d.Now,
 	}, at.Req)
 }
 
-// mirrorHolders lists the live nodes with the mirror of a repository. A
-// mirror that is being made is none yet.
+// mirrorHolders lists the live nodes with a complete mirror of a repository, the best first.
 func (b *Browser) mirrorHolders(view *catalog.View, id catalog.RepoID) []string {
 	holders := b.d.Peers.Prefer(view.Holders(catalog.MirrorKey(id)), catalog.MirrorKey(id))
 	repo := view.Repo(id)
@@ -252,8 +250,8 @@ func (b *Browser) mirrorHolders(view *catalog.View, id catalog.RepoID) []string 
 		return holders
 	}
 
-	// Who indexed last has the newest copy; the others follow in a moment. One that
-	// gave no answer a moment ago stays behind those that did.
+	// The node that indexed last has the newest mirror, so ask it first, unless it has just
+	// failed to answer.
 	if j := view.Job(catalog.JobIndex, catalog.RepoSubject(id)); j != nil && !b.d.Peers.Misses(j.Node) {
 		if i := slices.Index(holders, j.Node); i > 0 {
 			holders[0], holders[i] = holders[i], holders[0]
@@ -262,16 +260,16 @@ func (b *Browser) mirrorHolders(view *catalog.View, id catalog.RepoID) []string 
 	return holders
 }
 
-// answering lists further nodes with the mirror of a repository: those that
-// gossip calls dead and that answer all the same, and those that are known to have
-// it only now. A node that joined a moment ago learns late where everything is.
+// answering lists further nodes that may have the mirror: nodes that gossip calls dead but that
+// answer, and nodes that got the mirror meanwhile. A node that has just joined learns late who
+// has what.
 func (b *Browser) answering(ctx context.Context, v catalog.Viewer, id catalog.RepoID, but []string, waiting bool) []string {
-	seen, err := b.d.Gate.Repos(v)
+	visible, err := b.d.Gate.Repos(v)
 	if err != nil {
 		return nil
 	}
 
-	ids := slices.Clone(seen.View.Holders(catalog.MirrorKey(id)))
+	ids := slices.Clone(visible.View.Holders(catalog.MirrorKey(id)))
 	ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(but, id) })
 	if waiting {
 		return b.d.Peers.There(ctx, ids)
@@ -279,13 +277,13 @@ func (b *Browser) answering(ctx context.Context, v catalog.Viewer, id catalog.Re
 	return b.d.Peers.Answering(ctx, ids)
 }
 
-// kindly gives the errors of lower packages the kinds of this one.
-func kindly(err error) error {
+// withKind gives errors of lower packages a kind of call.Error.
+func withKind(err error) error {
 	if e := (*call.Error)(nil); errors.As(err, &e) {
 		return e
 	}
 
-	// Packages below know no HTTP and no tools: here their errors get the kinds of those.
+	// Lower packages know no HTTP status, so their errors get a kind here.
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return call.Fail(call.ErrTimeout, "%v", err)

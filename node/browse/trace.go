@@ -11,42 +11,42 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// TraceRequest asks which commits changed a text, or some lines of a file.
-// One of Text, Expr and First is set.
+// TraceRequest asks which commits changed a text, or some lines of a file. Exactly one of Text,
+// Expr and First is set.
 type TraceRequest struct {
-	Repo, Ref    string // Ref as of CommitsRequest
-	Path         string // a file or directory; with First the file
-	Text         string // how often it stands in a file changed
-	Expr         string // an expression that a changed line matches
-	First, Last  int    // lines of Path at Ref, from 1
+	Repo, Ref    string // Ref as in CommitsRequest
+	Path         string // a file or directory; with First, a file
+	Text         string // find commits that change how often this text occurs in a file
+	Expr         string // find commits that change a line matching this regular expression
+	First, Last  int    // follow these lines of Path at Ref, from 1
 	NoMerges     bool
-	Verbatim     bool   // as of CommitsRequest
-	Since, Until string // as of CommitsRequest
+	Verbatim     bool   // as in CommitsRequest
+	Since, Until string // as in CommitsRequest
 	Limit        int    // 1..100; 0 means 50
 }
 
-// TraceResponse is the commits, newest first. What is looked at is bounded by
-// time: AtLeast and Reached are as of a CommitsResponse.
+// TraceResponse lists commits, newest first. The search is limited in time: AtLeast and Reached
+// are as in CommitsResponse.
 type TraceResponse struct {
-	Commit  string // where the walk began
-	Shallow bool   // as of CommitsResponse
+	Commit  string // where the search began
+	Shallow bool   // as in CommitsResponse
 	Commits []CommitInfo
-	Paths   map[string][]string // by hash: at most 10 files with the change
-	Total   int                 // found; more than Commits where Limit left some out
+	Paths   map[string][]string // by hash: at most 10 changed files
+	Total   int                 // commits found; Commits has at most Limit of them
 	AtLeast bool
 	Reached time.Time
 
-	// Where lines are followed and AtLeast is set: what they were in the parent
-	// of the last commit.
+	// If AtLeast is set while following lines: the file and its lines in the parent of the last
+	// commit.
 	From                string
 	FromFirst, FromLast int
 
-	Changed map[string]git.ChangedLines // by hash: of the newest 20, where a text or an expression was looked for
-	Unread  int                         // files that may have such a change and were too large to be read
-	Large   []string                    // paths of the first three of them
+	Changed map[string]git.ChangedLines // by hash, for the newest 20, with Text or Expr
+	Unread  int                         // files that may have the change but were too large to read
+	Large   []string                    // paths of the first three of these
 }
 
-// Trace looks through the history of a repository for a change.
+// Trace searches the history of a repository for changes.
 func (b *Browser) Trace(ctx context.Context, v catalog.Viewer, req TraceRequest) (*TraceResponse, error) {
 	since, until, err := b.period(req.Since, req.Until)
 	if err != nil {
@@ -61,19 +61,19 @@ func (b *Browser) Trace(ctx context.Context, v catalog.Viewer, req TraceRequest)
 
 var traceOperation = operation[TraceRequest, TraceResponse]{name: "trace", run: answerTrace, heavy: true}
 
-// answerTrace lists the commits that changed a file, lines of it, or a text anywhere.
+// answerTrace lists the commits that changed lines of a file, or a text anywhere.
 func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse, error) {
 	commit, not, err := s.resolveRange(ctx, req.Ref)
 	if err != nil {
 		return nil, err
 	}
 
-	since, _ := time.Parse(time.RFC3339, req.Since) // "" and what Trace wrote
+	since, _ := time.Parse(time.RFC3339, req.Since) // as Trace wrote it; "" stays zero
 	until, _ := time.Parse(time.RFC3339, req.Until)
 
 	req.Path = s.pathOf(ctx, commit, req.Path)
 
-	// A range beyond the end would be an error of git in words that nobody understands.
+	// Check the range first: git's own error would be incomprehensible.
 	if req.First > 0 {
 		if err := s.hasLines(ctx, commit, req); err != nil {
 			return nil, err
@@ -98,12 +98,12 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 		return nil, s.explain(ctx, err, commit, req.Path)
 	}
 	if len(page.Commits) == 0 {
-		if err := s.neverThere(ctx, commit, req.Path); err != nil {
+		if err := s.checkExisted(ctx, commit, req.Path); err != nil {
 			return nil, err
 		}
 	}
 
-	people, err := s.people(ctx, req.Verbatim)
+	people, err := s.mailmap(ctx, req.Verbatim)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func answerTrace(ctx context.Context, s *site, req TraceRequest) (*TraceResponse
 	}, nil
 }
 
-// hasLines fails where the file, or the first of the lines, is not there.
+// hasLines returns an error if the file or the range of lines does not exist.
 func (s *site) hasLines(ctx context.Context, commit string, req TraceRequest) error {
 	src, err := s.mirror.Source(ctx, commit, req.Path, git.SourceOptions{Lines: 1, Count: true})
 	switch {
@@ -136,7 +136,7 @@ func (s *site) hasLines(ctx context.Context, commit string, req TraceRequest) er
 		return s.explain(ctx, err, commit, req.Path)
 	case src.Binary:
 		return call.Fail(call.ErrInvalid, "%s is a binary file: it has no lines", paths.Quoted(req.Path))
-	case src.Encoding > charset.UTF8Mark: // git counts other lines in it
+	case src.Encoding > charset.UTF8Mark: // git counts its lines differently
 		return call.Fail(call.ErrInvalid, "%s is in %s, and the history of lines is known of texts in UTF-8 alone; ask for the commits of its path", paths.Quoted(req.Path), src.Encoding)
 	case req.Last > src.Total:
 		return call.Fail(call.ErrInvalid, "%s ends at line %d", paths.Quoted(req.Path), src.Total)

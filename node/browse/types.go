@@ -15,13 +15,13 @@ type SourceRequest struct {
 	FirstLine int // from 1; 0 means 1
 	Lines     int // 0 means all
 
-	Raw bool // Content is the bytes in git, not their text in UTF-8
+	Raw bool // Content is the file's bytes in git, not UTF-8 text
 }
 
 // SourceResponse is a file.
 type SourceResponse struct {
 	Content        []byte `json:"-"`
-	Encoding       string `json:"encoding,omitzero"` // of the file in git, as "utf-16le"; "" for UTF-8 and where no mark tells
+	Encoding       string `json:"encoding,omitzero"` // of the file in git, such as "utf-16le"; "" for UTF-8 or unknown
 	Language       string `json:"language"`
 	Path           string `json:"path"`
 	Repo           string `json:"repo"`
@@ -35,9 +35,9 @@ type SourceResponse struct {
 	Size           int64  `json:"-"`         // bytes of the whole file
 	FirstLine      int    `json:"startLine"` // of Content, from 1
 	Total          int    `json:"lineCount"` // lines of the file
-	Binary         bool   `json:"isBinary"`  // a NUL byte near the beginning of the text
-	LFS            bool   `json:"-"`         // Content is a pointer of Git LFS
-	Link           bool   `json:"-"`         // a symbolic link: Content is what it leads to
+	Binary         bool   `json:"isBinary"`  // a NUL byte near the beginning
+	LFS            bool   `json:"-"`         // Content is a Git LFS pointer
+	Link           bool   `json:"-"`         // a symbolic link: Content is its target
 }
 
 // TreeRequest asks for a tree: the entries of each of Paths, and the
@@ -55,8 +55,8 @@ type TreeRequest struct {
 type TreeResponse struct {
 	Root     TreeNode
 	Commit   string
-	Cut      bool // Max was reached
-	Detailed bool // Details are there: a node of an older version has none
+	Cut      bool // there are more than Max entries
+	Detailed bool // Details are filled in; false from a node of an older version
 }
 
 // TreeNode is a file or directory. Type is "tree", "blob" or "commit" (a submodule).
@@ -68,36 +68,36 @@ type TreeNode struct {
 	Mode     uint32
 	Children []TreeNode
 
-	// With Details.
-	Size   int64  // bytes of a file, or of the target of a symlink
-	Target string // of a symlink; "" where it is too long, or one of too many
+	// Only with Details.
+	Size   int64  // bytes of a file, or of a symlink's target
+	Target string // of a symlink; "" if it is too long or beyond the limit
 }
 
 // CommitsRequest asks for a page of the history of a revision.
 type CommitsRequest struct {
 	Repo    string
-	Ref     string // or a range of refs, A..B: what B has in its history and A has not
+	Ref     string // a ref, or a range A..B: the commits in B's history and not in A's
 	Path    string
-	Query   string   // in the message, case-insensitive
-	Words   []string // all of them in the message, case-insensitive; not beside Query
+	Query   string   // part of the message, case-insensitive
+	Words   []string // all must occur in the message, case-insensitive; not with Query
 	Author  string   // part of name or e-mail, case-insensitive
 	Since   string   // ISO 8601 or relative
 	Until   string
 	Page    int // from 1; 0 means 1
 	PerPage int // 1..100; 0 means 50
 
-	NoMerges bool // only commits with less than two parents
-	Follow   bool // Path is a file, whose history goes on through its renames; beside no filter
-	Verbatim bool // authors are as their commits have them, whatever .mailmap says
+	NoMerges bool // skip commits with two or more parents
+	Follow   bool // Path is a file; follow it through renames. Not with filters
+	Verbatim bool // authors as in their commits, ignoring .mailmap
 }
 
-// CommitsResponse is a page of commits, newest first, with the count of all.
+// CommitsResponse is a page of commits, newest first; Total counts all pages.
 type CommitsResponse struct {
 	Commits []CommitInfo
 	Total   int
-	AtLeast bool      // counting took too long: there are Total or more
-	Shallow bool      // the remote, and so the mirror, lacks the history before some commit; false from nodes of older versions
-	Reached time.Time // when looking took too long: what is of this time and older was not looked at, or not all of it
+	AtLeast bool      // counting took too long: there are at least Total
+	Shallow bool      // the remote, and so the mirror, lacks older history; false from nodes of older versions
+	Reached time.Time // if time ran out: commits of this time and older were not all searched
 	Page    int
 	Per     int
 }
@@ -106,33 +106,33 @@ type CommitsResponse struct {
 type CommitInfo struct {
 	Hash        string    `json:"hash"`
 	Date        time.Time `json:"date"`    // the author's
-	Committed   time.Time `json:"-"`       // what since, until and the order go by
+	Committed   time.Time `json:"-"`       // since, until and the order use it
 	Message     string    `json:"message"` // first line
 	Refs        string    `json:"refs"`
 	Body        string    `json:"body"`
 	AuthorName  string    `json:"authorName"`
 	AuthorEmail string    `json:"authorEmail"`
 	Parents     []string  `json:"parents,omitempty"`
-	Path        string    `json:"path,omitzero"` // of a file that is followed: its name in this commit
+	Path        string    `json:"path,omitzero"` // with Follow: the file's name in this commit
 }
 
 // CommitRequest asks for one commit.
 type CommitRequest struct {
 	Repo, Ref string
-	Verbatim  bool // as of CommitsRequest
+	Verbatim  bool // as in CommitsRequest
 }
 
-// AuthorsRequest asks who wrote a revision, or a path of it.
+// AuthorsRequest asks for the authors of a revision, or of a path in it.
 type AuthorsRequest struct {
 	Repo, Ref, Path string
 	Page, PerPage   int
-	Verbatim        bool // as of CommitsRequest
+	Verbatim        bool // as in CommitsRequest
 }
 
 // AuthorsResponse lists authors by their number of commits.
 type AuthorsResponse struct {
 	Authors []AuthorInfo
-	Shallow bool // as of CommitsResponse
+	Shallow bool // as in CommitsResponse
 	Total   int
 	Page    int
 	Per     int
@@ -145,7 +145,7 @@ type AuthorInfo struct {
 	Commits int    `json:"commitCount"`
 }
 
-// TogetherRequest asks which files changed in the commits that changed a path.
+// TogetherRequest asks which files changed in the same commits as a path.
 type TogetherRequest struct {
 	Repo, Ref, Path string
 	Max             int // files; 0 means 100
@@ -153,58 +153,58 @@ type TogetherRequest struct {
 
 // TogetherResponse lists files by their number of commits.
 type TogetherResponse struct {
-	Commits int // that changed the path, without merges and commits of very many files
+	Commits int // commits that changed the path, without merges and very large commits
 	Files   []git.FileCount
 	Total   int  // files
-	Cut     bool // only the newest commits were looked at
-	Shallow bool // as of CommitsResponse
+	Cut     bool // only the newest commits were counted
+	Shallow bool // as in CommitsResponse
 }
 
-// DiffRequest asks for the difference of two references.
+// DiffRequest asks for the diff of two references.
 type DiffRequest struct {
 	Repo, Base, Head string
 	Path             string // directory prefix or file; "" for all
 	MaxBytes         int    // of hunks; 0 means 16 MiB
-	Context          int    // lines around a change; 0 means 3, -1 none
+	Context          int    // context lines; 0 means 3, -1 means none
 	Stat             bool   // count lines and leave out hunks
 
-	MergeBase    bool // from where the two parted (three dots), not from Base itself (two)
-	IgnoreBlanks bool // lines that differ in blanks alone are alike
+	MergeBase    bool // compare with the merge base (three dots) instead of Base (two)
+	IgnoreBlanks bool // ignore changes in whitespace
 
-	// A page of the files; not beside Stat, which tells of all.
-	Page, PerPage int // PerPage 1..100; both 0: all of them
+	// A page of the files. Not with Stat, which returns all.
+	Page, PerPage int // PerPage 1..100; both 0: all files
 
-	Message bool // tell of the commit Head, where Base is a parent of it
+	Message bool // also return the commit Head, if Base is its parent
 }
 
-// DiffResponse is a difference.
+// DiffResponse is a diff.
 type DiffResponse struct {
 	Files []DiffFile
-	Cut   bool // the bound of size was reached
+	Cut   bool // the limit of bytes was reached
 
-	BaseCommit, HeadCommit string // what was compared: with MergeBase the first is where they parted
+	BaseCommit, HeadCommit string // the commits compared; BaseCommit is the merge base with MergeBase
 
-	// Of a page: the files on all pages.
+	// With pages: files on all pages.
 	Total   int
-	AtLeast bool // there are Total or more
+	AtLeast bool // there are at least Total
 
-	Commit CommitInfo // with Message, where the difference is what one commit changed
+	Commit CommitInfo // with Message, if the diff is the change of one commit
 
-	FirstTag *FirstTag // of Commit; nil where the repository has no tags, and from nodes of older versions
+	FirstTag *FirstTag // of Commit; nil if the repository has no tags, and from nodes of older versions
 }
 
-// FirstTag is the tag that had a commit in its history first.
+// FirstTag is the earliest tag that contains a commit.
 type FirstTag struct {
-	Name    string // "" where no tag has the commit
-	Release string // where Name is that of a pre-release: the first that is none; "" for none yet
-	Late    bool   // not all was looked at in time: what is not named is not known
-	Whole   string // where Name is of a part of the repository, as globset-0.4.17: the first release named by its version alone; "" for none
+	Name    string // "" if no tag contains the commit
+	Release string // if Name is a pre-release: the first full release; "" if none yet
+	Late    bool   // time ran out: an empty name may only mean unknown
+	Whole   string // if Name tags a part of the repository, as globset-0.4.17: the first release tagged by version alone; "" if none
 }
 
 // DiffFile is one changed file. OldPath is "" when added, NewPath "" when deleted.
 type DiffFile struct {
 	OldPath, NewPath string
-	Status           byte // A added, M modified, D deleted, R renamed, T of another type
+	Status           byte // A added, M modified, D deleted, R renamed, T type changed
 	OldMode, NewMode string
 	Binary           bool
 	Added, Removed   int // lines in Hunks
@@ -213,7 +213,7 @@ type DiffFile struct {
 	Similarity       int  // of a renamed file, in percent
 }
 
-// DiffHunk is one changed run of lines. Body has the lines with their ' ', '+' or '-'.
+// DiffHunk is one run of changed lines. Body has the lines with their ' ', '+' or '-'.
 type DiffHunk struct {
 	OldStart, OldLines int
 	NewStart, NewLines int
@@ -221,14 +221,14 @@ type DiffHunk struct {
 	Body               string
 }
 
-// BlameRequest asks which commit each line of a file comes from.
+// BlameRequest asks for the commit that wrote each line of a file.
 type BlameRequest struct {
 	Repo, Path, Ref string
-	First, Lines    int // a run of lines, from 1; 0 means the whole file
+	First, Lines    int // range of lines, from 1; 0 means the whole file
 
-	Texts bool // of a run of few lines, with what they say and with bodies of messages
+	Texts bool // with a short range: also return the lines and the messages' bodies
 
-	Verbatim bool // whatever .mailmap and .git-blame-ignore-revs of the default branch say
+	Verbatim bool // ignore .mailmap and .git-blame-ignore-revs of the default branch
 }
 
 // BlameResponse is the blame of a file.
@@ -236,18 +236,18 @@ type BlameResponse struct {
 	Ranges  []BlameRange
 	Commits map[string]BlameCommit // by hash
 	Commit  string
-	Past    int // lines that an ignored commit changed last: they are those of the commits before it
+	Past    int // lines last changed by an ignored commit, and so attributed to an earlier one
 
-	// Of a run of lines.
+	// Only with a range of lines.
 	Total int  // lines of the file
-	Late  bool // not all lines were found in time: they are in no range
+	Late  bool // time ran out: some lines are in no range
 
-	Shallow bool // some lines are of commits at the Edge, and may be of older ones
+	Shallow bool // some lines belong to Edge commits and may be older
 
-	Texts []byte // with Texts: the lines, of which very long ones may be cut
+	Texts []byte // with Texts: the lines; very long ones may be cut
 }
 
-// BlameRange is a run of lines from one commit.
+// BlameRange is a run of lines of one commit.
 type BlameRange struct {
 	Hash      string `json:"hash"`
 	Path      string `json:"path"`      // of the file in that commit
@@ -262,11 +262,11 @@ type BlameCommit struct {
 	Message      string    `json:"message"`
 	AuthorName   string    `json:"authorName"`
 	AuthorEmail  string    `json:"authorEmail"`
-	PreviousHash string    `json:"-"` // "" when none
+	PreviousHash string    `json:"-"` // "" means none
 	PreviousPath string    `json:"-"`
 
 	Body string `json:"-"` // with Texts
-	Edge bool   `json:"-"` // the repository is shallow and has nothing before it: older commits may have brought its lines
+	Edge bool   `json:"-"` // the oldest commit of a shallow mirror: an older one may have written its lines
 }
 
 // RefsRequest asks for a page of branches or tags.
@@ -275,7 +275,7 @@ type RefsRequest struct {
 	Query         string // case-insensitive part of the name
 	Page, PerPage int    // PerPage 1..100; 0 means 50
 
-	Contains string // a branch, tag or commit: only what has it in its history; "" for all
+	Contains string // a branch, tag or commit: only refs whose history contains it; "" for all
 }
 
 // RefsResponse lists refs, newest first.
@@ -287,15 +287,15 @@ type RefsResponse struct {
 	Total         int
 	Page, Per     int
 
-	Contains string // the commit that all have in their history, where that was asked for
-	Late     bool   // not all were looked at in time: what is missing may have it too
+	Contains string // with Contains: the commit
+	Late     bool   // time ran out: refs not listed may contain it too
 }
 
 // RefInfo is a branch or a tag.
 type RefInfo struct {
 	Name        string    `json:"name"`   // short
-	Ref         string    `json:"-"`      // in links: the name, or the full one where the name means something else
-	Commit      string    `json:"commit"` // hex; of the commit, also for an annotated tag
+	Ref         string    `json:"-"`      // for links: the short name, or the full name if the short one is ambiguous
+	Commit      string    `json:"commit"` // hex; also for an annotated tag, the commit
 	CommittedAt time.Time `json:"committedAt,omitzero"`
 	Default     bool      `json:"isDefault"`
 	Indexed     bool      `json:"isIndexed"`
