@@ -10,9 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// accesses are the routes by which code and what belongs to it is read, with the
-// action that the audit has of each. Changes leave events of their own, and what is
-// proposed while somebody types is no access.
+// accesses are the routes that read code or data about it, with the audit's name of each action.
+// Changes are audited as events, and suggestions while typing do not count.
 var accesses = map[string]string{
 	"POST /api/search":               "code.searched",
 	"POST /api/stream_search":        "code.searched",
@@ -55,7 +54,7 @@ var accesses = map[string]string{
 	"GET /api/users/{user}/sessions": "sessions.read",
 }
 
-// entrances are the routes by which somebody comes in, with the action of a failure.
+// entrances are the routes for signing in, with the audit's name of a failure.
 var entrances = map[string]string{
 	"POST /login":                       "login.failed",
 	"POST /api/session":                 "login.failed",
@@ -65,7 +64,7 @@ var entrances = map[string]string{
 	"POST /token":                       "token.refused",
 }
 
-// record tells the audit what a call has read, or why it was refused.
+// record writes a call to the audit: what it read, or why it was refused.
 func (s *Server) record(c *call, r *route, f *failure) {
 	status := c.status
 	if f != nil {
@@ -80,21 +79,20 @@ func (s *Server) record(c *call, r *route, f *failure) {
 	s.trail.NoteAccess(a)
 }
 
-// access is what the audit has of a call; one without an action is nothing to it.
+// access returns the audit record of a call. An empty Action means that the call is not audited.
 func (c *call) access(r *route, status int) chronicle.Access {
-	// A failed entrance is told by its own name before its status: a wrong password is
-	// a 401 as well.
+	// Test for a failed sign-in before the status: a wrong password is a 401 too.
 	name := c.method + " " + r.name
 	entrance := entrances[name]
 	switch {
 	case entrance != "" && status >= 400:
 		return c.failedEntrance(r, entrance)
 
-	// Of a key that is refused its public part tells an operator which one still runs somewhere.
+	// The public part of a refused key tells the operator which key is still in use somewhere.
 	case status == 401 && c.credential() != "" && !r.framed:
 		return chronicle.Access{Action: "credential.refused", Refusal: true, TargetType: "api_key", Target: publicPart(c.credential())}
 
-	// Who comes without anything, or too often, could fill the audit with nothing.
+	// Skip these: anybody could fill the audit with requests without a credential.
 	case status == 401 || status == 429:
 		return chronicle.Access{}
 	case status == 403:
@@ -105,18 +103,18 @@ func (c *call) access(r *route, status int) chronicle.Access {
 	return chronicle.Access{}
 }
 
-// failedEntrance is a sign-in that came to nothing. Of what was sent only the
-// address is kept, and only where it is one: people write passwords into the wrong field.
+// failedEntrance returns the audit record of a failed sign-in. It keeps the e-mail address only
+// if it is one, because people type passwords into the wrong field.
 func (c *call) failedEntrance(r *route, action string) chronicle.Access {
-	// An identity provider sends people back: what they typed it never tells.
+	// An identity provider sends the browser back without the user's name.
 	a := chronicle.Access{Action: action, Refusal: true}
 	if len(c.wild) > 0 {
 		a.TargetType, a.Target = "provider", c.wild[0]
 		return a
 	}
 
-	// A key is pasted there too, and counts by what lists show of it.
-	email, key := c.shown(r)
+	// The form also accepts a key; record its public part.
+	email, key := c.signInInput(r)
 	if strings.Contains(email, "@") && !strings.ContainsAny(email, " \t\n") {
 		a.TargetType, a.Target = "user", email
 	} else if key := strings.TrimSpace(key); key != "" {
@@ -125,9 +123,9 @@ func (c *call) failedEntrance(r *route, action string) chronicle.Access {
 	return a
 }
 
-// shown is the address or the key that somebody has sent who wants to come in, "" for
-// what cannot be read.
-func (c *call) shown(r *route) (email, key string) {
+// signInInput returns the e-mail address or the key that a sign-in request contains; "" if it has
+// none or is unreadable.
+func (c *call) signInInput(r *route) (email, key string) {
 	switch r.name {
 	case "/login":
 		form, _ := url.ParseQuery(string(c.requestBody())) // nil has no values
@@ -141,7 +139,7 @@ func (c *call) shown(r *route) (email, key string) {
 	return "", ""
 }
 
-// publicPart is what lists show of a key, "" for what is no key.
+// publicPart returns the part of a key that lists show; "" if the text is no key.
 func publicPart(key string) string {
 	if !account.WellFormed(key) {
 		return ""
@@ -149,10 +147,11 @@ func publicPart(key string) string {
 	return key[:len(account.KeyPrefix)+8]
 }
 
-// mostLooked is how long a body may be of which the audit takes what was looked for.
+// mostLooked is the size of the largest body that the audit parses for what was searched.
 const mostLooked = 64 << 10
 
-// subject is what a body says of what is read: of the API, or of the tool server.
+// subject has the fields of request bodies that say what is read: of the API, or of the tool
+// server.
 type subject struct {
 	Query, SymbolName, RepoName, Repo string
 	Repos                             []string
@@ -166,9 +165,9 @@ type subject struct {
 	}
 }
 
-// read is something read: of which repository, and what was looked for.
+// read returns the audit record of a read: the repository and the query.
 func (c *call) read(action string) chronicle.Access {
-	// A POST has what it looks for in its body, a page in its path or its query.
+	// The query of a POST is in its body, that of a page in the path or the query string.
 	a := chronicle.Access{Action: action}
 	switch {
 	case c.method == "POST":
@@ -190,9 +189,9 @@ func (c *call) read(action string) chronicle.Access {
 
 	switch {
 	case a.Action == "":
-		// Nothing was read: there is nothing to name.
+		// Nothing was read, so there is nothing to name.
 
-	// What was named in the path counts where nothing else says what was read.
+	// Otherwise use what the path names.
 	case a.Target != "":
 		a.TargetType = "repository"
 	case len(c.wild) > 0:
@@ -215,27 +214,26 @@ func (c *call) noteRightsRead(a *chronicle.Access) {
 	a.Message = "of " + user
 }
 
-// readByBody fills in what the body of a call says. Of the tool server's methods
-// those count that read.
+// readByBody fills in the record from the request body. For the tool server it clears Action
+// unless the method reads something.
 func (c *call) readByBody(a *chronicle.Access) {
-	// Of a search the body tells nothing else, and the handler has read it.
+	// The handler of a search has already stored the query.
 	if c.sought != "" {
 		a.Query = c.sought
 		return
 	}
 
-	// Decoded once more, and only where it is small: the audit must not cost what the
-	// handler costs.
+	// Parse small bodies only, so that the audit does not cost as much as the handler.
 	var s subject
 	if body := c.requestBody(); len(body) <= mostLooked {
-		_ = json.Unmarshal(body, &s) // what cannot be read was refused by the handler
+		_ = json.Unmarshal(body, &s) // the handler has refused an unreadable body
 	}
 	if a.Action != "tool" {
 		a.Query, a.Target = cmp.Or(s.Query, s.SymbolName), cmp.Or(s.RepoName, s.Repo, strings.Join(s.Repos, ","))
 		return
 	}
 
-	// Listing tools, a ping and a handshake read nothing.
+	// Listing tools, pings and handshakes read nothing.
 	args := &s.Params.Arguments
 	switch s.Method {
 	case "tools/call":

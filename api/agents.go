@@ -6,7 +6,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// agentRoutes are the routes of the agents that people have let in.
+// agentRoutes handles the agents that people have authorized.
 type agentRoutes struct{ agents authority }
 
 func (a *agentRoutes) rows() []route {
@@ -17,17 +17,17 @@ func (a *agentRoutes) rows() []route {
 	}
 }
 
-// list is GET /api/agents.
+// list handles GET /api/agents.
 func (a *agentRoutes) list(ctx context.Context, c *call, by account.Holder) error {
 	return c.answer(a.agents.Agents(ctx, by))
 }
 
-// end is DELETE /api/agents/{agent}.
+// end handles DELETE /api/agents/{agent}.
 func (a *agentRoutes) end(ctx context.Context, c *call, by account.Holder) error {
 	return c.answer(a.agents.EndAgent(ctx, by, c.wild[0]))
 }
 
-// register is POST /api/agents/clients.
+// register handles POST /api/agents/clients.
 func (a *agentRoutes) register(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
@@ -39,8 +39,7 @@ func (a *agentRoutes) register(ctx context.Context, c *call, by account.Owner) e
 		return err
 	}
 
-	// What an agent may be sent back to is checked by the authorization server, as for
-	// those that register by themselves.
+	// The authorization server checks the redirect URIs, as for clients that register themselves.
 	got, err := a.agents.RegisterFor(ctx, by, name, redirects)
 	if err != nil {
 		return err

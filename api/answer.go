@@ -34,7 +34,7 @@ func (c *call) head() {
 		c.rc.SetContentType(c.mime)
 	}
 
-	// For every answer: no browser shall take a file of a repository for a script.
+	// No browser may run a file of a repository as a script.
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set(headerRequest, c.id)
@@ -43,18 +43,18 @@ func (c *call) head() {
 		h.Set("Cache-Control", "no-store")
 	}
 
-	// After the usual ones, so that a handler may say otherwise.
+	// Set the handler's headers last, so that they can override the defaults.
 	for _, kv := range c.header {
 		h.Set(kv[0], kv[1])
 	}
 }
 
-// largestPooled bounds the memory that a buffer may keep between answers.
+// largestPooled limits the buffers that are kept for further answers, in bytes.
 const largestPooled = 1 << 20
 
-// write hands a whole answer to fasthttp, which sends it after the handler.
+// write gives the whole answer to fasthttp, which sends it after the handler.
 func (c *call) write(s *Server) {
-	// A large buffer is not kept: one answer of many megabytes would stay for ever.
+	// Do not keep a large buffer, which would never be freed.
 	c.head()
 	if c.pooled != nil && cap(c.body) <= largestPooled {
 		c.rc.Response.SetBody(c.body) // copies
@@ -65,10 +65,9 @@ func (c *call) write(s *Server) {
 	c.rc.Response.SetBodyRaw(c.body)
 }
 
-// writeSlowly hands a large answer to fasthttp, which sends it after the
-// handler. It counts as under way, with the memory that it holds, until it is
-// sent or given up: a client that takes nothing for a while, or is slower than
-// a modem, is left.
+// writeSlowly gives a large answer to fasthttp, which sends it after the handler. The call counts
+// as running, with its memory, until the answer is sent or given up. It is given up if the client
+// takes no byte for stallTimeout or is slower than slowestBytes.
 func (c *call) writeSlowly(s *Server, end func()) {
 	c.head()
 	now := clock.Now()
@@ -81,14 +80,14 @@ func (c *call) writeSlowly(s *Server, end func()) {
 	}, size)
 }
 
-// The patience with readers of large answers.
+// Limits for clients that read large answers.
 const (
 	stallTimeout = 20 * time.Second // without a byte taken
-	slowestBytes = 16 << 10         // a second, over the whole answer
+	slowestBytes = 16 << 10         // bytes a second, over the whole answer
 )
 
-// slowBody is a large answer being sent: each part moves the deadline of the
-// connection. It is closed when the answer is sent or given up.
+// slowBody is a large answer while it is sent. Each part moves the connection's write deadline.
+// fasthttp closes it when the answer is sent or given up.
 type slowBody struct {
 	conn  net.Conn
 	left  []byte
@@ -96,13 +95,13 @@ type slowBody struct {
 	end   func()
 }
 
-// Read takes the next part.
+// Read returns the next part.
 func (b *slowBody) Read(p []byte) (int, error) {
 	if len(b.left) == 0 {
 		return 0, io.EOF
 	}
 
-	// Each part has a time of its own, all together the rest of theirs.
+	// Each part gets stallTimeout, but all together end at until.
 	deadline := clock.In(stallTimeout)
 	if deadline.After(b.until) {
 		deadline = b.until
@@ -111,15 +110,14 @@ func (b *slowBody) Read(p []byte) (int, error) {
 		return 0, err
 	}
 
-	// The deadline stands before the part is sent: the server writes after this returns.
+	// fasthttp writes the part after Read returns, so the deadline is in place.
 	n := copy(p, b.left)
 	b.left = b.left[n:]
 	return n, nil
 }
 
-// Close gives the memory back; it is called once at least.
+// Close gives back the memory. It may be called more than once.
 func (b *slowBody) Close() error {
-	// The server may close it twice, and the budget is given back once.
 	if b.end != nil {
 		b.end()
 		b.left, b.end = nil, nil
@@ -127,23 +125,21 @@ func (b *slowBody) Close() error {
 	return nil
 }
 
-// writeStream hands a streamed answer to fasthttp. end is called when the
-// stream is over, sent or not; only then may the connection be used for the
-// next request.
+// writeStream gives a streamed answer to fasthttp. It calls end when the stream is over, sent or
+// not. Only then may the connection serve the next request.
 func (c *call) writeStream(s *Server, end func()) {
 	c.head()
 	c.rc.Response.ImmediateHeaderFlush = true
 
 	conn, stream := c.rc.Conn(), c.stream
-	// The deadline moves with each part (deadlineWriter), so the one that the
-	// server would set for the whole answer is replaced here.
+	// Replace the server's deadline for the whole answer: deadlineWriter moves it with each part.
 	if err := c.rc.SetWriteDeadline(clock.In(writeTimeout)); err != nil {
 		s.log.Debug("connection", "detail", err)
 	}
 
 	name := c.path
 
-	// fasthttp calls this after the head: nobody else recovers a panic here.
+	// fasthttp calls this after the head and does not recover panics.
 	c.rc.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer end()
 		defer func() {
@@ -157,8 +153,8 @@ func (c *call) writeStream(s *Server, end func()) {
 	})
 }
 
-// deadlineWriter moves the write deadline of a connection with each part that
-// is written, and sends it at once.
+// deadlineWriter moves the connection's write deadline with each part, and sends the part at
+// once.
 type deadlineWriter struct {
 	w    *bufio.Writer
 	conn net.Conn
@@ -176,17 +172,16 @@ func (d deadlineWriter) Write(p []byte) (int, error) {
 	return n, d.w.Flush()
 }
 
-// panicked logs a panic with its stack and makes the failure that is sent.
+// panicked logs a panic with its stack and returns the failure to send.
 func (s *Server) panicked(what string, p any) *failure {
 	s.meter.panics.Inc()
 	s.log.Error("panic while answering", "request", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	return &failure{Status: 500, Code: codeUnexpected, Message: "Unexpected error: the node's log has the details.", cause: fmt.Errorf("panic: %v", p)}
 }
 
-// refuse answers what fasthttp could not read as a request.
+// refuse answers bytes that fasthttp could not parse as a request.
 func (s *Server) refuse(rc *fasthttp.RequestCtx, err error) {
-	// There is no request to route, so none of the other steps run: the metric and the
-	// error body are as everywhere.
+	// There is no request, so no other step runs. Count it and answer as usual.
 	c := &call{rc: rc}
 
 	f := malformed()
@@ -199,7 +194,7 @@ func (s *Server) refuse(rc *fasthttp.RequestCtx, err error) {
 		f = lateRequest()
 	}
 
-	// Where the next request begins on this connection nobody can tell.
+	// The beginning of a next request on this connection is unknown, so close it.
 	s.meter.done("malformed", "", f.Status, 0)
 	c.fail(f)
 	c.head()
@@ -211,9 +206,9 @@ func tooLarge(most int) *failure {
 	return &failure{Status: 413, Code: codeTooLarge, Message: "The request body is larger than " + strconv.Itoa(most) + " bytes."}
 }
 
-// expect answers `Expect: 100-continue` before the body is sent.
+// expect answers `Expect: 100-continue`, before the body arrives.
 func (s *Server) expect(rc *fasthttp.RequestCtx) int {
-	// The head alone decides: a client that asks first need not send what is refused.
+	// Refuse a body that the head announces as too large, so that the client need not send it.
 	if announcedTooLarge(rc) == 0 {
 		return fasthttp.StatusContinue
 	}
@@ -224,12 +219,11 @@ func (s *Server) expect(rc *fasthttp.RequestCtx) int {
 	return 413
 }
 
-// drain takes some of a body that is refused off the connection, because
-// closing one with unread bytes makes the client's system throw the answer
-// away. It gives up on a client that pauses or sends without end, and reports
-// whether it reached the end of the body.
+// drain reads some of a refused body, because closing a connection with unread bytes makes the
+// client's system drop the answer. It gives up on a client that pauses or sends too much. It
+// reports whether it reached the end of the body.
 func drain(conn net.Conn, body io.Reader, length int) bool {
-	// Enough for the largest body that somebody sends by mistake, and the pause of a slow network.
+	// Enough for the largest body sent by mistake, and for the pauses of a slow network.
 	const most, patience = 32 << 20, 250 * time.Millisecond
 	if length < 0 || length > most {
 		length = most
@@ -238,7 +232,7 @@ func drain(conn net.Conn, body io.Reader, length int) bool {
 	buf := make([]byte, 4<<10)
 	until := clock.In(5 * time.Second)
 
-	// Whichever comes first ends it: the length, the time, or a pause.
+	// Stop at the length, the time, or a pause.
 	for length > 0 && clock.Now().Before(until) {
 		if conn.SetReadDeadline(clock.In(patience)) != nil {
 			return false

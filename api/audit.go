@@ -17,13 +17,13 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// trail tells what happened and who did what, and keeps what was read and refused.
+// trail reads events and the audit, and records accesses.
 type trail interface {
 	settings.Chronicle
-	NoteAccess(chronicle.Access) // does not wait
+	NoteAccess(chronicle.Access) // does not block
 }
 
-// auditRoutes are the routes of what happened, and of who did what.
+// auditRoutes handles events and the audit.
 type auditRoutes struct {
 	chronicle trail
 	base      func() string
@@ -37,7 +37,7 @@ func (a *auditRoutes) rows() []route {
 	}
 }
 
-// happened is GET /api/events.
+// happened handles GET /api/events.
 func (a *auditRoutes) happened(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := chronicle.EventsRequest{Limit: p.integer("limit", 100, 1, 1000), After: p.text("after")}
@@ -47,10 +47,10 @@ func (a *auditRoutes) happened(ctx context.Context, c *call, by account.Owner) e
 	return c.answer(a.chronicle.Events(ctx, by, req))
 }
 
-// missingHeader names the nodes of which a list may lack something, and says why.
+// missingHeader names the nodes whose part of a list may be missing, and why.
 const missingHeader = "X-Audit-Missing"
 
-// list is GET /api/audit: a page of a list, or all of it as JSON lines.
+// list handles GET /api/audit: one page, or everything as JSON lines.
 func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := chronicle.AuditRequest{
@@ -63,7 +63,7 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 		return err
 	}
 
-	// An export has no pages: it begins where the newest event is.
+	// An export has no pages; it begins with the newest event.
 	if lines {
 		return a.lines(ctx, c, by, req)
 	}
@@ -75,20 +75,20 @@ func (a *auditRoutes) list(ctx context.Context, c *call, by account.Owner) error
 	return c.json(r.Lines, reply.Precise)
 }
 
-// page reads a page of the list and sets the headers of the answer.
+// page reads one page and sets the answer's headers.
 func (a *auditRoutes) page(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) (*chronicle.AuditResponse, error) {
 	r, err := a.chronicle.Audit(ctx, by, req)
 	if err != nil {
 		return nil, err
 	}
 
-	// Gaps are a header, so that the list stays a list.
+	// Gaps go into a header, so that the body stays a list.
 	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Lines), r.Total, r.AtLeast})
 	c.tellMissing(r.Missing)
 	return r, nil
 }
 
-// tellMissing names the nodes of which something may be missing.
+// tellMissing sets missingHeader if there are gaps.
 func (c *call) tellMissing(gaps []chronicle.Gap) {
 	var said []string
 	for _, g := range gaps {
@@ -99,8 +99,8 @@ func (c *call) tellMissing(gaps []chronicle.Gap) {
 	}
 }
 
-// lines writes everything, one event a line, newest first; at the end a line for
-// each node of which something may be missing.
+// lines streams all events as JSON lines, newest first. The last lines name the nodes whose part
+// may be missing.
 func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req chronicle.AuditRequest) error {
 	req.Page, req.PerPage = 1, chronicle.MostLines
 	r, err := a.chronicle.Audit(ctx, by, req)
@@ -108,13 +108,13 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 		return err
 	}
 
-	// The header goes out before the rest is asked for: what fails later is told at the end.
+	// The header is sent before the rest is read, so later gaps come as lines at the end.
 	c.tellMissing(r.Missing)
 	c.mime = mimeLines
 	c.stream = func(w *bufio.Writer) error {
 		enc := json.NewEncoder(w)
 
-		// Lines are for programs: < and > of a query stay as they are.
+		// Programs read these lines, so keep < and > as they are.
 		enc.SetEscapeHTML(false)
 
 		gaps := map[chronicle.Gap]bool{}
@@ -131,7 +131,7 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 				return err
 			}
 
-			// What comes meanwhile is newer: the list goes back from its last line.
+			// Continue before the last line: new events meanwhile come before the first.
 			if len(r.Lines) == 0 {
 				break
 			}
@@ -154,7 +154,7 @@ func (a *auditRoutes) lines(ctx context.Context, c *call, by account.Owner, req 
 
 const mimeLines = "application/jsonl; charset=utf-8"
 
-// timestamp is a time as RFC 3339 has it, zero where it is not given.
+// timestamp returns a time in RFC 3339, or a day; zero if the parameter is missing.
 func (p *params) timestamp(name string) time.Time {
 	s, ok := p.c.arg(name)
 	if !ok || s == "" {
@@ -169,21 +169,20 @@ func (p *params) timestamp(name string) time.Time {
 	return time.Time{}
 }
 
-// maxAgentSaid is how much of what a client says of itself is passed on.
+// maxAgentSaid limits the User-Agent that is passed on, in bytes.
 const maxAgentSaid = 200
 
-// actor is who asks for the changes of a call, for the audit.
+// actor returns the author of a call's changes for the audit.
 func (c *call) actor(trusted func(netip.Addr) bool) catalog.Actor {
-	// An account before its key, and the session before both: the audit names people
-	// where it can. What a client says of itself is cut, for it may say anything.
+	// Prefer the account to the key, so that the audit names people. Shorten the User-Agent,
+	// which may contain anything.
 	v, said := c.viewer, c.requestHeader("User-Agent")
 	a := catalog.Actor{ID: cmp.Or(v.Account, v.KeyID), Name: v.Name, Key: cmp.Or(v.Session, v.KeyID), Agent: said[:min(len(said), maxAgentSaid)]}
 	if addr := c.address(trusted); addr.IsValid() {
 		a.Address = addr.String()
 	}
 
-	// An agent comes with a token, which has not the form of a key and is good for the
-	// tool server alone.
+	// An agent uses a token, which does not look like a key and works for the tool server only.
 	switch {
 	case v.Session != "":
 		a.Type = catalog.ActorUser
@@ -201,7 +200,7 @@ func (c *call) actor(trusted func(netip.Addr) bool) catalog.Actor {
 	return a
 }
 
-// credential is the key or token that a request shows in its headers.
+// credential returns the key or token in the request's headers.
 func (c *call) credential() string {
 	text, _ := auth.Credential(c.requestHeader("Authorization"), c.requestHeader(headerKey))
 	return text

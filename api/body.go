@@ -15,20 +15,19 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// fields is the decoded object of a request body. Its methods take a member
-// each and note what is wrong with it, so that one answer names every mistake.
-// A member that no method has asked for is a mistake too, unless any says that
-// others are ignored.
+// fields is the JSON object of a request body. Its methods decode one member each and collect
+// errors, so that one answer names every mistake. A member that no method reads is an error,
+// unless any is set.
 type fields struct {
 	raw   map[string]json.RawMessage
-	asked []string // names
+	asked []string // names read so far
 	any   bool
 	errs  []string
 }
 
-// decodeBody reads a request body that has to be one JSON object.
+// decodeBody parses a request body, which must be one JSON object.
 func decodeBody(body []byte) (*fields, error) {
-	// The library replaces bytes that are no UTF-8: a search for them would find other files.
+	// The JSON library would replace invalid UTF-8, and a search would find other files.
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, invalidBody("expected a JSON object, received an empty body")
 	}
@@ -36,14 +35,14 @@ func decodeBody(body []byte) (*fields, error) {
 		return nil, invalidBody("the body is not valid UTF-8 at byte %d", i)
 	}
 
-	// Members stay raw: each is decoded when a handler asks for it, and says what is wrong.
+	// Decode each member when a handler reads it.
 	f := &fields{}
 	err := json.Unmarshal(body, &f.raw)
 
 	var syntax *json.SyntaxError
 	var typ *json.UnmarshalTypeError
 
-	// The texts of the library name Go's types: these say it in words of JSON.
+	// The library's messages name Go types; replace them.
 	switch {
 	case errors.As(err, &syntax):
 		return nil, invalidBody("malformed JSON at byte %d: %s", syntax.Offset, syntax.Error())
@@ -57,9 +56,8 @@ func decodeBody(body []byte) (*fields, error) {
 	return f, nil
 }
 
-// invalidUTF8 is the offset of the first byte that is not UTF-8, -1 for none.
+// invalidUTF8 returns the offset of the first byte that is not UTF-8; -1 if there is none.
 func invalidUTF8(b []byte) int {
-	// ASCII, which most bodies are, without decoding.
 	for i := 0; i < len(b); {
 		if b[i] < utf8.RuneSelf {
 			i++
@@ -74,9 +72,9 @@ func invalidUTF8(b []byte) int {
 	return -1
 }
 
-// err is the failure that names every mistake, in the order of the names; nil for none.
+// err returns one failure that names every mistake, by name; nil if there is none.
 func (f *fields) err() error {
-	// Members come in the order of a map: sorted, an answer is the same each time.
+	// Sort, because a map has no order.
 	errs := append(slices.Clone(f.errs), f.unknown()...)
 	if len(errs) == 0 {
 		return nil
@@ -85,7 +83,7 @@ func (f *fields) err() error {
 	return invalidBody("%s", strings.Join(errs, "; "))
 }
 
-// unknown says of each member that nobody has asked for which one may be meant.
+// unknown returns an error for each member that no method has read, with a similar known name.
 func (f *fields) unknown() (errs []string) {
 	if f.any {
 		return nil
@@ -96,7 +94,7 @@ func (f *fields) unknown() (errs []string) {
 			continue
 		}
 
-		// A name that is nearly right is a typing error more often than anything else.
+		// A similar name means a typing error.
 		hint := "known are " + strings.Join(f.asked, ", ")
 		if near := tool.NearestName(name, f.asked); near != "" {
 			hint = "did you mean " + near + "?"
@@ -110,7 +108,7 @@ func (f *fields) wrong(name, format string, args ...any) {
 	f.errs = append(f.errs, name+": "+fmt.Sprintf(format, args...))
 }
 
-// member returns a member that is there and not null.
+// member returns a member unless it is missing or null.
 func (f *fields) member(name string) (json.RawMessage, bool) {
 	if !slices.Contains(f.asked, name) {
 		f.asked = append(f.asked, name)
@@ -119,7 +117,7 @@ func (f *fields) member(name string) (json.RawMessage, bool) {
 	return raw, ok && string(raw) != "null"
 }
 
-// required is a string that has to be there and not empty.
+// required returns a string that must be there and not empty.
 func (f *fields) required(name string) string {
 	if _, ok := f.member(name); !ok {
 		f.wrong(name, "required")
@@ -133,7 +131,7 @@ func (f *fields) required(name string) string {
 	return s
 }
 
-// text is a string, "" where it is not given.
+// text returns a string; "" if it is missing.
 func (f *fields) text(name string) string {
 	raw, ok := f.member(name)
 	if !ok {
@@ -146,7 +144,7 @@ func (f *fields) text(name string) string {
 	return s
 }
 
-// texts is a list of strings.
+// texts returns a list of strings.
 func (f *fields) texts(name string) []string {
 	raw, ok := f.member(name)
 	if !ok {
@@ -154,7 +152,7 @@ func (f *fields) texts(name string) []string {
 		return nil
 	}
 
-	// Pointers show which of them are null.
+	// Pointers show which elements are null.
 	var list []*string
 	if raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
 		f.wrong(name, "expected an array of strings, received %s", kindOf(raw))
@@ -172,7 +170,7 @@ func (f *fields) texts(name string) []string {
 	return out
 }
 
-// flag is a boolean, false where it is not given.
+// flag returns a boolean; false if it is missing.
 func (f *fields) flag(name string) bool {
 	raw, ok := f.member(name)
 	if !ok {
@@ -184,9 +182,9 @@ func (f *fields) flag(name string) bool {
 	return string(raw) == "true"
 }
 
-// integer is a whole number between lo and hi, 0 where it is not given.
+// integer returns a whole number between lo and hi; 0 if it is missing.
 func (f *fields) integer(name string, lo, hi int) int {
-	// 1e3 and 1.0 are whole numbers in JSON, so it is read as a fraction first.
+	// Parse a float first, because 1e3 and 1.0 are whole numbers in JSON.
 	raw, ok := f.member(name)
 	if !ok {
 		return 0
@@ -194,7 +192,7 @@ func (f *fields) integer(name string, lo, hi int) int {
 
 	var n float64
 	if kindOf(raw) != "a number" || json.Unmarshal(raw, &n) != nil {
-		if kindOf(raw) == "a number" { // too large for any type
+		if kindOf(raw) == "a number" { // too large for a float
 			f.wrong(name, "must be between %d and %d", lo, hi)
 			return 0
 		}
@@ -213,20 +211,19 @@ func (f *fields) integer(name string, lo, hi int) int {
 	return int(n)
 }
 
-// maxKeyDays bounds the life of a key that has an end.
+// maxKeyDays limits the life of a key that expires.
 const maxKeyDays = 3650
 
-// lifetime is how long something lasts that ends at expiresAt, a time in the
-// future, or after expiresInDays; 0 for ever.
+// lifetime returns the time until expiresAt, or expiresInDays; 0 means no end.
 func (f *fields) lifetime(now time.Time) time.Duration {
-	// Both are read in any case, so that neither counts as unknown.
+	// Read both, so that neither counts as unknown.
 	days := f.integer("expiresInDays", 1, maxKeyDays)
 	at := f.text("expiresAt")
 	if at == "" {
 		return time.Duration(days) * 24 * time.Hour
 	}
 
-	// Bounded: a date with a wrong digit would be a key for a thousand years.
+	// Limit the date: with one wrong digit a key would live for a thousand years.
 	end, err := time.Parse(time.RFC3339, at)
 	switch {
 	case err != nil:
@@ -243,7 +240,7 @@ func (f *fields) lifetime(now time.Time) time.Duration {
 
 // kindOf names the type of a JSON value.
 func kindOf(raw json.RawMessage) string {
-	// The first byte says it: the decoder has proved that the rest is well-formed.
+	// The first byte is enough, since the decoder has checked the syntax.
 	switch raw[0] {
 	case '"':
 		return "a string"

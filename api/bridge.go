@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// bridge serves an http.Handler on fasthttp. The handler runs in a goroutine
-// of its own with a request that shares no memory with fasthttp's, so that one
-// who outlives its client can never see the next request on that connection.
+// bridge serves an http.Handler on fasthttp. The handler runs in a goroutine of its own with a
+// copy of the request. So a handler that outlives its client never sees the next request on the
+// connection.
 //
-//	nothing flushed   the answer is sent whole when the handler returns
-//	flushed           what was written goes out at each Flush, as a stream
+// If the handler never flushes, the answer is sent whole when the handler returns. Otherwise each
+// Flush sends what was written so far.
 //
-// The serving goroutine and then the stream wait for the handler to return.
-// panicked makes the failure of a panic of the handler.
+// The serving goroutine, and then the stream, wait for the handler to return. panicked makes the
+// failure of a panic in the handler.
 func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate func(context.Context, *call) context.Context) handler {
 	return func(ctx context.Context, c *call) error {
-		// The SDK looks for the local address in the context, as a server of net/http puts it there.
+		// The MCP SDK reads the local address from the context, where net/http's server puts it.
 		ctx, cancel := context.WithCancelCause(decorate(context.WithValue(ctx, http.LocalAddrContextKey, c.rc.LocalAddr()), c))
 		req, err := httpRequest(ctx, c)
 		if err != nil {
@@ -30,10 +30,10 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 			return invalidParams("the request target is not a URL")
 		}
 
-		// The reply is what both goroutines share.
+		// Both goroutines share r.
 		r := &bridged{ctx: ctx, head: http.Header{}, committed: make(chan struct{}), parts: make(chan []byte), done: make(chan struct{})}
 
-		// A handler gives its request up by this panic of net/http: that is no defect.
+		// ErrAbortHandler is how a handler gives up a request: that is no defect.
 		go func() {
 			defer close(r.done)
 			defer func() {
@@ -46,7 +46,7 @@ func bridge(h http.Handler, panicked func(what string, p any) *failure, decorate
 			h.ServeHTTP(r, req)
 		}()
 
-		// Whatever comes first decides how the answer goes out.
+		// The first of both decides how the answer is sent.
 		select {
 		case <-r.done:
 		case <-r.committed:
@@ -63,7 +63,7 @@ func httpRequest(ctx context.Context, c *call) (*http.Request, error) {
 		return nil, err
 	}
 
-	u.Path, u.RawPath = c.path, "" // the normalised path, by which access was decided
+	u.Path, u.RawPath = c.path, "" // the normalized path, on which access was decided
 	body := c.requestBody()
 	req := &http.Request{
 		Method: c.method, URL: u, RequestURI: target,
@@ -73,41 +73,41 @@ func httpRequest(ctx context.Context, c *call) (*http.Request, error) {
 		RemoteAddr: c.rc.RemoteAddr().String(),
 	}
 
-	// Copied: the strings of fasthttp belong to the next request once this one is over.
+	// Copy the headers: fasthttp reuses its strings for the next request.
 	for k, v := range c.rc.Request.Header.All() {
 		req.Header.Add(string(k), string(v))
 	}
 	return req.WithContext(ctx), nil
 }
 
-// bridged is the http.ResponseWriter of a bridged handler, which alone has the head and
-// the buffer until it commits them or returns.
+// bridged is the http.ResponseWriter of a bridged handler. Only the handler uses head and buf
+// until it commits them or returns.
 type bridged struct {
 	ctx       context.Context
-	committed chan struct{} // closed when the head is final and parts follow
-	parts     chan []byte   // what is flushed; received until done is closed
+	committed chan struct{} // closed once the head is final and parts follow
+	parts     chan []byte   // flushed parts; received until done is closed
 	done      chan struct{} // closed when the handler has returned
 	failed    *failure      // a panic of the handler; read after done
 
 	head      http.Header
-	sent      http.Header // the head as it was when the status was set
+	sent      http.Header // copy of head when the status was set
 	status    int
 	buf       []byte
 	streaming bool
 }
 
-// Header is what the handler sets before it writes.
+// Header returns the header map, which the handler fills in before it writes.
 func (r *bridged) Header() http.Header { return r.head }
 
 // WriteHeader sets the status, once.
 func (r *bridged) WriteHeader(status int) {
-	// Informational heads have no place in an answer that is written once.
+	// Ignore informational heads (1xx).
 	if r.status == 0 && status >= 200 {
 		r.status, r.sent = status, r.head.Clone()
 	}
 }
 
-// Write keeps p until the next flush.
+// Write buffers p until the next flush.
 func (r *bridged) Write(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, context.Cause(r.ctx)
@@ -120,7 +120,7 @@ func (r *bridged) Write(p []byte) (int, error) {
 // Flush sends what was written; see FlushError.
 func (r *bridged) Flush() { _ = r.FlushError() }
 
-// FlushError sends what was written, and fails when the client has gone.
+// FlushError sends what was written. It fails if the client has gone.
 func (r *bridged) FlushError() error {
 	r.WriteHeader(http.StatusOK)
 	if !r.streaming {
@@ -141,17 +141,17 @@ func (r *bridged) FlushError() error {
 	}
 }
 
-// answer fills in the call's answer: whole, or as a stream.
+// answer sets the call's answer: whole, or as a stream.
 func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
 	select {
 	case <-r.committed:
-	default: // the handler has returned, so nobody else writes to the reply any more
+	default: // the handler has returned
 		defer cancel(nil)
 		if r.failed != nil {
 			return r.failed
 		}
 
-		// It gave up without an answer because the call had ended: that is what is told.
+		// If the handler gave up because the call ended, report that.
 		if err := context.Cause(r.ctx); err != nil && r.status == 0 {
 			return err
 		}
@@ -168,7 +168,7 @@ func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
 			cancel(errPeerGone)
 		}
 
-		// The handler may be sending still: its parts are dropped until it has returned.
+		// Drop further parts until the handler has returned.
 		for {
 			select {
 			case <-r.parts:
@@ -182,7 +182,7 @@ func (r *bridged) answer(c *call, cancel context.CancelCauseFunc) error {
 
 // copyHead copies status and headers.
 func (r *bridged) copyHead(c *call) {
-	// A header that is repeated goes out as one, with commas, as HTTP allows.
+	// Join repeated headers with commas, as HTTP allows.
 	c.status = max(r.status, http.StatusOK)
 	for name, values := range r.sent {
 		if name == "Content-Type" {

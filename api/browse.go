@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// fileRoutes are the routes of files and their changes.
+// fileRoutes handles files and their changes.
 type fileRoutes struct {
 	files browse.Files
 	base  func() string
@@ -26,14 +26,14 @@ func (a *fileRoutes) rows() []route {
 	}
 }
 
-// The JSON of what is read from mirrors, field for field.
+// JSON of answers about files.
 
 type sourceJSON struct {
 	Source text `json:"source"`
 	*browse.SourceResponse
 	HasInvalidCharacter bool `json:"hasReplacementCharacters"` // bytes that are not UTF-8 were replaced
 
-	// Where they were asked for: the runs of each line, and whether there are more lines than have theirs.
+	// Only with tokens: the colored runs of each line, and whether later lines have none.
 	Tokens    *[][]colouredJSON `json:"tokens,omitzero"`
 	TokensCut *bool             `json:"areTokensTruncated,omitzero"`
 }
@@ -44,7 +44,7 @@ type treeJSON struct {
 	Name     string     `json:"name"`
 	Children []treeJSON `json:"children"`
 
-	// Where details were asked for.
+	// Only with details.
 	Mode   string  `json:"mode,omitempty"`
 	Size   *int64  `json:"size,omitzero"`    // bytes of a blob
 	Target *string `json:"target,omitzero"`  // of a symlink
@@ -55,7 +55,7 @@ type diffJSON struct {
 	Files       []diffFileJSON `json:"files"`
 	IsTruncated bool           `json:"isTruncated"`
 
-	// With the details alone.
+	// Only with details.
 	BaseCommit string `json:"baseCommit,omitempty"`
 	HeadCommit string `json:"headCommit,omitempty"`
 }
@@ -66,15 +66,15 @@ type diffFileJSON struct {
 	IsBinary bool       `json:"isBinary"`
 	Hunks    []hunkJSON `json:"hunks"`
 
-	*changeJSON // nil unless the details are asked for
+	*changeJSON // nil without details
 }
 
-// changeJSON is what the details of a difference say of a file.
+// changeJSON has the details of a changed file.
 type changeJSON struct {
 	Status      string `json:"status"`
 	OldMode     string `json:"oldMode,omitempty"`
 	NewMode     string `json:"newMode,omitempty"`
-	Similarity  int    `json:"similarity,omitzero"` // of a renamed file; git calls none renamed that has nothing in common
+	Similarity  int    `json:"similarity,omitzero"` // of a renamed file, in percent; never 0
 	Added       int    `json:"added"`
 	Removed     int    `json:"removed"`
 	IsTruncated bool   `json:"isTruncated"`
@@ -92,7 +92,7 @@ type linesJSON struct {
 	Lines int `json:"lines"`
 }
 
-// blameJSON is a commit of a blame with the one before it.
+// blameJSON is a commit of a blame, with the previous commit of the file.
 type blameJSON struct {
 	browse.BlameCommit
 	Previous *previousJSON `json:"previous,omitzero"`
@@ -103,7 +103,7 @@ type previousJSON struct {
 	Path string `json:"path"`
 }
 
-// text is lines of a file. Bytes that are no UTF-8 are told by the escape of U+FFFD.
+// text is text of a file. Its JSON replaces invalid UTF-8 by U+FFFD.
 type text []byte
 
 // MarshalJSON implements json.Marshaler.
@@ -115,12 +115,12 @@ func (t text) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// source is GET /api/source.
+// source handles GET /api/source.
 func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref")}
 
-	// One end may be left out: the first is 1 then, the last that of the file.
+	// Either end may be missing: then it is the first or the last line.
 	req.FirstLine = p.integer("startLine", 0, 1, 1<<30)
 	if last := p.integer("endLine", 0, 1, 1<<30); last > 0 {
 		req.Lines = last - max(req.FirstLine, 1) + 1
@@ -141,7 +141,7 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Bytes that are no text become U+FFFD on the way out, and the answer says so.
+	// The encoder replaces invalid bytes by U+FFFD; report that.
 	file := *r
 	file.FirstLine = max(r.FirstLine, 1)
 	out := sourceJSON{Source: text(r.Content), SourceResponse: &file}
@@ -156,8 +156,8 @@ func (a *fileRoutes) source(ctx context.Context, c *call) error {
 	return c.json(out)
 }
 
-// tree is POST /api/tree: the given paths, the directories that connect them
-// to the root, and one level below each that is a directory.
+// tree handles POST /api/tree: the given paths, the directories that connect them to the root,
+// and the entries of those paths that are directories.
 func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
@@ -168,7 +168,7 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 	req.Max, req.Details = f.integer("maxEntries", 1, 1_000_000), f.flag("details")
 	seen := f.flag("lastSeen")
 
-	// Without paths it is the root. An empty list means the same.
+	// Missing or empty paths mean the root.
 	if _, ok := f.member("paths"); ok {
 		req.Paths = f.texts("paths")
 	}
@@ -194,8 +194,8 @@ func (a *fileRoutes) tree(ctx context.Context, c *call) error {
 	}{treeOf(r.Root, req.Details, r.Detailed), r.Commit, r.Cut})
 }
 
-// treeOf is a tree with the details that were asked for; what git has to be asked for
-// is known only where the node that has the mirror has read it.
+// treeOf converts a tree, with or without details. read reports whether the node with the mirror
+// has read sizes and targets.
 func treeOf(t browse.TreeNode, details, read bool) treeJSON {
 	out := treeJSON{Type: t.Type, Path: t.Path, Name: t.Name, Children: make([]treeJSON, len(t.Children))}
 	for i, child := range t.Children {
@@ -218,7 +218,7 @@ func treeOf(t browse.TreeNode, details, read bool) treeJSON {
 	return out
 }
 
-// diff is GET /api/diff.
+// diff handles GET /api/diff.
 func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.DiffRequest{
@@ -228,7 +228,7 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 	}
 	details := p.flag("details", false) || req.Stat
 
-	// Either of the two asks for a page; without them the answer has all files.
+	// Either parameter requests a page; without both the answer has all files.
 	_, page := c.arg("page")
 	_, per := c.arg("perPage")
 	if page || per {
@@ -238,7 +238,7 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 		p.wrong("page", "is of hunks, and stat tells of all files at once: leave out one of the two, with perPage")
 	}
 
-	// Of no lines around a change browse has a number of its own: its zero is the default.
+	// For browse, 0 means the default and -1 means no context lines.
 	if req.Context == 0 {
 		req.Context = -1
 	}
@@ -259,7 +259,7 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 		out.Files[i] = diffOf(&r.Files[i])
 	}
 
-	// Only for who asks: others have had an answer without these since before there were any.
+	// Older clients expect an answer without these members.
 	if details {
 		out.BaseCommit, out.HeadCommit = r.BaseCommit, r.HeadCommit
 		for i := range r.Files {
@@ -272,7 +272,7 @@ func (a *fileRoutes) diff(ctx context.Context, c *call) error {
 	return c.json(out)
 }
 
-// changeNames are the words for what git has letters for.
+// changeNames maps git's status letters to words.
 var changeNames = map[byte]string{'A': "added", 'D': "deleted", 'M': "modified", 'R': "renamed", 'T': "typeChanged"}
 
 func changeOf(f *browse.DiffFile) *changeJSON {
@@ -281,7 +281,7 @@ func changeOf(f *browse.DiffFile) *changeJSON {
 		Added: f.Added, Removed: f.Removed, IsTruncated: f.Cut,
 	}
 
-	// Git writes zeros for the side that is not there.
+	// Git writes zeros for the mode of a missing side.
 	if f.OldPath == "" {
 		out.OldMode = ""
 	}
@@ -292,7 +292,7 @@ func changeOf(f *browse.DiffFile) *changeJSON {
 }
 
 func diffOf(f *browse.DiffFile) diffFileJSON {
-	// null, not "", where there is no such side: a file that was added, or removed.
+	// A missing side is null, not "": the file was added or removed.
 	out := diffFileJSON{IsBinary: f.Binary, Hunks: make([]hunkJSON, len(f.Hunks))}
 	if f.OldPath != "" {
 		out.OldPath = &f.OldPath
@@ -306,7 +306,7 @@ func diffOf(f *browse.DiffFile) diffFileJSON {
 	return out
 }
 
-// blame is GET /api/blame.
+// blame handles GET /api/blame.
 func (a *fileRoutes) blame(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.BlameRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref"), Verbatim: p.flag("verbatim", false)}
@@ -319,7 +319,7 @@ func (a *fileRoutes) blame(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Commits stand once and ranges name them: a file has few commits and many ranges.
+	// List each commit once: a file has few commits and many ranges.
 	commits := map[string]blameJSON{}
 	for hash, b := range r.Commits {
 		x := blameJSON{BlameCommit: b}

@@ -18,30 +18,31 @@ import (
 	"github.com/shoalsearch/shoal/cluster/origin"
 )
 
-// call is one request, copied out of fasthttp's reusable one, and its answer.
-// Whatever a handler passes down may outlive the request.
+// call is one request, copied from fasthttp's reusable one, and its answer. What a handler passes
+// down may outlive the request.
 type call struct {
-	id     string // of the request
+	id     string // request id
 	method string
 	path   string
-	wild   []string // what stood for the {parts} of the route's path
+	wild   []string // values of the {parts} of the route's path
 	rc     *fasthttp.RequestCtx
-	door   door // by which it came in
+	door   door // the listener
 	viewer catalog.Viewer
-	sent   []byte // the request's body
-	lease  *lease // what the body and the answer hold of the server's memory
-	meant  bool   // what a query names is wanted beside the answer
-	sought string // what the handler has read in the body that is looked for, "" for nothing yet
+	sent   []byte // the request body
+	lease  *lease // memory of the server that the body and the answer use
+	meant  bool   // the answer also says what the query's names mean
+	sought string // the query, if the handler has read it from the body; for the audit
 
-	// Who the viewer is by now, for an answer that goes on for long; nil where nobody was asked.
+	// again authenticates the viewer anew during a long answer; nil if there was no
+	// authentication.
 	again func(context.Context) (catalog.Viewer, error)
 
-	// The answer. A handler sets one of body and stream.
+	// The answer. A handler sets body or stream.
 	status int
 	mime   string
 	header [][2]string
 	body   []byte
-	pooled *[]byte // where body came from, to be given back once it is written
+	pooled *[]byte // the pooled buffer of body, given back after writing
 	stream func(w *bufio.Writer) error
 }
 
@@ -52,15 +53,15 @@ const (
 	headerKey = "X-Sourcebot-Api-Key"
 )
 
-// header of the request, copied.
+// requestHeader returns a copy of a header.
 func (c *call) requestHeader(name string) string {
 	return string(c.rc.Request.Header.Peek(name))
 }
 
-// requestBody is the body. Nobody writes to it any more.
+// requestBody returns the body, which nobody changes any more.
 func (c *call) requestBody() []byte { return c.sent }
 
-// arg is a parameter of the query string, copied; the first where it is repeated.
+// arg returns a copy of a query parameter; the first one if it is repeated.
 func (c *call) arg(name string) (string, bool) {
 	args := c.rc.QueryArgs()
 	if !args.Has(name) {
@@ -69,8 +70,7 @@ func (c *call) arg(name string) (string, bool) {
 	return string(args.Peek(name)), true
 }
 
-// standing is how a client came and what it has shown. A credential that is not
-// good shows nothing: its sender is a stranger.
+// standing classifies the client. An invalid credential counts as none.
 func (c *call) standing() standing {
 	switch {
 	case c.door == doorSocket:
@@ -81,8 +81,8 @@ func (c *call) standing() standing {
 	return stranger
 }
 
-// client is what limits count a viewer by: the key, the account, or the network
-// of who has none.
+// client returns the key by which limits count a viewer: the API key, the account, or the network
+// of an anonymous client.
 func (c *call) client(trusted func(netip.Addr) bool) string {
 	if c.viewer.KeyID != "" {
 		return c.viewer.KeyID
@@ -96,11 +96,11 @@ func (c *call) client(trusted func(netip.Addr) bool) string {
 	return c.rc.RemoteAddr().String()
 }
 
-// address is where a request comes from. What proxies that are trusted say in
-// X-Forwarded-For counts, from its end up to the first address that is none of
-// theirs: what stands before it anybody may have written.
+// address returns the client's address. If the connection comes from a trusted proxy, it reads
+// X-Forwarded-For from the end, up to the first address that is not trusted. Anybody may have
+// written what comes before.
 func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
-	// Only who is trusted may speak for others: anybody else could write any address.
+	// Only a trusted proxy may name another address.
 	addr := origin.Of(c.rc.RemoteAddr())
 	if !addr.IsValid() || !trusted(addr) {
 		return addr
@@ -108,7 +108,7 @@ func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
 
 	said := strings.Split(strings.Join(c.requestHeaders("X-Forwarded-For"), ","), ",")
 	for _, text := range slices.Backward(said) {
-		// A port, a name or garbage: the last address that is known counts.
+		// A port, a name or garbage: use the last valid address.
 		hop, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
 			return addr
@@ -120,7 +120,7 @@ func (c *call) address(trusted func(netip.Addr) bool) netip.Addr {
 	return addr
 }
 
-// requestHeaders is every value of a header that may be repeated, copied.
+// requestHeaders returns copies of all values of a header.
 func (c *call) requestHeaders(name string) []string {
 	var all []string
 	for _, v := range c.rc.Request.Header.PeekAll(name) {
@@ -152,23 +152,21 @@ func (c *call) answer(v any, err error) error {
 	return c.json(v)
 }
 
-// paged is what the headers of a paged list tell.
+// paged describes a page for the headers of a list.
 type paged struct {
 	page, per, shown, total int
-	atLeast                 bool // there are total or more
+	atLeast                 bool // there are at least total
 }
 
-// page answers the headers of a paged list: the count of all, and RFC 8288
-// links to the other pages, which are left out where there is one page only.
-// While the count is not known there is no last page, and a full one has a
-// next.
+// page sets the headers of a paged list: the total count, and RFC 8288 links to other pages if
+// there are any. With atLeast there is no link to a last page, and a full page has a next one.
 func (c *call) page(base string, p paged) {
 	c.setHeader("X-Total-Count", strconv.Itoa(p.total))
 
-	// Rounded up: the last page may be short.
+	// Round up: the last page may be short.
 	last := (p.total + p.per - 1) / p.per
 
-	// Of a count that goes on only this page and the next are known.
+	// If the count is not final, only this page and the next are known.
 	if p.atLeast {
 		c.setHeader("X-Total-Count-At-Least", "true")
 		if last = p.page; p.shown == p.per {
@@ -180,7 +178,7 @@ func (c *call) page(base string, p paged) {
 		return
 	}
 
-	// The links keep the other parameters of the call.
+	// Keep the other query parameters.
 	var args fasthttp.Args
 	c.rc.QueryArgs().CopyTo(&args)
 	link := func(n int, rel string) string {
@@ -202,7 +200,7 @@ func (c *call) page(base string, p paged) {
 	c.setHeader("Link", strings.Join(links, ", "))
 }
 
-// stamp is a time as the API shows it, "" for the zero time.
+// stamp formats a time for the API; "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -210,10 +208,10 @@ func stamp(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// buffers keeps the memory of answers for the next ones.
+// buffers is a pool of memory for answers.
 type buffers struct{ pool sync.Pool }
 
-// buffer is an empty slice for an answer, reused where possible.
+// get returns an empty slice, reused if possible.
 func (b *buffers) get() *[]byte {
 	if p, ok := b.pool.Get().(*[]byte); ok {
 		return p

@@ -14,8 +14,7 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// chatRoutes are the routes of language models, of questions to them, and of the threads
-// that these stand in.
+// chatRoutes handles language models, questions and threads.
 type chatRoutes struct {
 	chats nodeask.Chats
 	base  func() string
@@ -38,8 +37,7 @@ func (a *chatRoutes) rows() []route {
 	}
 }
 
-// readQuestion reads the body of a question. One in a thread has the thread's
-// visibility.
+// readQuestion parses a question. A question in a thread has the thread's visibility.
 func readQuestion(c *call, thread string) (nodeask.Question, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
@@ -48,7 +46,7 @@ func readQuestion(c *call, thread string) (nodeask.Question, error) {
 
 	q := nodeask.Question{Query: f.required("query"), Thread: thread}
 
-	// Without them it may look at all that the asker sees, or at those of the thread.
+	// Missing repos means the thread's, or all that the asker may see.
 	if _, ok := f.member("repos"); ok {
 		q.Repos = f.texts("repos")
 	}
@@ -59,7 +57,7 @@ func readQuestion(c *call, thread string) (nodeask.Question, error) {
 		}
 	}
 
-	// What is said in a thread would change it for what was asked before.
+	// The visibility of a thread applies to its earlier questions too, so it is not read here.
 	if thread == "" {
 		if public := readVisibility(f); public != nil {
 			q.Public, q.Private = *public, !*public
@@ -68,13 +66,13 @@ func readQuestion(c *call, thread string) (nodeask.Question, error) {
 	return q, f.err()
 }
 
-// The visibilities of threads.
+// Visibilities of threads.
 const (
-	visiblePublic  = "PUBLIC"  // to everybody who has the link and may read
-	visiblePrivate = "PRIVATE" // to who asked
+	visiblePublic  = "PUBLIC"  // everybody with the link may read
+	visiblePrivate = "PRIVATE" // only the asker may read
 )
 
-// readVisibility is whether a thread is to be public, nil where nothing is said.
+// readVisibility returns whether the thread shall be public; nil if the request does not say.
 func readVisibility(f *fields) *bool {
 	if _, ok := f.member("visibility"); !ok {
 		return nil
@@ -94,16 +92,15 @@ func visibilityOf(public bool) string {
 	return visiblePrivate
 }
 
-// begin is POST /api/chat: it begins to answer a question and does not wait.
+// begin handles POST /api/chat: it starts a new thread and does not wait for the answer.
 func (a *chatRoutes) begin(ctx context.Context, c *call) error { return a.answer(ctx, c, "") }
 
-// message is POST /api/chat/{id}/messages: a further question.
+// message handles POST /api/chat/{id}/messages: it adds a question to a thread.
 func (a *chatRoutes) message(ctx context.Context, c *call) error {
 	return a.answer(ctx, c, c.wild[0])
 }
 
-// beginTurn begins to answer the question of a request, in a new thread where none
-// is named.
+// beginTurn starts to answer the question of a request; thread "" starts a new thread.
 func (a *chatRoutes) beginTurn(ctx context.Context, c *call, thread string) (*nodeask.Started, error) {
 	q, err := readQuestion(c, thread)
 	if err != nil {
@@ -113,7 +110,7 @@ func (a *chatRoutes) beginTurn(ctx context.Context, c *call, thread string) (*no
 	return a.chats.Ask(ctx, c.viewer, q)
 }
 
-// answer begins to answer a question, and returns where the answer to a question will be.
+// answer starts to answer a question, and returns where the answer will be.
 func (a *chatRoutes) answer(ctx context.Context, c *call, thread string) error {
 	t, err := a.beginTurn(ctx, c, thread)
 	if err != nil {
@@ -129,17 +126,17 @@ func (a *chatRoutes) answer(ctx context.Context, c *call, thread string) error {
 	}{t.ID, a.chatURL(t.ID), fmt.Sprintf("%s/api/chat/%s/events?after=%d", a.base(), t.ID, t.After), t.After})
 }
 
-// chatURL is the page of a thread.
+// chatURL returns the page of a thread.
 func (a *chatRoutes) chatURL(id string) string { return a.base() + "/chat/" + id }
 
-// blocking is POST /api/chat/blocking: it answers when there is an answer.
+// blocking handles POST /api/chat/blocking: it waits for the answer.
 func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 	started, err := a.beginTurn(ctx, c, "")
 	if err != nil {
 		return err
 	}
 
-	// The events are dropped here: the thread has the answer when they end.
+	// Wait for the last event; then the thread has the answer.
 	if err := a.chats.WatchChat(ctx, c.viewer, started.ID, 0, func(nodeask.Event) error { return nil }); err != nil {
 		return err
 	}
@@ -148,7 +145,7 @@ func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// The thread is new: its first turn is the one that was asked.
+	// The thread is new, so its first turn is the question.
 	r := &chat.Turns[0]
 	if r.Status != nodeask.Done {
 		return nodecall.Fail(nodecall.ErrUnavailable, "%s", r.Error)
@@ -162,7 +159,7 @@ func (a *chatRoutes) blocking(ctx context.Context, c *call) error {
 	}{nodeask.Markdown(r.Answer, a.base()), chat.ID, a.chatURL(chat.ID), nodeask.ModelName{Provider: r.Provider(), Model: r.ModelName()}, filled(r.Limits)})
 }
 
-// filled is a list that is [] in JSON where it is empty.
+// filled returns an empty list instead of nil, so that JSON shows [].
 func filled(list []string) []string {
 	if list == nil {
 		return []string{}
@@ -244,7 +241,7 @@ func (a *chatRoutes) turnOf(r *nodeask.Report) turnJSON {
 	return out
 }
 
-// get is GET /api/chat/{id}.
+// get handles GET /api/chat/{id}.
 func (a *chatRoutes) get(ctx context.Context, c *call) error {
 	t, err := a.chats.Chat(ctx, c.viewer, c.wild[0])
 	if err != nil {
@@ -254,7 +251,7 @@ func (a *chatRoutes) get(ctx context.Context, c *call) error {
 	return c.json(a.chatOf(t), reply.Precise)
 }
 
-// list is GET /api/chat: the threads of who asks, without what was said.
+// list handles GET /api/chat: the viewer's threads, without their turns.
 func (a *chatRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
 	page, per := p.integer("page", 1, 1, 1000), p.integer("perPage", 30, 1, 100)
@@ -267,7 +264,7 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Never null: a client loops over it.
+	// An empty list, never null: clients loop over it.
 	chats := make([]chatJSON, len(list))
 	for i := range list {
 		chats[i] = a.chatOf(&list[i])
@@ -278,9 +275,9 @@ func (a *chatRoutes) list(ctx context.Context, c *call) error {
 	}{chats, total}, reply.Precise)
 }
 
-// change is PATCH /api/chat/{id}.
+// change handles PATCH /api/chat/{id}.
 func (a *chatRoutes) change(ctx context.Context, c *call) error {
-	// A member that is left out stays as it is.
+	// Members that are missing keep their values.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -297,7 +294,7 @@ func (a *chatRoutes) change(ctx context.Context, c *call) error {
 	return c.json(map[string]string{"id": c.wild[0]})
 }
 
-// remove is DELETE /api/chat/{id}.
+// remove handles DELETE /api/chat/{id}.
 func (a *chatRoutes) remove(ctx context.Context, c *call) error {
 	if err := a.chats.DeleteChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
@@ -305,7 +302,7 @@ func (a *chatRoutes) remove(ctx context.Context, c *call) error {
 	return c.json(map[string]string{"id": c.wild[0]})
 }
 
-// fork is POST /api/chat/{id}/fork.
+// fork handles POST /api/chat/{id}/fork.
 func (a *chatRoutes) fork(ctx context.Context, c *call) error {
 	id, err := a.chats.ForkChat(ctx, c.viewer, c.wild[0])
 	if err != nil {
@@ -316,7 +313,7 @@ func (a *chatRoutes) fork(ctx context.Context, c *call) error {
 	return c.json(map[string]string{"id": id, "url": a.chatURL(id)})
 }
 
-// stop is POST /api/chat/{id}/stop.
+// stop handles POST /api/chat/{id}/stop.
 func (a *chatRoutes) stop(ctx context.Context, c *call) error {
 	if err := a.chats.StopChat(ctx, c.viewer, c.wild[0]); err != nil {
 		return err
@@ -333,12 +330,11 @@ type chatEventJSON struct {
 	Cite   *citeJSON `json:"cite,omitzero"`
 }
 
-// events is GET /api/chat/{id}/events: server-sent events from the log of
-// a thread, then as they come, until its last turn has ended. A client that was
-// cut off goes on after the last number that it has, with after or
-// Last-Event-ID, on any node.
+// events handles GET /api/chat/{id}/events: server-sent events of a thread, from its history and
+// then live, until its last turn has ended. A client that was cut off sends the last number that
+// it has, as after or Last-Event-ID, to any node.
 func (a *chatRoutes) events(ctx context.Context, c *call) error {
-	// Before the stream begins: a refusal has a status of its own.
+	// Check before the stream begins, so that a refusal has its own status.
 	id, viewer := c.wild[0], c.viewer
 	if err := a.chats.Sees(ctx, viewer, id); err != nil {
 		return err
@@ -349,7 +345,7 @@ func (a *chatRoutes) events(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Buffers of proxies would hold events back until they are full.
+	// Proxies must not buffer events.
 	c.mime = mimeSSE
 	c.setHeader("Cache-Control", "no-store")
 	c.setHeader("X-Accel-Buffering", "no")
@@ -370,7 +366,7 @@ func (a *chatRoutes) writeEvent(w *bufio.Writer, e *nodeask.Event) error {
 		out.Cite = &k
 	}
 
-	// JSON has no line breaks, so one line of data is one event.
+	// JSON has no line breaks, so one data line is one event.
 	b, err := json.Marshal(out)
 	if err != nil {
 		return err
@@ -381,7 +377,7 @@ func (a *chatRoutes) writeEvent(w *bufio.Writer, e *nodeask.Event) error {
 	return w.Flush()
 }
 
-// afterOf is the number of the last event that a client has.
+// afterOf returns the number of the last event that a client has.
 func afterOf(c *call) (int, error) {
 	text, ok := c.arg("after")
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node/configure"
 )
 
-// configRoutes are the routes of the configuration.
+// configRoutes handles the configuration.
 type configRoutes struct{ config settings.Config }
 
 func (a *configRoutes) rows() []route {
@@ -20,10 +20,9 @@ func (a *configRoutes) rows() []route {
 	}
 }
 
-// apply is POST /api/config: the body is a configuration file, which
-// becomes that of the cluster.
+// apply handles POST /api/config: the body becomes the configuration of the cluster.
 func (a *configRoutes) apply(ctx context.Context, c *call, by account.Owner) error {
-	// The body is the file as it is: no member of an object, whose text would be quoted.
+	// The body is the file itself, so that its text needs no JSON escapes.
 	p := c.params()
 	req := configure.ApplyConfigRequest{Text: c.requestBody(), Accept: p.flag("accept", false)}
 	if err := p.err(); err != nil {

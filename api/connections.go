@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// connectionRoutes are the routes of connections.
+// connectionRoutes handles connections.
 type connectionRoutes struct {
 	operate operate.Operator
 	browse  browse.Reader
@@ -23,8 +23,8 @@ func (a *connectionRoutes) rows() []route {
 	}
 }
 
-// list is GET /api/connections: with their state for owners, and for everybody the names
-// of those of what they may see.
+// list handles GET /api/connections. Owners see the state of all connections. Others see the
+// names of connections that list a repository which they may see.
 func (a *connectionRoutes) list(ctx context.Context, c *call) error {
 	by, err := account.AsOwner(c.viewer)
 	if err != nil {

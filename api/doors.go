@@ -15,17 +15,17 @@ type doors struct {
 	certificate            *certificate // of api and metrics; nil for plain HTTP
 }
 
-// openDoors listens at every address of opt, or at none.
+// openDoors opens the listeners of opt. On an error it closes those that are open.
 func openDoors(opt *Options) (d doors, err error) {
-	// All or none: a node that listens at half of its doors would look healthy to some.
+	// A node with only some of its listeners would look healthy to some clients.
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
 		}
 	}()
 
-	// A certificate that cannot be read stops the start: plain HTTP in its place would
-	// send keys in clear.
+	// An unreadable certificate stops the start, because plain HTTP would send keys in clear
+	// text.
 	if d.certificate, err = openCertificate(opt.TLSCert, opt.TLSKey, opt.Log); err != nil {
 		return d, err
 	}
@@ -39,7 +39,7 @@ func openDoors(opt *Options) (d doors, err error) {
 		}
 	}
 
-	// The operator's way in, for a cluster that has no key yet.
+	// The operator's way in while the cluster has no key.
 	if opt.DataDir != "" {
 		d.operator, err = auth.ListenSocket(opt.DataDir)
 	}
@@ -56,15 +56,15 @@ func (d *doors) close() error {
 	return errors.Join(errs...)
 }
 
-// open serves at every door. The first one that breaks is told.
+// open serves all listeners. The channel gets the error of each that breaks.
 func (s *Server) open() <-chan error {
-	// Room for each, so that none hangs when nobody listens any more.
+	// Buffered, so that no goroutine blocks when nobody receives any more.
 	failed := make(chan error, 3)
 	serve := func(ln net.Listener, by door) {
 		if ln == nil {
 			return
 		}
-		// The gate is below TLS: a connection counts before its handshake, which costs the most.
+		// The gate is below TLS, so that connections count before their expensive handshake.
 		ln = &gate{ln, by, s.crowd}
 		if c := s.doors.certificate; c != nil && by != doorSocket {
 			ln = tls.NewListener(ln, c.config())
@@ -77,18 +77,17 @@ func (s *Server) open() <-chan error {
 	return failed
 }
 
-// turnedAway refuses a request that came to the wrong door, or by a name or
-// from a page that this node does not know. Pages of other sites may ask what
-// is shared with them.
+// turnedAway refuses requests to the wrong listener, for a host name that this node does not
+// know, or from pages of other sites. shared routes answer pages of other sites too.
 func (s *Server) turnedAway(c *call, shared bool) *failure {
 	health := c.path == "/livez" || c.path == "/readyz" || c.path == "/api/health"
 	switch {
 	case c.door == doorSocket:
-		return nil // no browser gets there
+		return nil // browsers cannot reach the socket
 	case c.door == doorMetrics && c.path != "/metrics" && !health:
 		return &failure{Status: 404, Code: codeNotFound, Message: "At this address there are /metrics, /livez and /readyz only."}
 	case c.door == doorMetrics || health:
-		return nil // load balancers and Prometheus come by any name
+		return nil // load balancers and Prometheus use any name
 	}
 
 	host, origin := string(c.rc.Host()), c.requestHeader("Origin")
@@ -101,8 +100,8 @@ func (s *Server) turnedAway(c *call, shared bool) *failure {
 	if !s.hosts.sameSite(host, origin) {
 		return &failure{Status: 403, Code: codeForbidden, Message: "Requests of pages of other sites are not answered."}
 	}
-	// Browsers tell of requests that a page of another site made them send, also
-	// where they name no origin. Following a link is no such request.
+	// Browsers mark requests that another site's page caused, even those without an Origin.
+	// Following a link is allowed.
 	navigates := c.requestHeader("Sec-Fetch-Mode") == "navigate" && c.requestHeader("Sec-Fetch-Dest") == "document"
 	if c.requestHeader("Sec-Fetch-Site") == "cross-site" && !navigates && !shared {
 		return &failure{Status: 403, Code: codeForbidden, Message: "Requests of pages of other sites are not answered."}

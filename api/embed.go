@@ -14,18 +14,17 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// embedName is the route of files within pages of other sites.
+// embedName is the route of files embedded in pages of other sites.
 const embedName = "/embed/*"
 
-// mostAncestors bounds a header that goes with each of these answers.
+// mostAncestors limits the sites, since every answer repeats them in a header.
 const mostAncestors = 50
 
-// originHost is the host of a site as a policy has it, perhaps with a port.
+// originHost matches a host in a policy, with or without a port.
 var originHost = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`)
 
-// ParseAncestors reads which sites may show lines of files within their pages:
-// origins such as https://wiki.example.com, and 'self' for pages of this site,
-// between commas or blanks. None is nobody.
+// ParseAncestors parses the sites that may embed files: origins such as https://wiki.example.com,
+// and 'self', separated by commas or spaces. An empty list allows none.
 func ParseAncestors(text string) ([]string, error) {
 	var all []string
 	for one := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' }) {
@@ -42,20 +41,20 @@ func ParseAncestors(text string) ([]string, error) {
 	return all, nil
 }
 
-// isOrigin reports whether a text is a scheme with a host: whatever else a policy
-// could have in that place would be read as another rule, or as more sites than one.
+// isOrigin reports whether a text is just a scheme with a host. A policy could read anything else
+// as another rule, or as several sites.
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && text == u.Scheme+"://"+u.Host && originHost.MatchString(u.Host)
 }
 
-// framing is what goes with lines of a file within a page of another site, in place
-// of what goes with our pages: who may show them, and that nothing runs.
+// framing returns the headers of embedded files: ancestors may embed them, and nothing in them
+// runs.
 func framing(ancestors []string) [][2]string {
 	return [][2]string{
 		{"Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors " + strings.Join(ancestors, " ")},
 
-		// A page that isolates itself from others shows only what says that it may.
+		// A page that isolates itself embeds only answers that allow it.
 		{"Cross-Origin-Resource-Policy", "cross-origin"},
 		{"Cross-Origin-Embedder-Policy", "require-corp"},
 		{"Cross-Origin-Opener-Policy", "unsafe-none"},
@@ -67,7 +66,7 @@ func framing(ancestors []string) [][2]string {
 	}
 }
 
-// framed makes a handler of one that draws what is shown within pages of others.
+// framed makes a handler that draws a page for embedding.
 func (r *renderer) framed(draw layout.Handler) handler {
 	return func(ctx context.Context, c *call) error {
 		v := r.visit(c)
@@ -79,15 +78,15 @@ func (r *renderer) framed(draw layout.Handler) handler {
 	}
 }
 
-// answerFrame takes over the answer of what is shown within a page of another site.
+// answerFrame copies the drawn page and the headers for embedding into the answer.
 func (c *call) answerFrame(v *layout.Visit, framing [][2]string) {
 	c.status, c.mime, c.body = v.Status, v.Mime, v.Body
 	c.header = append(append(c.header, v.Header...), framing...)
 	c.pack()
 }
 
-// failFrame answers a failure where lines would stand. Nobody is led to signing in: a
-// form within a page of another site is one that it could have faked.
+// failFrame draws a failure in place of the embedded file. It offers no sign-in: the embedding
+// page could have faked the form.
 func (r *renderer) failFrame(c *call, f *failure) {
 	c.fail(f)
 	c.header = slices.DeleteFunc(c.header, func(kv [2]string) bool { return kv[0] != "Retry-After" && kv[0] != "Allow" })
@@ -99,8 +98,8 @@ func (r *renderer) failFrame(c *call, f *failure) {
 	c.answerFrame(v, r.framing)
 }
 
-// guest treats the caller as anonymous, whatever cookie or key the request carries: a visitor
-// of another site did not ask to use it.
+// guest treats the caller as anonymous, whatever cookie or key the request carries: the visitor
+// of another site did not choose to use it.
 func (s *Server) guest(c *call) error {
 	if !s.anonymous() {
 		return nodecall.Fail(nodecall.ErrUnauthenticated, "Embedding needs anonymous access, which is off on this site.")

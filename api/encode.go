@@ -7,14 +7,12 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// The encoder of what is answered often and large: it appends to one slice,
-// knows its types, and makes no garbage. Everything else goes through
-// encoding/json.
+// This encoder serves frequent and large answers. It appends to one slice, knows its types, and
+// allocates nothing else. Other answers use encoding/json.
 //
-// What comes out is always valid UTF-8: bytes of a file that are not become
-// U+FFFD, one for each bad byte.
+// Its output is always valid UTF-8: each invalid byte of a file becomes U+FFFD.
 
-// plain tells of each byte whether it stands for itself inside a JSON string.
+// plain reports for each byte whether a JSON string contains it unescaped.
 var plain = func() (t [256]bool) {
 	for c := 0x20; c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -26,7 +24,7 @@ const hexDigits = "0123456789abcdef"
 
 // appendText appends s as a JSON string.
 func appendText[T string | []byte](dst []byte, s T) []byte {
-	// Bytes from start to i are copied as they are, once one comes that is not.
+	// Bytes from start to i need no escape; copy them before the next one that does.
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -44,7 +42,7 @@ func appendText[T string | []byte](dst []byte, s T) []byte {
 			continue
 		}
 
-		// A byte that begins no character is replaced.
+		// Replace a byte that begins no character.
 		r, n := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
 		if r == utf8.RuneError && n == 1 {
 			dst = append(dst, s[start:i]...)
@@ -73,8 +71,7 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// appendTextField appends a member whose name needs no escape, with the comma
-// before it: name comes as `,"name":`.
+// appendTextField appends a member. name must need no escape and include the comma: `,"name":`.
 func appendTextField[T string | []byte](dst []byte, name string, s T) []byte {
 	return appendText(append(dst, name...), s)
 }

@@ -17,22 +17,23 @@ func appendSearch(dst []byte, r *search.Response) []byte {
 	dst = appendRepositories(append(dst, `,"repositoryInfo":`...), r.Repositories)
 	dst = appendFacets(appendReach(dst, r), r.Facets)
 
-	// Absent where nothing stands behind the answer.
+	// There is no next without further results.
 	if r.Next != "" {
 		dst = appendTextField(dst, `,"next":`, r.Next)
 	}
 	return append(dst, '}')
 }
 
-// reach says what an answer covers, and which nodes and repositories it comes from.
+// reach has the members that say what an answer covers, and which nodes and repositories it comes
+// from.
 type reach struct {
 	covering
 	Cluster *search.ClusterInfo `json:"cluster"`
-	Past    []search.PastRepo   `json:"past,omitempty"` // repositories whose commit was read from git instead of the index
+	Past    []search.PastRepo   `json:"past,omitempty"` // repositories read from git at a commit without an index
 	Hints   []string            `json:"hints,omitempty"`
 }
 
-// covering says whether an answer is complete, and else what was not searched.
+// covering says whether an answer is complete, and if not, what was not searched.
 type covering struct {
 	Exhaustive  bool           `json:"isSearchExhaustive"`
 	NotSearched []coverage.Gap `json:"notSearched,omitempty"`
@@ -40,18 +41,18 @@ type covering struct {
 
 func coveringOf(c coverage.Coverage) covering { return covering{c.Exhaustive(), c.Gaps()} }
 
-// appendReach appends the members of a reach.
+// appendReach appends the members of reach.
 func appendReach(dst []byte, r *search.Response) []byte {
 	return appendMembers(dst, &reach{coveringOf(r.Coverage), &r.Cluster, r.Past, r.Hints})
 }
 
-// appendValue appends what is small beside files and lines, as its tags have it.
+// appendValue appends the JSON of a small value.
 func appendValue(dst []byte, v any) []byte {
-	text, _ := reply.Encode(v) // of texts, numbers and times
+	text, _ := reply.Encode(v) // strings, numbers and times always encode
 	return append(dst, text...)
 }
 
-// appendMembers appends the members of an object, which has some, to those of another.
+// appendMembers appends the members of v, which has at least one, to the current object.
 func appendMembers(dst []byte, v any) []byte {
 	at := len(dst)
 	dst = appendValue(dst, v)
@@ -59,13 +60,13 @@ func appendMembers(dst []byte, v any) []byte {
 	return dst[:len(dst)-1]
 }
 
-// meaning is what a query names, and the lines that have most of it.
+// meaning is what a query may mean: targets it names, and the lines that have most of its words.
 type meaning struct {
 	goTo    []suggest.Target
 	nearest *suggest.Nearest
 }
 
-// appendMeant puts a meaning into the object that ends dst; nil adds nothing.
+// appendMeant adds the meaning to the object at the end of dst; nil adds nothing.
 func appendMeant(dst []byte, m *meaning) []byte {
 	if m == nil {
 		return dst
@@ -87,7 +88,7 @@ func appendMeant(dst []byte, m *meaning) []byte {
 	return append(dst, '}')
 }
 
-// appendFacets appends what files were counted by; where nobody asked, nothing.
+// appendFacets appends the counts by property; nil appends nothing.
 func appendFacets(dst []byte, f *search.Facets) []byte {
 	if f == nil {
 		return dst
@@ -99,7 +100,7 @@ func appendFacets(dst []byte, f *search.Facets) []byte {
 	return append(dst, `]}`...)
 }
 
-// appendFacet appends the most frequent values of a property.
+// appendFacet appends the most frequent values of one property.
 func appendFacet(dst []byte, name string, values []search.FacetValue, exact bool) []byte {
 	dst = append(dst, name...)
 	for i, v := range values[:min(len(values), search.MaxFacetValues)] {
@@ -113,8 +114,8 @@ func appendFacet(dst []byte, name string, values []search.FacetValue, exact bool
 	return dst
 }
 
-// encodedSize is about how many bytes the JSON of files has, and so about how
-// many they hold in memory.
+// encodedSize estimates the bytes of the files' JSON, which are about the bytes that they use in
+// memory.
 func encodedSize(files []search.File) int64 {
 	const perFile, perChunk, perRange, perSymbol = 256, 128, 128, 64
 	n := 512
@@ -169,7 +170,7 @@ func appendFile(dst []byte, f *search.File) []byte {
 		dst = appendTextField(dst, `,"encoding":`, f.Encoding)
 	}
 
-	// A list in any case: a file that was found by its name has an empty one.
+	// Always a list: it is empty for a file found by its name.
 	dst = append(dst, `,"chunks":[`...)
 	for i := range f.Chunks {
 		if i > 0 {
@@ -180,7 +181,7 @@ func appendFile(dst []byte, f *search.File) []byte {
 
 	dst = appendTexts(dst, `],"branches":`, f.Branches)
 
-	// Only where the request asked for whole files, also of an empty one.
+	// Only if the request asked for whole files; an empty file has "".
 	if f.Content != nil {
 		dst = appendTextField(dst, `,"content":`, f.Content)
 	}
@@ -192,13 +193,13 @@ func appendChunk(dst []byte, c *shard.Chunk) []byte {
 	dst = appendRanges(dst, `,"matchRanges":`, c.Ranges)
 	dst = appendPosition(append(dst, `,"contentStart":`...), c.Start)
 
-	// Only where the lines are not whole.
+	// Only if the lines are cut.
 	if c.Before > 0 || c.After > 0 {
 		dst = appendUint(dst, `,"cut":{"before":`, c.Before)
 		dst = append(appendUint(dst, `,"after":`, c.After), '}')
 	}
 
-	// Ranges without a symbol have none of the list.
+	// Leave out ranges without a symbol.
 	dst = append(dst, `,"symbols":[`...)
 	first := true
 	for i := range c.Symbols {
@@ -238,7 +239,7 @@ func appendRepositories(dst []byte, repos []browse.RepoInfo) []byte {
 		dst = appendTextField(dst, `,"name":`, r.Name)
 		dst = appendTextField(dst, `,"displayName":`, r.DisplayName)
 
-		// A repository of no host, as a directory, has no page there.
+		// A repository without a host, such as a directory, has no page there.
 		if r.ExternalWebURL != "" {
 			dst = appendTextField(dst, `,"webUrl":`, r.ExternalWebURL)
 		}
@@ -279,7 +280,7 @@ func appendSymbolFile(dst []byte, f *symbols.SymbolFile) []byte {
 		dst = appendTextField(dst, `{"lineContent":`, m.Line)
 		dst = appendRange(append(dst, `,"range":`...), m.Range)
 
-		// References have no kind: they were found by their text.
+		// References have no kind, because they are found by text.
 		if m.Kind != "" {
 			dst = appendTextField(dst, `,"kind":`, m.Kind)
 		}
@@ -288,7 +289,7 @@ func appendSymbolFile(dst []byte, f *symbols.SymbolFile) []byte {
 			dst = append(appendTextField(dst, `,"kind":`, m.ParentKind), '}')
 		}
 
-		// Only where the request asked for it.
+		// Only if the request asked for it.
 		if m.Signature != "" {
 			dst = appendTextField(dst, `,"signature":`, m.Signature)
 		}

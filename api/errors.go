@@ -13,7 +13,7 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// The error codes of the API, as in the specification.
+// Error codes of the API, as in the specification.
 const (
 	codeUnexpected       = "UNEXPECTED_ERROR"
 	codeInvalidBody      = "INVALID_REQUEST_BODY"
@@ -47,12 +47,12 @@ const (
 	codeNotReady         = "NOT_READY"
 )
 
-// statusClientGone is what logs and metrics show for a request whose client
-// left; nobody receives it.
+// statusClientGone stands in logs and metrics for a request whose client left. Nobody receives
+// it.
 const statusClientGone = 499
 
-// failure is an answer outside 2xx: the body that every error has, what a mistake
-// in a query or a missing path adds to it, and the headers that go with some.
+// failure is an answer other than 2xx: the body that every error has, extra members for mistakes
+// in a query and missing paths, and headers.
 type failure struct {
 	Status  int    `json:"statusCode"`
 	Code    string `json:"errorCode"`
@@ -61,10 +61,10 @@ type failure struct {
 	*seenBefore
 	RetryAfter time.Duration `json:"-"`
 	Allow      string        `json:"-"`
-	cause      error         // for the log; never shown
+	cause      error         // for the log, never shown
 }
 
-// inQuery is the place of a mistake in the text of a query; nil where it has none.
+// inQuery is the position of a mistake in a query; nil if there is none.
 type inQuery struct {
 	Offset     int      `json:"offset"`
 	Length     int      `json:"length"`
@@ -75,7 +75,7 @@ type inQuery struct {
 // Error returns the message.
 func (f *failure) Error() string { return f.Message }
 
-// body is the JSON of the failure.
+// body returns the failure as JSON.
 func (f *failure) body() []byte {
 	b, err := json.Marshal(f)
 	if err != nil {
@@ -84,7 +84,7 @@ func (f *failure) body() []byte {
 	return b
 }
 
-// retryAfter is the value of the header of that name: whole seconds, at least one.
+// retryAfter returns the value of the header Retry-After: whole seconds, at least one.
 func (f *failure) retryAfter() string {
 	return strconv.Itoa(max(1, int(math.Ceil(f.RetryAfter.Seconds()))))
 }
@@ -97,21 +97,21 @@ func invalidParams(format string, args ...any) *failure {
 	return &failure{Status: 400, Code: codeInvalidParams, Message: "Query params validation failed with: " + fmt.Sprintf(format, args...)}
 }
 
-// errPeerGone is the cause of a context whose client closed its connection.
+// errPeerGone is the cancel cause of a request whose client closed its connection.
 var errPeerGone = errors.New("client closed the connection")
 
-// errStopping is the cause of a context that the end of the server cancelled.
+// errStopping is the cancel cause of requests when the server stops.
 var errStopping = errors.New("server is stopping")
 
-// asFailure turns any error into the answer that is sent for it. An error
-// that has no row in call.Kinds is a defect: its text goes to the log, not out.
+// asFailure converts any error into an answer. An error without a row in call.Kinds is a defect:
+// its text goes to the log only.
 func asFailure(ctx context.Context, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
 		return f
 	}
 
-	// What ended the call counts before what failed because of it.
+	// If the client left or the server stops, other errors are only consequences.
 	if ctx.Err() != nil {
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, errPeerGone):
@@ -127,14 +127,14 @@ func asFailure(ctx context.Context, err error) *failure {
 	return &failure{Status: 500, Code: codeUnexpected, Message: "Unexpected error: the node's log has the details.", cause: err}
 }
 
-// stopping is the answer of a node that stops.
+// stopping returns the answer of a node that stops.
 func stopping(cause error) *failure {
 	return &failure{Status: 503, Code: codeShuttingDown, Message: "This node is stopping; ask another one.", RetryAfter: time.Second, cause: cause}
 }
 
-// fromNode keeps what a nodecall.Error says for people and where.
+// fromNode makes the answer for an error of package node.
 func fromNode(status int, code string, err error) *failure {
-	// An error from below without words for people keeps its own text in the log.
+	// An error without words for people keeps its text in the log.
 	f := &failure{Status: status, Code: code, cause: err}
 	var e *nodecall.Error
 	if !errors.As(err, &e) {
@@ -148,8 +148,8 @@ func fromNode(status int, code string, err error) *failure {
 	return f
 }
 
-// queryFailure adds the place and what could stand there: as members, and in words
-// where the message does not say so itself.
+// queryFailure adds the position of a mistake and what could stand there, as members, and to the
+// message unless it has them.
 func queryFailure(f *failure, e *nodecall.Error) *failure {
 	f.inQuery = placeInQuery(e)
 
@@ -164,9 +164,9 @@ func queryFailure(f *failure, e *nodecall.Error) *failure {
 	return f
 }
 
-// placeInQuery is where a query is wrong; nil where that is not known.
+// placeInQuery returns the position of a mistake in a query; nil if unknown.
 func placeInQuery(e *nodecall.Error) *inQuery {
-	// Who knows the place knows what would be right there: an offset of 0 alone says nothing.
+	// Only an error with Expected has a valid Offset; 0 alone may mean unknown.
 	if e.Expected == "" {
 		return nil
 	}
@@ -178,7 +178,7 @@ func placeInQuery(e *nodecall.Error) *inQuery {
 	return place
 }
 
-// sentence is the message of a failure that brings none.
+// sentence returns the default message for a status.
 func sentence(status int) string {
 	if status == 504 {
 		return "The deadline passed before there was an answer."
@@ -186,10 +186,10 @@ func sentence(status int) string {
 	return "The request failed."
 }
 
-// seenBefore is where a path that is not there was last; nil where nobody asked, or
-// the path is there.
+// seenBefore tells where a missing path existed last; nil if the request did not ask, or the path
+// exists.
 type seenBefore struct {
-	LastSeen *lastSeenJSON `json:"lastSeen,omitzero"` // nil: no commit is known that had it
+	LastSeen *lastSeenJSON `json:"lastSeen,omitzero"` // nil: no known commit had it
 	IsWhole  bool          `json:"isHistoryExhaustive"`
 }
 

@@ -15,41 +15,38 @@ import (
 	"github.com/shoalsearch/shoal/cluster/origin"
 )
 
-// gate is the listener of a door of the server. It bounds the connections of
-// the process and of one network, and it never ends because accepting one
-// failed: a process that has run out of descriptors for a moment goes on when
-// it has some again.
+// gate is the listener of one door of the server. It limits the open connections of the server
+// and of each network. Accept survives errors, such as a moment without free descriptors.
 //
-// A connection waits while no request of it is under way: nothing came yet, or a
-// head or a stranger's body is incomplete, or it is kept alive between two
-// requests. Where there are too many connections the one that has waited longest
-// makes room, first of those that have never asked anything, then of strangers.
-// So somebody who opens thousands and says nothing takes places from themselves
-// only. A newcomer always finds room: what is under way has a bound of its own,
-// below that of connections. The operator's connections do not count.
+// A connection waits while it has no running request: nothing has come yet, the head or a
+// stranger's body is incomplete, or it is kept alive. If there are too many connections, the
+// longest waiting one is closed: first those that never sent a request, then strangers. So a
+// client that opens thousands of idle connections only hurts itself. There is always a waiting
+// connection to close, because running requests have a lower limit. Connections of the operator
+// do not count.
 type gate struct {
 	net.Listener
 	door  door
 	crowd *crowd
 }
 
-// door says by which way a connection came in.
+// door is the listener by which a connection came.
 type door uint8
 
-const (
-	doorAPI     door = iota // the address of the API: whoever asks says who they are
-	doorSocket              // the socket in the data directory: whoever can open it is the operator
+const ( // the address of the API, where callers authenticate
+	doorAPI     door = iota // the socket in the data directory: whoever can open it is the operator
+	doorSocket              // the address for metrics, which serves nothing else
 	doorMetrics             // the address for metrics: nothing else is told there
 )
 
-// The pace of waiting for descriptors and memory.
+// Pauses after Accept fails for lack of descriptors or memory.
 const (
-	acceptPause  = 5 * time.Millisecond // after the first failure; twice as long after each further one
-	acceptPauses = time.Second          // at most
+	acceptPause  = 5 * time.Millisecond // after the first failure, doubled after each further one
+	acceptPauses = time.Second          // longest pause
 	acceptWarns  = time.Minute          // between two warnings
 )
 
-// Accept waits for the next connection. It fails only when the listener is closed.
+// Accept returns the next connection. It fails only if the listener is closed.
 func (g *gate) Accept() (net.Conn, error) {
 	pause := acceptPause
 	for {
@@ -59,7 +56,7 @@ func (g *gate) Accept() (net.Conn, error) {
 		}
 
 		if err != nil {
-			// Somebody who waits gives up a descriptor: else nobody might, for minutes.
+			// Close a waiting connection: otherwise no descriptor might become free for minutes.
 			g.crowd.starved(err)
 			if !g.crowd.pause(pause) {
 				return nil, net.ErrClosed
@@ -77,30 +74,30 @@ type guest struct {
 	net.Conn
 	door  door
 	crowd *crowd
-	from  *network // nil where connections of an address are not counted
+	from  *network // nil if connections of the address are not limited
 
 	// The fields below are guarded by crowd.mu.
 	gone  bool
 	state int               // one of the states below
-	here  [2]*queue.Element // places in the lists of the crowd and of the origin, nil while a request is answered
+	here  [2]*queue.Element // its places in the lists of the crowd and of the network; nil while a request runs
 }
 
-// The states of a connection. Those before busyHolder are the ones that wait.
+// States of a connection. Those before busyHolder wait.
 const (
-	fresh        = iota // has never asked anything
-	idleStranger        // has asked before, without a credential
-	idleHolder          // has asked before, with one
+	fresh        = iota // has never sent a request
+	idleStranger        // has sent requests without a credential
+	idleHolder          // has sent requests with a credential
 	busyHolder
 	busyStranger
 )
 
-// Close closes the connection and gives its place back.
+// Close closes the connection and frees its place.
 func (c *guest) Close() error {
 	c.crowd.leave(c)
 	return c.Conn.Close()
 }
 
-// SyscallConn is the socket, for those who look whether the client is still there.
+// SyscallConn gives access to the socket, to check whether the client is still connected.
 func (c *guest) SyscallConn() (syscall.RawConn, error) {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -109,7 +106,7 @@ func (c *guest) SyscallConn() (syscall.RawConn, error) {
 	return sc.SyscallConn()
 }
 
-// guestOf finds the connection below a layer of TLS.
+// guestOf returns the connection below TLS.
 func guestOf(c net.Conn) *guest {
 	if layer, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = layer.NetConn()
@@ -118,7 +115,7 @@ func guestOf(c net.Conn) *guest {
 	return g
 }
 
-// by is the door that a connection came in by.
+// by returns the door by which a connection came.
 func (c *guest) by() door {
 	if c == nil {
 		return doorAPI
@@ -126,7 +123,7 @@ func (c *guest) by() door {
 	return c.door
 }
 
-// network is where connections come from: an address, or a /64 of IPv6.
+// network counts the connections from one address, or a /64 of IPv6.
 type network struct {
 	addr    netip.Addr
 	open    int
@@ -135,12 +132,12 @@ type network struct {
 
 // crowd is all open connections of a server.
 type crowd struct {
-	limit      int                   // connections
-	perAddress int                   // of one network
-	trusted    func(netip.Addr) bool // addresses that speak for others: not bounded by perAddress
+	limit      int                   // open connections
+	perAddress int                   // open connections of one network
+	trusted    func(netip.Addr) bool // proxies, which perAddress does not limit
 	log        *slog.Logger
 	now        func() time.Time
-	stop       <-chan struct{} // ends a pause
+	stop       <-chan struct{} // closed when the server stops
 	dropped    prometheus.Counter
 
 	mu            sync.Mutex // guards the fields below, and those of guests and networks
@@ -151,9 +148,8 @@ type crowd struct {
 	warned        time.Time
 }
 
-// enter counts a new connection. Where there are too many, one that waits makes
-// room: of the same network, or of all. Where all are under way there is room for
-// one more, which waits and makes room for the next.
+// enter counts a new connection. If there are too many, it closes the longest waiting one of the
+// same network, or of all. If none waits, it admits one more, which then waits itself.
 func (w *crowd) enter(raw net.Conn, d door) *guest {
 	c := &guest{Conn: raw, door: d, crowd: w}
 	if d == doorSocket {
@@ -170,7 +166,7 @@ func (w *crowd) enter(raw net.Conn, d door) *guest {
 		victim = w.longest()
 	}
 
-	// Its place is given away at once, or two newcomers would take the same victim.
+	// Free the victim's place now, or two new connections would choose the same victim.
 	if victim != nil {
 		w.forget(victim)
 	}
@@ -183,12 +179,12 @@ func (w *crowd) enter(raw net.Conn, d door) *guest {
 	w.put(c, fresh)
 	w.mu.Unlock()
 
-	// Closing is a system call or two: not under the lock.
+	// Close outside of the lock, because it makes system calls.
 	w.drop(victim)
 	return c
 }
 
-// network finds or makes the network of a connection; nil where it is not bounded.
+// network returns the network of a connection, or a new one; nil if it is not limited.
 func (w *crowd) network(c net.Conn, d door) *network {
 	addr := origin.Of(c.RemoteAddr())
 	if d != doorAPI || !addr.IsValid() || w.trusted(addr) {
@@ -201,9 +197,9 @@ func (w *crowd) network(c net.Conn, d door) *network {
 	return &network{addr: addr}
 }
 
-// longest is the connection that makes room for a newcomer, nil where all are
-// under way. Strangers that ask keep half of all places at most: else the places
-// of those that have never asked would be few, and newcomers would close each other.
+// longest returns the connection to close; nil if none waits. Strangers with requests keep at
+// most half of all places. Otherwise few places would remain for connections without a request,
+// and new ones would close each other.
 func (w *crowd) longest() *guest {
 	if e := w.waiting[idleStranger].Front(); e != nil && w.waiting[idleStranger].Len()+w.busyStrangers > w.limit/2 {
 		return e.Value.(*guest)
@@ -211,7 +207,7 @@ func (w *crowd) longest() *guest {
 	return oldest(&w.waiting)
 }
 
-// drop closes a connection that made room; nil is none.
+// drop closes a connection; nil does nothing.
 func (w *crowd) drop(victim *guest) {
 	if victim != nil {
 		w.dropped.Inc()
@@ -219,7 +215,7 @@ func (w *crowd) drop(victim *guest) {
 	}
 }
 
-// oldest is the connection that has waited longest, those first that have never asked.
+// oldest returns the longest waiting connection; those without a request come first.
 func oldest(lists *[busyHolder]queue.List) *guest {
 	for i := range lists {
 		if e := lists[i].Front(); e != nil {
@@ -229,7 +225,7 @@ func oldest(lists *[busyHolder]queue.List) *guest {
 	return nil
 }
 
-// put moves a connection to a state. Callers hold the lock.
+// put moves a connection to a state. The caller must hold the lock.
 func (w *crowd) put(c *guest, state int) {
 	lists := func() [2]*queue.List {
 		all := [2]*queue.List{&w.waiting[c.state], nil}
@@ -239,7 +235,7 @@ func (w *crowd) put(c *guest, state int) {
 		return all
 	}
 
-	// Out of the lists of the state before.
+	// Remove it from the lists of the previous state.
 	if c.here[0] != nil {
 		for i, l := range lists() {
 			if l != nil {
@@ -265,7 +261,7 @@ func (w *crowd) put(c *guest, state int) {
 	}
 }
 
-// begin notes that a request of a connection is under way, end that it was answered.
+// begin marks a connection as running a request, end as waiting.
 func (w *crowd) begin(c *guest, by standing) {
 	if by == stranger {
 		w.move(c, busyStranger)
@@ -299,9 +295,9 @@ func (w *crowd) leave(c *guest) {
 	w.forget(c)
 }
 
-// forget gives the place of a connection back. Callers hold the lock.
+// forget frees the place of a connection. The caller must hold the lock.
 func (w *crowd) forget(c *guest) {
-	// The victim's own Close comes later, and must not count twice.
+	// A victim's own Close comes later and must not count again.
 	if c.gone || c.door == doorSocket {
 		return
 	}
@@ -316,14 +312,12 @@ func (w *crowd) forget(c *guest) {
 	}
 }
 
-// starved closes the connection that has waited longest, because one more
-// could not be accepted, and warns from time to time.
+// starved closes the longest waiting connection after Accept failed, and warns from time to time.
 func (w *crowd) starved(err error) {
-	// One each time: a descriptor is all that is missing, and the pause grows.
+	// Close only one each time: one descriptor is enough to go on.
 	w.mu.Lock()
 	victim := oldest(&w.waiting)
 
-	// Outside of the lock, as all closing.
 	if victim != nil {
 		w.forget(victim)
 	}
@@ -340,7 +334,7 @@ func (w *crowd) starved(err error) {
 	}
 }
 
-// pause waits, and reports false when the server stops.
+// pause waits; it returns false if the server stops.
 func (w *crowd) pause(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

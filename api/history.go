@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/node/browse"
 )
 
-// historyRoutes are the routes of commits and references.
+// historyRoutes handles commits and references.
 type historyRoutes struct {
 	history browse.History
 	base    func() string
@@ -26,7 +26,7 @@ func (a *historyRoutes) rows() []route {
 	}
 }
 
-// commits is GET /api/commits.
+// commits handles GET /api/commits.
 func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.CommitsRequest{
@@ -48,17 +48,17 @@ func (a *historyRoutes) commits(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Parents are told of one commit alone, as clients of this route have it.
+	// Clients of this route expect no parents; /api/commit has them.
 	list := slices.Clone(r.Commits)
 	for i := range list {
 		list[i].Parents = nil
 	}
-	// A shallow repository has more commits than anybody can count here.
+	// The count of a shallow repository is a minimum.
 	c.page(a.base(), paged{req.Page, req.PerPage, len(list), r.Total, r.AtLeast || r.Shallow})
 	return c.json(list)
 }
 
-// commit is GET /api/commit.
+// commit handles GET /api/commit.
 func (a *historyRoutes) commit(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.CommitRequest{Repo: p.required("repo"), Ref: p.required("ref"), Verbatim: p.flag("verbatim", false)}
@@ -71,14 +71,14 @@ func (a *historyRoutes) commit(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Here the list is there in any case: the first commit has none.
+	// Always include the list of parents, even if it is empty.
 	return c.json(struct {
 		browse.CommitInfo
 		Parents []string `json:"parents"`
 	}{*r, r.Parents})
 }
 
-// authors is GET /api/commits/authors.
+// authors handles GET /api/commits/authors.
 func (a *historyRoutes) authors(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.AuthorsRequest{
@@ -94,17 +94,17 @@ func (a *historyRoutes) authors(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Their number is exact, but for a shallow repository: all commits were counted to sort them.
+	// The count is exact unless the repository is shallow, because sorting needs all commits.
 	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Authors), r.Total, r.Shallow})
 	return c.json(r.Authors)
 }
 
-// branches is GET /api/branches.
+// branches handles GET /api/branches.
 func (a *historyRoutes) branches(ctx context.Context, c *call) error {
 	return a.refs(ctx, c, a.history.Branches)
 }
 
-// tags is GET /api/tags.
+// tags handles GET /api/tags.
 func (a *historyRoutes) tags(ctx context.Context, c *call) error {
 	return a.refs(ctx, c, a.history.Tags)
 }
@@ -124,12 +124,11 @@ func (a *historyRoutes) refs(ctx context.Context, c *call, list func(context.Con
 		return err
 	}
 
-	// The page says what is indexed of them: others are read from git.
 	c.page(a.base(), paged{req.Page, req.PerPage, len(r.Refs), r.Total, false})
 	return c.json(r.Refs)
 }
 
-// ref is GET /api/ref.
+// ref handles GET /api/ref.
 func (a *historyRoutes) ref(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.RefRequest{Repo: p.required("repo"), Ref: p.text("ref")}
@@ -140,7 +139,7 @@ func (a *historyRoutes) ref(ctx context.Context, c *call) error {
 	return c.answer(a.history.Ref(ctx, c.viewer, req))
 }
 
-// lastCommits is GET /api/lastcommits.
+// lastCommits handles GET /api/lastcommits.
 func (a *historyRoutes) lastCommits(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.LastCommitsRequest{Repo: p.required("repo"), Ref: p.text("ref"), Path: p.text("path")}
@@ -148,6 +147,5 @@ func (a *historyRoutes) lastCommits(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// Commits stand once and entries name them, as in a blame.
 	return c.answer(a.history.LastCommits(ctx, c.viewer, req))
 }

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// hostRule refuses requests that a page of another site makes a browser send
-// here by pointing its own name at this address. Addresses are safe: a browser
-// that names one was told that address by its user.
+// hostRule refuses requests that another site's page makes a browser send by pointing its own
+// name at this address (DNS rebinding). Plain addresses are safe, because only the user can have
+// typed them.
 type hostRule struct {
-	loopback bool          // the listener is: loopback names and addresses only, besides the others
+	loopback bool          // listening on loopback: accept only loopback names and addresses, besides configured ones
 	port     string        // of the listener
-	base     func() string // prefix of every link, whose host is ours
-	names    []string      // more names, some with a port
+	base     func() string // prefix of every link; its host is accepted
+	names    []string      // configured names, some with a port
 	any      bool
 }
 
 func newHostRule(addr net.Addr, base func() string, allowed []string) hostRule {
-	// The port alone tells this service from another one on the same machine.
+	// The port distinguishes this service from others on the same machine.
 	r := hostRule{base: base}
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		r.loopback = tcp.IP.IsLoopback()
@@ -33,9 +33,9 @@ func newHostRule(addr net.Addr, base func() string, allowed []string) hostRule {
 	return r
 }
 
-// knows reports whether a node answers to the Host of a request.
+// knows reports whether the node answers to the Host of a request.
 func (r hostRule) knows(host, origin string) bool {
-	if host == "" { // HTTP/1.0: browsers always name the host
+	if host == "" { // HTTP/1.0: browsers always send a host
 		return origin == ""
 	}
 	host = strings.ToLower(host)
@@ -49,8 +49,7 @@ func (r hostRule) knows(host, origin string) bool {
 	return name != "" && name == hostname(r.own())
 }
 
-// own is the host of the base URL, with its port where that has one, in lower case as
-// hosts have none.
+// own returns the host of the base URL in lower case, with its port if it has one.
 func (r hostRule) own() string {
 	u, err := url.Parse(r.base())
 	if err != nil {
@@ -59,14 +58,14 @@ func (r hostRule) own() string {
 	return strings.ToLower(u.Host)
 }
 
-// sameSite reports whether a page of origin may send requests to host: it is
-// one of this service's own.
+// sameSite reports whether pages of origin belong to this service, and so may send requests to
+// host.
 func (r hostRule) sameSite(host, origin string) bool {
 	if origin == "" {
 		return true
 	}
 
-	// Browsers send "null" for pages without an origin of their own: a frame of anybody.
+	// "null" is the origin of a sandboxed page of anybody, so refuse it.
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return false
@@ -76,14 +75,14 @@ func (r hostRule) sameSite(host, origin string) bool {
 		return true
 	}
 
-	// Another name of this machine with our port is this service.
+	// Another loopback name with our port is this service too.
 	return r.loopback && loopbackName(hostname(from)) && u.Port() == r.port
 }
 
 // secure reports whether this service is reached by https.
 func secure(base string) bool { return strings.HasPrefix(base, "https:") }
 
-// hostname is a host without its port and brackets.
+// hostname returns a host without its port and brackets.
 func hostname(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -92,7 +91,7 @@ func hostname(hostport string) string {
 	return host
 }
 
-// loopbackName reports whether a name or an address, without a port, is of this host.
+// loopbackName reports whether a name or address means this machine.
 func loopbackName(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()

@@ -2,8 +2,8 @@ package api
 
 import "sync"
 
-// inflight counts the requests under way, so that the server's end can wait
-// for them. Unlike a WaitGroup it may be added to while somebody waits.
+// inflight counts running requests, so that the server can wait for them before it stops. Unlike
+// a WaitGroup, it allows additions while somebody waits.
 type inflight struct {
 	mu   sync.Mutex // guards the fields below
 	n    int
@@ -24,14 +24,14 @@ func (f *inflight) done() {
 		return
 	}
 
-	// More than one may wait; each has a channel of its own.
+	// Each waiter has its own channel.
 	for _, ch := range f.zero {
 		close(ch)
 	}
 	f.zero = nil
 }
 
-// none is closed as soon as no request is under way.
+// none returns a channel that closes when no request runs.
 func (f *inflight) none() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// jobRoutes are the routes of jobs.
+// jobRoutes handles jobs.
 type jobRoutes struct {
 	operate operate.Operator
 	base    func() string
@@ -21,11 +21,11 @@ func (a *jobRoutes) rows() []route {
 	}
 }
 
-// list is GET /api/jobs.
+// list handles GET /api/jobs.
 func (a *jobRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
 
-	// Words, not a free text: a state with a mistake in it would look like no jobs.
+	// Refuse unknown words: a misspelled state would look like an empty list.
 	any := func(name string, words []string) string {
 		if word := p.choice(name, append([]string{"any"}, words...)...); word != "any" {
 			return word
@@ -50,7 +50,7 @@ func (a *jobRoutes) list(ctx context.Context, c *call) error {
 	return c.json(r.Jobs)
 }
 
-// get is GET /api/jobs/{id}.
+// get handles GET /api/jobs/{id}.
 func (a *jobRoutes) get(ctx context.Context, c *call) error {
 	return c.answer(a.operate.Job(ctx, c.viewer, c.wild[0]))
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// callers tells who asks.
+// callers identifies the caller.
 type callers interface {
 	Caller(catalog.Viewer) (*account.Caller, error)
 }
 
-// keyRoutes are the routes of API keys, and of who asks.
+// keyRoutes handles API keys, and GET /api/me.
 type keyRoutes struct {
 	apiKeys web.Keys
 	callers callers
@@ -30,9 +30,10 @@ func (a *keyRoutes) rows() []route {
 	}
 }
 
-// list is GET /api/keys.
+// list handles GET /api/keys.
 func (a *keyRoutes) list(ctx context.Context, c *call, by account.Holder) error {
-	// Consistent asks the leader first: whoever has just made a key elsewhere sees it.
+	// consistent syncs with the leader first, so that a key just created on another node is
+	// listed.
 	p := c.params()
 	consistent := p.flag("consistent", false)
 	if err := p.err(); err != nil {
@@ -41,12 +42,12 @@ func (a *keyRoutes) list(ctx context.Context, c *call, by account.Holder) error 
 	return c.answer(a.apiKeys.Keys(ctx, by, consistent))
 }
 
-// me is GET /api/me.
+// me handles GET /api/me.
 func (a *keyRoutes) me(_ context.Context, c *call) error { return c.answer(a.callers.Caller(c.viewer)) }
 
-// create is POST /api/keys. The key is in this answer and nowhere else.
+// create handles POST /api/keys. Only this answer contains the key.
 func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) error {
-	// Who may ask for which key the node decides: a member gets none of an owner.
+	// The node decides who may create which key: a member cannot create an owner's.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (a *keyRoutes) create(ctx context.Context, c *call, by account.Holder) erro
 	return c.answer(a.apiKeys.CreateKey(ctx, by, req))
 }
 
-// revoke is DELETE /api/keys/{key}: by its id or its name.
+// revoke handles DELETE /api/keys/{key}, by id or name.
 func (a *keyRoutes) revoke(ctx context.Context, c *call, by account.Holder) error {
 	return c.answer(a.apiKeys.RevokeKey(ctx, by, c.wild[0]))
 }

@@ -8,15 +8,15 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// lastSeen adds to a failure which commit had a path last that is not there. Other
-// failures stay as they are.
+// lastSeen adds the last commit that had a missing path to the failure. Other failures stay
+// unchanged.
 func (a *fileRoutes) lastSeen(ctx context.Context, c *call, missing error, req browse.LastSeenRequest) error {
 	if !errors.Is(missing, nodecall.ErrFileNotFound) {
 		return missing
 	}
 
-	// A repository that was taken from the viewer meanwhile is not there at all. What
-	// else fails leaves the answer that there is: of its history nothing is known.
+	// If the viewer has just lost the repository, it does not exist. After other errors, answer
+	// without history.
 	r, err := a.files.LastSeen(ctx, c.viewer, req)
 	f := asFailure(ctx, missing)
 	switch {

@@ -6,27 +6,25 @@ import (
 	"time"
 )
 
-// Limits bound what clients may ask of a node at a time. Zero fields take
-// the values of [DefaultLimits], except Rate. Strangers, who show no credential,
-// share at most half of Total, of Connections and of Memory. The operator's
-// socket is bounded by none.
+// Limits bound the load by clients. Zero fields mean [DefaultLimits], except Rate. Strangers, who
+// send no credential, share at most half of Total, Connections and Memory. The operator's socket
+// has no limits.
 type Limits struct {
-	Rate        float64 // requests a second of one client (a key, or a network without one: an address, of IPv6 a /64), with a burst of twice as many; 0: no limit
-	PerClient   int     // requests of one client under way
-	Total       int     // requests under way; at most seven eighths of Connections
+	Rate        float64 // requests a second of one client, with bursts of twice as many; 0: no limit. A client is a key, or without a key an address or /64 of IPv6
+	PerClient   int     // running requests of one client
+	Total       int     // running requests; at most seven eighths of Connections
 	Connections int     // open connections
 	PerAddress  int     // open connections of one network; 0: half of Connections
-	Memory      int64   // bytes of request bodies and of answers that wait to be written, together
+	Memory      int64   // bytes of request bodies and of unsent answers, together
 }
 
-// DefaultLimits let one client use a node to its full and still keep a
-// runaway script from taking all of its memory. The last two fit a machine of
-// 4 GiB and a process with 4,096 descriptors.
+// DefaultLimits let one client use the whole node, but keep a runaway script from taking all
+// memory. Connections and Memory suit a machine with 4 GiB and a process with 4,096 descriptors.
 func DefaultLimits() Limits {
 	return Limits{PerClient: 512, Total: 2048, Connections: 2048, Memory: 1 << 30}
 }
 
-// filled has the usual values where none are given.
+// filled replaces zeros by the defaults.
 func (l Limits) filled() Limits {
 	usual := DefaultLimits()
 	l.PerClient = cmp.Or(l.PerClient, usual.PerClient)
@@ -34,31 +32,30 @@ func (l Limits) filled() Limits {
 	l.Connections = cmp.Or(l.Connections, usual.Connections)
 	l.PerAddress = cmp.Or(l.PerAddress, max(1, l.Connections/2))
 
-	// A connection without a request makes room, so a newcomer finds room: some have to be without.
+	// Keep some connections without a request, because a new connection closes one of them.
 	l.Total = min(l.Total, max(1, l.Connections-l.Connections/8))
 	l.Memory = cmp.Or(l.Memory, usual.Memory)
 	return l
 }
 
-// standing is what a client has shown of itself.
+// standing is how far a client is identified.
 type standing uint8
 
 const (
-	stranger standing = iota // nothing, or a credential that is not good
-	sender                   // a stranger whose body is being read; counts for bytes only
-	holder                   // a credential
-	operator                 // came by the socket in the data directory
+	stranger standing = iota // no valid credential
+	sender                   // a stranger whose body is being read; only counts for memory
+	holder                   // a valid credential
+	operator                 // connected by the socket in the data directory
 )
 
-// limiter counts by client. What it knows of a client that has nothing under
-// way and a full bucket is forgotten.
+// limiter limits the requests of each client. It forgets idle clients with a full bucket.
 type limiter struct {
 	limits Limits
 	now    func() time.Time
 
 	mu      sync.Mutex // guards the fields below
-	total   int        // of strangers and of holders
-	unknown int        // of strangers
+	total   int        // running requests of strangers and holders
+	unknown int        // running requests of strangers
 	clients map[string]*client
 	swept   time.Time
 }
@@ -73,8 +70,8 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 	return &limiter{limits: l.filled(), now: now, clients: map[string]*client{}}
 }
 
-// enter admits a request of a client, or says after how long to try again.
-// An admitted request has to leave. The operator is always admitted.
+// enter admits a request, or returns a failure with the time to retry. An admitted request must
+// call leave. The operator is always admitted.
 func (l *limiter) enter(name string, by standing) *failure {
 	if by == operator {
 		return nil
@@ -82,7 +79,7 @@ func (l *limiter) enter(name string, by standing) *failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	// A new client begins with a full bucket.
+	// A new client has a full bucket.
 	now := l.now()
 	l.sweep(now)
 	c := l.clients[name]
@@ -93,7 +90,7 @@ func (l *limiter) enter(name string, by standing) *failure {
 
 	c.fill(l.limits.Rate, l.burst(), now)
 
-	// The whole node first: it is the bound that protects it; the others are fair shares.
+	// Check the node's limit first, since it protects the node; the others are shares.
 	switch {
 	case l.total >= l.limits.Total:
 		return overloaded("The node has too many requests under way.", time.Second)
@@ -102,7 +99,7 @@ func (l *limiter) enter(name string, by standing) *failure {
 	case c.running >= l.limits.PerClient:
 		return overloaded("Too many of your requests are under way.", time.Second)
 
-	// What is missing of a token, at the rate at which they come.
+	// Retry when the missing part of a token has come.
 	case l.limits.Rate > 0 && c.tokens < 1:
 		return overloaded("Too many requests.", time.Duration((1-c.tokens)/l.limits.Rate*float64(time.Second)))
 	}

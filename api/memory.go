@@ -9,26 +9,27 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// Bytes of the body of a request.
+// Bytes of a request body.
 const (
 	maxBody     = 1 << 20
-	largestBody = host.MaxDelivery // of the route that takes most
+	largestBody = host.MaxDelivery // of the route that accepts the most
 )
 
-// memory is the budget, in bytes, of the request bodies that are being read
-// and used and of the answers that wait to be written, of all clients
-// together. What would exceed it is refused with 429 instead of being held; with 413 where
-// it would not even fit alone.
+// memory is the server's budget, in bytes, for request bodies in use and answers not yet sent. A
+// request beyond it is refused: with 429, or with 413 if it would not fit even alone. The shares
+// are:
 //
-//	one client          at most half of it
-//	large pieces        at most seven eighths of it together: the last eighth is
-//	                    for small ones, so that a light search finds room while
-//	                    others download
-//	strangers           at most half of it together, large pieces seven eighths
-//	                    of that half
-//	bodies that they    at most a quarter of it together, large ones at most an
-//	are sending         eighth, or one of the largest that there are
-//	the operator        as much as they want
+// one client: at most half.
+//
+// large pieces: at most seven eighths together. The last eighth is for small pieces, so that a
+// light search works while others download.
+//
+// strangers: at most half together; their large pieces at most seven eighths of that.
+//
+// bodies that strangers are sending: at most a quarter together; large ones at most an eighth, or
+// one of the largest allowed body.
+//
+// the operator: no limit.
 //
 // It is safe for concurrent use.
 type memory struct {
@@ -40,15 +41,14 @@ type memory struct {
 	clients map[string]int64
 }
 
-// smallLease is what counts as a small piece.
+// smallLease is the size up to which a piece counts as small.
 const smallLease = 64 << 10
 
 func newMemory(limit int64) *memory {
 	return &memory{limit: limit, clients: map[string]int64{}}
 }
 
-// lease is the part of the budget that one request holds. It is used by one
-// goroutine at a time.
+// lease is the part of the budget that one request holds. It is not safe for concurrent use.
 type lease struct {
 	of     *memory
 	client string
@@ -60,7 +60,7 @@ func (m *memory) lease(client string, by standing) *lease {
 	return &lease{of: m, client: client, by: by}
 }
 
-// become counts what a lease holds for another standing from now on.
+// become moves the lease to another standing.
 func (l *lease) become(by standing) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
@@ -69,8 +69,8 @@ func (l *lease) become(by standing) {
 	l.by = by
 }
 
-// set makes the lease n bytes large, or says that it cannot grow that far; it
-// is unchanged then. Shrinking never fails.
+// set changes the size of the lease to n bytes. If it cannot grow that far, set returns a failure
+// and changes nothing. Shrinking never fails.
 func (l *lease) set(n int64) *failure {
 	m := l.of
 	m.mu.Lock()
@@ -88,7 +88,7 @@ func (l *lease) set(n int64) *failure {
 	m.shares[l.by] += more
 	l.held = n
 
-	// Clients come and go: one that holds nothing is forgotten.
+	// Forget a client that holds nothing.
 	if left := m.clients[l.client] + more; left > 0 {
 		m.clients[l.client] = left
 	} else {
@@ -97,8 +97,8 @@ func (l *lease) set(n int64) *failure {
 	return nil
 }
 
-// neverFits refuses n bytes where a client can hold fewer, however idle the node is: to try
-// again is of no use.
+// neverFits returns the failure for more bytes than the client could hold even on an idle node,
+// so that it does not retry.
 func neverFits(by standing, n, most int64) *failure {
 	f := &failure{Status: 413, Code: codeAnswerTooLarge}
 	f.Message = fmt.Sprintf("The answer takes %d bytes. Of the memory of this node one answer may take %d: ask for less (fewer matches or contextLines, no whole files, one path).", n, most)
@@ -108,7 +108,7 @@ func neverFits(by standing, n, most int64) *failure {
 	return f
 }
 
-// most is how many bytes a client of a standing can hold while nobody else holds any.
+// most returns how many bytes a client of this standing can hold on an idle node.
 func (m *memory) most(by standing) int64 {
 	large := m.boundsOf(false)
 	switch by {
@@ -122,17 +122,17 @@ func (m *memory) most(by standing) int64 {
 	return max(min(large.all, large.client, large.strangers, large.sending), smallLease)
 }
 
-// bounds are how many bytes may be held together.
+// bounds are limits of bytes held together.
 type bounds struct {
 	all       int64 // by everybody
 	client    int64 // by one client
-	strangers int64 // by those who have shown no credential
-	sending   int64 // by bodies of theirs that are on their way
+	strangers int64 // by all clients without a credential
+	sending   int64 // by bodies that strangers are sending
 }
 
-// boundsOf is how many bytes may be held once a piece is taken.
+// boundsOf returns the limits for a small or a large piece.
 func (m *memory) boundsOf(small bool) bounds {
-	// A small piece may use what is left, or a client with downloads could not search.
+	// Small pieces may use the reserve, so that a client can search during its downloads.
 	if small {
 		return bounds{m.limit, m.limit, m.limit / 2, m.limit / 4}
 	}
@@ -140,7 +140,7 @@ func (m *memory) boundsOf(small bool) bounds {
 	return bounds{without(m.limit), m.limit / 2, without(m.limit / 2), max(m.limit/8, largestBody)}
 }
 
-// room reports whether a lease may take more bytes. Callers hold the lock.
+// room reports whether a lease may grow by more bytes. The caller must hold the lock.
 func (m *memory) room(l *lease, small bool, more int64) bool {
 	if l.by == operator {
 		return true

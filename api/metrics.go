@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// meter is the metrics of this package.
+// meter has the metrics of this package.
 type meter struct {
-	duration *prometheus.HistogramVec // from the request's last byte to the answer's being ready
+	duration *prometheus.HistogramVec // from the request's last byte until the answer is ready
 	gone     prometheus.Counter
 	limited  prometheus.Counter
 	panics   prometheus.Counter
@@ -48,8 +48,7 @@ func newMeter(reg prometheus.Registerer) *meter {
 	return m
 }
 
-// watch shows how many connections are open and how much of the memory for
-// bodies and answers is held.
+// watch adds the gauges of open connections and of held memory.
 func (m *meter) watch(reg prometheus.Registerer, connections, held func() float64) {
 	if reg == nil {
 		return
@@ -60,7 +59,7 @@ func (m *meter) watch(reg prometheus.Registerer, connections, held func() float6
 	)
 }
 
-// watchCertificate shows when the certificate of the API ends.
+// watchCertificate adds the gauge of the certificate's expiry.
 func (m *meter) watchCertificate(reg prometheus.Registerer, ends func() time.Time) {
 	if reg != nil {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -70,8 +69,8 @@ func (m *meter) watchCertificate(reg prometheus.Registerer, ends func() time.Tim
 	}
 }
 
-// done counts an answered request. Methods come from a closed set, so that a
-// client cannot make series.
+// done counts an answered request. Unknown methods count as "other", so that clients cannot
+// create series.
 func (m *meter) done(route, method string, status int, took time.Duration) {
 	switch method {
 	case "GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH":
@@ -81,12 +80,12 @@ func (m *meter) done(route, method string, status int, took time.Duration) {
 	m.duration.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// metricsRoutes are the routes of metrics.
+// metricsRoutes handles GET /metrics.
 type metricsRoutes struct {
-	gatherer     prometheus.Gatherer // nil for nothing
-	key          string              // file with the key that opens metrics and nothing else; "" for none
-	loopback     bool                // nobody but this host gets to the address of the API
-	enforces     func() bool         // whether viewers may differ in what they see; nil for no
+	gatherer     prometheus.Gatherer // nil shows no metrics
+	key          string              // file with a key that only reads metrics; "" for none
+	loopback     bool                // the API listens on loopback only
+	enforces     func() bool         // reports whether viewers may see different repositories; nil for no
 	authenticate authenticator
 	log          *slog.Logger
 }
@@ -97,8 +96,8 @@ func (a *metricsRoutes) rows() []route {
 	}
 }
 
-// access is who may see metrics at the address of the API: an owner. Where nobody but
-// this host gets there, or a key of their own opens them, [metricsRoutes.admit] decides.
+// access returns accessOwner, unless the API is local or a key for metrics exists. Then
+// [metricsRoutes.admit] decides.
 func (a *metricsRoutes) access() access {
 	if a.loopback || a.key != "" {
 		return accessOpen
@@ -106,12 +105,12 @@ func (a *metricsRoutes) access() access {
 	return accessOwner
 }
 
-// admit refuses metrics to who may not see them. They count all repositories and name
-// connections: where permissions are enforced nobody sees them without a key at the
-// address of the API, also on the same host.
+// admit checks whether the caller may see metrics, because they count all repositories and name
+// connections. If permissions are enforced, the address of the API always requires a credential,
+// even from the same host.
 func (a *metricsRoutes) admit(ctx context.Context, c *call) error {
 	if a.key != "" {
-		// Read each time: the operator may replace the file.
+		// Read the file each time, since the operator may replace it.
 		want, err := os.ReadFile(a.key)
 		if err != nil {
 			a.log.Error("the key for metrics could not be read", "err", err)
@@ -128,7 +127,7 @@ func (a *metricsRoutes) admit(ctx context.Context, c *call) error {
 	return nil
 }
 
-// show is GET /metrics in the text format of Prometheus.
+// show handles GET /metrics, in the text format of Prometheus.
 func (a *metricsRoutes) show(ctx context.Context, c *call) error {
 	if err := a.admit(ctx, c); err != nil {
 		return err
@@ -140,11 +139,11 @@ func (a *metricsRoutes) show(ctx context.Context, c *call) error {
 		families, gathering = a.gatherer.Gather()
 	}
 
-	if gathering != nil { // what could be gathered is still shown
+	if gathering != nil { // show the others
 		a.log.Warn("gather metrics", "error", gathering)
 	}
 
-	// Sorted, so that two answers can be compared.
+	// Sort them, so that two answers can be compared.
 	sort.Slice(families, func(i, k int) bool { return families[i].GetName() < families[k].GetName() })
 	format := expfmt.NewFormat(expfmt.TypeTextPlain)
 

@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// state is what the node tells of itself and its cluster.
+// state describes the node and its cluster.
 type state interface {
 	Status(context.Context, catalog.Viewer) (*node.StatusResponse, error)
 	Ready() node.ReadyResponse
@@ -18,8 +18,7 @@ type state interface {
 	Placement(context.Context, account.Owner, node.PlacementRequest) (*node.PlacementResponse, error)
 }
 
-// nodeRoutes are the routes of nodes: how they agree, how the data lies on them, and
-// the catalog that they share.
+// nodeRoutes handles nodes, raft, placement, and snapshots of the catalog.
 type nodeRoutes struct {
 	operate operate.Operator
 	state   state
@@ -38,7 +37,7 @@ func (a *nodeRoutes) rows() []route {
 	}
 }
 
-// placement is GET /api/placement: of all nodes, and of a page of units.
+// placement handles GET /api/placement: all nodes, and a page of units.
 func (a *nodeRoutes) placement(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := node.PlacementRequest{Page: p.integer("page", 1, 1, 1<<30), PerPage: p.integer("perPage", 30, 1, 100)}
@@ -54,9 +53,9 @@ func (a *nodeRoutes) placement(ctx context.Context, c *call, by account.Owner) e
 	return c.json(r)
 }
 
-// remove is POST /api/nodes/{node}/remove.
+// remove handles POST /api/nodes/{node}/remove.
 func (a *nodeRoutes) remove(ctx context.Context, c *call, by account.Owner) error {
-	// Nothing is lost by mistake: whoever removes the last copy of something says so.
+	// Removing the last copy of something needs an explicit flag.
 	p := c.params()
 	loss := p.flag("accept_loss", false)
 	if err := p.err(); err != nil {
@@ -65,9 +64,8 @@ func (a *nodeRoutes) remove(ctx context.Context, c *call, by account.Owner) erro
 	return c.answer(a.operate.Remove(ctx, by, c.wild[0], loss))
 }
 
-// snapshot is GET /api/snapshot: the catalog as a file for `shoal snapshot
-// restore`. It is written whole before it is sent, so that a client never
-// takes half of one for a good one.
+// snapshot handles GET /api/snapshot: the catalog as a file for `shoal snapshot restore`. It is
+// written completely before it is sent, so that a client never gets half of it.
 func (a *nodeRoutes) snapshot(ctx context.Context, c *call, by account.Owner) error {
 	var b bytes.Buffer
 	if err := a.operate.Snapshot(ctx, by, &b); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/oauth"
 )
 
-// authority lets agents in, by their tokens and by what people allow.
+// authority authorizes agents by their tokens and by people's consents.
 type authority interface {
 	auth.Tokens
 	web.Consents
@@ -32,13 +32,11 @@ type authority interface {
 	Revoke(ctx context.Context, token string) error
 }
 
-// maxAgentBody bounds the bodies of the routes for agents that nobody has let
-// in yet.
+// maxAgentBody limits the request bodies of routes that need no credential.
 const maxAgentBody = 16 << 10
 
-// oauthRoutes are the routes of the authorization server, also by the names that
-// clients guess. Pages of any site may ask them: none looks at a cookie. The
-// page of consent is one of package web.
+// oauthRoutes handles the authorization server, also under paths that clients guess. Pages of any
+// site may call them, since none reads a cookie. Package web has the page of consent.
 type oauthRoutes struct{ authority authority }
 
 func (a *oauthRoutes) rows() []route {
@@ -54,7 +52,7 @@ func (a *oauthRoutes) rows() []route {
 		{[]string{"/oauth/token", "/token"}, "POST", a.token},
 		{[]string{"/oauth/revoke"}, "POST", a.revoke},
 	} {
-		// Paths without a prefix are for clients that take them from an older standard.
+		// Some clients use paths without a prefix, from an older standard.
 		for _, name := range x.names {
 			all = append(all, route{name: name, method: x.method, access: accessOpen, timeout: quickTimeout, handle: a.whereEnabled(x.handle), most: maxAgentBody, shared: anySite})
 		}
@@ -62,15 +60,15 @@ func (a *oauthRoutes) rows() []route {
 	return all
 }
 
-// whereEnabled answers as OAuth does, and not at all where tokens would travel
-// in clear.
+// whereEnabled answers errors in OAuth's format. It answers 404 if tokens would travel in clear
+// text.
 func (a *oauthRoutes) whereEnabled(h handler) handler {
 	return func(ctx context.Context, c *call) error {
 		if !a.authority.Enabled() {
 			return &failure{Status: 404, Code: codeNotFound, Message: "Agents sign in only where the base URL (--base-url) has no path, and begins with https:// or is of this machine; use an API key."}
 		}
 
-		// Clients of OAuth read error and error_description, and no other body.
+		// OAuth clients only read error and error_description.
 		err := h(ctx, c)
 		if err == nil {
 			return nil
@@ -79,16 +77,16 @@ func (a *oauthRoutes) whereEnabled(h handler) handler {
 	}
 }
 
-// oauthFailure is a failure in the words of OAuth.
+// oauthFailure is a failure in OAuth's format.
 type oauthFailure struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`
 	failure     *failure
 }
 
-// asOAuth tells a client what it did wrong, or that it should ask again.
+// asOAuth converts an error into OAuth's format.
 func asOAuth(ctx context.Context, err error) oauthFailure {
-	// A refusal of the standard has its own code; the rest of what a client did wrong has one.
+	// A refusal by the standard has its own code; other mistakes of the client share one.
 	var refusal *oauth.Error
 	if errors.As(err, &refusal) {
 		return oauthFailure{refusal.Code, refusal.Description, &failure{Status: 400}}
@@ -98,14 +96,14 @@ func asOAuth(ctx context.Context, err error) oauthFailure {
 		return oauthFailure{"invalid_request", f.Message, f}
 	}
 
-	// A client that is told to try later does; one that is told of a server error need not.
+	// Clients retry after temporarily_unavailable, but not after server_error.
 	if f.Status == 500 {
 		return oauthFailure{"server_error", f.Message, f}
 	}
 	return oauthFailure{"temporarily_unavailable", f.Message, f}
 }
 
-// oauthFail makes it the answer. Only what is the service's own fault is logged.
+// oauthFail answers the failure. Only errors of the server itself are returned, and so logged.
 func (c *call) oauthFail(o oauthFailure) error {
 	if o.failure.Status == 500 || o.failure.Status == statusClientGone {
 		return o.failure
@@ -117,7 +115,7 @@ func (c *call) oauthFail(o oauthFailure) error {
 	return c.json(o)
 }
 
-// resourceMetadata is RFC 9728: who lets agents in to the tool server.
+// resourceMetadata answers RFC 9728: which server authorizes agents for the tool server.
 func (a *oauthRoutes) resourceMetadata(_ context.Context, c *call) error {
 	return c.publicJSON(map[string]any{
 		"resource": a.authority.Resource(), "authorization_servers": []string{a.authority.Issuer()}, "scopes_supported": []string{"mcp"},
@@ -125,7 +123,7 @@ func (a *oauthRoutes) resourceMetadata(_ context.Context, c *call) error {
 	})
 }
 
-// serverMetadata is RFC 8414: how agents are let in.
+// serverMetadata answers RFC 8414: how agents get authorized.
 func (a *oauthRoutes) serverMetadata(_ context.Context, c *call) error {
 	return c.publicJSON(map[string]any{
 		"issuer":                                         a.authority.Issuer(),
@@ -146,26 +144,26 @@ func (a *oauthRoutes) serverMetadata(_ context.Context, c *call) error {
 	})
 }
 
-// publicJSON is json for what is the same for everybody.
+// publicJSON answers with JSON that is the same for everybody, and may be cached.
 func (c *call) publicJSON(v any) error {
 	c.setHeader("Cache-Control", "public, max-age=300")
 	return c.json(v)
 }
 
-// register is RFC 7591. Nothing is kept of it.
+// register handles RFC 7591. The server stores nothing.
 func (a *oauthRoutes) register(ctx context.Context, c *call) error {
 	c.status = fasthttp.StatusCreated
 	return c.answer(a.authority.Register(ctx, c.requestBody()))
 }
 
-// token gives tokens for a code, or for a refresh token.
+// token exchanges a code or a refresh token for tokens.
 func (a *oauthRoutes) token(ctx context.Context, c *call) error {
 	form, err := c.agentForm()
 	if err != nil {
 		return err
 	}
 
-	// From the header where it stands there; the form may name it as well, and has to name the same.
+	// The client id may be in the header, the form, or both; then both must agree.
 	client, err := c.basicClient()
 	if err != nil {
 		return err
@@ -176,12 +174,12 @@ func (a *oauthRoutes) token(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// RFC 6749 wants both this and the no-store that all JSON has.
+	// RFC 6749 demands this beside Cache-Control: no-store.
 	c.setHeader("Pragma", "no-cache")
 	return c.json(got)
 }
 
-// revoke is RFC 7009.
+// revoke handles RFC 7009.
 func (a *oauthRoutes) revoke(ctx context.Context, c *call) error {
 	form, err := c.agentForm()
 	if err != nil {
@@ -194,10 +192,10 @@ func (a *oauthRoutes) revoke(ctx context.Context, c *call) error {
 	return c.json(struct{}{})
 }
 
-// agentForm reads the parameters of a request, which are a form, or an object of
-// JSON with texts and lists of texts.
+// agentForm parses the parameters of a request: a form, or a JSON object of strings and lists of
+// strings.
 func (c *call) agentForm() (url.Values, error) {
-	// The standard has forms; some clients send JSON to every endpoint.
+	// The standard uses forms, but some clients send JSON.
 	kind, _, err := mime.ParseMediaType(c.requestHeader("Content-Type"))
 	if err != nil || kind != "application/json" {
 		form, err := url.ParseQuery(string(c.requestBody()))
@@ -212,7 +210,7 @@ func (c *call) agentForm() (url.Values, error) {
 		return nil, &oauth.Error{Code: "invalid_request", Description: "The body is no JSON object."}
 	}
 
-	// A list is a parameter that is given several times, as resource may be.
+	// A list repeats a parameter, such as resource.
 	form := url.Values{}
 	for name, value := range members {
 		list, ok := value.([]any)
@@ -231,30 +229,30 @@ func (c *call) agentForm() (url.Values, error) {
 	return form, nil
 }
 
-// basicClient is the client that names itself in the header Authorization, as
-// some libraries do first; "" where none does.
+// basicClient returns the client id in a header of Basic authentication, which some libraries try
+// first; "" if there is none.
 func (c *call) basicClient() (string, error) {
-	// A request with another scheme, or none, names its client in the form.
+	// With another scheme or none, the form names the client.
 	scheme, rest, _ := strings.Cut(c.requestHeader("Authorization"), " ")
 	if !strings.EqualFold(scheme, "basic") {
 		return "", nil
 	}
 
-	// Clients here are public: a secret is one of another service, and a mistake.
+	// Clients have no secrets here, so a secret is a mistake.
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest))
 	id, secret, _ := strings.Cut(string(raw), ":")
 	if err != nil || secret != "" {
 		return "", &oauth.Error{Code: "invalid_client", Description: "Clients have no secrets here."}
 	}
 
-	// RFC 6749 has it encoded as in a form before it is put there.
+	// RFC 6749: the id is form-encoded before base64.
 	if id, err = url.QueryUnescape(id); err != nil {
 		return "", &oauth.Error{Code: "invalid_client", Description: "The client in the header cannot be read."}
 	}
 	return id, nil
 }
 
-// challenge tells an agent that has no good credential how to get one.
+// challenge returns the WWW-Authenticate header, which tells an agent how to get a credential.
 func (c *call) challenge(a authority) string {
 	if c.path != toolPath || !a.Enabled() {
 		return `Bearer realm="shoal"`

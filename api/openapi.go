@@ -11,7 +11,7 @@ import (
 //go:embed openapi.json
 var openAPIDocument []byte
 
-// documentRoutes are the routes of the document that describes the others.
+// documentRoutes serves the OpenAPI document.
 type documentRoutes struct{}
 
 func (documentRoutes) rows() []route {
@@ -20,7 +20,7 @@ func (documentRoutes) rows() []route {
 	}
 }
 
-// serveOpenAPI is GET /api/openapi.json.
+// serveOpenAPI handles GET /api/openapi.json.
 func serveOpenAPI(_ context.Context, c *call) error {
 	c.mime, c.body = mimeJSON, openAPIDocument
 	return nil

@@ -24,26 +24,26 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// renderer answers with pages: those that packages draw, and failures.
+// renderer answers with pages and error pages.
 type renderer struct {
 	providers people.Providers
 	base      func() string         // prefix of every link
-	trusted   func(netip.Addr) bool // addresses of proxies of ours
-	framing   [][2]string           // headers of what pages of other sites show
+	trusted   func(netip.Addr) bool // addresses of trusted proxies
+	framing   [][2]string           // headers of embedded files
 	now       func() time.Time
 	log       *slog.Logger
 }
 
-// pageRoutes are the routes of what people see in a browser.
+// pageRoutes handles the pages for browsers.
 type pageRoutes struct {
 	renderer *renderer
 	people   *people.Pages
 	web      *web.Pages
 	settings *settings.Pages
-	embed    bool // pages of other sites may show lines of files
+	embed    bool // other sites may embed files
 }
 
-// pagesOf makes the pages of what a node is made of.
+// pagesOf makes the pages from the parts of a node.
 func pagesOf(p parts, r *renderer, embed bool, now func() time.Time) *pageRoutes {
 	return &pageRoutes{
 		renderer: r,
@@ -84,14 +84,14 @@ func pagesOf(p parts, r *renderer, embed bool, now func() time.Time) *pageRoutes
 func (a *pageRoutes) rows() []route {
 	all := []route{row("GET", "/static/*", accessOpen, 0, serveStatic), row("GET", "/robots.txt", accessOpen, 0, serveRobots)}
 
-	// Every page is drawn the same way, and waits for accounts that have to be linked.
+	// Every page first checks for accounts that must be linked.
 	page := func(method, path string, need access, timeout time.Duration, draw layout.Handler) {
-		x := row(method, path, need, timeout, a.renderer.page(a.renderer.held(draw)))
+		x := row(method, path, need, timeout, a.renderer.page(a.renderer.requireLinks(draw)))
 		x.page = true
 		all = append(all, x)
 	}
 
-	// Only pages by which people come in are open; the node decides the rest by the viewer.
+	// Only pages for signing in are open. For the others, the node decides by the viewer.
 	for _, x := range a.people.Routes() {
 		need := accessRead
 		if x.Open {
@@ -107,7 +107,7 @@ func (a *pageRoutes) rows() []route {
 		page(x.Method, x.Path, accessRead, x.Timeout, x.Handle)
 	}
 
-	// Where nobody may embed, the address is one that does not exist.
+	// Without embedding the address does not exist.
 	if a.embed {
 		x := row("GET", embedName, accessRead, browseTimeout, a.renderer.framed(a.web.Embedded))
 		x.framed = true
@@ -116,21 +116,21 @@ func (a *pageRoutes) rows() []route {
 	return all
 }
 
-// serveRobots keeps search engines out: they would read every file at every commit.
+// serveRobots keeps search engines out, which would read every file at every commit.
 func serveRobots(_ context.Context, c *call) error {
 	c.mime, c.body = "text/plain; charset=utf-8", []byte("User-agent: *\nDisallow: /\n")
 	return nil
 }
 
-// serveStatic serves styles and scripts. Their addresses have the version of all of
-// them in it, so browsers keep them for good.
+// serveStatic serves styles and scripts. Their URLs contain their version, so browsers may cache
+// them forever.
 func serveStatic(_ context.Context, c *call) error {
 	file, lasting, ok := layout.Static(c.path)
 	if !ok {
 		return &failure{Status: 404, Code: codeNotFound, Message: "There is no such file"}
 	}
 
-	// An address of another version still gets the file, and does not keep it.
+	// A URL of another version also gets the file, but must not cache it.
 	c.setHeader("Cache-Control", "no-cache")
 	if lasting {
 		c.setHeader("Cache-Control", "public, max-age=31536000, immutable")
@@ -140,7 +140,7 @@ func serveStatic(_ context.Context, c *call) error {
 	c.setHeader("Content-Security-Policy", layout.CSP)
 	c.setHeader("Cross-Origin-Resource-Policy", "same-origin")
 
-	// Compressed once for all who ask: the files are those of the program.
+	// The files are part of the program, and compressed once.
 	c.mime, c.body = file.Mime, file.Body
 	if strings.Contains(c.requestHeader("Accept-Encoding"), "gzip") {
 		c.setHeader("Content-Encoding", "gzip")
@@ -149,13 +149,13 @@ func serveStatic(_ context.Context, c *call) error {
 	return nil
 }
 
-// page makes a handler of one that draws a page.
+// page makes a handler that draws a page.
 func (r *renderer) page(draw layout.Handler) handler {
 	return func(ctx context.Context, c *call) error {
 		began := r.now()
 		v := r.visit(c)
 		if c.method == "POST" {
-			// A cookie comes with whatever another site has a browser send.
+			// Browsers send cookies with another site's forms too.
 			if err := v.SameSite(); err != nil {
 				return err
 			}
@@ -175,9 +175,9 @@ func (r *renderer) page(draw layout.Handler) handler {
 	}
 }
 
-// held leads somebody who has to link an account first to the page for that. The
-// pages for signing in and out, and that page itself, are not held.
-func (r *renderer) held(draw layout.Handler) layout.Handler {
+// requireLinks redirects a user who must link an account to the page for that. It does not hold
+// back that page, nor those for signing in and out.
+func (r *renderer) requireLinks(draw layout.Handler) layout.Handler {
 	return func(ctx context.Context, v *layout.Visit) error {
 		if v.Path != "/settings/account" && v.Viewer.Session != "" && len(r.providers.Missing(v.Viewer)) > 0 {
 			if v.Method != "GET" && v.Method != "HEAD" {
@@ -189,7 +189,7 @@ func (r *renderer) held(draw layout.Handler) layout.Handler {
 	}
 }
 
-// visit is a request as pages see it.
+// visit makes the request for pages.
 func (r *renderer) visit(c *call) *layout.Visit {
 	v := &layout.Visit{
 		Method: c.method, Path: string(c.rc.URI().PathOriginal()), Part: c.requestHeader("X-Shoal-Part"),
@@ -197,11 +197,11 @@ func (r *renderer) visit(c *call) *layout.Visit {
 		Cookie: func(name string) string { return string(c.rc.Request.Header.Cookie(name)) }, Address: c.address(r.trusted).String(),
 	}
 	v.Arrives = layout.Arrives(v.Sent)
-	v.Query, _ = url.ParseQuery(string(c.rc.URI().QueryString())) // what cannot be read of it is absent
+	v.Query, _ = url.ParseQuery(string(c.rc.URI().QueryString())) // unreadable parameters are absent
 	return v
 }
 
-// answerPage takes over the answer of a page.
+// answerPage copies the drawn page into the answer.
 func (c *call) answerPage(v *layout.Visit) {
 	c.status, c.mime, c.body = v.Status, v.Mime, v.Body
 	c.header = append(c.header, v.Header...)
@@ -210,12 +210,11 @@ func (c *call) answerPage(v *layout.Visit) {
 		c.setHeader("X-Accel-Buffering", "no")
 	}
 
-	// A page may have said so itself where it needs another policy.
+	// A page may have set its own policy.
 	if !c.answers("Content-Security-Policy") {
 		c.setHeader("Content-Security-Policy", v.Policy())
 	}
 
-	// After those of the page, for the same reason.
 	for _, kv := range pageHeaders {
 		if !c.answers(kv[0]) {
 			c.setHeader(kv[0], kv[1])
@@ -224,10 +223,10 @@ func (c *call) answerPage(v *layout.Visit) {
 	c.pack()
 }
 
-// pageHeaders go with every page that does not set them itself.
+// pageHeaders are the headers of every page that does not set them itself.
 var pageHeaders = [...][2]string{
 	{"Cache-Control", "no-store"},
-	{"Referrer-Policy", "same-origin"}, // with no-referrer a browser sends forms with "Origin: null", which is refused
+	{"Referrer-Policy", "same-origin"}, // with no-referrer, browsers send forms with "Origin: null", which is refused
 	{"X-Frame-Options", "DENY"},
 	{"Cross-Origin-Opener-Policy", "same-origin"},
 	{"Cross-Origin-Resource-Policy", "same-origin"},
@@ -235,7 +234,7 @@ var pageHeaders = [...][2]string{
 	{"Vary", "X-Shoal-Part, Accept-Encoding"},
 }
 
-// answers reports whether a header of the answer is set.
+// answers reports whether the answer has a header.
 func (c *call) answers(name string) bool {
 	for _, kv := range c.header {
 		if kv[0] == name {
@@ -248,8 +247,8 @@ func (c *call) answers(name string) bool {
 // smallestPacked is the size of the smallest page that is compressed.
 const smallestPacked = 4 << 10
 
-// pack compresses a page for a reader who is not on this machine. Pages are read
-// by people far away, other than the answers of the API.
+// pack compresses a page unless the client is on this machine. API answers are not compressed,
+// since their clients are mostly near.
 func (c *call) pack() {
 	addr := origin.Of(c.rc.RemoteAddr())
 	near := addr.IsValid() && addr.IsLoopback() && c.requestHeader("X-Forwarded-For") == ""
@@ -264,22 +263,22 @@ func (c *call) pack() {
 	}
 	var b bytes.Buffer
 	w := newPacker(&b)
-	_, _ = w.Write(c.body) // to memory
+	_, _ = w.Write(c.body) // writes to memory do not fail
 	_ = w.Close()
 	c.body = b.Bytes()
 }
 
-// packLevel is how hard a page is compressed: a page of results has a fifth fewer
-// bytes than at the fastest level, for half a millisecond.
+// packLevel is the gzip level. It saves a fifth against the fastest level, for half a
+// millisecond.
 const packLevel = 6
 
 func newPacker(w io.Writer) *gzip.Writer {
-	z, _ := gzip.NewWriterLevel(w, packLevel) // the level is a good one
+	z, _ := gzip.NewWriterLevel(w, packLevel) // the level is valid
 	return z
 }
 
-// packed compresses a page that is sent in parts. What the page flushes, and each
-// part that fills its buffer, goes to the reader at once.
+// packed compresses a streamed page. Each flush of the page, and each full buffer, is sent at
+// once.
 func packed(stream func(*bufio.Writer) error) func(*bufio.Writer) error {
 	return func(w *bufio.Writer) error {
 		z := newPacker(w)
@@ -290,10 +289,10 @@ func packed(stream func(*bufio.Writer) error) func(*bufio.Writer) error {
 	}
 }
 
-// packedPart is the bytes of a page that are compressed together.
+// packedPart is how many bytes of a page are compressed together.
 const packedPart = 32 << 10
 
-// flushing sends each part that is written, compressed.
+// flushing compresses each part that is written, and sends it.
 type flushing struct {
 	z *gzip.Writer
 	w *bufio.Writer
@@ -308,8 +307,8 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, errors.Join(f.z.Flush(), f.w.Flush())
 }
 
-// fail answers a failure as a page: who is not signed in is led there and
-// back, anybody else reads what went wrong.
+// fail answers a failure as a page. A user who is not signed in is redirected to the sign-in, and
+// back afterwards.
 func (r *renderer) fail(c *call, f *failure) {
 	v := r.visit(c)
 
@@ -334,8 +333,8 @@ func (r *renderer) fail(c *call, f *failure) {
 	c.answerPage(v)
 }
 
-// wantsPage reports whether a failure is shown as a page: that of a page, or of
-// an unknown address that somebody typed into a browser.
+// wantsPage reports whether a failure is shown as a page: if the route is a page, or if a browser
+// opened an unknown address.
 func (c *call) wantsPage(r *route) bool {
 	return r.page || !strings.HasPrefix(c.path, "/api/") && c.rc != nil && strings.Contains(c.requestHeader("Accept"), "text/html")
 }

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// params reads the parameters of a query string and notes what is wrong with
-// them, so that one answer names every mistake.
+// params reads query parameters and collects errors, so that one answer names every mistake.
 type params struct {
 	c       *call
 	missing bool
@@ -17,7 +16,7 @@ type params struct {
 
 func (c *call) params() *params { return &params{c: c} }
 
-// err is the failure that names every mistake, nil for none.
+// err returns one failure that names every mistake; nil if there is none.
 func (p *params) err() error {
 	if len(p.errs) == 0 {
 		return nil
@@ -33,7 +32,7 @@ func (p *params) wrong(name, format string, args ...any) {
 	p.errs = append(p.errs, name+": "+fmt.Sprintf(format, args...))
 }
 
-// required is a parameter that has to be there and not empty.
+// required returns a parameter that must be there and not empty.
 func (p *params) required(name string) string {
 	before := len(p.errs)
 	s := p.text(name)
@@ -44,7 +43,7 @@ func (p *params) required(name string) string {
 	return s
 }
 
-// text is a parameter, "" where it is not given. It may hold any bytes but NUL:
+// text returns a parameter; "" if it is missing. It may contain any bytes except NUL, because
 // paths and names in git need not be UTF-8.
 func (p *params) text(name string) string {
 	s, _ := p.c.arg(name)
@@ -55,10 +54,10 @@ func (p *params) text(name string) string {
 	return s
 }
 
-// integer is a whole number between lo and hi, usual where it is not given.
+// integer returns a whole number between lo and hi; usual if it is missing.
 func (p *params) integer(name string, usual, lo, hi int) int {
-	// Out of bounds is a mistake, and not cut to the bound: a page that is not the asked
-	// one would look like it.
+	// Refuse a value out of bounds: with the bound instead, the answer would look like the
+	// requested page.
 	s, ok := p.c.arg(name)
 	if !ok {
 		return usual
@@ -76,7 +75,7 @@ func (p *params) integer(name string, usual, lo, hi int) int {
 	return n
 }
 
-// choice is one of the given words, the first where it is not given.
+// choice returns one of the words; the first if it is missing.
 func (p *params) choice(name string, words ...string) string {
 	s, ok := p.c.arg(name)
 	if !ok {
@@ -89,14 +88,14 @@ func (p *params) choice(name string, words ...string) string {
 	return s
 }
 
-// flag is true or false, usual where it is not given.
+// flag returns true or false; usual if it is missing.
 func (p *params) flag(name string, usual bool) bool {
 	s, ok := p.c.arg(name)
 	if !ok {
 		return usual
 	}
 
-	// Given without a value, as ?accept, it is on.
+	// A parameter without a value, such as ?accept, means true.
 	switch s {
 	case "true", "1", "":
 		return true

@@ -18,8 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// parts is what the routes stand on; the contracts are those of the types that
-// *node.Node is made of.
+// parts are the parts of a node that the routes use. *node.Node's parts implement them.
 type parts struct {
 	keys      auth.Keys
 	sessions  people.Sessions
@@ -38,8 +37,8 @@ type parts struct {
 	suggest   web.Suggester
 	agents    authority
 	chronicle trail
-	asking    []tool.Tool // that answer with a language model
-	enforces  func() bool // whether viewers may differ in what they see; nil for no
+	asking    []tool.Tool // tools that use a language model
+	enforces  func() bool // reports whether viewers may see different repositories; nil for no
 }
 
 func partsOf(n *node.Node) parts {
@@ -55,7 +54,7 @@ func partsOf(n *node.Node) parts {
 	}
 }
 
-// callerKeys tells who a request comes from: by a key, by a session, or by nothing.
+// callerKeys authenticates a request: by key, by session, or as a guest.
 type callerKeys struct {
 	*account.Keyring
 	sessions

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// peerInterval is how often the connections of running requests are looked
-// at, and so how long a search may go on for a client that has left.
+// peerInterval is how often running requests are checked, and so how long a search may go on
+// after its client left.
 const peerInterval = 100 * time.Millisecond
 
-// peers ends the requests of clients that have left. fasthttp does not read
-// from a connection while a handler runs and so cannot tell; a look at the
-// socket without taking from it can. One goroutine looks after all requests,
-// so a request costs two map operations and no goroutine of its own.
+// peers ends the requests of clients that have left. fasthttp cannot notice that, because it does
+// not read from a connection while a handler runs. peers checks the sockets without reading from
+// them. One goroutine checks all requests, so each request costs only two map operations.
 type peers struct {
 	mu   sync.Mutex // guards the fields below
 	next uint64
@@ -29,8 +28,8 @@ type peer struct {
 
 func newPeers() *peers { return &peers{all: map[uint64]peer{}} }
 
-// add watches the connection of a request until the returned number is
-// removed. When the client closes it, gone is called with errPeerGone.
+// add watches the connection of a request until remove is called with the returned number. If the
+// client closes the connection, add calls gone with errPeerGone.
 func (p *peers) add(conn net.Conn, gone context.CancelCauseFunc) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +44,7 @@ func (p *peers) remove(id uint64) {
 	delete(p.all, id)
 }
 
-// run looks until ctx ends.
+// run checks the connections until ctx ends.
 func (p *peers) run(ctx context.Context) {
 	tick := time.NewTicker(peerInterval)
 	defer tick.Stop()
@@ -59,10 +58,9 @@ func (p *peers) run(ctx context.Context) {
 	}
 }
 
-// look tests every connection once. It holds the lock all the while: a
-// request that is removed is never looked at again, so a connection is never
-// touched on behalf of a request that is over. A look is one system call that
-// does not block.
+// look checks every connection once. It holds the lock meanwhile, so that it never touches the
+// connection of a request that has been removed. Each check is one system call that does not
+// block.
 func (p *peers) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,9 +72,8 @@ func (p *peers) look() {
 	}
 }
 
-// closed reports whether the other side closed its connection: a read that
-// would not block finds the end, or an error. Bytes of a next request that
-// wait in the socket mean the client is there.
+// closed reports whether the client closed its connection: a read would return the end or an
+// error at once. Waiting bytes of a next request mean that the client is there.
 func closed(conn net.Conn) bool {
 	if g := guestOf(conn); g != nil { // below TLS
 		conn = g

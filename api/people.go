@@ -10,7 +10,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// userRoutes are the routes of accounts and of where they are signed in.
+// userRoutes handles accounts and their sessions.
 type userRoutes struct {
 	users     people.Accounts
 	passwords people.Passwords
@@ -33,9 +33,9 @@ func (a *userRoutes) rows() []route {
 	}
 }
 
-// create is POST /api/users.
+// create handles POST /api/users.
 func (a *userRoutes) create(ctx context.Context, c *call, by account.Owner) error {
-	// The account has no way in yet: a link or a password is the next request.
+	// The account has no password yet: the next request creates a link or sets a password.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (a *userRoutes) create(ctx context.Context, c *call, by account.Owner) erro
 	return c.answer(a.users.CreateUser(ctx, by, req))
 }
 
-// change is POST /api/users/{user}.
+// change handles POST /api/users/{user}.
 func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
@@ -59,13 +59,13 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 
 	req := account.ChangeUserRequest{User: c.wild[0], Role: f.role()}
 
-	// An empty name is a change too; one that is left out is none.
+	// An empty name is a change; a missing one is not.
 	if _, ok := f.member("name"); ok {
 		name := f.text("name")
 		req.Name = &name
 	}
 
-	// Waiting is no state that somebody may be put into.
+	// "waiting" cannot be set.
 	switch state := f.text("state"); state {
 	case "":
 	case "active":
@@ -82,9 +82,9 @@ func (a *userRoutes) change(ctx context.Context, c *call, by account.Owner) erro
 	return c.answer(a.users.ChangeUser(ctx, by, req))
 }
 
-// setPassword is POST /api/users/{user}/password.
+// setPassword handles POST /api/users/{user}/password.
 func (a *userRoutes) setPassword(ctx context.Context, c *call, by account.Owner) error {
-	// In the body alone: addresses stand in logs, of proxies as well.
+	// Only in the body: URLs get into logs, also of proxies.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -98,10 +98,10 @@ func (a *userRoutes) setPassword(ctx context.Context, c *call, by account.Owner)
 	return c.answer(a.passwords.SetPassword(ctx, by, req))
 }
 
-// newLink is POST /api/users/{user}/link.
+// newLink handles POST /api/users/{user}/link.
 func (a *userRoutes) newLink(ctx context.Context, c *call, by account.Owner) error {
-	// One to join is an invitation and lasts longer than one for a password that was
-	// forgotten; never for an owner.
+	// With join the link is an invitation, which lasts longer than a link for a forgotten
+	// password. Owners get no invitations.
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (a *userRoutes) newLink(ctx context.Context, c *call, by account.Owner) err
 	}{a.base() + "/join?link=" + l.Token, l.Expires, l.User})
 }
 
-// grant is POST /api/users/{user}/grants.
+// grant handles POST /api/users/{user}/grants.
 func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error
 
 	req := account.GrantRequest{User: c.wild[0]}
 
-	// With neither it changes nothing, and lists what is granted.
+	// Without add and remove, the answer lists the grants.
 	if _, ok := f.member("add"); ok {
 		req.Add = f.texts("add")
 	}
@@ -148,7 +148,7 @@ func (a *userRoutes) grant(ctx context.Context, c *call, by account.Owner) error
 	return c.answer(a.users.Grant(ctx, by, req))
 }
 
-// why is GET /api/users/{user}/access.
+// why handles GET /api/users/{user}/access.
 func (a *userRoutes) why(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	repo := p.required("repo")
@@ -159,15 +159,15 @@ func (a *userRoutes) why(ctx context.Context, c *call, by account.Owner) error {
 	return c.answer(a.users.Why(ctx, by, c.wild[0], repo))
 }
 
-// listSessions is GET /api/users/{user}/sessions.
+// listSessions handles GET /api/users/{user}/sessions.
 func (a *userRoutes) listSessions(ctx context.Context, c *call, by account.Holder) error {
 	return c.answer(a.sessions.SessionsOf(ctx, by, c.wild[0]))
 }
 
-// endSessions is DELETE /api/users/{user}/sessions.
+// endSessions handles DELETE /api/users/{user}/sessions.
 func (a *userRoutes) endSessions(ctx context.Context, c *call, by account.Holder) error {
-	// An id that is empty by mistake must not mean all of them. Nor must others: a key
-	// asks here, so that every session is another one.
+	// An empty id is an error, so that a client's mistake never ends all sessions. So is
+	// "others": for a key, all sessions are others.
 	which, given := c.arg("session")
 	if given && (which == "" || which == "others" || len(which) > 64 || strings.Trim(which, "0123456789abcdefghijklmnopqrstuvwxyz") != "") {
 		return &failure{Status: 400, Code: codeInvalidParams, Message: "session: give the id of a session, or leave it out for all."}
@@ -182,7 +182,7 @@ func (a *userRoutes) endSessions(ctx context.Context, c *call, by account.Holder
 	}{n})
 }
 
-// role is the member "role" of a body; RoleNone where it is not given.
+// role reads the member "role"; RoleNone if it is missing.
 func (f *fields) role() catalog.Role {
 	switch role := f.text("role"); role {
 	case "member":

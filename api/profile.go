@@ -12,21 +12,21 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// Seconds of a profile over a time.
+// Seconds of a CPU profile or trace.
 const (
 	usualProfile = 10
 	mostProfile  = 60
 )
 
-// profileRoutes are the routes of profiles, at the paths of package net/http/pprof.
+// profileRoutes handles profiles, at the paths of net/http/pprof.
 type profileRoutes struct{}
 
 func (a profileRoutes) rows() []route {
 	return []route{row("GET", "/debug/pprof/{profile}", accessOwner, streamTimeout, owners(a.take))}
 }
 
-// take is GET /debug/pprof/{profile}: "profile" for CPU time, "trace", or one of
-// [pprof.Profiles], as a file for `go tool pprof` or `go tool trace`.
+// take handles GET /debug/pprof/{profile}: "profile" for CPU time, "trace", or one of
+// [pprof.Profiles]. The answer is a file for `go tool pprof` or `go tool trace`.
 func (a profileRoutes) take(ctx context.Context, c *call, _ account.Owner) error {
 	var b bytes.Buffer
 	var err error
@@ -49,8 +49,7 @@ func (a profileRoutes) take(ctx context.Context, c *call, _ account.Owner) error
 	return nil
 }
 
-// over profiles for as many seconds as a call asks for. The process has one such profile
-// at a time.
+// over profiles for the requested number of seconds. Only one such profile can run at a time.
 func (profileRoutes) over(ctx context.Context, c *call, start func() error, stop func()) error {
 	seconds := usualProfile
 	if text, ok := c.arg("seconds"); ok {

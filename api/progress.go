@@ -9,12 +9,11 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// progressEvery is how often a stream tells how far its search has come.
+// progressEvery is how often a stream reports the progress of its search.
 const progressEvery = 100 * time.Millisecond
 
-// tellProgress sends how far a search has come, from time to time, until the function
-// that it returns is called: after that nothing more is sent. It may be called again.
-// Without somebody to be told, p is nil, nothing is sent.
+// tellProgress sends the progress of a search from time to time, until end is called. After that
+// it sends nothing more. end may be called twice. If p is nil, nothing is sent.
 func tellProgress(ctx context.Context, p *search.Progress, events chan<- event) (end func()) {
 	if p == nil {
 		return func() {}
@@ -35,7 +34,7 @@ func tellProgress(ctx context.Context, p *search.Progress, events chan<- event) 
 	}
 }
 
-// sendEvent hands a part of a stream over, and waits until the last one was written.
+// sendEvent passes on a part of a stream, once the previous one is written.
 func sendEvent(ctx context.Context, events chan<- event, data []byte) error {
 	select {
 	case events <- event{data: data}:
@@ -45,7 +44,7 @@ func sendEvent(ctx context.Context, events chan<- event, data []byte) error {
 	}
 }
 
-// progressEvent is how far a search has come.
+// progressEvent is the progress of a search.
 type progressEvent struct {
 	Type string `json:"type"`
 	search.Done

@@ -7,8 +7,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// query is GET /api/query: how a search would understand a text. What is no query
-// is no failure of this request.
+// query handles GET /api/query: how a search would understand a query. An invalid query is not an
+// error of this request.
 func (a *suggestRoutes) query(_ context.Context, c *call) error {
 	p := c.params()
 	text := p.text("query")

@@ -18,7 +18,7 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// raw is GET /api/raw: the bytes of a file as they are.
+// raw handles GET /api/raw: the unchanged bytes of a file.
 func (a *fileRoutes) raw(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.SourceRequest{Repo: p.required("repo"), Path: p.required("path"), Ref: p.text("ref"), Raw: true}
@@ -34,7 +34,7 @@ func (a *fileRoutes) raw(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// A reader who has the file is asked first: a range is for those who have not.
+	// First check whether the client has the file already; ranges come after that.
 	tag := web.RawTag(r)
 	if web.Unchanged(tag, c.requestHeader("If-None-Match")) {
 		c.header, c.status = append(c.header, web.RawHeader(r)...), fasthttp.StatusNotModified
@@ -55,15 +55,15 @@ func (a *fileRoutes) raw(ctx context.Context, c *call) error {
 	return nil
 }
 
-// part is the bytes of a text that the header Range asks for, all of it without one.
-// Several ranges are none: whoever asks for them takes the whole, too.
+// part returns the bytes that the header Range requests, or all of them. Several ranges count as
+// none, since clients must accept the whole file anyway.
 func (c *call) part(text []byte, tag string) ([]byte, error) {
 	header := c.requestHeader("Range")
 	if c.method != fasthttp.MethodGet || header == "" {
 		return text, nil
 	}
 
-	// The rest of another version would be no part of this one.
+	// Ranges of different versions do not fit together.
 	if known := c.requestHeader("If-Range"); known != "" && known != tag {
 		return text, nil
 	}
@@ -79,13 +79,13 @@ func (c *call) part(text []byte, tag string) ([]byte, error) {
 	c.status = fasthttp.StatusPartialContent
 	c.setHeader("Content-Range", fmt.Sprintf("bytes %d-%d/%d", start, end-1, len(text)))
 
-	// A copy, so that a few bytes do not keep a large file in memory while they are sent.
+	// Copy the bytes, so that a small range does not keep a large file in memory.
 	return bytes.Clone(text[start:end]), nil
 }
 
-// byteRange reads the header Range for a text of size bytes. A range without a byte
-// of the text has no start before its end. asked is false for a header that is to be
-// taken as not there: of another unit, of several ranges, or of none.
+// byteRange parses the header Range for size bytes. If the range contains none of them, start is
+// not before end. asked is false if the header must be ignored: another unit, several ranges, or
+// no valid range.
 func byteRange(header string, size int) (start, end int, asked bool) {
 	one, ok := strings.CutPrefix(header, "bytes=")
 	from, to, ranged := strings.Cut(strings.TrimSpace(one), "-")
@@ -106,7 +106,7 @@ func byteRange(header string, size int) (start, end int, asked bool) {
 	return 0, 0, false
 }
 
-// position is a number of a range, size for any that is larger.
+// position parses a number of a range; a larger one becomes size.
 func position(text string, size int) (n int, ok bool) {
 	long, err := strconv.ParseUint(text, 10, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -115,7 +115,7 @@ func position(text string, size int) (n int, ok bool) {
 	return int(min(long, uint64(size))), true
 }
 
-// before compares two numbers of any length as they are written.
+// before compares two decimal numbers of any length.
 func before(a, b string) bool {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	if len(a) != len(b) {
@@ -124,8 +124,8 @@ func before(a, b string) bool {
 	return a < b
 }
 
-// saveAs is the header Content-Disposition of a file that is to be saved. A sign that
-// cannot be seen is left out of its name: some make a program read as a picture.
+// saveAs returns the header Content-Disposition for saving a file. It replaces invisible
+// characters in the name, some of which can make a program look like a picture.
 func saveAs(file string) string {
 	name := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// referenceRoutes are the routes below /api/ee, where clients of the reference look for
-// accounts and the audit.
+// referenceRoutes handles the routes below /api/ee, where Sourcebot's clients look for accounts
+// and the audit.
 type referenceRoutes struct {
 	users   people.Accounts
 	audit   auditRoutes
@@ -28,8 +28,8 @@ func (a *referenceRoutes) rows() []route {
 	}
 }
 
-// referenceUserJSON is an account as the reference shows it. Null is a time that is not kept, or
-// that has not been.
+// referenceUserJSON is an account in Sourcebot's format. null means that the time is unknown, or
+// that it never happened.
 type referenceUserJSON struct {
 	ID        string  `json:"id"`
 	Name      string  `json:"name"`
@@ -47,7 +47,7 @@ func referenceUserOf(u *account.UserInfo) referenceUserJSON {
 		Created: stamp(u.Created), Updated: stamp(u.Created),
 	}
 
-	// When an account was changed last stands in the audit alone.
+	// Only the audit knows when an account was changed.
 	if u.State == catalog.AccountSuspended {
 		out.Suspended = &out.Updated
 	}
@@ -58,7 +58,7 @@ func referenceUserOf(u *account.UserInfo) referenceUserJSON {
 	return out
 }
 
-// list is GET /api/ee/users.
+// list handles GET /api/ee/users.
 func (a *referenceRoutes) list(ctx context.Context, c *call, by account.Owner) error {
 	all, err := a.users.Users(ctx, by)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *referenceRoutes) list(ctx context.Context, c *call, by account.Owner) e
 	return c.json(out)
 }
 
-// get is GET /api/ee/user?userId=.
+// get handles GET /api/ee/user?userId=.
 func (a *referenceRoutes) get(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	id := p.required("userId")
@@ -90,7 +90,7 @@ func (a *referenceRoutes) get(ctx context.Context, c *call, by account.Owner) er
 	return &failure{Status: 404, Code: codeNotFound, Message: "There is no account with this id."}
 }
 
-// remove is DELETE /api/ee/user?userId=.
+// remove handles DELETE /api/ee/user?userId=.
 func (a *referenceRoutes) remove(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	id := p.required("userId")
@@ -107,7 +107,7 @@ func (a *referenceRoutes) remove(ctx context.Context, c *call, by account.Owner)
 	}{true, "The account " + u.Email + " is deleted."})
 }
 
-// auditRowJSON is a row of the audit with the columns that the reference has beside ours.
+// auditRowJSON is a row of the audit, with the additional columns of Sourcebot.
 type auditRowJSON struct {
 	chronicle.Line
 	Metadata map[string]string `json:"metadata"`
@@ -115,7 +115,7 @@ type auditRowJSON struct {
 	Org      int               `json:"orgId"`
 }
 
-// events is GET /api/ee/audit.
+// events handles GET /api/ee/audit.
 func (a *referenceRoutes) events(ctx context.Context, c *call, by account.Owner) error {
 	p := c.params()
 	req := chronicle.AuditRequest{
@@ -143,7 +143,7 @@ func (a *referenceRoutes) events(ctx context.Context, c *call, by account.Owner)
 	return c.json(out, reply.Precise)
 }
 
-// elsewhere says for a path of the reference that is not served what takes its place.
+// elsewhere names the replacement of Sourcebot's routes that do not exist here.
 var elsewhere = []struct{ prefix, sentence string }{
 	{"/api/ee/scoped_access_token", "There are no tokens for some repositories alone. POST /api/keys makes a key with the rights of its account; an agent that signs in is bound to repositories on the page where a person lets it in."},
 	{"/api/ee/chat", "Conversations are at /api/chat."},
@@ -161,7 +161,7 @@ var elsewhere = []struct{ prefix, sentence string }{
 	{"/scim/", "There is no SCIM; POST /api/users makes accounts."},
 }
 
-// notThere is the failure of a path that no route has.
+// notThere returns the failure for an unknown path.
 func notThere(path string) *failure {
 	f := &failure{Status: 404, Code: codeNotFound, Message: "This API endpoint does not exist"}
 	for _, x := range elsewhere {

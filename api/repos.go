@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// repoRoutes are the routes of repositories.
+// repoRoutes handles repositories.
 type repoRoutes struct {
 	browse  browse.Reader
 	operate operate.Operator
@@ -23,7 +23,7 @@ func (a *repoRoutes) rows() []route {
 	}
 }
 
-// list is GET /api/repos.
+// list handles GET /api/repos.
 func (a *repoRoutes) list(ctx context.Context, c *call) error {
 	p := c.params()
 	req := browse.ReposRequest{
@@ -32,7 +32,7 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 		Sort: p.choice("sort", browse.RepoSorts()...), Desc: p.choice("direction", "asc", "desc") == "desc",
 	}
 
-	// Any is the word for no filter, so that a client can always send one.
+	// "any" means no filter, so that clients can always send the parameter.
 	if state := p.choice("state", append([]string{"any"}, browse.RepoStates()...)...); state != "any" {
 		req.State = state
 	}
@@ -49,9 +49,9 @@ func (a *repoRoutes) list(ctx context.Context, c *call) error {
 	return c.json(r.Repos)
 }
 
-// reindex is POST /api/repos/{id}/reindex.
+// reindex handles POST /api/repos/{id}/reindex.
 func (a *repoRoutes) reindex(ctx context.Context, c *call, by account.Owner) error {
-	// By number: names have slashes in them, and change.
+	// Use the id, because names contain slashes and can change.
 	id, err := strconv.ParseUint(c.wild[0], 10, 32)
 	if err != nil {
 		return invalidParams("id: expected the number of a repository")

@@ -14,10 +14,9 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// headRead is called when the head of a request is there. A body that is
-// announced too large is not waited for: the request is taken as one without,
-// marked for readBody, on a connection that ends with it. Of any other the first
-// byte has to come soon.
+// headRead is called when the head of a request has arrived. If the announced body is too large
+// or the head is ambiguous, the request continues without a body, with a mark for later, and its
+// connection will close. Otherwise the body's first byte must come within patience.
 func (s *Server) headRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	h.Del(announced)
 	h.Del(unclear)
@@ -34,18 +33,17 @@ func (s *Server) headRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{ReadTimeout: s.opt.patience}
 }
 
-// announced is the mark of a body that was announced too large, with its
-// length. What a client sends under that name is dropped.
+// announced is an internal header with the length of a body that is too large. headRead deletes it
+// from what a client sends.
 const announced = "announced length"
 
-// unclear is the mark of a head that two programs may read differently.
+// unclear is the internal header of an ambiguous head.
 const unclear = "unclear head"
 
-// ambiguous reports whether two programs may read the fields of a head, as they were
-// sent, differently: a proxy before the node and the node must see one request.
-// RFC 9112 lets a server refuse all of these.
+// ambiguous reports whether two programs could read the fields of a head differently. A proxy and
+// the node must see the same request. RFC 9112 allows refusing all these heads.
 func ambiguous(fields []byte) bool {
-	framing := 0 // fields that say where the body ends
+	framing := 0 // fields that set the length of the body
 	for line := range bytes.Lines(fields) {
 		text, ends := bytes.CutSuffix(line, []byte("\r\n"))
 		folded := len(text) > 0 && (text[0] == ' ' || text[0] == '\t')
@@ -53,7 +51,7 @@ func ambiguous(fields []byte) bool {
 			return true
 		}
 
-		// The length first: most fields are neither.
+		// Compare lengths first, since most fields are neither.
 		name, value, _ := bytes.Cut(text, []byte(":"))
 		switch {
 		case len(name) == len("Content-Length") && strings.EqualFold(string(name), "Content-Length"):
@@ -68,15 +66,15 @@ func ambiguous(fields []byte) bool {
 	return framing > 1
 }
 
-// announcedTooLarge is the length of a body that was announced too large, 0 for none.
+// announcedTooLarge returns the announced length of a body that is too large; 0 otherwise.
 func announcedTooLarge(rc *fasthttp.RequestCtx) int {
 	n, _ := strconv.Atoi(string(rc.Request.Header.Peek(announced))) // absent: 0
 	return n
 }
 
-// readBody reads the body of a request that was admitted. It gets room as its
-// bytes come, whatever length was announced, out of the memory that all
-// requests share. Bytes that come slower than bodyRate are not waited for.
+// readBody reads the body of an admitted request. Its buffer grows with the bytes that arrive,
+// whatever length was announced, and counts against the shared memory. A body slower than
+// bodyRate is refused.
 func (s *Server) readBody(c *call, most int) *failure {
 	length := c.rc.Request.Header.ContentLength()
 	if announcedTooLarge(c.rc) > 0 || length > most {
@@ -88,14 +86,14 @@ func (s *Server) readBody(c *call, most int) *failure {
 		return nil
 	}
 
-	// Small at first: who announces a megabyte has sent nothing yet.
+	// Start small: announcing a megabyte does not send it.
 	began := clock.Now()
 	room := firstBody
 	if length >= 0 {
 		room = min(room, length)
 	}
 	for {
-		// Doubled where it is full: never more than twice of what came.
+		// Double a full buffer, so that it is at most twice as large as what arrived.
 		if f := c.lease.set(int64(room)); f != nil {
 			return f
 		}
@@ -127,22 +125,19 @@ func (s *Server) readBody(c *call, most int) *failure {
 	}
 }
 
-// bodyDue is the time by which more has to come of a body of which n bytes came
-// since it began.
+// bodyDue returns the time by which more of the body must arrive, after n bytes.
 func (s *Server) bodyDue(began time.Time, n int) time.Time {
 	owed := s.opt.patience + time.Duration(n)*time.Second/bodyRate
 	return began.Add(min(owed, readTimeout))
 }
 
-// hasBody reports whether the body of a request is read. Other methods have none
-// here: what comes with them is left alone.
+// hasBody reports whether the request's body is read. Bodies with other methods are ignored.
 func (c *call) hasBody() bool {
 	return c.method == fasthttp.MethodPost || c.method == fasthttp.MethodPatch
 }
 
-// unread is the answer for a body that could not be read to its end.
+// unread returns the failure for an incomplete body.
 func unread(err error) *failure {
-	// Each has an answer of its own, though one whose client has gone reads none.
 	var timeout net.Error
 	switch {
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -161,10 +156,10 @@ func malformed() *failure {
 	return &failure{Status: 400, Code: codeMalformed, Message: "The request is not well-formed HTTP/1.1: each line of its head has to end with CR LF and to begin with a name, and one field says how long the body is."}
 }
 
-// dropBody takes what is left of the body of a refused request off the
-// connection. Where that is too much the connection ends with the answer.
+// dropBody reads the rest of a refused body. If it is too long, the connection closes after the
+// answer.
 func (c *call) dropBody() {
-	// Such a body the server does not know of: it is read from the connection itself.
+	// fasthttp does not know this body, so read from the connection itself.
 	if n := announcedTooLarge(c.rc); n > 0 {
 		drain(c.rc.Conn(), c.rc.Conn(), n)
 		return

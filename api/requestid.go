@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// headerRequest is the id of a request: the client's own, or one that the node makes. The
-// answer has it, and each line of the log about the request.
+// headerRequest is the header with the id of a request: sent by the client or made by the node.
+// It is in the answer and in every log line about the request.
 const headerRequest = "X-Request-Id"
 
-// maxRequestID is how long an id of a client may be, in bytes.
+// maxRequestID limits a client's request id, in bytes.
 const maxRequestID = 128
 
-// requestID is the id of a request whose client has sent one, or "". An id that could
-// not stand in a line of a log as it is, or is too long, does not count.
+// requestID returns the id that a client has sent, or a new one if the client sent none, or one
+// that is too long or could confuse a log.
 func requestID(sent string) string {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"'\<>`, r) }
 	if sent == "" || len(sent) > maxRequestID || strings.ContainsFunc(sent, odd) {
@@ -23,15 +23,15 @@ func requestID(sent string) string {
 	return sent
 }
 
-// watchSlow returns what to call when a request is over: it logs one that has read
-// something and took longer than the operator wants.
+// watchSlow returns a function to call when the request is over. It logs reads that took longer
+// than Options.Slow.
 func (s *Server) watchSlow(c *call, r *route) (over func(took time.Duration)) {
 	action := accesses[r.method+" "+r.name]
 	if s.opt.Slow == 0 || action == "" {
 		return func(time.Duration) {}
 	}
 
-	// Now, since nothing of the request may be used later.
+	// Read everything now: the request must not be used later.
 	read, id, status := c.read(action), c.id, c.status
 	return func(took time.Duration) {
 		if took >= s.opt.Slow {

@@ -10,22 +10,22 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// access is who may call a route.
+// access says who may call a route.
 type access uint8
 
 const (
-	accessOpen   access = iota // anybody: nothing of any repository is told
-	accessRead                 // a key, or nobody in particular where anonymous access is on
-	accessOwner                // an owner's key
-	accessHolder               // an owner's key, or that of an account for its own things
+	accessOpen   access = iota // anybody: the answer says nothing about repositories
+	accessRead                 // a credential, or nobody if anonymous access is on
+	accessOwner                // owners
+	accessHolder               // owners, or any account for its own things
 )
 
-// handler answers a call: it fills in the answer or returns an error. ctx ends
-// at the route's deadline, when the client leaves, or when the server stops.
+// handler answers a call or returns an error. ctx ends at the route's deadline, when the client
+// leaves, or when the server stops.
 type handler func(ctx context.Context, c *call) error
 
-// owners makes a handler of one that needs the proof that an owner asks. It is
-// the only way to that proof for a request.
+// owners makes a handler from one that needs an account.Owner. No other function gives a request
+// that proof.
 func owners(h func(ctx context.Context, c *call, by account.Owner) error) handler {
 	return func(ctx context.Context, c *call) error {
 		by, err := account.AsOwner(c.viewer)
@@ -36,7 +36,7 @@ func owners(h func(ctx context.Context, c *call, by account.Owner) error) handle
 	}
 }
 
-// holders is owners for operations that people also do on what is their own.
+// holders is like owners, for operations that people may use on their own things too.
 func holders(h func(ctx context.Context, c *call, by account.Holder) error) handler {
 	return func(ctx context.Context, c *call) error {
 		by, err := account.AsHolder(c.viewer)
@@ -47,17 +47,17 @@ func holders(h func(ctx context.Context, c *call, by account.Holder) error) hand
 	}
 }
 
-// owned returns the handler that answers an owner with what tell returns.
+// owned makes a handler that answers an owner with the result of tell.
 func owned[T any](tell func(context.Context, account.Owner) (T, error)) handler {
 	return owners(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(tell(ctx, by)) })
 }
 
-// named returns the handler by which an owner does something with what the path names.
+// named makes a handler for an owner's operation on the thing that the path names.
 func named[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
 	return owners(func(ctx context.Context, c *call, by account.Owner) error { return c.answer(do(ctx, by, c.wild[0])) })
 }
 
-// queued is named for work that goes on after the answer: it has status 202.
+// queued is named for work that continues after the answer, with status 202.
 func queued[T any](do func(context.Context, account.Owner, string) (T, error)) handler {
 	handle := named(do)
 	return func(ctx context.Context, c *call) error {
@@ -66,68 +66,66 @@ func queued[T any](do func(context.Context, account.Owner, string) (T, error)) h
 	}
 }
 
-// visible returns the handler that answers a viewer with what tell returns.
+// visible makes a handler that answers a viewer with the result of tell.
 func visible[T any](tell func(context.Context, catalog.Viewer) (T, error)) handler {
 	return func(ctx context.Context, c *call) error { return c.answer(tell(ctx, c.viewer)) }
 }
 
 // route is one operation of the API.
 type route struct {
-	name    string // the path with its {parts}: the label of metrics
+	name    string // path with its {parts}; the label in metrics
 	method  string
 	access  access
-	timeout time.Duration // 0: the handler is quick and never stopped
+	timeout time.Duration // 0: the handler is quick and has no deadline
 	handle  handler
-	page    bool    // it is for people: a failure is a page too, and a browser's cookie counts
-	session bool    // a browser's cookie counts, though it is no page
-	framed  bool    // pages of other sites show it: whoever asks is nobody in particular
-	most    int     // bytes of a body; 0: as usual
-	proof   handler // refuses a call before its body is read; nil refuses none
+	page    bool    // for people: errors are pages too, and session cookies count
+	session bool    // session cookies count, though it is no page
+	framed  bool    // embedded in pages of other sites; callers are anonymous
+	most    int     // bytes of the body; 0: default
+	proof   handler // checks a call before its body is read; nil checks nothing
 	shared  sharing
 }
 
-// sharing is which pages of other sites may ask a route, in a browser of
-// somebody who visits both.
+// sharing says which other sites' pages may call a route from a visitor's browser.
 type sharing uint8
 
 const (
 	ownSite sharing = iota // none
-	anySite                // all: it does the same for everybody who asks
-	bearer                 // those that send a credential of their own, or would get nothing without one
+	anySite                // all: the route does the same for everybody
+	bearer                 // those that send a credential, or if anonymous access is off
 )
 
-// row is a route with what all of them have.
+// row makes a route.
 func row(method, name string, need access, timeout time.Duration, h handler) route {
 	return route{name: name, method: method, access: need, timeout: timeout, handle: h}
 }
 
-// taking is the route with a bound of its own on the body.
+// taking sets the route's limit of the body.
 func (r route) taking(most int) route {
 	r.most = most
 	return r
 }
 
-// proving is the route with a look at the head, before the body is read.
+// proving sets a check that runs before the body is read.
 func (r route) proving(by handler) route {
 	r.proof = by
 	return r
 }
 
-// bySession is the route for who shows the cookie of a browser as well. It must not
-// change anything: a page of another site can make a browser send a request.
+// bySession accepts session cookies. The route must not change anything, because another site's
+// page can make a browser send requests.
 func (r route) bySession() route {
 	r.session = true
 	return r
 }
 
-// mostBody is how many bytes the body of a request for this route may have.
+// mostBody returns the largest body of the route, in bytes.
 func (r *route) mostBody() int { return cmp.Or(r.most, maxBody) }
 
-// area is a group of routes and what their handlers use. Its rows and its
-// handlers stand in one file.
+// area is a group of routes with what their handlers use. Rows and handlers are in the same file.
 type area interface{ rows() []route }
 
-// authenticator notes who makes a call, or refuses one who may not.
+// authenticator sets the viewer of a call, or refuses the call.
 type authenticator func(ctx context.Context, c *call, need access) error
 
 // routes finds the route of a request.
@@ -158,14 +156,14 @@ func (r *routes) add(x route) {
 	}
 }
 
-// at lists the routes of a path, one for each method, and what stood for its {parts}.
+// at returns the routes of a path, one for each method, and the values of its {parts}.
 func (r *routes) at(path string) (found []*route, wild []string) {
-	// Most paths have no parts, so they are found at once.
+	// Most paths have no {parts}.
 	if list := r.exact[path]; list != nil {
 		return list, nil
 	}
 
-	// Several of one path are its methods: their parts are the same.
+	// Several matches are methods of the same path, so their values are the same.
 	for _, x := range r.wild {
 		if parts, ok := match(x.name, path); ok {
 			found, wild = append(found, x), parts
@@ -176,7 +174,7 @@ func (r *routes) at(path string) (found []*route, wild []string) {
 		return found, wild
 	}
 
-	// Last: a prefix would take everything below it.
+	// Prefixes come last, since they match everything below.
 	for _, x := range r.prefixes {
 		if strings.HasPrefix(path, strings.TrimSuffix(x.name, "*")) {
 			found = append(found, x)
@@ -185,15 +183,15 @@ func (r *routes) at(path string) (found []*route, wild []string) {
 	return found, nil
 }
 
-// match compares a path with one that has {parts}, each of which stands for
-// one or more characters without a slash.
+// match compares a path with a pattern. Each of its {parts} matches one or more characters except
+// slashes.
 func match(pattern, path string) (wild []string, ok bool) {
 	want, have := strings.Split(pattern, "/"), strings.Split(path, "/")
 	if len(want) != len(have) {
 		return nil, false
 	}
 
-	// A part is never empty, or /api/keys/ would be a key without a name.
+	// Values are never empty, or /api/keys/ would name a key "".
 	for i, w := range want {
 		switch {
 		case strings.HasPrefix(w, "{") && have[i] != "":
@@ -205,14 +203,14 @@ func match(pattern, path string) (wild []string, ok bool) {
 	return wild, true
 }
 
-// answers reports whether the route is for a method. One without a method is
-// for all, and HEAD is GET without its body.
+// answers reports whether the route handles a method. A route without a method handles all. GET
+// also handles HEAD.
 func (r *route) answers(method string) bool {
 	return r.method == method || r.method == "" || r.method == "GET" && method == "HEAD"
 }
 
-// toolPath is where the tool server is.
+// toolPath is the path of the tool server.
 const toolPath = "/api/mcp"
 
-// sessionPath is where a script of this site signs in and out.
+// sessionPath is the path for signing in and out by a script of this site.
 const sessionPath = "/api/session"

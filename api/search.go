@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// searchRoutes are the routes of searches.
+// searchRoutes handles searches.
 type searchRoutes struct {
 	searcher symbols.Searcher
 	pasted   web.Suggester
@@ -31,14 +31,14 @@ func (a *searchRoutes) rows() []route {
 	}
 }
 
-// The bounds of a search request.
+// Limits of a search request.
 const (
 	maxMatches      = 1_000_000
 	maxContextLines = 100
 	maxSymbolFiles  = 1000
 )
 
-// search is POST /api/search.
+// search handles POST /api/search.
 func (a *searchRoutes) search(ctx context.Context, c *call) error {
 	req, err := searchRequest(c)
 	if err != nil {
@@ -58,12 +58,12 @@ func (a *searchRoutes) search(ctx context.Context, c *call) error {
 		}
 	}
 
-	// What was found and its encoding are held at once, until the first is dropped.
+	// The results and their JSON are in memory together for a while.
 	if f := c.lease.set(2 * size); f != nil {
 		return f
 	}
 
-	// The buffer goes back to the pool when the answer was written.
+	// write returns the buffer to the pool.
 	c.pooled = a.buffers.get()
 	c.mime, c.body = mimeJSON, appendMeant(appendSearch(slices.Grow(*c.pooled, int(size)), resp), meant)
 	return nil
@@ -74,7 +74,7 @@ func searchRequest(c *call) (search.Request, error) {
 	if err != nil {
 		return search.Request{}, err
 	}
-	f.any = true // members that a later version may know are no mistake in a search
+	f.any = true // ignore unknown members, which a later version may know
 
 	req := search.Request{
 		Query:         f.text("query"),
@@ -89,15 +89,14 @@ func searchRequest(c *call) (search.Request, error) {
 	}
 	req.Pages = req.Pages || req.After != ""
 
-	// Required and empty differ: an empty query has an error of its own, with its place.
+	// A missing query differs from an empty one, whose error has a position.
 	if _, ok := f.member("query"); !ok {
 		f.wrong("query", "required")
 	}
 
-	// A stream has no place for what is found when it has ended.
 	c.meant = f.flag("understand")
 
-	// Of the query string, so that a client may add it to a body that it does not make.
+	// In the query string, so that a client can add it to a body that it did not build.
 	p := c.params()
 	req.RequireComplete = !p.flag("allow_partial", true)
 
@@ -112,15 +111,14 @@ func searchRequest(c *call) (search.Request, error) {
 	return req, p.err()
 }
 
-// symbolRequest decodes the body of find_definitions and find_references; defined says
-// that it is of the former.
+// symbolRequest decodes the body of find_definitions or, unless defined, of find_references.
 func symbolRequest(c *call, defined bool) (symbols.SymbolRequest, error) {
 	f, err := decodeBody(c.requestBody())
 	if err != nil {
 		return symbols.SymbolRequest{}, err
 	}
 
-	// Unknown members are mistakes here: a filter that is dropped would give wrong answers.
+	// Unknown members are errors here: an ignored filter would give wrong answers.
 	req := symbols.SymbolRequest{
 		Symbol:   f.required("symbolName"),
 		Language: f.text("language"),
@@ -133,14 +131,14 @@ func symbolRequest(c *call, defined bool) (symbols.SymbolRequest, error) {
 	}
 	req.Near = placeOf(f, req.Repo)
 
-	// A use has none: it would be accepted and do nothing.
+	// References have no signature, so refuse the flag instead of ignoring it.
 	if req.Signature = f.flag("signature"); req.Signature && !defined && !req.IncludeDefinitions {
 		f.wrong("signature", "of find_references only beside includeDefinitions: definitions have one")
 	}
 	return req, f.err()
 }
 
-// placeOf is the place where the name of a request stands; nil for none.
+// placeOf reads the position of the symbol in the request; nil if there is none.
 func placeOf(f *fields, repo string) *symbols.Place {
 	p := &symbols.Place{
 		Repo:   cmp.Or(f.text("pathRepoName"), repo),
@@ -148,7 +146,7 @@ func placeOf(f *fields, repo string) *symbols.Place {
 		Column: f.integer("column", 1, math.MaxInt32),
 	}
 
-	// A part of a place is none: it would be accepted and do nothing.
+	// Refuse an incomplete position instead of ignoring it.
 	for name, needs := range map[string]string{"pathRepoName": "path", "line": "path", "column": "line"} {
 		_, given := f.member(name)
 		if _, ok := f.member(needs); given && !ok {
@@ -162,7 +160,7 @@ func placeOf(f *fields, repo string) *symbols.Place {
 	return p
 }
 
-// definitions is POST /api/find_definitions.
+// definitions handles POST /api/find_definitions.
 func (a *searchRoutes) definitions(ctx context.Context, c *call) error {
 	req, err := symbolRequest(c, true)
 	if err != nil {
@@ -171,7 +169,7 @@ func (a *searchRoutes) definitions(ctx context.Context, c *call) error {
 	return a.symbols(ctx, c, req, a.searcher.Definitions)
 }
 
-// references is POST /api/find_references.
+// references handles POST /api/find_references.
 func (a *searchRoutes) references(ctx context.Context, c *call) error {
 	req, err := symbolRequest(c, false)
 	if err != nil {
@@ -197,9 +195,9 @@ type event struct {
 	err  error
 }
 
-// stream is POST /api/stream_search. The search runs in a goroutine
-// that ends before the stream does. What fails before the first part is an
-// ordinary error with its status; later it is an event of type "error".
+// stream handles POST /api/stream_search. The search runs in a goroutine that ends before the
+// stream does. An error before the first part has its own status; a later one is an event of type
+// "error".
 func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 	req, err := searchRequest(c)
 	if err != nil {
@@ -210,7 +208,7 @@ func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 	events := make(chan event)
 	viewer, held := c.viewer, c.lease
 
-	// The search runs beside the stream: it ends when the stream or the client does.
+	// The search ends when the stream or the client does.
 	go func() {
 		defer close(events)
 		if err := a.produce(ctx, viewer, req, held, events); err != nil {
@@ -220,8 +218,7 @@ func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 			}
 		}
 	}()
-	// The first part decides whether the answer is a stream at all: before it a
-	// failure has a status of its own.
+	// Wait for the first part, so that an error can have its own status.
 	first, ok := <-events
 	if !ok || first.err != nil {
 		cancel(nil)
@@ -235,7 +232,7 @@ func (a *searchRoutes) stream(ctx context.Context, c *call) error {
 	c.setHeader("Cache-Control", "no-cache, no-transform")
 	c.setHeader("X-Accel-Buffering", "no")
 
-	// The server calls this when the head of the answer was sent.
+	// fasthttp calls this after the head is sent.
 	c.stream = func(w *bufio.Writer) error {
 		defer cancel(nil)
 		err := consume(ctx, w, first, events)
@@ -259,7 +256,7 @@ func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search
 	defer told()
 
 	resp, err := a.searcher.StreamSearch(ctx, v, req, func(part *search.Chunk) error {
-		// The encoded part waits for its turn while the last one is being written.
+		// The encoded part is in memory while the previous one is written.
 		if f := held.set(3 * encodedSize(part.Files)); f != nil {
 			return f
 		}
@@ -270,14 +267,14 @@ func (a *searchRoutes) produce(ctx context.Context, v catalog.Viewer, req search
 		return err
 	}
 
-	// Behind the last part there is nothing to tell.
+	// Stop the progress before the final event.
 	told()
 	return sendEvent(ctx, events, appendFinalEvent(nil, resp))
 }
 
 // consume writes events until they end or the client has gone.
 func consume(ctx context.Context, w *bufio.Writer, first event, events <-chan event) error {
-	// The status has gone out: a failure is the last event.
+	// The status is already sent, so an error is the last event.
 	for e, ok := first, true; ok; e, ok = <-events {
 		if e.err != nil {
 			return writeEvent(w, errorEvent(asFailure(ctx, e.err)))
@@ -287,14 +284,14 @@ func consume(ctx context.Context, w *bufio.Writer, first event, events <-chan ev
 		}
 	}
 
-	// Without the last word a client knows that it was cut off.
+	// Without [DONE] the client knows that the stream was cut off.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return writeEvent(w, []byte("[DONE]"))
 }
 
-// errorEvent is the last event of a stream that a failure ended.
+// errorEvent returns the last event of a stream that failed.
 func errorEvent(f *failure) []byte {
 	return append(append([]byte(`{"type":"error","error":`), f.body()...), '}')
 }

@@ -26,52 +26,52 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// The bounds of the door.
+// Limits of requests.
 const (
-	firstBody    = 4 << 10 // bytes that a body gets room for before any came
+	firstBody    = 4 << 10 // first size of a body's buffer
 	maxHeader    = 16 << 10
 	readTimeout  = 30 * time.Second // for a head, and for a body
-	bodyPatience = 5 * time.Second  // for the first byte of a body; what comes after it keeps up with bodyRate
+	bodyPatience = 5 * time.Second  // for the first byte of a body; then bodyRate counts
 	bodyRate     = 16 << 10         // bytes a second
-	writeTimeout = 60 * time.Second // for a small answer, or for each part of a streamed one
+	writeTimeout = 60 * time.Second // for a small answer, or each part of a streamed one
 	idleTimeout  = 2 * time.Minute
 	stopGrace    = 5 * time.Second // for running requests when the server stops
 )
 
-// Options is how a server is started.
+// Options configures a server.
 type Options struct {
 	Listen        string // host:port; port 0 picks one
-	MetricsListen string // host:port for /metrics, /livez and /readyz alone; "" for none
-	// MetricsKeyFile is a file with a key that opens /metrics and nothing else, at both
-	// addresses; "" for none.
+	MetricsListen string // host:port for /metrics, /livez and /readyz only; "" for none
+	// MetricsKeyFile is a file with a key that only reads /metrics, at both addresses; "" for
+	// none.
 	MetricsKeyFile string
-	DataDir        string // where the operator's socket is made; "" for none
-	TLSCert        string // file of the certificate chain of Listen and MetricsListen; "" for plain HTTP
-	TLSKey         string // file of its key
-	// AllowedHosts are the names by which clients may call the API, besides that
-	// of the base URL: host, or host:port. "*" is any.
+	DataDir        string // directory of the operator's socket; "" for none
+	TLSCert        string // file with the certificate chain for Listen and MetricsListen; "" for plain HTTP
+	TLSKey         string // file with its key
+	// AllowedHosts are host names by which clients may call the API, besides that of the base
+	// URL: host, or host:port. "*" allows any.
 	AllowedHosts []string
-	// EmbedAncestors are the sites that may show lines of files within their pages, as
-	// ParseAncestors has them. Without one nothing can be embedded.
+	// EmbedAncestors are the sites that may embed files, as ParseAncestors returns them. If
+	// empty, embedding is off.
 	EmbedAncestors []string
 	Version        string
 	Limits         Limits
-	// TrustedProxies are networks whose connections speak for many clients: they
-	// are not bounded by address, and X-Forwarded-For counts when they send it.
+	// TrustedProxies are networks of proxies, which connect for many clients. Limits by address
+	// do not apply to them, and their X-Forwarded-For counts.
 	TrustedProxies []netip.Prefix
-	Linger         time.Duration         // between saying that it stops and refusing connections: for load balancers to notice
-	Finish         func(context.Context) // what else to wait for meanwhile; nil for nothing
-	Slow           time.Duration         // reads that take as long are logged; 0 for none
+	Linger         time.Duration         // time between reporting not ready and refusing connections, so that load balancers notice
+	Finish         func(context.Context) // called meanwhile, and waited for; nil for nothing
+	Slow           time.Duration         // slower reads are logged; 0 logs none
 	Log            *slog.Logger          // nil discards
 	Gatherer       prometheus.Gatherer   // what /metrics shows; nil for nothing
-	Registerer     prometheus.Registerer // nil keeps the metrics of this package to itself
-	Now            func() time.Time      // nil means the clock of the machine
+	Registerer     prometheus.Registerer // nil keeps this package's metrics to itself
+	Now            func() time.Time      // nil means the machine's clock
 
-	tools    http.Handler  // of the tool server; nil means those of package mcp
-	patience time.Duration // with which a body may begin; 0 means bodyPatience
+	tools    http.Handler  // the tool server; nil means package mcp
+	patience time.Duration // time for a body's first byte; 0 means bodyPatience
 }
 
-// trusted reports whether an address is that of a proxy of ours.
+// trusted reports whether an address is a trusted proxy.
 func (o *Options) trusted(a netip.Addr) bool {
 	return slices.ContainsFunc(o.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
@@ -83,7 +83,7 @@ type Server struct {
 	log      *slog.Logger
 	http     *fasthttp.Server
 	routes   *routes
-	renderer *renderer // of failures that are shown as pages
+	renderer *renderer // draws errors as pages
 	buffers  buffers
 	limits   *limiter
 	crowd    *crowd
@@ -91,23 +91,22 @@ type Server struct {
 	peers    *peers
 	meter    *meter
 	hosts    hostRule
-	proxied  sync.Once // a proxy that is not trusted was told of
+	proxied  sync.Once // the warning about an untrusted proxy was logged
 
-	// Who makes a request.
+	// Authentication and the audit.
 	auth      *auth.Authenticator
-	trail     trail       // what the audit keeps of it
-	anonymous func() bool // whether somebody without a key may read
-	authority authority   // who lets agents in
+	trail     trail       // audit
+	anonymous func() bool // reports whether requests without a credential may read
+	authority authority   // authorizes agents
 
-	base context.Context // of every request; ends when the server stops
+	base context.Context // parent of every request's context; ends when the server stops
 	stop context.CancelCauseFunc
 
-	running inflight      // requests under way
+	running inflight      // running requests
 	leaving chan struct{} // closed when the server begins to stop
 }
 
-// New listens on the address of opt and wires the routes. Nothing is
-// answered before Run.
+// New opens the listeners of opt and makes the routes. It answers nothing before Run.
 func New(n *node.Node, opt Options) (*Server, error) { return newServer(partsOf(n), opt) }
 
 func newServer(p parts, opt Options) (*Server, error) {
@@ -119,7 +118,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 	}
 	opt.patience = cmp.Or(opt.patience, bodyPatience)
 
-	// Before anything is made that would have to be undone.
+	// First, because nothing has to be undone if it fails.
 	open, err := openDoors(&opt)
 	if err != nil {
 		return nil, err
@@ -146,7 +145,7 @@ func newServer(p parts, opt Options) (*Server, error) {
 		authority: p.agents,
 	}
 
-	// Of no request and no caller: it outlives the context of Run by the grace of requests.
+	// This context outlives that of Run by stopGrace, and belongs to no request.
 	s.base, s.stop = context.WithCancelCause(context.Background())
 	s.routes = s.newRoutes(p)
 
@@ -165,13 +164,13 @@ func newServer(p parts, opt Options) (*Server, error) {
 		ErrorHandler:                 s.refuse,
 		ExpectHandler:                s.expect,
 		HeaderReceived:               s.headRead,
-		StreamRequestBody:            true, // read by readBody, once it is known who asks
-		MaxRequestBodySize:           1,    // bytes of a body to wait for before the handler is called; see readBody for the bound
+		StreamRequestBody:            true, // readBody reads it after authentication
+		MaxRequestBodySize:           1,    // bytes to wait for before the handler runs; readBody has the real limit
 		ReadBufferSize:               maxHeader,
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
-		Concurrency:                  2*limits.Connections + 64, // the crowd bounds them; those that it closed take a moment to end
+		Concurrency:                  2*limits.Connections + 64, // the crowd limits connections; closed ones take a moment to end
 		DisablePreParseMultipartForm: true,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -182,10 +181,10 @@ func newServer(p parts, opt Options) (*Server, error) {
 	return s, nil
 }
 
-// Addr is the address that the server listens on.
+// Addr returns the address of the API's listener.
 func (s *Server) Addr() net.Addr { return s.doors.api.Addr() }
 
-// MetricsAddr is the address that metrics are told at beside it, nil for none.
+// MetricsAddr returns the address of the metrics listener; nil if there is none.
 func (s *Server) MetricsAddr() net.Addr {
 	if s.doors.metrics == nil {
 		return nil
@@ -193,15 +192,13 @@ func (s *Server) MetricsAddr() net.Addr {
 	return s.doors.metrics.Addr()
 }
 
-// Run serves until ctx ends, lingers, lets running requests finish within a few
-// seconds, cancels the rest and returns nil when it stopped because of ctx.
-// While it lingers every request is answered, and its connection ends with the
-// answer: a load balancer that closed none of them by itself would send the
-// next request where nobody listens any more.
+// Run serves until ctx ends. Then it lingers, lets running requests finish within stopGrace,
+// cancels the rest and returns nil. While it lingers it answers every request and then closes the
+// connection, so that load balancers open new ones elsewhere.
 func (s *Server) Run(ctx context.Context) error {
 	failed := s.open()
 
-	// The watch over clients that leave ends after the last request.
+	// Watch for clients that leave until the last request is over.
 	watch, unwatch := context.WithCancel(context.Background())
 	watched := make(chan struct{})
 	go func() { defer close(watched); s.peers.run(watch) }()
@@ -221,7 +218,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 
-	close(s.leaving) // /readyz turns bad, streams of agents end
+	close(s.leaving) // now /readyz fails, and streams of agents end
 
 	if err := s.linger(failed); err != nil {
 		return broke(err)
@@ -229,9 +226,8 @@ func (s *Server) Run(ctx context.Context) error {
 
 	late := time.AfterFunc(stopGrace, func() { s.stop(errStopping) })
 	defer late.Stop()
-	// The listener closes first, so that nothing new comes in while the
-	// running requests end. A connection that has never sent a byte counts as
-	// busy for five seconds: it is not worth waiting for.
+	// The listener closes first, so that nothing new arrives. fasthttp counts a connection
+	// without a byte as busy for five seconds; do not wait for it.
 	bound, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 
@@ -244,8 +240,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// linger waits until load balancers have noticed that this node stops, and what it
-// has to finish is finished.
+// linger waits until load balancers have noticed that this node stops, and Options.Finish has
+// returned.
 func (s *Server) linger(failed <-chan error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -271,8 +267,8 @@ func (s *Server) linger(failed <-chan error) error {
 	}
 }
 
-// serve answers one request. Nothing of rc is used once it returns, except by
-// the stream of an answer, which fasthttp reads before it uses rc again.
+// serve answers one request. It does not use rc after it returns, except in a streamed answer,
+// which fasthttp reads before it reuses rc.
 func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	s.running.add()
 	guest := guestOf(rc.Conn())
@@ -283,14 +279,14 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	route, f := s.route(c)
 	ctx, cancel := s.bounded(c, route)
 
-	// A client that leaves ends the work for it.
+	// Cancel the work if the client leaves.
 	watched := uint64(0)
 	if f == nil && route.timeout > 0 {
 		watched = s.peers.add(rc.Conn(), cancel)
 	}
 
-	// Each step is taken only while none before it failed: who asks is known
-	// before a byte of the body is read.
+	// Each step runs only if the previous ones succeeded. Authentication comes before reading the
+	// body.
 	if f == nil {
 		f = s.identify(ctx, c, route)
 	}
@@ -316,7 +312,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	s.record(c, route, f)
 	slow := s.watchSlow(c, route)
 
-	// Whoever writes the answer calls end after its last byte.
+	// The writer of the answer calls end after its last byte.
 	end := func() {
 		if watched != 0 {
 			s.peers.remove(watched)
@@ -331,7 +327,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 		s.running.done()
 	}
 
-	// On a node that leaves each connection ends with its answer.
+	// A node that stops closes each connection after its answer.
 	select {
 	case <-s.leaving:
 		rc.SetConnectionClose()
@@ -349,7 +345,7 @@ func (s *Server) serve(rc *fasthttp.RequestCtx) {
 	}
 }
 
-// bounded is the context of a call of a route, and the function that ends it.
+// bounded returns the context of a call with the route's deadline, and the function that ends it.
 func (s *Server) bounded(c *call, route *route) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(nodecall.WithRequest(s.base, c.id))
 	if route.timeout == 0 {
@@ -380,13 +376,13 @@ func (s *Server) fail(c *call, route *route, f *failure) {
 	c.dropBody()
 }
 
-// uncounted reports whether a call is answered from memory, and asked for by
-// those who watch the node: no limit refuses it.
+// uncounted reports whether a call is exempt from limits: quick routes without authentication,
+// and the metrics listener.
 func (c *call) uncounted(r *route) bool {
 	return r.timeout == 0 && (r.access == accessOpen || c.door == doorMetrics)
 }
 
-// identify finds the viewer.
+// identify authenticates the call.
 func (s *Server) identify(ctx context.Context, c *call, r *route) (f *failure) {
 	if c.uncounted(r) {
 		return nil
@@ -407,9 +403,9 @@ func (s *Server) identify(ctx context.Context, c *call, r *route) (f *failure) {
 	return nil
 }
 
-// admit reads the body and counts the request against the limits. A stranger
-// counts once the body is there. Until then the connection waits: it makes room
-// for others, so that a silent body takes no place from anybody.
+// admit reads the body and counts the request against the limits. A stranger counts only once the
+// body is complete. Until then its connection waits and may be closed, so that a silent body
+// takes no place from others.
 func (s *Server) admit(c *call, r *route, guest *guest) (leave func(), f *failure) {
 	leave = func() {}
 	if c.standing() != stranger {
@@ -427,7 +423,7 @@ func (s *Server) admit(c *call, r *route, guest *guest) (leave func(), f *failur
 	return leave, f
 }
 
-// enter counts a request as under way.
+// enter counts the request as running.
 func (s *Server) enter(c *call, r *route, guest *guest) (leave func(), f *failure) {
 	if c.uncounted(r) {
 		return func() {}, nil
@@ -446,13 +442,12 @@ func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 		Authorization: c.requestHeader("Authorization"), APIKey: c.requestHeader(headerKey), Socket: c.door == doorSocket, Tools: c.path == toolPath,
 	}
 
-	// A browser's session counts on pages and where it is asked who one is, and only
-	// without a key.
+	// A session cookie counts on pages and where the route allows it, and only without a key.
 	if (r.page || r.session) && req.Authorization == "" && req.APIKey == "" {
 		req.Session = string(c.rc.Request.Header.Cookie(people.CookieName(secure(s.hosts.base()))))
 	}
 
-	// The credentials are a copy: whoever asks again does so when the request is long over.
+	// req is a copy, because again may be called after the request is over.
 	again := func(ctx context.Context) (catalog.Viewer, error) { return s.auth.Viewer(ctx, req) }
 	v, err := again(ctx)
 	if err != nil {
@@ -460,7 +455,7 @@ func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 	}
 	c.viewer, c.again = v, again
 
-	switch r.access { // refused here, before it counts against any limit
+	switch r.access { // refuse here, before the call counts against limits
 	case accessOwner:
 		_, err = account.AsOwner(v)
 	case accessHolder:
@@ -470,9 +465,9 @@ func (s *Server) authenticate(ctx context.Context, c *call, r *route) error {
 	return err
 }
 
-// run calls the handler and turns what went wrong, a panic too, into a failure.
+// run calls the handler and turns an error or panic into a failure.
 func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
-	// One broken answer must not end the node, which serves everybody else.
+	// A broken handler must not end the node.
 	defer func() {
 		if p := recover(); p != nil {
 			c.stream = nil
@@ -480,7 +475,7 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 		}
 	}()
 
-	// Unpacked it could be of any size: the bound of a body is one of what comes.
+	// A compressed body could unpack to any size.
 	if enc := c.requestHeader("Content-Encoding"); enc != "" && enc != "identity" {
 		return &failure{Status: 415, Code: codeMediaType, Message: "Content-Encoding " + enc + " is not supported: send the body as it is."}
 	}
@@ -488,7 +483,7 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 	if err := r.handle(catalog.WithActor(ctx, c.actor(s.opt.trusted)), c); err != nil {
 		f := asFailure(ctx, err)
 
-		// A rule that is broken without a body was broken by the address.
+		// Without a body, the invalid value was in the URL.
 		if !c.hasBody() && f.Code == codeInvalidBody {
 			f.Code = codeInvalidParams
 		}
@@ -497,7 +492,7 @@ func (s *Server) run(ctx context.Context, c *call, r *route) (f *failure) {
 	return nil
 }
 
-// report logs failures that an operator should know of.
+// report logs failures that an operator should know about.
 func (s *Server) report(c *call, f *failure) {
 	switch {
 	case f.Status == statusClientGone:
@@ -509,16 +504,16 @@ func (s *Server) report(c *call, f *failure) {
 	}
 }
 
-// quietLogger passes what fasthttp has to say to the debug level: it is about
-// clients that break the protocol or leave.
+// quietLogger logs fasthttp's messages at debug level: they are about clients that break the
+// protocol or leave.
 type quietLogger struct{ log *slog.Logger }
 
-// Printf logs a line of fasthttp.
+// Printf logs a message of fasthttp.
 func (l quietLogger) Printf(format string, args ...any) {
 	l.log.Debug("connection", "detail", fmt.Sprintf(format, args...))
 }
 
-// noteProxy warns once where a proxy speaks for others and is not trusted.
+// noteProxy warns once if an untrusted proxy sends X-Forwarded-For.
 func (s *Server) noteProxy(c *call) {
 	addr := origin.Of(c.rc.RemoteAddr())
 	if addr.IsValid() && !s.opt.trusted(addr) && len(c.rc.Request.Header.Peek("X-Forwarded-For")) > 0 {

@@ -9,13 +9,13 @@ import (
 	"github.com/shoalsearch/shoal/api/people"
 )
 
-// entry signs browsers in and out: it is that of the pages, with its bounds.
+// entry signs browsers in and out, with the limits of the sign-in page.
 type entry interface {
 	SignIn(ctx context.Context, v *layout.Visit, by people.Shown) (ends time.Time, err error)
 	SignOut(ctx context.Context, v *layout.Visit) error
 }
 
-// sessionRoutes are the routes of the session of a browser.
+// sessionRoutes handles browser sessions.
 type sessionRoutes struct {
 	entry entry
 	visit func(*call) *layout.Visit
@@ -28,10 +28,10 @@ func (a *sessionRoutes) rows() []route {
 	}
 }
 
-// begin is POST /api/session: the sign-in of the page, for programs.
+// begin handles POST /api/session: the sign-in page for programs.
 func (a *sessionRoutes) begin(ctx context.Context, c *call) error {
-	// A page of another site could sign a reader in as somebody else, who then sees what
-	// the reader looks for.
+	// Another site's page could sign a reader in with its own account, and then see what the
+	// reader searches.
 	v := a.visit(c)
 	if err := v.SameSite(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (a *sessionRoutes) begin(ctx context.Context, c *call) error {
 	}
 	by := people.Shown{Email: f.text("email"), Password: f.text("password"), Key: strings.TrimSpace(f.text("key"))}
 
-	// Of both nobody could tell which of them was wrong.
+	// With both, an error could not say which one is wrong.
 	switch byKey := by.Key != ""; {
 	case byKey && (by.Email != "" || by.Password != ""):
 		f.wrong("key", "give either a key, or email and password")
@@ -59,15 +59,15 @@ func (a *sessionRoutes) begin(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// The token is in the cookie alone, where no script can read it.
+	// Only the cookie contains the token, so that no script can read it.
 	c.status, c.header = 201, append(c.header, v.Header...)
 	return c.json(struct {
 		ExpiresAt string `json:"expiresAt"`
 	}{stamp(ends)})
 }
 
-// end is DELETE /api/session: the sign-out of the page. Without a session there is
-// nothing to end, which is no failure.
+// end handles DELETE /api/session: the sign-out page for programs. It succeeds without a session
+// too.
 func (a *sessionRoutes) end(ctx context.Context, c *call) error {
 	v := a.visit(c)
 	if err := v.SameSite(); err != nil {

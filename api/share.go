@@ -6,8 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// servedPath is the path by which a request is served: people write the address of the
-// tool server with a slash at its end too.
+// servedPath returns the path of the route: the tool server also answers with a slash at the end.
 func servedPath(path string) string {
 	if path == toolPath+"/" {
 		return toolPath
@@ -15,15 +14,15 @@ func servedPath(path string) string {
 	return path
 }
 
-// shares reports whether a page of another site may send this request. No cookie
-// counts on these routes, so whatever the page can do, its maker could do
-// without a browser; what only those can ask who reach this node is not among it.
+// shares reports whether another site's page may send this request. These routes ignore cookies,
+// so the page can do no more than its author could without a browser. Requests that work only
+// because of the visitor's network are excluded.
 func (s *Server) shares(c *call, found []*route) bool {
 	if len(found) == 0 {
 		return false
 	}
 
-	// A preflight carries no credential, so it has to pass for the request to come.
+	// A preflight request carries no credential, so allow it.
 	switch found[0].shared {
 	case anySite:
 		return true
@@ -33,9 +32,9 @@ func (s *Server) shares(c *call, found []*route) bool {
 	return false
 }
 
-// share lets a page of another site read the answer.
+// share lets another site's page read the answer.
 func (c *call) share(methods string) {
-	// Any origin, and never with credentials: a browser then sends no cookie along.
+	// Allow any origin but no credentials, so that browsers send no cookies.
 	c.setHeader("Access-Control-Allow-Origin", "*")
 	c.setHeader("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, Mcp-Session-Id, Mcp-Protocol-Version")
 	if c.method == fasthttp.MethodOptions {
@@ -45,7 +44,7 @@ func (c *call) share(methods string) {
 	}
 }
 
-// methodsOf lists the methods of some routes of one path.
+// methodsOf lists the methods of a path's routes.
 func methodsOf(found []*route) string {
 	var all []string
 	for _, x := range found {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// healthRoutes are the routes of health, status and version.
+// healthRoutes handles health, status and version.
 type healthRoutes struct {
 	state   state
 	version string
 	leaving <-chan struct{} // closed when the server begins to stop
-	watches chan struct{}   // has one for each watch of the status that is under way
+	watches chan struct{}   // has one element for each running watch of the status
 }
 
 func (a *healthRoutes) rows() []route {
@@ -23,7 +23,7 @@ func (a *healthRoutes) rows() []route {
 	}
 }
 
-// status is GET /api/status.
+// status handles GET /api/status.
 func (a *healthRoutes) status(ctx context.Context, c *call) error {
 	p := c.params()
 	watched := p.flag("watch", false)
@@ -34,35 +34,35 @@ func (a *healthRoutes) status(ctx context.Context, c *call) error {
 		return a.watch(ctx, c)
 	}
 
-	// The route lasts as long as a watch may: one look is quick.
+	// The route's timeout is for watches; one status is quick.
 	ctx, cancel := context.WithTimeout(ctx, quickTimeout)
 	defer cancel()
 	return c.answer(a.state.Status(ctx, c.viewer))
 }
 
-// tellVersion is GET /api/version.
+// tellVersion handles GET /api/version.
 func (a *healthRoutes) tellVersion(_ context.Context, c *call) error {
 	return c.json(struct {
 		Version string `json:"version"`
 	}{a.version})
 }
 
-// health is GET /api/health: the process answers.
+// health handles GET /api/health: the process is running.
 func (a *healthRoutes) health(_ context.Context, c *call) error {
 	return c.json(struct {
 		Status string `json:"status"`
 	}{"ok"})
 }
 
-// live is GET /livez: the process answers, whatever its state.
+// live handles GET /livez: the process is running, whatever its state.
 func (a *healthRoutes) live(_ context.Context, c *call) error {
 	c.mime, c.body = mimeText, []byte("ok\n")
 	return nil
 }
 
-// ready is GET /readyz: a load balancer should send requests here.
+// ready handles GET /readyz: a load balancer should send requests here.
 func (a *healthRoutes) ready(_ context.Context, c *call) error {
-	// The server stops before its node does, and the node does not know.
+	// The server stops before its node, which does not know yet.
 	r := a.state.Ready()
 	select {
 	case <-a.leaving:

@@ -15,17 +15,17 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// The bounds of watches of the status.
+// Limits of watches of the status.
 const (
-	maxStatusWatches = 32              // at a node
-	statusWatchTime  = time.Hour       // of one; whoever still wants to know begins another
-	statusPause      = time.Second     // between two looks, at least
-	statusRest       = 10              // times as long as a look took it rests at least, so that watches never keep a node busy
-	statusRetry      = 5 * time.Second // for who found too many of them
-	diskSteps        = 1000            // a change of the free disk by less than one of so many parts is none
+	maxStatusWatches = 32              // on one node
+	statusWatchTime  = time.Hour       // of one watch; the client then starts another
+	statusPause      = time.Second     // shortest pause between two reads of the status
+	statusRest       = 10              // the pause is at least this many times the duration of a read
+	statusRetry      = 5 * time.Second // retry time if there are too many watches
+	diskSteps        = 1000            // smaller changes of free disk space than 1/diskSteps do not count
 )
 
-// statusWatch tells one client the status whenever it has changed.
+// statusWatch sends one client the status whenever it changes.
 type statusWatch struct {
 	state   state
 	leaving <-chan struct{}
@@ -33,13 +33,13 @@ type statusWatch struct {
 	role    catalog.Role // of the viewer when the watch began
 	lease   *lease
 
-	told     [sha256.Size]byte // digest of the last status, of what counts as a change
-	next     []byte            // event that is still to be written, nil where nothing has changed
-	took     time.Duration     // for the last look
+	told     [sha256.Size]byte // digest of the last status sent
+	next     []byte            // event to send; nil if nothing has changed
+	took     time.Duration     // duration of the last read
 	draining bool              // this node is being drained
 }
 
-// watch is GET /api/status?watch=true.
+// watch handles GET /api/status?watch=true.
 func (a *healthRoutes) watch(ctx context.Context, c *call) error {
 	select {
 	case a.watches <- struct{}{}:
@@ -47,7 +47,7 @@ func (a *healthRoutes) watch(ctx context.Context, c *call) error {
 		return overloaded("This node has as many watches of its status as it may: try again, watch at another node, or ask without watch from time to time.", statusRetry)
 	}
 
-	// Given back here only where no stream begins.
+	// The stream frees the place, unless it never begins.
 	begun := false
 	defer func() {
 		if !begun {
@@ -55,8 +55,7 @@ func (a *healthRoutes) watch(ctx context.Context, c *call) error {
 		}
 	}()
 
-	// The first look decides whether the answer is a stream at all: before it a failure
-	// has a status of its own.
+	// Read the status once before streaming, so that an error can have its own status.
 	w := &statusWatch{state: a.state, leaving: a.leaving, again: c.again, role: c.viewer.Role, lease: c.lease}
 	if err := w.look(ctx); err != nil {
 		return err
@@ -73,7 +72,7 @@ func (a *healthRoutes) watch(ctx context.Context, c *call) error {
 	return nil
 }
 
-// run writes the status until the watch ends, and then why.
+// run sends the status until the watch ends, and then the reason.
 func (w *statusWatch) run(ctx context.Context, out *bufio.Writer) error {
 	err := w.tell(ctx, out)
 	if errors.Is(context.Cause(ctx), errPeerGone) {
@@ -82,7 +81,7 @@ func (w *statusWatch) run(ctx context.Context, out *bufio.Writer) error {
 	return writeEvent(out, errorEvent(asFailure(ctx, err)))
 }
 
-// tell writes each status that differs from the one before. It returns why it cannot go on.
+// tell sends each status that differs from the previous one. It returns why it cannot go on.
 func (w *statusWatch) tell(ctx context.Context, out *bufio.Writer) error {
 	alive, spoke := layout.KeepAlive(out), clock.Now()
 	for {
@@ -92,7 +91,7 @@ func (w *statusWatch) tell(ctx context.Context, out *bufio.Writer) error {
 				return err
 			}
 			w.next, spoke = nil, clock.Now()
-			w.lease.end() // a watch holds nothing between two events
+			w.lease.end() // a watch holds no memory between two events
 		case clock.Since(spoke) >= layout.QuietEvents:
 			if err := alive(); err != nil {
 				return err
@@ -100,7 +99,7 @@ func (w *statusWatch) tell(ctx context.Context, out *bufio.Writer) error {
 			spoke = clock.Now()
 		}
 
-		// Told before: the last status shows that it is so.
+		// The last status has shown the draining.
 		if w.draining {
 			return &failure{Status: 503, Code: codeUnavailable, Message: "This node is being drained: watch at another one, or ask without watch from time to time.", RetryAfter: statusRetry}
 		}
@@ -114,7 +113,7 @@ func (w *statusWatch) tell(ctx context.Context, out *bufio.Writer) error {
 	}
 }
 
-// rest waits until the next look, or fails with what ends the watch.
+// rest waits until the next read; it fails if the watch must end.
 func (w *statusWatch) rest(ctx context.Context) error {
 	timer := time.NewTimer(min(max(statusPause, statusRest*w.took), layout.QuietEvents))
 	defer timer.Stop()
@@ -133,13 +132,13 @@ func (w *statusWatch) rest(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// look reads the status, and keeps it as the next event where it has changed.
+// look reads the status, and stores it as the next event if it has changed.
 func (w *statusWatch) look(ctx context.Context) error {
 	began := clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, quickTimeout)
 	defer cancel()
 
-	// Since the last look a key may have been revoked, or rights taken away.
+	// Authenticate again: the key may be revoked, or rights removed.
 	v, err := w.again(ctx)
 	if err != nil {
 		return err
@@ -176,8 +175,8 @@ func (w *statusWatch) keep(r *node.StatusResponse) error {
 	return nil
 }
 
-// digestOf is the same for two statuses that differ only in what changes all the time:
-// how old the catalog may be, and a little of the free disk.
+// digestOf ignores what changes all the time: the catalog's age, and small changes of free disk
+// space.
 func digestOf(s *node.StatusResponse) ([sha256.Size]byte, error) {
 	steady := *s
 	steady.CatalogAge = 0

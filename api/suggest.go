@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/node/suggest"
 )
 
-// suggestRoutes are the routes of completion: of queries, which they also explain,
-// and of the paths and symbols of a repository.
+// suggestRoutes handles completion: of queries, which it also explains, and of paths and symbols
+// of a repository.
 type suggestRoutes struct {
 	suggester web.Suggester
 	outliner  browse.Files
@@ -28,7 +28,7 @@ func (a *suggestRoutes) rows() []route {
 	}
 }
 
-// suggesterOf makes the suggestions of a node, for which it may look so long.
+// suggesterOf makes the suggestions of a node; within limits the time of one.
 func suggesterOf(n *node.Node, within time.Duration) web.Suggester {
 	return suggest.New(suggest.Deps{Search: n.Search, Browse: n.Browse, Within: within, Contexts: func(ctx context.Context, v catalog.Viewer) ([]suggest.Context, error) {
 		all, err := n.Config.Contexts(ctx, v)
@@ -40,7 +40,7 @@ func suggesterOf(n *node.Node, within time.Duration) web.Suggester {
 	}})
 }
 
-// suggest is GET /api/suggest.
+// suggest handles GET /api/suggest.
 func (a *suggestRoutes) suggest(ctx context.Context, c *call) error {
 	p := c.params()
 	text := p.text("query")
@@ -49,30 +49,28 @@ func (a *suggestRoutes) suggest(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// The cursor counts bytes of the query; without one it stands at the end.
 	return c.answer(a.suggester.Complete(ctx, c.viewer, text, cursor))
 }
 
-// files is GET /api/files.
+// files handles GET /api/files.
 func (a *suggestRoutes) files(ctx context.Context, c *call) error {
 	p := c.params()
 	req := suggest.FilesRequest{Repo: p.required("repo"), Ref: p.text("ref"), Query: p.text("query"), Limit: p.integer("limit", 50, 1, suggest.MaxPaths)}
 	if err := p.err(); err != nil {
 		return err
 	}
-	// The places that match are told, for the client to show them.
 	return c.answer(a.suggester.Files(ctx, c.viewer, req))
 }
 
-// symbols is GET /api/symbols: what a file defines, or where a repository has symbols
-// of a name.
+// symbols handles GET /api/symbols: the definitions in a file, or with query the symbols of a
+// name.
 func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 	p := c.params()
 	if _, byName := c.arg("query"); byName {
 		return a.namedSymbols(ctx, c, p)
 	}
 
-	// A limit that is accepted and does nothing would be taken for one.
+	// Refuse a limit instead of ignoring it.
 	if _, limited := c.arg("limit"); limited {
 		p.wrong("limit", "only beside query; of a file all symbols are listed")
 	}
@@ -88,7 +86,7 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 		return err
 	}
 
-	// A path of a directory stands for the files in it: what they define is one list.
+	// The path may be a directory; join the symbols of its files.
 	out := suggest.SymbolsResponse{Commit: r.Commit, Cut: r.Cut}
 	for _, f := range r.Files {
 		if f.Unknown {
@@ -103,11 +101,11 @@ func (a *suggestRoutes) symbols(ctx context.Context, c *call) error {
 	return c.json(out)
 }
 
-// namedSymbols is GET /api/symbols with a query.
+// namedSymbols handles GET /api/symbols with a query.
 func (a *suggestRoutes) namedSymbols(ctx context.Context, c *call, p *params) error {
 	req := suggest.SymbolsRequest{Repo: p.required("repo"), Ref: p.text("ref"), Query: p.required("query"), Limit: p.integer("limit", 50, 1, suggest.MaxSymbols), Signature: p.flag("signature", false)}
 
-	// Both would be two questions: which of them was meant nobody can tell.
+	// The two exclude each other.
 	switch _, inFile := c.arg("path"); {
 	case inFile:
 		p.wrong("path", "give path for the symbols of a file, or query for those of a name, not both")

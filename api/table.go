@@ -8,8 +8,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// newRoutes is the table of everything that the server answers: the rows of all
-// areas. The routes under /api are those of openapi.json; a test compares them.
+// newRoutes joins the rows of all areas into the table of routes. A test compares the routes
+// under /api with openapi.json.
 func (s *Server) newRoutes(p parts) *routes {
 	base, now, log := p.base, s.opt.Now, s.log
 	authenticate := func(ctx context.Context, c *call, need access) error {
@@ -23,7 +23,7 @@ func (s *Server) newRoutes(p parts) *routes {
 
 	all := &routes{exact: map[string][]*route{}}
 	for _, a := range []area{
-		// What is found and read.
+		// Searching and reading.
 		&searchRoutes{p.search, p.suggest, &s.buffers, s.panicked},
 		&repoRoutes{p.browse, p.operate, base},
 		&fileRoutes{p.browse, base},
@@ -43,7 +43,7 @@ func (s *Server) newRoutes(p parts) *routes {
 		&auditRoutes{p.chronicle, base, now},
 		&referenceRoutes{p.users, auditRoutes{p.chronicle, base, now}, s.opt.Version},
 
-		// Who may do what.
+		// Accounts and permissions.
 		&sessionRoutes{pages.people, s.renderer.visit},
 		&keyRoutes{p.apiKeys, p.callers, now},
 		&userRoutes{p.users, p.signing, p.sessions, base},
@@ -61,8 +61,7 @@ func (s *Server) newRoutes(p parts) *routes {
 	return all
 }
 
-// route finds the route of a call. With a failure the route only serves to
-// name what was asked for in metrics.
+// route finds the route of a call. If it fails, the route only provides a name for metrics.
 func (s *Server) route(c *call) (*route, *failure) {
 	unknown := &route{name: "unknown"}
 	if c.requestHeader(unclear) != "" {
@@ -70,7 +69,7 @@ func (s *Server) route(c *call) (*route, *failure) {
 	}
 	found, wild := s.routes.at(c.path)
 
-	// Who may not call at all learns nothing of what there is.
+	// Check permission to call first, so that others learn nothing about existing paths.
 	shared := s.shares(c, found)
 	if f := s.turnedAway(c, shared); f != nil {
 		return unknown, f
@@ -89,7 +88,7 @@ func (s *Server) route(c *call) (*route, *failure) {
 		}
 	}
 
-	// OPTIONS needs no row of its own: what a path allows its rows say.
+	// OPTIONS needs no row: the path's rows tell the methods.
 	f := &failure{Status: 405, Code: codeMethod, Allow: allowed(found)}
 	if c.method == fasthttp.MethodOptions {
 		return &route{name: found[0].name, most: found[0].most, handle: func(_ context.Context, c *call) error {
@@ -102,7 +101,7 @@ func (s *Server) route(c *call) (*route, *failure) {
 	return found[0], f
 }
 
-// allowed is the header Allow of a path with these routes.
+// allowed returns the header Allow for a path's routes.
 func allowed(found []*route) string {
 	allow := []string{"OPTIONS"}
 	for _, x := range found {

@@ -14,23 +14,23 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// certificateInterval is how often the files of a certificate are looked at.
+// certificateInterval is how often the certificate's files are checked.
 const certificateInterval = 10 * time.Second
 
-// certificateSoon is how long before its end a certificate is warned of.
+// certificateSoon is how long before its expiry a certificate causes a warning.
 const certificateSoon = 14 * 24 * time.Hour
 
-// certificate is that of the API, which others renew on disk.
+// certificate is the API's certificate. Other programs renew its files.
 type certificate struct {
 	cert, key string // files
 	log       *slog.Logger
 
 	mu    sync.Mutex // guards the fields below
 	pair  *tls.Certificate
-	stamp [2]time.Time // when the files were written that pair came from
+	stamp [2]time.Time // modification times of the files of pair
 }
 
-// openCertificate reads a certificate and its key; nil where none are named.
+// openCertificate reads a certificate and its key; nil if no files are named.
 func openCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
 	if cert == "" && key == "" {
 		return nil, nil
@@ -42,7 +42,7 @@ func openCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
 	return c, nil
 }
 
-// config is how the API speaks TLS.
+// config returns the TLS configuration of the API.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
@@ -56,27 +56,26 @@ func (c *certificate) current() *tls.Certificate {
 	return c.pair
 }
 
-// ends is when the certificate in use ends.
+// ends returns when the certificate in use expires.
 func (c *certificate) ends() time.Time { return c.current().Leaf.NotAfter }
 
-// run takes a renewed certificate until ctx ends.
+// run loads renewed files until ctx ends.
 func (c *certificate) run(ctx context.Context) {
 	for clock.Wait(ctx, certificateInterval) {
 		c.renew()
 	}
 }
 
-// renew looks at the files. While they do not go together the last good pair stays in use:
-// whoever renews it writes one after the other.
+// renew checks the files. While they do not match, the last good pair stays: a renewal writes one
+// file after the other.
 func (c *certificate) renew() {
 	if err := c.load(); err != nil {
 		c.log.Error("the certificate of the API could not be read again: the old one stays", "cert", c.cert, "key", c.key, "ends", c.ends(), "err", err)
 	}
 }
 
-// load reads the files where they have changed.
+// load reads the files if they have changed.
 func (c *certificate) load() error {
-	// Modification times, of the certificate and of its key.
 	var stamp [2]time.Time
 	for i, file := range []string{c.cert, c.key} {
 		info, err := os.Stat(file)
@@ -86,7 +85,7 @@ func (c *certificate) load() error {
 		stamp[i] = info.ModTime()
 	}
 
-	// Reading and checking a pair costs more than to look at two files.
+	// Checking modification times is cheaper than reading the pair.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pair != nil && stamp == c.stamp {
@@ -102,14 +101,14 @@ func (c *certificate) load() error {
 	return nil
 }
 
-// certified is the state of a node, with the end of the certificate of its API.
+// certified is the state of a node that also shows the API's certificate.
 type certified struct {
 	state
 	certificate *certificate
 	now         func() time.Time
 }
 
-// Status tells owners when the certificate ends, and warns of it in time.
+// Status tells owners when the certificate expires, and warns in time.
 func (c certified) Status(ctx context.Context, v catalog.Viewer) (*node.StatusResponse, error) {
 	out, err := c.state.Status(ctx, v)
 	if err != nil || v.Role != catalog.RoleOwner {
@@ -118,7 +117,7 @@ func (c certified) Status(ctx context.Context, v catalog.Viewer) (*node.StatusRe
 	leaf := c.certificate.current().Leaf
 	out.CertificateEnds = leaf.NotAfter.UTC()
 
-	// A short certificate is renewed late in its time.
+	// A short-lived certificate is renewed late, so warn in its last quarter.
 	left := leaf.NotAfter.Sub(c.now())
 	if left < min(certificateSoon, leaf.NotAfter.Sub(leaf.NotBefore)/4) {
 		when := "ends at "

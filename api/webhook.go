@@ -48,7 +48,7 @@ func (a *webhookRoutes) delivery(ctx context.Context, c *call) (host.Hook, host.
 	return a.hooks.Hook(c.wild[0]), host.Delivery{Header: c.requestHeader, Query: c.params().text, Body: c.requestBody(), Now: a.now()}, keys
 }
 
-// deliver is POST /api/webhook/{connection}: a code host tells of a push. It
+// deliver handles POST /api/webhook/{connection}: a code host tells of a push. It
 // has to be signed with the connection's secret, in the way of its kind of
 // host, or carry an owner's key.
 func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
@@ -87,7 +87,7 @@ func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 	}{r.Repos})
 }
 
-// get is GET /api/webhook/{connection}: what to enter at the code host.
+// get handles GET /api/webhook/{connection}: what to enter at the code host.
 func (a *webhookRoutes) get(ctx context.Context, c *call, _ account.Owner) error {
 	keys, err := a.hooks.WebhookKeys(ctx, c.wild[0])
 	if err != nil {
@@ -97,7 +97,7 @@ func (a *webhookRoutes) get(ctx context.Context, c *call, _ account.Owner) error
 	return a.show(c, keys)
 }
 
-// rotate is POST /api/webhook/{connection}/rotate: a new secret.
+// rotate handles POST /api/webhook/{connection}/rotate: a new secret.
 func (a *webhookRoutes) rotate(ctx context.Context, c *call, by account.Owner) error {
 	keys, err := a.hooks.RotateWebhook(ctx, by, c.wild[0])
 	if err != nil {

@@ -19,7 +19,7 @@ type part struct {
 	value string
 }
 
-// searchCall is POST /api/search.
+// searchCall handles POST /api/search.
 type searchCall struct {
 	q          part
 	regexp     bool

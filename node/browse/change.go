@@ -161,9 +161,9 @@ func (h *DiffHunk) Returns() map[int]bool {
 		return nil
 	}
 	lines := strings.Split(h.Body, "\n")
-	has := map[string]bool{}
+	lineSet := map[string]bool{}
 	for _, line := range lines {
-		has[line] = true
+		lineSet[line] = true
 	}
 
 	out := map[int]bool{}

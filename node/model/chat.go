@@ -14,16 +14,16 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
-// dialect is how a provider differs in Chat Completions.
+// dialect is how a provider's Chat Completions differ.
 type dialect struct {
 	usage      usageForm
-	echo       string // member of its reasoning that has to come back; "" for none
-	echoAlways bool   // on every message of the turn, as "" where there was none
-	shortIDs   bool   // calls are named by nine letters and digits
-	tagged     bool   // reasoning may stand in the text, between tags
+	echo       string // reasoning field to send back; "" for none
+	echoAlways bool   // send it back on every message of the turn, empty if there was none
+	shortIDs   bool   // ids of calls must have nine letters and digits
+	tagged     bool   // the text may contain reasoning between tags
 }
 
-// usageForm is how a provider is asked to count tokens.
+// usageForm is how a request asks for the number of tokens.
 type usageForm int
 
 const (
@@ -32,12 +32,12 @@ const (
 	usageMember            // usage: {include: true}
 )
 
-// chat speaks Chat Completions.
+// chat implements wire for Chat Completions.
 type chat struct{ e *endpoint }
 
 func newChat(e *endpoint) (wire, error) { return &chat{e}, nil }
 
-// chatMessage is a message as the wire has it.
+// chatMessage is a message in JSON.
 type chatMessage struct {
 	Role       string          `json:"role"`
 	Content    json.RawMessage `json:"content,omitempty"`
@@ -60,11 +60,11 @@ type chatFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// body is the request of one step.
+// body returns the request body of one step.
 func (w *chat) body(r *Request) ([]byte, error) {
 	d := w.e.provider.chat
 	body := map[string]any{"model": w.e.m.Model, "stream": true, "messages": w.messages(r)}
-	// Without a bound each service takes its own, which is the usual case.
+	// Without a limit the service uses its default.
 	if r.MaxOutput > 0 {
 		body["max_tokens"] = r.MaxOutput
 	}
@@ -72,7 +72,7 @@ func (w *chat) body(r *Request) ([]byte, error) {
 		body["temperature"] = *t
 	}
 
-	// Without being asked, some tell no numbers of tokens.
+	// Some services report tokens only on request.
 	switch {
 	case d.usage == usageOption && w.e.takes("stream_options"):
 		body["stream_options"] = map[string]bool{"include_usage": true}
@@ -103,7 +103,7 @@ func jsonText(s string) json.RawMessage {
 	return b
 }
 
-// messages is the conversation. Each result of a tool is a message of its own.
+// messages returns the conversation. Each tool result is a message of its own.
 func (w *chat) messages(r *Request) []json.RawMessage {
 	var out []json.RawMessage
 	add := func(m any) {
@@ -116,18 +116,18 @@ func (w *chat) messages(r *Request) []json.RawMessage {
 		add(chatMessage{Role: "system", Content: jsonText(strings.Join(r.System, "\n\n"))})
 	}
 
-	// What is behind the last question belongs to the turn that is being answered.
+	// Messages after the last question belong to the current turn.
 	turn := lastQuestion(r.Messages)
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		if m.Role == Assistant {
-			add(w.said(m, i > turn))
+			add(w.assistant(m, i > turn))
 			continue
 		}
 
-		// Results first: they have to follow their calls at once, or the service refuses all.
+		// Results must follow their calls directly, or the service refuses the request.
 		for _, res := range m.Results() {
-			add(chatMessage{Role: "tool", ToolCallID: w.id(res.ID), Name: safeName(res.Name), Content: jsonText(solid(res.Text))})
+			add(chatMessage{Role: "tool", ToolCallID: w.id(res.ID), Name: safeName(res.Name), Content: jsonText(nonEmpty(res.Text))})
 		}
 		if text := m.Text(); text != "" {
 			add(chatMessage{Role: "user", Content: jsonText(text)})
@@ -137,7 +137,7 @@ func (w *chat) messages(r *Request) []json.RawMessage {
 	return out
 }
 
-// lastQuestion is the index of the last message in which the user asks.
+// lastQuestion returns the index of the last message with a question of the user.
 func lastQuestion(messages []Message) int {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == User && len(messages[i].Results()) == 0 {
@@ -147,24 +147,23 @@ func lastQuestion(messages []Message) int {
 	return -1
 }
 
-// said is an assistant's message: its own form where this model sent it, else
-// made from its parts.
-func (w *chat) said(m *Message, thisTurn bool) *chatMessage {
+// assistant returns a message of the assistant: as this model sent it, or else built from its
+// parts.
+func (w *chat) assistant(m *Message, thisTurn bool) *chatMessage {
 	d := w.e.provider.chat
 	var c chatMessage
 	if raw := w.e.native(m); raw == nil || json.Unmarshal(raw, &c) != nil {
 		c = chatMessage{Role: "assistant"}
-		// A message without content and without calls is refused.
+		// The service refuses a message without content and calls.
 		if text := m.Text(); text != "" || len(m.Calls()) == 0 {
-			c.Content = jsonText(solid(text))
+			c.Content = jsonText(nonEmpty(text))
 		}
 		for _, call := range m.Calls() {
 			c.ToolCalls = append(c.ToolCalls, chatCall{w.id(call.ID), "function", chatFunction{safeName(call.Name), string(call.object())}})
 		}
 	}
 
-	// Older reasoners refuse reasoning of earlier turns, newer ones miss that of
-	// this one.
+	// Older reasoners refuse reasoning of earlier turns; newer ones require that of this turn.
 	if d.echo == "reasoning_content" {
 		switch {
 		case !thisTurn && strings.Contains(w.e.m.Model, "reasoner"):
@@ -178,13 +177,13 @@ func (w *chat) said(m *Message, thisTurn bool) *chatMessage {
 
 var shortID = regexp.MustCompile(`^[A-Za-z0-9]{9}$`)
 
-// id is the name of a call as the provider takes it.
+// id returns the id of a call in the form that the provider accepts.
 func (w *chat) id(id string) string {
 	if !w.e.provider.chat.shortIDs || shortID.MatchString(id) {
 		return id
 	}
 
-	// A hash, so that call and result get the same name without a table of them.
+	// Use a hash, so that a call and its result get the same id without a table.
 	sum := sha256.Sum256([]byte(id))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:9])
 }
@@ -196,7 +195,7 @@ func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer,
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
 
-	// No credential here: the transport writes it.
+	// The transport adds the credential.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.e.base+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -208,19 +207,19 @@ func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer,
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close() // also stops the watch over silence
+	defer resp.Body.Close() // also stops the timer of silence
 
 	s := newChatStream(w, on)
 	events := ssestream.NewDecoder(resp)
 	for events.Next() {
 		data := bytes.TrimSpace(events.Event().Data)
-		// Not all services send it: the reason to finish is an end too.
+		// Not all services send it; a finish reason is enough too.
 		if string(data) == "[DONE]" {
 			s.ended = true
 			break
 		}
 
-		// Events without data keep the connection awake.
+		// Services send events without data to keep the connection open.
 		if len(data) == 0 {
 			continue
 		}
@@ -229,7 +228,7 @@ func (w *chat) answer(ctx context.Context, r *Request, on func(Event)) (*Answer,
 		}
 	}
 
-	// A stream that only stops is no error here; whole tells it from one that ended.
+	// s.whole tells whether the answer is complete.
 	if err := events.Err(); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type chatChunk struct {
 }
 
 type chatDelta struct {
-	Content          json.RawMessage   `json:"content"` // a text, or a list of parts
+	Content          json.RawMessage   `json:"content"` // a string, or a list of parts
 	ReasoningContent string            `json:"reasoning_content"`
 	Reasoning        string            `json:"reasoning"`
 	ReasoningDetails []json.RawMessage `json:"reasoning_details"`
@@ -46,14 +46,14 @@ type chatUsage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// chatStream puts an answer together.
+// chatStream assembles an answer from its events.
 type chatStream struct {
 	w     *chat
 	on    func(Event)
 	tags  *tagSplitter
 	text  strings.Builder
 	think strings.Builder
-	parts []json.RawMessage // of a content that is a list
+	parts []json.RawMessage // parts of a content that is a list
 	calls []*Call
 	index map[int]*Call
 
@@ -76,9 +76,9 @@ func newChatStream(w *chat, on func(Event)) *chatStream {
 	return s
 }
 
-// chunk takes one event.
+// chunk processes one event.
 func (s *chatStream) chunk(data []byte) error {
-	// Counted before it is parsed: what does not end must not be held.
+	// Count before parsing, to limit memory.
 	if s.size += len(data); s.size > maxStream {
 		return &Error{Kind: Broken, Message: "an answer that does not end"}
 	}
@@ -88,13 +88,13 @@ func (s *chatStream) chunk(data []byte) error {
 		return &Error{Kind: Broken, Message: "not the JSON of this protocol: " + clip(string(data))}
 	}
 
-	// The status was 200 when the answer began: a failure after that stands in an event.
+	// The status was 200 when the answer began, so later failures come as an event.
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		codes, message := readErrorBody(data)
 		return &Error{Kind: kindFor(statusIn(c.Error), codes, message), Message: message}
 	}
 
-	// The last numbers count: where several events have them, they grow.
+	// The last numbers are the final ones.
 	if c.Usage != nil {
 		s.usage = Usage{
 			Input: c.Usage.PromptTokens, Cached: max(c.Usage.CacheHit, c.Usage.PromptDetails.Cached),
@@ -114,7 +114,7 @@ func (s *chatStream) chunk(data []byte) error {
 	return nil
 }
 
-// statusIn is the number that some put into an error of a stream as its code.
+// statusIn returns the HTTP status that some services put into an error event as its code.
 func statusIn(raw json.RawMessage) int {
 	var e struct {
 		Code int `json:"code"`
@@ -127,7 +127,7 @@ func statusIn(raw json.RawMessage) int {
 
 func (s *chatStream) delta(d *chatDelta) error {
 	s.reason(d.ReasoningContent)
-	// Two names for the same: services that send both would be heard twice.
+	// Two names for the same field; some services send both.
 	if d.ReasoningContent == "" {
 		s.reason(d.Reasoning)
 	}
@@ -138,17 +138,17 @@ func (s *chatStream) delta(d *chatDelta) error {
 	if err := s.content(d.Content); err != nil {
 		return err
 	}
-	// A refusal is what the model says; it has a member of its own.
+	// A refusal is text of the model in a field of its own.
 	s.say(d.Refusal)
 
 	for i, t := range d.ToolCalls {
-		// Pieces of several calls may come mixed.
+		// Parts of several calls may be interleaved.
 		call := s.call(i, t.Index, t.ID, t.Function.Name)
 		if call == nil {
 			return &Error{Kind: Broken, Message: fmt.Sprintf("more than %d calls in one step", maxCalls)}
 		}
-		call.Arguments += plain(t.Function.Arguments)
-		// A model that repeats itself does not stop: it is cut before memory is.
+		call.Arguments += unquote(t.Function.Arguments)
+		// A model that repeats itself does not stop: limit the memory.
 		if len(call.Arguments) > maxPart {
 			return &Error{Kind: Broken, Message: "arguments that do not end"}
 		}
@@ -156,8 +156,7 @@ func (s *chatStream) delta(d *chatDelta) error {
 	return nil
 }
 
-// content takes a piece of the content: a text, or a list of parts of which
-// some are reasoning.
+// content processes a piece of the content: a string, or a list of parts, some of them reasoning.
 func (s *chatStream) content(raw json.RawMessage) error {
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
@@ -186,7 +185,7 @@ func (s *chatStream) content(raw json.RawMessage) error {
 		return &Error{Kind: Broken, Message: "a content of an unknown form"}
 	}
 
-	// The parts go back as they came.
+	// Keep the parts unchanged, to send them back.
 	var raws []json.RawMessage
 	if err := json.Unmarshal(raw, &raws); err == nil {
 		s.parts = append(s.parts, raws...)
@@ -209,8 +208,8 @@ func (s *chatStream) content(raw json.RawMessage) error {
 	return nil
 }
 
-// split takes what the tags made of a piece of text. void says that what was
-// taken for the answer until now was reasoning.
+// split adds text and reasoning that the tags separated. void means that all text so far was
+// reasoning.
 func (s *chatStream) split(said, thought string, void bool) {
 	if void {
 		before := s.text.String()
@@ -236,8 +235,8 @@ func (s *chatStream) reason(text string) {
 	}
 }
 
-// call finds the call that a piece belongs to. Services leave out ids,
-// numbers, or both: a name begins a call where nothing else says so.
+// call returns the call that a piece belongs to. Services leave out ids, indices or both. Without
+// them, a name begins a new call.
 func (s *chatStream) call(i int, index *int, id, name string) *Call {
 	at := i
 	if index != nil {
@@ -250,7 +249,7 @@ func (s *chatStream) call(i int, index *int, id, name string) *Call {
 
 	c := s.index[at]
 	if c != nil && id != "" && c.ID != "" && c.ID != id {
-		c = nil // another call under the same number
+		c = nil // another call with the same index
 	}
 	if c == nil {
 		if len(s.calls) == maxCalls {
@@ -277,7 +276,7 @@ func (s *chatStream) detail(i int, raw json.RawMessage) {
 		return
 	}
 
-	// Pieces of one part have its number; where none is told, their place stands for it.
+	// Pieces of one part have the same index; without one, use the position.
 	at := i
 	if n, ok := piece["index"].(float64); ok {
 		at = int(n)
@@ -289,7 +288,7 @@ func (s *chatStream) detail(i int, raw json.RawMessage) {
 		return
 	}
 	for name, value := range piece {
-		// Only these are told in pieces; whatever else there is, as a signature, comes whole.
+		// Only these fields come in pieces. Others, such as a signature, come whole.
 		text, isText := value.(string)
 		before, wasText := have[name].(string)
 		if isText && wasText && (name == "text" || name == "summary" || name == "data") {
@@ -300,25 +299,25 @@ func (s *chatStream) detail(i int, raw json.RawMessage) {
 	}
 }
 
-// whole is the answer at the end of the stream.
+// whole returns the answer at the end of the stream.
 func (s *chatStream) whole() (*Answer, error) {
 	if s.tags != nil {
 		said, thought := s.tags.rest()
 		s.split(said, thought, false)
 	}
-	// One of the two marks is enough: services leave out either.
+	// Either mark of the end is enough, since services leave out the other.
 	if s.finish == "" && !s.ended {
 		return nil, cut()
 	}
 
-	// Calls need no case of their own: finished finds them.
+	// checkAnswer recognizes calls, so they need no case here.
 	a := &Answer{Usage: s.usage, Finish: Done}
 	switch s.finish {
 	case "length", "model_length":
 		a.Finish = Length
 	case "content_filter":
 		a.Finish = Blocked
-	// Half an answer with this reason is to be asked for again.
+	// The answer is incomplete: retry.
 	case "error", "insufficient_system_resource":
 		return nil, &Error{Kind: Overloaded, Message: s.finish}
 	}
@@ -330,7 +329,7 @@ func (s *chatStream) whole() (*Answer, error) {
 		a.Message.Parts = append(a.Message.Parts, Part{Call: c})
 	}
 
-	a, err := s.w.e.finished(a)
+	a, err := s.w.e.checkAnswer(a)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +337,7 @@ func (s *chatStream) whole() (*Answer, error) {
 	return a, nil
 }
 
-// native is the message in the provider's own form.
+// native returns the message in the provider's own format.
 func (s *chatStream) native() *Native {
 	m := chatMessage{Role: "assistant"}
 	switch text := s.text.String(); {
@@ -354,7 +353,7 @@ func (s *chatStream) native() *Native {
 		m.ToolCalls = append(m.ToolCalls, chatCall{s.w.id(c.ID), "function", chatFunction{safeName(c.Name), string(c.object())}})
 	}
 
-	// Reasoning goes back where the service wants it.
+	// Send reasoning back in the field that the service expects.
 	switch s.w.e.provider.chat.echo {
 	case "reasoning_content":
 		thought := s.think.String()

@@ -14,21 +14,20 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// Deps is what models are called with.
+// Deps are the functions that calls of models use.
 type Deps struct {
 	Secret      func(ctx context.Context, t config.Token) (string, error)
-	Forget      func() // has kept secrets asked for anew, since one was refused; nil where none are kept
+	Forget      func() // drops cached secrets, because one was refused; nil if none are cached
 	Lookup      func(variable string) (string, bool)
-	GoogleToken func(ctx context.Context, keyFile string) (string, error) // "" for the credentials of the host
-	Wait        func(ctx context.Context, d time.Duration) bool           // false where ctx ended
-	Transport   http.RoundTripper                                         // nil for one that goes by the proxy variables
+	GoogleToken func(ctx context.Context, keyFile string) (string, error) // "" means the host's credentials
+	Wait        func(ctx context.Context, d time.Duration) bool           // false if ctx ended
+	Transport   http.RoundTripper                                         // nil means one that uses the proxy variables
 }
 
-// Models opens the models that a configuration names. It may be used by many
-// at once.
+// Models opens the models of a configuration. It is safe for concurrent use.
 type Models struct {
 	d       Deps
-	learned sync.Map // of *learned, by provider, base and model
+	learned sync.Map // *quirks by provider/model and base URL
 }
 
 // New makes Models.
@@ -39,77 +38,76 @@ func New(d Deps) *Models {
 	return &Models{d: d}
 }
 
-// wire speaks one protocol. It may be used by one at a time.
+// wire implements one protocol. It is not safe for concurrent use.
 type wire interface {
-	// answer does one step: what comes goes to on, the whole is returned.
+	// answer runs one step. It passes pieces to on and returns the whole answer.
 	answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error)
 }
 
-// Client is one model, ready to be called. It holds its secrets as they were
-// when it was opened, or when one was refused. It may be used by one at a time.
+// Client calls one model. It keeps the secrets from when it was opened, or reopened after one was
+// refused. It is not safe for concurrent use.
 type Client struct {
 	models *Models
 	e      *endpoint
 	wire   wire
 }
 
-// Open resolves what a model needs. It fails with an *Error, without a call,
-// where the credential or a needed property is not there.
+// Open resolves the credentials of a model, without calling it. It fails with an *Error if a
+// credential or a required property is missing.
 func (ms *Models) Open(ctx context.Context, m *config.Model) (*Client, error) {
 	p := providerOf(m.Provider)
 	if p == nil {
 		return nil, &Error{Kind: NoKey, Provider: string(m.Provider), Message: "There is no such provider."}
 	}
 
-	// All requests of this model go through it, also those that a library makes.
-	guard := &guarded{next: ms.d.Transport, silent: silentTime}
+	// All requests go through guard, also those of the libraries.
+	guard := &guardedTransport{next: ms.d.Transport, silent: silentTime}
 	e := &endpoint{provider: p, m: m, d: &ms.d, guard: guard, http: &http.Client{Transport: guard}}
-	// Whatever fails from here on may have a secret in its text.
+	// Errors from here on may contain secrets.
 	if err := e.prepare(ctx); err != nil {
-		return nil, e.redacted(toError(ctx, err))
+		return nil, e.redact(toError(ctx, err))
 	}
 
-	// By address too: the same name behind a gateway may be another model.
-	kept, _ := ms.learned.LoadOrStore(e.name()+" "+e.base, &learned{refused: map[string]bool{}})
-	e.learned = kept.(*learned)
+	// The key includes the address: behind a gateway the same name may be another model.
+	kept, _ := ms.learned.LoadOrStore(e.name()+" "+e.base, &quirks{refused: map[string]bool{}})
+	e.learned = kept.(*quirks)
 
 	w, err := p.wire(e)
 	if err != nil {
-		return nil, e.redacted(toError(ctx, err))
+		return nil, e.redact(toError(ctx, err))
 	}
 	return &Client{ms, e, w}, nil
 }
 
-// Name is provider/model.
+// Name returns provider/model.
 func (c *Client) Name() string { return c.e.name() }
 
-// Answer does one step of a conversation. What comes goes to on while it
-// comes, from the goroutine of the caller. Where the provider is overloaded or
-// the answer breaks off it is asked again, at most three times. It fails with
-// an *Error, or with the error of ctx where that ended.
+// Answer runs one step of a conversation. It passes pieces of the answer to on, from the caller's
+// goroutine. If the provider is overloaded or the answer breaks off, it retries at most three
+// times. It fails with an *Error, or with ctx's error.
 func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	for try := 1; ; try++ {
 		a, err := c.wire.answer(ctx, r, on)
 		if err == nil {
 			return a, nil
 		}
-		// Whoever gave up gets that error, not what it broke in the wire.
+		// Return ctx's own error, not the failure that its end caused.
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 
-		e := c.e.redacted(toError(ctx, err))
+		e := c.e.redact(toError(ctx, err))
 		e.Tries = try
 
-		// A property that the model does not take is left out from now on. It is no
-		// try: each is learned once.
+		// Leave out a property that the model refuses. This is no retry, since each property is
+		// learned only once.
 		if what := c.e.learned.learn(e); what != "" {
 			on(Event{Again: true, Note: fmt.Sprintf("%s does not take %s; asked without", c.Name(), what)})
 			try--
 			continue
 		}
 
-		// A secret that was changed a moment ago counts at once.
+		// A refused key may have just been replaced.
 		if e.Kind == BadKey && try == 1 && c.reopen(ctx) {
 			continue
 		}
@@ -126,8 +124,7 @@ func (c *Client) Answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 	}
 }
 
-// reopen takes the secrets of now, and reports whether they are others than those
-// that were refused.
+// reopen reads the secrets again, and reports whether they have changed.
 func (c *Client) reopen(ctx context.Context) bool {
 	if c.models.d.Forget != nil {
 		c.models.d.Forget()
@@ -141,20 +138,20 @@ func (c *Client) reopen(ctx context.Context) bool {
 	return true
 }
 
-// pauseBefore is how long to wait after a try: 1, 4, 16 s and up to a quarter
-// more, never less than the provider says, and at most a minute.
+// pauseBefore returns the pause after a failed try: 1, 4, 16 s plus up to a quarter, at least
+// what the provider demands, at most a minute.
 func pauseBefore(try int, told time.Duration) time.Duration {
 	d := time.Second << (2 * (try - 1))
 	d += time.Duration(rand.Int64N(int64(d) / 4))
 	return min(max(d, told), time.Minute)
 }
 
-// redacted cuts the secrets of the model out of an error.
-func (e *endpoint) redacted(err *Error) *Error {
+// redact removes the model's secrets from an error.
+func (e *endpoint) redact(err *Error) *Error {
 	err.Provider = string(e.m.Provider)
 	for _, s := range e.secrets {
 		err.Message = strings.ReplaceAll(err.Message, s, "[secret]")
-		// Of a short secret the ends would fit too many words.
+		// The ends of a short secret would match too many words.
 		if len(s) < 16 {
 			continue
 		}
@@ -169,17 +166,17 @@ func (e *endpoint) redacted(err *Error) *Error {
 	return err
 }
 
-// learned is what a model was found not to take. It is kept as long as the
-// node runs, since each refusal costs a call.
-type learned struct {
+// quirks are properties that a model refuses. They are kept while the node runs, since finding
+// each one out costs a call.
+type quirks struct {
 	mu      sync.Mutex
 	refused map[string]bool
 
-	asked    bool     // whether thinking was asked for
-	thinking []string // the ways to think, of Messages
+	asked    bool     // the provider was asked about thinking
+	thinking []string // supported kinds of thinking, for Messages
 }
 
-// optional are members of requests that some models refuse, and how they say so.
+// optional lists properties that some models refuse, with phrases of the refusals.
 var optional = []struct {
 	member  string
 	phrases []string
@@ -193,20 +190,20 @@ var optional = []struct {
 	{"cache", []string{"cache_control", "cachepoint", "prompt caching", "cache point"}},
 }
 
-// learn takes from a refusal what the model does not take; "" where that is
-// not what it says, or was known.
-func (l *learned) learn(e *Error) string {
-	// Only what was refused: other failures may have these words in them by chance.
+// learn returns the property that an error refuses, and remembers it; "" if the error is about
+// something else, or the property is known already.
+func (l *quirks) learn(e *Error) string {
+	// Other kinds of errors may contain the phrases by chance.
 	if e.Kind != Refused {
 		return ""
 	}
 
 	text := strings.ToLower(e.Message)
 	if strings.Contains(text, "thought_signature") || strings.Contains(text, "reasoning_content") || strings.Contains(text, "signature") {
-		return "" // it misses something that has to come back
+		return "" // a property is missing, not refused
 	}
 
-	// One at a time, the narrower ones first: each costs a call, and less is lost.
+	// Learn one property for each call, the narrower ones first, so that little is lost.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range optional {
@@ -220,14 +217,14 @@ func (l *learned) learn(e *Error) string {
 	return ""
 }
 
-// takes reports whether a member may be sent.
+// takes reports whether the model may be sent a property.
 func (e *endpoint) takes(member string) bool {
 	e.learned.mu.Lock()
 	defer e.learned.mu.Unlock()
 	return !e.learned.refused[member]
 }
 
-// temperature is the configured one, nil for none.
+// temperature returns the configured temperature; nil for none.
 func (e *endpoint) temperature() *float64 {
 	if !e.takes("temperature") {
 		return nil
@@ -235,10 +232,10 @@ func (e *endpoint) temperature() *float64 {
 	return e.m.Temperature
 }
 
-// finished checks an answer against the bounds and sets its reason to stop:
-// some services say "stop" with calls.
-func (e *endpoint) finished(a *Answer) (*Answer, error) {
-	// One bound for all wires, as each of them puts answers together in its own way.
+// checkAnswer enforces the limits of an answer. It sets Finish to Calls if there are calls,
+// because some services say "stop".
+func (e *endpoint) checkAnswer(a *Answer) (*Answer, error) {
+	// Check here for all wires, since each assembles answers in its own way.
 	calls := a.Message.Calls()
 	if len(calls) > maxCalls {
 		return nil, &Error{Kind: Broken, Message: fmt.Sprintf("%d calls in one step, at most %d are taken", len(calls), maxCalls)}
@@ -247,7 +244,7 @@ func (e *endpoint) finished(a *Answer) (*Answer, error) {
 	size := len(a.Message.Text())
 	for i, c := range calls {
 		size += len(c.Arguments)
-		// Some services name no calls; results have to say which call they are of.
+		// Some services send no ids, but results must name their call.
 		if c.ID == "" {
 			c.ID = fmt.Sprintf("call_%d", i+1)
 		}
@@ -257,7 +254,7 @@ func (e *endpoint) finished(a *Answer) (*Answer, error) {
 		return nil, &Error{Kind: Broken, Message: fmt.Sprintf("an answer of more than %d MiB", maxPart>>20)}
 	}
 
-	// Only over done: an answer that was cut may end in half a call.
+	// Only replace Done: an answer that was cut off may end in half a call.
 	if len(calls) > 0 && a.Finish == Done {
 		a.Finish = Calls
 	}
@@ -265,7 +262,7 @@ func (e *endpoint) finished(a *Answer) (*Answer, error) {
 	return a, nil
 }
 
-// errCut is a stream that ended before its end.
+// errCut reports a stream that ended before the answer did.
 var errCut = errors.New("the stream ended before the answer did")
 
 func cut() *Error { return &Error{Kind: Broken, Message: errCut.Error()} }

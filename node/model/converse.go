@@ -17,7 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// converse speaks ConverseStream.
+// converse implements wire for ConverseStream.
 type converse struct {
 	e      *endpoint
 	client *bedrockruntime.Client
@@ -25,21 +25,21 @@ type converse struct {
 
 func newConverse(e *endpoint) (wire, error) {
 	ctx := context.Background()
-	// No retries of the library's: tries are counted in one place for all wires.
+	// No retries by the library: Client.Answer retries for all wires.
 	o := bedrockruntime.Options{
 		Region: e.region, BaseEndpoint: aws.String(e.base), HTTPClient: e.http, Retryer: aws.NopRetryer{}}
 	if err := awsCredentials(ctx, e, &o); err != nil {
 		return nil, err
 	}
 
-	// A token of the environment would take the place of these credentials.
+	// Otherwise a token in the environment would replace these credentials.
 	return &converse{e, bedrockruntime.New(o, func(o *bedrockruntime.Options) {
 		o.AuthSchemePreference, o.BearerAuthTokenProvider = []string{"sigv4"}, nil
 	})}, nil
 }
 
-// awsCredentials takes what is configured, else the standard variables, else
-// what the host has.
+// awsCredentials uses the configured credentials, else the standard variables, else those of the
+// host.
 func awsCredentials(ctx context.Context, e *endpoint, o *bedrockruntime.Options) error {
 	m := e.m
 	id, err := e.secret(ctx, m.AccessKeyID, "AWS_ACCESS_KEY_ID")
@@ -62,13 +62,13 @@ func awsCredentials(ctx context.Context, e *endpoint, o *bedrockruntime.Options)
 		return nil
 	}
 
-	// Half of what was configured must not be replaced by what the host has.
+	// Do not mix a configured half with a half from the host.
 	if m.AccessKeyID != nil || m.AccessKeySecret != nil {
 		return &Error{Kind: NoKey, Message: "accessKeyId and accessKeySecret are needed together"}
 	}
 
 	if token, err := e.secret(ctx, nil, "AWS_BEARER_TOKEN_BEDROCK"); err == nil && token != "" {
-		// The transport writes it in the place of a signature.
+		// The transport sends the token instead of a signature.
 		o.Credentials = credentials.NewStaticCredentialsProvider("none", "none", "")
 		e.guard.sign = func(_ context.Context, h http.Header) error { h.Set("Authorization", "Bearer "+token); return nil }
 		return nil
@@ -82,12 +82,12 @@ func awsCredentials(ctx context.Context, e *endpoint, o *bedrockruntime.Options)
 	return nil
 }
 
-// input is the request of one step.
+// input returns the request of one step.
 func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 	in := &bedrockruntime.ConverseStreamInput{ModelId: aws.String(w.e.m.Model), Messages: w.conversation(r)}
 	for i, text := range r.System {
 		in.System = append(in.System, &types.SystemContentBlockMemberText{Value: text})
-		// The first block never changes: what stands up to the mark is kept by the service.
+		// The first block never changes, so the service can cache up to here.
 		if i == 0 && w.caches() {
 			in.System = append(in.System, &types.SystemContentBlockMemberCachePoint{Value: types.CachePointBlock{Type: types.CachePointTypeDefault}})
 		}
@@ -95,7 +95,7 @@ func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 
 	in.InferenceConfig = &types.InferenceConfiguration{}
 
-	// Always told: without it the service takes a bound of its own, and the answer may end early.
+	// Always set a limit: the service's default may end the answer early.
 	most := Limits(w.e.m.Model).Output
 	if r.MaxOutput > 0 {
 		most = r.MaxOutput
@@ -105,15 +105,15 @@ func (w *converse) input(r *Request) *bedrockruntime.ConverseStreamInput {
 		in.InferenceConfig.Temperature = aws.Float32(float32(*t))
 	}
 
-	// Also where no calls are wanted: those of earlier steps need it.
+	// Also without new calls, since calls of earlier steps need it.
 	in.ToolConfig = toolConfig(r)
 	return in
 }
 
-// toolConfig is the tools as the library has them; nil for none. There is no way
-// to forbid calls here but in words.
+// toolConfig returns the tools; nil for none. The API cannot forbid calls, so conversation does
+// it in words.
 func toolConfig(r *Request) *types.ToolConfiguration {
-	// A conversation that has calls needs their tools told, even when none may be called.
+	// A conversation with calls must describe their tools, even if no tool may be called.
 	tools := r.Tools
 	if len(tools) == 0 {
 		tools = calledTools(r.Messages)
@@ -137,14 +137,14 @@ func toolConfig(r *Request) *types.ToolConfiguration {
 	return c
 }
 
-// calledTools is the tools that a conversation has calls of. The service refuses
-// a conversation with calls where no tool is told, so the names have to do.
+// calledTools returns the tools that occur in a conversation, by name only. The service refuses
+// calls of a tool that is not described.
 func calledTools(messages []Message) (tools []Tool) {
-	had := map[string]bool{}
+	known := map[string]bool{}
 	for i := range messages {
 		for _, c := range messages[i].Calls() {
-			if name := safeName(c.Name); !had[name] {
-				had[name] = true
+			if name := safeName(c.Name); !known[name] {
+				known[name] = true
 				tools = append(tools, Tool{Name: name, About: "Not to be called any more."})
 			}
 		}
@@ -152,21 +152,21 @@ func calledTools(messages []Message) (tools []Tool) {
 	return tools
 }
 
-// caches reports whether the model has marks for its cache.
+// caches reports whether the model supports cache points.
 func (w *converse) caches() bool {
 	name := strings.ToLower(w.e.m.Model)
 	return (strings.Contains(name, "claude") || strings.Contains(name, "nova")) && w.e.takes("cache")
 }
 
-// conversation is the messages. Roles take turns, and all results of one step
-// are in one message.
+// conversation returns the messages. Roles alternate, and all results of one step are in one
+// message.
 func (w *converse) conversation(r *Request) (out []types.Message) {
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		role := types.ConversationRoleUser
 		var content []types.ContentBlock
 		if m.Role == Assistant {
-			role, content = types.ConversationRoleAssistant, w.said(m)
+			role, content = types.ConversationRoleAssistant, w.assistant(m)
 		} else {
 			for _, res := range m.Results() {
 				status := types.ToolResultStatusSuccess
@@ -175,7 +175,7 @@ func (w *converse) conversation(r *Request) (out []types.Message) {
 				}
 				content = append(content, &types.ContentBlockMemberToolResult{Value: types.ToolResultBlock{
 					ToolUseId: aws.String(toolID(res.ID)), Status: status,
-					Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: solid(res.Text)}},
+					Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: nonEmpty(res.Text)}},
 				}})
 			}
 
@@ -188,7 +188,7 @@ func (w *converse) conversation(r *Request) (out []types.Message) {
 			continue
 		}
 
-		// Roles take turns.
+		// Join messages of the same role.
 		if n := len(out); n > 0 && out[n-1].Role == role {
 			out[n-1].Content = append(out[n-1].Content, content...)
 			continue
@@ -196,12 +196,12 @@ func (w *converse) conversation(r *Request) (out []types.Message) {
 		out = append(out, types.Message{Role: role, Content: content})
 	}
 
-	// What has been said so far is the same in the next request.
+	// The next request repeats everything up to here.
 	if n := len(out); n > 0 && w.caches() {
 		out[n-1].Content = append(out[n-1].Content, &types.ContentBlockMemberCachePoint{Value: types.CachePointBlock{Type: types.CachePointTypeDefault}})
 	}
 
-	// The service has no member that forbids calls.
+	// The service has no property that forbids calls.
 	if r.NoCalls && len(out) > 0 && len(r.Tools) > 0 {
 		last := &out[len(out)-1]
 		last.Content = append(last.Content, &types.ContentBlockMemberText{Value: "Do not call any tool now. Answer in words."})
@@ -209,8 +209,8 @@ func (w *converse) conversation(r *Request) (out []types.Message) {
 	return out
 }
 
-// converseBlock is a block of an assistant's message in a form that can be
-// kept: the library's own cannot.
+// converseBlock is a block of an assistant's message that can be stored as JSON, unlike the
+// library's type.
 type converseBlock struct {
 	Text      string          `json:"text,omitempty"`
 	Reasoning string          `json:"reasoning,omitempty"`
@@ -221,10 +221,10 @@ type converseBlock struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 }
 
-func (w *converse) said(m *Message) (content []types.ContentBlock) {
+func (w *converse) assistant(m *Message) (content []types.ContentBlock) {
 	var own []converseBlock
 	if raw := w.e.native(m); raw == nil || json.Unmarshal(raw, &own) != nil {
-		own = nil // half of it may have been read
+		own = nil // it may be half read
 		if text := m.Text(); text != "" {
 			own = append(own, converseBlock{Text: text})
 		}
@@ -234,7 +234,7 @@ func (w *converse) said(m *Message) (content []types.ContentBlock) {
 	}
 
 	for _, b := range own {
-		// What was kept may have blocks that the service sends and does not take back.
+		// Stored messages may contain blocks that the service sends but refuses to take back.
 		if block := b.block(); block != nil {
 			content = append(content, block)
 		}
@@ -242,8 +242,8 @@ func (w *converse) said(m *Message) (content []types.ContentBlock) {
 	return content
 }
 
-// block is the block as the library has it; nil for one that the service would
-// refuse: empty texts, and reasoning without a signature.
+// block converts the block for the library; nil if the service would refuse it: an empty text, or
+// reasoning without a signature.
 func (b *converseBlock) block() types.ContentBlock {
 	switch {
 	case b.Name != "":
@@ -272,12 +272,12 @@ func (b *converseBlock) block() types.ContentBlock {
 func (w *converse) answer(ctx context.Context, r *Request, on func(Event)) (*Answer, error) {
 	out, err := w.client.ConverseStream(ctx, w.input(r))
 	if err != nil {
-		return nil, converseFailed(ctx, err)
+		return nil, converseError(ctx, err)
 	}
 	stream := out.GetStream()
-	defer stream.Close() // ends the request where an event was bad
+	defer stream.Close() // ends the request after a bad event
 
-	// Blocks are told apart by number: their pieces may come mixed.
+	// Blocks are identified by index, because their pieces may be interleaved.
 	s := &converseStream{e: w.e, on: on, blocks: map[int32]*converseBlock{}, input: map[int32]*strings.Builder{}}
 	for event := range stream.Events() {
 		if err := s.event(event); err != nil {
@@ -285,15 +285,15 @@ func (w *converse) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 		}
 	}
 
-	// Exceptions of the service come as events, and end the stream.
+	// Exceptions of the service come as events and end the stream.
 	if err := stream.Err(); err != nil {
-		return nil, converseFailed(ctx, err)
+		return nil, converseError(ctx, err)
 	}
 	return s.whole()
 }
 
-// converseFailed gives an error of the service, also one in the stream, its kind.
-func converseFailed(ctx context.Context, err error) error {
+// converseError turns an error of the service into an *Error.
+func converseError(ctx context.Context, err error) error {
 	var known *Error
 	var api smithy.APIError
 	if !errors.As(err, &known) && errors.As(err, &api) {
@@ -302,7 +302,7 @@ func converseFailed(ctx context.Context, err error) error {
 	return toError(ctx, err)
 }
 
-// converseStream puts an answer together.
+// converseStream assembles an answer from its events.
 type converseStream struct {
 	e      *endpoint
 	on     func(Event)
@@ -327,7 +327,7 @@ func (s *converseStream) event(event types.ConverseStreamOutput) error {
 	switch v := event.(type) {
 	case *types.ConverseStreamOutputMemberContentBlockStart:
 		if use, ok := v.Value.Start.(*types.ContentBlockStartMemberToolUse); ok {
-			// Only calls tell something at their start; other blocks begin with their first piece.
+			// Only calls have data at their start.
 			b := s.at(v.Value.ContentBlockIndex)
 			b.ID, b.Name = aws.ToString(use.Value.ToolUseId), aws.ToString(use.Value.Name)
 		}
@@ -360,7 +360,7 @@ func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
 	case *types.ContentBlockDeltaMemberToolUse:
 		piece := aws.ToString(d.Value.Input)
 		s.size += len(piece)
-		s.input[aws.ToInt32(v.ContentBlockIndex)].WriteString(piece) // whole JSON only at the end of the block
+		s.input[aws.ToInt32(v.ContentBlockIndex)].WriteString(piece) // only complete JSON at the end of the block
 
 	case *types.ContentBlockDeltaMemberReasoningContent:
 		switch r := d.Value.(type) {
@@ -369,13 +369,13 @@ func (s *converseStream) delta(v *types.ContentBlockDeltaEvent) error {
 			s.size += len(r.Value)
 			s.on(Event{Reasoning: r.Value})
 		case *types.ReasoningContentBlockDeltaMemberSignature:
-			b.Signature += r.Value // not shown, but has to come back
+			b.Signature += r.Value // not shown, but must be sent back
 		case *types.ReasoningContentBlockDeltaMemberRedactedContent:
 			b.Redacted = append(b.Redacted, r.Value...)
 		}
 	}
 
-	// All blocks together: many small ones fill memory as one large one does.
+	// Limit all blocks together: many small ones fill memory like one large one.
 	if s.size > maxPart {
 		return &Error{Kind: Broken, Message: "an answer that does not end"}
 	}
@@ -398,14 +398,14 @@ func (s *converseStream) whole() (*Answer, error) {
 		return nil, &Error{Kind: Broken, Message: string(s.stop)}
 	}
 
-	// In the order in which blocks began, which is that of the message.
+	// The order in which blocks began is their order in the message.
 	own := make([]converseBlock, 0, len(s.order))
 	for _, i := range s.order {
 		b := s.blocks[i]
 		switch {
 		case b.Name != "":
 			call := &Call{ID: b.ID, Name: b.Name, Arguments: s.input[i].String()}
-			b.Input = call.object() // it goes back as an object, whatever the model wrote
+			b.Input = call.object() // sent back as an object, whatever the model wrote
 			a.Message.Parts = append(a.Message.Parts, Part{Call: call})
 		case b.Text != "":
 			a.Message.Parts = append(a.Message.Parts, Part{Text: b.Text})
@@ -413,12 +413,12 @@ func (s *converseStream) whole() (*Answer, error) {
 		own = append(own, *b)
 	}
 
-	a, err := s.e.finished(a)
+	a, err := s.e.checkAnswer(a)
 	if err != nil {
 		return nil, err
 	}
 
-	// The blocks go back as they came, signatures and all.
+	// Send the blocks back unchanged, including signatures.
 	raw, err := json.Marshal(own)
 	if err != nil {
 		return nil, fmt.Errorf("keep the message: %w", err)

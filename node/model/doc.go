@@ -2,7 +2,7 @@
 //
 //	config.Model ── provider.go, a row ──▶ base URL, credential, quirks
 //	                                          │
-//	Request ─▶ Client.Answer ─▶ one wire ─▶ guarded transport ─▶ the provider
+//	Request ─▶ Client.Answer ─▶ one wire ─▶ guardedTransport transport ─▶ the provider
 //	              │  again on 429, 5xx, cuts      │ no redirect, sizes, silence
 //	              ▼                               ▼
 //	           Event ... Event, Answer         *Error, a kind of one table

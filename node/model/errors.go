@@ -17,44 +17,44 @@ import (
 // Kind is how a call of a model failed.
 type Kind string
 
-// The kinds.
+// Kinds of failures.
 const (
 	TooLong     Kind = "too long"    // the conversation does not fit into the model's window
 	NoCredit    Kind = "no credit"   // the account at the provider has nothing left
-	BadKey      Kind = "bad key"     // the credential is missing, wrong or not allowed this
-	NoKey       Kind = "no key"      // this node has not what calling the model needs; nobody was asked
+	BadKey      Kind = "bad key"     // the credential is missing, wrong or not allowed to do this
+	NoKey       Kind = "no key"      // this node lacks a credential or property; no request was made
 	NoModel     Kind = "no model"    // the provider does not know the model
-	Limited     Kind = "limited"     // too many requests or tokens in a while
-	Overloaded  Kind = "overloaded"  // the provider has trouble of its own
+	Limited     Kind = "limited"     // too many requests or tokens for now
+	Overloaded  Kind = "overloaded"  // the provider has problems
 	Filtered    Kind = "filtered"    // a filter of the provider refused the text
-	Refused     Kind = "refused"     // the request is not to the provider's liking
+	Refused     Kind = "refused"     // the provider rejects the request
 	Unreachable Kind = "unreachable" // no connection
-	Silent      Kind = "silent"      // nothing came for too long
-	Broken      Kind = "broken"      // the answer was cut off or makes no sense
+	Silent      Kind = "silent"      // no data for too long
+	Broken      Kind = "broken"      // the answer was cut off or is not valid
 )
 
-// Error is the failure of a call of a model. No secret is in it.
+// Error is the failure of a call of a model. It contains no secrets.
 type Error struct {
 	Kind       Kind
 	Provider   string
-	Status     int // of HTTP; 0 without an answer
+	Status     int // HTTP status; 0 without a response
 	Message    string
-	RetryAfter time.Duration // as the provider told; 0 where it did not
-	Tries      int           // how often it was asked
+	RetryAfter time.Duration // as the provider demands; 0 if it does not
+	Tries      int           // number of attempts
 }
 
-// errorRow tells how a kind is recognised and what is done about it.
+// errorRow describes how to recognize a kind of failure, and what to do about it.
 type errorRow struct {
 	kind     Kind
 	statuses []int
 	codes    []string // error codes, types and names of exceptions
-	phrases  []string // of messages, in small letters
+	phrases  []string // parts of messages, in lower case
 	again    bool     // the same request may succeed later
 	sentence string   // for people; %s is the provider
 }
 
-// errorRows is the one table of failures. The first row that fits decides:
-// providers have no common code for most of them.
+// errorRows lists all kinds of failures. The first row that matches decides, since providers
+// share no codes for most of them.
 var errorRows = []errorRow{
 	{TooLong, nil,
 		[]string{"context_length_exceeded", "model_context_window_exceeded"},
@@ -100,10 +100,10 @@ func rowOf(kind Kind) *errorRow {
 	return &errorRows[len(errorRows)-1]
 }
 
-// Error is a sentence for people.
+// Error returns a sentence for people.
 func (e *Error) Error() string {
 	text := fmt.Sprintf(rowOf(e.Kind).sentence, e.Provider)
-	// Said to whoever reads it, so that nobody tries again at once.
+	// Mention the retries, so that nobody retries at once.
 	if e.Tries > 1 {
 		text += fmt.Sprintf(" Tried %d times.", e.Tries)
 	}
@@ -127,8 +127,7 @@ func (e *Error) Error() string {
 // again reports whether the same request may succeed later.
 func (e *Error) again() bool { return rowOf(e.Kind).again }
 
-// kindFor finds the kind of what a provider told: a status of HTTP or 0, the
-// codes and types that it gave, its message.
+// kindFor returns the kind of a failure from its HTTP status (0 for none), codes and message.
 func kindFor(status int, codes []string, message string) Kind {
 	message = strings.ToLower(message)
 	fits := func(r *errorRow) bool {
@@ -140,8 +139,7 @@ func kindFor(status int, codes []string, message string) Kind {
 		return slices.ContainsFunc(r.phrases, func(p string) bool { return strings.Contains(message, p) })
 	}
 
-	// What was said in words decides before the status does: 400 and 429 mean
-	// several things.
+	// Words are more precise than the status: 400 and 429 have several meanings.
 	for i := range errorRows {
 		if fits(&errorRows[i]) {
 			return errorRows[i].kind
@@ -162,16 +160,16 @@ func kindFor(status int, codes []string, message string) Kind {
 	return Broken
 }
 
-// maxErrorBody is how many bytes of a refusal are read, maxErrorText how many
-// of its message are kept.
+// maxErrorBody limits the bytes read of an error response, maxErrorText those kept of its
+// message.
 const (
 	maxErrorBody = 64 << 10
 	maxErrorText = 600
 )
 
-// fromResponse makes an Error of an answer that is none.
+// fromResponse makes an Error of an error response.
 func fromResponse(resp *http.Response) *Error {
-	// Bounded: the other side may be a proxy, or somebody else altogether.
+	// Limit the body: it may come from a proxy or somebody else.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil {
 		body = nil // the status says enough
@@ -181,7 +179,7 @@ func fromResponse(resp *http.Response) *Error {
 	}
 
 	codes, message := readErrorBody(body)
-	// Of Bedrock, whose bodies do not tell the name of the exception.
+	// Bedrock puts the name of the exception into a header.
 	if name := resp.Header.Get("X-Amzn-Errortype"); name != "" {
 		name, _, _ = strings.Cut(name, ":")
 		codes = append(codes, name)
@@ -191,14 +189,14 @@ func fromResponse(resp *http.Response) *Error {
 	return e
 }
 
-// errorBody is the union of what providers put into a refusal.
+// errorBody has the fields of error responses of all providers.
 type errorBody struct {
-	Error   json.RawMessage `json:"error"` // an object, or a text
+	Error   json.RawMessage `json:"error"` // an object or a string
 	Type    string          `json:"type"`
 	Code    json.RawMessage `json:"code"`
 	Status  string          `json:"status"`
 	Param   string          `json:"param"`
-	Message json.RawMessage `json:"message"` // a text; Mistral nests
+	Message json.RawMessage `json:"message"` // a string; Mistral nests an object
 	Detail  json.RawMessage `json:"detail"`
 	Meta    struct {
 		Raw json.RawMessage `json:"raw"`
@@ -208,7 +206,7 @@ type errorBody struct {
 	} `json:"details"`
 }
 
-// readErrorBody finds codes and message in a refusal, whatever its form.
+// readErrorBody extracts codes and message from an error response in any format.
 func readErrorBody(body []byte) (codes []string, message string) {
 	body = []byte(strings.TrimSpace(string(body)))
 	if len(body) > 0 && body[0] == '[' { // Gemini sends a list of one
@@ -224,20 +222,20 @@ func readErrorBody(body []byte) (codes []string, message string) {
 	}
 
 	if len(b.Error) > 0 && b.Error[0] == '{' {
-		// Most nest it once. The depth is bounded by that of the JSON.
+		// Most services nest the error once. The JSON limits the depth.
 		codes, message = readErrorBody(b.Error)
 	} else {
-		message = plain(b.Error)
+		message = unquote(b.Error)
 	}
 
-	// Messages wraps every failure in the type error, which tells nothing.
-	for _, c := range []string{plain(b.Code), b.Type, b.Status} {
+	// Messages gives every error the type "error", which says nothing.
+	for _, c := range []string{unquote(b.Code), b.Type, b.Status} {
 		if c != "" && c != "error" {
 			codes = append(codes, c)
 		}
 	}
-	for _, m := range []string{plain(b.Message), plain(b.Detail), b.Param, plain(b.Meta.Raw)} {
-		// Gateways repeat the message of the service that they stand before.
+	for _, m := range []string{unquote(b.Message), unquote(b.Detail), b.Param, unquote(b.Meta.Raw)} {
+		// Gateways repeat the message of the service behind them.
 		if m != "" && !strings.Contains(message, m) {
 			message = strings.TrimSpace(message + " " + m)
 		}
@@ -245,8 +243,8 @@ func readErrorBody(body []byte) (codes []string, message string) {
 	return codes, clip(message)
 }
 
-// plain is a JSON text without its quotes, or the JSON itself.
-func plain(raw json.RawMessage) string {
+// unquote returns the text of a JSON string, or other JSON unchanged.
+func unquote(raw json.RawMessage) string {
 	var s string
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
@@ -265,10 +263,9 @@ func clip(text string) string {
 	return text
 }
 
-// retryAfter is when a provider wants to be asked again; 0 where it does not
-// say so.
+// retryAfter returns the pause that a provider demands; 0 if it demands none.
 func retryAfter(h http.Header, body []byte) time.Duration {
-	// The finer one first, where a service sends both.
+	// Prefer milliseconds if a service sends both.
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return time.Duration(ms * float64(time.Millisecond))
 	}
@@ -276,7 +273,7 @@ func retryAfter(h http.Header, body []byte) time.Duration {
 		return time.Duration(s * float64(time.Second))
 	}
 
-	// Google says it in the body alone.
+	// Google puts the pause into the body.
 	var b struct {
 		Error errorBody `json:"error"`
 	}
@@ -290,7 +287,7 @@ func retryAfter(h http.Header, body []byte) time.Duration {
 	return 0
 }
 
-// toError gives the failure of a wire its kind.
+// toError turns the failure of a wire into an *Error.
 func toError(ctx context.Context, err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -300,7 +297,7 @@ func toError(ctx context.Context, err error) *Error {
 		return e
 	}
 
-	// The text of a url.Error has the address, which may have a secret in it.
+	// The text of a url.Error contains the address, which may contain a secret.
 	var u *url.Error
 	if errors.As(err, &u) {
 		return &Error{Kind: Unreachable, Message: clip(u.Err.Error())}

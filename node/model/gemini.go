@@ -12,15 +12,15 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// gemini speaks generateContent, at Google's AI Studio or on Vertex.
+// gemini implements wire for generateContent, at Google AI Studio or on Vertex.
 type gemini struct {
 	e      *endpoint
 	client *genai.Client
 }
 
 func newGemini(e *endpoint) (wire, error) {
-	// Whatever the library would look for in the environment is given, so that
-	// nothing of it counts. The credential is the transport's.
+	// Set everything that the library would otherwise read from the environment. The transport
+	// adds the credential.
 	c := &genai.ClientConfig{HTTPClient: e.http, HTTPOptions: genai.HTTPOptions{BaseURL: e.base + "/"}}
 
 	if e.m.Provider == config.GoogleVertex {
@@ -28,7 +28,7 @@ func newGemini(e *endpoint) (wire, error) {
 		c.HTTPOptions.APIVersion = "v1beta1"
 	} else {
 		c.Backend, c.APIKey = genai.BackendGeminiAPI, "set-by-the-transport"
-		c.HTTPOptions.APIVersion = "." // of the base: without one the library puts its own in between
+		c.HTTPOptions.APIVersion = "." // the base has the version already; an empty value would add the library's own
 	}
 
 	client, err := genai.NewClient(context.Background(), c)
@@ -38,23 +38,23 @@ func newGemini(e *endpoint) (wire, error) {
 	return &gemini{e, client}, nil
 }
 
-// config is the request of one step, without its conversation.
+// config returns the settings of one step, without its conversation.
 func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 	c := &genai.GenerateContentConfig{}
 	if len(r.System) > 0 {
-		// One text: only Messages and Converse have marks between blocks.
+		// One text, because there are no cache points between blocks.
 		c.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: strings.Join(r.System, "\n\n")}}}
 	}
 
 	if t := w.e.temperature(); t != nil {
 		low := float32(*t)
-		c.Temperature = &low // of its own, as the configuration is shared
+		c.Temperature = &low // a copy, because the configuration is shared
 	}
 	if r.MaxOutput > 0 {
 		c.MaxOutputTokens = int32(r.MaxOutput)
 	}
 
-	// What cannot think refuses to be asked for it; that is learned.
+	// A model that cannot think refuses the property; then takes returns false.
 	if w.e.takes("thinking") {
 		c.ThinkingConfig = w.thinking()
 	}
@@ -66,7 +66,7 @@ func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 		}
 		c.Tools = []*genai.Tool{{FunctionDeclarations: tools}}
 
-		// Forbidden by a member of its own: the tools stay, for the calls of earlier steps are of them.
+		// Keep the tools, because calls of earlier steps refer to them.
 		if r.NoCalls {
 			c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
 		}
@@ -74,7 +74,7 @@ func (w *gemini) config(r *Request) *genai.GenerateContentConfig {
 	return c
 }
 
-// thinking is a level or a budget; the service takes one of them.
+// thinking sets a level or a budget; the service accepts only one of them.
 func (w *gemini) thinking() *genai.ThinkingConfig {
 	t := &genai.ThinkingConfig{IncludeThoughts: true}
 	level := w.e.m.ThinkingLevel
@@ -82,7 +82,7 @@ func (w *gemini) thinking() *genai.ThinkingConfig {
 	switch {
 	case level != "":
 		if !w.e.takes("thinkingLevel") {
-			level = "low" // some do not know the least one
+			level = "low" // some models do not know "minimal"
 		}
 		t.ThinkingLevel = genai.ThinkingLevel(strings.ToUpper(level))
 
@@ -100,33 +100,32 @@ func (w *gemini) thinking() *genai.ThinkingConfig {
 	return t
 }
 
-// foreignSignature stands where a call of another model has no signature: the
-// service documents it for that.
+// foreignSignature replaces the signature in calls of another model, as the service documents.
 const foreignSignature = "skip_thought_signature_validator"
 
-// conversation is the messages. All results of one step are one message, in
-// the order of their calls.
+// conversation returns the messages. All results of one step are in one message, in the order of
+// their calls.
 func (w *gemini) conversation(r *Request) []*genai.Content {
 	var out []*genai.Content
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		// Results have no ids here: their order and number have to be those of the calls.
+		// Results have no ids here, so their order and number must match the calls.
 		c := &genai.Content{Role: genai.RoleUser}
 		if m.Role == Assistant {
-			c.Role, c.Parts = genai.RoleModel, w.said(m)
+			c.Role, c.Parts = genai.RoleModel, w.assistant(m)
 		} else {
 			for _, res := range m.Results() {
-				// The service knows these two names, and tells the model which it was.
+				// The service knows these two keys, and tells the model which one it was.
 				key := "output"
 				if res.Failed {
 					key = "error"
 				}
 				c.Parts = append(c.Parts, &genai.Part{FunctionResponse: &genai.FunctionResponse{
-					Name: safeName(res.Name), Response: map[string]any{key: solid(res.Text)},
+					Name: safeName(res.Name), Response: map[string]any{key: nonEmpty(res.Text)},
 				}})
 			}
 
-			// Behind the results, which have to come first.
+			// Results must come first.
 			if text := m.Text(); text != "" {
 				c.Parts = append(c.Parts, &genai.Part{Text: text})
 			}
@@ -139,7 +138,7 @@ func (w *gemini) conversation(r *Request) []*genai.Content {
 	return out
 }
 
-func (w *gemini) said(m *Message) (parts []*genai.Part) {
+func (w *gemini) assistant(m *Message) (parts []*genai.Part) {
 	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &parts) == nil {
 		return parts
 	}
@@ -170,7 +169,7 @@ func (w *gemini) answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 	s := &geminiStream{e: w.e, on: on}
 	for chunk, err := range w.client.Models.GenerateContentStream(ctx, w.e.m.Model, w.conversation(r), w.config(r)) {
 		if err != nil {
-			return nil, geminiFailed(ctx, err)
+			return nil, geminiError(ctx, err)
 		}
 		if err := s.chunk(chunk); err != nil {
 			return nil, err
@@ -179,8 +178,8 @@ func (w *gemini) answer(ctx context.Context, r *Request, on func(Event)) (*Answe
 	return s.whole()
 }
 
-// geminiFailed gives an error in the stream its kind.
-func geminiFailed(ctx context.Context, err error) error {
+// geminiError turns an error of the stream into an *Error.
+func geminiError(ctx context.Context, err error) error {
 	var api genai.APIError
 	if errors.As(err, &api) {
 		return &Error{Kind: kindFor(api.Code, []string{api.Status}, api.Message), Status: api.Code, Message: clip(api.Message)}
@@ -188,7 +187,7 @@ func geminiFailed(ctx context.Context, err error) error {
 	return toError(ctx, err)
 }
 
-// geminiStream puts an answer together.
+// geminiStream assembles an answer from its events.
 type geminiStream struct {
 	e      *endpoint
 	on     func(Event)
@@ -200,8 +199,7 @@ type geminiStream struct {
 }
 
 func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
-	// Each event counts from the beginning, so the last one stays. Thoughts are not in the
-	// candidates.
+	// Each event has the totals so far. Candidates do not include thoughts.
 	if u := c.UsageMetadata; u != nil {
 		s.usage = Usage{
 			Input: int(u.PromptTokenCount), Cached: int(u.CachedContentTokenCount),
@@ -209,7 +207,7 @@ func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 		}
 	}
 
-	// Then there is no candidate, and no reason to finish either.
+	// A blocked prompt has no candidate and no finish reason.
 	if f := c.PromptFeedback; f != nil && f.BlockReason != "" {
 		return &Error{Kind: Filtered, Message: clip(string(f.BlockReason) + " " + f.BlockReasonMessage)}
 	}
@@ -217,7 +215,7 @@ func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 		return nil
 	}
 
-	// Only one is asked for.
+	// The request asks for one candidate.
 	candidate := c.Candidates[0]
 	if candidate.FinishReason != "" {
 		s.finish, s.why = candidate.FinishReason, candidate.FinishMessage
@@ -227,7 +225,8 @@ func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 	}
 
 	for _, p := range candidate.Content.Parts {
-		// Texts are what runs on: calls are bounded in the end, and the stream as a whole.
+		// Only texts grow without end; calls are limited by checkAnswer and the stream by its
+		// size.
 		if s.size += len(p.Text); s.size > maxPart {
 			return &Error{Kind: Broken, Message: "an answer that does not end"}
 		}
@@ -236,8 +235,8 @@ func (s *geminiStream) chunk(c *genai.GenerateContentResponse) error {
 	return nil
 }
 
-// part keeps a part. Texts of one kind are joined, but one with a signature
-// stands for itself, even an empty one.
+// part adds a part. It joins texts of the same kind, except those with a signature, which may be
+// empty.
 func (s *geminiStream) part(p *genai.Part) {
 	switch {
 	case p.Thought:
@@ -253,16 +252,16 @@ func (s *geminiStream) part(p *genai.Part) {
 		}
 	}
 
-	// Its own: later pieces are added to it.
+	// Copy it, because later pieces are appended.
 	copied := *p
 	s.own = append(s.own, &copied)
 }
 
-// finishCalls is why imitations of the service end an answer with calls: the
-// service itself says STOP.
+// finishCalls is the finish reason of some compatible services for calls. Google itself says
+// STOP.
 const finishCalls genai.FinishReason = "FUNCTION_CALL"
 
-// whole is the answer at the end of the stream.
+// whole returns the answer at the end of the stream.
 func (s *geminiStream) whole() (*Answer, error) {
 	a := &Answer{Finish: Done, Usage: s.usage}
 	switch s.finish {
@@ -274,7 +273,7 @@ func (s *geminiStream) whole() (*Answer, error) {
 	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall:
 		return nil, &Error{Kind: Broken, Message: clip(string(s.finish) + " " + s.why)}
 	case genai.FinishReasonOther, finishCalls:
-	default: // SAFETY, RECITATION and others of their kind
+	default: // SAFETY, RECITATION and similar
 		a.Finish = Blocked
 	}
 
@@ -291,13 +290,13 @@ func (s *geminiStream) whole() (*Answer, error) {
 				id = fmt.Sprintf("call_%d", i+1)
 			}
 			a.Message.Parts = append(a.Message.Parts, Part{Call: &Call{ID: id, Name: p.FunctionCall.Name, Arguments: string(args)}})
-			p.FunctionCall.ID = "" // not taken back by all
+			p.FunctionCall.ID = "" // not all services accept it back
 		case p.Text != "" && !p.Thought:
 			a.Message.Parts = append(a.Message.Parts, Part{Text: p.Text})
 		}
 	}
 
-	a, err := s.e.finished(a)
+	a, err := s.e.checkAnswer(a)
 	if err != nil {
 		return nil, err
 	}

@@ -2,13 +2,12 @@ package model
 
 import "strings"
 
-// Limit is how much a model reads and writes, in tokens.
+// Limit is how many tokens a model reads and writes.
 type Limit struct{ Window, Output int }
 
-// known are models by the beginning of their name, without what a service puts
-// before it. Names age: one that is not here counts as the last row, and a
-// refusal for length says better.
-var known = []struct {
+// knownLimits lists models by the beginning of their name. A model that is not listed gets the
+// last row; a TooLong error then corrects it.
+var knownLimits = []struct {
 	prefix string
 	limit  Limit
 }{
@@ -23,15 +22,15 @@ var known = []struct {
 	{"", Limit{128_000, 8192}},
 }
 
-// Limits are those of a model, as far as its name tells.
+// Limits returns the limits of a model by its name.
 func Limits(model string) Limit {
 	name := strings.ToLower(model)
-	for _, k := range known {
-		// Services put vendors before the name, with a slash or a dot. The row without a name is
-		// for all others.
+	for _, k := range knownLimits {
+		// Services put the vendor before the name, with a slash or dot. The empty prefix matches
+		// all others.
 		if strings.HasPrefix(name, k.prefix) || k.prefix != "" && (strings.Contains(name, "/"+k.prefix) || strings.Contains(name, "."+k.prefix)) {
 			return k.limit
 		}
 	}
-	return known[len(known)-1].limit
+	return knownLimits[len(knownLimits)-1].limit
 }

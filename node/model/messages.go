@@ -19,20 +19,20 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// messages speaks Messages, at its maker's or on Vertex.
+// messages implements wire for Messages, at Anthropic or on Vertex.
 type messages struct {
 	e       *endpoint
 	service anthropic.MessageService
 }
 
-// vertexVersion is what Vertex wants in the body in place of a header.
+// vertexVersion replaces the version header on Vertex.
 const vertexVersion = "vertex-2023-10-16"
 
 func newMessages(e *endpoint) (wire, error) {
 	w := &messages{e: e}
 
-	// The service's own constructor: the one of the whole client reads keys and
-	// profiles of this host.
+	// Use the constructor of the service: that of the whole client reads keys and profiles from
+	// this host.
 	w.service = anthropic.NewMessageService(
 		option.WithBaseURL(e.base+"/"), option.WithHTTPClient(e.http), option.WithMaxRetries(0),
 		option.WithHeader("anthropic-version", "2023-06-01"), option.WithMiddleware(w.address),
@@ -40,8 +40,8 @@ func newMessages(e *endpoint) (wire, error) {
 	return w, nil
 }
 
-// address sends a request right below the base: the library puts v1 in between. Vertex
-// has a path of its own.
+// address sets the URL of a request: the library would insert v1, and Vertex has a path of its
+// own.
 func (w *messages) address(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	u, err := url.Parse(w.e.base + "/")
 	if err != nil {
@@ -56,10 +56,10 @@ func (w *messages) address(req *http.Request, next option.MiddlewareNext) (*http
 	return next(req)
 }
 
-// block is one piece of a message as the wire has it.
+// block is one block of a message in JSON.
 type block = map[string]any
 
-// body is the request of one step.
+// body returns the request body of one step.
 func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 	body := map[string]any{"messages": w.conversation(r)}
 	if w.e.m.Provider == config.GoogleVertexAnthropic {
@@ -68,7 +68,7 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 		body["model"] = w.e.m.Model
 	}
 
-	// Here the member is required.
+	// max_tokens is required.
 	most := Limits(w.e.m.Model).Output
 	if r.MaxOutput > 0 {
 		most = r.MaxOutput
@@ -77,7 +77,7 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 	if thinking := w.thinking(ctx, most); thinking != nil {
 		body["thinking"] = thinking
 	} else if t := w.e.temperature(); t != nil {
-		body["temperature"] = *t // not together with thinking
+		body["temperature"] = *t // thinking excludes it
 	}
 	body["max_tokens"] = most
 
@@ -86,7 +86,7 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 		for i, text := range r.System {
 			system[i] = block{"type": "text", "text": text}
 		}
-		w.mark(system[0]) // tools and what never changes
+		w.mark(system[0]) // covers tools and the fixed part of the prompt
 		body["system"] = system
 	}
 
@@ -103,25 +103,24 @@ func (w *messages) body(ctx context.Context, r *Request) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// mark lets the provider keep what stands up to this block for the next step.
+// mark lets the provider cache everything up to this block for the next step.
 func (w *messages) mark(b block) {
 	if w.e.takes("cache") {
 		b["cache_control"] = block{"type": "ephemeral"}
 	}
 }
 
-// conversation is the messages. All results of one step stand first in the
-// message after it.
+// conversation returns the messages. The results of a step come first in the next message.
 func (w *messages) conversation(r *Request) []map[string]any {
 	var out []map[string]any
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		var content []any
 		if m.Role == Assistant {
-			content = w.said(m)
+			content = w.assistant(m)
 		} else {
 			for _, res := range m.Results() {
-				content = append(content, block{"type": "tool_result", "tool_use_id": toolID(res.ID), "content": solid(res.Text), "is_error": res.Failed})
+				content = append(content, block{"type": "tool_result", "tool_use_id": toolID(res.ID), "content": nonEmpty(res.Text), "is_error": res.Failed})
 			}
 
 			if text := m.Text(); strings.TrimSpace(text) != "" {
@@ -133,14 +132,14 @@ func (w *messages) conversation(r *Request) []map[string]any {
 			continue
 		}
 
-		// The end is marked: what stands before it is read from the cache next time.
+		// Mark the end, so that the next step reads everything up to here from the cache.
 		if i == len(r.Messages)-1 {
 			if last, ok := content[len(content)-1].(block); ok {
 				w.mark(last)
 			}
 		}
 
-		// Roles take turns.
+		// Join messages of the same role.
 		if n := len(out); n > 0 && out[n-1]["role"] == string(m.Role) {
 			out[n-1]["content"] = append(out[n-1]["content"].([]any), content...)
 			continue
@@ -150,8 +149,8 @@ func (w *messages) conversation(r *Request) []map[string]any {
 	return out
 }
 
-func (w *messages) said(m *Message) (content []any) {
-	// Unread, so that signatures come back to the byte.
+func (w *messages) assistant(m *Message) (content []any) {
+	// Keep them as raw JSON, so that signatures stay unchanged.
 	var own []json.RawMessage
 	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &own) == nil {
 		for _, b := range own {
@@ -160,7 +159,7 @@ func (w *messages) said(m *Message) (content []any) {
 		return content
 	}
 
-	// Another model's message: its thinking has no signature that holds here.
+	// This is another model's message: signatures of its thinking are not valid here.
 	if text := m.Text(); strings.TrimSpace(text) != "" {
 		content = append(content, block{"type": "text", "text": text})
 	}
@@ -170,7 +169,7 @@ func (w *messages) said(m *Message) (content []any) {
 	return content
 }
 
-// toolID is the name of a call in the letters that the provider takes.
+// toolID returns the id of a call in characters that the provider accepts.
 func toolID(id string) string { return safeName(id) }
 
 // answer implements wire.
@@ -189,7 +188,7 @@ func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 		event := stream.Current()
 		switch event.Type {
 		case "message_start":
-			if started { // a gateway has begun anew
+			if started { // a gateway has started over
 				on(Event{Again: true})
 			}
 			started = true
@@ -201,7 +200,7 @@ func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 			return nil, streamError([]byte(event.RawJSON()))
 		}
 
-		// What comes before the answer has begun, as a ping, is no part of it.
+		// Skip events before the start, such as pings.
 		if !started {
 			continue
 		}
@@ -211,7 +210,7 @@ func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 	}
 
 	if err := stream.Err(); err != nil {
-		return nil, messagesFailed(ctx, err)
+		return nil, messagesError(ctx, err)
 	}
 	if !stopped {
 		return nil, cut()
@@ -219,15 +218,15 @@ func (w *messages) answer(ctx context.Context, r *Request, on func(Event)) (*Ans
 	return w.read(&whole)
 }
 
-// streamError is an error that came after the answer had begun.
+// streamError makes an Error of an error event.
 func streamError(raw []byte) *Error {
 	codes, message := readErrorBody(raw)
 	return &Error{Kind: kindFor(0, codes, message), Message: message}
 }
 
-// messagesFailed gives an error of the stream its kind: the library puts the
-// event of the error into its text.
-func messagesFailed(ctx context.Context, err error) error {
+// messagesError turns an error of the stream into an *Error. The library puts the error event
+// into its text.
+func messagesError(ctx context.Context, err error) error {
 	e := toError(ctx, err)
 	if at := strings.Index(e.Message, `{"type"`); e.Kind == Broken && at >= 0 {
 		return streamError([]byte(e.Message[at:]))
@@ -235,14 +234,15 @@ func messagesFailed(ctx context.Context, err error) error {
 	return e
 }
 
-// read makes an answer of a whole message.
+// read converts a complete message.
 func (w *messages) read(m *anthropic.Message) (*Answer, error) {
 	a := &Answer{Finish: Done, Usage: Usage{
 		Input:  int(m.Usage.InputTokens + m.Usage.CacheReadInputTokens + m.Usage.CacheCreationInputTokens),
 		Cached: int(m.Usage.CacheReadInputTokens), Output: int(m.Usage.OutputTokens),
 	}}
 
-	// Calls need no case: finished finds them. The window is told as a reason, not as an error.
+	// checkAnswer recognizes calls. A full context window comes as a stop reason, not as an
+	// error.
 	switch m.StopReason {
 	case "max_tokens":
 		a.Finish = Length
@@ -252,7 +252,7 @@ func (w *messages) read(m *anthropic.Message) (*Answer, error) {
 		return nil, &Error{Kind: TooLong, Message: string(m.StopReason)}
 	}
 
-	// Own is the blocks as they go back: without empty texts, which are refused.
+	// own has the blocks to send back, without empty texts, which the service refuses.
 	own := make([]block, 0, len(m.Content))
 	for _, b := range m.Content {
 		switch b.Type {
@@ -272,7 +272,7 @@ func (w *messages) read(m *anthropic.Message) (*Answer, error) {
 		}
 	}
 
-	a, err := w.e.finished(a)
+	a, err := w.e.checkAnswer(a)
 	if err != nil {
 		return nil, err
 	}
@@ -283,18 +283,18 @@ func (w *messages) read(m *anthropic.Message) (*Answer, error) {
 	return a, nil
 }
 
-// The tokens of thinking, which count as output.
+// Tokens for thinking, which count as output.
 const (
 	usualBudget = 12_000
-	leastBudget = 1024 // less is refused
-	answerRoom  = 4096 // what is left of the output for the answer
+	leastBudget = 1024 // the service refuses less
+	answerRoom  = 4096 // left of the output for the answer
 )
 
-// thinking is how the model is told to think within an output of so many tokens:
-// the provider tells of each model which way it takes. nil where it cannot, or
-// does not say, or where the output has no room for it.
+// thinking returns the thinking property for an output of most tokens. The provider reports which
+// kinds each model supports. nil if it supports none or does not say, or if the output is too
+// small.
 func (w *messages) thinking(ctx context.Context, most int) block {
-	// Vertex has no page of models to ask. Where nothing is known, nothing is sent.
+	// Vertex has no API to ask. Without knowledge, send nothing.
 	if !w.e.takes("thinking") || w.e.m.Provider == config.GoogleVertexAnthropic || most < leastBudget+answerRoom {
 		return nil
 	}
@@ -309,14 +309,15 @@ func (w *messages) thinking(ctx context.Context, most int) block {
 			budget = usualBudget
 		}
 
-		// One that is not less than the output is refused, and one just below it leaves no answer.
+		// The service refuses a budget above the output. A budget just below it leaves no room
+		// for the answer.
 		return block{"type": "enabled", "budget_tokens": min(budget, most-answerRoom)}
 	}
 	return nil
 }
 
-// thinkingTypes is what a model was found to take, asked for once.
-func (l *learned) thinkingTypes(ask func() []string) []string {
+// thinkingTypes returns the kinds of thinking that the model supports; it asks only once.
+func (l *quirks) thinkingTypes(ask func() []string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.asked {
@@ -325,10 +326,10 @@ func (l *learned) thinkingTypes(ask func() []string) []string {
 	return l.thinking
 }
 
-// askThinking asks the provider what the model can do. No answer is no reason
-// to fail: then the model does not think aloud.
+// askThinking asks the provider which kinds of thinking the model supports. If that fails, the
+// model does not think aloud.
 func (w *messages) askThinking(ctx context.Context) []string {
-	// The question waits for it, once.
+	// The user's question waits for this, once.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 
@@ -336,7 +337,7 @@ func (w *messages) askThinking(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	req.Header.Set("Anthropic-Version", "2023-06-01") // the library is not between
+	req.Header.Set("Anthropic-Version", "2023-06-01") // the library does not add it here
 
 	resp, err := w.e.http.Do(req)
 	if err != nil {
@@ -344,13 +345,13 @@ func (w *messages) askThinking(ctx context.Context) []string {
 	}
 	defer resp.Body.Close()
 
-	// Any answer but 200 has become an error in the transport.
+	// The transport turns any other status into an error.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil {
 		return nil
 	}
 
-	var told struct {
+	var reply struct {
 		Capabilities struct {
 			Thinking struct {
 				Types map[string]struct {
@@ -359,12 +360,12 @@ func (w *messages) askThinking(ctx context.Context) []string {
 			} `json:"thinking"`
 		} `json:"capabilities"`
 	}
-	if json.Unmarshal(body, &told) != nil {
+	if json.Unmarshal(body, &reply) != nil {
 		return nil
 	}
 
 	var types []string
-	for name, t := range told.Capabilities.Thinking.Types {
+	for name, t := range reply.Capabilities.Thinking.Types {
 		if t.Supported {
 			types = append(types, name)
 		}

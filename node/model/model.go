@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Role is whose message it is.
+// Role is the author of a message.
 type Role string
 
-// The roles.
+// Roles.
 const (
 	User      Role = "user" // questions, and results of tools
 	Assistant Role = "assistant"
@@ -19,7 +19,7 @@ const (
 type Message struct {
 	Role   Role
 	Parts  []Part
-	Native *Native // of an assistant: the provider's own form, nil where it is not known
+	Native *Native // of an assistant: the provider's own format; nil if unknown
 }
 
 // Part is one piece of a message; exactly one of its fields is set.
@@ -29,17 +29,17 @@ type Part struct {
 	Result *Result
 }
 
-// Native is a message as its provider sent it. It goes back unchanged to the
-// same model of the same provider, and to no other.
+// Native is a message as its provider sent it. It is sent back unchanged to the same model of the
+// same provider, and to no other.
 type Native struct {
 	From string // provider/model
 	JSON json.RawMessage
 }
 
-// Call is a call of a tool that the model asks for.
+// Call is a tool call that the model requests.
 type Call struct {
 	ID, Name  string
-	Arguments string // JSON, as the model wrote it: it may be malformed
+	Arguments string // JSON as the model wrote it; may be malformed
 }
 
 // Result answers a Call.
@@ -56,38 +56,38 @@ type Tool struct {
 
 // Request is one step of a conversation.
 type Request struct {
-	System    []string // blocks; those that never change stand first, so that the provider can cache them
+	System    []string // blocks; fixed ones come first, so that the provider can cache them
 	Tools     []Tool
-	NoCalls   bool // the model has to answer in words now
+	NoCalls   bool // the model must answer in words
 	Messages  []Message
-	MaxOutput int    // tokens; 0 for the provider's usual
-	CacheKey  string // the same for all steps of a conversation
+	MaxOutput int    // tokens; 0 means the provider's default
+	CacheKey  string // the same in all steps of a conversation
 }
 
-// Event is a piece of an answer while it is being written.
+// Event is a piece of an answer while the model writes it.
 type Event struct {
 	Text      string
 	Reasoning string
-	Note      string // for people: that a call is made again, and why
-	Again     bool   // what came of this answer until now is void
+	Note      string // for people: why a call is repeated
+	Again     bool   // discard everything of this answer so far
 }
 
 // Finish is why a model stopped.
 type Finish string
 
-// The reasons.
+// Reasons to stop.
 const (
 	Done    Finish = "done"
 	Calls   Finish = "calls"   // it waits for the results of its calls
 	Length  Finish = "length"  // the limit of output was reached
-	Blocked Finish = "blocked" // by the model itself or by a filter of the provider
+	Blocked Finish = "blocked" // the model or a filter of the provider refused
 )
 
-// Usage is what one answer took, in tokens.
+// Usage counts the tokens of an answer.
 type Usage struct {
-	Input     int // with what came from the cache
+	Input     int // including cached ones
 	Cached    int // of Input
-	Output    int // with reasoning
+	Output    int // including reasoning
 	Reasoning int // of Output
 }
 
@@ -106,7 +106,7 @@ type Answer struct {
 	Usage   Usage
 }
 
-// Text is the words of a message.
+// Text returns the text of a message.
 func (m *Message) Text() string {
 	var b strings.Builder
 	for _, p := range m.Parts {
@@ -115,7 +115,7 @@ func (m *Message) Text() string {
 	return b.String()
 }
 
-// Calls are the calls of a message, in order.
+// Calls returns the calls of a message, in order.
 func (m *Message) Calls() []*Call {
 	var calls []*Call
 	for _, p := range m.Parts {
@@ -126,7 +126,7 @@ func (m *Message) Calls() []*Call {
 	return calls
 }
 
-// Results are the results of a message, in order.
+// Results returns the results of a message, in order.
 func (m *Message) Results() []*Result {
 	var results []*Result
 	for _, p := range m.Parts {
@@ -137,19 +137,19 @@ func (m *Message) Results() []*Result {
 	return results
 }
 
-// object is the arguments of a call as a JSON object: some wires take nothing
-// else. What is none is wrapped, so that the model sees what it wrote.
+// object returns the arguments of a call as a JSON object, because some wires accept nothing
+// else. Other text is wrapped, so that the model sees what it wrote.
 func (c *Call) object() json.RawMessage {
 	text := strings.TrimSpace(c.Arguments)
 	switch {
 	case text == "" || text == "null":
 		return json.RawMessage("{}")
-	// Other JSON, as a list, is valid too and refused all the same.
+	// Other JSON, such as a list, is refused too.
 	case strings.HasPrefix(text, "{") && json.Valid([]byte(text)):
 		return json.RawMessage(text)
 	}
 
-	// Cut short: it goes back with every step from now on.
+	// Shorten it, because every later step sends it again.
 	wrapped, err := json.Marshal(map[string]string{"_invalid": strings.ToValidUTF8(text[:min(len(text), 500)], "")})
 	if err != nil {
 		return json.RawMessage("{}")
@@ -159,8 +159,7 @@ func (c *Call) object() json.RawMessage {
 
 var oddName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// safeName is the name of a call in the letters that every provider takes
-// back: models make names up.
+// safeName replaces characters that some provider refuses, because models invent names.
 func safeName(name string) string {
 	name = oddName.ReplaceAllString(name, "_")
 	if name == "" {
@@ -169,8 +168,8 @@ func safeName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// solid is a text that is not empty: providers refuse empty ones.
-func solid(text string) string {
+// nonEmpty replaces an empty text, because providers refuse it.
+func nonEmpty(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "(empty)"
 	}

@@ -14,18 +14,18 @@ import (
 // provider is one row of the table of providers.
 type provider struct {
 	name  config.Provider
-	base  string // where it is, without what the configuration says
+	base  string // default base URL
 	wire  func(*endpoint) (wire, error)
-	keys  []credential // the first that there is, configured ones before variables
+	keys  []credential // the first available one counts, configured ones before variables
 	sign  func(*endpoint) (func(context.Context, http.Header) error, error)
-	place func(*endpoint) error // finds the base where it depends on the configuration
-	chat  dialect               // of Chat Completions
+	place func(*endpoint) error // finds the base URL if it depends on the configuration
+	chat  dialect               // for Chat Completions
 }
 
-// credential is one way to show who calls.
+// credential is one way to authenticate.
 type credential struct {
 	token    func(*config.Model) *config.Token
-	variable string // where the configuration names no token; "" for none
+	variable string // used if the configuration has no token; "" for none
 	header   string
 	prefix   string
 	optional bool
@@ -38,7 +38,7 @@ func bearerKey(variable string) []credential {
 	return []credential{{token: apiKey, variable: variable, header: "Authorization", prefix: "Bearer "}}
 }
 
-// providers is the table, in the order of the configuration's schema.
+// providers is the table of providers, in the order of the configuration's schema.
 var providers = []provider{
 	{name: config.AmazonBedrock, wire: newConverse, place: bedrockPlace},
 	{name: config.Anthropic, base: "https://api.anthropic.com/v1", wire: newMessages, keys: []credential{
@@ -73,26 +73,25 @@ func providerOf(name config.Provider) *provider {
 	return nil
 }
 
-// endpoint is one model as it is called from this node: the row of its
-// provider, and what was found out and resolved for it.
+// endpoint is one model as this node calls it: the row of its provider, and its resolved
+// settings.
 type endpoint struct {
 	provider *provider
 	m        *config.Model
 	d        *Deps
 	base     string // without a trailing slash
-	project  string // of Vertex
+	project  string // Vertex only
 	region   string
 	http     *http.Client
-	guard    *guarded
-	secrets  []string // to be cut out of errors
-	learned  *learned
+	guard    *guardedTransport
+	secrets  []string // to be removed from errors
+	learned  *quirks
 }
 
-// name is how the model is called in the configuration.
+// name returns provider/model.
 func (e *endpoint) name() string { return string(e.m.Provider) + "/" + e.m.Model }
 
-// native is the provider's own form of an assistant's message, nil where it
-// came from another model.
+// native returns the message as this model sent it; nil if another model did.
 func (e *endpoint) native(m *Message) []byte {
 	if m.Native == nil || m.Native.From != e.name() {
 		return nil
@@ -100,7 +99,7 @@ func (e *endpoint) native(m *Message) []byte {
 	return m.Native.JSON
 }
 
-// lookup is a property of the configuration, else a variable, else the usual.
+// lookup returns the configured value, else the variable, else the default.
 func (e *endpoint) lookup(configured, variable, usual string) string {
 	if configured != "" {
 		return configured
@@ -111,7 +110,7 @@ func (e *endpoint) lookup(configured, variable, usual string) string {
 	return usual
 }
 
-// secret resolves a token reference, or the variable where there is none. "" is none.
+// secret resolves a token reference, or reads the variable if there is none. "" means no secret.
 func (e *endpoint) secret(ctx context.Context, t *config.Token, variable string) (string, error) {
 	var value string
 	if t != nil {
@@ -126,14 +125,14 @@ func (e *endpoint) secret(ctx context.Context, t *config.Token, variable string)
 
 	value = strings.TrimSpace(value)
 
-	// Whatever is used as a secret is struck out of what errors tell.
+	// Remember it, so that redact removes it from errors.
 	if value != "" {
 		e.secrets = append(e.secrets, value)
 	}
 	return value, nil
 }
 
-// prepare finds where the model is and what it is called with.
+// prepare determines the address, the credential and the headers of the model.
 func (e *endpoint) prepare(ctx context.Context) error {
 	e.base = e.provider.base
 	if e.provider.place != nil {
@@ -141,7 +140,7 @@ func (e *endpoint) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	// A configured address goes before the usual one. Azure has read it already, for its version.
+	// A configured address overrides the default. azurePlace has handled Azure's.
 	if e.m.BaseURL != "" && e.m.Provider != config.Azure {
 		e.base = e.m.BaseURL
 	}
@@ -149,7 +148,7 @@ func (e *endpoint) prepare(ctx context.Context) error {
 
 	var err error
 
-	// Secrets are resolved now, on this node: a missing one is told before anything is sent.
+	// Resolve secrets now: a missing one is reported before anything is sent.
 	if e.guard.sign, err = e.signer(ctx); err != nil {
 		return err
 	}
@@ -157,7 +156,7 @@ func (e *endpoint) prepare(ctx context.Context) error {
 		return err
 	}
 
-	// Last, and into what the place may have set: what people configure counts.
+	// Configured parameters come last, since they override those of place.
 	for _, p := range e.m.QueryParams {
 		if e.guard.query == nil {
 			e.guard.query = map[string]string{}
@@ -169,7 +168,7 @@ func (e *endpoint) prepare(ctx context.Context) error {
 	return nil
 }
 
-// signer is what writes the credential into a request; nil for none.
+// signer returns a function that adds the credential to a request; nil for none.
 func (e *endpoint) signer(ctx context.Context) (func(context.Context, http.Header) error, error) {
 	if e.provider.sign != nil {
 		return e.provider.sign(e)
@@ -178,7 +177,7 @@ func (e *endpoint) signer(ctx context.Context) (func(context.Context, http.Heade
 		return nil, nil
 	}
 
-	// What is configured goes before what the environment has.
+	// Configured credentials come before variables.
 	for _, configured := range []bool{true, false} {
 		for _, k := range e.provider.keys {
 			token, variable := k.token(e.m), ""
@@ -222,16 +221,16 @@ func (e *endpoint) valueOf(ctx context.Context, kv config.KeyText) (string, erro
 	return e.secret(ctx, kv.Token, "")
 }
 
-// azureHosts are the endings of Azure's own hosts, with its national clouds.
+// azureHosts are the suffixes of Azure's own hosts, including national clouds.
 var azureHosts = []string{
 	".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".azure-api.net",
 	".openai.azure.us", ".cognitiveservices.azure.us", ".openai.azure.cn", ".cognitiveservices.azure.cn",
 }
 
-// azurePlace finds the address of a resource. A host of Azure gets its own
-// path and version, and so does any other where a version is configured.
+// azurePlace determines the base URL of a resource. Azure's own hosts need a path and a version;
+// so does any other host if a version is configured.
 func azurePlace(e *endpoint) error {
-	// The one under which this wire is served there.
+	// The version that serves Responses.
 	version := e.m.APIVersion
 	if version == "" {
 		version = "preview"
@@ -244,7 +243,7 @@ func azurePlace(e *endpoint) error {
 		}
 
 		e.base = e.m.BaseURL
-		// A gateway has its own paths, and may refuse a version that nobody wrote.
+		// A gateway has its own paths, and may refuse a version that nobody configured.
 		own := func(host string) bool { return strings.HasSuffix(u.Hostname(), host) }
 		if e.m.APIVersion != "" || slices.ContainsFunc(azureHosts, own) {
 			e.base = strings.TrimSuffix(strings.TrimRight(e.base, "/"), "/v1") + "/v1"
@@ -253,7 +252,7 @@ func azurePlace(e *endpoint) error {
 		return nil
 	}
 
-	// The usual case: the address is made of the resource's name.
+	// Usually the address consists of the resource's name.
 	name := e.lookup(e.m.ResourceName, "AZURE_RESOURCE_NAME", "")
 	if name == "" {
 		return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: "Set resourceName or baseUrl in the configuration, or AZURE_RESOURCE_NAME on the nodes."}
@@ -264,7 +263,7 @@ func azurePlace(e *endpoint) error {
 	return nil
 }
 
-// vertexPlace finds project, region and host of Vertex.
+// vertexPlace determines project, region and host on Vertex.
 func vertexPlace(e *endpoint) error {
 	e.project = e.lookup(e.m.Project, "GOOGLE_VERTEX_PROJECT", "")
 	e.region = e.lookup(e.m.Region, "GOOGLE_VERTEX_REGION", "us-central1")
@@ -272,7 +271,7 @@ func vertexPlace(e *endpoint) error {
 		return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: "Set project in the configuration, or GOOGLE_VERTEX_PROJECT on the nodes."}
 	}
 
-	// The three forms of the address, as Google has them; the global one has no region in it.
+	// Google has three forms of the address.
 	switch e.region {
 	case "global":
 		e.base = "https://aiplatform.googleapis.com"
@@ -284,12 +283,11 @@ func vertexPlace(e *endpoint) error {
 	return nil
 }
 
-// googleSign writes an access token of Google, which is asked for anew before
-// it ends.
+// googleSign adds an access token of Google.
 func googleSign(e *endpoint) (func(context.Context, http.Header) error, error) {
 	return func(ctx context.Context, h http.Header) error {
-		// Resolved with each request: a key file that was replaced counts at once. "" is what the
-		// host has.
+		// Resolve the key file for each request, since it may be replaced. "" means the host's
+		// credentials.
 		file := ""
 		if e.m.Credentials != nil {
 			resolved, err := e.d.Secret(ctx, *e.m.Credentials)
@@ -299,7 +297,7 @@ func googleSign(e *endpoint) (func(context.Context, http.Header) error, error) {
 			file = strings.TrimSpace(resolved)
 		}
 
-		// Kept by whoever gives it, and asked for anew before it ends.
+		// GoogleToken caches the token and renews it before it expires.
 		token, err := e.d.GoogleToken(ctx, file)
 		if err != nil {
 			return &Error{Kind: NoKey, Provider: string(e.m.Provider), Message: clip(err.Error())}
@@ -310,7 +308,7 @@ func googleSign(e *endpoint) (func(context.Context, http.Header) error, error) {
 	}, nil
 }
 
-// bedrockPlace finds the region, which the address and the signature have.
+// bedrockPlace determines the region, which address and signature contain.
 func bedrockPlace(e *endpoint) error {
 	e.region = e.lookup(e.m.Region, "AWS_REGION", "")
 	if e.region == "" {

@@ -13,22 +13,22 @@ import (
 	oai "github.com/openai/openai-go/v3/responses"
 )
 
-// responsesWire speaks Responses. Nothing is stored at the provider: the
-// encrypted reasoning comes back with each step.
+// responsesWire implements wire for Responses. The provider stores nothing; its encrypted
+// reasoning is sent back with each step.
 type responsesWire struct {
 	e       *endpoint
 	service oai.ResponseService
 }
 
 func newResponses(e *endpoint) (wire, error) {
-	// The service's own constructor: the one of the whole client reads keys from
-	// the environment and sends them to whatever address it is given.
+	// Use the constructor of the service: that of the whole client reads keys from the
+	// environment and sends them to any address.
 	return &responsesWire{e, oai.NewResponseService(
 		option.WithBaseURL(e.base+"/"), option.WithHTTPClient(e.http), option.WithMaxRetries(0),
 	)}, nil
 }
 
-// body is the request of one step.
+// body returns the request body of one step.
 func (w *responsesWire) body(r *Request) ([]byte, error) {
 	body := map[string]any{"model": w.e.m.Model, "input": w.input(r), "store": false}
 	if len(r.System) > 0 {
@@ -44,7 +44,7 @@ func (w *responsesWire) body(r *Request) ([]byte, error) {
 		body["temperature"] = *t
 	}
 
-	// Nothing is stored there, so reasoning has to come and go sealed.
+	// The provider stores nothing, so request the reasoning in encrypted form.
 	if w.e.takes("reasoning") {
 		body["include"] = []string{"reasoning.encrypted_content"}
 		body["reasoning"] = w.reasoning()
@@ -64,7 +64,8 @@ func (w *responsesWire) body(r *Request) ([]byte, error) {
 }
 
 func (w *responsesWire) reasoning() map[string]string {
-	// Without a summary the service says nothing while it thinks, and people would see silence.
+	// Without a summary the service sends nothing while it thinks, and users would see no
+	// progress.
 	effort, summary := w.e.m.ReasoningEffort, w.e.m.ReasoningSummary
 	if effort == "" {
 		effort = "medium"
@@ -74,27 +75,27 @@ func (w *responsesWire) reasoning() map[string]string {
 	}
 	r := map[string]string{"effort": effort}
 
-	// Some accounts may not have summaries; that is learned, and the rest stays.
+	// Some accounts may not use summaries; takes then returns false.
 	if summary != "none" && w.e.takes("summary") {
 		r["summary"] = summary
 	}
 	return r
 }
 
-// input is the conversation as items.
+// input returns the conversation as items.
 func (w *responsesWire) input(r *Request) []any {
 	var items []any
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		if m.Role == Assistant {
-			// Several items: each call and each part of the reasoning is one.
-			items = append(items, w.said(m)...)
+			// Each call and each part of the reasoning is an item.
+			items = append(items, w.assistant(m)...)
 			continue
 		}
 
-		// Before the words of the user: an open call is refused.
+		// Results come before the user's text, because the service refuses an unanswered call.
 		for _, res := range m.Results() {
-			items = append(items, map[string]string{"type": "function_call_output", "call_id": res.ID, "output": solid(res.Text)})
+			items = append(items, map[string]string{"type": "function_call_output", "call_id": res.ID, "output": nonEmpty(res.Text)})
 		}
 		if text := m.Text(); text != "" {
 			items = append(items, map[string]string{"role": "user", "content": text})
@@ -103,8 +104,8 @@ func (w *responsesWire) input(r *Request) []any {
 	return items
 }
 
-func (w *responsesWire) said(m *Message) (items []any) {
-	// As they came: an item of reasoning has to stand before its call, or the call is refused.
+func (w *responsesWire) assistant(m *Message) (items []any) {
+	// Keep the order: reasoning must come before its call.
 	var own []json.RawMessage
 	if raw := w.e.native(m); raw != nil && json.Unmarshal(raw, &own) == nil {
 		for _, item := range own {
@@ -113,9 +114,9 @@ func (w *responsesWire) said(m *Message) (items []any) {
 		return items
 	}
 
-	// Without reasoning, which is sealed for the model that made it.
+	// Leave out the reasoning, which is encrypted for the model that made it.
 	if text := m.Text(); text != "" || len(m.Calls()) == 0 {
-		items = append(items, map[string]string{"role": "assistant", "content": solid(text)})
+		items = append(items, map[string]string{"role": "assistant", "content": nonEmpty(text)})
 	}
 	for _, c := range m.Calls() {
 		items = append(items, map[string]string{"type": "function_call", "call_id": c.ID, "name": safeName(c.Name), "arguments": string(c.object())})
@@ -130,9 +131,9 @@ func (w *responsesWire) answer(ctx context.Context, r *Request, on func(Event)) 
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
 	stream := w.service.NewStreaming(ctx, param.Override[oai.ResponseNewParams](json.RawMessage(body)))
-	defer stream.Close() // ends the request where an event was bad
+	defer stream.Close() // ends the request after a bad event
 
-	// Gathered item by item; the last event, which repeats them, fills in what was not told.
+	// Collect the items as they arrive. The last event repeats them and fills in missing ones.
 	s := &responsesStream{e: w.e, on: on, items: map[int64]json.RawMessage{}}
 	for stream.Next() {
 		event := stream.Current()
@@ -141,23 +142,23 @@ func (w *responsesWire) answer(ctx context.Context, r *Request, on func(Event)) 
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return nil, s.failed(ctx, err)
+		return nil, s.asError(ctx, err)
 	}
 	return s.whole()
 }
 
-// responsesStream puts an answer together.
+// responsesStream assembles an answer from its events.
 type responsesStream struct {
 	e      *endpoint
 	on     func(Event)
-	items  map[int64]json.RawMessage // done, by their number: their ids may differ between events
+	items  map[int64]json.RawMessage // finished items by index; ids may differ between events
 	usage  Usage
-	finish Finish // "" until the end has come
+	finish Finish // "" before the end
 }
 
 func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 	switch event.Type {
-	// Only for those who watch: the answer is made of the items.
+	// These only serve watchers; the answer consists of the items.
 	case "response.output_text.delta", "response.refusal.delta":
 		s.on(Event{Text: event.Delta})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
@@ -168,7 +169,7 @@ func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 	case "response.completed", "response.incomplete":
 		return s.end(&event.Response)
 
-	// Both ways to fail: of the answer, and of the stream itself.
+	// A failure of the answer, and one of the stream.
 	case "response.failed":
 		f := event.Response.Error
 		return &Error{Kind: kindFor(0, []string{string(f.Code)}, f.Message), Message: clip(f.Message)}
@@ -179,8 +180,7 @@ func (s *responsesStream) event(event *oai.ResponseStreamEventUnion) error {
 	return nil
 }
 
-// done keeps an item. Some gateways leave out its number, as they leave out those
-// of the events: then items come in their order.
+// done adds an item. Some gateways leave out the index; then items come in order.
 func (s *responsesStream) done(event *oai.ResponseStreamEventUnion) {
 	at := event.OutputIndex
 	if !event.JSON.OutputIndex.Valid() {
@@ -189,7 +189,7 @@ func (s *responsesStream) done(event *oai.ResponseStreamEventUnion) {
 	s.items[at] = json.RawMessage(event.Item.RawJSON())
 }
 
-// end takes what the last event tells of the whole.
+// end reads the final event.
 func (s *responsesStream) end(r *oai.Response) error {
 	s.finish = Done
 	switch r.IncompleteDetails.Reason {
@@ -202,7 +202,7 @@ func (s *responsesStream) end(r *oai.Response) error {
 		Input: int(r.Usage.InputTokens), Cached: int(r.Usage.InputTokensDetails.CachedTokens),
 		Output: int(r.Usage.OutputTokens), Reasoning: int(r.Usage.OutputTokensDetails.ReasoningTokens),
 	}
-	// What was not told item by item stands in the end.
+	// Add items that had no event of their own.
 	for i := range r.Output {
 		if _, have := s.items[int64(i)]; !have {
 			s.items[int64(i)] = json.RawMessage(r.Output[i].RawJSON())
@@ -211,8 +211,8 @@ func (s *responsesStream) end(r *oai.Response) error {
 	return nil
 }
 
-// failed gives an error of the stream its kind.
-func (s *responsesStream) failed(ctx context.Context, err error) error {
+// asError turns an error of the stream into an *Error.
+func (s *responsesStream) asError(ctx context.Context, err error) error {
 	e := toError(ctx, err)
 	if e.Kind == Broken && strings.Contains(e.Message, "{") {
 		_, text, _ := strings.Cut(e.Message, "{")
@@ -222,7 +222,7 @@ func (s *responsesStream) failed(ctx context.Context, err error) error {
 	return e
 }
 
-// whole is the answer at the end of the stream.
+// whole returns the answer at the end of the stream.
 func (s *responsesStream) whole() (*Answer, error) {
 	if s.finish == "" {
 		return nil, cut()
@@ -249,7 +249,7 @@ func (s *responsesStream) whole() (*Answer, error) {
 		own = append(own, s.items[at])
 	}
 
-	a, err := s.e.finished(a)
+	a, err := s.e.checkAnswer(a)
 	if err != nil {
 		return nil, err
 	}
@@ -260,8 +260,7 @@ func (s *responsesStream) whole() (*Answer, error) {
 	return a, nil
 }
 
-// argumentsOf is the arguments of an item that is a call: a text, though some
-// gateways send the object.
+// argumentsOf returns the arguments of a call: a string, or an object from some gateways.
 func argumentsOf(item json.RawMessage) string {
 	var c struct {
 		Arguments json.RawMessage `json:"arguments"`
@@ -269,5 +268,5 @@ func argumentsOf(item json.RawMessage) string {
 	if json.Unmarshal(item, &c) != nil {
 		return ""
 	}
-	return plain(c.Arguments)
+	return unquote(c.Arguments)
 }

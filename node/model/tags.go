@@ -2,30 +2,29 @@ package model
 
 import "strings"
 
-// tagSplitter parts a text that comes in pieces from the reasoning in it:
+// tagSplitter separates reasoning between tags from a text that arrives in pieces:
 //
 //	<think>first I look</think>The answer is 42.
 //
-// The tags may be cut anywhere. Where a template has opened the tag already,
-// the text begins inside and only the closing tag comes.
+// A piece may end within a tag. If the model's template has opened the tag, the text begins with
+// reasoning and has a closing tag only.
 type tagSplitter struct {
 	open, close string
 	inside      bool
-	seen        bool   // a tag
-	held        string // what could be the beginning of a tag
+	hadTag      bool   // a tag has occurred
+	pending     string // may begin a tag
 }
 
 func newTagSplitter(tag string) *tagSplitter {
 	return &tagSplitter{open: "<" + tag + ">", close: "</" + tag + ">"}
 }
 
-// take parts a piece. void says that all that was given out as text before was
-// reasoning.
+// take processes a piece. void means that all text returned so far was reasoning.
 func (t *tagSplitter) take(piece string) (said, thought string, void bool) {
-	text := t.held + piece
-	t.held = ""
+	text := t.pending + piece
+	t.pending = ""
 
-	// Text and reasoning are gathered apart; at is where a letter goes.
+	// Collect text and reasoning separately; at returns the current one.
 	var out [2]strings.Builder
 	at := func() *strings.Builder {
 		if t.inside {
@@ -44,26 +43,25 @@ func (t *tagSplitter) take(piece string) (said, thought string, void bool) {
 		at().WriteString(text[:i])
 		text = text[i:]
 
-		// At a sign that may begin a tag: a tag, the beginning of one, or text.
+		// "<" begins a tag, may begin one, or is text.
 		switch {
 		case strings.HasPrefix(text, t.open) && !t.inside:
-			t.inside, t.seen = true, true
+			t.inside, t.hadTag = true, true
 			text = text[len(t.open):]
 
-		case strings.HasPrefix(text, t.close) && (t.inside || !t.seen):
+		case strings.HasPrefix(text, t.close) && (t.inside || !t.hadTag):
 			if !t.inside {
-				// A closing tag without an opening one: the template had opened it, so all before
-				// was reasoning.
+				// Only a closing tag: the template opened it, so everything before was reasoning.
 				void = true
 				out[1].WriteString(out[0].String())
 				out[0].Reset()
 			}
-			t.inside, t.seen = false, true
+			t.inside, t.hadTag = false, true
 			text = strings.TrimLeft(text[len(t.close):], "\n")
 
-		// The piece ends within a tag, maybe: the next one tells.
+		// The piece may end within a tag: wait for the next one.
 		case strings.HasPrefix(t.open, text) || strings.HasPrefix(t.close, text):
-			t.held = text
+			t.pending = text
 			text = ""
 		default:
 			at().WriteByte('<')
@@ -73,11 +71,10 @@ func (t *tagSplitter) take(piece string) (said, thought string, void bool) {
 	return out[0].String(), out[1].String(), void
 }
 
-// rest is what was held back at the end. A tag that was never closed was all
-// reasoning.
+// rest returns what was held back at the end. In a tag that never closes, it is reasoning.
 func (t *tagSplitter) rest() (said, thought string) {
 	if t.inside {
-		return "", t.held
+		return "", t.pending
 	}
-	return t.held, ""
+	return t.pending, ""
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The bounds of one call of a provider. A model that thinks may be silent for
-// minutes; any byte, a comment too, shows that it is there.
+// Limits of one call. A model that thinks may send no data for minutes; every byte, even a
+// comment, shows that it works.
 const (
 	dialTime    = 10 * time.Second
 	headerTime  = 120 * time.Second
@@ -23,7 +23,7 @@ const (
 	maxAttempts = 4
 )
 
-// newTransport is how providers are reached, by all clients of a node together.
+// newTransport returns the transport that all clients of a node share.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -36,10 +36,9 @@ func newTransport() *http.Transport {
 	}
 }
 
-// guarded sends the requests of one model. It alone writes credentials, it
-// passes on no header that is not needed, follows no redirect (credentials
-// would go along), and bounds what comes back.
-type guarded struct {
+// guardedTransport sends the requests of one model. Only it adds credentials. It drops unneeded
+// headers, follows no redirect, since that would leak credentials, and limits responses.
+type guardedTransport struct {
 	next    http.RoundTripper
 	silent  time.Duration
 	sign    func(ctx context.Context, h http.Header) error // sets the credential
@@ -47,17 +46,17 @@ type guarded struct {
 	query   map[string]string                              // of the configuration
 }
 
-// kept are the headers of the libraries that a provider needs. What else they
-// send tells of this host and its programs.
-var kept = []string{"Content-Type", "Accept", "Anthropic-Version", "Content-Encoding"}
+// neededHeaders are the library's headers that a provider needs. The others would reveal this
+// host and its programs.
+var neededHeaders = []string{"Content-Type", "Accept", "Anthropic-Version", "Content-Encoding"}
 
-// signedPrefix begins headers that the signature of Bedrock covers.
+// signedPrefix begins the headers that Bedrock's signature covers.
 const signedPrefix = "X-Amz-"
 
-// RoundTrip implements [http.RoundTripper]. Whatever is no good answer is an *Error.
-func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
-	// A context of its own: the watch over silence ends it, with the reason. The request is a
-	// copy, as the interface forbids to change it.
+// RoundTrip implements [http.RoundTripper]. It returns an *Error unless the status is 200.
+func (g *guardedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	// Use a context that the silence timer can cancel with a reason. Copy the request, because
+	// RoundTrip must not change it.
 	ctx, cancel := context.WithCancelCause(req.Context())
 	out := req.Clone(ctx)
 	if err := g.dress(ctx, out, req.Header); err != nil {
@@ -68,29 +67,29 @@ func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := g.next.RoundTrip(out)
 	if err != nil {
 		cancel(err)
-		// Whoever asked has gone: that is no failure of the provider.
+		// The caller gave up: this is no failure of the provider.
 		if req.Context().Err() != nil {
 			return nil, err
 		}
 		return nil, unreachable(err)
 	}
 
-	// Read here and now: the libraries' own errors would quote bodies and headers.
+	// Read the error here: the libraries' own errors would quote bodies and headers.
 	if resp.StatusCode != http.StatusOK {
 		defer cancel(nil)
 		defer resp.Body.Close()
 		return nil, fromResponse(resp)
 	}
 
-	// From here on the body ends the context, when it is closed.
+	// From here on, closing the body ends the context.
 	resp.Body = newBoundedBody(resp.Body, g.silent, cancel)
 	return resp, nil
 }
 
-// dress writes the headers of a request anew.
-func (g *guarded) dress(ctx context.Context, out *http.Request, from http.Header) error {
+// dress sets the headers of the outgoing request.
+func (g *guardedTransport) dress(ctx context.Context, out *http.Request, from http.Header) error {
 	out.Header = http.Header{"User-Agent": {"shoal"}}
-	for _, name := range kept {
+	for _, name := range neededHeaders {
 		if v := from.Values(name); v != nil {
 			out.Header[name] = v
 		}
@@ -101,15 +100,14 @@ func (g *guarded) dress(ctx context.Context, out *http.Request, from http.Header
 		}
 	}
 
-	// Of Bedrock, whose library signs what is sent; anything else that a library puts there is
-	// dropped.
+	// Bedrock's library signs the request. Drop any other credential that a library adds.
 	signed := from.Get("Authorization")
 	ours := strings.HasPrefix(signed, "AWS4-HMAC-SHA256 ")
 	if ours {
 		out.Header.Set("Authorization", signed)
 	}
 
-	// The configuration may add headers, but not take the place of a credential.
+	// Configured headers must not replace a credential.
 	var credential http.Header
 	if g.sign != nil {
 		credential = http.Header{}
@@ -126,7 +124,7 @@ func (g *guarded) dress(ctx context.Context, out *http.Request, from http.Header
 		}
 	}
 
-	// Last: whatever stood under that name before.
+	// The credential comes last and replaces any header of its name.
 	for name, v := range credential {
 		out.Header[name] = v
 	}
@@ -141,8 +139,8 @@ func (g *guarded) dress(ctx context.Context, out *http.Request, from http.Header
 	return nil
 }
 
-// unreachable is the failure of a connection, without addresses that could
-// have secrets in them.
+// unreachable makes an Error of a connection failure, without addresses, which could contain
+// secrets.
 func unreachable(err error) *Error {
 	kind := Unreachable
 	var timeout net.Error
@@ -152,7 +150,7 @@ func unreachable(err error) *Error {
 	return &Error{Kind: kind, Message: clip(err.Error())}
 }
 
-// boundedBody is the body of an answer within its bounds of size and silence.
+// boundedBody limits the size and the silence of a response body.
 type boundedBody struct {
 	io.ReadCloser
 	left   int64
@@ -174,7 +172,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
-	// Any byte shows that the other side is there.
+	// Any byte shows that the provider works.
 	b.timer.Reset(b.silent)
 	return n, err
 }

@@ -53,7 +53,7 @@ func TestSilenceEndsAnAnswer(t *testing.T) {
 		{"no byte for too long", []time.Duration{time.Second, 181 * time.Second}, 1, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			g := &guarded{silent: silentTime, next: roundTrip(func(req *http.Request) (*http.Response, error) {
+			g := &guardedTransport{silent: silentTime, next: roundTrip(func(req *http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: http.StatusOK, Body: &slow{req.Context(), tt.pauses}}, nil
 			})}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://model.example.test/", nil)
