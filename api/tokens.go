@@ -12,14 +12,14 @@ import (
 	nodecall "github.com/shoalsearch/shoal/node/call"
 )
 
-// colouredJSON is a run of characters of one line that is of a class.
+// colouredJSON is a run of characters in one line with its class for coloring.
 type colouredJSON struct {
-	Start int    `json:"start"` // characters of the line before it
+	Start int    `json:"start"` // number of characters before it in the line
 	End   int    `json:"end"`
 	Class string `json:"class"`
 }
 
-// tokens returns the coloured runs of each line of a source.
+// tokens returns the colored runs of each line of a file.
 func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceResponse) (lines [][]colouredJSON, cut bool, err error) {
 	lines = [][]colouredJSON{}
 	if r.Binary {
@@ -30,7 +30,7 @@ func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceRespon
 		return nil, false, err
 	}
 
-	// Of the text as it is sent: places in other bytes would be those of nothing.
+	// Color the text as JSON will contain it, so that positions match.
 	first, text := max(r.FirstLine, 1), readable(r.Content)
 	part := slices.Concat(readable(before), text)
 	found, cut := web.Tokens(part, count, first-count == 1, r.Language)
@@ -42,7 +42,7 @@ func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceRespon
 		}
 		text = rest
 
-		// One walk over the line, however many runs it has.
+		// Walk over the line once, however many runs it has.
 		at, chars := 0, 0
 		upTo := func(n int) int {
 			chars += utf8.RuneCount(line[at:n])
@@ -58,15 +58,15 @@ func (a *fileRoutes) tokens(ctx context.Context, c *call, r *browse.SourceRespon
 	return lines, cut, nil
 }
 
-// before is the lines before a part of a file, which tell what is open where it
-// begins; none where there are none, or where they are too long to be read for that.
+// before returns the lines before a part of a file. They tell the coloring, for example, that a
+// comment is open. It returns none if there are none or they are too long.
 func (a *fileRoutes) before(ctx context.Context, c *call, r *browse.SourceResponse) (text []byte, count int, err error) {
 	count = min(r.FirstLine-1, web.LinesBefore)
 	if count < 1 || len(r.Content) == 0 {
 		return nil, 0, nil
 	}
 
-	// Of the very commit that the part is of: a branch may have moved on.
+	// Read the same commit: the branch may have moved.
 	req := browse.SourceRequest{Repo: r.Repo, Path: r.Path, Ref: r.Commit, FirstLine: r.FirstLine - count, Lines: count}
 	lines, err := a.files.Source(ctx, c.viewer, req)
 	if errors.Is(err, nodecall.ErrTooLarge) {
@@ -78,7 +78,7 @@ func (a *fileRoutes) before(ctx context.Context, c *call, r *browse.SourceRespon
 	return lines.Content, count, nil
 }
 
-// readable is a text as JSON has it: U+FFFD stands for each byte that is no UTF-8.
+// readable returns the text as JSON has it: U+FFFD replaces each invalid byte.
 func readable(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text

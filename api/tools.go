@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// toolRoutes are the routes of the tool server.
+// toolRoutes handles the tool server.
 type toolRoutes struct {
 	server   http.Handler
 	panicked func(what string, p any) *failure

@@ -11,12 +11,12 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// webhookRoutes are the routes of push events.
+// webhookRoutes handles webhooks of code hosts.
 type webhookRoutes struct {
 	hooks        operate.Operator
 	base         func() string
 	now          func() time.Time
-	trusted      func(netip.Addr) bool // addresses of proxies of ours
+	trusted      func(netip.Addr) bool // addresses of trusted proxies
 	authenticate authenticator
 }
 
@@ -28,9 +28,9 @@ func (a *webhookRoutes) rows() []route {
 	}
 }
 
-// prove refuses a call whose head shows neither a signature of its kind of host
-// nor an owner's key. A connection without webhooks, and one that is not there,
-// take none.
+// prove refuses a call whose head has neither the signature of its kind of host nor an owner's
+// credential. It also refuses webhooks of unknown connections and of connections without
+// webhooks.
 func (a *webhookRoutes) prove(ctx context.Context, c *call) error {
 	hook, delivery, keys := a.delivery(ctx, c)
 	if hook.Signs(delivery, keys.Valid()) {
@@ -39,26 +39,25 @@ func (a *webhookRoutes) prove(ctx context.Context, c *call) error {
 	return a.authenticate(ctx, c, accessOwner)
 }
 
-// delivery is a call, how its connection proves itself, and what it proves it with.
+// delivery returns the call as a delivery, with its connection's kind of signature and keys.
 func (a *webhookRoutes) delivery(ctx context.Context, c *call) (host.Hook, host.Delivery, operate.WebhookKeys) {
 	keys, err := a.hooks.DeliveryKeys(ctx, c.wild[0])
 	if err != nil {
-		keys = operate.WebhookKeys{} // which proves nothing
+		keys = operate.WebhookKeys{} // empty keys, which prove nothing
 	}
 	return a.hooks.Hook(c.wild[0]), host.Delivery{Header: c.requestHeader, Query: c.params().text, Body: c.requestBody(), Now: a.now()}, keys
 }
 
-// deliver handles POST /api/webhook/{connection}: a code host tells of a push. It
-// has to be signed with the connection's secret, in the way of its kind of
-// host, or carry an owner's key.
+// deliver handles POST /api/webhook/{connection}, by which a code host reports a push. The
+// request must be signed with the connection's secret, or have an owner's credential.
 func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 	var err error
-	by := account.Operator() // who made the signature knows the connection's secret
+	by := account.Operator() // the signature proves knowledge of the secret
 
-	// Each kind of host signs in its own way, of the body as it was sent.
+	// Each kind of host signs the body in its own way.
 	hook, delivery, keys := a.delivery(ctx, c)
 	if hook.Signed(delivery, keys.Valid()) {
-		// A code host is no person, and says thousands of times a day what it says.
+		// A code host is no person, and sends thousands of deliveries a day.
 		ctx = catalog.WithActor(ctx, catalog.Actor{Type: catalog.ActorSystem})
 	} else {
 		if err := a.authenticate(ctx, c, accessOwner); err != nil {
@@ -70,7 +69,7 @@ func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 		ctx = catalog.WithActor(ctx, c.actor(a.trusted))
 	}
 
-	// Read after the proof: what is not signed is not looked at.
+	// Parse the body only after the proof.
 	event, err := hook.Read(delivery)
 	if err != nil {
 		return invalidBody("%v", err)
@@ -87,7 +86,7 @@ func (a *webhookRoutes) deliver(ctx context.Context, c *call) error {
 	}{r.Repos})
 }
 
-// get handles GET /api/webhook/{connection}: what to enter at the code host.
+// get handles GET /api/webhook/{connection}: the values to enter at the code host.
 func (a *webhookRoutes) get(ctx context.Context, c *call, _ account.Owner) error {
 	keys, err := a.hooks.WebhookKeys(ctx, c.wild[0])
 	if err != nil {
@@ -97,7 +96,7 @@ func (a *webhookRoutes) get(ctx context.Context, c *call, _ account.Owner) error
 	return a.show(c, keys)
 }
 
-// rotate handles POST /api/webhook/{connection}/rotate: a new secret.
+// rotate handles POST /api/webhook/{connection}/rotate: it makes a new secret.
 func (a *webhookRoutes) rotate(ctx context.Context, c *call, by account.Owner) error {
 	keys, err := a.hooks.RotateWebhook(ctx, by, c.wild[0])
 	if err != nil {

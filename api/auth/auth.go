@@ -10,31 +10,30 @@ import (
 	"github.com/shoalsearch/shoal/node/oauth"
 )
 
-// Keys is what knows the keys: a node.
+// Keys authenticates requests; a node implements it.
 type Keys interface {
-	// Authenticate finds the viewer of an API key, or fails with call.ErrUnauthenticated.
+	// Authenticate returns the viewer of an API key, or call.ErrUnauthenticated.
 	Authenticate(ctx context.Context, key string) (catalog.Viewer, error)
-	// SessionViewer finds the viewer of the token in a browser's cookie, or fails
-	// with call.ErrUnauthenticated.
+	// SessionViewer returns the viewer of the token in a browser's cookie, or
+	// call.ErrUnauthenticated.
 	SessionViewer(ctx context.Context, token string) (catalog.Viewer, error)
 	// AnonymousAccess reports whether requests without a credential are served.
 	AnonymousAccess() bool
-	// Current fails with call.ErrStale where this node may have missed that a
-	// credential was revoked.
+	// Current returns call.ErrStale if this node may not know that a credential was revoked.
 	Current() error
-	// OperatorBySocket reports whether who comes by the operator's socket without a
-	// credential is the operator.
+	// OperatorBySocket reports whether a request over the operator's socket without a credential
+	// counts as the operator.
 	OperatorBySocket() bool
 }
 
-// Tokens is what knows the access tokens of agents that people have let in.
+// Tokens authenticates the access tokens of agents.
 type Tokens interface {
-	// Authenticate finds the viewer of a token, or fails with
-	// call.ErrUnauthenticated, or with call.ErrUnavailable where it cannot tell yet.
+	// Authenticate returns the viewer of a token, or call.ErrUnauthenticated. It returns
+	// call.ErrUnavailable if it cannot decide yet.
 	Authenticate(ctx context.Context, token string) (catalog.Viewer, error)
 }
 
-// Authenticator turns credentials into viewers. It is safe for concurrent use.
+// Authenticator finds the viewers of requests. It is safe for concurrent use.
 type Authenticator struct {
 	keys   Keys
 	tokens Tokens
@@ -43,21 +42,20 @@ type Authenticator struct {
 // New makes an Authenticator.
 func New(keys Keys, tokens Tokens) *Authenticator { return &Authenticator{keys, tokens} }
 
-// Request is what a request shows of who sent it.
+// Request has the credentials of a request.
 type Request struct {
-	Authorization, APIKey string // values of the two headers, "" where one is absent
-	Session               string // token in the cookie of a browser, "" without one or where it does not count
+	Authorization, APIKey string // values of the two headers; "" if absent
+	Session               string // token in the browser's cookie; "" if absent or not accepted by the route
 	Socket                bool   // it came over the operator's socket
-	Tools                 bool   // it is for the tool server, which is what access tokens are for
+	Tools                 bool   // it goes to the tool server, which accepts access tokens
 }
 
-// Viewer finds who a request runs as. A credential that is given has to be
-// good: a bad one is refused also where none is needed, because whoever sends
-// one expects to be somebody.
+// Viewer returns the viewer of a request. It refuses an invalid credential even where none is
+// needed, because its sender expects to be identified.
 func (a *Authenticator) Viewer(ctx context.Context, r Request) (catalog.Viewer, error) {
 	key, given := Credential(r.Authorization, r.APIKey)
 
-	// What was revoked meanwhile is not known here: nobody is believed.
+	// Refuse all credentials if a revocation could be unknown here.
 	if given || r.Session != "" {
 		if err := a.keys.Current(); err != nil {
 			return catalog.Viewer{}, err
@@ -91,8 +89,8 @@ func refused(message string) error {
 	return &call.Error{Kind: call.ErrUnauthenticated, Message: message}
 }
 
-// Credential picks the key out of the values of the Authorization and
-// X-Sourcebot-Api-Key headers; given is false where there is none at all.
+// Credential returns the key in the values of the headers Authorization and X-Sourcebot-Api-Key.
+// given is false if both are empty.
 func Credential(authorization, apiKey string) (key string, given bool) {
 	if authorization != "" {
 		scheme, rest, _ := strings.Cut(authorization, " ")

@@ -12,27 +12,25 @@ import (
 	"syscall"
 )
 
-// socketName is the operator's socket in a data directory.
+// socketName is the file name of the operator's socket in the data directory.
 const socketName = "api.sock"
 
-// HasSocket reports whether there is an operator's socket in a data directory.
-// A node that was killed leaves its own behind.
+// HasSocket reports whether the data directory has an operator's socket. A killed node leaves its
+// socket behind.
 func HasSocket(dataDir string) bool {
 	info, err := os.Stat(filepath.Join(dataDir, socketName))
 	return err == nil && info.Mode().Type() == fs.ModeSocket
 }
 
-// ListenSocket opens the operator's socket of a data directory, which has to
-// be there and to belong to this process: what a former one left is replaced.
-// Closing the listener removes the socket.
+// ListenSocket opens the operator's socket in an existing data directory that this process has
+// locked. It replaces the socket of an earlier process. Closing the listener removes the socket.
 func ListenSocket(dataDir string) (net.Listener, error) {
 	if err := os.Remove(filepath.Join(dataDir, socketName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("operator's socket: %w", err)
 	}
 	var ln net.Listener
 	err := inside(dataDir, func(path string) (err error) {
-		// The mode is that of the socket before it has a name: at no time can
-		// anybody else open it.
+		// Set the mode before the socket has a name, so that nobody else can ever open it.
 		owned := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 			var failed error
 			if err := raw.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), 0o600) }); err != nil {
@@ -47,7 +45,7 @@ func ListenSocket(dataDir string) (net.Listener, error) {
 		return nil, fmt.Errorf("operator's socket: %w", err)
 	}
 	unix := ln.(*net.UnixListener)
-	unix.SetUnlinkOnClose(false) // by the name that it has for this process only while it is opened
+	unix.SetUnlinkOnClose(false) // the path below /proc is only valid while this directory is open
 	return &socket{unix, filepath.Join(dataDir, socketName)}, nil
 }
 
@@ -75,13 +73,13 @@ func DialSocket(ctx context.Context, dataDir string) (conn net.Conn, err error) 
 	})
 	var failed *net.OpError
 	if errors.As(err, &failed) {
-		err = failed.Err // its address is one that means something here only
+		err = failed.Err // drop the path below /proc, which means nothing to others
 	}
 	return conn, err
 }
 
-// inside calls f with a short path of the socket: the system takes no more
-// than 107 bytes, and a data directory may have a longer name.
+// inside calls f with a short path of the socket. The system limits paths to 107 bytes, and the
+// data directory's may be longer.
 func inside(dataDir string, f func(path string) error) error {
 	dir, err := os.Open(dataDir)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/shoalsearch/shoal/node/tool"
 )
 
-// callTimeout bounds one call of a tool: clients give up after a minute.
+// callTimeout limits one tool call: clients give up after a minute.
 const callTimeout = 55 * time.Second
 
-// declaration is what tools/list tells of a tool: as little as says it, since
-// all of it is in every conversation. All tools only read, and nothing but this service.
+// declaration returns the description of a tool for tools/list. It is short, because every
+// conversation contains it. All tools only read, and only from this service.
 func declaration(t *tool.Tool) *mcp.Tool {
 	return &mcp.Tool{
 		Name: t.Name, Title: t.Title, Description: t.About, InputSchema: t.Schema(),
@@ -23,11 +23,11 @@ func declaration(t *tool.Tool) *mcp.Tool {
 	}
 }
 
-// handler runs one tool of a set for one call.
+// handler runs one tool for one call.
 func handler(tools *tool.Set, t *tool.Tool) mcp.ToolHandler {
 	name, patience := t.Name, t.Patience
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		// A client that is told of progress waits longer.
+		// A client that gets progress messages waits longer.
 		most := callTimeout
 		if req.Params.GetProgressToken() != nil {
 			most = max(most, patience)
@@ -35,10 +35,10 @@ func handler(tools *tool.Set, t *tool.Tool) mcp.ToolHandler {
 		ctx, cancel := context.WithTimeout(ctx, most)
 		defer cancel()
 
-		// Atomic, for a tool tells what it does from any goroutine.
+		// Atomic, because a tool reports its progress from any goroutine.
 		var doing atomic.Value
 		doing.Store(name + " is at work")
-		// Ended before the answer: a notice of progress behind it would be of no call.
+		// Stop the progress messages before the answer, since later ones would belong to no call.
 		stop := progress(ctx, req, &doing)
 		answer := tools.Call(tool.WithProgress(ctx, func(text string) { doing.Store(text) }), viewerOf(ctx), name, req.Params.Arguments)
 		stop()
@@ -47,13 +47,13 @@ func handler(tools *tool.Set, t *tool.Tool) mcp.ToolHandler {
 	}
 }
 
-// resultOfCall is an answer of a tool as clients read it.
+// resultOfCall converts a tool's answer for the protocol.
 func resultOfCall(a tool.Answer) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: a.Failed, Content: []mcp.Content{&mcp.TextContent{Text: a.Text}}}
 }
 
-// onlyTools refuses calls of tools that are not there with the names of those
-// that are: models call tools by the names they know from elsewhere.
+// onlyTools answers a call of an unknown tool with the names of the existing tools, because
+// models call tools by names they know from elsewhere.
 func onlyTools(tools *tool.Set) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -67,9 +67,8 @@ func onlyTools(tools *tool.Set) mcp.Middleware {
 	}
 }
 
-// progress tells a client that asked for it, now and then, that a call is
-// still at work; clients take a silent call for a lost one. The returned
-// function ends it and waits for its end.
+// progress sends progress messages from time to time if the client asked for them, because
+// clients take a silent call for lost. stop ends that and waits for its end.
 func progress(ctx context.Context, req *mcp.CallToolRequest, doing *atomic.Value) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil || req.Session == nil {
@@ -90,7 +89,7 @@ func progress(ctx context.Context, req *mcp.CallToolRequest, doing *atomic.Value
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				// A notification that does not arrive is no reason to stop the call.
+				// A lost message is no reason to stop the call.
 				_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 					ProgressToken: token, Progress: float64(n), Message: doing.Load().(string),
 				})

@@ -18,15 +18,15 @@ func withFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 		if err != nil {
-			body = nil // the SDK meets the same error and tells of it
+			body = nil // the SDK meets the same error and reports it
 		}
-		// Asked before the SDK: of these it would take what the protocol refuses.
+		// Check this before the SDK, which would accept what the protocol forbids.
 		if fault := refusedTask(r.Header, body); fault != nil {
 			writeFault(w, http.StatusBadRequest, idOf(body), fault)
 			return
 		}
 
-		// The SDK reads it anew; what was left unread is behind it, so that it sees the true size.
+		// Put the body back for the SDK, with any unread rest, so that it sees the true size.
 		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
 
 		f := &faultWriter{ResponseWriter: w}
@@ -38,7 +38,7 @@ func withFaults(next http.Handler) http.Handler {
 	})
 }
 
-// faultWriter passes everything on but refusals in plain text, which it keeps.
+// faultWriter passes everything on, except plain-text refusals, which it keeps.
 type faultWriter struct {
 	http.ResponseWriter
 	status int
@@ -63,23 +63,22 @@ func (f *faultWriter) Write(b []byte) (int, error) {
 	return f.ResponseWriter.Write(b)
 }
 
-// Flush implements [http.Flusher]; a refusal is sent whole.
+// Flush implements [http.Flusher]. A refusal is sent whole.
 func (f *faultWriter) Flush() {
 	if flusher, ok := f.ResponseWriter.(http.Flusher); ok && !f.plain {
 		flusher.Flush()
 	}
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap serves [http.ResponseController].
 func (f *faultWriter) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// faultOf is the error of JSON-RPC for a refusal in plain text, and the id of the
-// request that was refused.
+// faultOf returns the JSON-RPC error for a plain-text refusal, and the id of the refused request.
 func faultOf(status int, request []byte, message string) (id json.RawMessage, fault *jsonrpc.Error) {
 	var asked struct {
 		Method string `json:"method"`
 	}
-	// The SDK tells these in words alone: the codes are found again by what was asked.
+	// The SDK gives these errors no code, so derive it from the request.
 	code := int64(jsonrpc.CodeInvalidRequest)
 	switch err := json.Unmarshal(request, &asked); {
 	case !json.Valid(request) && status == http.StatusBadRequest:
@@ -90,7 +89,7 @@ func faultOf(status int, request []byte, message string) (id json.RawMessage, fa
 	return idOf(request), &jsonrpc.Error{Code: code, Message: message}
 }
 
-// writeFault answers a request with an error of JSON-RPC.
+// writeFault answers a request with a JSON-RPC error.
 func writeFault(w http.ResponseWriter, status int, id json.RawMessage, fault *jsonrpc.Error) {
 	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": fault})
 	if err != nil {
@@ -98,12 +97,12 @@ func writeFault(w http.ResponseWriter, status int, id json.RawMessage, fault *js
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Del("Content-Length") // that of the text
+	w.Header().Del("Content-Length") // it was the length of the text
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // a client that has gone misses nothing
+	_, _ = w.Write(b) // nobody reads it if the client has gone
 }
 
-// idOf is the id of a request; null where it has none.
+// idOf returns the id of a request; null if it has none.
 func idOf(request []byte) json.RawMessage {
 	var asked struct {
 		ID json.RawMessage `json:"id"`
@@ -114,7 +113,7 @@ func idOf(request []byte) json.RawMessage {
 	return asked.ID
 }
 
-// isID reports whether JSON is what names a request: a string or a number.
+// isID reports whether JSON is a valid request id: a string or a number.
 func isID(raw json.RawMessage) bool {
 	var id any
 	if json.Unmarshal(raw, &id) != nil {

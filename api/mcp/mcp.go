@@ -29,7 +29,7 @@ import (
 // maxBody is the largest request, in bytes.
 const maxBody = 1 << 20
 
-// instructions is the workflow, told to every client that connects.
+// instructions describe the workflow to every client that connects.
 const instructions = `Searches and reads the source code of many git repositories at once.
 
 Do not know a name? search. Know a name? find_symbol_definitions, find_symbol_references, find_implementations. Know a string? grep. Know a file's name? glob. Big file? outline before read_file. Who uses a library? dependencies. Who wrote it, since when? blame, list_commits with changes or lines; get_diff shows a change. list_repos finds full repository names.
@@ -48,29 +48,27 @@ const (
 	requestKey            // the context of the HTTP request, which ends when the client leaves
 )
 
-// WithViewer returns a context for serving one HTTP request on behalf of v.
+// WithViewer returns a context for serving one HTTP request of v.
 func WithViewer(ctx context.Context, v catalog.Viewer) context.Context {
 	ctx = context.WithValue(ctx, viewerKey, v)
 	return context.WithValue(ctx, requestKey, ctx)
 }
 
-// viewerOf is the viewer of the request that ctx belongs to; without one it
-// is the zero Viewer, which sees nothing.
+// viewerOf returns the viewer of a request; without one the zero Viewer, which sees nothing.
 func viewerOf(ctx context.Context) catalog.Viewer {
 	v, _ := ctx.Value(viewerKey).(catalog.Viewer)
 	return v
 }
 
-// New makes the handler of POST /api/mcp for a set of tools. base is the URL
-// of the pages for people. The context of each request has to come from
-// [WithViewer].
+// New makes the handler of POST /api/mcp for a set of tools. base returns the URL of the pages
+// for people. The context of each request must come from [WithViewer].
 //
-// A tool that cannot be used now is neither shown nor taken: there is a server
-// for each set of tools that has been asked for, of which there are two.
+// The handler neither lists nor accepts a tool that cannot be used now. So it keeps one server
+// for each set of usable tools; there are two.
 func New(tools *tool.Set, f browse.Reader, base func() string, version string, log *slog.Logger) http.Handler {
 	tasks := background{tools}
 
-	// Made when they are first asked for: a model or a base URL may be configured later, or never.
+	// Make servers on demand: a model or the base URL may be configured later.
 	var mu sync.Mutex
 	var at string
 	parts := map[int]*mcp.Server{}
@@ -84,7 +82,7 @@ func New(tools *tool.Set, f browse.Reader, base func() string, version string, l
 			clear(parts)
 		}
 
-		// By how many there are: two sets of one size do not occur.
+		// The number of tools identifies the set, since the two sets differ in size.
 		n := len(now.Tools())
 		if parts[n] == nil {
 			parts[n] = newServer(now, tasks, f, url, version, log)
@@ -94,7 +92,7 @@ func New(tools *tool.Set, f browse.Reader, base func() string, version string, l
 }
 
 func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version string, log *slog.Logger) *mcp.Server {
-	// Without listChanged: a request that stands alone could not be told of a change.
+	// Without listChanged, because a stateless request cannot receive later changes.
 	offers := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}
 	if tools.HasBackground() {
 		offers.AddExtension(TasksExtension, nil)
@@ -107,7 +105,7 @@ func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version stri
 		Logger:            slog.New(loud{log.Handler()}),
 		Capabilities:      offers,
 		CompletionHandler: completer(f),
-		// What a user sees is that user's alone.
+		// Results depend on the user, so only private caches may keep them.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
 
@@ -121,22 +119,21 @@ func newServer(tools *tool.Set, tasks Tasks, f browse.Reader, base, version stri
 	return s
 }
 
-// prepare lets a server have tasks, and end each call with its request. Work that
-// was asked for while a model is configured can be asked for when none is any
-// more, so the methods are there in any case.
+// prepare adds tasks to a server, and ends each call with its request. The task methods exist
+// without a model too, because a task may have begun while a model was configured.
 func prepare(s *mcp.Server, tasks Tasks) {
 	addTasks(s, tasks)
 	s.AddReceivingMiddleware(endWithRequest)
 }
 
-// Mount makes the handler of a server: stateless, every protocol revision, with
-// tasks, a call ends with its request, a refusal is an error of JSON-RPC.
+// Mount makes the handler of a server. It is stateless, serves every protocol revision, has
+// tasks, ends a call with its request, and refuses with JSON-RPC errors.
 func Mount(s *mcp.Server, tasks Tasks, log *slog.Logger) http.Handler {
 	prepare(s, tasks)
 	return mount(log, func(*http.Request) *mcp.Server { return s })
 }
 
-// mount makes the handler of the server that is chosen for each request.
+// mount makes a handler that chooses a server for each request.
 func mount(log *slog.Logger, choose func(*http.Request) *mcp.Server) http.Handler {
 	handler := func(json bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(choose, &mcp.StreamableHTTPOptions{
@@ -155,15 +152,14 @@ func mount(log *slog.Logger, choose func(*http.Request) *mcp.Server) http.Handle
 			streams.ServeHTTP(w, r)
 			return
 		}
-		// The SDK wants both kinds to be named, whichever it answers with.
+		// The SDK requires both types in Accept, whichever it answers with.
 		r = r.Clone(r.Context())
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		plain.ServeHTTP(w, r)
 	}))
 }
 
-// onlyJSON reports whether a client takes JSON and no stream of events, or does not say
-// what it takes.
+// onlyJSON reports whether a client accepts JSON but no event stream, or sends no Accept.
 func onlyJSON(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(accept) == "" {
@@ -183,8 +179,8 @@ func onlyJSON(r *http.Request) bool {
 	return json
 }
 
-// loud lets only what is at least a warning through: to the SDK each call is a
-// session, which it tells of as it comes and goes.
+// loud drops log records below warnings: the SDK logs the begin and end of each call, which it
+// treats as a session.
 type loud struct{ slog.Handler }
 
 // Enabled implements [slog.Handler].
@@ -198,9 +194,8 @@ func (l loud) WithAttrs(attrs []slog.Attr) slog.Handler { return loud{l.Handler.
 // WithGroup implements [slog.Handler].
 func (l loud) WithGroup(name string) slog.Handler { return loud{l.Handler.WithGroup(name)} }
 
-// endWithRequest ends the work of a call when its HTTP request ends. The SDK
-// does so for the newest protocol only; with any version a client that has
-// gone can receive no answer.
+// endWithRequest cancels a call when its HTTP request ends. The SDK does so only for the newest
+// protocol, but in no version can a client that has gone receive an answer.
 func endWithRequest(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		request, ok := ctx.Value(requestKey).(context.Context)

@@ -13,11 +13,11 @@ import (
 	"github.com/shoalsearch/shoal/node/call"
 )
 
-// fileTemplate names any file of any revision. Repository and ref are
-// percent-encoded, so that their slashes end neither.
+// fileTemplate is the URI of a file in any revision. Repository and ref are percent-encoded,
+// because they contain slashes.
 const fileTemplate = "shoal://{repo}/{ref}/{+path}"
 
-// most bytes of a file that a resource read returns.
+// maxResource limits the text of one resource, in bytes.
 const maxResource = 1 << 20
 
 func addResources(s *mcp.Server, f browse.Reader) {
@@ -29,10 +29,10 @@ func addResources(s *mcp.Server, f browse.Reader) {
 	})
 }
 
-// fileOf takes a resource URI apart.
+// fileOf parses a resource URI.
 func fileOf(uri string) (repo, ref, path string, ok bool) {
 	rest, found := strings.CutPrefix(uri, "shoal://")
-	// At most three: the slashes of the path are not encoded.
+	// Split into three: the path contains unencoded slashes.
 	parts := strings.SplitN(rest, "/", 3)
 	if !found || len(parts) != 3 {
 		return "", "", "", false
@@ -47,7 +47,7 @@ func fileOf(uri string) (repo, ref, path string, ok bool) {
 	return parts[0], parts[1], parts[2], true
 }
 
-// readResource reads a file page by page, up to the bound.
+// readResource reads a file page by page, up to maxResource.
 func readResource(ctx context.Context, f browse.Reader, uri string) (*mcp.ReadResourceResult, error) {
 	repo, ref, path, ok := fileOf(uri)
 	if !ok {
@@ -56,7 +56,7 @@ func readResource(ctx context.Context, f browse.Reader, uri string) (*mcp.ReadRe
 
 	var text strings.Builder
 	for offset := 1; ; {
-		// Each page checks anew that the file may be seen, as any reader of it.
+		// Each page checks permissions again.
 		r, err := f.ReadFile(ctx, viewerOf(ctx), browse.ReadFileRequest{Repo: repo, Path: path, Ref: ref, Offset: offset, Limit: 500})
 		switch {
 		case errors.Is(err, call.ErrRepoNotFound), errors.Is(err, call.ErrFileNotFound), errors.Is(err, call.ErrRef):
@@ -84,7 +84,7 @@ func readResource(ctx context.Context, f browse.Reader, uri string) (*mcp.ReadRe
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "text/plain", Text: text.String()}}}, nil
 }
 
-// completer offers repository names, and branch names once a repository is known.
+// completer suggests repository names, and branch names for a known repository.
 func completer(f browse.Reader) func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	return func(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 		arg := req.Params.Argument
@@ -94,7 +94,7 @@ func completer(f browse.Reader) func(context.Context, *mcp.CompleteRequest) (*mc
 		case "repo":
 			r, err := f.Repos(ctx, viewerOf(ctx), browse.ReposRequest{Query: arg.Value, PerPage: 100})
 			if err != nil {
-				return result, nil // a completion that fails offers nothing
+				return result, nil // a failed completion suggests nothing
 			}
 
 			for i := range r.Repos {

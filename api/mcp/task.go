@@ -27,40 +27,40 @@ import (
 //	tasks/cancel -> asks for its end
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
-// pollPause is how long a client is told to wait between two looks at a task.
+// pollPause is how long clients should wait between two requests for a task.
 const pollPause = 2 * time.Second
 
-// TaskStatus is how far a task is.
+// TaskStatus is the state of a task.
 type TaskStatus string
 
-// The states of tasks.
+// States of tasks.
 const (
 	TaskWorking   TaskStatus = "working"
 	TaskInput     TaskStatus = "input_required"
-	TaskCompleted TaskStatus = "completed" // also with a result that says what went wrong
+	TaskCompleted TaskStatus = "completed" // also if the result reports an error of the tool
 	TaskCancelled TaskStatus = "cancelled"
-	TaskFailed    TaskStatus = "failed" // there is no result, but an error of the protocol
+	TaskFailed    TaskStatus = "failed" // a protocol error instead of a result
 )
 
-// Task is work that goes on when the call that began it is answered.
+// Task is work that continues after the call that began it was answered.
 type Task struct {
 	ID      string        `json:"taskId"`
 	Status  TaskStatus    `json:"status"`
 	Message string        `json:"statusMessage,omitempty"` // for people
-	Created time.Time     `json:"createdAt"`               // in UTC, as Updated
+	Created time.Time     `json:"createdAt"`               // in UTC, like Updated
 	Updated time.Time     `json:"lastUpdatedAt"`
-	Kept    time.Duration `json:"-"` // for how long after Created it can be asked for; 0 for ever
+	Kept    time.Duration `json:"-"` // how long after Created the task can be read; 0 means forever
 
-	Result *mcp.CallToolResult `json:"result,omitempty"`        // of a completed one
-	Err    *jsonrpc.Error      `json:"error,omitempty"`         // of a failed one
-	Asks   mcp.InputRequestMap `json:"inputRequests,omitempty"` // of one that wants input
+	Result *mcp.CallToolResult `json:"result,omitempty"`        // if completed
+	Err    *jsonrpc.Error      `json:"error,omitempty"`         // if failed
+	Asks   mcp.InputRequestMap `json:"inputRequests,omitempty"` // if input is required
 }
 
-// Tasks are the tasks of a server. It takes calls from many goroutines at once,
-// and fails with [call.ErrNotFound] for an id that is of no task of the viewer.
+// Tasks are the tasks of a server. Implementations must be safe for concurrent use, and return
+// [call.ErrNotFound] if the viewer has no task with the id.
 type Tasks interface {
-	// Begin begins the work of a call, so that every node knows it when Begin
-	// returns. Both results are nil where this call is to be answered as usual.
+	// Begin starts the work of a call. Every node knows the task when Begin returns. If both
+	// results are nil, the call must be answered without a task.
 	Begin(ctx context.Context, v catalog.Viewer, p *mcp.CallToolParamsRaw) (*Task, *mcp.CallToolResult)
 
 	Get(ctx context.Context, v catalog.Viewer, id string) (*Task, error)
@@ -68,7 +68,7 @@ type Tasks interface {
 	Cancel(ctx context.Context, v catalog.Viewer, id string) error
 }
 
-// addTasks lets clients of a server that declare the extension have tasks.
+// addTasks adds tasks for clients that declare the extension.
 func addTasks(s *mcp.Server, tasks Tasks) {
 	get := func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*taskResult, error) {
 		t, err := tasks.Get(ctx, viewerOf(ctx), p.ID)
@@ -94,26 +94,25 @@ func addTasks(s *mcp.Server, tasks Tasks) {
 
 	s.AddReceivingMiddleware(answerWithTasks(tasks))
 
-	// It fails for the names of the SDK's own methods only.
+	// This only fails for names of the SDK's own methods.
 	_ = mcp.AddReceivingCustomMethod(s, "tasks/get", get)
 	_ = mcp.AddReceivingCustomMethod(s, "tasks/update", update)
 	_ = mcp.AddReceivingCustomMethod(s, "tasks/cancel", cancel)
 }
 
-// answerWithTasks answers calls with tasks where the client and the tool have
-// them, and lets nobody at a task who has not declared the extension: what it has
-// declared in an earlier request does not count.
+// answerWithTasks answers calls with tasks if client and tool support them. Every request about a
+// task must declare the extension: earlier requests do not count.
 func answerWithTasks(tasks Tasks) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			switch req := req.(type) {
 			case *mcp.CallToolRequest:
-				// Without it a client would take the id of a task for a broken answer.
+				// A client without the extension would take a task for a broken answer.
 				if !declaresTasks(req.ClientCapabilities()) {
 					break
 				}
 
-				// With neither, the tool has no work that goes on: the call goes its usual way.
+				// If both are nil, the tool has no background work, so continue as usual.
 				t, refused := tasks.Begin(ctx, viewerOf(ctx), req.Params)
 				switch {
 				case t != nil:
@@ -123,7 +122,7 @@ func answerWithTasks(tasks Tasks) mcp.Middleware {
 				}
 
 			case *mcp.ServerRequest[*taskParams]:
-				// The middleware is asked for every method; these requests are of the three above alone.
+				// This type of request only belongs to the three methods above.
 				if !declaresTasks(req.ClientCapabilities()) {
 					return nil, needTasks
 				}
@@ -144,14 +143,14 @@ func declaresTasks(c *mcp.ClientCapabilities) bool {
 	return ok
 }
 
-// needTasks refuses what only a client with tasks may ask.
+// needTasks is the error for a client that did not declare the extension.
 var needTasks = &jsonrpc.Error{
 	Code:    mcp.CodeMissingRequiredClientCapabilities,
 	Message: "the client has to declare the extension " + TasksExtension + " with each request",
 	Data:    json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + TasksExtension + `":{}}}}`),
 }
 
-// taskParams are those of all methods of tasks.
+// taskParams are the parameters of all task methods.
 type taskParams struct {
 	mcp.ParamsBase
 	ID        string                     `json:"taskId"`
@@ -167,25 +166,25 @@ type callRefused struct {
 	IsError    bool          `json:"isError"`
 }
 
-// taskAck says that a request has been taken.
+// taskAck confirms a request.
 type taskAck struct {
 	mcp.ResultBase
 	ResultType string `json:"resultType"`
 }
 
-// taskResult is a task as clients read it.
+// taskResult is a task in the protocol's format.
 type taskResult struct {
 	mcp.ResultBase
 	*Task
 	ResultType string `json:"resultType"`
-	KeptMs     *int64 `json:"ttlMs"` // null for ever
+	KeptMs     *int64 `json:"ttlMs"` // null means forever
 	PollMs     int64  `json:"pollIntervalMs"`
 }
 
 func resultOf(t *Task, kind string) *taskResult {
 	r := &taskResult{Task: t, ResultType: kind, PollMs: pollPause.Milliseconds()}
 
-	// Null says for ever; 0 would say that it has gone already.
+	// Null means forever; 0 would mean that it is gone.
 	if t.Kept > 0 {
 		ms := t.Kept.Milliseconds()
 		r.KeptMs = &ms
@@ -193,15 +192,14 @@ func resultOf(t *Task, kind string) *taskResult {
 	return r
 }
 
-// seed is a task as the call that began it is answered: what comes of it is for
-// tasks/get to say.
+// seed returns the task for the answer to the call that began it, without results.
 func (t *Task) seed() *Task {
 	s := *t
 	s.Result, s.Err, s.Asks = nil, nil, nil
 	return &s
 }
 
-// taskFault is the error of the protocol for a failure.
+// taskFault converts an error for the protocol.
 func taskFault(err error) error {
 	var known *call.Error
 	switch {
@@ -213,10 +211,9 @@ func taskFault(err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "The task cannot be asked for now: try again in a moment."}
 }
 
-// refusedTask says why a request about tasks is not to be served, from what the
-// SDK does not look at: the name beside the message, by which proxies route, and
-// tasks that somebody wants to be told of who has none. Other requests are not
-// read.
+// refusedTask returns an error for requests about tasks that the SDK does not check: if the
+// header Mcp-Name, by which proxies route, differs from the body, or if a client without the
+// extension subscribes to tasks. It does not parse other requests.
 func refusedTask(h http.Header, body []byte) *jsonrpc.Error {
 	method := h.Get("Mcp-Method")
 	if !strings.HasPrefix(method, "tasks/") && method != "subscriptions/listen" {
@@ -238,12 +235,12 @@ func refusedTask(h http.Header, body []byte) *jsonrpc.Error {
 		} `json:"params"`
 	}
 	if json.Unmarshal(body, &asked) != nil || asked.Method != method {
-		return nil // the SDK says what is wrong with it
+		return nil // the SDK reports what is wrong
 	}
 
 	switch method {
 	case "tasks/get", "tasks/update", "tasks/cancel":
-		// A proxy that routes by the header would send it elsewhere than what the body asks for.
+		// Otherwise a proxy could route by a different task than the body names.
 		if name := h.Get("Mcp-Name"); name != asked.Params.ID {
 			return &jsonrpc.Error{
 				Code:    mcp.CodeHeaderMismatch,
@@ -258,7 +255,7 @@ func refusedTask(h http.Header, body []byte) *jsonrpc.Error {
 	return nil
 }
 
-// background is the tasks of the product: the work of tools.
+// background implements Tasks for the tools of this service.
 type background struct{ tools *tool.Set }
 
 // Begin implements [Tasks].
@@ -285,8 +282,7 @@ func (b background) Get(ctx context.Context, v catalog.Viewer, id string) (*Task
 	return taskOf(w), nil
 }
 
-// Update implements [Tasks]. No work of a tool asks for anything, so that there is
-// nothing to be answered.
+// Update implements [Tasks]. Tools never ask for input, so it only checks that the task exists.
 func (b background) Update(ctx context.Context, v catalog.Viewer, id string, _ map[string]json.RawMessage) error {
 	_, err := b.tools.Look(ctx, v, id)
 	return err

@@ -20,12 +20,12 @@ var (
 
 type loginPage struct {
 	Next, Wrong, Email string
-	Password           bool // people sign in by password
+	Password           bool // passwords are enabled
 	Providers          []signin.Provider
 }
 
-// login shows the form. A cookie of a session that has ended is taken back:
-// with it nobody would be let in, where guests are.
+// login shows the form. It removes the cookie of an expired session, which would be refused even
+// where guests are allowed.
 func (p *Pages) login(ctx context.Context, v *layout.Visit) error {
 	if token := token(v); token != "" {
 		if _, err := p.Sessions.SessionViewer(ctx, token); errors.Is(err, call.ErrUnauthenticated) {
@@ -39,16 +39,16 @@ func (p *Pages) showLogin(v *layout.Visit, next, email, wrong string) error {
 	return v.Show(layout.Head{Title: "Sign in", Page: "login"}, loginTemplate, loginPage{next, wrong, email, p.Passwords.ByPassword(), p.signInBy()})
 }
 
-// signIn begins a session of who has a good key, or an e-mail address and its
-// password, and leads back to where the reader came from.
+// signIn begins a session for a valid key, or a valid e-mail address and password, and redirects
+// back to next.
 func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 	next, email := v.Form.Get("next"), v.Form.Get("email")
-	// One form for all ways, so that a page has one place where somebody signs in.
+	// One form serves all ways of signing in.
 	if v.Form.Has("with") {
 		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("with"), Next: next})
 	}
 
-	// A form without an address is that of keys, even where the key was forgotten.
+	// Without an address this is the form for keys, even if the key is empty.
 	shown := Shown{Key: strings.TrimSpace(v.Form.Get("key"))}
 	if shown.Key == "" {
 		shown.Email, shown.Password = email, v.Form.Get("password")
@@ -58,8 +58,8 @@ func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 		return v.Redirect(303, localAddress(next))
 	}
 
-	// What the API says of a key is for programs: people read whether it is one.
-	if said := p.refused(v, err); said != "" {
+	// The API's messages about keys are for programs, so use a simpler one.
+	if said := p.formError(v, err); said != "" {
 		if email == "" {
 			said = "That is no key of this service, or it has ended."
 		}
@@ -68,11 +68,10 @@ func (p *Pages) signIn(ctx context.Context, v *layout.Visit) error {
 	return err
 }
 
-// Shown is what somebody shows who signs in: an address and its password, or a key.
+// Shown has the credentials of a sign-in: an e-mail address and password, or a key.
 type Shown struct{ Email, Password, Key string }
 
-// SignIn begins a session of who has a good key, or an e-mail address and its
-// password, and gives the visit its cookie. It returns when the session ends.
+// SignIn begins a session and sets its cookie on the visit. It returns when the session ends.
 func (p *Pages) SignIn(ctx context.Context, v *layout.Visit, by Shown) (ends time.Time, err error) {
 	var begun *account.BegunSession
 	if by.Email == "" {
@@ -87,15 +86,15 @@ func (p *Pages) SignIn(ctx context.Context, v *layout.Visit, by Shown) (ends tim
 	return begun.Expires, nil
 }
 
-// refused is what to say where the form is shown again, "" for a failure that
-// is a page of its own. It sets the status of the answer.
-func (p *Pages) refused(v *layout.Visit, err error) string {
+// formError returns the message to show with the form again; "" if the error needs a page of its
+// own. It sets the status of the answer.
+func (p *Pages) formError(v *layout.Visit, err error) string {
 	var e *call.Error
 	if !errors.As(err, &e) {
 		return ""
 	}
 
-	// Only what the reader can mend, or wait for, is said beside the form.
+	// Only errors that the reader can fix or wait for appear with the form.
 	switch {
 	case errors.Is(err, call.ErrUnauthenticated):
 		v.Status = 401
@@ -117,7 +116,7 @@ func (p *Pages) refused(v *layout.Visit, err error) string {
 	return e.Message
 }
 
-// signOut ends the session and leads to the first page.
+// signOut ends the session and redirects to the start page.
 func (p *Pages) signOut(ctx context.Context, v *layout.Visit) error {
 	if err := p.SignOut(ctx, v); err != nil {
 		return err
@@ -125,15 +124,15 @@ func (p *Pages) signOut(ctx context.Context, v *layout.Visit) error {
 	return v.Redirect(303, "/")
 }
 
-// SignOut ends the session of the visit, on all nodes, and takes its cookie back.
+// SignOut ends the visit's session on all nodes, and removes its cookie.
 func (p *Pages) SignOut(ctx context.Context, v *layout.Visit) error {
 	if err := p.Sessions.EndSession(ctx, token(v)); err != nil {
 		return err
 	}
 
-	// The cookie goes also where the session had ended already.
+	// Remove the cookie even if the session had ended.
 	setCookie(v, "", 0)
-	// What scripts keep in the browser is of the person who leaves.
+	// Data that scripts stored in the browser belongs to this person.
 	v.Set("Clear-Site-Data", `"storage"`)
 	return nil
 }
@@ -144,8 +143,8 @@ type joinPage struct {
 	Providers          []signin.Provider
 }
 
-// join asks whoever has a link for a password. The link stays good: programs
-// that look at links in messages must not use it up.
+// join shows the form for a new password to a visitor with a link. It does not use up the link,
+// because mail programs open links too.
 func (p *Pages) join(ctx context.Context, v *layout.Visit) error {
 	return p.showJoin(ctx, v, v.Query.Get("link"), "")
 }
@@ -164,7 +163,7 @@ func (p *Pages) joined(ctx context.Context, v *layout.Visit) error {
 		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("with"), Link: link})
 	}
 
-	// Found out here, so that a slip of the finger does not use up the link.
+	// Compare the two passwords here, so that a typing error does not use up the link.
 	if password != v.Form.Get("again") {
 		v.Status = 400
 		return p.showJoin(ctx, v, link, "The two passwords differ.")
@@ -173,7 +172,7 @@ func (p *Pages) joined(ctx context.Context, v *layout.Visit) error {
 	if err == nil {
 		return p.enter(v, begun, "/")
 	}
-	if said := p.refused(v, err); said != "" {
+	if said := p.formError(v, err); said != "" {
 		return p.showJoin(ctx, v, link, said)
 	}
 	return err

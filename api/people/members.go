@@ -14,7 +14,7 @@ var membersTemplate = layout.Parse(templates, "templates/members.html")
 
 type membersPage struct {
 	Wrong, Done string
-	Link        string // of somebody who was invited just now
+	Link        string // of a person just invited
 	Until       layout.When
 	Rows        []memberRow
 }
@@ -28,7 +28,7 @@ type memberRow struct {
 	Unproven                     bool
 }
 
-// members lists the accounts for owners.
+// members lists the accounts, for owners.
 func (p *Pages) members(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
@@ -51,10 +51,10 @@ func (p *Pages) showMembers(ctx context.Context, v *layout.Visit, by account.Own
 	return v.Show(layout.Head{Title: "People", Page: "settings", Side: "people"}, membersTemplate, data)
 }
 
-// change is what a button of the page does to an account.
+// change is the action of a button on the page.
 type change func(p *Pages, ctx context.Context, by account.Owner, user string) (done string, err error)
 
-// set is a change of a state or role.
+// set makes a change of state or role.
 func set(state catalog.AccountState, role catalog.Role, done string) change {
 	return func(p *Pages, ctx context.Context, by account.Owner, user string) (string, error) {
 		u, err := p.Accounts.ChangeUser(ctx, by, account.ChangeUserRequest{User: user, State: state, Role: role})
@@ -65,7 +65,7 @@ func set(state catalog.AccountState, role catalog.Role, done string) change {
 	}
 }
 
-// changes are the buttons, by their names.
+// changes are the actions by the buttons' names.
 var changes = map[string]change{
 	"approve":    set(catalog.AccountActive, catalog.RoleNone, "may sign in."),
 	"suspend":    set(catalog.AccountSuspended, catalog.RoleNone, "is suspended and signed out everywhere."),
@@ -85,18 +85,18 @@ var changes = map[string]change{
 	},
 }
 
-// changeMember does what a form of the page asks for.
+// changeMember runs the action of a submitted form.
 func (p *Pages) changeMember(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
 		return err
 	}
 
-	// What is refused is said above the list as it is now: another owner may have changed it.
+	// Show a refusal above the current list, which another owner may have changed.
 	data, err := p.changed(ctx, v, by)
 	if err != nil {
-		// Beside the list stands only what the reader can mend.
-		said := p.refused(v, err)
+		// Only errors that the reader can fix appear with the list.
+		said := p.formError(v, err)
 		if said == "" {
 			return err
 		}
@@ -109,7 +109,7 @@ func (p *Pages) changed(ctx context.Context, v *layout.Visit, by account.Owner) 
 	user, do := v.Form.Get("user"), v.Form.Get("do")
 	switch {
 	case do == "invite":
-		// Whatever else a form says makes no owner.
+		// Only the exact word makes an owner.
 		role := catalog.RoleMember
 		if v.Form.Get("role") == "owner" {
 			role = catalog.RoleOwner
@@ -127,7 +127,7 @@ func (p *Pages) changed(ctx context.Context, v *layout.Visit, by account.Owner) 
 	return data, call.Fail(call.ErrInvalid, "this page cannot do that")
 }
 
-// link makes a link that is shown this once.
+// link makes a join link, which is shown only once.
 func (p *Pages) link(ctx context.Context, by account.Owner, user string) (data membersPage, err error) {
 	l, err := p.Passwords.NewLink(ctx, by, account.NewLinkRequest{User: user, Join: true})
 	if err != nil {

@@ -14,7 +14,7 @@ var ownTemplate = layout.Parse(templates, "templates/account.html")
 
 type ownPage struct {
 	Name, Role, Wrong, Done string
-	Account                 bool // there is one: it is no key of nobody
+	Account                 bool // false for a key without an account
 	Password                bool
 	Sessions                []sessionRow
 	Providers               []signin.Linked
@@ -26,10 +26,10 @@ type sessionRow struct {
 	Here                       bool
 }
 
-// person is the proof that a reader has an account.
+// person returns the proof that the viewer has an account.
 func person(v *layout.Visit) (account.Person, error) { return account.AsPerson(v.Viewer) }
 
-// own shows one's own account.
+// own shows the viewer's account.
 func (p *Pages) own(ctx context.Context, v *layout.Visit) error {
 	switch {
 	case v.Query.Has("missing"):
@@ -45,7 +45,7 @@ func (p *Pages) showOwn(ctx context.Context, v *layout.Visit, wrong, done string
 		return call.Fail(call.ErrUnauthenticated, "Sign in to see your account.")
 	}
 
-	// A key of nobody has a name and a role, and nothing else of an account.
+	// A key without an account only has a name and a role.
 	data := ownPage{Name: v.Viewer.Name, Role: v.Viewer.Role.String(), Wrong: wrong, Done: done, Password: p.Passwords.ByPassword()}
 	if by, err := person(v); err == nil {
 		data.Account = true
@@ -61,14 +61,14 @@ func (p *Pages) showOwn(ctx context.Context, v *layout.Visit, wrong, done string
 	return v.Show(layout.Head{Title: "Your account", Page: "settings", Side: "account"}, ownTemplate, data)
 }
 
-// changeOwn does what a form of the page asks for.
+// changeOwn runs the action of a submitted form.
 func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 	by, err := person(v)
 	if err != nil {
 		return err
 	}
 
-	// A link begins at the provider's own page.
+	// Linking continues on the provider's page.
 	if v.Form.Has("link") {
 		return p.leave(ctx, v, signin.Start{Provider: v.Form.Get("link"), By: &by})
 	}
@@ -87,7 +87,7 @@ func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 		_, err = p.Sessions.EndSessions(ctx, by, "me", v.Form.Get("end"))
 		done = "Signed out there."
 
-	// What is left is a new password.
+	// Any other form is a new password.
 	case v.Form.Get("password") != v.Form.Get("again"):
 		v.Status = 400
 		return p.showOwn(ctx, v, "The two passwords differ.", "")
@@ -99,7 +99,7 @@ func (p *Pages) changeOwn(ctx context.Context, v *layout.Visit) error {
 	if err == nil {
 		return p.showOwn(ctx, v, "", done)
 	}
-	if said := p.refused(v, err); said != "" {
+	if said := p.formError(v, err); said != "" {
 		return p.showOwn(ctx, v, said, "")
 	}
 	return err

@@ -57,11 +57,11 @@ type Providers interface {
 	Linked(ctx context.Context, by account.Person) []signin.Linked
 	Unlink(ctx context.Context, by account.Person, authority, subject string) error
 
-	// Missing lists what somebody who is signed in has to link before anything else.
+	// Missing lists the accounts that a signed-in viewer must link before anything else.
 	Missing(v catalog.Viewer) (titles []string)
 }
 
-// Accounts makes and changes accounts, and what they may see.
+// Accounts creates and changes accounts and their grants.
 type Accounts interface {
 	CreateUser(context.Context, account.Owner, account.CreateUserRequest) (*account.UserInfo, error)
 	Users(context.Context, account.Owner) ([]account.UserInfo, error)
@@ -71,14 +71,13 @@ type Accounts interface {
 	Why(ctx context.Context, by account.Owner, user, repo string) (*account.WhyResponse, error)
 }
 
-// Deps is what the pages stand on. The contracts are those of the types that
-// *node.Node is made of.
+// Deps are the parts that the pages use. Parts of *node.Node implement the interfaces.
 type Deps struct {
 	Sessions  Sessions
 	Passwords Passwords
 	Providers Providers
 	Accounts  Accounts
-	Base      func() string // prefix of links that leave this site
+	Base      func() string // prefix of links used outside of this site, as in messages
 	Now       func() time.Time
 }
 
@@ -92,7 +91,7 @@ func New(d Deps) *Pages { return &Pages{d} }
 type Route struct {
 	Path, Method string
 	Timeout      time.Duration
-	Open         bool // for people who are not signed in
+	Open         bool // also for people who are not signed in
 	Handle       layout.Handler
 }
 
@@ -101,10 +100,10 @@ const (
 	slow  = time.Minute // as long as a change may wait for a leader
 )
 
-// Routes is the table of the pages.
+// Routes returns the table of pages.
 func (p *Pages) Routes() []Route {
-	// Reading that waits for nothing is quick; a change, and a list that must
-	// be whole, may wait for a leader.
+	// Reading local data is quick. Changes, and lists that must be complete, may wait for a
+	// leader.
 	return []Route{
 		{"/login", "GET", quick, true, p.login},
 		{"/login", "POST", slow, true, p.signIn},
@@ -120,8 +119,8 @@ func (p *Pages) Routes() []Route {
 	}
 }
 
-// CookieName is that of the cookie with the token of a browser's session.
-// Browsers take one that begins with __Host- from this site alone.
+// CookieName returns the name of the session cookie. Browsers accept the prefix __Host- only from
+// this very host.
 func CookieName(secure bool) string {
 	if secure {
 		return "__Host-shoal"
@@ -129,16 +128,16 @@ func CookieName(secure bool) string {
 	return "shoal"
 }
 
-// token is the one that a browser shows, "" without one.
+// token returns the session token in the browser's cookie; "" without one.
 func token(v *layout.Visit) string { return v.Cookie(CookieName(v.Secure)) }
 
-// setCookie keeps a token in a cookie that no script can read; 0 takes it back.
+// setCookie sets the session cookie, which scripts cannot read; life 0 removes it.
 func setCookie(v *layout.Visit, token string, life time.Duration) {
 	keep(v, CookieName(v.Secure), token, life)
 }
 
 func keep(v *layout.Visit, name, value string, life time.Duration) {
-	// One that is Secure would never come back to a site that is reached without TLS.
+	// Without TLS, browsers would not send back a Secure cookie.
 	secure := ""
 	if v.Secure {
 		secure = "; Secure"
@@ -146,25 +145,25 @@ func keep(v *layout.Visit, name, value string, life time.Duration) {
 	v.Set("Set-Cookie", name+"="+value+"; Path=/; HttpOnly; SameSite=Lax; Max-Age="+strconv.Itoa(int(life.Seconds()))+secure)
 }
 
-// enter takes a browser in that has signed in, and leads it on.
+// enter sets the cookie of a new session, and redirects.
 func (p *Pages) enter(v *layout.Visit, begun *account.BegunSession, next string) error {
 	setCookie(v, begun.Token, begun.Expires.Sub(p.Now()))
 	return v.Redirect(303, localAddress(next))
 }
 
-// signInOf is what a visit tells of a browser that signs in.
+// signInOf describes the browser that signs in.
 func signInOf(v *layout.Visit) account.SignIn {
 	return account.SignIn{Address: v.Address, Agent: v.Sent("User-Agent"), Instead: token(v)}
 }
 
-// localAddress is an address of this site, / for any other.
+// localAddress returns next if it is an address of this site, otherwise /.
 func localAddress(next string) string {
 	if len(next) < 2 || next[0] != '/' || next[1] == '/' || next[1] == '\\' || strings.ContainsAny(next, "\r\n\t") {
-		// What a browser would take for another site's: sign-in must not lead there.
+		// A browser could take it for another site's address.
 		return "/"
 	}
 	return next
 }
 
-// when says how far a time is from now.
+// when formats a time relative to now.
 func (p *Pages) when(t time.Time) layout.When { return layout.At(p.Now(), t) }

@@ -11,15 +11,14 @@ import (
 
 var leaveTemplate = layout.Parse(templates, "templates/leave.html")
 
-// flowCookie begins the names of the cookies of sign-ins that are under way. Each
-// tab has one.
+// flowCookie begins the names of cookies for sign-ins in progress. Each tab has its own.
 const flowCookie = "-login-"
 
-// mostFlows is how many sign-ins of one browser are under way at most: each is a
-// kilobyte in every request.
+// mostFlows limits the sign-ins in progress of one browser, since each adds a kilobyte to every
+// request.
 const mostFlows = 4
 
-// signInBy are the providers by which people sign in.
+// signInBy returns the providers by which people sign in.
 func (p *Pages) signInBy() (all []signin.Provider) {
 	for _, x := range p.Providers.Providers() {
 		if x.SignsIn {
@@ -29,30 +28,29 @@ func (p *Pages) signInBy() (all []signin.Provider) {
 	return all
 }
 
-// leave sends a browser to a provider: by a page that moves on by itself, since
-// a form may lead to this site only.
+// leave sends the browser to a provider, by a page with a Refresh header, because a form may only
+// lead to this site.
 func (p *Pages) leave(ctx context.Context, v *layout.Visit, req signin.Start) error {
-	// A proxy in front says it with each request, so that any of them will do.
+	// A proxy in front sends the assertion with every request.
 	req.Assertion, req.SignIn = v.Sent(signin.AssertionHeader), signInOf(v)
 	begun, err := p.Providers.Begin(ctx, req)
 	if err != nil {
 		return p.notIn(ctx, v, req.By, err)
 	}
 
-	// A proxy in front of this service has said who it is: there is nowhere to go.
+	// The proxy in front has identified the person: no provider is needed.
 	if begun.Session != nil {
 		return p.enter(v, begun.Session, req.Next)
 	}
 
-	// Before the new one is set, which must stay.
+	// Before setting the new cookie, which must stay.
 	dropFlows(v)
 	keep(v, CookieName(v.Secure)+flowCookie+begun.Cookie, begun.Value, signin.FlowLife)
 	v.Set("Refresh", "0; url="+begun.Address)
 	return v.Show(layout.Head{Title: "Sign in", Page: "login"}, leaveTemplate, begun)
 }
 
-// dropFlows takes the cookies of sign-ins back that were begun and never ended,
-// where there are many.
+// dropFlows removes the cookies of unfinished sign-ins if there are many.
 func dropFlows(v *layout.Visit) {
 	var names []string
 	for cookie := range strings.SplitSeq(v.Sent("Cookie"), ";") {
@@ -65,20 +63,20 @@ func dropFlows(v *layout.Visit) {
 		return
 	}
 
-	// Which of them is the oldest the browser does not tell.
+	// The browser does not say which one is the oldest, so remove all.
 	for _, name := range names {
 		keep(v, name, "", 0)
 	}
 }
 
-// callback is where a provider sends a browser back to.
+// callback handles the browser's return from a provider.
 func (p *Pages) callback(ctx context.Context, v *layout.Visit) error {
 	back := signin.Back{
 		Provider: v.Path[strings.LastIndexByte(v.Path, '/')+1:], Query: v.Query, SignIn: signInOf(v),
 		Carried: func(end string) string { return v.Cookie(CookieName(v.Secure) + flowCookie + end) },
 	}
 
-	// Asked here, since the address is open to everybody: it may be a sign-in, or somebody who links.
+	// The route is open, so check here whether a signed-in person wants to link an account.
 	if who, err := p.Sessions.SessionViewer(ctx, token(v)); err == nil && token(v) != "" {
 		v.Viewer = who
 		if by, err := person(v); err == nil {
@@ -86,7 +84,7 @@ func (p *Pages) callback(ctx context.Context, v *layout.Visit) error {
 		}
 	}
 
-	// Whatever comes of it, it is used.
+	// The cookie is used up, whatever the result.
 	if end := back.CookieOf(); end != "" {
 		keep(v, CookieName(v.Secure)+flowCookie+end, "", 0)
 	}
@@ -100,11 +98,11 @@ func (p *Pages) callback(ctx context.Context, v *layout.Visit) error {
 	return v.Redirect(303, "/settings/account?linked")
 }
 
-// notIn shows why a provider lets nobody in: to who is signed in on the page of
-// their account.
+// notIn shows why a provider's sign-in failed: on the account page if the person is signed in,
+// else on the sign-in page.
 func (p *Pages) notIn(ctx context.Context, v *layout.Visit, by *account.Person, err error) error {
-	// It sets the status, so that it comes first.
-	said := p.refused(v, err)
+	// Call it first, because it sets the status.
+	said := p.formError(v, err)
 	switch {
 	case said == "":
 		return err

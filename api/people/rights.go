@@ -13,9 +13,9 @@ import (
 var rightsTemplate = layout.Parse(templates, "templates/rights.html")
 
 type rightsPage struct {
-	User, Repo string // as they were asked for
+	User, Repo string // as requested
 	Wrong      string
-	Answer     *rightsAnswer // nil before anything was asked
+	Answer     *rightsAnswer // nil before a request
 }
 
 type rightsAnswer struct {
@@ -24,14 +24,14 @@ type rightsAnswer struct {
 	Reasons                           []rightsReason
 }
 
-// rightsReason is a line of the answer: a word for what it does beside the sentence,
-// since a colour alone says nothing to many.
+// rightsReason is a line of the answer. Word repeats the meaning of the color, which many people
+// cannot see.
 type rightsReason struct {
 	Class, Word, Text string
-	At                layout.When // of the answer that it stands on; none for what holds now
+	At                layout.When // time of the host's answer behind it; none if it always holds
 }
 
-// rights tells owners why an account sees a repository, or does not.
+// rights explains to owners why an account sees a repository, or does not.
 func (p *Pages) rights(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *Pages) rights(ctx context.Context, v *layout.Visit) error {
 	}
 
 	data := rightsPage{User: strings.TrimSpace(v.Query.Get("user")), Repo: strings.TrimSpace(v.Query.Get("repo"))}
-	// Nothing is asked yet, as when the page is opened.
+	// Show the empty form first.
 	if data.User == "" || data.Repo == "" {
 		return p.showRights(v, data)
 	}
@@ -50,7 +50,7 @@ func (p *Pages) rights(ctx context.Context, v *layout.Visit) error {
 	case err == nil:
 		data.Answer = p.rightsAnswer(r)
 
-	// A name that is misspelt is mended in the form that it stands in.
+	// Show the form again, so that a misspelled name can be corrected.
 	case errors.As(err, &e) && (e.Kind == call.ErrNotFound || e.Kind == call.ErrRepoNotFound):
 		v.Status, data.Wrong = 404, e.Message
 	default:
@@ -70,7 +70,7 @@ func (p *Pages) rightsAnswer(r *account.WhyResponse) *rightsAnswer {
 		Command: "shoal user access " + r.User.Email + " " + r.Repo,
 	}
 
-	// One reason that stops outweighs all that let see: it is marked first.
+	// One reason that denies access outweighs all that grant it, so test it first.
 	for _, x := range r.Reasons {
 		line := rightsReason{Class: "dim", Word: "no right", Text: x.Text, At: p.when(x.At)}
 		switch {

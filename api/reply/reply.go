@@ -16,11 +16,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Precise writes times with the fractions of their seconds.
+// Precise is an option of Encode that keeps fractions of seconds.
 var Precise = json.WithMarshalers(json.MarshalFunc(func(t time.Time) ([]byte, error) { return quoted(t, time.RFC3339Nano) }))
 
-// Bytes that are no UTF-8 become U+FFFD. The line ends of JavaScript are escaped, so
-// that an answer can stand in a script.
+// Invalid UTF-8 becomes U+FFFD. JavaScript's line ends are escaped, so that the JSON can stand in
+// a script.
 var (
 	encoding = json.JoinOptions(
 		json.WithMarshalers(json.MarshalFunc(func(t time.Time) ([]byte, error) { return quoted(t, time.RFC3339) })),
@@ -37,13 +37,12 @@ var (
 	)
 )
 
-// Encode returns the JSON of v, in one line.
+// Encode returns the JSON of v on one line.
 func Encode(v any, more ...json.Options) ([]byte, error) {
 	return json.Marshal(v, append([]json.Options{encoding}, more...)...)
 }
 
-// Decode reads the JSON of an answer into what v points to. Fields that v does not have
-// are left out.
+// Decode parses JSON into *v. It ignores fields that v does not have.
 func Decode(text []byte, v any) error { return json.Unmarshal(text, v, decoding) }
 
 func quoted(t time.Time, layout string) ([]byte, error) {

@@ -14,25 +14,24 @@ import (
 
 var actionTemplate = parse("action.html")
 
-// action is one change that an owner can make here.
+// action is one change that an owner can make in the settings.
 type action struct {
 	name    string
 	title   string
 	button  string
-	side    string   // where it stands in the navigation
-	about   []string // what will happen, a sentence each
-	command []string // words of `shoal` that do the same; SUBJECT stands for what it is done to
-	said    string   // when it was done
-	typed   bool     // the subject has to be typed before
-	loss    bool     // it may lose something, which is asked about
+	side    string   // page in the navigation
+	about   []string // consequences, one sentence each
+	command []string // the same as a `shoal` command; SUBJECT stands for the thing changed
+	said    string   // message after the change
+	typed   bool     // the owner must type the subject to confirm
+	loss    bool     // it may lose data, which needs a confirmation
 
-	// more finds what is to be known of the subject before; nil: nothing.
+	// more returns facts about the subject to show before the change; nil: none.
 	more func(ctx context.Context, p *Pages, by account.Owner, subject string) (facts []string, err error)
 	do   func(ctx context.Context, p *Pages, by account.Owner, subject string, accept bool) error
 }
 
-// actions is the table of all changes. A new one is a row here, and a link
-// made by askURL.
+// actions is the table of all changes. A new change needs a row here, and a link from askURL.
 var actions = []action{
 	{
 		name: "reindex", title: "Index a repository now", button: "Index now", side: "repos",
@@ -40,7 +39,7 @@ var actions = []action{
 		command: []string{"shoal", "repo", "reindex", "SUBJECT"},
 		said:    "The repository is queued.",
 		do: func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
-			// By the name, which the owner must be able to see; the job goes by the number.
+			// Find it by name, which checks that the owner may see it.
 			repo, err := p.Browse.Repo(ctx, by.Viewer(), subject)
 			if err != nil {
 				return err
@@ -54,7 +53,7 @@ var actions = []action{
 		about:   []string{"The code host is asked for its repositories; new and changed ones are indexed."},
 		command: []string{"shoal", "connection", "sync", "SUBJECT"},
 		said:    "The connection is queued.",
-		do:      asked(operate.Operator.SyncConnection),
+		do:      bySubject(operate.Operator.SyncConnection),
 	},
 	{
 		name: "accept", title: "Believe a listing that shrank", button: "They are gone", side: "connections",
@@ -62,7 +61,7 @@ var actions = []action{
 		command: []string{"shoal", "connection", "accept", "SUBJECT"},
 		said:    "The next listing will be believed.",
 		more:    heldBy,
-		do:      asked(operate.Operator.AcceptListing),
+		do:      bySubject(operate.Operator.AcceptListing),
 	},
 	{
 		name: "retry", title: "Run a job now", button: "Run now", side: "jobs",
@@ -70,7 +69,7 @@ var actions = []action{
 		command: []string{"shoal", "jobs", "retry", "SUBJECT"},
 		said:    "The job is queued.",
 		more:    jobFacts,
-		do:      asked(operate.Operator.RetryJob),
+		do:      bySubject(operate.Operator.RetryJob),
 	},
 	{
 		name: "cancel", title: "Cancel a job", button: "Cancel the job", side: "jobs",
@@ -78,7 +77,7 @@ var actions = []action{
 		command: []string{"shoal", "jobs", "cancel", "SUBJECT"},
 		said:    "The job is cancelled.",
 		more:    jobFacts,
-		do:      asked(operate.Operator.CancelJob),
+		do:      bySubject(operate.Operator.CancelJob),
 	},
 	{
 		name: "drain", title: "Drain a node", button: "Drain", side: "nodes",
@@ -86,14 +85,14 @@ var actions = []action{
 		command: []string{"shoal", "drain", "SUBJECT"},
 		said:    "The node is being drained.",
 		more:    moves,
-		do:      asked(operate.Operator.Drain),
+		do:      bySubject(operate.Operator.Drain),
 	},
 	{
 		name: "undrain", title: "Take a node back", button: "Take back", side: "nodes",
 		about:   []string{"The node gets data and jobs again."},
 		command: []string{"shoal", "undrain", "SUBJECT"},
 		said:    "The node is taken back.",
-		do:      asked(operate.Operator.Undrain),
+		do:      bySubject(operate.Operator.Undrain),
 	},
 	{
 		name: "remove", title: "Remove a node for good", button: "Remove", side: "nodes", typed: true, loss: true,
@@ -108,15 +107,15 @@ var actions = []action{
 	},
 }
 
-// asked is a change that needs to know its subject alone.
-func asked[T any](change func(operate.Operator, context.Context, account.Owner, string) (T, error)) func(context.Context, *Pages, account.Owner, string, bool) error {
+// bySubject makes the function of a change that only needs its subject.
+func bySubject[T any](change func(operate.Operator, context.Context, account.Owner, string) (T, error)) func(context.Context, *Pages, account.Owner, string, bool) error {
 	return func(ctx context.Context, p *Pages, by account.Owner, subject string, _ bool) error {
 		_, err := change(p.Operate, ctx, by, subject)
 		return err
 	}
 }
 
-// actionNamed finds a row of actions.
+// actionNamed returns a row of actions.
 func actionNamed(name string) (*action, error) {
 	for i := range actions {
 		if actions[i].name == name {
@@ -126,7 +125,7 @@ func actionNamed(name string) (*action, error) {
 	return nil, call.Fail(call.ErrNotFound, "There is no such change.")
 }
 
-// saidOf is what is told after a change.
+// saidOf returns the message after a change.
 func saidOf(name string) string {
 	a, err := actionNamed(name)
 	if err != nil {
@@ -135,21 +134,21 @@ func saidOf(name string) string {
 	return a.said
 }
 
-// askURL is the page that asks before a change.
+// askURL returns the page that asks for confirmation of a change.
 func askURL(name, subject string) string {
 	return "/settings/do/" + name + "?" + url.Values{"subject": {subject}}.Encode()
 }
 
-// dialog is what the page of a change shows.
+// dialog is the data of that page.
 type dialog struct {
 	*action
 	Subject, Shown string
 	Facts          []string
 	Wrong          string
-	Accept         bool // the box for a loss is shown
+	Accept         bool // show the checkbox for a loss
 }
 
-// The fields of an action that its page shows.
+// Getters for the template.
 func (a *action) Title() string   { return a.title }
 func (a *action) Button() string  { return a.button }
 func (a *action) About() []string { return a.about }
@@ -157,7 +156,7 @@ func (a *action) Typed() bool     { return a.typed }
 func (a *action) Name() string    { return a.name }
 func (a *action) Back() string    { return "/settings/" + a.side }
 
-// ask says what a change would do, and changes nothing.
+// ask shows what a change would do, without changing anything.
 func (p *Pages) ask(ctx context.Context, v *layout.Visit) error {
 	a, err := actionNamed(strings.TrimPrefix(v.Path, "/settings/do/"))
 	if err != nil {
@@ -171,7 +170,7 @@ func (p *Pages) ask(ctx context.Context, v *layout.Visit) error {
 }
 
 func (p *Pages) dialog(ctx context.Context, v *layout.Visit, by account.Owner, d *dialog) error {
-	// Asked for each time the page is shown, also after a refusal: things may have moved on meanwhile.
+	// Read the facts each time, also after a refusal, since they may have changed.
 	if d.more != nil {
 		facts, err := d.more(ctx, p, by, d.Subject)
 		if err != nil {
@@ -183,9 +182,9 @@ func (p *Pages) dialog(ctx context.Context, v *layout.Visit, by account.Owner, d
 	return p.show(v, d.side, d.title, actionTemplate, d)
 }
 
-// do makes a change, and leads back to where its effect is seen.
+// do makes a change, and redirects to the page that shows its effect.
 func (p *Pages) do(ctx context.Context, v *layout.Visit) error {
-	// A form of another site would come with the owner's own session.
+	// Another site's form would be sent with the owner's session.
 	if err := v.SameSite(); err != nil {
 		return err
 	}
@@ -198,7 +197,7 @@ func (p *Pages) do(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	// What is lost does not come back, so it is asked for once more, in the reader's own hand.
+	// A loss is final, so the owner must type the name.
 	d := &dialog{action: a, Subject: v.Form.Get("subject")}
 	if a.typed && v.Form.Get("typed") != d.Subject {
 		d.Wrong = "Type the name exactly as it stands above."
@@ -206,28 +205,29 @@ func (p *Pages) do(ctx context.Context, v *layout.Visit) error {
 		return p.dialog(ctx, v, by, d)
 	}
 
-	// The method itself checks all of it again: a program may call it without this page.
+	// a.do checks permissions itself, since programs call it without this page.
 	if err := a.do(ctx, p, by, d.Subject, v.Form.Get("accept") == "1"); err != nil {
 		return p.refused(ctx, v, by, d, err)
 	}
-	// Back to the list by another request: to load the page again must not do it again.
+	// Redirect, so that reloading the page does not repeat the change.
 	return v.Redirect(303, a.Back()+"?did="+a.name)
 }
 
-// refused shows why a change was not made, where that is the reader's to mend.
+// refused shows the page again with the reason of a refusal, if the owner can do something about
+// it.
 func (p *Pages) refused(ctx context.Context, v *layout.Visit, by account.Owner, d *dialog, err error) error {
 	var told *call.Error
-	// Neither is mended by asking again on the same page.
+	// Asking again would not help here.
 	if !errors.As(err, &told) || told.Kind == call.ErrNotFound || told.Kind == call.ErrForbidden {
 		return err
 	}
 	v.Status, d.Wrong = 409, told.Error()
-	// Only this refusal is about a loss, and only then is the box shown: nobody ticks it by habit.
+	// Show the checkbox only after this refusal, so that nobody ticks it by habit.
 	d.Accept = d.loss && told.Kind == call.ErrHeld
 	return p.dialog(ctx, v, by, d)
 }
 
-// shell writes a command as it is typed into a shell.
+// shell formats a command for a shell.
 func shell(words []string, subject string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
@@ -236,9 +236,9 @@ func shell(words []string, subject string) string {
 	return strings.Join(out, " ")
 }
 
-// quoted is a word of a shell, in quotes where it has special characters.
+// quoted quotes a word for a shell if necessary.
 func quoted(w string) string {
-	// What no shell takes for anything else; a list of what is harmless, not of what is harmful.
+	// List the harmless characters, not the harmful ones.
 	special := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
 	}
@@ -248,7 +248,7 @@ func quoted(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// jobFacts tells how a job stands.
+// jobFacts describes the state of a job.
 func jobFacts(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
 	j, err := p.Operate.Job(ctx, by.Viewer(), subject)
 	if err != nil {
@@ -261,7 +261,7 @@ func jobFacts(ctx context.Context, p *Pages, by account.Owner, subject string) (
 	return facts, nil
 }
 
-// heldBy tells what a listing misses.
+// heldBy says how many repositories a listing lacks.
 func heldBy(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
 	all, err := p.Operate.Connections(ctx, by)
 	if err != nil {
@@ -275,10 +275,10 @@ func heldBy(ctx context.Context, p *Pages, by account.Owner, subject string) ([]
 	return nil, call.Fail(call.ErrNotFound, "Connection %q not found", subject)
 }
 
-// roleNames is what a node is, in words.
+// roleNames describes the roles of nodes.
 var roleNames = map[string]string{"leader": "the leader", "voter": "a voter", "nonvoter": "not a voter"}
 
-// moves tells what a node holds, and who could take it.
+// moves says what a node holds, and which nodes could take it.
 func moves(ctx context.Context, p *Pages, by account.Owner, subject string) ([]string, error) {
 	s, err := p.State.Status(ctx, by.Viewer())
 	if err != nil {
@@ -295,12 +295,12 @@ func moves(ctx context.Context, p *Pages, by account.Owner, subject string) ([]s
 			found = true
 			facts = append(facts, "It holds "+layout.Counted(m.Groups, "unit", "units")+" of placement, "+layout.Size(m.Bytes)+" of index files; it is "+roleNames[m.Role]+".")
 
-			// Left counts only what a node that is drained has still to give away.
+			// Left is only counted for a draining node.
 			if m.Draining {
 				facts = append(facts, layout.Counted(m.Left, "repository has", "repositories have")+" too few copies elsewhere.")
 			}
 
-		// Nothing is placed on one that does not answer or is drained itself.
+		// Dead and draining nodes get no data.
 		case m.Health == "alive" && !m.Draining:
 			others = append(others, m.ID)
 		}

@@ -9,8 +9,7 @@ import (
 
 var agentsTemplate = parse("agents.html")
 
-// snippet is how a client is connected with the tool server. BASE stands for
-// the address of the service.
+// snippet is the configuration of one client. BASE stands for the URL of the service.
 type snippet struct{ Client, Where, WithKey, Without string }
 
 // snippets are the known clients. README shows those with a key.
@@ -52,7 +51,7 @@ var snippets = []snippet{
 	},
 }
 
-// agents is the page of the tool server.
+// agents shows the page of the tool server.
 func (p *Pages) agents(_ context.Context, v *layout.Visit) error {
 	here := func(text string) string { return strings.ReplaceAll(text, "BASE", p.Base()) }
 	data := struct {

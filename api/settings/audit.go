@@ -15,10 +15,10 @@ import (
 
 var auditTemplate = parse("audit.html")
 
-// auditPerPage is the entries of a page of the list.
+// auditPerPage is the number of entries on a page.
 const auditPerPage = 100
 
-// audit is the list of who changed and who read what.
+// audit shows the list of changes and accesses.
 func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
@@ -59,7 +59,7 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 		Kinds: []chronicle.Kind{chronicle.Everything, chronicle.Changes, chronicle.Accesses},
 	}
 
-	// Counting does not go through all that there is.
+	// The total may be a minimum.
 	if r.AtLeast {
 		data.Total = "At least " + data.Total
 	}
@@ -72,14 +72,14 @@ func (p *Pages) audit(ctx context.Context, v *layout.Visit) error {
 	return p.show(v, "audit", "Audit", auditTemplate, data)
 }
 
-// browsers and systems are what the names of programs have in them, the more particular first.
+// browsers and systems are parts of User-Agent headers, the more specific ones first.
 var (
 	browsers = [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Version/", "Safari"}}
 	systems  = []string{"Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"}
 )
 
-// browserOf is the name of a program for people: "Chrome 156, Linux". What is no
-// browser's is shown up to its first blank.
+// browserOf shortens a User-Agent for people: "Chrome 156, Linux". Of other programs it returns
+// the first word.
 func browserOf(agent string) string {
 	for _, b := range browsers {
 		_, version, ok := strings.Cut(agent, b[0])
@@ -97,15 +97,15 @@ func browserOf(agent string) string {
 	return name
 }
 
-// detailOf is what there is to say of an entry beside who did what.
+// detailOf returns further details of an entry.
 func detailOf(l *chronicle.Line) string {
 	var said []string
-	// A success says nothing new.
+	// Only errors are worth mentioning.
 	if l.Status >= 400 {
 		said = append(said, fmt.Sprint("answered ", l.Status))
 	}
 
-	// Accesses are counted, many to a line.
+	// One line may count many accesses.
 	if l.Count > 0 {
 		said = append(said, layout.Counted(l.Count, "time", "times"))
 	}

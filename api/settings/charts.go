@@ -9,19 +9,19 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// chart is a value of the overview with a drawing of its parts.
+// chart is a value on the overview with a drawing.
 type chart struct {
 	Name, Value, About, URL string
 	Bars                    []rect
 }
 
-// rect is a part of a drawing that is 200 wide and 40 high.
+// rect is a part of a drawing. A drawing is 200 wide and 40 high.
 type rect struct {
 	X, Y, W, H float64
-	Class      string // main, good, warn, bad or dim; "" for the ground
+	Class      string // main, good, warn, bad or dim; "" for the background
 }
 
-// The size of a drawing, and of a bar in it.
+// The size of a drawing and its bars.
 const (
 	chartWidth, chartHeight = 200.0, 40.0
 	barHeight               = 10.0
@@ -34,7 +34,7 @@ type part struct {
 	class string
 }
 
-// bar draws shares of a whole beside each other; the ground is what is left of it.
+// bar draws shares of whole side by side; the rest is background.
 func bar(whole float64, parts ...part) []rect {
 	out := []rect{{0, chartHeight - barHeight, chartWidth, barHeight, ""}}
 	at := 0.0
@@ -49,7 +49,7 @@ func bar(whole float64, parts ...part) []rect {
 	return out
 }
 
-// columns draws numbers beside each other, the largest at full height.
+// columns draws numbers as columns, the largest at full height.
 func columns(parts []part) []rect {
 	most := 0.0
 	for _, p := range parts {
@@ -59,7 +59,7 @@ func columns(parts []part) []rect {
 		return bar(0)
 	}
 
-	// One column alone is not as wide as the drawing.
+	// A single column must not fill the drawing.
 	room := chartWidth / float64(max(len(parts), 8))
 	out := make([]rect, len(parts))
 	for i, p := range parts {
@@ -69,7 +69,7 @@ func columns(parts []part) []rect {
 	return out
 }
 
-// charts is what the numbers of the overview look like.
+// charts returns the charts of the overview.
 func charts(s *node.StatusResponse, owner bool) []chart {
 	alive, bytes := 0, int64(0)
 	var health, holds []part
@@ -84,7 +84,7 @@ func charts(s *node.StatusResponse, owner bool) []chart {
 		bytes += m.Bytes
 	}
 
-	// The order of ids says nothing to a reader.
+	// Sort by meaning: the order of ids says nothing to a reader.
 	slices.SortFunc(health, func(a, b part) int { return cmp.Compare(b.class, a.class) })
 	slices.SortFunc(holds, func(a, b part) int { return cmp.Compare(b.n, a.n) })
 
@@ -96,7 +96,7 @@ func charts(s *node.StatusResponse, owner bool) []chart {
 		{"Index", layout.Size(bytes), "one column a node", "/settings/nodes", columns(holds)},
 	}
 
-	// What a disk holds tells of repositories that others may not even know of.
+	// Disk usage reveals repositories that the viewer may not see.
 	if disk := s.Storage; owner {
 		used := disk.DiskTotal - disk.DiskFree
 		out = append(out, chart{"Disk of this node", layout.Size(disk.DiskFree) + " free", "index, mirrors, others", "/settings/nodes", bar(float64(disk.DiskTotal),

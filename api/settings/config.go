@@ -16,8 +16,8 @@ var (
 	contextsTemplate = parse("contexts.html")
 )
 
-// config says which configuration counts, what it does, and whose file is
-// another one. It shows paths of properties, never a value.
+// config shows the configuration in force, its effects, and the nodes whose file differs. It
+// shows names of properties, never their values.
 func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
@@ -29,7 +29,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		return err
 	}
 
-	// By what it does, the dangerous first: a file that is accepted may still not do what one thinks.
+	// The dangerous settings come first, because a valid file may still do something unexpected.
 	type list struct {
 		Name, About string
 		Mark        mark
@@ -45,7 +45,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 	data := struct {
 		*configure.ConfigurationResponse
 		Since layout.When
-		Has   string // of how many things it has
+		Has   string // number of connections and contexts
 		Lists []list
 		Rows  []file
 	}{ConfigurationResponse: r, Since: p.when(r.At), Has: layout.Counted(r.Connections, "connection", "connections") + ", " + layout.Counted(r.Contexts, "search context", "search contexts"), Lists: []list{
@@ -54,7 +54,7 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 		{"Works", "These have an effect.", good("works"), r.Effects.Works},
 	}}
 
-	// In force unless something is wrong, the worst first.
+	// Check the worst problem first.
 	for i := range r.Files {
 		f := file{NodeFile: &r.Files[i], Mark: good("in force"), Loaded: p.when(r.Files[i].LoadedAt), Told: p.when(r.Files[i].RefusedAt)}
 
@@ -72,9 +72,9 @@ func (p *Pages) config(ctx context.Context, v *layout.Visit) error {
 	return p.show(v, "config", "Configuration", configTemplate, data)
 }
 
-// contexts is the list of search contexts.
+// contexts shows the list of search contexts.
 func (p *Pages) contexts(ctx context.Context, v *layout.Visit) error {
-	// As the viewer may see them: the counts are of repositories that he may search.
+	// The counts are of repositories that the viewer may search.
 	all, err := p.Config.Contexts(ctx, v.Viewer)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (p *Pages) contexts(ctx context.Context, v *layout.Visit) error {
 
 	rows := make([]row, len(all))
 	for i, c := range all {
-		// With a blank behind it, so that the query goes on from there.
+		// The space lets the user continue the query.
 		filter := "context:" + query.Quote(c.Name)
 		rows[i] = row{c, filter, "/search?" + url.Values{"query": {filter + " "}}.Encode(), layout.Counted(c.Repos, "repository", "repositories")}
 	}

@@ -17,7 +17,7 @@ const connectionsAt = "/settings/connections"
 
 var connectionsTemplate = parse("connections.html")
 
-// connectionMarks is how each state is shown.
+// connectionMarks are the marks of the states.
 var connectionMarks = map[string]mark{
 	"synced": good("synced"), "syncing": busy("syncing"), "pending": busy("waiting"), "failed": bad("failed"),
 }
@@ -28,16 +28,16 @@ type connectionRow struct {
 	Mark                        mark
 	Synced, Ended, Next, HeldAt layout.When
 	Reset, Expires              layout.When
-	Left                        string // of the calls that the host allows
+	Left                        string // calls left of the host's limit
 	Pushes                      []pushWay
-	URL                         string // its own page; "" on that page
+	URL                         string // page of the connection; "" on that page
 	SyncURL, AcceptURL          string
 }
 
-// pushWay is a way on which pushes are found.
+// pushWay is one way of learning about pushes.
 type pushWay struct {
 	Way  string
-	Last layout.When // when it told last; none where it has told nothing
+	Last layout.When // last push reported; none before the first
 }
 
 // syncRow is a listing that has ended.
@@ -49,15 +49,15 @@ type syncRow struct {
 	Error string
 }
 
-// connectionsPage is all connections, or one with its last listings.
+// connectionsPage shows all connections, or one with its last listings.
 type connectionsPage struct {
 	Rows    []connectionRow
-	All     string // the page of all of them, on the page of one
+	All     string // link to the list, on the page of one connection
 	Syncs   []syncRow
 	Command string
 }
 
-// connections is the list of connections.
+// connections shows the list of connections.
 func (p *Pages) connections(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
@@ -78,14 +78,14 @@ func (p *Pages) connections(ctx context.Context, v *layout.Visit) error {
 	return p.show(v, "connections", "Connections", connectionsTemplate, data)
 }
 
-// connection is one connection with its last listings.
+// connection shows one connection with its last listings.
 func (p *Pages) connection(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
 		return err
 	}
 
-	// What is no address at all is the name of nothing.
+	// An invalid escape names no connection.
 	name, err := url.PathUnescape(strings.TrimPrefix(v.Path, connectionsAt+"/"))
 	if err != nil {
 		return call.Fail(call.ErrNotFound, "There is no such connection.")
@@ -120,25 +120,25 @@ func (p *Pages) connectionRow(c *operate.ConnectionStatus) connectionRow {
 		SyncURL:          askURL("sync", c.Name),
 	}
 
-	// Only some hosts tell of a limit.
+	// Only some hosts report a limit.
 	if l := c.Limit; l != nil {
 		row.Left, row.Reset = fmt.Sprintf("%s of %s calls left", layout.Grouping(l.Remaining), layout.Grouping(l.Calls)), p.when(l.ResetAt)
 	}
 
-	// Without something held there is nothing to accept.
+	// Only a listing with held repositories can be accepted.
 	if c.Held > 0 {
 		row.AcceptURL = askURL("accept", c.Name)
 	}
 	return row
 }
 
-// pushWays is how pushes are found, what is told first.
+// pushWays returns the ways of learning about pushes, the fastest first.
 func (p *Pages) pushWays(f *operate.FollowingStatus) (ways []pushWay) {
 	if !f.HookAt.IsZero() {
 		ways = append(ways, pushWay{"by a webhook", p.when(f.HookAt)})
 	}
 
-	// The host is asked even beside webhooks, of which deliveries get lost.
+	// The host is asked even with webhooks, since deliveries get lost.
 	if f.Signal != "" && f.Problem == "" {
 		ways = append(ways, pushWay{fmt.Sprintf("by asking the host for %s every %s", f.Signal, layout.Span(time.Duration(f.Seconds*float64(time.Second)))), p.when(f.LastAt)})
 	}

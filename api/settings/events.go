@@ -10,17 +10,17 @@ import (
 
 var eventsTemplate = parse("events.html")
 
-// eventMarks is how events are shown that are no good news; others are.
+// eventMarks are the marks of events that are no good news.
 var eventMarks = map[string]mark{"unreachable": bad("unreachable"), "removed": warn("removed"), "draining": warn("draining")}
 
-// events is the list of what happened to the cluster lately.
+// events shows the latest events of the cluster.
 func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 	by, err := account.AsOwner(v.Viewer)
 	if err != nil {
 		return err
 	}
 
-	// As many as somebody reads; the API has the others.
+	// More than people read; the API has the others.
 	r, err := p.Chronicle.Events(ctx, by, chronicle.EventsRequest{Limit: 200})
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (p *Pages) events(ctx context.Context, v *layout.Visit) error {
 		Rows  []row
 	}{Since: p.when(r.Since)}
 
-	// An event that is not known here, of a newer node, is no alarm.
+	// An unknown event, of a newer node, is no alarm.
 	for _, e := range r.Events {
 		m, ok := eventMarks[e.Kind]
 		if !ok {

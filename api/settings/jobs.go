@@ -13,10 +13,10 @@ import (
 
 var jobsTemplate = parse("jobs.html")
 
-// jobsPerPage is the jobs of a page of the list.
+// jobsPerPage is the number of jobs on a page.
 const jobsPerPage = 100
 
-// jobMarks is how each state is shown.
+// jobMarks are the marks of the states.
 var jobMarks = map[string]mark{
 	"running": busy("running"), "waiting": busy("waiting"), "retrying": warn("tried again"), "failed": bad("failed"), "done": good("done"),
 }
@@ -26,12 +26,12 @@ type jobRow struct {
 	*operate.JobInfo
 	Mark                       mark
 	Queued, Began, Ended, Next layout.When
-	Part                       string // of 100, where it is known how much there is
+	Part                       string // percent done; "" if the total is unknown
 	Read                       string
 	RetryURL, CancelURL        string
 }
 
-// jobs is the list of jobs.
+// jobs shows the list of jobs.
 func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 	if _, err := account.AsOwner(v.Viewer); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 		PerPage: jobsPerPage,
 	}
 
-	// A state or a kind that there is not, as in an old link, is none.
+	// Ignore an unknown state or kind, as in an old link.
 	if !slices.Contains(operate.JobStates(), req.State) {
 		req.State = ""
 	}
@@ -77,7 +77,7 @@ func (p *Pages) jobs(ctx context.Context, v *layout.Visit) error {
 }
 
 func (p *Pages) jobRow(j *operate.JobInfo) jobRow {
-	// It can always be run once more, except while it runs.
+	// Any job can run again, except while it runs.
 	row := jobRow{
 		JobInfo:  j,
 		Mark:     jobMarks[j.State],
@@ -87,18 +87,19 @@ func (p *Pages) jobRow(j *operate.JobInfo) jobRow {
 		RetryURL: askURL("retry", j.ID),
 	}
 
-	// What waits may have begun before, in an attempt that failed.
+	// A waiting job may have a start time from a failed attempt, so show it only for running
+	// jobs.
 	if j.State == "running" {
 		row.Began = p.when(j.Started)
 		row.RetryURL = ""
 	}
 
-	// What has ended cannot be cancelled.
+	// A finished job cannot be cancelled.
 	if j.State != "done" && j.State != "failed" {
 		row.CancelURL = askURL("cancel", j.ID)
 	}
 
-	// Before a host has told how much there is, a part of it would be a guess.
+	// Without a total, a percentage would be a guess.
 	if j.Total > 0 {
 		row.Part = fmt.Sprint(100 * j.Done / j.Total)
 	}

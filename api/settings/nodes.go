@@ -21,11 +21,11 @@ type nodeRow struct {
 	Mark                           mark
 	Holds, Disk                    string
 	Up                             layout.When
-	Self                           bool // it answers this request
+	Self                           bool // this node answers the request
 	DrainURL, UndrainURL, ForgetIt string
 }
 
-// nodes is the list of nodes, as far as the viewer may know of them.
+// nodes shows the list of nodes, as far as the viewer may know them.
 func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
 	s, err := p.State.Status(ctx, v.Viewer)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
 		Rows    []nodeRow
 	}{Verdict: verdict(s), Level: s.Level}
 
-	// Links to changes are for owners; the methods behind them refuse everybody else themselves.
+	// Only owners see links to changes. The methods behind them check permission too.
 	for i := range s.Members {
 		data.Rows = append(data.Rows, p.nodeRow(&s.Members[i], s.Node, v.Viewer.Role == catalog.RoleOwner))
 	}
@@ -47,21 +47,21 @@ func (p *Pages) nodes(ctx context.Context, v *layout.Visit) error {
 func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
 	row := nodeRow{MemberStatus: m, Self: m.ID == self, Holds: layout.Size(m.Bytes), Up: p.when(m.StartedAt)}
 
-	// The order counts: one that does not answer may be drained too, and is not to be taken for done.
+	// Check the health first: a dead node may be draining too, and must not appear as drained.
 	switch {
 	case m.Health != "alive":
 		row.Mark = bad("does not answer")
 	case m.Drained:
 		row.Mark = good("drained: it can be stopped")
 	case m.Draining && m.Left == 0:
-		row.Mark = busy("draining") // what is left is shown to nobody
+		row.Mark = busy("draining") // what is left belongs to hidden repositories
 	case m.Draining:
 		row.Mark = busy("draining: " + layout.Counted(m.Left, "repository", "repositories") + " left")
 	default:
 		row.Mark = good("answers")
 	}
 
-	// Nothing is known of a disk that says 0.
+	// 0 means unknown.
 	if m.DiskUsed > 0 {
 		row.Disk = fmt.Sprintf("%d %%", m.DiskUsed)
 	}
@@ -70,22 +70,21 @@ func (p *Pages) nodeRow(m *node.MemberStatus, self string, owner bool) nodeRow {
 		return row
 	}
 
-	// One that is drained can be taken back, also while it does not answer.
+	// A draining node can be taken back even while it does not answer.
 	if m.Draining {
 		row.UndrainURL = askURL("undrain", m.ID)
 	} else if m.Health == "alive" {
 		row.DrainURL = askURL("drain", m.ID)
 	}
 
-	// Only what gives away its data, or is lost anyhow: removing a healthy
-	// node loses copies for no need.
+	// Removing a healthy node would lose copies without need.
 	if m.Draining || m.Health != "alive" {
 		row.ForgetIt = askURL("remove", m.ID)
 	}
 	return row
 }
 
-// placement is how the data lies on the nodes, and what lacks copies.
+// placement shows where the data lies, and what lacks copies.
 func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
 	if _, err := account.AsOwner(v.Viewer); err != nil {
 		return err
@@ -100,7 +99,7 @@ func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
 		Holds, Part string
 	}
 
-	// Parts are of what all hold together, so that they show how even it lies.
+	// Percentages of the total show how even the distribution is.
 	var total int64
 	for i := range s.Members {
 		total += s.Members[i].Bytes
@@ -115,7 +114,7 @@ func (p *Pages) placement(ctx context.Context, v *layout.Visit) error {
 	for i := range s.Members {
 		m := &s.Members[i]
 
-		// An empty cluster has no parts.
+		// An empty cluster has no percentages.
 		part := ""
 		if total > 0 {
 			part = fmt.Sprintf("%.0f", 100*float64(m.Bytes)/float64(total))

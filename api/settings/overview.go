@@ -11,7 +11,7 @@ import (
 
 var overviewTemplate = parse("overview.html")
 
-// overview says first what may fail, then how the cluster is.
+// overview shows what may fail first, then the state of the cluster.
 func (p *Pages) overview(ctx context.Context, v *layout.Visit) error {
 	s, err := p.State.Status(ctx, v.Viewer)
 	if err != nil {
@@ -26,7 +26,7 @@ func (p *Pages) overview(ctx context.Context, v *layout.Visit) error {
 		Tiles                 []tile
 		Age                   string
 		Shards, Mirrors, Disk string
-		Guide                 bool // there is nothing here yet
+		Guide                 bool // the cluster is empty
 	}{
 		StatusResponse: s, Verdict: verdict(s), Charts: charts(s, owner), Tiles: tiles(s, owner), Age: layout.Span(s.CatalogAge),
 		Shards: layout.Size(s.Storage.ShardBytes), Mirrors: layout.Size(s.Storage.MirrorBytes), Disk: layout.Size(s.Storage.DiskFree),
@@ -35,7 +35,7 @@ func (p *Pages) overview(ctx context.Context, v *layout.Visit) error {
 	return p.show(v, "overview", "Overview", overviewTemplate, data)
 }
 
-// tile is a number of the overview, with the page that tells more.
+// tile is a number on the overview, with a link to details.
 type tile struct {
 	Name, Value, URL string
 	Mark             mark
@@ -55,7 +55,7 @@ func tiles(s *node.StatusResponse, owner bool) []tile {
 		{"Failed repositories", layout.Grouping(s.Repos.Failed), "/settings/repos?state=failed", unless(s.Repos.Failed > 0, warn)},
 	}
 
-	// The rest is about repositories that others may not even know of.
+	// The other tiles would reveal repositories that the viewer may not see.
 	if !owner {
 		return out
 	}
@@ -67,7 +67,7 @@ func tiles(s *node.StatusResponse, owner bool) []tile {
 	)
 }
 
-// levelText is the level of the catalog, and for how many nodes a higher one waits.
+// levelText returns the level of the catalog, and how many nodes a higher one waits for.
 func levelText(l node.LevelStatus) string {
 	text := fmt.Sprint(l.Number)
 	if n := len(l.WaitsFor); n > 0 {
@@ -76,7 +76,7 @@ func levelText(l node.LevelStatus) string {
 	return text
 }
 
-// unless is good, or the other mark where something is wrong.
+// unless returns good, or the other mark if something is wrong.
 func unless(wrong bool, other func(string) mark) mark {
 	if wrong {
 		return other("look at it")
@@ -84,7 +84,7 @@ func unless(wrong bool, other func(string) mark) mark {
 	return good("fine")
 }
 
-// verdict is the first line of the overview: what may fail now.
+// verdict returns the first line of the overview: what may fail now.
 func verdict(s *node.StatusResponse) mark {
 	show, ok := map[node.VerdictState]func(string) mark{
 		node.VerdictGood: good, node.VerdictWeak: warn, node.VerdictFailing: bad,

@@ -13,10 +13,10 @@ import (
 
 var reposTemplate = parse("repos.html")
 
-// reposPerPage is the repositories of a page of the list.
+// reposPerPage is the number of repositories on a page.
 const reposPerPage = 100
 
-// repoOrders are the orders of the list, the first is the usual one.
+// repoOrders are the orders of the list, the default first.
 var repoOrders = []struct {
 	Value, Name, sort string
 	desc              bool
@@ -27,7 +27,7 @@ var repoOrders = []struct {
 	{"stars", "by stars", "stars", true},
 }
 
-// repoMarks is how each state is shown.
+// repoMarks are the marks of the states.
 var repoMarks = map[string]mark{
 	browse.StateIndexed: good("indexed"), browse.StateIndexing: busy("indexing"), browse.StateWaiting: busy("waiting"),
 	browse.StateFailed: bad("failed"), browse.StateUnfetchable: warn("unfetchable"),
@@ -43,7 +43,7 @@ type repoRow struct {
 	ReindexURL       string
 }
 
-// repos is the list of repositories, as far as the viewer may see them.
+// repos shows the list of repositories that the viewer may see.
 func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 	q := v.Query
 	number, _ := strconv.Atoi(q.Get("page"))
@@ -55,12 +55,12 @@ func (p *Pages) repos(ctx context.Context, v *layout.Visit) error {
 		PerPage:    reposPerPage,
 	}
 
-	// A state that there is not, as in an old link, is none.
+	// Ignore an unknown state, as in an old link.
 	if !slices.Contains(browse.RepoStates(), req.State) {
 		req.State = ""
 	}
 
-	// An order that there is not is the usual one.
+	// Ignore an unknown order.
 	order := repoOrders[0]
 	for _, o := range repoOrders {
 		if o.Value == q.Get("sort") {
@@ -99,20 +99,20 @@ func (p *Pages) repoRow(r *browse.RepoInfo) repoRow {
 		ReindexURL: askURL("reindex", r.Name),
 	}
 
-	// Until it is indexed it has no size.
+	// A repository has no size before it is indexed.
 	if r.TextBytes > 0 {
 		row.Text, row.Index = layout.Size(r.TextBytes), layout.Size(r.ShardBytes)
 	}
 	return row
 }
 
-// turns are the links to the pages before and after one.
+// turns are the links to the previous and the next page.
 type turns struct{ Newer, Older string }
 
 func turnsOf(path string, q url.Values, at, per, total int) turns {
 	to := func(n int) string {
 		q.Set("page", fmt.Sprint(n))
-		// What was done is told once, not on each page that is turned to.
+		// Show the message about a change only once.
 		q.Del("did")
 		return path + "?" + q.Encode()
 	}
@@ -122,7 +122,8 @@ func turnsOf(path string, q url.Values, at, per, total int) turns {
 		t.Newer = to(at - 1)
 	}
 
-	// The first comparison bounds at: it is from the address, and so large a product would wrap around.
+	// The first comparison limits at, which comes from the URL, so that the product cannot
+	// overflow.
 	if at < total/per+1 && at*per < total {
 		t.Older = to(at + 1)
 	}

@@ -44,33 +44,32 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// State tells of the cluster.
+// State reads the state of the cluster.
 type State interface {
 	Status(context.Context, catalog.Viewer) (*node.StatusResponse, error)
 }
 
-// Chronicle tells what happened to the cluster lately, and who changed what.
+// Chronicle reads events and the audit.
 type Chronicle interface {
 	Events(context.Context, account.Owner, chronicle.EventsRequest) (*chronicle.EventsResponse, error)
 	Audit(context.Context, account.Owner, chronicle.AuditRequest) (*chronicle.AuditResponse, error)
 }
 
-// Config tells of the configuration, and changes it.
+// Config reads and changes the configuration.
 type Config interface {
 	Configuration(context.Context, account.Owner) (*configure.ConfigurationResponse, error)
 	Contexts(context.Context, catalog.Viewer) ([]configure.ContextInfo, error)
 	ApplyConfig(context.Context, account.Owner, configure.ApplyConfigRequest) (*configure.ApplyConfigResponse, error)
 }
 
-// Deps is what the pages stand on. The contracts are those of the types that
-// *node.Node is made of.
+// Deps are the parts that the pages use. Parts of *node.Node implement the interfaces.
 type Deps struct {
 	State     State
 	Browse    browse.Reader
 	Operate   operate.Operator
 	Chronicle Chronicle
 	Config    Config
-	Base      func() string // prefix of links that leave this site
+	Base      func() string // prefix of links used outside of this site, as in messages
 	Now       func() time.Time
 }
 
@@ -82,7 +81,7 @@ func New(d Deps) *Pages { return &Pages{d} }
 
 // Route is a page with its address.
 type Route struct {
-	Path, Method string // the path may have {parts}
+	Path, Method string // may have {parts}
 	Timeout      time.Duration
 	Handle       layout.Handler
 }
@@ -92,9 +91,9 @@ const (
 	slow  = time.Minute // as long as a change may wait for a leader
 )
 
-// Routes is the table of the pages.
+// Routes returns the table of pages.
 func (p *Pages) Routes() []Route {
-	// Changes may have to wait for a leader; what is shown is on this node already.
+	// Changes may wait for a leader; reading is local.
 	return []Route{
 		{"/settings", "GET", quick, p.overview},
 		{"/settings/repos", "GET", quick, p.repos},
@@ -113,11 +112,11 @@ func (p *Pages) Routes() []Route {
 	}
 }
 
-// page is what the template of every page is given, besides its own data.
+// page is the data of every page's template, with the page's own in Data.
 type page struct {
 	Title string
 	Owner bool
-	Said  string // what was done just now
+	Said  string // message after a change
 	Data  any
 }
 
@@ -128,16 +127,15 @@ func (p *Pages) show(v *layout.Visit, side, title string, t *template.Template, 
 	})
 }
 
-// parse parses a page with what all of them share.
+// parse parses a page's template with the shared parts.
 func parse(file string) *template.Template {
 	return layout.Parse(templates, "templates/"+file, "templates/shared.html")
 }
 
-// when says how far a time is from now.
+// when formats a time relative to now.
 func (p *Pages) when(t time.Time) layout.When { return layout.At(p.Now(), t) }
 
-// mark is a state of something: an icon, a word and a colour, since none of
-// them says it alone.
+// mark is a state shown as icon, word and color, because none of them is enough for everybody.
 type mark struct{ Class, Icon, Word string }
 
 var (

@@ -57,13 +57,13 @@ func newAgentRegister(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		// The id alone goes to standard output, for a script that sets up the program.
+		// Only the id goes to standard output, for scripts.
 		fmt.Fprintf(cmd.ErrOrStderr(), "client id of %s; it is no secret, there is none to go with it, and it does not end:\n", r.Name)
 		fmt.Fprintln(cmd.OutOrStdout(), r.ClientID)
 		return nil
 	})
 
-	// It can fail for a flag that is not there only.
+	// MarkFlagRequired fails only for an unknown flag.
 	cmd.Flags().StringArrayVar(&redirects, "redirect", nil, "address that people are sent back to: https, a program's own scheme, or http to localhost with any port; may be repeated")
 	if err := cmd.MarkFlagRequired("redirect"); err != nil {
 		panic("BUG: " + err.Error())

@@ -55,7 +55,8 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		body["repos"] = f.repos
 	}
 
-	// A model without a provider is one of any: the node says so where that is ambiguous.
+	// Without a provider, the node looks for the model at all of them, and refuses an ambiguous
+	// name.
 	if f.model != "" {
 		provider, name, ok := strings.Cut(f.model, "/")
 		if !ok {
@@ -64,7 +65,7 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		body["languageModel"] = map[string]string{"provider": provider, "model": name}
 	}
 
-	// A question of a thread that is there has an address of its own.
+	// A further question of a thread has its own route.
 	path := "/api/chat"
 	if f.thread != "" {
 		path += "/" + url.PathEscape(f.thread) + "/messages"
@@ -73,7 +74,7 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		body["visibility"] = "PUBLIC"
 	}
 
-	// The answer to the question is its thread; what the model says comes by the events.
+	// The response names the thread; the answer comes as events.
 	var chat struct {
 		ID    string
 		After int
@@ -82,8 +83,8 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		return err
 	}
 
-	// Pieces are written as they come to a terminal only: a file gets the answer alone,
-	// without what the model wrote before it.
+	// Only a terminal gets the text piece by piece: a file gets the answer alone, without text
+	// that the model wrote before it.
 	p := askPrinter{out: bufio.NewWriter(cmd.OutOrStdout()), doing: cmd.ErrOrStderr(), quiet: f.quiet, live: isTerminal(os.Stdout)}
 	err := c.watch(cmd.Context(), chat.ID, chat.After, p.event)
 	p.out.Flush()
@@ -91,8 +92,8 @@ func (f *askFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		return err
 	}
 
-	// The last line names the thread, also of an answer that failed: it can be asked again there.
-	// It is nothing that the model does, and comes with --quiet too.
+	// Name the thread last, also after a failure, so that the user can ask again there. --quiet
+	// shows it too, since it is not about the model's work.
 	fmt.Fprintln(p.doing, "thread: "+chat.ID)
 	if p.status != "done" {
 		return exitCode(1)
@@ -109,9 +110,8 @@ type askEvent struct {
 	Cite       *struct{ Path, URL, State string }
 }
 
-// watch gives the events of a question, which come after a number, to fn. Where
-// the connection breaks it goes on behind the last one, as long as anything
-// comes.
+// watch calls fn with the events of a thread after a number. If the connection breaks, it
+// continues after the last event, as long as each connection brings at least one.
 func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEvent)) error {
 	ended := false
 	for !ended {
@@ -121,7 +121,7 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 			return err
 		}
 
-		// One event may hold a whole answer: the line is as long as that.
+		// One event may contain a whole answer on one line.
 		lines := bufio.NewScanner(resp.Body)
 		lines.Buffer(nil, 16<<20)
 		for lines.Scan() {
@@ -132,13 +132,11 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 
 			var e askEvent
 			if err := json.Unmarshal([]byte(data), &e); err != nil {
-				// The client bounds every answer by its patience, and a proxy may by its own: an end
-				// without the event done is no failure, as long as each connection brings something.
 				resp.Body.Close()
 				return fmt.Errorf("event: %w", err)
 			}
 
-			// The number of the last event is where the next connection goes on.
+			// The next connection continues after this number.
 			after = e.N
 			ended = ended || e.Kind == "done"
 			fn(&e)
@@ -146,6 +144,8 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 
 		resp.Body.Close()
 
+		// This client and proxies limit the time of a response, so one that ends early is no failure
+		// if it brought something.
 		if !ended && after == before {
 			return fmt.Errorf("the connection to %s broke off", c.base)
 		}
@@ -153,12 +153,12 @@ func (c *client) watch(ctx context.Context, id string, after int, fn func(*askEv
 	return nil
 }
 
-// askPrinter writes an answer as it comes.
+// askPrinter prints an answer as it arrives.
 type askPrinter struct {
 	out    *bufio.Writer
 	doing  io.Writer
 	quiet  bool
-	live   bool            // pieces are shown as they come, also of what turns out to be no answer
+	live   bool            // print text at once, even if it turns out to be no answer
 	text   strings.Builder // of this step
 	status string
 	cited  []string
@@ -171,8 +171,8 @@ func (p *askPrinter) event(e *askEvent) {
 	case "cite":
 		p.cite(e)
 
-	// What was written turned out to be no answer: thoughts before a call, or a try
-	// that is made again. On a terminal it stays above.
+	// The text so far was no answer: the model calls tools or starts over. On a terminal it stays
+	// visible.
 	case "aside", "again":
 		if p.live && p.text.Len() > 0 {
 			p.out.WriteString("\n\n")
@@ -180,7 +180,7 @@ func (p *askPrinter) event(e *askEvent) {
 		p.text.Reset()
 		p.cited = nil
 
-	// What it does meanwhile is shown beside the answer.
+	// Show what the model does beside the answer.
 	case "call":
 		p.say("· " + e.Text)
 	case "result":
@@ -198,13 +198,13 @@ func (p *askPrinter) event(e *askEvent) {
 	p.out.Flush()
 }
 
-// cite writes the name of a place; what it links to stands at the end.
+// cite prints a citation as a number; end prints the links.
 func (p *askPrinter) cite(e *askEvent) {
 	if e.Cite == nil {
 		return
 	}
 
-	// The node did not find such lines: a name without a link, so that nobody trusts it.
+	// The node did not find the lines, so print the name without a link.
 	if e.Cite.URL == "" {
 		p.write("[" + e.Cite.Path + ", " + cmp.Or(e.Cite.State, "unverified") + "]")
 		return
@@ -229,7 +229,7 @@ func (p *askPrinter) say(line string) {
 func (p *askPrinter) end(status string) {
 	p.status = status
 
-	// Elsewhere than on a terminal only the last text is the answer.
+	// Except on a terminal, only the last step's text is the answer.
 	if !p.live {
 		p.out.WriteString(p.text.String())
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// newAudit is `shoal audit`.
+// newAudit makes `shoal audit`.
 func newAudit(getenv func(string) string) *cobra.Command {
 	var kind, since, until, actor, action string
 	var limit int
@@ -29,12 +29,12 @@ func newAudit(getenv func(string) string) *cobra.Command {
 			"--json exports everything that is asked for, one event a line; without it at most --limit are shown.",
 		Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		// The bound is that of a page of the API.
+		// The API limits a page to 100.
 		if limit < 1 || limit > 100 {
 			return fmt.Errorf("--limit %d: want a number from 1 to 100", limit)
 		}
 
-		// Only what was given: an empty value is not the same as none.
+		// Send only flags that are set: an empty value is not the same as none.
 		q := url.Values{}
 		for name, value := range map[string]string{"kind": kind, "since": since, "until": until, "actor": actor, "action": action} {
 			if value != "" {
@@ -42,7 +42,7 @@ func newAudit(getenv func(string) string) *cobra.Command {
 			}
 		}
 
-		// An export is everything that matches; --limit is for people.
+		// An export contains everything that matches; --limit is for people.
 		if asJSON {
 			return exportAudit(cmd, c, q)
 		}
@@ -62,7 +62,7 @@ func newAudit(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// listAudit shows the newest events.
+// listAudit prints the newest events.
 func listAudit(cmd *cobra.Command, c *client, q url.Values) error {
 	resp, err := c.send(cmd.Context(), "GET", "/api/audit?"+q.Encode(), nil)
 	if err != nil {
@@ -78,7 +78,7 @@ func listAudit(cmd *cobra.Command, c *client, q url.Values) error {
 		return err
 	}
 
-	// A list with gaps is shown all the same: what a node that is gone recorded may never come.
+	// Print a list with gaps too: the records of a lost node may never come back.
 	warnOfMissing(cmd, resp)
 	return nil
 }
@@ -99,7 +99,7 @@ func exportAudit(cmd *cobra.Command, c *client, q url.Values) error {
 	}
 	defer resp.Body.Close()
 
-	// Copied, not decoded: the export has fields that this version does not know.
+	// Copy without decoding, to keep fields that this version does not know.
 	if _, err := io.Copy(cmd.OutOrStdout(), resp.Body); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
@@ -109,16 +109,16 @@ func exportAudit(cmd *cobra.Command, c *client, q url.Values) error {
 
 func printAudit(w io.Writer, all []chronicle.Line, now time.Time) error {
 	return table(w, "WHEN\tWHO\tFROM\tDID\tTO\tDETAIL", all, func(e chronicle.Line) string {
-		// The name is best; a key of nobody and what the cluster did by itself have none.
+		// Prefer the name; keys without an account and the cluster itself have none.
 		who := cmp.Or(e.ActorName, e.ActorID, e.ActorType)
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s",
 			clockTime(e.At, now, "?"), who, cmp.Or(e.Address, "-"), e.Action, e.TargetType+" "+e.TargetID, auditDetail(&e))
 	})
 }
 
-// auditDetail is the message of an event, after what came of it.
+// auditDetail returns the status, count and message of an event.
 func auditDetail(e *chronicle.Line) string {
-	// A refusal says its status, and equal accesses are one line with their number.
+	// Only refusals show their status, and repeated accesses their count.
 	said := []string{}
 	if e.Status >= 400 {
 		said = append(said, fmt.Sprint(e.Status))

@@ -25,25 +25,24 @@ import (
 
 const usualURL = "http://127.0.0.1:7700"
 
-// usualDirs are where a node's data lies when nobody says where: where `shoal
-// serve` puts it, and where a system service has it.
+// usualDirs are the default data directories: of `shoal serve`, and of a system service.
 var usualDirs = []string{"./data", "/var/lib/shoal"}
 
-// client talks to a node's HTTP API for the commands.
+// client calls a node's HTTP API for the commands.
 type client struct {
 	base string // without a trailing slash
-	name string // of the node in messages; "" for base
+	name string // of the node in messages; "" means base
 	key  string // "" for none
-	hint string // what to add when nobody in particular may not do something
+	hint string // advice if a request without a key is refused
 	http *http.Client
 
-	answers io.Writer // gets every answer as it is; nil for none
+	answers io.Writer // gets every answer unchanged; nil for none
 }
 
-// clientFlags say where the node is and who asks.
+// clientFlags are the flags for the node's address and the credentials.
 type clientFlags struct {
 	url, key, dataDir, caFile string
-	cmd                       *cobra.Command // which the flags are of
+	cmd                       *cobra.Command // the flags' command
 	getenv                    func(string) string
 }
 
@@ -54,18 +53,18 @@ func (f *clientFlags) add(cmd *cobra.Command, getenv func(string) string) {
 	fs.StringVar(&f.key, "key", getenv("SHOAL_API_KEY"), "API key [SHOAL_API_KEY] (not needed after shoal login, nor by who may open the node's socket, unless SHOAL_OPERATOR_SOCKET is false)")
 	fs.StringVar(&f.dataDir, "data-dir", getenv("SHOAL_DATA_DIR"), "data directory of the node on this host, where its socket is [SHOAL_DATA_DIR] (default "+strings.Join(usualDirs, " or ")+")")
 	addCAFile(cmd, &f.caFile, getenv)
-	// A key that stands in the environment must not be shown by --help.
+	// --help must not print a key from the environment.
 	if flag := fs.Lookup("key"); flag.DefValue != "" {
 		flag.DefValue = "from SHOAL_API_KEY"
 	}
 }
 
-// addCAFile adds the flag for the authorities of a cluster's certificate.
+// addCAFile adds the flag for trusted certificate authorities.
 func addCAFile(cmd *cobra.Command, file *string, getenv func(string) string) {
 	cmd.Flags().StringVar(file, "ca-file", getenv("SHOAL_CA_FILE"), "certificates of authorities to trust beside the system's [SHOAL_CA_FILE]")
 }
 
-// transport is how requests go out: nil for as Go does.
+// transport returns the transport for requests; nil means Go's default.
 func (f *clientFlags) transport() (http.RoundTripper, error) {
 	if f.caFile == "" {
 		return nil, nil
@@ -86,8 +85,8 @@ func (f *clientFlags) transport() (http.RoundTripper, error) {
 	return t, nil
 }
 
-// clientCommand makes cmd run with a client of a node. names says where the shell gets the
-// names for the first argument; without a path it completes none.
+// clientCommand lets cmd run with a client of a node. names says how the shell completes the
+// first argument; without a path it does not.
 func clientCommand(getenv func(string) string, names naming, cmd *cobra.Command, run func(cmd *cobra.Command, c *client, args []string) error) *cobra.Command {
 	var f clientFlags
 	f.add(cmd, getenv)
@@ -104,8 +103,8 @@ func clientCommand(getenv func(string) string, names naming, cmd *cobra.Command,
 	return cmd
 }
 
-// actionCommand is a clientCommand with --json, which prints what the API answers in place
-// of what the command makes of it.
+// actionCommand is clientCommand with the flag --json, which prints the API's answers instead of
+// the command's output.
 func actionCommand(getenv func(string) string, names naming, cmd *cobra.Command, run func(cmd *cobra.Command, c *client, args []string) error) *cobra.Command {
 	var asJSON bool
 	cmd = clientCommand(getenv, names, cmd, func(cmd *cobra.Command, c *client, args []string) error {
@@ -119,9 +118,8 @@ func actionCommand(getenv func(string) string, names naming, cmd *cobra.Command,
 	return cmd
 }
 
-// client makes the client that the flags describe. Without an address it talks
-// to the node of this host by the socket in its data directory: whoever may
-// open that is the operator, and nothing is sent that could be used elsewhere.
+// client makes the client for the flags. Without an address it uses the socket in this host's
+// data directory: whoever can open it is the operator, so no key has to be sent.
 func (f *clientFlags) client() (*client, error) {
 	if err := f.fromContext(); err != nil {
 		return nil, err
@@ -134,7 +132,7 @@ func (f *clientFlags) client() (*client, error) {
 		return nil, fmt.Errorf("--url %q: want http://host:port", f.url)
 	}
 
-	// Said and not refused: a proxy on the way may speak TLS to the node.
+	// Only warn: a proxy on the way may add TLS.
 	if f.key != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		fmt.Fprintln(f.cmd.ErrOrStderr(), "warning: the API key crosses the network in clear: use https")
 	}
@@ -151,9 +149,9 @@ func (f *clientFlags) client() (*client, error) {
 	}, nil
 }
 
-// fromContext fills in what is known from `shoal login`.
+// fromContext fills in the address and credentials from `shoal login`.
 func (f *clientFlags) fromContext() error {
-	// Who names a node's directory wants that node; a login asks with what it was given.
+	// A named data directory means that node. With both URL and key, nothing is missing.
 	if f.getenv == nil || f.url == "" && f.dataDir != "" || f.url != "" && f.key != "" {
 		return nil
 	}
@@ -176,15 +174,15 @@ func (f *clientFlags) fromContext() error {
 // patience is how long a command waits for an answer.
 const patience = 10 * time.Minute
 
-// localClient talks to the node of this host.
+// localClient makes a client of the node on this host.
 func (f *clientFlags) localClient() *client {
 	dir, hint := f.socketDir()
-	// Without a socket there may still be a node on the usual port, for who has a key.
+	// Without a socket, a node may still listen on the usual port, and accept a key.
 	if dir == "" {
 		return &client{base: usualURL, key: f.key, hint: hint, http: &http.Client{Timeout: patience}}
 	}
 
-	// The host of the address means nothing: every connection is one to the socket.
+	// Every connection goes to the socket, so the URL's host does not matter.
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return auth.DialSocket(ctx, dir) }
 	return &client{
 		base: "http://localhost",
@@ -194,8 +192,8 @@ func (f *clientFlags) localClient() *client {
 	}
 }
 
-// socketDir is the data directory with a socket of a node; "" and where it was
-// looked for when there is none.
+// socketDir returns the data directory with a node's socket. If there is none, dir is "" and
+// looked says where it searched.
 func (f *clientFlags) socketDir() (dir, looked string) {
 	dirs := usualDirs
 	if f.dataDir != "" {
@@ -215,7 +213,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// apiError is an error body of the API.
+// apiError is an error response of the API.
 type apiError struct {
 	Status  int    `json:"statusCode"`
 	Code    string `json:"errorCode"`
@@ -223,12 +221,12 @@ type apiError struct {
 }
 
 func (e *apiError) Error() string {
-	// The API says what is missing; how to get it on a command line only the command knows.
+	// The API cannot know how to pass a key on the command line.
 	if e.Code == "NOT_AUTHENTICATED" {
 		return strings.TrimSuffix(e.Message, ".") + ". Make an API key with `shoal key create` on a node's host and sign in with it by `shoal login URL`, or pass it with --key or SHOAL_API_KEY."
 	}
 
-	// The command line has no schema and no query parameters, only flags of these names.
+	// On the command line there are flags instead of schemas and query parameters.
 	for _, of := range []string{"Schema validation failed with: ", "Query params validation failed with: "} {
 		if text, ok := strings.CutPrefix(e.Message, of); ok {
 			return text
@@ -237,14 +235,13 @@ func (e *apiError) Error() string {
 	return e.Message
 }
 
-// named is how messages call the node.
+// named returns the node's name for messages.
 func (c *client) named() string { return cmp.Or(c.name, c.base) }
 
-// rawBody is a body that is sent as it is.
+// rawBody is a request body that is sent unchanged.
 type rawBody []byte
 
-// call sends body (nil for none) and decodes the answer into out (nil to
-// drop it).
+// call sends body (nil for none) and decodes the answer into out (nil drops it).
 func (c *client) call(ctx context.Context, method, path string, body, out any) error {
 	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
@@ -252,7 +249,7 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	}
 	defer resp.Body.Close()
 
-	// The body is closed and not read: that costs a connection, at the end of a command.
+	// Closing without reading costs the connection, but the command ends anyway.
 	if out == nil && c.answers == nil {
 		return nil
 	}
@@ -270,7 +267,7 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	return nil
 }
 
-// more is what to do about an answer that did not come.
+// more returns advice for a request without an answer.
 func (c *client) more(err error) string {
 	unknown := x509.UnknownAuthorityError{}
 	switch {
@@ -285,7 +282,7 @@ func (c *client) more(err error) string {
 	return "; " + c.hint
 }
 
-// send returns a good answer, whose body the caller closes, or an error.
+// send returns a successful response, whose body the caller must close, or an error.
 func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	req, err := c.request(ctx, method, path, body)
 	if err != nil {
@@ -294,7 +291,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 
 	resp, err := c.http.Do(req)
 	if err != nil {
-		// The error of the library repeats method and address, which the sentence below has.
+		// The library's error repeats method and address, so unwrap it.
 		var failed *url.Error
 		if errors.As(err, &failed) {
 			err = failed.Err
@@ -302,7 +299,7 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 		return nil, fmt.Errorf("no answer from %s: %w (is `shoal serve` running there?)%s", c.named(), err, c.more(err))
 	}
 
-	// The client follows redirections, so what is left is good or refused.
+	// The client follows redirects, so other statuses are errors.
 	if resp.StatusCode < 300 {
 		return resp, nil
 	}
@@ -311,12 +308,12 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 	return nil, c.refusal(resp)
 }
 
-// request makes a request with the key of who asks.
+// request makes a request with the client's key.
 func (c *client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var reader io.Reader
 	mime := "application/json"
 
-	// A configuration goes out as the file has it: the node's errors name its lines.
+	// Send a configuration unchanged: the node's errors name its lines.
 	switch body := body.(type) {
 	case nil:
 	case rawBody:
@@ -336,25 +333,25 @@ func (c *client) request(ctx context.Context, method, path string, body any) (*h
 
 	req.Header.Set("Content-Type", mime)
 
-	// Over the socket a key is sent too where one is given: somebody asks as another.
+	// A key also counts over the socket: then the user acts as its owner, not as the operator.
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	return req, nil
 }
 
-// refusal is the error of an answer that is none.
+// refusal returns the error of an error response.
 func (c *client) refusal(resp *http.Response) error {
-	// An error is a sentence; a page of a proxy is cut.
+	// Limit the body: it may be a proxy's page.
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 
-	// What answers need not be a node: a proxy in front of it has pages of its own.
+	// A proxy in front of the node may answer without JSON.
 	e := &apiError{}
 	if json.Unmarshal(text, e) != nil || e.Message == "" {
 		e = &apiError{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", c.named(), resp.Status)}
 	}
 
-	// The hint helps only who came without a key: with one the node's sentence says it all.
+	// The hint helps only without a key.
 	refused := e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 	if refused && c.key == "" && c.hint != "" {
 		return fmt.Errorf("%w (%s)", e, c.hint)
@@ -362,7 +359,7 @@ func (c *client) refusal(resp *http.Response) error {
 	return e
 }
 
-// isWebURL reports whether something is the address of a web server.
+// isWebURL reports whether the text is an http or https URL.
 func isWebURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")

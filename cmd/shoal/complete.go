@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// naming is where the API lists what an argument may name.
+// naming says where the API lists the possible values of an argument.
 type naming struct {
-	path string // what is typed so far is put behind one that ends in =
-	list string // the member of the answer that has the list; "" where the answer is the list
-	name string // the member of each entry that is the name
+	path string // if it ends in =, the typed text is appended
+	list string // member of the answer that has the list; "" if the answer is the list
+	name string // member of each entry that has the name
 }
 
-// What arguments name.
+// Arguments that the shell completes.
 var (
 	nodeNames       = naming{"/api/status", "members", "id"}
 	keyNames        = naming{"/api/keys", "", "name"}
@@ -28,19 +28,18 @@ var (
 	repoNames       = naming{"/api/repos?perPage=100&query=", "", "repoName"}
 )
 
-// completionTime is how long somebody waits who has pressed Tab.
+// completionTime is how long the shell waits after Tab.
 const completionTime = 2 * time.Second
 
-// offer lets the shell complete the first argument of the command that the
-// flags are of with names that a node knows. Where none answers nothing is
-// offered: an error would stand in the middle of what is typed.
+// offer lets the shell complete the first argument with names that a node knows. If no node
+// answers it offers nothing, because an error would appear in the middle of the command line.
 func (f *clientFlags) offer(n naming) {
 	f.cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 
-		// The shell stands still meanwhile, so a slow node is as good as none.
+		// The shell blocks meanwhile, so give up on a slow node.
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 		defer cancel()
 		all, err := f.named(ctx, n, typed)
@@ -48,7 +47,7 @@ func (f *clientFlags) offer(n naming) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 
-		// A list with a query has names with the text anywhere in them: the shell wants beginnings.
+		// The API finds the text anywhere in a name, but the shell needs prefixes.
 		var names []string
 		for _, name := range all {
 			if strings.HasPrefix(name, typed) {
@@ -59,15 +58,15 @@ func (f *clientFlags) offer(n naming) {
 	}
 }
 
-// named asks for the names.
+// named requests the names from a node.
 func (f *clientFlags) named(ctx context.Context, n naming, typed string) (names []string, err error) {
 	c, err := f.client()
 	if err != nil {
 		return nil, err
 	}
 
-	// A cluster has more repositories and jobs than a page: the node looks for those of
-	// what is typed. The other lists are short, and have no query.
+	// Repositories and jobs have more entries than one page, so the node filters by the typed
+	// text. The other lists are short.
 	path := n.path
 	if strings.HasSuffix(path, "=") {
 		path += url.QueryEscape(typed)
@@ -78,7 +77,7 @@ func (f *clientFlags) named(ctx context.Context, n naming, typed string) (names 
 		return nil, err
 	}
 
-	// The members stand within the status.
+	// The list may be a member of the answer.
 	if n.list != "" {
 		var answer map[string]json.RawMessage
 		if err := json.Unmarshal(list, &answer); err != nil {
@@ -92,7 +91,7 @@ func (f *clientFlags) named(ctx context.Context, n naming, typed string) (names 
 		return nil, err
 	}
 
-	// A name that is no text is skipped: a newer node may have other answers.
+	// Skip a name that is no string: a newer node may answer differently.
 	for _, e := range entries {
 		if name, ok := e[n.name].(string); ok {
 			names = append(names, name)

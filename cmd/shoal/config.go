@@ -21,7 +21,7 @@ func newConfig(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// newConfigSchema is `shoal config schema`. It needs no node.
+// newConfigSchema makes `shoal config schema`. It needs no node.
 func newConfigSchema() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
@@ -34,10 +34,10 @@ func newConfigSchema() *cobra.Command {
 	}
 }
 
-// configCheck is what `shoal config check` is asked for.
+// configCheck has the flags of `shoal config check`.
 type configCheck struct {
 	explain, online bool
-	env             string // file of variables; "" = none
+	env             string // file of variables; "" for none
 	getenv          func(string) string
 }
 
@@ -75,8 +75,7 @@ func explainConfig(w io.Writer, e config.Effects) {
 	}
 }
 
-// newConfigApply is `shoal config apply`: the change of an operator, which wins
-// over the files that the nodes have.
+// newConfigApply makes `shoal config apply`, which overrides the nodes' files.
 func newConfigApply(getenv func(string) string) *cobra.Command {
 	var accept bool
 	cmd := actionCommand(getenv, naming{}, &cobra.Command{
@@ -95,7 +94,7 @@ func newConfigApply(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// applyConfig sends a configuration to the cluster and says what came of it.
+// applyConfig sends a configuration to the cluster and prints the result.
 func applyConfig(cmd *cobra.Command, c *client, file string, accept bool) error {
 	text, err := readConfig(cmd, file)
 	if err != nil {
@@ -104,7 +103,7 @@ func applyConfig(cmd *cobra.Command, c *client, file string, accept bool) error 
 
 	var answer configure.ApplyConfigResponse
 
-	// Without the word a mistake in a file could let go of what took days to index.
+	// Without --accept, a mistake in the file could remove what took days to index.
 	path := "/api/config"
 	if accept {
 		path += "?accept=true"
@@ -113,7 +112,7 @@ func applyConfig(cmd *cobra.Command, c *client, file string, accept bool) error 
 		return err
 	}
 
-	// Warnings are no refusal, and go where they do not mix with the result.
+	// Print warnings to standard error, apart from the result.
 	for _, w := range answer.Warnings {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: %s\n", file, w)
 	}
@@ -132,7 +131,7 @@ func readConfig(cmd *cobra.Command, path string) ([]byte, error) {
 		return os.ReadFile(path)
 	}
 
-	// One byte beyond the bound is enough for the parser to say that it is too large.
+	// One byte above the limit lets the parser report that the file is too large.
 	text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), config.MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("standard input: %w", err)
@@ -140,9 +139,9 @@ func readConfig(cmd *cobra.Command, path string) ([]byte, error) {
 	return text, nil
 }
 
-// run validates a file, and says what its connections will list.
+// run validates a file, and prints what its connections will list.
 func (k *configCheck) run(cmd *cobra.Command, path string) error {
-	// A file that cannot be read is no bad configuration: exit code 2, not 1.
+	// An unreadable file is no invalid configuration: exit code 2, not 1.
 	text, err := readConfig(cmd, path)
 	if err != nil {
 		return err
@@ -150,7 +149,7 @@ func (k *configCheck) run(cmd *cobra.Command, path string) error {
 
 	file, err := config.Parse(text)
 
-	// All errors at once: somebody mends the file, and does not try it line by line.
+	// Print all errors at once, so that they can be fixed together.
 	var all config.Errors
 	switch {
 	case errors.As(err, &all):
@@ -163,7 +162,7 @@ func (k *configCheck) run(cmd *cobra.Command, path string) error {
 		return exitCode(1)
 	}
 
-	// Findings go to standard output, what to look at to standard error, as a compiler's.
+	// Results go to standard output, warnings to standard error, as in a compiler.
 	out := cmd.OutOrStdout()
 
 	for _, w := range file.Warnings {
@@ -182,7 +181,7 @@ func (k *configCheck) run(cmd *cobra.Command, path string) error {
 		}
 	}
 
-	// What the hosts answer comes last: it takes up to a minute for each.
+	// Asking the hosts comes last, because each may take a minute.
 	if k.explain {
 		explainConfig(out, config.Explain(text, file))
 	}

@@ -31,8 +31,8 @@ func newConnectionList(getenv func(string) string) *cobra.Command {
 		}}.command(getenv)
 }
 
-// newConnectionShow tells of one connection what the list tells, and how its last
-// listings ended.
+// newConnectionShow makes `shoal connection show`: the state of one connection and its last
+// listings.
 func newConnectionShow(getenv func(string) string) *cobra.Command {
 	return actionCommand(getenv, connectionNames, &cobra.Command{
 		Use:   "show NAME",
@@ -57,8 +57,8 @@ func newConnectionAccept(getenv func(string) string) *cobra.Command {
 	return connectionAction(getenv, "accept", "Say that the repositories that the last listing misses are gone, and list it again")
 }
 
-// newConnectionWebhook shows what to enter at the host, which holds a secret: on
-// the terminal and nowhere else.
+// newConnectionWebhook makes `shoal connection webhook`. Its output has a secret, which is only
+// printed.
 func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 	var rotate bool
 	cmd := actionCommand(getenv, connectionNames, &cobra.Command{
@@ -66,7 +66,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 		Short: "The address and the secret of a connection's webhook, and where to enter them",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// To look is safe any time; to rotate is another request, which no proxy may repeat.
+		// GET only reads; rotating is a POST, which no proxy may repeat.
 		method, path := "GET", "/api/webhook/"+url.PathEscape(args[0])
 		if rotate {
 			method, path = "POST", path+"/rotate"
@@ -80,7 +80,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		// GitLab takes the secret to send it along, or this form of it to sign with.
+		// GitLab accepts the secret as a token, or this other form for signatures.
 		w := cmd.OutOrStdout()
 		fmt.Fprintf(w, "address  %s\nsecret   %s\n", hook.URL, hook.Secret)
 		if hook.SigningToken != "" {
@@ -88,7 +88,7 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 		}
 		fmt.Fprintf(w, "\n%s\n", hook.Steps)
 
-		// Deliveries signed with the last secret are taken until the host has the new one.
+		// Deliveries signed with the previous secret are accepted for a while.
 		if !hook.PreviousUntil.IsZero() {
 			fmt.Fprintf(w, "The secret before this one is good until %s.\n", hook.PreviousUntil.Local().Format("2006-01-02 15:04"))
 		}
@@ -99,8 +99,8 @@ func newConnectionWebhook(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// connectionAction makes a command that asks for a listing and waits until it
-// has ended. The exit status is 1 when it failed.
+// connectionAction makes a command that starts a listing and waits for its end. The exit status
+// is 1 if the listing failed.
 func connectionAction(getenv func(string) string, verb, short string) *cobra.Command {
 	var patience time.Duration
 	cmd := actionCommand(getenv, connectionNames, &cobra.Command{
@@ -108,13 +108,13 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The state before the attempt: only a later one is the answer.
+		// The answer has the state before this attempt.
 		var before operate.ConnectionStatus
 		if err := c.call(cmd.Context(), "POST", "/api/connections/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 			return err
 		}
 
-		// The time bounds the wait alone: the listing is the cluster's and goes on.
+		// The timeout ends the wait only; the listing goes on.
 		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 		defer cancel()
 		after, err := waitSynced(ctx, c, before)
@@ -122,7 +122,7 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 			return err
 		}
 
-		// What was listed is printed of a failure too: it says why, and what is still there.
+		// Print the result of a failure too: it has the reason and what remains.
 		printConnections(cmd.OutOrStdout(), []operate.ConnectionStatus{after}, time.Now())
 		if after.State == "failed" {
 			return exitCode(1)
@@ -134,14 +134,14 @@ func connectionAction(getenv func(string) string, verb, short string) *cobra.Com
 	return cmd
 }
 
-// waitSynced waits until an attempt has ended that is later than that of before. Attempts
-// have numbers: their times are whole seconds, in which two may end.
+// waitSynced waits for the end of a later attempt than that of before. It compares numbers,
+// because two attempts may end within the same second.
 func waitSynced(ctx context.Context, c *client, before operate.ConnectionStatus) (operate.ConnectionStatus, error) {
 	for lost := 0; ; {
 		var all []operate.ConnectionStatus
 		err := c.call(ctx, "GET", "/api/connections", nil, &all)
 
-		// The listing goes on at another node while the one that is asked restarts.
+		// The listing goes on at another node if this one restarts, so tolerate some failures.
 		switch {
 		case err == nil:
 			lost = 0
@@ -162,7 +162,7 @@ func waitSynced(ctx context.Context, c *client, before operate.ConnectionStatus)
 			found = true
 		}
 
-		// Somebody took it out of the configuration meanwhile: its listing never ends.
+		// If the connection was removed from the configuration, its listing never ends.
 		if err == nil && !found {
 			return before, fmt.Errorf("the configuration has no connection %s any more", before.Name)
 		}
@@ -218,7 +218,7 @@ func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time
 			}
 		}
 
-		// The first warnings are the issues, which stand above.
+		// The first warnings repeat the issues above.
 		for _, text := range k.Warnings[min(len(k.Issues), len(k.Warnings)):] {
 			fmt.Fprintf(w, "\n%s: %s\n", k.Name, text)
 		}
@@ -226,8 +226,7 @@ func printConnections(w io.Writer, all []operate.ConnectionStatus, now time.Time
 	return err
 }
 
-// connectionState is the state, and what is left of what was listed while the host
-// refuses the token.
+// connectionState returns the state, and what a refused token means for the repositories.
 func connectionState(k *operate.ConnectionStatus) string {
 	switch {
 	case !k.HiddenAt.IsZero():
@@ -238,15 +237,15 @@ func connectionState(k *operate.ConnectionStatus) string {
 	return k.State
 }
 
-// connectionCounts tells how many repositories there are, and of what happened to others.
+// connectionCounts returns how many repositories are listed, held, kept and left out.
 func connectionCounts(k *operate.ConnectionStatus) string {
 	text := fmt.Sprint(k.Repos)
 	if k.State == "syncing" {
 		text += fmt.Sprintf(", %d new or changed so far", k.Listed)
 	}
 
-	// Held are those that a listing suddenly lacks, kept those of targets that could not
-	// be listed: neither is let go of yet.
+	// Held repositories are missing from the listing; kept ones belong to targets that could not
+	// be listed. None of them is removed yet.
 	if k.Held > 0 {
 		text += fmt.Sprintf(", %d held", k.Held)
 	}
@@ -254,7 +253,7 @@ func connectionCounts(k *operate.ConnectionStatus) string {
 		text += fmt.Sprintf(", %d kept", k.Kept)
 	}
 
-	// Left out by the configuration, which is no failure: somebody may look for them.
+	// The configuration excludes these: no failure, but users may look for them.
 	var reasons []string
 	sum := 0
 	for _, e := range k.Excluded {
@@ -268,7 +267,7 @@ func connectionCounts(k *operate.ConnectionStatus) string {
 	return text
 }
 
-// pushWays tells how pushes are found.
+// pushWays returns how the cluster learns about pushes.
 func pushWays(k *operate.ConnectionStatus, now time.Time) string {
 	f := &k.Following
 	var ways []string
@@ -276,24 +275,23 @@ func pushWays(k *operate.ConnectionStatus, now time.Time) string {
 		ways = append(ways, "webhook at "+clockTime(f.HookAt, now, ""))
 	}
 
-	// The signal is asked for even beside webhooks, of which deliveries get lost; with a
-	// problem it tells nothing.
+	// The host is asked even with webhooks, since deliveries get lost. With a problem it reports
+	// nothing.
 	if f.Signal != "" && f.Problem == "" {
 		ways = append(ways, fmt.Sprintf("%s each %.0f s", f.Signal, f.Seconds))
 	}
 
-	// Neither has told anything yet.
 	if len(ways) == 0 {
 		return f.By
 	}
 	return strings.Join(ways, ", ")
 }
 
-// hostText tells what the host said of the credential.
+// hostText returns the host's data about the credential.
 func hostText(k *operate.ConnectionStatus, now time.Time) string {
 	text := catalog.Counted(k.Calls, "call", "calls")
 
-	// Hosts without such a header tell nothing, which is not zero.
+	// Hosts without such headers are unknown, not zero.
 	if k.Limit != nil {
 		text += fmt.Sprintf(", %d of %d left until %s", k.Limit.Remaining, k.Limit.Calls, clockTime(k.Limit.ResetAt, now, "?"))
 	}
@@ -303,7 +301,7 @@ func hostText(k *operate.ConnectionStatus, now time.Time) string {
 	return text
 }
 
-// timeText is a time as the API writes it.
+// timeText formats a time as the API does.
 func timeText(at time.Time, never string) string {
 	if at.IsZero() {
 		return never
@@ -311,10 +309,10 @@ func timeText(at time.Time, never string) string {
 	return at.Format(time.RFC3339)
 }
 
-// clockTime is a time for people: of this day without the day.
+// clockTime formats a time for people, without the date if it is today.
 func clockTime(at, now time.Time, never string) string {
 	switch at, now := at.Local(), now.Local(); {
-	// A time that was never set is the zero of Go, or that of Unix seconds.
+	// A missing time is Go's zero or Unix 0.
 	case at.IsZero() || at.Unix() <= 0:
 		return never
 	case at.Format(time.DateOnly) == now.Format(time.DateOnly):

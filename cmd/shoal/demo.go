@@ -16,24 +16,24 @@ import (
 	"time"
 )
 
-// demoQuery finds something in any checkout of Go code.
+// demoQuery finds something in any Go code.
 const demoQuery = "func main"
 
-// prepareDemo turns the flags into those of a node that serves one checkout
-// to its own host: a configuration of one connection, anonymous access, and
-// loopback addresses, other ports where the usual ones are taken.
+// prepareDemo turns the flags into those of a node that serves one checkout to this host only: a
+// configuration with one connection, anonymous access, and loopback addresses, with other ports
+// if the usual ones are taken.
 func prepareDemo(f *serveFlags) error {
 	root, err := checkoutRoot(f.demo)
 	if err != nil {
 		return err
 	}
 
-	// The configuration lies in the data directory, which the node would make too late.
+	// The configuration goes into the data directory, so create that now.
 	if err := os.MkdirAll(f.dataDir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
 
-	// Marshalled, not printed: a path may have quotes in it.
+	// Marshal it, because the path may contain quotes.
 	text, err := json.MarshalIndent(map[string]any{
 		"connections": map[string]any{
 			"demo": map[string]any{"type": "git", "url": "file://" + (&url.URL{Path: root}).EscapedPath()},
@@ -48,21 +48,21 @@ func prepareDemo(f *serveFlags) error {
 		return fmt.Errorf("write the demo's configuration: %w", err)
 	}
 
-	// Nothing but loopback, whatever the environment says: the node lets everybody in.
+	// Listen on loopback only, whatever the environment says, because access is anonymous.
 	for _, addr := range []*string{&f.listen, &f.clusterListen, &f.gossipListen} {
 		*addr = freeLoopback(*addr)
 	}
 	f.baseURL = "http://" + f.listen
 
-	// Whoever tries it has no key; the node listens to this machine only.
+	// A new user has no key, and the node listens on loopback only.
 	f.anonymous = true
-	if f.logLevel == "info" { // the progress bar says the same
+	if f.logLevel == "info" { // the progress bar shows the same
 		f.logLevel = "warn"
 	}
 	return nil
 }
 
-// checkoutRoot is the git repository that a directory lies in.
+// checkoutRoot returns the git repository that contains a directory.
 func checkoutRoot(dir string) (string, error) {
 	at, err := filepath.Abs(dir)
 	if err != nil {
@@ -72,14 +72,14 @@ func checkoutRoot(dir string) (string, error) {
 	for {
 		info, err := os.Stat(filepath.Join(at, ".git"))
 		if err == nil && !info.IsDir() {
-			// A node reads nothing outside of the directory that a connection names.
+			// A node reads nothing outside of the connection's directory.
 			return "", fmt.Errorf("--demo %s: %s is a file that leads to a repository elsewhere, as in a linked work tree or a submodule: give a checkout with a .git directory, as a clone of it", dir, filepath.Join(at, ".git"))
 		}
 		if err == nil {
 			return at, nil
 		}
 
-		// The root of the file system is its own parent.
+		// The root directory is its own parent.
 		up := filepath.Dir(at)
 		if up == at {
 			return "", fmt.Errorf("--demo %s: no git repository there or above it", dir)
@@ -88,16 +88,14 @@ func checkoutRoot(dir string) (string, error) {
 	}
 }
 
-// freeLoopback is addr on the loopback interface, with another port where its
-// own is taken.
+// freeLoopback returns addr on the loopback interface, with another port if its own is taken.
 func freeLoopback(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || !isLoopback(host) {
 		host = "127.0.0.1"
 	}
 
-	// The port is free again before the node takes it: another program may be faster, and
-	// then the node says so.
+	// Another program may take the port before the node does; then the node reports it.
 	want := net.JoinHostPort(host, port)
 	for _, try := range []string{want, net.JoinHostPort(host, "0")} {
 		ln, err := net.Listen("tcp", try)
@@ -109,25 +107,25 @@ func freeLoopback(addr string) string {
 	return want
 }
 
-// runDemo watches a node that has just been started until it has indexed the
-// checkout, then says what to try. It ends with ctx at the latest.
+// runDemo waits until a new node has indexed the checkout, and then prints what to try. It
+// returns when ctx ends at the latest.
 func runDemo(ctx context.Context, f *serveFlags, w io.Writer) error {
 	c := &client{base: f.baseURL, http: &http.Client{Timeout: time.Minute}}
 	began := time.Now()
 	err := waitIndexed(ctx, c, 1, w)
 
-	// Ctrl-C while it indexes is how a demo ends, and no failure.
+	// Ctrl-C while indexing is no failure.
 	if ctx.Err() != nil {
 		return nil
 	}
 
-	// That a repository failed is said already, and what is there can be searched.
+	// waitIndexed has reported failed repositories; the others can be searched.
 	var failed exitCode
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
 
-	// What is printed can be pasted: with the program as it was called, and the port that was free.
+	// Print commands that can be pasted, with this program's name and the actual port.
 	binary := cmp.Or(os.Args[0], "shoal")
 	remote := ""
 	if f.baseURL != usualURL {
@@ -150,7 +148,7 @@ Ctrl-C stops it.
 	return nil
 }
 
-// environment looks up a variable for the node, with anonymous access on in a demo.
+// environment looks up a variable for the node. In a demo, anonymous access is on.
 func (f *serveFlags) environment(name string) (string, bool) {
 	if f.anonymous && name == "FORCE_ENABLE_ANONYMOUS_ACCESS" {
 		return "true", true
@@ -158,7 +156,7 @@ func (f *serveFlags) environment(name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// warnOpen says loudly that anybody who reaches the address can read everything.
+// warnOpen warns that anybody who reaches the address can read all code.
 func warnOpen(w io.Writer, listen string) {
 	line := strings.Repeat("!", 78)
 	fmt.Fprintf(w, "%s\n! %-74s !\n! %-74s !\n! %-74s !\n%s\n", line,

@@ -17,11 +17,11 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// finding is what a check says, and what to do where it is not good.
+// finding is the result of a check, with advice unless it is good.
 type finding struct {
 	What   string `json:"what"`
 	Said   string `json:"said"`
-	Advice string `json:"advice,omitempty"` // "" = good
+	Advice string `json:"advice,omitempty"` // "" means good
 }
 
 func newDoctor(getenv func(string) string) *cobra.Command {
@@ -53,7 +53,7 @@ func newDoctor(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// reportFindings prints what was found, and fails where something is not good.
+// reportFindings prints the findings, and fails if one is not good.
 func reportFindings(w io.Writer, asJSON bool, all []finding) error {
 	if asJSON {
 		if err := json.NewEncoder(w).Encode(all); err != nil {
@@ -78,17 +78,17 @@ func reportFindings(w io.Writer, asJSON bool, all []finding) error {
 	return nil
 }
 
-// hostFacts are how a host is asked.
+// hostFacts are functions that examine the host; tests replace them.
 type hostFacts struct {
-	dir      string // of the data; "" = none is known
+	dir      string // data directory; "" if unknown
 	lookPath func(program string) (string, error)
 	version  func(ctx context.Context, program string) (string, error) // first line of --version
 	files    func() (uint64, error)                                    // limit of open files
 	disk     func(dir string) (free, all uint64, err error)            // bytes
-	clock    func() (bool, error)                                      // whether it is synchronized
+	clock    func() (bool, error)                                      // whether the clock is synchronized
 }
 
-// check looks at what a node needs of its host.
+// check examines what a node needs from its host.
 func (h *hostFacts) check(ctx context.Context) []finding {
 	all := []finding{
 		h.program(ctx, "git", "git version", "install git: without it nothing can be fetched"),
@@ -112,7 +112,7 @@ func (h *hostFacts) check(ctx context.Context) []finding {
 	return append(all, h.room())
 }
 
-// program looks for a program that names itself by some words.
+// program checks that a program is installed and that its version output contains words.
 func (h *hostFacts) program(ctx context.Context, name, words, advice string) finding {
 	path, err := h.lookPath(name)
 	if err != nil {
@@ -125,7 +125,7 @@ func (h *hostFacts) program(ctx context.Context, name, words, advice string) fin
 	return finding{What: name, Said: said}
 }
 
-// room looks at the disk of the data.
+// room checks the free space of the data directory.
 func (h *hostFacts) room() finding {
 	free, all, err := h.disk(h.dir)
 	switch said := fmt.Sprintf("%s of %s free in %s", size(int64(free)), size(int64(all)), h.dir); {
@@ -138,7 +138,7 @@ func (h *hostFacts) room() finding {
 	}
 }
 
-// checkCluster asks a node how its cluster is.
+// checkCluster asks a node for the state of its cluster.
 func checkCluster(ctx context.Context, c *client) []finding {
 	var s node.StatusResponse
 	if err := c.call(ctx, "GET", "/api/status", nil, &s); err != nil {
@@ -157,7 +157,7 @@ func checkCluster(ctx context.Context, c *client) []finding {
 	return all
 }
 
-// versionOf is the first line that a program prints of itself.
+// versionOf returns the first line that a program prints for --version.
 func versionOf(ctx context.Context, path string) (string, error) {
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	line, _, _ := strings.Cut(string(out), "\n")
@@ -178,7 +178,7 @@ func diskRoom(dir string) (free, all uint64, err error) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
-// clockSynchronized reports what the kernel says of its clock.
+// clockSynchronized reports whether the kernel's clock is synchronized.
 func clockSynchronized() (bool, error) {
 	const unsynchronized = 5 // TIME_ERROR of adjtimex
 	state, err := syscall.Adjtimex(&syscall.Timex{})

@@ -16,14 +16,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// assignment is a line of a file of variables: what docker, compose and systemd read.
+// assignment matches a line of an environment file, as docker, compose and systemd read it.
 var assignment = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
 // setting is a variable of such a file.
 type setting struct{ name, value string }
 
-// readEnvFile reads the variables of a file, without quotes around their values.
-// Lines that set nothing are skipped.
+// readEnvFile reads the variables of a file and removes quotes around values. It skips other
+// lines.
 func readEnvFile(path string) (all []setting, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -45,8 +45,8 @@ func readEnvFile(path string) (all []setting, err error) {
 	return all, lines.Err()
 }
 
-// checkEnvFile says of each variable of a file what a node makes of it, and of each
-// secret that the configuration names whether it is there. It reports whether all is good.
+// checkEnvFile prints what a node does with each variable of a file, and warns about secrets that
+// the configuration names and the file lacks. good is false if a variable would stop a node.
 func checkEnvFile(cmd *cobra.Command, path string, named []string) (good bool, err error) {
 	all, err := readEnvFile(path)
 	if err != nil {
@@ -65,8 +65,8 @@ func checkEnvFile(cmd *cobra.Command, path string, named []string) (good bool, e
 	return good, nil
 }
 
-// warnMissing names the secrets of the configuration that a file of variables lacks,
-// but for the usual ones of providers of models: of these one of several is enough.
+// warnMissing names the secrets of the configuration that the file lacks. It skips the standard
+// variables of model providers, because one of several is enough.
 func warnMissing(w io.Writer, path string, all []setting, named []string) {
 	for _, name := range named {
 		usual := slices.ContainsFunc(config.Variables(), func(v config.Variable) bool { return v.Name == name })
@@ -76,7 +76,8 @@ func warnMissing(w io.Writer, path string, all []setting, named []string) {
 	}
 }
 
-// variableVerdict is what a node makes of a variable, and false for a value that stops its start.
+// variableVerdict says what a node does with a variable. ok is false if the value would stop its
+// start.
 func variableVerdict(s setting, flags map[string]string, named []string) (verdict string, ok bool) {
 	for _, v := range config.Refused() {
 		if err := v.Check(s.value); v.Name == s.name && err != nil {
@@ -107,13 +108,13 @@ func variableVerdict(s setting, flags map[string]string, named []string) (verdic
 	return "no effect: no node reads it", true
 }
 
-// networkVariables are those that every program on the way to a code host reads.
+// networkVariables are read by Go or git when they connect to code hosts.
 var networkVariables = []string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
 
-// variablesInUsage are the variables at the end of what --help says of a flag.
+// variablesInUsage matches the variables at the end of a flag's usage.
 var variablesInUsage = regexp.MustCompile(`\[([A-Z_, ]+)\]$`)
 
-// flagsOfVariables are the flags of `shoal serve` by the variables that give them their values.
+// flagsOfVariables returns the flags of `shoal serve` by their variables.
 func flagsOfVariables() map[string]string {
 	flags := map[string]string{}
 	newServe(func(string) string { return "" }).Flags().VisitAll(func(f *pflag.Flag) {
@@ -126,7 +127,7 @@ func flagsOfVariables() map[string]string {
 	return flags
 }
 
-// namedVariables are the variables that a configuration names as secrets.
+// namedVariables returns the variables that a configuration names as secrets.
 func namedVariables(text []byte, f *config.File) (names []string) {
 	for _, r := range config.Reaches(text, f) {
 		if r.Secret != "" && !slices.Contains(names, r.Secret) {

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node/chronicle"
 )
 
-// newEvents is `shoal events`.
+// newEvents makes `shoal events`.
 func newEvents(getenv func(string) string) *cobra.Command {
 	var limit int
 	var follow bool
@@ -66,7 +66,7 @@ type follower struct {
 	pause     time.Duration // between two requests
 }
 
-// run prints at most limit events of the past and then the new ones, until ctx ends.
+// run prints at most limit past events and then new ones, until ctx ends.
 func (f *follower) run(ctx context.Context, limit int) error {
 	after, failing := "", false
 	for {
@@ -78,13 +78,13 @@ func (f *follower) run(ctx context.Context, limit int) error {
 		case err != nil && after == "":
 			return err
 		case err != nil && !failing:
-			// A node that is started again remembers nothing, and the others do.
+			// A restarted node has lost its events, but the others have theirs: keep asking.
 			fmt.Fprintf(f.diag, "shoal: %v; asking again\n", err)
 		case err == nil:
 			if err := f.print(all, time.Now()); err != nil {
 				return err
 			}
-			// Without it the same would be printed again and again.
+			// Without Next the same events would be printed again.
 			if all.Next == "" {
 				return fmt.Errorf("%s does not tell where its events go on: it runs an older version", f.client.named())
 			}
@@ -92,7 +92,7 @@ func (f *follower) run(ctx context.Context, limit int) error {
 		}
 		failing = err != nil
 
-		// Between two requests no more may happen than one answer has room for.
+		// From now on request the most that one answer can have.
 		limit = 1000
 		if !clock.Wait(ctx, f.pause) {
 			return nil
@@ -100,7 +100,7 @@ func (f *follower) run(ctx context.Context, limit int) error {
 	}
 }
 
-// print prints events in columns that stay the same, the oldest first.
+// print prints events in fixed columns, the oldest first.
 func (f *follower) print(all chronicle.EventsResponse, now time.Time) error {
 	if all.Missed {
 		fmt.Fprintln(f.diag, "shoal: more has happened than is listed")

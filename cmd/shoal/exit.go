@@ -11,18 +11,17 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// The exit codes of the program beside 0, 1 for a good answer that holds
-// nothing, as grep's, and 70 (EX_SOFTWARE) with which package cluster ends a node
-// whose disk failed or stalled.
+// Exit codes besides 0, and 1 for a successful command without results, as in grep. Package
+// cluster exits with 70 (EX_SOFTWARE) if a node's disk fails or stalls.
 const (
 	exitFailed = 2
-	// exitConfig is for who supervises a node: to start it again as it is leads to
-	// the same. It is EX_CONFIG of sysexits.h.
+	// exitConfig tells a supervisor not to restart the node, because it would fail again. It is
+	// EX_CONFIG of sysexits.h.
 	exitConfig = 78
-	exitDisk   = 70 // its volume is full or fails
+	exitDisk   = 70 // the volume is full or fails
 )
 
-// exitOf is the exit code of an error.
+// exitOf returns the exit code of an error.
 func exitOf(err error) int {
 	var wrong *notStartable
 	if disk := (*diskFailed)(nil); errors.As(err, &disk) {
@@ -35,24 +34,24 @@ func exitOf(err error) int {
 	return exitFailed
 }
 
-// notStartable is why a node cannot start before somebody changes something.
+// notStartable wraps a failure of a start that would repeat until somebody changes something.
 type notStartable struct{ error }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *notStartable) Unwrap() error { return e.error }
 
-// diskFailed is why a node cannot start before there is space, or another disk.
+// diskFailed wraps a failure of a start that would repeat until there is space or another disk.
 type diskFailed struct{ error }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *diskFailed) Unwrap() error { return e.error }
 
-// passing are the failures of a start that may be gone at the next one.
+// passing are failures of a start that may be gone at the next try.
 var passing = []error{
 	cluster.ErrInUse, syscall.EADDRINUSE, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.ENETUNREACH,
 }
 
-// notStarted tells a failure of a start that another start leads to again.
+// notStarted wraps a failure of a start, unless the next try may succeed.
 func notStarted(err error) error {
 	if cluster.DiskFault(err) {
 		return &diskFailed{err}
@@ -63,8 +62,8 @@ func notStarted(err error) error {
 	return &notStartable{err}
 }
 
-// exitCode ends the process with a status and no message: what had to be
-// said was said.
+// exitCode ends the process with a status and no message, because the command has printed
+// everything.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

@@ -21,7 +21,7 @@ func newJobs(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// maxJobs is how many jobs a list has at most.
+// maxJobs limits a list of jobs.
 const maxJobs = 100
 
 func newJobsList(getenv func(string) string) *cobra.Command {
@@ -35,7 +35,7 @@ func newJobsList(getenv func(string) string) *cobra.Command {
 			cmd.Flags().StringVar(&query, "query", "", "part of what the job is about")
 		},
 
-		// Only what was given: the server has its own defaults.
+		// Send only flags that are set; the server has defaults.
 		path: func() string {
 			q := url.Values{"perPage": {fmt.Sprint(maxJobs)}}
 			for name, value := range map[string]string{"state": state, "kind": kind, "query": query} {
@@ -55,7 +55,7 @@ func printJobLines(w io.Writer, all []operate.JobInfo, now time.Time) error {
 	})
 }
 
-// jobTime is the time that says most of a job.
+// jobTime returns the most important time of a job.
 func jobTime(j *operate.JobInfo, now time.Time) string {
 	switch j.State {
 	case "running":
@@ -86,7 +86,7 @@ func jobAction(getenv func(string) string, verb, short, did string) *cobra.Comma
 		Long:  short + ".\nJOB is as shoal jobs list has it: index:7, sync:work.",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The answer is the job before the change. `shoal jobs list` shows what it does next.
+		// The answer has the state before the change, so print only the names.
 		var before operate.JobInfo
 		if err := c.call(cmd.Context(), "POST", "/api/jobs/"+url.PathEscape(args[0])+"/"+verb, nil, &before); err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// keyOwner is the account of a key, for people.
+// keyOwner describes the account of a key.
 func keyOwner(k *account.KeyInfo) string {
 	if k.All {
 		return "nobody, sees every repository"
@@ -44,7 +44,7 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 	}, func(cmd *cobra.Command, c *client, args []string) error {
 		body := map[string]any{"name": args[0], "role": role, "user": user, "allRepositories": all}
 
-		// The API counts in days; the d is for whoever reads the command.
+		// The API counts days; the suffix d is for readers.
 		if expires != "" {
 			days, err := strconv.Atoi(strings.TrimSuffix(expires, "d"))
 			if err != nil || days < 1 {
@@ -59,7 +59,7 @@ func newKeyCreate(getenv func(string) string) *cobra.Command {
 		}
 
 		k := &made.Info
-		// The key alone goes to standard output, for a pipe into a secret store.
+		// Only the key goes to standard output, for a pipe into a secret store.
 		fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s, %s, of %s) is shown this once only; expires: %s\n", k.Name, k.ID, k.Role, keyOwner(k), timeText(k.Expires, "never"))
 		fmt.Fprintln(cmd.OutOrStdout(), made.Key)
 		return nil
@@ -86,7 +86,7 @@ func newKeyRevoke(getenv func(string) string) *cobra.Command {
 		Short: "End an API key",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// By the id where two keys have one name: the API refuses a name that is not unique.
+		// The argument may be an id, since the API refuses an ambiguous name.
 		var k account.KeyInfo
 		if err := c.call(cmd.Context(), "DELETE", "/api/keys/"+url.PathEscape(args[0]), nil, &k); err != nil {
 			return err
@@ -104,7 +104,8 @@ func newClusterKey() *cobra.Command {
 		Short: "Make a cluster key in a new file that only its owner can read, or print one; give the same file to every node",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Printed for a secret store. Never an argument: every user of the machine sees those.
+			// Print the key, for a secret store. Never pass it as an argument, which other users
+			// can see.
 			if len(args) == 0 {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), wire.NewKey().Text())
 				return err
@@ -115,15 +116,15 @@ func newClusterKey() *cobra.Command {
 	return cmd
 }
 
-// writeKey makes a file with a key. One that is there is never replaced: its
-// key may be all that opens a cluster.
+// writeKey writes a new key to a file. It never replaces a file, whose key a cluster may still
+// need.
 func writeKey(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 
-	// On the disk before the command ends: the next one starts a cluster that needs it.
+	// Sync the file: the next command may start a cluster that needs it.
 	_, err = fmt.Fprintln(f, wire.NewKey().Text())
 	return errors.Join(err, f.Sync(), f.Close(), cluster.Inherit(path))
 }

@@ -11,15 +11,14 @@ import (
 	"github.com/shoalsearch/shoal/api/reply"
 )
 
-// listing is a command that shows one answer of the API: for people, or with
-// --json as it is.
+// listing is a command that prints one answer of the API: formatted, or unchanged with --json.
 type listing[T any] struct {
 	use, short string
-	flags      func(cmd *cobra.Command)       // its own, or nil
-	path       func() string                  // what to ask for, once the flags are read
-	show       func(w io.Writer, all T) error // prints it for people
+	flags      func(cmd *cobra.Command)       // additional flags; nil for none
+	path       func() string                  // request path, once the flags are parsed
+	show       func(w io.Writer, all T) error // formats the answer
 
-	// instead does another thing where the flags ask for it; nil for none.
+	// instead runs something else if the flags say so; nil for none.
 	instead func(cmd *cobra.Command, c *client) (did bool, err error)
 }
 
@@ -38,7 +37,7 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		// As the node wrote it, with fields that this version does not know.
+		// Print it unchanged, including fields that this version does not know.
 		if asJSON {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", raw)
 			return err
@@ -58,10 +57,10 @@ func (l listing[T]) command(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// at is a path that no flag changes.
+// at makes a path that no flag changes.
 func at(path string) func() string { return func() string { return path } }
 
-// table prints rows of equal columns below their heading.
+// table prints aligned columns below a heading.
 func table[T any](w io.Writer, heading string, rows []T, row func(T) string) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, heading)

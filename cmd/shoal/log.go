@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// durationsAsText writes times in JSON as the text has them, 540ms and not 540000000.
+// durationsAsText writes durations in JSON like in text: 540ms, not 540000000.
 func durationsAsText(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
@@ -20,7 +20,7 @@ func (f *serveFlags) logger() (*slog.Logger, error) {
 		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
 	}
 
-	// To standard error, unbuffered: whoever supervises the node keeps it, up to the last line.
+	// Log to standard error without buffering, so that a supervisor gets every line.
 	opt := &slog.HandlerOptions{Level: level}
 	switch f.logFormat {
 	case "text":

@@ -24,23 +24,23 @@ import (
 	"github.com/shoalsearch/shoal/node/account"
 )
 
-// contexts are the clusters that a person has signed in to, in a file of theirs.
+// contexts are the clusters that a user has signed in to, from a file in the user's home.
 type contexts struct {
-	path string // "" where there is no directory for it
+	path string // "" if there is no directory for it
 
-	Current string                 `json:"current"` // name of one; "" for none
+	Current string                 `json:"current"` // name of the context in use; "" for none
 	All     map[string]credentials `json:"contexts"`
 }
 
-// credentials are where a cluster is, and the key for it.
+// credentials are the address of a cluster and the key for it.
 type credentials struct {
 	URL string `json:"url"` // without a trailing slash
 	Key string `json:"key"`
-	// CAFile has the authorities to trust beside the system's; "" for none.
+	// CAFile has certificate authorities to trust besides the system's; "" for none.
 	CAFile string `json:"caFile,omitempty"`
 }
 
-// readContexts reads the file of the person who runs the program; none is no contexts.
+// readContexts reads the user's file. A missing file means no contexts.
 func readContexts(getenv func(string) string) (*contexts, error) {
 	dir := getenv("XDG_CONFIG_HOME")
 	if home := getenv("HOME"); dir == "" && home != "" {
@@ -58,7 +58,7 @@ func readContexts(getenv func(string) string) (*contexts, error) {
 		return c, nil
 	case err != nil:
 		return nil, err
-	case info.Mode().Perm()&0o077 != 0: // whoever can read it has the keys
+	case info.Mode().Perm()&0o077 != 0: // others could read the keys
 		return nil, fmt.Errorf("%s can be read by other users of this machine: chmod 600 it, and make new keys if somebody may have read it", c.path)
 	}
 
@@ -72,7 +72,7 @@ func readContexts(getenv func(string) string) (*contexts, error) {
 	return c, nil
 }
 
-// write replaces the file, so that a reader finds the former or the new one.
+// write replaces the file atomically.
 func (c *contexts) write() error {
 	if c.path == "" {
 		return errors.New("there is no directory for keys: set HOME or XDG_CONFIG_HOME")
@@ -89,7 +89,7 @@ func (c *contexts) write() error {
 	return err
 }
 
-// named finds the context of a command: the named one, else the current one.
+// named returns the context of a command: the one in args, else the current one.
 func (c *contexts) named(args []string) (name string, of credentials, err error) {
 	name = c.Current
 	if len(args) > 0 {
@@ -105,8 +105,8 @@ func (c *contexts) named(args []string) (name string, of credentials, err error)
 	return "", of, fmt.Errorf("there is no context %q: `shoal context list` lists them", name)
 }
 
-// credentialsAt are those of the context with an address, of several the current one, else the
-// first by name; "" for none.
+// credentialsAt returns the credentials for an address: of the current context, else the first by
+// name; empty if there are none.
 func (c *contexts) credentialsAt(address string) credentials {
 	for _, name := range append([]string{c.Current}, slices.Sorted(maps.Keys(c.All))...) {
 		if of, ok := c.All[name]; ok && of.URL == strings.TrimRight(address, "/") {
@@ -139,7 +139,7 @@ func newLogin(getenv func(string) string) *cobra.Command {
 
 			of := credentials{URL: strings.TrimRight(args[0], "/")}
 			if caFile != "" {
-				// Later commands run in other directories.
+				// Later commands run in other directories, so store an absolute path.
 				if of.CAFile, err = filepath.Abs(caFile); err != nil {
 					return err
 				}
@@ -172,8 +172,8 @@ func newLogin(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// askKey reads an API key that is good for nothing but this: no other secret that
-// somebody pastes by mistake leaves the machine.
+// askKey reads an API key. It refuses any other text, so that a password pasted by mistake is
+// never sent.
 func askKey(cmd *cobra.Command, address string, piped bool) (string, error) {
 	if f, ok := cmd.InOrStdin().(*os.File); !piped && (!ok || !isTerminal(f)) {
 		return "", errors.New("there is no terminal to ask for the key: pipe it in, with --key-stdin")
@@ -188,7 +188,7 @@ func askKey(cmd *cobra.Command, address string, piped bool) (string, error) {
 	return strings.TrimSpace(key), err
 }
 
-// whoami asks the cluster whose key it is.
+// whoami asks the cluster for the key's owner.
 func whoami(cmd *cobra.Command, of credentials) (c *client, who account.Caller, err error) {
 	f := clientFlags{url: of.URL, key: of.Key, caFile: of.CAFile, cmd: cmd}
 	if c, err = f.client(); err == nil {
@@ -235,7 +235,7 @@ func newLogout(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// revokeOwn ends a key by itself; one that has ended before is as good.
+// revokeOwn revokes a key with itself. It is fine if the key was revoked before.
 func revokeOwn(cmd *cobra.Command, of credentials) error {
 	c, who, err := whoami(cmd, of)
 	if refused := (*apiError)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
@@ -275,7 +275,7 @@ func newContext(getenv func(string) string) *cobra.Command {
 				return err
 			}
 
-			// What is in use is what commands talk to from now on: only one that is there.
+			// Only an existing context can become the current one.
 			if all.Current, _, err = all.named(args); err != nil {
 				return err
 			}
@@ -285,10 +285,9 @@ func newContext(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// readSecret reads a secret from the terminal, where it is not shown, or the first line of
-// the standard input.
+// readSecret reads a secret from the terminal without echo, or the first line of standard input.
 func readSecret(cmd *cobra.Command, prompt string) (string, error) {
-	// At a terminal without an echo; the line end that was typed is not shown either.
+	// Without echo the typed line end is missing too, so print one.
 	if f, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(f) {
 		fmt.Fprint(cmd.ErrOrStderr(), prompt)
 		b, err := term.ReadPassword(int(f.Fd()))
@@ -296,7 +295,7 @@ func readSecret(cmd *cobra.Command, prompt string) (string, error) {
 		return string(b), err
 	}
 
-	// The last line of a file need not have an end. Beyond this length no password is taken.
+	// The file may lack a final line end. No secret is longer than this limit.
 	line, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 4096)).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return "", err

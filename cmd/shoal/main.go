@@ -18,8 +18,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 
-	// The first signal asks for a clean stop; with the handler gone a second
-	// one ends the process at once.
+	// The first signal asks for a clean stop and removes the handler, so a second one ends the
+	// process at once.
 	context.AfterFunc(ctx, stop)
 
 	err := newRoot(os.Getenv).ExecuteContext(ctx)
@@ -36,7 +36,7 @@ func main() {
 	os.Exit(exitOf(err))
 }
 
-// newRoot builds the command tree. getenv is the only way to the environment.
+// newRoot builds the command tree. Commands read the environment only through getenv.
 func newRoot(getenv func(string) string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "shoal",
@@ -47,7 +47,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 	}
 
 	root.AddCommand(
-		// Run a node, and ask it.
+		// Running a node and using it.
 		newServe(getenv),
 		newSearch(getenv),
 		newAsk(getenv),
@@ -58,7 +58,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newLogout(getenv),
 		newContext(getenv),
 
-		// What is indexed, and what goes on.
+		// Content and jobs.
 		newConfig(getenv),
 		newConnection(getenv),
 		newRepo(getenv),
@@ -66,7 +66,7 @@ func newRoot(getenv func(string) string) *cobra.Command {
 		newEvents(getenv),
 		newAudit(getenv),
 
-		// People, programs and what they may see.
+		// People, programs and permissions.
 		newKey(getenv),
 		newUser(getenv),
 		newAgent(getenv),

@@ -27,37 +27,36 @@ message to the tool server of a node. For agent clients that start a program:
   {"mcpServers": {"shoal": {"command": "shoal", "args": ["mcp", "--url", "http://127.0.0.1:7700"]}}}`,
 		Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		c.http.Timeout = 0 // a call ends with the agent that made it
+		c.http.Timeout = 0 // the agent decides how long it waits
 		b := &stdio{client: c, out: cmd.OutOrStdout(), running: map[string]context.CancelFunc{}}
 		return b.run(cmd.Context(), cmd.InOrStdin())
 	})
 }
 
-// maxMessage bounds one message of the agent, as the tool server does.
+// maxMessage limits a message of the agent, as the tool server does.
 const maxMessage = 1 << 20
 
-// maxRunning bounds how many messages are on their way at a time, maxWaiting how
-// many more are read meanwhile.
+// maxRunning limits the messages sent at the same time, and maxWaiting how many more are read
+// meanwhile.
 const (
 	maxRunning = 32
 	maxWaiting = 32
 )
 
-// stdio passes messages between an agent on standard input and output and a
-// tool server. Each message is a request of its own; answers are written in
-// the order in which they come.
+// stdio passes messages between an agent on standard input and output and a tool server. Each
+// message is a request of its own; answers are written as they arrive.
 type stdio struct {
 	client *client
 
-	writing sync.Mutex // serialises out
+	writing sync.Mutex // serializes writes to out
 	out     io.Writer
 
 	mu      sync.Mutex // guards the fields below
-	version string     // protocol version agreed by initialize
+	version string     // protocol version from initialize
 	running map[string]context.CancelFunc
 }
 
-// message is what the bridge reads of a JSON-RPC message.
+// message has the parts of a JSON-RPC message that the bridge reads.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -75,27 +74,27 @@ type message struct {
 	} `json:"result"`
 }
 
-// run passes messages until the input ends, then waits for the answers that
-// are still due. When ctx ends it returns at once.
+// run passes messages until the input ends, and then waits for the remaining answers. If ctx ends
+// it returns at once.
 func (b *stdio) run(ctx context.Context, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
 	lines, failed := make(chan []byte), make(chan error, 1)
-	go func() { // a read of standard input cannot be interrupted, so nobody waits for its end
+	go func() { // reading standard input cannot be interrupted, so nothing waits for this goroutine
 		defer close(lines)
 		failed <- readLines(ctx, in, lines)
 	}()
 
-	// Answers that are due when the input ends are still written: an agent may close it early.
+	// Answers are written even after the input ended, since an agent may close it early.
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, maxRunning)
 
-	var waiting []func() // for a slot, the oldest first
+	var waiting []func() // the oldest first
 	for next := lines; next != nil || len(waiting) > 0; {
-		// While some wait more is read: a cancellation behind them frees a slot. With as many
-		// waiting as may be, the agent waits.
+		// Read on while messages wait for a slot, because a cancellation may free one. At
+		// maxWaiting, the agent has to wait.
 		free, more := slots, next
 		if len(waiting) == 0 {
 			free = nil
@@ -118,7 +117,7 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 
 		case line, ok := <-more:
 			if !ok {
-				next = nil // what waits is still sent
+				next = nil // the waiting messages are still sent
 			} else if pass := b.begin(ctx, line); pass != nil {
 				waiting = append(waiting, pass)
 			}
@@ -127,15 +126,15 @@ func (b *stdio) run(ctx context.Context, in io.Reader) error {
 	return <-failed
 }
 
-// readLines sends the lines of in, until it or ctx ends.
+// readLines sends the lines of in until in or ctx ends.
 func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	scan := bufio.NewScanner(in)
 
-	// A longer message ends the bridge with an error: where the next one begins cannot be told.
+	// A longer message is an error, because the beginning of the next one would be unknown.
 	scan.Buffer(make([]byte, 64<<10), maxMessage)
 	for scan.Scan() {
 		select {
-		// The scanner writes into the same memory again.
+		// The scanner reuses its memory.
 		case lines <- bytes.Clone(bytes.TrimSpace(scan.Bytes())):
 		case <-ctx.Done():
 			return nil
@@ -144,10 +143,9 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	return scan.Err()
 }
 
-// begin reads a message and returns what sends it and writes what comes back;
-// nil when nothing is to be sent. It runs in the order of the messages, so that
-// a cancellation finds the call before it, and needs no slot: with all of them
-// taken it is what frees one.
+// begin parses a message. It returns a function that sends it and writes the answer; nil if there
+// is nothing to send. It runs in the order of the messages, so that a cancellation finds its
+// call. It needs no slot, because a cancellation may have to free one.
 func (b *stdio) begin(ctx context.Context, line []byte) (pass func()) {
 	if len(line) == 0 {
 		return nil
@@ -159,7 +157,7 @@ func (b *stdio) begin(ctx context.Context, line []byte) (pass func()) {
 		return nil
 	}
 
-	// The server keeps no sessions: a call is cancelled by leaving it.
+	// The server keeps no sessions, so cancel a call by closing its request.
 	if m.Method == "notifications/cancelled" {
 		b.cancel(string(m.Params.RequestID))
 		return nil
@@ -176,7 +174,7 @@ func (b *stdio) begin(ctx context.Context, line []byte) (pass func()) {
 	return func() {
 		defer b.end(id, cancel)
 
-		// Nobody waits for the answer of a notification, or of what was cancelled.
+		// Notifications and cancelled calls get no answer.
 		err := b.post(ctx, line, &m)
 		if err != nil && ctx.Err() == nil && id != "" {
 			b.fail(m.ID, -32000, err.Error())
@@ -184,7 +182,7 @@ func (b *stdio) begin(ctx context.Context, line []byte) (pass func()) {
 	}
 }
 
-// end forgets a message that is answered.
+// end forgets a message after its answer.
 func (b *stdio) end(id string, cancel context.CancelFunc) {
 	cancel()
 
@@ -215,7 +213,7 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 	}
 	defer resp.Body.Close()
 
-	// The server streams where it reports progress, and a notification has no answer.
+	// The server streams if it reports progress. A notification gets 202 without a body.
 	kind := resp.Header.Get("Content-Type")
 	switch {
 	case strings.HasPrefix(kind, "text/event-stream"):
@@ -224,13 +222,13 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 		return nil
 	}
 
-	// Far above any answer of a tool: it is there for what answers in place of the server.
+	// Far above any tool's answer: the limit is for proxies that answer instead of the server.
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	if err != nil {
 		return fmt.Errorf("answer of %s: %w", b.client.base, err)
 	}
 
-	// An error of the API is no message of the protocol: the agent gets one that says the same.
+	// Convert an error of the API into a protocol error.
 	var answered struct {
 		Version string `json:"jsonrpc"`
 		Message string `json:"message"`
@@ -245,8 +243,8 @@ func (b *stdio) post(ctx context.Context, line []byte, m *message) error {
 	return fmt.Errorf("%s answered %s: %.200s", b.client.base, resp.Status, text)
 }
 
-// headers sets what the protocol wants beside the message: newer versions
-// repeat parts of it, so that proxies need not read the body.
+// headers sets the headers of the protocol. Newer versions repeat parts of the message there, so
+// that proxies need not read the body.
 func (b *stdio) headers(h http.Header, m *message) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "application/json, text/event-stream")
@@ -256,11 +254,11 @@ func (b *stdio) headers(h http.Header, m *message) {
 
 	b.mu.Lock()
 
-	// The newest protocol says its version in each message, older ones once in the handshake.
+	// In the newest protocol each message has the version; in older ones only the handshake does.
 	version := cmp.Or(m.Params.Meta.Version, b.version)
 	b.mu.Unlock()
 
-	// Which version it is, initialize has yet to agree on.
+	// Before initialize there is no agreed version.
 	if version != "" && m.Method != "initialize" {
 		h.Set("Mcp-Protocol-Version", version)
 	}
@@ -268,7 +266,7 @@ func (b *stdio) headers(h http.Header, m *message) {
 		h.Set("Mcp-Method", m.Method)
 	}
 
-	// What the message is about has another name in some methods.
+	// Some methods call their subject differently.
 	name := m.Params.Name
 	switch {
 	case m.Method == "resources/read":
@@ -281,8 +279,8 @@ func (b *stdio) headers(h http.Header, m *message) {
 	}
 }
 
-// headerText is a value as it can stand in a header; "" when it cannot. The
-// server compares it with the message as it stands.
+// headerText returns s if a header can contain it, otherwise "". It must not change s, because
+// the server compares it with the message.
 func headerText(s string) string {
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return ""
@@ -301,7 +299,7 @@ func (b *stdio) events(r io.Reader) error {
 			data = append(data, bytes.TrimPrefix(part, []byte(" "))...)
 		}
 
-		// An empty line ends a message, which may have come on several lines.
+		// An empty line ends a message, which may have several data lines.
 		if len(line) == 0 && len(data) > 0 {
 			if err := b.write(data); err != nil {
 				return err
@@ -318,8 +316,8 @@ func (b *stdio) events(r io.Reader) error {
 	}
 }
 
-// write sends one message to the agent, on one line, and notes the protocol
-// version that an initialize agrees on.
+// write sends one message to the agent on one line. It stores the protocol version from the
+// answer to initialize.
 func (b *stdio) write(text []byte) error {
 	var line bytes.Buffer
 	if err := json.Compact(&line, text); err != nil {
@@ -334,7 +332,7 @@ func (b *stdio) write(text []byte) error {
 		b.mu.Unlock()
 	}
 
-	// Answers come on several goroutines; a line must not stand within another.
+	// Several goroutines write, so lock the output for each line.
 	line.WriteByte('\n')
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -342,13 +340,13 @@ func (b *stdio) write(text []byte) error {
 	return err
 }
 
-// fail answers a message with an error of JSON-RPC.
+// fail answers a message with a JSON-RPC error.
 func (b *stdio) fail(id json.RawMessage, code int, text string) {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
 	answer, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}})
 	if err == nil {
-		_ = b.write(answer) // an agent that has gone needs no answer
+		_ = b.write(answer) // the agent may have gone
 	}
 }

@@ -28,8 +28,8 @@ of a node, its id, the first characters of that (four at least), or its address.
 	}, watchDrain)
 }
 
-// watchDrain asks for the drain of a node again and again, which changes nothing
-// once it is under way, and says how far it is until it has ended.
+// watchDrain requests the drain repeatedly, which is harmless, and prints its progress until it
+// is done.
 func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 	warned := false
 	for last, questions := -1, 0; ; {
@@ -38,7 +38,7 @@ func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 			return err
 		}
 
-		// Each answer repeats the warning; a person reads it once.
+		// Every answer repeats the warning; print it once.
 		if answer.Warning != "" && !warned {
 			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", answer.Warning)
 			warned = true
@@ -47,7 +47,7 @@ func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s holds nothing that others lack: it can be stopped\n", answer.Node)
 			return nil
 		}
-		// What is hidden is given away too, and not told of.
+		// Remaining leaves out hidden repositories.
 		if answer.Remaining != last && answer.Remaining > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s left to copy\n", some(answer.Remaining, nil))
 			last = answer.Remaining
@@ -57,7 +57,7 @@ func watchDrain(cmd *cobra.Command, c *client, args []string) error {
 			questions = answer.Questions
 		}
 
-		// Ctrl-C ends the watching alone. To stop a drain there is undrain.
+		// Ctrl-C only ends the watching; `shoal undrain` stops the drain.
 		if !clock.Wait(cmd.Context(), time.Second) {
 			return errors.New("the drain goes on without being watched; run the same command to watch it again")
 		}
@@ -112,10 +112,10 @@ func newRemove(getenv func(string) string) *cobra.Command {
 		Short: "Forget a node for good",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The answer to the removal names what is lost. Later nobody knows it.
+		// Only this answer names what is lost.
 		var answer operate.RemoveResponse
 
-		// The API refuses to remove the last copy of something without this word.
+		// The API refuses to remove the last copy of something without this parameter.
 		path := "/api/nodes/" + url.PathEscape(args[0]) + "/remove"
 		if loss {
 			path += "?accept_loss=true"

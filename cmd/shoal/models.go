@@ -23,7 +23,7 @@ func newModels(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// noModels is said where the configuration names none.
+// noModels is the message if the configuration has no models.
 const noModels = `No language model is configured. Add one to "models" in the configuration.`
 
 func newModelsList(getenv func(string) string) *cobra.Command {
@@ -57,14 +57,13 @@ func newModelsCheck(getenv func(string) string) *cobra.Command {
 	})
 }
 
-// checkModels prints a line for each model, and fails where one does not answer.
+// checkModels prints a line for each model. It fails if one does not work.
 func checkModels(ctx context.Context, c *client, w io.Writer) error {
 	var checks []ask.ModelCheck
 	if err := c.call(ctx, "POST", "/api/models/check", nil, &checks); err != nil {
 		return err
 	}
 
-	// Every model is told of, also after one that does not answer.
 	failed := false
 	for _, k := range checks {
 		if !k.OK {
@@ -73,7 +72,7 @@ func checkModels(ctx context.Context, c *client, w io.Writer) error {
 			continue
 		}
 
-		// Below ten milliseconds it is chance, and two runs would differ for nothing.
+		// Digits below ten milliseconds would differ between runs for no reason.
 		took := k.Took.Round(10 * time.Millisecond)
 		tokens := catalog.Counted(k.InputTokens+k.OutputTokens, "token", "tokens")
 		fmt.Fprintf(w, "%s/%s: ok in %v, %s\n", k.Provider, k.Model, took, tokens)

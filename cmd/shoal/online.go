@@ -18,24 +18,24 @@ import (
 	"github.com/shoalsearch/shoal/node/host"
 )
 
-// A look at a host prints this many repositories and takes this long at most.
+// Limits of asking one host.
 const (
 	onlineRepos = 20
 	onlineTime  = time.Minute
 )
 
-// tryConnections asks the host of each connection for its first repositories.
-// It fails where one does not list.
+// tryConnections asks each connection's host for its first repositories. It fails if one does not
+// list.
 func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv func(string) string) error {
 	tools := onlineTools(file, getenv)
 	failed := false
 	for _, conn := range file.Connections {
-		// Each host has its own time, so that a slow one does not make the others look broken.
+		// Each host has its own time limit, so that a slow one does not affect the others.
 		bounded, cancel := context.WithTimeoutCause(ctx, onlineTime, errors.New("the host took longer than a minute"))
 		trial, err := host.Try(bounded, conn, tools, onlineRepos)
 		cancel()
 
-		// Ctrl-C: the connections that follow are not asked, nor told of as failures.
+		// Ctrl-C: do not report the remaining connections as failures.
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -50,15 +50,15 @@ func tryConnections(ctx context.Context, w io.Writer, file *config.File, getenv 
 	return nil
 }
 
-// onlineTools ask hosts as a node with this file and this environment would.
+// onlineTools makes tools that ask hosts as a node with this file and environment would.
 func onlineTools(file *config.File, getenv func(string) string) host.Tools {
-	// A variable that is set to nothing is as good as none, as for a node.
+	// An empty variable counts as unset, as on a node.
 	process := func(name string) (string, bool) {
 		value := getenv(name)
 		return value, value != ""
 	}
 
-	// Its log would mix with the report; what goes wrong comes as an error of the trial.
+	// Discard the log, since the report has the errors.
 	env := environ.New(environ.Deps{
 		File:    func() *config.File { return file },
 		Process: process,
@@ -73,11 +73,10 @@ func onlineTools(file *config.File, getenv func(string) string) host.Tools {
 	return tools
 }
 
-// recordVariable names the directory that answers of code hosts are written to.
+// recordVariable names the directory for recorded answers of code hosts.
 const recordVariable = "SHOAL_HOST_RECORD"
 
-// printTrial prints what a host listed, what it told of the token, and what
-// went wrong.
+// printTrial prints the listed repositories, facts about the token, and errors.
 func printTrial(w io.Writer, name string, t host.Trial, err error) {
 	switch {
 	case err != nil:
@@ -95,7 +94,7 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 		fmt.Fprintf(w, "  left out so far: %d, %s\n", t.Skipped[why], why)
 	}
 
-	// What the token may do, and how much of it is left.
+	// The token's permissions and remaining calls.
 	a := t.Allowance
 	if len(a.Scopes) > 0 {
 		fmt.Fprintf(w, "  the token may: %s\n", strings.Join(a.Scopes, ", "))
@@ -115,9 +114,9 @@ func printTrial(w io.Writer, name string, t host.Trial, err error) {
 	}
 }
 
-// remarks are what makes a repository unlike the others.
+// remarks returns the special properties of a repository.
 func remarks(r host.Repo) string {
-	// In the order of the table, so that two runs can be compared.
+	// In a fixed order, so that runs can be compared.
 	var list []string
 	for _, m := range []struct {
 		holds bool

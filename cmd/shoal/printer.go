@@ -10,8 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// The colours of grep: names magenta, numbers green, separators cyan, matches
-// bold red.
+// The colors of grep: names magenta, numbers green, separators cyan, matches bold red.
 const (
 	colorName  = "\x1b[35m"
 	colorLine  = "\x1b[32m"
@@ -20,15 +19,14 @@ const (
 	colorOff   = "\x1b[0m"
 )
 
-// widest is how many bytes of a line a terminal is shown; a longer line is cut
-// around its first match.
+// widest limits the bytes of a line on a terminal. A longer line is cut around its first match.
 const widest = 400
 
-// printer writes results as lines.
+// printer prints results as lines.
 type printer struct {
 	out      *bufio.Writer
 	color    bool
-	terminal bool // then control characters are shown, not sent
+	terminal bool // replace control characters
 }
 
 func (p *printer) paint(color, s string) {
@@ -45,8 +43,8 @@ func (p *printer) name(f *fileAnswer) {
 	p.paint(colorName, oneLine(f.FileName.Text))
 }
 
-// oneLine is a name as it stands in a line of results: one that could break the
-// line, or the terminal, is quoted as git quotes names.
+// oneLine returns a name for a line of results. It quotes a name that could break the line or the
+// terminal, as git does.
 func oneLine(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool { return r == '\t' || paths.Hidden(r) }) {
 		return strconv.Quote(name)
@@ -54,26 +52,25 @@ func oneLine(name string) string {
 	return name
 }
 
-// span is a run of matching bytes of a line.
+// span is a range of matching bytes in a line.
 type span struct{ from, to int }
 
-// file writes every line that has a match, and with context the lines around
-// them; a line without a match has dashes for colons, and a gap is a line of
-// two dashes.
+// file prints every line with a match, and with context the lines around them. As in grep,
+// context lines have dashes instead of colons, and a line of two dashes marks a gap.
 func (p *printer) file(f *fileAnswer, context bool) {
 	last := 0
 	for i := range f.Chunks {
 		c := &f.Chunks[i]
 		number, offset := c.ContentStart.LineNumber, c.ContentStart.ByteOffset
 
-		// A gap between two parts of a file.
+		// A gap between two parts of the file.
 		if context && last > 0 && number > last+1 {
 			p.paint(colorMark, "--")
 			p.out.WriteByte('\n')
 		}
 
 		for line := range strings.Lines(c.Content) {
-			// Line ends of Windows too: a carriage return would move the cursor.
+			// Also cut "\r", which would move the cursor.
 			text := strings.TrimRight(line, "\r\n")
 			spans := c.spans(offset, len(text))
 			if len(spans) > 0 || context {
@@ -87,9 +84,8 @@ func (p *printer) file(f *fileAnswer, context bool) {
 	}
 }
 
-// spans are the matches within a line of n bytes that begins at offset. Offsets
-// count the bytes of the file, so a file that is not UTF-8 may be marked a
-// little off; it is never cut wrong.
+// spans returns the matches within a line of n bytes that begins at offset. Offsets count bytes
+// of the file, so in a file that is not UTF-8 marks may be slightly off.
 func (c *chunkAnswer) spans(offset, n int) []span {
 	var out []span
 	for _, r := range c.MatchRanges {
@@ -101,9 +97,9 @@ func (c *chunkAnswer) spans(offset, n int) []span {
 	return out
 }
 
-// line writes a line. before and after say that the answer has left out something there.
+// line prints a line. before and after report that the answer has cut it there.
 func (p *printer) line(f *fileAnswer, number int, text string, spans []span, before, after bool) {
-	// As grep has them: a line of the context alone has dashes.
+	// As in grep, a context line has dashes.
 	sep := ":"
 	if len(spans) == 0 {
 		sep = "-"
@@ -114,7 +110,7 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span, bef
 	p.paint(colorLine, strconv.Itoa(number))
 	p.paint(colorMark, sep)
 
-	// A file or a pipe gets all that the answer has of a line.
+	// Cut long lines on a terminal only.
 	from, to := 0, len(text)
 	if p.terminal && len(text) > widest {
 		from, to = window(text, spans)
@@ -124,8 +120,8 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span, bef
 		p.out.WriteString("…")
 	}
 
-	// Matches within another, or outside of what is shown, are left out: what is printed
-	// stays the text of the line.
+	// Skip overlapping matches and those outside of the window, so that the line's text stays
+	// intact.
 	at := from
 	for _, s := range spans {
 		if s.from < at || s.to > to {
@@ -145,7 +141,7 @@ func (p *printer) line(f *fileAnswer, number int, text string, spans []span, bef
 	p.out.WriteByte('\n')
 }
 
-// window picks the part of a long line around its first match.
+// window returns the part of a long line around its first match.
 func window(text string, spans []span) (from, to int) {
 	if len(spans) > 0 {
 		from = max(0, spans[0].from-widest/4)
@@ -153,7 +149,7 @@ func window(text string, spans []span) (from, to int) {
 
 	to = min(len(text), from+widest)
 
-	// A rune is never cut in two: its later bytes are 10xxxxxx.
+	// Do not cut a UTF-8 character: its later bytes are 10xxxxxx.
 	for from > 0 && text[from]&0xC0 == 0x80 {
 		from--
 	}
@@ -163,8 +159,7 @@ func window(text string, spans []span) (from, to int) {
 	return from, to
 }
 
-// safe shows characters of a file that would move the cursor, rename the window or turn
-// the order of the text around.
+// safe replaces characters that would affect the terminal, unless the output is no terminal.
 func (p *printer) safe(s string) string {
 	if !p.terminal {
 		return s
@@ -172,7 +167,7 @@ func (p *printer) safe(s string) string {
 	return printable(s)
 }
 
-// printable is a text in which no character hides, and none but tabs controls.
+// printable replaces hidden and control characters except tabs.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if paths.Hidden(r) {

@@ -15,22 +15,21 @@ import (
 	"github.com/shoalsearch/shoal/api"
 )
 
-// The descriptors that a node needs. Files of the index take none once they
-// are open; git, the other nodes and the clients do.
+// Numbers of file descriptors. Open index files use none; git, other nodes and clients do.
 const (
-	fewestDescriptors = 256  // fewer: a node does not start
-	usualDescriptors  = 4096 // fewer: it warns
+	fewestDescriptors = 256  // with fewer, a node does not start
+	usualDescriptors  = 4096 // with fewer, it warns
 	mostConnections   = 65536
 )
 
-// processLimits are what this process may use, and so what clients may use of it.
+// processLimits derives the limits for clients from those of this process.
 func processLimits(rate float64, log *slog.Logger) (api.Limits, error) {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return api.Limits{}, fmt.Errorf("limit of open files: %w", err)
 	}
 
-	// What clients may open follows from it: beyond that they wait, and git still works.
+	// Clients get their share of the descriptors, so that enough remain for git.
 	connections, err := connectionsFor(files.Cur)
 	if err != nil {
 		return api.Limits{}, err
@@ -52,19 +51,19 @@ func connectionsFor(descriptors uint64) (int, error) {
 	return int(min(descriptors/2, mostConnections)), nil
 }
 
-// memoryFor is a quarter of the memory that this process may use: what the
-// runtime was told, what its control group allows, or what the machine has.
+// memoryFor returns a quarter of this process's memory limit: the lowest of GOMEMLIMIT, its
+// control group and the machine.
 func memoryFor(root fs.FS) int64 {
-	// Where nothing is known, and what is assumed at the least: a quarter of less serves nobody.
+	// usual applies if nothing is known. A quarter of less than least would be useless.
 	const usual, least = 4 << 30, 256 << 20
 	most := int64(math.MaxInt64)
 
-	// The runtime says the largest number where nobody set a limit.
-	if told := debug.SetMemoryLimit(-1); told > 0 {
-		most = told
+	// Without GOMEMLIMIT this is the largest number.
+	if limit := debug.SetMemoryLimit(-1); limit > 0 {
+		most = limit
 	}
 
-	// The tightest counts: a container sees the memory of the whole machine.
+	// A container sees the whole machine's memory, so take the lowest limit.
 	for _, found := range []int64{groupMemory(root), machineMemory(root)} {
 		if found > 0 {
 			most = min(most, found)
@@ -77,8 +76,8 @@ func memoryFor(root fs.FS) int64 {
 	return max(most, least) / 4
 }
 
-// groupMemory is the least limit of the process's control group and those
-// above it, 0 where there is none.
+// groupMemory returns the lowest limit of the process's control group and its parents; 0 if there
+// is none.
 func groupMemory(root fs.FS) (least int64) {
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -86,13 +85,13 @@ func groupMemory(root fs.FS) (least int64) {
 	}
 
 	for line := range strings.Lines(string(text)) {
-		// Only the line of the second version of control groups has no controllers in it.
+		// The line of cgroup v2 has no controllers between the colons.
 		_, path, found := strings.Cut(strings.TrimSpace(line), "::")
 		if !found {
 			continue
 		}
 
-		// A group may take no more than any group above it.
+		// The limits of parent groups apply too.
 		for dir := path; ; dir = filepath.Dir(dir) {
 			raw, err := fs.ReadFile(root, filepath.Join("sys/fs/cgroup", dir, "memory.max"))
 			if n, bad := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64); err == nil && bad == nil && (least == 0 || n < least) {
@@ -106,7 +105,7 @@ func groupMemory(root fs.FS) (least int64) {
 	return least
 }
 
-// machineMemory is the memory of the machine, 0 where that is not known.
+// machineMemory returns the memory of the machine; 0 if unknown.
 func machineMemory(root fs.FS) int64 {
 	text, err := fs.ReadFile(root, "proc/meminfo")
 	if err != nil {
@@ -114,7 +113,7 @@ func machineMemory(root fs.FS) int64 {
 	}
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == "MemTotal:" {
-			kib, _ := strconv.ParseInt(fields[1], 10, 64) // malformed: not known
+			kib, _ := strconv.ParseInt(fields[1], 10, 64) // malformed means unknown
 			return kib << 10
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// within is a context that ends after a while, 0 for never.
+// within returns a context with a timeout; 0 means none.
 func within(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	if patience > 0 {
 		return context.WithTimeout(ctx, patience)
@@ -23,9 +23,8 @@ func within(ctx context.Context, patience time.Duration) (context.Context, conte
 	return ctx, func() {}
 }
 
-// waitIndexed draws a progress bar until every connection has been synced and
-// every repository, of at least so many, is indexed or has failed. It ends
-// with exit code 1 when one failed.
+// waitIndexed draws a progress bar until every connection is synced and all repositories, at
+// least atLeast, are indexed or have failed. It returns exit code 1 if one failed.
 func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error {
 	bar := &bar{w: w, terminal: isTerminal(os.Stderr)}
 	defer bar.clear()
@@ -43,11 +42,11 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 				return err
 			}
 
-			// What could be decoded of an answer that broke off is of no use.
+			// Do not use half of an answer.
 			s = node.StatusResponse{}
 			bar.draw(&s)
 
-		// Indexed is not enough: whoever waits searches next.
+		// Also wait until the node is ready, because the user searches next.
 		case s.Repos.Total >= atLeast && done(&s) && serves(ctx, c, &s):
 			bar.draw(&s)
 			return outcome(bar, &s)
@@ -62,13 +61,12 @@ func waitIndexed(ctx context.Context, c *client, atLeast int, w io.Writer) error
 	}
 }
 
-// mostSilent is how many questions in a row a node may leave without an answer
-// while a command waits for it: at five a second 20 s, the time of a restart.
+// mostSilent limits the failed requests in a row: at five a second they take 20 s, the time of a
+// restart.
 const mostSilent = 100
 
-// silent reports whether an error is one that passes: of a node that starts or
-// restarts, or of a cluster that has no leader for a moment. What a node refuses
-// it refuses again.
+// silent reports whether an error is temporary: the node starts, or the cluster has no leader. A
+// refusal by the node is not.
 func silent(err error) bool {
 	var answered *apiError
 	return !errors.As(err, &answered) || answered.Status >= 500
@@ -82,7 +80,7 @@ func done(s *node.StatusResponse) bool {
 		}
 	}
 
-	// A cluster that has not read its configuration yet has no connections either.
+	// Before the cluster has read its configuration, it has no connections either.
 	starting := s.Leader == "" || s.Config.Path != "" && s.Config.Hash == "" && len(s.Config.Errors) == 0
 	if len(s.Connections) == 0 && starting {
 		return false
@@ -91,8 +89,8 @@ func done(s *node.StatusResponse) bool {
 	return s.Repos.Indexed+s.Repos.Failed+s.Repos.Unfetchable >= s.Repos.Total
 }
 
-// serves reports whether the node takes searches: one that was started again
-// knows what is indexed before it is ready. One that is drained never is.
+// serves reports whether the node accepts searches. A restarted node knows the index before it is
+// ready. A draining node never becomes ready, so do not wait for it.
 func serves(ctx context.Context, c *client, s *node.StatusResponse) bool {
 	for _, m := range s.Members {
 		if m.ID == s.Node && m.Draining {
@@ -102,9 +100,9 @@ func serves(ctx context.Context, c *client, s *node.StatusResponse) bool {
 	return c.call(ctx, "GET", "/readyz", nil, nil) == nil
 }
 
-// outcome tells what failed.
+// outcome prints the failures and a summary.
 func outcome(b *bar, s *node.StatusResponse) error {
-	// The bar must be gone before lines are written that stay.
+	// Remove the bar before printing lines that stay.
 	b.clear()
 	bad := s.Repos.Failed > 0
 	for _, k := range s.Connections {
@@ -125,8 +123,8 @@ func outcome(b *bar, s *node.StatusResponse) error {
 	return nil
 }
 
-// heldText is how much of the index the asked node holds, where that is told:
-// by the catalog, which knows it as soon as a repository counts as indexed.
+// heldText returns how much of the index the node has, according to the catalog; "" if the status
+// does not say.
 func heldText(s *node.StatusResponse) string {
 	for _, m := range s.Members {
 		if m.ID == s.Node && m.Bytes > 0 {
@@ -136,8 +134,8 @@ func heldText(s *node.StatusResponse) string {
 	return ""
 }
 
-// bar is one line that is drawn over itself. Where the output is no terminal
-// it is a line for each change instead.
+// bar is a progress bar on one line. If the output is no terminal, it prints a line for each
+// change.
 type bar struct {
 	w        io.Writer
 	terminal bool
@@ -155,7 +153,7 @@ func (b *bar) draw(s *node.StatusResponse) {
 		return
 	}
 
-	// A log gets a line for each change, and no control characters.
+	// A log gets lines without control characters.
 	b.last = line
 	if b.terminal {
 		fmt.Fprintf(b.w, "\r\x1b[K%s", line)
@@ -171,15 +169,13 @@ func (b *bar) clear() {
 	b.last = ""
 }
 
-// line shows repositories that are done, and of those that are being indexed
-// how far they are.
+// line shows how many repositories are done, and the progress of those being indexed.
 func (b *bar) line(s *node.StatusResponse) string {
 	if s.Node == "" {
 		return "starting"
 	}
 
-	// Repositories that are being indexed count by their part, or one large one would
-	// leave the bar where it is.
+	// Count the progress within repositories too, or a large one would stop the bar.
 	part, now := 0.0, ""
 	for _, j := range s.Running {
 		if j.Kind != "index" {
@@ -193,28 +189,27 @@ func (b *bar) line(s *node.StatusResponse) string {
 		}
 	}
 
-	// Before the first listing there is nothing to divide by; what was counted at two
-	// moments may be more than the whole.
+	// There may be no repositories yet, and the counts may differ by a moment.
 	share := 0.0
 	if s.Repos.Total > 0 {
 		share = min(1, (float64(s.Repos.Indexed+s.Repos.Failed)+part)/float64(s.Repos.Total))
 	}
 	full := int(share * barWidth)
-	if !b.terminal { // a line for each file would be too many
+	if !b.terminal { // a line for each file would be too much
 		return indexedText(s)
 	}
 
 	text := fmt.Sprintf("[%s%s] %3.0f%%  %s  %s",
 		strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, reposText(s), now)
 
-	// A rune for each column: names of repositories need not be ASCII.
+	// One rune for each column: names may not be ASCII.
 	if runes := []rune(text); len(runes) > maxLine {
 		return string(runes[:maxLine])
 	}
 	return text
 }
 
-// reposText is how many of the repositories are indexed: "0 of 1 repository".
+// reposText returns the number of indexed repositories: "0 of 1 repository".
 func reposText(s *node.StatusResponse) string {
 	return fmt.Sprintf("%d of %s", s.Repos.Indexed, catalog.Counted(s.Repos.Total, "repository", "repositories"))
 }

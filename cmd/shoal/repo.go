@@ -29,7 +29,7 @@ func newRepoList(getenv func(string) string) *cobra.Command {
 		Short: "List repositories with their state",
 		Args:  cobra.NoArgs,
 	}, func(cmd *cobra.Command, c *client, _ []string) error {
-		// All pages, each entry as the node wrote it: with fields that this version does not know.
+		// Read all pages, and keep each entry unchanged, including unknown fields.
 		all, list := []json.RawMessage{}, []json.RawMessage(nil)
 		for page := 1; page == 1 || len(list) == reposPerPage; page++ {
 			target := fmt.Sprintf("/api/repos?query=%s&state=%s&perPage=%d&page=%d", url.QueryEscape(query), url.QueryEscape(state), reposPerPage, page)
@@ -65,7 +65,7 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 		Short: "Index a repository before the others that wait; shoal status shows how far it is",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The API goes by numbers, people by names.
+		// The API identifies repositories by number, people by name.
 		id, err := findRepo(cmd.Context(), c, args[0])
 		if err != nil {
 			return err
@@ -81,9 +81,9 @@ func newRepoReindex(getenv func(string) string) *cobra.Command {
 	})
 }
 
-// findRepo is the number of a repository.
+// findRepo returns the number of a repository.
 func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
-	// The query finds names with the text in them: the exact one may be on any page.
+	// The query matches parts of names, so the exact name may be on any page.
 	var near []browse.RepoInfo
 	for page := 1; ; page++ {
 		list, err := reposLike(ctx, c, name, page)
@@ -97,14 +97,14 @@ func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 			}
 		}
 
-		// The first few are kept to suggest.
+		// Keep the first few as suggestions.
 		near = append(near, list[:min(len(list), mostNear-len(near))]...)
 		if len(list) < reposPerPage {
 			break
 		}
 	}
 
-	// A name with a mistake in what is before the last slash is near as well.
+	// If the mistake is before the last slash, search for the rest.
 	if base := path.Base(name); len(near) == 0 && base != name {
 		list, err := reposLike(ctx, c, base, 1)
 		if err != nil {
@@ -118,16 +118,16 @@ func findRepo(ctx context.Context, c *client, name string) (uint32, error) {
 
 const (
 	reposPerPage = 100
-	mostNear     = 3 // names that are suggested
+	mostNear     = 3 // suggested names
 )
 
-// reposLike is a page of the repositories whose names have a text in them.
+// reposLike returns a page of the repositories whose names contain text.
 func reposLike(ctx context.Context, c *client, text string, page int) (list []browse.RepoInfo, err error) {
 	target := fmt.Sprintf("/api/repos?query=%s&perPage=%d&page=%d", url.QueryEscape(text), reposPerPage, page)
 	return list, c.call(ctx, "GET", target, nil, &list)
 }
 
-// noRepo is the error for a name that no repository has, with those near to it.
+// noRepo returns the error for an unknown name, with similar names.
 func noRepo(name string, near []browse.RepoInfo) error {
 	if len(near) == 0 {
 		return fmt.Errorf("there is no repository %q; names are written in full, as in github.com/acme/app", name)

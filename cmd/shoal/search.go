@@ -18,7 +18,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// searchAnswer is what the command needs of the answer of POST /api/search.
+// searchAnswer has the parts of an answer to POST /api/search that the command uses.
 type searchAnswer struct {
 	Stats      search.Stats       `json:"stats"`
 	Files      []fileAnswer       `json:"files"`
@@ -30,7 +30,7 @@ type searchAnswer struct {
 	Hints      []string           `json:"hints"`
 }
 
-// pastText is the line about a repository whose commit was read from git.
+// pastText returns a line about a repository that was read from git at a commit.
 func pastText(p search.PastRepo) string {
 	text := fmt.Sprintf("%s at %.10s of %s: %s read from git",
 		p.Repository, p.Commit, p.Time.Format(time.DateOnly), catalog.Counted(p.Read, "file", "files"))
@@ -52,7 +52,7 @@ type chunkAnswer struct {
 	Content      string
 	MatchRanges  []struct{ Start, End positionAnswer }
 	ContentStart positionAnswer
-	Cut          struct{ Before, After int } // bytes of overlong lines that are left out
+	Cut          struct{ Before, After int } // bytes cut from overlong lines
 }
 
 type positionAnswer struct{ ByteOffset, LineNumber, Column int }
@@ -92,13 +92,13 @@ Exit status: 0 when something was found, 1 when nothing was, 2 on an error.
 }
 
 func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
-	// Everything would be found, and nobody asks for that by an empty word.
+	// An empty query would find everything, which nobody wants.
 	query := strings.Join(args, " ")
 	if strings.TrimSpace(query) == "" {
 		return errors.New("the query is empty: give a word, an expression or a filter, as in `shoal search 'file:\\.go$'`")
 	}
 
-	// The numbers of everything, and no line of it on the network.
+	// Request all counts, but as few lines as possible.
 	matches := f.matches
 	if f.onlyCount() {
 		query, matches = query+" count:all", 1
@@ -117,7 +117,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 
 	took := time.Since(began)
 
-	// Decoded beside what was sent: --json prints the answer with all its fields.
+	// raw is kept for --json, which prints all fields.
 	var answer searchAnswer
 	if err := reply.Decode(raw, &answer); err != nil {
 		return fmt.Errorf("decode answer: %w", err)
@@ -131,7 +131,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 		return err
 	}
 
-	// After the results, on standard error: a pipe gets lines alone.
+	// The summary goes to standard error, so that a pipe gets only results.
 	f.summary(cmd.ErrOrStderr(), &answer, took)
 	if len(answer.Files) == 0 && len(answer.onlyRepos()) == 0 {
 		return exitCode(1)
@@ -139,8 +139,7 @@ func (f *searchFlags) run(cmd *cobra.Command, c *client, args []string) error {
 	return nil
 }
 
-// onlyRepos are the repositories of an answer that has nothing else, as one to
-// a query with type:repo.
+// onlyRepos returns the repositories if the answer has nothing else, as with type:repo.
 func (a *searchAnswer) onlyRepos() []repoAnswer {
 	if len(a.Files) > 0 {
 		return nil
@@ -148,12 +147,12 @@ func (a *searchAnswer) onlyRepos() []repoAnswer {
 	return a.Repos
 }
 
-// onlyCount reports whether nothing but the numbers is shown. They are those of
-// all that there is, whatever the limit, and no line is sent for them.
+// onlyCount reports whether only the counts are printed. They cover everything, whatever the
+// limit.
 func (f *searchFlags) onlyCount() bool { return f.count && !f.asJSON }
 
 func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *searchAnswer) error {
-	// NO_COLOR and a dumb terminal count where nobody said anything else.
+	// By default NO_COLOR and a dumb terminal turn colors off.
 	p := printer{out: out, terminal: isTerminal(os.Stdout)}
 	switch f.color {
 	case "always":
@@ -178,13 +177,13 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 		return err
 	}
 
-	// A query with type:repo has repositories in place of files.
+	// With type:repo there are repositories instead of files.
 	for _, r := range answer.onlyRepos() {
 		p.paint(colorName, p.safe(r.Name))
 		out.WriteByte('\n')
 	}
 
-	// A file that was found by its name alone has no lines to show.
+	// A file found by its name has no lines.
 	for i := range answer.Files {
 		if f.filesOnly || len(answer.Files[i].Chunks) == 0 {
 			p.name(&answer.Files[i])
@@ -196,8 +195,7 @@ func (f *searchFlags) print(out *bufio.Writer, raw json.RawMessage, answer *sear
 	return nil
 }
 
-// summary tells a person at a terminal how much there was, and anybody when
-// the answer is not all there is.
+// summary prints the counts on a terminal, and always a note if the answer is incomplete.
 func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) {
 	for _, p := range a.Past {
 		fmt.Fprintln(w, "shoal:", pastText(p))
@@ -221,13 +219,13 @@ func (f *searchFlags) summary(w io.Writer, a *searchAnswer, took time.Duration) 
 	}
 }
 
-// lacks is why an answer is not all there is, "" where it is. numbers tells that
-// only how much there is will be shown.
+// lacks returns why an answer is incomplete; "" if it is complete. numbers reports that only
+// counts are printed.
 func (a *searchAnswer) lacks(numbers bool) string {
 	missing := len(a.Cluster.ReposMissing)
 	names := printable(strings.Join(a.Cluster.ReposMissing, ", "))
 
-	// The worst first: who raises a limit finds nothing of what was not searched.
+	// The worst reason first: raising a limit does not help with what was not searched.
 	silent := a.Stats.ShardsRequired - a.Stats.ShardsAnswered
 	switch {
 	case a.Exhaustive:
@@ -249,14 +247,14 @@ func (a *searchAnswer) lacks(numbers bool) string {
 	case a.missingRevision() != "":
 		return a.missingRevision()
 
-	// The numbers are of everything, whatever the limit of matches.
+	// The counts cover everything, whatever the limit of matches.
 	case numbers:
 		return ""
 	}
 	return "a limit was reached; raise it with --matches or narrow the query"
 }
 
-// missingRevision says in how many repositories a revision was not searched; "" for none.
+// missingRevision says in how many repositories the revision was not searched; "" for none.
 func (a *searchAnswer) missingRevision() string {
 	for _, g := range a.Gaps {
 		if g.Ref != "" {
@@ -266,5 +264,5 @@ func (a *searchAnswer) missingRevision() string {
 	return ""
 }
 
-// mostMissing is how many repositories a node names that could not be searched.
+// mostMissing is how many missing repositories a node names at most.
 const mostMissing = 20

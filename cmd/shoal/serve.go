@@ -24,8 +24,8 @@ import (
 
 // serve runs a node and its API until ctx ends.
 func serve(ctx context.Context, f serveFlags) error {
-	// A hangup asks to look at the configuration file, and never ends a node: it is
-	// caught before anything else can take long.
+	// SIGHUP rereads the configuration file. Catch it first, because by default it would end the
+	// process.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer func() {
@@ -46,7 +46,7 @@ func serve(ctx context.Context, f serveFlags) error {
 		return notStarted(err)
 	}
 
-	// Everything that can be wrong with flags was said; what fails now is the machine's or the data's.
+	// All flags are valid; later failures are due to the machine or the data.
 	n, srv, err := f.open(ctx, log)
 	if err != nil {
 		return notStarted(err)
@@ -64,8 +64,7 @@ func serve(ctx context.Context, f serveFlags) error {
 	return runBoth(ctx, n, srv, &f, log)
 }
 
-// open makes the node and its API, which listens already. Nothing stays behind
-// where it fails.
+// open makes the node and its API, which listens already. On an error it closes both.
 func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *api.Server, error) {
 	limits, err := processLimits(f.rate, log)
 	if err != nil {
@@ -74,20 +73,19 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
-	// The scheduler of Go looks at the network when it has nothing else to run,
-	// and every 10 ms. With searches on all cores a request would wait that long
-	// to be read, so there is more room than the searches may take.
+	// Go's scheduler polls the network when it is idle, and otherwise every 10 ms. If searches
+	// used all threads, requests would wait that long, so allow more threads than searches use.
 	cores := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(cores + spareThreads)
 	heap.KeepRoom()
 
-	// What fails now has touched neither the data directory nor the cluster: a node that is
-	// started again and again must not take the lead each time.
+	// Fail here, before the data directory and the cluster are touched: a node in a restart loop
+	// must not take over the leadership each time.
 	if err := f.tryOut(ctx); err != nil {
 		return nil, nil, err
 	}
 
-	// The node first: the routes stand on its parts.
+	// The routes need the node's parts.
 	n, err := node.New(f.nodeOptions(log, reg, cores))
 	if err != nil {
 		return nil, nil, err
@@ -102,7 +100,7 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	}
 	srv, err := api.New(n, opt)
 	if err != nil {
-		// A node ends in one way only: with the context of its Run.
+		// Run with an ended context is the only way to close a node.
 		stopped, stop := context.WithCancel(ctx)
 		stop()
 		return nil, nil, errors.Join(err, n.Run(stopped))
@@ -110,27 +108,26 @@ func (f *serveFlags) open(ctx context.Context, log *slog.Logger) (*node.Node, *a
 	return n, srv, nil
 }
 
-// spareThreads is how many threads may run beside those that search.
+// spareThreads is the number of threads beside those that search.
 const spareThreads = 2
 
-// warnPlain says that keys can be read on the network, where they can.
+// warnPlain warns if keys cross the network unencrypted.
 func (f *serveFlags) warnPlain(srv *api.Server, log *slog.Logger) {
-	host, _, _ := net.SplitHostPort(srv.Addr().String()) // of a listener
+	host, _, _ := net.SplitHostPort(srv.Addr().String()) // a listener's address always parses
 	if !isLoopback(host) && f.tlsCert == "" {
 		log.Warn("the API speaks plain HTTP on a non-loopback address: keys cross the network in clear, unless a load balancer in front of it speaks TLS; --tls-cert and --tls-key change that", "listen", f.listen)
 	}
 }
 
-// runBoth runs the API and the node. The API ends first, so that no request
-// meets a node whose files are closed.
+// runBoth runs the API and the node. The API ends first, so that no request meets closed files.
 func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, log *slog.Logger) error {
 	g, ctx := errgroup.WithContext(ctx)
 
-	// The node does not end with ctx, but when the API has ended.
+	// The node ends when the API has ended, not with ctx.
 	nodeCtx, stopNode := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopNode()
 
-	// The API ends with ctx, or with the node: without it there is nothing to serve.
+	// The API ends with ctx or with the node.
 	apiCtx, stopAPI := context.WithCancel(ctx)
 
 	g.Go(func() error {
@@ -142,7 +139,7 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 		return srv.Run(apiCtx)
 	})
 
-	// systemd learns that the API listens, and that it still answers.
+	// systemd learns that the API listens and still answers.
 	unit := supervisorOf(os.Getenv, log)
 	unit.say("READY=1")
 	context.AfterFunc(ctx, func() { unit.say("STOPPING=1") })
@@ -151,7 +148,7 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 		return nil
 	})
 
-	// On loopback only those are let in without a key who are on this machine.
+	// On loopback, anonymous access is limited to this machine.
 	if host, _, _ := net.SplitHostPort(srv.Addr().String()); !isLoopback(host) {
 		g.Go(func() error {
 			watchOpen(apiCtx, n.AnonymousAccess, func() {
@@ -167,8 +164,8 @@ func runBoth(ctx context.Context, n *node.Node, srv *api.Server, f *serveFlags, 
 	return g.Wait()
 }
 
-// watchOpen warns each time that anonymous access is turned on: by the
-// environment before the start, or by a configuration at any time.
+// watchOpen warns each time anonymous access is turned on: before the start by the environment,
+// or later by a configuration.
 func watchOpen(ctx context.Context, open func() bool, warn func()) {
 	for was := false; ; {
 		now := open()

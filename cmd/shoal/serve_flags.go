@@ -20,8 +20,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// serveFlags are the flags of `shoal serve` after the environment filled in
-// what was not given.
+// serveFlags are the flags of `shoal serve`, with defaults from the environment.
 type serveFlags struct {
 	config, dataDir, listen, clusterListen, gossipListen string
 	advertise, join, keyFile, zone, ctags, baseURL, name string
@@ -30,19 +29,19 @@ type serveFlags struct {
 	logFormat, logLevel                                  string
 	tlsCert, tlsKey, hosts, metricsListen, metricsKey    string
 	trustedText                                          string
-	trusted                                              []netip.Prefix // trustedText, by check
+	trusted                                              []netip.Prefix // parsed from trustedText by check
 	embedText                                            string
-	embed                                                []string // embedText, by check
+	embed                                                []string // parsed from embedText by check
 	configEnv, configRoots                               string
-	allowed                                              config.Allowance // configEnv and configRoots, by check
+	allowed                                              config.Allowance // parsed from configEnv and configRoots by check
 	demo                                                 string
-	anonymous                                            bool    // whatever the environment says
-	unread                                               []error // values of the environment that cannot be read
+	anonymous                                            bool    // overrides the environment
+	unread                                               []error // errors of invalid variables
 	rate                                                 float64 // requests a second of one client
 	lingerText                                           string
-	linger                                               time.Duration // lingerText, by check
+	linger                                               time.Duration // parsed from lingerText by check
 	slowText                                             string
-	slow                                                 time.Duration // slowText, by check
+	slow                                                 time.Duration // parsed from slowText by check
 }
 
 func newServe(getenv func(string) string) *cobra.Command {
@@ -64,19 +63,19 @@ func newServeCommand(getenv func(string) string, f *serveFlags) *cobra.Command {
 		},
 	}
 
-	// The environment is read now, and gives the flags their defaults.
+	// The environment gives the flags their defaults.
 	f.addTexts(cmd, getenv)
 	f.addNumbers(cmd, getenv)
 	cmd.Flags().StringVar(&f.demo, "demo", "", "serve the git checkout in this directory to try things out")
 
-	// What cannot be read is said when the node starts, never by --help.
+	// Report invalid variables at the start of a node, not in --help.
 	f.unread = append(f.unread, unreadVariables(getenv)...)
 	return cmd
 }
 
-// addTexts adds the flags that are text.
+// addTexts adds the string flags.
 func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
-	// The first of the variables wins over the later ones, which are older names of it.
+	// The first variable wins; the others are older names.
 	text := func(p *string, name, usual, usage string, env ...string) {
 		for _, variable := range slices.Backward(env) {
 			usual = cmp.Or(getenv(variable), usual)
@@ -84,7 +83,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 		cmd.Flags().StringVar(p, name, usual, usage+" ["+strings.Join(env, ", ")+"]")
 	}
 
-	// Where things are.
+	// Files and programs.
 	text(&f.config, "config", "", "configuration file", "CONFIG_PATH")
 	text(&f.configEnv, "config-env", "", "variables that a configuration over the network may send to its hosts, comma-separated: NAME, GITEA_*@git.example.com (default those that the configuration in force uses)", "SHOAL_CONFIG_ENV")
 	text(&f.configRoots, "config-roots", "", "directories below which a configuration over the network may name local repositories, comma-separated (default those that the configuration in force uses)", "SHOAL_CONFIG_ROOTS")
@@ -92,7 +91,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.keyFile, "cluster-key-file", "", "cluster key (default <data-dir>/cluster.key)", "SHOAL_CLUSTER_KEY_FILE")
 	text(&f.ctags, "ctags", "", "universal-ctags program; off for no symbols (default found on PATH)", "CTAGS_COMMAND")
 
-	// How other nodes reach this one, and it them.
+	// Connections between nodes.
 	text(&f.clusterListen, "cluster-listen", "127.0.0.1:7701", "raft and node-to-node calls", "SHOAL_CLUSTER_LISTEN")
 	text(&f.gossipListen, "gossip-listen", "127.0.0.1:7702", "membership", "SHOAL_GOSSIP_LISTEN")
 	text(&f.advertise, "advertise", "", "host that other nodes reach this one by (default the host of --cluster-listen; where that is a wildcard, the address of this machine that leads to the first address of --join)", "SHOAL_ADVERTISE")
@@ -100,7 +99,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.name, "node-name", "", "name of this node in status, pages and messages (default the name of the host)", "SHOAL_NODE_NAME")
 	text(&f.zone, "zone", "default", "failure domain of this node", "SHOAL_ZONE")
 
-	// How clients reach it.
+	// Clients.
 	text(&f.listen, "listen", "127.0.0.1:7700", "API, tool server, web pages, metrics", "SHOAL_LISTEN")
 	text(&f.baseURL, "base-url", "", "prefix of every link (default AUTH_URL, else the address of --listen, or the one that other nodes use where that is a wildcard)", "SHOAL_BASE_URL")
 	text(&f.tlsCert, "tls-cert", "", "certificate chain for --listen and --metrics-listen, read again when it changes (default plain HTTP)", "SHOAL_TLS_CERT")
@@ -110,7 +109,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.trustedText, "trusted-proxies", "", "networks of load balancers whose X-Forwarded-For counts for limits and the audit, comma-separated: 10.0.0.0/24,::1", "SHOAL_TRUSTED_PROXIES")
 	text(&f.lingerText, "linger", "", "how long a node that is told to stop still answers, so that load balancers notice (default 2s; 0s with neither --join nor --bootstrap-expect)", "SHOAL_LINGER")
 
-	// How it is watched.
+	// Monitoring.
 	text(&f.metricsListen, "metrics-listen", "", "address for /metrics, without a key unless --metrics-key-file names one (default --listen, with an owner's key unless that is on loopback and no connection enforces permissions)", "SHOAL_METRICS_LISTEN")
 	text(&f.metricsKey, "metrics-key-file", "", "file with a key that opens /metrics and nothing else, at both addresses (default none)", "SHOAL_METRICS_KEY_FILE")
 	text(&f.logFormat, "log-format", "text", "text or json", "SHOAL_LOG_FORMAT")
@@ -118,7 +117,7 @@ func (f *serveFlags) addTexts(cmd *cobra.Command, getenv func(string) string) {
 	text(&f.logLevel, "log-level", "info", "debug, info, warn or error", "SHOAL_LOG_LEVEL")
 }
 
-// addNumbers adds the flags that are numbers.
+// addNumbers adds the number flags.
 func (f *serveFlags) addNumbers(cmd *cobra.Command, getenv func(string) string) {
 	expect := f.envInt(getenv, "SHOAL_BOOTSTRAP_EXPECT", 1)
 	replicas := f.envInt(getenv, "SHOAL_REPLICAS", 2)
@@ -132,7 +131,7 @@ func (f *serveFlags) addNumbers(cmd *cobra.Command, getenv func(string) string) 
 	fs.Float64Var(&f.rate, "rate-limit", rate, "requests a second of one client, 429 beyond; 0 for no limit [SHOAL_RATE_LIMIT]")
 }
 
-// envInt reads a number from the environment; one that cannot be read stops the start.
+// envInt reads a whole number from the environment. An invalid one stops the start later.
 func (f *serveFlags) envInt(getenv func(string) string, name string, usual int) int {
 	text := getenv(name)
 	if text == "" {
@@ -145,7 +144,7 @@ func (f *serveFlags) envInt(getenv func(string) string, name string, usual int) 
 	return n
 }
 
-// envFloat is envInt for numbers that need not be whole.
+// envFloat reads a number from the environment, like envInt.
 func (f *serveFlags) envFloat(getenv func(string) string, name string, usual float64) float64 {
 	text := getenv(name)
 	if text == "" {
@@ -158,15 +157,14 @@ func (f *serveFlags) envFloat(getenv func(string) string, name string, usual flo
 	return n
 }
 
-// The bounds of what a node says of itself.
+// Limits of a node's own properties.
 const (
 	maxWeight = 1000
 	maxZone   = 64 // bytes
 	maxName   = 63 // bytes
 )
 
-// check refuses values that no node can run with, all at once, and fills in
-// those that follow from others.
+// check reports all invalid values at once, and fills in values that depend on others.
 func (f *serveFlags) check() error {
 	errs := slices.Clone(f.unread)
 	errs = append(errs, f.checkListeners()...)
@@ -177,7 +175,7 @@ func (f *serveFlags) check() error {
 		return err
 	}
 
-	// Defaults that follow from other flags, which are known to be good now.
+	// Defaults that depend on other flags, now that these are valid.
 	f.keyFile = cmp.Or(f.keyFile, filepath.Join(f.dataDir, "cluster.key"))
 	if host, err := os.Hostname(); err == nil && len(host) <= maxName {
 		f.name = cmp.Or(f.name, host)
@@ -186,7 +184,7 @@ func (f *serveFlags) check() error {
 	return nil
 }
 
-// checkListeners refuses addresses that nobody can listen on.
+// checkListeners checks the syntax of the listen addresses.
 func (f *serveFlags) checkListeners() (errs []error) {
 	for _, a := range []struct {
 		flag, addr string
@@ -201,7 +199,7 @@ func (f *serveFlags) checkListeners() (errs []error) {
 			continue
 		}
 
-		// Whether it can be listened on is known when the node tries.
+		// The node finds out whether the address is available.
 		if _, _, err := net.SplitHostPort(a.addr); err != nil {
 			errs = append(errs, fmt.Errorf("%s %q: want host:port", a.flag, a.addr))
 		}
@@ -209,8 +207,8 @@ func (f *serveFlags) checkListeners() (errs []error) {
 	return errs
 }
 
-// checkNumbers refuses what is out of bounds. The conditions are negated, for
-// every comparison with NaN is false.
+// checkNumbers checks the ranges of numbers. The conditions are negated, because comparisons with
+// NaN are false.
 func (f *serveFlags) checkNumbers() (errs []error) {
 	if f.expect < 1 {
 		errs = append(errs, errors.New("--bootstrap-expect: want a number of at least 1"))
@@ -219,8 +217,7 @@ func (f *serveFlags) checkNumbers() (errs []error) {
 		errs = append(errs, errors.New("--replicas: want a number of at least 1"))
 	}
 
-	// A weight is a share beside those of others: far beyond them it is a typing error,
-	// and would take all data to one node.
+	// Weights are relative. A huge one is a typing error, and would move all data to one node.
 	if !(f.weight > 0 && f.weight <= maxWeight) {
 		errs = append(errs, fmt.Errorf("--weight %v: want a number above 0, at most %d", f.weight, maxWeight))
 	}
@@ -236,9 +233,9 @@ func (f *serveFlags) checkNumbers() (errs []error) {
 	return errs
 }
 
-// readTexts fills in the fields that are parsed from others.
+// readTexts parses the string flags with a structure.
 func (f *serveFlags) readTexts() (errs []error) {
-	// A node alone has no load balancer that could send its clients elsewhere.
+	// A single node has no load balancer that must notice its stop.
 	usual := "2s"
 	if f.expect == 1 && f.join == "" {
 		usual = "0s"
@@ -263,7 +260,7 @@ func (f *serveFlags) readTexts() (errs []error) {
 	return errs
 }
 
-// checkReachable refuses what clients or other nodes could not follow.
+// checkReachable checks addresses that clients or other nodes use.
 func (f *serveFlags) checkReachable() (errs []error) {
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		errs = append(errs, errors.New("--tls-cert and --tls-key: want both or none"))
@@ -275,7 +272,7 @@ func (f *serveFlags) checkReachable() (errs []error) {
 		errs = append(errs, fmt.Errorf("--base-url %q: want http://host or https://host", f.baseURL))
 	}
 
-	// A scheme or a port in a name never equals what a client sends, and nobody would get in.
+	// A name with a scheme or port never matches, so nobody would get in.
 	for _, host := range splitList(f.hosts) {
 		if host != "*" && strings.ContainsAny(host, "/ \t@*") {
 			errs = append(errs, fmt.Errorf("--allowed-hosts %q: want the name of a host, without a scheme or a path, or * for any", host))
@@ -288,7 +285,7 @@ func (f *serveFlags) checkReachable() (errs []error) {
 		}
 	}
 
-	// Others would be told 0.0.0.0, which is their own machine.
+	// Other nodes cannot use a wildcard address.
 	host, _, err := net.SplitHostPort(f.clusterListen)
 	if err == nil && wildcard(host) && f.advertise == "" {
 		if f.advertise, err = addressTowards(splitList(f.join)); err != nil {
@@ -298,8 +295,8 @@ func (f *serveFlags) checkReachable() (errs []error) {
 	return errs
 }
 
-// addressTowards is the address of this machine that leads to the first of others. Names
-// do not count: what they mean may change after the start.
+// addressTowards returns this machine's address on the way to the first of the others. It skips
+// names, which may change their meaning later.
 func addressTowards(others []string) (string, error) {
 	for _, other := range others {
 		host, _, err := net.SplitHostPort(other)
@@ -310,7 +307,7 @@ func addressTowards(others []string) (string, error) {
 			continue
 		}
 
-		// Nothing is sent: the system only chooses the way. The port means nothing.
+		// UDP sends nothing here: the system only chooses the route, whatever the port.
 		conn, err := net.Dial("udp", net.JoinHostPort(host, "7702"))
 		if err != nil {
 			return "", err
@@ -321,10 +318,10 @@ func addressTowards(others []string) (string, error) {
 	return "", errors.New("name the address that other nodes reach this one by, or the others by addresses in --join")
 }
 
-// checkJoin refuses an entry that can never name a node: others may find this one,
-// and nobody would notice.
+// checkJoin refuses an entry that cannot name a node. Otherwise nobody would notice while other
+// nodes find this one.
 func checkJoin(entry string) error {
-	// Colons are a port, but those of an IPv6 address.
+	// Colons separate a port, except in an IPv6 address.
 	host, port := entry, ""
 	if _, err := netip.ParseAddr(strings.Trim(entry, "[]")); err != nil && strings.Contains(entry, ":") {
 		if host, port, err = net.SplitHostPort(entry); err != nil {
@@ -341,16 +338,14 @@ func checkJoin(entry string) error {
 	return nil
 }
 
-// ownURL is the address of the API as links have it where none is given. A
-// wildcard address is none that anybody could follow: the one that other nodes
-// use stands for it.
+// ownURL returns the default address of the API in links. If it listens on a wildcard address, it
+// uses the address for other nodes.
 func (f *serveFlags) ownURL() string {
 	scheme := "http://"
 	if f.tlsCert != "" {
 		scheme = "https://"
 	}
 
-	// Nobody could follow a wildcard address.
 	host, port, err := net.SplitHostPort(f.listen)
 	if err == nil && wildcard(host) {
 		cluster, _, _ := net.SplitHostPort(f.clusterListen) // checked before
@@ -359,10 +354,10 @@ func (f *serveFlags) ownURL() string {
 	return scheme + f.listen
 }
 
-// parseNetworks reads a comma-separated list of networks and addresses.
+// parseNetworks parses a comma-separated list of networks and addresses.
 func parseNetworks(text string) (all []netip.Prefix, err error) {
 	for _, part := range splitList(text) {
-		// An address is the network of itself.
+		// An address is a network of one.
 		if addr, err := netip.ParseAddr(part); err == nil {
 			all = append(all, netip.PrefixFrom(addr, addr.BitLen()))
 			continue
@@ -373,7 +368,7 @@ func parseNetworks(text string) (all []netip.Prefix, err error) {
 			return nil, fmt.Errorf("%q: want a network such as 10.0.0.0/24, or an address", part)
 		}
 
-		// Bits behind the prefix would make it match nothing.
+		// Clear the bits after the prefix, or it would match nothing.
 		all = append(all, network.Masked())
 	}
 	return all, nil

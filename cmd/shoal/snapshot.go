@@ -36,7 +36,7 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 			return errors.New("a snapshot is no text for a terminal: name a file, or send it to a program")
 		}
 
-		// Asked for before the file is made: a refusal leaves none.
+		// Request it before creating the file, so that a refusal leaves none.
 		resp, err := c.send(cmd.Context(), "GET", "/api/snapshot", nil)
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func newSnapshotSave(getenv func(string) string) *cobra.Command {
 
 		var n int64
 
-		// A pipe cannot be taken back: what reads it sees a short snapshot by its checksum.
+		// A pipe cannot be undone; its reader detects a short snapshot by the checksum.
 		if args[0] == "-" {
 			n, err = io.Copy(cmd.OutOrStdout(), resp.Body)
 		} else {
@@ -77,7 +77,7 @@ func newSnapshotRestore(getenv func(string) string) *cobra.Command {
 			}
 			defer file.Close()
 
-			// The key is part of the cluster: what was sealed with it can be opened with no other.
+			// The catalog contains data encrypted with the cluster's key.
 			r, err := cluster.Restore(dataDir, cmp.Or(keyFile, filepath.Join(dataDir, "cluster.key")), file)
 			if err != nil {
 				return err
@@ -105,7 +105,7 @@ func newRecover(getenv func(string) string) *cobra.Command {
 			"end, since what ended them may be among what is lost.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// What is lost cannot be got back: it takes a word of the operator.
+			// The loss is final, so the operator must confirm it.
 			if !accept {
 				return errors.New("changes that only the lost nodes know are lost for good: say --accept-loss if that is what you want")
 			}
@@ -125,7 +125,7 @@ func newRecover(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// offlineFlags are those of a command that works on the files of a stopped node.
+// offlineFlags adds the flags of a command that works on the files of a stopped node.
 func offlineFlags(cmd *cobra.Command, getenv func(string) string, dataDir *string) {
 	cmd.Flags().StringVar(dataDir, "data-dir", cmp.Or(getenv("SHOAL_DATA_DIR"), "./data"), "data directory of the stopped node [SHOAL_DATA_DIR]")
 }
@@ -136,7 +136,7 @@ func printRecovered(w io.Writer, r *cluster.Recovered) {
 		fmt.Fprintf(w, "no longer a member: %s\n", id)
 	}
 
-	// A revocation that came after what is left of the catalog is not in it.
+	// Revocations after the restored state are lost, so everything must be checked.
 	fmt.Fprintf(w, "ended: %s, %s of agents, %s\n",
 		catalog.Counted(r.Sessions, "session", "sessions"), catalog.Counted(r.Consents, "consent", "consents"), catalog.Counted(r.Links, "invitation or other link", "invitations and other links"))
 	fmt.Fprintf(w, "in force as they were then, with their passwords, roles and grants: %s, %s. Look through them:\n",

@@ -32,7 +32,7 @@ func newStatus(getenv func(string) string) *cobra.Command {
 		ctx, cancel := within(cmd.Context(), patience)
 		defer cancel()
 
-		// Waiting wins over watching: it has an end.
+		// --wait-indexed wins over --watch, because it ends.
 		switch {
 		case wait:
 			return waitIndexed(ctx, c, 0, cmd.ErrOrStderr())
@@ -50,10 +50,9 @@ func newStatus(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// showStatus prints the status once, and with check fails where somebody
-// should look at it.
+// showStatus prints the status once. With check it fails if somebody should look at it.
 func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool) error {
-	// Whole, for --json, and decoded, for the check: both come of one moment.
+	// Keep the answer for --json, so that both forms show the same moment.
 	var raw json.RawMessage
 	if err := c.call(ctx, "GET", "/api/status", nil, &raw); err != nil {
 		return err
@@ -70,14 +69,14 @@ func showStatus(ctx context.Context, c *client, w io.Writer, asJSON, check bool)
 		printStatus(w, &s)
 	}
 
-	// Printed first: whoever is called by the exit code wants to see why.
+	// Print the status before failing, so that the reason is visible.
 	if check && !good(&s) {
 		return exitCode(1)
 	}
 	return nil
 }
 
-// good reports whether nothing in the status asks for somebody.
+// good reports whether nothing in the status needs attention.
 func good(s *node.StatusResponse) bool {
 	for _, k := range s.Connections {
 		if k.State == "failed" {
@@ -90,7 +89,7 @@ func good(s *node.StatusResponse) bool {
 	return s.Leader != "" && len(s.Failed) == 0 && s.Repos.Failed == 0 && len(s.Config.Errors) == 0 && len(s.Warnings) == 0
 }
 
-// watchStatus draws the status again and again until ctx ends.
+// watchStatus prints the status repeatedly until ctx ends.
 func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 	for {
 		var s node.StatusResponse
@@ -99,7 +98,7 @@ func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 			return nil
 		}
 
-		// The screen is cleared when the next one is ready, or it would flicker.
+		// Clear the screen only when the next status is ready, to avoid flicker.
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s  %s\n\n", c.named(), time.Now().Format(time.TimeOnly))
 		if err != nil {
@@ -119,7 +118,7 @@ func watchStatus(ctx context.Context, c *client, w io.Writer) error {
 }
 
 func printStatus(w io.Writer, s *node.StatusResponse) {
-	// A node of an earlier version sends none.
+	// A node of an older version sends no verdict.
 	if s.Verdict.Sentence != "" {
 		fmt.Fprintln(w, s.Verdict.Sentence)
 	}
@@ -130,7 +129,7 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 	fmt.Fprintf(w, "repositories: %d, %d indexed, %d failed    jobs: %d waiting, %d of them after a failure, %d running, %d given up\n",
 		s.Repos.Total, s.Repos.Indexed, s.Repos.Failed, s.Jobs.Pending, s.Jobs.Retrying, s.Jobs.Running, s.Jobs.Failed)
 
-	// Only owners are told of disks.
+	// Only owners see disk usage.
 	if s.Storage.DiskFree > 0 {
 		files := catalog.Counted(s.Storage.Shards, "index file", "index files")
 		fmt.Fprintf(w, "this node: %s, %s; mirrors %s; disk free %s\n",
@@ -150,7 +149,7 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 		fmt.Fprintln(w)
 	}
 
-	// One writer for all tables: the columns of the whole stand below each other.
+	// One writer for all tables, so that their columns align.
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	printMembers(t, s)
 
@@ -178,16 +177,15 @@ func printStatus(w io.Writer, s *node.StatusResponse) {
 	}
 }
 
-// printPermissions says what code hosts have told of who may read what, where they
-// are asked.
+// printPermissions prints the state of permission sync, if it is on.
 func printPermissions(t io.Writer, p *job.PermissionState) {
-	// Members are not told of it, and where nobody is asked there is nothing to tell.
+	// Only owners get it.
 	if p == nil || p.Sync != catalog.PermissionSyncOn {
 		return
 	}
 	fmt.Fprintln(t, "\nPERMISSIONS\tOF\tANSWERED\tTOO OLD\tREFUSED\tFAILING\tNEWEST\tOLDEST")
 	for _, h := range p.Hosts {
-		// A host is asked what a person sees, or who sees a repository: each has a line.
+		// Each host is asked about people and about repositories.
 		for _, row := range []struct {
 			of string
 			job.Answers
@@ -206,7 +204,7 @@ func printMembers(t io.Writer, s *node.StatusResponse) {
 	fmt.Fprintln(t, "\nNODE\tNAME\tROLE\tHEALTH\tZONE\tADDRESS\tINDEX\tLAG\tVERSION\tLEVEL")
 
 	for _, m := range s.Members {
-		// A drain is a state beside the health: a node that drains is alive.
+		// A draining node is alive too, so show both.
 		health := m.Health
 		switch {
 		case m.Drained:
@@ -220,7 +218,7 @@ func printMembers(t io.Writer, s *node.StatusResponse) {
 	}
 }
 
-// levelText is the highest level that a node can apply.
+// levelText returns the highest level that a node can apply.
 func levelText(level int) string {
 	if level == 0 {
 		return "unknown"
@@ -228,7 +226,7 @@ func levelText(level int) string {
 	return fmt.Sprint(level)
 }
 
-// printCopies says which repositories lack copies that can be reached.
+// printCopies says how many repositories lack live copies.
 func printCopies(w io.Writer, s *node.StatusResponse) {
 	p := &s.Placement
 	if p.NoLiveCopy > 0 {
@@ -239,7 +237,7 @@ func printCopies(w io.Writer, s *node.StatusResponse) {
 	}
 }
 
-// some counts repositories and names the first of them.
+// some returns a number of repositories with the first names.
 func some(n int, names []string) string {
 	out := catalog.Counted(n, "repository", "repositories")
 	if len(names) == 0 {
@@ -266,14 +264,14 @@ func printJobs(t io.Writer, title string, jobs []operate.JobStatus) {
 	}
 }
 
-// size prints a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	const units = "kMGTPE"
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)
 	}
 
-	// From 999.95 on a number would be printed as 1000.0 of its unit.
+	// 999.95 would be printed as 1000.0, so use the next unit.
 	f, i := float64(n)/1000, 0
 	for f >= 999.95 && i < len(units)-1 {
 		f, i = f/1000, i+1

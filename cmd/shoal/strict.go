@@ -8,10 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// strict makes a tree of commands refuse what it does not know: a group of
-// commands has no arguments of its own, and every command says how it is
-// called when it was called in another way. The library would print the help
-// of a group and call that success.
+// strict lets a tree of commands refuse unknown commands, arguments and flags. For a group of
+// commands, cobra would print the help and report success.
 func strict(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		strict(sub)
@@ -22,7 +20,7 @@ func strict(cmd *cobra.Command) {
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = group
 
-	// The library's message names no command; this one does.
+	// cobra's message names no command, so replace it.
 	case cmd.Args != nil:
 		count := cmd.Args
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -36,7 +34,7 @@ func strict(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(badFlag)
 }
 
-// group runs a command that only holds others.
+// group runs a command that only has subcommands.
 func group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -45,7 +43,7 @@ func group(cmd *cobra.Command, args []string) error {
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
-	// Hidden commands are not offered.
+	// Do not list hidden commands.
 	var known []string
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
@@ -53,7 +51,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		}
 	}
 
-	// The library sets its usual distance only in its own check, which is not reached here.
+	// cobra sets this default only in a check that is not reached here.
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}
@@ -64,9 +62,9 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q: there are %s", name, cmd.CommandPath(), strings.Join(known, ", "))
 }
 
-// badFlag says what is wrong with a flag in words of the command line.
+// badFlag explains an invalid flag.
 func badFlag(cmd *cobra.Command, err error) error {
-	// A query such as -file:test looks like a flag, and is found by the message alone.
+	// A query such as -file:test looks like a flag. Only cobra's message identifies this case.
 	text := err.Error()
 	if strings.HasPrefix(text, "unknown") && strings.Contains(cmd.Use, "QUERY") {
 		text += fmt.Sprintf("; a query that begins with a dash stands behind two: %s -- '-file:test foo'", cmd.CommandPath())
@@ -74,8 +72,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return misused(cmd, errors.New(text))
 }
 
-// misused is a wrong call of a command. A node that is called so is not to be
-// started again as it is.
+// misused marks a wrong call of `serve`, so that a supervisor does not repeat it.
 func misused(cmd *cobra.Command, err error) error {
 	if cmd.Name() == "serve" {
 		return &notStartable{err}
@@ -83,19 +80,19 @@ func misused(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// newHelp is the command help, which fails where there is no such topic.
+// newHelp makes the command help, which fails for an unknown topic.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Help about any command",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Find gives the nearest command it knows and leaves the words that are none.
+			// Find returns the nearest known command and the remaining words.
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				return unknownCommand(about, append(rest, args...)[0])
 			}
 
-			// The library adds --help when a command runs, and this one only describes it.
+			// cobra adds the flag --help only to commands that run.
 			about.InitDefaultHelpFlag()
 			return about.Help()
 		},

@@ -12,16 +12,15 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// supervisor is the systemd that started this process. It learns when the node
-// serves and when it stops, and that the API still answers.
+// supervisor notifies the systemd that started this process: when the node serves, when it stops,
+// and that the API still answers.
 type supervisor struct {
-	socket string        // where it listens; "" = nobody does
-	every  time.Duration // how often it wants a sign of life; 0 = never
+	socket string        // systemd's socket; "" means no systemd
+	every  time.Duration // interval of signs of life; 0 means none
 	log    *slog.Logger
 }
 
-// supervisorOf reads what systemd puts into the environment of a unit with
-// Type=notify and WatchdogSec=.
+// supervisorOf reads the variables that systemd sets for Type=notify and WatchdogSec=.
 func supervisorOf(getenv func(string) string, log *slog.Logger) supervisor {
 	s := supervisor{socket: getenv("NOTIFY_SOCKET"), log: log}
 	if usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil {
@@ -30,7 +29,7 @@ func supervisorOf(getenv func(string) string, log *slog.Logger) supervisor {
 	return s
 }
 
-// say sends one state, as READY=1.
+// say sends one state, such as READY=1.
 func (s supervisor) say(state string) {
 	if s.socket == "" {
 		return
@@ -38,15 +37,15 @@ func (s supervisor) say(state string) {
 	c, err := net.Dial("unixgram", s.socket)
 	if err == nil {
 		_, err = c.Write([]byte(state))
-		_ = c.Close() // a datagram is sent or not
+		_ = c.Close() // the datagram is already sent, or not
 	}
 	if err != nil {
 		s.log.Warn("systemd was not notified", "state", state, "error", err)
 	}
 }
 
-// watch gives signs of life until ctx ends, as long as the API at an address
-// answers. Without one systemd kills the node and starts it again.
+// watch sends signs of life until ctx ends, as long as the API answers. If they stop, systemd
+// kills and restarts the node.
 func (s supervisor) watch(ctx context.Context, addr string, secure bool) {
 	for s.socket != "" && s.every > 0 && clock.Wait(ctx, s.every) {
 		if err := answers(ctx, addr, secure, s.every); err != nil {
@@ -57,7 +56,7 @@ func (s supervisor) watch(ctx context.Context, addr string, secure bool) {
 	}
 }
 
-// answers asks the API of this process whether it is alive.
+// answers checks that this process's API is alive.
 func answers(ctx context.Context, addr string, secure bool, most time.Duration) error {
 	scheme := "http://"
 	if secure {
@@ -68,7 +67,7 @@ func answers(ctx context.Context, addr string, secure bool, most time.Duration) 
 		return err
 	}
 
-	// It is this process that answers: its certificate is for other names.
+	// This is our own process, whose certificate is for other names.
 	c := http.Client{Timeout: most, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	resp, err := c.Do(req)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// tryOut refuses a start that would fail, or come to nothing, for a reason of this machine:
-// the configuration file, the ports, the certificate, git.
+// tryOut checks the things on this machine without which a start would fail or be useless: the
+// configuration file, the ports, the certificate, the key for metrics, git.
 func (f *serveFlags) tryOut(ctx context.Context) error {
 	for _, try := range []func(context.Context) error{f.tryConfig, f.tryPorts, f.tryCertificate, f.tryMetricsKey, tryGit} {
 		if err := try(ctx); err != nil {
@@ -26,8 +26,8 @@ func (f *serveFlags) tryOut(ctx context.Context) error {
 	return nil
 }
 
-// tryConfig refuses a file with mistakes where no configuration can be in force: in a new
-// data directory, of a node that joins nobody.
+// tryConfig refuses an invalid configuration file if no other configuration can be in force: in a
+// new data directory without --join.
 func (f *serveFlags) tryConfig(context.Context) error {
 	_, err := os.Stat(filepath.Join(f.dataDir, "node.json"))
 	if fresh := errors.Is(err, fs.ErrNotExist); !fresh || f.config == "" || f.join != "" {
@@ -43,7 +43,7 @@ func (f *serveFlags) tryConfig(context.Context) error {
 	return nil
 }
 
-// tryPorts listens for a moment.
+// tryPorts checks that the ports are free by listening for a moment.
 func (f *serveFlags) tryPorts(ctx context.Context) error {
 	for _, a := range []struct{ flag, addr string }{{"--listen", f.listen}, {"--metrics-listen", f.metricsListen}} {
 		if a.addr == "" {
@@ -70,7 +70,7 @@ func (f *serveFlags) tryCertificate(context.Context) error {
 	return nil
 }
 
-// leastMetricsKey is how long a key for metrics must be, in bytes.
+// leastMetricsKey is the shortest key for metrics, in bytes.
 const leastMetricsKey = 16
 
 func (f *serveFlags) tryMetricsKey(context.Context) error {

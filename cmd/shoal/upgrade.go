@@ -55,13 +55,13 @@ func newUpgradeCheck(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
-// upgrade is what a program is to a cluster.
+// upgrade compares a program with a cluster.
 type upgrade struct {
 	Version  string           `json:"version"` // of the program
-	Lowest   uint64           `json:"lowest"`  // level that it can apply
+	Lowest   uint64           `json:"lowest"`  // lowest level that the program can apply
 	Highest  uint64           `json:"highest"`
 	Level    node.LevelStatus `json:"level"`
-	Possible bool             `json:"possible"` // it can run nodes of the cluster
+	Possible bool             `json:"possible"` // the program can run nodes of the cluster
 	Summary  []string         `json:"summary"`
 	Nodes    []upgradeNode    `json:"nodes"`
 }
@@ -70,14 +70,14 @@ type upgrade struct {
 type upgradeNode struct {
 	ID      string `json:"id"`
 	Version string `json:"version"`
-	Level   int    `json:"level"` // the highest that it can apply; 0 unknown
+	Level   int    `json:"level"` // highest level that it can apply; 0 = unknown
 	Health  string `json:"health"`
 }
 
 func upgradeOf(s *node.StatusResponse, b catalog.Build, version string) *upgrade {
 	u := &upgrade{Version: version, Lowest: b.Lowest, Highest: b.Highest(), Level: s.Level}
 
-	// What some node can apply waits for the others; this program may bring more.
+	// The next level is the highest that some node or this program can apply.
 	next := max(b.Highest(), uint64(s.Level.Next))
 	var behind []string
 	for _, m := range s.Members {

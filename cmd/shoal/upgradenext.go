@@ -38,7 +38,7 @@ every node runs this version.`,
 	return cmd
 }
 
-// waitForNext prints the next node, once it may be restarted.
+// waitForNext prints the next node once it is safe to restart it.
 func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) error {
 	for reason := ""; ; {
 		var s node.StatusResponse
@@ -73,8 +73,8 @@ func waitForNext(ctx context.Context, cmd *cobra.Command, c *client) error {
 	}
 }
 
-// nextNode is the node that comes to a version next; nil where all run it. Nodes without
-// a vote come first, and the leader last: no vote is away twice.
+// nextNode returns the next node to upgrade; nil if all run the version. Nodes without a vote
+// come first and the leader last, so that no voter is away twice.
 func nextNode(s *node.StatusResponse, version string) *node.MemberStatus {
 	for _, role := range []string{"nonvoter", "voter", "leader"} {
 		i := slices.IndexFunc(s.Members, func(m node.MemberStatus) bool { return m.Role == role && m.Version != version })
@@ -85,10 +85,10 @@ func nextNode(s *node.StatusResponse, version string) *node.MemberStatus {
 	return nil
 }
 
-// mostLag is how many entries a node that has caught up may be behind.
+// mostLag is how many entries a node may be behind and still count as current.
 const mostLag = 100
 
-// unsafeNow says why no node may be stopped now, "" where one may.
+// unsafeNow returns why no node may be stopped now; "" if one may.
 func unsafeNow(s *node.StatusResponse) string {
 	if s.Leader == "" {
 		return "the cluster has no leader"

@@ -35,7 +35,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 		Short: "Make an account, and print a link to sign in with once",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The API makes the account alone; how somebody gets in is a second question, by its id.
+		// The API creates the account first; a link or password is a second request.
 		body := map[string]any{"email": args[0], "name": name, "role": "member"}
 		if owner {
 			body["role"] = "owner"
@@ -46,7 +46,7 @@ func newUserCreate(getenv func(string) string) *cobra.Command {
 			return err
 		}
 
-		// The next step may fail, and the account stays: say so first.
+		// Report the account first, because it stays even if the next step fails.
 		fmt.Fprintf(cmd.ErrOrStderr(), "account %s (%s, %s) is made\n", u.Email, u.ID, u.Role)
 		if byPassword {
 			if err := sendPassword(cmd, c, u.ID); err != nil {
@@ -71,7 +71,7 @@ func newUserList(getenv func(string) string) *cobra.Command {
 	}}.command(getenv)
 }
 
-// newUserChange is a command that sends one fixed change.
+// newUserChange makes a command that sends one fixed change.
 func newUserChange(getenv func(string) string, use, short, done string, body map[string]any) *cobra.Command {
 	return actionCommand(getenv, accountNames, &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}, func(cmd *cobra.Command, c *client, args []string) error {
 		return changeUser(cmd, c, args[0], body, done)
@@ -94,7 +94,7 @@ func newUserRole(getenv func(string) string) *cobra.Command {
 		Short: "Give an account another role",
 		Args:  cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The API checks the name of the role: it knows all of them.
+		// The API checks the role.
 		return changeUser(cmd, c, args[0], map[string]any{"role": args[1]}, "has the role "+args[1])
 	})
 }
@@ -105,7 +105,7 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 		Short: "Sign an account out of every browser, at every node",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// Sessions alone: keys go on. To lock somebody out there is suspend.
+		// This ends sessions only; `shoal user suspend` also stops keys.
 		var out struct{ Ended int }
 		if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0])+"/sessions", nil, &out); err != nil {
 			return err
@@ -116,7 +116,7 @@ func newUserLogout(getenv func(string) string) *cobra.Command {
 	})
 }
 
-// showLink prints a link with which somebody signs in once.
+// showLink prints a link for signing in once.
 func showLink(cmd *cobra.Command, c *client, user string) error {
 	link, expires, err := makeLink(cmd.Context(), c, user)
 	if err != nil {
@@ -127,22 +127,22 @@ func showLink(cmd *cobra.Command, c *client, user string) error {
 	return nil
 }
 
-// makeLink makes a link with which somebody signs in once.
+// makeLink makes a link for signing in once.
 func makeLink(ctx context.Context, c *client, user string) (link, expires string, err error) {
 	var out struct{ Link, ExpiresAt string }
 	err = c.call(ctx, "POST", "/api/users/"+url.PathEscape(user)+"/link", map[string]any{"join": true}, &out)
 	return out.Link, out.ExpiresAt, err
 }
 
-// sendPassword reads a password from the terminal, without showing it, or the
-// first line of the standard input, and sets it.
+// sendPassword reads a password from the terminal without echo, or the first line of standard
+// input, and sets it.
 func sendPassword(cmd *cobra.Command, c *client, user string) error {
 	password, err := readSecret(cmd, "Password: ")
 	if err != nil {
 		return err
 	}
 
-	// In the body, never in the address: those stand in logs.
+	// Send it in the body: URLs get into logs.
 	var u account.UserInfo
 	if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(user)+"/password", map[string]any{"password": password}, &u); err != nil {
 		return err
@@ -158,7 +158,7 @@ func newUserReset(getenv func(string) string) *cobra.Command {
 		Short: "Print a link with which somebody signs in once and chooses a password",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// A link, not a password: the operator learns none, and it is good once.
+		// A link instead of a password, so that the operator does not know the password.
 		return showLink(cmd, c, args[0])
 	})
 }
@@ -169,17 +169,17 @@ func newUserPassword(getenv func(string) string) *cobra.Command {
 		Short: "Set the password of an account, read from the terminal or the standard input",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// From the standard input: an argument is seen by every user of the machine.
+		// Other users of the machine could see an argument.
 		return sendPassword(cmd, c, args[0])
 	})
 }
 
-// newGrant is `shoal grant` or `shoal revoke`.
+// newGrant makes `shoal grant` or `shoal revoke`.
 func newGrant(getenv func(string) string, use, short, member string) *cobra.Command {
 	return actionCommand(getenv, accountNames, &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// Without a name nothing changes, and the answer lists what is granted.
+		// Without a name nothing changes, and the answer lists the grants.
 		var out account.GrantResponse
 		if err := c.call(cmd.Context(), "POST", "/api/users/"+url.PathEscape(args[0])+"/grants", map[string]any{member: args[1:]}, &out); err != nil {
 			return err
@@ -192,7 +192,7 @@ func newGrant(getenv func(string) string, use, short, member string) *cobra.Comm
 	})
 }
 
-// newUserAccess is `shoal user access`.
+// newUserAccess makes `shoal user access`.
 func newUserAccess(getenv func(string) string) *cobra.Command {
 	return actionCommand(getenv, accountNames, &cobra.Command{
 		Use:   "access EMAIL|ID REPOSITORY",
@@ -201,7 +201,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 	}, func(cmd *cobra.Command, c *client, args []string) error {
 		var out account.WhyResponse
 
-		// The server explains by the same rules that it decides by, so both cannot differ.
+		// The server explains with the rules by which it decides, so both agree.
 		path := "/api/users/" + url.PathEscape(args[0]) + "/access?repo=" + url.QueryEscape(args[1])
 		if err := c.call(cmd.Context(), "GET", path, nil, &out); err != nil {
 			return err
@@ -214,7 +214,7 @@ func newUserAccess(getenv func(string) string) *cobra.Command {
 
 		fmt.Fprintf(w, "%s %s %s\n", out.User.Email, says, out.Repo)
 		for _, r := range out.Reasons {
-			// One that stops wins over all that would let in.
+			// A reason that denies access outweighs all that grant it.
 			mark := " "
 			if r.Stops {
 				mark = "-"
@@ -238,7 +238,7 @@ func newUserDelete(getenv func(string) string) *cobra.Command {
 		Short: "Delete an account with its keys, sessions, agents and grants",
 		Args:  cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, c *client, args []string) error {
-		// The answer is the account as it was: its address can be seen once more.
+		// The answer has the account before the deletion.
 		var u account.UserInfo
 		if err := c.call(cmd.Context(), "DELETE", "/api/users/"+url.PathEscape(args[0]), nil, &u); err != nil {
 			return err

@@ -62,7 +62,7 @@ func importPeople(cmd *cobra.Command, c *client, people []person, links bool) er
 		if err != nil {
 			return fmt.Errorf("%s: %w; the account is made: `shoal user reset` prints a link", p.email, err)
 		}
-		// Each at once: what was made must not be lost where a later one fails.
+		// Print each link at once, so that a later failure does not lose it.
 		if err := out.Write([]string{p.email, link}); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func importPeople(cmd *cobra.Command, c *client, people []person, links bool) er
 	return out.Error()
 }
 
-// readPeople reads a file of people whole, so that a mistake in it changes nothing.
+// readPeople reads the whole file first, so that a mistake in it changes nothing.
 func readPeople(path string) ([]person, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -87,7 +87,7 @@ func readPeople(path string) ([]person, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for i, name := range heading {
-		// Spreadsheets begin a file with a mark of its encoding.
+		// Spreadsheets begin a file with a byte order mark.
 		heading[i] = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))
 		if !slices.Contains([]string{"email", "name", "role"}, heading[i]) {
 			return nil, fmt.Errorf("%s: line 1: unknown column %q: want email, name, role", path, name)
@@ -119,7 +119,7 @@ func readPeople(path string) ([]person, error) {
 	}
 }
 
-// personOf reads a row.
+// personOf parses a row.
 func personOf(heading, row []string) (p person, err error) {
 	for i, value := range row {
 		value = strings.TrimSpace(value)

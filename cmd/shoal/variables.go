@@ -8,8 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/cluster/config"
 )
 
-// unreadVariables are the errors of the variables that cannot be read: later one
-// would count as not given.
+// unreadVariables returns the errors of invalid variables, which would otherwise count as unset.
 func unreadVariables(getenv func(string) string) (errs []error) {
 	for _, v := range slices.Concat(config.Variables(), config.Refused()) {
 		value := getenv(v.Name)
@@ -20,8 +19,8 @@ func unreadVariables(getenv func(string) string) (errs []error) {
 	return errs
 }
 
-// warnUnread says of each variable that is set, and that no node reads, what takes
-// its place: somebody expects an effect of it.
+// warnUnread warns about each variable that is set although no node reads it, and names its
+// replacement.
 func warnUnread(getenv func(string) string, log *slog.Logger) {
 	for _, name := range config.Unread() {
 		if getenv(name) != "" {

@@ -28,8 +28,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// buildVersion is the number of a release, and in other builds the number with
-// the commit of the checkout behind it.
+// buildVersion returns the number of a release; in other builds also the commit.
 func buildVersion() string {
 	if released == "yes" {
 		return version.Number
@@ -40,7 +39,7 @@ func buildVersion() string {
 		return dev
 	}
 
-	// A build without git at hand has no settings of it.
+	// A build outside of git has no commit.
 	commit, dirty := "", ""
 	for _, s := range info.Settings {
 		switch {
@@ -53,5 +52,5 @@ func buildVersion() string {
 	return dev + commit + dirty
 }
 
-// released is set to yes by the linker at a release: `make dist` does so.
+// released is set to yes by the linker when `make dist` builds a release.
 var released = "no"

@@ -318,7 +318,7 @@ func TestADifferenceComesInPages(t *testing.T) {
 		{DiffRequest{Page: 1, Stat: true}, DiffRequest{}, true},
 	} {
 		got := tt.req
-		if err := got.paged(); (err != nil) != tt.bad || err != nil && !errors.Is(err, call.ErrInvalid) || err == nil && got != tt.want {
+		if err := got.checkPages(); (err != nil) != tt.bad || err != nil && !errors.Is(err, call.ErrInvalid) || err == nil && got != tt.want {
 			t.Errorf("%+v: %+v, %v", tt.req, got, err)
 		}
 	}
