@@ -2,15 +2,15 @@ package call
 
 import "context"
 
-// AskAll calls a method on several nodes at once, and gives their answers by
-// node. One that fails, or does not answer before ctx ends, is left out.
+// AskAll calls a method on several nodes at once. It returns the answers by node, without those
+// of nodes that fail or do not answer before ctx ends.
 func (m Method[Req, Resp]) AskAll(ctx context.Context, net Network, nodes []string, req *Req) map[string]*Resp {
 	type answer struct {
 		node string
 		resp *Resp
 	}
 
-	// Those that fail say so too, so that nobody waits for them.
+	// Goroutines that fail send too, so that the loop below gets one message for each node.
 	answers := make(chan answer)
 	for _, node := range nodes {
 		go func() {
@@ -22,7 +22,6 @@ func (m Method[Req, Resp]) AskAll(ctx context.Context, net Network, nodes []stri
 		}()
 	}
 
-	// Every goroutine sends once, so none is left when all have been heard.
 	all := map[string]*Resp{}
 	for range nodes {
 		if a := <-answers; a.resp != nil {

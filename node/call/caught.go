@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// Caught runs f and returns what it panicked with, and where; "" where it did not. In a
-// goroutine of its own a panic would end the node: whoever waits for the goroutine
-// raises it again, and it ends the request alone.
+// Caught runs f. If f panics, it returns the panic's value and stack; otherwise "". A panic in a
+// goroutine would end the node: repeat it where the goroutine is waited for, so that it only ends
+// the request.
 func Caught(f func()) (trouble string) {
 	defer func() {
 		if p := recover(); p != nil {

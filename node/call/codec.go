@@ -13,18 +13,17 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// version stands in front of every message. It changes when a message is no
-// longer what an older node takes it for.
+// version begins every message. It must change when older nodes would misunderstand messages.
 const version = 2
 
-// errVersion is of a message that this node does not understand. It is a method
-// that is not there: another node may be of the asker's version.
+// errVersion is the error for a message that this node cannot read. It counts as an unknown
+// method, so that the caller tries another node, which may have its version.
 var errVersion = fmt.Errorf("%w: a message of another version", wire.ErrNoMethod)
 
-// The bounds of what a codec keeps.
+// Limits of a codec's memory.
 const (
-	keptShapes = 64       // definitions of types, of other processes and of each set of atoms
-	keptBytes  = 64 << 10 // of the message that a coder had last
+	keptShapes = 64       // decoders by type definitions, which differ between processes and sets of atoms
+	keptBytes  = 64 << 10 // largest message after which a coder is kept
 )
 
 // codec writes and reads the messages of one side of a method:
@@ -37,19 +36,19 @@ const (
 // and a decoder that has read the same ones reads the values alone. It is safe for concurrent
 // use.
 type codec struct {
-	atoms    bool      // values stand behind interfaces
+	atoms    bool      // messages contain interfaces
 	encoders sync.Pool // of *encoder
 
 	mu       sync.Mutex
-	decoders map[string]*sync.Pool // of *decoder, by the definitions that it has read
+	decoders map[string]*sync.Pool // *decoder by the definitions that it has read
 }
 
-// codecOf returns the codec of messages whose first value has a type.
+// codecOf returns the codec for messages that begin with a T.
 func codecOf[T any]() *codec {
 	return &codec{atoms: holdsInterface(reflect.TypeFor[T](), map[reflect.Type]bool{})}
 }
 
-// holdsInterface reports whether values of a type can have others behind an interface.
+// holdsInterface reports whether a type contains an interface.
 func holdsInterface(t reflect.Type, visited map[reflect.Type]bool) bool {
 	if visited[t] {
 		return false
@@ -61,20 +60,20 @@ func holdsInterface(t reflect.Type, visited map[reflect.Type]bool) bool {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return holdsInterface(t.Elem(), visited)
 	case reflect.Struct:
-		return slices.ContainsFunc(sentOf(t), func(f sent) bool { return holdsInterface(t.Field(f.at).Type, visited) })
+		return slices.ContainsFunc(sentFields(t), func(f sentField) bool { return holdsInterface(t.Field(f.at).Type, visited) })
 	}
 	return false
 }
 
-// encoder is a stream to all receivers.
+// encoder is a gob stream whose definitions every receiver gets.
 type encoder struct {
 	gob   *gob.Encoder
-	atoms int64        // registrations of atoms when it was made
-	out   bytes.Buffer // what the last values added to the stream
-	defs  []byte       // all definitions of the stream
+	atoms int64        // number of registered atoms when it was made
+	out   bytes.Buffer // output of the last values
+	defs  []byte       // all definitions of the stream so far
 }
 
-// encoder returns one that nobody uses.
+// encoder returns an unused encoder.
 func (c *codec) encoder() *encoder {
 	known := registered.Load()
 	if e, ok := c.encoders.Get().(*encoder); ok && e.atoms == known {
@@ -84,23 +83,23 @@ func (c *codec) encoder() *encoder {
 	e := &encoder{atoms: known}
 	e.gob = gob.NewEncoder(&e.out)
 	if c.atoms {
-		// Gob would explain an atom in the middle of the first value that has one. Then only who
-		// read that value could read the next.
+		// Otherwise gob would define an atom in the middle of the first message that contains it,
+		// and a receiver of a later message would lack the definition.
 		for _, t := range Behind() {
-			_ = e.gob.EncodeValue(reflect.New(t)) // an atom without fields has nothing to explain
+			_ = e.gob.EncodeValue(reflect.New(t)) // an atom without fields needs no definition
 		}
 	}
 	e.defs, _, _ = split(e.out.Bytes())
 	return e
 }
 
-// decoder is a stream of messages with equal definitions.
+// decoder is a gob stream of messages with the same definitions.
 type decoder struct {
 	gob *gob.Decoder
 	in  bytes.Reader
 }
 
-// encode writes a message. An earlier program reads the first value.
+// encode encodes values into a message. Older programs read only the first value.
 func (c *codec) encode(values ...any) ([]byte, error) {
 	e := c.encoder()
 	e.out.Reset()
@@ -123,10 +122,9 @@ func (c *codec) encode(values ...any) ([]byte, error) {
 	return message, nil
 }
 
-// decode reads a message. Its later values may be missing. Nodes of one version can read what
-// each of them sends.
+// decode decodes a message. Later values may be missing.
 func (c *codec) decode(message []byte, first any, later ...any) error {
-	// What gob makes of fields that it does not know is nothing, so it would not notice.
+	// Gob would silently skip fields it does not know, so check the version.
 	if len(message) == 0 || message[0] != version {
 		return errVersion
 	}
@@ -142,7 +140,8 @@ func (c *codec) decode(message []byte, first any, later ...any) error {
 			pool.Put(d)
 			return nil
 		}
-		// An earlier program explains atoms where they stand, which one decoder can read once.
+		// An older program defines atoms in the middle of a message, which a used decoder cannot
+		// read again. Start over with a new decoder.
 		for _, v := range append(later, first) {
 			reflect.ValueOf(v).Elem().SetZero()
 		}
@@ -160,8 +159,8 @@ func (c *codec) decode(message []byte, first any, later ...any) error {
 	return nil
 }
 
-// read decodes a message. A decoder that fails is not used again: where its stream stands is
-// not known.
+// read decodes the values of a message. A decoder that fails must not be used again, because its
+// position is unknown.
 func (d *decoder) read(first any, later []any) error {
 	if err := d.gob.Decode(first); err != nil {
 		return err
@@ -174,7 +173,7 @@ func (d *decoder) read(first any, later []any) error {
 	return nil
 }
 
-// decodersOf is the decoders that have read some definitions.
+// decodersOf returns the decoders that have read the definitions.
 func (c *codec) decodersOf(defs []byte) *sync.Pool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,9 +188,9 @@ func (c *codec) decodersOf(defs []byte) *sync.Pool {
 	return pool
 }
 
-// split takes a stream of gob apart: the definitions of types, and the values. Each part of the
-// stream is its length and what it is: a number that is negative of a definition. A number is a
-// byte below 128, or the negated count of the bytes that follow.
+// split separates a gob stream into type definitions and values. Each part is its length, then a
+// type id that is negative for a definition. A number is one byte below 128, or the negated count
+// of the bytes that follow.
 func split(stream []byte) (defs, values []byte, err error) {
 	for at := 0; at < len(stream); {
 		length, n := number(stream[at:])
@@ -204,25 +203,24 @@ func split(stream []byte) (defs, values []byte, err error) {
 		}
 		end := at + n + int(length)
 		if kind&1 != 0 {
-			defs = joined(defs, stream, at, end)
+			defs = appendPart(defs, stream, at, end)
 		} else {
-			values = joined(values, stream, at, end)
+			values = appendPart(values, stream, at, end)
 		}
 		at = end
 	}
 	return defs, values, nil
 }
 
-// joined is some parts of a stream and its part from at to end. It is a copy only where others
-// stand between them.
-func joined(parts, stream []byte, at, end int) []byte {
+// appendPart appends stream[at:end] to parts. It copies only if the two are not adjacent.
+func appendPart(parts, stream []byte, at, end int) []byte {
 	if from := at - len(parts); len(parts) == 0 || from >= 0 && &parts[0] == &stream[from] {
 		return stream[from:end:end]
 	}
 	return append(parts, stream[at:end]...)
 }
 
-// number reads a number of gob, and how many bytes it takes; none where it is cut.
+// number decodes a number of gob, and returns how many bytes it takes; 0 if it is incomplete.
 func number(b []byte) (v uint64, size int) {
 	if len(b) == 0 {
 		return 0, 0

@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// The kinds of failure that an operation reports. A caller tells them apart
-// with errors.Is; the message of the [Error] around it is for people.
+// Kinds of failures of operations. Callers distinguish them by errors.Is; the message of the
+// surrounding [Error] is for people.
 var (
 	// ErrInvalid: the request breaks a rule that its message names.
 	ErrInvalid = errors.New("invalid request")
@@ -20,7 +20,7 @@ var (
 	ErrQuery = errors.New("query cannot be parsed")
 	// ErrRef: no branch, tag or commit has that name, or the name is malformed.
 	ErrRef = errors.New("unknown git reference")
-	// ErrUnauthenticated: no credential, or one that is not valid (any more).
+	// ErrUnauthenticated: there is no credential, or it is not valid (any more).
 	ErrUnauthenticated = errors.New("not authenticated")
 	// ErrForbidden: the viewer's role does not allow the operation.
 	ErrForbidden = errors.New("not allowed")
@@ -30,23 +30,23 @@ var (
 	ErrFileNotFound = errors.New("file not found")
 	// ErrContextNotFound: no search context has that name.
 	ErrContextNotFound = errors.New("search context not found")
-	// ErrNotFound: anything else that was asked for by name and is not there.
+	// ErrNotFound: something else that the request names does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrExists: a thing of that name is there already.
+	// ErrExists: something of that name exists already.
 	ErrExists = errors.New("already exists")
-	// ErrHeld: the operation would take much away; it is to be asked for again, saying that this is meant.
+	// ErrHeld: the operation would remove much. Repeat the request with the confirmation.
 	ErrHeld = errors.New("not confirmed")
 	// ErrUnable: the state of the cluster does not allow the operation; the message says what to do.
 	ErrUnable = errors.New("not possible now")
-	// ErrChanged: what was begun cannot be gone on with, since what it is about has changed.
+	// ErrChanged: a paged operation cannot continue, because its subject has changed.
 	ErrChanged = errors.New("changed meanwhile")
-	// ErrOverloaded: too much is under way; Error.RetryAfter says when to ask again.
+	// ErrOverloaded: too much work is running; Error.RetryAfter says when to retry.
 	ErrOverloaded = wire.ErrOverloaded
 	// ErrIncomplete: the caller asked for a complete answer or none, and some shards did not answer.
 	ErrIncomplete = errors.New("answer incomplete")
 	// ErrNoLeader: a write found no quorum within the hold time.
 	ErrNoLeader = errors.New("no leader")
-	// ErrStale: the catalog of this node is too old to tell who may read what.
+	// ErrStale: the catalog of this node is too old to decide about permissions.
 	ErrStale = errors.New("catalog too old")
 	// ErrUnavailable: no live node holds what the request needs.
 	ErrUnavailable = errors.New("not available now")
@@ -56,15 +56,15 @@ var (
 	ErrTooLarge = errors.New("too large")
 )
 
-// Kind is one way to fail, for everybody who has to tell of it.
+// Kind is one kind of failure with its representations.
 type Kind struct {
-	Err        error         // what errors.Is finds
-	Wire       string        // its name between nodes, the same for good; "" for one that package wire knows
-	Status     int           // of HTTP
+	Err        error         // for errors.Is
+	Wire       string        // name between nodes, which never changes; "" if package wire knows the error
+	Status     int           // HTTP status
 	Code       string        // errorCode of the body
-	Hint       string        // a sentence for a model: what to do next; "" where that depends on the tool
-	RetryAfter time.Duration // when to ask again, where the error itself does not say
-	Elsewhere  bool          // it is about the node that was asked: another one may do better
+	Hint       string        // what a model should do next; "" if that depends on the tool
+	RetryAfter time.Duration // default for errors that do not set it
+	Elsewhere  bool          // caused by the node that was asked, so another one may succeed
 }
 
 const (
@@ -72,8 +72,7 @@ const (
 	narrow    = "Narrow it with repo, path or include, or use a longer literal in the pattern."
 )
 
-// Kinds is the table of all kinds. Where an error is of several, the first row
-// decides.
+// Kinds is the table of all kinds. If an error matches several rows, the first one counts.
 var Kinds = []Kind{
 	{Err: ErrQuery, Wire: "query", Status: 400, Code: "FAILED_TO_PARSE_QUERY"},
 	{Err: ErrRef, Wire: "ref", Status: 400, Code: "INVALID_GIT_REF"},
@@ -112,8 +111,8 @@ var Kinds = []Kind{
 	{Err: context.DeadlineExceeded, Status: 504, Code: "TIMEOUT", Hint: narrow},
 }
 
-// KindOf is the row of an error; nil for one that has none, which is a defect
-// of whoever returned it.
+// KindOf returns the row of an error. nil means that the error has no kind, which is a defect
+// where it was made.
 func KindOf(err error) *Kind {
 	for i := range Kinds {
 		if errors.Is(err, Kinds[i].Err) {
@@ -123,7 +122,7 @@ func KindOf(err error) *Kind {
 	return nil
 }
 
-// WireKinds are the rows that package wire has to know of.
+// WireKinds returns the rows that package wire must know.
 func WireKinds() []cluster.Kind {
 	var rows []cluster.Kind
 	for _, k := range Kinds {
@@ -134,17 +133,17 @@ func WireKinds() []cluster.Kind {
 	return rows
 }
 
-// Error is what an operation fails with. Kind is one of the errors above (or
-// a standard error), Message a sentence for the user.
+// Error is the failure of an operation. Kind is one of the errors above (or a standard error),
+// Message a sentence for the user.
 type Error struct {
 	Kind       error
 	Message    string
 	Offset     int           // byte offset in the query, with ErrQuery
 	Expected   string        // what could stand there, with ErrQuery
 	RetryAfter time.Duration // with ErrOverloaded
-	Length     int           // bytes of the query that are wrong, with Expected; 0 where something is missing
-	Choices    []string      // where only some texts could stand there: these, with Expected
-	Suggestion string        // another query that may be meant, with Expected; "" for none
+	Length     int           // length of the wrong part in bytes, with Expected; 0 if something is missing
+	Choices    []string      // all texts that could stand there, with Expected; nil if not limited
+	Suggestion string        // a query that may be meant, with Expected; "" for none
 }
 
 // Error returns the message.
@@ -153,21 +152,20 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// TryAgain returns RetryAfter, which travels between nodes: see wire.RetryAfter.
+// TryAgain returns RetryAfter; see wire.RetryAfter.
 func (e *Error) TryAgain() time.Duration { return e.RetryAfter }
 
-// Fail makes an Error of a kind. When to ask again is as the table says.
+// Fail makes an Error of a kind, with RetryAfter from the table.
 func Fail(kind error, format string, args ...any) *Error {
 	e := &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 
-	// The table says when, and another time is set by who knows better.
 	if row := KindOf(kind); row != nil {
 		e.RetryAfter = row.RetryAfter
 	}
 	return e
 }
 
-// WriteError gives the failure of a change of the catalog its kind.
+// WriteError gives an error of a catalog change its kind.
 func WriteError(err error) error {
 	var refusal *catalog.Refusal
 	switch {
@@ -184,11 +182,11 @@ func WriteError(err error) error {
 		return Fail(ErrNoLeader, "The catalogs of the nodes differ, and no majority of them has the same one: nothing is changed until one has. "+
 			"Searches go on. Start the same version on all nodes; docs/upgrade.md says more.")
 
-	// Not to be taken for a refusal: the same change may succeed in a moment.
+	// This is no refusal: the same change may succeed soon.
 	case errors.Is(err, cluster.ErrNoLeader):
 		return Fail(ErrNoLeader, "the cluster has no leader now: %v", err)
 
-	// A change waits for nothing but a quorum, and for this node to hear of it.
+	// A change only waits for a quorum, and for this node to apply it.
 	case errors.Is(err, context.DeadlineExceeded):
 		return Fail(ErrNoLeader, "The change was not confirmed in time, and may take effect: look before you try again.")
 	}

@@ -10,12 +10,11 @@ import (
 	"github.com/shoalsearch/shoal/cluster"
 )
 
-// helloCall asks a node for nothing but an answer. A node of a version that does
-// not know it answers, too, with an error.
+// helloCall only asks a node for an answer. A node that does not know it answers with an error,
+// which is enough.
 var helloCall = To[Nothing, Nothing](cluster.Hello)
 
-// hello reports whether a node answers within some time, and remembers where it
-// does not.
+// hello reports whether a node answers within atMost, and records if it does not.
 func (p *Peers) hello(ctx context.Context, node string, atMost time.Duration) bool {
 	within, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
@@ -26,17 +25,17 @@ func (p *Peers) hello(ctx context.Context, node string, atMost time.Duration) bo
 		p.Heard(node, nil)
 		return true
 
-	// That the asker has given up says nothing of the node.
+	// If the caller gave up, nothing is known about the node.
 	case ctx.Err() == nil:
 		p.Missed(node)
 	}
 	return false
 }
 
-// Late waits until a call to a node is without an answer for StallTime, and
-// reports false where ctx, that of the call, has ended before, and of this node
-// at once. It is for calls that cost little: to make one twice is cheaper than to find out whether the
-// node still works on it. This node is never late: it would only have more to do.
+// Late waits until a call has had no answer for StallTime. It returns false if ctx, the context
+// of the call, ends before. Use it for cheap calls: repeating one costs less than checking
+// whether the node still works on it. For this node it returns false at once, because repeating a
+// call here would not help.
 func (p *Peers) Late(ctx context.Context, node string) bool {
 	if node == p.net.Self() || !clock.Wait(ctx, StallTime) {
 		return false
@@ -45,11 +44,10 @@ func (p *Peers) Late(ctx context.Context, node string) bool {
 	return true
 }
 
-// Gone waits until a node to which a call is on its way gives no sign of life:
-// it has not answered the call, nor within half of StallTime a hello beside it,
-// of which one is sent every half of StallTime. It reports false where ctx, that
-// of the call, has ended before, and of this node at once. It is for calls that cost much or have a large
-// answer: however long the node works on one, nobody else does it again.
+// Gone waits until a node gives no sign of life: while the call runs, it sends a hello every half
+// of StallTime, and each hello must be answered in the same time. It returns false if ctx, the
+// context of the call, ends before. Use it for expensive calls: however long the node works, no
+// other node repeats the call. For this node it returns false at once.
 func (p *Peers) Gone(ctx context.Context, node string) bool {
 	if node == p.net.Self() {
 		return false
@@ -63,24 +61,22 @@ func (p *Peers) Gone(ctx context.Context, node string) bool {
 	return false
 }
 
-// Answering asks members whether they are there, and gives those that are. It takes
-// StallTime at most. Who gave no answer, and is dead by gossip too, is not asked again
-// for goneTime, so that of all the calls that lack the data of a dead node few wait
-// for it.
+// Answering returns the members that answer a hello, within StallTime. It skips nodes that gossip
+// calls dead and that gave no answer within goneTime, so that few calls wait for a dead node.
 func (p *Peers) Answering(ctx context.Context, ids []string) []string {
 	gone := func(id string) bool { return !p.alive(id) && p.gone(id) }
 	return p.There(ctx, slices.DeleteFunc(slices.Clone(ids), gone))
 }
 
-// There is Answering for a call that has to wait anyway: whoever gave no answer a
-// moment ago is asked, too. Gossip errs for moments: a machine that is short of
-// time misses its questions, a network loses packets and lets connections through.
+// There is like Answering but skips no node, for a call that has to wait anyway. Gossip is wrong
+// for moments: an overloaded machine misses its messages, or a network drops packets but not
+// connections.
 func (p *Peers) There(ctx context.Context, ids []string) []string {
 	return p.there(ctx, ids, StallTime)
 }
 
-// Signs waits for half of StallTime, and reports then whether one of some nodes answers a
-// hello. It takes less where none of them gave an answer a moment ago.
+// Signs waits half of StallTime and reports whether one of the nodes answers a hello. It does not
+// wait if none of them answered a moment ago.
 func (p *Peers) Signs(ctx context.Context, ids []string) bool {
 	atMost := StallTime / 2
 	if slices.ContainsFunc(ids, func(id string) bool { return !p.Misses(id) }) {
@@ -90,9 +86,9 @@ func (p *Peers) Signs(ctx context.Context, ids []string) bool {
 	return len(p.there(ctx, ids, atMost)) > 0
 }
 
-// there is the nodes that answer a hello within some time.
+// there returns the nodes that answer a hello within atMost.
 func (p *Peers) there(ctx context.Context, ids []string, atMost time.Duration) []string {
-	// All at once. Each has its own place in the list, so the order stays.
+	// Ask all at once. Each goroutine has its own element, so the order stays.
 	there := make([]bool, len(ids))
 	var wg sync.WaitGroup
 	for i, id := range ids {

@@ -9,33 +9,33 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// Lane is a queue of work with a number of places: what cannot start soon is
-// refused instead of piling up. It is safe for concurrent use.
+// Lane limits concurrent work. Work beyond its places waits in a queue, and work beyond the queue
+// is refused. It is safe for concurrent use.
 type Lane struct {
-	what    string // that waits here, for the message of a refusal
+	what    string // name of the work, for the message of a refusal
 	places  chan struct{}
 	waiting atomic.Int64
-	limit   int64 // of waiting
+	limit   int64 // most that may wait
 }
 
-// NewLane makes a lane where places run at once and limit wait.
+// NewLane makes a lane in which places run at the same time and limit wait.
 func NewLane(what string, places, limit int) *Lane {
 	return &Lane{what: what, places: make(chan struct{}, places), limit: int64(limit)}
 }
 
-// Enter waits for a place. It fails with ErrOverloaded where too many wait, and
-// with the error of ctx. leave must be called when err is nil.
+// Enter waits for a place. It fails with ErrOverloaded if the queue is full, or with the error of
+// ctx. If err is nil, the caller must call leave.
 func (l *Lane) Enter(ctx context.Context) (leave func(), waited time.Duration, err error) {
 	leave = func() { <-l.places }
 
-	// A place that is free has nobody waiting for it.
+	// If a place is free, nothing waits.
 	select {
 	case l.places <- struct{}{}:
 		return leave, 0, nil
 	default:
 	}
 
-	// Counted before it is looked at: two never take the last place of the queue.
+	// Count before checking, so that two never take the last place of the queue.
 	if l.waiting.Add(1) > l.limit {
 		l.waiting.Add(-1)
 		return nil, 0, Fail(ErrOverloaded, "too many %s are waiting", l.what)
@@ -51,8 +51,8 @@ func (l *Lane) Enter(ctx context.Context) (leave func(), waited time.Duration, e
 	}
 }
 
-// EnterLong is Enter for work of which some is long: what is not done after a while
-// goes on in the next lane, where that has a free place, and gives its own to who waits.
+// EnterLong is Enter for work that may run long. After a time the work moves to the next lane if
+// that has a free place, and frees its place here.
 func (l *Lane) EnterLong(ctx context.Context, after time.Duration, next *Lane) (leave func(), waited time.Duration, err error) {
 	_, waited, err = l.Enter(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (l *Lane) EnterLong(ctx context.Context, after time.Duration, next *Lane) (
 		case next.places <- struct{}{}:
 			<-lane.places
 			lane = next
-		default: // both are full: it stays where it is
+		default: // both lanes are full: it stays here
 		}
 	})
 
@@ -85,8 +85,8 @@ func (l *Lane) EnterLong(ctx context.Context, after time.Duration, next *Lane) (
 	}, waited, nil
 }
 
-// Busy is how much runs, and how much waits.
+// Busy returns how much work runs and how much waits.
 func (l *Lane) Busy() (running, waiting int) { return len(l.places), int(l.waiting.Load()) }
 
-// Full reports whether whoever comes now is refused.
+// Full reports whether new work would be refused.
 func (l *Lane) Full() bool { return len(l.places) == cap(l.places) && l.waiting.Load() >= l.limit }

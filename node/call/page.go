@@ -2,12 +2,11 @@ package call
 
 import "cmp"
 
-// maxPerPage is how many entries a page of a list has at most.
+// maxPerPage is the largest length of a page.
 const maxPerPage = 100
 
-// CheckPage holds a request for a part of a list to its bounds, and fills in what
-// it leaves open. Pages are counted from 1; one has usual entries unless the
-// request names another number.
+// CheckPage checks a page number and length, and sets their defaults. Pages count from 1; usual
+// is the default length.
 func CheckPage(page, perPage *int, usual int) error {
 	*page, *perPage = cmp.Or(*page, 1), cmp.Or(*perPage, usual)
 

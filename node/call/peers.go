@@ -13,9 +13,9 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// Peers remembers how fast each node has answered, how many calls of this node
-// it has not answered yet, which gave no answer, and how many calls may be sent
-// twice: a twentieth of all. It is safe for concurrent use.
+// Peers records for each node how fast it answers, how many calls are open, and when it
+// last gave no answer. It also limits repeated calls to a twentieth of all calls.
+// It is safe for concurrent use.
 type Peers struct {
 	net   Network
 	alive func(node string) bool
@@ -23,37 +23,36 @@ type Peers struct {
 	mu      sync.Mutex // guards the fields below
 	took    map[string]*window
 	waiting map[string]int
-	missed  map[string]time.Time // when a node gave no answer; one that has answered since is not in it
+	missed  map[string]time.Time // when a node gave no answer; removed by its next answer
 	tokens  float64
 }
 
-// window is the last durations of one node.
+// window has the last durations of one node's answers.
 type window struct {
 	last [64]time.Duration
 	n    int
 }
 
-// The patience with a silent node.
+// Patience with a silent node.
 const (
-	HedgeFloor = 50 * time.Millisecond // no call is sent twice earlier
-	StallTime  = time.Second           // a silent call is always sent twice after
+	HedgeFloor = 50 * time.Millisecond // no call is repeated earlier
+	StallTime  = time.Second           // a silent call is always repeated after this
 )
 
-// How long it is remembered that a node gave no answer. Gossip takes some
-// seconds to notice that a machine is gone; then it errs for moments only.
+// How long a missing answer counts. Gossip needs some seconds to notice a lost machine; after
+// that it is wrong for moments only.
 const (
-	missedTime = 10 * time.Second // it is asked after the others
-	goneTime   = 30 * time.Second // one that gossip calls dead is not asked
+	missedTime = 10 * time.Second // the node is asked after the others
+	goneTime   = 30 * time.Second // a node that gossip calls dead is not asked
 )
 
 const (
-	hedgeShare = 0.05 // tokens earned by a call
+	hedgeShare = 0.05 // tokens earned by each call
 	hedgeBurst = 10
 )
 
-// NewPeers makes the record of how fast other nodes answer. alive tells who can be
-// reached now, as far as gossip knows. It must be called before the network
-// runs: from then on this node answers hello.
+// NewPeers makes Peers. alive reports whether gossip can reach a node. It must be called before
+// the network runs, because it also registers the answer to hello.
 func NewPeers(net Network, alive func(node string) bool) *Peers {
 	helloCall.Serve(net, func(context.Context, *Nothing) (*Nothing, error) { return new(Nothing), nil })
 	return &Peers{
@@ -66,26 +65,26 @@ func NewPeers(net Network, alive func(node string) bool) *Peers {
 	}
 }
 
-// Begin notes that a call is on its way. Observe ends it.
+// Begin records the start of a call. The caller must call Observe at its end.
 func (p *Peers) Begin(node string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting[node]++
 }
 
-// Observe notes the end of a call.
+// Observe records the end of a call.
 func (p *Peers) Observe(node string, took time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	// Each call earns a part of a second one, so that these stay a small share.
+	// Each call earns part of a token, so that repeated calls stay a small share.
 	p.tokens = min(p.tokens+hedgeShare, hedgeBurst)
 	if p.waiting[node]--; p.waiting[node] <= 0 {
 		delete(p.waiting, node)
 	}
 	p.note(node, err)
 
-	// A failure says nothing of how long an answer takes.
+	// A failure says nothing about the usual duration.
 	if err != nil {
 		return
 	}
@@ -99,54 +98,51 @@ func (p *Peers) Observe(node string, took time.Duration, err error) {
 	w.n++
 }
 
-// Heard notes whether a node has answered a call, of which it does not matter
-// how long it took.
+// Heard records whether a node has answered, without a duration.
 func (p *Peers) Heard(node string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.note(node, err)
 }
 
-// Missed notes that a node is silent.
+// Missed records that a node is silent.
 func (p *Peers) Missed(node string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.missed[node] = clock.Now()
 }
 
-// note remembers what a call tells of a node. The lock is held.
+// note records what the result of a call says about the node. The caller must hold the lock.
 func (p *Peers) note(node string, err error) {
 	switch {
 	case answered(err):
 		delete(p.missed, node)
 
-	// One that was given up may have been on its way to a connection.
+	// A cancelled call may not have reached the node yet.
 	case Unanswered(err) && !errors.Is(err, context.Canceled):
 		p.missed[node] = clock.Now()
 	}
 }
 
-// answered reports whether a call has ended with a word of the node, if only
-// that it refuses.
+// answered reports whether the node has answered, even with an error.
 func answered(err error) bool {
 	remote, own := (*wire.RemoteError)(nil), (*Error)(nil)
 	return err == nil || errors.As(err, &remote) || errors.As(err, &own)
 }
 
-// Unanswered reports whether a call failed because there is no connection to
-// the node, or because that ended.
+// Unanswered reports whether a call failed because there was no connection, or because it broke.
 func Unanswered(err error) bool {
 	return errors.Is(err, wire.ErrUnreachable) || errors.Is(err, wire.ErrBroken)
 }
 
-// Patience is how long a call to a node may be silent before it is sent to
-// another too: twice its 95th percentile, from HedgeFloor to StallTime.
+// Patience returns how long a call to a node may be silent before it is repeated on another:
+// twice the 95th percentile, from HedgeFloor to StallTime.
 func (p *Peers) Patience(node string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.took[node]
 
-	// Too few to tell what is usual.
+	// There are too few durations for a percentile.
 	if w == nil || w.n < 8 {
 		return StallTime
 	}
@@ -155,7 +151,7 @@ func (p *Peers) Patience(node string) time.Duration {
 	return min(max(2*last[len(last)*95/100], HedgeFloor), StallTime)
 }
 
-// AllowHedge takes a token, if there is one.
+// AllowHedge takes a token for a repeated call, if there is one.
 func (p *Peers) AllowHedge() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,10 +162,10 @@ func (p *Peers) AllowHedge() bool {
 	return true
 }
 
-// Prefer orders members: this node, then those that gave an answer when they
-// were last asked, then those with the fewest calls of this node to answer, then
-// by a hash of the key, so that in quiet times a node keeps what it has read;
-// without those that gossip calls dead, which are for [Peers.Answering].
+// Prefer orders the live members: this node first, then those that answered lately, then those
+// with the fewest open calls, then by a hash of the key. With the hash, a quiet node is asked for
+// the same keys again and uses its caches. It drops members that gossip calls dead; see
+// [Peers.Answering].
 func (p *Peers) Prefer(ids []string, key string) []string {
 	self := p.net.Self()
 	live := make([]string, 0, len(ids))
@@ -179,7 +175,7 @@ func (p *Peers) Prefer(ids []string, key string) []string {
 		}
 	}
 
-	// With one left, or this node before another, there is nothing to order.
+	// There is nothing to order.
 	if len(live) == 1 || len(live) == 2 && live[0] == self {
 		return live
 	}
@@ -192,7 +188,7 @@ func (p *Peers) Prefer(ids []string, key string) []string {
 		case b == self:
 			return 1
 
-		// Equal ones by a hash of the key and the id: all nodes agree, and keys spread.
+		// With a hash of key and id, all nodes agree and keys spread.
 		case busy[a] != busy[b]:
 			return busy[a] - busy[b]
 		}
@@ -201,8 +197,8 @@ func (p *Peers) Prefer(ids []string, key string) []string {
 	return live
 }
 
-// busy is how many calls each of some nodes has not answered. One that gave no
-// answer a moment ago counts as busier than all others.
+// busy returns the open calls of each node. A node that gave no answer a moment ago counts as
+// busier than all others.
 func (p *Peers) busy(nodes []string) map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,14 +219,13 @@ func (p *Peers) Misses(node string) bool {
 	return p.missedWithin(node, missedTime)
 }
 
-// missedWithin reports whether a node gave no answer within some time. The lock
-// is held.
+// missedWithin reports whether a node gave no answer within d. The caller must hold the lock.
 func (p *Peers) missedWithin(node string, d time.Duration) bool {
 	at, ok := p.missed[node]
 	return ok && clock.Since(at) < d
 }
 
-// compareBy orders two members by their scores for a key.
+// compareBy compares two members by their placement scores for a key.
 func compareBy(key, a, b string) int {
 	sa, sb := place.Score(place.Key(key), place.Member{ID: a}), place.Score(place.Key(key), place.Member{ID: b})
 	switch {

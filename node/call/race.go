@@ -18,46 +18,44 @@ import (
 //	n1 ──────── silent ─────────────── cancelled
 //	               └─▶ n2 ── answer: that of the race
 type Race[T any] struct {
-	Nodes []string // the preferred first
+	Nodes []string // in the order of preference
 
-	// Ask asks a node. Its context ends when the race does.
+	// Ask calls a node. Its context ends with the race.
 	Ask func(ctx context.Context, node string) (T, error)
 
-	// Silent waits until a node that is being asked counts as silent. It reports
-	// false where it never does, or where ctx, which ends with the call, has ended
-	// before. Peers.Late and Peers.Gone are such.
+	// Silent waits until a node counts as silent. It returns false if it never does, or if ctx,
+	// which ends with the call, ends before. Peers.Late and Peers.Gone are such functions.
 	Silent func(ctx context.Context, node string) bool
 
-	// Next reports whether another node may do better than one that failed so.
-	// Every other error is the answer.
+	// Next reports whether another node may succeed after this error. Any other error is the
+	// answer of the race.
 	Next func(err error) bool
 
-	// Beyond names more nodes, when all of Nodes have failed or are silent. waiting
-	// tells that a silent one is waited for, which is when it is called again each
-	// StallTime: to look once more costs the asker nothing then. Who was asked
-	// before may be among them.
+	// Beyond returns more nodes when all of Nodes have failed or are silent. waiting reports that
+	// the race still waits for a silent node. Then Beyond is called again every StallTime, which
+	// costs nothing while waiting. The result may contain nodes that were asked before.
 	Beyond func(ctx context.Context, waiting bool) []string
 
-	// Signs waits until it is known whether any node that can answer gives a sign of life:
-	// one that is being asked now, or another. Where none does, the race is over: who asks at
-	// a node that is cut off learns so before its patience ends. nil for a race that waits.
+	// Signs waits until it knows whether any node that could answer gives a sign of life: one of
+	// running, or another. If none does, the race ends, so that a caller at an isolated node
+	// learns it early. nil never ends the race.
 	Signs func(ctx context.Context, running []string) bool
 
-	// Failed is told of each node that failed so that the next was asked.
+	// Failed is called for each failure after which another node is asked.
 	Failed func(node string, err error)
 }
 
-// ErrNobody is that a race had no node to ask, or none that gives a sign of life.
+// ErrNobody means that a race had no node to ask, or that none gives a sign of life.
 var ErrNobody = errors.New("there is no node to ask")
 
-// Run gives the first answer. Where no node answers it fails with what the last
-// one failed with, with ErrNobody where there was none, or with the error of ctx.
-// Every call has ended when it returns. What a call panics with, it panics with.
+// Run returns the first answer. If no node answers, it returns the last error, ErrNobody if there
+// was no node, or the error of ctx. All calls have ended when it returns. It repeats a panic of a
+// call.
 func (r Race[T]) Run(ctx context.Context) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &course[T]{Race: r, ctx: ctx, left: r.Nodes, asked: map[string]bool{}, calls: map[int]string{}, events: make(chan step[T]), last: ErrNobody}
 	defer c.wg.Wait()
-	defer cancel() // before the wait, which would last as long as the slowest call
+	defer cancel() // before the wait, which otherwise lasts as long as the slowest call
 
 	c.next()
 	signs := c.signs()
@@ -75,7 +73,7 @@ func (r Race[T]) Run(ctx context.Context) (T, error) {
 			signs = c.signs()
 
 		case s := <-c.events:
-			if c.take(s) {
+			if c.handle(s) {
 				return s.answer, s.err
 			}
 		}
@@ -85,41 +83,41 @@ func (r Race[T]) Run(ctx context.Context) (T, error) {
 	return none, c.last
 }
 
-// course is a race that runs. At most one of the calls is of a node that is not
-// known to be silent.
+// course is the state of a running race. At most one call at a time is to a node that is not
+// known to be silent: the current one.
 type course[T any] struct {
 	Race[T]
-	ctx    context.Context
-	left   []string        // not asked yet
-	asked  map[string]bool // some time or other
-	looked bool            // beyond Nodes
-	failed []string        // to be asked again
+	ctx         context.Context
+	left        []string        // not asked yet
+	asked       map[string]bool // ever asked
+	askedBeyond bool            // Beyond was called
+	failed      []string        // to be asked again
 
-	calls   map[int]string // the nodes being asked, by the numbers of their calls
-	begun   int            // calls so far, and the look beyond: each has its number
-	running int            // of these
-	hope    int            // the number of the one that is not silent; 0 for none
+	calls   map[int]string // nodes being asked, by number of the call
+	begun   int            // numbers given out, to calls and to Beyond
+	running int            // how many of these run
+	current int            // number of the current call; 0 if all are silent
 	events  chan step[T]
 	last    error
 	wg      sync.WaitGroup
 }
 
-// step is what happens in a race.
+// step is an event of a race.
 type step[T any] struct {
-	call   int // its number
+	call   int // number of the call
 	node   string
-	silent bool // it goes on
+	silent bool // the node is silent, and the call goes on
 
 	answer      T
 	err         error
-	panic       string   // that the call ended with, and where
-	more        []string // from beyond, with no node
-	retryFailed bool     // those that have failed are asked once more, too
+	panic       string   // panic and stack of the call
+	more        []string // nodes from Beyond, if node is ""
+	retryFailed bool     // also ask the failed nodes again
 }
 
-// take takes a step in, and reports whether it is the end.
-func (c *course[T]) take(s step[T]) bool {
-	// A call that is silent is not over: its answer may be the first yet.
+// handle processes a step, and reports whether the race is over.
+func (c *course[T]) handle(s step[T]) bool {
+	// A silent call goes on: its answer may still be the first.
 	if !s.silent {
 		c.running--
 		delete(c.calls, s.call)
@@ -142,17 +140,16 @@ func (c *course[T]) take(s step[T]) bool {
 		c.Failed(s.node, s.err)
 	}
 
-	// Of one that was silent before, the next has been asked already, unless there was none.
-	if c.hope == s.call || c.hope == 0 && !s.silent {
-		c.hope = 0
+	// If the call was silent before, the next node is asked already, unless there was none.
+	if c.current == s.call || c.current == 0 && !s.silent {
+		c.current = 0
 		c.next()
 	}
 	return false
 }
 
-// next asks the next node. Where none is left, it looks beyond, and then, as long
-// as there is somebody to wait for anyway, asks those that have failed again and
-// looks beyond once more.
+// next asks the next node. If none is left, it calls Beyond. After that, while a call is running,
+// it repeatedly asks the failed nodes and Beyond again.
 func (c *course[T]) next() {
 	switch {
 	case len(c.left) > 0:
@@ -160,18 +157,18 @@ func (c *course[T]) next() {
 		c.left = c.left[1:]
 		c.ask(node)
 
-	case !c.looked && c.Beyond != nil:
-		c.looked = true
+	case !c.askedBeyond && c.Beyond != nil:
+		c.askedBeyond = true
 		c.findMore(0)
 
-	// All that run are silent. Who could not answer a moment ago is the better hope.
+	// All running calls are silent, so nodes that failed before are the better hope.
 	case c.running > 0 && (len(c.failed) > 0 || c.Beyond != nil):
 		c.findMore(StallTime)
 	}
 }
 
-// findMore waits, then asks Beyond for further nodes. After a wait the failed nodes are
-// tried again too.
+// findMore waits and then asks Beyond for further nodes. After a wait, the failed nodes are tried
+// again too.
 func (c *course[T]) findMore(after time.Duration) {
 	waiting := c.running > 0
 	number := c.begin()
@@ -180,19 +177,19 @@ func (c *course[T]) findMore(after time.Duration) {
 		if clock.Wait(c.ctx, after) && c.Beyond != nil {
 			s.more = c.Beyond(c.ctx, waiting)
 		}
-		c.tell(s)
+		c.send(s)
 	})
 }
 
-// begin counts a call, on which the hope rests now, and gives its number.
+// begin gives the next number to a call and makes it the current one.
 func (c *course[T]) begin() int {
 	c.begun++
 	c.running++
-	c.hope = c.begun
+	c.current = c.begun
 	return c.begun
 }
 
-// ask sends a call, and watches whether the node is silent.
+// ask calls a node, and watches for its silence.
 func (c *course[T]) ask(node string) {
 	c.asked[node] = true
 	number := c.begin()
@@ -200,20 +197,20 @@ func (c *course[T]) ask(node string) {
 	ctx, end := context.WithCancel(c.ctx)
 
 	c.wg.Go(func() {
-		defer end() // of the watch, too
+		defer end() // also ends the watch
 
 		s := step[T]{call: number, node: node}
 		s.panic = Caught(func() { s.answer, s.err = c.Ask(ctx, node) })
-		c.tell(s)
+		c.send(s)
 	})
 	c.wg.Go(func() {
 		if c.Silent(ctx, node) {
-			c.tell(step[T]{call: number, node: node, silent: true})
+			c.send(step[T]{call: number, node: node, silent: true})
 		}
 	})
 }
 
-// signs looks for a sign of life beside the calls, once.
+// signs starts one check for signs of life.
 func (c *course[T]) signs() <-chan bool {
 	if c.Signs == nil {
 		return nil
@@ -224,8 +221,8 @@ func (c *course[T]) signs() <-chan bool {
 	return found
 }
 
-// tell hands a step on, unless the race is over.
-func (c *course[T]) tell(s step[T]) {
+// send passes a step to Run, unless the race is over.
+func (c *course[T]) send(s step[T]) {
 	select {
 	case c.events <- s:
 	case <-c.ctx.Done():

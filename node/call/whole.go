@@ -12,59 +12,58 @@ import (
 	release "github.com/shoalsearch/shoal/version"
 )
 
-// Whole returns the method with questions that mean something else without one of their
-// fields, as a search does without a word. A node of an earlier release that does not know a
-// field which is set refuses the question as a method that it does not have, so another node
-// is asked. A field that a later release has dropped is skipped: it knows what was meant.
+// Whole returns the method for requests whose meaning depends on every field, such as a search. A
+// node of an earlier release refuses such a request if it does not know a field that is set. The
+// refusal counts as an unknown method, so that another node is asked. A field that a later
+// release has dropped is skipped, because that release knows what it meant.
 //
-// Each other method skips every field that it does not know.
+// Other methods skip every field they do not know.
 func (m Method[Req, Resp]) Whole() Method[Req, Resp] {
 	m.whole = true
 	return m
 }
 
-// behind is the types that travel behind an interface, and registered how often one was named.
+// atomTypes has the concrete types of interface fields. registered counts calls of Register.
 var (
-	behind     sync.Map
+	atomTypes  sync.Map
 	registered atomic.Int64
 )
 
-// Register names values whose types travel behind an interface. To do so again is harmless.
+// Register registers concrete types of interface fields, so that gob can send them. Registering
+// twice is harmless.
 func Register(values ...any) {
 	for _, v := range values {
 		gob.Register(v)
-		behind.Store(reflect.TypeOf(v), true)
+		atomTypes.Store(reflect.TypeOf(v), true)
 		registered.Add(1)
 	}
 }
 
-// Behind is the types that travel behind an interface: a test holds them to what other
-// versions send.
+// Behind returns the types given to Register. A test compares them with what other versions send.
 func Behind() (types []reflect.Type) {
-	for t := range behind.Range {
+	for t := range atomTypes.Range {
 		types = append(types, t.(reflect.Type))
 	}
 	return types
 }
 
-// parts is what stands behind a question: how to understand it whole, and of which request it
-// is. A node of an earlier release skips what it does not know of it.
+// parts follows a request. An older node skips the parts that it does not know.
 type parts struct {
-	Release string   // of the program that asks
-	Fields  []string // that are set, of a question that has to be understood whole
+	Release string   // of the sender
+	Fields  []string // fields that are set, of a request of a Whole method
 	Request string   // id of the client's request, "" for none
 }
 
-// partsOf is the fields of a question that are set.
+// partsOf returns the fields of a request that are set.
 func partsOf(req any) parts {
 	used := setFields(make([]string, 0, 32), reflect.ValueOf(req).Elem(), true)
 	slices.Sort(used)
 	return parts{Release: release.Number, Fields: used}
 }
 
-// understood refuses a question of a later release of which a field that is set is not known,
-// and one with a field that the program of a test lacks.
-func (p parts) understood(knows, lacks func(field string) bool) error {
+// check returns an error if a later release sent a field that this one does not know, or a field
+// that a test says it lacks.
+func (p parts) check(knows, lacks func(field string) bool) error {
 	later := release.Later(p.Release, release.Number)
 	for _, f := range p.Fields {
 		if lacks(f) || later && !knows(f) {
@@ -74,36 +73,37 @@ func (p parts) understood(knows, lacks func(field string) bool) error {
 	return nil
 }
 
-// fieldsOf is all fields that a question can have.
+// fieldsOf returns all fields that a request can have.
 func fieldsOf(t reflect.Type) map[string]bool {
 	all := fieldSet{}
-	all.of(t, "", map[reflect.Type]bool{})
+	all.add(t, "", map[reflect.Type]bool{})
 	return all
 }
 
-// fieldSet is names of fields, as "Text.Fold". Those of the question itself are as ".Files".
+// fieldSet has names of fields such as "Text.Fold". Fields of the request itself are like
+// ".Files".
 type fieldSet map[string]bool
 
-// of adds all fields of a type that gob sends. owner is the name of the type.
-func (s fieldSet) of(t reflect.Type, owner string, visited map[reflect.Type]bool) {
+// add adds all fields that gob sends of a type. owner is the name of the type.
+func (s fieldSet) add(t reflect.Type, owner string, visited map[reflect.Type]bool) {
 	switch kind := t.Kind(); {
 	case kind == reflect.Interface:
 		for _, b := range Behind() {
-			s.of(b, typeName(b), visited)
+			s.add(b, typeName(b), visited)
 		}
 	case kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Array || kind == reflect.Map:
-		s.of(t.Elem(), typeName(t.Elem()), visited)
+		s.add(t.Elem(), typeName(t.Elem()), visited)
 	case kind == reflect.Struct && !visited[t]:
 		visited[t] = true
-		for _, f := range sentOf(t) {
+		for _, f := range sentFields(t) {
 			s[owner+"."+f.name] = true
-			s.of(t.Field(f.at).Type, f.typeName, visited)
+			s.add(t.Field(f.at).Type, f.typeName, visited)
 		}
 	}
 }
 
-// setFields adds the names of the fields of a value that are not zero: gob sends these alone.
-// top is whether the value is the question itself.
+// setFields appends the names of fields that are not zero, because gob sends only these. top
+// means that the value is the request itself.
 func setFields(names []string, v reflect.Value, top bool) []string {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
@@ -119,7 +119,7 @@ func setFields(names []string, v reflect.Value, top bool) []string {
 			names = setFields(names, v.Index(i), false)
 		}
 	case reflect.Struct:
-		for _, f := range sentOf(v.Type()) {
+		for _, f := range sentFields(v.Type()) {
 			value := v.Field(f.at)
 			if value.IsZero() {
 				continue
@@ -128,7 +128,8 @@ func setFields(names []string, v reflect.Value, top bool) []string {
 			if top {
 				name = f.full[len(v.Type().Name()):]
 			}
-			// A search of many shards sets each field many times. They are few: a map costs more.
+			// A search of many shards sets the same few fields many times, so a linear search is
+			// cheaper than a map.
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -140,33 +141,33 @@ func setFields(names []string, v reflect.Value, top bool) []string {
 	return names
 }
 
-// sent is a field of a struct that gob sends.
-type sent struct {
-	at             int // in the struct
+// sentField is a field of a struct that gob sends.
+type sentField struct {
+	at             int // index in the struct
 	name, typeName string
-	full           string // name behind that of the struct
-	below          bool   // whether it can have fields itself
+	full           string // name with that of the struct
+	below          bool   // the field can have fields itself
 }
 
-// sentByType is []sent by reflect.Type: each question needs them again.
+// sentByType caches []sentField by reflect.Type.
 var sentByType sync.Map
 
-// sentOf is the fields of a struct; none of a type that makes its bytes itself.
-func sentOf(t reflect.Type) []sent {
+// sentFields returns the fields of a struct that gob sends; none if the type encodes itself.
+func sentFields(t reflect.Type) []sentField {
 	if known, ok := sentByType.Load(t); ok {
-		return known.([]sent)
+		return known.([]sentField)
 	}
-	var all []sent
+	var all []sentField
 	for i := range t.NumField() {
 		if f := t.Field(i); f.IsExported() && !opaque(t) {
-			all = append(all, sent{i, f.Name, typeName(f.Type), t.Name() + "." + f.Name, hasFields(f.Type)})
+			all = append(all, sentField{i, f.Name, typeName(f.Type), t.Name() + "." + f.Name, hasFields(f.Type)})
 		}
 	}
 	sentByType.Store(t, all)
 	return all
 }
 
-// hasFields reports whether values of a type can have fields, in what they hold too.
+// hasFields reports whether a type or its elements can have fields.
 func hasFields(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
@@ -175,7 +176,7 @@ func hasFields(t reflect.Type) bool {
 	return t.Kind() == reflect.Interface || t.Kind() == reflect.Struct
 }
 
-// typeName is the name of a type or of what it points at.
+// typeName returns the name of a type, or of the type that it points to.
 func typeName(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -183,7 +184,7 @@ func typeName(t reflect.Type) string {
 	return t.Name()
 }
 
-// opaque reports whether a type makes its bytes itself.
+// opaque reports whether a type encodes itself.
 func opaque(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[gob.GobEncoder]()) || p.Implements(reflect.TypeFor[encoding.BinaryMarshaler]())

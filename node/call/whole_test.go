@@ -95,7 +95,7 @@ func TestWhole_requestOfALaterRelease(t *testing.T) {
 		"a later one, what both know":     {parts{Release: "99.0.0", Fields: []string{".Files", ".Atoms", "Word.Text", "Word.Fold"}}, false},
 		"a later one, an atom it has not": {parts{Release: "99.0.0", Fields: []string{".Atoms", "Phrase.Text"}}, true},
 	} {
-		err := c.parts.understood(func(f string) bool { return known[f] }, func(string) bool { return false })
+		err := c.parts.check(func(f string) bool { return known[f] }, func(string) bool { return false })
 		if errors.Is(err, wire.ErrNoMethod) != c.refused || (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}

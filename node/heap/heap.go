@@ -22,40 +22,39 @@ import (
 )
 
 const (
-	// room is the garbage, in bytes, that a heap may hold however small it is.
+	// room is the garbage in bytes that even a small heap may have.
 	room = 64 << 20
-	// mostPercent bounds GOGC where next to nothing is live.
+	// mostPercent is the highest GOGC.
 	mostPercent = 400
-	// smallPercent is GOGC while something large runs: for Linux a peak some 15 MB
-	// lower than with 50, and no more CPU that could be measured; 20 costs 5 % of it.
+	// smallPercent is GOGC while something large runs. On Linux it lowers the peak by some 15 MB
+	// against 50, at no measurable CPU cost; 20 would cost 5 %.
 	smallPercent = 30
-	// usualPercent is GOGC where nobody has set it.
+	// usualPercent is Go's default GOGC.
 	usualPercent = 100
 )
 
 // process is the setting of this process.
 var process = setting{set: debug.SetGCPercent, live: liveBytes}
 
-// setting is GOGC, and who asks for what.
+// setting controls GOGC.
 type setting struct {
 	set  func(percent int) (before int)
 	live func() uint64 // bytes that the last collection left
 
 	mu     sync.Mutex // guards the fields below
-	small  int        // how many ask for a small heap
-	before int        // as it was before the first of them
-	roomy  bool       // after each collection it is set by what is live
-	now    int        // what was set last for that; 0 for nothing yet
+	small  int        // callers who want a small heap
+	before int        // value before the first of them
+	roomy  bool       // GOGC follows the live heap after each collection
+	now    int        // last value set for that; 0 = none
 }
 
-// Small keeps the heap small until end is called. Large builds ask for it, as what
-// the collector lets grow is at its greatest when one is under way, and a build leaves
-// little garbage to collect; and large listings, whose garbage is many times what they
-// keep. It is safe for concurrent use.
+// Small keeps the heap small until end is called. Large builds call it, because they run when the
+// heap is largest and make little garbage. Large listings do too, because their garbage is many
+// times what they keep. It is safe for concurrent use.
 func Small() (end func()) { return process.keepSmall() }
 
-// KeepRoom gives a small heap room, from now until the process ends. Who runs it may
-// have set GOGC, which then holds.
+// KeepRoom lets a small heap grow a little, until the process ends. If the operator has set GOGC,
+// that value stays.
 func KeepRoom() { process.keepRoom(afterCollections) }
 
 func (s *setting) keepSmall() (end func()) {
@@ -67,13 +66,13 @@ func (s *setting) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	// The first one lowers it, the last one puts it back.
+	// The first caller lowers GOGC, the last one restores it.
 	if s.small++; s.small > 1 {
 		return
 	}
 	s.before = s.set(smallPercent)
 	if s.before >= 0 && s.before < smallPercent {
-		s.set(s.before) // who runs the node wants it smaller still
+		s.set(s.before) // the operator wants an even smaller heap
 	}
 }
 
@@ -85,7 +84,7 @@ func (s *setting) end() {
 	}
 }
 
-// keepRoom sets GOGC by what is live, each time that each says so.
+// keepRoom sets GOGC by the live heap now and whenever each calls its function.
 func (s *setting) keepRoom(each func(func())) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,23 +92,22 @@ func (s *setting) keepRoom(each func(func())) {
 		return
 	}
 
-	told := s.set(usualPercent)
-	if told != usualPercent {
-		s.set(told)
+	current := s.set(usualPercent)
+	if current != usualPercent {
+		s.set(current)
 		return
 	}
 	s.roomy = true
 	each(s.adjust)
 }
 
-// adjust sets GOGC by what is live. What has begun to keep the heap small meanwhile
-// is left to end it.
+// adjust sets GOGC by the live heap. While the heap is kept small, it stores the value for later.
 func (s *setting) adjust() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	want := percentFor(s.live())
 
-	// Setting it stops the world for a moment: a little more or less is not worth that.
+	// Setting GOGC stops the world for a moment, so ignore small changes.
 	if s.now > 0 && math.Abs(float64(want-s.now)) <= 0.1*float64(s.now) {
 		return
 	}
@@ -121,23 +119,24 @@ func (s *setting) adjust() {
 	s.set(want)
 }
 
-// percentFor is GOGC by which a heap has room: that much of live is room, or all of live.
+// percentFor returns the GOGC with which garbage may reach room, or the size of the live heap if
+// that is larger.
 func percentFor(live uint64) int {
 	return int(min(max(100*room/max(live, 1), usualPercent), mostPercent))
 }
 
-// liveBytes is what the last collection has left, in bytes.
+// liveBytes returns what the last collection left, in bytes.
 func liveBytes() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// afterCollections calls f after each collection from now on; a call may begin before
-// the last one has ended.
+// afterCollections calls f after each collection from now on. A call may begin before the
+// previous one has ended.
 func afterCollections(f func()) {
-	// A thing that nobody holds is cleaned up by the next collection. The next thing comes
-	// first: a collection that began while f runs would find none.
+	// The next collection cleans up an unreachable object. Make the next object first, because a
+	// collection may begin while f runs.
 	var arm func()
 	arm = func() {
 		runtime.AddCleanup(new([16]byte), func(struct{}) { arm(); f() }, struct{}{})

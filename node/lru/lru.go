@@ -1,4 +1,4 @@
-// Package lru remembers what was used lately, in a bounded memory.
+// Package lru caches recently used values within a limit of memory.
 package lru
 
 import (
@@ -6,33 +6,32 @@ import (
 	"sync"
 )
 
-// Cache remembers values, of which the one that was used longest ago goes first. It is
-// safe for concurrent use.
+// Cache drops the least recently used values when it is full. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	most int64 // bytes
 
 	mu    sync.Mutex // guards the fields below
 	byKey map[K]*list.Element
-	order list.List // of used[K, V], the latest first
-	bytes int64     // sum of the sizes in order, at most most
+	order list.List // used[K, V], the most recent first
+	bytes int64     // sum of the sizes, at most most
 }
 
-// Cost is the bytes that remembering anything takes besides it, about.
+// Cost is about the memory of an entry besides its value, in bytes.
 const Cost = 200
 
-// used is a value of a cache.
+// used is an entry of a cache.
 type used[K comparable, V any] struct {
 	key   K
 	value V
 	size  int64
 }
 
-// New makes a cache for so many bytes.
+// New makes a cache of most bytes.
 func New[K comparable, V any](most int64) *Cache[K, V] {
 	return &Cache[K, V]{most: most, byKey: map[K]*list.Element{}}
 }
 
-// Get is the value of a key, which is used by that.
+// Get returns the value of a key, which becomes the most recently used.
 func (r *Cache[K, V]) Get(key K) (value V, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,8 +43,8 @@ func (r *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return e.Value.(used[K, V]).value, true
 }
 
-// Put remembers a value that takes so many bytes, unless that is more than there is
-// room for. The value of a key never changes.
+// Put adds a value of the given size in bytes, unless that exceeds the cache. It never replaces a
+// value.
 func (r *Cache[K, V]) Put(key K, value V, size int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +62,7 @@ func (r *Cache[K, V]) Put(key K, value V, size int64) {
 	r.bytes += size
 }
 
-// Size is the bytes that are taken.
+// Size returns the bytes in use.
 func (r *Cache[K, V]) Size() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,13 +14,12 @@ import (
 	"github.com/shoalsearch/shoal/node"
 )
 
-// Fleet is nodes in one process under one cluster key, with links between
-// them that can be cut. Each node has a loopback address of its own, so that
-// it finds its ports free when it comes back.
+// Fleet is a cluster of nodes in one process, with links that a test can cut. Each node has its
+// own loopback address, so that its ports are free after a restart.
 type Fleet struct {
 	Nodes  []*Node
-	Key    string // text of the key file of the nodes added from now on
-	Expect int    // BootstrapExpect of them
+	Key    string // key file's text for nodes added from now on
+	Expect int    // their BootstrapExpect
 
 	t       testing.TB
 	dir     string
@@ -30,8 +29,8 @@ type Fleet struct {
 	timing  float64
 }
 
-// NewFleet makes a fleet without nodes that form clusters of expect. All
-// nodes will have the same configuration. They are stopped when the test ends.
+// NewFleet makes a fleet without nodes. Its nodes form clusters of expect, and share a
+// configuration. They stop when the test ends.
 func NewFleet(t testing.TB, expect int, cfg Config) *Fleet {
 	t.Helper()
 	f := &Fleet{Key: wire.NewKey().Text(), Expect: expect, t: t, dir: t.TempDir(), cfg: cfg, network: newNetwork(), subnet: subnet(), timing: timing()}
@@ -39,8 +38,8 @@ func NewFleet(t testing.TB, expect int, cfg Config) *Fleet {
 	return f
 }
 
-// StartFleet starts n nodes that form one cluster; all have the same
-// configuration. They are stopped when the test ends.
+// StartFleet starts n nodes as one cluster with the same configuration. They stop when the test
+// ends.
 func StartFleet(t testing.TB, n int, cfg Config) *Fleet {
 	t.Helper()
 	f := NewFleet(t, n, cfg)
@@ -53,8 +52,8 @@ func StartFleet(t testing.TB, n int, cfg Config) *Fleet {
 	return f
 }
 
-// Add adds a node and does not start it. It joins through all nodes that have
-// an address by the time it starts.
+// Add adds a node without starting it. When it starts, it joins through all nodes that have an
+// address by then.
 func (f *Fleet) Add() *Node {
 	f.t.Helper()
 	i := len(f.Nodes)
@@ -62,45 +61,46 @@ func (f *Fleet) Add() *Node {
 
 	n := &Node{t: f.t, cfg: f.cfg, Dir: filepath.Join(f.dir, name), File: filepath.Join(f.dir, name+".json")}
 
-	// Written here, for the options of a node have a path.
+	// Write it here, because the node's options name its path.
 	if n.cfg.File == "" {
 		n.cfg.File = "{}"
 	}
 
-	// A file for each node: a key is rotated at one after the other.
+	// Each node has its own key file, because keys are rotated one node after the other.
 	n.KeyFile = filepath.Join(f.dir, name+".key")
 	n.WriteKey(f.Key)
 
-	// Read now: Expect may be another one for the nodes that are added later.
+	// Read Expect now, because it may change for later nodes.
 	host, expect := fmt.Sprintf("%s.%d", f.subnet, i+1), f.Expect
 
-	// Called at each start, so that a node that comes back sees who is there by then.
+	// Edit runs at each start, so that a restarted node sees the nodes that exist by then.
 	n.cfg.Edit = func(o *node.Options) {
 		o.ClusterKeyFile, o.BootstrapExpect = n.KeyFile, expect
-		o.Timing = f.timing // of all nodes the same
+		o.Timing = f.timing // the same for all nodes
 
 		o.Dial, o.Reach = f.network.dial(i), f.network.reach(i)
 
-		// The system picks the ports once. After that they stay, for the others know them.
+		// The system chooses the ports at the first start. Later starts keep them, because the
+		// other nodes know them.
 		o.ClusterListen, o.GossipListen = host+":0", host+":0"
 		if n.addr != "" {
 			o.ClusterListen, o.GossipListen = n.addr, n.gossip
 		}
 
-		// To join itself would be no error, and no help.
+		// Joining itself would be no error, but useless.
 		for _, other := range f.Nodes {
 			if other != n && other.gossip != "" {
 				o.Join = append(o.Join, other.gossip)
 			}
 		}
 
-		// The test's own last, so that it can change any of these.
+		// The test's own Edit comes last, so that it can override anything.
 		if f.cfg.Edit != nil {
 			f.cfg.Edit(o)
 		}
 	}
 
-	// The network learns the ports between New and Run: before a connection there is none to them.
+	// The network learns the ports between New and Run, before any connection.
 	n.opened = func() {
 		n.addr, n.gossip = n.ClusterAddr(), n.GossipAddr()
 		f.network.own(n.addr, i)
@@ -112,17 +112,17 @@ func (f *Fleet) Add() *Node {
 	return n
 }
 
-// WriteKey replaces the key file of a node of a fleet.
+// WriteKey replaces the key file of a fleet's node.
 func (n *Node) WriteKey(text string) {
 	n.t.Helper()
 	n.replace(n.KeyFile, text+"\n")
 }
 
-// Stop stops every node, all at once.
+// Stop stops all nodes.
 func (f *Fleet) Stop() {
 	f.Heal()
 
-	// Together: one by one the last ones would look for a majority that has gone.
+	// Stop them at once: the last ones would otherwise look for a majority that is gone.
 	var wg sync.WaitGroup
 	for _, n := range f.Nodes {
 		wg.Go(n.Stop)
@@ -130,24 +130,23 @@ func (f *Fleet) Stop() {
 	wg.Wait()
 }
 
-// Crash ends a node without a word to the others: no lead is handed over, no
-// job given back, no goodbye said. The files are closed in good order, though:
-// what a killed process leaves is the business of the tests that kill one.
-// The links of the node are whole afterwards.
+// Crash ends a node without a message to the others: it hands over no leadership, returns no job
+// and says no goodbye. Its files are closed cleanly, since other tests kill processes. Its links
+// are restored afterwards.
 //
-// The first crash of a fleet of three and more waits until three nodes vote: a
-// cluster that has just formed has one voter, and would not bear its loss.
+// The first crash of a fleet of three or more waits until three nodes vote: a new cluster has one
+// voter, and would not survive losing it.
 func (f *Fleet) Crash(a int) {
 	Eventually(Patience/9, f.bearsLoss)
 
-	// Cut off first, so that what it says while it ends reaches nobody.
+	// Cut it off first, so that its last messages reach nobody.
 	f.Isolate(a)
 	f.Nodes[a].Stop()
 	f.network.set(func(l *link) { *l = link{} }, f.around(a)...)
 }
 
-// bearsLoss reports whether three of the nodes can be reached and vote; true where
-// there are fewer, or one of them was stopped before.
+// bearsLoss reports whether three live nodes vote. It returns true if the fleet is smaller, or if
+// a node was stopped before.
 func (f *Fleet) bearsLoss() bool {
 	stopped := func(n *Node) bool { return n.cancel == nil }
 	if len(f.Nodes) < 3 || slices.ContainsFunc(f.Nodes, stopped) {
@@ -157,20 +156,20 @@ func (f *Fleet) bearsLoss() bool {
 	return f.Nodes[0].LiveVoters() >= 3
 }
 
-// Cut cuts the link between two nodes, in both directions.
+// Cut cuts the link between two nodes in both directions.
 func (f *Fleet) Cut(a, b int) {
 	f.network.set(func(l *link) { l.cut = true }, [2]int{a, b}, [2]int{b, a})
 }
 
-// CutOneWay lets nothing of node a come to node b.
+// CutOneWay stops everything from node a to node b.
 func (f *Fleet) CutOneWay(a, b int) { f.network.set(func(l *link) { l.cut = true }, [2]int{a, b}) }
 
-// Slow delays all that two nodes send each other.
+// Slow delays everything between two nodes.
 func (f *Fleet) Slow(a, b int, delay time.Duration) {
 	f.network.set(func(l *link) { l.delay = delay }, [2]int{a, b}, [2]int{b, a})
 }
 
-// Flap cuts and mends the link between two nodes in turn, until Heal.
+// Flap cuts and restores the link between two nodes in turn, until Heal.
 func (f *Fleet) Flap(a, b int, period time.Duration) {
 	f.network.flap(period, [2]int{a, b}, [2]int{b, a})
 }
@@ -178,7 +177,7 @@ func (f *Fleet) Flap(a, b int, period time.Duration) {
 // Isolate cuts a node off from all others.
 func (f *Fleet) Isolate(a int) { f.network.set(func(l *link) { l.cut = true }, f.around(a)...) }
 
-// Split lets no node of one side hear one of the other.
+// Split cuts all links between two sides.
 func (f *Fleet) Split(side, other []int) {
 	for _, a := range side {
 		for _, b := range other {
@@ -187,10 +186,10 @@ func (f *Fleet) Split(side, other []int) {
 	}
 }
 
-// Heal mends every link.
+// Heal restores every link.
 func (f *Fleet) Heal() { f.network.heal() }
 
-// around is the links of a node, in both directions.
+// around returns the links of a node in both directions.
 func (f *Fleet) around(a int) (links [][2]int) {
 	for b := range f.Nodes {
 		if a != b {
@@ -200,21 +199,20 @@ func (f *Fleet) around(a int) (links [][2]int) {
 	return links
 }
 
-// Move gives a stopped node other addresses for its next start.
+// Move gives a stopped node new addresses for its next start.
 func (n *Node) Move() { n.addr, n.gossip = "", "" }
 
-// Ended waits until a node has ended by itself and returns why. It is stopped
-// then.
+// Ended waits until a node has ended by itself, and returns its error.
 func (n *Node) Ended() error {
 	n.t.Helper()
-	// Nothing would ever come: its channel was made by no start, or was read.
+	// A node that was not started never ends.
 	if n.cancel == nil {
 		return errors.New("the node was not started")
 	}
 
 	select {
 	case err := <-n.done:
-		// So that Stop, at the end of the test, finds a node that is stopped.
+		// Mark the node as stopped for Stop.
 		n.cancel()
 		n.cancel = nil
 		return err
@@ -224,6 +222,5 @@ func (n *Node) Ended() error {
 	}
 }
 
-// subnet is three numbers of loopback addresses that no other fleet is likely
-// to have.
+// subnet returns three numbers of loopback addresses that another fleet hardly has.
 func subnet() string { return fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)) }

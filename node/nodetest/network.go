@@ -24,21 +24,21 @@ type network struct {
 	mu      sync.Mutex // guards the fields below
 	owner   map[string]int
 	links   map[[2]int]link
-	changed chan struct{} // closed when a link changes
+	changed chan struct{} // closed and replaced when a link changes
 	flaps   []chan struct{}
 }
 
 // link is one direction between two nodes.
 type link struct {
 	cut   bool
-	delay time.Duration // of each piece that is sent
+	delay time.Duration // for each piece that is sent
 }
 
 func newNetwork() *network {
 	return &network{owner: map[string]int{}, links: map[[2]int]link{}, changed: make(chan struct{})}
 }
 
-// own says which node listens at an address.
+// own records which node listens at an address.
 func (w *network) own(addr string, node int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,16 +59,16 @@ func (w *network) setLocked(change func(l *link), links [][2]int) {
 		w.links[id] = l
 	}
 
-	// Whoever waits looks at its links again: that any has changed is all they are told.
+	// Wake all waiters, which then check their links again.
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// heal mends every link and ends all flapping.
+// heal restores every link and ends all flapping.
 func (w *network) heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Under the same lock as the links: no flap cuts one behind this.
+	// Hold the lock throughout, so that no flap cuts a link after this.
 	for _, stop := range w.flaps {
 		close(stop)
 	}
@@ -79,11 +79,11 @@ func (w *network) heal() {
 	w.changed = make(chan struct{})
 }
 
-// flap cuts and mends links in turn until heal.
+// flap cuts and restores links in turn until heal.
 func (w *network) flap(period time.Duration, links ...[2]int) {
 	stop := make(chan struct{})
 
-	// Noted before it runs, so that a heal that comes at once ends it.
+	// Register it before it runs, so that an immediate heal ends it.
 	w.mu.Lock()
 	w.flaps = append(w.flaps, stop)
 	w.mu.Unlock()
@@ -101,10 +101,9 @@ func (w *network) flap(period time.Duration, links ...[2]int) {
 	}()
 }
 
-// turn cuts or mends links for a flap. It reports false when that was ended.
+// turn cuts or restores links for a flap. It returns false if the flap has ended.
 func (w *network) turn(stop <-chan struct{}, cut bool, links [][2]int) bool {
-	// One lock for the look and the change: a heal in between would be followed by a cut
-	// that nobody mends.
+	// Check and change under one lock: after a heal in between, nobody would restore the link.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -116,8 +115,7 @@ func (w *network) turn(stop <-chan struct{}, cut bool, links [][2]int) bool {
 	}
 }
 
-// state is what links are now, the worst of them, and a channel that is
-// closed when any link changes.
+// state returns the worst state of the links, and a channel that closes when any link changes.
 func (w *network) state(links ...[2]int) (link, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,7 +128,7 @@ func (w *network) state(links ...[2]int) (link, <-chan struct{}) {
 	return worst, w.changed
 }
 
-// pair is the links between a node and the owner of an address.
+// pair returns the links between a node and the owner of an address.
 func (w *network) pair(from int, addr string) (out, in [2]int, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,18 +136,18 @@ func (w *network) pair(from int, addr string) (out, in [2]int, known bool) {
 	return [2]int{from, to}, [2]int{to, from}, known
 }
 
-// reach is the Reach of a node.
+// reach returns the Reach option of a node.
 func (w *network) reach(from int) func(network, addr string) bool {
 	return func(network, addr string) bool {
 		out, in, known := w.pair(from, addr)
-		// What is none of the fleet's, such as a code host of the test, is always reached.
+		// Addresses outside of the fleet, such as a test's code host, are always reachable.
 		if !known {
 			return true
 		}
 
 		links := [][2]int{out}
 		if network == "tcp" {
-			// A connection needs an answer, a packet none.
+			// A connection needs both directions, a packet only one.
 			links = append(links, in)
 		}
 		l, _ := w.state(links...)
@@ -157,12 +155,12 @@ func (w *network) reach(from int) func(network, addr string) bool {
 	}
 }
 
-// dial is the Dial of a node: over cut links it waits, as for a machine that
-// does not answer.
+// dial returns the Dial option of a node. Over cut links it waits, as for a machine that does not
+// answer.
 func (w *network) dial(from int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		out, in, known := w.pair(from, addr)
-		// Asked again after each change: a link may be cut again before this one has run.
+		// Check again after each change: a link may be cut again meanwhile.
 		for known {
 			l, changed := w.state(out, in)
 			if !l.cut {
@@ -180,7 +178,7 @@ func (w *network) dial(from int) func(ctx context.Context, network, addr string)
 			return c, err
 		}
 
-		// Both links are looked at for each piece from here on: they may be cut at any time.
+		// conn checks both links for each piece, because they may be cut at any time.
 		return &conn{Conn: c, w: w, out: out, in: in, closed: make(chan struct{}), read: newDeadline(), write: newDeadline()}, nil
 	}
 }
@@ -194,10 +192,10 @@ type conn struct {
 	once        sync.Once
 	closed      chan struct{}
 	read, write *deadline
-	held        []byte // read, but not let through before the deadline
+	held        []byte // read but not delivered before the deadline
 }
 
-// Write sends b when the link lets it.
+// Write sends b when the link is open.
 func (c *conn) Write(b []byte) (int, error) {
 	if err := c.pass(c.out, c.write); err != nil {
 		return 0, err
@@ -205,17 +203,17 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read returns what came once the link lets it through.
+// Read returns data when the link is open.
 func (c *conn) Read(b []byte) (int, error) {
-	// What is held goes first: bytes keep their order.
+	// Deliver held bytes first, to keep the order.
 	if len(c.held) == 0 {
 		n, err := c.Conn.Read(b)
-		// The bytes have left the system: kept here they are there for the next read, as of TCP.
+		// As in TCP, bytes that have arrived must be there for the next read.
 		if err != nil || n == 0 {
 			return n, err
 		}
 
-		// Let through only now, however long they have been held.
+		// The link may be cut now.
 		if err := c.pass(c.in, c.read); err != nil {
 			c.held = append(c.held, b[:n]...)
 			return 0, err
@@ -234,7 +232,7 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) pass(id [2]int, d *deadline) error {
 	slept := false
 	for {
-		// Read again after each event: a link may be cut while its delay runs.
+		// Check again after each event: the link may be cut during its delay.
 		l, changed := c.w.state(id)
 		if !l.cut && (slept || l.delay == 0) {
 			return nil
@@ -242,13 +240,13 @@ func (c *conn) pass(id [2]int, d *deadline) error {
 
 		var after <-chan time.Time
 		if !l.cut {
-			// The delay runs to its end whatever changes meanwhile, once the link is open.
+			// Once the link is open, the delay runs to its end.
 			timer := time.NewTimer(l.delay)
 			defer timer.Stop()
 			after, changed = timer.C, nil
 		}
 
-		// A deadline can be moved while a read waits, by which the reader ends it.
+		// A reader may move its deadline to end a waiting read.
 		passed, moved := d.wait()
 		select {
 		case <-after:
@@ -263,7 +261,7 @@ func (c *conn) pass(id [2]int, d *deadline) error {
 	}
 }
 
-// Close ends what waits.
+// Close also ends waiting reads and writes.
 func (c *conn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()
@@ -274,23 +272,23 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// SetReadDeadline bounds reads, waiting ones too.
+// SetReadDeadline limits reads, including waiting ones.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.read.set(t)
 	return c.Conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline bounds writes, waiting ones too.
+// SetWriteDeadline limits writes, including waiting ones.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	c.write.set(t)
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// deadline is a time that can be moved while somebody waits for it.
+// deadline is a time that can be moved while a goroutine waits for it.
 type deadline struct {
 	mu    sync.Mutex // guards the fields below
 	at    time.Time
-	moved chan struct{} // closed when at changes
+	moved chan struct{} // closed and replaced when at changes
 }
 
 func newDeadline() *deadline { return &deadline{moved: make(chan struct{})} }
@@ -303,8 +301,8 @@ func (d *deadline) set(t time.Time) {
 	d.moved = make(chan struct{})
 }
 
-// wait returns a channel that tells when the deadline has passed, nil without
-// one, and one that tells that it was moved.
+// wait returns a channel that closes when the deadline has passed (nil without one), and a
+// channel that closes when the deadline is moved.
 func (d *deadline) wait() (passed <-chan time.Time, moved <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -35,27 +35,26 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// Patience is how long a condition may take before a test fails.
+// Patience limits the time of a condition before the test fails.
 const Patience = 150 * time.Second
 
-// hold is how long a write waits for a leader: on a busy machine the lead is lost
-// now and then.
+// hold is how long a write waits for a leader, because on a busy machine elections fail now and
+// then.
 const hold = 30 * time.Second
 
-// timing multiplies the times of clusters. They are a fifth of those in use, and
-// longer where others want the processors too: a node that waits for one for as
-// long as an election takes never has a leader.
+// timing returns the factor for the times of clusters: a fifth of the product's, more under load.
+// A node that waits for a processor as long as an election takes would never have a leader.
 func timing() float64 {
-	const least, most, usual = 0.2, 1, 4 // waiting for each processor
+	const least, most, usual = 0.2, 1, 4 // usual: tolerated load of each processor
 
 	var load float64
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		_, _ = fmt.Sscan(string(text), &load) // none where it is not Linux
+		_, _ = fmt.Sscan(string(text), &load) // stays 0 outside of Linux
 	}
 	return min(least*max(1, load/float64(usual*runtime.NumCPU())), most)
 }
 
-// Config is how a node of a test is started. The zero value is useful.
+// Config configures a node of a test. The zero value is useful.
 type Config struct {
 	File string            // configuration file; "" for {}
 	Env  map[string]string // environment of the node
@@ -67,10 +66,10 @@ type Node struct {
 	*node.Node
 	Dir     string // data directory
 	File    string // path of the configuration file
-	KeyFile string // path of the key file, of a node of a fleet
+	KeyFile string // path of the key file, in a fleet
 	Metrics *prometheus.Registry
 
-	addr, gossip string // of a node of a fleet, kept over restarts
+	addr, gossip string // in a fleet, kept over restarts
 	opened       func() // called when the ports are open; may be nil
 
 	t      testing.TB
@@ -79,7 +78,7 @@ type Node struct {
 	done   chan error
 }
 
-// Start starts a node, which is stopped when the test ends.
+// Start starts a node, which stops when the test ends.
 func Start(t testing.TB, cfg Config) *Node {
 	t.Helper()
 	dir := t.TempDir()
@@ -93,7 +92,7 @@ func Start(t testing.TB, cfg Config) *Node {
 	return n
 }
 
-// Open starts a node on a data directory and a configuration that are there.
+// Open starts a node with an existing data directory and configuration.
 func Open(t testing.TB, dir, file string) *Node {
 	t.Helper()
 	n := &Node{t: t, Dir: dir, File: file}
@@ -102,14 +101,14 @@ func Open(t testing.TB, dir, file string) *Node {
 	return n
 }
 
-// Start starts a stopped node again, on the same data.
+// Start starts a stopped node again with the same data.
 func (n *Node) Start() {
 	n.t.Helper()
 	n.Launch()
 	n.WaitReady()
 }
 
-// Launch starts a stopped node and does not wait for it.
+// Launch starts a stopped node without waiting for it.
 func (n *Node) Launch() {
 	n.t.Helper()
 	if err := n.TryLaunch(); err != nil {
@@ -125,7 +124,7 @@ func (n *Node) TryLaunch() error {
 	}
 	n.Metrics = prometheus.NewRegistry()
 
-	// There is always room on the disk.
+	// The disk always has space.
 	opt := node.Options{
 		Dir: n.Dir, ConfigPath: n.File, ClusterListen: "127.0.0.1:0", GossipListen: "127.0.0.1:0",
 		BaseURL: "http://shoal.test", Ctags: "off", Version: "test", Log: log, Registerer: n.Metrics,
@@ -136,8 +135,8 @@ func (n *Node) TryLaunch() error {
 	if n.cfg.Edit != nil {
 		n.cfg.Edit(&opt)
 	}
-	// A process that the test forks right when a node stops has the lock of its
-	// directory and its ports for a moment more.
+	// A process forked just before a node stopped may hold its lock and ports for a moment, so
+	// retry.
 	var started *node.Node
 	var err error
 	Eventually(Patience/9, func() bool {
@@ -152,7 +151,7 @@ func (n *Node) TryLaunch() error {
 		n.opened()
 	}
 
-	// Kept by name: a later start replaces the fields while this one may still end.
+	// Keep local copies: a later start replaces the fields while this run may still be ending.
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel, n.done = cancel, make(chan error, 1)
 	run := n.Node.Run
@@ -161,7 +160,7 @@ func (n *Node) TryLaunch() error {
 	return nil
 }
 
-// held reports whether a node did not start since something of it was in use.
+// held reports whether a start failed because something was still in use.
 func held(err error) bool {
 	return errors.Is(err, cluster.ErrInUse) || errors.Is(err, syscall.EADDRINUSE)
 }
@@ -177,14 +176,14 @@ func (n *Node) WaitReady() {
 	})
 }
 
-// Stop stops the node in good order. A stopped node stays stopped.
+// Stop stops the node cleanly. Stopping twice is fine.
 func (n *Node) Stop() {
 	if err := n.End(); err != nil {
 		n.t.Errorf("the node ended with: %v", err)
 	}
 }
 
-// End is Stop for a node that may have an error to tell.
+// End is Stop for a node that may return an error.
 func (n *Node) End() error {
 	if n.cancel == nil {
 		return nil
@@ -199,7 +198,7 @@ func (n *Node) End() error {
 	}
 }
 
-// RemoveAll deletes a part of the data directory of a stopped node.
+// RemoveAll deletes part of a stopped node's data directory.
 func (n *Node) RemoveAll(name string) {
 	n.t.Helper()
 	if err := os.RemoveAll(filepath.Join(n.Dir, name)); err != nil {
@@ -207,7 +206,7 @@ func (n *Node) RemoveAll(name string) {
 	}
 }
 
-// Configure writes the configuration file, the way editors do.
+// Configure replaces the configuration file, as editors do.
 func (n *Node) Configure(text string) {
 	n.t.Helper()
 	n.replace(n.File, text)
@@ -223,13 +222,13 @@ func (n *Node) replace(path, text string) {
 	}
 }
 
-// Wait waits until a condition has no error to tell any more.
+// Wait waits until cond returns nil.
 func (n *Node) Wait(what string, cond func() error) {
 	n.t.Helper()
 	Wait(n.t, what, cond)
 }
 
-// Wait waits until a condition has no error to tell any more.
+// Wait waits until cond returns nil, and fails the test after Patience.
 func Wait(t testing.TB, what string, cond func() error) {
 	t.Helper()
 	var err error
@@ -238,11 +237,10 @@ func Wait(t testing.TB, what string, cond func() error) {
 	}
 }
 
-// tryEvery is how often a condition is tried.
+// tryEvery is how often a condition is checked.
 const tryEvery = 5 * time.Millisecond
 
-// Eventually tries a condition until it holds, and reports whether it did
-// within a time.
+// Eventually checks a condition until it holds, and reports whether it did within atMost.
 func Eventually(atMost time.Duration, holds func() bool) bool {
 	deadline := time.NewTimer(atMost)
 	defer deadline.Stop()
@@ -252,17 +250,17 @@ func Eventually(atMost time.Duration, holds func() bool) bool {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			return holds() // the machine may have stood still until now
+			return holds() // the machine may have paused until now
 		}
 	}
 	return true
 }
 
-// Moment lets a time pass that a test has chosen as the moment at which
-// something breaks. It is not for waiting until something has happened.
+// Moment sleeps until the moment at which a test breaks something. Do not use it to wait for an
+// event.
 func Moment(after time.Duration) { <-time.After(after) }
 
-// Status is the status that an owner sees.
+// Status returns the status as an owner sees it.
 func (n *Node) Status() *node.StatusResponse {
 	n.t.Helper()
 	s, err := n.Node.Status(context.Background(), catalog.Operator())
@@ -272,7 +270,7 @@ func (n *Node) Status() *node.StatusResponse {
 	return s
 }
 
-// LiveVoters is how many members vote and can be reached, as the node sees it.
+// LiveVoters returns the number of live members that vote.
 func (n *Node) LiveVoters() (voters int) {
 	n.t.Helper()
 	for _, m := range n.Status().Members {
@@ -283,8 +281,8 @@ func (n *Node) LiveVoters() (voters int) {
 	return voters
 }
 
-// WaitIndexed waits until that many repositories are listed and indexed, and
-// no job is under way or waiting.
+// WaitIndexed waits until exactly repos repositories are listed and indexed, and no job runs or
+// waits.
 func (n *Node) WaitIndexed(repos int) {
 	n.t.Helper()
 	n.Wait(fmt.Sprintf("%d repositories to be indexed", repos), func() error {
@@ -296,8 +294,7 @@ func (n *Node) WaitIndexed(repos int) {
 	})
 }
 
-// Find searches as an owner and returns "repository:path" of each file, in
-// order.
+// Find searches as an owner, and returns "repository:path" of each file in order.
 func (n *Node) Find(query string) []string {
 	n.t.Helper()
 	r := n.Results(query)
@@ -318,7 +315,7 @@ func (n *Node) Results(query string) *search.Response {
 	return r
 }
 
-// testWriter writes a log into the log of a test until that has ended.
+// testWriter writes a log into the log of a running test.
 type testWriter struct {
 	t  testing.TB
 	mu sync.Mutex

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Repo is a git repository of a test, in a directory of this machine.
+// Repo is a git repository of a test, in a local directory.
 type Repo struct {
 	Dir string
 	t   testing.TB
@@ -29,10 +29,10 @@ func NewRepo(t testing.TB, dir string, files map[string]string) *Repo {
 	return r
 }
 
-// OpenRepo is the repository that is at dir already.
+// OpenRepo returns the existing repository at dir.
 func OpenRepo(t testing.TB, dir string) *Repo { return &Repo{Dir: dir, t: t} }
 
-// Commit writes files and commits them; an empty content deletes the file.
+// Commit writes files and commits them; empty content deletes a file.
 func (r *Repo) Commit(files map[string]string) {
 	r.t.Helper()
 	r.write(files)
@@ -40,8 +40,8 @@ func (r *Repo) Commit(files map[string]string) {
 	r.Git("commit", "-q", "--allow-empty", "-m", fmt.Sprintf("change %d files", len(files)))
 }
 
-// CommitAs writes files as Commit does and commits them with an author, a time
-// and a message, so that the same calls give the same commits at any time.
+// CommitAs writes files like Commit, with a given author, time and message, so that the same
+// calls always make the same commits.
 func (r *Repo) CommitAs(author string, when time.Time, message string, files map[string]string) {
 	r.t.Helper()
 	r.write(files)
@@ -59,7 +59,7 @@ func (r *Repo) write(files map[string]string) {
 	for path, content := range files {
 		full := filepath.Join(r.Dir, path)
 		if content == "" {
-			// One that is not there is deleted already.
+			// The file may not exist.
 			os.Remove(full)
 			continue
 		}
@@ -81,8 +81,8 @@ func (r *Repo) Git(args ...string) string {
 
 func (r *Repo) run(env []string, args ...string) string {
 	r.t.Helper()
-	// The configuration of whoever runs the tests does not count: it may sign commits, or rename
-	// the first branch.
+	// Ignore the developer's git configuration, which may sign commits or rename the first
+	// branch.
 	cmd := exec.Command("git", args...)
 	cmd.Dir = r.Dir
 	cmd.Env = append(os.Environ(),

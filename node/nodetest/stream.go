@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Stream is input for git fast-import. It makes in one process what a work tree cannot
-// have: any bytes in names, messages in any encoding, any date, any mode.
+// Stream is input for git fast-import. One process writes what a work tree cannot have:
+// any bytes in names, messages in any encoding, any date, any mode.
 type Stream struct {
 	bytes.Buffer
 	marks int
 }
 
-// Commit is a commit of a Stream. Its parent is the commit before it on the branch.
+// Commit is a commit of a Stream. Its parent is the previous commit on the branch.
 type Commit struct {
 	Branch   string // short name; "" for main
 	Author   string // name; "" for Ada
 	When     time.Time
-	Entered  time.Time // when the committer says it was; zero for When
+	Entered  time.Time // the committer's time; zero means When
 	Message  string    // bytes, in Encoding
 	Encoding string    // "" for UTF-8
 	Merge    []int     // marks of further parents
@@ -32,7 +32,7 @@ type Commit struct {
 
 // Entry is a file of a commit.
 type Entry struct {
-	Path, Content string // of a submodule Content is the hash of its commit
+	Path, Content string // for a submodule, Content is the commit hash
 	Mode          string // "" for 100644
 }
 
@@ -76,14 +76,14 @@ func (s *Stream) Commit(c Commit) (mark int) {
 	return s.marks
 }
 
-// Ref makes or moves a ref, named in full, to the commit of a mark.
+// Ref creates or moves a ref (full name) to the commit of a mark.
 func (s *Stream) Ref(name string, mark int) {
 	fmt.Fprintf(s, "reset %s\nfrom :%d\n\n", name, mark)
 }
 
 func (s *Stream) data(text string) { fmt.Fprintf(s, "data %d\n%s\n", len(text), text) }
 
-// quoted is a path as the stream takes it, whatever its bytes are.
+// quoted quotes a path for the stream, whatever its bytes are.
 func quoted(path string) string {
 	var out strings.Builder
 	for _, c := range []byte(path) {
@@ -92,7 +92,7 @@ func quoted(path string) string {
 	return `"` + out.String() + `"`
 }
 
-// Import makes a bare repository at dir of the stream.
+// Import makes a bare repository at dir from the stream.
 func (s *Stream) Import(t testing.TB, dir string) {
 	t.Helper()
 	for _, args := range [][]string{{"init", "-q", "--bare", "-b", "main", dir}, {"-C", dir, "fast-import", "--quiet"}, {"-C", dir, "pack-refs", "--all"}} {
