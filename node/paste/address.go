@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Kind is what an address is of.
+// Kind is the kind of page an address names.
 type Kind string
 
-// The kinds.
+// Kinds of addresses.
 const (
 	Repository Kind = "repository"
 	File       Kind = "file" // or a directory
@@ -23,11 +23,11 @@ const (
 // Address is a page of a code host, or of this service.
 type Address struct {
 	Kind Kind
-	Repo string // as repositories are named here: host and path
-	// Rest is the revision and the path behind it, of Compare the two revisions. Where one
-	// ends a branch with slashes in its name leaves open.
+	Repo string // with the host, as repositories are named here
+	// Rest is the revision and the path, or both revisions of Compare. A branch may have slashes,
+	// so the text does not tell where the revision ends.
 	Rest string
-	Rev  string // where the address tells it apart; then Rest is the path
+	Rev  string // set if the address separates it from the path; then Rest is the path
 	Line int    // 0 for none
 	End  int    // 0 for one line
 
@@ -35,28 +35,28 @@ type Address struct {
 	Here string // path, query and fragment, for a page of this service
 }
 
-// addressText is an address in a text. Brackets, quotes and the end of a sentence do not
-// belong to it.
+// addressText matches an address in a text, without brackets, quotes and the full stop of a
+// sentence.
 var addressText = regexp.MustCompile(`(?:https?://|git@|ssh://)[^\s"'<>()\[\]{}` + "`" + `]+`)
 
-// addresses finds pages of hosts. What has a line behind it is a place of a program that
-// a browser ran.
+// addresses finds addresses of pages. An address with a line number at the end is a frame of a
+// browser.
 func (r *reader) addresses() []Address {
 	var out []Address
 	for _, m := range addressText.FindAllStringIndex(r.text, maxOthers) {
 		text := strings.TrimRight(r.text[m[0]:m[1]], ".,;:!?")
-		if a, ok := AddressOf(text); ok && !lineBehind.MatchString(beforeFragment(text)) && r.take(m[0], m[0]+len(text)) {
+		if a, ok := AddressOf(text); ok && !lineBehind.MatchString(beforeFragment(text)) && r.claim(m[0], m[0]+len(text)) {
 			out = append(out, a)
 		}
 	}
 	return out
 }
 
-// module is a text that is the path of a repository or of a package in it, as imports
-// have it: without a scheme, perhaps with a version.
+// module matches the path of a repository or package as in an import: no scheme, perhaps a
+// version.
 var module = regexp.MustCompile(`^(?:import |go get |require )?["'` + "`" + `]?((?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[\w.~-]+){2,})(?:@[\w.+-]+)?["'` + "`" + `]?;?$`)
 
-// modules finds the address that the whole text is, without a scheme.
+// modules returns the whole text as an address if it is an import path.
 func (r *reader) modules() []Address {
 	m := module.FindStringSubmatch(strings.TrimSpace(r.text))
 	if m == nil {
@@ -72,10 +72,9 @@ func beforeFragment(text string) string {
 
 var lineBehind = regexp.MustCompile(`:[0-9]+(?::[0-9]+)?$`)
 
-// AddressOf reads an address of a page of a host. It knows the forms of the hosts, not
-// which of them are there.
+// AddressOf parses the address of a page. It knows address forms but no hosts.
 func AddressOf(text string) (Address, bool) {
-	// git@host:owner/repo.git, as a remote is written
+	// git@host:owner/repo.git, as in a git remote
 	if rest, ok := strings.CutPrefix(text, "git@"); ok {
 		text = "ssh://git@" + strings.Replace(rest, ":", "/", 1)
 	}
@@ -104,9 +103,9 @@ func AddressOf(text string) (Address, bool) {
 	return a, p != ""
 }
 
-// shape is a form of address at a kind of host. To add one: a row.
+// shape is a form of address of one kind of host. To add one, add a row to shapes.
 type shape struct {
-	expr *regexp.Regexp // of the path without slashes at its ends
+	expr *regexp.Regexp // matches the path without slashes at its ends
 	host string         // "" for any
 	read func(a *Address, m []string, q url.Values)
 }
@@ -117,8 +116,8 @@ var shapes = []shape{
 		a.file("github.com/"+m[1], strings.TrimPrefix(strings.TrimPrefix(m[2], "refs/heads/"), "refs/tags/"))
 	}},
 
-	// Azure: org/project/_git/repo?path=/a&version=GBmain, org/project/_git/repo/commit/sha;
-	// an old server has tfs/ in front, which names have not
+	// Azure: org/project/_git/repo?path=/a&version=GBmain, org/project/_git/repo/commit/sha; an
+	// old server puts tfs/ in front, which is not part of the name
 	{re(`^(?:tfs/)?(?:(.+)/)?_git/([^/]+)(?:/commit/([0-9a-f]+))?$`), "", func(a *Address, m []string, q url.Values) {
 		a.Repo = join(a.Host, m[1], m[2])
 		switch version := q.Get("version"); {
@@ -128,7 +127,8 @@ var shapes = []shape{
 			a.Kind = Repository
 		default:
 			a.file(a.Repo, strings.Trim(q.Get("path"), "/"))
-			// Two letters tell a branch, a tag and a commit apart; HEAD where there is none.
+			// The first two letters name the kind: branch, tag or commit. Without a version it is
+			// HEAD.
 			a.Rev = "HEAD"
 			if len(version) > 2 {
 				a.Rev = version[2:]
@@ -193,7 +193,7 @@ func (a *Address) is(kind Kind, repo, rest string) { a.Kind, a.Repo, a.Rest = ki
 
 func (a *Address) file(repo, rest string) { a.is(File, repo, rest) }
 
-// fileOrCommit is a file, or the commit alone where nothing stands behind it.
+// fileOrCommit sets a file, or a commit if the text is only a hash.
 func (a *Address) fileOrCommit(repo, rest string) {
 	a.file(repo, rest)
 	if onlyHash.MatchString(rest) {
@@ -201,7 +201,7 @@ func (a *Address) fileOrCommit(repo, rest string) {
 	}
 }
 
-// join joins the parts that are there.
+// join joins the non-empty parts with slashes.
 func join(parts ...string) string {
 	var out []string
 	for _, p := range parts {
@@ -212,10 +212,10 @@ func join(parts ...string) string {
 	return strings.Join(out, "/")
 }
 
-// fragment is lines as hosts write them: L10-L20, L10C1-L20C2, lines-10:20, 10-20.
+// fragment matches lines as hosts write them: L10-L20, L10C1-L20C2, lines-10:20, 10-20.
 var fragment = regexp.MustCompile(`^(?:L|l|n|lines-)?([0-9]{1,7})(?:C[0-9]+)?(?:[-:,]L?([0-9]{1,7})(?:C[0-9]+)?)?$`)
 
-// lines reads the lines of an address: of its fragment, or of its query as Azure has it.
+// lines reads the lines from the fragment of an address, or from its query as Azure writes them.
 func (a *Address) lines(u *url.URL) {
 	first, last := u.Query().Get("line"), u.Query().Get("lineEnd")
 	if m := fragment.FindStringSubmatch(u.Fragment); m != nil {

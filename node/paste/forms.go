@@ -5,30 +5,31 @@ import (
 	"strings"
 )
 
-// form is a way in which programs write a place in a file. Groups of its expression
-// are path, line, end, col and name. To add one: a row here and a row of the test.
+// form is a notation of programs for a place in a file. The groups of its expression are path,
+// line, end, col and name. To add one, add a row here and a row to the test.
 type form struct {
 	expr   *regexp.Regexp
-	frame  bool         // it is of a call stack
-	finish func(*Place) // changes what the groups gave; nil for nothing
+	frame  bool         // a frame of a call stack
+	finish func(*Place) // changes the parsed place; may be nil
 }
 
 // Parts of expressions.
 const (
-	// anyPath has at least one slash or an extension that begins with a letter.
+	// anyPath matches a path with a slash, or with an extension that begins with a letter.
 	anyPath = `(?:[A-Za-z]:[\\/])?[\pL\pN_.@~+$%\[\]\\/-]*(?:[\\/][\pL\pN_.@~+$%\[\]-]+|[\pL\pN_@~+$%\[\]-]\.[A-Za-z]\w*)`
 	pathAt  = `(?P<path>` + anyPath + `)`
 	lineAt  = `(?P<line>[0-9]{1,7})`
 	before  = `(?:^|[\s("'` + "`" + `<=,|>]|\[)`
 )
 
-// formOrder is the order in which forms are tried: the ones with more around the path first.
+// formOrder is the order in which forms are tried. Forms with more text around the path come
+// first.
 var formOrder = []string{
 	"Python", ".NET", "Java", "Go frame", "gdb", "sanitizer", "Rust panic", "JavaScript", "JavaScript without a name", "Firefox",
 	"PHP frame", "PHP", "Ruby", "Perl", "Erlang", "git header", "fragment", "parentheses", "said", "line before", "lines", "compiler",
 }
 
-// forms is the table of forms, by name.
+// forms has the forms by name.
 var forms = map[string]*form{
 	//   File "/usr/lib/python3.11/site-packages/flask/app.py", line 1498, in __call__
 	"Python": {expr: re(`File "(?P<path>[^"\n]+)", line ` + lineAt + `(?:, in (?P<name>[\pL\pN_.<>]+))?`), frame: true},
@@ -101,8 +102,8 @@ var forms = map[string]*form{
 
 func re(expr string) *regexp.Regexp { return regexp.MustCompile(expr) }
 
-// javaPath puts the directories of the package before the name of the file, which is
-// all that a frame has of the path: a.b.C$D.run in C.java is a/b/C.java.
+// javaPath adds the directories of the package, because a Java frame only has the file's name:
+// a.b.C$D.run in C.java becomes a/b/C.java.
 func javaPath(p *Place) {
 	parts := strings.Split(p.Name, ".")
 	if len(parts) < 3 {
@@ -111,10 +112,10 @@ func javaPath(p *Place) {
 	p.Path = strings.Join(parts[:len(parts)-2], "/") + "/" + p.Path
 }
 
-// barePath is a path without a line.
+// barePath matches a path without a line.
 var barePath = re(before + pathAt + `(?:[\s)"'` + "`" + `>,:;]|\]|$)`)
 
-// mostBare is how many words of a text may look like paths before they are taken for words.
+// mostBare is the limit of paths without a line. A text with more of them is prose.
 const mostBare = 3
 
 // barePaths finds paths without a line.
@@ -122,7 +123,7 @@ func (r *reader) barePaths() []Place {
 	var out []Place
 	for _, m := range barePath.FindAllStringSubmatchIndex(r.text, mostBare+1) {
 		p := (&form{expr: barePath}).place(r.text, m)
-		if p.Path != "" && !strings.Contains(r.text[m[2]:m[3]], "...") && r.take(m[2], m[3]) {
+		if p.Path != "" && !strings.Contains(r.text[m[2]:m[3]], "...") && r.claim(m[2], m[3]) {
 			p.Form, p.at = "path", m[2]
 			out = append(out, p)
 		}
@@ -133,10 +134,10 @@ func (r *reader) barePaths() []Place {
 	return out
 }
 
-// glob is a pattern of paths: with a star beside a slash or a dot.
+// glob matches a pattern of paths: a star next to a slash or a dot.
 var glob = re(`(?:^|\s)([\pL\pN_.@{},/*?\[\]-]*(?:\*\*/|/\*|\*\.)[\pL\pN_.@{},/*?\[\]-]*)(?:\s|$)`)
 
-// notGlob is what looks like one and is an expression, or a comment of code.
+// notGlob matches expressions and comments of code that look like a glob.
 var notGlob = re(`^(?:/\*.*|\.\*.*|\*/|.*\*/)$`)
 
 // globs finds patterns of paths.
@@ -144,30 +145,31 @@ func (r *reader) globs() []string {
 	var out []string
 	for _, m := range glob.FindAllStringSubmatchIndex(r.text, maxOthers) {
 		text := r.text[m[2]:m[3]]
-		if !notGlob.MatchString(text) && r.take(m[2], m[3]) {
+		if !notGlob.MatchString(text) && r.claim(m[2], m[3]) {
 			out = append(out, text)
 		}
 	}
 	return out
 }
 
-// change is a text that is the number of a change or an issue.
+// change matches a text that is only the number of a change or an issue.
 var change = re(`^\s*\(?(?i:(?:pr|pull|pull request|issue|mr|fixes|closes|see) ?)?([#!][0-9]{1,7})\)?\s*$`)
 
 var (
 	hash = re(`\b[0-9a-fA-F]{7,64}\b`)
-	// onlyHash is a text that is a hash, perhaps with what git or a host writes before it.
+	// onlyHash matches a text that is only a hash, perhaps with a word such as "commit" before
+	// it.
 	onlyHash = re(`^\s*(?:(?:commit|Commit|sha|rev|revision|fixes|in|@|from|reverts)[ :]*)?[0-9a-fA-F]{7,64}\s*$`)
 )
 
-// commits finds hashes. Within other text a hash needs digits and letters: a number and
-// a word of those letters are more often something else.
+// commits finds hashes. In longer text a hash must have both digits and letters, because numbers
+// and words are more common.
 func (r *reader) commits() []string {
 	var out []string
 	for _, m := range hash.FindAllStringIndex(r.text, maxOthers) {
 		text := r.text[m[0]:m[1]]
 		mixed := strings.ContainsAny(text, "0123456789") && strings.ContainsAny(strings.ToLower(text), "abcdef")
-		if (mixed || onlyHash.MatchString(r.text)) && r.take(m[0], m[1]) {
+		if (mixed || onlyHash.MatchString(r.text)) && r.claim(m[0], m[1]) {
 			out = append(out, strings.ToLower(text))
 		}
 	}

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Pattern is an expression for lines of source that may have printed a text.
+// Pattern is a search for source lines that may have printed a text.
 type Pattern struct {
-	Expr string // RE2; a match is within one line
-	Text string // for people: the words that it keeps, an ellipsis for what it leaves out
+	Expr string // RE2; matches within one line
+	Text string // for display: the literal words, with an ellipsis for the rest
 }
 
-// The bounds of patterns.
+// Limits of patterns.
 const (
 	mostPatterns = 8
-	mostWords    = 24   // of a text, from its beginning
-	leastLetters = 8    // that a pattern keeps
-	maxMessage   = 2000 // bytes of a text that are cut in parts
+	mostWords    = 24   // from the beginning of a text
+	leastLetters = 8    // literal letters of a pattern
+	maxMessage   = 2000 // bytes of a text that are used
 )
 
-// variable is what a program likely filled in: a value in quotes, an address, a path, a
-// number, a hash, or the verb of a format.
+// variable matches values that a program likely filled in: quoted text, addresses, paths,
+// numbers, hashes and verbs of formats.
 var variable = regexp.MustCompile(strings.Join([]string{
 	`"[^"\n]*"`, `“[^”\n]*”`, "`[^`\\n]*`", `\B'[^'\n]{1,200}'\B`,
 	`[a-z][a-z+.-]*://\S+`,
@@ -35,18 +35,18 @@ var variable = regexp.MustCompile(strings.Join([]string{
 	`[-+]?\b[0-9]+(?:[.,][0-9]+)*(?:%|[a-zA-Z]{1,3}\b)?`,
 }, "|"))
 
-// aside is what stands around a message and is no part of it: "(error) " of a client,
-// "[WARN] " and "ERROR: " of a log, "TypeError: " of a runtime.
-var aside = regexp.MustCompile(`^\s*(?:[(\[<][^()\[\]<>]{0,40}[)\]>]|(?:\w+\.)+[A-Z]\w*:|[\w.]*(?i:error|exception|warning|panic|fatal|fail(?:ed|ure)?|info|debug|notice|critical|warn):|[-*>|]+)\s*`)
+// messagePrefix matches text before a message: "(error) " of a client, "[WARN] " and "ERROR: " of
+// a log, "TypeError: " of a runtime.
+var messagePrefix = regexp.MustCompile(`^\s*(?:[(\[<][^()\[\]<>]{0,40}[)\]>]|(?:\w+\.)+[A-Z]\w*:|[\w.]*(?i:error|exception|warning|panic|fatal|fail(?:ed|ure)?|info|debug|notice|critical|warn):|[-*>|]+)\s*`)
 
-// hole stands for what a program filled in.
+// hole replaces a value that a program filled in.
 const hole = "\x00"
 
-// Literal returns patterns for the parts of a text that are likely the same in the
-// source, the one with the most of it first: without what looks variable, without what
-// stands around a message, then single parts, then with one word left out.
+// Literal returns patterns for the parts of a text that the source likely has, the longest first.
+// It leaves out values, then what precedes the message; then it tries single parts, and last it
+// leaves out one word at a time.
 func Literal(text string) []Pattern {
-	// Above the frames of a call stack stands what went wrong.
+	// The message stands above the frames of a call stack.
 	if m := Read(text); m.Trace() && len(m.Places) > 0 && m.Places[0].at > 0 {
 		text = text[:m.Places[0].at]
 	}
@@ -55,50 +55,50 @@ func Literal(text string) []Pattern {
 
 	c := &collector{}
 	whole := text
-	c.add(holed(text))
+	c.add(withHoles(text))
 	for range 3 {
-		inner := aside.ReplaceAllString(text, "")
+		inner := messagePrefix.ReplaceAllString(text, "")
 		if inner == text || inner == "" {
 			break
 		}
 		text = inner
-		c.add(holed(text))
+		c.add(withHoles(text))
 	}
 
-	// What is in quotes may be the message itself, as in msg="failed to open".
+	// The message may be quoted, as in msg="failed to open".
 	for _, q := range variable.FindAllString(whole, -1) {
 		if inner := strings.Trim(q, "\"“”`'"); inner != q && strings.Count(inner, " ") > 1 {
-			c.add(holed(inner))
+			c.add(withHoles(inner))
 		}
 	}
 
-	// Between two values stands what the program wrote itself.
-	runs := strings.Split(holed(text), hole)
+	// The program itself wrote the text between two values.
+	runs := strings.Split(withHoles(text), hole)
 	slices.SortStableFunc(runs, func(a, b string) int { return cmp.Compare(letters(b), letters(a)) })
 	if len(runs) > 1 && 3*letters(runs[0]) > letters(strings.Join(runs, "")) {
-		c.add(aside.ReplaceAllString(strings.TrimLeft(runs[0], " #*"), ""))
+		c.add(messagePrefix.ReplaceAllString(strings.TrimLeft(runs[0], " #*"), ""))
 	}
 
-	// Errors wrap each other: each part has a place of its own in the source.
-	parts := strings.Split(holed(text), ": ")
+	// Errors wrap each other, and each part has its own place in the source.
+	parts := strings.Split(withHoles(text), ": ")
 	if len(parts) > 1 {
 		c.add(strings.Join(parts[1:], ": "))
 		c.add(strings.Join(parts[:len(parts)-1], ": "))
 		c.addAll(parts)
 	}
-	parts = border.Split(holed(text), -1)
+	parts = border.Split(withHoles(text), -1)
 	slices.SortStableFunc(parts, func(a, b string) int { return cmp.Compare(letters(b), letters(a)) })
 	c.add(parts[0])
 	c.withoutOne(parts[0])
 	for _, part := range parts[1:min(len(parts), 3)] {
 		c.add(part)
 	}
-	c.runs(holed(text))
+	c.runs(withHoles(text))
 	return c.out[:min(len(c.out), mostPatterns)]
 }
 
-// holed is a text with holes for what looks variable.
-func holed(text string) string { return variable.ReplaceAllString(text, hole) }
+// withHoles replaces the values of a text by holes.
+func withHoles(text string) string { return variable.ReplaceAllString(text, hole) }
 
 func letters(text string) (n int) {
 	for _, r := range text {
@@ -109,15 +109,15 @@ func letters(text string) (n int) {
 	return n
 }
 
-// collector collects patterns, each once.
+// collector collects patterns without duplicates.
 type collector struct {
 	out []Pattern
 }
 
-// add adds the pattern of a text with holes, unless it keeps too little.
+// add adds the pattern of a text with holes. It skips texts with few literal letters.
 func (c *collector) add(text string) { c.addAll([]string{text}) }
 
-// addAll adds one pattern for several texts: a line may have any of them.
+// addAll adds one pattern that matches any of several texts.
 func (c *collector) addAll(texts []string) {
 	var exprs []string
 	shown := ""
@@ -140,8 +140,8 @@ func (c *collector) addAll(texts []string) {
 	}
 }
 
-// exprOf writes a text with holes as an expression, and for people. Holes at the ends
-// say nothing; signs beside a hole belong to the values.
+// exprOf returns a text with holes as an expression, and for display. It drops holes at the ends,
+// and signs next to a hole, because they belong to the value.
 func exprOf(text string) (expr, words string) {
 	var runs []string
 	for _, run := range strings.Split(text, hole) {
@@ -149,7 +149,7 @@ func exprOf(text string) (expr, words string) {
 			runs = append(runs, run)
 		}
 	}
-	// A run of signs alone, at an end, is of no message.
+	// Drop runs without words at the ends.
 	for len(runs) > 0 && !word.MatchString(runs[0]) {
 		runs = runs[1:]
 	}
@@ -170,14 +170,15 @@ func exprOf(text string) (expr, words string) {
 	return strings.Join(quoted, ".*"), strings.Join(runs, " … ")
 }
 
-// word is at least two letters; border is where an error wraps another, or a sentence ends.
+// word matches two letters. border matches where one error wraps another, or where a sentence
+// ends.
 var (
 	word   = regexp.MustCompile(`\pL{2}`)
 	border = regexp.MustCompile(`: |; |\. |, | - | — `)
 )
 
-// withoutOne adds a pattern for the lines that have all words of a text but one: a name
-// that was filled in looks like a word.
+// withoutOne adds a pattern for lines that have all words of a text but one. That one may be a
+// value that looks like a word.
 func (c *collector) withoutOne(text string) {
 	words := strings.Fields(text)
 	if len(words) < 4 || len(words) > mostWords {
@@ -190,8 +191,7 @@ func (c *collector) withoutOne(text string) {
 	c.addAll(texts)
 }
 
-// runs adds patterns for runs of words that stand together: half of the text, then a
-// third.
+// runs adds patterns for consecutive words: half of the text, then a third.
 func (c *collector) runs(text string) {
 	words := strings.Fields(strings.ReplaceAll(text, hole, " "+hole+" "))
 	words = words[:min(len(words), mostWords)]

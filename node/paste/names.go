@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Name is a name of source code with what it stands in.
+// Name is a name in source code, with its scope.
 type Name struct {
 	Name  string
-	Scope []string // packages, types and modules from the outermost one
-	Frame bool     // it is of a call stack
+	Scope []string // packages, types and modules, the outermost first
+	Frame bool     // of a call stack
 }
 
-// qualified is a text that is one name with its scope, perhaps with a call:
+// qualified matches a text that is only a name with its scope, perhaps with a call:
 // pkg.(*Type).Method(0xc0001b2000), ns::Class::method, Class#method, a.b.C.m().
 var qualified = regexp.MustCompile(`^(?:new |func |await |&|\*)?` +
 	`((?:[\pL_][\pL\pN_./%@~-]*/)?(?:[\pL_$][\pL\pN_$]*|\(\*?[\pL\pN_]+\))(?:<[^<>]*>|\[[^\[\]]*\])?` +
 	`(?:(?:\.|::|#|->)(?:\(\*?[\pL\pN_]+(?:\[[^\]]*\])?\)|~?[\pL_$<][\pL\pN_$>-]*)(?:::<[^<>]*>|<[^<>]*>|\[[^\[\]]*\])?)+)` +
 	`(?:\([^\n]*\)?)?[;:,]?$`)
 
-// names finds the name that the whole text is. It may be a path as well: dict.c is
-// either.
+// names returns the name if the whole text is one, else the names of frames. A text such as
+// dict.c can be a name and a path.
 func (r *reader) names() []Name {
 	m := qualified.FindStringSubmatch(strings.TrimSpace(r.text))
 	if m == nil {
@@ -33,10 +33,9 @@ func (r *reader) names() []Name {
 	return nil
 }
 
-// nameless are the forms in which programs print a frame without its file. Groups are
-// name, and program for the scope of a name that has none. To add one: a row here and a
-// row of the test.
-var nameless = []*regexp.Regexp{
+// frameForms are the forms of frames that have no file. Groups are name, and program as the scope
+// of a name without scope. To add one, add a row here and a row to the test.
+var frameForms = []*regexp.Regexp{
 	// redis-server *:6379(dictAdd+0x45) [0x55a16c7bfcb5]
 	re(`(?P<program>[\w.+-]+)(?: [^()\s]{1,60}){0,2}\((?P<name>[\pL_][\w.$:~]*)\+0x[0-9a-f]+\) ?\[0x`),
 	// 3   redis-server    0x0000000104a3 dictAdd + 123
@@ -51,16 +50,17 @@ var nameless = []*regexp.Regexp{
 	re(`(?:\[<[0-9a-f]+>\] )?(?P<name>[\pL_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+`),
 }
 
-// frames finds the names of frames without a file, each once, in the order of the text.
+// frames returns the names of frames without a file, without duplicates, in the order of the
+// text.
 func (r *reader) frames() []Name {
 	type found struct {
 		at int
 		Name
 	}
 	var all []found
-	for _, form := range nameless {
+	for _, form := range frameForms {
 		for _, m := range form.FindAllStringSubmatchIndex(r.text, mostFrames) {
-			if !r.take(m[0], m[1]) {
+			if !r.claim(m[0], m[1]) {
 				continue
 			}
 			group := func(name string) string {
@@ -88,7 +88,7 @@ func (r *reader) frames() []Name {
 	return out
 }
 
-// mostFrames is how many frames without a file are read.
+// mostFrames is the limit of frames without a file.
 const mostFrames = 30
 
 var (
@@ -96,8 +96,8 @@ var (
 	anonymous  = regexp.MustCompile(`^(?:func[0-9]+|[0-9]+|lambda|closure|_?anonymous|h[0-9a-f]{16}|\{\{closure\}\}|Anonymous)$`)
 )
 
-// NameOf reads a name as frames have it: arguments, type parameters and numbers of
-// closures are no part of it.
+// NameOf parses a name as in a frame. It drops arguments, type parameters and numbers of
+// closures.
 func NameOf(text string) Name {
 	if i := strings.Index(text, "("); i > 0 && !strings.HasPrefix(text[i:], "(*") && text[i-1] != '.' {
 		text = text[:i]

@@ -6,38 +6,37 @@ import (
 	"strings"
 )
 
-// The bounds of what is read.
+// Limits of a text.
 const (
-	MaxText   = 64 << 10 // bytes; of a longer text its beginning
+	MaxText   = 64 << 10 // bytes; the rest of a longer text is ignored
 	MaxPlaces = 100
 	maxOthers = 8 // of each other list
 )
 
-// Place is a file that a text names. Lines and columns count from 1; 0 means that the
-// text has none.
+// Place is a position in a file. Lines and columns count from 1; 0 means that the text has none.
 type Place struct {
 	Path   string // with slashes; it may begin with directories of another machine
-	Line   int
-	End    int // the last line; 0 for one line
+	Line   int    // last line; 0 for one line
+	End    int    // the last line; 0 for one line
 	Column int
-	Name   string // of the function of a frame, as the text has it; "" for none
+	Name   string // function of a frame, as in the text; "" for none
 
-	Form string // of the table of forms
+	Form string // its name in forms
 	at   int    // offset in the text
 }
 
-// Meaning is what a text names, each list in the order of the text.
+// Meaning is what Read found in a text. Each list is in the order of the text.
 type Meaning struct {
 	Places    []Place
 	Addresses []Address
-	Commits   []string // hashes or their beginnings, in small letters
+	Commits   []string // hashes or prefixes of hashes, in lower case
 	Names     []Name
 	Globs     []string
-	Change    string // the number of a change or an issue that the whole text is, as #12; "" for none
+	Change    string // number of a change or an issue, as #12, if the text is only that; else ""
 }
 
-// Trace reports whether the text has the frames of a call stack: two places of forms
-// that programs print for frames, or names that frames without a file have.
+// Trace reports whether the text has a call stack: two frames with files, or frames without files
+// and no other place.
 func (m *Meaning) Trace() bool {
 	if len(m.Places) == 0 && slices.ContainsFunc(m.Names, func(n Name) bool { return n.Frame }) {
 		return true
@@ -51,19 +50,19 @@ func (m *Meaning) Trace() bool {
 	return frames > 1
 }
 
-// Empty reports whether the text names nothing.
+// Empty reports whether Read found nothing.
 func (m *Meaning) Empty() bool {
 	return len(m.Places) == 0 && len(m.Addresses) == 0 && len(m.Commits) == 0 && len(m.Names) == 0 && len(m.Globs) == 0 && m.Change == ""
 }
 
-// Read finds what a text names. Line breaks do not matter: a search box drops them.
+// Read parses a text. Line breaks do not matter, because a search box drops them.
 func Read(text string) *Meaning {
 	text = strings.ToValidUTF8(text[:min(len(text), MaxText)], "\ufffd")
 	text = strings.ReplaceAll(text, "\u00a0", " ")
 	r := &reader{text: text, used: make([]bool, len(text))}
 	m := &Meaning{}
 
-	// Addresses first: their parts look like paths, commits and names.
+	// Addresses come first, because their parts look like paths, commits and names.
 	m.Addresses = append(r.addresses(), r.modules()...)
 	m.Places = r.places()
 	m.Globs = r.globs()
@@ -73,21 +72,21 @@ func Read(text string) *Meaning {
 		m.Change = number[1]
 	}
 
-	// A word of a sentence may look like a path: only a few of them are meant.
+	// Try paths without a line last, because words of a sentence look like them.
 	if len(m.Places) == 0 {
 		m.Places = r.barePaths()
 	}
 	return m
 }
 
-// reader is one text while it is read. What a form takes no later one takes again.
+// reader parses one text. Each byte belongs to at most one form.
 type reader struct {
 	text string
 	used []bool // by byte
 }
 
-// take marks a range as read. It reports false where a part of it was read before.
-func (r *reader) take(from, to int) bool {
+// claim marks a range as parsed. It returns false if a form already claimed part of it.
+func (r *reader) claim(from, to int) bool {
 	if slices.Contains(r.used[from:to], true) {
 		return false
 	}
@@ -97,7 +96,7 @@ func (r *reader) take(from, to int) bool {
 	return true
 }
 
-// places finds the places of all forms.
+// places returns the places of all forms.
 func (r *reader) places() []Place {
 	var out []Place
 	for _, name := range formOrder {
@@ -105,7 +104,7 @@ func (r *reader) places() []Place {
 		for _, m := range f.expr.FindAllStringSubmatchIndex(r.text, MaxPlaces) {
 			p := f.place(r.text, m)
 			p.Form, p.at = name, m[0]
-			if p.Path != "" && r.take(m[0], m[1]) {
+			if p.Path != "" && r.claim(m[0], m[1]) {
 				out = append(out, p)
 			}
 		}
@@ -114,7 +113,7 @@ func (r *reader) places() []Place {
 	return out[:min(len(out), MaxPlaces)]
 }
 
-// place makes a place of the groups of a match.
+// place returns the place of a match.
 func (f *form) place(text string, match []int) Place {
 	p := Place{}
 	for i, name := range f.expr.SubexpNames() {
@@ -144,7 +143,7 @@ func (f *form) place(text string, match []int) Place {
 	return p
 }
 
-// cleanPath makes slashes of backslashes, and takes off what programs put before a path.
+// cleanPath returns a path with slashes only, without a scheme and other prefixes.
 func cleanPath(path string) string {
 	path = strings.ReplaceAll(path, `\`, "/")
 	// webpack:///./src/x.js, file:///C:/x.js, http://localhost:3000/static/x.js
@@ -161,7 +160,7 @@ func cleanPath(path string) string {
 		switch part {
 		case "", ".":
 		case "..":
-			// What stands before it is not known: the rest is enough.
+			// The directory above an unknown one is unknown too: drop it.
 			parts = parts[:max(0, len(parts)-1)]
 		default:
 			parts = append(parts, part)

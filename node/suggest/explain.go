@@ -6,10 +6,10 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Explanation is how a search understands a query.
+// Explanation explains a query.
 type Explanation struct {
-	Tokens    []Token   `json:"tokens"`             // in order; those up to the mistake, where there is one
-	Canonical string    `json:"canonical,omitzero"` // the query with what it leaves unsaid; "" with a mistake, and where no text says it
+	Tokens    []Token   `json:"tokens"`             // in order; up to the mistake if there is one
+	Canonical string    `json:"canonical,omitzero"` // the query in full form; "" if there is a mistake or no such form
 	Warnings  []Warning `json:"warnings"`
 	Mistake   *Mistake  `json:"error,omitzero"` // nil for none
 }
@@ -23,22 +23,22 @@ type Token struct {
 	Meaning string    `json:"meaning,omitzero"` // of a filter or a sign; "" for none
 }
 
-// TokenKind is what a part of a query is.
+// TokenKind is the kind of a part of a query.
 type TokenKind string
 
-// The kinds of parts.
+// Kinds of tokens.
 const (
-	TextToken   TokenKind = "text"   // what is searched for
-	RegexpToken TokenKind = "regexp" // the same, as an expression
+	TextToken   TokenKind = "text"   // a search term
+	RegexpToken TokenKind = "regexp" // a search term as an expression
 	FilterToken TokenKind = "filter" // a name with its colon
 	ValueToken  TokenKind = "value"  // of the filter before it
 	NotToken    TokenKind = "not"
 	OrToken     TokenKind = "or"
-	OpenToken   TokenKind = "open" // of a group
+	OpenToken   TokenKind = "open" // begin of a group
 	CloseToken  TokenKind = "close"
 )
 
-// signs are the kinds of the parts that stand for themselves, and what they mean.
+// signs has kinds and meanings of the tokens that need no parsing.
 var signs = map[query.TokenKind]struct {
 	kind  TokenKind
 	means string
@@ -50,26 +50,26 @@ var signs = map[query.TokenKind]struct {
 	query.ValueToken: {ValueToken, ""},
 }
 
-// Warning is a part of a query that was hardly meant as it is understood.
+// Warning marks a part of a query that the user likely meant differently.
 type Warning struct {
 	Start      int    `json:"start"`
 	End        int    `json:"end"`
 	Message    string `json:"message"`
-	Suggestion string `json:"suggestion,omitzero"` // for the place of the part; "" for none
+	Suggestion string `json:"suggestion,omitzero"` // replaces the part; "" for none
 }
 
-// Mistake is why a text is no query: at Offset are Length bytes that are wrong, or
-// something is missing where Length is 0.
+// Mistake describes a syntax error: Length bytes at Offset are wrong, or something is missing
+// there if Length is 0.
 type Mistake struct {
-	Message    string `json:"message"` // as a search has it
+	Message    string `json:"message"` // same as the error of a search
 	Offset     int    `json:"offset"`
 	Length     int    `json:"length"`
 	Expected   string `json:"expected"`
-	Suggestion string `json:"suggestion,omitzero"` // a query that may be meant; "" for none
+	Suggestion string `json:"suggestion,omitzero"` // a corrected query; "" for none
 }
 
-// Explain tells how a search with these toggles understands a text. It looks nothing
-// up: whether there is what a filter names only a search finds out.
+// Explain returns how a search with these options parses a text. It does not look up whether
+// repositories, files and so on exist.
 func Explain(text string, opt query.Options) *Explanation {
 	r := query.Read(text, opt)
 	out := &Explanation{Tokens: make([]Token, len(r.Tokens))}
@@ -91,7 +91,7 @@ func Explain(text string, opt query.Options) *Explanation {
 	return out
 }
 
-// token is a part of a query as it is told.
+// token returns a token for display.
 func token(text string, t query.Token, opt query.Options) Token {
 	out := Token{Kind: TextToken, Start: t.Start, End: t.End, Text: text}
 	if sign, ok := signs[t.Kind]; ok {
@@ -108,7 +108,7 @@ func token(text string, t query.Token, opt query.Options) Token {
 	return out
 }
 
-// meaningOf is what a filter asks for, by any of its names.
+// meaningOf returns the meaning of a filter by any of its names.
 func meaningOf(name string) string {
 	if f := query.FilterNamed(name); f != nil {
 		return f.Meaning()

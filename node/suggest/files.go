@@ -12,15 +12,14 @@ import (
 	"github.com/shoalsearch/shoal/node/lru"
 )
 
-// The bounds of a search for a path.
+// Limits of a search for a path.
 const (
 	MaxPaths  = 200
-	mostFiles = 200_000 // of a repository that are looked at
-	keptLists = 8
+	mostFiles = 200_000 // files of a repository that are searched
+	maxLists  = 8
 )
 
-// FilesRequest asks for paths of a repository that have the letters of Query in
-// them, in their order.
+// FilesRequest asks for paths that contain the letters of Query in order.
 type FilesRequest struct {
 	Repo, Ref string // Ref "" is HEAD
 	Query     string // "" lists the first paths
@@ -32,16 +31,16 @@ type FilesResponse struct {
 	Commit string `json:"commit"`
 	Paths  []Path `json:"paths"`
 	Total  int    `json:"totalCount"`  // paths that match
-	Cut    bool   `json:"isTruncated"` // the repository has more files than are looked at
+	Cut    bool   `json:"isTruncated"` // the repository has more files than were searched
 }
 
-// Path is a path that matches, with the bytes of it that did.
+// Path is a path that matches. At has the offsets of the matching bytes.
 type Path struct {
 	Path string `json:"path"`
 	At   []int  `json:"at"`
 }
 
-// Files finds paths of a repository by a few of their letters.
+// Files finds paths of a repository by some of their letters.
 func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesRequest) (*FilesResponse, error) {
 	switch {
 	case req.Limit < 0 || req.Limit > MaxPaths:
@@ -69,27 +68,28 @@ func (s *Suggester) Files(ctx context.Context, v catalog.Viewer, req FilesReques
 		}
 	}
 
-	// Of equal ones the shorter path: its letters are a greater part of it.
+	// If scores are equal, the shorter path comes first.
 	slices.SortFunc(found, func(a, b scored) int {
 		return cmp.Or(b.score-a.score, len(a.path)-len(b.path), strings.Compare(a.path, b.path))
 	})
 	out.Total = len(found)
 	for _, f := range found[:min(len(found), cmp.Or(req.Limit, 50))] {
 		p := Path{Path: f.path, At: []int{}}
-		fuzzy(f.path, letters, &p.At) // places only of those that are shown
+		fuzzy(f.path, letters, &p.At) // offsets are only needed for these
 		out.Paths = append(out.Paths, p)
 	}
 
 	return out, nil
 }
 
-// lettersOf is what is looked for in paths, in the one form in which fuzzy compares it.
+// lettersOf returns a query in the form that fuzzy compares: no spaces, ASCII letters in lower
+// case.
 func lettersOf(query string) string {
-	// Spaces are for the eye of who types: hardly any path has one.
+	// Hardly any path has a space.
 	letters := []byte(strings.ReplaceAll(query, " ", ""))
 
-	// As fuzzy does with those of a path: a capital letter beyond ASCII would else be
-	// found in no path, not even in the one that it was copied from.
+	// Only ASCII letters, as fuzzy does with paths. Otherwise other capital letters would match
+	// no path.
 	for i, c := range letters {
 		if c >= 'A' && c <= 'Z' {
 			letters[i] = c + 'a' - 'A'
@@ -98,16 +98,15 @@ func lettersOf(query string) string {
 	return string(letters)
 }
 
-// fuzzy reports whether a path has letters in it in their order, and how well:
-// better in the name than in the directories, at the beginning of a part and
-// next to one another. It goes from the end, so the name is tried first. at, if
-// it is wanted, gets the places.
+// fuzzy reports whether a path has some letters in order, and how well. Letters count more in the
+// name, at the beginning of a word, and in a row. It goes from the end, so it tries the name
+// first. It appends the offsets to at unless that is nil.
 func fuzzy(path, letters string, at *[]int) (score int, ok bool) {
 	name := strings.LastIndexByte(path, '/') + 1
 	i, last := len(letters)-1, -1
 	for p := len(path) - 1; p >= 0 && i >= 0; p-- {
 		c := path[p]
-		// Other letters than those of ASCII are compared as they stand: a byte is no letter there.
+		// Other letters than ASCII are compared byte by byte.
 		if c >= 'A' && c <= 'Z' {
 			c += 'a' - 'A'
 		}
@@ -115,16 +114,16 @@ func fuzzy(path, letters string, at *[]int) (score int, ok bool) {
 		if c != letters[i] {
 			continue
 		}
-		// Who looks for a file mostly types of its name.
+		// Users mostly type parts of the name.
 		if score++; p >= name {
 			score += 4
 		}
 
-		// Letters in a row are what somebody remembers, not what happens to be there.
+		// Letters in a row are rarely a coincidence.
 		if last == p+1 {
 			score += 6
 		}
-		// The first letter of a part, also of a word in camel case.
+		// The first letter of a part, also in camel case.
 		if p == 0 || strings.IndexByte("/_-. ", path[p-1]) >= 0 || path[p] < 'a' && path[p-1] >= 'a' {
 			score += 5
 		}
@@ -141,15 +140,15 @@ func fuzzy(path, letters string, at *[]int) (score int, ok bool) {
 	return score, i < 0
 }
 
-// list is the paths of a commit.
+// list has the paths of a commit.
 type list struct {
 	paths []string
 	cut   bool
 }
 
-// listOf is the paths of a revision, and its commit.
+// listOf returns the paths of a revision, and its commit.
 func (s *Suggester) listOf(ctx context.Context, v catalog.Viewer, repo, ref string) (l list, commit string, err error) {
-	// Which commit is meant is asked for this viewer: what is kept may then be shown.
+	// This checks that the viewer may see the commit, so the cached list may be shown.
 	c, err := s.d.Browse.Commit(ctx, v, browse.CommitRequest{Repo: repo, Ref: ref})
 	if err != nil {
 		return list{}, "", err
@@ -160,7 +159,7 @@ func (s *Suggester) listOf(ctx context.Context, v catalog.Viewer, repo, ref stri
 
 // list reads the paths of a commit.
 func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit string) (list, error) {
-	// One question for the whole tree: the bound is on its entries, not on its depth.
+	// Max limits entries, not depth, so one call reads the whole tree.
 	r, err := s.d.Browse.Tree(ctx, v, browse.TreeRequest{Repo: repo, Ref: commit, Paths: []string{""}, Recursive: true, Max: mostFiles})
 	if err != nil {
 		return list{}, err
@@ -169,7 +168,7 @@ func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit str
 	l := list{cut: r.Cut}
 	var walk func(n *browse.TreeNode)
 	walk = func(n *browse.TreeNode) {
-		// Directories are passed through, and submodules have no files here.
+		// Directories are not listed, and submodules have no files here.
 		if n.Type == "blob" {
 			l.paths = append(l.paths, n.Path)
 		}
@@ -182,21 +181,20 @@ func (s *Suggester) list(ctx context.Context, v catalog.Viewer, repo, commit str
 	return l, nil
 }
 
-// lists keeps the lists that were asked for last, by repository and commit: somebody who
-// types asks for the same one with each letter. The files of a commit never change.
-type lists struct{ kept *lru.Cache[string, list] }
+// lists caches lists by repository and commit, because each typed letter asks for the same list.
+// The files of a commit never change.
+type lists struct{ cache *lru.Cache[string, list] }
 
-func newLists() lists { return lists{lru.New[string, list](keptLists)} }
+func newLists() lists { return lists{lru.New[string, list](maxLists)} }
 
-// get is the list of a key, read where it is not kept. One that cannot be read is not
-// kept, so the next letter tries again.
+// get returns the list of a key. On a miss it calls read; errors are not cached.
 func (l *lists) get(key string, read func() (list, error)) (list, error) {
-	if had, ok := l.kept.Get(key); ok {
-		return had, nil
+	if cached, ok := l.cache.Get(key); ok {
+		return cached, nil
 	}
 	got, err := read()
 	if err == nil {
-		l.kept.Put(key, got, 1)
+		l.cache.Put(key, got, 1)
 	}
 	return got, err
 }

@@ -19,24 +19,24 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Target is what a pasted text names, and what exists for the viewer.
+// Target is what a pasted text names, if it exists for the viewer.
 type Target struct {
 	Kind       TargetKind `json:"kind"`
-	Repository string     `json:"repository,omitzero"` // "" of files in several
+	Repository string     `json:"repository,omitzero"` // "" if files are in several
 	Revision   string     `json:"revision,omitzero"`   // "" means HEAD; of a comparison both, as a...b
 	Path       string     `json:"path,omitzero"`
 	Line       int        `json:"line,omitzero"`    // from 1; 0 for none
 	EndLine    int        `json:"endLine,omitzero"` // 0 for one line
-	Text       string     `json:"text,omitzero"`    // the source line, the subject of the commit, or the name of the symbol with its kind
-	Frame      bool       `json:"frame,omitzero"`   // it is one of a call stack
-	Query      string     `json:"query,omitzero"`   // of files: the search that lists them
+	Text       string     `json:"text,omitzero"`    // source line, subject of the commit, or kind and name of the symbol
+	Frame      bool       `json:"frame,omitzero"`   // of a call stack
+	Query      string     `json:"query,omitzero"`   // of files: a search that lists them
 	Language   string     `json:"language,omitzero"`
 }
 
-// TargetKind is what a target is.
+// TargetKind is the kind of a target.
 type TargetKind string
 
-// The kinds of targets.
+// Kinds of targets.
 const (
 	FileTarget       TargetKind = "file"
 	DirectoryTarget  TargetKind = "directory"
@@ -47,25 +47,25 @@ const (
 	RepositoryTarget TargetKind = "repository"
 )
 
-// The bounds of targets.
+// Limits of targets.
 const (
-	mostTargets   = 4                      // that are no frames
+	mostTargets   = 4                      // without frames
 	mostFrames    = 60                     // of a call stack
 	pathFiles     = 100                    // files of one name that are compared with a path
 	textBytes     = 200                    // of a source line
-	sameTime      = 4                      // look-ups at once
-	targetsTime   = 250 * time.Millisecond // for all of them
+	maxLookups    = 4                      // look-ups at once
+	targetsTime   = 250 * time.Millisecond // for all look-ups
 	tracesTime    = time.Second
-	askedRepos    = 100 // repositories that are asked for a commit
-	readHistories = 20  // repositories at most whose commits are searched for a number
-	maxOfNumber   = 10  // commits with it that are looked at; #12 is in #123 too
-	maxModule     = 8   // parts of a path that may be the name of a repository
+	commitRepos   = 100 // repositories where a commit is looked up
+	readHistories = 20  // above this number of repositories no commit is searched by number
+	maxOfNumber   = 10  // commits that are searched for a number; #12 is in #123 too
+	maxModule     = 8   // parts of a path that may name a repository
 	filesCommand  = "type:file "
 )
 
-// GoTo finds what a text names: files with lines, commits, symbols, pages of hosts, and
-// files of a glob, each in what the viewer may see. Filters of the text bound where it
-// looks. What is not found in time is left out; an error is none of the text.
+// GoTo finds what a text names: files with lines, commits, symbols, pages of hosts, and files of
+// a glob. It returns only what the viewer may see. Filters in the text limit the search. What is
+// not found in time is left out; there are no errors.
 func (s *Suggester) GoTo(ctx context.Context, v catalog.Viewer, text string) []Target {
 	text, filters := withoutFilters(text)
 	m := paste.Read(text)
@@ -96,8 +96,8 @@ func (s *Suggester) GoTo(ctx context.Context, v catalog.Viewer, text string) []T
 	return out
 }
 
-// oneFilter is a filter of a query with its value. A name of one letter is more often a
-// part of what somebody pasted.
+// oneFilter matches a filter with its value. Filters of one letter are left out, because in
+// pasted text they are more often something else.
 var oneFilter = regexp.MustCompile(`(?:^|\s)(-?(?:` + strings.Join(longFilters(), "|") + `):(?:"(?:[^"\\]|\\.)*"|[^\s/"][^\s]*))`)
 
 func longFilters() (names []string) {
@@ -111,7 +111,7 @@ func longFilters() (names []string) {
 	return names
 }
 
-// withoutFilters parts a query into its text and its filters.
+// withoutFilters splits a query into its text and its filters.
 func withoutFilters(query string) (text, filters string) {
 	for _, m := range oneFilter.FindAllStringSubmatch(query, -1) {
 		filters += m[1] + " "
@@ -119,15 +119,15 @@ func withoutFilters(query string) (text, filters string) {
 	return strings.TrimSpace(oneFilter.ReplaceAllString(query, " ")), filters
 }
 
-// targets is one call of GoTo at work.
+// targets is one call of GoTo.
 type targets struct {
 	s       *Suggester
 	ctx     context.Context
 	viewer  catalog.Viewer
-	filters string // with a blank at the end
+	filters string // ends with a space
 }
 
-// places finds the files of the places: of a call stack one for each frame, in order.
+// places finds the files of places, in order. A frame of a call stack gets one file.
 func (g *targets) places(m *paste.Meaning) []Target {
 	trace := m.Trace()
 	byPath := map[string][]Target{}
@@ -140,7 +140,7 @@ func (g *targets) places(m *paste.Meaning) []Target {
 	}
 
 	found := make([][]Target, len(wanted))
-	inTurn(len(wanted), func(i int) { found[i] = g.files(wanted[i]) })
+	inParallel(len(wanted), func(i int) { found[i] = g.files(wanted[i]) })
 	for i, path := range wanted {
 		byPath[path] = found[i]
 	}
@@ -161,47 +161,47 @@ func (g *targets) places(m *paste.Meaning) []Target {
 	return out
 }
 
-// inTurn calls f for each number below n, a few at the same time.
-func inTurn(n int, f func(i int)) {
+// inParallel calls f for each number below n, a few at the same time.
+func inParallel(n int, f func(i int)) {
 	var all errgroup.Group
-	all.SetLimit(sameTime)
+	all.SetLimit(maxLookups)
 	for i := range n {
 		all.Go(func() error { f(i); return nil })
 	}
 	_ = all.Wait() // f has no error
 }
 
-// files finds the files that a path of another machine is likely of: those whose
-// repository and path share the longest end with it.
+// files finds the files that a path of another machine likely means: those whose repository and
+// path have the longest common end with it.
 func (g *targets) files(path string) []Target {
 	parts := strings.Split(path, "/")
-	found, cut := g.named(parts[len(parts)-1])
-	// Many files have this name: the directory too tells them apart.
+	found, cut := g.filesEnding(parts[len(parts)-1])
+	// Many files have this name: use the directory too.
 	if cut && len(parts) > 1 {
-		if near, _ := g.named(strings.Join(parts[len(parts)-2:], "/")); len(near) > 0 {
+		if near, _ := g.filesEnding(strings.Join(parts[len(parts)-2:], "/")); len(near) > 0 {
 			found = near
 		}
 	}
 
-	out := likest(parts, found, cut)
+	out := bestFits(parts, found, cut)
 	if !cut && len(found) > 0 && len(parts) > 1 && revisionOf(&found[0]) == "" && !slices.ContainsFunc(out, func(t Target) bool { return inPlace(parts, t.Path) }) {
-		// An older revision may have had the file.
-		older, cut := g.namedAt("rev:* ", strings.Join(parts[max(0, len(parts)-2):], "/"))
-		if was := likest(parts, older, cut); len(was) > 0 {
+		// The file may be in an older revision.
+		older, cut := g.filesEndingAt("rev:* ", strings.Join(parts[max(0, len(parts)-2):], "/"))
+		if was := bestFits(parts, older, cut); len(was) > 0 {
 			return was
 		}
 	}
 	return out
 }
 
-// inPlace reports whether a file has more of a pasted path than its name, or is at the root.
+// inPlace reports whether a file shares more than its name with a pasted path, or is at the root.
 func inPlace(parts []string, path string) bool {
 	return commonEnd(parts, strings.Split(path, "/")) > 1 || !strings.Contains(path, "/")
 }
 
-// likest are the files that fit the parts of a pasted path best. The only file of a name
-// is meant by that name alone.
-func likest(parts []string, found []search.File, cut bool) []Target {
+// bestFits returns the files that fit the parts of a pasted path best. A name alone only fits if
+// one file has it.
+func bestFits(parts []string, found []search.File, cut bool) []Target {
 	best := 0
 	var out []Target
 	for i := range found {
@@ -220,17 +220,17 @@ func likest(parts []string, found []search.File, cut bool) []Target {
 	return out
 }
 
-// named finds the files whose path ends with some parts: of the default branches, or
-// where none has one, of any indexed revision. It reports whether there are more.
-func (g *targets) named(end string) (files []search.File, cut bool) {
-	if files, cut = g.namedAt("", end); len(files) == 0 {
-		return g.namedAt("rev:* ", end)
+// filesEnding finds files whose path ends with a text, in the default branches, or else in any
+// indexed revision. It reports whether there are more.
+func (g *targets) filesEnding(end string) (files []search.File, cut bool) {
+	if files, cut = g.filesEndingAt("", end); len(files) == 0 {
+		return g.filesEndingAt("rev:* ", end)
 	}
 	return files, cut
 }
 
-// namedAt is named in the revisions of a filter; "" for the default branches.
-func (g *targets) namedAt(rev, end string) (files []search.File, cut bool) {
+// filesEndingAt is filesEnding in the revisions of a filter; "" means the default branches.
+func (g *targets) filesEndingAt(rev, end string) (files []search.File, cut bool) {
 	if rev != "" && strings.Contains(g.filters, "rev:") {
 		return nil, false
 	}
@@ -242,7 +242,7 @@ func (g *targets) namedAt(rev, end string) (files []search.File, cut bool) {
 	return r.Files, len(r.Files) == pathFiles
 }
 
-// revisionOf is a revision that has a file; "" where HEAD has it.
+// revisionOf returns a revision that has a file; "" if HEAD has it.
 func revisionOf(f *search.File) string {
 	rev := ""
 	for _, b := range f.Branches {
@@ -255,9 +255,8 @@ func revisionOf(f *search.File) string {
 	return rev
 }
 
-// likeness is how well a file fits the parts of a pasted path; 0 where only its name
-// does. The whole path of the file, then parts of the repository's name before it, say
-// most:
+// likeness rates how well a file fits the parts of a pasted path; 0 if only the name fits. It
+// is highest if the whole path of the file fits, with parts of the repository's name before it:
 //
 //	home/x/redis/src/dict.c   github.com/redis/redis  src/dict.c   all of the path, and the repository
 //	site-packages/flask/app.py  .../flask  src/flask/app.py        two parts, and the repository's name
@@ -284,7 +283,7 @@ func likeness(parts []string, repo, path string) int {
 	}
 	name := repo[strings.LastIndexByte(repo, '/')+1:]
 	if slices.ContainsFunc(parts[:len(parts)-1], func(p string) bool {
-		// A directory of a package cache has a version behind the name.
+		// A directory of a package cache has a version after the name.
 		plain, _, _ := strings.Cut(p, "@")
 		return strings.EqualFold(plain, name) || strings.HasPrefix(strings.ToLower(p), strings.ToLower(name)+"-")
 	}) {
@@ -293,7 +292,7 @@ func likeness(parts []string, repo, path string) int {
 	return score
 }
 
-// commonEnd is how many parts at the end of two lists are the same, in any case.
+// commonEnd counts the parts that two lists share at the end, in any case.
 func commonEnd(a, b []string) (n int) {
 	for n < len(a) && n < len(b) && strings.EqualFold(a[len(a)-1-n], b[len(b)-1-n]) {
 		n++
@@ -301,7 +300,7 @@ func commonEnd(a, b []string) (n int) {
 	return n
 }
 
-// globs finds whether files match a pattern, and makes the search that lists them.
+// globs returns a search for each pattern that matches files.
 func (g *targets) globs(globs []string) []Target {
 	var out []Target
 	for _, glob := range globs {
@@ -324,7 +323,7 @@ func (g *targets) globs(globs []string) []Target {
 	return out
 }
 
-// commits finds the commits that hashes begin.
+// commits finds commits by prefixes of their hashes.
 func (g *targets) commits(hashes []string) []Target {
 	var out []Target
 	for _, hash := range hashes {
@@ -336,12 +335,12 @@ func (g *targets) commits(hashes []string) []Target {
 func (g *targets) commit(hash string) []Target {
 	repos := g.repositories(hash)
 	found := make([]Target, len(repos))
-	inTurn(len(repos), func(i int) { found[i] = g.commitIn(repos[i], hash) })
+	inParallel(len(repos), func(i int) { found[i] = g.commitIn(repos[i], hash) })
 	return slices.DeleteFunc(found, func(t Target) bool { return t.Kind == "" })
 }
 
-// change finds the newest commit of each repository whose subject has a number, as hosts
-// write it there. Histories are read for it, so it looks only where few are.
+// change finds in each repository the newest commit with a number in its subject. It reads
+// histories, so it only works with few repositories.
 func (g *targets) change(number string) []Target {
 	if number == "" {
 		return nil
@@ -360,7 +359,7 @@ func (g *targets) change(number string) []Target {
 
 	whole := regexp.MustCompile(regexp.QuoteMeta(number) + `\b`)
 	found := make([]Target, len(names))
-	inTurn(len(names), func(i int) {
+	inParallel(len(names), func(i int) {
 		r, err := g.s.d.Browse.Commits(g.ctx, g.viewer, browse.CommitsRequest{Repo: names[i], Query: number, PerPage: maxOfNumber})
 		if err != nil {
 			return
@@ -375,13 +374,13 @@ func (g *targets) change(number string) []Target {
 	return slices.DeleteFunc(found, func(t Target) bool { return t.Kind == "" })
 }
 
-// repositories lists where a commit may be: where it is an indexed revision, or else in
-// the history of those that changed last.
+// repositories returns the repositories that may have a commit: those where it is an indexed
+// revision, or else those that changed last.
 func (g *targets) repositories(hash string) (names []string) {
 	if one := g.s.onlyRepository(g.ctx, g.viewer, g.filters); one != "" {
 		return []string{one}
 	}
-	r, err := g.s.d.Browse.Repos(g.ctx, g.viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: askedRepos})
+	r, err := g.s.d.Browse.Repos(g.ctx, g.viewer, browse.ReposRequest{Sort: "pushed", Desc: true, PerPage: commitRepos})
 	if err != nil {
 		return nil
 	}
@@ -398,24 +397,25 @@ func (g *targets) repositories(hash string) (names []string) {
 	return names
 }
 
-// commitIn is the commit of a repository that a hash begins; none where there is none.
+// commitIn returns the commit of a repository whose hash begins with hash; the zero value for
+// none.
 func (g *targets) commitIn(repo, hash string) Target {
 	c, err := g.s.d.Browse.Commit(g.ctx, g.viewer, browse.CommitRequest{Repo: repo, Ref: hash})
-	// A branch may be called like a hash.
+	// A branch may have a name like a hash.
 	if err != nil || !strings.HasPrefix(c.Hash, hash) {
 		return Target{}
 	}
 	return Target{Kind: CommitTarget, Repository: repo, Revision: c.Hash, Text: c.Message}
 }
 
-// names finds the definitions of names whose package, file or type is that of the text.
+// names finds definitions of names in a matching package, file or type.
 func (g *targets) names(names []paste.Name) []Target {
 	found := make([][]Target, len(names))
-	inTurn(len(names), func(i int) { found[i] = g.name(&names[i]) })
+	inParallel(len(names), func(i int) { found[i] = g.name(&names[i]) })
 	return slices.Concat(found...)
 }
 
-// name finds the definitions that fit a name best; of a frame one.
+// name finds the definitions that fit a name best; for a frame only one.
 func (g *targets) name(n *paste.Name) []Target {
 	r, err := g.s.d.Search.Definitions(g.ctx, g.viewer, symbols.SymbolRequest{Symbol: n.Name, Repo: g.s.onlyRepository(g.ctx, g.viewer, g.filters)})
 	if err != nil {
@@ -442,13 +442,13 @@ func (g *targets) name(n *paste.Name) []Target {
 	return of[:min(len(of), mostTargets-1)]
 }
 
-// within is how much of the scope of a name is around a definition: as its parent, in
-// its path, or in the name of its repository. The innermost part counts most.
+// within rates how much of a name's scope is around a definition: in its parent, path or
+// repository. The innermost part counts most.
 func within(scope []string, repo, path, parent string) (score int) {
 	around := strings.FieldsFunc(strings.ToLower(repo+"/"+path), func(r rune) bool { return strings.ContainsRune("/.-", r) })
 	parents := strings.FieldsFunc(strings.ToLower(parent), func(r rune) bool { return strings.ContainsRune(".:", r) })
 	for i, part := range scope {
-		// The host of a module's path is that of many repositories.
+		// Many repositories share the host of a module's path.
 		if i < 2 && len(scope) > 3 {
 			continue
 		}
@@ -467,7 +467,7 @@ func within(scope []string, repo, path, parent string) (score int) {
 	return score
 }
 
-// addresses finds the pages that addresses of hosts name here.
+// addresses finds the pages of addresses.
 func (g *targets) addresses(list []paste.Address) []Target {
 	var out []Target
 	for i := range list {
@@ -503,10 +503,10 @@ func (g *targets) address(a *paste.Address, repo string) (Target, bool) {
 	return t, true
 }
 
-// majorVersion is the part of a module's path that says which major version it is.
+// majorVersion matches the major version in a module's path.
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// module finds where the name of a repository ends and a directory of it begins.
+// module splits a path into the name of a repository and a directory.
 func (g *targets) module(path string) []Target {
 	parts := slices.DeleteFunc(strings.Split(path, "/"), majorVersion.MatchString)
 	for i := min(len(parts), maxModule); i > 1; i-- {
@@ -525,8 +525,8 @@ func (g *targets) module(path string) []Target {
 	return nil
 }
 
-// fileOf finds out where a revision with slashes in its name ends and the path begins.
-// Where the revision is not here, HEAD may have the path.
+// fileOf splits the revision from the path. The revision may have slashes. If the revision is not
+// here, it tries HEAD.
 func (g *targets) fileOf(t Target, a *paste.Address) (Target, bool) {
 	if a.Rev != "" {
 		return g.pathAt(t, a.Rev, a.Rest)
@@ -540,7 +540,7 @@ func (g *targets) fileOf(t Target, a *paste.Address) (Target, bool) {
 	return g.pathAt(t, "", strings.Join(parts[1:], "/"))
 }
 
-// pathAt is a file or a directory at a revision, if it is there.
+// pathAt returns a file or a directory at a revision, if it exists.
 func (g *targets) pathAt(t Target, rev, path string) (Target, bool) {
 	if rev == "HEAD" {
 		rev = ""
@@ -560,9 +560,9 @@ func (g *targets) pathAt(t Target, rev, path string) (Target, bool) {
 	return t, err == nil
 }
 
-// addText reads the lines of files. A line that a file does not have is none.
+// addText reads the source line of each file. It drops a line number beyond the end of the file.
 func (g *targets) addText(list []Target) {
-	inTurn(len(list), func(i int) {
+	inParallel(len(list), func(i int) {
 		t := &list[i]
 		if t.Kind != FileTarget || t.Line == 0 {
 			return
@@ -570,7 +570,7 @@ func (g *targets) addText(list []Target) {
 		r, err := g.s.d.Browse.Source(g.ctx, g.viewer, browse.SourceRequest{Repo: t.Repository, Ref: t.Revision, Path: t.Path, FirstLine: t.Line, Lines: 1})
 		switch {
 		case err != nil:
-			return // the file is there: its source did not come in time
+			return // the file exists, but reading took too long
 		case r.Total < t.Line || r.Binary:
 			t.Line, t.EndLine = 0, 0
 			return

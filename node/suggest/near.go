@@ -11,12 +11,12 @@ import (
 	"github.com/shoalsearch/shoal/node/paths"
 )
 
-// mostNear is how many paths are near one.
+// mostNear is the limit of NearPaths.
 const mostNear = 5
 
-// NearPaths returns paths of a repository that may be meant by one that it does not
-// have, the likeliest first: files, or directories. Of the same name those come first
-// that share the most directories; then names with few wrong letters.
+// NearPaths returns paths that the user may have meant by a missing one, the likeliest first:
+// files, or directories. Names with fewer wrong letters come first, then paths with more common
+// directories.
 func (s *Suggester) NearPaths(ctx context.Context, v catalog.Viewer, repo, ref, missing string, directories bool) ([]string, error) {
 	l, _, err := s.listOf(ctx, v, repo, ref)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Suggester) NearPaths(ctx context.Context, v catalog.Viewer, repo, ref, 
 	return nearPaths(all, missing), nil
 }
 
-// nearPaths ranks paths by how near they are to one.
+// nearPaths sorts paths by similarity to a missing one.
 func nearPaths(all []string, missing string) []string {
 	type near struct {
 		path           string
@@ -54,19 +54,19 @@ func nearPaths(all []string, missing string) []string {
 	return out
 }
 
-// directoriesOf returns every directory above some paths once.
+// directoriesOf returns all directories above some paths, without duplicates.
 func directoriesOf(files []string) []string {
-	had := map[string]bool{}
+	known := map[string]bool{}
 	var out []string
 	for _, p := range files {
-		for dir := path.Dir(p); dir != "." && !had[dir]; dir = path.Dir(dir) {
-			had[dir], out = true, append(out, dir)
+		for dir := path.Dir(p); dir != "." && !known[dir]; dir = path.Dir(dir) {
+			known[dir], out = true, append(out, dir)
 		}
 	}
 	return out
 }
 
-// commonParts is how many directories two paths share.
+// commonParts counts the directories that two paths share.
 func commonParts(a, b string) int {
 	parts, n := strings.Split(path.Dir(b), "/"), 0
 	for part := range strings.SplitSeq(path.Dir(a), "/") {

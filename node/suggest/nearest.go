@@ -16,44 +16,44 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Nearest is the answer to a query that is made of the literal parts of another one.
+// Nearest is the answer to a query made of literal parts of another one.
 type Nearest struct {
-	Parts    string // the words that it keeps, with an ellipsis for each part that it leaves out
+	Parts    string // the words of the query, with an ellipsis for each part left out
 	Request  search.Request
 	Response *search.Response
 }
 
-// The bounds of a search for literal parts.
+// Limits of a search for literal parts.
 const (
 	nearestTime = 1500 * time.Millisecond
-	leastWords  = 3   // of a text whose words may stand apart
-	leastShare  = 0.5 // of the letters, where files have all words apart
-	sourceShare = 0.3 // of the letters, where tests and documents have more of them
+	leastWords  = 3   // in a query, to search for its parts
+	leastShare  = 0.5 // of the letters, if files have all words apart
+	sourceShare = 0.3 // of the letters, if only tests and documents have more
 )
 
-// Nearest finds the lines that have most of a text which found nothing as it is written,
-// or whose words are only found apart. It leaves out what a program likely filled in:
-// numbers, quoted values, addresses. It returns nil where the answer has the text, and
-// where nothing has most of it. req is the search, resp its answer.
+// Nearest finds lines that have most of a text, after a search found nothing or only its words
+// apart. It leaves out values that a program likely filled in: numbers, quoted text, addresses.
+// It returns nil if the answer already has the text, or if no line has most of it. resp is the
+// answer to req.
 func (s *Suggester) Nearest(ctx context.Context, v catalog.Viewer, req search.Request, resp *search.Response) *Nearest {
 	text, filters := withoutFilters(req.Query)
-	if req.Regexp || resp.UnknownRevision() || !apart(req, resp) {
+	if req.Regexp || resp.UnknownRevision() || !lacksPhrase(req, resp) {
 		return nil
 	}
 
 	patterns := paste.Literal(text)
 	if strings.HasPrefix(text, "-") && !strings.Contains(text, " ") {
-		// A flag of a program, which the language takes for a negation.
+		// A flag of a program, which the query language takes as a negation.
 		patterns = []paste.Pattern{{Expr: regexp.QuoteMeta(text), Text: text}}
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, max(nearestTime, s.d.Within))
 	defer cancel()
-	var told *Nearest // the most of it that only tests and documents have
+	var fallback *Nearest // the best match in tests and documents
 	for _, p := range patterns {
 		least := 0.0
 		switch {
-		case told != nil || resp.Together():
+		case fallback != nil || resp.Together():
 			least = sourceShare
 		case len(resp.Files) > 0:
 			least = leastShare
@@ -68,35 +68,35 @@ func (s *Suggester) Nearest(ctx context.Context, v catalog.Viewer, req search.Re
 		if err != nil || len(r.Files) == 0 {
 			continue
 		}
-		slices.SortStableFunc(r.Files, func(a, b search.File) int { return ofSource(&b) - ofSource(&a) })
-		if ofSource(&r.Files[0]) == 1 {
+		slices.SortStableFunc(r.Files, func(a, b search.File) int { return sourceRank(&b) - sourceRank(&a) })
+		if sourceRank(&r.Files[0]) == 1 {
 			return &Nearest{p.Text, near, r}
 		}
-		if told == nil && len(resp.Files) == 0 {
-			told = &Nearest{p.Text, near, r}
+		if fallback == nil && len(resp.Files) == 0 {
+			fallback = &Nearest{p.Text, near, r}
 		}
 	}
-	return told
+	return fallback
 }
 
-// prose is the endings of documents.
+// prose matches documents by their extension.
 var (
 	prose = regexp.MustCompile(`(?i)\.(?:md|markdown|rst|txt|adoc|html?|aml)\z`)
 	tests = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(shard.TestPaths()) })
 )
 
-// ofSource is 1 for a file that may print a message, 0 for tests and documents, which
-// only repeat it.
-func ofSource(f *search.File) int {
+// sourceRank is 1 for a file that may print a message, 0 for tests and documents, which only
+// repeat it.
+func sourceRank(f *search.File) int {
 	if prose.MatchString(f.Path) || tests().MatchString(f.Path) {
 		return 0
 	}
 	return 1
 }
 
-// apart reports whether no file of source has the words of a query next to each other. A
-// query of one or two words has no text that could be meant.
-func apart(req search.Request, resp *search.Response) bool {
+// lacksPhrase reports whether no source file has the words of a query next to each other. It is
+// false for one or two words, which are no message.
+func lacksPhrase(req search.Request, resp *search.Response) bool {
 	if len(resp.Files) == 0 && len(resp.Repositories) == 0 {
 		return true
 	}
@@ -104,10 +104,10 @@ func apart(req search.Request, resp *search.Response) bool {
 	if q, err := query.Parse(req.Query, query.Options{CaseSensitive: req.CaseSensitive}); err == nil {
 		n = query.Words(q.Q)
 	}
-	return n == 0 && strings.HasPrefix(req.Query, "-") || n >= leastWords && (!resp.Together() || !slices.ContainsFunc(resp.Files, func(f search.File) bool { return ofSource(&f) == 1 }))
+	return n == 0 && strings.HasPrefix(req.Query, "-") || n >= leastWords && (!resp.Together() || !slices.ContainsFunc(resp.Files, func(f search.File) bool { return sourceRank(&f) == 1 }))
 }
 
-// share is how many of the letters of a text its literal parts have.
+// share returns the share of a text's letters that its literal parts have.
 func share(parts, text string) float64 {
 	count := func(s string) (n float64) {
 		for _, r := range s {

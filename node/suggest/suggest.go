@@ -23,12 +23,12 @@ import (
 // Context is a search context of the configuration.
 type Context struct{ Name, Description string }
 
-// Deps is what suggestions are made of.
+// Deps are the dependencies of a Suggester.
 type Deps struct {
 	Search   symbols.Searcher
 	Browse   browse.Reader
 	Contexts func(context.Context, catalog.Viewer) ([]Context, error)
-	Within   time.Duration // that a completion may look things up
+	Within   time.Duration // time limit of a completion
 }
 
 // Suggester completes queries and paths. It is safe for concurrent use.
@@ -37,20 +37,20 @@ type Suggester struct {
 	files lists
 }
 
-// New makes a suggester.
+// New returns a suggester.
 func New(d Deps) *Suggester { return &Suggester{d: d, files: newLists()} }
 
-// The bounds of an answer.
+// Limits of an answer.
 const (
 	MaxQuery = 4096                   // bytes
-	Within   = 150 * time.Millisecond // for all that has to be looked up
+	Within   = 150 * time.Millisecond // for all look-ups
 	most     = 12                     // suggestions
 )
 
-// Kind is what is suggested.
+// Kind is the kind of a suggestion.
 type Kind string
 
-// The kinds.
+// Kinds of suggestions.
 const (
 	Filter     Kind = "filter"
 	Value      Kind = "value"
@@ -62,14 +62,13 @@ const (
 	Symbol     Kind = "symbol"
 )
 
-// Suggestion is one way to go on: Insert in place of the bytes from Start to End
-// of the query.
+// Suggestion is a completion: Insert replaces the bytes from Start to End of the query.
 type Suggestion struct {
 	Kind   Kind   `json:"kind"`
 	Insert string `json:"insert"`
 	Span   `json:"replace"`
-	Label  string `json:"label"`           // what is suggested, for people
-	Detail string `json:"detail,omitzero"` // about it: what a filter means, where a symbol is
+	Label  string `json:"label"`           // for display
+	Detail string `json:"detail,omitzero"` // more for display: meaning of a filter, place of a symbol
 }
 
 // Span is the bytes of a query that a suggestion replaces.
@@ -78,7 +77,7 @@ type Span struct {
 	End   int `json:"end"`
 }
 
-// Complete suggests how a query may go on at a place in it.
+// Complete returns completions of a query at the cursor.
 func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string, cursor int) ([]Suggestion, error) {
 	switch {
 	case len(text) > MaxQuery:
@@ -88,13 +87,13 @@ func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string,
 	}
 	w, quoted := wordAt(text, cursor)
 	if quoted {
-		return []Suggestion{}, nil // a text in quotes is what it says
+		return []Suggestion{}, nil // quoted text is taken literally
 	}
 
-	// What comes later than a person's next letter is of no use.
+	// Later answers are useless, because the user types the next letter.
 	ctx, cancel := context.WithTimeout(ctx, s.d.Within)
 	defer cancel()
-	// A name with two colons is one of a language, as content::Web.
+	// A name with two colons belongs to a language, as in content::Web.
 	var out []Suggestion
 	name, value, ok := strings.Cut(w.text, ":")
 	if f := query.FilterNamed(name); ok && f != nil && !strings.HasPrefix(value, ":") {
@@ -103,38 +102,37 @@ func (s *Suggester) Complete(ctx context.Context, v catalog.Viewer, text string,
 	} else {
 		out = s.words(ctx, v, w)
 	}
-	// One bound for all parts together: files, which come last, are cut first.
+	// One limit for all parts: files come last, so they are cut first.
 	return slices.Clip(out[:min(len(out), most)]), nil
 }
 
-// word is the word of a query that is being typed.
+// word is the word of a query at the cursor.
 type word struct {
-	text       string        // without a - before it
-	rest       string        // the query without it
+	text       string        // without a leading -
+	rest       string        // the query without the word
 	start, end int           // of text
 	filter     *query.Filter // nil for none
-	name       string        // of the filter as it is typed, with its colon
+	name       string        // of the filter as typed, with its colon
 	value      string
 }
 
-// suggest makes a suggestion that takes the place of a word.
+// suggest returns a suggestion that replaces the word.
 func (w *word) suggest(kind Kind, insert, label, detail string) Suggestion {
 	return Suggestion{Kind: kind, Insert: insert, Span: Span{w.start, w.end}, Label: label, Detail: detail}
 }
 
-// wordAt is the word before and behind a place, and whether that is in a text in
-// quotes.
+// wordAt returns the word around the cursor, and whether the cursor is in quotes.
 func wordAt(text string, cursor int) (w word, quoted bool) {
 	begin := 0
 	for i := 0; i < cursor; i++ {
 		switch c := text[i]; {
-		// An escaped quote does not end a text, and the next byte is no sign of the query's.
+		// An escaped quote does not end the text: skip the next byte.
 		case c == '\\':
 			i++
 		case c == '"':
 			quoted = !quoted
 		case quoted:
-		// A parenthesis begins a word as well: groups are written without spaces.
+		// A parenthesis begins a word too, because groups need no spaces.
 		case c == ' ' || c == '\t' || c == '\n' || c == '(':
 			begin = i + 1
 		}
@@ -144,13 +142,13 @@ func wordAt(text string, cursor int) (w word, quoted bool) {
 		return w, true
 	}
 
-	// The word goes on behind the cursor: what is chosen takes the place of all of it.
+	// The completion also replaces the part of the word after the cursor.
 	end := cursor
 	for end < len(text) && !strings.ContainsRune(" \t\n)\"", rune(text[end])) {
 		end++
 	}
 
-	// What is left out is suggested as what is looked for: the sign stays where it is.
+	// A leading - stays.
 	if begin < end && text[begin] == '-' {
 		begin++
 	}
@@ -158,24 +156,22 @@ func wordAt(text string, cursor int) (w word, quoted bool) {
 	return word{text: text[begin:end], rest: text[:begin] + text[end:], start: begin, end: end}, false
 }
 
-// words suggests how a word goes on that is no filter yet: as one, as the name
-// of a repository, a symbol or a file.
+// words completes a word without a filter: as a filter, repository, symbol or file.
 func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	var out []Suggestion
 	low := strings.ToLower(w.text)
-	// Filters are known here and cost nothing, so they come first and always.
+	// Filters need no look-up, so they always come first.
 	for _, f := range query.Filters() {
 		if name := f.Names[0]; strings.HasPrefix(name, low) {
 			out = append(out, w.suggest(Filter, name+":", name+":", f.Meaning()))
 		}
 	}
-	// One letter is in nearly every name.
+	// Nearly every name has a single letter.
 	if len(w.text) < 2 {
 		return out
 	}
 
-	// At the same time, as they share one deadline; in a fixed order, so that lines do not jump as
-	// they arrive.
+	// All run at once under one deadline. The order is fixed, so that lines do not jump.
 	parts := together(
 		func() []Suggestion { return s.repositories(ctx, v, w, "repo:", w.text, 3) },
 		func() []Suggestion { return s.symbols(ctx, v, w, "sym:", w.text, 5) },
@@ -187,14 +183,14 @@ func (s *Suggester) words(ctx context.Context, v catalog.Viewer, w word) []Sugge
 	return out
 }
 
-// values suggests values of a filter.
+// values completes the value of a filter.
 func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
-	// A filter has several names: what is suggested keeps the one that was typed.
+	// A filter has several names. The suggestion keeps the name that was typed.
 	switch w.filter.Names[0] {
 	case "repo":
 		return s.repositories(ctx, v, w, w.name, w.value, most)
 	case "reposet":
-		// A list of names: only the last one is being typed.
+		// A list of names: complete the last one.
 		return s.repositories(ctx, v, w, w.name, w.value[strings.LastIndexByte(w.value, ',')+1:], most)
 	case "lang":
 		return languages(w)
@@ -208,7 +204,7 @@ func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Sugg
 		return s.symbols(ctx, v, w, w.name, w.value, most)
 	}
 
-	// Whatever is not known here takes anything, and nothing is suggested for it.
+	// Other filters have fixed values, or none to suggest.
 	var out []Suggestion
 	for _, value := range w.filter.Values {
 		if strings.HasPrefix(value, w.value) {
@@ -218,7 +214,7 @@ func (s *Suggester) values(ctx context.Context, v catalog.Viewer, w word) []Sugg
 	return out
 }
 
-// together runs functions at the same time.
+// together runs functions in parallel and returns their results in order.
 func together(parts ...func() []Suggestion) [][]Suggestion {
 	out := make([][]Suggestion, len(parts))
 	var all sync.WaitGroup
@@ -229,9 +225,9 @@ func together(parts ...func() []Suggestion) [][]Suggestion {
 	return out
 }
 
-// repositories suggests repositories whose name has a text in it.
+// repositories suggests repositories whose name contains a text.
 func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
-	// What is typed may be the beginning of an expression; the listing knows plain text.
+	// The text may be an expression, but the listing searches for plain text.
 	r, err := s.d.Browse.Repos(ctx, v, browse.ReposRequest{Query: plain(value), PerPage: n})
 	if err != nil {
 		return nil
@@ -239,11 +235,10 @@ func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, 
 
 	out := make([]Suggestion, 0, len(r.Repos))
 	for i := range r.Repos {
-		// As an expression that matches this name alone: without its ends it would match longer
-		// ones too.
+		// Anchored, so that it does not match longer names.
 		name := r.Repos[i].Name
 		insert := filter + expression("^"+regexp.QuoteMeta(name)+"$") + " "
-		// Here names are exact, and those before it in the list stay.
+		// reposet: takes exact names, and earlier names in the list stay.
 		if filter == "reposet:" {
 			before := w.value[:strings.LastIndexByte(w.value, ',')+1]
 			insert = filter + before + query.Quote(name) + " "
@@ -258,8 +253,7 @@ func (s *Suggester) repositories(ctx context.Context, v catalog.Viewer, w word, 
 	return out
 }
 
-// expression is an expression as the value of a filter, in quotes only where it
-// needs them.
+// expression returns an expression as the value of a filter, quoted if needed.
 func expression(expr string) string {
 	if strings.ContainsAny(expr, " \t\n\"()") {
 		return query.QuoteRegexp(expr)
@@ -267,12 +261,12 @@ func expression(expr string) string {
 	return expr
 }
 
-// plain is a text out of an expression that somebody types for a name.
+// plain removes signs of expressions from a typed name.
 func plain(expr string) string {
 	return strings.NewReplacer(`\.`, ".", `\-`, "-", "^", "", "$", "", `"`, "").Replace(expr)
 }
 
-// allLanguages are the names of languages, the short ones first.
+// allLanguages returns the names of languages, the short ones first.
 var allLanguages = sync.OnceValue(func() []string {
 	var names []string
 	for _, name := range data.LanguageByAliasMap {
@@ -284,11 +278,11 @@ var allLanguages = sync.OnceValue(func() []string {
 
 func languages(w word) []Suggestion {
 	var out []Suggestion
-	// Quotes are taken off, for the value may be a quoted one that is half typed.
+	// The value may have an opening quote: remove it.
 	low := strings.ToLower(plain(w.value))
 	for _, name := range allLanguages() {
 		if strings.HasPrefix(strings.ToLower(name), low) && len(out) < most {
-			// A name with a space would end as a value, and begin a word.
+			// A name with a space needs quotes.
 			value := name
 			if strings.ContainsAny(name, " \"()") {
 				value = query.Quote(name)
@@ -300,31 +294,31 @@ func languages(w word) []Suggestion {
 	return out
 }
 
-// revisions suggests branches and tags: of the one repository that the query
-// names, or those that are indexed anywhere.
+// revisions suggests branches and tags: of the query's only repository, or indexed ones of all
+// repositories.
 func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
 	var out []Suggestion
-	had := map[string]bool{}
-	// Tags and branches may have one name, and one branch is in many repositories: each is told
-	// once. What would need quotes is left out.
+	names := map[string]bool{}
+	// Each name once, because tags and branches may share names. Names that need quotes are left
+	// out.
 	add := func(name, detail string) {
-		if name = query.ShortRev(name); !had[name] && strings.Contains(strings.ToLower(name), strings.ToLower(w.value)) && !strings.ContainsAny(name, " \"()") {
-			had[name] = true
+		if name = query.ShortRev(name); !names[name] && strings.Contains(strings.ToLower(name), strings.ToLower(w.value)) && !strings.ContainsAny(name, " \"()") {
+			names[name] = true
 			out = append(out, w.suggest(Revision, w.name+name+" ", name, detail))
 		}
 	}
 
-	// Before anything is typed, or when it is typed already.
+	// If nothing is typed yet, or the star.
 	if strings.HasPrefix("*", w.value) {
 		add("*", "every indexed revision")
 	}
 
-	// In one repository any revision can be searched, for the mirror has them all.
+	// All revisions of one repository can be searched, because the mirror has them.
 	if repo := s.onlyRepository(ctx, v, w.rest); repo != "" {
 		for _, list := range []func(context.Context, catalog.Viewer, browse.RefsRequest) (*browse.RefsResponse, error){s.d.Browse.Branches, s.d.Browse.Tags} {
 			r, err := list(ctx, v, browse.RefsRequest{Repo: repo, Query: w.value, PerPage: most})
 			if err != nil {
-				continue // the other list is still of use
+				continue // the other list may still work
 			}
 
 			for _, ref := range r.Refs {
@@ -335,7 +329,7 @@ func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []S
 		return out
 	}
 
-	// In several only what the index has can be, which the listing tells without asking each.
+	// In several repositories only indexed revisions can be searched; the listing has them.
 	r, err := s.d.Browse.Repos(ctx, v, browse.ReposRequest{PerPage: 100})
 	if err != nil {
 		return out
@@ -351,10 +345,9 @@ func (s *Suggester) revisions(ctx context.Context, v catalog.Viewer, w word) []S
 
 var repoFilter = regexp.MustCompile(`(?:^|\s)(?:repo|r|reposet):(\S+)`)
 
-// onlyRepository is the one repository that a query is about, "" where it is
-// about several or none.
+// onlyRepository returns the repository that a query names; "" if it names none or several.
 func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text string) string {
-	// Two are enough to know that it is not one.
+	// Two matches already mean several.
 	m := repoFilter.FindAllStringSubmatch(text, 2)
 	if len(m) != 1 {
 		return ""
@@ -366,7 +359,7 @@ func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text s
 		return ""
 	}
 
-	// The name itself, or the only one that has the text: the filter is an expression.
+	// The exact name, or the only match, because the filter is an expression.
 	for i := range r.Repos {
 		if r.Repos[i].Name == name || r.Total == 1 {
 			return r.Repos[i].Name
@@ -376,7 +369,7 @@ func (s *Suggester) onlyRepository(ctx context.Context, v catalog.Viewer, text s
 }
 
 func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Suggestion {
-	// All of them: they are of the configuration, and few.
+	// The configuration has few contexts, so all are compared.
 	all, err := s.d.Contexts(ctx, v)
 	if err != nil {
 		return nil
@@ -384,7 +377,7 @@ func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Su
 
 	var out []Suggestion
 	for _, c := range all {
-		// Anywhere in the name, as repositories and revisions are found too.
+		// Match anywhere in the name, as with repositories and revisions.
 		if strings.Contains(strings.ToLower(c.Name), strings.ToLower(w.value)) {
 			out = append(out, w.suggest(ContextOf, w.name+c.Name+" ", c.Name, c.Description))
 		}
@@ -392,19 +385,17 @@ func (s *Suggester) contexts(ctx context.Context, v catalog.Viewer, w word) []Su
 	return out
 }
 
-// fewLetters are letters that may stand apart in the name of a file.
+// fewLetters matches letters that may be apart in the name of a file.
 var fewLetters = regexp.MustCompile(`^[A-Za-z0-9_]{3,16}$`)
 
-// paths suggests files whose path has a text in it, where the rest of the query
-// looks.
+// paths suggests files whose path contains a text, in the repositories of the query.
 func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter, value string, n int) []Suggestion {
 	if value == "" {
 		return nil
 	}
 
-	// Its own time is shorter than that of the whole, so that what was found until then still
-	// comes. Of the rest of the query only the repositories count: it need not parse while it is
-	// typed.
+	// The time limit is shorter than the total, so that partial results still arrive. Only
+	// repository filters of the query count, because the rest may not parse yet.
 	own := s.d.Within * 2 / 3
 	where := ""
 	for _, m := range repoFilter.FindAllString(w.rest, -1) {
@@ -419,8 +410,7 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 	}
 
 	files := look(regexp.QuoteMeta(plain(value)), n)
-	// Some letters of a name may be all that somebody types of it: the shortest names have
-	// the largest share of them.
+	// Users may type only some letters of a name. The shortest names come first.
 	if len(files) == 0 && w.filter != nil && fewLetters.MatchString(value) {
 		files = slices.Clone(look(`(?:^|/)`+strings.Join(strings.Split(value, ""), `[^/]*`)+`[^/]*$`, pathFiles))
 		slices.SortStableFunc(files, func(a, b search.File) int { return len(path.Base(a.Path)) - len(path.Base(b.Path)) })
@@ -430,7 +420,7 @@ func (s *Suggester) paths(ctx context.Context, v catalog.Viewer, w word, filter,
 	var out []Suggestion
 	for i := range files {
 		f := &files[i]
-		// With both ends: one path is chosen, not all that have it in them.
+		// Anchored, so that it matches only this path.
 		out = append(out, w.suggest(File, filter+expression("^"+regexp.QuoteMeta(f.Path)+"$")+" ", f.Path, f.Repository))
 	}
 	return out
@@ -441,19 +431,19 @@ func (s *Suggester) symbols(ctx context.Context, v catalog.Viewer, w word, filte
 	if value = plain(value); len(value) < 2 {
 		return nil
 	}
-	// More than are shown, for one name often has several definitions.
+	// Ask for more, because a name often has several definitions.
 	r, err := s.d.Search.Definitions(ctx, v, symbols.SymbolRequest{Symbol: value, Prefix: true, Limit: 20})
 	if err != nil {
 		return nil
 	}
 
 	var out []Suggestion
-	had := map[string]bool{}
+	names := map[string]bool{}
 	for i := range r.Files {
 		for _, m := range r.Files[i].Matches {
 			// Each name once: the filter finds all definitions of it.
-			if !had[m.Name] && m.Name != "" && len(out) < n {
-				had[m.Name] = true
+			if !names[m.Name] && m.Name != "" && len(out) < n {
+				names[m.Name] = true
 				out = append(out, w.suggest(Symbol, filter+expression("^"+regexp.QuoteMeta(m.Name)+"$")+" ", m.Name, m.Kind+" in "+r.Files[i].Path))
 			}
 		}

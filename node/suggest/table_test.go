@@ -329,7 +329,7 @@ func TestListsOfPathsAreKeptWithinABound(t *testing.T) {
 	l := newLists()
 	reads := 0
 	read := func() (list, error) { reads++; return list{}, nil }
-	for i := range keptLists + 1 {
+	for i := range maxLists + 1 {
 		if _, err := l.get(fmt.Sprint(i), read); err != nil {
 			t.Fatal(err)
 		}
@@ -339,15 +339,15 @@ func TestListsOfPathsAreKeptWithinABound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if reads != keptLists+2 || l.kept.Size() != keptLists {
-		t.Errorf("%d reads, %d kept; want %d and %d", reads, l.kept.Size(), keptLists+2, keptLists)
+	if reads != maxLists+2 || l.cache.Size() != maxLists {
+		t.Errorf("%d reads, %d kept; want %d and %d", reads, l.cache.Size(), maxLists+2, maxLists)
 	}
 
 	// What failed is not kept.
 	if _, err := l.get("x", func() (list, error) { return list{}, errBroken }); err == nil {
 		t.Error("a failure is hidden")
 	}
-	if _, err := l.get("x", read); err != nil || reads != keptLists+3 {
+	if _, err := l.get("x", read); err != nil || reads != maxLists+3 {
 		t.Errorf("%v, %d reads", err, reads)
 	}
 }
