@@ -1,12 +1,12 @@
 package shard
 
-// Acquire returns a view of exactly the parts that the set holds, and the parts
-// of which a file is missing. The view must be released.
+// Acquire returns a view of the parts whose files are all in the set, and the missing parts. The
+// caller must release the view.
 func (s *Set) Acquire(parts []Part) (v *View, missing []Part) {
 	return s.AcquireGroups(Groups(parts))
 }
 
-// AcquireGroups is Acquire for parts that are grouped already.
+// AcquireGroups is Acquire for parts that [Groups] has grouped.
 func (s *Set) AcquireGroups(groups []*Group) (v *View, missing []Part) {
 	v = &View{set: s.resources}
 	s.mu.Lock()
@@ -17,8 +17,8 @@ func (s *Set) AcquireGroups(groups []*Group) (v *View, missing []Part) {
 	return v, missing
 }
 
-// join adds to a view those parts of a group of which every file is here, and returns the
-// others. Set.mu is held.
+// join adds to a view the parts of a group whose files are all in the set, and returns the other
+// parts. The caller must hold Set.mu.
 func (s *Set) join(v *View, g *Group) (missing []Part) {
 	first := g.Parts[0]
 	e, sym := s.files[fileKey{first.Shard, KindShard}], s.files[fileKey{first.Symbols, KindSymbols}]
@@ -39,7 +39,7 @@ func (s *Set) join(v *View, g *Group) (missing []Part) {
 	}
 
 	if len(missing) > 0 {
-		m.group = nil // it is less than the group, and may not be taken for it
+		m.group = nil // a part of the group must not pass for the whole
 		m.parts, m.dead = present(g.Parts, m.dead)
 		if len(m.parts) == 0 {
 			return missing
@@ -50,7 +50,7 @@ func (s *Set) join(v *View, g *Group) (missing []Part) {
 	return missing
 }
 
-// present leaves out the parts whose side files are missing.
+// present returns the parts whose side files are in the set, with those side files.
 func present(parts []Part, dead []*entry) (have []Part, sides []*entry) {
 	for i, p := range parts {
 		if p.Dead.IsZero() || dead[i] != nil {
@@ -60,7 +60,7 @@ func present(parts []Part, dead []*entry) (have []Part, sides []*entry) {
 	return have, sides
 }
 
-// hold references the files of a member. Set.mu is held.
+// hold adds a member to a view with a reference to each of its files. The caller must hold Set.mu.
 func (v *View) hold(m *member) {
 	v.members = append(v.members, m)
 
@@ -76,7 +76,7 @@ func (v *View) hold(m *member) {
 		}
 	}
 
-	// While an entry has references it is not closed.
+	// An entry with references stays open.
 	for _, e := range v.held[from:] {
 		e.refs++
 	}

@@ -4,28 +4,28 @@ import "github.com/shoalsearch/shoal/shard/query"
 
 // Request is one search.
 type Request struct {
-	Q            query.Q // And, Or, Not, Const, Text, Lang, Rev and Repos
-	MaxMatches   int     // matches shown at most, over all files; 0 means 1,000
-	MaxFiles     int     // files shown at most; 0 means no limit of its own
-	MaxPerFile   int     // matches shown of one file at most, those of its best lines; 0 means no limit of its own
-	Shards       int     // shard files that the whole search asks, on all nodes; 0 means one
-	CountAll     bool    // count every match and file, also those that are not shown
+	Q            query.Q // consists of And, Or, Not, Const, Text, Lang, Rev and Repos only
+	MaxMatches   int     // limit of matches shown, over all files; 0 means 1,000
+	MaxFiles     int     // limit of files shown; 0 means no limit of its own
+	MaxPerFile   int     // limit of matches shown in one file, from its best lines; 0 means no limit of its own
+	Shards       int     // number of shard files that the whole search reads, on all nodes; 0 means one
+	CountAll     bool    // count every match and file, also those beyond the limits
 	ContextLines int     // lines around a match in its chunk
 	Whole        bool    // return the whole content of each file
 	NoChunks     bool    // return files without chunks, for listings
 	FilesOnly    bool    // find out which files match, but no places in them: each counts as one match
-	OnePerRepo   bool    // with FilesOnly, and without a limit: of each repository in each shard any one file is enough
-	Around       bool    // return the definitions around matches, too
-	// Rank gives the name by which a repository is ordered and how recent it
-	// is, from 0 to 1. Nil means the name in the shard and 0.
+	OnePerRepo   bool    // one file of each repository in each shard is enough; needs FilesOnly and no limit
+	Around       bool    // return the definitions around matches too
+	// Rank returns the name that orders a repository, and how recent it is, from 0 to 1. If Rank is
+	// nil, the name in the shard orders it, and recency is 0.
 	Rank func(repo uint32) (name string, recency float64)
 	// MemoryLimit bounds the bytes of the answer and of what is held on the
 	// way; 0 means 256 MiB. Reaching it sets Cut.
 	MemoryLimit int64
-	// After leaves out what stands before it. Files and matches are counted all the same.
-	// Only with CountAll, and without MaxPerFile.
+	// After hides the files and matches before this position. They still count. It needs CountAll,
+	// and no MaxPerFile.
 	After *Cursor
-	// Progress counts the work while it goes on; nil for nobody who looks on.
+	// Progress counts the work while the search runs; nil means that nobody watches.
 	Progress *Progress
 
 	untagged bool // only documents whose symbols are not known

@@ -11,12 +11,12 @@ import (
 
 // bestLine is a line with matches.
 type bestLine struct {
-	first, end int // its spans: [first, end)
+	first, end int // indexes of its spans: [first, end)
 	weight     float32
 }
 
-// bestLines weighs the lines of the document that matches begin on. The spans are
-// in order; there is one at least.
+// bestLines returns the lines of the document on which matches begin, with their weights. The spans
+// must be in order, and at least one.
 func (e *evaluator) bestLines(spans []match.Span) ([]bestLine, error) {
 	if err := e.t.need(spans[0].Start, spans[len(spans)-1].End); err != nil {
 		return nil, err
@@ -24,15 +24,15 @@ func (e *evaluator) bestLines(spans []match.Span) ([]bestLine, error) {
 	return weighLines(e.t.buf, spans), nil
 }
 
-// matchedText is a text that matches, in small letters.
+// matchedText is one distinct text that matches, in lower case.
 type matchedText struct {
-	matches int // in the file
-	line    int // number of the line that it was counted for last, from 1
+	matches int // how often it matches in the file
+	line    int // number of the last line that counted it, from 1
 }
 
-// weighLines groups spans by lines of content. A line weighs as much as the
-// different texts that match on it, and each of those the more the rarer it is in
-// the file; small letters and large ones are the same.
+// weighLines groups spans by lines of content and gives each line a weight. Each distinct text that
+// matches on the line adds to its weight. A text that is rare in the file adds more. Case is
+// ignored.
 //
 //	weight = sum over the texts of the line of 1 / (matches of the text in the file)
 //	       + 1 for each text that stands right behind another one
@@ -56,7 +56,7 @@ func weighLines(content []byte, spans []match.Span) []bestLine {
 		t.matches++
 	}
 
-	// A line counts each text once: one line may have any number of different ones.
+	// A line counts each distinct text once.
 	var lines []bestLine
 	last := 0
 	for i, sp := range spans {
@@ -78,7 +78,7 @@ func weighLines(content []byte, spans []match.Span) []bestLine {
 	return lines
 }
 
-// appendLower appends a text in small letters.
+// appendLower appends a text in lower case.
 func appendLower(dst, text []byte) []byte {
 	for i, c := range text {
 		switch {
@@ -92,8 +92,8 @@ func appendLower(dst, text []byte) []byte {
 	return dst
 }
 
-// bestSpans returns at most n of the spans, in order: those on the heaviest lines,
-// of equal ones on the first of the file.
+// bestSpans returns at most n spans, in order: those on the heaviest lines. Among equal lines the
+// first of the file wins.
 func bestSpans(spans []match.Span, lines []bestLine, n int) []match.Span {
 	heaviest := slices.Clone(lines)
 	slices.SortStableFunc(heaviest, func(a, b bestLine) int { return cmp.Compare(b.weight, a.weight) })
@@ -111,10 +111,10 @@ func bestSpans(spans []match.Span, lines []bestLine, n int) []match.Span {
 	return best
 }
 
-// weigh gives chunks the weights of their heaviest lines. All three are in the
-// order of the file.
+// weigh sets the weight of each chunk to that of its heaviest line. Chunks, spans and lines must be
+// in the order of the file.
 func weigh(chunks []Chunk, spans []match.Span, lines []bestLine) {
-	at := 0 // the line of a range
+	at := 0 // index of the line that contains the present range
 	for i := range chunks {
 		for _, r := range chunks[i].Ranges {
 			for spans[lines[at].end-1].Start < int(r.Start.Offset) {

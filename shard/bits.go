@@ -36,14 +36,14 @@ func (d docSet) or(o docSet) docSet {
 	return d
 }
 
-// not returns the complement within so many documents.
+// not returns the complement in a shard with that many documents.
 func (d docSet) not(documents int) docSet {
 	out := newDocSet(documents)
 	if d == nil {
 		return out
 	}
 
-	// No bit may stand after the last document.
+	// Clear the bits after the last document.
 	for i := range out {
 		out[i] = ^d[i]
 	}
@@ -67,7 +67,7 @@ func (d docSet) next(i, documents int) int {
 		return -1
 	}
 
-	// Without the bits below i.
+	// Skip the bits below i.
 	word := d[w] >> (i & 63) << (i & 63)
 	for word == 0 {
 		if w++; w == len(d) {

@@ -7,50 +7,50 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// bound is a plan applied to one shard of a view: what its columns say about the
-// atoms, and the candidates that the postings name.
+// bound is a plan applied to one shard of a view. It knows which documents may match, from the
+// shard's lists, columns and postings.
 type bound struct {
 	p *plan
 	m *member
 	s *shard
 
-	nodes []boundNode         // by slot
-	names []*nameSet          // by pattern, of opName
-	units [][]*trigram.Bitmap // by pattern of opContent, by segment: candidates; a nil bitmap is none
-	syms  []*symbolHits       // by pattern, of opSymbol
-	feeds []bool              // by segment: it has a "\r"; nil while no pattern depends on how lines end
+	nodes []boundNode         // by node.slot
+	names []*nameSet          // by pattern; for opName
+	units [][]*trigram.Bitmap // by pattern of opContent, then by segment: candidate units; nil means none
+	syms  []*symbolHits       // by pattern; for opSymbol
+	feeds []bool              // by segment: it has a "\r"; nil while no pattern depends on line ends
 
-	coarse bool   // columns are not to be asked yet: every one of them may hold
-	passed bool   // a column was passed over because of coarse
-	within docSet // documents of which columns are asked; nil for all
+	coarse bool   // columns are not read yet: any condition on a column may hold
+	passed bool   // coarse made upper or lower skip a column
+	within docSet // documents whose columns are read; nil means all
 
 	defs       docSet       // documents that define a word of the query; nil when none does
-	defExact   docSet       // those of them that define it in the case of the query
-	defNames   map[int]bool // numbers of the names that do: whether the case is that of the query, where it need not be
-	cache      *blockCache  // nil where so much will be read that it would only suffer
-	docs       []uint32     // candidates, in order
-	candidates int          // units
+	defExact   docSet       // documents of defs that define the word in the query's case
+	defNames   map[int]bool // by number of a defining name: it has the query's case although case is ignored
+	cache      *blockCache  // nil where the search reads so much that it would only evict other blocks
+	docs       []uint32     // candidate documents, in order
+	candidates int          // candidate units
 	work       trigram.Work
 }
 
-// boundNode is what a shard knows of a node.
+// boundNode is what the lists of a shard say about a node.
 type boundNode struct {
 	repos *repoMasks // opRev, opRepos
 	langs []bool     // opLang: by language
 }
 
-// scratch holds the buffers of a goroutine for asking postings. A view may have
-// thousands of small shards, most of which have no candidate: what one of them
-// did not need goes to the next.
+// scratch holds the buffers with which one goroutine reads postings. A view may have thousands of
+// small shards, most of them without a candidate. So a buffer that one shard did not need serves
+// the next.
 type scratch struct {
 	post  trigram.Scratch
-	spare []*trigram.Bitmap // that nobody uses
+	spare []*trigram.Bitmap // free bitmaps
 }
 
 // keepBitmaps is how many spare bitmaps, of 8 KiB each, go to the next search.
 const keepBitmaps = 32
 
-// bitmap returns a bitmap of any content.
+// bitmap returns a bitmap with arbitrary content.
 func (s *scratch) bitmap() *trigram.Bitmap {
 	if n := len(s.spare); n > 0 {
 		b := s.spare[n-1]
@@ -60,11 +60,9 @@ func (s *scratch) bitmap() *trigram.Bitmap {
 	return new(trigram.Bitmap)
 }
 
-// bind applies a plan to a member: it finds the documents that may match.
-//
-// It asks in the order of cost. First what can be denied by the lists of
-// repositories, revisions and languages alone; then the postings; then the
-// columns (paths, languages of occurrences), of the documents that are left.
+// bind applies a plan to a member: it finds the documents that may match. It asks the cheapest
+// sources first: the lists of repositories, revisions and languages, then the postings. The columns
+// (paths, languages of occurrences) come last, for the documents that are left.
 func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	b := &bound{p: p, m: m, s: m.sh}
 	if b.s.m.documents == 0 {
@@ -93,8 +91,8 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 		}
 	}
 
-	// Now the columns, of few documents. Without postings, or where they passed
-	// over no column, nothing is left to ask.
+	// Read the columns of the few documents that are left. If the postings skipped no column, this
+	// is done already.
 	filter := b.within
 	if len(p.contents) == 0 || b.passed {
 		upper, err := b.upper(p.root)
@@ -125,10 +123,10 @@ func bind(p *plan, m *member, scratch *scratch) (*bound, error) {
 	return b, nil
 }
 
-// postings asks the postings for each content pattern and narrows b.within to
-// the documents that they leave. Columns are not asked.
+// postings narrows b.within to the documents in which the postings allow the content patterns to
+// match. It reads no columns.
 func (b *bound) postings(scratch *scratch) error {
-	// Each pattern by itself: what an And leaves of them is worked out next.
+	// Search each pattern on its own; upper combines the results.
 	for _, i := range b.p.contents {
 		if err := b.search(i, scratch); err != nil {
 			return err
@@ -138,7 +136,7 @@ func (b *bound) postings(scratch *scratch) error {
 		return err
 	}
 
-	// Coarse leaves out the columns: they are read only for documents that the postings leave.
+	// Skip the columns: they are read later, for the documents that the postings leave.
 	b.coarse = true
 	upper, err := b.upper(b.p.root)
 	b.coarse = false
@@ -146,14 +144,14 @@ func (b *bound) postings(scratch *scratch) error {
 	return err
 }
 
-// lineEnds asks which segments have a "\r", where a pattern depends on it.
+// lineEnds finds the segments that have a "\r", if a pattern depends on it.
 func (b *bound) lineEnds() error {
 	for _, i := range b.p.contents {
 		if !b.p.patterns[i].m.ReadsLineEnds() {
 			continue
 		}
 
-		// For all patterns at once: it is the same of each.
+		// One answer serves all patterns.
 		b.feeds = make([]bool, b.s.post.Segments())
 		for seg := range b.feeds {
 			var err error
@@ -167,9 +165,8 @@ func (b *bound) lineEnds() error {
 	return nil
 }
 
-// possible reports whether the shard can have a match, going by its lists of
-// repositories, revisions and languages. It looks at every node, since it also
-// prepares what the columns will be compared with.
+// possible reports whether the shard can have a match, by its lists of repositories, revisions and
+// languages. It visits every node, because it also prepares what the columns are compared with.
 func (b *bound) possible(n *node) bool {
 	switch n.op {
 	case opConst:
@@ -191,7 +188,7 @@ func (b *bound) possible(n *node) bool {
 		b.nodes[n.slot].langs = langs
 		return any
 
-	// Every sub is looked at, whatever the others say.
+	// Visit every member, also when the result is known.
 	case opAnd:
 		all := true
 		for _, sub := range n.subs {
@@ -206,19 +203,19 @@ func (b *bound) possible(n *node) bool {
 		}
 		return any
 
-	// What is under a Not may be absent everywhere: that rules nothing out.
+	// A Not rules nothing out: what it negates may be absent from every document.
 	case opNot:
 		b.possible(n.subs[0])
 	}
 	return true
 }
 
-// atoms finds the symbols that the query asks for and prepares nameSets.
+// atoms finds the symbols that the query asks for and prepares the name sets.
 func (b *bound) atoms(n *node) error {
 	var err error
 	switch n.op {
 	case opName:
-		// Once a pattern, however often it stands in the query.
+		// Once for each pattern, however often the query has it.
 		if b.names[n.pat] == nil {
 			b.names[n.pat] = newNameSet(b.p.patterns[n.pat], b.s)
 		}
@@ -236,15 +233,14 @@ func (b *bound) atoms(n *node) error {
 	return err
 }
 
-// pass reports whether a column is not to be asked yet, and remembers that it
-// will have to be.
+// pass reports whether columns are skipped for now, and remembers that one was.
 func (b *bound) pass() bool {
 	b.passed = b.passed || b.coarse
 	return b.coarse
 }
 
-// wide reports whether so many documents are left that the postings of paths cost less
-// than a look at the paths of each.
+// wide reports whether so many documents are left that the postings of paths cost less than
+// matching the paths of each document.
 func (b *bound) wide() bool {
 	if b.within == nil {
 		return true
@@ -256,14 +252,13 @@ func (b *bound) wide() bool {
 	return n >= leastPaths
 }
 
-// scan returns the documents within b.within of which any occurrence holds, or
-// with all set, every one.
+// scan returns the documents of b.within that have an occurrence for which holds is true. With all,
+// holds must be true for every occurrence.
 func (b *bound) scan(holds func(o int) bool, all bool) docSet {
 	documents := b.s.m.documents
 	set := newDocSet(documents)
 	for d := b.within.next(0, documents); d >= 0; d = b.within.next(d+1, documents) {
-		// Looking for an occurrence that decides: one that holds makes "any"
-		// true, one that does not makes "all" false.
+		// One occurrence can decide: a true one makes "any" true, a false one makes "all" false.
 		yes := all
 		for o, end := int(b.s.docOccur.At(d)), int(b.s.docOccur.At(d+1)); o < end; o++ {
 			if holds(o) != all {
@@ -287,13 +282,13 @@ func (b *bound) skipped() docSet {
 	return set
 }
 
-// hasLang is the condition of scan for a language.
+// hasLang returns a condition for scan: the occurrence has the language of the node.
 func (b *bound) hasLang(n *node) func(o int) bool {
 	langs := b.nodes[n.slot].langs
 	return func(o int) bool { return langs[b.s.occLang.At(o)] }
 }
 
-// hasName is the condition of scan for a pattern of paths.
+// hasName returns a condition for scan: the path of the occurrence matches the pattern of the node.
 func (b *bound) hasName(n *node) func(o int) bool {
 	names := b.names[n.pat]
 	return func(o int) bool { return names.learn(b.s, b.s.occPath.At(o)) }
@@ -306,7 +301,7 @@ func (b *bound) hasName(n *node) func(o int) bool {
 func (b *bound) upper(n *node) (docSet, error) {
 	s := b.s
 	switch n.op {
-	// What is known without a look at any document.
+	// These need no look at any document.
 	case opConst:
 		if !n.yes {
 			return newDocSet(s.m.documents), nil
@@ -314,7 +309,7 @@ func (b *bound) upper(n *node) (docSet, error) {
 	case opRepos, opRev:
 		return b.upperRepos(n), nil
 
-	// What the columns say, unless too many documents would have to be looked at.
+	// The columns decide, unless they are skipped for now.
 	case opLang:
 		if n.name == SkippedLanguage {
 			return b.skipped(), nil
@@ -331,7 +326,7 @@ func (b *bound) upper(n *node) (docSet, error) {
 		}
 		return b.scan(b.hasName(n), false), nil
 
-	// What the postings say.
+	// The symbols and the postings decide.
 	case opSymbol:
 		return b.syms[n.pat].docs(s.m.documents), nil
 	case opContent:
@@ -339,7 +334,7 @@ func (b *bound) upper(n *node) (docSet, error) {
 			return b.docsOf(b.units[n.pat]), nil
 		}
 
-	// What others say.
+	// These combine the bounds of their members.
 	case opNot:
 		lower, err := b.lower(n.subs[0])
 		return lower.not(s.m.documents), err
@@ -373,7 +368,7 @@ func (b *bound) unite(subs []*node, bound func(*node) (docSet, error)) (docSet, 
 			return nil, err
 		}
 
-		// Nil is no bound at all, and nothing more can narrow that.
+		// A nil set holds all documents already.
 		if set = set.or(one); set == nil {
 			break
 		}
@@ -381,13 +376,13 @@ func (b *bound) unite(subs []*node, bound func(*node) (docSet, error)) (docSet, 
 	return set, nil
 }
 
-// upperRepos is upper for repositories and revisions. It answers for the whole
-// shard at once where all of it has the same answer.
+// upperRepos is upper for repositories and revisions. Where one answer holds for the whole shard,
+// it reads no column.
 func (b *bound) upperRepos(n *node) docSet {
 	masks := b.nodes[n.slot].repos
 	bits := masks.bits
 	switch {
-	// One answer for all documents costs no look at the column.
+	// The lists alone may answer for all documents.
 	case masks.all:
 		return nil
 	case masks.none:
@@ -417,7 +412,7 @@ func (b *bound) lower(n *node) (docSet, error) {
 			return nil, nil
 		}
 
-	// A column of the occurrences.
+	// The columns decide.
 	case opRepos:
 		bits := b.nodes[n.slot].repos.bits
 		return b.scan(func(o int) bool {
@@ -434,7 +429,7 @@ func (b *bound) lower(n *node) (docSet, error) {
 	case opSymbol:
 		return b.syms[n.pat].docs(s.m.documents), nil
 
-	// What others say.
+	// These combine the bounds of their members.
 	case opNot:
 		upper, err := b.upper(n.subs[0])
 		return upper.not(s.m.documents), err
@@ -446,13 +441,13 @@ func (b *bound) lower(n *node) (docSet, error) {
 	return newDocSet(s.m.documents), nil
 }
 
-// search asks the postings of each segment for the candidates of a pattern.
+// search sets the candidate units of a pattern, from an earlier search or from the postings.
 func (b *bound) search(pat int, scratch *scratch) error {
 	if b.recall(pat, scratch) {
 		return nil
 	}
 
-	// Found anew: a bitmap for each segment, nil where it has no candidates.
+	// Ask the postings of each segment.
 	s := b.s
 	units, sum := newUnits(s), 0
 	scratch.post.Work = trigram.Work{}
@@ -475,7 +470,7 @@ func (b *bound) search(pat int, scratch *scratch) error {
 		sum += n
 	}
 
-	// The work is known only now, for all segments together.
+	// Add the work of all segments.
 	b.work.Lookups += scratch.post.Work.Lookups
 	b.work.Lists += scratch.post.Work.Lists
 	b.work.Bytes += scratch.post.Work.Bytes
@@ -485,7 +480,7 @@ func (b *bound) search(pat int, scratch *scratch) error {
 	return nil
 }
 
-// newUnits makes room for the candidates of a pattern, by segment.
+// newUnits returns room for the candidates of a pattern, by segment.
 func newUnits(s *shard) []*trigram.Bitmap { return make([]*trigram.Bitmap, len(s.content)) }
 
 // docsOf returns the documents that own candidate units.
@@ -499,7 +494,7 @@ func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
 
 		start, limit := s.segStart[seg], s.segStart[seg+1]-s.segStart[seg]
 		for u := bitmap.Next(0); u >= 0 && u < limit; {
-			// One unit is enough: go on after the document that owns it.
+			// One candidate unit is enough: continue after the document that owns it.
 			d = s.documentFrom(d, start+u)
 			set.add(d)
 			u = bitmap.Next(int(s.docUnit.At(d+1)) - start)
@@ -508,7 +503,8 @@ func (b *bound) docsOf(units []*trigram.Bitmap) docSet {
 	return set
 }
 
-// recall sets the candidates of a pattern to what was found before, if anything was.
+// recall sets the candidates of a pattern to those of an earlier search. It reports whether there
+// are any.
 func (b *bound) recall(pat int, scratch *scratch) bool {
 	rows, ok := b.s.found.get(b.p.patterns[pat].formula)
 	if !ok {
@@ -517,7 +513,7 @@ func (b *bound) recall(pat int, scratch *scratch) bool {
 
 	units, seg := newUnits(b.s), 0
 
-	// Rows ascend, and so do the segments that they lie in.
+	// Rows ascend, and so do the segments that contain them.
 	for _, row := range rows {
 		for int(row) >= b.s.segStart[seg+1] {
 			seg++
@@ -536,15 +532,15 @@ func (b *bound) recall(pat int, scratch *scratch) bool {
 	return true
 }
 
-// remember keeps the n candidates of a pattern for the next search. Of very many
-// it would take longer to set the bits than to ask the postings.
+// remember keeps the n candidates of a pattern for later searches, unless they are very many:
+// setting their bits again would take longer than asking the postings.
 func (b *bound) remember(pat, n int) {
 	most := max(keepRows, b.s.m.units)
 	if n > most/4 || len(b.p.patterns[pat].text.Pattern) > keepPattern {
 		return
 	}
 
-	// Numbered in the shard, not in the segment: one list for all segments.
+	// Count rows in the shard, not in the segment: then one list serves all segments.
 	named := namedUnits{formula: b.p.patterns[pat].formula, rows: make([]uint32, 0, n)}
 	for seg, bitmap := range b.units[pat] {
 		if bitmap == nil {

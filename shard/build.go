@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// Build writes the shard files of a source into dir: one, or several slices
-// where there is more text than SliceBytes. With several repositories it returns
-// one Built for each repository and file. A file gets its name only when it is
-// complete and synced. A source without files makes none.
+// Build writes the shard files of a source into dir. It writes several files (slices) if there is
+// more text than SliceBytes. It returns one Built for each repository in each file. A file gets its
+// name only when it is complete and synced. A source without files makes none.
 func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Built, error) {
 	opt = opt.withDefaults()
 	repos, blobs := src.Repositories(), src.Blobs()
@@ -26,16 +25,16 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 		total += b.Size
 	}
 
-	var end ending // of the slice before, beside which the next one is built
+	var end ending // finishes the slice before while the next one is built
 	for _, slice := range cutSlices(blobs, order, opt) {
 		b := newBuilder(repos, blobs, opt)
 		b.progress = func(n int64) { opt.Progress(done+n, total) }
 		err := b.build(ctx, dir, src, slice)
 
-		// One slice is finished while the next one is built.
+		// Wait until the slice before is finished.
 		end.wait()
 
-		// If only the slice before failed, this one's file is given up too.
+		// If the slice before failed, give up this one's file too.
 		if err == nil && end.err != nil {
 			b.out.Abort()
 		}
@@ -43,7 +42,7 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 			return nil, err
 		}
 
-		// This slice becomes the one that is finished beside the next.
+		// Finish this slice while the next one is built.
 		end.begin(b)
 		for _, i := range slice {
 			done += blobs[i].Size
@@ -55,22 +54,22 @@ func Build(ctx context.Context, dir string, src Source, opt BuildOptions) ([]Bui
 	return end.built, end.err
 }
 
-// Build is [Build] into the directory of the set, in the versions that it writes. The
-// files are not in the set yet.
+// Build is [Build] into the directory of the set, in the versions that the set writes. It does not
+// add the files to the set.
 func (s *Set) Build(ctx context.Context, src Source, opt BuildOptions) ([]Built, error) {
 	opt.versions = s.versions()
 	return Build(ctx, s.dir, src, opt)
 }
 
-// ending ends one slice after the other, each while the next one is built: an
-// end is one goroutine's work, and waits for the disk.
+// ending finishes one slice after the other, each while the next one is built. Finishing takes one
+// goroutine and waits for the disk.
 type ending struct {
 	done  chan struct{}
 	built []Built
 	err   error
 }
 
-// begin starts the end of a slice; the one before must have been waited for.
+// begin starts to finish a slice. The caller must have waited for the slice before.
 func (e *ending) begin(b *builder) {
 	e.done = make(chan struct{})
 	go func() {
@@ -80,7 +79,7 @@ func (e *ending) begin(b *builder) {
 	}()
 }
 
-// wait waits for the end that was begun, if any.
+// wait waits for the slice that begin started to finish, if there is one.
 func (e *ending) wait() {
 	if e.done != nil {
 		<-e.done
@@ -101,7 +100,7 @@ func checkSource(repos []Repository, blobs []Blob) error {
 		}
 	}
 
-	// Ids of git, and places in repositories that are there.
+	// Blob ids must be git's, and places must be in repositories of the source.
 	for _, b := range blobs {
 		if len(b.OID) != 40 && len(b.OID) != 64 {
 			return fmt.Errorf("build shard: blob id %q is neither SHA-1 nor SHA-256", b.OID)
@@ -115,10 +114,9 @@ func checkSource(repos []Repository, blobs []Blob) error {
 	return nil
 }
 
-// arrange returns the order of the documents: by repository, then what a reader
-// more likely wants (code before documentation, generated, tests, vendored), then
-// by path, which keeps similar texts together. A blob in several places stands
-// where the best of them does.
+// arrange returns the order of the documents: by repository, then by category (code, documentation,
+// generated, tests, vendored), then by path, which puts similar texts together. The best place of a
+// blob decides.
 func arrange(blobs []Blob) []int {
 	type key struct {
 		repo  int
@@ -127,7 +125,7 @@ func arrange(blobs []Blob) []int {
 		index int
 	}
 
-	// The best place of each blob; a blob without a place has no document.
+	// Find the best place of each blob. A blob without a place has no document.
 	keys := make([]key, 0, len(blobs))
 	for i, b := range blobs {
 		if len(b.Occurrences) == 0 {
@@ -145,7 +143,7 @@ func arrange(blobs []Blob) []int {
 		keys = append(keys, best)
 	}
 
-	// Ties are broken by the id, so that the order depends on the source alone.
+	// The id breaks ties, so that the order depends on the source alone.
 	slices.SortFunc(keys, func(a, b key) int {
 		return cmp.Or(a.repo-b.repo, int(a.kind)-int(b.kind), cmp.Compare(a.path, b.path), cmp.Compare(blobs[a.index].OID, blobs[b.index].OID))
 	})
@@ -157,9 +155,9 @@ func arrange(blobs []Blob) []int {
 	return order
 }
 
-// cutSlices cuts the order into runs of about equal text. A run has at most the
-// limit and one document. With a limit of 10, texts of 4 4 4 4 4 are n = 2 runs
-// with a goal of 10: {4 4 4} {4 4}.
+// cutSlices cuts the order into slices of about equal text. A slice has at most the limit and one
+// more document. With a limit of 10, texts of 4 4 4 4 4 are n = 2 slices with a goal of 10: {4 4 4}
+// {4 4}.
 func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	size := func(i int) int64 {
 		if opt.fate(blobs[i]) != indexed {
@@ -173,7 +171,7 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 		total += size(i)
 	}
 
-	// n = ceil(total / limit) runs, of ceil(total / n) bytes each.
+	// n = ceil(total / limit) slices, of ceil(total / n) bytes each.
 	n := (total + opt.SliceBytes - 1) / opt.SliceBytes
 	goal := total
 	if n > 1 {
@@ -186,7 +184,7 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	for k, i := range order {
 		sum += size(i)
 
-		// Full, and something is left for the next.
+		// The slice is full, and documents are left for the next.
 		if sum >= goal && k+1 < len(order) && n > 1 {
 			cuts = append(cuts, order[start:k+1])
 			start, sum = k+1, 0
@@ -199,7 +197,8 @@ func cutSlices(blobs []Blob, order []int, opt BuildOptions) [][]int {
 	return cuts
 }
 
-// fate says before a blob is read whether its content will be left out, and why.
+// fate returns why the content of a blob will be left out, as far as its size tells before it is
+// read.
 func (o BuildOptions) fate(b Blob) skip {
 	if known, ok := o.known[b.OID]; ok {
 		return known.skip
@@ -210,7 +209,7 @@ func (o BuildOptions) fate(b Blob) skip {
 	return indexed
 }
 
-// alwaysIndexed reports whether no limit applies to a blob.
+// alwaysIndexed reports whether a blob is indexed whatever its size and its number of trigrams.
 func alwaysIndexed(b Blob, opt BuildOptions) bool {
 	if known, ok := opt.known[b.OID]; ok {
 		return known.skip == indexed

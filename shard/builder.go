@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// builder collects the columns of one shard file while its documents go by.
+// builder collects the columns of one shard file while it writes the documents.
 type builder struct {
 	repos    []Repository
 	blobs    []Blob
@@ -22,28 +22,28 @@ type builder struct {
 	progress func(done int64)
 
 	out       *file.Writer
-	dict      []byte // of the blocks
+	dict      []byte // compresses the blocks
 	post      *trigram.Writer
 	m         meta
 	langs     map[string]int
-	masks     map[uint64]int // the number of each mask: its index in maskList
+	masks     map[uint64]int // number of each mask: its index in maskList
 	maskList  []uint64
 	skipped   int     // documents kept by name only
-	inRepo    []int   // occurrences of each repository
-	shares    []share // of each repository
-	blockBase int64   // start of the content section of the present segment
+	inRepo    []int   // occurrences, by repository
+	shares    []share // by repository
+	blockBase int64   // where the content section of the present segment starts in the file
 
-	// The columns, as they will be written: numbers of 4 bytes, little endian.
+	// The columns as the file has them: numbers of 4 bytes, little endian.
 	blockEnd, unitLine         []byte // by unit
 	docUnit, docSize, docOccur []byte // by document
-	docSkip, docID             []byte // by document, of 1 byte and of m.oidBytes
+	docSkip, docID             []byte // by document; of 1 byte, and of m.oidBytes
 
-	occPath     []occurrenceRow // sorted into columns at the end
-	done        int64           // bytes of the blobs that are written
-	contentOpen bool            // the content section of the present segment is begun
+	occPath     []occurrenceRow // rows of the occurrence columns, which are written at the end
+	done        int64           // bytes of the blobs written so far
+	contentOpen bool            // the content section of the present segment is open
 }
 
-// occurrenceRow is an occurrence before the paths, sorted, have numbers.
+// occurrenceRow is one occurrence. Paths get their numbers only when all of them are known.
 type occurrenceRow struct {
 	repo int
 	path string
@@ -63,8 +63,8 @@ func newBuilder(repos []Repository, blobs []Blob, opt BuildOptions) *builder {
 	return b
 }
 
-// build writes the documents of the blobs in order, indices of b.blobs. When it
-// succeeds, end or b.out.Abort must follow.
+// build writes the documents of the blobs whose indexes are in order. If it succeeds, the caller
+// must call end or b.out.Abort.
 func (b *builder) build(ctx context.Context, dir string, src Source, order []int) (err error) {
 	if b.out, err = file.NewWriter(dir, KindShard, b.opt.versions); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (b *builder) build(ctx context.Context, dir string, src Source, order []int
 		err = b.documents(ctx, src, order)
 	}
 
-	// Half a file has no name yet: nobody has seen it.
+	// A file without a name is safe to drop: nobody has seen it.
 	if err != nil {
 		b.out.Abort()
 	}
@@ -94,7 +94,7 @@ func (b *builder) end() (built []Built, err error) {
 		return nil, err
 	}
 
-	// A repository of which nothing is in this file has no part in it.
+	// A repository without a document in this file has no part in it.
 	for i, n := range b.inRepo {
 		if n > 0 {
 			one := b.shares[i].built(Part{Repo: b.repos[i].ID, Shard: id}, size, &b.m)
@@ -129,21 +129,21 @@ func (b *builder) closeContent() {
 	b.contentOpen = false
 }
 
-// encoded is a document, on its way through the pipeline.
+// encoded is a document on its way through the pipeline.
 type encoded struct {
 	index int // in builder.blobs
 	text  []byte
 	form
-	always bool     // no limit applies to it
-	gen    bool     // it was generated
-	langs  []string // of each occurrence
-	blocks span     // in batch.blocks
-	units  span     // in batch.ends and batch.lines
+	always bool     // it is indexed whatever its size
+	gen    bool     // a generator wrote it
+	langs  []string // by occurrence
+	blocks span     // range in batch.blocks
+	units  span     // range in batch.ends and batch.lines
 }
 
-// How much goes from stage to stage at once.
+// The size of a batch, which goes from stage to stage at once.
 const (
-	batchBytes = 1 << 20 // about, of text
+	batchBytes = 1 << 20 // bytes of text, about
 	batchDocs  = 4096
 )
 
@@ -157,8 +157,8 @@ type batch struct {
 	encoded chan struct{} // closed by the encoder when it is done
 }
 
-// encode does for the documents of a batch what does not depend on others:
-// languages and blocks.
+// encode finds the languages and makes the blocks of the documents of a batch. This work needs no
+// other documents, so encoders run side by side.
 func (b *builder) encode(enc *lz.Encoder, t *batch) {
 	t.blocks, t.ends, t.lines = t.blocks[:0], t.ends[:0], t.lines[:0]
 	for i := range t.docs {
@@ -173,10 +173,10 @@ func (b *builder) encode(enc *lz.Encoder, t *batch) {
 	}
 }
 
-// span is a half-open run of a buffer.
+// span is a half-open range of a buffer.
 type span struct{ from, to int }
 
-// compress appends the blocks of a text: each of a unit and the overlap after it.
+// compress appends the blocks of a text. A block holds a unit and the overlap after it.
 func (t *batch) compress(enc *lz.Encoder, text []byte) {
 	start, line := len(t.blocks), uint32(0)
 	for u := range trigram.Units(len(text)) {
@@ -190,7 +190,8 @@ func (t *batch) compress(enc *lz.Encoder, text []byte) {
 	}
 }
 
-// textOf is how much text some blobs have, as far as is known before reading.
+// textOf returns how many bytes of text some blobs have, as far as their sizes tell before they are
+// read.
 func (b *builder) textOf(order []int) (text int64) {
 	for _, i := range order {
 		if b.opt.fate(b.blobs[i]) == indexed {
@@ -208,7 +209,7 @@ func (b *builder) classify(e *encoded) {
 		e.gen = isGenerated(e.text)
 	}
 
-	// A blob may have several paths, and each of them tells a language.
+	// Each path of a blob has a language of its own.
 	for _, o := range x.Occurrences {
 		if e.skip != indexed {
 			e.langs = append(e.langs, SkippedLanguage)
@@ -223,7 +224,7 @@ func (b *builder) write(t *batch) error {
 	for i := range t.docs {
 		e := &t.docs[i]
 
-		// Write postings before the document: see postings for why.
+		// Postings come first: they may end the segment that this document's content would go to.
 		if err := b.postings(e); err != nil {
 			return errBlob(b.blobs[e.index].OID, err)
 		}
@@ -239,8 +240,8 @@ func (b *builder) write(t *batch) error {
 	return b.out.Err()
 }
 
-// postings adds the text of a document to the postings. It comes before document:
-// it may end a segment, and the content of this document belongs to the next.
+// postings adds the text of a document to the postings. It must come before document, because it
+// may end a segment: then the content of this document belongs to the next one.
 func (b *builder) postings(e *encoded) error {
 	if e.skip != indexed || len(e.text) == 0 {
 		return nil
@@ -251,7 +252,7 @@ func (b *builder) postings(e *encoded) error {
 	}
 
 	_, _, err := b.post.Add(e.text, limit)
-	// With so many it would be a candidate of every search: only its name is kept.
+	// With so many trigrams the file would be a candidate of every search. Keep only its name.
 	if errors.Is(err, trigram.ErrTrigrams) {
 		e.skip = skippedTrigrams
 		for k := range e.langs {
@@ -262,8 +263,8 @@ func (b *builder) postings(e *encoded) error {
 	return err
 }
 
-// document appends a document to the columns, and its blocks to the file. Its
-// postings must be written.
+// document appends a document to the columns, and its blocks to the file. The caller must have
+// added its postings.
 func (b *builder) document(t *batch, e *encoded) error {
 	x := &b.blobs[e.index]
 	b.docUnit = binary.LittleEndian.AppendUint32(b.docUnit, uint32(b.m.units))
@@ -276,7 +277,7 @@ func (b *builder) document(t *batch, e *encoded) error {
 	b.docOccur = binary.LittleEndian.AppendUint32(b.docOccur, uint32(len(b.occPath)))
 	b.occurrences(x, e)
 
-	// A SHA-1 in a file with SHA-256 is filled up with zeros.
+	// All ids have one width: zeros fill up a SHA-1 in a file with SHA-256.
 	id, err := hex.DecodeString(x.OID)
 	if err != nil {
 		return err
@@ -315,14 +316,14 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 		order[i] = i
 	}
 
-	// The order of the places: repository, path, revisions.
+	// Order the places by repository, path and revisions.
 	slices.SortFunc(order, func(i, j int) int {
 		p, q := x.Occurrences[i], x.Occurrences[j]
 		return cmp.Or(p.Repo-q.Repo, cmp.Compare(p.Path, q.Path), cmp.Compare(p.Mask, q.Mask))
 	})
 
 	// A blob counts once for each repository that has it.
-	last := -1 // repository of the place before
+	last := -1 // repository of the previous place
 	for _, i := range order {
 		o, lang := x.Occurrences[i], SkippedLanguage
 		if o.Repo != last {
@@ -334,7 +335,7 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 			}
 		}
 
-		// Places ask for languages of their own: the same bytes may be named .h and .c.
+		// Each place has a language of its own: the same bytes may be named .h and .c.
 		if i < len(e.langs) {
 			lang = e.langs[i]
 		}
@@ -344,13 +345,13 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 			kind = generatedCode
 		}
 
-		// One row for all columns; they are written at the end.
+		// Add one row for all columns of occurrences.
 		b.occPath = append(b.occPath, occurrenceRow{o.Repo, o.Path, b.maskNumber(o.Mask), b.langNumber(lang), kind})
 		b.inRepo[o.Repo]++
 	}
 }
 
-// maskNumber returns the number of a mask, a new one for one not seen before.
+// maskNumber returns the number of a mask, and numbers a new mask.
 func (b *builder) maskNumber(mask uint64) int {
 	n, ok := b.masks[mask]
 	if !ok {
@@ -361,7 +362,7 @@ func (b *builder) maskNumber(mask uint64) int {
 	return n
 }
 
-// langNumber returns the number of a language, a new one for one not seen before.
+// langNumber returns the number of a language, and numbers a new language.
 func (b *builder) langNumber(lang string) int {
 	n, ok := b.langs[lang]
 	if !ok {

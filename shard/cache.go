@@ -16,7 +16,7 @@ import (
 // least recently used slot is replaced. No lock is held longer than a copy takes.
 type blockCache struct {
 	rows  []blockRow
-	bytes atomic.Int64 // of all slots
+	bytes atomic.Int64 // allocated by all slots
 }
 
 // blockRow is the slots that some blocks share, the most recently used first.
@@ -25,7 +25,7 @@ type blockRow struct {
 	slots [cacheWays]blockSlot
 }
 
-// blockSlot is a block, with f nil for none.
+// blockSlot holds one block. It is empty while f is nil.
 type blockSlot struct {
 	f    *file.File
 	row  int
@@ -41,13 +41,13 @@ const (
 
 func newBlockCache() *blockCache { return &blockCache{rows: make([]blockRow, cacheRows)} }
 
-// place returns the row of a block.
+// place returns the cache row that may hold a block.
 func (c *blockCache) place(f *file.File, row int) *blockRow {
 	h := (uint64(row) + uint64(f.Size())<<20) * 0x9e3779b97f4a7c15
 	return &c.rows[h>>32%cacheRows]
 }
 
-// get copies a block to dst if it is there.
+// get copies a block to dst and reports whether the cache has it.
 func (c *blockCache) get(f *file.File, row int, dst []byte) bool {
 	r := c.place(f, row)
 	r.mu.Lock()
@@ -61,10 +61,10 @@ func (c *blockCache) get(f *file.File, row int, dst []byte) bool {
 	return true
 }
 
-// find returns a block of the row, and counts as a use of it. The lock is held, and
-// has to be until the block is copied.
+// find returns a block of the row and moves it to the front. The caller must hold the lock until
+// the block is copied.
 func (r *blockRow) find(f *file.File, row int) (text []byte, ok bool) {
-	// A row has few slots, so that looking through them costs nothing beside the copy.
+	// Looking through four slots costs nothing compared with the copy.
 	for i := range r.slots {
 		if s := &r.slots[i]; s.f == f && s.row == row {
 			text = s.text
@@ -75,8 +75,8 @@ func (r *blockRow) find(f *file.File, row int) (text []byte, ok bool) {
 	return nil, false
 }
 
-// Page implements symbols.PageCache. A page of names is decoded at many times the cost
-// of a copy, as a block of content is, and is no larger.
+// Page implements symbols.PageCache. Decoding a page of names costs far more than copying it, and a
+// page is no larger than a block.
 func (c *blockCache) Page(f *file.File, number int, dst []byte) ([]byte, bool) {
 	r := c.place(f, number)
 	r.mu.Lock()
@@ -97,13 +97,13 @@ func (r *blockRow) first(i int) {
 	}
 }
 
-// put keeps a copy of a block.
+// put stores a copy of a block.
 func (c *blockCache) put(f *file.File, row int, text []byte) {
 	r := c.place(f, row)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	// In place of an older copy, else of the least recently used block.
+	// Replace an older copy of the block, else the least recently used block.
 	i := 0
 	for i < cacheWays-1 && (r.slots[i].f != f || r.slots[i].row != row) {
 		i++

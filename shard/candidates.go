@@ -7,27 +7,27 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// candidates remembers which units the postings of a shard named for the latest
-// formulas. A file never changes, so nothing remembered can be out of date.
+// candidates caches the units that the postings of a shard named for recent formulas. A file never
+// changes, so the cache never goes stale.
 type candidates struct {
 	mu   sync.Mutex // guards the fields below
 	kept []namedUnits
-	rows int // in kept
+	rows int // in all entries
 }
 
-// namedUnits is what the postings named for a formula: unit rows, sorted.
+// namedUnits holds the candidate units of a formula as rows of the shard, ascending.
 type namedUnits struct {
-	formula *trigram.Formula // of a pattern that is remembered too
+	formula *trigram.Formula // belongs to a pattern that [patterns] keeps
 	rows    []uint32
 }
 
-// The bounds of what is kept for a shard.
+// Limits of the cache of one shard.
 const (
 	keepNamed = 32   // formulas
-	keepRows  = 1024 // rows of all formulas; in a larger shard as many as it has units, a thousandth of the text
+	keepRows  = 1024 // rows over all formulas; a larger shard may cache one row for each unit, a thousandth of the text
 )
 
-// get returns the rows for a formula. They must not be changed.
+// get returns the rows of a formula. The caller must not change them.
 func (c *candidates) get(f *trigram.Formula) (rows []uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,8 +39,8 @@ func (c *candidates) get(f *trigram.Formula) (rows []uint32, ok bool) {
 	return nil, false
 }
 
-// put keeps the rows for a formula. All of them together are at most most rows; the
-// oldest go.
+// put caches the rows of a formula. It drops the oldest entries while all rows are more than the
+// limit.
 func (c *candidates) put(n namedUnits, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,7 @@ func (c *candidates) put(n namedUnits, most int) {
 		return
 	}
 
-	// The order is that of age: drop counts from the oldest.
+	// The entries are in the order of age: drop the oldest.
 	drop := 0
 	for c.rows+len(n.rows) > most || len(c.kept)-drop == keepNamed {
 		c.rows -= len(c.kept[drop].rows)

@@ -2,9 +2,8 @@ package shard
 
 import "strings"
 
-// category says how likely a reader wants to see a path first. The order of the
-// constants is the order of documents in a shard, so that a search which stops early
-// has seen the better ones.
+// category says how early a reader wants to see a file. Documents stand in a shard in the order of
+// these constants, so that a search which stops early has seen the better ones.
 type category uint8
 
 const (
@@ -15,7 +14,7 @@ const (
 	vendoredCode
 )
 
-// dirCategories says what the name of a directory makes of the files below it.
+// dirCategories maps the name of a directory to what it says about the files below it.
 var dirCategories = map[string]dirMask{
 	"vendor": vendorDir, "node_modules": vendorDir, "third_party": vendorDir, "thirdparty": vendorDir, "3rdparty": vendorDir,
 	"external": vendorDir, "bower_components": vendorDir, "dist": vendorDir, "godeps": vendorDir, ".yarn": vendorDir,
@@ -30,19 +29,19 @@ var dirCategories = map[string]dirMask{
 	"doc": docDir, "docs": docDir, "documentation": docDir, "man": docDir,
 }
 
-// dirMask is what all directories of a path say together.
+// dirMask is the union of what the directories of a path say.
 type dirMask uint8
 
 const (
 	vendorDir dirMask = 1 << iota
 	testDir
-	specDir   // tests where the language calls them specs; else it may be what an interface is
-	sampleDir // wanted as late as tests, and none
+	specDir   // tests where the language calls them specs; elsewhere perhaps documentation
+	sampleDir // ranks with tests, but is none
 	docDir
 )
 
-// dirsOf collects what the directories of a path say. A look-up for each of them
-// costs a tenth of searching the path for each name.
+// dirsOf returns what the directories of a path say. Looking each of them up in a map costs a tenth
+// of searching the path for each name.
 func dirsOf(path string) (m dirMask) {
 	for {
 		i := strings.IndexByte(path, '/')
@@ -54,7 +53,7 @@ func dirsOf(path string) (m dirMask) {
 	}
 }
 
-// What in the name of a file decides its category, besides testNames.
+// Endings of file names that decide the category, besides testNames.
 var (
 	generateEnds = []string{".min.js", ".min.css", ".pb.go", ".pb.cc", ".pb.h", "_pb2.py", "_pb2_grpc.py", ".g.dart",
 		".freezed.dart", ".designer.cs", ".generated.go", "_generated.go", ".gen.go", "_gen.go", ".map", ".lock",
@@ -62,14 +61,14 @@ var (
 	docEnds = []string{".md", ".rst", ".txt", ".adoc", ".html", ".po", ".pot", ".tex", ".1", ".7"}
 )
 
-// categoryOf judges a path by its names alone: it must be known before any content
-// is read, because it decides the order of reading.
+// categoryOf returns the category of a path by its names alone. No content is read yet, because the
+// category decides the order of reading.
 func categoryOf(path string) category {
 	lower := strings.ToLower(path)
 	base := lower[strings.LastIndexByte(lower, '/')+1:]
 	dirs := dirsOf(lower)
 
-	// What stands first decides: a vendored test is vendored.
+	// The first case that fits decides: a vendored test is vendored.
 	switch {
 	case dirs&vendorDir != 0:
 		return vendoredCode
@@ -101,7 +100,7 @@ func suffixAny(s string, ends []string) bool {
 	return false
 }
 
-// What PathRank returns, besides 0 for source.
+// The results of PathRank, besides 0 for source.
 const (
 	RankDocs      = int(documentation)
 	RankGenerated = int(generatedCode)

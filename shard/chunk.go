@@ -8,36 +8,34 @@ import (
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
-// A line may be a whole file. Where one goes on for more than longLine bytes before or
-// behind a match, so many of cutMargin are shown.
+// A line may be a whole file. If it has more than longLine bytes before or after a match, a chunk
+// shows only cutMargin of them.
 const (
 	longLine  = 8 << 10
 	cutMargin = 1 << 10
 )
 
-// chunker makes the chunks of one document. It looks for the ends of a line and for
-// columns once a line, however many matches the line has.
+// chunker makes the chunks of one document. It finds the ends and the columns of a line once,
+// however many matches the line has.
 type chunker struct {
 	e       *evaluator
 	context int
 	around  bool
-	stopped *atomic.Bool // the request has ended: what is made is of no use
+	stopped *atomic.Bool // the request has ended, so nobody needs the result
 
 	before, behind lineOfContext
 	w              walker
 }
 
-// lineOfContext is where the context of a line begins or ends, for the line that was
-// looked at last.
+// lineOfContext caches the end of the context before or after a line, for the latest line.
 type lineOfContext struct {
 	line, at int
 	known    bool
 }
 
-// chunks makes chunks of whole lines around spans, with lines of context. Chunks
-// that touch or overlap become one: with two lines of context, matches in lines
-// 10, 12 and 30 are the chunks 8 to 14 and 28 to 32. Of an overlong line the part around
-// a match is enough.
+// chunks makes chunks of whole lines around spans, with lines of context. Chunks that touch or
+// overlap become one: with two lines of context, matches in lines 10, 12 and 30 are the chunks 8 to
+// 14 and 28 to 32. A chunk of an overlong line has only the part around the match.
 func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 	c := &chunker{e: e, context: s.r.ContextLines, around: s.r.Around, stopped: &s.stopped}
 	var out []Chunk
@@ -47,7 +45,7 @@ func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 			return nil, err
 		}
 
-		// As long as the lines of the next span touch these, it joins them.
+		// The next span joins this chunk while its lines touch it.
 		k := i + 1
 		for ; k < len(spans) && !c.stopped.Load(); k++ {
 			a, b, err := c.shownRange(spans[k])
@@ -73,8 +71,8 @@ func (s *search) chunks(e *evaluator, spans []match.Span) ([]Chunk, error) {
 	return out, nil
 }
 
-// shownRange returns the byte range to show for a match: its lines with context, or a cut
-// around it where a line is too long.
+// shownRange returns the byte range to show for a match: its lines with context, or a cut around it
+// if a line is too long.
 func (c *chunker) shownRange(sp match.Span) (from, to int, err error) {
 	if from, err = c.e.t.lineStart(sp.Start); err == nil {
 		if sp.Start-from > longLine {
@@ -103,8 +101,8 @@ func (c *chunker) shownRange(sp match.Span) (from, to int, err error) {
 	return from, to, err
 }
 
-// contextBefore goes back over the lines of context before the line at from. It stops
-// within a line that is too long.
+// contextBefore returns where the context before the line at from begins. It stops inside a line
+// that is too long.
 func (c *chunker) contextBefore(from int) (int, error) {
 	if c.before.known && c.before.line == from {
 		return c.before.at, nil
@@ -129,7 +127,7 @@ func (c *chunker) contextBefore(from int) (int, error) {
 	return at, nil
 }
 
-// contextBehind is contextBefore for the lines behind the one that ends at to.
+// contextBehind returns where the context after a line ends. The line ends at to.
 func (c *chunker) contextBehind(to int) (int, error) {
 	if c.behind.known && c.behind.line == to {
 		return c.behind.at, nil
@@ -154,7 +152,7 @@ func (c *chunker) contextBehind(to int) (int, error) {
 	return at, nil
 }
 
-// chunk makes one chunk of [from, to).
+// chunk makes one chunk of the bytes [from, to).
 func (c *chunker) chunk(from, to int, spans []match.Span) (out Chunk, err error) {
 	t := &c.e.t
 	if err := t.need(from, to); err != nil {
@@ -164,12 +162,12 @@ func (c *chunker) chunk(from, to int, spans []match.Span) (out Chunk, err error)
 		return Chunk{}, err
 	}
 
-	// A copy: the buffer is used for the next document.
+	// Copy the text: the buffer serves the next document.
 	out.Content = append([]byte(nil), t.buf[from:to]...)
 	out.Start = c.w.to(from)
 	out.Ranges = make([]Range, 0, len(spans))
 	for _, sp := range spans {
-		start := c.w.to(sp.Start) // before the end: offsets must grow
+		start := c.w.to(sp.Start) // before the end, because offsets must grow
 		out.Ranges = append(out.Ranges, Range{Start: start, End: c.w.to(sp.End)})
 	}
 
@@ -179,8 +177,8 @@ func (c *chunker) chunk(from, to int, spans []match.Span) (out Chunk, err error)
 	return out, err
 }
 
-// measure sets what is cut of the lines at the ends of a chunk, and brings the walker to
-// the line that it begins in.
+// measure sets how many bytes the chunk leaves out of its first and its last line, and moves the
+// walker to the first.
 func (c *chunker) measure(out *Chunk, from, to int) error {
 	t := &c.e.t
 	if to < t.size && t.buf[to-1] != '\n' {
@@ -197,7 +195,7 @@ func (c *chunker) measure(out *Chunk, from, to int) error {
 	}
 	out.Before = uint32(from - line)
 
-	// In the line of the chunk before it goes on where it is.
+	// The chunk before ended in the same line: the walker continues.
 	if c.w.text != nil && c.w.lineStart == line && c.w.at <= from {
 		c.w.text = t.buf
 		return nil
@@ -207,13 +205,13 @@ func (c *chunker) measure(out *Chunk, from, to int) error {
 	return err
 }
 
-// First keeps the first n ranges of a chunk, with so many lines of context around them.
-// What is around the others would tell how many a shard had found before the answer was
-// cut.
+// First returns the chunk with its first n ranges and that many lines of context around them. It
+// removes what is around the other ranges: that would tell how many matches a shard had found
+// before the answer was cut.
 func (c Chunk) First(n, context int) Chunk {
 	c.Ranges = c.Ranges[:n]
 
-	// Symbols and Around run beside Ranges, and are cut with them.
+	// Symbols and Around have an entry for each range, and are cut with Ranges.
 	c.Symbols = c.Symbols[:min(n, len(c.Symbols))]
 	c.Around = c.Around[:min(n, len(c.Around))]
 
@@ -227,7 +225,7 @@ func (c Chunk) First(n, context int) Chunk {
 		end = max(end, endOfLine(c.Content, at))
 	}
 
-	// It ends as if there were no others.
+	// End the chunk as if there were no other ranges.
 	if c.length(last, end) > longLine {
 		return c.cutAt(runeStart(c.Content, last+cutMargin))
 	}
@@ -241,7 +239,8 @@ func (c Chunk) First(n, context int) Chunk {
 	return c.cutAt(end)
 }
 
-// length is how many bytes the file has from a place in Content to the end of a line.
+// length returns the number of bytes that the file has from an offset in Content to the end of a
+// line.
 func (c *Chunk) length(from, end int) int {
 	if end == len(c.Content) {
 		end += int(c.After)
@@ -249,7 +248,7 @@ func (c *Chunk) length(from, end int) int {
 	return end - from
 }
 
-// cutAt ends the chunk at a place in Content.
+// cutAt ends the chunk at an offset in Content.
 func (c Chunk) cutAt(at int) Chunk {
 	at = min(at, len(c.Content))
 	after := 0
@@ -260,7 +259,7 @@ func (c Chunk) cutAt(at int) Chunk {
 	return c
 }
 
-// endOfLine is where the line of a place ends, behind its newline.
+// endOfLine returns the end of the line that contains an offset, after its newline.
 func endOfLine(text []byte, at int) int {
 	if at < len(text) {
 		if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
@@ -270,8 +269,8 @@ func endOfLine(text []byte, at int) int {
 	return len(text)
 }
 
-// walker turns offsets into positions. Offsets must not become smaller from call
-// to call: it counts each line and rune once.
+// walker turns offsets into positions. Offsets must not become smaller from call to call, because
+// it counts each line and rune once.
 type walker struct {
 	text      []byte
 	at        int    // newlines before it are counted
@@ -281,9 +280,9 @@ type walker struct {
 	columnAt  int
 }
 
-// to returns the position of an offset.
+// to moves the walker to an offset and returns its position.
 func (w *walker) to(i int) Position {
-	// On to the line.
+	// Move on to the line.
 	if n := bytes.Count(w.text[w.at:i], newline); n > 0 {
 		w.line += uint32(n)
 		w.lineStart = w.at + bytes.LastIndexByte(w.text[w.at:i], '\n') + 1
@@ -291,14 +290,14 @@ func (w *walker) to(i int) Position {
 	}
 	w.at = i
 
-	// On to the column, up to the rune that the offset is in: it would be counted in two
-	// pieces. The bytes of half a rune are a column each.
+	// Move on to the column, but only to the start of the rune that contains the offset: half a
+	// rune would count twice. Bytes inside a rune are a column each.
 	whole := runeStart(w.text, i)
 	w.column, w.columnAt = w.column+uint32(utf8.RuneCount(w.text[w.columnAt:whole])), whole
 	return Position{Offset: uint32(i), Line: w.line, Column: w.column + uint32(i-whole) + 1}
 }
 
-// shiftBy adds the bytes of a mark in front of the text to the offsets of chunks.
+// shiftBy adds the length of a byte order mark to the offsets of chunks.
 func shiftBy(chunks []Chunk, mark int) {
 	if mark == 0 {
 		return
@@ -319,7 +318,7 @@ func nameRanges(path string, spans []match.Span) []Range {
 		return nil
 	}
 
-	// Spans ascend, so that one walk over the path finds all of their places.
+	// Spans ascend, so that one walk over the path finds all positions.
 	w := walker{text: []byte(path), line: 1}
 	ranges := make([]Range, len(spans))
 	for i, sp := range spans {

@@ -7,7 +7,7 @@ import (
 
 // columns writes everything after the content and the postings.
 func (b *builder) columns() {
-	// The last of these columns have one entry more: where the last document ends.
+	// The last of these columns have one more entry: the end of the last document.
 	le := binary.LittleEndian
 	b.docUnit = le.AppendUint32(b.docUnit, uint32(b.m.units))
 	b.docOccur = le.AppendUint32(b.docOccur, uint32(len(b.occPath)))
@@ -41,7 +41,7 @@ func (b *builder) columns() {
 	b.out.Add(secOccLang, lang)
 	b.out.Add(secOccKind, kind)
 
-	// Sets of revisions, and the facts about the whole.
+	// Write the sets of revisions, and the facts about the whole file.
 	var masks []byte
 	for _, m := range b.maskList {
 		masks = le.AppendUint64(masks, m)
@@ -57,7 +57,7 @@ func (b *builder) pathTable() map[string]int {
 		all[i] = o.path
 	}
 
-	// A path that many repositories or revisions have is written once.
+	// Write a path once, however many repositories or revisions have it.
 	slices.Sort(all)
 	all = slices.Compact(all)
 

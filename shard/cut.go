@@ -1,11 +1,11 @@
 package shard
 
-// CutMark stands where bytes of an overlong line are left out.
+// CutMark replaces the bytes that are left out of an overlong line.
 const CutMark = "…"
 
-// CutLine returns what is shown of a line around its matches in [from, to), as a chunk
-// shows it, with a mark where it is cut. The result is a copy, and its length is bounded
-// whatever the line is: of what is overlong between from and to the beginning is shown.
+// CutLine returns a copy of a line, cut around its matches in [from, to) as a chunk cuts it, with a
+// mark at each cut. The length of the result is bounded: if the matches reach too far, only their
+// beginning is shown.
 func CutLine(line []byte, from, to int) []byte {
 	start, end := 0, len(line)
 	to = min(to, from+longLine)

@@ -10,8 +10,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// A .dead file says how a later generation reads the occurrences that an older
-// shard has of one repository:
+// A .dead file says how a later generation reads the occurrences of one repository in an older
+// shard:
 //
 //	meta     name of the shard, the repository with its present revisions, and
 //	         from: for each bit of a mask now the bit of the shard that it comes from
@@ -38,7 +38,7 @@ type deadFile struct {
 	occurs file.Column32
 	masks  file.Column64
 
-	viewed atomic.Pointer[repoView] // the last answer of view
+	viewed atomic.Pointer[repoView] // the last result of view
 }
 
 // The sections of a .dead file.
@@ -51,7 +51,7 @@ const (
 // noBit stands in from for a bit that no occurrence has.
 const noBit = 255
 
-// change is what a .dead file is written from.
+// change is the content of a .dead file.
 type change struct {
 	shard  string
 	repo   Repository
@@ -73,7 +73,7 @@ func (c *change) write(dir string, v file.Versions) (FileID, int64, error) {
 	e.Text(string(c.from))
 	w.Add(secDeadMeta, e.B)
 
-	// One row an occurrence that differs, ascending, so that it can be searched for.
+	// Each occurrence that differs has a row. Rows ascend, so that readers can search them.
 	var occurs, masks []byte
 	for i, o := range c.occurs {
 		occurs = binary.LittleEndian.AppendUint32(occurs, o)
@@ -85,8 +85,8 @@ func (c *change) write(dir string, v file.Versions) (FileID, int64, error) {
 	return w.Finish()
 }
 
-// remap moves the bits of a mask of the shard to where from wants them:
-// remap({0 0 noBit ...}, 0b1) = 0b11.
+// remap moves the bits of a shard's mask to the positions that from gives them: remap({0 0 noBit
+// ...}, 0b1) = 0b11.
 func remap(from []uint8, mask uint64) uint64 {
 	var out uint64
 	for i, f := range from {
@@ -97,7 +97,7 @@ func remap(from []uint8, mask uint64) uint64 {
 	return out
 }
 
-// ready reads and checks the file. Every use of it begins here.
+// ready reads and checks the file once. Every other method calls it first.
 func (d *deadFile) ready() error {
 	d.once.Do(func() {
 		d.err = d.f.Blame(d.load())
@@ -105,7 +105,7 @@ func (d *deadFile) ready() error {
 	return d.err
 }
 
-// load is ready's work.
+// load does the work of ready.
 func (d *deadFile) load() error {
 	b, err := d.f.Bytes(secDeadMeta)
 	if err != nil {
@@ -127,7 +127,7 @@ func (d *deadFile) load() error {
 		return err
 	}
 
-	// Rows that are not ascending, or columns of unequal length, would make the search lie.
+	// Binary search needs ascending rows and columns of equal length.
 	if len(repos) != 1 || len(d.from) != maxRevisions || len(d.occurs)%4 != 0 ||
 		len(d.masks) != 2*len(d.occurs) ||
 		!sort.SliceIsSorted(make([]struct{}, d.occurs.Len()), func(i, j int) bool { return d.occurs.At(i) < d.occurs.At(j) }) {
@@ -137,7 +137,7 @@ func (d *deadFile) load() error {
 	return nil
 }
 
-// view returns how to read the repository with index i in the shard.
+// view returns how to read repository i of the shard.
 func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 	if err := d.ready(); err != nil {
 		return nil, err
@@ -150,14 +150,14 @@ func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 		return v, nil
 	}
 
-	// Masks of the shard, as the next generation numbers its revisions.
+	// Renumber the masks of the shard as the next generation numbers its revisions.
 	v := &repoView{id: d.repo.ID, revisions: d.repo.Revisions, always: ^uint64(0), changed: map[uint32]uint64{}}
 	v.masks = make([]uint64, s.masks.Len())
 	for k := range v.masks {
 		v.masks[k] = remap(d.from, s.masks.At(k))
 	}
 
-	// Occurrences that changed on their own.
+	// Add the occurrences that changed on their own.
 	for k := range d.occurs.Len() {
 		if int(d.occurs.At(k)) >= s.m.occurs {
 			return nil, d.f.Damaged("occurrence out of range")
@@ -165,7 +165,8 @@ func (d *deadFile) view(s *shard, i int) (*repoView, error) {
 		v.changed[d.occurs.At(k)] = d.masks.At(k)
 	}
 
-	// always and ever bound what an occurrence of the repository can have.
+	// Collect the bits that all occurrences of the repository have (always), and that any has
+	// (ever).
 	for o := range s.m.occurs {
 		if int(s.occRepo.At(o)) != i {
 			continue

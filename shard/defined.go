@@ -10,10 +10,10 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// symbolHits is what a pattern found among the names of a shard.
+// symbolHits is what a pattern matches among the symbol names of a shard.
 type symbolHits struct {
-	names []symbols.Hit // by number
-	set   docSet        // documents that define one of them; nil where there are no symbols
+	names []symbols.Hit // sorted by number
+	set   docSet        // documents that define one of the names; nil if the shard has no symbols
 }
 
 // matchSymbols finds the names in which a pattern matches and the documents
@@ -30,7 +30,7 @@ func (m *member) matchSymbols(p *pattern) (*symbolHits, error) {
 	return h, err
 }
 
-// docs is a copy of the set, for a shard of so many documents.
+// docs returns a copy of the set, for a shard with that many documents.
 func (h *symbolHits) docs(documents int) docSet {
 	if h.set == nil {
 		return newDocSet(documents)
@@ -40,16 +40,15 @@ func (h *symbolHits) docs(documents int) docSet {
 
 func (h *symbolHits) has(doc int) bool { return h.set != nil && h.set.has(doc) }
 
-// definitions finds, for the words of a query, the documents that define a symbol
-// of that name. They are what a reader most likely wants, so they are decided
-// before all others and an early stop cannot miss them.
+// definitions finds the documents that define a symbol whose name is a word of the query. A reader
+// most likely wants these. They are decided first, so that an early stop cannot miss them.
 func (b *bound) definitions() error {
 	if b.m.sym == nil {
 		return nil
 	}
 
 	for _, p := range b.p.patterns {
-		// Only a word as it is written can be the name of a symbol.
+		// Only a literal word can be the name of a symbol.
 		if p.text.Field != query.Content || p.text.Regexp || !p.positive || !isName(p.text.Pattern) {
 			continue
 		}
@@ -64,7 +63,7 @@ func (b *bound) definitions() error {
 				b.defExact.add(doc)
 			}
 
-			// With case ignored, a name that is the word exactly ranks higher.
+			// If case is ignored, a name in the case of the query ranks higher.
 			b.defNames[number] = b.defNames[number] || exact && p.text.Fold
 		})
 
@@ -85,14 +84,12 @@ func isName(s string) bool {
 	return len(s) > 1
 }
 
-// definersJudged: of the documents that define a name in the case of the query, so
-// many are ordered by what they define; to look at more would cost too much.
+// definersJudged is how many documents are ordered by what they define, if they define a name in
+// the case of the query. Reading the symbols of more documents would cost too much.
 const definersJudged = 512
 
-// definitionsFirst moves the defining documents to the front: first those that
-// define the name in the case of the query, and of these the ones that define
-// what is wanted most. Of a common name there may be more of them than a search
-// that stops early decides.
+// definitionsFirst moves the defining documents to the front, the best definitions first. A common
+// name may have more definers than a search that stops early decides.
 func (b *bound) definitionsFirst() {
 	if b.defs == nil {
 		return
@@ -102,7 +99,7 @@ func (b *bound) definitionsFirst() {
 		worth float64
 	}
 
-	// Documents that define the name, and the others in the order that they had.
+	// Part the documents that define the name from the others.
 	var definers []definer
 	var held symbols.Recent
 	others, judged := make([]uint32, 0, len(b.docs)), 0
@@ -112,7 +109,7 @@ func (b *bound) definitionsFirst() {
 			continue
 		}
 
-		// Looking at symbols costs a little, so only the first of them are judged.
+		// Reading symbols costs a little, so only the first definers are judged.
 		d := definer{doc, scoreDefinition}
 		if b.defExact.has(int(doc)) {
 			d.worth += scoreExact
@@ -156,15 +153,15 @@ func (b *bound) definition(doc int, held *symbols.Recent) float64 {
 	return best
 }
 
-// findSymbols returns the places in the document where a pattern of opSymbol
-// matches.
+// findSymbols appends the places in the document where a symbol's name matches the pattern of an
+// opSymbol.
 func (e *evaluator) findSymbols(pat int, spans []match.Span) ([]match.Span, error) {
 	h := e.b.syms[pat]
 	if !h.has(e.doc) {
 		return spans, nil
 	}
 
-	// A row has a name by its number; names is sorted by numbers.
+	// A row has its name as a number, and names are sorted by number.
 	err := e.b.m.sym.sym.Rows(e.doc, &e.symbols, func(r symbols.Row) bool {
 		i := sort.Search(len(h.names), func(i int) bool { return int(h.names[i].Name) >= r.Name })
 		if i < len(h.names) && int(h.names[i].Name) == r.Name {
@@ -178,8 +175,8 @@ func (e *evaluator) findSymbols(pat int, spans []match.Span) ([]match.Span, erro
 	return spans, err
 }
 
-// symbolsOf returns for each span the symbol whose name holds it; nil when no span
-// has one. Spans and rows are both sorted, so one pass merges them.
+// symbolsOf returns for each span the symbol whose name contains it; nil if no span has one. Spans
+// and rows are both sorted, so one pass merges them.
 func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	if e.b.m.sym == nil || len(spans) == 0 {
 		return nil, nil
@@ -190,7 +187,7 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	i := 0
 
 	err := y.RowsFrom(e.doc, spans[0].Start-symbols.MaxName, &e.symbols, func(r symbols.Row) bool {
-		// i: the first span that this row or a later one can hold.
+		// i is the first span that this row or a later one can contain.
 		for i < len(spans) && spans[i].Start < r.Offset {
 			i++
 		}
@@ -202,8 +199,8 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 			return true
 		}
 
-		// Most names are one word. A span that begins after the end of the word at
-		// the offset cannot be in the name, which need not be looked up then.
+		// Most names are one word. A span that begins after the end of the word at the offset
+		// cannot be in the name, so the name need not be looked up.
 		if spans[i].Start > r.Offset && !e.insideName(r.Offset, spans[i].Start) {
 			return true
 		}
@@ -231,8 +228,7 @@ func (e *evaluator) symbolsOf(spans []match.Span) ([]Symbol, error) {
 	return out, err
 }
 
-// around returns for each range of a chunk the definition that its line stands
-// in; nil when none does.
+// around returns for each range of a chunk the definition that encloses its line; nil if none does.
 func (e *evaluator) around(c Chunk) (out []Symbol, err error) {
 	if e.b.m.sym == nil {
 		return nil, nil
@@ -240,7 +236,7 @@ func (e *evaluator) around(c Chunk) (out []Symbol, err error) {
 
 	lines := make([]symbols.Line, len(c.Ranges))
 
-	// Lines are asked for by where they begin and end in the document.
+	// Find where the line of each range begins and ends in the document.
 	for i, r := range c.Ranges {
 		from, err := e.t.lineStart(int(r.Start.Offset))
 		if err != nil {
@@ -265,8 +261,8 @@ func (e *evaluator) around(c Chunk) (out []Symbol, err error) {
 	return out, err
 }
 
-// insideName reports whether the bytes from the offset of a symbol up to at may all
-// belong to its name. Names do not cross lines.
+// insideName reports whether the bytes from a symbol's offset up to at may all belong to its name.
+// Names do not cross lines.
 func (e *evaluator) insideName(from, at int) bool {
 	if e.t.need(from, at) != nil {
 		return true

@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// evaluator decides documents, one after the other. Each goroutine of a search
-// has its own; its buffers are kept from document to document.
+// evaluator decides documents, one after the other. Each goroutine of a search has its own
+// evaluator, which keeps its buffers from document to document.
 type evaluator struct {
 	p *plan
 	b *bound
@@ -22,18 +22,18 @@ type evaluator struct {
 	symbols symbols.Recent
 
 	doc    int          // the present document
-	found  []finding    // by pattern: what is known of the present document
-	used   []bool       // by pattern: its matches are shown
+	found  []finding    // by pattern: what is known about the present document
+	used   []bool       // by pattern: the present result shows its matches
 	joined []match.Span // buffer of spans
-	regexp int          // documents given to an expression
+	regexp int          // documents searched with a regular expression
 
-	filesOnly bool // of a document one match is enough
+	filesOnly bool // one match of a document is enough
 
-	ranked  *repoView // the repository that recency belongs to
+	ranked  *repoView // the repository whose recency is in the next field
 	recency float64
 }
 
-// finding is what is known of a content pattern in the present document.
+// finding is what is known about a content pattern in the present document.
 type finding struct {
 	state findState
 	spans []match.Span // in order, not overlapping; complete only when state is foundAll
@@ -48,8 +48,8 @@ const (
 	foundAll
 )
 
-// evaluator returns one prepared for the plan of the search. Most searches are
-// short: making its buffers would cost as much as answering.
+// evaluator returns an evaluator for the plan of the search. It reuses buffers of earlier searches:
+// most searches are short, and making buffers would cost as much as answering.
 func (s *search) evaluator() *evaluator {
 	e, ok := s.v.set.spare.Get().(*evaluator)
 	if !ok {
@@ -62,7 +62,7 @@ func (s *search) evaluator() *evaluator {
 	return e
 }
 
-// The largest buffers that are kept from one search for the next.
+// Larger buffers are not kept for the next search.
 const (
 	keepText  = 4 << 20
 	keepSpans = 64 << 10
@@ -101,7 +101,7 @@ func (s *search) recycle(e *evaluator, runs ...*run) {
 	s.v.set.spare.Put(e)
 }
 
-// moveTo goes to a document of a shard.
+// moveTo makes a document of a shard the present one.
 func (e *evaluator) moveTo(b *bound, doc int) {
 	e.b, e.doc = b, doc
 	e.t.cache = b.cache
@@ -119,7 +119,7 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 	s := e.b.s
 	yes := false
 
-	// What is known of the occurrence or of the document.
+	// These are facts about the occurrence or the document.
 	switch n.op {
 	case opConst:
 		yes = n.yes
@@ -132,19 +132,19 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 	case opSymbol:
 		yes = e.b.syms[n.pat].has(e.doc)
 
-	// The only one that reads text: the order of the plan puts it after those above.
+	// Only this case reads text, so the plan puts it after those above.
 	case opContent:
 		var err error
 		if yes, err = e.contains(n.pat); err != nil {
 			return 0, err
 		}
 
-	// What others hold.
+	// These combine what their members hold.
 	case opNot:
 		not, err := e.holds(n.subs[0], occ, mask)
 		return mask &^ not, err
 	case opAnd:
-		// Whatever a member denies need not be asked of the next.
+		// Ask a member only about revisions that all members before it allow.
 		for _, sub := range n.subs {
 			var err error
 			if mask, err = e.holds(sub, occ, mask); mask == 0 || err != nil {
@@ -153,7 +153,7 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 		}
 		return mask, nil
 	case opOr:
-		// Whatever a member grants need not be asked of the next.
+		// Ask a member only about revisions that no member before it allows.
 		var any uint64
 		for _, sub := range n.subs {
 			m, err := e.holds(sub, occ, mask&^any)
@@ -173,8 +173,8 @@ func (e *evaluator) holds(n *node, occ int, mask uint64) (uint64, error) {
 	return 0, nil
 }
 
-// contains reports whether a content pattern matches in the document. If it is
-// the only pattern all its matches are collected at once, where they will be wanted.
+// contains reports whether a content pattern matches in the document. If the query has only this
+// pattern and its matches will be shown, it collects all matches at once.
 func (e *evaluator) contains(pat int) (bool, error) {
 	f := &e.found[pat]
 	if f.state == unknown {
@@ -189,9 +189,9 @@ func (e *evaluator) contains(pat int) (bool, error) {
 	return f.state != foundNone, nil
 }
 
-// all collects every match of a pattern.
+// all returns every match of a pattern.
 func (e *evaluator) all(pat int) ([]match.Span, error) {
-	// One that was found before was found with a limit.
+	// An earlier call may have stopped at a limit.
 	f := &e.found[pat]
 	if f.state != foundAll && f.state != foundNone {
 		if err := e.find(pat, -1); err != nil {
@@ -204,9 +204,8 @@ func (e *evaluator) all(pat int) ([]match.Span, error) {
 	return f.spans, nil
 }
 
-// find looks for up to limit matches of a pattern in the document, all with a
-// negative limit. It reads the candidate units, and around them as far as the
-// reach of the pattern says.
+// find looks for up to limit matches of a pattern in the document; a negative limit means all. It
+// reads the candidate units, and around them as far as the reach of the pattern says.
 func (e *evaluator) find(pat, limit int) error {
 	f, p := &e.found[pat], e.p.patterns[pat]
 	f.spans = f.spans[:0]
@@ -220,7 +219,7 @@ func (e *evaluator) find(pat, limit int) error {
 		e.regexp++
 	}
 
-	// Near candidates as far as a match can reach: its start, its line, or everything.
+	// Read around the candidates as far as a match can reach: its start, its line, or the document.
 	var err error
 	switch p.reach {
 	case reachStart:
@@ -228,7 +227,7 @@ func (e *evaluator) find(pat, limit int) error {
 	case reachLine:
 		err = e.findLines(f, p, e.b.units[pat], limit)
 
-	// All of the document is read, but not without one unit in which a match may be.
+	// Read the whole document, but only if one of its units is a candidate.
 	case reachDocument:
 		if _, b := e.run(e.b.units[pat], 0); b < 0 {
 			return nil
@@ -238,7 +237,7 @@ func (e *evaluator) find(pat, limit int) error {
 		}
 	}
 
-	// With a limit, more may follow; without one these are all.
+	// A search without a limit has found all matches.
 	if len(f.spans) > 0 {
 		f.state = foundFirst
 	}
@@ -249,7 +248,7 @@ func (e *evaluator) find(pat, limit int) error {
 	return err
 }
 
-// matches appends the first matches of a text of the present document.
+// matches appends up to limit matches of a pattern in a text of the present document.
 func (e *evaluator) matches(p *pattern, spans []match.Span, text []byte, limit int) []match.Span {
 	if e.b.feeds != nil && !e.b.feeds[e.b.s.segmentOf(e.t.row)] {
 		return p.m.AppendUnix(spans, text, limit)
@@ -257,11 +256,11 @@ func (e *evaluator) matches(p *pattern, spans []match.Span, text []byte, limit i
 	return p.m.Append(spans, text, limit)
 }
 
-// run returns the first and the last unit of the next run of candidate units at
-// or after unit u of the document, -1 and -1 where there is none. With
-// candidates 2, 3, 4 and 9: run(0) = 2, 4; run(3) = 3, 4; run(5) = 9, 9.
+// run returns the first and the last unit of the next run of candidate units at or after unit u of
+// the document. It returns -1 and -1 if there is none. With candidates 2, 3, 4 and 9: run(0) = 2,
+// 4; run(3) = 3, 4; run(5) = 9, 9.
 func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
-	// Bitmaps count units from the beginning of the segment.
+	// Bitmaps count units from the start of the segment.
 	seg := e.b.s.segmentOf(e.t.row)
 	base := e.t.row - e.b.s.segStart[seg]
 	if u >= e.t.units || units[seg] == nil {
@@ -280,11 +279,11 @@ func (e *evaluator) run(units []*trigram.Bitmap, u int) (first, last int) {
 	return first, last
 }
 
-// findStarts looks for matches that start in candidate units. done is how far the text
-// is searched: the next match starts there or later.
+// findStarts looks for matches that start in candidate units. The text before done is searched: the
+// next match starts there or later.
 func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
 	done := 0
-	// A stretch of neighbouring candidate units at a time.
+	// Take one run of neighbouring candidate units at a time.
 	for u := 0; limit < 0 || len(f.spans) < limit; {
 		a, b := e.run(units, u)
 		if a < 0 {
@@ -295,7 +294,7 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 		from, _ := trigram.Span(e.t.size, uint32(a))
 		_, to := trigram.Span(e.t.size, uint32(b))
 
-		// A match that began before may reach into this stretch.
+		// A match that began before may reach into this run.
 		from = max(from, done)
 		if from >= to {
 			continue
@@ -306,13 +305,13 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 			return err
 		}
 
-		// Some of what is found there begins outside: it belongs to another stretch, or to none.
+		// The region may have matches that start outside of the run: owned drops them.
 		have := len(f.spans)
 		f.spans = e.matches(p, f.spans, e.t.buf[start:end], rest(limit, have))
 		shift(f.spans[have:], start)
 
-		// An expression is searched for up to the end of its line: candidates there are
-		// done too, or a line would be read as often as it has candidates.
+		// An expression is searched for up to the end of its line. Candidates there are done too,
+		// or a line would be read once for each candidate.
 		if p.longest < 0 {
 			to = max(to, end)
 			done = to
@@ -325,8 +324,8 @@ func (e *evaluator) findStarts(f *finding, p *pattern, units []*trigram.Bitmap, 
 	return nil
 }
 
-// startRegion decodes all that decides about the matches that start in
-// [from, to), the bytes that units a to b own, and returns where it lies.
+// startRegion decodes the text that decides which matches start in [from, to), the bytes that units
+// a to b own. It returns the range of that text.
 func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int, err error) {
 	if err := e.t.load(a, b); err != nil {
 		return 0, 0, err
@@ -338,8 +337,8 @@ func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int,
 		return from, end, e.t.need(from, end)
 	}
 
-	// An expression that looks behind itself needs the line in which it starts:
-	// within lines it cannot match differently than in the whole text.
+	// An expression that looks behind itself needs the line in which it starts. Within its line it
+	// matches as it does in the whole text.
 	start = from
 	if p.lookBehind && from > 0 {
 		if start, err = e.firstLine(p, a, from); err != nil {
@@ -354,10 +353,9 @@ func (e *evaluator) startRegion(p *pattern, a, b, from, to int) (start, end int,
 	return start, end, err
 }
 
-// firstLine returns where the first line begins that may have a match which the
-// candidates from unit a on promise, looking from offset from. Mostly the line
-// that began in the unit before has none (Formula.MayBegin), and the unit
-// before need not be read.
+// firstLine returns the start of the first line that can have a match in a run of candidates. The
+// run begins at unit a and at offset from. Mostly the line that began in the unit before has no
+// match (Formula.MayBegin), so that unit is not read.
 func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
 	if from > 0 && from == a*trigram.UnitSize {
 		text := e.t.buf[from:e.t.covered(a)]
@@ -368,8 +366,8 @@ func (e *evaluator) firstLine(p *pattern, a, from int) (int, error) {
 	return e.t.lineStart(from)
 }
 
-// owned drops the spans from index have on that do not start in [from, to):
-// those are found when the units are read that own their start.
+// owned drops the spans from index have on that do not start in [from, to). They are found with the
+// units that own their start.
 func owned(spans []match.Span, have, from, to int) []match.Span {
 	for len(spans) > have && spans[len(spans)-1].Start >= to {
 		spans = spans[:len(spans)-1]
@@ -382,8 +380,8 @@ func owned(spans []match.Span, have, from, to int) []match.Span {
 	return append(spans[:have], spans[skip:]...)
 }
 
-// findLines looks for matches in the lines that touch candidate units. Lines are
-// searched once: done is the end of those that were.
+// findLines looks for matches in the lines that touch candidate units. The text before done is
+// searched, so that no line is searched twice.
 func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, limit int) error {
 	done := 0
 	for u := 0; limit < 0 || len(f.spans) < limit; {
@@ -404,8 +402,8 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 			return err
 		}
 
-		// Up to the end of the last line that touches unit b. An empty line right
-		// after the unit may be a match of the unit too.
+		// Search up to the end of the last line that touches unit b. An empty line right after the
+		// unit may be a match of the unit too.
 		end := e.t.size
 		if to < e.t.size {
 			if end, err = e.t.lineEnd(to - 1); err != nil {
@@ -427,7 +425,7 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 		f.spans = e.matches(p, f.spans, e.t.buf[start:end], rest(limit, have))
 		shift(f.spans[have:], start)
 
-		// Go on at the first unit that is not searched to its end.
+		// Continue at the first unit that is not searched to its end.
 		done = end
 		for u < e.t.units {
 			if _, owned := trigram.Span(e.t.size, uint32(u)); owned > done {
@@ -439,7 +437,7 @@ func (e *evaluator) findLines(f *finding, p *pattern, units []*trigram.Bitmap, l
 	return nil
 }
 
-// rest is how many of limit matches are missing; all while limit is negative.
+// rest returns how many of limit matches are missing; a negative limit means all.
 func rest(limit, have int) int {
 	if limit < 0 {
 		return -1
@@ -455,15 +453,15 @@ func shift(spans []match.Span, by int) {
 	}
 }
 
-// show marks the patterns whose matches belong to an occurrence: the positive
-// ones of the arms that hold.
+// show marks the patterns whose matches explain why an occurrence was found: the positive patterns
+// in the branches of the query that hold.
 func (e *evaluator) show(n *node, occ int, mask uint64) error {
-	// A pattern shows itself.
+	// A pattern marks itself.
 	switch n.op {
 	case opContent, opSymbol:
 		e.used[n.pat] = true
 
-	// Of an And every member holds; of an Or, those that do.
+	// All members of an And hold, but not all of an Or.
 	case opAnd:
 		for _, sub := range n.subs {
 			if err := e.show(sub, occ, mask); err != nil {
@@ -472,7 +470,8 @@ func (e *evaluator) show(n *node, occ int, mask uint64) error {
 		}
 	case opOr:
 		for _, sub := range n.subs {
-			// An arm that does not hold may have its words here too: they are not why this was found.
+			// A branch that does not hold may match here too, but that is not why the file was
+			// found.
 			held, err := e.holds(sub, occ, mask)
 			if err != nil {
 				return err
@@ -487,16 +486,15 @@ func (e *evaluator) show(n *node, occ int, mask uint64) error {
 	return nil
 }
 
-// spans returns the matches in the content of an occurrence that satisfies the
-// query in the revisions of mask: those of all its patterns, in order, without
-// overlaps.
+// spans returns the matches to show in the content of an occurrence that satisfies the query in the
+// revisions of mask. It joins the matches of all marked patterns, in order, without overlaps.
 func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 	clear(e.used)
 	if err := e.show(e.p.root, occ, mask); err != nil {
 		return nil, err
 	}
 
-	// Most queries show one pattern, whose matches are in order as they are.
+	// Most queries mark one pattern, whose matches are in order already.
 	one, several := -1, false
 	for i := range e.used {
 		if e.used[i] {
@@ -512,7 +510,7 @@ func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 		return e.all(one)
 	}
 
-	// Several patterns: their matches are joined, then sorted.
+	// Join the matches of several patterns, then sort them.
 	e.joined = e.joined[:0]
 	for i := range e.used {
 		if !e.used[i] {

@@ -7,24 +7,22 @@ import (
 	"time"
 )
 
-// gate shares the cores among the searches of a node. Each goroutine of a
-// search holds a slot while it works, and offers it to others after each piece.
-// Who waits, waits in one of two lanes: a search begins in the light one and
-// moves to the heavy one when it has used heavyAfter. The light lane goes first,
-// but every fourth slot goes to the heavy one.
+// gate shares the cores among the searches of a node. Each goroutine of a search holds a slot while
+// it works, and offers it to others after each piece. Goroutines wait in two lanes: a search begins
+// in the light lane and moves to the heavy one after it has used heavyAfter. The light lane goes
+// first, but every fourth slot goes to the heavy lane.
 type gate struct {
 	mu    sync.Mutex         // guards the fields below
-	free  int                // free slots; while one is free nobody waits
-	lanes [2][]chan struct{} // who waits: light, heavy
+	free  int                // free slots; nobody waits while one is free
+	lanes [2][]chan struct{} // waiting goroutines: light, heavy
 	turn  int
 }
 
-// heavyAfter is how much time, summed over cores, a search may use before it
-// makes room for others.
+// heavyAfter is how much time, summed over cores, a search may use before it makes room for others.
 const heavyAfter = 20 * time.Millisecond
 
-// heavyTurn: of so many slots one goes to a waiting heavy search, so that light
-// ones cannot starve it.
+// heavyTurn is how often a slot goes to a waiting heavy search: every fourth time. So light
+// searches cannot starve heavy ones.
 const heavyTurn = 4
 
 const (
@@ -39,7 +37,7 @@ func newGate(slots int) *gate {
 	return &gate{free: slots}
 }
 
-// enter waits for a slot. An error is ctx's: there is no slot then.
+// enter waits for a slot. If ctx ends first, it returns the error of ctx and takes no slot.
 func (g *gate) enter(ctx context.Context, lane int) error {
 	g.mu.Lock()
 	if g.free > 0 {
@@ -58,8 +56,8 @@ func (g *gate) enter(ctx context.Context, lane int) error {
 	case <-ctx.Done():
 	}
 
-	// We gave up. If we still wait, that is all; else leave has handed us a slot
-	// in the meantime, which goes to the next.
+	// ctx has ended. If we still wait, leave the lane. Otherwise somebody has handed us a slot
+	// meanwhile, and we hand it on.
 	g.mu.Lock()
 	for i, c := range g.lanes[lane] {
 		if c == ready {
@@ -84,7 +82,7 @@ func (g *gate) tryEnter() bool {
 	return true
 }
 
-// leave hands the slot to who has waited longest in the lane whose turn it is.
+// leave hands the slot to the goroutine that has waited longest in the lane whose turn it is.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,8 +104,8 @@ func (g *gate) leave() {
 	close(next)
 }
 
-// yield hands the slot on if somebody waits who goes first, and waits for
-// another. With an error the slot is lost.
+// yield hands the slot on if a goroutine waits that goes first, and then waits for another slot. If
+// it returns an error, it holds no slot.
 func (g *gate) yield(ctx context.Context, lane int) error {
 	g.mu.Lock()
 	waiting := len(g.lanes[light]) > 0 || lane == light && len(g.lanes[heavy]) > 0

@@ -12,8 +12,8 @@ import (
 	"github.com/go-enry/go-enry/v2/data"
 )
 
-// TrimClassifier gives back what go-enry's classifier knows of languages that no name
-// leaves open: 4 of 11 MB. It may be called by several goroutines; the first call counts.
+// TrimClassifier frees 4 of the 11 MB of go-enry's classifier: what it knows about languages that
+// the file name alone decides. Several goroutines may call it; only the first call has an effect.
 var TrimClassifier = sync.OnceFunc(func() {
 	open := map[string]bool{}
 	for _, languages := range data.LanguagesByExtension {
@@ -27,9 +27,8 @@ var TrimClassifier = sync.OnceFunc(func() {
 // SkippedLanguage is the language of files that are kept by name only.
 const SkippedLanguage = "skipped"
 
-// headBytesForLanguage is how much of a content decides where the name leaves several
-// languages open: enough for every mark that distinguishes them, and cheap beside the
-// rest of a build.
+// headBytesForLanguage is how much of a file is read if its name leaves several languages possible.
+// All distinguishing marks stand there, and reading it is cheap beside the rest of a build.
 const headBytesForLanguage = 4 << 10
 
 // languageOf names the language of a file as go-enry does, but cheaper: the name
@@ -40,13 +39,13 @@ func languageOf(p string, content []byte) string {
 		return l[0]
 	}
 
-	// Extensions that several languages share, and whose marks are cheap to find.
+	// Several languages share these extensions, and marks tell them apart cheaply.
 	head := content[:min(len(content), headBytesForLanguage)]
 	switch ext := path.Ext(p); ext {
 	case ".h":
 		return headerLanguage(content[:min(len(content), 4*headBytesForLanguage)])
 
-	// Data of these two without anything odd in it needs no expression.
+	// YAML and JSON without signs of a dialect need no expression.
 	case ".yaml", ".json":
 		if plainData(head) {
 			return map[string]string{".yaml": "YAML", ".json": "JSON"}[ext]
@@ -57,13 +56,14 @@ func languageOf(p string, content []byte) string {
 		}
 	}
 
-	// One language of that extension: no need to look inside.
+	// If only one language has the extension, the content does not matter.
 	byExt := enry.GetLanguagesByExtension(p, nil, nil)
 	if len(byExt) == 1 {
 		return byExt[0]
 	}
 
-	// No extension that says anything: the first line may, or the name without it, as Dockerfile.prod.
+	// The extension says nothing. Ask the first line, then the name without extensions, as in
+	// Dockerfile.prod.
 	if len(byExt) == 0 {
 		name, _, _ := strings.Cut(path.Base(p), ".")
 		for _, l := range [][]string{enry.GetLanguagesByShebang(p, head, nil), enry.GetLanguagesByFilename(name, nil, nil)} {
@@ -76,7 +76,7 @@ func languageOf(p string, content []byte) string {
 	return chosen(p, head, byExt)
 }
 
-// chosen is the one of several languages that a file with such a head is of.
+// chosen returns which of several languages a file with this head has.
 func chosen(p string, head []byte, languages []string) string {
 	ext := path.Ext(p)
 	for _, m := range marks {
@@ -85,7 +85,7 @@ func chosen(p string, head []byte, languages []string) string {
 		}
 	}
 
-	// A script names its interpreter where no expression fits.
+	// Ask the expressions, then the interpreter that a script names.
 	for _, strategy := range []enry.Strategy{enry.GetLanguagesByContent, enry.GetLanguagesByShebang} {
 		found := strategy(p, head, languages)
 		if len(found) == 1 {
@@ -96,7 +96,8 @@ func chosen(p string, head []byte, languages []string) string {
 		}
 	}
 
-	// Nothing distinguishes them: the words do, unless there are none or they mislead.
+	// Nothing distinguishes the languages. The classifier compares words, unless there are none or
+	// they mislead.
 	if l := usual[ext]; l != "" && (misleading[ext] || len(bytes.TrimSpace(head)) == 0) {
 		return l
 	}
@@ -107,7 +108,7 @@ func chosen(p string, head []byte, languages []string) string {
 	return languages[0]
 }
 
-// marks name the language of files for which go-enry has neither an expression nor enough samples.
+// marks names the language of files for which go-enry has neither an expression nor enough samples.
 var marks = []struct {
 	ext, language string
 	in            func(head []byte) bool
@@ -119,12 +120,12 @@ var marks = []struct {
 	}},
 }
 
-// misleading are the extensions of which nearly all files are of the usual language,
-// and of which the classifier takes tables of data for another one.
+// misleading lists extensions whose files nearly all have the usual language. The classifier takes
+// their data tables for another language.
 var misleading = map[string]bool{".cs": true, ".pl": true, ".pm": true, ".ts": true}
 
-// usual is the language of an extension where nothing in the file tells which of
-// those that share the extension it is: a part of a file, a few lines, or a path alone.
+// usual maps an extension to its most frequent language. It decides where nothing in a file does: a
+// part of a file, a few lines, or a path alone.
 var usual = map[string]string{
 	".cfg": "INI",
 	".cs":  "C#",
@@ -160,7 +161,7 @@ func headerLanguage(head []byte) string {
 	return "C"
 }
 
-// after reports whether one of the words follows a byte somewhere.
+// after reports whether one of the words follows a byte somewhere in the text.
 func after(text []byte, b byte, words ...string) bool {
 	for i := bytes.IndexByte(text, b); i >= 0; i = bytes.IndexByte(text, b) {
 		text = text[i+1:]
@@ -173,7 +174,7 @@ func after(text []byte, b byte, words ...string) bool {
 	return false
 }
 
-// before reports whether a word stands right before a byte somewhere.
+// before reports whether a word stands directly before a byte somewhere in the text.
 func before(text []byte, b byte, word string) bool {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(text[at:], b)
@@ -186,12 +187,12 @@ func before(text []byte, b byte, word string) bool {
 	}
 }
 
-// marks68000 are what go-enry looks for in assembly for the 68000.
+// marks68000 lists the words by which go-enry recognises assembly for the 68000.
 var marks68000 = []string{"moveq", "MOVEQ", "movem", "MOVEM", "movep", "MOVEP", "move.", "MOVE.", "move sr", "move\tsr",
 	"move usp", "move\tusp", "MOVE SR", "MOVE\tSR", "MOVE USP", "MOVE\tUSP", "btst", "BTST", "dbra", "DBRA"}
 
-// assemblyLanguage distinguishes the assemblers of .s files by the operands of mov;
-// "" where only go-enry's expressions can.
+// assemblyLanguage returns the assembler of a .s file by the operands of mov; "" if only go-enry's
+// expressions can tell.
 func assemblyLanguage(head []byte) string {
 	found := ""
 	rest := head
@@ -206,7 +207,7 @@ func assemblyLanguage(head []byte) string {
 			continue
 		}
 
-		// mov, movl, movq, and an operand as the GNU assembler writes it.
+		// This is mov, movl or movq with an operand as the GNU assembler writes it.
 		args := rest[2:]
 		if c := args[0] | 0x20; c == 'l' || c == 'q' {
 			args = args[1:]
@@ -218,7 +219,7 @@ func assemblyLanguage(head []byte) string {
 			}
 		}
 
-		// Two operands with a comma between them: another assembler.
+		// Two operands with a comma between them belong to another assembler.
 		if trimmed := bytes.TrimLeft(rest[2:], " \t\n\f\r"); len(trimmed) < len(rest)-2 {
 			end := bytes.IndexAny(trimmed, " \t\n\f\r%")
 			if end < 0 {
@@ -236,18 +237,18 @@ func assemblyLanguage(head []byte) string {
 	return found
 }
 
-// plainData reports whether a file of YAML or JSON is of none of the dialects that
-// go-enry knows: API descriptions, and YAML with tabs.
+// plainData reports whether a YAML or JSON file has no sign of the dialects that go-enry knows: API
+// descriptions, and YAML with tabs.
 func plainData(head []byte) bool {
 	return !bytes.Contains(head, []byte("swagger")) && !bytes.Contains(head, []byte("openapi")) &&
 		!bytes.HasPrefix(head, []byte{'\t'}) && !after(head, '\n', "\t")
 }
 
-// isGenerated reports whether the top of a file has the words that generators leave.
+// isGenerated reports whether the top of a file has words that generators write.
 func isGenerated(content []byte) bool {
 	head := content[:min(len(content), 1024)]
 
-	// Few files have "enerated": look for the rest only in those.
+	// Few files have "enerated", so only those are searched further.
 	return bytes.Contains(head, []byte("DO NOT EDIT")) || bytes.Contains(head, []byte("enerated")) &&
 		(bytes.Contains(head, []byte("@generated")) || bytes.Contains(head, []byte("automatically generated")) ||
 			bytes.Contains(head, []byte("Autogenerated by")))
@@ -257,8 +258,8 @@ func isGenerated(content []byte) bool {
 // content (the beginning is enough); "" when it has none.
 func Language(path string, content []byte) string { return languageOf(path, content) }
 
-// LanguageGlob returns a glob of the names that files of a language have, given by the
-// ending of its files, its name or an alias; "" where nothing is known of it.
+// LanguageGlob returns a glob for the file names of a language. name is an extension, the name of
+// the language or an alias. The result is "" if the language is unknown.
 func LanguageGlob(name string) string {
 	name = strings.TrimPrefix(strings.ToLower(name), ".")
 	if name != "" && len(enry.GetLanguagesByExtension("x."+name, nil, nil)) > 0 {

@@ -2,8 +2,8 @@ package shard
 
 import "github.com/shoalsearch/shoal/shard/query"
 
-// masksOf returns the answer of a node. A pack has thousands of repositories, so
-// the last answer about revisions is kept.
+// masksOf returns which revisions of each repository satisfy a node. A pack has thousands of
+// repositories, so the last answer about revisions is cached.
 func (j *joined) masksOf(n *node) *repoMasks {
 	if n.op == opRev {
 		if known := j.last.Load(); known != nil && known.name == n.name {
@@ -23,7 +23,7 @@ func (j *joined) masksOf(n *node) *repoMasks {
 			m.bits[i] = ^uint64(0)
 		}
 
-		// A repository without an occurrence here says nothing about the shard.
+		// A repository without an occurrence in this shard decides nothing.
 		if r.ever != 0 {
 			m.all = m.all && m.bits[i]&r.always != 0
 			m.none = m.none && m.bits[i]&r.ever == 0

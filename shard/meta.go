@@ -6,20 +6,20 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// meta is the first section: what the numbers in the columns stand for.
+// meta is the first section: counts, and the tables that numbers in the columns refer to.
 type meta struct {
 	repos     []Repository
-	languages []string // canonical names, "" for none, by the numbers of secOccLang
+	languages []string // canonical names, by the numbers of secOccLang; "" means none
 	documents int
 	occurs    int
 	paths     int
 	units     int // rows of the unit columns
-	segments  int // of text postings
+	segments  int // segments of text postings
 	textBytes int64
 	oidBytes  int // width of secDocID
 }
 
-// append appends what parseMeta reads.
+// append appends meta in the form that parseMeta reads.
 func (m *meta) append(b []byte) []byte {
 	e := &file.Encoder{B: b}
 	appendRepos(e, m.repos)
@@ -34,7 +34,7 @@ func (m *meta) append(b []byte) []byte {
 	return e.B
 }
 
-// appendRepos appends what readRepos reads.
+// appendRepos appends repositories in the form that readRepos reads.
 func appendRepos(e *file.Encoder, repos []Repository) {
 	e.Uint(uint64(len(repos)))
 
@@ -47,7 +47,7 @@ func appendRepos(e *file.Encoder, repos []Repository) {
 			e.Text(v.Commit)
 			e.Uint(uint64(v.Bit))
 
-			// No date is before 1970 here: numbers have no sign.
+			// Numbers have no sign, so a date before 1970 becomes 0.
 			e.Uint(uint64(max(v.Time.Unix(), 0)))
 		}
 	}
@@ -64,7 +64,7 @@ func readRepos(d *file.Decoder) []Repository {
 		n := d.Count()
 		r.Revisions = make([]Revision, n)
 		for k := range r.Revisions {
-			// What indexes is cut to its range, whatever a damaged file says.
+			// Mask the bit number, so that a damaged file cannot index out of range.
 			r.Revisions[k] = Revision{Name: d.Text(), Commit: d.Text(), Bit: uint8(d.Uint()) & (maxRevisions - 1), Time: time.Unix(int64(d.Uint()), 0).UTC()}
 		}
 	}
@@ -83,7 +83,7 @@ func parseMeta(b []byte) (*meta, error) {
 		m.languages[i] = d.Text()
 	}
 
-	// Cut to 48 bits, a number times the width of a row cannot overflow.
+	// With 48 bits a number times the width of a row cannot overflow.
 	text := 0
 	for _, n := range []*int{&m.documents, &m.occurs, &m.paths, &m.units, &m.segments, &text, &m.oidBytes} {
 		*n = int(d.Uint() & (1<<48 - 1))

@@ -9,7 +9,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// stemSeed seeds the hashes of stems, which live as long as the process.
+// stemSeed seeds the hashes of stems, which are never stored.
 var stemSeed = maphash.MakeSeed()
 
 // stemsByDocument returns for each document the hash of its stem: the letters and
@@ -41,7 +41,7 @@ func appendStem(dst, path []byte) []byte {
 		base = base[:i]
 	}
 
-	// Case and signs do not count: MutexLock and mutex_lock are one stem.
+	// Ignore case and signs: MutexLock and mutex_lock are one stem.
 	for _, c := range base {
 		if letter := c | 0x20; letter >= 'a' && letter <= 'z' {
 			dst = append(dst, letter)
@@ -52,16 +52,15 @@ func appendStem(dst, path []byte) []byte {
 	return dst
 }
 
-// The parts of a word that may be the name of a file.
+// Limits of stemsOf.
 const (
-	stemShortest = 3  // bytes of a stem that is looked for
-	stemParts    = 12 // parts of a literal that are looked at
+	stemShortest = 3  // bytes of the shortest stem
+	stemParts    = 12 // parts of a literal that count
 )
 
-// stemsOf returns the hashes of the stems that a literal suggests: of every run of
-// its parts, which are what lies between underscores, other signs and the humps of
-// camel case. Mutex_lock_slow suggests mutex, mutexlock, mutexlockslow, lock,
-// lockslow and slow.
+// stemsOf returns the hashes of the file stems that a literal suggests: of every run of its parts.
+// Parts lie between underscores, other signs and the humps of camel case. Mutex_lock_slow suggests
+// mutex, mutexlock, mutexlockslow, lock, lockslow and slow.
 func stemsOf(literal string) []uint32 {
 	var parts [][]byte
 	for i := 0; i < len(literal); i++ {
@@ -70,7 +69,7 @@ func stemsOf(literal string) []uint32 {
 			continue
 		}
 
-		// A part begins at a sign, at a hump, and at the beginning.
+		// A part begins at the start, after a sign, and at a hump.
 		hump := i > 0 && c >= 'A' && c <= 'Z' && literal[i-1] >= 'a' && literal[i-1] <= 'z'
 		if i == 0 || hump || literal[i-1] == '_' || !symbols.IsWord(literal[i-1]) {
 			if len(parts) == stemParts {
@@ -86,7 +85,7 @@ func stemsOf(literal string) []uint32 {
 		parts[len(parts)-1] = append(parts[len(parts)-1], c)
 	}
 
-	// Every run of parts, from each part on.
+	// Hash every run of parts.
 	var hashes []uint32
 	for from := range parts {
 		var run []byte
@@ -99,9 +98,9 @@ func stemsOf(literal string) []uint32 {
 	return hashes
 }
 
-// namedFirst moves documents whose names suggest something in the query to the
-// front of those that do not define it. Where a search stops early and no symbols
-// are known, they are the likeliest to define it.
+// namedFirst moves documents to the front whose file names resemble a literal of the query, but
+// behind those that define it. If a search stops early and no symbols are known, they most likely
+// have the definition.
 func (b *bound) namedFirst() {
 	var stems []uint32
 	for _, p := range b.p.patterns {
@@ -114,13 +113,13 @@ func (b *bound) namedFirst() {
 		return
 	}
 
-	// A Bloom filter of one hash: most documents have none of the stems.
+	// This is a Bloom filter with one hash: it rejects most documents.
 	var sieve [4]uint64
 	for _, h := range stems {
 		sieve[h>>6&3] |= 1 << (h & 63)
 	}
 
-	// After the documents that define something.
+	// Skip the documents that define something.
 	byDoc := b.s.stemsByDocument()
 	to := 0
 	if b.defs != nil {
@@ -140,7 +139,7 @@ func (b *bound) namedFirst() {
 		}
 	}
 
-	// kept is the beginning of rest: it moves back by as many as are named.
+	// kept shares the memory of rest: move it back to make room for named.
 	if len(named) > 0 {
 		copy(rest[len(named):], kept)
 		copy(rest, named)

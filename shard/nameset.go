@@ -1,7 +1,7 @@
 package shard
 
-// nameSet remembers which paths of a shard a pattern matches. While a plan is
-// bound it learns; afterwards many goroutines read it.
+// nameSet caches which paths of a shard match a pattern. One goroutine fills it while it binds a
+// plan; afterwards many goroutines read it.
 type nameSet struct {
 	p          *pattern
 	known, yes []uint64 // a bit for each path
@@ -22,7 +22,7 @@ func (n *nameSet) has(s *shard, path uint32) bool {
 	return n.p.m.Matches(s.path(int(path)))
 }
 
-// learn is has, and remembers the answer.
+// learn is has, and caches the answer.
 func (n *nameSet) learn(s *shard, path uint32) bool {
 	yes := n.has(s, path)
 	bit := uint64(1) << (path & 63)
@@ -34,8 +34,8 @@ func (n *nameSet) learn(s *shard, path uint32) bool {
 	return yes
 }
 
-// learnAll matches the pattern with all paths of the shard that it may match, and reports
-// whether it did: then the answer for every path is known.
+// learnAll matches the pattern with all paths that the path index allows. If it reports true, the
+// answer for every path is known.
 func (n *nameSet) learnAll(s *shard) bool {
 	if n.all {
 		return true
@@ -53,7 +53,8 @@ func (n *nameSet) learnAll(s *shard) bool {
 	return n.all
 }
 
-// documents returns the documents of which any path matches, once all is learned.
+// documents returns the documents with a matching path. The caller must have called learnAll with
+// success.
 func (n *nameSet) documents(s *shard) docSet {
 	set, x := newDocSet(s.m.documents), s.pathIndex()
 	yes := docSet(n.yes)

@@ -6,23 +6,23 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Rebuild is how far the files of earlier versions are made anew. They are not
-// damaged, and answer meanwhile where this program reads them.
+// Rebuild is the progress of rebuilding files of earlier versions. They are not damaged, and answer
+// until then if this program can read their version.
 type Rebuild struct {
 	Left   int       // files of an earlier version that are in use
-	Unread int       // of these, the ones that this program does not read: their text is missing until then
-	Of     int       // the most that Left has been since it was 0
-	Began  time.Time // since when it is not 0
+	Unread int       // of these, files that this program cannot read: their text is missing until then
+	Of     int       // the highest value of Left since it was last 0
+	Began  time.Time // when Left last became more than 0
 }
 
-// Older counts the files of a version before the one that is written now.
+// Older counts the files whose version is older than the one that is written now.
 func (s *Set) Older() Rebuild {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.older()
 }
 
-// older is Older with the mutex held.
+// older is Older. The caller must hold the mutex.
 func (s *Set) older() Rebuild {
 	r, written := &s.rebuild, s.versions()
 	r.Left, r.Unread = 0, 0
@@ -45,9 +45,9 @@ func (s *Set) older() Rebuild {
 	return *r
 }
 
-// versions is the versions of the files that are written now.
+// versions returns the versions in which files are written now.
 func (s *Set) versions() file.Versions { return s.opt.Formats.Written(s.opt.Level()) }
 
-// Written names the versions of the files that are written now: the same text
-// gives other files under another name.
+// Written names the versions in which files are written now. Another version makes another file of
+// the same text.
 func (s *Set) Written() string { return s.versions().String() }

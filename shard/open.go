@@ -33,25 +33,25 @@ type shard struct {
 	pathEnd                    file.Column32
 	paths                      []byte
 	post                       *trigram.Index
-	dict                       []byte         // of the blocks
-	segStart                   []int          // first unit row of each segment, and the number of all
-	content                    []file.Section // of each segment
-	base                       []repoView     // of each repository, as when the file was written
-	places                     map[uint32]int // index of each repository by its number; nil if there are few
+	dict                       []byte         // decodes the blocks
+	segStart                   []int          // first unit row of each segment, then the number of rows
+	content                    []file.Section // by segment
+	base                       []repoView     // by repository, as the file was written
+	places                     map[uint32]int // index of each repository by its id; nil if there are few
 
-	joins     joins         // of the groups that were searched last
+	joins     joins         // of the groups searched last
 	joinBytes *atomic.Int64 // of the joins of all files of the set
 
-	found candidates // that earlier searches found
+	found candidates // of earlier searches
 
 	stemOnce sync.Once // guards the field below
-	stems    []uint32  // of stemsByDocument
+	stems    []uint32  // see stemsByDocument
 
 	pathOnce sync.Once // guards the field below
 	pathPost *pathIndex
 
 	skipOnce sync.Once // guards the field below
-	skips    []uint32  // of skipped
+	skips    []uint32  // see skipped
 
 	listOnce sync.Once // guards the field below
 	list     *skipList
@@ -70,7 +70,7 @@ func (s *shard) skipped() []uint32 {
 	return s.skips
 }
 
-// ready reads and checks the columns. Every use of the shard begins here.
+// ready reads and checks the columns once. Every use of the shard calls it first.
 func (s *shard) ready() error {
 	s.once.Do(func() {
 		s.err = s.f.Blame(s.load())
@@ -78,7 +78,7 @@ func (s *shard) ready() error {
 	return s.err
 }
 
-// load is ready's work.
+// load does the work of ready.
 func (s *shard) load() error {
 	b, err := s.f.Bytes(secMeta)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *shard) load() error {
 		return err
 	}
 
-	// Columns are mapped, not copied: only their lengths are checked here.
+	// Columns are mapped, not copied: check only their lengths.
 	for _, c := range s.layout() {
 		if *c.to, err = s.f.Bytes(c.id); err != nil {
 			return err
@@ -105,14 +105,14 @@ func (s *shard) load() error {
 		return err
 	}
 
-	// What is checked here no query has to check.
+	// Check the numbers once, so that no query has to.
 	if err := s.check(); err != nil {
 		return err
 	}
 	return s.openPostings()
 }
 
-// columnPlace says where a column goes and which length it must have.
+// columnPlace says which field a column goes to, and how long it must be.
 type columnPlace struct {
 	id    file.SectionID
 	to    *[]byte
@@ -124,7 +124,7 @@ type columnPlace struct {
 func (s *shard) layout() []columnPlace {
 	m := s.m
 
-	// Of each column the file must have exactly width times rows bytes: no row is beyond its end.
+	// A column has exactly width times rows bytes, so that no row lies beyond its end.
 	return []columnPlace{
 		// By unit.
 		{secBlockEnd, (*[]byte)(&s.blockEnd), 4, m.units},
@@ -159,7 +159,7 @@ func (s *shard) check() error {
 	m := s.m
 	wrong := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
 
-	// Row by row, with unit and occ where the next row has to begin.
+	// unit and occ are where the rows of the next document must begin.
 	unit, occ := uint32(0), uint32(0)
 	for d := range m.documents {
 		from, to := s.docUnit.At(d), s.docUnit.At(d+1)
@@ -186,7 +186,7 @@ func (s *shard) check() error {
 		return wrong("number of units or occurrences")
 	}
 
-	// The paths stand one after the other: their ends ascend.
+	// The paths stand one after the other, so their ends must ascend.
 	end := uint32(0)
 	for p := range m.paths {
 		if s.pathEnd.At(p) < end {
@@ -201,8 +201,8 @@ func (s *shard) check() error {
 	return s.checkOccurrences()
 }
 
-// checkOccurrences checks the columns of occurrences, and works out on the way
-// which revisions each repository has anywhere and everywhere.
+// checkOccurrences checks the columns of occurrences. It also collects which revisions each
+// repository has everywhere (always) and anywhere (ever).
 func (s *shard) checkOccurrences() error {
 	m := s.m
 	masks := make([]uint64, s.masks.Len())
@@ -228,7 +228,7 @@ func (s *shard) checkOccurrences() error {
 		s.base[repo].ever |= masks[mask]
 	}
 
-	// Few repositories are looked through faster than looked up.
+	// For few repositories a linear search beats a map.
 	if len(m.repos) > fewRepos {
 		s.places = make(map[uint32]int, len(m.repos))
 		for i, r := range m.repos {
@@ -238,7 +238,7 @@ func (s *shard) checkOccurrences() error {
 	return nil
 }
 
-// fewRepos: up to so many repositories, a linear search beats a map.
+// fewRepos is the number of repositories up to which a linear search beats a map.
 const fewRepos = 4
 
 // place returns the index of a repository in the file.
@@ -251,15 +251,15 @@ func (s *shard) place(repo uint32) (int, bool) {
 	return i, i >= 0
 }
 
-// openPostings opens the segments' heads and finds their content. Lists are checked
-// page by page when they are read: all of them are a sixth of the text.
+// openPostings opens the segments of postings and finds the content of each. The lists are a sixth
+// of the text, so they are checked page by page when they are read.
 func (s *shard) openPostings() error {
 	m := s.m
 	if m.segments > maxSegments {
 		return fmt.Errorf("%w: number of segments", ErrDamaged)
 	}
 
-	// Postings and content of segment i are sections of their own.
+	// Each segment has a section of postings and one of content.
 	segments, offsets := make([][]byte, m.segments), make([]int64, m.segments)
 	s.content = make([]file.Section, m.segments)
 	for i := range segments {
@@ -273,11 +273,11 @@ func (s *shard) openPostings() error {
 			return err
 		}
 
-		// The slice is not cut at its end: the decoder may read a little too far.
+		// Keep the capacity of the slice: the decoder may read a little past its end.
 		s.dict = s.f.Data()[d.Offset : d.Offset+d.Length]
 	}
 
-	// Each read of a list first makes sure of its checksum.
+	// Verify the checksum before each read of a list.
 	post, err := trigram.Open(segments, func(segment, from, n int) error {
 		return s.f.Touch(offsets[segment]+int64(from), int64(n))
 	})
@@ -312,9 +312,9 @@ func (s *shard) path(p int) []byte {
 	return s.paths[from:s.pathEnd.At(p)]
 }
 
-// shareOf returns what the repository at a place has of the file.
+// shareOf returns how much of the file belongs to the repository with index repo.
 func (s *shard) shareOf(repo int) share {
-	// All of it is of the only repository.
+	// A single repository has all of it.
 	if len(s.m.repos) == 1 {
 		return share{s.m.textBytes, s.m.documents}
 	}
@@ -326,7 +326,7 @@ func (s *shard) shareOf(repo int) share {
 				continue
 			}
 
-			// A document counts once, at however many paths the repository has it.
+			// A document counts once, however many paths the repository has for it.
 			text := int64(0)
 			if formOf(s.docSkip[d]).skip == indexed {
 				text = int64(s.docSize.At(d))
@@ -339,8 +339,8 @@ func (s *shard) shareOf(repo int) share {
 	return has
 }
 
-// documentFrom returns the document that owns a unit row. It is d or a later one,
-// probably near: steps of 1, 2, 4 ... find a bound, then binary search.
+// documentFrom returns the document that owns a unit row. It is d or a later one, probably a near
+// one. Steps of 1, 2, 4 and so on find a bound, then binary search finds the document.
 func (s *shard) documentFrom(d, row int) int {
 	step := 1
 	for d+step < s.m.documents && int(s.docUnit.At(d+step)) <= row {
@@ -364,15 +364,15 @@ func (s *shard) oid(doc int) string {
 	w := s.m.oidBytes
 	id := s.docID[doc*w : doc*w+w]
 
-	// A SHA-1 among SHA-256 ids is filled up with zeros.
+	// Zeros fill up a SHA-1 among SHA-256 ids.
 	if w == 32 && bytes.Equal(id[20:], make([]byte, 12)) {
 		id = id[:20]
 	}
 	return hex.EncodeToString(id)
 }
 
-// skipList is the places of a shard that are kept by name only. Rows of one repository
-// and one mask are a class; sets of rows give each class whole words.
+// skipList lists the occurrences of a shard that are kept by name only. Rows with the same
+// repository and the same mask are a class. In a set of rows, each class has whole words.
 //
 //	class    repo 0, mask 0        repo 0, mask 3    repo 2, mask 0
 //	rows     0 ... 69              70 71             72
@@ -380,20 +380,20 @@ func (s *shard) oid(doc int) string {
 //
 // It is immutable.
 type skipList struct {
-	rows    []uint32 // the occurrence of each
+	rows    []uint32 // occurrence of each row
 	classes []skipClass
-	words   int // of a set of rows
+	words   int // number of words in a set of rows
 }
 
-// skipClass is rows of one repository and one mask, as the shard numbers both.
+// skipClass is the rows of one repository and one mask, both as the shard numbers them.
 type skipClass struct {
 	repo, mask  int
 	first, rows int // in skipList.rows
 	word        int // where its bits begin in a set of rows
 }
 
-// words is how many words of a set the class has.
+// words returns how many words of a set belong to the class.
 func (k *skipClass) words() int { return (k.rows + 63) / 64 }
 
-// last is the bits of its last word that are rows.
+// last returns which bits of the class's last word stand for rows.
 func (k *skipClass) last() uint64 { return ^uint64(0) >> (-k.rows & 63) }

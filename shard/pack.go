@@ -9,15 +9,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Pack writes the documents of several parts, usually all the small ones of
-// different repositories, into shard files of their own: a search pays for each
-// file, and thousands of small ones cost more than what is in them. It reads only
-// the parts, never a mirror. The parts it returns replace those given; other parts
-// of the same generations may stay beside them. [Set.Symbolize] copies the symbols,
-// with the old parts as known ones. The files are not in the set yet: the caller
-// first makes sure that something keeps them, then calls Add.
+// Pack writes the documents of several parts, usually small ones of different repositories, into
+// new shard files. A search pays for each file, and thousands of small files cost more than their
+// text.
+//
+// It reads only the parts, never a mirror. The returned parts replace those given; other parts of
+// the same generations may stay beside them. [Set.Symbolize] copies the symbols, with the old parts
+// as known ones. The files are not in the set yet: the caller first makes sure that something keeps
+// them, then calls Add.
 func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built, error) {
-	// The parts stay open until the new file is written, whoever removes them meanwhile.
+	// The view keeps the parts open until the new file is written, even if somebody removes them.
 	v, missing := s.Acquire(parts)
 	defer v.Release()
 
@@ -29,7 +30,7 @@ func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built
 	if err != nil {
 		return nil, fmt.Errorf("pack shards: %w", err)
 	}
-	opt.known = src.known // the limits were applied when the files came in
+	opt.known = src.known // the limits were applied when the documents were first indexed
 
 	built, err := s.Build(ctx, src, opt)
 	if err != nil {
@@ -38,15 +39,15 @@ func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built
 	return built, nil
 }
 
-// viewSource is a source with all that is alive in a view.
+// viewSource is a Source with all live documents of a view.
 type viewSource struct {
 	repos []Repository
 	blobs []Blob
-	at    []spot          // of each blob: where its text is
+	at    []spot          // where the text of each blob is
 	known map[string]form // by blob id
 }
 
-// spot is a document of a member.
+// spot says where a text is: in a document of a member.
 type spot struct {
 	m   *member
 	doc int
@@ -56,7 +57,7 @@ type spot struct {
 // so that the same parts give the same file.
 func newViewSource(v *View) (*viewSource, error) {
 	src := &viewSource{known: map[string]form{}}
-	places := map[uint32]map[place]uint64{} // by repository
+	places := map[uint32]map[place]uint64{} // by repository id
 	spots := map[string]spot{}
 	infos := map[uint32]Repository{}
 
@@ -68,14 +69,14 @@ func newViewSource(v *View) (*viewSource, error) {
 		src.collect(m, infos, places, spots)
 	}
 
-	// Repositories by their ids.
+	// Number the repositories by their ids.
 	numbers := map[uint32]int{}
 	for _, id := range slices.Sorted(maps.Keys(infos)) {
 		numbers[id] = len(src.repos)
 		src.repos = append(src.repos, infos[id])
 	}
 
-	// Blobs by their object ids.
+	// Number the blobs by their object ids.
 	blobs := map[string]int{}
 	for _, oid := range slices.Sorted(maps.Keys(spots)) {
 		sp := spots[oid]
@@ -84,7 +85,7 @@ func newViewSource(v *View) (*viewSource, error) {
 		src.at = append(src.at, sp)
 	}
 
-	// And where each blob is.
+	// Add the places of each blob.
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		for key, mask := range places[id] {
 			b := &src.blobs[blobs[key.oid]]
@@ -94,9 +95,9 @@ func newViewSource(v *View) (*viewSource, error) {
 	return src, nil
 }
 
-// collect adds all that is alive in a member.
+// collect adds the live documents of a member.
 func (src *viewSource) collect(m *member, infos map[uint32]Repository, places map[uint32]map[place]uint64, spots map[string]spot) {
-	// The repositories, as this generation knows them.
+	// Add the repositories as this generation knows them.
 	sh := m.sh
 	for i, r := range m.repos {
 		if r != nil {
@@ -107,7 +108,7 @@ func (src *viewSource) collect(m *member, infos map[uint32]Repository, places ma
 		}
 	}
 
-	// The documents, by the occurrences that are alive.
+	// Add the documents that have a live occurrence.
 	for d := range sh.m.documents {
 		for o := int(sh.docOccur.At(d)); o < int(sh.docOccur.At(d+1)); o++ {
 			r := m.repos[sh.occRepo.At(o)]
@@ -120,11 +121,11 @@ func (src *viewSource) collect(m *member, infos map[uint32]Repository, places ma
 				continue
 			}
 
-			// A blob at one path of one repository, in these revisions.
+			// One blob at one path of a repository has one entry: its revisions.
 			key := place{string(sh.path(int(sh.occPath.At(o)))), sh.oid(d)}
 			places[r.id][key] |= mask
 
-			// Elsewhere a blob may have been left out that has content here.
+			// Prefer a copy with content: another member may have left it out.
 			if known, ok := src.known[key.oid]; !ok || known.skip != indexed {
 				src.known[key.oid] = formOf(sh.docSkip[d])
 				spots[key.oid] = spot{m, d}
@@ -136,7 +137,7 @@ func (src *viewSource) collect(m *member, infos map[uint32]Repository, places ma
 func (src *viewSource) Repositories() []Repository { return src.repos }
 func (src *viewSource) Blobs() []Blob              { return src.blobs }
 
-// Read decodes the documents.
+// Read implements Source: it decodes the documents.
 func (src *viewSource) Read(ctx context.Context, want []int, use func(i int, content []byte) error) error {
 	var t text
 	for _, i := range want {
@@ -146,7 +147,7 @@ func (src *viewSource) Read(ctx context.Context, want []int, use func(i int, con
 
 		sp := src.at[i]
 
-		// Mapped memory of a damaged file faults while it is read.
+		// Reading the mapped memory of a damaged file may fault.
 		err := file.Guard(func() error {
 			t.open(sp.m.sh, sp.doc)
 			return t.load(0, t.units-1)

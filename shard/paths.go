@@ -4,31 +4,31 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// pathIndex finds the paths of a shard that a pattern may match without a look at the
-// others. Paths stand in their order, so that neighbours have most of their trigrams in
-// common: a block of them is one unit of postings.
+// pathIndex finds the paths of a shard that a pattern may match, without reading the others. Paths
+// are sorted, so that neighbours share most of their trigrams: a block of paths is one unit of
+// postings.
 //
 //	arch/x86/kernel/traps.c, arch/x86/kernel/tsc.c, ...   block 17
 //	arch/x86/kvm/mmu/mmu.c, ...                           block 18
 //
-// It is made when a large shard is first asked for a path, and takes a third of the bytes
-// of the paths.
+// It is built when a large shard is first asked for a path, and takes a third of the bytes of the
+// paths.
 type pathIndex struct {
-	post   *trigram.Index // nil where there is none: then every path is looked at
-	starts []int          // first path of each block, and the number of all
+	post   *trigram.Index // nil means no index: every path must be matched
+	starts []int          // first path of each block, then the number of paths
 
-	// The documents of a path, for all paths one after the other.
+	// docs lists the documents of each path, path after path.
 	docs  []uint32
-	first []uint32 // where those of each path begin, and the number of all
+	first []uint32 // where each path begins in docs, then the length of docs
 }
 
-// The bounds of a pathIndex.
+// Limits of a pathIndex.
 const (
-	leastPaths = 2048 // of a shard that has one
-	blockBytes = 1024 // of the paths of a block, about
+	leastPaths = 2048 // paths; a smaller shard has no index
+	blockBytes = 1024 // bytes of paths in a block, about
 )
 
-// pathIndex returns the postings of the paths.
+// pathIndex returns the index of the paths, and builds it on first use.
 func (s *shard) pathIndex() *pathIndex {
 	s.pathOnce.Do(func() {
 		s.pathPost = &pathIndex{}
@@ -40,7 +40,7 @@ func (s *shard) pathIndex() *pathIndex {
 			return
 		}
 
-		// By counting: the occurrences of a document stand together, those of a path do not.
+		// Sort the documents by path by counting: occurrences are sorted by document.
 		x := &pathIndex{post: post, starts: starts, docs: make([]uint32, s.m.occurs), first: make([]uint32, s.m.paths+1)}
 		for o := range s.m.occurs {
 			x.first[s.occPath.At(o)]++
@@ -60,8 +60,8 @@ func (s *shard) pathIndex() *pathIndex {
 	return s.pathPost
 }
 
-// blocksOf makes the postings of n paths, and says where the blocks begin. It returns nil
-// where the paths are too many for one segment.
+// blocksOf makes the postings of n paths, and returns where the blocks begin. It returns nil if the
+// paths do not fit into one segment.
 func blocksOf(n int, path func(int) []byte) (post *trigram.Index, starts []int) {
 	var segments [][]byte
 	w := trigram.New(trigram.Options{Emit: func(parts ...[]byte) error {
@@ -80,13 +80,14 @@ func blocksOf(n int, path func(int) []byte) (post *trigram.Index, starts []int) 
 			starts = append(starts, p)
 		}
 
-		// A path begins and ends as a document does: behind one line break, before two.
+		// A path begins and ends as a document does: after one newline, before two.
 		block = append(append(block, path(p)...), '\n', '\n')
 		if len(block) < blockBytes && p < n-1 {
 			continue
 		}
 
-		// Of a block with a very long path only the first unit would count.
+		// A block with a very long path takes several units, and only the first would count: then
+		// there is no index.
 		if _, units, err := w.Add(block, 0); err != nil || units > 1 || len(starts) > trigram.SegmentUnits {
 			return nil, nil
 		}
@@ -103,8 +104,8 @@ func blocksOf(n int, path func(int) []byte) (post *trigram.Index, starts []int) 
 	return post, append(starts, n)
 }
 
-// candidates calls a function for each path that a formula may be true of. It reports
-// false, and has called it for none, where these are most of them.
+// candidates calls each for every path that a formula allows. It returns false, without a call, if
+// these are too many to be useful.
 func (x *pathIndex) candidates(f *trigram.Formula, each func(path int)) bool {
 	if x.post == nil {
 		return false

@@ -8,26 +8,26 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// pathSets remembers which rows of which skipList a pattern of paths matches: people
-// leave out tests or look at one directory in search after search.
+// pathSets caches which rows of a skipList match a pattern of paths. People leave out tests, or
+// look at one directory, in search after search.
 type pathSets struct {
 	cache   *lru.Cache[pathSetKey, docSet]
-	matched atomic.Int64 // paths that a pattern was asked about, in all
+	matched atomic.Int64 // how many paths were matched with a pattern, in all
 }
 
-// pathSetKey names a set by the bytes of its shard and the pattern.
+// pathSetKey identifies a set by its shard file and its pattern.
 type pathSetKey struct {
 	shard FileID
 	text  query.Text
 }
 
-// pathSetBytes is the memory for all sets: of a million files kept by name only, a set
-// takes 125 KB.
+// pathSetBytes is the memory for all sets. For a million files kept by name only, a set takes 125
+// KB.
 const pathSetBytes = 16 << 20
 
 func newPathSets() *pathSets { return &pathSets{cache: lru.New[pathSetKey, docSet](pathSetBytes)} }
 
-// of returns the rows whose paths a pattern matches. If ctx ends, some may be missing.
+// of returns the rows whose paths match a pattern. If ctx ends, some may be missing.
 func (c *pathSets) of(ctx context.Context, s *shard, p *pattern) docSet {
 	id, _, _ := ParseFileName(s.f.Name())
 	key := pathSetKey{id, p.text}
@@ -35,7 +35,7 @@ func (c *pathSets) of(ctx context.Context, s *shard, p *pattern) docSet {
 		return set
 	}
 
-	// Where the postings of paths know all of them, the rest is bits.
+	// If the index of paths answers for all of them, no path is matched here.
 	l, names := s.skipList(), newNameSet(p, s)
 	if !names.learnAll(s) {
 		c.matched.Add(int64(len(l.rows)))
@@ -53,7 +53,7 @@ func (c *pathSets) of(ctx context.Context, s *shard, p *pattern) docSet {
 		}
 	}
 
-	// A matcher that was stopped may have overlooked something.
+	// A matcher that was stopped may have missed a path: do not cache its result.
 	if ctx.Err() == nil {
 		c.cache.Put(key, set, int64(8*len(set)+len(p.text.Pattern)+lru.Cost))
 	}

@@ -6,24 +6,23 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// patterns remembers the patterns compiled lately. The same search comes again
-// and again, with another page or filter, and an automaton that has seen the text
-// need not learn its states anew.
+// patterns caches recently compiled patterns. The same search comes again and again, with another
+// page or filter. An automaton that has read text need not build its states anew.
 type patterns struct {
 	mu   sync.Mutex // guards the fields below
 	all  map[query.Text]*pattern
-	list []query.Text // a ring of the keys of all, in the order in which they came
-	next int          // index in list of the oldest, which goes next
+	list []query.Text // a ring with the keys of all, in the order in which they came
+	next int          // index in list of the oldest key, which is replaced next
 }
 
-// The bounds of what is remembered.
+// Limits of the cache.
 const (
 	keepPatterns = 64
 	keepPattern  = 200 // bytes
 )
 
-// compile returns a pattern for one search. Searches share what the automaton has
-// learned; the copy has a stop of its own.
+// compile returns a pattern for one search. Searches share what the automaton has learned, but each
+// copy has its own stop.
 func (k *patterns) compile(t query.Text) (*pattern, error) {
 	if k == nil || len(t.Pattern) > keepPattern {
 		return compile(t)
@@ -32,7 +31,8 @@ func (k *patterns) compile(t query.Text) (*pattern, error) {
 	first := k.all[t]
 	k.mu.Unlock()
 
-	// Outside of the lock: two may compile the same, and the later copy is dropped.
+	// Compile outside of the lock: two searches may compile the same pattern, and the cache keeps
+	// the first.
 	if first == nil {
 		var err error
 		if first, err = compile(t); err != nil {
@@ -41,13 +41,13 @@ func (k *patterns) compile(t query.Text) (*pattern, error) {
 		k.add(t, first)
 	}
 
-	// What was learned is shared, the stop is not: one search must not end another.
+	// Share the states but not the stop: one search must not end another.
 	c := *first
 	c.m = first.m.Again()
 	return &c, nil
 }
 
-// add remembers a pattern in place of the oldest.
+// add caches a pattern in place of the oldest one.
 func (k *patterns) add(t query.Text, c *pattern) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -58,7 +58,7 @@ func (k *patterns) add(t query.Text, c *pattern) {
 		k.all = map[query.Text]*pattern{}
 	}
 
-	// A ring: next is the oldest.
+	// The list is a ring: next is the oldest.
 	if len(k.list) < keepPatterns {
 		k.list = append(k.list, t)
 	} else {

@@ -19,14 +19,14 @@ import (
 type pipeline struct {
 	b       *builder
 	workers int // encoders
-	room    int // bytes that the text of a batch will have
+	room    int // bytes of text that fit into a batch
 
 	work, write, free chan *batch
 	finished          chan struct{}
 }
 
-// newPipeline makes a pipeline for so much text. Most repositories are small: one
-// batch, one encoder, no more memory than their text.
+// newPipeline returns a pipeline for that much text. Most repositories are small: one batch, one
+// encoder, no more memory than their text.
 func newPipeline(b *builder, text int64) *pipeline {
 	workers := b.opt.Workers
 	if workers <= 0 {
@@ -34,7 +34,7 @@ func newPipeline(b *builder, text int64) *pipeline {
 	}
 	workers = min(workers, 1+int(text/batchBytes))
 
-	// Their number bounds the memory: the reader waits for an empty one.
+	// The number of batches bounds the memory, because the reader waits for a free one.
 	p := &pipeline{
 		b: b, workers: workers, room: int(min(text, batchBytes)),
 		work: make(chan *batch, 2), write: make(chan *batch, workers+2), free: make(chan *batch, workers+6),
@@ -55,7 +55,7 @@ func (b *builder) documents(ctx context.Context, src Source, order []int) error 
 
 	p := newPipeline(b, b.textOf(order))
 
-	// Batches reach the writer in the order in which they were read, whichever is encoded first.
+	// Batches reach the writer in the order of reading, whichever is encoded first.
 	for range p.workers {
 		go p.encode()
 	}
@@ -63,7 +63,7 @@ func (b *builder) documents(ctx context.Context, src Source, order []int) error 
 
 	err := p.read(ctx, src, order)
 
-	// The encoders and the writer end with their channels, and all are waited for.
+	// The encoders and the writer end when their channels are closed. Wait for all of them.
 	close(p.work)
 	close(p.write)
 	for range p.workers + 1 {
@@ -89,7 +89,7 @@ func (p *pipeline) get() *batch {
 // put sends a full batch on its way.
 func (p *pipeline) put(t *batch) { p.work <- t; p.write <- t }
 
-// encode is the work of an encoder.
+// encode runs one encoder.
 func (p *pipeline) encode() {
 	defer func() { p.finished <- struct{}{} }()
 	enc := lz.NewEncoder(p.b.dict)
@@ -99,14 +99,14 @@ func (p *pipeline) encode() {
 	}
 }
 
-// writeAll is the work of the writer. After an error it stops the reader, and
-// empties what is still on its way, since the reader waits for empty batches.
+// writeAll runs the writer. After an error it stops the reader and empties the queue, because the
+// reader waits for free batches.
 func (p *pipeline) writeAll(stop context.CancelCauseFunc) {
 	defer func() { p.finished <- struct{}{} }()
 
 	var failed error
 	for t := range p.write {
-		// It is in its turn but may not be encoded yet.
+		// Its turn has come, but it may not be encoded yet.
 		<-t.encoded
 		if failed == nil {
 			if failed = p.b.write(t); failed != nil {
@@ -126,10 +126,9 @@ func (p *pipeline) writeAll(stop context.CancelCauseFunc) {
 	}
 }
 
-// read is the work of the reader: it fills batches with the documents in order. Those
-// that are kept by name only go in without asking for their content: of the order 4, 7,
-// 2, 9, where blob 7 is too large, the source is asked for 4, 2 and 9, and 7 goes in
-// when 2 arrives.
+// read runs the reader: it fills batches with the documents in order. It does not ask the source
+// for documents that are kept by name only. With the order 4, 7, 2, 9, where blob 7 is too large,
+// it asks for 4, 2 and 9, and adds 7 when 2 arrives.
 func (p *pipeline) read(ctx context.Context, src Source, order []int) error {
 	b := p.b
 	var want []int
@@ -148,7 +147,7 @@ func (p *pipeline) read(ctx context.Context, src Source, order []int) error {
 		return f.document(i, content)
 	})
 
-	// Documents by name only that come after the last that was read.
+	// Add the documents by name only that come after the last one read.
 	if err == nil {
 		f.upTo(-1)
 	}
@@ -160,7 +159,7 @@ func (p *pipeline) read(ctx context.Context, src Source, order []int) error {
 	return err
 }
 
-// filler fills one batch after the other.
+// filler fills batches, one after the other.
 type filler struct {
 	p     *pipeline
 	t     *batch // being filled
@@ -168,7 +167,8 @@ type filler struct {
 	text  []byte // buffer of the content that was decoded last
 }
 
-// upTo adds the blobs before blob i, which have no content.
+// upTo adds the blobs before blob i, which are kept by name only. With -1 it adds all that are
+// left.
 func (f *filler) upTo(i int) {
 	b := f.p.b
 	for len(f.order) > 0 && f.order[0] != i {
@@ -177,10 +177,9 @@ func (f *filler) upTo(i int) {
 	}
 }
 
-// document adds blob i, and those before it.
+// document adds blob i, and before it the blobs that are kept by name only.
 func (f *filler) document(i int, content []byte) error {
 	b := f.p.b
-	// Those before it in the order are kept by name only.
 	f.upTo(i)
 	if len(f.order) == 0 {
 		return fmt.Errorf("index blob %s: read out of order", b.blobs[i].OID)
@@ -196,7 +195,7 @@ func (f *filler) document(i int, content []byte) error {
 	switch {
 	case charset.Binary(text, of):
 		e.skip = skippedBinary
-	case len(text) > maxDocument: // in git it was smaller
+	case len(text) > maxDocument: // decoding made it longer than it is in git
 		e.skip = skippedLarge
 	default:
 		e.text = f.copy(text)
@@ -205,8 +204,8 @@ func (f *filler) document(i int, content []byte) error {
 	return nil
 }
 
-// decode returns the text of blob i, in buf where it is not the content itself. When
-// packing, the content is the text already.
+// decode returns the text of blob i. It decodes into buf, unless the content is the text already,
+// as it is when packing.
 func (b *builder) decode(buf []byte, i int, content []byte) ([]byte, charset.Encoding) {
 	if known, ok := b.opt.known[b.blobs[i].OID]; ok {
 		return content, known.charset
@@ -214,8 +213,8 @@ func (b *builder) decode(buf []byte, i int, content []byte) ([]byte, charset.Enc
 	return charset.Decode(buf, content)
 }
 
-// copy copies a text into the batch. One that would make the buffer grow begins the
-// next batch.
+// copy copies a text into the batch. If the buffer would have to grow, it begins the next batch
+// first.
 func (f *filler) copy(content []byte) []byte {
 	if len(f.t.buf)+len(content) > cap(f.t.buf) && len(f.t.docs) > 0 {
 		f.next()

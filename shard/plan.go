@@ -13,8 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// op is the kind of a node of a plan. They stand in the order of their cost: the
-// cheapest member of an And is asked first.
+// op is the kind of a node of a plan. The constants are in the order of cost: an And asks its
+// cheapest member first.
 type op uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	opOr
 )
 
-// node is a query compiled, to be asked of many shards.
+// node is a part of a compiled query, which is asked of many shards.
 type node struct {
 	op    op
 	subs  []*node
@@ -44,15 +44,15 @@ type node struct {
 // pattern is a Text of the query, compiled.
 type pattern struct {
 	text    query.Text
-	name    []byte // text.Pattern
+	name    []byte // bytes of text.Pattern
 	m       *match.Matcher
 	formula *trigram.Formula
 	reach   reach
-	// longest is the most bytes that a match of a literal has, -1 for an expression or a
-	// whole word: with reachStart its matches end in the line in which they start.
+	// longest is the most bytes that a match of a literal can have. It is -1 for an expression and
+	// for a whole word: with reachStart their matches end in the line in which they start.
 	longest    int
-	lookBehind bool // whether it matches depends on what stands before, as with ^ or \b
-	positive   bool // stands somewhere without a Not above: its matches are shown
+	lookBehind bool // a match depends on what stands before it, as with ^ or \b
+	positive   bool // the query has it outside of any Not, so its matches are shown
 }
 
 // reach is how much of a document must be read to verify a candidate unit. With
@@ -69,30 +69,30 @@ const (
 	reachDocument              // the whole document
 )
 
-// plan is a query compiled for all shards. It is immutable, but for stop.
+// plan is a query compiled for all shards. Only stop changes it.
 type plan struct {
-	known    *patterns // patterns compiled for earlier searches; nil for none
+	known    *patterns // patterns compiled for earlier searches; nil means none
 	root     *node
 	patterns []*pattern
 	contents []int    // indices of the patterns in the content
-	words    [][]byte // words that all have to be there, in the order of the query; nil for fewer than two
-	symbols  bool     // there is an opSymbol
+	words    [][]byte // words that a file must all contain, in the order of the query; nil if fewer than two
+	symbols  bool     // the query has an opSymbol
 	named    bool     // matches of a pattern in paths are shown
-	untagged bool     // only documents whose symbols are not known
+	untagged bool     // find only documents whose symbols are not known
 	slots    int
 }
 
-// stop cuts the matchers short. The plan is of no use afterwards.
+// stop cuts the matchers short. The plan must not be used afterwards.
 func (p *plan) stop() {
 	for _, c := range p.patterns {
 		c.m.Stop()
 	}
 }
 
-// maxNodes bounds the size of a query, and with it the depth.
+// maxNodes limits the size of a query, and with it the depth.
 const maxNodes = 10_000
 
-// newPlan compiles a resolved query: it must have no repository atoms left.
+// newPlan compiles a query. Its atoms about repositories must be resolved.
 func newPlan(q query.Q, known *patterns) (*plan, error) {
 	p := &plan{known: known}
 	root, err := p.add(q, true)
@@ -103,7 +103,7 @@ func newPlan(q query.Q, known *patterns) (*plan, error) {
 	p.root = root
 	p.words = p.requiredWords()
 
-	// What the query asks of a shard at all: the rest of its columns need not be read.
+	// Find out what the query asks of a shard: other columns need not be read.
 	for i, t := range p.patterns {
 		if t.text.Field == query.Content {
 			p.contents = append(p.contents, i)
@@ -123,7 +123,7 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 
 	var subs []query.Q
 
-	// Atoms: what a document or an occurrence has or has not.
+	// Atoms are conditions on a document or an occurrence.
 	switch q := q.(type) {
 	case query.Const:
 		n.op, n.yes = opConst, bool(q)
@@ -140,7 +140,7 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 		n.pat, err = p.pattern(*q, positive)
 		return n, err
 
-	// Nodes: their members are added below.
+	// Operators get their members below.
 	case *query.Not:
 		n.op, subs, positive = opNot, []query.Q{q.Sub}, false
 	case *query.And:
@@ -151,7 +151,7 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 		return nil, fmt.Errorf("plan search: %s is not resolved", q)
 	}
 
-	// The cheapest member of an And or Or comes first.
+	// Put the cheapest member first.
 	for _, s := range subs {
 		sub, err := p.add(s, positive)
 		if err != nil {
@@ -164,11 +164,11 @@ func (p *plan) add(q query.Q, positive bool) (*node, error) {
 	return n, nil
 }
 
-// pattern compiles a text and returns its index; a text that stands twice in the
-// query is compiled once.
+// pattern compiles a text and returns its index. A text that stands twice in the query is compiled
+// once.
 func (p *plan) pattern(t query.Text, positive bool) (int, error) {
 	for i, have := range p.patterns {
-		// Positive once is positive: its matches are shown where that arm holds.
+		// If one of several uses is positive, matches are shown where its branch holds.
 		if have.text == t {
 			have.positive = have.positive || positive
 			return i, nil
@@ -193,7 +193,7 @@ func compile(t query.Text) (*pattern, error) {
 	}
 	c := &pattern{text: t, name: []byte(t.Pattern), m: m, longest: -1}
 
-	// A literal is its own condition for the postings, an expression has to be taken apart.
+	// The postings can look for a literal as it is, but an expression must be taken apart.
 	if t.Regexp {
 		err = c.planRegexp()
 	} else {
@@ -202,14 +202,14 @@ func compile(t query.Text) (*pattern, error) {
 	return c, err
 }
 
-// planLiteral finds the formula and the reach of a literal.
+// planLiteral sets the formula and the reach of a literal.
 func (c *pattern) planLiteral() {
 	t := c.text
 	c.formula = trigram.FromLiteral(t.Pattern, t.Fold)
 	c.longest = longestFold(t.Pattern, t.Fold)
 
 	switch {
-	// A line break may be two bytes, of which another unit may own the first.
+	// A line break may be two bytes, and another unit may own the first of them.
 	case t.Pattern == "" || strings.Contains(t.Pattern, "\n"):
 		c.reach = reachDocument
 	case t.WordBegins || t.WordEnds:
@@ -217,7 +217,7 @@ func (c *pattern) planLiteral() {
 	}
 }
 
-// planRegexp finds the formula and the reach of a regular expression.
+// planRegexp sets the formula and the reach of a regular expression.
 func (c *pattern) planRegexp() error {
 	t := c.text
 	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups
@@ -235,8 +235,8 @@ func (c *pattern) planRegexp() error {
 
 	c.formula = trigram.FromRegexp(re, t.Fold)
 
-	// Only an expression whose matches stay in a line can do with less than the
-	// document, and only one that the postings tie to a place.
+	// Less than the whole document is enough only if every match stays in its line, and the
+	// postings can tell where it is.
 	scope := c.formula.Scope()
 	if !inLine(re) || scope == trigram.ScopeDocument {
 		c.reach = reachDocument
@@ -252,16 +252,16 @@ func (c *pattern) planRegexp() error {
 	return nil
 }
 
-// longestFold bounds the bytes of a match of a literal. With folding an ASCII k
-// also matches the Kelvin sign of three bytes and an s the long s of two; a letter
-// beyond ASCII may match any rune.
+// longestFold returns an upper bound for the bytes of a match of a literal. With folding an ASCII k
+// also matches the Kelvin sign of three bytes, and an s the long s of two. A letter beyond ASCII
+// may match any rune.
 func longestFold(lit string, fold bool) int {
 	n := len(lit)
 	if !fold {
 		return n
 	}
 
-	// Each letter that has a longer partner makes room for it.
+	// Add the extra bytes of each letter that has a longer partner.
 	for i := range len(lit) {
 		switch c := lit[i]; {
 		case c >= 0x80:
@@ -277,18 +277,18 @@ func longestFold(lit string, fold bool) int {
 
 // nullable reports whether an expression matches the empty text.
 func nullable(re *syntax.Regexp) bool {
-	// What reads a rune is not empty; a literal may be.
+	// Operators that read a rune match no empty text; a literal may have no rune.
 	switch re.Op {
 	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
 		return len(re.Rune) == 0 && re.Op == syntax.OpLiteral
 
-	// A repetition is as empty as what it repeats.
+	// A repetition matches the empty text if it allows zero times or if its part does.
 	case syntax.OpRepeat:
 		return re.Min == 0 || nullable(re.Sub[0])
 	case syntax.OpPlus, syntax.OpCapture:
 		return nullable(re.Sub[0])
 
-	// All parts are empty, or one of them is.
+	// In a sequence all parts must match the empty text, of alternatives one.
 	case syntax.OpConcat:
 		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !nullable(sub) })
 	case syntax.OpAlternate:
@@ -306,14 +306,14 @@ func looksBehind(re *syntax.Regexp) bool {
 	return slices.ContainsFunc(re.Sub, looksBehind)
 }
 
-// inLine reports whether every match of an expression lies inside one line and
-// does not depend on what other lines hold.
+// inLine reports whether every match of an expression lies inside one line and does not depend on
+// other lines.
 func inLine(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpBeginText, syntax.OpEndText, syntax.OpAnyChar:
 		return false
 
-	// A newline in a match makes it two lines.
+	// A match with a newline is on two lines.
 	case syntax.OpLiteral:
 		return !slices.Contains(re.Rune, '\n')
 	case syntax.OpCharClass:
@@ -326,13 +326,13 @@ func inLine(re *syntax.Regexp) bool {
 	return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !inLine(sub) })
 }
 
-// requiredWords returns the words of a query that all have to be there, in the order of
-// the query; nil for fewer than two.
+// requiredWords returns the words that a file must all contain, in the order of the query; nil if
+// fewer than two.
 func (p *plan) requiredWords() [][]byte {
 	var words [][]byte
 	var walk func(n *node)
 	walk = func(n *node) {
-		// Words below an Or or a Not need not be there.
+		// A word below an Or or a Not is not required.
 		switch n.op {
 		case opAnd:
 			for _, sub := range n.subs {

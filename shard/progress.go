@@ -2,13 +2,13 @@ package shard
 
 import "sync/atomic"
 
-// Progress counts what a search has done so far, for somebody who looks on while
-// it goes on. At any time decided <= files. Nil counts nothing.
+// Progress counts what a search has done so far, for somebody who watches it. At any time decided
+// <= files. A nil Progress counts nothing.
 type Progress struct {
 	files, decided, found, bytes atomic.Int64
 }
 
-// Add counts work that was done elsewhere.
+// Add counts more work.
 func (p *Progress) Add(files, decided, found, bytes int64) {
 	if p == nil {
 		return
@@ -19,9 +19,9 @@ func (p *Progress) Add(files, decided, found, bytes int64) {
 	p.bytes.Add(bytes)
 }
 
-// Now is the files that may match, how many of them are decided, the matches in
-// those, and the bytes of text that were read for them.
+// Now returns how many files may match, how many of them are decided, the number of matches in
+// those, and the bytes of text read.
 func (p *Progress) Now() (files, decided, found, bytes int64) {
-	decided = p.decided.Load() // first: files grows before it
+	decided = p.decided.Load() // load it first: files grows before decided does
 	return p.files.Load(), decided, p.found.Load(), p.bytes.Load()
 }

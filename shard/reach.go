@@ -4,18 +4,17 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Reach returns the query for the files that could satisfy q if their content and
-// symbols, which are not known, were as q wants them. unknown is false if q asks for
-// neither.
+// Reach returns a query for the files that could satisfy q if their content and symbols were
+// unknown. unknown is false if q depends on neither.
 func Reach(q query.Q) (reached query.Q, unknown bool) {
 	switch n := q.(type) {
-	// What is not known could be as wanted, so it is true.
+	// Unknown content may match, so the atom becomes true.
 	case *query.Text:
 		if n.Field != query.Name {
 			return query.Const(true), true
 		}
 
-	// Nodes are known as far as their subs are.
+	// Operators are unknown if a member is.
 	case *query.And:
 		subs, unknown := reachAll(n.Subs)
 		return &query.And{Subs: subs}, unknown
@@ -23,7 +22,7 @@ func Reach(q query.Q) (reached query.Q, unknown bool) {
 		subs, unknown := reachAll(n.Subs)
 		return &query.Or{Subs: subs}, unknown
 
-	// The opposite of what is not known is not known either.
+	// The negation of something unknown is unknown too, so it becomes true.
 	case *query.Not:
 		if _, unknown := Reach(n.Sub); unknown {
 			return query.Const(true), true

@@ -16,8 +16,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// render makes the second round: it puts the hits in order and renders the files
-// of the first ones.
+// render is the second round of a search: it sorts the hits and renders the files of the first
+// ones.
 func (s *search) render(ctx context.Context) (*Result, error) {
 	res := &Result{Cut: s.cut}
 
@@ -36,7 +36,7 @@ func (s *search) render(ctx context.Context) (*Result, error) {
 
 	s.show(res, files)
 
-	// Files of these may have been found damaged while rendering.
+	// Rendering may have found more files damaged.
 	for _, r := range s.runs {
 		if r.failed && !slices.Contains(res.Failed, r.m.parts[0]) {
 			res.Failed = append(res.Failed, r.m.parts...)
@@ -47,8 +47,8 @@ func (s *search) render(ctx context.Context) (*Result, error) {
 	return res, nil
 }
 
-// hits returns the hits of the first round in the order of shards and pieces, those
-// behind the cursor. All are counted, and res is told what is missing.
+// hits returns the hits of the first round after the cursor, in the order of shards and pieces. It
+// counts all hits, and records in res what is missing.
 func (s *search) hits(res *Result) []hit {
 	var hits []hit
 	for _, r := range s.runs {
@@ -57,7 +57,7 @@ func (s *search) hits(res *Result) []hit {
 			continue
 		}
 
-		// Pieces after the limit were left out by an early stop.
+		// An early stop left out the pieces after the limit.
 		counted := r.pieces[:min(r.limit, len(r.pieces))]
 		for _, pc := range counted {
 			hits = s.count(hits, pc.hits)
@@ -67,12 +67,12 @@ func (s *search) hits(res *Result) []hit {
 			res.Cut, res.More = true, true
 		}
 
-		if r.b == nil { // the deadline came before it was bound
+		if r.b == nil { // the deadline came before the shard was bound
 			s.stats.ShardsSkipped++
 			continue
 		}
 
-		// Symbols are asked for, and this shard has none yet, or not those of all files.
+		// The query asks for symbols, but this shard does not have those of all files.
 		if s.p.symbols && r.m.untagged() {
 			res.Untagged = true
 		}
@@ -80,7 +80,7 @@ func (s *search) hits(res *Result) []hit {
 	return hits
 }
 
-// count counts the hits of a piece, and appends those behind the cursor.
+// count counts the hits of a piece, and appends those after the cursor.
 func (s *search) count(hits, more []hit) []hit {
 	s.stats.Files += len(more)
 	for _, h := range more {
@@ -98,8 +98,8 @@ func (s *search) count(hits, more []hit) []hit {
 	return hits
 }
 
-// show adds rendered files to the result, as many as memory allows, and sets
-// res.Cut where anything is left out of them.
+// show adds rendered files to the result, as many as memory allows. It sets res.Cut if it leaves
+// anything out.
 func (s *search) show(res *Result, files []rendered) {
 	memory := s.r.MemoryLimit
 	for i := range files {
@@ -109,7 +109,7 @@ func (s *search) show(res *Result, files []rendered) {
 			break
 		}
 
-		// Not done: the search was stopped before.
+		// The search was stopped before this file was rendered.
 		if !f.done {
 			res.Cut = true
 			continue
@@ -124,8 +124,8 @@ func (s *search) show(res *Result, files []rendered) {
 	}
 }
 
-// order is the total order of files: by score, then by names, so that the same
-// request always has the same answer.
+// order compares files by score, then by names. The order is total, so that the same request always
+// has the same answer.
 func (s *search) order(a, b hit) int {
 	if a.score != b.score {
 		return cmp.Compare(b.score, a.score)
@@ -137,17 +137,16 @@ func (s *search) order(a, b hit) int {
 		return c
 	}
 
-	// The same path in revisions that differ: by their names, which a mask has not.
+	// The same path may have several hits, in different revisions.
 	if c := slices.Compare(a.revisions(), b.revisions()); c != 0 {
 		return c
 	}
 	return cmp.Compare(a.oid(), b.oid())
 }
 
-// best returns the first hits of the order, sorted: as many as may be shown, going
-// by one match a hit. An exhaustive search has a hundred times as many hits, so
-// they are not all sorted: top grows to twice what is wanted, is sorted and cut in
-// half, and from then on only hits before the last of them come in.
+// best returns the first hits, sorted: as many as may be shown if each had one match. An exhaustive
+// search has a hundred times as many, so it does not sort them all. top grows to twice the number,
+// is sorted and cut in half. From then on only hits that come before its last one are added.
 func (s *search) best(hits []hit) []hit {
 	most := max(1, s.r.MaxMatches)
 	if s.r.MaxFiles > 0 {
@@ -155,7 +154,7 @@ func (s *search) best(hits []hit) []hit {
 	}
 
 	top, full := hits[:0], false
-	var last hit // the last of top when it was cut: what comes after it is not shown
+	var last hit // the last hit of top when it was cut: hits after it are not shown
 	for _, n := range hits {
 		if full && s.order(n, last) >= 0 {
 			continue
@@ -181,7 +180,7 @@ func (n hit) repoName(s *search) string {
 	return n.run.b.s.m.repos[repo].Name
 }
 
-// revisions are the names of those that the file is in, of those that were asked for.
+// revisions returns the names of the revisions that contain the file and for which the query holds.
 func (n hit) revisions() (names []string) {
 	repo := n.run.m.repos[n.run.b.s.occRepo.At(int(n.occ))]
 	for _, r := range repo.revisions {
@@ -201,7 +200,7 @@ func (n hit) rawPath() []byte {
 
 func (n hit) oid() string { return n.run.b.s.oid(int(n.doc)) }
 
-// choose returns the first hits that together have the matches to show.
+// choose returns the first hits that together have enough matches to show.
 func (s *search) choose(hits []hit) []hit {
 	left := s.r.MaxMatches
 	for i, n := range hits {
@@ -213,13 +212,13 @@ func (s *search) choose(hits []hit) []hit {
 	return hits
 }
 
-// rendered is a file and what render must know of it.
+// rendered is a rendered file with the facts that show needs.
 type rendered struct {
 	File
-	all   int   // places that match
-	shown int   // those of them in the file as it is returned
-	bytes int64 // of memory that it holds
-	done  bool  // neither damage nor the deadline came in between
+	all   int   // places that may be shown
+	shown int   // places that are shown
+	bytes int64 // memory that it takes
+	done  bool  // it was rendered to its end: without damage or a stop
 }
 
 // files renders the files of hits, on all free cores.
@@ -227,7 +226,7 @@ func (s *search) files(ctx context.Context, hits []hit) ([]rendered, error) {
 	began := clock.Now()
 	w := &rendering{hits: hits, shown: s.allot(hits), out: make([]rendered, len(hits))}
 
-	// A search that has used much time waits in the lane of the heavy ones.
+	// A search that has used much time waits in the heavy lane.
 	lane := light
 	if s.spent > heavyAfter {
 		lane = heavy
@@ -236,7 +235,8 @@ func (s *search) files(ctx context.Context, hits []hit) ([]rendered, error) {
 		return w.out, s.ended(err)
 	}
 
-	// As many helpers as there are slots and enough hits: none waits for a slot.
+	// Start as many helpers as there are free slots and enough hits, so that no helper waits for a
+	// slot.
 	var wg sync.WaitGroup
 	for extra := 0; extra < len(hits)/renderAlone && s.gate.tryEnter(); extra++ {
 		wg.Add(1)
@@ -256,17 +256,17 @@ func (s *search) files(ctx context.Context, hits []hit) ([]rendered, error) {
 	return w.out, s.err
 }
 
-// rendering is the hits that some goroutines render together.
+// rendering is the hits that several goroutines render together.
 type rendering struct {
 	hits  []hit
-	shown []int      // matches that each may show
-	out   []rendered // of each hit
+	shown []int      // by hit: matches that it may show
+	out   []rendered // by hit
 
-	next, memory atomic.Int64 // the hit to take next, and the bytes of all rendered so far
+	next, memory atomic.Int64 // index of the next hit, and the bytes of all files rendered so far
 }
 
-// renderAll is the work of one goroutine: it takes the next hit until there is none, or
-// the memory is full. It begins with a slot of the gate and gives it up at the end.
+// renderAll is the loop of one goroutine: it renders the next hit until none is left or the memory
+// is full. It starts with a slot of the gate and gives it up at the end.
 func (s *search) renderAll(ctx context.Context, w *rendering, began time.Time) {
 	e := s.evaluator()
 	defer s.recycle(e)
@@ -277,7 +277,7 @@ func (s *search) renderAll(ctx context.Context, w *rendering, began time.Time) {
 			break
 		}
 
-		// A damaged file costs its own hits, not the search.
+		// A damaged file costs only its own hits.
 		err := file.Guard(func() error { return s.file(e, w.hits[i], w.shown[i], &w.out[i]) })
 		w.out[i].done = err == nil && !s.stopped.Load()
 		if err != nil {
@@ -288,8 +288,8 @@ func (s *search) renderAll(ctx context.Context, w *rendering, began time.Time) {
 		}
 		w.memory.Add(w.out[i].bytes)
 
-		// What has taken long gives way between files to what is short. A short answer is not
-		// interrupted: files are small, and each turn of a heavy search is a whole piece.
+		// Between files, a search that has taken long lets short ones go first. A short search is
+		// not interrupted: files are small, and a turn of a heavy search is a whole piece.
 		if s.spent+clock.Since(began) > heavyAfter && s.gate.yield(ctx, heavy) != nil {
 			return
 		}
@@ -297,8 +297,8 @@ func (s *search) renderAll(ctx context.Context, w *rendering, began time.Time) {
 	s.gate.leave()
 }
 
-// allot returns how many of its matches each hit may show. With 10 matches to
-// show, hits of 7, 5 and 4 matches get 7, 3 and 0. A hit without any takes one.
+// allot returns how many matches each hit may show. With 10 matches to show, hits with 7, 5 and 4
+// matches get 7, 3 and 0. A hit without matches takes one.
 func (s *search) allot(hits []hit) []int {
 	shown := make([]int, len(hits))
 	left := s.r.MaxMatches
@@ -309,10 +309,10 @@ func (s *search) allot(hits []hit) []int {
 	return shown
 }
 
-// renderAlone: one goroutine more for each so many files.
+// renderAlone is the number of files for which one goroutine is enough.
 const renderAlone = 16
 
-// file renders the file of a hit with its first shown matches.
+// file renders the file of a hit with at most shown of its matches.
 func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 	b := n.run.b
 	sh, o := b.s, int(n.occ)
@@ -327,8 +327,8 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 	f.Skipped, f.Encoding = stored.skip.reason(), stored.charset.String()
 	f.Revisions = n.revisions()
 
-	// What may be shown goes to the content first. The matches beyond the limit of a
-	// file are told by their number: they are not cut off.
+	// Matches in the content use the limit first. Matches beyond MaxPerFile only count: they do not
+	// make the answer incomplete.
 	out.all, out.shown = s.showable(n), min(shown, n.ranges()-int(n.before))
 	var names []match.Span
 	if n.names > 0 {
@@ -340,8 +340,8 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 	inside := min(int(n.content)-before, shown)
 	f.NameMatch = nameRanges(f.Path, names[:min(len(names), shown-inside)])
 
-	// The first round has asked holds; that all of it is true is forgotten but for
-	// the arms of an Or, which spans asks again.
+	// spans needs the text again, because the first round kept only numbers. It evaluates only the
+	// branches of an Or anew.
 	if inside > 0 && !s.r.NoChunks {
 		spans, err := e.spans(o, n.mask)
 		if err != nil {
@@ -368,14 +368,14 @@ func (s *search) file(e *evaluator, n hit, shown int, out *rendered) error {
 	return nil
 }
 
-// bestChunks renders so many of the spans: the first ones or, with a limit of each
-// file, those of the best lines.
+// bestChunks renders the chunks of that many spans: of the first ones or, with MaxPerFile, of those
+// on the best lines.
 func (s *search) bestChunks(e *evaluator, spans []match.Span, inside int) ([]Chunk, error) {
 	if s.r.MaxPerFile == 0 {
 		return s.chunks(e, spans[:inside])
 	}
 
-	// Weighed are all matches of the file, those too that are not shown: they tell what is rare.
+	// Weigh all matches of the file, also those that are not shown: they tell which text is rare.
 	lines, err := e.bestLines(spans)
 	if err != nil {
 		return nil, err
@@ -388,14 +388,13 @@ func (s *search) bestChunks(e *evaluator, spans []match.Span, inside int) ([]Chu
 	return chunks, nil
 }
 
-// nameSpans returns where the positive patterns of names match in the path of an
-// occurrence.
+// nameSpans returns where the positive patterns of names match in the path of an occurrence.
 func (e *evaluator) nameSpans(occ int) []match.Span {
 	if !e.p.named {
 		return nil
 	}
 
-	// Only where a name was asked for to be there; what is negated has no place to show.
+	// A negated pattern has no match to show.
 	path := e.b.s.path(int(e.b.s.occPath.At(occ)))
 	var spans []match.Span
 	for _, p := range e.p.patterns {
@@ -406,8 +405,8 @@ func (e *evaluator) nameSpans(occ int) []match.Span {
 	return withoutOverlaps(spans)
 }
 
-// behind reports whether something of a hit stands behind a cursor, and notes in the hit
-// how many of its places stand before it.
+// behind reports whether a hit has places after a cursor, and sets h.before to the number of its
+// places before it.
 func (s *search) behind(h *hit, c *Cursor) bool {
 	order := cmp.Or(
 		cmp.Compare(c.Score, float64(h.score)),

@@ -2,7 +2,7 @@ package shard
 
 import "sync"
 
-// resources is what the searches of a set share. It is safe for concurrent use.
+// resources is what all searches of a set share. It is safe for concurrent use.
 type resources struct {
 	gate  *gate
 	cache *blockCache

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	sampleBlobs   = 400 // documents that the dictionary is made of
-	sampleWindows = 8   // pieces of each at most
-	// dictShare: the dictionary is at most one byte in so many of text.
+	sampleBlobs   = 400 // most documents that the dictionary is made of
+	sampleWindows = 8   // most pieces of each document
+	// A dictionary has at most one byte for each dictShare bytes of text.
 	dictShare = 64
-	// smallestDict: a smaller dictionary, that of less than a megabyte of text, is
-	// not made. So small a file is soon rewritten in a pack, and making the
-	// dictionary takes as long as all the rest of the build.
+	// smallestDict is the smallest dictionary worth making: that of a megabyte of text. A smaller
+	// file is soon rewritten in a pack, and making a dictionary takes as long as the rest of the
+	// build.
 	smallestDict = 16 << 10
 )
 
-// train makes the dictionary of the file from documents evenly spread over its
-// order, and writes it.
+// train makes the dictionary of the file from documents evenly spread over the order, and writes
+// it.
 func (b *builder) train(ctx context.Context, src Source, order []int) error {
-	// Only what is indexed has content in the file.
+	// Only indexed documents have content in the file.
 	var text int64
 	var fit []int
 	for _, i := range order {
@@ -33,13 +33,13 @@ func (b *builder) train(ctx context.Context, src Source, order []int) error {
 		}
 	}
 
-	// Small files are not worth a dictionary.
+	// A small file is not worth a dictionary.
 	size := min(text/dictShare, lz.MaxDict)
 	if size < smallestDict {
 		return nil
 	}
 
-	// Which documents: of many, some at equal distances.
+	// If there are many documents, take some at equal distances.
 	want := fit
 	if len(fit) > sampleBlobs {
 		want = make([]int, sampleBlobs)
@@ -48,7 +48,7 @@ func (b *builder) train(ctx context.Context, src Source, order []int) error {
 		}
 	}
 
-	// Samples from text only: binary content is not kept.
+	// Take samples of text only: binary content is not in the index.
 	var samples [][]byte
 	err := src.Read(ctx, want, func(i int, content []byte) error {
 		if text, of := b.decode(nil, i, content); !charset.Binary(text, of) {

@@ -10,32 +10,31 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// The weights of a score. Each kind of evidence outweighs all weaker kinds
-// together: a definition any use, a whole word any part of a word.
+// The weights of a score. Each kind of evidence outweighs all weaker kinds together: a definition
+// outweighs any use, a whole word any part of a word.
 const (
-	scoreDefinition = 4000 // the match is the name of a symbol defined there; scoreKind comes on top
-	scoreExact      = 3000 // the case of the name too is that of the query
-	scoreShape      = 2000 // it looks like a definition
-	scoreExactShape = 1000 // in the case of the query
-	scoreWord       = 800  // it is a whole word
-	scoreExactWord  = 400  // in the case of the query
-	scorePart       = 100  // it begins or ends one
-	scoreBase       = 400  // the file is named so
-	scoreBasePart   = 100  // the name of the file contains it
-	scoreNameOnly   = 200  // a match in the name where only names were asked
+	scoreDefinition = 4000 // the match is the name of a symbol that is defined there; scoreKind is added
+	scoreExact      = 3000 // the name has the query's case too
+	scoreShape      = 2000 // the line looks like a definition of the match
+	scoreExactShape = 1000 // and the match has the query's case
+	scoreWord       = 800  // the match is a whole word
+	scoreExactWord  = 400  // and has the query's case
+	scorePart       = 100  // the match begins or ends a word
+	scoreBase       = 400  // the name of the file is a word of the query
+	scoreBasePart   = 100  // the name of the file contains a word of the query
+	scoreNameOnly   = 200  // the name of the file matches a query for names only
 	scoreCount      = 20   // times the logarithm of the number of matches
-	scoreEarly      = 10   // near the top of the file
-	scoreRecency    = 30   // of the repository
+	scoreEarly      = 10   // the first match is near the top of the file
+	scoreRecency    = 30   // the repository is recent
 )
 
-// scoreKind is what a definition is worth by the rank of its kind: who looks for
-// a name rather wants the function of that name than a member.
+// scoreKind is added to a definition, by the rank of its kind: a reader who looks for a name rather
+// wants the function than a member.
 var scoreKind = [...]float64{2000, 1000, 0}
 
-// KindRank orders kinds of symbols, as universal-ctags names them: 0 for what can
-// be called or instantiated, 1 for what has a value, 2 for members and the rest.
-// The "implementation" of Rust is among the rest: it adds to a type that is
-// defined elsewhere.
+// KindRank orders kinds of symbols, as universal-ctags names them: 0 for functions and types, 1 for
+// values, 2 for members and the rest. An "implementation" of Rust ranks last: it adds to a type
+// that is defined elsewhere.
 func KindRank(kind string) int {
 	switch kind {
 	case "function", "method", "class", "struct", "interface", "trait", "type", "typedef", "enum", "union", "macro", "module", "namespace",
@@ -47,19 +46,18 @@ func KindRank(kind string) int {
 	return 2
 }
 
-// scoreCategory is deducted by category: code comes before documentation,
-// generated, test and vendored files. A deduction is less than the step from a
-// use to a definition.
+// scoreCategory is deducted by category: code comes before documentation, generated files, tests
+// and vendored files. A deduction is less than the step from a use to a definition.
 var scoreCategory = [...]float64{plainCode: 0, documentation: 60, generatedCode: 150, testCode: 250, vendoredCode: 300}
 
-// scoreLooks is how many matches of a file are judged.
+// scoreLooks is how many matches of a file are scored.
 const scoreLooks = 24
 
 // score ranks an occurrence of the present document by its first matches.
 func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float64 {
 	sh := r.b.s
 
-	// The best match counts. A definition is known without looking at any.
+	// The best match counts. Symbols tell of definitions without a look at matches.
 	best, most := e.b.definition(e.doc, &e.symbols), s.p.bestUse()
 	for i := 0; best < most && i < min(len(spans), scoreLooks); i++ {
 		best = max(best, e.scoreSpan(spans[i]))
@@ -75,11 +73,11 @@ func (s *search) score(e *evaluator, r *run, occ int, spans []match.Span) float6
 	score -= scoreCategory[min(int(kind), len(scoreCategory)-1)]
 	score += scoreRecency * e.recencyOf(s, r.m.repos[sh.occRepo.At(occ)])
 
-	// Few distinct values: equal files fall back on the order of names.
+	// Rounding makes equal files have equal scores: then their names decide.
 	return math.Round(score)
 }
 
-// bestUse is the most that scoreSpan can return: whoever has it stops looking.
+// bestUse returns the highest score that scoreSpan can return, so that score stops there.
 func (p *plan) bestUse() float64 {
 	best := float64(scoreShape)
 	for _, c := range p.patterns {
@@ -93,7 +91,8 @@ func (p *plan) bestUse() float64 {
 	return best
 }
 
-// recencyOf asks how recent a repository is, once for a run of its documents.
+// recencyOf returns how recent a repository is. It asks once for a run of documents of one
+// repository.
 func (e *evaluator) recencyOf(s *search, repo *repoView) float64 {
 	if s.r.Rank != nil && repo != e.ranked {
 		e.ranked = repo
@@ -102,7 +101,7 @@ func (e *evaluator) recencyOf(s *search, repo *repoView) float64 {
 	return e.recency
 }
 
-// scoreSpan judges one match by what surrounds it.
+// scoreSpan scores one match by its surroundings.
 func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	if sp.Start == sp.End {
 		return 0
@@ -110,7 +109,7 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 
 	text := e.t.buf
 	if u := e.t.unitAt(sp.Start); !e.t.have[u] {
-		return scoreDefinition // a symbol's name: nothing was read for it
+		return scoreDefinition // it is a symbol's name: the text was not read
 	}
 
 	low, high := e.t.around(sp, scoreSight)
@@ -124,8 +123,8 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	return score + scoreExactShape
 }
 
-// exact reports whether a match is a word of the query in the very case of the
-// query, where the query ignores case.
+// exact reports whether a match is a word of the query in the same case, although the query ignores
+// case.
 func (e *evaluator) exact(found []byte) bool {
 	for _, p := range e.p.patterns {
 		if p.text.Fold && !p.text.Regexp && p.text.Field == query.Content && string(found) == p.text.Pattern {
@@ -135,13 +134,12 @@ func (e *evaluator) exact(found []byte) bool {
 	return false
 }
 
-// scoreShapeOf judges a match by the text around it, of which [low, high) may be
-// looked at.
+// scoreShapeOf scores a match by the text around it. It reads only [low, high).
 func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
 	left := sp.Start == low || symbols.IsBorder(text[sp.Start-1], text[sp.Start])
 	right := sp.End == high || symbols.IsBorder(text[sp.End-1], text[sp.End])
 
-	// Both ends in the middle of words: a part of something else.
+	// A match inside of a word is a part of something else.
 	switch {
 	case !left && !right:
 		return 0
@@ -150,10 +148,10 @@ func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
 	}
 
 	if !symbols.IsWord(text[sp.Start]) {
-		return scoreWord // not a name
+		return scoreWord // it is no name
 	}
 
-	// The line, without what is around it, tells whether it defines.
+	// The rest of the line tells whether it is a definition.
 	from, to := low+bytes.LastIndexByte(text[low:sp.Start], '\n')+1, high
 	if i := bytes.IndexByte(text[sp.End:high], '\n'); i >= 0 {
 		to = sp.End + i
@@ -165,10 +163,10 @@ func scoreShapeOf(text []byte, sp match.Span, low, high int) float64 {
 	return scoreWord
 }
 
-// scoreSight is how many bytes on each side of a match are looked at.
+// scoreSight is how many bytes on each side of a match scoring reads.
 const scoreSight = 128
 
-// definers are words that, right before a name, define it.
+// definers are the words that define a name which follows them directly.
 var definers = [][]byte{
 	[]byte("func "), []byte("def "), []byte("class "), []byte("struct "), []byte("interface "), []byte("type "),
 	[]byte("enum "), []byte("union "), []byte("trait "), []byte("fn "), []byte("#define "), []byte("module "),
@@ -176,7 +174,7 @@ var definers = [][]byte{
 	[]byte("package "), []byte("const "), []byte("object "), []byte("impl "),
 }
 
-// looksDefined guesses whether a word is defined in the line that surrounds it.
+// looksDefined guesses whether a line defines the word between before and after.
 func looksDefined(before, after []byte) bool {
 	after = bytes.TrimRight(after, " \t\r")
 	if d := definer(before); d != nil {
@@ -186,7 +184,7 @@ func looksDefined(before, after []byte) bool {
 		return true
 	}
 
-	// name := ..., name = function, name = (...) => ...
+	// Such as name := ..., name = function, name = (...) => ...
 	if len(after) == 0 || after[0] != ' ' {
 		return false
 	}
@@ -194,7 +192,7 @@ func looksDefined(before, after []byte) bool {
 		bytes.HasPrefix(after, []byte(" = (")) && bytes.Contains(after, []byte("=>"))
 }
 
-// definer returns the definer that a text ends with, nil for none.
+// definer returns the definer that a text ends with; nil if none.
 func definer(before []byte) []byte {
 	if n := len(before); n == 0 || before[n-1] != ' ' {
 		return nil
@@ -207,9 +205,9 @@ func definer(before []byte) []byte {
 	return nil
 }
 
-// looksUsed reports whether a name after a definer is only used: "struct list;"
-// declares, "struct list *next" is of that type. A macro, a constant and a type may
-// end so and be defined.
+// looksUsed reports whether the line only uses a name after a definer: "struct list;" declares it,
+// and "struct list *next" is of that type. A macro, a constant and a type may end with ; or * and
+// still be defined.
 func looksUsed(definer, after []byte) bool {
 	if len(after) == 0 || definer[0] == '#' || string(definer) == "const " || string(definer) == "type " {
 		return false
@@ -217,10 +215,9 @@ func looksUsed(definer, after []byte) bool {
 	return after[len(after)-1] == ';' || bytes.IndexByte(after, '*') == 1
 }
 
-// looksCDefined reports whether the line looks like the head of a C function: it
-// begins at the margin, the name is followed by a parenthesis, and no semicolon
-// ends the line. "static int parse(char *s)" is one, "x = parse(s)" and
-// "int parse(char *s);" are none.
+// looksCDefined reports whether the line looks like the head of a C function: it begins at the
+// margin, a parenthesis follows the name, and no semicolon ends the line. "static int parse(char
+// *s)" is one; "x = parse(s)" and "int parse(char *s);" are none.
 func looksCDefined(before, after []byte) bool {
 	if len(after) == 0 || after[0] != '(' || after[len(after)-1] == ';' {
 		return false
@@ -231,8 +228,8 @@ func looksCDefined(before, after []byte) bool {
 	return bytes.IndexByte(before, '(') < 0 && bytes.IndexByte(before, '=') < 0
 }
 
-// scoreName judges the name of the file: whether it is named like a word of the
-// query (list.c for "list"), or only is there because of its name.
+// scoreName scores the name of the file: whether it is a word of the query (list.c for "list").
+// With only, the file has no match in its content, and a match in the name counts.
 func (e *evaluator) scoreName(occ int, only bool) float64 {
 	path := e.b.s.path(int(e.b.s.occPath.At(occ)))
 	base := path[bytes.LastIndexByte(path, '/')+1:]
@@ -250,7 +247,7 @@ func (e *evaluator) scoreName(occ int, only bool) float64 {
 				score = max(score, scoreNameOnly)
 			}
 
-		// A word as it is written; an expression is not what a file is called.
+		// An expression is not what a file is called.
 		case p.text.Field == query.Content && !p.text.Regexp && len(p.name) > 1:
 			if bytes.EqualFold(stem, p.name) || bytes.EqualFold(base, p.name) {
 				score = max(score, scoreBase)
@@ -262,7 +259,7 @@ func (e *evaluator) scoreName(occ int, only bool) float64 {
 	return score
 }
 
-// containsFold reports whether a name contains part, in any case.
+// containsFold reports whether a name contains a part, in any case.
 func containsFold(name, part []byte) bool {
 	for i := 0; i+len(part) <= len(name); i++ {
 		if (name[i]^part[0])&^0x20 == 0 && bytes.EqualFold(name[i:i+len(part)], part) {

@@ -6,13 +6,12 @@ import (
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
-// ScoreText ranks a file that is in no shard as a search would rank it for the
-// same matches in its content, as far as that can be done without symbols: so
-// the files of a commit that is not indexed come in the order of the index. spans
-// are the first of all matches, in order; without any the path alone decides. Within one
-// repository its scores compare with those of a search.
+// ScoreText scores a file that is in no shard as a search would score it for the same matches in
+// its content, but without symbols. So the files of a commit that is not indexed come in the order
+// of the index. spans are the first of all matches, in order; without any the path alone decides.
+// Within one repository its scores compare with those of a search.
 func ScoreText(path string, content []byte, spans []match.Span, matches int) float64 {
-	// As search.score does, but without definitions and recency.
+	// As score does, but without definitions and recency.
 	best := 0.0
 	for _, sp := range spans[:min(len(spans), scoreLooks)] {
 		if sp.Start < sp.End {

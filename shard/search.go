@@ -13,17 +13,14 @@ import (
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
-// Search answers r from the parts of the view. The context's end stops it
-// soon: a deadline gives what was found so far with Cut, a cancellation gives
-// the context's error. A damaged file is quarantined and its parts are listed
-// in Result.Failed.
+// Search answers r from the parts of the view. It stops soon after ctx ends: a deadline gives what
+// was found so far with Cut, a cancellation gives the error of ctx. A damaged file is quarantined,
+// and its parts are listed in Result.Failed.
 //
-// A search goes in two rounds. The first decides which documents match and
-// keeps a hit of some 40 bytes for each file that does; the second renders
-// the files of the hits that rank first. All cores work on each shard: its
-// candidates are cut into pieces, and any goroutine takes the next piece. Hits
-// are put together in the order of the pieces, so the answer does not depend
-// on which goroutine was faster.
+// A search has two rounds. The first decides which documents match, and keeps a hit of some 40
+// bytes for each matching file. The second renders the files of the best hits. All cores work on
+// each shard: its candidates are cut into pieces, and any goroutine takes the next piece. Hits are
+// joined in the order of the pieces, so the answer does not depend on which goroutine was faster.
 func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	start := clock.Now()
 	if r.MaxMatches <= 0 {
@@ -39,21 +36,20 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	}
 	p.untagged = r.untagged
 
-	// An expression can take long over a single document.
+	// An expression can take long in a single document.
 	stop := context.AfterFunc(ctx, p.stop)
 	defer stop()
 
 	s := &search{v: v, r: r, p: p, gate: v.set.gate}
 
-	// A run for each shard file: they are bound and decided apart.
+	// Each shard file has a run of its own.
 	for _, m := range v.members {
 		s.runs = append(s.runs, &run{m: m})
 	}
 
 	s.planning = clock.Since(start)
 
-	// From here on the end of ctx also cuts matchers short, so what they say is
-	// no longer to be trusted.
+	// From here on the end of ctx also stops matchers. What a stopped matcher says is wrong.
 	defer context.AfterFunc(ctx, s.stop)()
 
 	if err := s.first(ctx, start); err != nil {
@@ -69,8 +65,8 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	return res, nil
 }
 
-// apart is what is left of a span of time beside a part of it. Parts are summed
-// over goroutines: together they may be longer than the whole.
+// apart returns the rest of a duration beside a part of it. Parts are summed over goroutines, so a
+// part may be longer than the whole.
 func apart(whole, part time.Duration) time.Duration { return max(0, whole-part) }
 
 const (
@@ -79,27 +75,27 @@ const (
 )
 
 const (
-	// cacheCandidates: an exhaustive search with more units to read from a shard
-	// passes the cache by.
+	// cacheCandidates is how many units an exhaustive search may read from a shard through the
+	// cache. A larger one bypasses it.
 	cacheCandidates = 5 << 10
-	// cacheUnits: of a search that may stop early and has more than
-	// cacheCandidates, so many units go through the cache.
+	// cacheUnits is how many units of a search go through the cache if the search may stop early
+	// and has more than cacheCandidates.
 	cacheUnits = 4 * pieceUnits
 )
 
-// search is one request at work.
+// search is one running request.
 type search struct {
 	v    *View
 	r    Request
 	p    *plan
 	gate *gate
 
-	stopped atomic.Bool // the matchers were cut short: what they say is wrong
+	stopped atomic.Bool // matchers were stopped: what they say is wrong
 
 	mu       sync.Mutex // guards the fields below
 	runs     []*run     // by member
 	next     int        // index of the run to bind next
-	ready    []*run     // bound runs with pieces that nobody has taken
+	ready    []*run     // bound runs with pieces that nobody has taken yet
 	busy     int        // goroutines at work, which may still add to ready
 	spent    time.Duration
 	planning time.Duration
@@ -108,52 +104,49 @@ type search struct {
 	cut      bool
 }
 
-// run is a search in one shard. At any time
+// run is the work of a search in one shard. At any time
 //
 //	done <= next <= len(pieces)   and   limit <= len(pieces)
 //
-// where pieces[:done] are decided, pieces[:next] are taken and pieces[:limit]
-// count. limit falls when an early stop leaves out the pieces after it, and to
-// 0 for a damaged file.
+// where pieces[:done] are decided, pieces[:next] are taken and pieces[:limit] count. limit becomes
+// less when an early stop leaves out the pieces after it, and 0 for a damaged file.
 type run struct {
 	m      *member
 	b      *bound
 	pieces []piece
-	had    []atomic.Bool // by repository: a file of it is found, where one is enough
-	next   int           // the piece to take next
-	done   int           // pieces from the first on that are decided
+	had    []atomic.Bool // by repository, with OnePerRepo: one of its files is found
+	next   int           // index of the next piece to take
+	done   int           // number of pieces decided, from the first on without a gap
 	sum    int           // matches in pieces[:done]
-	limit  int           // pieces that count
+	limit  int           // number of pieces that count
 	failed bool
 }
 
-// piece is a run of candidates that one goroutine decides at a time.
+// piece is a run of candidates that one goroutine decides at once.
 type piece struct {
 	docs    []uint32
-	units   int // posting units of the documents of this piece and of all before it
+	units   int // posting units of the documents in this piece and all before it
 	hits    []hit
-	matches int // weights of the hits, together
+	matches int // sum of the weights of the hits
 	ended   bool
 }
 
-// The size of a piece, in posting units: enough work to be worth handing out,
-// little enough that a light search waits at most a few milliseconds for the
-// end of a heavy one's piece. Where a search may stop early the first piece is
-// small, since its documents may be all that is wanted, and each piece is twice
-// the one before.
+// The size of a piece, in posting units. It is enough work to be worth handing out. It is so little
+// that a light search waits at most a few milliseconds for a heavy one's piece to end. If a search
+// may stop early, the first piece is small, because its documents may be enough, and each piece is
+// twice the one before.
 const (
 	pieceUnits = 512
-	pieceAll   = 64 // where all matches are counted
+	pieceAll   = 64 // if all matches are counted
 	pieceFirst = 16
-	pieceDocs  = 256 // documents in a piece at most
+	pieceDocs  = 256 // most documents in a piece
 )
 
-// A search that need not count all matches stops when it has enough to choose
-// from by rank. Over all shards that is stopFactor times what is shown, and at
-// least stopLeast; each shard gives its share of that, but at least stopShare
-// times what is shown, since the other shards may have none. Where matches are
-// rare among the candidates a better choice is not worth reading everything: the
-// number halves after each stopUnits units, down to what is shown.
+// A search that need not count all matches stops when it has enough to choose from by rank. Over
+// all shards enough is stopFactor times the number shown, and at least stopLeast. Each shard
+// contributes its share, but at least stopShare times the number shown, since the other shards may
+// have none. If matches are rare among the candidates, a better choice is not worth reading
+// everything: the number halves after each stopUnits units, down to the number shown.
 const (
 	stopFactor = 4
 	stopShare  = 2
@@ -161,16 +154,16 @@ const (
 	stopUnits  = 12 * pieceUnits
 )
 
-// enough is how many matches end the search of a shard after so many units, where
-// so many are shown. For 10 matches shown and one shard: 250 at first, 125 after
-// 6,144 units, 62 after 12,288, and so on down to 10.
+// enough returns how many matches end the search of a shard after that many units. For 10 matches
+// shown and one shard it is 250 at first, 125 after 6,144 units, 62 after 12,288, and so on down to
+// 10.
 func (s *search) enough(shown, units int) int {
 	choice := max(shown*stopShare, max(shown*stopFactor, stopLeast)/max(s.r.Shards, 1))
 
 	return max(shown, choice>>(units/stopUnits))
 }
 
-// stop cuts short the matchers that are at work in a long text.
+// stop makes matchers that are at work in a long text give up.
 func (s *search) stop() {
 	s.stopped.Store(true)
 	for _, p := range s.p.patterns {
@@ -178,8 +171,8 @@ func (s *search) stop() {
 	}
 }
 
-// first does the first round in nine tenths of the time that is left: the
-// second round needs some to show what was found.
+// first runs the first round in nine tenths of the time left: the second round needs the rest to
+// show what was found.
 func (s *search) first(ctx context.Context, now time.Time) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -190,27 +183,26 @@ func (s *search) first(ctx context.Context, now time.Time) error {
 	return s.work(ctx)
 }
 
-// work does the first round: this goroutine and as many helpers as there are
-// free cores.
+// work runs the first round on this goroutine and on as many helpers as there are free cores.
 func (s *search) work(ctx context.Context) error {
 	if err := s.gate.enter(ctx, light); err != nil {
 		return s.ended(err)
 	}
 
-	// The loop starts helpers, which may start more; wg waits for all of them.
+	// The loop starts helpers, which may start more. Wait for all of them.
 	var wg sync.WaitGroup
 	s.busy = 1
 	s.loop(ctx, &wg)
 	wg.Wait()
 
 	err := s.err
-	s.err = nil // the second round begins without it
+	s.err = nil // the second round begins without an error
 
 	return s.ended(err)
 }
 
-// ended makes a deadline a cut answer, as Search promises, and passes other
-// errors on.
+// ended turns the error of a deadline into a cut answer, as Search promises. It returns other
+// errors.
 func (s *search) ended(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.cut = true
@@ -219,8 +211,8 @@ func (s *search) ended(err error) error {
 	return err
 }
 
-// loop takes tasks until there are none. It begins with a slot of the gate and
-// gives it up at the end.
+// loop runs tasks until there are none. It starts with a slot of the gate and gives it up at the
+// end.
 func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 	e := s.evaluator()
 	lane, inside := light, true // inside: we hold a slot
@@ -231,7 +223,7 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 			break
 		}
 
-		// A task runs guarded: a fault in a mapped file is an error, not a crash.
+		// Guard turns a fault in a mapped file into an error.
 		began := clock.Now()
 		err := file.Guard(task)
 		s.r.Progress.Add(0, 0, 0, int64(e.t.bytes-told))
@@ -247,7 +239,7 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 		}
 		s.mu.Unlock()
 
-		// Between tasks a waiting search of a lighter lane goes first.
+		// Between tasks, let a waiting search of a lighter lane go first.
 		if err := s.gate.yield(ctx, lane); err != nil {
 			s.fail(err)
 			inside = false
@@ -255,7 +247,7 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 		}
 	}
 
-	// Sum up what this goroutine read.
+	// Add what this goroutine read.
 	s.mu.Lock()
 	s.busy--
 	s.stats.ContentBytes += e.t.bytes
@@ -264,14 +256,14 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 	s.stats.RegexpsConsidered += e.regexp
 	s.mu.Unlock()
 
-	// Buffers are kept for the next search.
+	// Keep the buffers for the next search.
 	s.recycle(e)
 	if inside {
 		s.gate.leave()
 	}
 }
 
-// fail remembers the first error; it ends the search.
+// fail stores the first error, which ends the search.
 func (s *search) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,11 +272,11 @@ func (s *search) fail(err error) {
 	}
 }
 
-// take returns the next task, nil when there is none: a piece of a bound run
-// if one is worth deciding, else to bind the next run. While more is waiting
-// than this goroutine can do, it starts another.
+// take returns the next task; nil if there is none. The task decides a piece of a bound run if one
+// is worth deciding; otherwise it binds the next run. If more tasks are waiting, take starts
+// another goroutine.
 func (s *search) take(ctx context.Context, e *evaluator, wg *sync.WaitGroup) func() error {
-	// The end of ctx ends the search here, between two tasks.
+	// If ctx has ended, the search ends here, between two tasks.
 	if err := ctx.Err(); err != nil {
 		s.fail(err)
 	}
@@ -295,7 +287,7 @@ func (s *search) take(ctx context.Context, e *evaluator, wg *sync.WaitGroup) fun
 		return nil
 	}
 
-	// Pieces first: what they find may make the rest of the runs not worth binding.
+	// Pieces come first: what they find may make binding the other runs unnecessary.
 	if r := s.wanted(); r != nil {
 		i := r.next
 		r.next++
@@ -316,8 +308,8 @@ func (s *search) take(ctx context.Context, e *evaluator, wg *sync.WaitGroup) fun
 	return nil
 }
 
-// wanted returns the first run with a piece that should be decided now, nil for
-// none. s.mu is held.
+// wanted returns the first run with a piece that should be decided now; nil if none. The caller
+// must hold s.mu.
 func (s *search) wanted() *run {
 	for i := 0; i < len(s.ready); {
 		r := s.ready[i]
@@ -333,14 +325,13 @@ func (s *search) wanted() *run {
 	return nil
 }
 
-// worth reports whether the next piece of a run is likely to count. A search
-// that may stop early does not begin a piece that those at work will probably
-// make superfluous. It expects as many matches a unit in the pieces begun as in
-// those done: with k units done and b units begun,
+// worth reports whether the next piece of a run is likely to count. A search that may stop early
+// does not start a piece if those at work will probably find enough. It expects as many matches per
+// unit in the started pieces as in the finished ones: with k units finished and b units started,
 //
 //	expected(b) = sum * b / k   and the piece is wanted while   expected(b) < enough(b)
 //
-// A goroutine that is refused ends; whoever finishes a piece asks again.
+// A goroutine without a piece ends. Whoever finishes a piece asks again.
 func (s *search) worth(r *run) bool {
 	if s.r.CountAll || r.next == r.done {
 		return true
@@ -353,7 +344,7 @@ func (s *search) worth(r *run) bool {
 	return float64(r.sum)*float64(b) < float64(s.enough(s.r.MaxMatches, b))*float64(k)
 }
 
-// help starts another goroutine if a core is free. s.mu is held.
+// help starts another goroutine if a core is free. The caller must hold s.mu.
 func (s *search) help(ctx context.Context, wg *sync.WaitGroup) {
 	if !s.gate.tryEnter() {
 		return
@@ -384,13 +375,12 @@ func (s *search) bind(e *evaluator, r *run) error {
 		return s.lose(r, err)
 	}
 
-	// A search that reads much of a shard would only throw the blocks of other
-	// searches out of the cache.
+	// A search that reads much of a shard would evict the blocks of other searches.
 	if !s.r.CountAll || r.b.candidates <= cacheCandidates && len(r.b.docs) <= cacheCandidates {
 		r.b.cache = s.v.set.cache
 	}
 
-	// All of it is looked at where everything is counted: the order saves nothing.
+	// A search that counts everything reads all documents anyway: their order does not matter.
 	if !s.r.CountAll {
 		r.b.namedFirst()
 	}
@@ -402,7 +392,7 @@ func (s *search) bind(e *evaluator, r *run) error {
 	r.cut(s.r.CountAll)
 	s.r.Progress.Add(int64(len(r.b.docs)), 0, 0, 0)
 
-	// Counters are shared by all runs.
+	// All runs share these counters.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.planning += clock.Since(began)
@@ -424,28 +414,28 @@ func (s *search) bind(e *evaluator, r *run) error {
 	return nil
 }
 
-// lose returns up the run of a damaged file and puts the file into quarantine;
-// any other error ends the search.
+// lose gives up the run of a damaged file and quarantines the file. It returns any other error,
+// which ends the search.
 func (s *search) lose(r *run, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
 	}
 
-	// The file leaves the set first, so that no later search gets it.
+	// Remove the file from the set first, so that no later search gets it.
 	s.v.set.quarantine(r.m.culprit(err), err)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	// Nothing more of the run is taken; its hits so far do not count.
+	// Take no more pieces of the run. Its hits so far do not count.
 	r.failed = true
 	r.limit = 0
 
 	return nil
 }
 
-// cut makes the pieces. Where it cuts depends on the candidates alone, never on
-// the number of cores. With all false, pieces have about 16, 32, 64 ... 512 units:
+// cut makes the pieces. It cuts by the candidates alone, never by the number of cores. With all
+// false, pieces have about 16, 32, 64 ... 512 units:
 //
 //	documents of 10, 3, 5, 20, 15 units  ->  {10 3 5} {20 15}
 func (r *run) cut(all bool) {
@@ -455,9 +445,9 @@ func (r *run) cut(all bool) {
 	}
 
 	docs := r.b.docs
-	start := 0  // the first document of the present piece
-	units := 0  // of all documents up to here
-	before := 0 // of the pieces that are complete
+	start := 0  // first document of the present piece
+	units := 0  // units of all documents so far
+	before := 0 // units of the complete pieces
 	for i, d := range docs {
 		units += int(r.b.s.docUnit.At(int(d)+1) - r.b.s.docUnit.At(int(d)))
 
@@ -482,7 +472,7 @@ func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error 
 
 		e.moveTo(r.b, int(d))
 
-		// So far into a large result the cache would only suffer.
+		// Deep in a large result, the cache would only lose other blocks.
 		if pc.units >= cacheUnits && r.b.candidates > cacheCandidates {
 			e.t.cache = nil
 		}
@@ -490,8 +480,7 @@ func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error 
 		have := len(pc.hits)
 		err := s.collect(ctx, e, r, pc)
 
-		// A matcher that was cut short may have overlooked matches of this
-		// document: drop its hits.
+		// A stopped matcher may have missed matches of this document: drop its hits.
 		if s.stopped.Load() {
 			pc.hits = pc.hits[:have]
 			return ctx.Err()
@@ -511,8 +500,8 @@ func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error 
 	defer s.mu.Unlock()
 	pc.ended = true
 
-	// Count the pieces that are done without a gap, and stop early where they
-	// are enough: pieces after them do not count, even if they are decided.
+	// Count the pieces that are decided without a gap, and stop early if they have enough. Pieces
+	// after them do not count, even if they are decided.
 	for r.done < len(r.pieces) && r.pieces[r.done].ended {
 		r.sum += r.pieces[r.done].matches
 		r.done++
@@ -525,12 +514,12 @@ func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error 
 	return nil
 }
 
-// collect decides the occurrences of the present document and adds a hit to the
-// piece for each that satisfies the query.
+// collect decides the occurrences of the present document and adds a hit to the piece for each that
+// satisfies the query.
 func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) error {
 	sh := r.b.s
 	for o := int(sh.docOccur.At(e.doc)); o < int(sh.docOccur.At(e.doc+1)); o++ {
-		// Not of this view, or of no revision that is alive.
+		// Skip an occurrence of another view, or one that no live revision has.
 		number := sh.occRepo.At(o)
 		repo := r.m.repos[number]
 		if repo == nil || r.had != nil && r.had[number].Load() {
@@ -549,7 +538,7 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 			continue
 		}
 
-		// All matches, so that they can be counted and scored.
+		// Find all matches, so that they can be counted and scored.
 		var spans, names []match.Span
 		if !s.r.FilesOnly {
 			if spans, err = e.spans(o, mask); err != nil {
@@ -558,10 +547,10 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 			names = e.nameSpans(o)
 		}
 		if err := ctx.Err(); err != nil {
-			return err // a stopped pattern may have overlooked something
+			return err // a stopped pattern may have missed matches
 		}
 
-		// A hit is small: its text is rendered only if it is shown.
+		// A hit is small. Its text is rendered only if it is shown.
 		h := hit{run: r, doc: uint32(e.doc), occ: uint32(o), mask: mask, content: int32(len(spans)), names: int32(len(names))}
 		h.score = float32(s.score(e, r, o, spans))
 		pc.hits = append(pc.hits, h)

@@ -21,7 +21,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// Set is the index files of one node. It is safe for concurrent use.
+// Set manages the index files of one node. It is safe for concurrent use.
 type Set struct {
 	*resources
 	dir string
@@ -31,20 +31,19 @@ type Set struct {
 
 	mu      sync.Mutex // guards the fields below
 	files   map[fileKey]*entry
-	unread  map[fileKey]time.Time // files of a version too old to be read, and since when Retain finds each unused
+	unread  map[fileKey]time.Time // files of a version too old to read, and since when Retain finds each unused
 	rebuild Rebuild
 	idle    sync.Cond // signalled when an entry loses its last reader
 	closed  bool
 }
 
-// fileKey is what a file of the set is found by.
+// fileKey identifies a file of the set.
 type fileKey struct {
 	id   FileID
 	kind FileKind
 }
 
-// keyOf returns the key of a file by its name; false if no index file has such a
-// name.
+// keyOf returns the key of a file by its name; false if the name is not one of an index file.
 func keyOf(name string) (fileKey, bool) {
 	id, kind, ok := ParseFileName(name)
 	return fileKey{id, kind}, ok
@@ -52,26 +51,25 @@ func keyOf(name string) (fileKey, bool) {
 
 // SetOptions are the settings of a Set.
 type SetOptions struct {
-	Workers int // cores that searches may use together; 0 means GOMAXPROCS
+	Workers int // cores that all searches together may use; 0 means GOMAXPROCS
 	Now     func() time.Time
 	Formats *file.Formats // nil means those of this release
 
-	// Level is the level of the catalog, on which the versions depend that are written.
-	// Nil means the highest.
+	// Level returns the level of the catalog, which decides the versions that are written. Nil
+	// means the highest level.
 	Level func() uint64
-	// Damaged, when not nil, is called with each file that was found damaged and
-	// moved into quarantine, by the goroutine that found it. It must not block.
+	// Damaged is called with each file that is found damaged and moved into quarantine, by the
+	// goroutine that found it. It must not block. Nil means no call.
 	Damaged func(name string, err error)
 }
 
-// quarantineDir is where damaged files go, inside the directory of the set, for
-// somebody to look at.
+// quarantineDir is the directory for damaged files, inside the directory of the set. Somebody may
+// look at them.
 const quarantineDir = "damaged"
 
-// OpenSet opens the files that lie in dir, which is made if it is missing.
-// Files left half-written by a crash are removed; files that fail their
-// header check are quarantined. Files of a version too old to be read are left where
-// they are; one of a newer version is a *file.VersionError.
+// OpenSet opens the files in dir, which it makes if it is missing. It removes files that a crash
+// left half-written, and quarantines files that fail their header check. It leaves files of a
+// version too old to read where they are. A file of a newer version gives a *file.VersionError.
 func OpenSet(dir string, opt SetOptions) (*Set, error) {
 	if opt.Now == nil {
 		opt.Now = clock.Now
@@ -102,7 +100,7 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 			continue
 		}
 
-		// Names that are not ours are left alone.
+		// Leave other files alone.
 		key, ok := keyOf(name)
 		if !ok {
 			continue
@@ -118,12 +116,12 @@ func OpenSet(dir string, opt SetOptions) (*Set, error) {
 	return s, nil
 }
 
-// Close waits for the readers to leave and unmaps every file.
+// Close waits until all readers have released their files, and unmaps the files.
 func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true
 
-	// Waiting gives the lock away, but closed lets nobody in any more.
+	// Wait releases the lock, but closed keeps new readers out.
 	for key, e := range s.files {
 		for e.refs > 0 {
 			s.idle.Wait()
@@ -136,7 +134,7 @@ func (s *Set) Close() error {
 	return nil
 }
 
-// closeFile unmaps a file that nobody reads.
+// closeFile unmaps a file without readers.
 func (s *Set) closeFile(e *entry) {
 	e.f.Close()
 	if e.sh != nil {
@@ -144,10 +142,10 @@ func (s *Set) closeFile(e *entry) {
 	}
 }
 
-// Dir is the directory of the set, where Build must write.
+// Dir returns the directory of the set, where Build must write.
 func (s *Set) Dir() string { return s.dir }
 
-// Names lists the files of the set, sorted.
+// Names returns the names of the files of the set, sorted.
 func (s *Set) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +157,7 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Has reports whether the set holds a file.
+// Has reports whether the set has a file.
 func (s *Set) Has(name string) bool {
 	key, ok := keyOf(name)
 	s.mu.Lock()
@@ -167,7 +165,7 @@ func (s *Set) Has(name string) bool {
 	return ok && s.files[key] != nil
 }
 
-// Size is the number of bytes of a file of the set, 0 for one it has not.
+// Size returns the number of bytes of a file; 0 if the set does not have it.
 func (s *Set) Size(name string) int64 {
 	key, _ := keyOf(name)
 	s.mu.Lock()
@@ -178,7 +176,7 @@ func (s *Set) Size(name string) int64 {
 	return 0
 }
 
-// Bytes is the size of all files together.
+// Bytes returns the size of all files together.
 func (s *Set) Bytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +187,8 @@ func (s *Set) Bytes() int64 {
 	return sum
 }
 
-// Quarantined is the number of damaged files that lie aside, also those that
-// an earlier process has put there; 0 when that cannot be told.
+// Quarantined returns the number of damaged files in quarantine, also those of an earlier process;
+// 0 if the directory cannot be read.
 func (s *Set) Quarantined() int {
 	n := 0
 	list, _ := os.ReadDir(filepath.Join(s.dir, quarantineDir))
@@ -202,8 +200,8 @@ func (s *Set) Quarantined() int {
 	return n
 }
 
-// Add opens files that Build or Update put into the directory. A name that is
-// open already is fine. A damaged file is quarantined.
+// Add opens files that Build or Update put into the directory. It skips a file that is open
+// already. It quarantines a damaged file.
 func (s *Set) Add(names ...string) error {
 	for _, name := range names {
 		if s.Has(name) {
@@ -222,7 +220,7 @@ func (s *Set) Add(names ...string) error {
 			return fmt.Errorf("open index file: %w", err)
 		}
 
-		// Another call may have opened it meanwhile: the first one stays.
+		// Another call may have opened the file meanwhile: keep the first.
 		s.mu.Lock()
 		if s.closed || s.files[key] != nil {
 			e.f.Close()
@@ -242,7 +240,7 @@ func openEntry(path string, kind FileKind, known *file.Formats) (*entry, error) 
 		return nil, err
 	}
 
-	// The head was checked; what is in the file is read when a search asks.
+	// Open checked the head. The rest is read when a search asks.
 	e := &entry{size: f.Size(), f: f}
 	switch kind {
 	case KindShard:
@@ -255,20 +253,20 @@ func openEntry(path string, kind FileKind, known *file.Formats) (*entry, error) 
 	return e, nil
 }
 
-// quarantine moves a damaged file into quarantineDir and reports it. Those who
-// have it open may go on reading.
+// quarantine moves a damaged file into quarantineDir and reports it. Searches that have it open may
+// go on reading.
 func (s *Set) quarantine(e *entry, cause error) {
 	name := e.f.Name()
 	key, _ := keyOf(name)
 
-	// Who reads the old file may find it damaged when a new copy has long taken its place.
+	// A reader of an old file may find it damaged after a new copy has taken its place.
 	s.mu.Lock()
 	if s.files[key] != e {
 		s.mu.Unlock()
 		return
 	}
 
-	// From here on no search takes it; the last that has it closes it.
+	// No later search gets the file. Its last reader closes it.
 	delete(s.files, key)
 	e.gone = true
 	if e.refs == 0 {
@@ -278,7 +276,7 @@ func (s *Set) quarantine(e *entry, cause error) {
 	s.putAside(name, cause)
 }
 
-// putAside moves a file that is not of the set into quarantineDir and reports it.
+// putAside moves a file that is not in the set into quarantineDir and reports it.
 func (s *Set) putAside(name string, cause error) {
 	from, to := filepath.Join(s.dir, name), filepath.Join(s.dir, quarantineDir)
 	err := os.MkdirAll(to, 0o700)
@@ -295,9 +293,8 @@ func (s *Set) putAside(name string, cause error) {
 	}
 }
 
-// Import copies a file from r, checks that its bytes have the hash in its name,
-// and adds it. A wrong hash is ErrDamaged and leaves nothing behind, as does a version
-// that is not read.
+// Import copies a file from r, checks that its bytes have the hash in its name, and adds it. A
+// wrong hash is ErrDamaged. Neither a wrong hash nor an unreadable version leaves a file behind.
 func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
 	key, ok := keyOf(name)
 	if !ok {
@@ -312,7 +309,7 @@ func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
 		return fmt.Errorf("import index file: %w", err)
 	}
 
-	// The name is the hash: another node cannot pass other bytes off as this file.
+	// The name is the hash, so another node cannot pass off other bytes as this file.
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(f, sum), contextReader{ctx, r})
 	if err == nil && FileID(sum.Sum(nil)) != key.id {
@@ -320,11 +317,11 @@ func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
 	}
 	if err == nil {
 		head := make([]byte, file.HeadBytes)
-		n, _ := f.ReadAt(head, 0) // a short file is found by Add
+		n, _ := f.ReadAt(head, 0) // Add finds a file that is too short
 		err = s.opt.Formats.Check(name, head[:n], key.kind)
 	}
 
-	// Only a whole file gets its name.
+	// Only a complete file gets its name.
 	if err == nil {
 		err = file.Publish(f, filepath.Join(s.dir, name))
 	}
@@ -339,7 +336,7 @@ func (s *Set) Import(ctx context.Context, name string, r io.Reader) error {
 
 var errOtherBytes = fmt.Errorf("%w: other bytes than its name says", ErrDamaged)
 
-// contextReader ends with its context.
+// contextReader is a reader that fails when its context ends.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -352,7 +349,7 @@ func (c contextReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// Export opens a file, to be copied to another node, and returns its size.
+// Export opens a file, so that it can be copied to another node, and returns its size.
 func (s *Set) Export(name string) (io.ReadCloser, int64, error) {
 	if !s.Has(name) {
 		return nil, 0, fmt.Errorf("export %q: %w", name, fs.ErrNotExist)
@@ -364,10 +361,9 @@ func (s *Set) Export(name string) (io.ReadCloser, int64, error) {
 	return f, s.Size(name), nil
 }
 
-// Retain collects garbage: files that live has denied for the grace time leave the
-// set at once, and are deleted when their last reader is done. It returns the
-// names that were removed. Call it again and again; live must also grant the files
-// of jobs that still run.
+// Retain collects garbage. A file for which live returns false throughout the grace time leaves the
+// set, and is deleted when its last reader is done. Retain returns the removed names. Call it
+// regularly. live must also return true for the files of running jobs.
 func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed []string, err error) {
 	now := s.opt.Now()
 
@@ -387,7 +383,8 @@ func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed 
 			continue
 		}
 
-		// Readers may have it mapped: the name goes now, the bytes with the last mapping.
+		// Readers may have the file mapped: its name goes now, its bytes when the last mapping
+		// ends.
 		if rm := os.Remove(filepath.Join(s.dir, name)); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
 			err = errors.Join(err, fmt.Errorf("remove index file: %w", rm))
 			continue
@@ -419,8 +416,8 @@ func (s *Set) Retain(live func(name string) bool, grace time.Duration) (removed 
 	return removed, err
 }
 
-// Verify reads every byte of a file and compares it with its name; a damaged
-// file is quarantined.
+// Verify reads every byte of a file and compares the hash with its name. It quarantines a damaged
+// file.
 func (s *Set) Verify(ctx context.Context, name string) error {
 	key, _ := keyOf(name)
 	s.mu.Lock()
@@ -449,7 +446,8 @@ func (s *Set) Verify(ctx context.Context, name string) error {
 	return nil
 }
 
-// release ends the use of entries. The last reader unmaps what has left the set.
+// release drops the references to entries. The last reader of a file that has left the set unmaps
+// it.
 func (s *Set) release(entries []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -457,7 +455,7 @@ func (s *Set) release(entries []*entry) {
 	for _, e := range entries {
 		e.refs--
 		if e.refs == 0 {
-			// Its name has left the set long ago: nobody can come to it any more.
+			// An entry that has left the set gets no new reader.
 			if e.gone {
 				s.closeFile(e)
 			}
@@ -466,14 +464,14 @@ func (s *Set) release(entries []*entry) {
 	}
 }
 
-// CacheSize is the memory of a cache.
+// CacheSize is how much memory a cache takes.
 type CacheSize struct {
 	Name        string
 	Bytes, Most int64 // now, and at most
 }
 
-// Caches is the memory that searches of the set remember things in. It is safe for
-// concurrent use.
+// Caches returns the size of each cache that searches of the set use. It is safe for concurrent
+// use.
 func (s *Set) Caches() []CacheSize {
 	return []CacheSize{
 		{"blocks", s.cache.bytes.Load(), cacheRows * cacheWays * cacheBlock},

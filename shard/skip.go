@@ -8,7 +8,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// skip is why a document has no content in the index.
+// skip is the reason why a document has no content in the index.
 type skip uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 // SkippedBinary is [File.Skipped] of a binary file.
 const SkippedBinary = "binary file"
 
-// reason returns the words of File.Skipped, "" for indexed.
+// reason returns the words for File.Skipped; "" for indexed.
 func (s skip) reason() string {
 	switch s {
 	case skippedBinary:
@@ -34,8 +34,8 @@ func (s skip) reason() string {
 	return ""
 }
 
-// form is what secDocSkip has of a document: why its content is not in the index, and how
-// the bytes in git are encoded. The content of the index is UTF-8.
+// form is what secDocSkip says about a document: why its content is not in the index, and how its
+// bytes in git are encoded. Content in the index is UTF-8.
 type form struct {
 	skip    skip
 	charset charset.Encoding
@@ -52,14 +52,14 @@ const (
 	defaultSliceBytes  = 512 << 20
 	defaultDeltaLimit  = 8
 	defaultDeadLimit   = 0.25
-	// maxDocument is the largest document whatever the options say: the postings
-	// of a document are in one segment.
+	// maxDocument is the largest document, whatever the options say: the postings of a document
+	// must fit into one segment.
 	maxDocument = 256 << 20
 )
 
 // withDefaults fills in the defaults that BuildOptions documents.
 func (o BuildOptions) withDefaults() BuildOptions {
-	// What is kept by name only.
+	// These decide which files are kept by name only.
 	if o.MaxFileSize <= 0 {
 		o.MaxFileSize = defaultMaxFileSize
 	}
@@ -67,7 +67,7 @@ func (o BuildOptions) withDefaults() BuildOptions {
 		o.MaxTrigrams = defaultMaxTrigrams
 	}
 
-	// How large shards get, and when they are made anew.
+	// These decide how large shards get, and when they are rewritten.
 	if o.SliceBytes <= 0 {
 		o.SliceBytes = defaultSliceBytes
 	}
@@ -90,5 +90,5 @@ func (o BuildOptions) withDefaults() BuildOptions {
 	return o
 }
 
-// errBlob says which blob an error of indexing is about.
+// errBlob adds the blob to an error of indexing.
 func errBlob(oid string, err error) error { return fmt.Errorf("index blob %s: %w", oid, err) }

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// skipList returns the places that are kept by name only. They are listed when they are
-// first asked for, and take four bytes each.
+// skipList returns the list of occurrences that are kept by name only. It makes the list on first
+// use, with four bytes for each.
 func (s *shard) skipList() *skipList {
 	s.listOnce.Do(func() { s.list = s.listSkips() })
 	return s.list
 }
 
-// listSkips is skipList's work.
+// listSkips does the work of skipList.
 func (s *shard) listSkips() *skipList {
 	l := &skipList{}
 	if !slices.Contains(s.m.languages, SkippedLanguage) {
@@ -47,7 +47,7 @@ func (s *shard) listSkips() *skipList {
 	return l
 }
 
-// bitOf returns the bit of an occurrence in sets of rows.
+// bitOf returns the bit of an occurrence in sets of rows; false if it is not in the list.
 func (l *skipList) bitOf(s *shard, o uint32) (bit int, ok bool) {
 	repo, mask := int(s.occRepo.At(int(o))), int(s.occMask.At(int(o)))
 	i, ok := slices.BinarySearchFunc(l.classes, skipClass{repo: repo, mask: mask}, func(a, b skipClass) int {
@@ -61,8 +61,8 @@ func (l *skipList) bitOf(s *shard, o uint32) (bit int, ok bool) {
 	return k.word*64 + at, ok
 }
 
-// changedSkips returns the rows that repositories of the group read differently than the
-// shard has them, and those of them that are not dead. nil for no rows.
+// changedSkips returns the rows whose revisions a later generation changed, and those of them that
+// are not dead. rows is nil if there are none.
 func (m *member) changedSkips(l *skipList) (rows docSet, alive []changedSkip) {
 	j, s := m.joined, m.sh
 	j.skipOnce.Do(func() {

@@ -7,96 +7,91 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// Repository is what a shard knows of a repository beside its files. The names and
-// links that people see are joined to results elsewhere; the name here only orders
-// results.
+// Repository is what a shard knows about a repository beside its files. Other layers add the names
+// and links that people see; the name here only orders results.
 type Repository struct {
-	ID        uint32 // number in the catalog
+	ID        uint32 // id in the catalog
 	Name      string
-	Revisions []Revision // of at most 64 distinct commits
+	Revisions []Revision // have at most 64 distinct commits
 }
 
-// Revision is one indexed state of a repository. Revisions of the same commit share
-// a bit, so HEAD takes none of its own.
+// Revision is one indexed state of a repository. Revisions with the same commit share a bit, so
+// HEAD needs no bit of its own.
 type Revision struct {
 	Name   string // "HEAD" or a full ref name
 	Commit string // hex
-	Bit    uint8  // of masks, below 64
+	Bit    uint8  // bit in masks, below 64
 	Time   time.Time
 }
 
-// Blob is one distinct content and every place where it occurs.
+// Blob is one distinct content with all places where it occurs.
 type Blob struct {
 	OID         string // hex
 	Size        int64  // bytes
 	Occurrences []Occurrence
 }
 
-// Occurrence is a place of a blob: a path of one repository in some of its
-// revisions. Two occurrences of one shard never have the same repository,
-// path and an overlapping mask.
+// Occurrence is a place of a blob: a path of one repository in some of its revisions. If two
+// occurrences of a shard have the same repository and path, their masks do not overlap.
 type Occurrence struct {
 	Repo int    // index into [Source.Repositories]
 	Path string // bytes as git has them
 	Mask uint64 // the bits of the revisions that have it
 }
 
-// Source is what a shard is built from. Its methods are called from one
-// goroutine, Repositories and Blobs first.
+// Source is the input of a build. The builder calls its methods from one goroutine, Repositories
+// and Blobs first.
 type Source interface {
-	// Repositories lists the repositories, one for a shard of its own, several
-	// for a pack.
+	// Repositories returns one repository for a shard of its own, several for a pack.
 	Repositories() []Repository
-	// Blobs lists every unique blob once, in any order.
+	// Blobs returns every unique blob once, in any order.
 	Blobs() []Blob
-	// Read hands the contents of Blobs()[i] for each i of want to use, in the
-	// order of want. The content is only valid during the call. An error of
-	// use ends the reading and is returned as it is. A blob that cannot be
-	// read is an error.
+	// Read calls use with the content of Blobs()[i] for each i of want, in the order of want. The
+	// content is valid only during the call. An error of use ends the reading and is returned
+	// unchanged. A blob that cannot be read is an error.
 	Read(ctx context.Context, want []int, use func(i int, content []byte) error) error
 }
 
-// BuildOptions are the settings of a build. The same source and options give
-// the same bytes. The zero value has the documented defaults.
+// BuildOptions are the settings of a build. The same source with the same options gives the same
+// bytes. The zero value means the documented defaults.
 type BuildOptions struct {
 	MaxFileSize int64                  // bytes; larger files are kept by name only; 0 means 2 MiB
 	MaxTrigrams int                    // distinct trigrams of a file; 0 means 20,000
 	Always      func(path string) bool // files to which the two limits do not apply; nil means none
-	SliceBytes  int64                  // text of one shard file, exceeded by at most one document; 0 means 512 MiB
+	SliceBytes  int64                  // bytes of text in one shard file; one document may exceed it; 0 means 512 MiB
 	Workers     int                    // goroutines; 0 means GOMAXPROCS
 	Progress    func(done, total int64)
-	DeltaLimit  int     // shards of one repository before Update folds; 0 means 8
-	DeadLimit   float64 // share of dead documents before Update folds; 0 means 0.25
+	DeltaLimit  int     // shards of one repository from which Update folds; 0 means 8
+	DeadLimit   float64 // share of dead documents above which Update folds; 0 means 0.25
 
-	known    map[string]form // by blob id, when packing: the contents are decoded already
-	versions file.Versions   // of the files; zero means the newest
+	known    map[string]form // by blob id, when packing: contents that are decoded already
+	versions file.Versions   // versions of the files; zero means the newest
 }
 
-// Built describes a shard file that a build has written, or the share that one
-// repository has in it.
+// Built describes a shard file that a build has written, or one repository's share of it.
 type Built struct {
 	Part
-	Bytes       int64 // of the file; of a pack in proportion to the text
-	TextBytes   int64 // of the documents that the repository has
-	Documents   int   // that the repository has
+	Bytes       int64 // bytes of the file; in a pack the repository's share by text
+	TextBytes   int64 // bytes of the repository's documents
+	Documents   int   // number of the repository's documents
 	Occurrences int
 	Skipped     int   // documents of the file that are kept by name only
-	Pack        int64 // bytes of text of the whole file where it is one of several repositories, else 0
+	Pack        int64 // bytes of text of the whole file if it has several repositories, else 0
 }
 
-// share is how much a repository has of a file.
+// share is how much of a file belongs to a repository.
 type share struct {
 	text      int64
 	documents int
 }
 
-// add counts a document with so much text.
+// add counts a document with that much text.
 func (s *share) add(text int64) {
 	s.text += text
 	s.documents++
 }
 
-// built describes the share in a file of so many bytes.
+// built describes the share in a file of size bytes.
 func (s *share) built(part Part, size int64, m *meta) Built {
 	b := Built{Part: part, Bytes: size, TextBytes: s.text, Documents: s.documents}
 	if len(m.repos) > 1 {
@@ -106,16 +101,16 @@ func (s *share) built(part Part, size int64, m *meta) Built {
 	return b
 }
 
-// Part is one piece of a repository's generation: a shard file, for one of
-// the repositories in it, with the side files that change how it is read.
+// Part is one piece of a repository's generation: a shard file, read for one of its repositories,
+// with the side files that change how it is read.
 type Part struct {
-	Repo    uint32 // number of the repository
+	Repo    uint32 // id of the repository
 	Shard   FileID // of [KindShard]
-	Dead    FileID // of [KindDead]; zero for none: what a later generation changed about this repository
-	Symbols FileID // of [KindSymbols]; zero for none yet: the symbols of the documents
+	Dead    FileID // of [KindDead]: what a later generation changed about the repository; zero means none
+	Symbols FileID // of [KindSymbols]: the symbols of the documents; zero means none yet
 }
 
-// Files lists the names of the files of the part.
+// Files returns the names of the files of the part.
 func (p Part) Files() []string {
 	files := []string{p.Shard.Name(KindShard)}
 	if !p.Dead.IsZero() {

@@ -7,25 +7,25 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// Definition is a symbol and the line that defines it, on its way from the
-// tagger.
+// Definition is a symbol that a tagger found, with the line that defines it.
 type Definition = symbols.Definition
 
-// Untagged is a text whose definitions are wanted.
+// Untagged is a text in which a tagger looks for definitions.
 type Untagged = symbols.Untagged
 
 // Tagger finds the definitions in texts.
 type Tagger = symbols.Tagger
 
-// Symbolize writes the symbols file of a part and returns the part with it. The
-// file is not in the set yet: the caller first makes sure that something keeps it,
-// then calls Add. An error of tag for one text leaves its symbols unknown; only the end
-// of ctx ends the whole. The symbols of documents that known parts have are copied.
-// Those that known parts do not know are looked for with again alone.
+// Symbolize writes the symbols file of a part and returns the part with it. The file is not in the
+// set yet: the caller first makes sure that something keeps it, then calls Add.
+//
+// It copies the symbols of documents that known parts have tagged. Documents whose symbols the
+// known parts could not find are tagged anew only if again is set. If tag fails for a text, the
+// symbols of that text stay unknown. Only the end of ctx ends the work.
 func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, tag Tagger) (Part, error) {
 	p.Symbols = FileID{}
 
-	// The shard, whose documents are read once more.
+	// Read the documents of the shard once more.
 	v, missing := s.Acquire([]Part{p})
 	defer v.Release()
 	if len(missing) > 0 {
@@ -60,7 +60,7 @@ func (s *Set) Symbolize(ctx context.Context, p Part, known []Part, again bool, t
 	return p, nil
 }
 
-// texts returns the documents of a member, to be tagged.
+// texts returns the documents of a member for tagging.
 func (m *member) texts() symbols.Texts {
 	return symbols.Texts{
 		Shard: m.sh.f.Name(), Count: m.sh.m.documents, Bytes: m.sh.m.textBytes,
@@ -68,8 +68,8 @@ func (m *member) texts() symbols.Texts {
 	}
 }
 
-// symbolsKey returns the language and the blob of a document, on which its symbols
-// depend; false if the document has no text.
+// symbolsKey returns the language and the blob id of a document, on which its symbols depend; false
+// if the document has no text.
 func (m *member) symbolsKey(doc int) (symbols.Key, bool) {
 	sh := m.sh
 	o := int(sh.docOccur.At(doc))
@@ -79,7 +79,7 @@ func (m *member) symbolsKey(doc int) (symbols.Key, bool) {
 	return symbols.Key{Language: sh.m.languages[sh.occLang.At(o)], OID: sh.oid(doc)}, true
 }
 
-// textReader returns a function that reads whole documents, for one goroutine.
+// textReader returns a function that reads whole documents. One goroutine may use it.
 func (m *member) textReader() func(doc int, dst []byte) ([]byte, string, error) {
 	var t text
 	return func(doc int, dst []byte) ([]byte, string, error) {
@@ -87,14 +87,14 @@ func (m *member) textReader() func(doc int, dst []byte) ([]byte, string, error) 
 		if err := t.load(0, t.units-1); err != nil {
 			return nil, "", err
 		}
-		o := int(m.sh.docOccur.At(doc)) // the first path of the document
+		o := int(m.sh.docOccur.At(doc)) // first path of the document
 		return append(dst, t.buf...), string(m.sh.path(int(m.sh.occPath.At(o)))), nil
 	}
 }
 
-// UnknownSymbols is how many documents of a part have symbols that are not known since the
-// program that finds them failed, and the least number of attempts that failed of one. A part
-// whose symbols nobody has looked for yet has none.
+// UnknownSymbols returns how many documents of a part have unknown symbols because the tagger
+// failed, and the least number of failed attempts for one of them. It returns 0 for a part without
+// a symbols file.
 func (s *Set) UnknownSymbols(p Part) (documents, tries int) {
 	v, _ := s.Acquire([]Part{p})
 	defer v.Release()
@@ -107,7 +107,7 @@ func (s *Set) UnknownSymbols(p Part) (documents, tries int) {
 			continue
 		}
 
-		// Of a file with several repositories, those of the part alone.
+		// Count only the repository of the part, not others in its file.
 		alive, _ := m.alive()
 		for _, u := range unknown {
 			if !alive.has(u.Doc) {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// naming is how tests are named in some languages. Marks, starts and names stand in
-// small letters and are found in any case.
+// naming is how tests are named in some languages. Marks, starts and names are in lower case and
+// match in any case.
 type naming struct {
-	marks  []string // what a name has in it, with the dot in front of its ending; or its end, with the ending
-	starts []string // what a name begins with
-	names  []string // whole names, without their ending
-	ends   []string // what a name ends in, as it is written: FooTest is a test, Latest is none
+	marks  []string // anything in a name, with the dot before its extension; or its end, with the extension
+	starts []string // beginnings of a name
+	names  []string // whole names, without the extension
+	ends   []string // ends of a name, in this case only: FooTest is a test, Latest is none
 }
 
-// How tests are named in most languages. A rule of another one adds to it.
+// The naming of most languages. Other languages add to it.
 var (
 	testMarks  = []string{"_test.", "_tests.", "_unittest.", ".test.", "-test.", "_mock."}
 	testStarts = []string{"test_", "test-"}
@@ -25,13 +25,13 @@ var (
 	camelNames = &naming{marks: testMarks, starts: testStarts, ends: []string{"Test", "Tests", "TestCase"}}
 	bothNames  = &naming{marks: testMarks, starts: testStarts, ends: []string{"Test", "Tests", "Spec"}}
 
-	// The compiler takes test_x.go and x.test.go for parts of the product.
+	// The Go compiler treats test_x.go and x.test.go as parts of the product.
 	goNames = &naming{marks: []string{"_test.go", "_mock.go"}}
 )
 
-// testNames is the naming of the languages that have one of their own, by the ending
-// of a file in small letters; plainNames is that of all others. Where a language has
-// no specs, embedded_spec.go and api.spec.json describe the product.
+// testNames maps an extension in lower case to the naming of its language. Other extensions use
+// plainNames. If a language has no specs, then embedded_spec.go and api.spec.json describe the
+// product.
 var testNames = map[string]*naming{
 	"go": goNames,
 	"py": {marks: testMarks, starts: testStarts, names: []string{"conftest", "tests"}},
@@ -48,15 +48,15 @@ var testNames = map[string]*naming{
 	"erl": {marks: testMarks, starts: testStarts, ends: []string{"_SUITE"}},
 }
 
-// hasSpecs reports whether tests are called specs in the language of an ending, so
-// that a directory of that name has tests in it.
+// hasSpecs reports whether the language of an extension calls tests specs. Then a directory of that
+// name contains tests.
 func hasSpecs(ext string) bool {
 	n := testNames[ext]
 	return n == specNames || n == bothNames
 }
 
-// isTest judges a path by its directories and, by the rules of its language, its
-// name. lower is the path in small letters.
+// isTest reports whether a path is a test, by its directories and by its name. lower is the path in
+// lower case.
 func isTest(path, lower string, dirs dirMask) bool {
 	if dirs&testDir != 0 {
 		return true
@@ -80,11 +80,11 @@ func isTest(path, lower string, dirs dirMask) bool {
 		return true
 	}
 
-	// As it is written: without its ending, which may have other letters in small ones.
+	// Compare the case, without the extension: lower case may change the length of the extension.
 	return n.ends != nil && suffixAny(path[:strings.LastIndexByte(path, '.')], n.ends)
 }
 
-// marked reports whether a name has one of some marks in it. One with the ending stands at
+// marked reports whether a name contains one of the marks. A mark with the extension must stand at
 // the end: a_test.go.go is no test.
 func marked(base, ext string, marks []string) bool {
 	return slices.ContainsFunc(marks, func(mark string) bool {
@@ -95,8 +95,7 @@ func marked(base, ext string, marks []string) bool {
 	})
 }
 
-// TestPaths is a regular expression for the paths that isTest takes: what is in a
-// directory for tests, or is named as tests are in its language.
+// TestPaths returns a regular expression for the paths that isTest accepts.
 func TestPaths() string {
 	const begin, all, ending = `(?:\A|/)`, `(?s:.*)`, `\z`
 
@@ -104,7 +103,8 @@ func TestPaths() string {
 		begin + anyOf(dirsWith(testDir)) + "/",
 		begin + anyOf(dirsWith(specDir)) + "/" + all + `\.` + anyOf(extsWith(hasSpecs)) + ending,
 
-		// What is no rule of a language holds in all but Go: there is no other way to say that.
+		// The rules of most languages do not apply to Go files. An expression can exclude them only
+		// in this way.
 		begin + anyOf(testStarts) + "(?:" + notGo + "|go)?" + ending,
 		anyOf(testMarks) + "(?:" + notGo + ")?" + ending,
 	}
@@ -115,22 +115,21 @@ func TestPaths() string {
 	return "(?i:" + strings.Join(slices.Compact(parts), "|") + ")"
 }
 
-// notGo is what may follow a mark or a start in the last part of a path that does
-// not end in .go.
+// notGo matches the rest of a path's last part, after a mark or a start, if it does not end in .go.
 const notGo = `[^/]*(?:[^/o]|[^/g]o|[^/.]go)|o`
 
-// exprs are the expressions for the files of an ending that the rules of most
-// languages do not take.
+// exprs returns expressions for the files of an extension that the rules of most languages do not
+// cover.
 func (n *naming) exprs(ext string) (parts []string) {
 	last := `\.` + regexp.QuoteMeta(ext) + `\z`
 
 	for _, mark := range n.marks {
-		// A mark with its ending stands at the end.
+		// A mark with its extension stands at the end.
 		switch {
 		case strings.HasSuffix(mark, "."+ext):
 			parts = append(parts, regexp.QuoteMeta(mark)+`\z`)
 		case !slices.Contains(testMarks, mark):
-			// Its last dot may be that of the ending.
+			// The last dot of the mark may be that of the extension.
 			parts = append(parts, regexp.QuoteMeta(strings.TrimSuffix(mark, "."))+`(?:\.[^/]*)?`+last)
 		}
 	}
@@ -143,7 +142,7 @@ func (n *naming) exprs(ext string) (parts []string) {
 	return parts
 }
 
-// dirsWith lists the names of directories that say something.
+// dirsWith returns the names of directories that have a bit of the mask.
 func dirsWith(mask dirMask) (names []string) {
 	for name, m := range dirCategories {
 		if m&mask != 0 {
@@ -154,7 +153,7 @@ func dirsWith(mask dirMask) (names []string) {
 	return names
 }
 
-// extsWith lists the endings with a naming of their own that are wanted.
+// extsWith returns the extensions with a naming of their own for which wanted returns true.
 func extsWith(wanted func(ext string) bool) (exts []string) {
 	for ext := range testNames {
 		if wanted(ext) {
@@ -165,7 +164,7 @@ func extsWith(wanted func(ext string) bool) (exts []string) {
 	return exts
 }
 
-// anyOf is an expression for one of some texts.
+// anyOf returns an expression for one of several texts.
 func anyOf(texts []string) string {
 	quoted := make([]string, len(texts))
 	for i, t := range texts {

@@ -10,37 +10,35 @@ import (
 	"github.com/shoalsearch/shoal/trigram"
 )
 
-// text is the content of one document, decoded where somebody has looked. The
-// buffer is laid out as the document is: offsets in it are offsets in the file,
-// and units that are neighbours there are neighbours here.
+// text is the content of one document, decoded only where it was needed. Offsets in the buffer are
+// offsets in the document, so that neighbouring units are neighbours in the buffer.
 //
 //	unit          0        1        2        3
 //	have        true              true     true
 //	buf       |aaaaaaaa|a.......|cccccccc|dddd|     the overlap of unit 0 reaches into 1
 type text struct {
 	s     *shard
-	row   int          // row of the first unit in the shard
-	units int          // of the document
-	size  int          // of the document in bytes
-	seg   file.Section // content of the segment
-	first int          // row of the first unit of the segment
+	row   int          // row of the document's first unit in the shard
+	units int          // units of the document
+	size  int          // bytes of the document
+	seg   file.Section // content section of the segment
+	first int          // row of the segment's first unit
 	buf   []byte
-	have  []bool      // by unit: decoded
-	bytes int64       // decoded, of all documents
-	index int64       // compressed bytes read for that
-	loads int         // documents of which anything was decoded
-	began bool        // of the present document something was decoded
-	found knownLine   // of the present document
-	looks int64       // bytes looked through for the ends of lines, of all documents
-	cache *blockCache // nil: pass it by
+	have  []bool      // by unit: it is decoded
+	bytes int64       // bytes decoded, of all documents
+	index int64       // compressed bytes read, of all documents
+	loads int         // documents with a decoded unit
+	began bool        // a unit of the present document is decoded
+	found knownLine   // in the present document
+	looks int64       // bytes searched for the ends of lines, of all documents
+	cache *blockCache // nil means to bypass it
 }
 
-// knownLine is what was found last of a line, so that its ends are looked for once and
-// not once a match: no newline lies in [start, startTo) or in [endFrom, end-1). The zero
-// value is true of every text.
+// knownLine caches the ends of the latest line, so that they are found once and not once a match.
+// No newline lies in [start, startTo) or in [endFrom, end-1). The zero value is true of every text.
 type knownLine struct{ start, startTo, endFrom, end int }
 
-// open moves to a document, of which nothing is decoded yet.
+// open makes another document the present one. Nothing of it is decoded yet.
 func (t *text) open(s *shard, doc int) {
 	t.s = s
 	t.size = 0
@@ -57,7 +55,7 @@ func (t *text) open(s *shard, doc int) {
 	seg := s.segmentOf(t.row)
 	t.seg, t.first = s.content[seg], s.segStart[seg]
 
-	// Decoding writes a little beyond its end: Slack is room for that.
+	// The decoder writes a little beyond the end: Slack is room for that.
 	if cap(t.buf) < t.size+lz.Slack {
 		t.buf = make([]byte, t.size, t.size+t.size/4+lz.Slack)
 	}
@@ -70,7 +68,7 @@ func (t *text) open(s *shard, doc int) {
 	clear(t.have)
 }
 
-// covered is how far the text is readable when unit u is decoded.
+// covered returns the end of the readable text when unit u is decoded.
 func (t *text) covered(u int) int {
 	return min(u*trigram.UnitSize+trigram.UnitSize+trigram.Overlap, t.size)
 }
@@ -99,7 +97,7 @@ func (t *text) decode(u int) error {
 		return nil
 	}
 
-	// Where the block lies. Ends count from the beginning of the segment's content.
+	// Find the block. Ends count from the start of the segment's content.
 	from := uint32(0)
 	if row > t.first {
 		from = s.blockEnd.At(row - 1)
@@ -114,8 +112,8 @@ func (t *text) decode(u int) error {
 		return err
 	}
 
-	// Decoding may write up to Slack bytes after dst. If the next unit is
-	// decoded already, its first bytes are saved and put back.
+	// The decoder may write up to Slack bytes after dst. If the next unit is decoded already, save
+	// its first bytes and put them back.
 	var saved [lz.Slack]byte
 	next := u+1 < t.units && t.have[u+1]
 	after := t.buf[start+len(dst) : min(start+len(dst)+lz.Slack, cap(t.buf))]
@@ -154,7 +152,7 @@ func (t *text) unitAt(offset int) int {
 	return min(offset/trigram.UnitSize, t.units-1)
 }
 
-// need decodes as much as it takes to read [from, to).
+// need decodes the units that contain [from, to).
 func (t *text) need(from, to int) error {
 	a, b := t.unitAt(from), t.unitAt(max(to-1, from))
 
@@ -165,20 +163,20 @@ func (t *text) need(from, to int) error {
 	return t.load(a, b)
 }
 
-// lineStart returns where the line begins that holds the byte at offset.
+// lineStart returns where the line begins that contains the byte at offset.
 func (t *text) lineStart(offset int) (int, error) {
 	k := &t.found
 	if k.start <= offset && offset <= k.startTo {
 		return k.start, nil
 	}
 
-	// Behind what is known the search ends there.
+	// The text before startTo is searched already.
 	start, floor := 0, 0
 	if offset > k.startTo {
 		start, floor = k.start, k.startTo
 	}
 
-	// Unit by unit backward: most lines begin in the unit at hand, which is decoded.
+	// Search backward, unit by unit: most lines begin in the unit at hand, which is decoded.
 	for end := offset; end > floor; {
 		u := t.unitAt(end - 1)
 		if err := t.load(u, u); err != nil {
@@ -197,8 +195,8 @@ func (t *text) lineStart(offset int) (int, error) {
 	return start, nil
 }
 
-// lineEnd returns where the line ends that holds the byte at offset: after its
-// newline, or at the end of the text.
+// lineEnd returns where the line ends that contains the byte at offset: after its newline, or at
+// the end of the text.
 func (t *text) lineEnd(offset int) (int, error) {
 	if k := &t.found; k.endFrom <= offset && offset < k.end {
 		return k.end, nil
@@ -211,12 +209,12 @@ func (t *text) lineEnd(offset int) (int, error) {
 	return end, err
 }
 
-// nextLine is lineEnd's work.
+// nextLine does the work of lineEnd.
 func (t *text) nextLine(offset int) (int, error) {
 	for from := offset; from < t.size; {
 		u := t.unitAt(from)
 
-		// The overlap of the unit before may show the end without another block.
+		// The overlap of the unit before may show the end, so that no other block is decoded.
 		if u > 0 && !t.have[u] && t.have[u-1] && from < t.covered(u-1) {
 			if i := bytes.IndexByte(t.buf[from:t.covered(u-1)], '\n'); i >= 0 {
 				return from + i + 1, nil
@@ -237,11 +235,10 @@ func (t *text) nextLine(offset int) (int, error) {
 	return t.size, nil
 }
 
-// runeStart is runeStart of the text, which is decoded there.
+// runeStart returns where the rune begins that contains an offset. The text must be decoded there.
 func (t *text) runeStart(offset int) int { return runeStart(t.buf, offset) }
 
-// lineNumber returns the number of the line, from 1, that holds the byte at
-// offset.
+// lineNumber returns the number of the line, from 1, that contains the byte at offset.
 func (t *text) lineNumber(offset int) (uint32, error) {
 	if t.units == 0 {
 		return 1, nil
@@ -255,13 +252,12 @@ func (t *text) lineNumber(offset int) (uint32, error) {
 	return t.s.unitLine.At(t.row+u) + uint32(bytes.Count(t.buf[from:offset], newline)) + 1, nil
 }
 
-// around returns how far around a span the text is decoded, up to sight bytes on
-// each side. It decodes nothing: so a score depends only on what the search had to
-// read anyway.
+// around returns how far the text around a span is decoded, up to sight bytes on each side. It
+// decodes nothing, so that a score depends only on what the search had to read anyway.
 func (t *text) around(sp match.Span, sight int) (low, high int) {
 	u := t.unitAt(sp.Start)
 
-	// The unit before is used where it is decoded, and never decoded for this.
+	// Use the unit before only if it is decoded.
 	low = u * trigram.UnitSize
 	if u > 0 && t.have[u-1] {
 		low -= trigram.UnitSize
@@ -277,8 +273,7 @@ func (t *text) around(sp match.Span, sight int) (low, high int) {
 
 var newline = []byte{'\n'}
 
-// runeStart returns where the rune begins that an offset is in: the offset itself where
-// it is in none.
+// runeStart returns where the rune begins that contains offset i; i itself if no rune contains it.
 func runeStart(text []byte, i int) int {
 	for s := i - 1; s >= max(0, i-utf8.UTFMax+1) && i < len(text); s-- {
 		if utf8.RuneStart(text[s]) {

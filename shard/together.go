@@ -8,25 +8,24 @@ import (
 	"github.com/shoalsearch/shoal/shard/symbols"
 )
 
-// The weights of words that stand together. Each outweighs all that the words
-// score one by one: whoever searches for `func main` wants "func main(".
+// The weights of words that stand together. Each outweighs all that the words score alone: a search
+// for `func main` wants "func main(".
 const (
 	scoreAdjacent = 60_000 // next to each other, in the order of the query
 	scoreSameLine = 20_000
-	scoreRun      = 40_000 // times the share of the words that do so
+	scoreRun      = 40_000 // times the share of the words that stand next to each other
 )
 
-// Together reports whether a score is of a file that has the words of the query next to
-// each other: all else that files are ranked by comes to less.
+// Together reports whether a file with this score has the words of the query next to each other:
+// everything else in a score adds up to less.
 func Together(score float64) bool { return score >= scoreAdjacent-1000 }
 
 const (
-	togetherLooks = 2000 // matches of a file that are judged
-	togetherGap   = 3    // signs between neighbours at most, none of them of a word
+	togetherLooks = 2000 // matches of a file that are examined
+	togetherGap   = 3    // most signs between neighbouring words
 )
 
-// together judges how close the words of the query stand in the present
-// document.
+// together scores how close the words of the query stand in the present document.
 func (e *evaluator) together(spans []match.Span) float64 {
 	words := e.p.words
 	if words == nil {
@@ -34,7 +33,8 @@ func (e *evaluator) together(spans []match.Span) float64 {
 	}
 
 	best := e.longestRun(spans, words)
-	// The first looks decide: a document full of the words is not read to its end.
+	// Only the first matches are examined, so that a document full of the words is not read to its
+	// end.
 	for _, sp := range spans[:min(len(spans), togetherLooks)] {
 		if !e.t.have[e.t.unitAt(sp.Start)] || !bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[0]) {
 			continue
@@ -51,14 +51,14 @@ func (e *evaluator) together(spans []match.Span) float64 {
 	return best
 }
 
-// longestRun scores the most words that stand next to each other in the order of the
-// query, where not all do: half of the words, or three of them, say something.
+// longestRun scores the longest run of query words that stand next to each other in the order of
+// the query. A run must have three words or half of them.
 func (e *evaluator) longestRun(spans []match.Span, words [][]byte) float64 {
 	if len(words) < 3 {
 		return 0
 	}
 
-	longest, run, last := 0, 0, -1 // last is the word that the run ends with
+	longest, run, last := 0, 0, -1 // last is the index of the word that ends the run
 	for i, sp := range spans[:min(len(spans), togetherLooks)] {
 		if !e.t.have[e.t.unitAt(sp.Start)] {
 			run, last = 0, -1
@@ -79,7 +79,7 @@ func (e *evaluator) longestRun(spans []match.Span, words [][]byte) float64 {
 	return scoreRun * float64(longest) / float64(len(words))
 }
 
-// adjoins reports whether words with a text between them stand next to each other.
+// adjoins reports whether words are neighbours with this text between them.
 func adjoins(between []byte) bool {
 	signs := 0
 	for _, c := range between {
@@ -93,10 +93,10 @@ func adjoins(between []byte) bool {
 	return len(between) > 0 && signs <= togetherGap && len(between) < scoreSight
 }
 
-// follow reports whether a text begins with words, each after a gap of blanks, line
-// breaks and at most togetherGap other bytes: "main" follows in " main(", "->main" and
-// " = main", not in "domain" nor in "(x) main". A query has each word once, so those that
-// came before may stand between: "int f(void *a, void *b)" has one void.
+// follow reports whether a text begins with words, each after a gap of blanks, line breaks and at
+// most togetherGap other bytes: "main" follows in " main(", "->main" and " = main", but not in
+// "domain" nor in "(x) main". Earlier words may repeat between them, because a query has each word
+// once: "int f(void *a, void *b)" has two voids.
 func follow(text []byte, words [][]byte) bool {
 	for i := 0; i < len(words); {
 		w := words[i]
@@ -108,7 +108,7 @@ func follow(text []byte, words [][]byte) bool {
 			gap++
 		}
 
-		// Without a gap a word would only be the rest of a longer one.
+		// Without a gap the word would be the rest of a longer one.
 		if gap == 0 && symbols.IsWord(w[0]) {
 			return false
 		}
@@ -132,7 +132,7 @@ func startsFold(text, word []byte) bool {
 	return len(text) >= len(word) && bytes.EqualFold(text[:len(word)], word)
 }
 
-// onLine reports whether the line of a text around a place has all words.
+// onLine reports whether the line that contains offset at has all words.
 func onLine(text []byte, at int, words [][]byte) bool {
 	from := bytes.LastIndexByte(text[:at], '\n') + 1
 	to := len(text)
@@ -140,7 +140,7 @@ func onLine(text []byte, at int, words [][]byte) bool {
 		to = at + i
 	}
 
-	// The word in any case: a line that has all of them is worth more, however they are written.
+	// Ignore case: a line with all words is worth more, however they are written.
 	for _, w := range words {
 		if !containsFold(text[from:to], w) {
 			return false

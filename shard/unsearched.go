@@ -10,12 +10,12 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// CountUnsearched counts the files that are kept by name only and that q could
-// reach: a search for q has not looked into them. Where ctx ends it may count too few.
+// CountUnsearched counts the files that are kept by name only and that q could match: a search for
+// q has not looked into them. If ctx ends, the count may be too low.
 //
-// It is no search. A shard lists its files by name only in classes of one repository
-// and one set of revisions; all of a class have the same answer to everything but a
-// pattern of paths, and such a pattern is a set of bits.
+// It counts without a search. A shard lists its files by name only in classes of one repository and
+// one set of revisions. All files of a class have the same answer to everything but a pattern of
+// paths, and such a pattern is a set of bits.
 func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 	reached, unknown := Reach(q)
 	if !unknown {
@@ -35,7 +35,7 @@ func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 			return err
 		})
 
-		// A search says what is wrong with a damaged file.
+		// Skip a damaged file: a search reports it.
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			return 0, err
 		}
@@ -44,14 +44,14 @@ func (v *View) CountUnsearched(ctx context.Context, q query.Q) (int, error) {
 	return sum, nil
 }
 
-// countSkipped counts the files of a member that are kept by name only and satisfy a
-// plan that asks for no content.
+// countSkipped counts the files of a member that are kept by name only and satisfy a plan without
+// content patterns.
 func (m *member) countSkipped(ctx context.Context, p *plan, names *pathSets) (int, error) {
 	if err := m.ready(); err != nil {
 		return 0, err
 	}
 
-	// Most searches name a revision and nothing else that is known: that count is cached.
+	// Most searches name a revision and nothing else that applies here: that count is cached.
 	revision := p.root.op == opRev
 	if known := m.skips.Load(); revision && known != nil && known.revision == p.root.name {
 		return known.files, nil
@@ -63,7 +63,7 @@ func (m *member) countSkipped(ctx context.Context, p *plan, names *pathSets) (in
 	}
 	n := c.count(p.root)
 
-	// A count that was cut short is good for this answer alone.
+	// Do not cache a count that was cut short.
 	if revision && ctx.Err() == nil {
 		m.skips.Store(&skipCount{p.root.name, n})
 	}
@@ -75,12 +75,12 @@ type skipCounter struct {
 	ctx   context.Context
 	m     *member
 	list  *skipList
-	revs  []*node      // nodes that ask for revisions
-	masks []*repoMasks // by slot, of opRepos and opRev
-	paths []docSet     // by pattern: the bits of the list whose paths match
+	revs  []*node      // nodes with opRev
+	masks []*repoMasks // by slot, for opRepos and opRev
+	paths []docSet     // by pattern: the rows whose paths match
 }
 
-// prepare works out what the nodes say of the shard. It reports false if ctx ended.
+// prepare evaluates the nodes that depend on the shard. It reports false if ctx ended.
 func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
 	switch n.op {
 	case opRev:
@@ -100,8 +100,8 @@ func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
 	return c.ctx.Err() == nil
 }
 
-// count sums up the classes. Places of which a later generation changed the revisions
-// are taken out of their classes and counted apart.
+// count adds up the classes. Rows whose revisions a later generation changed are removed from their
+// classes and counted on their own.
 func (c *skipCounter) count(root *node) int {
 	changed, apart := c.m.changedSkips(c.list)
 	sum := 0
@@ -128,8 +128,8 @@ func (c *skipCounter) count(root *node) int {
 	return sum
 }
 
-// countIn counts the rows of a range for which the root holds in any revision; last is
-// the bits of its last word.
+// countIn counts the rows of a range for which the root holds in any revision. last has the bits of
+// the last word that stand for rows.
 func (c *skipCounter) countIn(root *node, in skipRange, last uint64, changed docSet) int {
 	set := c.union(root, in)
 	if set.bits == nil && !set.all {
@@ -153,21 +153,21 @@ func (c *skipCounter) countIn(root *node, in skipRange, last uint64, changed doc
 	return sum
 }
 
-// skipRange is some words of a skipList whose rows have one repository and mask.
+// skipRange is a run of words of a skipList whose rows have one repository and one mask.
 type skipRange struct {
 	repo        int
 	mask        uint64
 	word, words int
 }
 
-// rowSet is a set of the rows of a range: some bits, or with nil bits all or none.
+// rowSet is a set of the rows of a range: some bits, or all or none if bits is nil.
 type rowSet struct {
 	all  bool
 	bits []uint64
 }
 
-// union returns the rows for which the root holds in any revision of the range. Revisions
-// in which every node says the same are one question.
+// union returns the rows for which the root holds in any revision of the range. It evaluates
+// revisions together if every node says the same about them.
 //
 //	mask 0b111, rev:a holds in 0b001    ->    asked for the bits 0b001 and 0b110
 func (c *skipCounter) union(root *node, in skipRange) rowSet {
@@ -193,7 +193,8 @@ func (c *skipCounter) union(root *node, in skipRange) rowSet {
 	return set
 }
 
-// holds returns the rows of a range for which a node holds in revisions that are alike.
+// holds returns the rows of a range for which a node holds. Every node must say the same about all
+// of the revisions.
 func (c *skipCounter) holds(n *node, in skipRange, revisions uint64) rowSet {
 	switch n.op {
 	case opConst:

@@ -8,14 +8,13 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// UntaggedFiles is files whose symbols are not known, so that a question about symbols has
-// not looked into them.
+// UntaggedFiles are files with unknown symbols. A query for symbols could not look into them.
 type UntaggedFiles struct {
 	Count int
-	First []UntaggedFile // at most firstUntagged
+	First []UntaggedFile // at most firstUntagged of them
 }
 
-// UntaggedFile is one of them.
+// UntaggedFile names one of the files.
 type UntaggedFile struct {
 	Repo uint32
 	Path string
@@ -24,8 +23,8 @@ type UntaggedFile struct {
 // firstUntagged is how many files are named.
 const firstUntagged = 3
 
-// Untagged tells the files whose symbols are not known and that q could reach if they were as q
-// wants them. Where ctx ends it may tell too few.
+// Untagged returns the files with unknown symbols that q could match. If ctx ends, some may be
+// missing.
 func (v *View) Untagged(ctx context.Context, q query.Q) (UntaggedFiles, error) {
 	reached := query.Simplify(reachSymbols(q))
 	res, err := v.Search(ctx, Request{Q: reached, MaxMatches: firstUntagged, MaxFiles: firstUntagged, CountAll: true, NoChunks: true, untagged: true})
@@ -40,7 +39,7 @@ func (v *View) Untagged(ctx context.Context, q query.Q) (UntaggedFiles, error) {
 	return out, nil
 }
 
-// reachSymbols is q for files whose symbols are not known: any of them could be as wanted.
+// reachSymbols returns q for files with unknown symbols: a condition on symbols becomes true.
 func reachSymbols(q query.Q) query.Q {
 	switch n := q.(type) {
 	case *query.Text:
@@ -77,12 +76,13 @@ func asksSymbols(q query.Q) (asks bool) {
 	return asks
 }
 
-// untagged reports whether the symbols of a document of the member are not known.
+// untagged reports whether the member has a document with unknown symbols.
 func (m *member) untagged() bool {
 	return m.sym == nil || len(m.sym.sym.Unknown()) > 0
 }
 
-// untaggedDocs is the documents of the member whose symbols are not known. The set is the caller's.
+// untaggedDocs returns the documents of the member with unknown symbols. The caller may change the
+// set.
 func (m *member) untaggedDocs() docSet {
 	docs := newDocSet(m.sh.m.documents)
 	if m.sym != nil {
@@ -92,7 +92,7 @@ func (m *member) untaggedDocs() docSet {
 		return docs
 	}
 
-	// Nobody has looked for symbols here: prose and data have none.
+	// No tagger has run here. Prose and data have no symbols, so they are not unknown.
 	can := make([]bool, len(m.sh.m.languages))
 	for i, language := range m.sh.m.languages {
 		kind := enry.GetLanguageType(language)

@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// Update writes the next generation of the one repository of src, given the
-// parts of the present one. It reads only blobs that the present parts do not
-// have at the same path, and writes side files for what they lose. It folds parts
-// into new shards where that has become cheaper. The parts it returns replace all
-// of old; their files are added to the set. Old parts that are missing or damaged
-// are built anew.
+// Update writes the next generation of the one repository of src from the parts of the present one.
+// It reads only blobs that the present parts do not have at the same path, and writes side files
+// for what they lose. It folds parts into new shards where that is cheaper. The returned parts
+// replace all of old; their files are in the set. Old parts that are missing or damaged are built
+// anew.
 //
 //	present   s1 {a b c d e}     s2 {f}         a push changes the files b and f
 //	next      s1, .dead {b}      s3 {b f}       s2 is all dead and dropped
@@ -27,7 +26,7 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 	v, _ := s.Acquire(old)
 	defer v.Release()
 
-	// What is there already, and can be read.
+	// Collect the present parts that can be read.
 	u := &update{repo: repos[0], src: src, blobs: src.Blobs(), opt: opt}
 	for _, m := range v.members {
 		if err := m.ready(); err != nil {
@@ -40,17 +39,17 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 		}
 	}
 
-	// Large parts first: a place that several parts have stays in the largest.
+	// Large parts come first: a place that several parts have stays in the largest.
 	slices.SortStableFunc(u.prior, func(a, b *prior) int { return cmp.Compare(b.text, a.text) })
 
-	// Folding a part gives its places to others or to the delta, which may make
-	// the next one worth folding.
+	// Folding a part gives its places to other parts or to the delta. That may make the next part
+	// worth folding.
 	u.match()
 	for u.fold() {
 		u.match()
 	}
 
-	// What stays keeps its file; the rest becomes a new one.
+	// Parts that stay keep their file; the rest becomes a new file.
 	built, err := u.keep(s)
 	if err != nil {
 		return nil, err
@@ -71,7 +70,7 @@ func (s *Set) Update(ctx context.Context, old []Part, src Source, opt BuildOptio
 	return built, nil
 }
 
-// update is one call of Update at work.
+// update is one running call of Update.
 type update struct {
 	repo  Repository
 	src   Source
@@ -79,21 +78,21 @@ type update struct {
 	opt   BuildOptions
 	prior []*prior
 	fresh [][]Occurrence // by blob: the places that no kept part has
-	delta int64          // bytes of the blobs that have such places
+	delta int64          // bytes of the blobs in fresh
 }
 
-// prior is a part of the present generation and what becomes of it.
+// prior is a part of the present generation, and what the next generation needs of it.
 type prior struct {
 	m     *member
 	part  Part
-	index int      // of the repository in the shard
-	want  []uint64 // by occurrence of the shard: its mask in the next generation; 0 where it is dead
-	mine  int      // occurrences of the repository
-	alive int      // of these, not dead in the next generation
-	share          // of the repository in the file
+	index int      // index of the repository in the shard
+	want  []uint64 // by occurrence of the shard: its mask in the next generation; 0 means dead
+	mine  int      // number of the repository's occurrences
+	alive int      // number of those that stay alive
+	share          // what the repository has of the file
 }
 
-// newPrior returns the part of a repository in a member, nil if there is none.
+// newPrior returns the part of a repository in a member; nil if there is none.
 func newPrior(m *member, repo uint32) *prior {
 	i, ok := m.sh.place(repo)
 	if !ok || m.repos[i] == nil {
@@ -108,15 +107,14 @@ func newPrior(m *member, repo uint32) *prior {
 	return nil
 }
 
-// place identifies an occurrence across generations: the same blob at the same
-// path.
+// place identifies an occurrence across generations: a blob at a path.
 type place struct {
 	path string
 	oid  string
 }
 
-// match assigns each occurrence of the next generation to the part that already
-// has it, else to the delta.
+// match assigns each occurrence of the next generation to the part that already has it, otherwise
+// to the delta.
 func (u *update) match() {
 	holders := u.holders()
 
@@ -125,7 +123,7 @@ func (u *update) match() {
 		for _, o := range b.Occurrences {
 			s, ok := holders[place{o.Path, b.OID}]
 
-			// The same blob at the same path is there already: only its revisions may have changed.
+			// A part that has the blob at this path keeps it; only its revisions may have changed.
 			if !ok {
 				u.fresh[i] = append(u.fresh[i], o)
 				continue
@@ -148,14 +146,14 @@ type holder struct {
 	occ int
 }
 
-// holders finds every place of the present generation, in the first part that has
-// it, and resets what the parts will have in the next.
+// holders maps every place of the present generation to the first part that has it. It resets what
+// the parts will have in the next generation.
 func (u *update) holders() map[place]holder {
 	holders := map[place]holder{}
 	for _, p := range u.prior {
 		sh := p.m.sh
 
-		// One occurrence of the shard is one place: the first part that has it keeps it.
+		// A place that several parts have belongs to the first.
 		p.want, p.mine, p.alive = make([]uint64, sh.m.occurs), 0, 0
 		for d := range sh.m.documents {
 			for o := int(sh.docOccur.At(d)); o < int(sh.docOccur.At(d+1)); o++ {
@@ -174,10 +172,10 @@ func (u *update) holders() map[place]holder {
 	return holders
 }
 
-// fold drops parts that are better written anew, and reports whether it dropped
-// any: a part that is mostly dead, or the smallest ones when there are too many. A
-// part is only folded with others at least a quarter as large as all of them
-// together, so each byte is rewritten a logarithmic number of times.
+// fold drops parts that are better rewritten, and reports whether it dropped any. It drops a part
+// that is mostly dead, or the smallest parts if there are too many. A part is folded only with
+// others that are together at least a quarter as large, so each byte is rewritten a logarithmic
+// number of times.
 func (u *update) fold() bool {
 	for i, p := range u.prior {
 		if dead := p.mine - p.alive; float64(dead) > u.opt.DeadLimit*float64(p.mine) {
@@ -186,7 +184,7 @@ func (u *update) fold() bool {
 		}
 	}
 
-	whole := 0 // parts about as large as slices, which stay
+	whole := 0 // parts about as large as a slice, which stay
 	for whole < len(u.prior) && u.prior[whole].text >= u.opt.SliceBytes/4 {
 		whole++
 	}
@@ -194,8 +192,8 @@ func (u *update) fold() bool {
 		return false
 	}
 
-	// From the smallest up, until one is more than four times the sum of those
-	// before it, and few enough are left.
+	// Drop parts from the smallest up. Stop when one is more than four times the sum of those
+	// before it and few enough are left.
 	sum, keep := u.delta, len(u.prior)
 	for keep > whole {
 		size := u.prior[keep-1].text
@@ -215,7 +213,7 @@ func (u *update) fold() bool {
 func (u *update) keep(s *Set) ([]Built, error) {
 	var built []Built
 	for _, p := range u.prior {
-		// Nothing of it is in the next generation: it is left out.
+		// Leave out a part without anything in the next generation.
 		if p.alive == 0 {
 			continue
 		}
@@ -232,20 +230,20 @@ func (u *update) keep(s *Set) ([]Built, error) {
 	return built, nil
 }
 
-// next returns the part as the next generation reads it, writing a side file if it
-// reads it differently. The side file has a bit of the shard for each bit of the
-// next generation, and the masks of the occurrences for which that is wrong.
+// next returns the part as the next generation reads it. It writes a side file if that differs from
+// the shard. The side file has a bit of the shard for each bit of the next generation, and the
+// masks of the occurrences for which that is wrong.
 func (p *prior) next(s *Set, repo Repository) (part Part, err error) {
 	part, sh := p.part, p.m.sh
 
 	c := change{shard: sh.f.Name(), repo: repo, from: p.from()}
-	same := true // every mask is as in the shard
+	same := true // every mask is the one in the shard
 	for o, want := range p.want {
 		if int(sh.occRepo.At(o)) != p.index {
 			continue
 		}
 
-		// Only what remapping gets wrong is written: for most occurrences the bits just move.
+		// Most occurrences follow from moving bits: write only the others.
 		base := sh.masks.At(int(sh.occMask.At(o)))
 		same = same && base == want
 		if remap(c.from, base) != want {
@@ -254,7 +252,7 @@ func (p *prior) next(s *Set, repo Repository) (part Part, err error) {
 		}
 	}
 
-	// Nothing differs: the shard alone says it.
+	// Without a difference the shard needs no side file.
 	if same && slices.EqualFunc(repo.Revisions, sh.m.repos[p.index].Revisions, sameRevision) {
 		part.Dead = FileID{}
 		return part, nil
@@ -268,17 +266,17 @@ func sameRevision(a, b Revision) bool {
 	return a.Name == b.Name && a.Commit == b.Commit && a.Bit == b.Bit
 }
 
-// from chooses for each bit of the next generation the bit of the shard that is
-// right for most occurrences. If HEAD was bit 0 of the shard and is bit 1 now, and
-// only three files changed, from[1] is 0: three exceptions instead of a mask for
-// every file. noBit stands for "no occurrence has it".
+// from chooses for each bit of the next generation the bit of the shard that is right for most
+// occurrences. If HEAD was bit 0 of the shard and is bit 1 now, and only three files changed,
+// from[1] is 0: three exceptions instead of a mask for every file. noBit means that no occurrence
+// has the bit.
 func (p *prior) from() []uint8 {
 	sh := p.m.sh
 
-	// Few pairs of masks are distinct: count the occurrences of each.
+	// Distinct pairs of masks are few: count the occurrences of each.
 	type pair struct{ base, want uint64 }
 	count := map[pair]int{}
-	var bases, wants uint64 // their unions
+	var bases, wants uint64 // unions of the masks
 	for o, want := range p.want {
 		if int(sh.occRepo.At(o)) == p.index {
 			base := sh.masks.At(int(sh.occMask.At(o)))
@@ -295,7 +293,7 @@ func (p *prior) from() []uint8 {
 			continue
 		}
 
-		// The measure is noBit, which is right where the bit is not wanted.
+		// A bit must beat noBit, which is right wherever the bit is not wanted.
 		best := 0
 		for pr, n := range count {
 			if pr.want>>j&1 == 0 {
@@ -319,7 +317,7 @@ func (p *prior) from() []uint8 {
 	return from
 }
 
-// rest is the source of what no part has: the delta.
+// rest returns a source of the blobs that no part has: the delta.
 func (u *update) rest() Source {
 	r := &restSource{u: u}
 	for i, occurrences := range u.fresh {
@@ -333,17 +331,17 @@ func (u *update) rest() Source {
 	return r
 }
 
-// restSource is the source of some blobs of another one.
+// restSource is a source with some blobs of another source.
 type restSource struct {
 	u     *update
 	blobs []Blob
-	index []int // of each blob in the other source
+	index []int // by blob: its index in the other source
 }
 
 func (r *restSource) Repositories() []Repository { return []Repository{r.u.repo} }
 func (r *restSource) Blobs() []Blob              { return r.blobs }
 
-// Read translates indices to those of the other source and back.
+// Read implements Source: it translates the indexes of blobs.
 func (r *restSource) Read(ctx context.Context, want []int, use func(i int, content []byte) error) error {
 	all := make([]int, len(want))
 	back := make(map[int]int, len(want))

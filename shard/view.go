@@ -18,23 +18,23 @@ type View struct {
 	set     *resources
 	held    []*entry
 	members []*member
-	once    sync.Once // of Release
+	once    sync.Once // guards Release
 }
 
-// Group is the parts of one shard file with the same symbols: one part for a file
-// of one repository, one for each repository of a pack. Groups makes them. They
-// are immutable. Whoever searches the same parts again should use the same group:
-// what was worked out for the last one is kept beside the file.
+// Group is the parts of one shard file with the same symbols file: one part for a shard of one
+// repository, one for each repository of a pack. [Groups] makes groups, and they are immutable.
+// Searches of the same parts should use the same group, because results for the latest groups are
+// cached with the file.
 type Group struct {
 	Parts []Part // not empty
 
-	sides []int // indices of the parts with a .dead file
+	sides []int // indexes of the parts with a .dead file
 
 	once  sync.Once // guards the field below
 	repos *roaring.Bitmap
 }
 
-// Repos is the repositories of the group. It is shared: nobody may change it.
+// Repos returns the repositories of the group. The set is shared: nobody may change it.
 func (g *Group) Repos() *roaring.Bitmap {
 	g.once.Do(func() {
 		g.repos = roaring.New()
@@ -49,22 +49,22 @@ func (g *Group) Repos() *roaring.Bitmap {
 // Same reports whether two groups have the same parts.
 func (g *Group) Same(o *Group) bool { return g == o || slices.Equal(g.Parts, o.Parts) }
 
-// Bytes is about the memory of the group.
+// Bytes returns about how much memory the group takes.
 func (g *Group) Bytes() int64 { return int64(len(g.Parts))*partBytes + groupCost }
 
-// About the memory of a part, and of a group beside its parts.
+// About the bytes of a part, and of a group without its parts.
 const (
 	partBytes = 100
 	groupCost = 256
 )
 
-// Groups groups parts by their files, in the order in which the files first come.
+// Groups groups parts by their files, in the order in which the files first occur.
 func Groups(parts []Part) []*Group {
 	type files struct{ shard, symbols FileID }
 	at := make(map[files]*Group)
 	var groups []*Group
 
-	// Parts of one file are searched together, whatever the number of repositories in it.
+	// Parts of one file are searched together, however many repositories it has.
 	for _, p := range parts {
 		key := files{p.Shard, p.Symbols}
 		g := at[key]
@@ -82,8 +82,7 @@ func Groups(parts []Part) []*Group {
 	return groups
 }
 
-// Within is the group of those parts whose repositories are wanted; nil where that is
-// none of them.
+// Within returns the group of the parts whose repositories are wanted; nil if there are none.
 func (g *Group) Within(wanted func(repo uint32) bool) *Group {
 	in := &Group{}
 	for _, p := range g.Parts {
@@ -106,21 +105,21 @@ func (g *Group) Within(wanted func(repo uint32) bool) *Group {
 type entry struct {
 	size int64
 	f    *file.File
-	sh   *shard        // of KindShard
-	dead *deadFile     // of KindDead
-	sym  *symbols.File // of KindSymbols
+	sh   *shard        // for KindShard
+	dead *deadFile     // for KindDead
+	sym  *symbols.File // for KindSymbols
 
 	refs   int       // readers; guarded by Set.mu
-	gone   bool      // no longer in Set.files: to be unmapped with its last reader
+	gone   bool      // it has left Set.files, and is unmapped after its last reader
 	unused time.Time // since when Retain finds it unused; zero while it is used
 }
 
-// member is one shard file of a view, and the side files that change how it is read.
+// member is one shard file of a view with the side files that change how it is read.
 type member struct {
 	entry *entry
 	sh    *shard
-	parts []Part   // of the group, those that are here
-	dead  []*entry // of each part, nil for none; nil if no part has one
+	parts []Part   // parts of the group whose files are all here
+	dead  []*entry // by part, nil for none; nil if no part has one
 	sym   *entry   // nil while there are no symbols
 
 	once sync.Once // guards the fields below
@@ -128,43 +127,42 @@ type member struct {
 	*joined
 }
 
-// joined is what a group comes to in its shard.
+// joined is a group applied to its shard: how to read each repository.
 type joined struct {
-	group *Group      // nil if not all of its parts are here
-	repos []*repoView // by index of the repository in the shard; nil if it is not of the group
-	full  bool        // every repository of the shard is here and nothing in it is dead
+	group *Group      // nil if some of its parts are not here
+	repos []*repoView // by index of the repository in the shard; nil if the group does not have it
+	full  bool        // every repository of the shard is in the group and nothing in it is dead
 
-	documents int // of the shard
+	documents int // number of documents in the shard
 
 	once   sync.Once // guards the fields below
-	living docSet    // documents with an occurrence that is not dead
-	count  int       // of living
+	living docSet    // documents with a live occurrence
+	count  int       // number of documents in living
 
-	skipOnce sync.Once // guards the fields below, of changedSkips
+	skipOnce sync.Once // guards the fields below, for changedSkips
 	changed  docSet
 	kept     []changedSkip
 
-	last  atomic.Pointer[repoMasks] // for the revisions asked last: nearly always those of the next query
-	skips atomic.Pointer[skipCount] // likewise
+	last  atomic.Pointer[repoMasks] // the latest answer about revisions: the next query nearly always asks for the same
+	skips atomic.Pointer[skipCount] // the latest count, for the same reason
 }
 
-// What groups come to is remembered: people who may not see the same repositories ask in
-// turn. A file remembers the last groupsKept; all files together joinedBytes, and beyond
-// that each its last group alone, which the next search needs.
+// Joins are cached, because people who see different repositories search in turn. A file caches the
+// last groupsKept joins, and all files together joinedBytes. Beyond that each file still caches its
+// last join, which the next search needs.
 const (
 	groupsKept  = 8
 	joinedBytes = 64 << 20
 )
 
-// joins keeps what the groups come to that were searched last. It is safe for
-// concurrent use.
+// joins caches the latest joins of a file. It is safe for concurrent use.
 type joins struct {
 	mu   sync.Mutex // guards the field below
-	last []*joined  // the newest first
+	last []*joined  // the newest comes first
 }
 
-// of returns what a group comes to, nil where that is not known. A group with the same
-// parts is the same: each state of the catalog makes its own.
+// of returns the join of a group; nil if it is not cached. A group with the same parts counts as
+// the same, because each state of the catalog makes new groups.
 func (c *joins) of(g *Group) *joined {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,8 +180,8 @@ func (c *joins) of(g *Group) *joined {
 	return j
 }
 
-// keep takes on what a group comes to, in place of that of the group which was
-// searched longest ago. total counts the bytes of all files.
+// keep caches a join in place of the one that was searched longest ago. total counts the bytes of
+// all files.
 func (c *joins) keep(j *joined, total *atomic.Int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +193,7 @@ func (c *joins) keep(j *joined, total *atomic.Int64) {
 	}
 }
 
-// drop forgets all, when the file is closed.
+// drop empties the cache when the file is closed.
 func (c *joins) drop(total *atomic.Int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,24 +203,24 @@ func (c *joins) drop(total *atomic.Int64) {
 	c.last = nil
 }
 
-// bytes is about the memory of what a group comes to: its parts, how each repository is
-// read, the masks of the last revisions, and a bit for each document.
+// bytes returns about how much memory a join takes: its parts, how each repository is read, the
+// masks of the last revisions, and a bit for each document.
 func (j *joined) bytes() int64 {
 	const perRepo = 8 + 8 // its view and its mask
 	return j.group.Bytes() + int64(len(j.repos))*perRepo + int64(j.documents)/8
 }
 
-// repoView is how to read one repository in a shard. It is immutable.
+// repoView says how to read one repository in a shard. It is immutable.
 type repoView struct {
 	id        uint32
 	revisions []Revision
 	masks     []uint64          // by mask number: the revisions of this generation
-	changed   map[uint32]uint64 // by occurrence: the mask where masks is wrong
-	always    uint64            // revisions that every occurrence has that is not dead
+	changed   map[uint32]uint64 // by occurrence: its mask, where masks is wrong
+	always    uint64            // revisions that every live occurrence has
 	ever      uint64            // revisions that any occurrence has
 }
 
-// mask returns the revisions that have occurrence o of the shard; 0 if it is dead.
+// mask returns the revisions that have occurrence o of the shard; 0 means that it is dead.
 func (r *repoView) mask(s *shard, o int) uint64 {
 	if len(r.changed) > 0 {
 		if m, ok := r.changed[uint32(o)]; ok {
@@ -232,25 +230,25 @@ func (r *repoView) mask(s *shard, o int) uint64 {
 	return r.masks[s.occMask.At(o)]
 }
 
-// Release lets go of the files. The view must not be used afterwards; what its
-// searches returned stays valid.
+// Release gives the files back. The view must not be used afterwards, but the results of its
+// searches stay valid.
 func (v *View) Release() {
 	v.once.Do(func() { v.set.release(v.held) })
 }
 
-// ready reads the columns and the side files. Every use of the member begins here.
+// ready reads the columns and the side files once. Every use of the member calls it first.
 func (m *member) ready() error {
 	m.once.Do(func() { m.err = file.Guard(m.load) })
 	return m.err
 }
 
-// load is ready's work.
+// load does the work of ready.
 func (m *member) load() error {
 	if err := m.sh.ready(); err != nil {
 		return err
 	}
 
-	// What an earlier search worked out for this group still holds.
+	// An earlier search may have joined this group already.
 	known := (*joined)(nil)
 	if m.group != nil {
 		known = m.sh.joins.of(m.group)
@@ -272,7 +270,7 @@ func (m *member) load() error {
 	return nil
 }
 
-// join works out how each repository of the parts is to be read.
+// join finds out how to read each repository of the parts.
 func (m *member) join() error {
 	s := m.sh
 	m.repos = make([]*repoView, len(s.m.repos))
@@ -295,8 +293,7 @@ func (m *member) join() error {
 		}
 	}
 
-	// A repository that has occurrences and is not of the group makes it less
-	// than full.
+	// Another repository with occurrences in the shard makes the join less than full.
 	for i, r := range m.repos {
 		if r == nil && s.base[i].ever != 0 {
 			m.full = false
@@ -305,8 +302,8 @@ func (m *member) join() error {
 	return nil
 }
 
-// alive returns the documents with an occurrence that is not dead, nil for all of
-// the shard; the set is shared. few reports that they are less than half of it.
+// alive returns the documents with a live occurrence; nil means all of the shard. The set is
+// shared. few reports that they are less than half of the shard.
 func (m *member) alive() (set docSet, few bool) {
 	if m.full {
 		return nil, false
@@ -330,14 +327,14 @@ func (m *member) alive() (set docSet, few bool) {
 	return j.living, 2*j.count < s.m.documents
 }
 
-// culprit returns the file that an error of damage is about: the one it names, or the
-// one in which a fault happened. For anything else it is the shard, through which all
-// others are read.
+// culprit returns the file that an error of damage is about: the file that the error names, or the
+// one in which a fault happened. Otherwise it is the shard, because all other files are read
+// through it.
 func (m *member) culprit(err error) *entry {
 	named, fault := (*file.DamagedError)(nil), (*file.FaultError)(nil)
 	byName, byPlace := errors.As(err, &named), errors.As(err, &fault)
 
-	// A fault names no file, but the place in memory that could not be read.
+	// A fault has no file name, only the address that could not be read.
 	for _, e := range append([]*entry{m.sym}, m.dead...) {
 		if e != nil && (byName && e.f.Name() == named.File || byPlace && e.f.Holds(fault.Address)) {
 			return e
@@ -352,17 +349,16 @@ type changedSkip struct {
 	mask      uint64
 }
 
-// skipCount is how many files of a group are kept by name only in a revision. It
-// is immutable.
+// skipCount is how many files of a group are kept by name only in a revision. It is immutable.
 type skipCount struct {
 	revision string
 	files    int
 }
 
-// repoMasks is the answer of a node about repositories or revisions for each
-// repository of a group. It is immutable.
+// repoMasks is the answer of an opRepos or opRev node for each repository of a group. It is
+// immutable.
 type repoMasks struct {
-	name      string   // of the revisions
+	name      string   // pattern of revisions
 	bits      []uint64 // by index of the repository in the shard: revisions for which the node holds
 	all, none bool     // the node holds for every occurrence, or for none
 }
