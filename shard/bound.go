@@ -350,11 +350,11 @@ func (b *bound) upper(n *node) (docSet, error) {
 func intersect(subs []*node, bound func(*node) (docSet, error)) (docSet, error) {
 	var set docSet
 	for _, sub := range subs {
-		one, err := bound(sub)
+		subset, err := bound(sub)
 		if err != nil {
 			return nil, err
 		}
-		set = set.and(one)
+		set = set.and(subset)
 	}
 	return set, nil
 }
@@ -363,13 +363,13 @@ func intersect(subs []*node, bound func(*node) (docSet, error)) (docSet, error) 
 func (b *bound) unite(subs []*node, bound func(*node) (docSet, error)) (docSet, error) {
 	set := newDocSet(b.s.m.documents)
 	for _, sub := range subs {
-		one, err := bound(sub)
+		subset, err := bound(sub)
 		if err != nil {
 			return nil, err
 		}
 
 		// A nil set holds all documents already.
-		if set = set.or(one); set == nil {
+		if set = set.or(subset); set == nil {
 			break
 		}
 	}

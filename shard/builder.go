@@ -97,9 +97,9 @@ func (b *builder) end() (built []Built, err error) {
 	// A repository without a document in this file has no part in it.
 	for i, n := range b.inRepo {
 		if n > 0 {
-			one := b.shares[i].built(Part{Repo: b.repos[i].ID, Shard: id}, size, &b.m)
-			one.Occurrences, one.Skipped = n, b.skipped
-			built = append(built, one)
+			repoPart := b.shares[i].built(Part{Repo: b.repos[i].ID, Shard: id}, size, &b.m)
+			repoPart.Occurrences, repoPart.Skipped = n, b.skipped
+			built = append(built, repoPart)
 		}
 	}
 	return built, nil
@@ -134,11 +134,11 @@ type encoded struct {
 	index int // in builder.blobs
 	text  []byte
 	form
-	always bool     // it is indexed whatever its size
-	gen    bool     // a generator wrote it
-	langs  []string // by occurrence
-	blocks span     // range in batch.blocks
-	units  span     // range in batch.ends and batch.lines
+	always    bool     // it is indexed whatever its size
+	generated bool     // a generator wrote it
+	langs     []string // by occurrence
+	blocks    span     // range in batch.blocks
+	units     span     // range in batch.ends and batch.lines
 }
 
 // The size of a batch, which goes from stage to stage at once.
@@ -206,7 +206,7 @@ func (b *builder) classify(e *encoded) {
 	x := &b.blobs[e.index]
 	e.langs = e.langs[:0]
 	if e.skip == indexed {
-		e.gen = isGenerated(e.text)
+		e.generated = isGenerated(e.text)
 	}
 
 	// Each path of a blob has a language of its own.
@@ -341,7 +341,7 @@ func (b *builder) occurrences(x *Blob, e *encoded) {
 		}
 
 		kind := categoryOf(o.Path)
-		if e.gen && kind < generatedCode {
+		if e.generated && kind < generatedCode {
 			kind = generatedCode
 		}
 

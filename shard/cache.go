@@ -41,23 +41,23 @@ const (
 
 func newBlockCache() *blockCache { return &blockCache{rows: make([]blockRow, cacheRows)} }
 
-// place returns the cache row that may hold a block.
-func (c *blockCache) place(f *file.File, row int) *blockRow {
+// rowOf returns the cache row that may hold a block.
+func (c *blockCache) rowOf(f *file.File, row int) *blockRow {
 	h := (uint64(row) + uint64(f.Size())<<20) * 0x9e3779b97f4a7c15
 	return &c.rows[h>>32%cacheRows]
 }
 
 // get copies a block to dst and reports whether the cache has it.
 func (c *blockCache) get(f *file.File, row int, dst []byte) bool {
-	r := c.place(f, row)
+	r := c.rowOf(f, row)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	kept, ok := r.find(f, row)
-	if !ok || len(kept) != len(dst) {
+	cached, ok := r.find(f, row)
+	if !ok || len(cached) != len(dst) {
 		return false
 	}
-	copy(dst, kept)
+	copy(dst, cached)
 	return true
 }
 
@@ -78,7 +78,7 @@ func (r *blockRow) find(f *file.File, row int) (text []byte, ok bool) {
 // Page implements symbols.PageCache. Decoding a page of names costs far more than copying it, and a
 // page is no larger than a block.
 func (c *blockCache) Page(f *file.File, number int, dst []byte) ([]byte, bool) {
-	r := c.place(f, number)
+	r := c.rowOf(f, number)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text, ok := r.find(f, number)
@@ -99,7 +99,7 @@ func (r *blockRow) first(i int) {
 
 // put stores a copy of a block.
 func (c *blockCache) put(f *file.File, row int, text []byte) {
-	r := c.place(f, row)
+	r := c.rowOf(f, row)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 

@@ -46,7 +46,7 @@ func TestTheCacheGivesWhatWasPut(t *testing.T) {
 	// one that was asked for first.
 	var same []int
 	for row := 0; len(same) <= cacheWays; row++ {
-		if c.place(files[0], row) == c.place(files[0], 0) {
+		if c.rowOf(files[0], row) == c.rowOf(files[0], 0) {
 			same = append(same, row)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 // candidates caches the units that the postings of a shard named for recent formulas. A file never
 // changes, so the cache never goes stale.
 type candidates struct {
-	mu   sync.Mutex // guards the fields below
-	kept []namedUnits
-	rows int // in all entries
+	mu      sync.Mutex // guards the fields below
+	entries []namedUnits
+	rows    int // in all entries
 }
 
 // namedUnits holds the candidate units of a formula as rows of the shard, ascending.
@@ -31,9 +31,9 @@ const (
 func (c *candidates) get(f *trigram.Formula) (rows []uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range c.kept {
-		if c.kept[i].formula == f {
-			return c.kept[i].rows, true
+	for i := range c.entries {
+		if c.entries[i].formula == f {
+			return c.entries[i].rows, true
 		}
 	}
 	return nil, false
@@ -44,17 +44,17 @@ func (c *candidates) get(f *trigram.Formula) (rows []uint32, ok bool) {
 func (c *candidates) put(n namedUnits, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if slices.ContainsFunc(c.kept, func(k namedUnits) bool { return k.formula == n.formula }) {
+	if slices.ContainsFunc(c.entries, func(k namedUnits) bool { return k.formula == n.formula }) {
 		return
 	}
 
 	// The entries are in the order of age: drop the oldest.
 	drop := 0
-	for c.rows+len(n.rows) > most || len(c.kept)-drop == keepNamed {
-		c.rows -= len(c.kept[drop].rows)
+	for c.rows+len(n.rows) > most || len(c.entries)-drop == keepNamed {
+		c.rows -= len(c.entries[drop].rows)
 		drop++
 	}
 
-	c.kept = append(slices.Delete(c.kept, 0, drop), n)
+	c.entries = append(slices.Delete(c.entries, 0, drop), n)
 	c.rows += len(n.rows)
 }

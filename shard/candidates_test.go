@@ -74,11 +74,11 @@ func TestFewCandidatesAreRemembered(t *testing.T) {
 		c.put(n, 1000)
 		c.put(n, 1000)
 		sum := 0
-		for _, k := range c.kept {
+		for _, k := range c.entries {
 			sum += len(k.rows)
 		}
-		if sum != c.rows || sum > 1000 || len(c.kept) > keepNamed {
-			t.Fatalf("%d formulas with %d rows, counted %d", len(c.kept), sum, c.rows)
+		if sum != c.rows || sum > 1000 || len(c.entries) > keepNamed {
+			t.Fatalf("%d formulas with %d rows, counted %d", len(c.entries), sum, c.rows)
 		}
 		if rows, ok := c.get(f); !ok || len(rows) != i%200 {
 			t.Fatalf("the last one has %d rows, %v", len(rows), ok)

@@ -97,7 +97,7 @@ func (s *search) recycle(e *evaluator, runs ...*run) {
 		}
 	}
 
-	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], scratch: e.scratch, symbols: e.symbols.Room(), t: text{buf: e.t.buf, have: e.t.have}}
+	*e = evaluator{found: e.found, used: e.used, joined: e.joined[:0], scratch: e.scratch, symbols: e.symbols.Room(), t: text{buf: e.t.buf, decoded: e.t.decoded}}
 	s.v.set.spare.Put(e)
 }
 
@@ -453,9 +453,9 @@ func shift(spans []match.Span, by int) {
 	}
 }
 
-// show marks the patterns whose matches explain why an occurrence was found: the positive patterns
+// markShown marks the patterns whose matches explain why an occurrence was found: the positive patterns
 // in the branches of the query that hold.
-func (e *evaluator) show(n *node, occ int, mask uint64) error {
+func (e *evaluator) markShown(n *node, occ int, mask uint64) error {
 	// A pattern marks itself.
 	switch n.op {
 	case opContent, opSymbol:
@@ -464,7 +464,7 @@ func (e *evaluator) show(n *node, occ int, mask uint64) error {
 	// All members of an And hold, but not all of an Or.
 	case opAnd:
 		for _, sub := range n.subs {
-			if err := e.show(sub, occ, mask); err != nil {
+			if err := e.markShown(sub, occ, mask); err != nil {
 				return err
 			}
 		}
@@ -477,7 +477,7 @@ func (e *evaluator) show(n *node, occ int, mask uint64) error {
 				return err
 			}
 			if held != 0 {
-				if err := e.show(sub, occ, held); err != nil {
+				if err := e.markShown(sub, occ, held); err != nil {
 					return err
 				}
 			}
@@ -490,24 +490,24 @@ func (e *evaluator) show(n *node, occ int, mask uint64) error {
 // revisions of mask. It joins the matches of all marked patterns, in order, without overlaps.
 func (e *evaluator) spans(occ int, mask uint64) ([]match.Span, error) {
 	clear(e.used)
-	if err := e.show(e.p.root, occ, mask); err != nil {
+	if err := e.markShown(e.p.root, occ, mask); err != nil {
 		return nil, err
 	}
 
 	// Most queries mark one pattern, whose matches are in order already.
-	one, several := -1, false
+	last, several := -1, false
 	for i := range e.used {
 		if e.used[i] {
-			several = several || one >= 0
-			one = i
+			several = several || last >= 0
+			last = i
 		}
 	}
 
 	switch {
-	case one < 0:
+	case last < 0:
 		return nil, nil
-	case !several && e.p.patterns[one].text.Field == query.Content:
-		return e.all(one)
+	case !several && e.p.patterns[last].text.Field == query.Content:
+		return e.all(last)
 	}
 
 	// Join the matches of several patterns, then sort them.

@@ -115,8 +115,8 @@ func TestJoins_areBoundedInBytes(t *testing.T) {
 	for round := range 5 {
 		for i := range files {
 			n := 20_000 + 10*round + i
-			files[i].keep(&joined{group: groupOf(n), repos: make([]*repoView, n)}, &total)
-			if files[i].of(groupOf(n)) == nil {
+			files[i].put(&joined{group: groupOf(n), repos: make([]*repoView, n)}, &total)
+			if files[i].get(groupOf(n)) == nil {
 				t.Fatalf("file %d forgets its last group", i)
 			}
 		}

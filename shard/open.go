@@ -37,7 +37,7 @@ type shard struct {
 	segStart                   []int          // first unit row of each segment, then the number of rows
 	content                    []file.Section // by segment
 	base                       []repoView     // by repository, as the file was written
-	places                     map[uint32]int // index of each repository by its id; nil if there are few
+	repoIndexes                map[uint32]int // index of each repository by its id; nil if there are few
 
 	joins     joins         // of the groups searched last
 	joinBytes *atomic.Int64 // of the joins of all files of the set
@@ -230,9 +230,9 @@ func (s *shard) checkOccurrences() error {
 
 	// For few repositories a linear search beats a map.
 	if len(m.repos) > fewRepos {
-		s.places = make(map[uint32]int, len(m.repos))
+		s.repoIndexes = make(map[uint32]int, len(m.repos))
 		for i, r := range m.repos {
-			s.places[r.ID] = i
+			s.repoIndexes[r.ID] = i
 		}
 	}
 	return nil
@@ -241,10 +241,10 @@ func (s *shard) checkOccurrences() error {
 // fewRepos is the number of repositories up to which a linear search beats a map.
 const fewRepos = 4
 
-// place returns the index of a repository in the file.
-func (s *shard) place(repo uint32) (int, bool) {
-	if s.places != nil {
-		i, ok := s.places[repo]
+// repoIndex returns the index of a repository in the file.
+func (s *shard) repoIndex(repo uint32) (int, bool) {
+	if s.repoIndexes != nil {
+		i, ok := s.repoIndexes[repo]
 		return i, ok
 	}
 	i := slices.IndexFunc(s.m.repos, func(r Repository) bool { return r.ID == repo })

@@ -43,7 +43,7 @@ func (s *Set) Pack(ctx context.Context, parts []Part, opt BuildOptions) ([]Built
 type viewSource struct {
 	repos []Repository
 	blobs []Blob
-	at    []spot          // where the text of each blob is
+	spots []spot          // where the text of each blob is
 	known map[string]form // by blob id
 }
 
@@ -82,7 +82,7 @@ func newViewSource(v *View) (*viewSource, error) {
 		sp := spots[oid]
 		blobs[oid] = len(src.blobs)
 		src.blobs = append(src.blobs, Blob{OID: oid, Size: int64(sp.m.sh.docSize.At(sp.doc))})
-		src.at = append(src.at, sp)
+		src.spots = append(src.spots, sp)
 	}
 
 	// Add the places of each blob.
@@ -145,7 +145,7 @@ func (src *viewSource) Read(ctx context.Context, want []int, use func(i int, con
 			return err
 		}
 
-		sp := src.at[i]
+		sp := src.spots[i]
 
 		// Reading the mapped memory of a damaged file may fault.
 		err := file.Guard(func() error {

@@ -18,8 +18,8 @@ type pathIndex struct {
 	starts []int          // first path of each block, then the number of paths
 
 	// docs lists the documents of each path, path after path.
-	docs  []uint32
-	first []uint32 // where each path begins in docs, then the length of docs
+	docs     []uint32
+	docStart []uint32 // where each path begins in docs, then the length of docs
 }
 
 // Limits of a pathIndex.
@@ -41,18 +41,18 @@ func (s *shard) pathIndex() *pathIndex {
 		}
 
 		// Sort the documents by path by counting: occurrences are sorted by document.
-		x := &pathIndex{post: post, starts: starts, docs: make([]uint32, s.m.occurs), first: make([]uint32, s.m.paths+1)}
+		x := &pathIndex{post: post, starts: starts, docs: make([]uint32, s.m.occurs), docStart: make([]uint32, s.m.paths+1)}
 		for o := range s.m.occurs {
-			x.first[s.occPath.At(o)]++
+			x.docStart[s.occPath.At(o)]++
 		}
 		for p := range s.m.paths {
-			x.first[p+1] += x.first[p]
+			x.docStart[p+1] += x.docStart[p]
 		}
 		for d := range s.m.documents {
 			for o, end := int(s.docOccur.At(d)), int(s.docOccur.At(d+1)); o < end; o++ {
 				p := s.occPath.At(o)
-				x.first[p]--
-				x.docs[x.first[p]] = uint32(d)
+				x.docStart[p]--
+				x.docs[x.docStart[p]] = uint32(d)
 			}
 		}
 		s.pathPost = x

@@ -27,8 +27,8 @@ const pathSetBytes = 16 << 20
 
 func newPathSets() *pathSets { return &pathSets{cache: lru.New[pathSetKey, docSet](pathSetBytes)} }
 
-// of returns the rows whose paths match a pattern. If ctx ends, some may be missing.
-func (c *pathSets) of(ctx context.Context, s *shard, p *pattern) docSet {
+// matching returns the rows whose paths match a pattern. If ctx ends, some may be missing.
+func (c *pathSets) matching(ctx context.Context, s *shard, p *pattern) docSet {
 	id, _, _ := ParseFileName(s.f.Name())
 	key := pathSetKey{id, p.text}
 	if set, ok := c.cache.Get(key); ok {

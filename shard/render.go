@@ -148,9 +148,9 @@ func (s *search) order(a, b hit) int {
 // search has a hundred times as many, so it does not sort them all. top grows to twice the number,
 // is sorted and cut in half. From then on only hits that come before its last one are added.
 func (s *search) best(hits []hit) []hit {
-	most := max(1, s.r.MaxMatches)
+	limit := max(1, s.r.MaxMatches)
 	if s.r.MaxFiles > 0 {
-		most = min(most, s.r.MaxFiles)
+		limit = min(limit, s.r.MaxFiles)
 	}
 
 	top, full := hits[:0], false
@@ -160,15 +160,15 @@ func (s *search) best(hits []hit) []hit {
 			continue
 		}
 
-		if top = append(top, n); len(top) == 2*most {
+		if top = append(top, n); len(top) == 2*limit {
 			slices.SortFunc(top, s.order)
-			top, full = top[:most], true
-			last = top[most-1]
+			top, full = top[:limit], true
+			last = top[limit-1]
 		}
 	}
 
 	slices.SortFunc(top, s.order)
-	return top[:min(len(top), most)]
+	return top[:min(len(top), limit)]
 }
 
 func (n hit) repoName(s *search) string {
@@ -281,7 +281,7 @@ func (s *search) renderAll(ctx context.Context, w *rendering, began time.Time) {
 		err := file.Guard(func() error { return s.file(e, w.hits[i], w.shown[i], &w.out[i]) })
 		w.out[i].done = err == nil && !s.stopped.Load()
 		if err != nil {
-			if err := s.lose(w.hits[i].run, err); err != nil {
+			if err := s.dropRun(w.hits[i].run, err); err != nil {
 				s.fail(err)
 				break
 			}

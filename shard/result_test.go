@@ -38,7 +38,7 @@ func TestStatsAddAndSubForgetNoField(t *testing.T) {
 func TestApart(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][3]time.Duration{{10, 4, 6}, {10, 10, 0}, {10, 14, 0}} {
-		if got := apart(c[0], c[1]); got != c[2] {
+		if got := remainder(c[0], c[1]); got != c[2] {
 			t.Errorf("apart(%d, %d) = %d, want %d", c[0], c[1], got, c[2])
 		}
 	}

@@ -108,7 +108,7 @@ func (e *evaluator) scoreSpan(sp match.Span) float64 {
 	}
 
 	text := e.t.buf
-	if u := e.t.unitAt(sp.Start); !e.t.have[u] {
+	if u := e.t.unitAt(sp.Start); !e.t.decoded[u] {
 		return scoreDefinition // it is a symbol's name: the text was not read
 	}
 

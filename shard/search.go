@@ -52,7 +52,7 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	// From here on the end of ctx also stops matchers. What a stopped matcher says is wrong.
 	defer context.AfterFunc(ctx, s.stop)()
 
-	if err := s.first(ctx, start); err != nil {
+	if err := s.firstRound(ctx, start); err != nil {
 		return nil, err
 	}
 
@@ -61,13 +61,13 @@ func (v *View) Search(ctx context.Context, r Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Stats.Searching = apart(clock.Since(start), s.planning)
+	res.Stats.Searching = remainder(clock.Since(start), s.planning)
 	return res, nil
 }
 
-// apart returns the rest of a duration beside a part of it. Parts are summed over goroutines, so a
+// remainder returns the rest of a duration beside a part of it. Parts are summed over goroutines, so a
 // part may be longer than the whole.
-func apart(whole, part time.Duration) time.Duration { return max(0, whole-part) }
+func remainder(whole, part time.Duration) time.Duration { return max(0, whole-part) }
 
 const (
 	defaultMaxMatches  = 1000
@@ -111,15 +111,15 @@ type search struct {
 // where pieces[:done] are decided, pieces[:next] are taken and pieces[:limit] count. limit becomes
 // less when an early stop leaves out the pieces after it, and 0 for a damaged file.
 type run struct {
-	m      *member
-	b      *bound
-	pieces []piece
-	had    []atomic.Bool // by repository, with OnePerRepo: one of its files is found
-	next   int           // index of the next piece to take
-	done   int           // number of pieces decided, from the first on without a gap
-	sum    int           // matches in pieces[:done]
-	limit  int           // number of pieces that count
-	failed bool
+	m         *member
+	b         *bound
+	pieces    []piece
+	repoFound []atomic.Bool // by repository, with OnePerRepo: one of its files is found
+	next      int           // index of the next piece to take
+	done      int           // number of pieces decided, from the first on without a gap
+	sum       int           // matches in pieces[:done]
+	limit     int           // number of pieces that count
+	failed    bool
 }
 
 // piece is a run of candidates that one goroutine decides at once.
@@ -171,9 +171,9 @@ func (s *search) stop() {
 	}
 }
 
-// first runs the first round in nine tenths of the time left: the second round needs the rest to
+// firstRound runs the first round in nine tenths of the time left: the second round needs the rest to
 // show what was found.
-func (s *search) first(ctx context.Context, now time.Time) error {
+func (s *search) firstRound(ctx context.Context, now time.Time) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, now.Add(deadline.Sub(now)*9/10))
@@ -216,7 +216,7 @@ func (s *search) ended(err error) error {
 func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 	e := s.evaluator()
 	lane, inside := light, true // inside: we hold a slot
-	told := e.t.bytes
+	reported := e.t.bytes
 	for {
 		task := s.take(ctx, e, wg)
 		if task == nil {
@@ -226,8 +226,8 @@ func (s *search) loop(ctx context.Context, wg *sync.WaitGroup) {
 		// Guard turns a fault in a mapped file into an error.
 		began := clock.Now()
 		err := file.Guard(task)
-		s.r.Progress.Add(0, 0, 0, int64(e.t.bytes-told))
-		told = e.t.bytes
+		s.r.Progress.Add(0, 0, 0, int64(e.t.bytes-reported))
+		reported = e.t.bytes
 
 		s.mu.Lock()
 		s.spent += clock.Since(began)
@@ -372,7 +372,7 @@ func (s *search) bind(e *evaluator, r *run) error {
 		return err
 	})
 	if err != nil {
-		return s.lose(r, err)
+		return s.dropRun(r, err)
 	}
 
 	// A search that reads much of a shard would evict the blocks of other searches.
@@ -386,7 +386,7 @@ func (s *search) bind(e *evaluator, r *run) error {
 	}
 
 	if s.r.OnePerRepo {
-		r.had = make([]atomic.Bool, len(r.m.repos))
+		r.repoFound = make([]atomic.Bool, len(r.m.repos))
 	}
 
 	r.cut(s.r.CountAll)
@@ -414,9 +414,9 @@ func (s *search) bind(e *evaluator, r *run) error {
 	return nil
 }
 
-// lose gives up the run of a damaged file and quarantines the file. It returns any other error,
+// dropRun gives up the run of a damaged file and quarantines the file. It returns any other error,
 // which ends the search.
-func (s *search) lose(r *run, err error) error {
+func (s *search) dropRun(r *run, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
 	}
@@ -488,7 +488,7 @@ func (s *search) decide(ctx context.Context, e *evaluator, r *run, i int) error 
 
 		if err != nil {
 			if errors.Is(err, ErrDamaged) {
-				return s.lose(r, err)
+				return s.dropRun(r, err)
 			}
 			return err
 		}
@@ -522,7 +522,7 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 		// Skip an occurrence of another view, or one that no live revision has.
 		number := sh.occRepo.At(o)
 		repo := r.m.repos[number]
-		if repo == nil || r.had != nil && r.had[number].Load() {
+		if repo == nil || r.repoFound != nil && r.repoFound[number].Load() {
 			continue
 		}
 		mask := repo.mask(sh, o)
@@ -555,8 +555,8 @@ func (s *search) collect(ctx context.Context, e *evaluator, r *run, pc *piece) e
 		h.score = float32(s.score(e, r, o, spans))
 		pc.hits = append(pc.hits, h)
 		pc.matches += s.weight(h)
-		if r.had != nil {
-			r.had[number].Store(true)
+		if r.repoFound != nil {
+			r.repoFound[number].Store(true)
 		}
 	}
 	return nil

@@ -75,15 +75,15 @@ func (m *member) changedSkips(l *skipList) (rows docSet, alive []changedSkip) {
 				if !ok || int(s.occRepo.At(int(o))) != i {
 					continue
 				}
-				if j.changed == nil {
-					j.changed = make(docSet, l.words)
+				if j.changedRows == nil {
+					j.changedRows = make(docSet, l.words)
 				}
-				j.changed.add(bit)
+				j.changedRows.add(bit)
 				if mask != 0 {
-					j.kept = append(j.kept, changedSkip{bit, i, mask})
+					j.changedAlive = append(j.changedAlive, changedSkip{bit, i, mask})
 				}
 			}
 		}
 	})
-	return j.changed, j.kept
+	return j.changedRows, j.changedAlive
 }

@@ -17,21 +17,21 @@ import (
 //	have        true              true     true
 //	buf       |aaaaaaaa|a.......|cccccccc|dddd|     the overlap of unit 0 reaches into 1
 type text struct {
-	s     *shard
-	row   int          // row of the document's first unit in the shard
-	units int          // units of the document
-	size  int          // bytes of the document
-	seg   file.Section // content section of the segment
-	first int          // row of the segment's first unit
-	buf   []byte
-	have  []bool      // by unit: it is decoded
-	bytes int64       // bytes decoded, of all documents
-	index int64       // compressed bytes read, of all documents
-	loads int         // documents with a decoded unit
-	began bool        // a unit of the present document is decoded
-	found knownLine   // in the present document
-	looks int64       // bytes searched for the ends of lines, of all documents
-	cache *blockCache // nil means to bypass it
+	s       *shard
+	row     int          // row of the document's first unit in the shard
+	units   int          // units of the document
+	size    int          // bytes of the document
+	seg     file.Section // content section of the segment
+	first   int          // row of the segment's first unit
+	buf     []byte
+	decoded []bool      // by unit: it is decoded
+	bytes   int64       // bytes decoded, of all documents
+	index   int64       // compressed bytes read, of all documents
+	loads   int         // documents with a decoded unit
+	began   bool        // a unit of the present document is decoded
+	found   knownLine   // in the present document
+	looks   int64       // bytes searched for the ends of lines, of all documents
+	cache   *blockCache // nil means to bypass it
 }
 
 // knownLine caches the ends of the latest line, so that they are found once and not once a match.
@@ -61,11 +61,11 @@ func (t *text) open(s *shard, doc int) {
 	}
 	t.buf = t.buf[:t.size]
 
-	if cap(t.have) < t.units {
-		t.have = make([]bool, t.units+t.units/4)
+	if cap(t.decoded) < t.units {
+		t.decoded = make([]bool, t.units+t.units/4)
 	}
-	t.have = t.have[:t.units]
-	clear(t.have)
+	t.decoded = t.decoded[:t.units]
+	clear(t.decoded)
 }
 
 // covered returns the end of the readable text when unit u is decoded.
@@ -76,7 +76,7 @@ func (t *text) covered(u int) int {
 // load decodes the units from a to b, both included.
 func (t *text) load(a, b int) error {
 	for u := a; u <= b && u < t.units; u++ {
-		if t.have[u] {
+		if t.decoded[u] {
 			continue
 		}
 		if err := t.decode(u); err != nil {
@@ -115,7 +115,7 @@ func (t *text) decode(u int) error {
 	// The decoder may write up to Slack bytes after dst. If the next unit is decoded already, save
 	// its first bytes and put them back.
 	var saved [lz.Slack]byte
-	next := u+1 < t.units && t.have[u+1]
+	next := u+1 < t.units && t.decoded[u+1]
 	after := t.buf[start+len(dst) : min(start+len(dst)+lz.Slack, cap(t.buf))]
 	if next {
 		copy(saved[:], after)
@@ -138,7 +138,7 @@ func (t *text) decode(u int) error {
 
 // loaded counts a unit that is readable now.
 func (t *text) loaded(u, size int, read int64) {
-	t.have[u] = true
+	t.decoded[u] = true
 	t.bytes += int64(size)
 	t.index += read
 	if !t.began {
@@ -215,7 +215,7 @@ func (t *text) nextLine(offset int) (int, error) {
 		u := t.unitAt(from)
 
 		// The overlap of the unit before may show the end, so that no other block is decoded.
-		if u > 0 && !t.have[u] && t.have[u-1] && from < t.covered(u-1) {
+		if u > 0 && !t.decoded[u] && t.decoded[u-1] && from < t.covered(u-1) {
 			if i := bytes.IndexByte(t.buf[from:t.covered(u-1)], '\n'); i >= 0 {
 				return from + i + 1, nil
 			}
@@ -259,12 +259,12 @@ func (t *text) around(sp match.Span, sight int) (low, high int) {
 
 	// Use the unit before only if it is decoded.
 	low = u * trigram.UnitSize
-	if u > 0 && t.have[u-1] {
+	if u > 0 && t.decoded[u-1] {
 		low -= trigram.UnitSize
 	}
 
 	last := t.unitAt(sp.End)
-	for last > u && !t.have[last] {
+	for last > u && !t.decoded[last] {
 		last--
 	}
 

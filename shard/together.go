@@ -36,7 +36,7 @@ func (e *evaluator) together(spans []match.Span) float64 {
 	// Only the first matches are examined, so that a document full of the words is not read to its
 	// end.
 	for _, sp := range spans[:min(len(spans), togetherLooks)] {
-		if !e.t.have[e.t.unitAt(sp.Start)] || !bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[0]) {
+		if !e.t.decoded[e.t.unitAt(sp.Start)] || !bytes.EqualFold(e.t.buf[sp.Start:sp.End], words[0]) {
 			continue
 		}
 
@@ -60,7 +60,7 @@ func (e *evaluator) longestRun(spans []match.Span, words [][]byte) float64 {
 
 	longest, run, last := 0, 0, -1 // last is the index of the word that ends the run
 	for i, sp := range spans[:min(len(spans), togetherLooks)] {
-		if !e.t.have[e.t.unitAt(sp.Start)] {
+		if !e.t.decoded[e.t.unitAt(sp.Start)] {
 			run, last = 0, -1
 			continue
 		}

@@ -89,7 +89,7 @@ func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
 	case opRepos:
 		c.masks[n.slot] = c.m.masksOf(n)
 	case opName:
-		c.paths[n.pat] = names.of(c.ctx, c.m.sh, p.patterns[n.pat])
+		c.paths[n.pat] = names.matching(c.ctx, c.m.sh, p.patterns[n.pat])
 	}
 
 	for _, sub := range n.subs {
@@ -103,7 +103,7 @@ func (c *skipCounter) prepare(p *plan, n *node, names *pathSets) bool {
 // count adds up the classes. Rows whose revisions a later generation changed are removed from their
 // classes and counted on their own.
 func (c *skipCounter) count(root *node) int {
-	changed, apart := c.m.changedSkips(c.list)
+	changed, changedAlive := c.m.changedSkips(c.list)
 	sum := 0
 	for i := range c.list.classes {
 		if i&255 == 255 && c.ctx.Err() != nil {
@@ -118,7 +118,7 @@ func (c *skipCounter) count(root *node) int {
 		sum += c.countIn(root, skipRange{k.repo, repo.masks[k.mask], k.word, k.words()}, k.last(), changed)
 	}
 
-	for _, a := range apart {
+	for _, a := range changedAlive {
 		bit := uint64(1) << (a.bit & 63)
 		in := skipRange{a.repo, a.mask, a.bit >> 6, 1}
 		if set := c.union(root, in); set.bits == nil && set.all || set.bits != nil && set.bits[0]&bit != 0 {

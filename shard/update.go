@@ -83,18 +83,18 @@ type update struct {
 
 // prior is a part of the present generation, and what the next generation needs of it.
 type prior struct {
-	m     *member
-	part  Part
-	index int      // index of the repository in the shard
-	want  []uint64 // by occurrence of the shard: its mask in the next generation; 0 means dead
-	mine  int      // number of the repository's occurrences
-	alive int      // number of those that stay alive
-	share          // what the repository has of the file
+	m           *member
+	part        Part
+	index       int      // index of the repository in the shard
+	want        []uint64 // by occurrence of the shard: its mask in the next generation; 0 means dead
+	occurrences int      // number of the repository's occurrences
+	alive       int      // number of those that stay alive
+	share                // what the repository has of the file
 }
 
 // newPrior returns the part of a repository in a member; nil if there is none.
 func newPrior(m *member, repo uint32) *prior {
-	i, ok := m.sh.place(repo)
+	i, ok := m.sh.repoIndex(repo)
 	if !ok || m.repos[i] == nil {
 		return nil
 	}
@@ -154,14 +154,14 @@ func (u *update) holders() map[place]holder {
 		sh := p.m.sh
 
 		// A place that several parts have belongs to the first.
-		p.want, p.mine, p.alive = make([]uint64, sh.m.occurs), 0, 0
+		p.want, p.occurrences, p.alive = make([]uint64, sh.m.occurs), 0, 0
 		for d := range sh.m.documents {
 			for o := int(sh.docOccur.At(d)); o < int(sh.docOccur.At(d+1)); o++ {
 				if int(sh.occRepo.At(o)) != p.index {
 					continue
 				}
 
-				p.mine++
+				p.occurrences++
 				key := place{string(sh.path(int(sh.occPath.At(o)))), sh.oid(d)}
 				if _, taken := holders[key]; !taken {
 					holders[key] = holder{p, o}
@@ -178,7 +178,7 @@ func (u *update) holders() map[place]holder {
 // number of times.
 func (u *update) fold() bool {
 	for i, p := range u.prior {
-		if dead := p.mine - p.alive; float64(dead) > u.opt.DeadLimit*float64(p.mine) {
+		if dead := p.occurrences - p.alive; float64(dead) > u.opt.DeadLimit*float64(p.occurrences) {
 			u.prior = slices.Delete(u.prior, i, i+1)
 			return true
 		}
@@ -236,7 +236,7 @@ func (u *update) keep(s *Set) ([]Built, error) {
 func (p *prior) next(s *Set, repo Repository) (part Part, err error) {
 	part, sh := p.part, p.m.sh
 
-	c := change{shard: sh.f.Name(), repo: repo, from: p.from()}
+	c := change{shard: sh.f.Name(), repo: repo, from: p.sourceBits()}
 	same := true // every mask is the one in the shard
 	for o, want := range p.want {
 		if int(sh.occRepo.At(o)) != p.index {
@@ -266,11 +266,11 @@ func sameRevision(a, b Revision) bool {
 	return a.Name == b.Name && a.Commit == b.Commit && a.Bit == b.Bit
 }
 
-// from chooses for each bit of the next generation the bit of the shard that is right for most
+// sourceBits chooses for each bit of the next generation the bit of the shard that is right for most
 // occurrences. If HEAD was bit 0 of the shard and is bit 1 now, and only three files changed,
 // from[1] is 0: three exceptions instead of a mask for every file. noBit means that no occurrence
 // has the bit.
-func (p *prior) from() []uint8 {
+func (p *prior) sourceBits() []uint8 {
 	sh := p.m.sh
 
 	// Distinct pairs of masks are few: count the occurrences of each.

@@ -139,9 +139,9 @@ type joined struct {
 	living docSet    // documents with a live occurrence
 	count  int       // number of documents in living
 
-	skipOnce sync.Once // guards the fields below, for changedSkips
-	changed  docSet
-	kept     []changedSkip
+	skipOnce     sync.Once // guards the fields below, for changedSkips
+	changedRows  docSet
+	changedAlive []changedSkip
 
 	last  atomic.Pointer[repoMasks] // the latest answer about revisions: the next query nearly always asks for the same
 	skips atomic.Pointer[skipCount] // the latest count, for the same reason
@@ -161,9 +161,9 @@ type joins struct {
 	last []*joined  // the newest comes first
 }
 
-// of returns the join of a group; nil if it is not cached. A group with the same parts counts as
+// get returns the join of a group; nil if it is not cached. A group with the same parts counts as
 // the same, because each state of the catalog makes new groups.
-func (c *joins) of(g *Group) *joined {
+func (c *joins) get(g *Group) *joined {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.last, func(j *joined) bool { return j.group == g })
@@ -180,9 +180,9 @@ func (c *joins) of(g *Group) *joined {
 	return j
 }
 
-// keep caches a join in place of the one that was searched longest ago. total counts the bytes of
+// put caches a join in place of the one that was searched longest ago. total counts the bytes of
 // all files.
-func (c *joins) keep(j *joined, total *atomic.Int64) {
+func (c *joins) put(j *joined, total *atomic.Int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = slices.Insert(c.last, 0, j)
@@ -251,7 +251,7 @@ func (m *member) load() error {
 	// An earlier search may have joined this group already.
 	known := (*joined)(nil)
 	if m.group != nil {
-		known = m.sh.joins.of(m.group)
+		known = m.sh.joins.get(m.group)
 	}
 	if known != nil {
 		m.joined = known
@@ -260,7 +260,7 @@ func (m *member) load() error {
 			return err
 		}
 		if m.group != nil {
-			m.sh.joins.keep(m.joined, m.sh.joinBytes)
+			m.sh.joins.put(m.joined, m.sh.joinBytes)
 		}
 	}
 
@@ -277,7 +277,7 @@ func (m *member) join() error {
 	m.documents = s.m.documents
 	m.full = true
 	for k, p := range m.parts {
-		i, ok := s.place(p.Repo)
+		i, ok := s.repoIndex(p.Repo)
 		if !ok {
 			continue
 		}
