@@ -11,18 +11,18 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// respond makes the answer of what came back.
+// respond makes the response from all files that came back.
 func (r *root) respond() (*Response, error) { return r.respondWith(r.a.files) }
 
-// respondWith makes the answer with some of the files that came back.
+// respondWith makes the response from some of the files that came back.
 func (r *root) respondWith(files []shard.File) (*Response, error) {
 	if err := r.ctx.Err(); errors.Is(err, context.Canceled) {
 		return nil, call.Fail(context.Canceled, "the search was given up by its caller")
 	}
 	missing := r.a.missing()
 
-	// What is missing because its last holder had too much to do is there in a
-	// second: better to ask again than to take a part for the answer.
+	// An overloaded holder can answer in a second. Let the client ask again, so that nobody takes a
+	// part for the answer.
 	if r.a.overload != nil && missing > 0 {
 		return nil, r.a.overload
 	}
@@ -62,9 +62,8 @@ func (r *root) clusterInfo() ClusterInfo {
 		info.ShardsMissing = append(info.ShardsMissing, t.group.Parts[0].Shard.Name(shard.KindShard))
 	}
 
-	// Which file a repository is in, and which nodes have that, depends on who
-	// else is in the file: a viewer who may not see all of them is told the
-	// repositories alone.
+	// Other repositories in the same file decide where a repository's data is. So a viewer who may
+	// not see all of them learns only which repositories are missing, not which files or nodes.
 	if r.q.blind {
 		info.ShardsMissing, info.NodesFailed = nil, nil
 	}
@@ -75,29 +74,29 @@ func (r *root) clusterInfo() ClusterInfo {
 	return info
 }
 
-// firstNamed is the first of some names, sorted.
+// firstNamed returns the first maxNamed of some names, sorted.
 func firstNamed(names []string) []string {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	return names[:min(len(names), maxNamed)]
 }
 
-// hideFiles takes out what is counted by file. Files hold several repositories,
-// so these counters tell of repositories that the viewer may not see.
+// hideFiles clears the counters of files and shards. A file holds several repositories, so these
+// counters would reveal repositories that the viewer may not see.
 func (s *Stats) hideFiles() {
 	s.IndexBytes, s.ContentBytes, s.ShardFiles, s.FilesConsidered, s.FilesLoaded, s.FilesSkipped = 0, 0, 0, 0, 0, 0
 	s.ShardsScanned, s.ShardsSkipped, s.ShardsFiltered, s.NgramLookups, s.NgramMatches, s.RegexpsConsidered = 0, 0, 0, 0, 0, 0
 	s.ShardsRequired, s.ShardsAnswered, s.Crashes = 0, 0, 0
 }
 
-// since is the work between an earlier reading and this one. What is not
-// counted by the shards stays as it is, but for the crashes.
+// since returns the work done since an earlier reading. Counters that shards do not fill stay as
+// they are, except for the crashes.
 func (s Stats) since(before Stats) Stats {
 	s.Stats.Sub(before.Stats)
 	s.Crashes -= before.Crashes
 	return s
 }
 
-// late reports whether the time of the search ran out.
+// late reports whether the search ran out of time.
 func (r *root) late() bool {
 	return r.a.timeout || errors.Is(r.ctx.Err(), context.DeadlineExceeded)
 }

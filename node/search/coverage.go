@@ -8,22 +8,22 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 )
 
-// coverage is what the search covers: a proof by enumeration. Every shard that had to
-// answer did, every repository in question has an index, and no limit cut anything.
+// coverage returns what the search covers. It proves this by enumeration: every required shard
+// answered, every repository of the query has an index, and no limit cut anything.
 func (a *answer) coverage(late bool) coverage.Coverage {
 	c := coverage.Of(coverage.Parts, a.stats.ShardsRequired, a.stats.ShardsAnswered)
 	lost := coverage.Gap{Kind: coverage.Lost, Count: a.missing(), Of: a.stats.ShardsRequired}
 
-	// Which file a repository is in depends on who else is in the file: a viewer who may
-	// not see all of them is told the repositories alone.
+	// Other repositories in the same file decide where a repository's data is: a viewer who may not
+	// see all of them learns only which repositories are missing.
 	if a.q.blind {
 		all, missing := int(a.q.repos.GetCardinality()), len(a.lostRepos())
 		c = coverage.Of(coverage.Repositories, all, all-missing)
 		lost.Count, lost.Of = missing, all
 	}
 
-	// Parts that the time did not reach have not failed: to ask for them again would take
-	// as long.
+	// If time ran out, the missing parts have not failed, and asking for them again would take as
+	// long.
 	if late {
 		c = c.With(coverage.Gap{Kind: coverage.Late})
 	}
@@ -41,14 +41,14 @@ func (a *answer) coverage(late bool) coverage.Coverage {
 		c = c.With(a.q.revision)
 	}
 
-	// Time that ran out cuts too.
+	// If time ran out, the cut is no limit of its own.
 	if a.cut && !late {
 		c = c.With(coverage.Gap{Kind: coverage.Limit})
 	}
 	return a.unready(c)
 }
 
-// UpTo is the coverage c of an answer that shows so many of the files that were found.
+// UpTo returns the coverage of an answer that shows only files of the found files.
 func UpTo(c coverage.Coverage, files, found int) coverage.Coverage {
 	if found > files && !c.Has(coverage.Limit, coverage.Late) {
 		c = c.With(coverage.Gap{Kind: coverage.Limit})
@@ -56,18 +56,19 @@ func UpTo(c coverage.Coverage, files, found int) coverage.Coverage {
 	return c
 }
 
-// unready adds the repositories without an index: those that wait for it, and those that
+// unready adds a gap for the repositories without an index: those that wait for it, and those that
 // could not be indexed.
 func (a *answer) unready(c coverage.Coverage) coverage.Coverage {
 	failed := 0
 	for _, name := range a.unindexed {
 		repo, err := a.q.sight.ByName(name)
 		if err != nil {
-			// It has gone from what the viewer may see since the search began.
+			// The viewer may no longer see it.
 			continue
 		}
 
-		// A job that failed once and is tried again counts as failed: its error is what can be mended.
+		// A job that failed and will be tried again counts as failed: its error is what somebody
+		// can fix.
 		job := a.q.sight.View.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
 		if job != nil && job.Error != "" {
 			failed++
@@ -83,15 +84,15 @@ func (a *answer) unready(c coverage.Coverage) coverage.Coverage {
 	return c
 }
 
-// AtRevision adds to a coverage in how many repositories a revision is not indexed: of all
-// that a viewer may see, or of one or several.
+// AtRevision adds to a coverage how many repositories do not have a revision in the index. It
+// counts all repositories of the viewer, or those with a name, or those in a list.
 func AtRevision(c coverage.Coverage, seen *account.Repos, name string, several []string, ref string) coverage.Coverage {
 	if ref == "" || ref == "HEAD" {
 		return c
 	}
 	gap := coverage.Gap{Kind: coverage.Revision, Ref: ref}
 	for repo := range seen.All() {
-		// Where nothing was ever committed there is nothing that could be searched.
+		// A repository without any commit has nothing to search.
 		asked := (name == "" || repo.Name == name) && (several == nil || slices.Contains(several, repo.Name))
 		if !asked || !repo.Indexed() || repo.NoCommit() {
 			continue
@@ -111,7 +112,7 @@ func AtRevision(c coverage.Coverage, seen *account.Repos, name string, several [
 	return c.With(gap)
 }
 
-// FlushReasonOf says why an answer ends where it does, by what it covers.
+// FlushReasonOf returns why an answer ends where it does, judged by its coverage.
 func FlushReasonOf(c coverage.Coverage) FlushReason {
 	switch {
 	case c.Has(coverage.Late):

@@ -14,31 +14,31 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// cursor is where an answer ended: a client gives it back to go on from there. It names
-// nothing but the last file that the client was shown, so it may travel as it is; a cursor
-// that a client makes up leads to files that it may see anyway.
+// cursor is the position where an answer ended. A client sends it back to continue from there. It
+// names only the last file that the client was shown, so it needs no signature: a cursor that a
+// client invents leads only to files that it may see anyway.
 //
 //	answer 1   from the beginning of the total order
 //	answer 2   behind the cursor of answer 1
 //	...
 //
-// No node keeps anything between two answers. Each of them looks at everything that
-// matches, as a search with count:all does, however deep it is.
+// No node keeps state between two answers. Each answer searches everything, as count:all does,
+// however deep it is.
 type cursor struct {
 	Query []byte // digest of the query
-	Index []byte // digest of what the order of the answer depends on
+	Index []byte // digest of everything that the order of the answer depends on
 
 	After *shard.Cursor `json:",omitempty"`
-	Repo  string        `json:",omitempty"` // the last repository, with type:repo
+	Repo  string        `json:",omitempty"` // the last repository, for type:repo
 }
 
-// maxCursor is how many bytes a client may send as one: long paths need some.
+// maxCursor is the most bytes of a cursor from a client. Long paths need many.
 const maxCursor = 64 << 10
 
 // allPlaces is more places than any file has.
 const allPlaces = math.MaxInt32
 
-// String encodes a cursor for a client; readCursor reads it.
+// String encodes a cursor for a client. readCursor decodes it.
 func (c *cursor) String() string {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -47,7 +47,8 @@ func (c *cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// readCursor reads the cursor of a request for a query; nil for none.
+// readCursor decodes the cursor of a request and checks that it belongs to the query. It returns
+// nil if there is none.
 func readCursor(after string, q *query.Query) (*cursor, error) {
 	if after == "" {
 		return nil, nil
@@ -68,12 +69,12 @@ func readCursor(after string, q *query.Query) (*cursor, error) {
 	return c, nil
 }
 
-// digest stands for some texts.
+// digest returns a short hash of some texts.
 func digest(parts ...string) []byte {
 	h := sha256.New()
 	var buf []byte
 	for _, p := range parts {
-		// With its length, no part runs into the next.
+		// The length in front keeps one part from running into the next.
 		buf = binary.AppendUvarint(buf[:0], uint64(len(p)))
 		buf = append(buf, p...)
 		h.Write(buf)
@@ -81,8 +82,8 @@ func digest(parts ...string) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// digestOf stands for what a query finds. How many of it are shown, and how long it
-// may take, is no part of that.
+// digestOf returns a hash of what a query finds. How many results it shows and how long it may take
+// do not matter.
 func digestOf(q *query.Query) []byte {
 	return digest(q.Q.String(), fmt.Sprint(q.Type), fmt.Sprint(q.At.Unix()))
 }

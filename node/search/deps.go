@@ -12,26 +12,25 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// Cluster is what searching takes of the agreement of nodes; *cluster.Cluster
-// has it.
+// Cluster is what searching needs of the cluster; *cluster.Cluster implements it.
 type Cluster interface {
 	call.Network
-	// View is the catalog as this node has applied it, Age how old it may be.
+	// View returns the catalog as this node has applied it, Age how old it may be.
 	View() *catalog.View
 	Age() time.Duration
-	// Ready says why this node should not answer yet.
+	// Ready returns an error while this node should not answer yet.
 	Ready() error
-	// Await waits until this node has applied an index.
+	// Await waits until this node has applied a catalog index.
 	Await(ctx context.Context, index uint64) error
 }
 
-// Scanner looks at commits that are not indexed; *browse.Browser does.
+// Scanner searches commits that are not indexed; *browse.Browser implements it.
 type Scanner interface {
 	Scan(ctx context.Context, v catalog.Viewer, repo string, req browse.ScanRequest) (*browse.ScanResponse, error)
 	Past(ctx context.Context, v catalog.Viewer, repo string, req browse.PastRequest) (*browse.PastResponse, error)
 }
 
-// Deps is what a Searcher works with.
+// Deps are the parts that a Searcher uses.
 type Deps struct {
 	Cluster Cluster
 	Gate    *account.Gate
@@ -39,16 +38,16 @@ type Deps struct {
 	Scanner Scanner
 	Peers   *call.Peers
 
-	Light, Heavy, Long *call.Lane // searches of shards here: cheap ones never wait behind expensive ones
+	Light, Heavy, Long *call.Lane // admission queues for searches of shards on this node: cheap searches never wait behind expensive ones
 
-	Matches func() int                     // ranges returned where a request names no number
-	Done    func(out *Response, err error) // is told of every search that was asked here
-	Batch   int                            // shards that a part of a stream comes from; 0 means 64
-	Time    time.Duration                  // of a search of a tool; 0 means 5 seconds
+	Matches func() int                     // limit of ranges if a request has none
+	Done    func(out *Response, err error) // called after every search that a client asked of this node
+	Batch   int                            // shards in a part of a stream; 0 means 64
+	Time    time.Duration                  // time limit of a tool's search; 0 means 5 seconds
 
 	BaseURL func() string // prefix of every link, without a trailing slash
 	Slow    call.Slow     // searches of shards here
 	Log     *slog.Logger
 
-	lost *lostCalls // made by New
+	lost *lostCalls // set by New
 }

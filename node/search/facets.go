@@ -10,15 +10,15 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// The bounds of a count of files.
+// Limits of counting files.
 const (
-	MaxFacetValues = 100              // values of a property that are told
-	countedFiles   = 50_000           // files that are looked at
-	countTime      = 10 * time.Second // where the query sets no time of its own
+	MaxFacetValues = 100              // values that are returned for a property
+	countedFiles   = 50_000           // files that are counted
+	countTime      = 10 * time.Second // time limit if the query has none
 )
 
-// HasEveryFile reports whether an answer has every file that matches, so that what
-// is counted by file is exact.
+// HasEveryFile reports whether an answer has every matching file, so that counting its files is
+// exact.
 func (r *Response) HasEveryFile() bool {
 	return r.Coverage.Exhaustive() && r.Stats.Files == len(r.Files)
 }
@@ -30,8 +30,8 @@ func (r *Response) CountFiles() *Facets {
 	return t.facets(r.HasEveryFile())
 }
 
-// Counting is a request for every file of another one, without its lines: what is
-// counted of its answer is counted of all.
+// Counting returns a request for every file of another request, without lines. The files of its
+// answer can be counted.
 func (r Request) Counting() Request {
 	return Request{
 		Query:           r.Query,
@@ -44,8 +44,8 @@ func (r Request) Counting() Request {
 	}
 }
 
-// count makes a query one for every file of it. What it says itself of how much is
-// returned is about its answer, not about the count; its time holds for both.
+// count makes a query list all of its files. The type and count of the query are about its answer,
+// not about the count of files. Its time limit applies to both.
 func count(q *query.Query) {
 	q.Type, q.Count = query.FileType, query.CountAll
 	if q.Timeout == 0 {
@@ -53,10 +53,10 @@ func count(q *query.Query) {
 	}
 }
 
-// tally counts files by their properties as they come.
+// tally counts files by their properties.
 type tally struct {
 	files                                     int
-	repositories, languages, paths, revisions map[string]int // files by value; "" is none
+	repositories, languages, paths, revisions map[string]int // number of files by value; "" means none
 }
 
 func newTally() *tally {
@@ -87,8 +87,8 @@ func (t *tally) facets(exact bool) *Facets {
 	}
 }
 
-// byFrequency is counted values in their order. Files without a value, as those of
-// no known language, are none of them.
+// byFrequency sorts values by their counts. It leaves out files without a value, such as those of
+// no known language.
 func byFrequency(counts map[string]int) []FacetValue {
 	delete(counts, "")
 	values := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
@@ -100,7 +100,7 @@ func byFrequency(counts map[string]int) []FacetValue {
 	return out
 }
 
-// topOf is the first directory of a path; "" for none.
+// topOf returns the first directory of a path; "" if there is none.
 func topOf(path string) string {
 	top, _, deep := strings.Cut(path, "/")
 	if !deep {
@@ -109,8 +109,8 @@ func topOf(path string) string {
 	return top + "/"
 }
 
-// revisionsOf is the names of the revisions that have a file. HEAD is another name
-// of one of them, where there are others.
+// revisionsOf returns the names of the revisions that have a file. It leaves out HEAD if there are
+// others, because HEAD is another name for one of them.
 func revisionsOf(f *File) []string {
 	out := make([]string, 0, len(f.Branches))
 	for _, name := range f.Branches {

@@ -11,30 +11,30 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Lookup is a search of a tool: in a revision, in one repository or all. It ends with
-// what was found so far when the time of a tool is over.
+// Lookup is a search for a tool, in one revision, in one repository or all. When the time of a tool
+// is over, it ends with what was found so far.
 type Lookup struct {
-	Atoms    []query.Q // that hold for every file
-	Revision string    // as it is indexed
-	Repo     string    // "" for all
-	Ranges   int       // most of all files; 0 for no bound
-	Lines    int       // around each range
-	Scopes   bool      // tell what definitions the ranges stand in
+	Atoms    []query.Q // conditions on every file
+	Revision string    // the name under which it is indexed
+	Repo     string    // "" means all
+	Ranges   int       // limit of ranges over all files; 0 means none
+	Lines    int       // lines of context around each range
+	Scopes   bool      // find the definitions that enclose the ranges
 
-	files     int  // most; 0 for no bound
-	matches   int  // after which it may stop, of filesOnly; 0 for all files
-	listing   bool // files without chunks
-	filesOnly bool // a listing that does not count the places in them
+	files     int  // limit of files; 0 means none
+	matches   int  // with filesOnly: matches after which the search may stop; 0 means it looks at all files
+	listing   bool // return files without chunks
+	filesOnly bool // return files without chunks, and do not count their matches
 }
 
-// Finding is what a Lookup found.
+// Finding is the result of a Lookup.
 type Finding struct {
 	*Response
-	Sight *account.Repos // what the viewer may see, at the view that was searched
-	Found int            // files, also those that the response has no room for
+	Sight *account.Repos // what the viewer may see, in the view that was searched
+	Found int            // number of files, also those that the response has no room for
 }
 
-// Find runs a lookup. Its repository has to be one that the viewer may see.
+// Find runs a lookup. It fails if the viewer may not see the repository of the lookup.
 func (s *Searcher) Find(ctx context.Context, v catalog.Viewer, l Lookup) (*Finding, error) {
 	r, err := s.toolSearch(ctx, v, l)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Searcher) Find(ctx context.Context, v catalog.Viewer, l Lookup) (*Findi
 	return &Finding{answer, r.q.sight, len(r.a.files)}, nil
 }
 
-// Digest stands for some texts and for the index that a lookup is asked of: while it is
-// the same, the lookup finds the same.
+// Digest returns a hash of some texts and of the index that a lookup reads. While it stays the
+// same, the lookup finds the same.
 func (s *Searcher) Digest(ctx context.Context, v catalog.Viewer, l Lookup, texts ...string) (string, error) {
 	r, err := s.toolRoot(ctx, v, l)
 	if err != nil {
@@ -60,13 +60,12 @@ func (s *Searcher) Digest(ctx context.Context, v catalog.Viewer, l Lookup, texts
 	return string(digest(append(texts, string(r.state()))...)), nil
 }
 
-// toolSearch runs a search of a tool. One file more than wanted is asked for,
-// to know whether there are more.
+// toolSearch runs a lookup. It asks for one file more than wanted, to learn whether there are more.
 func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, l Lookup) (*root, error) {
 	return s.onOneIndex(ctx, func() (*root, error) { return s.toolRoot(ctx, v, l) })
 }
 
-// toolRoot begins a search of a tool.
+// toolRoot prepares the search of a lookup.
 func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*root, error) {
 	seen, err := s.d.Gate.Repos(v)
 	if err != nil {
@@ -74,7 +73,7 @@ func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*r
 	}
 	atoms := append(slices.Clone(l.Atoms), revAtom(seen, l.Revision))
 
-	// A name that the viewer may not see fails here, as one that does not exist.
+	// A hidden repository fails here exactly as one that does not exist.
 	if l.Repo != "" {
 		if _, err := seen.ByName(l.Repo); err != nil {
 			return nil, err
@@ -96,14 +95,14 @@ func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*r
 	return r, nil
 }
 
-// inToolTime is a query of a tool, which ends with what was found so far: nobody
+// inToolTime returns the query of a tool, which ends in time with what was found so far: nobody
 // waits for an agent's expression that matches everything.
 func (s *Searcher) inToolTime(subs []query.Q) *query.Query {
 	return &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: s.d.Time}
 }
 
-// indexedRev is the name under which a ref is indexed; "" when it is not, so
-// that the mirror has to be read. Over all repositories it is the ref itself.
+// indexedRev returns the name under which a ref is indexed. It returns "" if the ref is not
+// indexed, so that the mirror must be read. For all repositories it returns the ref itself.
 func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error) {
 	if ref == "" {
 		ref = "HEAD"
@@ -112,7 +111,7 @@ func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error
 		return ref, nil
 	}
 
-	// The gate first: whether a hidden repository is indexed must not be told.
+	// Ask the gate first: nobody may learn whether a hidden repository is indexed.
 	seen, err := s.d.Gate.Repos(v)
 	if err != nil {
 		return "", err
@@ -121,7 +120,7 @@ func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error
 	if err != nil {
 		return "", err
 	}
-	// Its commits can be read from the mirror before there is an index.
+	// The mirror can be read before there is an index.
 	if !repo.Indexed() {
 		return "", nil
 	}

@@ -13,12 +13,12 @@ import (
 
 // GlobRequest asks for paths that match a glob.
 type GlobRequest struct {
-	Pattern string   // globs, as of paths.Filter
-	Path    string   // directory to look below
-	Repo    string   // "" for all
-	Repos   []string // where Repo is "": those that are looked at; nil for all
+	Pattern string   // globs, as in paths.Filter
+	Path    string   // directory that contains the paths
+	Repo    string   // "" means all
+	Repos   []string // if Repo is "": only these repositories; nil means all
 	Ref     string
-	Limit   int // files; 0 means 100
+	Limit   int // limit of files; 0 means 100
 }
 
 // GlobResponse lists paths by repository.
@@ -34,7 +34,7 @@ type GlobRepo struct {
 	Paths []string
 }
 
-// Glob finds paths.
+// Glob finds paths that match a glob.
 func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) (*GlobResponse, error) {
 	if req.Pattern == "" {
 		return nil, call.Fail(call.ErrInvalid, "pattern must not be empty")
@@ -69,7 +69,8 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 	}
 	defer r.close()
 
-	// As many as asked for and one more were searched, so that it is known whether some are left out.
+	// The search asked for one file more than the limit, so that it shows whether some are left
+	// out.
 	answer, err := r.respond()
 	if err != nil {
 		return nil, err
@@ -93,8 +94,8 @@ func (r *GlobResponse) add(repo, path string) {
 	r.Repos[i].Paths = append(r.Repos[i].Paths, path)
 }
 
-// sort puts repositories and paths in the order of their names. A path is named once: a
-// branch and a tag of one name may both have it, with other contents.
+// sort sorts repositories and paths by name. It lists a path once: a branch and a tag with the same
+// name may both have it, with different contents.
 func (r *GlobResponse) sort() {
 	slices.SortFunc(r.Repos, func(a, b GlobRepo) int { return strings.Compare(a.Repo, b.Repo) })
 	for i := range r.Repos {

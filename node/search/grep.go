@@ -17,17 +17,17 @@ import (
 // GrepRequest asks for lines that match an expression.
 type GrepRequest struct {
 	Pattern string // RE2 syntax, case-sensitive
-	Repo    string // full name; "" for all
+	Repo    string // full name; "" means all
 	Ref     string // any branch, tag or commit of the mirror; "" means HEAD
 	Paths   paths.Filter
-	Limit   int  // files, 1..10,000; 0 means 100, with Counts 10,000
-	Context int  // lines around each match, 0..20
-	Counts  bool // files without their lines
+	Limit   int  // limit of files, 1..10,000; 0 means 100, with Counts 10,000
+	Context int  // lines of context around each match, 0..20
+	Counts  bool // return files without their lines
 
-	WordBegins, WordEnds bool // a match begins or ends a word: as in match.Options
+	WordBegins, WordEnds bool // a match must begin or end a word, as in match.Options
 }
 
-// GrepResponse is what was found, in the total order of a search.
+// GrepResponse has the matching files in the order of a search.
 type GrepResponse struct {
 	Files    []GrepFile
 	Matches  int // in all Files
@@ -38,15 +38,15 @@ type GrepResponse struct {
 type GrepFile struct {
 	Repo    string
 	Path    string
-	Matches int           // ranges that match; lines with a match where Lines are given
-	Lines   []browse.Line // none with Counts
-	Ranges  int           // ranges that match, of which one may lie on several lines
+	Matches int           // number of lines with a match; with Counts the number of ranges
+	Lines   []browse.Line // nil with Counts
+	Ranges  int           // number of ranges that match; a range may span several lines
 
-	In map[int]shard.Symbol // by line with a match: the definition that it begins in, where the index knows it
+	In map[int]shard.Symbol // by line with a match: the definition in which the match begins, if the index knows it
 }
 
-// Grep finds matching lines. With a repository and a ref that is not indexed
-// the mirror is read instead of the index.
+// Grep finds matching lines. It reads the mirror instead of the index if the request names a
+// repository and a ref that is not indexed.
 func (s *Searcher) Grep(ctx context.Context, v catalog.Viewer, req GrepRequest) (*GrepResponse, error) {
 	if err := req.check(); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (s *Searcher) Grep(ctx context.Context, v catalog.Viewer, req GrepRequest) 
 		return nil, err
 	}
 
-	// An empty name: no index has the ref, and the mirror is read instead.
+	// No index has the ref: read the mirror.
 	var out *GrepResponse
 	if rev == "" {
 		out, rev, err = s.grepUnindexed(ctx, v, req, in)
@@ -75,13 +75,13 @@ func (s *Searcher) Grep(ctx context.Context, v catalog.Viewer, req GrepRequest) 
 	return out, s.searchKept(ctx, v, req, in, rev, out)
 }
 
-// check holds a request to its bounds and fills in what it leaves out.
+// check checks the bounds of a request and sets the defaults.
 func (req *GrepRequest) check() error {
 	if req.Pattern == "" || len(req.Pattern) > maxPattern {
 		return call.Fail(call.ErrInvalid, "pattern must have 1 to %d bytes", maxPattern)
 	}
 
-	// It is compiled here only to refuse it in these words; the leaves compile it again.
+	// Compile the expression only for this error message. The leaves compile it again.
 	if _, err := regexp.Compile(req.Pattern); err != nil {
 		return call.Fail(call.ErrQuery, "pattern is not a regular expression in RE2 syntax: %v", err)
 	}
@@ -110,7 +110,7 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 
 	out := &GrepResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.sight, req.Repo, req.Paths.Repos, req.Ref)}
 
-	// Counts need no lines: files come with how many matches they have.
+	// Counts need no lines: each file has its number of matches.
 	if req.Counts {
 		for _, f := range r.a.files[:min(len(r.a.files), req.Limit)] {
 			out.add(GrepFile{Repo: f.RepoName, Path: f.Path, Matches: f.Matches, Ranges: f.Matches})
@@ -126,7 +126,7 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 	return out, nil
 }
 
-// grepFile is a file with its lines.
+// grepFile returns a file with its lines, and counts the lines with a match.
 func grepFile(repo, path string, lines []browse.Line, ranges int) GrepFile {
 	f := GrepFile{Repo: repo, Path: path, Lines: lines, Ranges: ranges}
 	for _, l := range lines {
@@ -142,7 +142,7 @@ func (r *GrepResponse) add(f GrepFile) {
 	r.Matches += f.Matches
 }
 
-// rangesOf counts the matches in chunks.
+// rangesOf returns the number of matches in chunks.
 func rangesOf(chunks []shard.Chunk) (n int) {
 	for i := range chunks {
 		n += len(chunks[i].Ranges)
@@ -150,16 +150,14 @@ func rangesOf(chunks []shard.Chunk) (n int) {
 	return n
 }
 
-// linesOf lists the lines of chunks, once each: those with a match, and those
-// around them.
+// linesOf returns the lines of chunks, each once: lines with a match, and lines of context.
 func linesOf(chunks []shard.Chunk) []browse.Line {
 	var out []browse.Line
 	for i := range chunks {
 		c := marked(&chunks[i])
 		matched := matchedLines(c.Ranges)
 
-		// The chunks of a file may share a line: only what comes after the last line
-		// that is listed is new.
+		// Chunks of a file may share a line: add only lines after the last one that was added.
 		number := int(c.Start.Line)
 		for line := range bytes.Lines(c.Content) {
 			seen := len(out) > 0 && out[len(out)-1].Number >= number
@@ -173,7 +171,7 @@ func linesOf(chunks []shard.Chunk) []browse.Line {
 			number++
 		}
 
-		// An empty line at the end of a file has no bytes at all.
+		// An empty line at the end of a file has no bytes.
 		if len(c.Content) == 0 && matched[number] {
 			out = append(out, browse.Line{Number: number})
 		}
@@ -181,7 +179,7 @@ func linesOf(chunks []shard.Chunk) []browse.Line {
 	return out
 }
 
-// marked is a chunk whose content tells that its lines are cut.
+// marked returns a chunk with a mark in its content wherever a line is cut.
 func marked(c *shard.Chunk) shard.Chunk {
 	if c.Before == 0 && c.After == 0 {
 		return *c
@@ -198,15 +196,14 @@ func marked(c *shard.Chunk) shard.Chunk {
 	return out
 }
 
-// matchedLines is the numbers of the lines that ranges lie on.
+// matchedLines returns the numbers of the lines on which ranges lie.
 func matchedLines(ranges []shard.Range) map[int]bool {
 	matched := map[int]bool{}
 
-	// A match that ends with a line break does not lie on the line after it.
 	for _, r := range ranges {
 		last := r.End.Line
 		if r.End.Line > r.Start.Line && r.End.Column == 1 {
-			last-- // the match ends with a line break
+			last-- // a match that ends with a line break does not lie on the next line
 		}
 		for at := r.Start.Line; at <= last; at++ {
 			matched[int(at)] = true
@@ -215,7 +212,7 @@ func matchedLines(ranges []shard.Range) map[int]bool {
 	return matched
 }
 
-// search is what a request asks of the index.
+// search returns the lookup for a request.
 func (req *GrepRequest) search(in paths.Exprs, rev string) Lookup {
 	text := &query.Text{Pattern: req.Pattern, Regexp: true, Field: query.Content, WordBegins: req.WordBegins, WordEnds: req.WordEnds}
 	return Lookup{

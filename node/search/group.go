@@ -9,26 +9,26 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// leafGroup is one shard of a request, for some of the repositories in it. A
-// pack has thousands: between nodes they travel as numbers, a few bytes each,
-// and the receiver knows a group that it has seen before.
+// leafGroup is one shard of a request, for some of the repositories in it. A pack has thousands of
+// repositories. Between nodes they travel as numbers of a few bytes each, and the receiver
+// recognises a group that it has seen before.
 type leafGroup struct {
 	Shard, Symbols string
-	Repos          []byte            // for each the distance to the one before, and its recency
-	Dead           map[uint32]string // by repository
+	Repos          []byte            // for each: the distance to the id before it, and its recency
+	Dead           map[uint32]string // by repository: name of its .dead file
 
 	group *shard.Group
 	rank  map[uint32]rank
 }
 
-// pack fills what is sent from what is searched.
+// pack fills the fields that travel from the group.
 func (g *leafGroup) pack() {
 	first := g.group.Parts[0]
 	g.Shard = first.Shard.Name(shard.KindShard)
 	g.Symbols = first.Symbols.Name(shard.KindSymbols)
 
-	// Some three bytes a repository: the distance to the one before is small, as
-	// they are in order.
+	// A repository takes about three bytes: ids are in order, so the distance to the one before is
+	// small.
 	g.Repos = make([]byte, 0, 3*len(g.group.Parts))
 	g.Dead = map[uint32]string{}
 	last := uint32(0)
@@ -45,7 +45,7 @@ func (g *leafGroup) pack() {
 
 var errGroup = errors.New("a shard of a search is malformed")
 
-// unpack is the inverse; it adds the recency of the repositories to ranks.
+// unpack is the inverse of pack. It adds the recency of the repositories to ranks.
 func (g *leafGroup) unpack(ranks map[uint32]rank) ([]shard.Part, error) {
 	file, err := idOf(g.Shard, shard.KindShard)
 	if err != nil {
@@ -56,7 +56,7 @@ func (g *leafGroup) unpack(ranks map[uint32]rank) ([]shard.Part, error) {
 		return nil, err
 	}
 
-	// Each repository is the step from the last one, as a varint, and a byte of recency.
+	// Each repository is a distance as a varint, and a byte of recency.
 	var parts []shard.Part
 	last := int64(0)
 	for b := g.Repos; len(b) > 0; {
@@ -84,7 +84,7 @@ func (g *leafGroup) unpack(ranks map[uint32]rank) ([]shard.Part, error) {
 	return parts, nil
 }
 
-// idOf gives the id of a file by its name, which must be of the kind; none for no name.
+// idOf returns the id of a file of this kind from its name; the zero id for an empty name.
 func idOf(name string, kind shard.FileKind) (shard.FileID, error) {
 	if name == "" {
 		return shard.FileID{}, nil
@@ -96,20 +96,20 @@ func idOf(name string, kind shard.FileKind) (shard.FileID, error) {
 	return id, nil
 }
 
-// groups keeps the groups that other nodes asked for: what was worked out for one is of
-// use for the next of the same parts. It is safe for concurrent use.
+// groups caches the groups that other nodes asked for. What a shard knows about a group serves the
+// next request with the same parts. It is safe for concurrent use.
 type groups struct {
 	cache *lru.Cache[uint64, *shard.Group]
 }
 
-// groupBytes is the memory for groups. Only packs are kept: others cost nothing to make.
+// groupBytes is the memory for groups. Only packs are cached: other groups cost nothing to make.
 const groupBytes = 16 << 20
 
 func newGroups() *groups {
 	return &groups{lru.New[uint64, *shard.Group](groupBytes)}
 }
 
-// unpack finds the groups and ranks of a request that came from elsewhere.
+// unpack sets the groups and ranks of a request from another node.
 func (s *groups) unpack(view *catalog.View, req *leafRequest) error {
 	ranks := map[uint32]rank{}
 	for i := range req.Groups {
@@ -121,7 +121,7 @@ func (s *groups) unpack(view *catalog.View, req *leafRequest) error {
 		g.rank, g.group = ranks, s.of(parts)
 	}
 
-	// The names were not sent: this node has them too.
+	// Names do not travel: this node's catalog has them.
 	for id, r := range ranks {
 		if repo := view.Repo(id); repo != nil {
 			r.name = repo.Name
@@ -131,14 +131,14 @@ func (s *groups) unpack(view *catalog.View, req *leafRequest) error {
 	return nil
 }
 
-// of gives a group of parts of one shard.
+// of returns the group of some parts of one shard, from the cache if it is there.
 func (s *groups) of(parts []shard.Part) *shard.Group {
 	g := shard.Groups(parts)[0]
 	if len(parts) == 1 {
 		return g
 	}
 
-	// The same object for the same parts.
+	// Return the same object for the same parts.
 	key := sumOf(parts)
 	if old, ok := s.cache.Get(key); ok && old.Same(g) {
 		return old
@@ -147,8 +147,8 @@ func (s *groups) of(parts []shard.Part) *shard.Group {
 	return g
 }
 
-// sumOf is a number that other parts hardly have. The first bytes of the name of a file
-// are those of its hash.
+// sumOf returns a hash of parts, which different parts hardly share. The name of a file is a hash
+// already, so its first bytes are enough.
 func sumOf(parts []shard.Part) uint64 {
 	const prime = 0x9e3779b97f4a7c15
 	sum := binary.LittleEndian.Uint64(parts[0].Shard[:]) ^ binary.LittleEndian.Uint64(parts[0].Symbols[:])

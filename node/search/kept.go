@@ -13,19 +13,18 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// keptFiles is how many files that are kept by name only are read for one
-// search.
+// keptFiles is how many files that are kept by name only are read from the mirror for one search.
 const keptFiles = 20
 
-// mostKept is how many files that are kept by name only are looked at.
+// mostKept is how many files that are kept by name only are listed.
 const mostKept = 1000
 
-// searchKept adds to an answer what files that are kept by name only have.
-// They are few and large, or odd; in one repository some of them are read from
-// the mirror, the others are counted in the answer: what was not searched must
-// not look as if it had no match. Binary files are no text and do not count.
+// searchKept adds the matches in files that are kept by name only to a response. Such files are few
+// and large, or odd. In one repository it reads some of them from the mirror. The response names
+// the others, so that they do not look as if they had no match. Binary files are no text and do not
+// count.
 func (s *Searcher) searchKept(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs, rev string, out *GrepResponse) error {
-	// Then the mirror was read, and nothing of the index.
+	// Then the response comes from the mirror alone.
 	if rev == "" {
 		return nil
 	}
@@ -43,7 +42,7 @@ func (s *Searcher) searchKept(ctx context.Context, v catalog.Viewer, req GrepReq
 	return nil
 }
 
-// KeptOnly adds files that are kept by name only to a coverage.
+// KeptOnly adds a gap for files that are kept by name only to a coverage.
 func KeptOnly(c coverage.Coverage, files []coverage.File) coverage.Coverage {
 	if len(files) == 0 {
 		return c
@@ -51,11 +50,11 @@ func KeptOnly(c coverage.Coverage, files []coverage.File) coverage.Coverage {
 	return c.With(coverage.Gap{Kind: coverage.NameOnly, Count: len(files), Files: files})
 }
 
-// keptBytes is what a node remembers of the lists of KeptByName.
+// keptBytes is the memory for the results of KeptByName.
 const keptBytes = 4 << 20
 
-// KeptByName lists the texts that are kept by name only. Each answer about names or
-// texts asks for them, and they change with the index alone: a node remembers them.
+// KeptByName lists the text files that are kept by name only. Each answer about names or texts
+// needs the list. It changes only with the index, so a node caches it.
 func (s *Searcher) KeptByName(ctx context.Context, v catalog.Viewer, where []query.Q, rev, repo string) ([]coverage.File, error) {
 	t := Lookup{
 		Atoms:    append([]query.Q{&query.Lang{Name: query.SkippedLang}}, where...),
@@ -85,19 +84,19 @@ func (s *Searcher) KeptByName(ctx context.Context, v catalog.Viewer, where []que
 	}
 	kept = unsearched(r.a.files)
 
-	// What lacks a part may have it the next time. It is of the index that was searched,
-	// which may be newer than the one before.
+	// Do not cache an incomplete list. The key is that of the index that was searched, which may be
+	// newer than the one asked for above.
 	if r.whole() {
 		s.kept.Put(r.key(), kept, keptSize(kept))
 	}
 	return slices.Clone(kept), nil
 }
 
-// key stands for what a search finds: the query, and the index that it is asked of.
+// key identifies what a search finds: by the query and the index.
 func (r *root) key() string { return string(digest(r.q.tree.String(), string(r.state()))) }
 
-// unsearched are the files that have text, of those that are kept by name only: what git
-// takes for binary has no lines to look at.
+// unsearched returns the text files among files that are kept by name only. It leaves out binary
+// files, which have no lines.
 func unsearched(files []shard.File) []coverage.File {
 	out := make([]coverage.File, 0, len(files))
 	for _, f := range files {
@@ -116,8 +115,8 @@ func keptSize(kept []coverage.File) int64 {
 	return size
 }
 
-// readKept searches as many of the files as it may in the mirror, and returns
-// those that were not searched.
+// readKept searches as many of the files in the mirror as it may, and returns those that were not
+// searched.
 func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepRequest, kept []coverage.File, out *GrepResponse) ([]coverage.File, error) {
 	scan := browse.ScanRequest{
 		Ref:     req.Ref,
@@ -133,7 +132,7 @@ func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepReque
 		scan.Only = append(scan.Only, f.Path)
 	}
 
-	// Without the mirror they stay unsearched, which the answer says.
+	// Without the mirror the files stay unsearched, and the response says so.
 	found, err := s.d.Scanner.Scan(ctx, v, req.Repo, scan)
 	if err != nil {
 		return kept, nil
@@ -144,7 +143,7 @@ func (s *Searcher) readKept(ctx context.Context, v catalog.Viewer, req GrepReque
 		have[f.Path] = true
 	}
 
-	// The mirror may have found more than it shows, too.
+	// The mirror may have found more files than it returns.
 	all := len(out.Files) + found.Found
 	for _, f := range found.Files {
 		switch {

@@ -15,31 +15,31 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// layout says in which files the repositories of a view are. A search of
-// thousands of repositories must not pay for each of them: they share few
-// files, and what can be said of them before the query is known is said here,
-// once for all searches until a repository changes.
+// layout says which files hold the repositories of a view. Thousands of repositories share few
+// files, and a search must not pay for each repository. So a layout is made once and serves all
+// searches until a repository changes.
 type layout struct {
-	view      *catalog.View // that it was made from; who holds the files has to be asked of the newest
-	files     []*layoutFile // in the order of the first repository of each
+	view      *catalog.View // it was made from this view; the newest view knows who holds the files
+	files     []*layoutFile // in the order of each file's first repository
 	unindexed *roaring.Bitmap
 	rank      map[uint32]rank
 
 	mu     sync.Mutex // guards the field below
-	states []scoped   // the newest first
+	states []scoped   // the newest comes first
 }
 
-// scoped is a digest of what some repositories are found by.
+// scoped is a cached state of some repositories.
 type scoped struct {
 	repos *roaring.Bitmap
 	state []byte
 }
 
-// state stands for the names, ranks and generations of some repositories. It takes
-// milliseconds for many of them, so it is kept for the next search of the same.
+// state returns a digest of the names, ranks and generations of some repositories. It takes
+// milliseconds for many of them, so the next search for the same repositories uses the cached
+// digest.
 //
-// Index files do not matter: a pack holds other repositories too, which the viewer may not
-// see. The order depends on a generation, and on whether its symbols are known.
+// Index files are not part of it: a pack holds other repositories too, which the viewer may not
+// see. The order depends on the generation, and on whether its symbols are known.
 func (l *layout) state(repos *roaring.Bitmap) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,34 +67,33 @@ func (l *layout) state(repos *roaring.Bitmap) []byte {
 	return made.state
 }
 
-// rank is what orders a repository among others.
+// rank decides the position of a repository among others.
 type rank struct {
 	name    string
 	recency uint8
 }
 
-// layoutFile is one shard file.
+// layoutFile is a shard file with the group of its repositories.
 type layoutFile struct {
 	group *shard.Group
-	ids   []string // of the files that each of them needs: the shard and its symbols
-	extra bool     // some of them need a file of their own beside these
+	ids   []string // files that every repository of the group needs: the shard and its symbols
+	extra bool     // some repositories need a .dead file too
 
 	mu   sync.Mutex // guards the field below
-	last []narrow   // the newest first
+	last []narrow   // the newest comes first
 }
 
-// narrow is a group of some of the repositories of a file.
+// narrow is the group of some of a file's repositories.
 type narrow struct {
 	repos *roaring.Bitmap
 	group *shard.Group
 }
 
-// narrowKept is how many narrow groups a file keeps. Who may not see all of a pack
-// asks for the same repositories again and again, and of the same group a shard
-// knows what it comes to.
+// narrowKept is how many narrow groups a file caches. A viewer who may not see all of a pack asks
+// for the same repositories again and again, and a shard caches what it knows about a group.
 const narrowKept = 8
 
-// among is the group of those repositories of the file that are asked for; nil for none.
+// among returns the group of the file's repositories that are in a set; nil if there are none.
 func (f *layoutFile) among(repos *roaring.Bitmap) *shard.Group {
 	switch shared := f.group.Repos().AndCardinality(repos); {
 	case shared == 0:
@@ -103,7 +102,7 @@ func (f *layoutFile) among(repos *roaring.Bitmap) *shard.Group {
 		return f.group
 	}
 
-	// Others of the group are not asked for, or may not be seen.
+	// Some repositories of the file are not in the set.
 	wanted := roaring.And(f.group.Repos(), repos)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,13 +120,13 @@ func (f *layoutFile) among(repos *roaring.Bitmap) *shard.Group {
 	return n.group
 }
 
-// layouts keeps the newest layout of a node.
+// layouts caches the newest layout of a node.
 type layouts struct {
-	mu   sync.Mutex // guards the field below, and keeps a crowd from making the same one
+	mu   sync.Mutex // guards the field below, and makes concurrent searches share one layout
 	last *layout
 }
 
-// of gives the layout of a view.
+// of returns the layout of a view.
 func (l *layouts) of(view *catalog.View) *layout {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,15 +135,15 @@ func (l *layouts) of(view *catalog.View) *layout {
 	}
 
 	made := newLayout(view, l.last)
-	// A search that began earlier may hold an older view than the last one.
+	// An older search may hold an older view than the cached layout: keep the newer.
 	if l.last == nil || l.last.view.Index() <= view.Index() {
 		l.last = made
 	}
 	return made
 }
 
-// newLayout makes the layout of a view. A file whose repositories are the same as in the
-// last layout is the same object: a change touches few of them.
+// newLayout makes the layout of a view. It reuses the files of the last layout whose repositories
+// are the same: a change touches few of them.
 func newLayout(view *catalog.View, last *layout) *layout {
 	l := &layout{
 		view:      view,
@@ -165,7 +164,7 @@ func newLayout(view *catalog.View, last *layout) *layout {
 		}
 	}
 
-	// Repositories of one pack are asked about together.
+	// Repositories of one pack are in one group.
 	known := map[groupKey]*layoutFile{}
 	if last != nil {
 		for _, f := range last.files {
@@ -182,13 +181,13 @@ func newLayout(view *catalog.View, last *layout) *layout {
 	return l
 }
 
-// groupKey is what a group is of: a shard and its symbols.
+// groupKey identifies a group by its shard and its symbols.
 type groupKey struct{ shard, symbols shard.FileID }
 
 func groupKeyOf(g *shard.Group) groupKey { return groupKey{g.Parts[0].Shard, g.Parts[0].Symbols} }
 
-// commonFiles names the files that all repositories of a group need: the shard
-// and its symbols.
+// commonFiles returns the ids of the files that all repositories of a group need: the shard and its
+// symbols.
 func commonFiles(g *shard.Group) []string {
 	first := g.Parts[0]
 	ids := []string{first.Shard.String()}
@@ -206,16 +205,16 @@ func newLayoutFile(g *shard.Group) *layoutFile {
 	return f
 }
 
-// target is one shard that has to answer, for some of the repositories in it,
-// and who can.
+// target is one shard that must answer, for some of its repositories, and the nodes that can
+// answer.
 type target struct {
 	group   *shard.Group
-	holders []string // live ones, the preferred first
+	holders []string // live ones, the preferred one first
 	rank    map[uint32]rank
 }
 
-// recencyOf says how recent a repository is, counted from the newest configuration,
-// so that all nodes agree.
+// recencyOf returns how recent a repository is. It counts from the time of the newest
+// configuration, so that all nodes agree.
 func recencyOf(view *catalog.View, repo *catalog.Repo) uint8 {
 	if repo.PushedAt.IsZero() {
 		return 0
@@ -223,17 +222,18 @@ func recencyOf(view *catalog.View, repo *catalog.Repo) uint8 {
 	return recency(view.Config().At.Sub(repo.PushedAt))
 }
 
-// recency is 255 for what is new, half of that at eight weeks, a third at sixteen, and
-// so on down to 0.
+// recency returns 255 for a new push, half of that at eight weeks, a third at sixteen, and so on
+// down to 0.
 func recency(age time.Duration) uint8 {
 	weeks := max(age, 0).Hours() / (24 * 7)
 
-	// Rounded, so that of what is new a second more or less is no rank.
+	// Rounding makes a second more or less not matter.
 	return uint8(math.Round(255 / (1 + weeks/8)))
 }
 
-// targets is what has to be asked for some repositories, and who can be at a
-// view: files move from member to member without a change of any repository.
+// targets returns the shards that must answer for some repositories, with their holders in a view.
+// Files move between members without a change of any repository, so the holders come from the given
+// view.
 func (l *layout) targets(view *catalog.View, peers *call.Peers, repos *roaring.Bitmap, ranks map[uint32]rank) []*target {
 	var list []*target
 	for _, f := range l.files {
@@ -247,8 +247,8 @@ func (l *layout) targets(view *catalog.View, peers *call.Peers, repos *roaring.B
 	return list
 }
 
-// split makes targets of a group: one for all repositories that the same
-// members can answer for, usually for all.
+// split makes targets of a group: one for all repositories that the same members can answer for.
+// That is usually one target.
 func (l *layout) split(view *catalog.View, peers *call.Peers, ranks map[uint32]rank, g *shard.Group, f *layoutFile) []*target {
 	common := holders(view, peers, f.ids)
 	if !f.extra {
@@ -260,14 +260,15 @@ func (l *layout) split(view *catalog.View, peers *call.Peers, ranks map[uint32]r
 	})
 }
 
-// splitBy is split, given who has the files of all and who has those of a
-// repository with a side file. The order of the targets is that of the group.
+// splitBy does the work of split. common are the holders of the files that all repositories need,
+// and who returns the holders for a part with a side file. The targets are in the order of the
+// group.
 func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(shard.Part) []string) []*target {
-	var others []*target // of those that not all of common can answer for
+	var others []*target // for parts that not all of common can answer for
 	parts := map[*target][]shard.Part{}
 	apart := map[uint32]bool{}
 
-	// Only a part with a side file can be held by fewer than the shard itself.
+	// Only a part with a side file can have fewer holders than the shard itself.
 	for _, p := range g.Parts {
 		if p.Dead.IsZero() {
 			continue
@@ -289,7 +290,7 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 		return []*target{{group: g, holders: common, rank: ranks}}
 	}
 
-	// What all of common can answer for stays one target: fewer calls.
+	// One target for the rest makes fewer calls.
 	var list []*target
 	if rest := g.Within(func(repo uint32) bool { return !apart[repo] }); rest != nil {
 		list = append(list, &target{group: rest, holders: common, rank: ranks})
@@ -302,18 +303,17 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 	return list
 }
 
-// holders lists the live members that have all of some files, this node
-// first, the others in an order that spreads shards over them.
+// holders returns the live members that have all of some files: this node first, the others in an
+// order that spreads shards over them.
 func holders(view *catalog.View, peers *call.Peers, files []string) []string {
 	return peers.Prefer(having(view, files), files[0])
 }
 
-// having lists the members that have all of some files, those that gossip calls
-// dead too.
+// having returns the members that have all of some files, also those that gossip calls dead.
 func having(view *catalog.View, files []string) []string {
 	ids := view.Holders(catalog.ShardKey(files[0]))
 
-	// Whoever lacks one of the files holds none of the rest.
+	// Keep the members that have each of the other files too.
 	for _, id := range files[1:] {
 		also := view.Holders(catalog.ShardKey(id))
 		both := make([]string, 0, len(ids))

@@ -16,33 +16,33 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// leafRequest is a search of some shards of one node.
+// leafRequest asks one node to search some of its shards.
 type leafRequest struct {
-	Pass     account.Pass // on whose behalf
+	Pass     account.Pass // identifies the viewer
 	Q        boxed
 	Groups   []leafGroup
 	Matches  int
-	Files    int // at most; 0 for no limit of its own
-	PerFile  int // matches of one file at most; 0 for no limit of its own
-	Shards   int // that the whole search asks
+	Files    int // limit of files; 0 means none
+	PerFile  int // limit of matches in one file; 0 means none
+	Shards   int // number of shards of the whole search
 	Context  int
 	Whole    bool
 	CountAll bool
 	NoChunks bool
-	Around   bool // tell what definitions the matches stand in
-	Reach    bool // count the files that the query could reach and that are kept by name only
+	Around   bool // return the definitions that enclose the matches
+	Reach    bool // count the files kept by name only that the query could match
 	Heavy    bool
-	Within   time.Duration // until the answer is of no more use
+	Within   time.Duration // time until nobody waits for the answer
 
-	After *shard.Cursor // what stands before it is left out
+	After *shard.Cursor // hides the files before it
 
 	FilesOnly  bool // find out which files match, but no places in them
-	OnePerRepo bool // and of each repository any one of them
+	OnePerRepo bool // with FilesOnly: any one file of each repository is enough
 
-	progress *shard.Progress // of a search of this node; it does not travel
+	progress *shard.Progress // of a search on this node; it does not travel
 }
 
-// verdict is what came of one shard.
+// verdict is the outcome of searching one shard.
 type verdict uint8
 
 // The verdicts.
@@ -54,26 +54,26 @@ const (
 	verdictLate                   // the deadline passed before all of it was searched
 )
 
-// leafResponse is the answer: a verdict for each group of the request, and
-// what the groups that are done have.
+// leafResponse has a verdict for each group of the request, and the files of the groups that were
+// searched.
 type leafResponse struct {
 	Verdicts []verdict
-	Without  []uint32 // repositories that were left out of groups that are done: a file of theirs is missing
-	Hidden   []uint32 // repositories of the request that the viewer may not see; where there are any, nothing was searched
-	Index    uint64   // of the catalog of the leaf, where by that some are hidden or files are missing
+	Without  []uint32 // repositories left out of searched groups, because one of their files is missing
+	Hidden   []uint32 // repositories of the request that the viewer may not see; if there are any, nothing was searched
+	Index    uint64   // catalog index of the leaf, if some repositories are hidden or files missing
 	Files    []shard.File
 	Stats    shard.Stats
 	Cut      bool
-	Untagged shard.UntaggedFiles // that the query reaches
+	Untagged shard.UntaggedFiles // files with unknown symbols that the query could match
 	Wait     time.Duration
 
-	More, Full bool // as shard.Result has them
+	More, Full bool // as in shard.Result
 }
 
 // boxed carries a query through gob, which needs a struct around an interface.
 type boxed struct{ Q query.Q }
 
-// registerQueries names the atoms of a query that a leaf can see, which travel behind an
+// registerQueries registers with gob the types of a query that leaves receive. They travel as an
 // interface.
 func registerQueries() {
 	call.Register(
@@ -82,11 +82,11 @@ func registerQueries() {
 	)
 }
 
-// leafCall asks another node to search shards that it has. One that does not know a part
-// of the query leaves its shards to the others.
+// leafCall asks another node to search its shards. A node that does not know a part of the query
+// refuses, and other nodes are asked.
 var leafCall = call.To[leafRequest, leafResponse]("search").Whole()
 
-// leaves searches shards, here or on another node.
+// leaves searches shards, on this node or on another.
 type leaves struct {
 	d      Deps
 	groups *groups
@@ -98,8 +98,8 @@ func newLeaves(d Deps) *leaves {
 	return &leaves{d: d, groups: newGroups()}
 }
 
-// ask searches shards of a node, this one or another. With a deadline the leaf
-// is given a little less, so that what it has by then arrives.
+// ask asks a node, this one or another, to search shards. If ctx has a deadline, the leaf gets a
+// little less time, so that its answer arrives before.
 func (l *leaves) ask(ctx context.Context, node string, req *leafRequest) (*leafResponse, error) {
 	if left, ok := clock.Left(ctx); ok {
 		early := min(left/10, 300*time.Millisecond)
@@ -110,7 +110,7 @@ func (l *leaves) ask(ctx context.Context, node string, req *leafRequest) (*leafR
 		return l.search(ctx, req)
 	}
 
-	// Another node: the groups travel in their short form.
+	// On the way to another node the groups have their short form.
 	for i := range req.Groups {
 		req.Groups[i].pack()
 	}
@@ -125,7 +125,7 @@ func (l *leaves) ask(ctx context.Context, node string, req *leafRequest) (*leafR
 	return res, nil
 }
 
-// serve answers the root of another node.
+// serve handles the call of another node's root.
 func (l *leaves) serve(ctx context.Context, req *leafRequest) (*leafResponse, error) {
 	if err := l.groups.unpack(l.d.Cluster.View(), req); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (l *leaves) serve(ctx context.Context, req *leafRequest) (*leafResponse, er
 	return l.search(ctx, req)
 }
 
-// search is searchHere, and logs it if it took long.
+// search does searchHere, and logs it if it took long.
 func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, error) {
 	began := clock.Now()
 	out, err := l.searchHere(ctx, req)
@@ -145,8 +145,8 @@ func (l *leaves) search(ctx context.Context, req *leafRequest) (*leafResponse, e
 	return out, err
 }
 
-// searchHere searches shards of this node. A repository of which a part is missing
-// is not searched at all, so that no answer mixes generations.
+// searchHere searches shards of this node. If a file of a repository is missing, it does not search
+// the repository at all, so that no answer mixes generations.
 func (l *leaves) searchHere(ctx context.Context, req *leafRequest) (*leafResponse, error) {
 	if req.Within > 0 {
 		var cancel context.CancelFunc
@@ -160,7 +160,7 @@ func (l *leaves) searchHere(ctx context.Context, req *leafRequest) (*leafRespons
 	}
 	defer leave()
 
-	// Nothing is opened before the viewer is known to be allowed to see it.
+	// Check what the viewer may see before any file is opened.
 	out := &leafResponse{Verdicts: make([]verdict, len(req.Groups)), Wait: wait}
 	if err := l.gate(ctx, req, out); err != nil || len(out.Hidden) > 0 {
 		return out, err
@@ -176,7 +176,7 @@ func (l *leaves) searchHere(ctx context.Context, req *leafRequest) (*leafRespons
 		return nil, err
 	}
 
-	// What was not searched is counted only where somebody shows it.
+	// Count unsearched files only if the caller shows the number.
 	out.Files, out.Stats, out.Cut = res.Files, res.Stats, res.Cut
 	out.More, out.Full = res.More, res.Full
 	if req.Reach && ctx.Err() == nil {
@@ -199,8 +199,8 @@ func (l *leaves) searchHere(ctx context.Context, req *leafRequest) (*leafRespons
 // longAfter is how long a search may take before it makes room for another heavy one.
 const longAfter = 250 * time.Millisecond
 
-// enter waits until a search may begin. Cheap searches never wait behind expensive
-// ones, nor those, for more than a moment, behind the longest.
+// enter waits until a search may begin. Cheap searches never wait behind expensive ones. Expensive
+// searches wait only a moment behind the longest ones.
 func (l *leaves) enter(ctx context.Context, heavy bool) (leave func(), wait time.Duration, err error) {
 	if heavy {
 		return l.d.Heavy.EnterLong(ctx, longAfter, l.d.Long)
@@ -208,7 +208,7 @@ func (l *leaves) enter(ctx context.Context, heavy bool) (leave func(), wait time
 	return l.d.Light.Enter(ctx)
 }
 
-// search is what a request asks of the shards.
+// search returns the request for package shard.
 func (req *leafRequest) search() shard.Request {
 	return shard.Request{
 		Q:          req.Q.Q,
@@ -233,13 +233,13 @@ func (req *leafRequest) search() shard.Request {
 	}
 }
 
-// gate looks whether the viewer may see, by the catalog of this node, all that
-// is to be searched. If not, all of it is refused, and the root told why: what
-// may be seen has changed since it looked, or it did not look.
+// gate checks with this node's catalog that the viewer may see every repository of the request. If
+// not, it refuses the whole request and tells the root why: what the viewer may see has changed
+// since the root checked, or the root did not check.
 func (l *leaves) gate(ctx context.Context, req *leafRequest, out *leafResponse) error {
 	mayAll := func(r *account.Repos) bool { return hasAll(r.Set, req.Groups) }
 
-	// Again waits for a newer catalog where that may settle it.
+	// Again waits for a newer catalog if that may decide it.
 	seen, err := l.d.Gate.Again(ctx, req.Pass, mayAll)
 	if err != nil || mayAll(seen) {
 		return err
@@ -266,8 +266,8 @@ func hasAll(set *roaring.Bitmap, groups []leafGroup) bool {
 	})
 }
 
-// judge gives the shards that were searched their verdicts. late: the time was
-// over when the search ended.
+// judge sets the verdicts of the shards that were searched. late reports that time was over when
+// the search ended.
 func (out *leafResponse) judge(req *leafRequest, res *shard.Result, late bool) {
 	failed := map[shard.FileID]bool{}
 	for _, p := range res.Failed {
@@ -275,7 +275,7 @@ func (out *leafResponse) judge(req *leafRequest, res *shard.Result, late bool) {
 	}
 
 	for i := range req.Groups {
-		// A verdict that is there was given before the search, as that the file is not here.
+		// A verdict that is set already says that files are missing here.
 		switch {
 		case out.Verdicts[i] != verdictNone:
 		case failed[req.Groups[i].group.Parts[0].Shard]:
@@ -288,8 +288,7 @@ func (out *leafResponse) judge(req *leafRequest, res *shard.Result, late bool) {
 	}
 }
 
-// acquire takes the parts of the repositories that are here completely, and
-// says which are not.
+// acquire opens the parts of the repositories whose files are all here, and records which are not.
 func (l *leaves) acquire(req *leafRequest, out *leafResponse) *shard.View {
 	incomplete := map[uint32]bool{}
 	for {
@@ -300,7 +299,7 @@ func (l *leaves) acquire(req *leafRequest, out *leafResponse) *shard.View {
 			return view
 		}
 
-		// What is missing is known now: ask again without the repositories that it is of.
+		// Try again without the repositories of the missing files.
 		out.Index = l.d.Cluster.View().Index()
 		view.Release()
 		for _, p := range missing {
@@ -309,16 +308,15 @@ func (l *leaves) acquire(req *leafRequest, out *leafResponse) *shard.View {
 	}
 }
 
-// complete is the groups of a request without the repositories of which this
-// node lacks a file. A group with nothing left gets its verdict; without is the
-// repositories that were taken out of the others.
+// complete returns the groups of a request without the incomplete repositories. A group without any
+// other repository gets its verdict. without are the repositories removed from the other groups.
 func (req *leafRequest) complete(out *leafResponse, incomplete map[uint32]bool) (groups []*shard.Group, without map[uint32]bool) {
 	without = map[uint32]bool{}
 	for i := range req.Groups {
 		g := req.Groups[i].group
 
-		// Nearly always all is here: then the group stays the one that it was, and
-		// what is known of it stays of use.
+		// Nearly always nothing is missing. Then the group stays the same object, so that caches
+		// know it.
 		if len(incomplete) == 0 {
 			groups = append(groups, g)
 			continue
@@ -344,13 +342,12 @@ func (req *leafRequest) complete(out *leafResponse, incomplete map[uint32]bool) 
 	return groups, without
 }
 
-// ranker names repositories for the order of an answer.
+// ranker returns the function that gives the name and recency of a repository.
 func ranker(req *leafRequest) func(repo uint32) (string, float64) {
 	if len(req.Groups) == 0 {
 		return nil
 	}
-	// All groups of a request have the same ranks.
-	ranks := req.Groups[0].rank // the same for all
+	ranks := req.Groups[0].rank // the same for all groups of a request
 
 	return func(repo uint32) (string, float64) {
 		r := ranks[repo]

@@ -8,12 +8,11 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// lostAgain is the time between two lines of the log about one node.
+// lostAgain is the time between two log lines about one node.
 const lostAgain = 30 * time.Second
 
-// lostCalls writes down that a node did not answer. Every search of the seconds
-// until the others notice a dead node fails to reach it: one line says so, the
-// next has their number.
+// lostCalls logs that a node did not answer. Until the other nodes notice a dead node, every search
+// fails to reach it. One line says so, and the next line has the number of failures in between.
 type lostCalls struct {
 	log *slog.Logger
 
@@ -22,11 +21,11 @@ type lostCalls struct {
 }
 
 type lostNode struct {
-	at      time.Time // of the last line
-	leftOut int       // calls since
+	at      time.Time // of the last log line
+	leftOut int       // calls that failed since
 }
 
-// note counts a call that failed, and logs the first of each while.
+// note counts a failed call, and logs the first one in each period.
 func (l *lostCalls) note(request, node string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +36,7 @@ func (l *lostCalls) note(request, node string, err error) {
 		return
 	}
 
-	// The line that is logged says how many were not.
+	// Say how many failures were not logged.
 	var before []any
 	if last != nil && last.leftOut > 0 {
 		before = []any{"again", last.leftOut}

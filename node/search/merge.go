@@ -9,37 +9,36 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// answer is what came back so far. It is owned by the goroutine that asks.
+// answer is the merged result so far. The goroutine that runs the search owns it.
 type answer struct {
 	q *question
 
 	files     []shard.File
 	stats     Stats
-	most      limits // of files; a part of a stream has its own
+	most      limits // of the whole answer, or of one part of a stream
 	cut       bool
-	untagged  []coverage.Gap // files whose symbols were asked for and are not known
-	unindexed []string       // repositories
-	joined    bool           // what was read from git is in files
-	more      bool           // files or matches stand behind those that came back
-	last      *shard.File    // behind which files may lack, as a memory was full; nil for none
+	untagged  []coverage.Gap // files with unknown symbols, if the query asks for symbols
+	unindexed []string       // names of repositories
+	joined    bool           // files includes what was read from git
+	more      bool           // there are files or matches after those that came back
+	last      *shard.File    // files after this one may be missing because memory was full; nil means none
 
 	// What is missing, and why.
-	lost     []*target // shards without an answer
-	unasked  int       // shards left out, as the limit was reached before them
-	overload error     // why shards are missing, where their holders had too much to do
+	lost     []*target // shards that did not answer
+	unasked  int       // shards left out because the limit was reached before
+	overload error     // why shards are missing if their holders are overloaded
 	failed   []string  // nodes
 	hedged   int
 	timeout  bool
-	refused  uint64 // index of a catalog by which the viewer may see less than was asked for; 0 for none
+	refused  uint64 // index of a catalog that lets the viewer see less than the query needs; 0 means none
 
-	// Where repositories are the answer.
-	named    map[uint32]bool // those that were counted
-	returned int             // of them that were given out
-	namesCut bool            // there are others behind them
+	// Only for type:repo, where repositories are the answer.
+	named    map[uint32]bool // repositories that were counted
+	returned int             // repositories that were returned
+	namesCut bool            // there are more repositories than were returned
 }
 
-// take merges one response into the answer and keeps the answer within its
-// limits.
+// take merges a response into the answer, and cuts the answer to its limits.
 func (a *answer) take(res *leafResponse) {
 	a.stats.Stats.Add(res.Stats)
 	a.stats.Wait = max(a.stats.Wait, res.Wait)
@@ -47,7 +46,7 @@ func (a *answer) take(res *leafResponse) {
 	a.takeUntagged(res.Untagged)
 	a.more = a.more || res.More
 
-	// The order of an answer goes by names, which the leaves do not send.
+	// Files are sorted by repository name, which the leaves do not send.
 	for i := range res.Files {
 		if repo := a.q.sight.View.Repo(res.Files[i].Repo); repo != nil {
 			res.Files[i].RepoName = repo.Name
@@ -69,7 +68,7 @@ func (a *answer) take(res *leafResponse) {
 	a.cut, a.more = a.cut || cut, a.more || cut
 }
 
-// takeUntagged notes files whose symbols are not known.
+// takeUntagged adds a gap for files with unknown symbols.
 func (a *answer) takeUntagged(u shard.UntaggedFiles) {
 	if u.Count == 0 {
 		return
@@ -83,7 +82,7 @@ func (a *answer) takeUntagged(u shard.UntaggedFiles) {
 	a.untagged = append(a.untagged, gap)
 }
 
-// endAt notes that files behind the last of these may lack, as there was no memory for
+// endAt records that files after the last of these may be missing, because there was no memory for
 // them.
 func (a *answer) endAt(files []shard.File) {
 	if len(files) == 0 {
@@ -95,8 +94,8 @@ func (a *answer) endAt(files []shard.File) {
 	}
 }
 
-// upToEnd is files without those behind which others lack, so that another answer can
-// go on from there.
+// upToEnd removes the files after the point from which others may be missing, so that the next
+// answer can continue there.
 func (a *answer) upToEnd(files []shard.File) []shard.File {
 	if a.last == nil || !a.q.req.Pages || a.q.shape.repositories {
 		return files
@@ -108,7 +107,7 @@ func (a *answer) upToEnd(files []shard.File) []shard.File {
 	return files[:n]
 }
 
-// compareFiles is the total order of an answer.
+// compareFiles is the order of files in an answer.
 func compareFiles(a, b shard.File) int {
 	switch {
 	case a.Score != b.Score:
@@ -122,14 +121,14 @@ func compareFiles(a, b shard.File) int {
 		return strings.Compare(a.Path, b.Path)
 	}
 
-	// The same path in revisions that differ: by their names, then content.
+	// The same path may occur in different revisions.
 	if c := slices.Compare(a.Revisions, b.Revisions); c != 0 {
 		return c
 	}
 	return strings.Compare(a.OID, b.OID)
 }
 
-// countRanges counts the ranges of a file, in name and content.
+// countRanges returns the number of ranges in the name and content of a file.
 func countRanges(f shard.File) int {
 	n := len(f.NameMatch)
 	for _, c := range f.Chunks {
@@ -138,15 +137,15 @@ func countRanges(f shard.File) int {
 	return n
 }
 
-// limits bound what an answer shows.
+// limits are the limits of an answer.
 type limits struct {
 	matches int
-	files   int // 0 for any number
+	files   int // 0 means no limit
 	memory  int64
-	context int // lines around a match, of which one that is left out takes its own along
+	context int // lines around a match, which are removed together with it
 }
 
-// limitFiles keeps what fits, in the order given. full: the memory was what ended it.
+// limitFiles keeps the first files that fit. full reports that memory was the limit.
 func limitFiles(files []shard.File, most limits) (kept []shard.File, cut, full bool) {
 	left, memory := most.matches, most.memory
 	for i := range files {
@@ -155,7 +154,7 @@ func limitFiles(files []shard.File, most limits) (kept []shard.File, cut, full b
 			return files[:i], true, memory < 0
 		}
 
-		// A file without ranges matched by its name, which counts as one.
+		// A file without ranges matched as a whole, and counts as one.
 		n := max(countRanges(files[i]), 1)
 		if n > left {
 			files[i] = trimFile(files[i], left, most.context)
@@ -166,7 +165,7 @@ func limitFiles(files []shard.File, most limits) (kept []shard.File, cut, full b
 	return files, false, false
 }
 
-// sizeOf is the memory that a file of an answer takes, about.
+// sizeOf returns about how much memory a file of an answer takes.
 func sizeOf(f shard.File) int64 {
 	const self, perRange = 512, 24
 	size := self + int64(len(f.Content))
@@ -176,8 +175,7 @@ func sizeOf(f shard.File) int64 {
 	return size
 }
 
-// trimFile keeps the first ranges of a file: of its content, and where some are left of
-// its name.
+// trimFile keeps the first left ranges of a file: those in its content, then those in its name.
 func trimFile(f shard.File, left, context int) shard.File {
 	inside := countRanges(f) - len(f.NameMatch)
 	f.NameMatch = f.NameMatch[:min(len(f.NameMatch), max(0, left-inside))]
@@ -198,10 +196,10 @@ func trimFile(f shard.File, left, context int) shard.File {
 	return f
 }
 
-// missing is how many shards had to answer and did not.
+// missing returns how many shards had to answer and did not.
 func (a *answer) missing() int { return a.stats.ShardsRequired - a.stats.ShardsAnswered - a.unasked }
 
-// lostRepos names the repositories of which a shard did not answer.
+// lostRepos returns the names of the repositories with a shard that did not answer.
 func (a *answer) lostRepos() (names []string) {
 	for _, t := range a.lost {
 		for _, p := range t.group.Parts {
@@ -213,8 +211,8 @@ func (a *answer) lostRepos() (names []string) {
 	return names
 }
 
-// overtaken reports whether a repository of a lost shard has other files in a
-// newer view: another generation, or the same one packed.
+// overtaken reports whether a repository of a lost shard has other files in a newer view, because
+// it was indexed again or packed.
 func (a *answer) overtaken(view *catalog.View) bool {
 	return slices.ContainsFunc(a.lost, func(t *target) bool {
 		return slices.ContainsFunc(t.group.Parts, func(p shard.Part) bool {
@@ -224,7 +222,7 @@ func (a *answer) overtaken(view *catalog.View) bool {
 	})
 }
 
-// tellProgress tells whoever looks on how many shards have answered.
+// tellProgress reports how many shards have answered to whoever watches the search.
 func (a *answer) tellProgress() {
 	if a.q.leaf.progress != nil {
 		a.q.req.Progress.answered.Store(int64(a.stats.ShardsAnswered))

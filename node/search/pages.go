@@ -9,21 +9,20 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// goOn makes the search one for a page of the total order: from its beginning, or from
-// behind a cursor.
+// goOn makes the search return a page in the order of files: from the beginning, or after a cursor.
 func (q *question) goOn(from *cursor) {
 	if !q.req.Pages {
 		return
 	}
 
-	// The files behind it may be anywhere, so that everything has to be looked at.
+	// The files after the cursor may be anywhere, so everything must be searched.
 	q.leaf.CountAll, q.leaf.Heavy = true, true
 	if q.from = from; from != nil {
 		q.leaf.After = from.After
 	}
 }
 
-// unchanged refuses to go on where the answer could have another order by now.
+// unchanged returns an error if the order of files may have changed since the answer of the cursor.
 func (r *root) unchanged() error {
 	if r.q.from == nil || bytes.Equal(r.q.from.Index, r.state()) {
 		return nil
@@ -31,17 +30,17 @@ func (r *root) unchanged() error {
 	return call.Fail(call.ErrChanged, "A repository of this search was indexed again since the answer that `after` is from, or you may see other repositories now: the order of files may have changed. Start again without `after`; with repo: in the query other repositories do not matter.")
 }
 
-// state stands for all that the files and the order of an answer depend on: the
-// repositories in question with their names, ranks and generations, what the query
-// means with them, and commits that are read from git. Other changes of the catalog,
-// as of jobs or of where files are held, leave it as it is.
+// state returns a digest of everything that the files and the order of an answer depend on. That is
+// the repositories of the query with their names, ranks and generations, the repository sets that
+// the query resolves to, and commits that are read from git. Other changes of the catalog, such as
+// of jobs or holders, leave it as it is.
 func (r *root) state() []byte {
 	parts := []string{string(r.layouts.of(r.q.sight.View).state(r.q.repos)), fmt.Sprint(r.q.repos.GetCardinality())}
 
-	// Contexts, flags and names in it are sets of repositories by now.
+	// Conditions on repositories have become sets by now.
 	query.Map(r.q.tree, func(q query.Q) query.Q {
 		if set, ok := q.(*query.Repos); ok {
-			numbers, _ := set.Set.ToBytes() // in memory, it cannot fail
+			numbers, _ := set.Set.ToBytes() // writing to memory cannot fail
 			parts = append(parts, string(numbers))
 		}
 		return q
@@ -52,11 +51,11 @@ func (r *root) state() []byte {
 	return digest(parts...)
 }
 
-// whole reports whether all was looked at that had to be.
+// whole reports whether everything that had to be searched was searched.
 func (r *root) whole() bool { return r.a.missing() == 0 && !r.a.timeout && r.ctx.Err() == nil }
 
-// end adds to an answer where the next one goes on. Without a cursor, an answer that lacks
-// something says so; behind a cursor it would leave a gap, and fails.
+// end adds the cursor of the next page to a response. A first page that lacks something has no
+// cursor. A later page that lacks something would leave a gap, so it fails.
 func (r *root) end(out *Response) error {
 	switch {
 	case !r.q.req.Pages:
@@ -75,12 +74,12 @@ func (r *root) end(out *Response) error {
 	return nil
 }
 
-// next is where the answer ends; nil where nothing stands behind it.
+// next returns the cursor where the answer ends; nil if nothing comes after it.
 func (r *root) next(out *Response) (*cursor, error) {
 	c := &cursor{Query: r.q.digest, Index: r.state()}
 	switch {
 	case r.q.shape.repositories:
-		// Of more files than a leaf names, no list of repositories is known to be whole.
+		// If a leaf had more files than it returned, the list of repositories may have gaps.
 		if r.a.more || !r.a.namesCut {
 			return nil, nil
 		}
@@ -98,7 +97,7 @@ func (r *root) next(out *Response) (*cursor, error) {
 	return c, nil
 }
 
-// shownOf is how many places of a file were shown, by this answer and those before.
+// shownOf returns how many places of a file were shown, by this answer and those before.
 func (r *root) shownOf(f *shard.File) int {
 	if r.q.shape.listing {
 		return allPlaces

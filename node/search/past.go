@@ -19,15 +19,15 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// The bounds of a search in commits that are not indexed.
+// Limits of searching commits that are not indexed.
 const (
-	pastRepos  = 8 // that are read from git for one query
+	pastRepos  = 8 // repositories that are read from git for one query
 	pastAtOnce = 4
 )
 
-// lookBack has commits read from git that a query asks for and the index has
-// not: rev: of a commit, branch or tag that is not indexed, or at: of a date.
-// Files that an indexed revision has alike are searched in the index:
+// lookBack searches commits in git that a query asks for and the index does not have: rev: of a
+// commit, branch or tag that is not indexed, or at: of a date. The index still searches the files
+// that an indexed revision has in common with the commit:
 //
 //	rev:1a2b needle     (rev:1a2b needle)                            where 1a2b is indexed
 //	                 or (rev:main needle -file:^(a\.go|b/c\.go)$)    where it is near main, but for two files
@@ -44,7 +44,8 @@ func (q *question) lookBack(ctx context.Context, v catalog.Viewer, scanner Scann
 	case !ok:
 		return call.Fail(call.ErrQuery, "at: needs one revision for the whole query: HEAD, or what a single rev: names")
 
-	// A head or a pattern is of what is indexed; only one exact name can be a commit elsewhere.
+	// Only one exact name can be a commit that is not indexed. A head or a pattern selects indexed
+	// revisions.
 	case at.IsZero() && (rev == "HEAD" || !single):
 		return nil
 	case !single:
@@ -59,7 +60,8 @@ func (q *question) lookBack(ctx context.Context, v catalog.Viewer, scanner Scann
 	case len(missing) == 0:
 		return nil
 	case at.IsZero() && len(missing) > pastRepos:
-		// One that is indexed in some of many is a search of those, and the answer says so.
+		// With many repositories, search those that have the revision indexed, and say so in the
+		// answer.
 		q.revision = revisionGap(rev, int(q.repos.GetCardinality()), missing)
 		return nil
 	case len(missing) > pastRepos:
@@ -73,9 +75,9 @@ func (q *question) lookBack(ctx context.Context, v catalog.Viewer, scanner Scann
 	return nil
 }
 
-// revisionGap is the gap of an answer whose revision is missing in the index of some of
-// all its repositories, where no mirror was asked. Repositories without an index are a gap
-// of their own.
+// revisionGap returns the gap of an answer that lacks a revision in some of all repositories,
+// because the index does not have it and no mirror was asked. Repositories without an index have a
+// gap of their own.
 func revisionGap(rev string, all int, missing []*catalog.Repo) coverage.Gap {
 	gap := coverage.Gap{Kind: coverage.Revision, Ref: rev}
 	for _, repo := range missing {
@@ -91,8 +93,8 @@ func revisionGap(rev string, all int, missing []*catalog.Repo) coverage.Gap {
 	return gap
 }
 
-// whereIndexed parts the repositories: where the index has the revision nothing
-// is to be read; the others are missing it.
+// whereIndexed divides the repositories by whether the index has the revision. Those that miss it
+// must be read from git.
 func (q *question) whereIndexed(rev string, at time.Time) (indexed *roaring.Bitmap, missing []*catalog.Repo, err error) {
 	indexed = roaring.New()
 	for it := q.repos.Iterator(); it.HasNext(); {
@@ -101,7 +103,7 @@ func (q *question) whereIndexed(rev string, at time.Time) (indexed *roaring.Bitm
 			return nil, nil, err
 		}
 
-		// At a date the index says nothing: it has revisions as they are now.
+		// The index has revisions as they are now, so it says nothing about a date.
 		if at.IsZero() && hasRevision(repo, rev) {
 			indexed.Add(repo.ID)
 		} else {
@@ -111,20 +113,20 @@ func (q *question) whereIndexed(rev string, at time.Time) (indexed *roaring.Bitm
 	return indexed, missing, nil
 }
 
-// askMirrors asks the holders of mirrors. A repository that has no such commit has
-// no part in the answer; where none has it, at: is refused.
+// askMirrors asks the holders of mirrors. A repository without such a commit has no part in the
+// answer. If no repository has one, at: is refused.
 func (q *question) askMirrors(ctx context.Context, v catalog.Viewer, scanner Scanner, repos []*catalog.Repo, rev string, at time.Time) error {
 	slices.SortFunc(repos, func(a, b *catalog.Repo) int { return strings.Compare(a.Name, b.Name) })
 	found := make([]*browse.PastResponse, len(repos))
 	none := make([]error, len(repos))
 
-	// One repository that fails ends all: an answer for the rest would look whole.
+	// A failure in one repository ends the search: an answer from the rest would look complete.
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(pastAtOnce)
 	for i, repo := range repos {
 		group.Go(func() (err error) {
 			found[i], err = scanner.Past(ctx, v, repo.Name, q.pastRequest(repo, rev, at))
-			// That a repository has no such commit is an answer, not a failure.
+			// A repository without such a commit is a valid result.
 			if errors.Is(err, call.ErrRef) {
 				none[i], err = err, nil
 			}
@@ -167,16 +169,16 @@ func (q *question) pastRequest(repo *catalog.Repo, rev string, at time.Time) bro
 	if repo.Indexed() {
 		req.Beside = repo.Revisions
 	}
-	// Of one repository all files are equally recent.
+	// In one repository all files are equally recent.
 	if q.repos.GetCardinality() > 1 {
 		req.Recency = float64(recencyOf(q.sight.View, repo)) / 255
 	}
 	return req
 }
 
-// searchBeside makes the query one of what the index has of the answer.
+// searchBeside changes the query to the part of the answer that the index has.
 func (q *question) searchBeside(indexed *roaring.Bitmap, rev string) {
-	// Where no mirror has it, all is as if none had been asked.
+	// If no mirror has the commit, the query stays as it is.
 	if len(q.past) == 0 {
 		return
 	}
@@ -188,10 +190,10 @@ func (q *question) searchBeside(indexed *roaring.Bitmap, rev string) {
 	q.repos = indexed.Clone()
 	for _, p := range q.past {
 		if p.found.Beside.Name == "" {
-			continue // all of it was read
+			continue // the mirror read all files
 		}
 
-		// Of a near revision that is indexed only the files that differ are taken from git.
+		// Only the files that differ from the near indexed revision come from git.
 		arm := []query.Q{
 			&query.Repos{Set: roaring.BitmapOf(p.repo.ID)},
 			&query.Rev{Pattern: p.found.Beside.Name},
@@ -216,7 +218,7 @@ func (q *question) searchBeside(indexed *roaring.Bitmap, rev string) {
 	q.leaf.Q = boxed{q.tree}
 }
 
-// pastRepos says what was read from git.
+// pastRepos returns what was read from git.
 func (q *question) pastRepos() []PastRepo {
 	var out []PastRepo
 	for _, p := range q.past {
@@ -232,8 +234,8 @@ func (q *question) pastRepos() []PastRepo {
 	return out
 }
 
-// onlyRev is the revision that all of a query is about; false where parts of it
-// are about different ones.
+// onlyRev returns the revision that applies to all of a query; false if its parts have different
+// ones.
 func onlyRev(q query.Q) (string, bool) {
 	var revs []string
 	query.Map(q, func(q query.Q) query.Q {
@@ -252,18 +254,18 @@ func onlyRev(q query.Q) (string, bool) {
 		return ok
 	})
 
-	// One that stands inside an alternative or a negation is not of all.
+	// A revision inside an alternative or a negation does not apply to all of the query.
 	if len(revs) != 1 || !above {
 		return "", false
 	}
 	return revs[0], true
 }
 
-// exactName is an expression for a name. A byte that is no UTF-8 is a replacement character
-// in it, which matches such bytes.
+// exactName returns an expression for a name. A byte that is not UTF-8 becomes a replacement
+// character, which matches such bytes.
 func exactName(path string) string { return regexp.QuoteMeta(string([]rune(path))) }
 
-// exactly is an expression for some paths and no others.
+// exactly returns an expression for some paths and no others.
 func exactly(paths []string) string {
 	quoted := make([]string, len(paths))
 	for i, p := range paths {
@@ -272,10 +274,10 @@ func exactly(paths []string) string {
 	return `\A(?:` + strings.Join(quoted, "|") + `)\z`
 }
 
-// unjoined reports whether what was read from git is still missing in the answer.
+// unjoined reports whether the answer still lacks what was read from git.
 func (a *answer) unjoined() bool { return len(a.q.past) > 0 && !a.joined }
 
-// joinPast takes what the mirrors have into the answer, once.
+// joinPast merges what the mirrors found into the answer, once.
 func (a *answer) joinPast() {
 	if a.joined {
 		return
@@ -295,8 +297,8 @@ func (a *answer) joinPast() {
 	}
 }
 
-// unknownRevision is the revision that the query asks for, where it found nothing
-// and no repository has it: neither the index, nor a mirror that was asked.
+// unknownRevision returns the revision of the query if nothing was found and no repository has it,
+// neither in the index nor in a mirror that was asked.
 func (a *answer) unknownRevision() string {
 	if a.q.rev == "" || a.q.rev == "HEAD" || a.q.repos.IsEmpty() || len(a.q.past) > 0 || a.stats.Files > 0 {
 		return ""

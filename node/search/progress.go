@@ -6,24 +6,24 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// Progress is how far a search has come. It may be read while the search goes on.
+// Progress is how far a search has come. Other goroutines may read it while the search runs.
 type Progress struct {
-	work               atomic.Pointer[shard.Progress] // of the present try
+	work               atomic.Pointer[shard.Progress] // of the present attempt
 	answered, required atomic.Int64
 }
 
-// Done is what a search has done by some moment.
+// Done is the work of a search up to some moment.
 type Done struct {
 	ShardsAnswered int64 `json:"shardsAnswered"`
 	ShardsRequired int64 `json:"shardsRequired"`
-	FilesDecided   int64 `json:"filesDecided"` // of those that may match
+	FilesDecided   int64 `json:"filesDecided"` // of Files
 	Files          int64 `json:"filesConsidered"`
 	Found          int64 `json:"matchesFound"`
-	Bytes          int64 `json:"bytesRead"` // of text
+	Bytes          int64 `json:"bytesRead"` // bytes of text
 }
 
-// Now is what has been done. Other nodes tell of their work when they have ended,
-// this one while it goes on.
+// Now returns the work done so far. This node's work counts while it goes on, the work of another
+// node when that node has answered.
 func (p *Progress) Now() Done {
 	d := Done{ShardsAnswered: p.answered.Load(), ShardsRequired: p.required.Load()}
 	if work := p.work.Load(); work != nil {
@@ -32,7 +32,7 @@ func (p *Progress) Now() Done {
 	return d
 }
 
-// begin counts anew, as of a search that is tried again.
+// begin starts counting from zero, since a search may start again.
 func (p *Progress) begin() *shard.Progress {
 	work := &shard.Progress{}
 	p.work.Store(work)

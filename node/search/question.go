@@ -21,61 +21,59 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// question is a search as it was read. It is made before the first leaf is asked, and
-// does not change from then on.
+// question is a search request after parsing. It is complete before the first leaf is asked, and
+// does not change afterwards.
 type question struct {
 	req   Request
-	sight *account.Repos // what the viewer may see, at the view that all of it stands on
-	age   time.Duration  // of the view
-	blind bool           // the viewer is not told what is counted by file
+	sight *account.Repos // what the viewer may see, in the one view that the search uses
+	age   time.Duration  // age of the view
+	blind bool           // the viewer may not learn what is counted by file
 	shape *shape
-	hints []string        // of the query
-	tree  query.Q         // without atoms of repositories
-	repos *roaring.Bitmap // that may have a match
-	leaf  leafRequest     // what every leaf is asked, without its parts
+	hints []string        // about the query
+	tree  query.Q         // conditions on repositories are resolved
+	repos *roaring.Bitmap // repositories that may have a match
+	leaf  leafRequest     // what every leaf gets, except for its groups
 	base  string          // prefix of every link
 
-	// What git has of it, where the index lacks a revision; see lookBack.
-	rev      string            // the one revision that all of the query is about; "" for none or several
+	// What git must search because the index lacks a revision; see lookBack.
+	rev      string            // the one revision of the whole query; "" if it has none or several
 	past     []pastPart        // what was read from git
-	commits  map[uint32]string // by repository: the commit that is searched, where the index has none of that name
-	revision coverage.Gap      // repositories whose index lacks rev and whose mirrors were not asked; Count 0 for none
+	commits  map[uint32]string // by repository: the commit that is searched, if no indexed revision has its name
+	revision coverage.Gap      // repositories whose index lacks rev and whose mirrors were not asked; a Count of 0 means none
 
-	digest []byte  // of the query
-	from   *cursor // that the search goes on from; nil for none
+	digest []byte  // hash of the query
+	from   *cursor // where the search continues; nil means at the beginning
 }
 
-// shape is what an answer is made of. All that depends on it is here: what a
-// leaf is asked for, what of its files is kept, what is given out and what that
-// takes of the limit of matches.
+// shape is what an answer consists of. Everything that depends on it is here: what a leaf is asked
+// for, which of its files count, what is returned, and how much of the limit that uses.
 type shape struct {
-	listing      bool // only that files match is asked, not where
-	repositories bool // they are the answer, and not files
+	listing      bool // files without the places that match
+	repositories bool // repositories instead of files
 
-	// limit sets how much a leaf may answer with, given how much the whole
-	// answer still has room for.
+	// limit sets how much a leaf may return, given how much room the whole answer has left.
 	limit func(leaf *leafRequest, left int)
 
-	// keep takes out the files that the answer does not need. They are in order.
+	// keep removes files that the answer does not need. The files are in order.
 	keep func(files []shard.File) []shard.File
 
-	// fill puts files into an answer that still has room for left.
+	// fill puts files into an answer that has room for left more.
 	fill func(a *answer, out *Response, files []shard.File, left int)
 
-	// used is how much of the limit a part of the answer took.
+	// used returns how much of the limit a part of the answer used.
 	used func(part *Response) int
 
-	// count puts what the answer itself counts over what the shards counted.
+	// count replaces counters of the shards by what the answer itself counted.
 	count func(stats *shard.Stats, answer shard.Stats)
 }
 
-// pastPart is what the mirror of a repository has of an answer.
+// pastPart is what the mirror of a repository found.
 type pastPart struct {
 	repo  *catalog.Repo
 	found *browse.PastResponse
 }
 
-// newQuestion finds what a parsed query is about.
+// newQuestion makes the question of a parsed query.
 func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*question, error) {
 	sight, err := d.Gate.Repos(v)
 	if err != nil {
@@ -96,7 +94,7 @@ func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*
 		base:  d.BaseURL(),
 	}
 
-	// The query itself may bound the answer.
+	// The query may limit the answer too.
 	if parsed.Count > 0 {
 		q.req.Matches = min(parsed.Count, MaxMatches)
 	}
@@ -117,26 +115,27 @@ func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*
 	}
 	q.shape.limit(&q.leaf, q.req.Matches)
 
-	// What is counted by file or shard is not for a viewer who may not see all that is in them.
+	// Work is counted by file and shard, so a viewer who may not see all of their repositories gets
+	// no progress.
 	if q.req.Progress != nil && !q.blind {
 		q.leaf.progress = q.req.Progress.begin()
 	}
 	return q, nil
 }
 
-// toggles is how the query of a request is read.
+// toggles returns the options for parsing the query of a request.
 func (req *Request) toggles() query.Options {
 	return query.Options{Regexp: req.Regexp, CaseSensitive: req.CaseSensitive, Words: req.Words}
 }
 
-// mistake is the failure of a request whose query cannot be read.
+// mistake returns the error for a query that cannot be parsed.
 func mistake(req Request, err error) error {
 	var wrong *query.ParseError
 	if !errors.As(err, &wrong) {
 		return call.Fail(call.ErrQuery, "%v", err)
 	}
 
-	// Where the query goes wrong is told apart from what is wrong with it: a client marks the place.
+	// Say separately where the query is wrong, so that a client can mark the place.
 	return &call.Error{
 		Kind:       call.ErrQuery,
 		Message:    wrong.Error(),
@@ -148,7 +147,7 @@ func mistake(req Request, err error) error {
 	}
 }
 
-// sayings is hints as sentences.
+// sayings returns hints as sentences.
 func sayings(hints []query.Hint) (out []string) {
 	for _, h := range hints {
 		out = append(out, h.String())
@@ -156,16 +155,16 @@ func sayings(hints []query.Hint) (out []string) {
 	return out
 }
 
-// resolve turns every atom that speaks of repositories into the set of those
-// that the viewer may see, and finds the repositories that can have a match
-// at all.
+// resolve replaces every condition on repositories by the set of repositories that satisfy it and
+// that the viewer may see. It also finds the repositories that can have a match.
 func (q *question) resolve(parsed query.Q) error {
 	resolved, err := query.Resolve(parsed, func(atom query.Q) (*roaring.Bitmap, error) {
 		set, err := q.set(atom)
 		if err != nil {
 			return nil, err
 		}
-		// Here and nowhere else: whatever an atom names, only what the viewer may see goes on.
+		// This is the only place that applies permissions: whatever a condition names, only what
+		// the viewer may see remains.
 		return roaring.And(set, q.sight.Set), nil
 	})
 	if err != nil {
@@ -177,7 +176,7 @@ func (q *question) resolve(parsed query.Q) error {
 	return nil
 }
 
-// set is the repositories of one atom.
+// set returns the repositories that satisfy a condition.
 func (q *question) set(atom query.Q) (*roaring.Bitmap, error) {
 	switch a := atom.(type) {
 	case *query.Context:
@@ -187,7 +186,7 @@ func (q *question) set(atom query.Q) (*roaring.Bitmap, error) {
 		}
 		return set, nil
 
-	// Names that nobody has and names that may not be seen are left out alike.
+	// Unknown names and names that the viewer may not see are left out alike.
 	case *query.RepoSet:
 		return q.sight.Named(a.Names), nil
 
@@ -199,8 +198,7 @@ func (q *question) set(atom query.Q) (*roaring.Bitmap, error) {
 	return nil, fmt.Errorf("BUG: %T is not about repositories", atom)
 }
 
-// named is the repositories whose name, short name, or a name that they had before,
-// fits a pattern.
+// named returns the repositories whose name, short name or former name matches a pattern.
 func (q *question) named(atom *query.Repo) (*roaring.Bitmap, error) {
 	pattern := atom.Pattern
 	if atom.Fold {
@@ -244,8 +242,8 @@ func literalsOf(pattern string) (prefix string, parts []string) {
 	return prefix, parts
 }
 
-// flagged reports whether a repository has a property: yes takes those with
-// and without, no those without, only those with.
+// flagged reports whether a repository passes a flag: "yes" accepts all, "no" those without the
+// property, "only" those with it.
 func flagged(repo *catalog.Repo, f *query.Flag) bool {
 	has := false
 	switch f.Kind {
@@ -254,7 +252,7 @@ func flagged(repo *catalog.Repo, f *query.Flag) bool {
 	case query.Fork:
 		has = repo.Fork
 
-	// A visibility is a set of its own each, not a property with and without.
+	// Each visibility is a set of its own.
 	case query.Visibility:
 		switch f.Value {
 		case "public":
@@ -267,7 +265,7 @@ func flagged(repo *catalog.Repo, f *query.Flag) bool {
 		return true
 	}
 
-	// The other two are facts: yes asks for nothing.
+	// Archived and fork are properties.
 	switch f.Value {
 	case "no":
 		return !has
@@ -277,7 +275,7 @@ func flagged(repo *catalog.Repo, f *query.Flag) bool {
 	return true
 }
 
-// scope is the repositories for which q is not already false.
+// scope returns the repositories for which q may still be true.
 func scope(q query.Q, all *roaring.Bitmap) *roaring.Bitmap {
 	switch n := q.(type) {
 	case query.Const:
@@ -288,7 +286,7 @@ func scope(q query.Q, all *roaring.Bitmap) *roaring.Bitmap {
 	case *query.Repos:
 		return roaring.And(n.Set, all)
 
-	// What may hold for both sides; a superset is enough, since leaves decide by the files.
+	// A superset is enough, because leaves decide by the files.
 	case *query.And:
 		set := all
 		for _, s := range n.Subs {
@@ -303,7 +301,7 @@ func scope(q query.Q, all *roaring.Bitmap) *roaring.Bitmap {
 		return set
 
 	case *query.Not:
-		// Of a negation of texts nothing is known before the files are read.
+		// A negation that depends on files says nothing before they are read.
 		if onlyRepos(n.Sub) {
 			return roaring.AndNot(all, scope(n.Sub, all))
 		}
@@ -311,7 +309,7 @@ func scope(q query.Q, all *roaring.Bitmap) *roaring.Bitmap {
 	return all
 }
 
-// onlyRepos reports whether the truth of q depends on the repository alone.
+// onlyRepos reports whether q depends on the repository alone.
 func onlyRepos(q query.Q) bool {
 	switch n := q.(type) {
 	case query.Const, *query.Repos:

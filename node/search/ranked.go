@@ -21,53 +21,52 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// RankedRequest asks for the files that have most to do with some words.
+// RankedRequest asks for the files that are most relevant to some words.
 type RankedRequest struct {
 	Query string // words, or a query of the search language
-	Repo  string // "" for all
-	Ref   string // indexed; "" means HEAD
+	Repo  string // "" means all
+	Ref   string // an indexed revision; "" means HEAD
 	Paths paths.Filter
-	Limit int // files, 1..100
+	Limit int // limit of files, 1..100
 }
 
-// RankedResponse is the files, the best first.
+// RankedResponse has the files, the most relevant first.
 type RankedResponse struct {
 	Files    []RankedFile
-	Words    []string // that were looked for
-	Missing  []string // of the words asked for: no file has them
-	Whole    int      // of Files, those that have all Words
+	Words    []string // words that were searched
+	Missing  []string // words of the request that no file has
+	Whole    int      // number of Files with all Words
 	More     bool     // there are more files than Limit
 	Coverage coverage.Coverage
 }
 
-// RankedFile is one file with its best lines: fewer of those that rank lower. Of the
-// first file they are a block, with what stands between them.
+// RankedFile is a file with its best lines. Files that rank lower have fewer lines. The first file
+// has a block: its best lines with the lines between them.
 type RankedFile struct {
 	Repo, Path, Language string
-	Words                int // of RankedResponse.Words that it has
+	Words                int // how many of RankedResponse.Words it has
 	Lines                []RankedLine
-	Copies               int // files with the same text that rank lower
+	Copies               int // number of files with the same text that rank lower
 }
 
-// RankedLine is a line with words, and the definition that it stands in, as the index
-// knows it; without a name where that is nothing.
+// RankedLine is a line with words, and the definition that encloses it. The definition has no name
+// if the index knows none.
 type RankedLine struct {
 	browse.Line
 	In shard.Symbol
 }
 
-// The bounds of a ranking.
+// Limits of a ranking.
 const (
 	rankedWords      = 12
 	rankedCandidates = 100 // files whose lines are read
-	rankedLines      = 2   // shown of the files that rank second to rankedTop; one of the others
+	rankedLines      = 2   // lines of the second file to the file at rankedTop; other files show one
 	rankedTop        = 5
 )
 
-// Ranked finds files by words. The files with the most of the rarest words come
-// first: each word counts by how few files have it (see relevance). A word that
-// no file has is left out. Files that lack some of the others are there too, as
-// long as those that they have weigh enough; each says how many it has.
+// Ranked finds files by words. The files with the most of the rarest words come first: a word
+// weighs more if fewer files have it (see relevance). It leaves out a word that no file has. Files
+// without some of the other words are in the answer too if the words that they have weigh enough.
 //
 //	words -> the files of each word (see listWords) -> the best by rarity -> their lines and symbols -> order
 func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedRequest) (*RankedResponse, error) {
@@ -83,7 +82,7 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 		return nil, err
 	}
 
-	// Which files have which words decides which are worth reading.
+	// First find which files have which words, then read only the best.
 	if err := r.listWords(); err != nil {
 		return nil, err
 	}
@@ -104,33 +103,33 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 	}
 	r.out.Coverage = KeptOnly(r.out.Coverage, kept)
 
-	// Last: what the searches lack is graver than a revision that some have not. Of the query
-	// or of the call, whichever named it.
+	// The revision comes last: what the searches lack is worse than a revision that some
+	// repositories lack. The query or the request may have named it.
 	r.out.Coverage = AtRevision(r.out.Coverage, r.seen, req.Repo, req.Paths.Repos, r.req.Ref)
 	return r.out, nil
 }
 
-// ranking is one call of Ranked at work.
+// ranking is one running call of Ranked.
 type ranking struct {
 	s      *Searcher
 	ctx    context.Context
 	viewer catalog.Viewer
 	req    RankedRequest
 	rev    string
-	filter []query.Q // what every file has to satisfy
+	filter []query.Q // conditions on every file
 	words  []rankedWord
 	files  map[fileKey]*candidate
-	total  int            // documents that were searched
-	seen   *account.Repos // by the last of the lists
+	total  int            // number of documents searched
+	seen   *account.Repos // what the viewer may see, in the view of the last search
 	out    *RankedResponse
 }
 
-// rankedWord is a word, how it is looked for, and what it counts.
+// rankedWord is a word with its expression and its weight.
 type rankedWord struct {
 	text   string
-	expr   string // in any case
+	expr   string // ignores case
 	m      *match.Matcher
-	files  int // that have it; of a common word an estimate
+	files  int // number of files that have it; estimated for a common word
 	weight float64
 }
 
@@ -142,16 +141,16 @@ func newRankedWord(text string) (rankedWord, error) {
 
 type fileKey struct{ repo, path string }
 
-// candidate is a file and where it has the words.
+// candidate is a file and the places where it has the words.
 type candidate struct {
 	fileKey
 	language string
 	relevance
 	lines []RankedLine
-	oid   string // of its text; "" where it was not read
+	oid   string // blob id of its text; "" if it was not read
 }
 
-// parse takes the words out of the query. What else it asks for is a filter.
+// parse takes the words from the query. The rest of the query becomes a filter.
 func (r *ranking) parse() error {
 	parsed, err := query.Parse(r.req.Query, query.Options{})
 	if err != nil {
@@ -160,7 +159,7 @@ func (r *ranking) parse() error {
 
 	words := r.split(r.revision(parsed.Q))
 
-	// An expression a word: it is matched as people write code, in parts of names too.
+	// Each word becomes an expression that matches its forms in code, also in parts of names.
 	for _, text := range telling(words) {
 		word, err := newRankedWord(text)
 		if err != nil {
@@ -191,7 +190,7 @@ func (r *ranking) parse() error {
 	return call.Fail(call.ErrRef, "Revision %q is not indexed; words are ranked in indexed revisions only. Use grep with ref", r.req.Ref)
 }
 
-// notIndexed says why the words of a repository without an index are not ranked.
+// notIndexed returns the error for ranking in a repository without an index.
 func (r *ranking) notIndexed() error {
 	seen, err := r.s.d.Gate.Repos(r.viewer)
 	if err != nil {
@@ -204,17 +203,16 @@ func (r *ranking) notIndexed() error {
 	return cmp.Or(browse.NotIndexed(seen.View, repo), call.Fail(call.ErrUnavailable, "Repository %q is not indexed yet, so its words cannot be ranked", repo.Name))
 }
 
-// revision takes the revision out of a query, since the index is asked for that
-// of the call beside the filter. HEAD is what a query has that names none, and
-// is that of a call that names none; a second one, and what stands within an
-// alternative, stays and narrows.
+// revision removes the revision from a query and puts it into the request. A query without a
+// revision has HEAD, and so does a request. A second revision, or one inside an alternative, stays
+// in the query as a filter.
 func (r *ranking) revision(q query.Q) query.Q {
 	subs := []query.Q{q}
 	if and, ok := q.(*query.And); ok {
 		subs = and.Subs
 	}
 
-	// Only what stands at the top narrows all of the query.
+	// Only a condition at the top applies to all of the query.
 	rest := make([]query.Q, 0, len(subs))
 	for _, sub := range subs {
 		rev, ok := sub.(*query.Rev)
@@ -229,9 +227,8 @@ func (r *ranking) revision(q query.Q) query.Q {
 	return &query.And{Subs: rest}
 }
 
-// split returns the plain words of a query, and makes a filter of the rest. In
-// a sentence "or" is a word like others, so alternatives of nothing but words
-// are words too.
+// split returns the plain words of a query and makes the rest a filter. In a sentence "or" is a
+// word like others, so alternatives that consist of words only are words too.
 func (r *ranking) split(q query.Q) (words []string) {
 	switch q := q.(type) {
 	case *query.Text:
@@ -244,8 +241,8 @@ func (r *ranking) split(q query.Q) (words []string) {
 		}
 		return words
 	case *query.Or:
-		// A filter that a branch made is not one of the whole: then the alternatives
-		// are a filter together.
+		// A filter from one alternative does not apply to the whole query: then all alternatives
+		// together are one filter.
 		before := len(r.filter)
 		for _, sub := range q.Subs {
 			words = append(words, r.split(sub)...)
@@ -259,10 +256,10 @@ func (r *ranking) split(q query.Q) (words []string) {
 	return nil
 }
 
-// commonWords say little of what is looked for.
+// commonWords are words that say little about the search.
 const commonWords = " a an and are as at be by can do does for from how i in is it its of on or that the this to was what when where which who why with "
 
-// telling is the words that say something, each once.
+// telling returns the words that are not common, each once.
 func telling(words []string) []string {
 	var out []string
 	for _, w := range words {
@@ -273,28 +270,28 @@ func telling(words []string) []string {
 		}
 	}
 
-	// A sentence of nothing but common words is still asked for.
+	// If all words are common, search for them all the same.
 	if out == nil {
 		out = words
 	}
 	return out[:min(len(out), rankedWords)]
 }
 
-// endings of words, of which the first that fits is taken off.
+// endings are removed from words. The first one that fits is removed.
 var endings = []string{"ations", "ation", "ions", "ion", "ings", "ing", "ers", "ed", "es", "s"}
 
-// compound is a name of several words, as they are written in code and in options.
+// compound matches a name of several words, as in code and in options.
 var compound = regexp.MustCompile(`^-*[A-Za-z][a-z]+(?:[-_.]?[A-Z][a-z]+|[-_.][a-z]{2,})+$`)
 
-// humps are where the next word of a compound begins.
+// humps matches where the next word of a compound begins.
 var humps = regexp.MustCompile(`[-_.]|([a-z])([A-Z])`)
 
-// wordExpr finds a word in all its forms: retried, retries and retrying are
-// found with retry, and retry_count as retryCount and retry-count, too. What looks like
-// neither is taken as it stands.
+// wordExpr returns an expression that matches a word in all its forms: retry also matches retries
+// and retrying, and retry_count also matches retryCount and retry-count. Other texts match as they
+// are.
 func wordExpr(word string) string {
 	if first, n := utf8.DecodeRuneInString(word); len(word) > n && !strings.ContainsFunc(word[n:], unicode.IsUpper) {
-		word = string(unicode.ToLower(first)) + word[n:] // a sentence begins with it
+		word = string(unicode.ToLower(first)) + word[n:] // a word at the start of a sentence
 	}
 	if compound.MatchString(word) {
 		return "(?i)" + humps.ReplaceAllString(strings.TrimLeft(word, "-"), "$1[-_.]?$2")
@@ -304,7 +301,7 @@ func wordExpr(word string) string {
 		return "(?i)" + regexp.QuoteMeta(word)
 	}
 
-	// A stem of a few letters begins words that have nothing to do with it.
+	// Stems need some letters: short ones begin unrelated words.
 	for _, end := range []string{"ies", "ied"} {
 		if stem := strings.TrimSuffix(word, end); stem != word && len(stem) >= 3 {
 			return "(?i)" + stem + "(?:y|ie)"
@@ -318,19 +315,19 @@ func wordExpr(word string) string {
 	return "(?i)" + word
 }
 
-// search begins a search with the filter of the ranking.
+// search runs a lookup with the filter of the ranking.
 func (r *ranking) search(t Lookup, q ...query.Q) (*root, error) {
 	t.Atoms = append(q, r.filter...)
 	t.Revision, t.Repo = r.rev, r.req.Repo
 	return r.s.toolSearch(r.ctx, r.viewer, t)
 }
 
-// dropMissing leaves out the words that no file has, and weighs the others.
+// dropMissing removes the words that no file has, and sets the weights of the others.
 func (r *ranking) dropMissing() {
 	for i := range r.words {
 		w := &r.words[i]
 		if w.files == 0 {
-			w.files = r.having(i) // by their paths
+			w.files = r.having(i) // it may occur in paths only
 		}
 		if w.files == 0 {
 			r.out.Missing = append(r.out.Missing, w.text)
@@ -341,7 +338,7 @@ func (r *ranking) dropMissing() {
 	}
 }
 
-// having is how many of the candidates have the word of that index.
+// having returns how many candidates have word i.
 func (r *ranking) having(i int) (n int) {
 	for _, c := range r.files {
 		n += int(c.has >> i & 1)
@@ -349,7 +346,7 @@ func (r *ranking) having(i int) (n int) {
 	return n
 }
 
-// best is the files that are worth reading.
+// best returns the candidates with the highest scores, which are worth reading.
 func (r *ranking) best() []*candidate {
 	type scored struct {
 		*candidate
@@ -360,7 +357,7 @@ func (r *ranking) best() []*candidate {
 		all = append(all, scored{c, c.score(r.words)})
 	}
 
-	// Equal scores by name: the same question has the same answer at every node.
+	// Names break ties, so that every node gives the same answer.
 	slices.SortFunc(all, func(a, b scored) int {
 		return cmp.Or(
 			cmp.Compare(b.score, a.score),
@@ -376,8 +373,7 @@ func (r *ranking) best() []*candidate {
 	return best
 }
 
-// look reads the lines of the candidates that have words, and of those that define a
-// symbol its name.
+// look reads the lines of the candidates that have words, and the symbols whose names have words.
 func (r *ranking) look(best []*candidate) error {
 	if len(best) == 0 {
 		return nil
@@ -393,7 +389,8 @@ func (r *ranking) look(best []*candidate) error {
 		return err
 	}
 
-	// Repositories and paths are asked for apart: another repository may have the same path.
+	// The search takes repositories and paths separately, so another repository may have a file at
+	// the same path.
 	for i := range answer.Files {
 		f := &answer.Files[i]
 		if c := r.files[fileKey{f.Repository, f.Path}]; c != nil {
@@ -404,7 +401,7 @@ func (r *ranking) look(best []*candidate) error {
 	return nil
 }
 
-// known is the words that some file has: others would only be looked for once more.
+// known returns the words that some file has. It is useless to search for the others again.
 func (r *ranking) known() (words []int) {
 	for i := range r.words {
 		if r.words[i].files > 0 {
@@ -414,8 +411,8 @@ func (r *ranking) known() (words []int) {
 	return words
 }
 
-// keep forgets all candidates but the first, and returns what holds for these. Of long
-// paths there are fewer: an expression has its bound.
+// keep drops all candidates except for the given ones, and returns the conditions that select
+// these. It keeps fewer if their paths are too long for one expression.
 func (r *ranking) keep(best []*candidate) []query.Q {
 	const before, after = `\A(?:`, `)\z`
 	left := match.MaxPattern - len(before) - len(after)
@@ -430,13 +427,13 @@ func (r *ranking) keep(best []*candidate) []query.Q {
 		paths = append(paths, path)
 
 		r.files[c.fileKey] = c
-		c.linesWith = [rankedWords]float64{} // no estimate any more
+		c.linesWith = [rankedWords]float64{} // replaces the estimate when lines are read
 		if !slices.Contains(repos, c.repo) {
 			repos = append(repos, c.repo)
 		}
 	}
 
-	// By exact path: what else these repositories have is out of the question.
+	// Exact paths exclude all other files of these repositories.
 	pattern := before + strings.Join(paths, "|") + after
 	return []query.Q{
 		&query.RepoSet{Names: repos},
@@ -444,7 +441,7 @@ func (r *ranking) keep(best []*candidate) []query.Q {
 	}
 }
 
-// takeLines looks at the lines with words, and keeps the best.
+// takeLines scores the lines with words, and keeps the best.
 func (c *candidate) takeLines(r *ranking, f *File) {
 	c.language, c.oid = f.Language, f.OID
 
@@ -467,7 +464,7 @@ func (c *candidate) takeLines(r *ranking, f *File) {
 
 }
 
-// scopesOf is what the lines with matches stand in, by their numbers.
+// scopesOf returns the definition that encloses each line with a match, by line number.
 func scopesOf(chunks []shard.Chunk) map[int]shard.Symbol {
 	in := map[int]shard.Symbol{}
 	for _, c := range chunks {
@@ -478,7 +475,7 @@ func scopesOf(chunks []shard.Chunk) map[int]shard.Symbol {
 	return in
 }
 
-// takeSymbols looks at the symbols with words in their names.
+// takeSymbols scores the symbols with words in their names.
 func (c *candidate) takeSymbols(r *ranking, f *File) {
 	for _, chunk := range f.Chunks {
 		for _, s := range chunk.Symbols {
@@ -487,8 +484,8 @@ func (c *candidate) takeSymbols(r *ranking, f *File) {
 	}
 }
 
-// order fills in the answer: the best of the files that have enough of what the words
-// weigh. Of equal files the first stands for all.
+// order fills the answer with the best files whose words weigh enough. Of files with the same text
+// it keeps the first.
 func (r *ranking) order() {
 	all := 0.0
 	for i := range r.words {
@@ -496,7 +493,7 @@ func (r *ranking) order() {
 	}
 
 	words := len(r.out.Words)
-	byText := map[string]int{} // of Files
+	byText := map[string]int{} // index in Files by blob id
 	for _, c := range r.best() {
 		f := RankedFile{Repo: c.repo, Path: c.path, Language: c.language, Lines: c.lines}
 		weight := 0.0
@@ -513,7 +510,7 @@ func (r *ranking) order() {
 		case copied && c.oid != "":
 			r.out.Files[at].Copies++
 		default:
-			// Who reads of the tenth file wants to know what it is.
+			// A reader wants to know at a glance what the tenth file is.
 			if byText[c.oid] = len(r.out.Files); byText[c.oid] >= rankedTop {
 				f.Lines = f.Lines[:min(len(f.Lines), 1)]
 			}
@@ -522,7 +519,7 @@ func (r *ranking) order() {
 		}
 	}
 
-	// More candidates than the limit were looked at: that is how it is known.
+	// More candidates than the limit were read, so this shows whether there are more files.
 	r.out.More = len(r.out.Files) > r.req.Limit
 	if r.out.More {
 		r.out.Files = r.out.Files[:r.req.Limit]
@@ -535,8 +532,8 @@ func (r *ranking) order() {
 	}
 }
 
-// showFirst puts the block that has the most of the words in place of the lines of the
-// first file: it most often answers, and single lines have to be read around.
+// showFirst replaces the lines of the first file by the block with most of the words. The first
+// file most often has the answer, and single lines would send the reader to the file.
 func (r *ranking) showFirst() error {
 	if len(r.out.Files) == 0 || len(r.out.Files[0].Lines) == 0 {
 		return nil
@@ -544,7 +541,7 @@ func (r *ranking) showFirst() error {
 	first := &r.out.Files[0]
 	c := r.files[fileKey{first.Repo, first.Path}]
 	if c.windowTo == 0 {
-		return nil // of nothing but long lines
+		return nil // it has only overlong lines
 	}
 
 	found, err := r.search(Lookup{Lines: windowLines, Scopes: true}, append(r.keep([]*candidate{c}), r.anyInText(r.known()))...)
@@ -557,7 +554,7 @@ func (r *ranking) showFirst() error {
 		return err
 	}
 
-	// A line before the first word and some behind the last: a head and its body.
+	// Show the line before the first word, often a head, and some lines after the last.
 	from, to := c.windowFrom-1, max(c.windowTo+1, c.windowFrom+windowLines-2)
 	chunks := answer.Files[0].Chunks
 	in := scopesOf(chunks)

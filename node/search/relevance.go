@@ -12,46 +12,46 @@ import (
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
-// How much a file has to do with some words. With w the weight of a word, by
-// how few files have it, a file scores
+// relevance scores how relevant a file is to some words. With w the weight of a word, which is
+// higher if fewer files have it, the score is
 //
 //	sum over its words   w * (half + often + 3 in its name, or 2 in a directory + 1 in the name of a symbol)
 //	the best line        a quarter of what its words weigh
 //	the best 10 lines    all that their words weigh together
 //	the best symbol      what the words of its name weigh, by how much of the name they are
 //
-// times a factor by the kind of its path. often is n/(n+8) for n lines, as in
-// BM25: the tenth line with a word says less than the second. The figures were
-// chosen by how often commits of five repositories, asked for by their subjects, led to
-// the files that they changed, and hold for five others (bench, part localise).
+// times a factor for the kind of its path. often is n/(n+8) for n lines, as in BM25: the tenth line
+// with a word says less than the second. The figures were chosen by a test: the subject of a commit
+// should find the files that the commit changed. They come from five repositories and hold for five
+// others (bench, part localise).
 type relevance struct {
 	has, inName, inDir, inSymbol uint64               // one bit for each word
-	linesWith                    [rankedWords]float64 // each word; an estimate until they are read
+	linesWith                    [rankedWords]float64 // by word: lines that have it; an estimate until the lines are read
 	bestLine, bestWindow         float64
-	windowFrom, windowTo         int // the lines of bestWindow
+	windowFrom, windowTo         int // first and last line of bestWindow
 	bestSymbol                   float64
 	factor                       float64   // by the kind of the path
-	recent                       []wordsAt // the lines of the window that ends at the last one
+	recent                       []wordsAt // lines of the window that ends at the latest line
 }
 
 const (
-	insideWord   = 0.3 // what a word counts that is found within another one, as gc in bugcheck
+	insideWord   = 0.3 // strength of a word inside another one, such as gc in bugcheck
 	often        = 8.0
 	windowLines  = 10
-	longLine     = 400 // bytes: what is longer was made by a program
+	longLine     = 400 // bytes; a program wrote such a line
 	perHas       = 0.5
 	perName      = 3.0
 	perDir       = 2.0
 	perLine      = 0.25
 	longLineRate = 0.25
-	placesJudged = 8   // of a word in a line
-	rareCounts   = 1.6 // the power by which rare words count for more than common ones
-	codeCounts   = 1.6 // what a word counts that can only be of code
-	leastShare   = 0.1 // of what all words weigh: a file with less is about something else
+	placesJudged = 8   // places of a word in a line that are tried
+	rareCounts   = 1.6 // exponent that makes rare words count more than common ones
+	codeCounts   = 1.6 // factor for a word that can only be code
+	leastShare   = 0.1 // share of the weight of all words; a file with less is about something else
 )
 
-// weigh sets what a word counts: rare ones the most, and those that are written as names
-// are in code.
+// weigh sets the weight of a word. Rare words weigh most, and words that are written like names in
+// code weigh more.
 func (w *rankedWord) weigh(total int) {
 	share := float64(max(total, w.files)) / float64(w.files)
 	w.weight = math.Pow(math.Log(1+share), rareCounts)
@@ -60,20 +60,20 @@ func (w *rankedWord) weigh(total int) {
 	}
 }
 
-// codeWord finds what a sentence has and prose has not: fooBar, foo_bar, foo.bar, a::b, utf8.
+// codeWord matches words that occur in code but not in prose: fooBar, foo_bar, foo.bar, a::b, utf8.
 var codeWord = regexp.MustCompile(`[a-z][A-Z]|\w[._]\w|::|\d`)
 
-// kindFactor is what the words of a file are worth by the kind of its path, in
-// the order of shard.PathRank.
+// kindFactor is the factor for the kind of a file's path, in the order of shard.PathRank.
 var kindFactor = []float64{1, 0.7, 0.5, 0.4, 0.4}
 
-// repeats finds paths of files that repeat what others say: change logs, copies of other
-// files in one, documentation of old versions, and what a program was seen to print.
+// repeats matches paths of files that repeat other files: change logs, many files copied into one,
+// documentation of old versions, and recorded output of programs.
 var repeats = mustMatch(`(?i)(?:^|[/._-])(?:change[s_-]?(?:logs?)?|history|news|release[-_ ]?notes?|releases)(?:\.(?:md|markdown|rst|txt|adoc))?$` +
 	`|(?:^|/)(?:change-?logs?(?:\.d)?|news|changes|release[-_]?notes|versioned_docs|version-[^/]*\d[^/]*|single[-_](?:include|header)|baselines?|__snapshots__)/` +
 	`|amalgamat|[._](?:approved|verified|baseline)\.\w+$|\.(?:api|snap)$`)
 
-// mustMatch compiles an expression for paths: of thousands the automaton tells sooner than package regexp.
+// mustMatch compiles an expression for paths. For thousands of paths this automaton is faster than
+// package regexp.
 func mustMatch(expr string) *match.Matcher {
 	m, err := match.Compile(expr, match.Options{Names: true})
 	if err != nil {
@@ -82,8 +82,7 @@ func mustMatch(expr string) *match.Matcher {
 	return m
 }
 
-// extensionFactor is what the words of files count that set what others do, or are prose
-// wherever they lie.
+// extensionFactor is the factor for files that configure others or are prose, wherever they lie.
 var extensionFactor = map[string]float64{
 	".json": 0.6, ".yml": 0.6, ".yaml": 0.6, ".toml": 0.6, ".cfg": 0.6, ".ini": 0.6, ".xml": 0.6, ".csv": 0.6, ".cmake": 0.6, ".gradle": 0.6,
 	".in": 0.6, ".am": 0.6, ".ac": 0.6, ".markdown": 0.7, ".md": 0.7, ".mdx": 0.7,
@@ -91,11 +90,10 @@ var extensionFactor = map[string]float64{
 
 const (
 	repeatsFactor = 0.4
-	hiddenFactor  = 0.6 // .github/, .eslintrc
+	hiddenFactor  = 0.6 // for .github/, .eslintrc
 )
 
-// pathFactor is what the words of a file are worth by the kind of its path: those of
-// source the most.
+// pathFactor returns the factor for the kind of a file's path. Source code has the highest.
 func pathFactor(path string) float64 {
 	factor := kindFactor[min(shard.PathRank(path), len(kindFactor)-1)]
 	if name := strings.LastIndexByte(path, '/') + 1; path[0] == '.' || path[name] == '.' {
@@ -110,13 +108,13 @@ func pathFactor(path string) float64 {
 	return factor
 }
 
-// wordsAt is a line of a file, and how strongly it has each word.
+// wordsAt is a line of a file and how strongly it has each word.
 type wordsAt struct {
 	number int
 	words  [rankedWords]float64
 }
 
-// score is how much the file has to do with the words.
+// score returns how relevant the file is to the words.
 func (c *relevance) score(words []rankedWord) float64 {
 	score := perLine*c.bestLine + c.bestWindow + c.bestSymbol
 
@@ -135,13 +133,13 @@ func (c *relevance) score(words []rankedWord) float64 {
 			score += w
 		}
 
-		// Many lines count for more, up to the weight once again: n/(n+often) < 1.
+		// Many lines count more, but at most as much as the weight once more: n/(n+often) < 1.
 		score += w * c.linesWith[i] / (c.linesWith[i] + often)
 	}
 	return score * c.factor
 }
 
-// named takes the path of the file into account.
+// named scores the path of the file.
 func (c *relevance) named(words []rankedWord, path string) {
 	c.factor = pathFactor(path)
 	name := strings.LastIndexByte(path, '/') + 1
@@ -159,8 +157,7 @@ func (c *relevance) named(words []rankedWord, path string) {
 	}
 }
 
-// line takes a line into account, and returns what its words weigh. Lines come
-// in order.
+// line scores a line and returns what its words weigh. The caller passes the lines in order.
 func (c *relevance) line(words []rankedWord, l browse.Line) float64 {
 	at := wordsAt{number: l.Number}
 	weight := 0.0
@@ -176,7 +173,8 @@ func (c *relevance) line(words []rankedWord, l browse.Line) float64 {
 		c.linesWith[i] += s
 	}
 
-	// What a program made has everything side by side.
+	// An overlong line was written by a program and has everything side by side: it counts less and
+	// belongs to no window.
 	if len(bytes.TrimSpace(l.Text)) > longLine {
 		weight *= longLineRate
 	} else if sum := c.window(words, at); sum > c.bestWindow {
@@ -186,7 +184,7 @@ func (c *relevance) line(words []rankedWord, l browse.Line) float64 {
 	return weight
 }
 
-// window is what the words weigh that stand on a line or the few before it.
+// window returns what the words weigh that stand on a line or the few lines before it.
 func (c *relevance) window(words []rankedWord, last wordsAt) float64 {
 	c.recent = append(c.recent, last)
 
@@ -194,7 +192,7 @@ func (c *relevance) window(words []rankedWord, last wordsAt) float64 {
 		c.recent = c.recent[1:]
 	}
 
-	// Of each word the strongest occurrence within the window counts.
+	// Each word counts with its strongest place in the window.
 	sum := 0.0
 	for i := range words {
 		strongest := 0.0
@@ -206,7 +204,7 @@ func (c *relevance) window(words []rankedWord, last wordsAt) float64 {
 	return sum
 }
 
-// name takes the name of a symbol into account.
+// name scores the name of a symbol.
 func (c *relevance) name(words []rankedWord, name string) {
 	weight, found := 0.0, 0
 	for i := range words {
@@ -221,7 +219,7 @@ func (c *relevance) name(words []rankedWord, name string) {
 	}
 }
 
-// partsOf is how many parts a name has: two in a_b and in aB.
+// partsOf returns how many parts a name has: two in a_b and in aB.
 func partsOf(name string) (n int) {
 	for i := range len(name) {
 		if letter := name[i]|0x20 >= 'a' && name[i]|0x20 <= 'z'; letter && beginsPart([]byte(name), i) {
@@ -231,10 +229,10 @@ func partsOf(name string) (n int) {
 	return max(n, 1)
 }
 
-// strength is how much a text has of a word: 0 when it is not there, 1 when it
-// begins a word or a part of one, as retry in doRetry and retry_count.
+// strength returns how well a text has a word: 0 if not at all, 1 if the word begins a word of the
+// text or a part of one, as retry in doRetry and retry_count.
 func (w *rankedWord) strength(text []byte) float64 {
-	// Its first places tell: a word that begins none of them is a part of others here.
+	// Try only the first places: if none begins a word, the word is a part of others in this text.
 	strength, from := 0.0, 0
 	for range placesJudged {
 		start, end, ok := w.m.Next(text, from)
@@ -249,8 +247,7 @@ func (w *rankedWord) strength(text []byte) float64 {
 	return strength
 }
 
-// beginsPart reports whether a part of a name begins at i: a_b, aB and a.b have
-// two parts.
+// beginsPart reports whether a part of a name begins at i. a_b, aB and a.b have two parts.
 func beginsPart(text []byte, i int) bool {
 	if i == 0 {
 		return true

@@ -11,17 +11,17 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// revAtom is the atom of a revision. HEAD and the branch it points to are one:
-// where that branch is indexed as HEAD only, HEAD is meant. Of a branch and a tag of one
-// name the tag is.
+// revAtom returns the condition for a revision. HEAD and the branch that it points to are one: if
+// that branch is indexed only as HEAD, HEAD is searched. If a branch and a tag have the same name,
+// the tag is searched.
 func revAtom(seen *account.Repos, rev string) query.Q {
 	var atom query.Q = &query.Rev{Pattern: rev}
 	if rev == "HEAD" {
 		return atom
 	}
 
-	// What the name means depends on what a repository has: heads have the branch as HEAD
-	// only, without a name of its own, and both have a tag and a branch of that name.
+	// Repositories differ in what the name means. heads have the branch only as HEAD, without its
+	// own name. both have a tag and a branch of that name.
 	tag, branch := "refs/tags/"+rev, "refs/heads/"+rev
 	both := roaring.New()
 	heads := seen.Where(func(repo *catalog.Repo) bool {
@@ -45,8 +45,8 @@ func revAtom(seen *account.Repos, rev string) query.Q {
 	return atom
 }
 
-// nameOfRevision is the name under which a repository has a ref indexed; ""
-// when it has not. Of a branch and a tag of one name it is the tag, as for git.
+// nameOfRevision returns the name under which a repository has a ref indexed; "" if it has not. A
+// tag goes before a branch of the same name, as in git.
 func nameOfRevision(repo *catalog.Repo, ref string) string {
 	for _, name := range []string{ref, "refs/tags/" + ref, "refs/heads/" + ref} {
 		for _, r := range repo.Revisions {
@@ -56,7 +56,7 @@ func nameOfRevision(repo *catalog.Repo, ref string) string {
 		}
 	}
 
-	// Without a default branch this looks for HEAD at most once.
+	// The copy has no default branch, so the recursion ends.
 	branch := strings.TrimPrefix(ref, "refs/heads/")
 	if branch == repo.DefaultBranch && branch != "" {
 		return nameOfRevision(&catalog.Repo{Revisions: repo.Revisions}, "HEAD")
@@ -64,8 +64,7 @@ func nameOfRevision(repo *catalog.Repo, ref string) string {
 	return ""
 }
 
-// hasRevision reports whether the index has what rev: names, as a search of it
-// decides that.
+// hasRevision reports whether the index has a revision that rev: would select.
 func hasRevision(repo *catalog.Repo, rev string) bool {
 	head := ""
 	for _, r := range repo.Revisions {
@@ -74,7 +73,7 @@ func hasRevision(repo *catalog.Repo, rev string) bool {
 		}
 	}
 
-	// HEAD is what is indexed of the default branch.
+	// The index has the default branch as HEAD.
 	if rev == repo.DefaultBranch && head != "" {
 		return true
 	}
@@ -86,14 +85,14 @@ func hasRevision(repo *catalog.Repo, rev string) bool {
 	})
 }
 
-// CommitOf is the commit of a revision that is indexed; "" for none.
+// CommitOf returns the commit of an indexed revision; "" if there is none.
 func CommitOf(seen *account.Repos, repository, rev string) string {
 	repo, err := seen.ByName(repository)
 	if err != nil {
 		return ""
 	}
 
-	// People write a part of the name, and the catalog has all of it.
+	// People write a part of the name, but the catalog has the whole name.
 	name := nameOfRevision(repo, rev)
 	for _, r := range repo.Revisions {
 		if r.Name == name {

@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// root is one search at the node that was asked: what is asked, and what came back so far.
+// root is one search on the node that a client asked. It has the question and the answer so far.
 // Each fan-out to the leaves is a round.
 type root struct {
 	d       *Deps
@@ -25,10 +25,10 @@ type root struct {
 
 	q      *question
 	a      *answer
-	shards int // that the search asks for in all; known once there are targets
+	shards int // number of shards of the whole search; known once there are targets
 }
 
-// newRoot parses the query and finds what it is about.
+// newRoot parses the query of a request and prepares its search.
 func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (*root, error) {
 	if err := s.check(&req); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 	}
 	r.q.goOn(from)
 
-	// What the index has not, git may have.
+	// Git may have what the index does not have.
 	err = r.q.lookBack(r.ctx, v, s.d.Scanner, parsed.At)
 	if err == nil {
 		err = r.unchanged()
@@ -71,7 +71,7 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 	return r, nil
 }
 
-// check holds a request to its bounds and fills in what it leaves out.
+// check checks the bounds of a request and sets the defaults.
 func (s *Searcher) check(req *Request) error {
 	switch {
 	case req.Matches < 0 || req.Matches > MaxMatches:
@@ -84,14 +84,14 @@ func (s *Searcher) check(req *Request) error {
 		return call.Fail(call.ErrInvalid, "after: it needs pages")
 	}
 
-	// What is left out is what the node gives as a rule, within the same bound.
+	// Without a number, use the default of the node within the same bound.
 	if req.Matches == 0 {
 		req.Matches = min(s.d.Matches(), MaxMatches)
 	}
 	return nil
 }
 
-// newRootOf begins a search for a parsed query.
+// newRootOf prepares a search for a parsed query.
 func (s *Searcher) newRootOf(ctx context.Context, v catalog.Viewer, req Request, parsed *query.Query) (*root, error) {
 	began := clock.Now()
 	q, err := newQuestion(&s.d, v, req, parsed)
@@ -111,8 +111,8 @@ func (s *Searcher) newRootOf(ctx context.Context, v catalog.Viewer, req Request,
 
 func (r *root) close() { r.cancel() }
 
-// targets is the exact list of shards that the query needs at this view.
-// Repositories without an index are noted.
+// targets returns the shards that the query needs in this view. It records the repositories without
+// an index.
 func (r *root) targets() []*target {
 	l := r.layouts.of(r.q.sight.View)
 	for it := roaring.And(l.unindexed, r.q.repos).Iterator(); it.HasNext(); {
@@ -121,7 +121,7 @@ func (r *root) targets() []*target {
 
 	ranks := l.rank
 	if r.q.repos.GetCardinality() == 1 {
-		// Of one repository all files are equally recent.
+		// In one repository all files are equally recent.
 		id := r.q.repos.Minimum()
 		ranks = map[uint32]rank{id: {name: l.rank[id].name}}
 	}
@@ -132,15 +132,14 @@ func (r *root) targets() []*target {
 	return list
 }
 
-// scatter asks for all targets and takes in what comes back.
+// scatter asks for all targets and merges the responses.
 func (r *root) scatter(targets []*target, leaf leafRequest) {
 	leaf.Shards = r.shards
 	r.a.most = limits{leaf.Matches, leaf.Files, memoryLimit, leaf.Context}
 	newRound(r, leaf).run(targets)
 }
 
-// changedSight is the end of a search that was overtaken by what its viewer may
-// see.
+// changedSight is the error of a search during which its viewer's permissions changed.
 func changedSight() error {
 	return call.Fail(call.ErrUnavailable, "What you may see has changed while the search ran: ask again.")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// asked is one request to one node for some shards.
+// asked is a running call to one node for some shards.
 type asked struct {
 	node    string
 	targets []*target
@@ -23,7 +23,7 @@ type asked struct {
 	cancel  context.CancelCauseFunc
 }
 
-// event is the end of a call, or what came of hellos where call is nil.
+// event says that a call ended or, if call is nil, which nodes did not answer a hello.
 type event struct {
 	call   *asked
 	res    *leafResponse
@@ -31,36 +31,36 @@ type event struct {
 	silent map[string]bool
 }
 
-// errSilent ends a call to a node that gives no sign of life.
+// errSilent cancels a call to a node that gives no sign of life.
 var errSilent = errors.New("the node is silent")
 
-// round is one fan-out: every shard of a list is asked of its first
-// holder, of the next when that fails, of two when the first is slow. A
-// response counts as a whole or not at all, so no match is counted twice.
+// round is one fan-out. Every shard is asked of its first holder, of the next one if that fails,
+// and of two if the first is slow. A response counts as a whole or not at all, so no match counts
+// twice.
 type round struct {
 	d      *Deps
 	leaves *leaves
 	q      *question
-	a      *answer // which takes what comes back
+	a      *answer // merges the responses
 	leaf   leafRequest
 
-	ctx    context.Context // of the search
+	ctx    context.Context // context of the search
 	cancel context.CancelFunc
 	hellos context.Context
 
 	events  chan event
 	running map[*asked]bool
 	done    map[*target]bool
-	tried   map[*target]int   // holders tried so far
-	refused map[*target]error // by a holder that has too much to do
-	lost    []*target         // no holder answered
-	silent  map[string]bool   // nodes: whether the last hello of this search was in vain
-	greets  time.Time         // the next hello, zero while one is on its way
-	newer   uint64            // the newest catalog by which a holder lacks a file; 0 for none
+	tried   map[*target]int   // number of holders tried
+	refused map[*target]error // error of a holder that is overloaded
+	lost    []*target         // targets that no holder answered
+	silent  map[string]bool   // nodes that did not answer the last hello
+	greets  time.Time         // time of the next hello; zero while one is on its way
+	newer   uint64            // newest catalog index of a holder that lacks a file; 0 means none
 	wg      sync.WaitGroup
 }
 
-// newRound makes a fan-out of a search.
+// newRound makes a round of a search.
 func newRound(r *root, leaf leafRequest) *round {
 	return &round{
 		d:      r.d,
@@ -81,7 +81,7 @@ func newRound(r *root, leaf leafRequest) *round {
 	}
 }
 
-// run asks for all targets and takes in what comes back.
+// run asks for all targets and merges the responses.
 func (r *round) run(targets []*target) {
 	ctx, end := context.WithCancel(r.ctx)
 	r.hellos = ctx
@@ -91,7 +91,7 @@ func (r *round) run(targets []*target) {
 	r.ask(targets, false)
 	r.collect()
 
-	// The view that the search stands on may be older than a move of its files.
+	// The view of the search may be older than a move of its files: ask the new holders.
 	for range maxTries {
 		moved := r.moved()
 		if len(moved) == 0 {
@@ -101,7 +101,7 @@ func (r *round) run(targets []*target) {
 		r.collect()
 	}
 
-	// What gossip tells of their holders may be wrong.
+	// Gossip may be wrong about the holders: ask those that it calls dead.
 	if found := r.unheard(); len(found) > 0 {
 		r.ask(found, false)
 		r.collect()
@@ -110,10 +110,10 @@ func (r *round) run(targets []*target) {
 	r.a.lost = append(r.a.lost, r.lost...)
 }
 
-// collect takes in what comes back until no call runs.
+// collect handles the events until no call runs.
 func (r *round) collect() {
 	for len(r.running) > 0 {
-		// Wait for an answer, but no longer than until a call is overdue.
+		// Wait for an event, but not longer than until a call is overdue.
 		timer := time.NewTimer(r.patience())
 		select {
 		case e := <-r.events:
@@ -132,19 +132,18 @@ func (r *round) collect() {
 	}
 }
 
-// moved takes those of the lost targets back whose files are by now with members
-// that were not asked. A holder that lacks a file has given it up by a catalog
-// that this node may not have yet: that one is waited for.
+// moved takes back lost targets whose files other members hold by now. A holder that lacks a file
+// has given it up by a catalog that this node may not have yet, so moved waits for that catalog.
 func (r *round) moved() (moved []*target) {
 	if len(r.lost) == 0 || r.ctx.Err() != nil {
 		return nil
 	}
 
-	// Only a newer view tells where the files are now: with this one the same would be asked.
+	// Only a newer view tells where the files are now.
 	if r.newer > r.d.Cluster.View().Index() {
 		ctx, cancel := context.WithTimeout(r.ctx, catchUpTime)
 		defer cancel()
-		_ = r.d.Cluster.Await(ctx, r.newer) // in vain, the newest view there is has to do
+		_ = r.d.Cluster.Await(ctx, r.newer) // if that fails, the newest view must do
 	}
 
 	view, missed := r.d.Cluster.View(), r.missed()
@@ -162,15 +161,15 @@ func (r *round) moved() (moved []*target) {
 	return moved
 }
 
-// unheard takes those of the lost targets back that a member has which was passed
-// over and answers all the same: gossip calls it dead, or it gave no answer a moment
-// ago. All such members are asked at once, so it takes call.StallTime at most.
+// unheard takes back lost targets with a holder that was passed over but is alive: gossip calls it
+// dead, or it did not answer a moment ago. It checks all such members at once, so it takes at most
+// call.StallTime.
 func (r *round) unheard() (found []*target) {
 	if len(r.lost) == 0 || r.ctx.Err() != nil {
 		return nil
 	}
 
-	// Those that a target was already asked of have failed, whatever they say now.
+	// A holder that was asked for a target already has failed.
 	view := r.d.Cluster.View()
 	others, all := map[*target][]string{}, map[string]bool{}
 	for _, t := range r.lost {
@@ -196,7 +195,7 @@ func (r *round) unheard() (found []*target) {
 	return found
 }
 
-// filesOf names the files of a group that its holders have to have all.
+// filesOf returns the ids of all files of a group. A holder must have all of them.
 func filesOf(g *shard.Group) []string {
 	ids := commonFiles(g)
 	for _, p := range g.Parts {
@@ -207,18 +206,18 @@ func filesOf(g *shard.Group) []string {
 	return ids
 }
 
-// stop cancels what still runs and waits for it.
+// stop cancels the running calls and waits for them.
 func (r *round) stop() {
 	if len(r.running) == 0 && !r.greets.IsZero() {
-		return // all have said what came of them
+		return // all calls and hellos have ended
 	}
 
-	// Without the cancel, the wait would last as long as the slowest leaf.
+	// Without cancelling, the wait would take as long as the slowest leaf.
 	for c := range r.running {
 		c.cancel(nil)
 	}
 
-	// The calls that end now still want to send: their events are thrown away.
+	// Calls that end now still send their events: drop them.
 	go func() {
 		r.wg.Wait()
 		close(r.events)
@@ -227,18 +226,18 @@ func (r *round) stop() {
 	}
 }
 
-// ask groups targets by their next holder and sends the calls. Those without
-// a further holder are lost.
+// ask groups targets by their next holder and sends the calls. Targets without another holder are
+// lost.
 func (r *round) ask(targets []*target, hedge bool) {
 	byNode := map[string][]*target{}
 	missed := r.missed()
 	for _, t := range targets {
 		n := r.tried[t]
 		for n < len(t.holders) && missed(t.holders[n]) {
-			t.holders = slices.Concat(t.holders[:n], t.holders[n+1:]) // unheard looks at it
+			t.holders = slices.Concat(t.holders[:n], t.holders[n+1:]) // unheard may ask it later
 		}
 		if n >= len(t.holders) || r.ctx.Err() != nil {
-			// A hedge asks in addition: the call that it doubles may still answer.
+			// A hedge is an additional call: the first call may still answer.
 			if !hedge {
 				r.lose(t)
 			}
@@ -256,8 +255,8 @@ func (r *round) ask(targets []*target, hedge bool) {
 	}
 }
 
-// missed returns what tells which nodes gave no answer a moment ago: a search would
-// wait for them in vain.
+// missed returns a function that reports whether a node did not answer a moment ago. Waiting for
+// such a node is useless.
 func (r *round) missed() func(node string) bool {
 	known := map[string]bool{}
 	return func(node string) bool {
@@ -280,13 +279,13 @@ func (r *round) lose(t *target) {
 	}
 }
 
-// send asks a node. alone says that no other call runs or is about to.
+// send calls a node. alone reports that no other call is running or will be sent now.
 func (r *round) send(node string, targets []*target, hedge, alone bool) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	c := &asked{node: node, targets: targets, hedge: hedge, began: clock.Now(), cancel: cancel}
 	r.running[c] = true
 
-	// Each call has a request of its own: the groups differ.
+	// Each call has its own request, because the groups differ.
 	req := r.leaf
 	req.Groups = make([]leafGroup, len(targets))
 	for i, t := range targets {
@@ -301,8 +300,7 @@ func (r *round) send(node string, targets []*target, hedge, alone bool) {
 		return event{call: c, res: res, err: err}
 	}
 
-	// Nobody else is asked, and a call to this node is never doubled: nothing to wait for
-	// meanwhile.
+	// Run the only call directly if it is to this node, which is never hedged.
 	if alone && node == r.d.Cluster.Self() {
 		r.end(run())
 		return
@@ -310,18 +308,18 @@ func (r *round) send(node string, targets []*target, hedge, alone bool) {
 	r.wg.Go(func() { r.events <- run() })
 }
 
-// end takes in the end of a call.
+// end handles the end of a call.
 func (r *round) end(e event) {
 	delete(r.running, e.call)
 
 	var again []*target
 	switch {
 	case slices.ContainsFunc(e.call.targets, func(t *target) bool { return r.done[t] }):
-		// The twin of this call was faster.
+		// A hedge of this call was faster.
 		again = r.idle(e.call.targets)
 	case errors.Is(e.err, call.ErrOverloaded):
-		// A node that refuses for now has not failed. Its shards are asked of
-		// their next holders; where none is left, the search is refused too.
+		// An overloaded node has not failed. Ask the next holders of its shards. If there are none,
+		// the search is refused too.
 		for _, t := range e.call.targets {
 			r.refused[t] = e.err
 		}
@@ -336,7 +334,7 @@ func (r *round) end(e event) {
 	r.ask(again, false)
 }
 
-// accept takes a response in and returns the targets that it does not answer.
+// accept merges a response and returns the targets that it does not answer.
 func (r *round) accept(e event) (again []*target) {
 	if len(e.res.Hidden) > 0 {
 		r.a.refused = max(r.a.refused, e.res.Index)
@@ -347,7 +345,7 @@ func (r *round) accept(e event) (again []*target) {
 	r.a.take(e.res)
 	r.tell(e.call.node, &e.res.Stats)
 
-	// A call is not needed any longer when all of it is answered by its twin.
+	// Cancel a call if other calls have answered all of its targets.
 	for c := range r.running {
 		if !slices.ContainsFunc(c.targets, func(t *target) bool { return !r.done[t] }) {
 			c.cancel(nil)
@@ -357,8 +355,8 @@ func (r *round) accept(e event) (again []*target) {
 	return r.idle(again)
 }
 
-// verdicts counts what came of each target, and returns those that the next
-// holder is to be asked for.
+// verdicts handles the verdict of each target, and returns the targets that the next holder must
+// answer.
 func (r *round) verdicts(e event) (again []*target) {
 	for i, t := range e.call.targets {
 		switch e.res.Verdicts[i] {
@@ -370,7 +368,7 @@ func (r *round) verdicts(e event) (again []*target) {
 				again = append(again, rest)
 			}
 		case verdictLate:
-			// There is no time left to ask anybody else.
+			// No time is left to ask another node.
 			r.done[t] = true
 			r.a.timeout, r.a.cut = true, true
 		case verdictDamaged:
@@ -384,8 +382,8 @@ func (r *round) verdicts(e event) (again []*target) {
 	return again
 }
 
-// without is the target of the repositories that an answered one left out,
-// since the node lacks a file of theirs; nil when there are none.
+// without returns a target for the repositories that an answered target left out because the node
+// lacks one of their files; nil if there are none.
 func (r *round) without(t *target, repos []uint32) *target {
 	if len(repos) == 0 {
 		return nil
@@ -395,15 +393,14 @@ func (r *round) without(t *target, repos []uint32) *target {
 		return nil
 	}
 
-	// It begins where the answered one stood: the holders before it have failed,
-	// and the one that answered lacks the file.
+	// Start with the next holder: the holders before it have failed, and this one lacks the file.
 	left := &target{group: rest, holders: t.holders, rank: t.rank}
 	r.tried[left] = r.tried[t]
 	r.a.stats.ShardsRequired++
 	return left
 }
 
-// idle is those of the targets that are not answered and not being asked.
+// idle returns those targets that are neither answered nor part of a running call.
 func (r *round) idle(targets []*target) []*target {
 	var out []*target
 	for _, t := range targets {
@@ -411,7 +408,7 @@ func (r *round) idle(targets []*target) []*target {
 			continue
 		}
 
-		// It may be asked for twice at once, by its call and by a hedge.
+		// A target may be in two running calls: its own and a hedge.
 		asked := false
 		for c := range r.running {
 			asked = asked || slices.Contains(c.targets, t)
@@ -424,8 +421,7 @@ func (r *round) idle(targets []*target) []*target {
 	return out
 }
 
-// patience is the time to the next moment at which a call should be doubled, or
-// nodes be greeted.
+// patience returns the time until a call should be hedged or nodes should get a hello.
 func (r *round) patience() time.Duration {
 	next := time.Hour
 	if !r.greets.IsZero() {
@@ -441,8 +437,8 @@ func (r *round) patience() time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// greet says hello to all nodes that are asked, and to those that would be next.
-// However long a node works on a search, it answers that at once.
+// greet says hello to all nodes with a running call, and to those that would be next. A node
+// answers a hello at once, however long it works on a search.
 func (r *round) greet() {
 	if r.greets.IsZero() || clock.Now().Before(r.greets) {
 		return
@@ -469,8 +465,8 @@ func (r *round) greet() {
 	})
 }
 
-// hedge sends the calls that are overdue to the next holders too, and ends those to
-// silent nodes when no other call is left to hope for.
+// hedge sends overdue calls to the next holders too. If all running calls are to silent nodes, it
+// cancels them.
 func (r *round) hedge() {
 	for c := range maps.Clone(r.running) {
 		age, silent := clock.Since(c.began), r.silent[c.node]
@@ -479,11 +475,11 @@ func (r *round) hedge() {
 		}
 
 		if !silent && age < call.StallTime && !r.d.Peers.AllowHedge() {
-			// Look again when the call counts as stalled.
+			// Check again when the call counts as stalled.
 			continue
 		}
 
-		// This node is busy, not silent: more work does not help.
+		// This node is busy, not silent: another call would not help.
 		c.hedged = true
 		if c.node == r.d.Cluster.Self() {
 			continue
@@ -504,15 +500,15 @@ func (r *round) hedge() {
 	}
 }
 
-// callFailed notes that a node did not answer.
+// callFailed records that a node did not answer.
 func (r *round) callFailed(node string, err error) {
 	if r.ctx.Err() != nil {
-		// The end of the search is not the fault of the node.
+		// The search ended, which is not the node's fault.
 		r.a.timeout = errors.Is(r.ctx.Err(), context.DeadlineExceeded)
 		return
 	}
 	if errors.Is(err, context.Canceled) && !errors.Is(err, errSilent) {
-		return // the twin was faster
+		return // a hedge was faster
 	}
 
 	r.a.stats.Crashes++
@@ -523,8 +519,8 @@ func (r *round) callFailed(node string, err error) {
 	r.d.lost.note(call.RequestOf(r.ctx), node, err)
 }
 
-// tell counts an answer for whoever looks on: its shards, and the work of another node.
-// This node counts its own while it goes on.
+// tell reports an answer to whoever watches the search: its shards, and the work if another node
+// did it. This node's work is counted while it goes on.
 func (r *round) tell(node string, s *shard.Stats) {
 	r.a.tellProgress()
 	if r.leaf.progress != nil && node != r.d.Cluster.Self() {

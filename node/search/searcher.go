@@ -17,11 +17,11 @@ type Searcher struct {
 	d       Deps
 	leaves  *leaves
 	layouts layouts
-	kept    *lru.Cache[string, []coverage.File] // see keptByName
+	kept    *lru.Cache[string, []coverage.File] // results of KeptByName
 }
 
-// New makes a Searcher, which answers the searches of other nodes from now on.
-// It must be called before the cluster runs.
+// New returns a Searcher, which from now on answers the searches of other nodes. It must be called
+// before the cluster runs.
 func New(d Deps) *Searcher {
 	d.Batch = cmp.Or(d.Batch, streamBatch)
 	d.Time = cmp.Or(d.Time, toolTime)
@@ -35,8 +35,8 @@ func New(d Deps) *Searcher {
 	return s
 }
 
-// Caches is the memory that searches of this node remember things in, beside those of the
-// set. It is safe for concurrent use.
+// Caches returns the caches of searches on this node, besides those of the shard set. It is safe
+// for concurrent use.
 func (s *Searcher) Caches() []shard.CacheSize {
 	return []shard.CacheSize{
 		{Name: "groups of other nodes", Bytes: s.leaves.groups.cache.Size(), Most: groupBytes},
@@ -44,13 +44,13 @@ func (s *Searcher) Caches() []shard.CacheSize {
 	}
 }
 
-// Searched returns how long an index file was searched since the node started. It is safe
-// for concurrent use.
+// Searched returns how much time was spent searching an index file since the node started. It is
+// safe for concurrent use.
 func (s *Searcher) Searched(file shard.FileID) time.Duration {
 	return s.leaves.heat.of(file)
 }
 
-// Search finds what the query asks for in all that the viewer may see.
+// Search runs a query over everything that the viewer may see.
 func (s *Searcher) Search(ctx context.Context, v catalog.Viewer, req Request) (*Response, error) {
 	out, err := s.search(ctx, v, req)
 	s.d.Done(out, err)
@@ -83,9 +83,9 @@ func (s *Searcher) search(ctx context.Context, v catalog.Viewer, req Request) (*
 	return out, nil
 }
 
-// onOneIndex runs a search that begin makes. Where a generation was replaced
-// while it was on its way, all of it is done again on the newer catalog, so
-// that the answer stands on one index. The caller closes what it returns.
+// onOneIndex runs a search that begin makes. If a generation was replaced meanwhile, it runs the
+// search again with the newer catalog, so that the answer comes from one index. The caller must
+// close the result.
 func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) (*root, error) {
 	for try := 0; ; try++ {
 		r, err := begin()
@@ -93,7 +93,7 @@ func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) 
 			return nil, err
 		}
 
-		// Everything is asked on the one view that the root took.
+		// All calls use the one view of the root.
 		r.scatter(r.targets(), r.q.leaf)
 		r.a.joinPast()
 
@@ -105,7 +105,7 @@ func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) 
 			continue
 		}
 
-		// What was lost is asked for again only where a newer view has other files.
+		// Lost shards are worth another attempt only if a newer view has other files.
 		if len(r.a.lost) == 0 || try == maxTries || ctx.Err() != nil || !r.a.overtaken(s.d.Cluster.View()) {
 			return r, nil
 		}
@@ -113,7 +113,7 @@ func (s *Searcher) onOneIndex(ctx context.Context, begin func() (*root, error)) 
 	}
 }
 
-// catchUp waits until this node knows what another one refused to search by.
+// catchUp waits until this node has the catalog by which another node refused the search.
 func (s *Searcher) catchUp(ctx context.Context, index uint64, try int) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
@@ -123,9 +123,9 @@ func (s *Searcher) catchUp(ctx context.Context, index uint64, try int) error {
 	return nil
 }
 
-// StreamSearch is Search with parts sent as they come, in no order between
-// parts. Nothing is sent before the query is known to be good. The returned
-// response has the sums and no files. A send that fails stops the search.
+// StreamSearch is Search, but it sends parts as they come, in no order. It sends nothing before the
+// query is known to be valid. The returned response has the totals and no files. If send fails, the
+// search stops.
 func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Request, send func(*Chunk) error) (*Response, error) {
 	if req.Pages {
 		return nil, call.Fail(call.ErrInvalid, "the parts of a stream come in no order, and have no pages")
@@ -142,7 +142,7 @@ func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Reque
 		batch = wholeStream
 	}
 
-	// The response has no files: they are counted as they go by.
+	// The final response has no files, so count them as they are sent.
 	own, sent := newTally(), send
 	if req.Facets {
 		sent = func(part *Chunk) error {
@@ -159,8 +159,8 @@ func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Reque
 	return out, err
 }
 
-// addFacets counts the files of an answer, whose own were counted already. Where it
-// does not have every file they are counted by a search of their own.
+// addFacets adds the counts of files to an answer. own counts the files of the answer itself. If
+// the answer does not have every file, a second search counts them.
 func (s *Searcher) addFacets(ctx context.Context, v catalog.Viewer, req Request, out *Response, own *tally) error {
 	if out.Coverage.Exhaustive() && out.Stats.Files == own.files {
 		out.Facets = own.facets(true)
@@ -172,7 +172,7 @@ func (s *Searcher) addFacets(ctx context.Context, v catalog.Viewer, req Request,
 		return err
 	}
 
-	// A count for which hardly any time was left knows less than the answer does.
+	// A second search with little time left may count fewer files than the answer has.
 	out.Facets = all.CountFiles()
 	if len(all.Files) < own.files {
 		out.Facets = own.facets(false)

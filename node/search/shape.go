@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// shapeOf is the shape that type: asks for.
+// shapeOf returns the shape for a type: of a query.
 func shapeOf(typ query.Type) *shape {
 	switch typ {
 	case query.FileType:
@@ -22,8 +22,8 @@ func shapeOf(typ query.Type) *shape {
 	return &ofMatches
 }
 
-// ofMatches is files with the places that match. The limit is one of places; a
-// file without any takes one.
+// ofMatches is the shape of files with the places that match. The limit counts places; a file
+// without places counts as one.
 var ofMatches = shape{
 	limit: func(leaf *leafRequest, left int) { leaf.Matches = max(left, 1) },
 	keep:  all,
@@ -32,7 +32,7 @@ var ofMatches = shape{
 	count: func(*shard.Stats, shard.Stats) {},
 }
 
-// ofFiles is files without places. Each counts once, however much is in it.
+// ofFiles is the shape of files without places. The limit counts files.
 var ofFiles = shape{
 	listing: true,
 	limit:   func(leaf *leafRequest, left int) { leaf.Matches, leaf.Files = MaxMatches, max(left, 1) },
@@ -42,8 +42,8 @@ var ofFiles = shape{
 	count:   func(*shard.Stats, shard.Stats) {},
 }
 
-// ofRepositories is repositories that have a match. A leaf cannot know which
-// others have found already, so it is asked for all, of each shard by one file.
+// ofRepositories is the shape of repositories with a match. A leaf cannot know which repositories
+// other leaves have found, so it returns all, with one file for each in a shard.
 var ofRepositories = shape{
 	listing:      true,
 	repositories: true,
@@ -58,8 +58,7 @@ var ofRepositories = shape{
 
 func all(files []shard.File) []shard.File { return files }
 
-// onePerRepository keeps the first file of each repository: one is enough to
-// name it.
+// onePerRepository keeps the first file of each repository, which is enough to name it.
 func onePerRepository(files []shard.File) []shard.File {
 	had := map[uint32]bool{}
 	return slices.DeleteFunc(files, func(f shard.File) bool {
@@ -69,8 +68,8 @@ func onePerRepository(files []shard.File) []shard.File {
 	})
 }
 
-// fillFiles makes files the answer, and joins their names and links. The
-// repositories of the files follow by name: their numbers depend on others.
+// fillFiles adds files to the response, with their names and links, and the repositories of these
+// files by name. Repository ids would reveal other repositories, so they give no order.
 func fillFiles(a *answer, out *Response, files []shard.File, left int) {
 	if left <= 0 {
 		return
@@ -84,7 +83,7 @@ func fillFiles(a *answer, out *Response, files []shard.File, left int) {
 			continue
 		}
 		if !used[f.Repo] {
-			// Each repository once, however many of its files there are.
+			// Add each repository once, however many files it has.
 			used[f.Repo] = true
 			out.Repositories = append(out.Repositories, browse.InfoOf(repo, a.q.base))
 		}
@@ -97,8 +96,8 @@ func fillFiles(a *answer, out *Response, files []shard.File, left int) {
 	slices.SortFunc(out.Repositories, func(a, b browse.RepoInfo) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// fillRepositories makes repositories the answer: by name, each in one part
-// only, and no more than asked for. All are counted.
+// fillRepositories adds repositories to the response: by name, each in one part only, and at most
+// the limit. It counts all of them.
 func fillRepositories(a *answer, out *Response, files []shard.File, _ int) {
 	if a.named == nil {
 		a.named = map[uint32]bool{}
@@ -114,14 +113,14 @@ func fillRepositories(a *answer, out *Response, files []shard.File, _ int) {
 		list = append(list, browse.InfoOf(repo, a.q.base))
 	}
 
-	// A repository is told in one batch of a stream only, so each batch is sorted by itself.
+	// A repository is in one part of a stream only, so each part is sorted on its own.
 	slices.SortFunc(list, func(a, b browse.RepoInfo) int { return strings.Compare(a.Name, b.Name) })
 	out.Stats.Files, out.Stats.TotalMatches = len(list), len(list)
 
-	// Those of earlier answers are counted too.
+	// Repositories of earlier pages count too, but are not listed again.
 	list = slices.DeleteFunc(list, func(repo browse.RepoInfo) bool { return !a.q.beyond(repo.Name) })
 
-	// Counted over all batches.
+	// The limit applies to all parts together.
 	if most := max(a.q.req.Matches-a.returned, 0); len(list) > most {
 		list, a.cut, a.namesCut = list[:most], true, true
 		out.Coverage = out.Coverage.With(coverage.Gap{Kind: coverage.Limit})
@@ -131,13 +130,13 @@ func fillRepositories(a *answer, out *Response, files []shard.File, _ int) {
 	out.Repositories, out.Stats.ActualMatches = list, len(list)
 }
 
-// file joins names and links to a file of an answer.
+// file returns a file of a response with its names and links.
 func (q *question) file(repo *catalog.Repo, f shard.File) File {
 	if commit := q.commits[f.Repo]; commit != "" {
 		f.Revisions = []string{commit}
 	}
 
-	// A link leads to one of the revisions that have the file.
+	// A link names one of the revisions that have the file.
 	rev := "HEAD"
 	if len(f.Revisions) > 0 {
 		rev = f.Revisions[0]
@@ -163,7 +162,7 @@ func (q *question) file(repo *catalog.Repo, f shard.File) File {
 	}
 }
 
-// beyond reports whether a repository of a list of them stands behind the cursor.
+// beyond reports whether a repository comes after the cursor of a list of repositories.
 func (q *question) beyond(name string) bool {
 	return q.from == nil || name > q.from.Repo
 }

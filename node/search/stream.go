@@ -7,25 +7,25 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// sums is what the parts of a stream have so far.
+// sums adds up the parts of a stream.
 type sums struct {
-	left    int         // of the limit of matches
+	left    int         // rest of the limit of matches
 	actual  int         // ranges that were sent
-	counted shard.Stats // by the answer itself
+	counted shard.Stats // by the answer itself, not by the shards
 	repos   []browse.RepoInfo
 }
 
-// wholeStream is a batch of all shards.
+// wholeStream is the size of a batch with all shards.
 const wholeStream = math.MaxInt
 
-// stream answers in parts: the shards are asked in batches, and each batch is
-// sent when it is whole. The limit of matches holds over all parts.
+// stream answers in parts: it asks the shards in batches, and sends the result of each complete
+// batch. The limit of matches applies to all parts together.
 func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 	targets := r.targets()
 	sum := sums{left: r.q.req.Matches}
 
-	// Which repositories share a shard must not be told: who may not see all of
-	// them is answered in one part.
+	// A viewer who may not see all repositories gets one part: parts would reveal which
+	// repositories share a shard.
 	if r.q.blind {
 		batch = wholeStream
 	}
@@ -54,8 +54,7 @@ func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 		}
 	}
 
-	// The shards after the limit were left out on purpose: they do not count
-	// as missing.
+	// Shards after the limit are left out on purpose and do not count as missing.
 	if sum.left <= 0 && len(targets) > 0 {
 		r.a.cut, r.a.unasked = true, len(targets)
 	}
@@ -64,7 +63,7 @@ func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 	return r.total(sum)
 }
 
-// part is the answer of some shards, and the work that it took.
+// part searches some shards and returns their answer and the work that it took.
 func (r *root) part(targets []*target, left int) (*Response, Stats) {
 	r.a.files = nil
 	leaf := r.q.leaf
@@ -79,7 +78,7 @@ func (r *root) part(targets []*target, left int) (*Response, Stats) {
 	return out, r.a.stats.since(before)
 }
 
-// total is the answer without what was sent already.
+// total returns the final response, without what was sent already.
 func (r *root) total(sum sums) (*Response, error) {
 	out, err := r.respond()
 	if err != nil {

@@ -11,65 +11,63 @@ import (
 // Request is one search.
 type Request struct {
 	Query         string
-	Matches       int // most ranges returned, 1..1,000,000; 0 means the default (1000, or DEFAULT_MAX_MATCH_COUNT)
-	PerFile       int // most ranges returned of one file, those of its best lines; 0 for no limit of its own
+	Matches       int // limit of ranges, 1..1,000,000; 0 means the default (1000, or DEFAULT_MAX_MATCH_COUNT)
+	PerFile       int // limit of ranges in one file, from its best lines; 0 means none
 	ContextLines  int // lines around each match, 0..100
 	Whole         bool
 	Regexp        bool
 	CaseSensitive bool
-	Words         bool // texts match whole words alone
-	// Facets asks for all files to be counted by their properties, also those that
-	// the answer does not have.
+	Words         bool // texts match whole words only
+	// Facets asks to count all matching files by their properties, also those that the answer does
+	// not have.
 	Facets bool
-	// RequireComplete fails with ErrIncomplete where an answer would lack a
-	// shard that should have answered.
+	// RequireComplete makes the search fail with ErrIncomplete if a required shard does not answer.
 	RequireComplete bool
-	// Progress tells whoever looks on how far the search has come; nil for nobody.
-	// A viewer who may not see everything is told nothing before the answer.
+	// Progress reports how far the search has come; nil means that nobody watches. A viewer who may
+	// not see everything gets no progress.
 	Progress *Progress
-	// Pages asks for files in the total order, as with count:all, and for the cursor where
-	// the answer ends. After is the cursor of an answer to the same query: the search goes
-	// on behind it. Pages goes with Search alone, and without PerFile; After with Pages.
+	// Pages asks for files in order, as with count:all, and for the cursor where the answer ends.
+	// After is the cursor of an earlier answer to the same query, and the search continues there.
+	// Only Search supports Pages, and not with PerFile. After needs Pages.
 	Pages bool
 	After string
 
-	counting bool // every file is listed, whatever the query says of its type and number
+	counting bool // list every file, whatever type: and count: of the query say
 }
 
-// Response is the answer to a search. Files are in the total order:
-// score descending, repository name, path.
+// Response is the answer to a search. Files are in order: score descending, repository name, path.
 type Response struct {
 	Stats        Stats
 	Files        []File
-	Repositories []browse.RepoInfo // of Files, by name
+	Repositories []browse.RepoInfo // repositories of Files, by name
 	Coverage     coverage.Coverage
 	Cluster      ClusterInfo
-	Past         []PastRepo // by name; none where the index had all that was asked for
-	Hints        []string   // what of the query was meant in another way, as it seems
-	Facets       *Facets    // of all files that were counted; nil where they were not asked for
+	Past         []PastRepo // by name; empty if the index had everything that the query asked for
+	Hints        []string   // where the query was probably meant in another way
+	Facets       *Facets    // counts of all matching files; nil unless requested
 
-	// Next is the After of the next page; "" without Pages, where nothing stands behind
-	// this answer, or where it lacks something.
+	// Next is the After of the next page. It is "" without Pages, on the last page, and if the
+	// answer lacks something.
 	Next string
 }
 
-// Together reports whether a file of the answer has the words of the query next to each
-// other, in its order.
+// Together reports whether a file of the answer has the words of the query next to each other, in
+// the order of the query.
 func (r *Response) Together() bool { return len(r.Files) > 0 && shard.Together(r.Files[0].Score) }
 
-// UnknownRevision reports whether nothing was searched, because no repository has the
-// revision of the query.
+// UnknownRevision reports whether no repository has the revision of the query, so that nothing was
+// searched.
 func (r *Response) UnknownRevision() bool { return r.Stats.UnknownRevision != "" }
 
-// PastRepo is a repository in which a commit was searched that is not indexed.
-// Its files come with the commit for a branch.
+// PastRepo is a repository in which a commit was searched that is not indexed. In Files the commit
+// takes the place of a branch.
 type PastRepo struct {
 	Repository string    `json:"repository"`
 	Commit     string    `json:"commit"`
 	Time       time.Time `json:"committedAt"`              // of the commit
-	Beside     string    `json:"indexedRevision,omitzero"` // the indexed revision from which the other files come; "" for none
-	Read       int       `json:"filesScanned"`             // files that were read from git
-	Bytes      int64     `json:"bytesScanned"`             // of those
+	Beside     string    `json:"indexedRevision,omitzero"` // the indexed revision that the other files come from; "" if there is none
+	Read       int       `json:"filesScanned"`             // number of files read from git
+	Bytes      int64     `json:"bytesScanned"`             // bytes of those files
 }
 
 // File is one file of an answer.
@@ -79,26 +77,24 @@ type File struct {
 	Path           string // bytes as git has them
 	NameRanges     []shard.Range
 	Language       string
-	Encoding       string // as [shard.File.Encoding]
-	Ref            string // in links, the first of Branches: as browse.LinkRef has it
+	Encoding       string // as in [shard.File.Encoding]
+	Ref            string // the first of Branches as links write it; see browse.LinkRef
 	WebURL         string // page of this service
 	ExternalWebURL string // page of the code host; "" when unknown
 	Chunks         []shard.Chunk
-	Matches        int      // in the content, also those beyond a limit
+	Matches        int      // number of matches in the content, also those beyond a limit
 	Branches       []string // full ref names
 	Content        []byte   // with Whole
 	OID            string
 	Score          float64
 }
 
-// Stats is the work of a search. The shard counts what it did, the root
-// the rest; each counter is filled in one place.
+// Stats is the work of a search. The shards fill the embedded counters, the root the others.
 //
-// With type:repo the answer is repositories, and so are the counts: Files and
-// TotalMatches are the repositories that have a match, ActualMatches those
-// that were returned. With type:file, Files is the files that match and
-// TotalMatches the places in them, of which the files show none but those of
-// their names; the limit of matches is one of files.
+// With type:repo the counts are about repositories. Files and TotalMatches are the repositories
+// with a match, and ActualMatches are those returned. With type:file, Files are the matching files,
+// and TotalMatches the places in them. Of these only places in names are returned, and the limit of
+// matches counts files.
 type Stats struct {
 	shard.Stats
 	Duration       time.Duration `json:"duration,format:nano"` // root: from the call to the answer
@@ -108,15 +104,15 @@ type Stats struct {
 	ShardsAnswered int           `json:"shardsAnswered"`       // root: shards that did, completely
 	FlushReason    FlushReason   `json:"flushReason"`          // root
 
-	// UnknownRevision is the rev: of a query that found nothing because none of its
-	// repositories has it. Root.
+	// UnknownRevision is the rev: of a query that found nothing because none of its repositories
+	// has it. The root sets it.
 	UnknownRevision string `json:"unknownRevision,omitzero"`
 }
 
-// FlushReason says why the answer ended where it did.
+// FlushReason is the reason why the answer ended where it did.
 type FlushReason string
 
-// The reasons.
+// The values of FlushReason.
 const (
 	FlushFinal       FlushReason = "final"               // everything was looked at
 	FlushLimit       FlushReason = "limit"               // a limit of matches or memory was reached
@@ -125,7 +121,7 @@ const (
 	FlushUntagged    FlushReason = "symbols_unavailable" // symbols were asked for, and some files have none yet, or ctags is missing
 )
 
-// ClusterInfo tells on what the answer stands.
+// ClusterInfo describes the catalog and the nodes behind an answer.
 type ClusterInfo struct {
 	CatalogIndex  uint64        `json:"catalogIndex"`
 	CatalogAge    time.Duration `json:"catalogAgeMs,format:milli"` // how old this node's catalog may be
@@ -142,19 +138,19 @@ type Chunk struct {
 	Repositories []browse.RepoInfo
 }
 
-// Facets tell how many files have each value of a property. A file in several
-// revisions counts for each of them.
+// Facets are the numbers of files for each value of a property. A file in several revisions counts
+// for each of them.
 type Facets struct {
 	Repositories []FacetValue
 	Languages    []FacetValue
-	Paths        []FacetValue // first directories, each with its slash
+	Paths        []FacetValue // first directories, with a slash
 	Revisions    []FacetValue
 
-	Exact bool // every file was counted; else there may be more of each value, and other values
+	Exact bool // every matching file was counted; otherwise there may be more files and other values
 }
 
-// FacetValue is a value of a property, and the files that have it. In a list the
-// most frequent stands first, among equals the first by name.
+// FacetValue is a value of a property and its number of files. A list starts with the most frequent
+// value; equal values are sorted by name.
 type FacetValue struct {
 	Value string
 	Files int

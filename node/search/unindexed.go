@@ -11,8 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// grepUnindexed searches a commit that is not indexed, and names the indexed
-// revision that was searched beside it, "" for none.
+// grepUnindexed searches a commit that is not indexed. It returns the indexed revision that was
+// searched for the unchanged files; "" if there was none.
 func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs) (*GrepResponse, string, error) {
 	scan := browse.ScanRequest{
 		Ref:     req.Ref,
@@ -27,7 +27,7 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 	}
 
 	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {
-		// More by as many files as the commit has otherwise: those are taken out again.
+		// Ask for more files, as many as the commit changes: those are removed again.
 		t := req.search(in, rev)
 		t.files += without
 		return s.toolSearch(ctx, v, t)
@@ -57,7 +57,7 @@ func (s *Searcher) grepUnindexed(ctx context.Context, v catalog.Viewer, req Grep
 func (s *Searcher) globUnindexed(ctx context.Context, v catalog.Viewer, req GlobRequest, in paths.Exprs) (*GlobResponse, error) {
 	scan := browse.ScanRequest{Ref: req.Ref, Paths: in, Limit: req.Limit}
 
-	// The search beside it asks for more by as many as it must leave out.
+	// Ask for more files, as many as the commit changes: those are removed again.
 	found, shared, err := s.besideIndex(ctx, v, req.Repo, scan, func(rev string, without int) (*root, error) {
 		return s.toolSearch(ctx, v, Lookup{
 			Atoms:    in.Atoms(),
@@ -85,13 +85,14 @@ func (s *Searcher) globUnindexed(ctx context.Context, v catalog.Viewer, req Glob
 	return out, nil
 }
 
-// sharedFiles is what the index has of a commit that it does not know.
+// sharedFiles are the files that the index has of a commit that is not indexed.
 type sharedFiles struct {
 	files    []shard.File
 	coverage coverage.Coverage // of the search in the index
 }
 
-// coverageOf is what an answer of limit files covers: the mirror's part and that of the index.
+// coverageOf returns the coverage of an answer with limit files, from the mirror and from the
+// index.
 func (s *sharedFiles) coverageOf(found *browse.ScanResponse, limit int) coverage.Coverage {
 	c := s.coverage.And(coverage.Of(s.coverage.Unit(), 1, 1))
 	if found.Late {
@@ -100,10 +101,9 @@ func (s *sharedFiles) coverageOf(found *browse.ScanResponse, limit int) coverage
 	return UpTo(c, limit, found.Found+len(s.files))
 }
 
-// besideIndex asks the mirror how a commit differs from the nearest indexed
-// revision, and the index for what both share: most commits that somebody
-// asks about have nearly all files in common with one that is indexed.
-// search gives that many files more as there are paths to leave out.
+// besideIndex searches a commit that is not indexed. It asks the mirror how the commit differs from
+// the nearest indexed revision, and the index for what both share, which is nearly all for most
+// commits. Its function search must return as many more files as there are paths to leave out.
 func (s *Searcher) besideIndex(ctx context.Context, v catalog.Viewer, name string, req browse.ScanRequest, search func(rev string, without int) (*root, error)) (*browse.ScanResponse, *sharedFiles, error) {
 	for try := 0; ; try++ {
 		seen, err := s.d.Gate.Repos(v)
@@ -115,8 +115,8 @@ func (s *Searcher) besideIndex(ctx context.Context, v catalog.Viewer, name strin
 			return nil, nil, err
 		}
 
-		// Each try looks at the revisions of now. The last one asks the mirror for
-		// everything, which no new index can overtake.
+		// Each try uses the present revisions. The last one reads everything from the mirror, so
+		// that a new index cannot interfere.
 		req.Beside = nil
 		if repo.Indexed() && try < maxTries {
 			req.Beside = repo.Revisions
@@ -138,11 +138,11 @@ func (s *Searcher) besideIndex(ctx context.Context, v catalog.Viewer, name strin
 	}
 }
 
-// without is the files of a search in an indexed revision that a mirror does
-// not know better; nil when the revision has moved since the mirror was asked.
+// without returns the files of a search in an indexed revision, except for those that the mirror
+// read. It returns nil if the revision has moved since the mirror was asked.
 func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, error) {
 	repo, err := r.q.sight.ByName(name)
-	// It was indexed anew meanwhile: what the mirror compared with is no more.
+	// The repository was indexed again: the revision that the mirror compared with is gone.
 	if err != nil || !slices.Contains(repo.Revisions, found.Beside) {
 		return nil, nil
 	}
@@ -152,7 +152,7 @@ func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, e
 		return nil, err
 	}
 
-	// These the mirror has read as they are in the commit.
+	// The mirror has read these files as they are in the commit.
 	changed := make(map[string]bool, len(found.Without))
 	for _, path := range found.Without {
 		changed[path] = true

@@ -8,17 +8,16 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// The bounds of the lists of files that a ranking chooses from.
+// Limits of the lists from which a ranking chooses.
 const (
-	rankedSome = 50   // files by which it is known how many have a word
+	rankedSome = 50   // files after which the number of files with a word can be estimated
 	rankedList = 1000 // files of one word; a word with more is common
-	rankedRare = 2    // rare words that are enough to choose by
+	rankedRare = 2    // rare words that are enough to choose files by
 )
 
-// listWords finds which files have which words. A common word by itself says too
-// little to choose by: it is looked for in the files of the rare ones, and how many
-// files have it is estimated. Where there are not enough of these, the files that have
-// all of the common ones are listed too.
+// listWords finds which files have which words. A common word alone says too little. So it is
+// searched only in the files of the rare words, and the number of its files is estimated. If there
+// are too few rare words, the files with all common words are listed too.
 //
 //	congestion 409 files, cwnd 37, reset some 18,000  ->  all with congestion or cwnd, and which of them have reset
 //	memory some 12,000, alloc some 16,000             ->  those with both
@@ -53,8 +52,8 @@ func (r *ranking) listWords() error {
 	return nil
 }
 
-// listTogether lists the files that have all of some words, and where these are few,
-// those that lack one.
+// listTogether lists the files that have all of some words. If these are few, it also lists the
+// files that lack one of the words.
 func (r *ranking) listTogether(words []int) error {
 	files, err := r.listAll(words)
 	if err != nil || files >= rankedCandidates || len(words) < 3 {
@@ -69,8 +68,8 @@ func (r *ranking) listTogether(words []int) error {
 	return nil
 }
 
-// listPaths takes the files whose paths have words. One expression for all words reads
-// each path once.
+// listPaths adds the files whose paths have words. One expression for all words reads each path
+// once.
 func (r *ranking) listPaths() error {
 	exprs := make([]string, len(r.words))
 	for i := range r.words {
@@ -91,23 +90,22 @@ func (r *ranking) listPaths() error {
 	return nil
 }
 
-// listSome finds out how many files have a word in their text, and lists them if it
-// is rare.
+// listSome estimates how many files have a word in their text, and lists them if the word is rare.
 func (r *ranking) listSome(i int) (rare bool, err error) {
 	found, err := r.list(Lookup{files: rankedList, matches: rankedSome, filesOnly: true}, r.inText(i))
 	if err != nil {
 		return false, err
 	}
 
-	// A search that stops early has decided a part of its candidates: as many of the
-	// others are taken to have the word.
+	// A search that stops early has decided only a part of its candidates. Assume that the rest has
+	// the word as often.
 	stats, w := found.a.stats, &r.words[i]
 	w.files = stats.Files
 	if decided := stats.FilesConsidered - stats.FilesSkipped; decided > 0 {
 		w.files = int(float64(w.files) * float64(stats.FilesConsidered) / float64(decided))
 	}
 
-	// Few enough to list all of them.
+	// The word is rare enough to list all of its files.
 	if len(found.a.files) < w.files && w.files <= rankedList {
 		found.close()
 		if found, err = r.list(Lookup{files: rankedList, filesOnly: true}, r.inText(i)); err != nil {
@@ -125,8 +123,8 @@ func (r *ranking) listSome(i int) (rare bool, err error) {
 	return true, nil
 }
 
-// listAll lists the files that have all of some words in their text, those with the most
-// and the best places first, and returns how many there are.
+// listAll lists the files that have all of some words in their text, the best first, and returns
+// how many there are.
 func (r *ranking) listAll(words []int) (files int, err error) {
 	var atoms []query.Q
 	for _, i := range words {
@@ -143,8 +141,7 @@ func (r *ranking) listAll(words []int) (files int, err error) {
 	return found.a.stats.Files, nil
 }
 
-// listWithin notes which of the files that have one of some words have another one,
-// too.
+// listWithin finds which files with one of some words also have word i.
 func (r *ranking) listWithin(i int, words []int) error {
 	found, err := r.list(Lookup{files: rankedList, filesOnly: true}, r.inText(i), r.anyInText(words))
 	if err != nil {
@@ -156,12 +153,12 @@ func (r *ranking) listWithin(i int, words []int) error {
 	return nil
 }
 
-// inText holds for files that have the word of that index in their text.
+// inText returns a condition: the text of a file has word i.
 func (r *ranking) inText(i int) query.Q {
 	return &query.Text{Pattern: r.words[i].expr, Regexp: true, Field: query.Content}
 }
 
-// anyInText holds for files that have one of some words in their text.
+// anyInText returns a condition: the text of a file has one of some words.
 func (r *ranking) anyInText(words []int) query.Q {
 	or := &query.Or{}
 	for _, i := range words {
@@ -170,22 +167,22 @@ func (r *ranking) anyInText(words []int) query.Q {
 	return or
 }
 
-// list searches, and notes what the search lacks.
+// list runs a search and records what it lacks.
 func (r *ranking) list(t Lookup, atoms ...query.Q) (*root, error) {
 	found, err := r.search(t, atoms...)
 	if err != nil {
 		return nil, err
 	}
 
-	// Lists are long: that one ends does not matter.
+	// Lists have a limit on purpose, so reaching it is no gap.
 	found.a.cut = false
-	answer, err := found.respondWith(nil) // the files are read as they came
+	answer, err := found.respondWith(nil) // the files are used as they came
 	if err != nil {
 		found.close()
 		return nil, err
 	}
 
-	// All lists together are the answer.
+	// The answer covers what all lists cover.
 	if r.seen == nil {
 		r.out.Coverage = answer.Coverage
 	} else {
@@ -195,8 +192,8 @@ func (r *ranking) list(t Lookup, atoms ...query.Q) (*root, error) {
 	return found, nil
 }
 
-// take notes of the files of a list that they have some words, and takes it that each
-// stands in a line of its own and none is there more often than another.
+// take records that the files of a list have some words. It assumes that each match is on a line of
+// its own and that all words occur equally often.
 func (r *ranking) take(found *root, words ...int) {
 	for at := range found.a.files {
 		f := &found.a.files[at]
@@ -208,7 +205,7 @@ func (r *ranking) take(found *root, words ...int) {
 	}
 }
 
-// candidateOf is the candidate of a file.
+// candidateOf returns the candidate for a file, and adds it if it is new.
 func (r *ranking) candidateOf(f *shard.File) *candidate {
 	key := fileKey{f.RepoName, f.Path}
 	c := r.files[key]
@@ -220,8 +217,8 @@ func (r *ranking) candidateOf(f *shard.File) *candidate {
 	return c
 }
 
-// documents is how many there are in the repositories that a search is of. What
-// others have in the same files does not count.
+// documents returns the number of documents in the repositories of a search. Documents of other
+// repositories in the same files do not count.
 func (r *root) documents() (sum int) {
 	for it := r.q.repos.Iterator(); it.HasNext(); {
 		repo := r.q.sight.View.Repo(it.Next())
