@@ -42,7 +42,7 @@ func (r *root) respondWith(files []shard.File) (*Response, error) {
 	out.Stats.Duration = clock.Since(r.began)
 
 	// A viewer who may not count the repositories may not count their files either.
-	if r.q.blind {
+	if r.q.hideCounts {
 		out.Stats.hideFiles()
 	}
 
@@ -53,7 +53,7 @@ func (r *root) respondWith(files []shard.File) (*Response, error) {
 
 func (r *root) clusterInfo() ClusterInfo {
 	info := ClusterInfo{
-		CatalogIndex: r.q.sight.View.Index(),
+		CatalogIndex: r.q.visible.View.Index(),
 		CatalogAge:   r.q.age.Truncate(time.Millisecond),
 		NodesFailed:  r.a.failed,
 		Hedged:       r.a.hedged,
@@ -64,7 +64,7 @@ func (r *root) clusterInfo() ClusterInfo {
 
 	// Other repositories in the same file decide where a repository's data is. So a viewer who may
 	// not see all of them learns only which repositories are missing, not which files or nodes.
-	if r.q.blind {
+	if r.q.hideCounts {
 		info.ShardsMissing, info.NodesFailed = nil, nil
 	}
 

@@ -16,7 +16,7 @@ func (a *answer) coverage(late bool) coverage.Coverage {
 
 	// Other repositories in the same file decide where a repository's data is: a viewer who may not
 	// see all of them learns only which repositories are missing.
-	if a.q.blind {
+	if a.q.hideCounts {
 		all, missing := int(a.q.repos.GetCardinality()), len(a.lostRepos())
 		c = coverage.Of(coverage.Repositories, all, all-missing)
 		lost.Count, lost.Of = missing, all
@@ -61,7 +61,7 @@ func UpTo(c coverage.Coverage, files, found int) coverage.Coverage {
 func (a *answer) unready(c coverage.Coverage) coverage.Coverage {
 	failed := 0
 	for _, name := range a.unindexed {
-		repo, err := a.q.sight.ByName(name)
+		repo, err := a.q.visible.ByName(name)
 		if err != nil {
 			// The viewer may no longer see it.
 			continue
@@ -69,7 +69,7 @@ func (a *answer) unready(c coverage.Coverage) coverage.Coverage {
 
 		// A job that failed and will be tried again counts as failed: its error is what somebody
 		// can fix.
-		job := a.q.sight.View.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
+		job := a.q.visible.View.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
 		if job != nil && job.Error != "" {
 			failed++
 		}
@@ -86,12 +86,12 @@ func (a *answer) unready(c coverage.Coverage) coverage.Coverage {
 
 // AtRevision adds to a coverage how many repositories do not have a revision in the index. It
 // counts all repositories of the viewer, or those with a name, or those in a list.
-func AtRevision(c coverage.Coverage, seen *account.Repos, name string, several []string, ref string) coverage.Coverage {
+func AtRevision(c coverage.Coverage, visible *account.Repos, name string, several []string, ref string) coverage.Coverage {
 	if ref == "" || ref == "HEAD" {
 		return c
 	}
 	gap := coverage.Gap{Kind: coverage.Revision, Ref: ref}
-	for repo := range seen.All() {
+	for repo := range visible.All() {
 		// A repository without any commit has nothing to search.
 		asked := (name == "" || repo.Name == name) && (several == nil || slices.Contains(several, repo.Name))
 		if !asked || !repo.Indexed() || repo.NoCommit() {

@@ -26,7 +26,7 @@ func (r *Response) HasEveryFile() bool {
 // CountFiles counts the files of an answer by their properties.
 func (r *Response) CountFiles() *Facets {
 	t := newTally()
-	t.take(r.Files)
+	t.add(r.Files)
 	return t.facets(r.HasEveryFile())
 }
 
@@ -44,9 +44,9 @@ func (r Request) Counting() Request {
 	}
 }
 
-// count makes a query list all of its files. The type and count of the query are about its answer,
+// countEveryFile makes a query list all of its files. The type and count of the query are about its answer,
 // not about the count of files. Its time limit applies to both.
-func count(q *query.Query) {
+func countEveryFile(q *query.Query) {
 	q.Type, q.Count = query.FileType, query.CountAll
 	if q.Timeout == 0 {
 		q.Timeout = countTime
@@ -63,7 +63,7 @@ func newTally() *tally {
 	return &tally{repositories: map[string]int{}, languages: map[string]int{}, paths: map[string]int{}, revisions: map[string]int{}}
 }
 
-func (t *tally) take(files []File) {
+func (t *tally) add(files []File) {
 	t.files += len(files)
 	for i := range files {
 		f := &files[i]

@@ -58,7 +58,7 @@ func TestACountIsOfEveryFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := q.Q.String()
-		count(q)
+		countEveryFile(q)
 		if q.Type != query.FileType || q.Count != query.CountAll || q.Timeout.String() != timeout || q.Q.String() != before {
 			t.Errorf("%s: type %d, count %d, timeout %v, %v", text, q.Type, q.Count, q.Timeout, q.Q)
 		}

@@ -46,7 +46,7 @@ func (s *Searcher) Find(ctx context.Context, v catalog.Viewer, l Lookup) (*Findi
 	if err != nil {
 		return nil, err
 	}
-	return &Finding{answer, r.q.sight, len(r.a.files)}, nil
+	return &Finding{answer, r.q.visible, len(r.a.files)}, nil
 }
 
 // Digest returns a hash of some texts and of the index that a lookup reads. While it stays the
@@ -67,21 +67,21 @@ func (s *Searcher) toolSearch(ctx context.Context, v catalog.Viewer, l Lookup) (
 
 // toolRoot prepares the search of a lookup.
 func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*root, error) {
-	seen, err := s.d.Gate.Repos(v)
+	visible, err := s.d.Gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
-	atoms := append(slices.Clone(l.Atoms), revAtom(seen, l.Revision))
+	atoms := append(slices.Clone(l.Atoms), revAtom(visible, l.Revision))
 
 	// A hidden repository fails here exactly as one that does not exist.
 	if l.Repo != "" {
-		if _, err := seen.ByName(l.Repo); err != nil {
+		if _, err := visible.ByName(l.Repo); err != nil {
 			return nil, err
 		}
 		atoms = append(atoms, &query.RepoSet{Names: []string{l.Repo}})
 	}
 
-	r, err := s.newRootOf(ctx, v, Request{Matches: cmp.Or(l.Ranges, MaxMatches), ContextLines: l.Lines}, s.inToolTime(atoms))
+	r, err := s.newRootOf(ctx, v, Request{Matches: cmp.Or(l.Ranges, MaxMatches), ContextLines: l.Lines}, s.toolQuery(atoms))
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +95,9 @@ func (s *Searcher) toolRoot(ctx context.Context, v catalog.Viewer, l Lookup) (*r
 	return r, nil
 }
 
-// inToolTime returns the query of a tool, which ends in time with what was found so far: nobody
+// toolQuery returns the query of a tool, which ends in time with what was found so far: nobody
 // waits for an agent's expression that matches everything.
-func (s *Searcher) inToolTime(subs []query.Q) *query.Query {
+func (s *Searcher) toolQuery(subs []query.Q) *query.Query {
 	return &query.Query{Q: &query.And{Subs: subs}, Count: query.NoCount, Timeout: s.d.Time}
 }
 
@@ -112,11 +112,11 @@ func (s *Searcher) indexedRev(v catalog.Viewer, name, ref string) (string, error
 	}
 
 	// Ask the gate first: nobody may learn whether a hidden repository is indexed.
-	seen, err := s.d.Gate.Repos(v)
+	visible, err := s.d.Gate.Repos(v)
 	if err != nil {
 		return "", err
 	}
-	repo, err := seen.ByName(name)
+	repo, err := visible.ByName(name)
 	if err != nil {
 		return "", err
 	}

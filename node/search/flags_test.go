@@ -23,7 +23,7 @@ func TestWhatAVisibilityFinds(t *testing.T) {
 		"any":      {"public": true, "internal": true, "private": true, "unknown": true},
 	} {
 		for name, repo := range all {
-			if got := flagged(repo, &query.Flag{Kind: query.Visibility, Value: value}); got != want[name] {
+			if got := passesFlag(repo, &query.Flag{Kind: query.Visibility, Value: value}); got != want[name] {
 				t.Errorf("visibility:%s finds one that is %s: %t", value, name, got)
 			}
 		}

@@ -76,12 +76,12 @@ func (s *Searcher) Glob(ctx context.Context, v catalog.Viewer, req GlobRequest) 
 		return nil, err
 	}
 
-	out := &GlobResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.sight, req.Repo, req.Repos, req.Ref)}
+	out := &GlobResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.visible, req.Repo, req.Repos, req.Ref)}
 
 	for _, f := range answer.Files[:min(len(answer.Files), req.Limit)] {
 		out.add(f.Repository, f.Path)
 	}
-	out.sort()
+	out.sortByName()
 	return out, nil
 }
 
@@ -94,9 +94,9 @@ func (r *GlobResponse) add(repo, path string) {
 	r.Repos[i].Paths = append(r.Repos[i].Paths, path)
 }
 
-// sort sorts repositories and paths by name. It lists a path once: a branch and a tag with the same
+// sortByName sorts repositories and paths by name. It lists a path once: a branch and a tag with the same
 // name may both have it, with different contents.
-func (r *GlobResponse) sort() {
+func (r *GlobResponse) sortByName() {
 	slices.SortFunc(r.Repos, func(a, b GlobRepo) int { return strings.Compare(a.Repo, b.Repo) })
 	for i := range r.Repos {
 		slices.Sort(r.Repos[i].Paths)

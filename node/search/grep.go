@@ -72,7 +72,7 @@ func (s *Searcher) Grep(ctx context.Context, v catalog.Viewer, req GrepRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return out, s.searchKept(ctx, v, req, in, rev, out)
+	return out, s.addKeptFiles(ctx, v, req, in, rev, out)
 }
 
 // check checks the bounds of a request and sets the defaults.
@@ -108,7 +108,7 @@ func (s *Searcher) grepIndexed(ctx context.Context, v catalog.Viewer, req GrepRe
 		return nil, err
 	}
 
-	out := &GrepResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.sight, req.Repo, req.Paths.Repos, req.Ref)}
+	out := &GrepResponse{Coverage: AtRevision(UpTo(answer.Coverage, req.Limit, len(r.a.files)), r.q.visible, req.Repo, req.Paths.Repos, req.Ref)}
 
 	// Counts need no lines: each file has its number of matches.
 	if req.Counts {
@@ -154,14 +154,14 @@ func rangesOf(chunks []shard.Chunk) (n int) {
 func linesOf(chunks []shard.Chunk) []browse.Line {
 	var out []browse.Line
 	for i := range chunks {
-		c := marked(&chunks[i])
+		c := withCutMarks(&chunks[i])
 		matched := matchedLines(c.Ranges)
 
 		// Chunks of a file may share a line: add only lines after the last one that was added.
 		number := int(c.Start.Line)
 		for line := range bytes.Lines(c.Content) {
-			seen := len(out) > 0 && out[len(out)-1].Number >= number
-			if !seen {
+			listed := len(out) > 0 && out[len(out)-1].Number >= number
+			if !listed {
 				out = append(out, browse.Line{
 					Number: number,
 					Text:   bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")),
@@ -179,8 +179,8 @@ func linesOf(chunks []shard.Chunk) []browse.Line {
 	return out
 }
 
-// marked returns a chunk with a mark in its content wherever a line is cut.
-func marked(c *shard.Chunk) shard.Chunk {
+// withCutMarks returns a chunk with a mark in its content wherever a line is cut.
+func withCutMarks(c *shard.Chunk) shard.Chunk {
 	if c.Before == 0 && c.After == 0 {
 		return *c
 	}

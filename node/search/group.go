@@ -118,7 +118,7 @@ func (s *groups) unpack(view *catalog.View, req *leafRequest) error {
 		if err != nil {
 			return err
 		}
-		g.rank, g.group = ranks, s.of(parts)
+		g.rank, g.group = ranks, s.get(parts)
 	}
 
 	// Names do not travel: this node's catalog has them.
@@ -131,8 +131,8 @@ func (s *groups) unpack(view *catalog.View, req *leafRequest) error {
 	return nil
 }
 
-// of returns the group of some parts of one shard, from the cache if it is there.
-func (s *groups) of(parts []shard.Part) *shard.Group {
+// get returns the group of some parts of one shard, from the cache if it is there.
+func (s *groups) get(parts []shard.Part) *shard.Group {
 	g := shard.Groups(parts)[0]
 	if len(parts) == 1 {
 		return g

@@ -18,8 +18,8 @@ type heat struct {
 	used map[shard.FileID]time.Duration
 }
 
-// of returns how much time was spent on a file.
-func (h *heat) of(file shard.FileID) time.Duration {
+// timeOf returns how much time was spent on a file.
+func (h *heat) timeOf(file shard.FileID) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.used[file]

@@ -89,7 +89,7 @@ func TestAMissingShardIsNamedByItsRepositories(t *testing.T) {
 		true:  "[] [a b waits] []",
 	} {
 		r := &root{
-			q: &question{sight: &account.Repos{View: w.View()}, blind: blind},
+			q: &question{visible: &account.Repos{View: w.View()}, hideCounts: blind},
 			a: &answer{lost: []*target{{group: shard.Groups(parts)[0]}}, failed: []string{"n2"}, unindexed: []string{"waits"}},
 		}
 		r.a.q = r.q
@@ -116,7 +116,7 @@ func TestRarityIsCountedOverWhatIsSearched(t *testing.T) {
 			Shards: []catalog.ShardRef{{ID: strings.Repeat("ab", 32), Docs: uint32(10 + 1000*i), Bytes: 1}},
 		})
 	}
-	r := &root{q: &question{sight: &account.Repos{View: w.View()}, repos: roaring.BitmapOf(w.View().RepoByName("seen").ID)}}
+	r := &root{q: &question{visible: &account.Repos{View: w.View()}, repos: roaring.BitmapOf(w.View().RepoByName("seen").ID)}}
 	if got := r.documents(); got != 10 {
 		t.Errorf("%d documents, want 10", got)
 	}

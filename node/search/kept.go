@@ -19,11 +19,11 @@ const keptFiles = 20
 // mostKept is how many files that are kept by name only are listed.
 const mostKept = 1000
 
-// searchKept adds the matches in files that are kept by name only to a response. Such files are few
+// addKeptFiles adds the matches in files that are kept by name only to a response. Such files are few
 // and large, or odd. In one repository it reads some of them from the mirror. The response names
 // the others, so that they do not look as if they had no match. Binary files are no text and do not
 // count.
-func (s *Searcher) searchKept(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs, rev string, out *GrepResponse) error {
+func (s *Searcher) addKeptFiles(ctx context.Context, v catalog.Viewer, req GrepRequest, in paths.Exprs, rev string, out *GrepResponse) error {
 	// Then the response comes from the mirror alone.
 	if rev == "" {
 		return nil
@@ -82,11 +82,11 @@ func (s *Searcher) KeptByName(ctx context.Context, v catalog.Viewer, where []que
 	if _, err := r.respond(); err != nil {
 		return nil, err
 	}
-	kept = unsearched(r.a.files)
+	kept = textFiles(r.a.files)
 
 	// Do not cache an incomplete list. The key is that of the index that was searched, which may be
 	// newer than the one asked for above.
-	if r.whole() {
+	if r.complete() {
 		s.kept.Put(r.key(), kept, keptSize(kept))
 	}
 	return slices.Clone(kept), nil
@@ -95,9 +95,9 @@ func (s *Searcher) KeptByName(ctx context.Context, v catalog.Viewer, where []que
 // key identifies what a search finds: by the query and the index.
 func (r *root) key() string { return string(digest(r.q.tree.String(), string(r.state()))) }
 
-// unsearched returns the text files among files that are kept by name only. It leaves out binary
+// textFiles returns the text files among files that are kept by name only. It leaves out binary
 // files, which have no lines.
-func unsearched(files []shard.File) []coverage.File {
+func textFiles(files []shard.File) []coverage.File {
 	out := make([]coverage.File, 0, len(files))
 	for _, f := range files {
 		if f.Skipped != shard.SkippedBinary {

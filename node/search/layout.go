@@ -61,10 +61,10 @@ func (l *layout) state(repos *roaring.Bitmap) []byte {
 		parts = append(parts, fmt.Sprint(id, l.rank[id].recency, repo.Generation, untagged), repo.Name)
 	}
 
-	made := scoped{repos.Clone(), digest(parts...)}
-	l.states = slices.Insert(l.states, 0, made)
+	fresh := scoped{repos.Clone(), digest(parts...)}
+	l.states = slices.Insert(l.states, 0, fresh)
 	l.states = slices.Delete(l.states, min(len(l.states), narrowKept), len(l.states))
-	return made.state
+	return fresh.state
 }
 
 // rank decides the position of a repository among others.
@@ -126,20 +126,20 @@ type layouts struct {
 	last *layout
 }
 
-// of returns the layout of a view.
-func (l *layouts) of(view *catalog.View) *layout {
+// get returns the layout of a view.
+func (l *layouts) get(view *catalog.View) *layout {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last != nil && l.last.view.SameRepos(view) {
 		return l.last
 	}
 
-	made := newLayout(view, l.last)
+	fresh := newLayout(view, l.last)
 	// An older search may hold an older view than the cached layout: keep the newer.
 	if l.last == nil || l.last.view.Index() <= view.Index() {
-		l.last = made
+		l.last = fresh
 	}
-	return made
+	return fresh
 }
 
 // newLayout makes the layout of a view. It reuses the files of the last layout whose repositories
@@ -266,7 +266,7 @@ func (l *layout) split(view *catalog.View, peers *call.Peers, ranks map[uint32]r
 func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(shard.Part) []string) []*target {
 	var others []*target // for parts that not all of common can answer for
 	parts := map[*target][]shard.Part{}
-	apart := map[uint32]bool{}
+	separate := map[uint32]bool{}
 
 	// Only a part with a side file can have fewer holders than the shard itself.
 	for _, p := range g.Parts {
@@ -278,7 +278,7 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 			continue
 		}
 
-		apart[p.Repo] = true
+		separate[p.Repo] = true
 		i := slices.IndexFunc(others, func(t *target) bool { return slices.Equal(t.holders, holders) })
 		if i < 0 {
 			i = len(others)
@@ -286,13 +286,13 @@ func splitBy(g *shard.Group, ranks map[uint32]rank, common []string, who func(sh
 		}
 		parts[others[i]] = append(parts[others[i]], p)
 	}
-	if len(apart) == 0 {
+	if len(separate) == 0 {
 		return []*target{{group: g, holders: common, rank: ranks}}
 	}
 
 	// One target for the rest makes fewer calls.
 	var list []*target
-	if rest := g.Within(func(repo uint32) bool { return !apart[repo] }); rest != nil {
+	if rest := g.Within(func(repo uint32) bool { return !separate[repo] }); rest != nil {
 		list = append(list, &target{group: rest, holders: common, rank: ranks})
 	}
 

@@ -121,7 +121,7 @@ func TestWhoIsAskedFollowsTheFiles(t *testing.T) {
 		view *catalog.View
 		want string
 	}{{before, "n1"}, {after, "n2"}, {before, "n1"}} {
-		list := l.of(c.view).targets(c.view, peers, roaring.BitmapOf(1), nil)
+		list := l.get(c.view).targets(c.view, peers, roaring.BitmapOf(1), nil)
 		if len(list) != 1 || strings.Join(list[0].holders, " ") != c.want {
 			t.Errorf("asked are %+v, want %s", list, c.want)
 		}
@@ -138,9 +138,9 @@ func TestLayout_keepsFilesThatDidNotChange(t *testing.T) {
 	w.Index(2, "n1", catalog.ShardRef{ID: strings.Repeat("cd", 32)})
 
 	var l layouts
-	before := l.of(w.View())
+	before := l.get(w.View())
 	w.Index(2, "n1", catalog.ShardRef{ID: strings.Repeat("cd", 32), Dead: strings.Repeat("ef", 32)})
-	after := l.of(w.View())
+	after := l.get(w.View())
 	if len(before.files) != 2 || len(after.files) != 2 || after.files[0] != before.files[0] || after.files[1] == before.files[1] {
 		t.Errorf("files %v, then %v", before.files, after.files)
 	}
@@ -164,7 +164,7 @@ func TestLayoutState_ofAPackedRepository(t *testing.T) {
 		w.Do(c)
 	}
 	var l layouts
-	state := func(ids ...uint32) string { return string(l.of(w.View()).state(roaring.BitmapOf(ids...))) }
+	state := func(ids ...uint32) string { return string(l.get(w.View()).state(roaring.BitmapOf(ids...))) }
 
 	w.Index(1, "n1", catalog.ShardRef{ID: file(1)})
 	w.Index(2, "n1", catalog.ShardRef{ID: file(2)})
@@ -199,8 +199,8 @@ func TestGroups_areBoundedInBytes(t *testing.T) {
 	g := newGroups()
 	seen := map[*shard.Group]bool{}
 	for generation := range 100 {
-		first := g.of(partsOf(generation))
-		if seen[first] || g.of(partsOf(generation)) != first {
+		first := g.get(partsOf(generation))
+		if seen[first] || g.get(partsOf(generation)) != first {
 			t.Fatalf("generation %d: another's group, or another group for the same parts", generation)
 		}
 		seen[first] = true

@@ -240,21 +240,21 @@ func (l *leaves) gate(ctx context.Context, req *leafRequest, out *leafResponse) 
 	mayAll := func(r *account.Repos) bool { return hasAll(r.Set, req.Groups) }
 
 	// Again waits for a newer catalog if that may decide it.
-	seen, err := l.d.Gate.Again(ctx, req.Pass, mayAll)
-	if err != nil || mayAll(seen) {
+	visible, err := l.d.Gate.Again(ctx, req.Pass, mayAll)
+	if err != nil || mayAll(visible) {
 		return err
 	}
 
 	hidden := roaring.New()
 	for i := range req.Groups {
 		for _, p := range req.Groups[i].group.Parts {
-			if !seen.Set.Contains(p.Repo) {
+			if !visible.Set.Contains(p.Repo) {
 				hidden.Add(p.Repo)
 			}
 		}
 	}
 
-	out.Hidden, out.Index = hidden.ToArray(), seen.View.Index()
+	out.Hidden, out.Index = hidden.ToArray(), visible.View.Index()
 	return nil
 }
 

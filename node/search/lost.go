@@ -16,13 +16,13 @@ const lostAgain = 30 * time.Second
 type lostCalls struct {
 	log *slog.Logger
 
-	mu   sync.Mutex // guards the field below
-	said map[string]*lostNode
+	mu    sync.Mutex // guards the field below
+	lines map[string]*lostNode
 }
 
 type lostNode struct {
-	at      time.Time // of the last log line
-	leftOut int       // calls that failed since
+	at       time.Time // of the last log line
+	unlogged int       // calls that failed since
 }
 
 // note counts a failed call, and logs the first one in each period.
@@ -30,22 +30,22 @@ func (l *lostCalls) note(request, node string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	now, last := clock.Now(), l.said[node]
+	now, last := clock.Now(), l.lines[node]
 	if last != nil && now.Sub(last.at) < lostAgain {
-		last.leftOut++
+		last.unlogged++
 		return
 	}
 
 	// Say how many failures were not logged.
 	var before []any
-	if last != nil && last.leftOut > 0 {
-		before = []any{"again", last.leftOut}
+	if last != nil && last.unlogged > 0 {
+		before = []any{"again", last.unlogged}
 	}
 
-	if l.said == nil {
-		l.said = map[string]*lostNode{}
+	if l.lines == nil {
+		l.lines = map[string]*lostNode{}
 	}
-	l.said[node] = &lostNode{at: now}
+	l.lines[node] = &lostNode{at: now}
 
 	l.log.Warn("a node did not answer a search: others that hold the data are asked", append([]any{"request", request, "node", node, "err", err}, before...)...)
 }

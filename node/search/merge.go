@@ -33,13 +33,13 @@ type answer struct {
 	refused  uint64 // index of a catalog that lets the viewer see less than the query needs; 0 means none
 
 	// Only for type:repo, where repositories are the answer.
-	named    map[uint32]bool // repositories that were counted
+	counted  map[uint32]bool // repositories that were counted
 	returned int             // repositories that were returned
 	namesCut bool            // there are more repositories than were returned
 }
 
-// take merges a response into the answer, and cuts the answer to its limits.
-func (a *answer) take(res *leafResponse) {
+// merge merges a response into the answer, and cuts the answer to its limits.
+func (a *answer) merge(res *leafResponse) {
 	a.stats.Stats.Add(res.Stats)
 	a.stats.Wait = max(a.stats.Wait, res.Wait)
 	a.cut = a.cut || res.Cut
@@ -48,7 +48,7 @@ func (a *answer) take(res *leafResponse) {
 
 	// Files are sorted by repository name, which the leaves do not send.
 	for i := range res.Files {
-		if repo := a.q.sight.View.Repo(res.Files[i].Repo); repo != nil {
+		if repo := a.q.visible.View.Repo(res.Files[i].Repo); repo != nil {
 			res.Files[i].RepoName = repo.Name
 		}
 	}
@@ -75,7 +75,7 @@ func (a *answer) takeUntagged(u shard.UntaggedFiles) {
 	}
 	gap := coverage.Gap{Kind: coverage.Symbols, Count: u.Count}
 	for _, f := range u.First {
-		if repo := a.q.sight.View.Repo(f.Repo); repo != nil {
+		if repo := a.q.visible.View.Repo(f.Repo); repo != nil {
 			gap.Files = append(gap.Files, coverage.File{Repo: repo.Name, Path: f.Path})
 		}
 	}
@@ -203,7 +203,7 @@ func (a *answer) missing() int { return a.stats.ShardsRequired - a.stats.ShardsA
 func (a *answer) lostRepos() (names []string) {
 	for _, t := range a.lost {
 		for _, p := range t.group.Parts {
-			if repo := a.q.sight.View.Repo(p.Repo); repo != nil {
+			if repo := a.q.visible.View.Repo(p.Repo); repo != nil {
 				names = append(names, repo.Name)
 			}
 		}
@@ -216,14 +216,14 @@ func (a *answer) lostRepos() (names []string) {
 func (a *answer) overtaken(view *catalog.View) bool {
 	return slices.ContainsFunc(a.lost, func(t *target) bool {
 		return slices.ContainsFunc(t.group.Parts, func(p shard.Part) bool {
-			old, now := a.q.sight.View.Repo(p.Repo), view.Repo(p.Repo)
+			old, now := a.q.visible.View.Repo(p.Repo), view.Repo(p.Repo)
 			return now == nil || old == nil || !slices.Equal(now.Shards, old.Shards)
 		})
 	})
 }
 
-// tellProgress reports how many shards have answered to whoever watches the search.
-func (a *answer) tellProgress() {
+// reportProgress reports how many shards have answered to whoever watches the search.
+func (a *answer) reportProgress() {
 	if a.q.leaf.progress != nil {
 		a.q.req.Progress.answered.Store(int64(a.stats.ShardsAnswered))
 		a.q.req.Progress.required.Store(int64(a.stats.ShardsRequired))

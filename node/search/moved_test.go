@@ -267,7 +267,7 @@ func rootOn(t *testing.T, b *behind) *root {
 	t.Helper()
 	registerQueries()
 	d := &Deps{Cluster: b, Peers: call.NewPeers(b, func(node string) bool { return !slices.Contains(b.dead, node) }), lost: &lostCalls{log: slog.New(slog.DiscardHandler)}}
-	q := &question{sight: &account.Repos{View: b.old, Set: roaring.BitmapOf(1)}, repos: roaring.BitmapOf(1), shape: shapeOf(0)}
+	q := &question{visible: &account.Repos{View: b.old, Set: roaring.BitmapOf(1)}, repos: roaring.BitmapOf(1), shape: shapeOf(0)}
 	r := &root{d: d, leaves: &leaves{d: *d}, layouts: &layouts{}, q: q, a: &answer{q: q}}
 	r.ctx, r.cancel = context.WithCancel(t.Context())
 	t.Cleanup(r.cancel)

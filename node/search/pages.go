@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// goOn makes the search return a page in the order of files: from the beginning, or after a cursor.
-func (q *question) goOn(from *cursor) {
+// continueFrom makes the search return a page in the order of files: from the beginning, or after a cursor.
+func (q *question) continueFrom(from *cursor) {
 	if !q.req.Pages {
 		return
 	}
@@ -22,8 +22,8 @@ func (q *question) goOn(from *cursor) {
 	}
 }
 
-// unchanged returns an error if the order of files may have changed since the answer of the cursor.
-func (r *root) unchanged() error {
+// checkUnchanged returns an error if the order of files may have changed since the answer of the cursor.
+func (r *root) checkUnchanged() error {
 	if r.q.from == nil || bytes.Equal(r.q.from.Index, r.state()) {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (r *root) unchanged() error {
 // the query resolves to, and commits that are read from git. Other changes of the catalog, such as
 // of jobs or holders, leave it as it is.
 func (r *root) state() []byte {
-	parts := []string{string(r.layouts.of(r.q.sight.View).state(r.q.repos)), fmt.Sprint(r.q.repos.GetCardinality())}
+	parts := []string{string(r.layouts.get(r.q.visible.View).state(r.q.repos)), fmt.Sprint(r.q.repos.GetCardinality())}
 
 	// Conditions on repositories have become sets by now.
 	query.Map(r.q.tree, func(q query.Q) query.Q {
@@ -51,22 +51,22 @@ func (r *root) state() []byte {
 	return digest(parts...)
 }
 
-// whole reports whether everything that had to be searched was searched.
-func (r *root) whole() bool { return r.a.missing() == 0 && !r.a.timeout && r.ctx.Err() == nil }
+// complete reports whether everything that had to be searched was searched.
+func (r *root) complete() bool { return r.a.missing() == 0 && !r.a.timeout && r.ctx.Err() == nil }
 
-// end adds the cursor of the next page to a response. A first page that lacks something has no
+// setNext adds the cursor of the next page to a response. A first page that lacks something has no
 // cursor. A later page that lacks something would leave a gap, so it fails.
-func (r *root) end(out *Response) error {
+func (r *root) setNext(out *Response) error {
 	switch {
 	case !r.q.req.Pages:
 		return nil
-	case !r.whole() && r.q.from == nil:
+	case !r.complete() && r.q.from == nil:
 		return nil
-	case !r.whole():
+	case !r.complete():
 		return call.Fail(call.ErrIncomplete, "Not everything behind `after` was looked at, and an answer without the rest would leave a gap: ask again with the same `after`; if time ran out, with a longer timeout: in the query.")
 	}
 
-	next, err := r.next(out)
+	next, err := r.nextCursor(out)
 	if err != nil || next == nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (r *root) end(out *Response) error {
 	return nil
 }
 
-// next returns the cursor where the answer ends; nil if nothing comes after it.
-func (r *root) next(out *Response) (*cursor, error) {
+// nextCursor returns the cursor where the answer ends; nil if nothing comes after it.
+func (r *root) nextCursor(out *Response) (*cursor, error) {
 	c := &cursor{Query: r.q.digest, Index: r.state()}
 	switch {
 	case r.q.shape.repositories:

@@ -25,15 +25,15 @@ const (
 	pastAtOnce = 4
 )
 
-// lookBack searches commits in git that a query asks for and the index does not have: rev: of a
+// searchGit searches commits in git that a query asks for and the index does not have: rev: of a
 // commit, branch or tag that is not indexed, or at: of a date. The index still searches the files
 // that an indexed revision has in common with the commit:
 //
 //	rev:1a2b needle     (rev:1a2b needle)                            where 1a2b is indexed
 //	                 or (rev:main needle -file:^(a\.go|b/c\.go)$)    where it is near main, but for two files
 //	                 or what the mirror finds in those two
-func (q *question) lookBack(ctx context.Context, v catalog.Viewer, scanner Scanner, at time.Time) error {
-	rev, ok := onlyRev(q.tree)
+func (q *question) searchGit(ctx context.Context, v catalog.Viewer, scanner Scanner, at time.Time) error {
+	rev, ok := singleRev(q.tree)
 	q.rev = rev
 	_, single := glob.Start(rev)
 
@@ -98,7 +98,7 @@ func revisionGap(rev string, all int, missing []*catalog.Repo) coverage.Gap {
 func (q *question) whereIndexed(rev string, at time.Time) (indexed *roaring.Bitmap, missing []*catalog.Repo, err error) {
 	indexed = roaring.New()
 	for it := q.repos.Iterator(); it.HasNext(); {
-		repo, err := q.sight.ByID(it.Next())
+		repo, err := q.visible.ByID(it.Next())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -171,7 +171,7 @@ func (q *question) pastRequest(repo *catalog.Repo, rev string, at time.Time) bro
 	}
 	// In one repository all files are equally recent.
 	if q.repos.GetCardinality() > 1 {
-		req.Recency = float64(recencyOf(q.sight.View, repo)) / 255
+		req.Recency = float64(recencyOf(q.visible.View, repo)) / 255
 	}
 	return req
 }
@@ -199,7 +199,7 @@ func (q *question) searchBeside(indexed *roaring.Bitmap, rev string) {
 			&query.Rev{Pattern: p.found.Beside.Name},
 		}
 		if len(p.found.Paths) > 0 {
-			changed := &query.Text{Field: query.Name, Regexp: true, Pattern: exactly(p.found.Paths)}
+			changed := &query.Text{Field: query.Name, Regexp: true, Pattern: exactPaths(p.found.Paths)}
 			arm = append(arm, &query.Not{Sub: changed})
 		}
 
@@ -234,9 +234,9 @@ func (q *question) pastRepos() []PastRepo {
 	return out
 }
 
-// onlyRev returns the revision that applies to all of a query; false if its parts have different
+// singleRev returns the revision that applies to all of a query; false if its parts have different
 // ones.
-func onlyRev(q query.Q) (string, bool) {
+func singleRev(q query.Q) (string, bool) {
 	var revs []string
 	query.Map(q, func(q query.Q) query.Q {
 		if r, ok := q.(*query.Rev); ok {
@@ -265,8 +265,8 @@ func onlyRev(q query.Q) (string, bool) {
 // character, which matches such bytes.
 func exactName(path string) string { return regexp.QuoteMeta(string([]rune(path))) }
 
-// exactly returns an expression for some paths and no others.
-func exactly(paths []string) string {
+// exactPaths returns an expression for some paths and no others.
+func exactPaths(paths []string) string {
 	quoted := make([]string, len(paths))
 	for i, p := range paths {
 		quoted[i] = exactName(p)
@@ -286,7 +286,7 @@ func (a *answer) joinPast() {
 
 	for _, p := range a.q.past {
 		f := p.found
-		a.take(&leafResponse{
+		a.merge(&leafResponse{
 			Files:    f.Files,
 			Stats:    f.Stats,
 			Cut:      f.Cut,
@@ -304,7 +304,7 @@ func (a *answer) unknownRevision() string {
 		return ""
 	}
 	for it := a.q.repos.Iterator(); it.HasNext(); {
-		if repo, err := a.q.sight.ByID(it.Next()); err != nil || hasRevision(repo, a.q.rev) {
+		if repo, err := a.q.visible.ByID(it.Next()); err != nil || hasRevision(repo, a.q.rev) {
 			return ""
 		}
 	}

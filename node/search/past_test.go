@@ -56,8 +56,8 @@ func TestRevisionThatManyRepositoriesLackIsAGap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := &question{sight: &account.Repos{View: w.View(), Set: all}, repos: all, tree: parsed.Q}
-		if err := q.lookBack(t.Context(), catalog.Viewer{}, nil, time.Time{}); err != nil {
+		q := &question{visible: &account.Repos{View: w.View(), Set: all}, repos: all, tree: parsed.Q}
+		if err := q.searchGit(t.Context(), catalog.Viewer{}, nil, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		c := (&answer{q: q}).coverage(false)

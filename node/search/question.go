@@ -24,18 +24,18 @@ import (
 // question is a search request after parsing. It is complete before the first leaf is asked, and
 // does not change afterwards.
 type question struct {
-	req   Request
-	sight *account.Repos // what the viewer may see, in the one view that the search uses
-	age   time.Duration  // age of the view
-	blind bool           // the viewer may not learn what is counted by file
-	shape *shape
-	hints []string        // about the query
-	tree  query.Q         // conditions on repositories are resolved
-	repos *roaring.Bitmap // repositories that may have a match
-	leaf  leafRequest     // what every leaf gets, except for its groups
-	base  string          // prefix of every link
+	req        Request
+	visible    *account.Repos // what the viewer may see, in the one view that the search uses
+	age        time.Duration  // age of the view
+	hideCounts bool           // the viewer may not learn what is counted by file
+	shape      *shape
+	hints      []string        // about the query
+	tree       query.Q         // conditions on repositories are resolved
+	repos      *roaring.Bitmap // repositories that may have a match
+	leaf       leafRequest     // what every leaf gets, except for its groups
+	base       string          // prefix of every link
 
-	// What git must search because the index lacks a revision; see lookBack.
+	// What git must search because the index lacks a revision; see searchGit.
 	rev      string            // the one revision of the whole query; "" if it has none or several
 	past     []pastPart        // what was read from git
 	commits  map[uint32]string // by repository: the commit that is searched, if no indexed revision has its name
@@ -75,7 +75,7 @@ type pastPart struct {
 
 // newQuestion makes the question of a parsed query.
 func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*question, error) {
-	sight, err := d.Gate.Repos(v)
+	visible, err := d.Gate.Repos(v)
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +85,13 @@ func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*
 	}
 
 	q := &question{
-		sight: sight,
-		blind: sight.Blind(),
-		age:   d.Cluster.Age(),
-		req:   req,
-		shape: shapeOf(parsed.Type),
-		hints: sayings(parsed.Hints),
-		base:  d.BaseURL(),
+		visible:    visible,
+		hideCounts: visible.Blind(),
+		age:        d.Cluster.Age(),
+		req:        req,
+		shape:      shapeOf(parsed.Type),
+		hints:      hintTexts(parsed.Hints),
+		base:       d.BaseURL(),
 	}
 
 	// The query may limit the answer too.
@@ -104,7 +104,7 @@ func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*
 
 	countAll := parsed.Count == query.CountAll
 	q.leaf = leafRequest{
-		Pass:     sight.Pass(),
+		Pass:     visible.Pass(),
 		Q:        boxed{q.tree},
 		Context:  q.req.ContextLines,
 		Whole:    q.req.Whole,
@@ -117,7 +117,7 @@ func newQuestion(d *Deps, v catalog.Viewer, req Request, parsed *query.Query) (*
 
 	// Work is counted by file and shard, so a viewer who may not see all of their repositories gets
 	// no progress.
-	if q.req.Progress != nil && !q.blind {
+	if q.req.Progress != nil && !q.hideCounts {
 		q.leaf.progress = q.req.Progress.begin()
 	}
 	return q, nil
@@ -147,8 +147,8 @@ func mistake(req Request, err error) error {
 	}
 }
 
-// sayings returns hints as sentences.
-func sayings(hints []query.Hint) (out []string) {
+// hintTexts returns hints as sentences.
+func hintTexts(hints []query.Hint) (out []string) {
 	for _, h := range hints {
 		out = append(out, h.String())
 	}
@@ -159,28 +159,28 @@ func sayings(hints []query.Hint) (out []string) {
 // that the viewer may see. It also finds the repositories that can have a match.
 func (q *question) resolve(parsed query.Q) error {
 	resolved, err := query.Resolve(parsed, func(atom query.Q) (*roaring.Bitmap, error) {
-		set, err := q.set(atom)
+		set, err := q.reposOf(atom)
 		if err != nil {
 			return nil, err
 		}
 		// This is the only place that applies permissions: whatever a condition names, only what
 		// the viewer may see remains.
-		return roaring.And(set, q.sight.Set), nil
+		return roaring.And(set, q.visible.Set), nil
 	})
 	if err != nil {
 		return err
 	}
 
 	q.tree = query.Simplify(resolved)
-	q.repos = scope(q.tree, q.sight.Set)
+	q.repos = scope(q.tree, q.visible.Set)
 	return nil
 }
 
-// set returns the repositories that satisfy a condition.
-func (q *question) set(atom query.Q) (*roaring.Bitmap, error) {
+// reposOf returns the repositories that satisfy a condition.
+func (q *question) reposOf(atom query.Q) (*roaring.Bitmap, error) {
 	switch a := atom.(type) {
 	case *query.Context:
-		set, ok := q.sight.View.Context(a.Name)
+		set, ok := q.visible.View.Context(a.Name)
 		if !ok {
 			return nil, call.Fail(call.ErrContextNotFound, "Search context %q not found", a.Name)
 		}
@@ -188,18 +188,18 @@ func (q *question) set(atom query.Q) (*roaring.Bitmap, error) {
 
 	// Unknown names and names that the viewer may not see are left out alike.
 	case *query.RepoSet:
-		return q.sight.Named(a.Names), nil
+		return q.visible.Named(a.Names), nil
 
 	case *query.Repo:
-		return q.named(a)
+		return q.reposNamed(a)
 	case *query.Flag:
-		return q.sight.Where(func(repo *catalog.Repo) bool { return flagged(repo, a) }), nil
+		return q.visible.Where(func(repo *catalog.Repo) bool { return passesFlag(repo, a) }), nil
 	}
 	return nil, fmt.Errorf("BUG: %T is not about repositories", atom)
 }
 
-// named returns the repositories whose name, short name or former name matches a pattern.
-func (q *question) named(atom *query.Repo) (*roaring.Bitmap, error) {
+// reposNamed returns the repositories whose name, short name or former name matches a pattern.
+func (q *question) reposNamed(atom *query.Repo) (*roaring.Bitmap, error) {
 	pattern := atom.Pattern
 	if atom.Fold {
 		pattern = "(?i)" + pattern
@@ -210,15 +210,15 @@ func (q *question) named(atom *query.Repo) (*roaring.Bitmap, error) {
 	}
 
 	prefix, parts := literalsOf(pattern)
-	named := q.sight.View.ReposNamed(prefix, func(name string) bool {
+	named := q.visible.View.ReposNamed(prefix, func(name string) bool {
 		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(name, p) }) && re.MatchString(name)
 	})
-	named.And(q.sight.Set)
+	named.And(q.visible.Set)
 	return named, nil
 }
 
-// literalsOf returns what every text begins with that a regular expression matches, and
-// texts that it contains. They are much cheaper to look for than the expression.
+// literalsOf returns the common prefix of all matches of a regular expression, and texts that every
+// match contains. Looking for them is much cheaper than running the expression.
 //
 //	^gitea/r1.*-api$   "gitea/r1"   "gitea/r1", "-api"
 func literalsOf(pattern string) (prefix string, parts []string) {
@@ -242,9 +242,9 @@ func literalsOf(pattern string) (prefix string, parts []string) {
 	return prefix, parts
 }
 
-// flagged reports whether a repository passes a flag: "yes" accepts all, "no" those without the
+// passesFlag reports whether a repository passes a flag: "yes" accepts all, "no" those without the
 // property, "only" those with it.
-func flagged(repo *catalog.Repo, f *query.Flag) bool {
+func passesFlag(repo *catalog.Repo, f *query.Flag) bool {
 	has := false
 	switch f.Kind {
 	case query.Archived:

@@ -88,7 +88,7 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 	}
 	r.dropMissing()
 
-	if err := r.look(r.best()); err != nil {
+	if err := r.readLines(r.best()); err != nil {
 		return nil, err
 	}
 
@@ -105,23 +105,23 @@ func (s *Searcher) Ranked(ctx context.Context, v catalog.Viewer, req RankedReque
 
 	// The revision comes last: what the searches lack is worse than a revision that some
 	// repositories lack. The query or the request may have named it.
-	r.out.Coverage = AtRevision(r.out.Coverage, r.seen, req.Repo, req.Paths.Repos, r.req.Ref)
+	r.out.Coverage = AtRevision(r.out.Coverage, r.visible, req.Repo, req.Paths.Repos, r.req.Ref)
 	return r.out, nil
 }
 
 // ranking is one running call of Ranked.
 type ranking struct {
-	s      *Searcher
-	ctx    context.Context
-	viewer catalog.Viewer
-	req    RankedRequest
-	rev    string
-	filter []query.Q // conditions on every file
-	words  []rankedWord
-	files  map[fileKey]*candidate
-	total  int            // number of documents searched
-	seen   *account.Repos // what the viewer may see, in the view of the last search
-	out    *RankedResponse
+	s       *Searcher
+	ctx     context.Context
+	viewer  catalog.Viewer
+	req     RankedRequest
+	rev     string
+	filter  []query.Q // conditions on every file
+	words   []rankedWord
+	files   map[fileKey]*candidate
+	total   int            // number of documents searched
+	visible *account.Repos // what the viewer may see, in the view of the last search
+	out     *RankedResponse
 }
 
 // rankedWord is a word with its expression and its weight.
@@ -160,7 +160,7 @@ func (r *ranking) parse() error {
 	words := r.split(r.revision(parsed.Q))
 
 	// Each word becomes an expression that matches its forms in code, also in parts of names.
-	for _, text := range telling(words) {
+	for _, text := range meaningfulWords(words) {
 		word, err := newRankedWord(text)
 		if err != nil {
 			return call.Fail(call.ErrInvalid, "query: %v", err)
@@ -192,15 +192,15 @@ func (r *ranking) parse() error {
 
 // notIndexed returns the error for ranking in a repository without an index.
 func (r *ranking) notIndexed() error {
-	seen, err := r.s.d.Gate.Repos(r.viewer)
+	visible, err := r.s.d.Gate.Repos(r.viewer)
 	if err != nil {
 		return err
 	}
-	repo, err := seen.ByName(r.req.Repo)
+	repo, err := visible.ByName(r.req.Repo)
 	if err != nil {
 		return err
 	}
-	return cmp.Or(browse.NotIndexed(seen.View, repo), call.Fail(call.ErrUnavailable, "Repository %q is not indexed yet, so its words cannot be ranked", repo.Name))
+	return cmp.Or(browse.NotIndexed(visible.View, repo), call.Fail(call.ErrUnavailable, "Repository %q is not indexed yet, so its words cannot be ranked", repo.Name))
 }
 
 // revision removes the revision from a query and puts it into the request. A query without a
@@ -259,8 +259,8 @@ func (r *ranking) split(q query.Q) (words []string) {
 // commonWords are words that say little about the search.
 const commonWords = " a an and are as at be by can do does for from how i in is it its of on or that the this to was what when where which who why with "
 
-// telling returns the words that are not common, each once.
-func telling(words []string) []string {
+// meaningfulWords returns the words that are not common, each once.
+func meaningfulWords(words []string) []string {
 	var out []string
 	for _, w := range words {
 		w = strings.TrimSuffix(strings.Trim(w, "?.,;:!'`\"()[]{}"), "'s")
@@ -327,7 +327,7 @@ func (r *ranking) dropMissing() {
 	for i := range r.words {
 		w := &r.words[i]
 		if w.files == 0 {
-			w.files = r.having(i) // it may occur in paths only
+			w.files = r.countWith(i) // it may occur in paths only
 		}
 		if w.files == 0 {
 			r.out.Missing = append(r.out.Missing, w.text)
@@ -338,8 +338,8 @@ func (r *ranking) dropMissing() {
 	}
 }
 
-// having returns how many candidates have word i.
-func (r *ranking) having(i int) (n int) {
+// countWith returns how many candidates have word i.
+func (r *ranking) countWith(i int) (n int) {
 	for _, c := range r.files {
 		n += int(c.has >> i & 1)
 	}
@@ -373,13 +373,13 @@ func (r *ranking) best() []*candidate {
 	return best
 }
 
-// look reads the lines of the candidates that have words, and the symbols whose names have words.
-func (r *ranking) look(best []*candidate) error {
+// readLines reads the lines of the candidates that have words, and the symbols whose names have words.
+func (r *ranking) readLines(best []*candidate) error {
 	if len(best) == 0 {
 		return nil
 	}
 
-	found, err := r.search(Lookup{files: 4 * rankedCandidates, Scopes: true}, append(r.keep(best), r.anyInText(r.known()))...)
+	found, err := r.search(Lookup{files: 4 * rankedCandidates, Scopes: true}, append(r.restrictTo(best), r.anyInText(r.foundWords()))...)
 	if err != nil {
 		return err
 	}
@@ -401,8 +401,8 @@ func (r *ranking) look(best []*candidate) error {
 	return nil
 }
 
-// known returns the words that some file has. It is useless to search for the others again.
-func (r *ranking) known() (words []int) {
+// foundWords returns the words that some file has. It is useless to search for the others again.
+func (r *ranking) foundWords() (words []int) {
 	for i := range r.words {
 		if r.words[i].files > 0 {
 			words = append(words, i)
@@ -411,9 +411,9 @@ func (r *ranking) known() (words []int) {
 	return words
 }
 
-// keep drops all candidates except for the given ones, and returns the conditions that select
+// restrictTo drops all candidates except for the given ones, and returns the conditions that select
 // these. It keeps fewer if their paths are too long for one expression.
-func (r *ranking) keep(best []*candidate) []query.Q {
+func (r *ranking) restrictTo(best []*candidate) []query.Q {
 	const before, after = `\A(?:`, `)\z`
 	left := match.MaxPattern - len(before) - len(after)
 
@@ -453,7 +453,7 @@ func (c *candidate) takeLines(r *ranking, f *File) {
 	in := scopesOf(f.Chunks)
 	var lines []scored
 	for _, l := range linesOf(f.Chunks) {
-		lines = append(lines, scored{RankedLine{l, in[l.Number]}, c.line(r.words, l)})
+		lines = append(lines, scored{RankedLine{l, in[l.Number]}, c.scoreLine(r.words, l)})
 	}
 
 	slices.SortStableFunc(lines, func(a, b scored) int { return cmp.Compare(b.weight, a.weight) })
@@ -479,7 +479,7 @@ func scopesOf(chunks []shard.Chunk) map[int]shard.Symbol {
 func (c *candidate) takeSymbols(r *ranking, f *File) {
 	for _, chunk := range f.Chunks {
 		for _, s := range chunk.Symbols {
-			c.name(r.words, s.Name)
+			c.scoreSymbol(r.words, s.Name)
 		}
 	}
 }
@@ -544,7 +544,7 @@ func (r *ranking) showFirst() error {
 		return nil // it has only overlong lines
 	}
 
-	found, err := r.search(Lookup{Lines: windowLines, Scopes: true}, append(r.keep([]*candidate{c}), r.anyInText(r.known()))...)
+	found, err := r.search(Lookup{Lines: windowLines, Scopes: true}, append(r.restrictTo([]*candidate{c}), r.anyInText(r.foundWords()))...)
 	if err != nil {
 		return err
 	}

@@ -33,10 +33,10 @@ func TestAWordIsFoundInItsForms(t *testing.T) {
 
 func TestWordsThatSayNothingAreLeftOut(t *testing.T) {
 	t.Parallel()
-	if got, want := telling([]string{"Where", "is", "the", "`retry`", "loader's", "(logic)?", "retry"}), []string{"retry", "loader", "logic"}; !slices.Equal(got, want) {
+	if got, want := meaningfulWords([]string{"Where", "is", "the", "`retry`", "loader's", "(logic)?", "retry"}), []string{"retry", "loader", "logic"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := telling([]string{"what", "is", "this"}); len(got) != 3 {
+	if got := meaningfulWords([]string{"what", "is", "this"}); len(got) != 3 {
 		t.Errorf("%q: where nothing else is there, they are what is meant", got)
 	}
 }
@@ -88,7 +88,7 @@ func TestTheWordsOfAQuery(t *testing.T) {
 // What a tool asks for ends within seconds, however much matches.
 func TestSearchesOfToolsEndInTime(t *testing.T) {
 	t.Parallel()
-	q := (&Searcher{d: Deps{Time: toolTime}}).inToolTime([]query.Q{&query.Text{Pattern: "(?s).*", Regexp: true}})
+	q := (&Searcher{d: Deps{Time: toolTime}}).toolQuery([]query.Q{&query.Text{Pattern: "(?s).*", Regexp: true}})
 	if q.Timeout != 5*time.Second || q.Count != query.NoCount || len(q.Q.(*query.And).Subs) != 1 {
 		t.Errorf("%+v", q)
 	}

@@ -139,8 +139,8 @@ func (c *relevance) score(words []rankedWord) float64 {
 	return score * c.factor
 }
 
-// named scores the path of the file.
-func (c *relevance) named(words []rankedWord, path string) {
+// scorePath scores the path of the file.
+func (c *relevance) scorePath(words []rankedWord, path string) {
 	c.factor = pathFactor(path)
 	name := strings.LastIndexByte(path, '/') + 1
 	for i := range words {
@@ -157,8 +157,8 @@ func (c *relevance) named(words []rankedWord, path string) {
 	}
 }
 
-// line scores a line and returns what its words weigh. The caller passes the lines in order.
-func (c *relevance) line(words []rankedWord, l browse.Line) float64 {
+// scoreLine scores a line and returns what its words weigh. The caller passes the lines in order.
+func (c *relevance) scoreLine(words []rankedWord, l browse.Line) float64 {
 	at := wordsAt{number: l.Number}
 	weight := 0.0
 	for i := range words {
@@ -177,15 +177,15 @@ func (c *relevance) line(words []rankedWord, l browse.Line) float64 {
 	// belongs to no window.
 	if len(bytes.TrimSpace(l.Text)) > longLine {
 		weight *= longLineRate
-	} else if sum := c.window(words, at); sum > c.bestWindow {
+	} else if sum := c.windowWeight(words, at); sum > c.bestWindow {
 		c.bestWindow, c.windowFrom, c.windowTo = sum, c.recent[0].number, l.Number
 	}
 	c.bestLine = max(c.bestLine, weight)
 	return weight
 }
 
-// window returns what the words weigh that stand on a line or the few lines before it.
-func (c *relevance) window(words []rankedWord, last wordsAt) float64 {
+// windowWeight returns what the words weigh that stand on a line or the few lines before it.
+func (c *relevance) windowWeight(words []rankedWord, last wordsAt) float64 {
 	c.recent = append(c.recent, last)
 
 	for c.recent[0].number <= last.number-windowLines {
@@ -204,8 +204,8 @@ func (c *relevance) window(words []rankedWord, last wordsAt) float64 {
 	return sum
 }
 
-// name scores the name of a symbol.
-func (c *relevance) name(words []rankedWord, name string) {
+// scoreSymbol scores the name of a symbol.
+func (c *relevance) scoreSymbol(words []rankedWord, name string) {
 	weight, found := 0.0, 0
 	for i := range words {
 		if words[i].strength([]byte(name)) == 1 {

@@ -26,12 +26,12 @@ func relevanceOf(path, text string, names []string, words ...string) float64 {
 			c.has |= 1 << i
 		}
 	}
-	c.named(list, path)
+	c.scorePath(list, path)
 	for i, line := range strings.Split(text, "\n") {
-		c.line(list, browse.Line{Number: i + 1, Text: []byte(line)})
+		c.scoreLine(list, browse.Line{Number: i + 1, Text: []byte(line)})
 	}
 	for _, name := range names {
-		c.name(list, name)
+		c.scoreSymbol(list, name)
 	}
 	return c.score(list)
 }

@@ -14,7 +14,7 @@ import (
 // revAtom returns the condition for a revision. HEAD and the branch that it points to are one: if
 // that branch is indexed only as HEAD, HEAD is searched. If a branch and a tag have the same name,
 // the tag is searched.
-func revAtom(seen *account.Repos, rev string) query.Q {
+func revAtom(visible *account.Repos, rev string) query.Q {
 	var atom query.Q = &query.Rev{Pattern: rev}
 	if rev == "HEAD" {
 		return atom
@@ -24,7 +24,7 @@ func revAtom(seen *account.Repos, rev string) query.Q {
 	// own name. both have a tag and a branch of that name.
 	tag, branch := "refs/tags/"+rev, "refs/heads/"+rev
 	both := roaring.New()
-	heads := seen.Where(func(repo *catalog.Repo) bool {
+	heads := visible.Where(func(repo *catalog.Repo) bool {
 		name := nameOfRevision(repo, rev)
 		if name == tag && nameOfRevision(repo, branch) == branch {
 			both.Add(repo.ID)
@@ -34,7 +34,7 @@ func revAtom(seen *account.Repos, rev string) query.Q {
 
 	if !both.IsEmpty() {
 		atom = &query.Or{Subs: []query.Q{
-			&query.And{Subs: []query.Q{atom, &query.Repos{Set: roaring.AndNot(seen.Set, both)}}},
+			&query.And{Subs: []query.Q{atom, &query.Repos{Set: roaring.AndNot(visible.Set, both)}}},
 			&query.And{Subs: []query.Q{&query.Rev{Pattern: tag}, &query.Repos{Set: both}}},
 		}}
 	}
@@ -86,8 +86,8 @@ func hasRevision(repo *catalog.Repo, rev string) bool {
 }
 
 // CommitOf returns the commit of an indexed revision; "" if there is none.
-func CommitOf(seen *account.Repos, repository, rev string) string {
-	repo, err := seen.ByName(repository)
+func CommitOf(visible *account.Repos, repository, rev string) string {
+	repo, err := visible.ByName(repository)
 	if err != nil {
 		return ""
 	}

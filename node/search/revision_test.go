@@ -14,7 +14,7 @@ func TestGlobResponse_namesAPathOnce(t *testing.T) {
 		r.add("two", path)
 	}
 	r.add("one", "b")
-	r.sort()
+	r.sortByName()
 
 	want := GlobResponse{Repos: []GlobRepo{{"one", []string{"b"}}, {"two", []string{"a", "b"}}}, Files: 3}
 	if !reflect.DeepEqual(r, want) {

@@ -39,7 +39,7 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 		return nil, mistake(req, err)
 	}
 	if req.counting {
-		count(parsed)
+		countEveryFile(parsed)
 	}
 
 	from, err := readCursor(req.After, parsed)
@@ -56,12 +56,12 @@ func (s *Searcher) newRoot(ctx context.Context, v catalog.Viewer, req Request) (
 	if req.Pages {
 		r.q.digest = digestOf(parsed)
 	}
-	r.q.goOn(from)
+	r.q.continueFrom(from)
 
 	// Git may have what the index does not have.
-	err = r.q.lookBack(r.ctx, v, s.d.Scanner, parsed.At)
+	err = r.q.searchGit(r.ctx, v, s.d.Scanner, parsed.At)
 	if err == nil {
-		err = r.unchanged()
+		err = r.checkUnchanged()
 	}
 	if err != nil {
 		r.close()
@@ -114,7 +114,7 @@ func (r *root) close() { r.cancel() }
 // targets returns the shards that the query needs in this view. It records the repositories without
 // an index.
 func (r *root) targets() []*target {
-	l := r.layouts.of(r.q.sight.View)
+	l := r.layouts.get(r.q.visible.View)
 	for it := roaring.And(l.unindexed, r.q.repos).Iterator(); it.HasNext(); {
 		r.a.unindexed = append(r.a.unindexed, l.rank[it.Next()].name)
 	}
@@ -126,9 +126,9 @@ func (r *root) targets() []*target {
 		ranks = map[uint32]rank{id: {name: l.rank[id].name}}
 	}
 
-	list := l.targets(r.q.sight.View, r.d.Peers, r.q.repos, ranks)
+	list := l.targets(r.q.visible.View, r.d.Peers, r.q.repos, ranks)
 	r.a.stats.ShardsRequired, r.shards = len(list), len(list)
-	r.a.tellProgress()
+	r.a.reportProgress()
 	return list
 }
 

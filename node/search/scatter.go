@@ -13,8 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// asked is a running call to one node for some shards.
-type asked struct {
+// nodeCall is a running call to one node for some shards.
+type nodeCall struct {
 	node    string
 	targets []*target
 	hedge   bool
@@ -25,7 +25,7 @@ type asked struct {
 
 // event says that a call ended or, if call is nil, which nodes did not answer a hello.
 type event struct {
-	call   *asked
+	call   *nodeCall
 	res    *leafResponse
 	err    error
 	silent map[string]bool
@@ -48,16 +48,16 @@ type round struct {
 	cancel context.CancelFunc
 	hellos context.Context
 
-	events  chan event
-	running map[*asked]bool
-	done    map[*target]bool
-	tried   map[*target]int   // number of holders tried
-	refused map[*target]error // error of a holder that is overloaded
-	lost    []*target         // targets that no holder answered
-	silent  map[string]bool   // nodes that did not answer the last hello
-	greets  time.Time         // time of the next hello; zero while one is on its way
-	newer   uint64            // newest catalog index of a holder that lacks a file; 0 means none
-	wg      sync.WaitGroup
+	events     chan event
+	running    map[*nodeCall]bool
+	done       map[*target]bool
+	tried      map[*target]int   // number of holders tried
+	refused    map[*target]error // error of a holder that is overloaded
+	lost       []*target         // targets that no holder answered
+	silent     map[string]bool   // nodes that did not answer the last hello
+	nextHello  time.Time         // time of the next hello; zero while one is on its way
+	newerIndex uint64            // newest catalog index of a holder that lacks a file; 0 means none
+	wg         sync.WaitGroup
 }
 
 // newRound makes a round of a search.
@@ -71,13 +71,13 @@ func newRound(r *root, leaf leafRequest) *round {
 		ctx:    r.ctx,
 		cancel: r.cancel,
 
-		events:  make(chan event),
-		running: map[*asked]bool{},
-		done:    map[*target]bool{},
-		tried:   map[*target]int{},
-		refused: map[*target]error{},
-		silent:  map[string]bool{},
-		greets:  clock.In(call.StallTime / 2),
+		events:    make(chan event),
+		running:   map[*nodeCall]bool{},
+		done:      map[*target]bool{},
+		tried:     map[*target]int{},
+		refused:   map[*target]error{},
+		silent:    map[string]bool{},
+		nextHello: clock.In(call.StallTime / 2),
 	}
 }
 
@@ -93,7 +93,7 @@ func (r *round) run(targets []*target) {
 
 	// The view of the search may be older than a move of its files: ask the new holders.
 	for range maxTries {
-		moved := r.moved()
+		moved := r.takeBackMoved()
 		if len(moved) == 0 {
 			break
 		}
@@ -102,7 +102,7 @@ func (r *round) run(targets []*target) {
 	}
 
 	// Gossip may be wrong about the holders: ask those that it calls dead.
-	if found := r.unheard(); len(found) > 0 {
+	if found := r.takeBackUnheard(); len(found) > 0 {
 		r.ask(found, false)
 		r.collect()
 	}
@@ -122,31 +122,31 @@ func (r *round) collect() {
 				break
 			}
 			r.silent = e.silent
-			r.greets = clock.In(call.StallTime / 2)
+			r.nextHello = clock.In(call.StallTime / 2)
 			r.hedge()
 		case <-timer.C:
-			r.greet()
+			r.sayHello()
 			r.hedge()
 		}
 		timer.Stop()
 	}
 }
 
-// moved takes back lost targets whose files other members hold by now. A holder that lacks a file
+// takeBackMoved takes back lost targets whose files other members hold by now. A holder that lacks a file
 // has given it up by a catalog that this node may not have yet, so moved waits for that catalog.
-func (r *round) moved() (moved []*target) {
+func (r *round) takeBackMoved() (moved []*target) {
 	if len(r.lost) == 0 || r.ctx.Err() != nil {
 		return nil
 	}
 
 	// Only a newer view tells where the files are now.
-	if r.newer > r.d.Cluster.View().Index() {
+	if r.newerIndex > r.d.Cluster.View().Index() {
 		ctx, cancel := context.WithTimeout(r.ctx, catchUpTime)
 		defer cancel()
-		_ = r.d.Cluster.Await(ctx, r.newer) // if that fails, the newest view must do
+		_ = r.d.Cluster.Await(ctx, r.newerIndex) // if that fails, the newest view must do
 	}
 
-	view, missed := r.d.Cluster.View(), r.missed()
+	view, missed := r.d.Cluster.View(), r.unresponsive()
 	r.lost = slices.DeleteFunc(r.lost, func(t *target) bool {
 		fresh := holders(view, r.d.Peers, filesOf(t.group))
 		fresh = slices.DeleteFunc(fresh, func(id string) bool { return slices.Contains(t.holders, id) || missed(id) })
@@ -161,10 +161,10 @@ func (r *round) moved() (moved []*target) {
 	return moved
 }
 
-// unheard takes back lost targets with a holder that was passed over but is alive: gossip calls it
+// takeBackUnheard takes back lost targets with a holder that was passed over but is alive: gossip calls it
 // dead, or it did not answer a moment ago. It checks all such members at once, so it takes at most
 // call.StallTime.
-func (r *round) unheard() (found []*target) {
+func (r *round) takeBackUnheard() (found []*target) {
 	if len(r.lost) == 0 || r.ctx.Err() != nil {
 		return nil
 	}
@@ -208,7 +208,7 @@ func filesOf(g *shard.Group) []string {
 
 // stop cancels the running calls and waits for them.
 func (r *round) stop() {
-	if len(r.running) == 0 && !r.greets.IsZero() {
+	if len(r.running) == 0 && !r.nextHello.IsZero() {
 		return // all calls and hellos have ended
 	}
 
@@ -230,16 +230,16 @@ func (r *round) stop() {
 // lost.
 func (r *round) ask(targets []*target, hedge bool) {
 	byNode := map[string][]*target{}
-	missed := r.missed()
+	missed := r.unresponsive()
 	for _, t := range targets {
 		n := r.tried[t]
 		for n < len(t.holders) && missed(t.holders[n]) {
-			t.holders = slices.Concat(t.holders[:n], t.holders[n+1:]) // unheard may ask it later
+			t.holders = slices.Concat(t.holders[:n], t.holders[n+1:]) // takeBackUnheard may ask it later
 		}
 		if n >= len(t.holders) || r.ctx.Err() != nil {
 			// A hedge is an additional call: the first call may still answer.
 			if !hedge {
-				r.lose(t)
+				r.giveUp(t)
 			}
 			continue
 		}
@@ -255,9 +255,9 @@ func (r *round) ask(targets []*target, hedge bool) {
 	}
 }
 
-// missed returns a function that reports whether a node did not answer a moment ago. Waiting for
+// unresponsive returns a function that reports whether a node did not answer a moment ago. Waiting for
 // such a node is useless.
-func (r *round) missed() func(node string) bool {
+func (r *round) unresponsive() func(node string) bool {
 	known := map[string]bool{}
 	return func(node string) bool {
 		is, ok := known[node]
@@ -269,7 +269,7 @@ func (r *round) missed() func(node string) bool {
 	}
 }
 
-func (r *round) lose(t *target) {
+func (r *round) giveUp(t *target) {
 	if !slices.Contains(r.lost, t) {
 		r.lost = append(r.lost, t)
 	}
@@ -282,7 +282,7 @@ func (r *round) lose(t *target) {
 // send calls a node. alone reports that no other call is running or will be sent now.
 func (r *round) send(node string, targets []*target, hedge, alone bool) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
-	c := &asked{node: node, targets: targets, hedge: hedge, began: clock.Now(), cancel: cancel}
+	c := &nodeCall{node: node, targets: targets, hedge: hedge, began: clock.Now(), cancel: cancel}
 	r.running[c] = true
 
 	// Each call has its own request, because the groups differ.
@@ -316,17 +316,17 @@ func (r *round) end(e event) {
 	switch {
 	case slices.ContainsFunc(e.call.targets, func(t *target) bool { return r.done[t] }):
 		// A hedge of this call was faster.
-		again = r.idle(e.call.targets)
+		again = r.unassigned(e.call.targets)
 	case errors.Is(e.err, call.ErrOverloaded):
 		// An overloaded node has not failed. Ask the next holders of its shards. If there are none,
 		// the search is refused too.
 		for _, t := range e.call.targets {
 			r.refused[t] = e.err
 		}
-		again = r.idle(e.call.targets)
+		again = r.unassigned(e.call.targets)
 	case e.err != nil:
 		r.callFailed(e.call.node, e.err)
-		again = r.idle(e.call.targets)
+		again = r.unassigned(e.call.targets)
 	default:
 		again = r.accept(e)
 	}
@@ -342,8 +342,8 @@ func (r *round) accept(e event) (again []*target) {
 		return nil
 	}
 	again = r.verdicts(e)
-	r.a.take(e.res)
-	r.tell(e.call.node, &e.res.Stats)
+	r.a.merge(e.res)
+	r.reportProgress(e.call.node, &e.res.Stats)
 
 	// Cancel a call if other calls have answered all of its targets.
 	for c := range r.running {
@@ -352,7 +352,7 @@ func (r *round) accept(e event) (again []*target) {
 		}
 	}
 
-	return r.idle(again)
+	return r.unassigned(again)
 }
 
 // verdicts handles the verdict of each target, and returns the targets that the next holder must
@@ -363,8 +363,8 @@ func (r *round) verdicts(e event) (again []*target) {
 		case verdictDone:
 			r.done[t] = true
 			r.a.stats.ShardsAnswered++
-			if rest := r.without(t, e.res.Without); rest != nil {
-				r.newer = max(r.newer, e.res.Index)
+			if rest := r.targetOfSkipped(t, e.res.Without); rest != nil {
+				r.newerIndex = max(r.newerIndex, e.res.Index)
 				again = append(again, rest)
 			}
 		case verdictLate:
@@ -375,16 +375,16 @@ func (r *round) verdicts(e event) (again []*target) {
 			r.a.stats.Crashes++
 			again = append(again, t)
 		default:
-			r.newer = max(r.newer, e.res.Index)
+			r.newerIndex = max(r.newerIndex, e.res.Index)
 			again = append(again, t)
 		}
 	}
 	return again
 }
 
-// without returns a target for the repositories that an answered target left out because the node
+// targetOfSkipped returns a target for the repositories that an answered target left out because the node
 // lacks one of their files; nil if there are none.
-func (r *round) without(t *target, repos []uint32) *target {
+func (r *round) targetOfSkipped(t *target, repos []uint32) *target {
 	if len(repos) == 0 {
 		return nil
 	}
@@ -400,8 +400,8 @@ func (r *round) without(t *target, repos []uint32) *target {
 	return left
 }
 
-// idle returns those targets that are neither answered nor part of a running call.
-func (r *round) idle(targets []*target) []*target {
+// unassigned returns those targets that are neither answered nor part of a running call.
+func (r *round) unassigned(targets []*target) []*target {
 	var out []*target
 	for _, t := range targets {
 		if r.done[t] {
@@ -424,8 +424,8 @@ func (r *round) idle(targets []*target) []*target {
 // patience returns the time until a call should be hedged or nodes should get a hello.
 func (r *round) patience() time.Duration {
 	next := time.Hour
-	if !r.greets.IsZero() {
-		next = r.greets.Sub(clock.Now())
+	if !r.nextHello.IsZero() {
+		next = r.nextHello.Sub(clock.Now())
 	}
 	for c := range r.running {
 		if c.hedge || c.hedged {
@@ -437,10 +437,10 @@ func (r *round) patience() time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// greet says hello to all nodes with a running call, and to those that would be next. A node
+// sayHello says hello to all nodes with a running call, and to those that would be next. A node
 // answers a hello at once, however long it works on a search.
-func (r *round) greet() {
-	if r.greets.IsZero() || clock.Now().Before(r.greets) {
+func (r *round) sayHello() {
+	if r.nextHello.IsZero() || clock.Now().Before(r.nextHello) {
 		return
 	}
 
@@ -455,7 +455,7 @@ func (r *round) greet() {
 	}
 	delete(nodes, r.d.Cluster.Self())
 
-	r.greets = time.Time{}
+	r.nextHello = time.Time{}
 	r.wg.Go(func() {
 		there := r.d.Peers.There(r.hellos, slices.Sorted(maps.Keys(nodes)))
 		for _, id := range there {
@@ -519,10 +519,10 @@ func (r *round) callFailed(node string, err error) {
 	r.d.lost.note(call.RequestOf(r.ctx), node, err)
 }
 
-// tell reports an answer to whoever watches the search: its shards, and the work if another node
+// reportProgress reports an answer to whoever watches the search: its shards, and the work if another node
 // did it. This node's work is counted while it goes on.
-func (r *round) tell(node string, s *shard.Stats) {
-	r.a.tellProgress()
+func (r *round) reportProgress(node string, s *shard.Stats) {
+	r.a.reportProgress()
 	if r.leaf.progress != nil && node != r.d.Cluster.Self() {
 		considered := int64(s.FilesConsidered)
 		r.leaf.progress.Add(considered, considered, int64(s.TotalMatches), int64(s.ContentBytes))

@@ -47,7 +47,7 @@ func (s *Searcher) Caches() []shard.CacheSize {
 // Searched returns how much time was spent searching an index file since the node started. It is
 // safe for concurrent use.
 func (s *Searcher) Searched(file shard.FileID) time.Duration {
-	return s.leaves.heat.of(file)
+	return s.leaves.heat.timeOf(file)
 }
 
 // Search runs a query over everything that the viewer may see.
@@ -59,7 +59,7 @@ func (s *Searcher) Search(ctx context.Context, v catalog.Viewer, req Request) (*
 	}
 
 	own := newTally()
-	own.take(out.Files)
+	own.add(out.Files)
 	if err := s.addFacets(ctx, v, req, out, own); err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *Searcher) search(ctx context.Context, v catalog.Viewer, req Request) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := r.end(out); err != nil {
+	if err := r.setNext(out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -146,7 +146,7 @@ func (s *Searcher) StreamSearch(ctx context.Context, v catalog.Viewer, req Reque
 	own, sent := newTally(), send
 	if req.Facets {
 		sent = func(part *Chunk) error {
-			own.take(part.Files)
+			own.add(part.Files)
 			return send(part)
 		}
 	}

@@ -26,7 +26,7 @@ func shapeOf(typ query.Type) *shape {
 // without places counts as one.
 var ofMatches = shape{
 	limit: func(leaf *leafRequest, left int) { leaf.Matches = max(left, 1) },
-	keep:  all,
+	keep:  keepAll,
 	fill:  fillFiles,
 	used:  func(part *Response) int { return max(part.Stats.ActualMatches, len(part.Files)) },
 	count: func(*shard.Stats, shard.Stats) {},
@@ -36,7 +36,7 @@ var ofMatches = shape{
 var ofFiles = shape{
 	listing: true,
 	limit:   func(leaf *leafRequest, left int) { leaf.Matches, leaf.Files = MaxMatches, max(left, 1) },
-	keep:    all,
+	keep:    keepAll,
 	fill:    fillFiles,
 	used:    func(part *Response) int { return len(part.Files) },
 	count:   func(*shard.Stats, shard.Stats) {},
@@ -56,14 +56,14 @@ var ofRepositories = shape{
 	count: func(s *shard.Stats, answer shard.Stats) { s.Files, s.TotalMatches = answer.Files, answer.TotalMatches },
 }
 
-func all(files []shard.File) []shard.File { return files }
+func keepAll(files []shard.File) []shard.File { return files }
 
 // onePerRepository keeps the first file of each repository, which is enough to name it.
 func onePerRepository(files []shard.File) []shard.File {
-	had := map[uint32]bool{}
+	listed := map[uint32]bool{}
 	return slices.DeleteFunc(files, func(f shard.File) bool {
-		again := had[f.Repo]
-		had[f.Repo] = true
+		again := listed[f.Repo]
+		listed[f.Repo] = true
 		return again
 	})
 }
@@ -75,16 +75,16 @@ func fillFiles(a *answer, out *Response, files []shard.File, left int) {
 		return
 	}
 
-	used := map[uint32]bool{}
+	listed := map[uint32]bool{}
 	ranges := 0
 	for _, f := range files {
-		repo := a.q.sight.View.Repo(f.Repo)
+		repo := a.q.visible.View.Repo(f.Repo)
 		if repo == nil {
 			continue
 		}
-		if !used[f.Repo] {
+		if !listed[f.Repo] {
 			// Add each repository once, however many files it has.
-			used[f.Repo] = true
+			listed[f.Repo] = true
 			out.Repositories = append(out.Repositories, browse.InfoOf(repo, a.q.base))
 		}
 
@@ -99,17 +99,17 @@ func fillFiles(a *answer, out *Response, files []shard.File, left int) {
 // fillRepositories adds repositories to the response: by name, each in one part only, and at most
 // the limit. It counts all of them.
 func fillRepositories(a *answer, out *Response, files []shard.File, _ int) {
-	if a.named == nil {
-		a.named = map[uint32]bool{}
+	if a.counted == nil {
+		a.counted = map[uint32]bool{}
 	}
 
 	var list []browse.RepoInfo
 	for _, f := range files {
-		repo := a.q.sight.View.Repo(f.Repo)
-		if repo == nil || a.named[f.Repo] {
+		repo := a.q.visible.View.Repo(f.Repo)
+		if repo == nil || a.counted[f.Repo] {
 			continue
 		}
-		a.named[f.Repo] = true
+		a.counted[f.Repo] = true
 		list = append(list, browse.InfoOf(repo, a.q.base))
 	}
 
@@ -118,7 +118,7 @@ func fillRepositories(a *answer, out *Response, files []shard.File, _ int) {
 	out.Stats.Files, out.Stats.TotalMatches = len(list), len(list)
 
 	// Repositories of earlier pages count too, but are not listed again.
-	list = slices.DeleteFunc(list, func(repo browse.RepoInfo) bool { return !a.q.beyond(repo.Name) })
+	list = slices.DeleteFunc(list, func(repo browse.RepoInfo) bool { return !a.q.behindCursor(repo.Name) })
 
 	// The limit applies to all parts together.
 	if most := max(a.q.req.Matches-a.returned, 0); len(list) > most {
@@ -162,7 +162,7 @@ func (q *question) file(repo *catalog.Repo, f shard.File) File {
 	}
 }
 
-// beyond reports whether a repository comes after the cursor of a list of repositories.
-func (q *question) beyond(name string) bool {
+// behindCursor reports whether a repository comes after the cursor of a list of repositories.
+func (q *question) behindCursor(name string) bool {
 	return q.from == nil || name > q.from.Repo
 }

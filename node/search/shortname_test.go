@@ -68,7 +68,7 @@ func TestShortNamesOfAzure(t *testing.T) {
 		if err != nil {
 			t.Fatal(c.text, err)
 		}
-		q := &question{sight: seen}
+		q := &question{visible: seen}
 		if err := q.resolve(parsed.Q); err != nil {
 			t.Fatal(c.text, err)
 		}

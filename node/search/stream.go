@@ -26,7 +26,7 @@ func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 
 	// A viewer who may not see all repositories gets one part: parts would reveal which
 	// repositories share a shard.
-	if r.q.blind {
+	if r.q.hideCounts {
 		batch = wholeStream
 	}
 
@@ -45,7 +45,7 @@ func (r *root) stream(batch int, send func(*Chunk) error) (*Response, error) {
 
 		work.ActualMatches = part.Stats.ActualMatches
 		r.q.shape.count(&work.Stats, part.Stats.Stats)
-		if r.q.blind {
+		if r.q.hideCounts {
 			work.hideFiles()
 		}
 		if err := send(&Chunk{Files: part.Files, Repositories: part.Repositories, Stats: work}); err != nil {

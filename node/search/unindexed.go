@@ -81,7 +81,7 @@ func (s *Searcher) globUnindexed(ctx context.Context, v catalog.Viewer, req Glob
 	for _, f := range files[:min(len(files), req.Limit)] {
 		out.add(req.Repo, f.Path)
 	}
-	out.sort()
+	out.sortByName()
 	return out, nil
 }
 
@@ -106,11 +106,11 @@ func (s *sharedFiles) coverageOf(found *browse.ScanResponse, limit int) coverage
 // commits. Its function search must return as many more files as there are paths to leave out.
 func (s *Searcher) besideIndex(ctx context.Context, v catalog.Viewer, name string, req browse.ScanRequest, search func(rev string, without int) (*root, error)) (*browse.ScanResponse, *sharedFiles, error) {
 	for try := 0; ; try++ {
-		seen, err := s.d.Gate.Repos(v)
+		visible, err := s.d.Gate.Repos(v)
 		if err != nil {
 			return nil, nil, err
 		}
-		repo, err := seen.ByName(name)
+		repo, err := visible.ByName(name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -130,7 +130,7 @@ func (s *Searcher) besideIndex(ctx context.Context, v catalog.Viewer, name strin
 		if err != nil {
 			return nil, nil, err
 		}
-		shared, err := r.without(name, found)
+		shared, err := r.filesExcept(name, found)
 		r.close()
 		if err != nil || shared != nil {
 			return found, shared, err
@@ -138,10 +138,10 @@ func (s *Searcher) besideIndex(ctx context.Context, v catalog.Viewer, name strin
 	}
 }
 
-// without returns the files of a search in an indexed revision, except for those that the mirror
+// filesExcept returns the files of a search in an indexed revision, except for those that the mirror
 // read. It returns nil if the revision has moved since the mirror was asked.
-func (r *root) without(name string, found *browse.ScanResponse) (*sharedFiles, error) {
-	repo, err := r.q.sight.ByName(name)
+func (r *root) filesExcept(name string, found *browse.ScanResponse) (*sharedFiles, error) {
+	repo, err := r.q.visible.ByName(name)
 	// The repository was indexed again: the revision that the mirror compared with is gone.
 	if err != nil || !slices.Contains(repo.Revisions, found.Beside) {
 		return nil, nil

@@ -119,7 +119,7 @@ func (r *ranking) listSome(i int) (rare bool, err error) {
 	if w.files > rankedList {
 		return false, nil
 	}
-	r.take(found, i)
+	r.markWords(found, i)
 	return true, nil
 }
 
@@ -137,7 +137,7 @@ func (r *ranking) listAll(words []int) (files int, err error) {
 	}
 	defer found.close()
 
-	r.take(found, words...)
+	r.markWords(found, words...)
 	return found.a.stats.Files, nil
 }
 
@@ -149,7 +149,7 @@ func (r *ranking) listWithin(i int, words []int) error {
 	}
 	defer found.close()
 
-	r.take(found, i)
+	r.markWords(found, i)
 	return nil
 }
 
@@ -183,18 +183,18 @@ func (r *ranking) list(t Lookup, atoms ...query.Q) (*root, error) {
 	}
 
 	// The answer covers what all lists cover.
-	if r.seen == nil {
+	if r.visible == nil {
 		r.out.Coverage = answer.Coverage
 	} else {
 		r.out.Coverage = r.out.Coverage.And(answer.Coverage)
 	}
-	r.seen = found.q.sight
+	r.visible = found.q.visible
 	return found, nil
 }
 
-// take records that the files of a list have some words. It assumes that each match is on a line of
+// markWords records that the files of a list have some words. It assumes that each match is on a line of
 // its own and that all words occur equally often.
-func (r *ranking) take(found *root, words ...int) {
+func (r *ranking) markWords(found *root, words ...int) {
 	for at := range found.a.files {
 		f := &found.a.files[at]
 		c := r.candidateOf(f)
@@ -212,7 +212,7 @@ func (r *ranking) candidateOf(f *shard.File) *candidate {
 	if c == nil {
 		c = &candidate{fileKey: key, language: f.Language}
 		r.files[key] = c
-		c.named(r.words, f.Path)
+		c.scorePath(r.words, f.Path)
 	}
 	return c
 }
@@ -221,7 +221,7 @@ func (r *ranking) candidateOf(f *shard.File) *candidate {
 // repositories in the same files do not count.
 func (r *root) documents() (sum int) {
 	for it := r.q.repos.Iterator(); it.HasNext(); {
-		repo := r.q.sight.View.Repo(it.Next())
+		repo := r.q.visible.View.Repo(it.Next())
 		if repo == nil {
 			continue
 		}
