@@ -11,47 +11,47 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// Census counts the repositories, the jobs and the data of a catalog for status, pages and
-// metrics. It keeps the counts of the last view, and corrects them by what has changed:
+// Census counts the repositories, the jobs and the data of a catalog for status, pages and metrics.
+// It keeps the counts of the last view and corrects them by the changes since then:
 //
 //	counts of view 41  ──▶  counts of view 57
 //	                    2 repositories and 1 file changed: 3 records are read
 //
-// Only other live members, or very many changes, make it walk over everything. The zero
-// value is ready. It is safe for concurrent use.
+// It walks over everything only if other members are alive than before, or after very many changes.
+// The zero value is ready to use. It is safe for concurrent use.
 type Census struct {
 	mu    sync.Mutex // guards the fields below
 	view  *catalog.View
 	live  Live
 	tally *Tally
-	files map[string]*fileUse // by key
-	read  int                 // repositories that were looked at, for tests
+	files map[string]*fileUse // by key of the file
+	read  int                 // number of repositories read, for tests
 }
 
-// Tally is what a Census found. It is shared and read-only. Sets are of repositories;
-// only repositories that anybody is shown count.
+// Tally is the result of a Census. It is shared and read-only. Its sets contain repositories, and
+// only those that somebody may see.
 type Tally struct {
 	Shown       *roaring.Bitmap
 	Searchable  *roaring.Bitmap // each shard has a live holder
-	Unfetchable *roaring.Bitmap // neither searchable, nor can it be fetched now
-	Failed      *roaring.Bitmap // the last index failed
+	Unfetchable *roaring.Bitmap // not searchable, and cannot be fetched now
+	Failed      *roaring.Bitmap // the last index job failed
 	LeftOut     *roaring.Bitmap // has more revisions than are indexed
-	Emptied     *roaring.Bitmap // the last fetch found no commit, and no host says so
+	Emptied     *roaring.Bitmap // the last fetch found no commit, although its host does not call it empty
 
-	copies []*roaring.Bitmap // indexed ones, by the live holders of what has the fewest
+	copies []*roaring.Bitmap // by number of live holders: indexed repositories whose scarcest file has so many
 
-	Units map[uint64]int           // of placement, with how many mirrors and shards are in each
-	Bytes map[uint32]int64         // of shards that a member has confirmed, by its number
-	Jobs  map[catalog.JobState]int // by state, but for those of hidden repositories
+	Units map[uint64]int           // by unit of placement: number of mirrors and shards in it
+	Bytes map[uint32]int64         // by number of a member: bytes of shards that it has confirmed
+	Jobs  map[catalog.JobState]int // by state; without the jobs of hidden repositories
 }
 
-// fileUse is what shown repositories use of an index file.
+// fileUse is how visible repositories use an index file.
 type fileUse struct {
 	repos *roaring.Bitmap
-	bytes int64 // of a pack the shares of these repositories
+	bytes int64 // bytes of the file; of a pack only the shares of these repositories
 }
 
-// At is the tally of a view with some members alive.
+// At returns the tally of a view while some members are alive.
 func (c *Census) At(view *catalog.View, live Live) *Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +77,7 @@ func (c *Census) At(view *catalog.View, live Live) *Tally {
 	return c.tally
 }
 
-// newTally is that of no repositories, while so many members are alive.
+// newTally returns the tally of no repositories, while that many members are alive.
 func newTally(live int) *Tally {
 	t := &Tally{Units: map[uint64]int{}, Bytes: map[uint32]int64{}, Jobs: map[catalog.JobState]int{}, copies: make([]*roaring.Bitmap, live+1)}
 	for _, set := range t.sets() {
@@ -86,7 +86,7 @@ func newTally(live int) *Tally {
 	return t
 }
 
-// sets are where the sets of a tally are.
+// sets returns pointers to all sets of a tally.
 func (t *Tally) sets() []**roaring.Bitmap {
 	all := []**roaring.Bitmap{&t.Shown, &t.Searchable, &t.Unfetchable, &t.Failed, &t.LeftOut, &t.Emptied}
 	for i := range t.copies {
@@ -95,7 +95,7 @@ func (t *Tally) sets() []**roaring.Bitmap {
 	return all
 }
 
-// clone is a tally that may be changed.
+// clone returns a copy that may be changed.
 func (t *Tally) clone() *Tally {
 	n := *t
 	n.copies = slices.Clone(t.copies)
@@ -106,18 +106,18 @@ func (t *Tally) clone() *Tally {
 	return &n
 }
 
-// following takes a census from its view to another one.
+// following moves a census from its view to another one.
 type following struct {
 	*Census
-	tally *Tally // becomes that of the other view
+	tally *Tally // becomes the tally of the new view
 	shown func(*catalog.Repo) bool
 	to    *catalog.View
-	repos *roaring.Bitmap // to look at
-	keys  map[string]bool // of files of which the use or the holders may differ
+	repos *roaring.Bitmap // repositories to count again
+	keys  map[string]bool // files whose use or holders may have changed
 }
 
-// widen adds what depends on the changes: a repository is failed by its job, and lacks
-// copies where a member no longer holds a file of it.
+// widen adds what depends on the changes. The job of a repository decides whether it has failed. A
+// member that no longer holds a file may leave its repositories with too few copies.
 func (f *following) widen(changes *catalog.Changes) {
 	for _, key := range changes.Jobs {
 		if key.Kind == catalog.JobIndex {
@@ -138,8 +138,8 @@ func (f *following) widen(changes *catalog.Changes) {
 	f.read += int(f.repos.GetCardinality())
 }
 
-// both calls a function for the old record of a repository, with -1, and for the new one,
-// with 1. Those that are gone, new or hidden have no such record.
+// both calls each for the old record of a repository with -1, and for the new one with 1. It skips
+// a record that does not exist or is hidden.
 func (f *following) both(id catalog.RepoID, each func(repo *catalog.Repo, by int)) {
 	if f.view != nil {
 		if old := f.view.Repo(id); old != nil && f.shown(old) {
@@ -151,14 +151,14 @@ func (f *following) both(id catalog.RepoID, each func(repo *catalog.Repo, by int
 	}
 }
 
-// countJobs takes the jobs out by their old states, and counts them in by the new ones.
+// countJobs subtracts the changed jobs by their old states and adds them by their new ones.
 func (f *following) countJobs(changes *catalog.Changes) {
 	jobs := map[catalog.JobKey]bool{}
 	for _, key := range changes.Jobs {
 		jobs[key] = true
 	}
 
-	// A job counts while its repository is not hidden.
+	// A job counts only while its repository is visible.
 	for _, id := range changes.Repos {
 		for _, kind := range catalog.JobKinds() {
 			if kind.OfRepo() {
@@ -189,7 +189,7 @@ func (f *following) countJob(view *catalog.View, key catalog.JobKey, by int) {
 	f.tally.Jobs[j.State] += by
 }
 
-// countData counts units of placement, and bytes of files at their holders.
+// countData counts the units of placement, and the bytes of files at their holders.
 func (f *following) countData() {
 	for it := f.repos.Iterator(); it.HasNext(); {
 		f.both(it.Next(), func(repo *catalog.Repo, _ int) {
@@ -206,7 +206,7 @@ func (f *following) countData() {
 	f.countBytes(f.to, 1)
 }
 
-// countBytes adds the bytes of the files to those who hold them at a view.
+// countBytes adds the bytes of the files to their holders in a view, or subtracts them.
 func (f *following) countBytes(view *catalog.View, by int64) {
 	for key := range f.keys {
 		if use := f.files[key]; use != nil && view != nil {
@@ -217,7 +217,7 @@ func (f *following) countBytes(view *catalog.View, by int64) {
 	}
 }
 
-// use notes what a repository uses, or with -1 that it does no longer.
+// use adds what a repository uses, or subtracts it with -1.
 func (f *following) use(repo *catalog.Repo, by int) {
 	f.putUnit(place.GroupOf(repo.ID), by)
 	for _, s := range repo.Shards {
@@ -257,7 +257,7 @@ func put(set *roaring.Bitmap, id catalog.RepoID, in bool) {
 	}
 }
 
-// countRepos puts the repositories into the sets that they belong to now.
+// countRepos puts the repositories into their present sets.
 func (f *following) countRepos() {
 	for it := f.repos.Iterator(); it.HasNext(); {
 		id := it.Next()
@@ -280,13 +280,13 @@ func (f *following) countRepo(repo *catalog.Repo) {
 	put(t.LeftOut, id, repo.LeftOut > 0)
 	put(t.Emptied, id, repo.NoCommit() && !repo.Empty)
 
-	// The last job counts, whatever was indexed before.
+	// The last job decides, whatever was indexed before.
 	put(t.Failed, id, !unfetchable && f.to.Job(catalog.JobIndex, catalog.RepoSubject(id)).Failing())
 	if !repo.Indexed() {
 		return
 	}
 
-	// What a repository lacks is what its worst file lacks.
+	// The scarcest file of a repository decides.
 	fewest := len(f.live)
 	for key := range KeysOf(repo) {
 		fewest = min(fewest, f.live.Copies(f.to, key))
@@ -294,16 +294,16 @@ func (f *following) countRepo(repo *catalog.Repo) {
 	t.copies[fewest].Add(id)
 }
 
-// Shortage is which of the indexed repositories that anybody is shown lack live copies: a
-// search lacks nothing of the others.
+// Shortage lists the visible indexed repositories that lack live copies. A search of the others
+// lacks nothing.
 type Shortage struct {
-	Few  *roaring.Bitmap // something of them has fewer live holders than copies are wanted, or than there are live members
+	Few  *roaring.Bitmap // one of their files has fewer live holders than wanted, or than there are live members
 	None *roaring.Bitmap // of these: at least one file is on no live node
 
-	Fewest int // live holders of what has the fewest of them; all that live where there is nothing to hold
+	Fewest int // live holders of the scarcest file; the number of live members if there are no files
 }
 
-// Shortage is what lacks live copies, where so many are wanted.
+// Shortage returns which repositories lack live copies, if that many copies are wanted.
 func (t *Tally) Shortage(copies int) Shortage {
 	live := len(t.copies) - 1
 	s := Shortage{None: t.copies[0], Fewest: live}
@@ -314,9 +314,10 @@ func (t *Tally) Shortage(copies int) Shortage {
 	return s
 }
 
-// FirstNames are the names of the first repositories of a set by name, at most so many.
+// FirstNames returns the first names of the repositories in a set, sorted, at most most of them.
 func FirstNames(view *catalog.View, set *roaring.Bitmap, most int) (names []string) {
-	// Of many, those by name are soon found; few are sorted.
+	// In a large set the first names are soon found in the list of all names. A small set is
+	// sorted.
 	if int(set.GetCardinality()) > view.RepoCount()/8 {
 		for repo := range view.ReposByName() {
 			if len(names) == most {

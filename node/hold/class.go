@@ -7,45 +7,43 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// A search pays for each file that it has to look into, so thousands of small
-// repositories are slower than one that has all of their text. Their files are
-// joined into packs (package node/job). Repositories share a pack only where
-// the same members should hold them, since a file is copied as a whole: those
-// are a class. Its name is the subject of its pack job.
+// A search pays for each file that it has to look into, so thousands of small repositories are
+// slower than one with all of their text. Package node/job joins their files into packs. A file is
+// copied as a whole, so repositories share a pack only if the same members should hold them. Such
+// repositories are a class. The name of the class is the subject of its pack job.
 
-// packOwn is the text, in bytes, from which on a repository keeps a file of
-// its own.
+// packOwn is the text, in bytes, from which on a repository keeps its own file.
 const packOwn = 32 << 20
 
-// ClassFile is a shard file as the repositories of one class have it.
+// ClassFile is a shard file as used by the repositories of one class.
 type ClassFile struct {
 	ID    string
-	Whole int64           // bytes of text of a pack, dead or not; 0 for a file of one repository
-	Live  int64           // of those the repositories of the class have
-	Text  int64           // of these, the ones that are not about to change: only they are packed
-	Repos []*catalog.Repo // that are not about to change
+	Whole int64           // bytes of text in a pack, dead or not; 0 for a file of one repository
+	Live  int64           // bytes of text that belong to repositories of the class
+	Text  int64           // bytes of text of Repos: only these are packed
+	Repos []*catalog.Repo // repositories of the class that no job is about to change
 
-	// Partly is set where some members of the class hold it and others do not:
-	// it would have to be copied, with what those have no use for.
+	// Partly reports that some members of the class hold the file and others do not. They would
+	// have to copy it, together with text that they do not need.
 	Partly bool
 }
 
-// Worn reports whether a file is written anew for what the class has of it: less
-// than half, or less than three quarters where the rest would be copied in vain.
+// Worn reports whether the class should rewrite its part of the file: if the part is less than half
+// of the file, or less than three quarters and the rest would be copied in vain.
 func (f *ClassFile) Worn() bool {
 	return 2*f.Live < f.Whole || f.Partly && 4*f.Live < 3*f.Whole
 }
 
-// Classes is which repositories may share files, and those that they have.
+// Classes says which repositories may share files, and which files they have.
 type Classes struct {
-	Files map[string]map[string]*ClassFile // of small repositories, by class and id
+	Files map[string]map[string]*ClassFile // files of small repositories, by class and id
 
 	byGroup map[uint64]string
 }
 
-// ClassesOf works out the classes of a view.
+// ClassesOf returns the classes of a view.
 func ClassesOf(view *catalog.View) *Classes {
-	// What a running job builds on stays as it is until that job has ended.
+	// A running job builds on the present files, so they stay as they are until the job ends.
 	changing := map[catalog.RepoID]bool{}
 	for j := range view.JobsOfKind(catalog.JobIndex, catalog.JobRunning, catalog.JobWaiting) {
 		changing[catalog.SubjectRepo(j.Subject)] = true
@@ -63,7 +61,7 @@ func ClassesOf(view *catalog.View) *Classes {
 		}
 
 		for _, s := range repo.Shards {
-			// Slices are large, and so is a file of its own above packOwn: joining them gains nothing.
+			// Slices and files above packOwn are large: joining them gains nothing.
 			if s.Slice != 0 || s.Pack == 0 && s.Text > packOwn {
 				continue
 			}
@@ -79,7 +77,7 @@ func ClassesOf(view *catalog.View) *Classes {
 	return c
 }
 
-// class is that of a repository; empty while it is not known who should hold it.
+// class returns the class of a repository; "" while nobody knows which members should hold it.
 func (c *Classes) class(view *catalog.View, repo *catalog.Repo, alone bool) string {
 	group := place.GroupOf(repo.ID)
 	class, ok := c.byGroup[group]
@@ -90,7 +88,7 @@ func (c *Classes) class(view *catalog.View, repo *catalog.Repo, alone bool) stri
 	return class
 }
 
-// file is a file of a class, which is made when it is seen first.
+// file returns a file of a class, and adds it on first use.
 func (c *Classes) file(view *catalog.View, class string, s catalog.ShardRef) *ClassFile {
 	files := c.Files[class]
 	if files == nil {
@@ -127,8 +125,8 @@ func memberCount(view *catalog.View) int {
 	return n
 }
 
-// classOf is the class of a placement group; empty while it is not known who
-// should hold it. A cluster of one member places nothing and has one class.
+// classOf returns the class of a placement group; "" while nobody knows which members should hold
+// it. A cluster of one member places nothing and has one class.
 func classOf(view *catalog.View, group uint64, alone bool) string {
 	g := view.Group(group)
 	if g == nil {
@@ -138,7 +136,7 @@ func classOf(view *catalog.View, group uint64, alone bool) string {
 		return ""
 	}
 
-	// Removed members hold nothing: the class is of those that are left.
+	// Removed members hold nothing: the class consists of the others.
 	var members []uint32
 	for _, n := range g.Nodes {
 		if m := view.MemberNumber(n); m != nil && m.State != catalog.MemberRemoved {
@@ -152,19 +150,18 @@ func classOf(view *catalog.View, group uint64, alone bool) string {
 	return catalog.PackSubject(members)
 }
 
-// Rewrites finds which packs are about to be written anew for a class, as far
-// as anybody asks. It belongs to one goroutine.
+// Rewrites finds the packs that are about to be rewritten for a class. It works out the classes on
+// first use. It belongs to one goroutine.
 type Rewrites struct {
 	view    *catalog.View
-	classes *Classes // once anybody asks
+	classes *Classes // nil until the first use
 }
 
 // RewritesOf returns the Rewrites of a view.
 func RewritesOf(view *catalog.View) *Rewrites { return &Rewrites{view: view} }
 
-// Due reports whether what the class of a repository has of a pack is about to
-// be written to a file of its own: at once, or when its repositories, which are
-// polled all the time, are not about to change.
+// Due reports whether the part of a pack that belongs to a repository's class is about to be
+// written to its own file: at once, or as soon as no job is about to change its repositories.
 func (r *Rewrites) Due(repo catalog.RepoID, id string) bool {
 	if r.classes == nil {
 		r.classes = ClassesOf(r.view)

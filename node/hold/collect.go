@@ -9,26 +9,25 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Collector is the garbage collector of this disk, and the reverse: what no
-// view names leaves after the grace period, what is missing is reported as
-// lost and copied or built again.
+// Collector collects garbage on this disk: it removes files that no view names, after the grace
+// period. It also reports files that are missing as lost, so that they are copied or built again.
 type Collector struct {
 	cluster Cluster
 	files   *Files
-	busy    func(id catalog.RepoID) bool // a job works on the mirror of a repository here
+	busy    func(id catalog.RepoID) bool // reports whether a job works on the mirror of a repository here
 	log     *slog.Logger
 	damaged chan struct{} // a file was put aside: look for losses
 
-	looked   uint64                       // index of the view at the last look for losses
-	began    bool                         // every mirror was looked for once
-	orphaned map[catalog.RepoID]time.Time // mirrors that nobody wants here, since when
+	looked   uint64                       // index of the view when losses were last reported
+	began    bool                         // all mirrors were checked once
+	orphaned map[catalog.RepoID]time.Time // unwanted mirrors, and since when they are unwanted
 
-	// removed is the mirrors that this node has removed since. An entry that was under way may
-	// still name this node as the holder of one.
+	// removed are the mirrors that this node has removed. A catalog entry that was under way may
+	// still name this node as a holder of one.
 	removed map[catalog.RepoID]bool
 }
 
-// NewCollector returns a Collector; Run makes it work.
+// NewCollector returns a Collector. Run makes it work.
 func NewCollector(cluster Cluster, files *Files, busy func(id catalog.RepoID) bool, log *slog.Logger) *Collector {
 	return &Collector{
 		cluster:  cluster,
@@ -41,18 +40,17 @@ func NewCollector(cluster Cluster, files *Files, busy func(id catalog.RepoID) bo
 	}
 }
 
-// Damaged says that a file was put aside, so that it is reported as lost at
-// once. It never blocks.
+// Damaged reports that a file was put aside, so that it is soon reported as lost. It never blocks.
 func (c *Collector) Damaged() {
 	select {
 	case c.damaged <- struct{}{}:
-	default: // the next look is asked for already
+	default: // the next look is due already
 	}
 }
 
-// The pace of collecting.
+// How often the collector works.
 const (
-	currentEnough = 30 * time.Second // an older view deletes nothing
+	currentEnough = 30 * time.Second // a view older than this deletes nothing
 	collectEvery  = time.Second
 )
 
@@ -77,13 +75,13 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// Collect looks once.
+// Collect collects once.
 func (c *Collector) Collect(ctx context.Context) {
 	if c.cluster.Ready() != nil || c.cluster.Age() > currentEnough || c.cluster.View().Index() == 0 {
-		return // what is known may be old: delete nothing
+		return // the view may be out of date: delete nothing
 	}
 
-	// The guards before the view: a file leaves its guard only once a view has it.
+	// Read the guards before the view: a file leaves its guard only after a view names it.
 	live := c.files.kept(c.cluster.View())
 	view := c.cluster.View()
 	held := heldBy(view, c.cluster.Self())
@@ -91,13 +89,13 @@ func (c *Collector) Collect(ctx context.Context) {
 	c.removeFiles(view, held, live)
 	c.removeMirrors(view)
 
-	// What was reported once is not looked for again before something changes.
+	// Do not look for losses again before something changes.
 	if view.Index() != c.looked && c.reportLosses(ctx, view, held) {
 		c.looked, c.began = view.Index(), true
 	}
 }
 
-// heldBy is the keys that a view believes a node to hold.
+// heldBy returns the keys of the files that a node holds in a view.
 func heldBy(view *catalog.View, node string) map[string]bool {
 	held := map[string]bool{}
 	self := view.Member(node)
@@ -112,8 +110,8 @@ func heldBy(view *catalog.View, node string) map[string]bool {
 	return held
 }
 
-// removeFiles lets go of the files that no generation names, and of those
-// that neither belong here nor are held.
+// removeFiles removes files that no generation names, and files that neither belong on this node
+// nor are held by it.
 func (c *Collector) removeFiles(view *catalog.View, held, live map[string]bool) {
 	needed(view, c.cluster.Self(), held, live)
 	removed, err := c.files.Retain(func(name string) bool { return live[name] }, view.File().Settings.RepoGarbageCollectionGrace)
@@ -125,7 +123,7 @@ func (c *Collector) removeFiles(view *catalog.View, held, live map[string]bool) 
 	}
 }
 
-// needed adds the files to live that a node should have, or holds.
+// needed adds the files to live that a node should have or that it holds.
 func needed(view *catalog.View, self string, held, live map[string]bool) {
 	for repo := range view.Repos() {
 		group := RepoTargets(view, repo.ID)
@@ -135,10 +133,10 @@ func needed(view *catalog.View, self string, held, live map[string]bool) {
 				targets = TargetsOf(view, UnitOf(repo.ID, s))
 			}
 
-			// Before the first placement everything belongs everywhere.
+			// Before the first placement every file belongs on every node.
 			wanted := len(targets) == 0 || slices.Contains(targets, self)
 
-			// What the catalog says is here stays until it has heard otherwise.
+			// A held file stays until the catalog knows that it is given up.
 			for key, file := range FilesOf(repo.ID, s) {
 				if wanted || held[key] {
 					live[file] = true
@@ -148,7 +146,7 @@ func needed(view *catalog.View, self string, held, live map[string]bool) {
 	}
 }
 
-// removeMirrors lets go of the mirrors that are not wanted here any more.
+// removeMirrors removes the mirrors that are not wanted on this node any more.
 func (c *Collector) removeMirrors(view *catalog.View) {
 	mirrors, now := c.files.Mirrors, c.files.now()
 	ids, strange, err := mirrors.Names()
@@ -169,14 +167,14 @@ func (c *Collector) removeMirrors(view *catalog.View) {
 			continue
 		}
 
-		// The grace period begins when it was first seen to be of no use.
+		// The grace period starts when the mirror is first found unwanted.
 		since, ok := c.orphaned[id]
 		if !ok {
 			c.orphaned[id] = now
 			continue
 		}
 
-		// A job may still read it, or it belongs here again since this view.
+		// A job may still read the mirror, or a newer view may want it again.
 		if now.Sub(since) < grace || c.busy(id) || wantsMirror(c.cluster.View(), id, c.cluster.Self()) {
 			continue
 		}
@@ -201,10 +199,9 @@ func wantsMirror(view *catalog.View, id catalog.RepoID, self string) bool {
 	return len(targets) == 0 || slices.Contains(targets, self) || view.Holds(self, catalog.MirrorKey(id))
 }
 
-// reportLosses says which files the catalog believes to be here and are not.
-// Then either the copier gets them from another holder, or the plan sees that
-// nobody has them and asks to index the repository again. It reports whether
-// that is done.
+// reportLosses reports the files that this node should hold and does not have. Then the copier gets
+// them from another holder, or the plan finds that nobody has them and asks for a new index. The
+// result is false if the report failed and must be repeated.
 func (c *Collector) reportLosses(ctx context.Context, view *catalog.View, held map[string]bool) bool {
 	lost, repos := c.losses(view, held)
 	if len(lost) == 0 {
@@ -212,12 +209,12 @@ func (c *Collector) reportLosses(ctx context.Context, view *catalog.View, held m
 	}
 	c.log.Warn("files of this node are missing", "files", len(lost), "repos", repos)
 
-	// Parts of a bounded size: one entry of the log must not grow with what a disk lost.
+	// Report in parts, so that one log entry does not grow with the size of the loss.
 	var cmds []catalog.Command
 	for part := range slices.Chunk(lost, confirmMax) {
 		cmds = append(cmds, &catalog.Confirm{Node: c.cluster.Self(), Epoch: c.cluster.Epoch(), Lost: part})
 	}
-	// A refusal is an answer: the next time it would be the same.
+	// A refused report would be refused again, so it counts as done.
 	if _, err := c.cluster.Propose(ctx, cmds...); err != nil {
 		if _, refused := catalog.Refused(err); !refused {
 			c.log.Warn("losses could not be reported", "err", err)
@@ -227,10 +224,11 @@ func (c *Collector) reportLosses(ctx context.Context, view *catalog.View, held m
 	return true
 }
 
-// losses is the keys of what is held and not here, and of how many repositories.
+// losses returns the keys of files that this node holds by the catalog but does not have, and the
+// number of their repositories.
 func (c *Collector) losses(view *catalog.View, held map[string]bool) (lost []string, repos int) {
 	for repo := range view.Repos() {
-		// A job is about to change what it holds.
+		// A job is about to change the files of the repository.
 		if c.busy(repo.ID) {
 			continue
 		}
@@ -244,7 +242,8 @@ func (c *Collector) losses(view *catalog.View, held map[string]bool) (lost []str
 			}
 		}
 
-		// To look for all mirrors each time costs a system call for each. Only a removal takes one away.
+		// Checking every mirror each time would cost a system call for each. Only a removal can
+		// lose one, so check those.
 		if key := catalog.MirrorKey(repo.ID); held[key] && (!c.began || c.removed[repo.ID]) && !c.files.Mirrors.Has(repo.ID) {
 			lost = append(lost, key)
 		}
@@ -254,5 +253,5 @@ func (c *Collector) losses(view *catalog.View, held map[string]bool) (lost []str
 		}
 	}
 	slices.Sort(lost)
-	return slices.Compact(lost), repos // a pack is missed by each of its repositories
+	return slices.Compact(lost), repos // each repository of a pack misses it
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// Copier makes this node hold what the placement wants it to hold: it copies
-// what is missing from live holders, confirms what is here, and gives up what
-// others have taken over. What to do is decided in scene.go; a Copier does it.
+// Copier makes this node hold what the placement wants it to hold. It copies missing files from
+// live holders, confirms what is here, and gives up what others have taken over. scene.go decides
+// what to do; a Copier does it.
 type Copier struct {
 	cluster Cluster
 	files   *Files
@@ -25,46 +25,46 @@ type Copier struct {
 	active    map[string]bool
 	failed    map[string]failure
 	fresh     map[catalog.RepoID]freshness
-	rewritten map[string]time.Time // packs of which a part is awaited, since when
+	rewritten map[string]time.Time // packs that wait for their part to be written, and since when
 }
 
-// freshness is what is known of a mirror: the generation that it has. A mirror that
-// was dropped is another one when it comes back, and nothing is known of that.
+// freshness says which generation a mirror has. A mirror that was dropped and comes back is another
+// one: nothing is known about it.
 type freshness struct {
 	generation uint64
 	mirror     *git.Mirror
 }
 
-// CopyOptions is what a Copier takes beside its parts.
+// CopyOptions are the settings of a Copier.
 type CopyOptions struct {
-	Replicas int                          // copies wanted of everything
-	Busy     func(id catalog.RepoID) bool // a job works on the mirror of a repository here
+	Replicas int                          // wanted copies of everything
+	Busy     func(id catalog.RepoID) bool // reports whether a job works on the mirror of a repository here
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// failure is a copy that could not be made.
+// failure counts failed copies of a file or mirror.
 type failure struct {
 	until time.Time // no attempt before
-	count int       // in a row
+	count int       // failures in a row
 }
 
-// The pace of the copier.
+// How often the copier works.
 const (
-	copyLook   = 200 * time.Millisecond // between two looks
-	copyIdle   = 5 * time.Second        // when nothing changes
-	copyShare  = 20                     // a look takes at most one in so many parts of the time
-	copyRetry  = time.Second            // after a failure, doubled
-	copyWait   = copyRetry << 6         // the longest of these pauses
-	confirmMax = 1000                   // keys of one command
+	copyLook   = 200 * time.Millisecond // shortest pause between two looks
+	copyIdle   = 5 * time.Second        // pause while nothing changes
+	copyShare  = 20                     // a look takes at most this fraction of the time, as 1/n
+	copyRetry  = time.Second            // pause after a failure; doubled after each
+	copyWait   = copyRetry << 6         // longest pause after a failure
+	confirmMax = 1000                   // keys in one command
 
-	// How long a copy of a pack waits for the job that writes the part of it
-	// which is wanted here, and where there are too few copies.
+	// How long a copy of a pack waits for the job that writes the part wanted here. partHurry
+	// applies while there are too few copies.
 	partWait  = 5 * time.Minute
 	partHurry = 30 * time.Second
 )
 
-// NewCopier returns a Copier; Run makes it work.
+// NewCopier returns a Copier. Run makes it work.
 func NewCopier(cluster Cluster, files *Files, from *Transfers, opt CopyOptions) *Copier {
 	return &Copier{
 		cluster:   cluster,
@@ -96,7 +96,7 @@ func (c *Copier) Run(ctx context.Context) error {
 		changed := c.cluster.Changed()
 		took := c.look(ctx, &wg)
 
-		// A look over many repositories takes time: the pause is a share of that.
+		// A look over many repositories takes time: the pause grows with it.
 		if !clock.Wait(ctx, max(copyLook, min(copyShare*took, copyIdle))) {
 			return nil
 		}
@@ -111,11 +111,11 @@ func (c *Copier) Run(ctx context.Context) error {
 	}
 }
 
-// look starts what is to be copied and says what is here. It returns how long
-// the search for that took: with many repositories, milliseconds.
+// look starts the missing copies and confirms what is here. It returns how long it took to find
+// them: milliseconds with many repositories.
 func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	view := c.cluster.View()
-	// A node without a catalog that is up to date might copy what has gone.
+	// A node with an old catalog might copy what is gone.
 	if c.cluster.Ready() != nil || view.Index() == 0 {
 		return 0
 	}
@@ -137,15 +137,16 @@ func (c *Copier) look(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 		})
 	}
 
-	// What came since the last look is told now, what is under way at the next.
+	// Confirm what came since the last look. The copies started now are confirmed later.
 	c.confirm(ctx, w)
 	return took
 }
 
-// scene is what this node sees of a view.
+// scene returns the inputs for the decisions of this node in a view.
 func (c *Copier) scene(ctx context.Context, view *catalog.View) *scene {
 	packs := RewritesOf(view)
-	// The lookups ask at the moment of use: a node may have died, and a file come, since this view.
+	// The functions read the present state: since the view a node may have died, and a file may
+	// have come.
 	return &scene{
 		view:   view,
 		self:   c.cluster.Self(),
@@ -162,15 +163,15 @@ func (c *Copier) scene(ctx context.Context, view *catalog.View) *scene {
 	}
 }
 
-// mayWait reports whether a pack can wait to be copied, for the part of it that
-// belongs here. It waits for the first time now, or not for too long.
+// mayWait reports whether the copy of a pack can wait for the part of it that belongs here. It can
+// on the first look, and then for a limited time.
 func (c *Copier) mayWait(id string, live int) bool {
 	wait := partWait
 	if live < c.opt.Replicas {
 		wait = partHurry
 	}
 
-	// The first look at it starts the time, and the later ones measure it.
+	// The first look starts the time.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since, ok := c.rewritten[id]
@@ -181,8 +182,7 @@ func (c *Copier) mayWait(id string, live int) bool {
 	return c.opt.Now().Sub(since) < wait
 }
 
-// forget ends the waiting for what is not wanted any more, and lets go of what is
-// known of files and repositories that are gone.
+// forget drops what is known about packs, files and repositories that are no longer wanted.
 func (c *Copier) forget(view *catalog.View, w *work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,16 +192,16 @@ func (c *Copier) forget(view *catalog.View, w *work) {
 		}
 	}
 
-	// So long after the pause nothing was tried again: it is wanted no more, or has waited so
-	// long for its turn that it may begin anew. Not before, so that what has no source for a
-	// moment goes on being counted.
+	// If nothing was tried for so long after the pause, the file is wanted no more, or it has
+	// waited so long for its turn that its count may restart. Dropping it earlier would lose the
+	// count of a file without a source for a moment.
 	for key, f := range c.failed {
 		if c.opt.Now().Sub(f.until) > copyWait && !c.active[key] {
 			delete(c.failed, key)
 		}
 	}
 
-	// There are as many as repositories at most, so that few looks walk over them.
+	// There are at most as many entries as repositories, so this walk is rare.
 	if len(c.fresh) > view.RepoCount() {
 		for id := range c.fresh {
 			if view.Repo(id) == nil {
@@ -211,24 +211,24 @@ func (c *Copier) forget(view *catalog.View, w *work) {
 	}
 }
 
-// confirm tells the catalog what this node holds and what not any more.
+// confirm tells the catalog what this node holds now, and what it gives up.
 func (c *Copier) confirm(ctx context.Context, w *work) {
-	// In parts, so that no entry of the log grows with what a disk holds.
+	// Confirm in parts, so that no log entry grows with the size of the disk.
 	for len(w.held)+len(w.given) > 0 {
 		h, g := min(len(w.held), confirmMax), min(len(w.given), confirmMax)
 		cmd := &catalog.Confirm{Node: c.cluster.Self(), Epoch: c.cluster.Epoch(), Held: w.held[:h], Lost: w.given[:g]}
 		if _, err := c.cluster.Propose(ctx, cmd); err != nil {
-			return // found again by the next look
+			return // the next look finds it again
 		}
 		w.held, w.given = w.held[h:], w.given[g:]
 	}
 }
 
-// start runs one copy, unless it is under way or failed just now.
+// start runs a copy, unless it is running already or failed a short time ago.
 func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Beyond copiesIn they only wait: more of them in line would be of an old view.
+	// More copies than copiesIn only wait. Too many waiting copies would be decided by an old view.
 	if c.active[key] || len(c.active) >= 4*copiesIn || c.opt.Now().Before(c.failed[key].until) {
 		return
 	}
@@ -240,13 +240,13 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.active, key)
-		// A copy that the end of the node stopped has not failed.
+		// A copy that stopped because the node stops has not failed.
 		if err == nil || ctx.Err() != nil {
 			delete(c.failed, key)
 			return
 		}
 
-		// Twice as long after each failure, up to copyRetry << 6.
+		// Wait twice as long after each failure, up to copyRetry << 6.
 		f := c.failed[key]
 		f.count++
 		f.until = c.opt.Now().Add(copyRetry << min(f.count, 6))
@@ -255,10 +255,10 @@ func (c *Copier) start(ctx context.Context, wg *sync.WaitGroup, key string, run 
 	})
 }
 
-// Fresh reports whether the mirror of this node has the commits of the live
-// generation under their names.
+// Fresh reports whether this node's mirror has the commits of the live generation under their
+// names.
 func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Repo) bool {
-	// A generation never changes: what was found once holds for it, in that mirror.
+	// A generation never changes, so a positive result stays valid for this mirror.
 	found := freshness{repo.GenerationAt, c.files.Mirrors.Get(repo.ID)}
 	c.mu.Lock()
 	known := c.fresh[repo.ID]
@@ -270,14 +270,13 @@ func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Re
 		return false
 	}
 
-	// Where this node made the generation, its mirror has the commits. Else
-	// the mirror is asked.
+	// If this node made the generation, its mirror has the commits. Otherwise ask the mirror.
 	j := view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID))
 	if j == nil || j.Node != c.cluster.Self() || j.State != catalog.JobDone {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 
-		// Under their names: the commits alone may be here since a branch was elsewhere.
+		// Check the names too: the commits may be here from another branch.
 		for _, rev := range repo.Revisions {
 			if commit, err := found.mirror.Resolve(ctx, rev.Name); err != nil || commit != rev.Commit {
 				return false
@@ -291,8 +290,8 @@ func (c *Copier) Fresh(ctx context.Context, view *catalog.View, repo *catalog.Re
 	return true
 }
 
-// Moves is how many copies are under way, or put off, of what repositories need that
-// anybody is shown: the others are copied too, but do not exist for whoever looks.
+// Moves returns how many copies are running or waiting for repositories that somebody may see.
+// Copies for hidden repositories do not count, because nobody may learn that those exist.
 func (c *Copier) Moves(view *catalog.View) int {
 	mirrors, files := c.moving()
 	if len(mirrors)+len(files) == 0 {
@@ -307,7 +306,7 @@ func (c *Copier) Moves(view *catalog.View) int {
 		}
 	}
 
-	// A file may be of several repositories, and one that is shown is enough.
+	// A file may belong to several repositories: one visible repository is enough.
 	for repo := range view.Repos() {
 		if len(files) == 0 {
 			break
@@ -328,8 +327,8 @@ func (c *Copier) Moves(view *catalog.View) int {
 	return n
 }
 
-// moving is the mirrors and the files, by the ids that the catalog has for them, that
-// are being copied, or wait to be.
+// moving returns the mirrors and the files that are being copied or wait to be. Files have their
+// ids in the catalog.
 func (c *Copier) moving() (mirrors []catalog.RepoID, files map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// Files is what this node has on disk, and which index files must stay though
-// the catalog does not name them yet. It is safe for concurrent use.
+// Files is what this node has on disk. It knows which index files must stay although the catalog
+// does not name them yet. It is safe for concurrent use.
 //
 //	an attempt writes a file      Adopt: guarded until the attempt releases it, by then a view names it
 //	another node will publish it  Await: kept until the repository has a later generation, or for a minute
@@ -25,20 +25,19 @@ type Files struct {
 	awaited map[string]awaited
 }
 
-// awaited says how long a file is kept whose generation is not known yet.
+// awaited says how long to keep a file whose generation is not published yet.
 type awaited struct {
 	repo  catalog.RepoID
-	after uint64 // index of the generation that is to be replaced
+	after uint64 // index of the generation that will be replaced
 	until time.Time
 }
 
-// NewFiles returns the Files of a directory of index files and one of mirrors.
+// NewFiles returns the Files of a set of index files and the mirrors.
 func NewFiles(set *shard.Set, mirrors *Mirrors, now func() time.Time) *Files {
 	return &Files{Set: set, Mirrors: mirrors, now: now, guarded: map[string]int{}, awaited: map[string]awaited{}}
 }
 
-// Complete reports whether every file of the live generation of a repository is
-// here.
+// Complete reports whether this node has every file of a repository's live generation.
 func (f *Files) Complete(repo *catalog.Repo) bool {
 	for _, s := range repo.Shards {
 		for _, file := range FilesOf(repo.ID, s) {
@@ -50,11 +49,11 @@ func (f *Files) Complete(repo *catalog.Repo) bool {
 	return true
 }
 
-// Adopt opens files that were written into the directory and guards them until
-// release is called: nothing names them before the end of the attempt that
-// wrote them, which may be many minutes away. release is never nil.
+// Adopt opens files that were written into the directory, and guards them until release is called.
+// No view names them before the end of the attempt that wrote them, which may be many minutes away.
+// release is never nil.
 func (f *Files) Adopt(names ...string) (release func(), err error) {
-	// Guarded before they are opened: in between the collector would take them.
+	// Guard the files before opening them: otherwise the collector might remove them in between.
 	release = f.Guard(names)
 	if err := f.Add(names...); err != nil {
 		return release, fmt.Errorf("open the new shards: %w", err)
@@ -66,7 +65,7 @@ func (f *Files) Adopt(names ...string) (release func(), err error) {
 func (f *Files) Guard(names []string) (release func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// Counted, since two jobs may need the same file.
+	// Count the guards: two jobs may need the same file.
 	for _, n := range names {
 		f.guarded[n]++
 	}
@@ -91,7 +90,7 @@ func (f *Files) await(call prefetchCall, until time.Time) {
 	}
 }
 
-// kept lists the files that stay though no view up to this one names them.
+// kept returns the files that must stay although no view up to this one names them.
 func (f *Files) kept(view *catalog.View) map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +100,7 @@ func (f *Files) kept(view *catalog.View) map[string]bool {
 		names[n] = true
 	}
 
-	// Promised files stay until a view names them, or the promise is over.
+	// An awaited file stays until a view names it or its time is over.
 	for n, a := range f.awaited {
 		if a.over(view, f.now()) {
 			delete(f.awaited, n)
@@ -112,8 +111,8 @@ func (f *Files) kept(view *catalog.View) map[string]bool {
 	return names
 }
 
-// over reports whether nobody publishes any more what was awaited: the repository
-// has a later generation, this one or another, or the time is up.
+// over reports whether waiting for a file is over: the repository is gone or has a later
+// generation, or the time is up.
 func (a awaited) over(view *catalog.View, now time.Time) bool {
 	repo := view.Repo(a.repo)
 	return repo == nil || repo.GenerationAt > a.after || now.After(a.until)

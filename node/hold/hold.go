@@ -7,17 +7,17 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Cluster is what holding data takes of the agreement of nodes; *cluster.Cluster is one.
-// Its methods are safe for concurrent use.
+// Cluster is what this package needs of the cluster; *cluster.Cluster implements it. Its methods
+// are safe for concurrent use.
 type Cluster interface {
 	View() *catalog.View
 	Changed() <-chan struct{} // closed when there is a newer View
 	Age() time.Duration       // how old View may be
-	Ready() error             // why this node should not act on View yet
+	Ready() error             // an error while this node should not act on View yet
 
 	Self() string
 	Epoch() uint64
-	Alive(node string) bool // whether a node can be reached now
+	Alive(node string) bool // reports whether a node can be reached now
 	Propose(ctx context.Context, cmds ...catalog.Command) (uint64, error)
 }
 
@@ -28,37 +28,35 @@ type Node struct {
 	Zone   string
 	Weight float64
 	Alive  bool
-	Silent time.Duration // for how long it has not been reached, at Timing 1
-	// Replaced is set where a member that joined later is reached at its address:
-	// its disk was emptied, or another machine stands in its place.
+	Silent time.Duration // time since it was last reached; in units of Timing 1
+	// Replaced reports that a member that joined later has its address: its disk was emptied, or
+	// another machine took its place.
 	Replaced bool
-	Closed   bool // draining: takes no job and no data
-	Disk     int  // percent of its volume in use
+	Closed   bool // draining: gets no job and no data
+	Disk     int  // used percent of its volume
 }
 
-// DiskFull is how full a volume may be, in percent, before its node is given
-// no more data.
+// DiskFull is the used percent of a volume from which on its node gets no more data.
 const DiskFull = 85
 
-// DiskStop is how full a volume may be, in percent, before nothing more is
-// copied to it or built on it.
+// DiskStop is the used percent of a volume from which on nothing is copied to it or built on it.
 const DiskStop = 95
 
-// LostAfter is how long a silent node keeps its jobs. Then what it alone has is
-// made anew.
+// LostAfter is how long a silent node keeps its jobs. Then data that only this node has is made
+// again.
 const LostAfter = 25 * time.Second
 
-// When others take the places of a silent node. One that was replaced is only
-// waited for a moment, since two nodes may be changing addresses.
+// The time after which others replace a silent node. For a node that was replaced it is short, but
+// not zero: two nodes may be exchanging addresses.
 const (
 	deadAfter     = 5 * time.Minute
-	replacedAfter = 5 * time.Second // it loses its jobs then, too
+	replacedAfter = 5 * time.Second // it loses its jobs then too
 )
 
-// Lost reports whether a node will hardly be back in time to end its jobs.
+// Lost reports whether a node will probably not be back in time to finish its jobs.
 func (n Node) Lost() bool { return n.silent(LostAfter) }
 
-// Gone reports whether a node is not expected back: others take its places.
+// Gone reports whether a node is not expected back, so that others replace it.
 func (n Node) Gone() bool { return n.silent(deadAfter) }
 
 func (n Node) silent(after time.Duration) bool {

@@ -18,32 +18,32 @@ import (
 	"github.com/shoalsearch/shoal/shard/git"
 )
 
-// Mirrors is the bare repositories of this node: one directory for each, named
-// by the number of the repository. It is safe for concurrent use.
+// Mirrors is the bare repositories of this node. Each has a directory named by the id of the
+// repository. It is safe for concurrent use.
 type Mirrors struct {
 	dir   string
-	procs *git.Processes // that read objects, of all mirrors
+	procs *git.Processes // git processes that read objects, for all mirrors
 
 	mu    sync.Mutex // guards the fields below
 	open  map[catalog.RepoID]*git.Mirror
 	sizes map[catalog.RepoID]mirrorSize
 }
 
-// mirrorSize is what a mirror took on disk when it was last looked at.
+// mirrorSize is the size of a mirror on disk when it was last measured.
 type mirrorSize struct {
 	bytes int64
-	next  time.Time // when to look again
+	next  time.Time // time of the next measurement
 }
 
-// The bounds of measuring mirrors: one that nothing was fetched for grows by
-// maintenance only, and a round of the collector must stay short.
+// Limits of measuring mirrors. Without a fetch a mirror grows only by maintenance, and a round of
+// the collector must stay short.
 const (
 	measureEvery = time.Minute
-	measureMost  = 32      // mirrors in a round
-	measureFiles = 100_000 // of one mirror: a packed one has some dozens
+	measureMost  = 32      // mirrors in one round
+	measureFiles = 100_000 // files of one mirror; a packed mirror has a few dozen
 )
 
-// OpenMirrors uses dir, which is made when it is missing.
+// OpenMirrors returns the mirrors in dir, which it makes if it is missing.
 func OpenMirrors(dir string) (*Mirrors, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("mirrors: %w", err)
@@ -51,8 +51,8 @@ func OpenMirrors(dir string) (*Mirrors, error) {
 	return &Mirrors{dir: dir, procs: git.NewProcesses(max(16, 4*runtime.GOMAXPROCS(0)), clock.Now), open: map[catalog.RepoID]*git.Mirror{}, sizes: map[catalog.RepoID]mirrorSize{}}, nil
 }
 
-// Get returns the mirror of a repository, which need not exist yet. All
-// callers share one.
+// Get returns the mirror of a repository, which need not exist yet. All callers get the same
+// object.
 func (ms *Mirrors) Get(id catalog.RepoID) *git.Mirror {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -70,15 +70,14 @@ func (ms *Mirrors) Has(id catalog.RepoID) bool {
 	return err == nil
 }
 
-// Names lists the repositories with a directory here, and the names of
-// entries that are none.
+// Names returns the ids of the repositories with a directory here, and the names of other entries.
 func (ms *Mirrors) Names() (ids []catalog.RepoID, strange []string, err error) {
 	entries, err := os.ReadDir(ms.dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("mirrors: %w", err)
 	}
 
-	// What is no mirror is told apart: the collector decides about it.
+	// Return other entries separately: the collector decides about them.
 	for _, e := range entries {
 		n, err := strconv.ParseUint(strings.TrimSuffix(e.Name(), ".git"), 10, 32)
 		if err != nil || !strings.HasSuffix(e.Name(), ".git") {
@@ -101,7 +100,7 @@ func (ms *Mirrors) Drop(id catalog.RepoID) error {
 	if m != nil {
 		m.Close()
 	}
-	// A crash in the middle must not leave half a mirror under its name.
+	// Rename it first, so that a crash leaves no half mirror under its name.
 	gone := ms.path(id) + ".gone"
 	if err := os.Rename(ms.path(id), gone); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("mirror %d: %w", id, err)
@@ -109,13 +108,13 @@ func (ms *Mirrors) Drop(id catalog.RepoID) error {
 	return os.RemoveAll(gone)
 }
 
-// dropStrange deletes an entry that is no mirror.
+// dropStrange deletes an entry that is not a mirror.
 func (ms *Mirrors) dropStrange(name string) error {
 	return os.RemoveAll(filepath.Join(ms.dir, filepath.Base(name)))
 }
 
-// Bytes is what the mirrors take on disk, as far as they have been measured:
-// it follows a fetch by about a second.
+// Bytes returns the size of the mirrors on disk, as last measured: it follows a fetch by about a
+// second.
 func (ms *Mirrors) Bytes() int64 {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -126,7 +125,7 @@ func (ms *Mirrors) Bytes() int64 {
 	return sum
 }
 
-// Changed says that a mirror has to be measured anew.
+// Changed marks a mirror for measuring.
 func (ms *Mirrors) Changed(id catalog.RepoID) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -135,8 +134,7 @@ func (ms *Mirrors) Changed(id catalog.RepoID) {
 	ms.sizes[id] = s
 }
 
-// measure looks at those of the mirrors whose time has come, the longest
-// waiting first, and at no more than a few.
+// measure measures the mirrors that are due, a limited number of them, those waiting longest first.
 func (ms *Mirrors) measure(ids []catalog.RepoID, now time.Time) {
 	ms.mu.Lock()
 
@@ -155,14 +153,14 @@ func (ms *Mirrors) measure(ids []catalog.RepoID, now time.Time) {
 		}
 	}
 
-	// Those first that were measured longest ago, and a few at a time: each is a walk of the disk.
+	// Each measurement walks the disk, so take a few, those waiting longest.
 	slices.SortFunc(due, func(a, b catalog.RepoID) int {
 		return cmp.Or(ms.sizes[a].next.Compare(ms.sizes[b].next), cmp.Compare(a, b))
 	})
 	due = due[:min(len(due), measureMost)]
 
 	for _, id := range due {
-		// Before the walk: a fetch that ends during it asks again.
+		// Set the time before the walk: a fetch that ends during the walk marks the mirror again.
 		ms.sizes[id] = mirrorSize{bytes: ms.sizes[id].bytes, next: now.Add(measureEvery)}
 	}
 
@@ -179,8 +177,7 @@ func (ms *Mirrors) measure(ids []catalog.RepoID, now time.Time) {
 	}
 }
 
-// sizeOf is the bytes of the files below dir. Files that come and go
-// meanwhile do not matter.
+// sizeOf returns the bytes of the files below dir. Files that come and go meanwhile do not matter.
 func sizeOf(dir string) (sum int64) {
 	files := 0
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -188,7 +185,7 @@ func sizeOf(dir string) (sum int64) {
 			return nil
 		}
 
-		// An estimate of a huge mirror is enough: looking at every file would cost the disk.
+		// An estimate of a huge mirror is enough.
 		if files++; files > measureFiles {
 			return filepath.SkipAll
 		}
@@ -201,7 +198,7 @@ func sizeOf(dir string) (sum int64) {
 	return sum
 }
 
-// Close ends the processes of all mirrors.
+// Close ends the git processes of all mirrors.
 func (ms *Mirrors) Close() {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()

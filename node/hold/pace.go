@@ -8,15 +8,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// reader ends with its context, keeps to a pace and counts.
+// reader is an io.Reader that fails when its context ends, limits its rate and counts bytes.
 type reader struct {
 	ctx   context.Context
 	r     io.Reader
-	rate  *rate.Limiter // bytes a second, for many streams together; nil for any pace
-	count *atomic.Int64 // of what came at a pace
+	rate  *rate.Limiter // bytes a second, shared by many streams; nil means no limit
+	count *atomic.Int64 // bytes read with a rate limit
 }
 
-// Read reads from the stream.
+// Read implements io.Reader.
 func (r *reader) Read(b []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
@@ -28,7 +28,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	n, err := r.r.Read(b[:min(len(b), r.rate.Burst())])
 	r.count.Add(int64(n))
 
-	// Paid for afterwards, since only then it is known how much came.
+	// Wait after the read, because only then its length is known.
 	if late := r.rate.WaitN(r.ctx, n); late != nil {
 		return n, late
 	}

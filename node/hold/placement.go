@@ -9,7 +9,7 @@ import (
 
 const placeBatch = 500 // groups of one command
 
-// Placement is all that a plan of placement depends on.
+// Placement is the input of a placement plan.
 type Placement struct {
 	View    *catalog.View
 	Nodes   []Node
@@ -17,8 +17,8 @@ type Placement struct {
 	Balance bool
 }
 
-// Place says which units should be held by whom, where that differs from the
-// catalog. A cluster of one member places nothing: everything is there.
+// Place returns commands that set which members should hold which units, where that differs from
+// the catalog. A cluster of one member places nothing: everything is there.
 func Place(in Placement) []catalog.Command {
 	members := in.members()
 	if len(members) < 2 {
@@ -30,7 +30,7 @@ func Place(in Placement) []catalog.Command {
 
 	var groups []catalog.Group
 	for i, ids := range targets {
-		// Only what differs from the catalog is proposed.
+		// Propose only what differs from the catalog.
 		if old := in.View.Group(numbers[i]); len(ids) == 0 || old != nil && slices.Equal(idsOf(in.View, old), ids) {
 			continue
 		}
@@ -41,7 +41,7 @@ func Place(in Placement) []catalog.Command {
 		groups = append(groups, g)
 	}
 
-	// In batches: one entry of the log has a bound.
+	// A log entry has a limited size, so propose in batches.
 	var cmds []catalog.Command
 	for part := range slices.Chunk(groups, placeBatch) {
 		cmds = append(cmds, &catalog.Place{Groups: part})
@@ -52,7 +52,7 @@ func Place(in Placement) []catalog.Command {
 func (in *Placement) members() []place.Member {
 	var members []place.Member
 	for _, n := range in.Nodes {
-		// It is known by gossip, but not let in yet: no number stands for it.
+		// Gossip knows this node, but it is not a member yet and has no number.
 		if in.View.Member(n.ID) == nil {
 			continue
 		}
@@ -68,41 +68,40 @@ func (in *Placement) members() []place.Member {
 	return members
 }
 
-// unknownBytes is what a repository without an index counts while there is
-// none to compare it with.
+// unknownBytes is the assumed size of a repository without an index, while no repository has one.
 const unknownBytes = 1 << 20
 
-// units lists what is placed: the groups that have a repository, and the
-// slices of large repositories. Where nothing was placed before, the holders
-// count as the targets in force, so that the first plan moves little.
+// units returns what is placed: the groups that have a repository, and the slices of large
+// repositories. If a unit was never placed, its holders count as its present targets, so that the
+// first plan moves little.
 //
-// What is not indexed yet counts as much as the rest. A young cluster is placed
-// when next to nothing is indexed: if that weighed nothing, all of it could lie
-// on the first two nodes.
+// A repository that is not indexed yet counts as much as an average one. A young cluster is placed
+// when next to nothing is indexed: if that weighed nothing, all of it could lie on the first two
+// nodes.
 func (in *Placement) units() (units []place.Unit, numbers []uint64) {
 	u := &unitList{view: in.View, at: map[uint64]int{}}
 	for repo := range in.View.Repos() {
 		u.add(repo)
 	}
 
-	// Only with all of them known is it known what the others weigh.
+	// The average is known only after all repositories were added.
 	u.weighYoung()
 	return u.units, u.numbers
 }
 
-// unitList is the units of a view while they are gathered.
+// unitList collects the units of a view.
 type unitList struct {
 	view    *catalog.View
 	units   []place.Unit
 	numbers []uint64
-	at      map[uint64]int // index in units, by number
+	at      map[uint64]int // index in units by number
 
-	young   []uint64 // groups, one for each repository that is not indexed yet
-	indexed int64    // repositories that are
-	bytes   int64    // of these
+	young   []uint64 // group of each repository that is not indexed yet
+	indexed int64    // number of indexed repositories
+	bytes   int64    // bytes of the indexed repositories
 }
 
-// unit is the unit of a number, which is made when it is asked for first.
+// unit returns the unit with a number, and adds it on first use.
 func (l *unitList) unit(number uint64) *place.Unit {
 	i, ok := l.at[number]
 	if !ok {
@@ -113,7 +112,7 @@ func (l *unitList) unit(number uint64) *place.Unit {
 	return &l.units[i]
 }
 
-// add counts a repository and its shards.
+// add adds a repository and its shards.
 func (l *unitList) add(repo *catalog.Repo) {
 	// A group that was never placed stays where its data was built.
 	number := place.GroupOf(repo.ID)
@@ -134,11 +133,11 @@ func (l *unitList) add(repo *catalog.Repo) {
 		if u.Key >= place.Groups && len(u.Targets) == 0 && l.view.Group(u.Key) == nil {
 			u.Targets = l.view.Holders(catalog.ShardKey(s.ID))
 		}
-		l.unit(number).Bytes += s.Text / 4 // about the mirror
+		l.unit(number).Bytes += s.Text / 4 // an estimate of the mirror
 	}
 }
 
-// weighYoung counts what is not indexed yet as the mean of what is.
+// weighYoung gives repositories that are not indexed yet the average size of the others.
 func (l *unitList) weighYoung() {
 	usual := int64(unknownBytes)
 	if l.indexed > 0 {

@@ -12,13 +12,13 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// The pace of placement.
+// How often placement balances.
 const (
-	balanceAfter = 10 * time.Minute // data moves for balance so often, after members change, and by growth
-	grownBy      = 4                // growth: all is indexed and a part of this size is new. A young cluster is placed before sizes are known
+	balanceAfter = 10 * time.Minute // data moves for balance this often, after members change, and after growth
+	grownBy      = 4                // growth means that all is indexed and a quarter was added since; a young cluster is placed before sizes are known
 )
 
-// Placer runs Place while this node leads. It belongs to one goroutine.
+// Placer runs Place while this node is the leader. It belongs to one goroutine.
 type Placer struct {
 	cluster Cluster
 	copies  int
@@ -28,24 +28,24 @@ type Placer struct {
 	last placed
 }
 
-// placed is what a Placer remembers of its work since this node leads.
+// placed is what a Placer remembers about its work as leader.
 type placed struct {
 	members string // fingerprint of the members at the last balancing
 	at      time.Time
-	bytes   int64     // of all indexes at the last balancing
-	index   uint64    // of the view at the last look
-	since   time.Time // when balancing was put off first
+	bytes   int64     // bytes of all indexes at the last balancing
+	index   uint64    // index of the view at the last look
+	since   time.Time // when balancing was first postponed
 }
 
-// NewPlacer returns a Placer that wants so many copies of everything.
+// NewPlacer returns a Placer that wants that many copies of everything.
 func NewPlacer(cluster Cluster, copies int, log *slog.Logger, now func() time.Time) *Placer {
 	return &Placer{cluster: cluster, copies: copies, log: log, now: now}
 }
 
-// Forget is called when this node does not lead.
+// Forget resets the Placer. Call it while this node is not the leader.
 func (p *Placer) Forget() { p.last = placed{} }
 
-// Place proposes what should move.
+// Place proposes moves.
 func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) {
 	now := p.now()
 	finger := Fingerprint(nodes)
@@ -55,7 +55,7 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) {
 		return
 	}
 
-	// Growth alone moves data in quiet times only, and not while it is put off.
+	// Growth alone moves data only in quiet times. No balancing happens while it is postponed.
 	balance = balance || Calm(view) && indexBytes(view) > p.last.bytes+p.last.bytes/grownBy
 	balance = balance && !p.putOff(view, nodes, now)
 
@@ -72,16 +72,16 @@ func (p *Placer) Place(ctx context.Context, view *catalog.View, nodes []Node) {
 		p.log.Info("placement changed", "commands", len(cmds), "balanced", balance)
 	}
 
-	// Remembered only when all of it was accepted.
+	// Remember the result only if all commands were accepted.
 	p.last.index = view.Index()
 	if balance {
 		p.last.members, p.last.at, p.last.bytes = finger, now, indexBytes(view)
 	}
 }
 
-// putOff reports whether nothing is moved for balance yet: a member is silent, or
-// what one has lost is not made up for. First every place is filled, for ten
-// minutes at most: a copy that cannot be made must not keep a newcomer empty.
+// putOff reports whether balancing is postponed: a member is silent, or lost copies are not
+// replaced yet. Missing copies come first, but for ten minutes at most: a copy that cannot be made
+// must not keep a new member empty.
 func (p *Placer) putOff(view *catalog.View, nodes []Node, now time.Time) bool {
 	if !waiting(nodes) && !underReplicated(view, nodes, p.copies) {
 		p.last.since = time.Time{}
@@ -98,8 +98,8 @@ func waiting(nodes []Node) bool {
 	return slices.ContainsFunc(nodes, func(n Node) bool { return !n.Alive && !n.Gone() })
 }
 
-// underReplicated reports whether something has fewer live copies than are wanted, since a
-// holder cannot be reached.
+// underReplicated reports whether a file has fewer live copies than wanted because a holder cannot
+// be reached.
 func underReplicated(view *catalog.View, nodes []Node, copies int) bool {
 	alive, takers := map[string]bool{}, 0
 	for _, n := range nodes {
@@ -118,7 +118,7 @@ func underReplicated(view *catalog.View, nodes []Node, copies int) bool {
 				live++
 			}
 		}
-		// Where every holder is alive, copying is still under way: no alarm.
+		// If every holder is alive, copying is still under way: no alarm.
 		if live < wanted && live < len(h.Nodes) {
 			return true
 		}
@@ -136,7 +136,7 @@ func Calm(view *catalog.View) bool {
 	return true
 }
 
-// indexBytes is the size of all indexes, each counted once.
+// indexBytes returns the size of all indexes. Each counts once.
 func indexBytes(view *catalog.View) (sum int64) {
 	for repo := range view.Repos() {
 		for _, s := range repo.Shards {
@@ -146,11 +146,11 @@ func indexBytes(view *catalog.View) (sum int64) {
 	return sum
 }
 
-// Fingerprint is the same text as long as data can be on the same members.
+// Fingerprint returns a text that stays the same while data can be on the same members.
 func Fingerprint(nodes []Node) string {
 	sorted := slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.ID, b.ID) })
 
-	// No id and no zone has these signs, so that two states never read alike.
+	// No id and no zone contains these separators, so different states have different texts.
 	out := ""
 	for _, n := range sorted {
 		out += n.ID + "\x00" + n.Zone

@@ -9,22 +9,21 @@ import (
 	"github.com/shoalsearch/shoal/node/place"
 )
 
-// scene is all that the decisions of a Copier depend on.
+// scene is the input for the decisions of a Copier.
 type scene struct {
 	view   *catalog.View
 	self   string
-	wanted int // copies of everything
+	wanted int // number of wanted copies
 	now    time.Time
 
-	alive  func(node string) bool        // can be reached now
-	has    func(file string) bool        // is on this disk
-	stored func(id catalog.RepoID) bool  // its mirror is on this disk
-	busy   func(id catalog.RepoID) bool  // a job works on the mirror here
-	fresh  func(repo *catalog.Repo) bool // the mirror here has the commits of the live generation
+	alive  func(node string) bool        // reports whether a node can be reached now
+	has    func(file string) bool        // reports whether a file is on this disk
+	stored func(id catalog.RepoID) bool  // reports whether the mirror of a repository is on this disk
+	busy   func(id catalog.RepoID) bool  // reports whether a job works on the mirror here
+	fresh  func(repo *catalog.Repo) bool // reports whether the mirror here has the commits of the live generation
 
-	// rewritten reports whether a pack, of which there are so many live copies, is not
-	// copied yet, since the part of it that belongs here is about to be
-	// written.
+	// rewritten reports whether the copy of a pack waits, because the part that belongs here is
+	// about to be written to its own file. live is the number of live copies of the pack.
 	rewritten func(repo catalog.RepoID, id string, live int) bool
 }
 
@@ -32,24 +31,24 @@ type scene struct {
 type work struct {
 	held      []string                    // keys to confirm
 	given     []string                    // keys to give up
-	files     map[string][]string         // files to copy, and who has them
-	mirrors   map[catalog.RepoID][]string // the same of mirrors
-	rewritten map[string]bool             // packs of which a part is awaited
+	files     map[string][]string         // files to copy, with the nodes that have them
+	mirrors   map[catalog.RepoID][]string // mirrors to copy, with the nodes that have them
+	rewritten map[string]bool             // packs that wait for their part to be written
 
 	verdicts map[string]verdict // by key of a file
 }
 
-// verdict is what to do with a file, the strongest reason last: the
-// repositories of a pack may be of different minds after a move.
+// verdict is the decision about a file. The strongest reason comes last, because the repositories
+// of a pack may want different things after a move.
 type verdict uint8
 
 const (
-	giveUp verdict = 1 + iota // it is here, and who should have it has it
-	keep                      // it is here, and not everywhere yet where it should be
-	want                      // it should be here
+	giveUp verdict = 1 + iota // the file is here, and all of its targets have it
+	keep                      // the file is here, and some of its targets lack it
+	want                      // the file should be here
 )
 
-// decide compares what the view wants of this node with what is here.
+// decide compares what the view wants on this node with what is here.
 //
 //	target, not here           copy by hash, then confirm; of a mirror that it counts as a holder of, give up first
 //	target, here               confirm
@@ -57,7 +56,7 @@ const (
 func (s *scene) decide() *work {
 	w := &work{files: map[string][]string{}, mirrors: map[catalog.RepoID][]string{}, rewritten: map[string]bool{}, verdicts: map[string]verdict{}}
 	for repo := range s.view.Repos() {
-		// What may come back without a clone has its copies until then, wherever they belong.
+		// A dropped repository may come back without a clone until it is deleted: its copies stay.
 		if !repo.Kept(s.now) || !repo.Indexed() {
 			continue
 		}
@@ -69,7 +68,7 @@ func (s *scene) decide() *work {
 
 		s.mirror(repo, targets, w)
 
-		// A slice of a large repository is placed by itself.
+		// A slice of a large repository has its own placement.
 		for _, ref := range repo.Shards {
 			of := targets
 			if ref.Slice != 0 {
@@ -87,13 +86,13 @@ func (s *scene) decide() *work {
 		}
 	}
 
-	// Sorted, so that the same work is the same command.
+	// Sorting makes the same work the same command.
 	slices.Sort(w.given)
 	return w
 }
 
-// targets is who should hold a repository. In a cluster of one, and before
-// the first placement, that is this node.
+// targets returns the nodes that should hold a repository. In a cluster of one, and before the
+// first placement, that is this node.
 func (s *scene) targets(repo *catalog.Repo) (ids []string, placed bool) {
 	if ids := RepoTargets(s.view, repo.ID); len(ids) > 0 {
 		return ids, true
@@ -101,15 +100,16 @@ func (s *scene) targets(repo *catalog.Repo) (ids []string, placed bool) {
 	return []string{s.self}, false
 }
 
-// shard notes what a repository wants of the files of a shard.
+// shard decides about the files of a shard of a repository.
 func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string, w *work) {
 	wanted := slices.Contains(targets, s.self)
 	for key, file := range FilesOf(repo.ID, ref) {
 		if w.verdicts[key] == want {
-			continue // another repository of a pack wants it already
+			continue // another repository of the pack wants it already
 		}
 
-		// A holder is about to write its part of this pack anew: a copy made now would be replaced at once.
+		// A holder is about to rewrite its part of this pack: a copy made now would soon be
+		// replaced.
 		if wanted && ref.Pack > 0 && !s.has(file) && s.waits(repo.ID, ref.ID, w) {
 			continue
 		}
@@ -126,7 +126,7 @@ func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string
 				w.held = append(w.held, key)
 			}
 
-		// What is no longer wanted goes only after its new holders have it.
+		// Give a copy up only after its new holders have it.
 		case held && s.covered(key, targets):
 			w.verdicts[key] = max(w.verdicts[key], giveUp)
 		case held:
@@ -135,9 +135,9 @@ func (s *scene) shard(repo *catalog.Repo, ref catalog.ShardRef, targets []string
 	}
 }
 
-// mirror notes what to do with the mirror of a repository.
+// mirror decides about the mirror of a repository.
 func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
-	// A job is writing it.
+	// A job is writing the mirror.
 	if s.busy(repo.ID) {
 		return
 	}
@@ -151,7 +151,7 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 		return
 	}
 
-	// Without the commits of the live generation what is found could not be read.
+	// Without the commits of the live generation, nobody could read the files that a search finds.
 	if s.fresh(repo) {
 		if !held {
 			w.held = append(w.held, key)
@@ -159,15 +159,15 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 		return
 	}
 
-	// It went while it was no target, and became one again meanwhile: the others must not
-	// rely on it.
+	// The mirror was removed while this node was no target. Now it is a target again: other nodes
+	// must not count on its copy.
 	if held && !s.stored(repo.ID) {
 		w.given = append(w.given, key)
 	}
 
 	from := s.sources(key)
 	if j := s.view.Job(catalog.JobIndex, catalog.RepoSubject(repo.ID)); j != nil {
-		if i := slices.Index(from, j.Node); i > 0 { // who indexed last is newest
+		if i := slices.Index(from, j.Node); i > 0 { // the last indexer has the newest mirror
 			from[0], from[i] = from[i], from[0]
 		}
 	}
@@ -176,14 +176,13 @@ func (s *scene) mirror(repo *catalog.Repo, targets []string, w *work) {
 	}
 }
 
-// covered reports whether the copy of this node may go: every target has confirmed
-// and can be reached, and without this copy as many live ones remain as are
-// wanted. Of several that are no targets, those with lower numbers stay where
-// the targets are too few: two must not rely on each other.
+// covered reports whether this node may give up its copy: every target has confirmed its copy and
+// is alive, and as many live copies remain as are wanted. If the targets are too few, the holders
+// with lower numbers stay, so that two nodes do not rely on each other.
 //
 //	given up  =>  targets ⊆ live holders  and  |targets ∪ {holders before this one} live| >= wanted
 func (s *scene) covered(key string, targets []string) bool {
-	holders := s.view.Holders(key) // by number
+	holders := s.view.Holders(key) // sorted by number
 	for _, t := range targets {
 		if !slices.Contains(holders, t) || !s.alive(t) {
 			return false
@@ -199,7 +198,7 @@ func (s *scene) covered(key string, targets []string) bool {
 	return remain >= min(s.wanted, s.takers())
 }
 
-// takers is how many members can be reached and may hold data.
+// takers returns how many members are alive and may hold data.
 func (s *scene) takers() int {
 	n := 0
 	for m := range s.view.Members() {
@@ -210,22 +209,21 @@ func (s *scene) takers() int {
 	return n
 }
 
-// sources are the live holders of a key beside this node.
+// sources returns the live holders of a key, without this node.
 func (s *scene) sources(key string) []string {
 	return sources(s.view, key, s.self, s.alive)
 }
 
-// sources are the live holders of a key but for one node, in an order of that
-// node's own, so that not everybody asks the same.
+// sources returns the live holders of a key, without one node. Each node gets another order, so
+// that they do not all ask the same holder.
 func sources(view *catalog.View, key, self string, alive func(node string) bool) []string {
 	return orderBy(self+key, view.Holders(key), func(id string) bool { return id != self && alive(id) })
 }
 
-// waits reports whether a pack is not copied yet. When repositories of a pack move,
-// their new class needs a part of it only; a member that has the pack writes
-// that part anew, with what else moved, and copies it to the others. Until then
-// the old holders serve. It does not wait where no live member of the class has
-// the pack, and not for long.
+// waits reports whether copying a pack waits. When repositories of a pack move, their new class
+// needs only a part of it. A member of the class that has the pack writes that part to a new file,
+// with what else moved, and the others copy that file. Until then the old holders serve. Copying
+// does not wait if no live member of the class has the pack, and not for long.
 func (s *scene) waits(repo catalog.RepoID, id string, w *work) bool {
 	live, writers := 0, 0
 
@@ -240,7 +238,7 @@ func (s *scene) waits(repo catalog.RepoID, id string, w *work) bool {
 		}
 	}
 
-	// Without somebody who has the pack and writes the part, waiting has no end.
+	// Without a member that has the pack, nobody would write the part.
 	if writers == 0 || !s.rewritten(repo, id, live) {
 		return false
 	}
@@ -248,7 +246,7 @@ func (s *scene) waits(repo catalog.RepoID, id string, w *work) bool {
 	return true
 }
 
-// orderBy lists the ids that are wanted, in an order that depends on the key.
+// orderBy returns the wanted ids in an order that depends on the key.
 func orderBy(key string, ids []string, wanted func(id string) bool) []string {
 	var out []string
 	for _, id := range ids {

@@ -10,24 +10,23 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// The pace of scrubbing: every file once in scrubRound, or later where that
-// would be more than scrubRate bytes a second.
+// The scrubber reads every file once in scrubRound, or later if that would be more than scrubRate
+// bytes a second.
 const (
 	scrubRound = 7 * 24 * time.Hour
 	scrubRate  = 20 << 20
 	scrubIdle  = time.Minute
 )
 
-// Scrubber reads every file of this node again and again, slowly, and
-// compares it with its name: a bit that has flipped is found before the copy
-// that it is needed from is gone. What is damaged is put aside by the set,
-// whose owner tells the Collector.
+// Scrubber reads every file of this node again and again, slowly, and compares it with its name. So
+// it finds a flipped bit before the other copies are gone. The set puts a damaged file aside, and
+// its owner tells the Collector.
 type Scrubber struct {
 	files verified
 	log   *slog.Logger
 }
 
-// verified is what a Scrubber takes of the index files.
+// verified is what a Scrubber needs of the index files.
 type verified interface {
 	Names() []string
 	Size(name string) int64
@@ -35,12 +34,12 @@ type verified interface {
 	Verify(ctx context.Context, name string) error
 }
 
-// NewScrubber returns a Scrubber; Run makes it work.
+// NewScrubber returns a Scrubber. Run makes it work.
 func NewScrubber(files verified, log *slog.Logger) *Scrubber { return &Scrubber{files, log} }
 
 // Run scrubs until the context ends.
 func (s *Scrubber) Run(ctx context.Context) error {
-	// A node that is started again and again must not come to the same files only.
+	// Start at a random file, so that a node which restarts often reaches all files.
 	begin := rand.Float64()
 
 	for {
@@ -61,7 +60,7 @@ func (s *Scrubber) Run(ctx context.Context) error {
 	}
 }
 
-// scrubWait is the time before a file of some bytes, of so many files.
+// scrubWait returns the pause before a file of that many bytes, if there are that many files.
 func scrubWait(files int, bytes int64) time.Duration {
 	return max(scrubRound/time.Duration(files), time.Duration(bytes)*time.Second/scrubRate)
 }

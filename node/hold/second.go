@@ -15,11 +15,10 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Second has another node take the files of a generation that is about to be
-// published, and returns that node; empty where none does in time: then the
-// publication goes on alone. The catalog learns of both copies at once: a node
-// that dies in that moment takes nothing with it, not even until the other has
-// confirmed.
+// Second asks another node to copy the files of a generation that is about to be published, and
+// returns that node. It returns "" if no node copies them in time; then this node publishes alone.
+// The catalog learns of both copies at once, so the generation survives if this node dies in that
+// moment.
 func (t *Transfers) Second(ctx context.Context, repo catalog.RepoID, names []string) (node string) {
 	if t.opt.Replicas < 2 || len(names) == 0 {
 		return ""
@@ -40,7 +39,7 @@ func (t *Transfers) Second(ctx context.Context, repo catalog.RepoID, names []str
 		if node == t.cluster.Self() || !t.cluster.Alive(node) {
 			continue
 		}
-		// The first that takes all of them is enough.
+		// One node with all files is enough.
 		if err = t.prefetch(ctx, node, in); err == nil {
 			return node
 		}
@@ -49,15 +48,15 @@ func (t *Transfers) Second(ctx context.Context, repo catalog.RepoID, names []str
 	return ""
 }
 
-// prefetch asks a node to take files, for as long as it is alive: one that
-// has stopped would hold up the publication for all of its time.
+// prefetch asks a node to copy files, and gives up when the node dies: a dead node would delay the
+// publication until the timeout.
 func (t *Transfers) prefetch(ctx context.Context, node string, in []byte) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer cancel(nil)
 
-	// A call that waits does not learn that the other node has died.
+	// The call itself does not notice that the other node has died.
 	watch.Go(func() {
 		for clock.Wait(ctx, time.Second) {
 			if !t.cluster.Alive(node) {
@@ -70,9 +69,9 @@ func (t *Transfers) prefetch(ctx context.Context, node string, in []byte) error 
 	return err
 }
 
-// neighbours are the nodes that should have a repository, and those that have
-// some of the files already. Those with most of them come first: a push leaves
-// a pack as it is, and it is not copied for what the push has added.
+// neighbours returns the nodes that should have a repository, and those that have some of the files
+// already. Nodes with most of the bytes come first: a push leaves a pack as it is, and the pack
+// need not be copied for what the push added.
 func neighbours(view *catalog.View, id catalog.RepoID, names []string, size func(name string) int64) []string {
 	ids, held := RepoTargets(view, id), map[string]int64{}
 	for _, name := range names {
@@ -85,7 +84,7 @@ func neighbours(view *catalog.View, id catalog.RepoID, names []string, size func
 		}
 	}
 
-	// By bytes, not by files: they are what has to be copied.
+	// Sort by bytes, because bytes must be copied.
 	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(held[b], held[a]) })
 	return ids
 }

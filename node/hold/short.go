@@ -7,10 +7,10 @@ import (
 	"github.com/shoalsearch/shoal/cluster/catalog"
 )
 
-// Live is the members that can be reached, by number.
+// Live is the set of members that can be reached, by number.
 type Live map[uint32]bool
 
-// LiveOf picks the members that can be reached.
+// LiveOf returns the members that can be reached.
 func LiveOf(members []cluster.Member) Live {
 	live := Live{}
 	for _, m := range members {
@@ -21,7 +21,7 @@ func LiveOf(members []cluster.Member) Live {
 	return live
 }
 
-// Copies is how many of those who hold what a key names can be reached.
+// Copies returns how many holders of a key can be reached.
 func (l Live) Copies(view *catalog.View, key string) int {
 	n := 0
 	for _, number := range view.HolderNumbers(key) {
@@ -32,9 +32,8 @@ func (l Live) Copies(view *catalog.View, key string) int {
 	return n
 }
 
-// Searchable reports whether each shard of a repository can be had from somebody.
-// Nobody has them after a catalog was restored, or while the last holders are
-// away, until the repository is indexed again.
+// Searchable reports whether each shard of a repository has a live holder. After a catalog was
+// restored, or while the last holders are away, none has one until the repository is indexed again.
 func (l Live) Searchable(view *catalog.View, repo *catalog.Repo) bool {
 	return repo.Indexed() && !slices.ContainsFunc(repo.Shards, func(s catalog.ShardRef) bool {
 		return l.Copies(view, catalog.ShardKey(s.ID)) == 0

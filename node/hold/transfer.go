@@ -17,35 +17,34 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// The calls with which nodes copy from each other. The only parameter of a
-// file is its hash.
+// The methods with which nodes copy from each other. A file is identified by its hash only.
 const (
-	MethodFile     = "file"     // stream: a shard or side file by name
-	MethodMirror   = "mirror"   // stream: a mirror by number, without what the caller has
-	MethodPrefetch = "prefetch" // call: take files of a generation before it is published
+	MethodFile     = "file"     // stream of a shard or side file by name
+	MethodMirror   = "mirror"   // stream of a mirror by repository id, without what the caller has
+	MethodPrefetch = "prefetch" // call that makes a node copy the files of a generation before it is published
 )
 
-// The bounds of copying.
+// Limits of copying.
 const (
 	copiesIn     = 4           // streams into this node at once
-	copiesOut    = 4           // streams out of it
+	copiesOut    = 4           // streams out of this node at once
 	copyRate     = 256 << 20   // bytes a second into this node
-	secondTime   = time.Minute // a publication waits for a second copy at most
-	prefetchHold = time.Minute // files taken before their generation is known stay
+	secondTime   = time.Minute // most time that a publication waits for a second copy
+	prefetchHold = time.Minute // time that files copied before their publication stay
 )
 
 // mirrorCall asks for a mirror.
 type mirrorCall struct {
 	Repo catalog.RepoID
-	Have []string // tips that the caller has
+	Have []string // commits that the caller has
 }
 
-// prefetchCall asks to take files from the caller, which is about to make them
-// the next generation of a repository.
+// prefetchCall asks a node to copy files from the caller, which is about to publish them as the
+// next generation of a repository.
 type prefetchCall struct {
 	Names      []string
 	Repo       catalog.RepoID
-	Generation uint64 // index of the one that is live
+	Generation uint64 // index of the live generation
 }
 
 // Caller calls other nodes by their ids.
@@ -54,23 +53,22 @@ type Caller interface {
 	Stream(ctx context.Context, node, method string, in []byte) (io.ReadCloser, error)
 }
 
-// Transfers moves files and mirrors between nodes. It is safe for concurrent
-// use.
+// Transfers copies files and mirrors between nodes. It is safe for concurrent use.
 type Transfers struct {
 	cluster Cluster
 	calls   Caller
 	files   *Files
 	opt     TransferOptions
 
-	in, out chan struct{} // a place for each stream
+	in, out chan struct{} // slots for streams
 	rate    *rate.Limiter
-	copied  atomic.Int64 // bytes that came in
+	copied  atomic.Int64 // bytes copied into this node
 }
 
-// TransferOptions is what Transfers are told beside their parts.
+// TransferOptions are the settings of Transfers.
 type TransferOptions struct {
-	Replicas int         // copies wanted of everything
-	Full     func() bool // nothing more should be copied to this disk
+	Replicas int         // wanted copies of everything
+	Full     func() bool // reports whether nothing more should be copied to this disk
 	Log      *slog.Logger
 	Now      func() time.Time
 }
@@ -88,19 +86,19 @@ func NewTransfers(cluster Cluster, calls Caller, files *Files, opt TransferOptio
 	}
 }
 
-// Copied is how many bytes of files and mirrors this node has copied from
-// others since it started.
+// Copied returns how many bytes of files and mirrors this node has copied from others since it
+// started.
 func (t *Transfers) Copied() int64 { return t.copied.Load() }
 
-// Handle serves the other nodes. It must be called before the cluster runs.
+// Handle serves the calls of other nodes. It must be called before the cluster runs.
 func (t *Transfers) Handle(c *cluster.Cluster) {
 	c.HandleStream(MethodFile, t.serveFile)
 	c.HandleStream(MethodMirror, t.serveMirror)
 	c.Handle(MethodPrefetch, t.servePrefetch)
 }
 
-// File copies a file from the first of the nodes that gives it. One that is
-// here already is fine.
+// File copies a file from the first of the nodes that has it. It does nothing if the file is here
+// already.
 func (t *Transfers) File(ctx context.Context, name string, from []string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -109,14 +107,14 @@ func (t *Transfers) File(ctx context.Context, name string, from []string) error 
 		return nil
 	}
 
-	// Waiting comes after the look: what is here needs no slot.
+	// Take a slot only if a copy is needed.
 	leave, err := t.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
 
-	// The first that gives it is enough; the error is that of the last.
+	// The first success ends the loop. If all nodes fail, the error is that of the last.
 	err = fmt.Errorf("copy %s: no node has it", name)
 	for _, node := range from {
 		if err = t.file(ctx, name, node); err == nil || ctx.Err() != nil {
@@ -139,8 +137,7 @@ func (t *Transfers) file(ctx context.Context, name, node string) error {
 	return nil
 }
 
-// Mirror makes the mirror of a repository a copy of that of the first node
-// which gives it.
+// Mirror makes the mirror of a repository equal to that of the first of the nodes that has one.
 func (t *Transfers) Mirror(ctx context.Context, id catalog.RepoID, from []string) error {
 	leave, err := t.enter(ctx)
 	if err != nil {
@@ -150,10 +147,10 @@ func (t *Transfers) Mirror(ctx context.Context, id catalog.RepoID, from []string
 
 	have, err := t.files.Mirrors.Get(id).Tips(ctx)
 	if err != nil {
-		have = nil // a damaged copy is made anew
+		have = nil // a damaged mirror is copied anew
 	}
 
-	// The other node packs only what these commits do not reach.
+	// The other node sends only what these commits do not reach.
 	in, err := json.Marshal(mirrorCall{Repo: id, Have: have})
 	if err != nil {
 		return err
@@ -180,8 +177,8 @@ func (t *Transfers) mirror(ctx context.Context, id catalog.RepoID, in []byte, no
 	return t.files.Mirrors.Get(id).Import(ctx, &reader{ctx: ctx, r: stream, rate: t.rate, count: &t.copied})
 }
 
-// Gather copies the files of the live generation of a repository that are
-// not here. Where one cannot be had the rest is left: it is built instead.
+// Gather copies the missing files of a repository's live generation. If one cannot be copied, it
+// stops: the repository is built instead.
 func (t *Transfers) Gather(ctx context.Context, repo *catalog.Repo) {
 	view := t.cluster.View()
 	for _, s := range repo.Shards {
@@ -196,8 +193,8 @@ func (t *Transfers) Gather(ctx context.Context, repo *catalog.Repo) {
 	}
 }
 
-// Lost reports whether a file of the live generation is neither here nor on another
-// live node.
+// Lost reports whether a file of the live generation is neither on this node nor on another live
+// node.
 func (t *Transfers) Lost(view *catalog.View, repo *catalog.Repo) bool {
 	for _, s := range repo.Shards {
 		for key, file := range FilesOf(repo.ID, s) {
@@ -215,7 +212,7 @@ func (t *Transfers) serveFile(ctx context.Context, _ cluster.Peer, in []byte, ou
 		return err
 	}
 
-	// Copies share the disk with searches: only some go out at once.
+	// Copies share the disk with searches: only a few run at once.
 	if err := enter(ctx, t.out); err != nil {
 		return err
 	}
@@ -239,7 +236,7 @@ func (t *Transfers) serveMirror(ctx context.Context, _ cluster.Peer, in []byte, 
 		return errors.New("the mirror is not here")
 	}
 
-	// An export reads all of the mirror, so only some go on at once.
+	// An export reads the whole mirror: only a few run at once.
 	if err := enter(ctx, t.out); err != nil {
 		return err
 	}
@@ -248,15 +245,15 @@ func (t *Transfers) serveMirror(ctx context.Context, _ cluster.Peer, in []byte, 
 	return t.files.Mirrors.Get(call.Repo).Export(ctx, call.Have, out)
 }
 
-// servePrefetch takes the files of a generation that the caller is about to
-// publish, so that it is never on one disk only.
+// servePrefetch copies the files of a generation that the caller is about to publish, so that the
+// generation is never on one disk only.
 func (t *Transfers) servePrefetch(ctx context.Context, from cluster.Peer, in []byte) ([]byte, error) {
 	var call prefetchCall
 	if err := json.Unmarshal(in, &call); err != nil {
 		return nil, fmt.Errorf("prefetch: %w", err)
 	}
 
-	// Not named by any view yet: without the guard the collector would take them.
+	// No view names the files yet: without the guard the collector would remove them.
 	release := t.files.Guard(call.Names)
 	defer release()
 	for _, name := range call.Names {
@@ -265,15 +262,15 @@ func (t *Transfers) servePrefetch(ctx context.Context, from cluster.Peer, in []b
 		}
 	}
 
-	// From here on the promise keeps them, until the publication or its time is over.
+	// From here on await keeps the files, until the publication or a timeout.
 	t.files.await(call, t.opt.Now().Add(prefetchHold))
 	return nil, nil
 }
 
-// errDisk is why nothing is copied to a full disk.
+// errDisk is the error of copying to a full disk.
 var errDisk = errors.New("the disk is nearly full")
 
-// enter takes a place for a stream into this node.
+// enter takes a slot for a stream into this node.
 func (t *Transfers) enter(ctx context.Context) (leave func(), err error) {
 	if t.opt.Full != nil && t.opt.Full() {
 		return nil, errDisk
@@ -293,8 +290,8 @@ func enter(ctx context.Context, places chan struct{}) error {
 	}
 }
 
-// checkName refuses what is not the name of an index file: nothing else is
-// ever asked for or given.
+// checkName returns an error unless name is the name of an index file. No other files are ever
+// requested or sent.
 func checkName(name string) error {
 	if _, _, ok := shard.ParseFileName(name); !ok {
 		return errors.New("that is not the name of an index file")

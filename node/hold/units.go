@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/shard"
 )
 
-// UnitOf is the number of the unit of placement that a shard belongs to: the
-// group of its repository, or a unit of its own for the slice of a large one.
+// UnitOf returns the number of the unit of placement of a shard: the group of its repository, or a
+// unit of its own for a slice of a large repository.
 func UnitOf(repo catalog.RepoID, s catalog.ShardRef) uint64 {
 	if s.Slice == 0 {
 		return place.GroupOf(repo)
@@ -18,8 +18,7 @@ func UnitOf(repo catalog.RepoID, s catalog.ShardRef) uint64 {
 	return place.UnitOf(repo, s.Slice)
 }
 
-// TargetsOf is the ids of the members that should hold a unit; empty while
-// it is not placed.
+// TargetsOf returns the ids of the members that should hold a unit; nil while it is not placed.
 func TargetsOf(view *catalog.View, unit uint64) []string {
 	g := view.Group(unit)
 	if g == nil {
@@ -28,13 +27,13 @@ func TargetsOf(view *catalog.View, unit uint64) []string {
 	return idsOf(view, g)
 }
 
-// RepoTargets is the ids of the members that should hold the mirror of a
-// repository, and its shards but for slices.
+// RepoTargets returns the ids of the members that should hold the mirror of a repository and its
+// shards, except for slices.
 func RepoTargets(view *catalog.View, repo catalog.RepoID) []string {
 	return TargetsOf(view, place.GroupOf(repo))
 }
 
-// idsOf is the members of a group that have not been removed.
+// idsOf returns the ids of the members of a group that have not been removed.
 func idsOf(view *catalog.View, g *catalog.Group) []string {
 	var ids []string
 	for _, number := range g.Nodes {
@@ -45,7 +44,7 @@ func idsOf(view *catalog.View, g *catalog.Group) []string {
 	return ids
 }
 
-// Parts is the live generation of a repository as package shard has it.
+// Parts returns the live generation of a repository in the types of package shard.
 func Parts(repo *catalog.Repo) []shard.Part {
 	parts := make([]shard.Part, len(repo.Shards))
 	for i, s := range repo.Shards {
@@ -54,12 +53,12 @@ func Parts(repo *catalog.Repo) []shard.Part {
 	return parts
 }
 
-// PartOf is one shard of a repository as package shard has it.
+// PartOf returns one shard of a repository in the type of package shard.
 func PartOf(repo catalog.RepoID, s catalog.ShardRef) shard.Part {
 	return shard.Part{Repo: repo, Shard: fileID(s.ID), Dead: fileID(s.Dead), Symbols: fileID(s.Symbols)}
 }
 
-// RefOf is a shard that was built as the catalog has it: the inverse of PartOf.
+// RefOf returns a built shard in the type of the catalog: the inverse of PartOf.
 func RefOf(b shard.Built) catalog.ShardRef {
 	return catalog.ShardRef{
 		ID:      b.Shard.String(),
@@ -72,8 +71,8 @@ func RefOf(b shard.Built) catalog.ShardRef {
 	}
 }
 
-// fileID is an id of the catalog as package shard has it. One that is none,
-// which no node writes, is the id of a file that nobody has.
+// fileID converts an id of the catalog. An invalid id, which no node writes, becomes the id of a
+// file that nobody has.
 func fileID(digits string) shard.FileID {
 	id, err := shard.ParseFileID(digits)
 	if err != nil {
@@ -82,7 +81,7 @@ func fileID(digits string) shard.FileID {
 	return id
 }
 
-// FilesOf is the names of the files of a shard by the keys of their holdings.
+// FilesOf returns the names of the files of a shard, by the keys of their holders.
 func FilesOf(repo catalog.RepoID, s catalog.ShardRef) iter.Seq2[string, string] {
 	return func(yield func(key, file string) bool) {
 		p := PartOf(repo, s)
@@ -92,8 +91,8 @@ func FilesOf(repo catalog.RepoID, s catalog.ShardRef) iter.Seq2[string, string] 
 	}
 }
 
-// KeysOf goes through the keys of everything that a repository needs: its
-// mirror and every file of its live generation.
+// KeysOf returns the keys of everything that a repository needs: its mirror and every file of its
+// live generation.
 func KeysOf(repo *catalog.Repo) iter.Seq[string] {
 	return func(yield func(key string) bool) {
 		for _, key := range Pieces(repo) {
@@ -104,7 +103,7 @@ func KeysOf(repo *catalog.Repo) iter.Seq[string] {
 	}
 }
 
-// Pieces is KeysOf with the unit of placement that each is in.
+// Pieces is KeysOf, with the unit of placement of each key.
 func Pieces(repo *catalog.Repo) iter.Seq2[uint64, string] {
 	return func(yield func(unit uint64, key string) bool) {
 		if !yield(place.GroupOf(repo.ID), catalog.MirrorKey(repo.ID)) {

@@ -1,9 +1,9 @@
 package paths
 
-// longestDistance is how long names may be that are compared letter by letter, in bytes.
+// longestDistance is the greatest length of names that are compared letter by letter, in bytes.
 const longestDistance = 200
 
-// Near is [Distance] where that is at most most, and any greater number elsewhere.
+// Near returns the [Distance] if it is at most most, and otherwise any greater number.
 func Near(a, b string, most int) int {
 	if d := len(a) - len(b); d > most || -d > most || len(a) > longestDistance || len(b) > longestDistance {
 		return most + 1
@@ -11,16 +11,15 @@ func Near(a, b string, most int) int {
 	return Distance(a, b)
 }
 
-// Distance is how many letters have to be changed, put in, left out or exchanged with their
-// neighbour to make b of a. Names that are too long for the comparison differ by the length
-// of the longer one.
+// Distance returns how many letters must be changed, inserted, removed or exchanged with their
+// neighbour to turn a into b. Names too long to compare differ by the length of the longer one.
 func Distance(a, b string) int {
 	if len(a) > longestDistance || len(b) > longestDistance {
 		return max(len(a), len(b))
 	}
 
-	// Three rows of the table of edits: for the beginning of a that ends two letters, one
-	// letter and no letter before the present one.
+	// Keep three rows of the table of edits: for a up to two letters ago, up to one letter ago, and
+	// up to the present letter.
 	var table [3][longestDistance + 1]int
 	for k := range len(b) + 1 {
 		table[0][k] = k
@@ -36,7 +35,7 @@ func Distance(a, b string) int {
 			}
 			row[k] = min(change, last[k]+1, row[k-1]+1)
 
-			// The last two letters exchanged are one change.
+			// Exchanging two neighbouring letters is one change.
 			if i > 1 && k > 1 && a[i-1] == b[k-2] && a[i-2] == b[k-1] {
 				row[k] = min(row[k], before[k-2]+1)
 			}

@@ -12,33 +12,32 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// Filter says in which files of a repository something is looked for. The
-// zero value takes them all.
+// Filter selects the files of a repository. The zero value selects all of them.
 //
-// A glob with a slash has to match the path from Dir on, or the whole of it where the glob
-// begins with Dir; one without matches the last part of a path at any depth, and a plain name also stands for all
-// that is below directories of that name. "/*.go" is the root alone.
+// A glob with a slash must match the path from Dir on, or the whole path if the glob begins with
+// Dir. A glob without a slash matches the last part of a path at any depth. A plain name also
+// matches everything below directories of that name. "/*.go" matches in the root only.
 type Filter struct {
-	Dir     string   // directory, or one file; "" for the root
-	Include []string // globs, of which a path has to match one; none for all
-	Exclude []string // globs, of which it must match none
-	Repos   []string // full names of repositories; nil for all that a request is about
-	Tests   string   // "exclude" leaves out tests, "only" takes nothing else; "" takes both
+	Dir     string   // directory, or one file; "" means the root
+	Include []string // globs; a path must match one of them; empty means any path
+	Exclude []string // globs; a path must match none of them
+	Repos   []string // full names of repositories; nil means all repositories of the request
+	Tests   string   // "exclude" leaves out tests, "only" selects only tests; "" selects both
 }
 
-// What Filter.Tests can be.
+// The values of Filter.Tests.
 const (
 	TestsExcluded = "exclude"
 	TestsOnly     = "only"
 )
 
-// maxName bounds a name that is no glob, in bytes.
+// maxName is the greatest length of a plain name, in bytes.
 const maxName = 4096
 
-// maxGlobs bounds the globs of a filter.
+// maxGlobs is the greatest number of globs in a filter.
 const maxGlobs = 100
 
-// clean takes the marks off a directory that stand for nothing.
+// cleanDir removes marks from a directory that have no meaning.
 func cleanDir(dir string) string {
 	dir = strings.Trim(strings.TrimPrefix(dir, "./"), "/")
 	if dir == "." {
@@ -47,28 +46,28 @@ func cleanDir(dir string) string {
 	return dir
 }
 
-// Exprs is expressions of paths: all of Must have to match, none of Not may.
-// The zero value takes every path. It travels between nodes, without repositories: the node
-// that is asked knows which they are.
+// Exprs are expressions for paths: a path must match all of Must and none of Not. The zero value
+// accepts every path. Exprs travel between nodes without repositories, because the other node knows
+// which repository it is asked about.
 type Exprs struct {
 	Must, Not []string
 
 	repos []string
 }
 
-// In is the expressions in some repositories, by their full names; nil for all.
+// In returns the expressions restricted to some repositories, by their full names; nil means all.
 func (e Exprs) In(repos []string) Exprs {
 	e.repos = repos
 	return e
 }
 
-// Exprs is the filter as expressions.
+// Exprs returns the filter as expressions.
 func (f *Filter) Exprs() (Exprs, error) {
 	must, not, err := f.exprs()
 	return Exprs{Must: must, Not: not, repos: f.Repos}, err
 }
 
-// Keeps is the filter as a function of a path from the root.
+// Keeps returns the filter as a function of a path from the root.
 func (f *Filter) Keeps() (func(path string) bool, error) {
 	e, err := f.Exprs()
 	if err != nil {
@@ -83,13 +82,13 @@ func (f *Filter) exprs() (must, not []string, err error) {
 		return nil, nil, call.Fail(call.ErrInvalid, "at most %d globs can be given", maxGlobs)
 	}
 
-	// The directory itself counts, as it may be one file.
+	// The directory may be a single file, so its own path matches too.
 	dir := cleanDir(f.Dir)
 	if dir != "" {
 		must = append(must, begin+nameExpr(dir)+belowOrEnd)
 	}
 
-	// "!x" among the globs to include is one to exclude.
+	// "!x" among the globs to include is a glob to exclude.
 	var include []string
 	for _, glob := range included {
 		rest, not := inverse(glob)
@@ -106,7 +105,7 @@ func (f *Filter) exprs() (must, not []string, err error) {
 		include = append(include, expr)
 	}
 
-	// One of the globs to include has to match, and each of the others must not.
+	// A path must match one of the globs to include and none of the others.
 	if include != nil {
 		must = append(must, strings.Join(include, "|"))
 	}
@@ -129,7 +128,7 @@ func (f *Filter) exprs() (must, not []string, err error) {
 		return nil, nil, call.Fail(call.ErrInvalid, "tests must be %s or %s", TestsExcluded, TestsOnly)
 	}
 
-	// Each was short enough alone, but the index takes them in one.
+	// Each glob was short enough, but the index gets them in one expression.
 	for _, expr := range slices.Concat(must, not) {
 		if len(expr) > match.MaxPattern {
 			return nil, nil, tooLong("list of globs")
@@ -138,13 +137,13 @@ func (f *Filter) exprs() (must, not []string, err error) {
 	return must, not, nil
 }
 
-// A name may have line breaks, so ^ and $ are not where a path begins and ends.
+// A name may contain line breaks, so ^ and $ do not mark the ends of a path.
 const (
 	begin      = `\A`
 	belowOrEnd = `(?:/|\z)`
 )
 
-// Globs lists the globs of texts, each of which may have several with commas between them.
+// Globs splits texts into globs. A text may have several globs with commas between them.
 func Globs(texts ...string) (globs []string) {
 	for _, text := range texts {
 		globs = append(globs, globsOf(text)...)
@@ -152,8 +151,8 @@ func Globs(texts ...string) (globs []string) {
 	return globs
 }
 
-// nameExpr is the expression of a name as it is written: what it says by codes may also
-// stand in it as it is.
+// nameExpr returns the expression for a written name. Characters written as codes also match as
+// themselves.
 func nameExpr(written string) string {
 	expr := regexp.QuoteMeta(written)
 	if name := Characters(written); name != written {
@@ -162,8 +161,8 @@ func nameExpr(written string) string {
 	return expr
 }
 
-// pathExpr is the expression of the paths below a directory that a glob means. A path that
-// has signs of globs is itself too, as app/[id].tsx.
+// pathExpr returns the expression for the paths below a directory that a glob matches. A path with
+// special characters of globs also matches itself, such as app/[id].tsx.
 func pathExpr(dir, glob string, below bool) (string, error) {
 	glob = strings.TrimPrefix(glob, "./")
 	plain := strings.TrimSuffix(glob, "/")
@@ -173,13 +172,13 @@ func pathExpr(dir, glob string, below bool) (string, error) {
 	case strings.ContainsAny(from, `[{(\`) && err == nil:
 		expr = "(?:" + expr + "|" + nameExpr(from) + ")"
 	case !strings.ContainsAny(from, "*?") && !strings.Contains(from, "!(") && len(from) <= maxName && (!IsGlob(from) || strings.HasPrefix(from, "!")):
-		expr = nameExpr(from) // no glob at all
+		expr = nameExpr(from) // a plain name
 	case err != nil:
 		return "", err
 	}
 
 	itself := fileItself(dir, expr)
-	named := dir != "" && strings.HasPrefix(plain, dir+"/") // the path from the root, as an answer has it
+	named := dir != "" && strings.HasPrefix(plain, dir+"/") // the glob is a path from the root, as answers have it
 	if dir != "" {
 		dir = nameExpr(dir) + "/"
 	}
@@ -187,11 +186,11 @@ func pathExpr(dir, glob string, below bool) (string, error) {
 	switch {
 	case strings.HasSuffix(glob, "/"):
 		end = "/"
-	case below && !strings.ContainsAny(plain, signs): // a name of a file, or of a directory
+	case below && !strings.ContainsAny(plain, signs): // a name of a file or of a directory
 		end = belowOrEnd
 	}
 
-	// A slash anywhere binds the glob to the directory, as in the files of git.
+	// A slash anywhere ties the glob to the directory, as in the files of git.
 	switch {
 	case named:
 		return begin + "(?:" + dir + ")?" + expr + end, nil
@@ -204,8 +203,8 @@ func pathExpr(dir, glob string, below bool) (string, error) {
 	return `(?:\A|/)` + expr + end, nil
 }
 
-// fileItself is the further case that dir is a file, which a glob means by its name or by
-// its path; "" where the glob does not.
+// fileItself returns an alternative for the case that dir is a file which the glob matches by its
+// name or by its path; "" if it does not.
 func fileItself(dir, expr string) string {
 	name := Characters(dir)
 	whole, err := regexp.Compile(`\A(?:` + expr + `)\z`)
@@ -215,14 +214,14 @@ func fileItself(dir, expr string) string {
 	return "|" + begin + nameExpr(dir) + `\z`
 }
 
-// OfGlob is Exprs for the pattern of glob, which means the same but for a
-// plain name: that of a file.
+// OfGlob returns the Exprs for the pattern of the tool glob. Unlike in a Filter, a plain name
+// matches only files.
 func OfGlob(dir, pattern string) (Exprs, error) {
 	var exprs, not []string
 	for _, glob := range globsOf(pattern) {
 		glob, inverse := inverse(glob)
 		if base := path.Base(glob); !strings.ContainsAny(glob, signs) && base == strings.Trim(glob, "/") {
-			glob = strings.TrimSuffix(glob, "/") // no directory can be found
+			glob = strings.TrimSuffix(glob, "/") // only files can be found
 		}
 		expr, err := pathExpr(cleanDir(dir), glob, false)
 		if err != nil {
@@ -246,7 +245,7 @@ func OfGlob(dir, pattern string) (Exprs, error) {
 	return Exprs{Not: not}, nil
 }
 
-// Atoms are the expressions for the index.
+// Atoms returns the expressions as conditions of a query.
 func (e Exprs) Atoms() []query.Q {
 	var subs []query.Q
 	for _, expr := range e.Must {
@@ -261,9 +260,9 @@ func (e Exprs) Atoms() []query.Q {
 	return subs
 }
 
-// Keeps is the expressions as a function of a path from the root.
+// Keeps returns the expressions as a function of a path from the root.
 func (e Exprs) Keeps() (func(path string) bool, error) {
-	// Must first: the place in the list tells which of both an expression is.
+	// Must comes first, so that the index in the list tells Must from Not.
 	compiled := make([]*regexp.Regexp, 0, len(e.Must)+len(e.Not))
 	for _, expr := range append(e.Must[:len(e.Must):len(e.Must)], e.Not...) {
 		re, err := regexp.Compile(expr)

@@ -9,10 +9,10 @@ import (
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
-// IsGlob reports whether a text is a glob. One that is not may still be the name of a file.
+// IsGlob reports whether a text is a valid glob. Another text may still be the name of a file.
 func IsGlob(text string) bool { return glob.Check(text) == nil }
 
-// globExpr is the expression for the paths that a glob matches.
+// globExpr returns the expression for the paths that a glob matches.
 func globExpr(text string) (string, error) {
 	expr, err := glob.Expr(text)
 	switch {
@@ -24,15 +24,15 @@ func globExpr(text string) (string, error) {
 	return expr, nil
 }
 
-// tooLong refuses what is longer as an expression than the index takes.
+// tooLong returns the error for an expression that is longer than the index accepts.
 func tooLong(what string) error {
 	return call.Fail(call.ErrInvalid, "the %s is too long with its ranges and stars written out: %d bytes at most", what, match.MaxPattern)
 }
 
-// signs are the characters by which a text may mean more than itself.
+// signs are the characters that may give a text another meaning than itself.
 const signs = `*?[{(\`
 
-// inverse reports whether a glob stands for what it does not match, and what it turns around.
+// inverse removes the ! marks in front of a glob, and reports whether they negate it.
 func inverse(glob string) (rest string, not bool) {
 	for strings.HasPrefix(glob, "!") && !strings.HasPrefix(glob, "!(") {
 		glob, not = glob[1:], !not
@@ -40,8 +40,8 @@ func inverse(glob string) (rest string, not bool) {
 	return glob, not
 }
 
-// globsOf lists the globs that are written in one text with commas between them. The text
-// itself may be the name of a file.
+// globsOf returns the globs in a text with commas between them. The text itself may be the name of
+// a file.
 func globsOf(text string) []string {
 	globs := glob.Split(text)
 	if len(globs) < 2 {

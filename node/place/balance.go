@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// balance moves units from the fullest members to the emptiest until every
-// member is near its fair share or no move helps. Each move makes the spread
-// smaller, so it ends.
+// balance moves units from the fullest members to the emptiest until every member is near its fair
+// share or no move helps. Each move makes the spread smaller, so the loop ends.
 func (p *plan) balance() {
 	stuck := make([]bool, len(p.members))
 	for range 4*len(p.units) + len(p.members) {
@@ -20,8 +19,8 @@ func (p *plan) balance() {
 		}
 	}
 
-	// A member may still be above its share, of units that did not fit on the
-	// emptiest: they go to whoever has room.
+	// A member may still have too much, in units that did not fit on the emptiest member: move them
+	// to any member with room.
 	full := make([]bool, len(p.members))
 	for range 4*len(p.units) + len(p.members) {
 		from := p.fullest(full)
@@ -34,7 +33,7 @@ func (p *plan) balance() {
 	}
 }
 
-// emptiest is the member furthest below its share, or -1 when none is.
+// emptiest returns the member furthest below its share; -1 if none is below.
 func (p *plan) emptiest(stuck []bool) int {
 	best := -1
 	for _, i := range p.open {
@@ -48,7 +47,7 @@ func (p *plan) emptiest(stuck []bool) int {
 	return best
 }
 
-// fullest is the member furthest above its share, or -1 when none is.
+// fullest returns the member furthest above its share; -1 if none is above.
 func (p *plan) fullest(stuck []bool) int {
 	best := -1
 	for _, i := range p.open {
@@ -62,14 +61,14 @@ func (p *plan) fullest(stuck []bool) int {
 	return best
 }
 
-// give moves one unit to a member from the fullest one that has a fitting unit.
+// give moves one unit to a member, from the fullest member with a unit that fits.
 func (p *plan) give(to int) bool {
 	donors := slices.Clone(p.open)
 	slices.SortFunc(donors, func(a, b int) int {
 		return cmp.Or(cmp.Compare(p.ratio(b), p.ratio(a)), cmp.Compare(a, b))
 	})
 
-	// From the fullest down: behind the first that is no fuller, none is.
+	// Donors come from the fullest down, so the first that is no fuller ends the search.
 	for _, from := range donors {
 		if p.ratio(from) <= p.ratio(to) || from == to {
 			break
@@ -82,14 +81,14 @@ func (p *plan) give(to int) bool {
 	return false
 }
 
-// shed moves one unit from a member to the emptiest one that can take it.
+// shed moves one unit from a member to the emptiest member that can take it.
 func (p *plan) shed(from int) bool {
 	takers := slices.Clone(p.open)
 	slices.SortFunc(takers, func(a, b int) int {
 		return cmp.Or(cmp.Compare(p.ratio(a), p.ratio(b)), cmp.Compare(a, b))
 	})
 
-	// From the emptiest up: behind the first that has its share, all have.
+	// Takers come from the emptiest up, so the first that has its share ends the search.
 	for _, to := range takers {
 		if to == from || p.members[to].Full {
 			continue
@@ -106,20 +105,20 @@ func (p *plan) shed(from int) bool {
 	return false
 }
 
-// pick chooses a unit to move: of those whose move narrows the gap between
-// the two members, the one that the rendezvous score most wants there.
+// pick chooses a unit to move: one whose move narrows the gap between the two members, and of those
+// the one with the best score there.
 func (p *plan) pick(from, to int) int {
 	best, bestScore := -1, 0.0
 	for u := range p.held[from] {
 		w := size(p.units[u])
 		if (p.load[to]+w)/p.fair[to] >= p.ratio(from) {
-			continue // it would only trade places
+			continue // the two members would only change roles
 		}
 		if !p.fits(u, to, slices.Index(p.targets[u], from)) {
 			continue
 		}
 
-		// Of what may move, the unit that prefers the new member most goes: later plans leave it there.
+		// Prefer the unit that favours the new member most: later plans leave it there.
 		s := Score(p.units[u].Key, p.members[to]) / Score(p.units[u].Key, p.members[from])
 
 		if best < 0 || s > bestScore || (s == bestScore && p.units[u].Key < p.units[best].Key) {

@@ -13,12 +13,11 @@
 //	unit 17   n3 ■■■■■■■■■   n1 ■■■■■■   n4 ■■■■   n2 ■        two copies: n3, n1
 //	n1 dies   n3 ■■■■■■■■■   n4 ■■■■     n2 ■                  n4 takes over
 //
-// [Plan] keeps what is in place wherever it may stay, fills what is missing
-// in the order of the scores, and then moves the least that brings every node
-// near its fair share. Two copies of a unit never meet on one node, nor in
-// one zone while there are zones enough.
+// [Plan] keeps every target that may stay, fills missing ones in the order of the scores, and then
+// moves as little as possible to bring every node near its fair share. Two copies of a unit are
+// never on one node, and not in one zone while there are enough zones.
 //
-// What the targets cause (pulling, confirming, retiring) is not known here.
+// How nodes reach their targets (copy, confirm, give up) is not the business of this package.
 package place
 
 import (
@@ -30,59 +29,59 @@ import (
 // Groups is the number of placement groups of a cluster.
 const Groups = 4096
 
-// GroupOf is the placement group of a repository, by its lasting number.
+// GroupOf returns the placement group of a repository, by its permanent id.
 func GroupOf(repo uint32) uint64 { return mix(uint64(repo)+0x5eed) % Groups }
 
 // Member is a node that can hold data.
 type Member struct {
 	ID     string
 	Zone   string
-	Weight float64 // share of the data relative to the others; at most 0 means 1
-	// Leaving members keep what they hold until others have it, and are no
-	// target of anything.
+	Weight float64 // share of the data relative to other members; 0 or less means 1
+	// Leaving members keep what they hold until others have it, and are no targets.
 	Leaving bool
-	// Full members keep what they have and take nothing new.
+	// Full members keep what they have and get nothing new.
 	Full bool
 }
 
-// Unit is what is placed as one piece.
+// Unit is data that is placed as one piece.
 type Unit struct {
-	Key     uint64 // tells units apart: GroupOf or UnitOf
+	Key     uint64 // from GroupOf or UnitOf; unique
 	Bytes   int64
-	Targets []string // in force now, the first being the preferred one
+	Targets []string // present targets, the preferred one first
 }
 
-// UnitOf is the number of the unit of one slice of a large repository. It is
-// above those of the groups.
+// UnitOf returns the key of the unit of one slice of a large repository. Such keys are above those
+// of groups.
 func UnitOf(repo uint32, slice uint16) uint64 { return (uint64(repo)+1)<<16 | uint64(slice) }
 
-// The bounds of load, as multiples of a member's fair share.
+// Limits of a member's load, as multiples of its fair share.
 const (
-	capFill  = 1.07 // a new copy goes where it stays below
-	capOver  = 1.10 // a node above gives away
-	capUnder = 0.92 // a node below is given
+	capFill  = 1.07 // a new copy goes where the load stays below this
+	capOver  = 1.10 // a member above this gives data away
+	capUnder = 0.92 // a member below this gets data
 )
 
-// Score is the rendezvous score of a member for a unit: the highest holds first.
+// Score returns the rendezvous score of a member for a unit. The members with the highest scores
+// hold it.
 func Score(key uint64, m Member) float64 {
 	h := mix(key ^ mix(hashString(m.ID)))
-	// The top 53 bits, moved off zero, make an exact float in (0, 1).
+	// Make an exact float in (0, 1) from the top 53 bits.
 	x := (float64(h>>11) + 0.5) / (1 << 53)
 	return weight(m) / -math.Log(x)
 }
 
-// Plan returns the targets of each unit, in the order of units. copies is the
-// number wanted; there are fewer where there are fewer members. With balance
-// data also moves off members that have too much and to those that have too
-// little; without it only what is missing is filled. The result depends on
-// nothing but the arguments, and a second Plan on it changes nothing.
+// Plan returns the targets of each unit, in the order of units. copies is the wanted number; fewer
+// members give fewer copies. With balance, data also moves from members that have too much to
+// members that have too little. Without it, only missing targets are filled. The result depends
+// only on the arguments, and another Plan with it changes nothing.
 func Plan(members []Member, units []Unit, copies int, balance bool) [][]string {
 	p := newPlan(members, units, copies)
 	if len(p.open) == 0 {
 		return p.names()
 	}
 
-	// First everything stays where it is, then what lacks a copy gets one: a new unit takes no place of an old one.
+	// Keep all present targets before filling any, so that a new unit takes no room from an old
+	// one.
 	for _, u := range p.order {
 		p.keep(u)
 	}
@@ -96,18 +95,18 @@ func Plan(members []Member, units []Unit, copies int, balance bool) [][]string {
 	return p.names()
 }
 
-// plan is the state of one run of Plan.
+// plan is the state of one call of Plan.
 type plan struct {
 	members []Member
-	open    []int // members that may be targets, by ID
-	zones   int   // of open members
+	open    []int // indexes of members that may be targets, sorted by ID
+	zones   int   // number of zones of open members
 	units   []Unit
-	order   []int   // units by size, large first
-	targets [][]int // of each unit: indices into members
+	order   []int   // indexes of units, the largest first
+	targets [][]int // by unit: indexes into members
 	load    []float64
 	fair    []float64
 	copies  int
-	held    []map[int]bool // units of each member, for balancing
+	held    []map[int]bool // by member: its units; for balancing
 }
 
 func newPlan(members []Member, units []Unit, copies int) *plan {
@@ -134,7 +133,7 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 		total += size(u) * float64(p.wanted())
 	}
 
-	// The largest units are placed first: small ones fill what is left.
+	// Place the largest units first: small ones fill what is left.
 	slices.SortFunc(p.order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(units[b].Bytes, units[a].Bytes), cmp.Compare(units[a].Key, units[b].Key))
 	})
@@ -143,7 +142,7 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 	p.fair = make([]float64, len(p.members))
 	p.held = make([]map[int]bool, len(p.members))
 
-	// A member's fair share is by its weight.
+	// The fair share of a member follows from its weight.
 	for _, i := range p.open {
 		p.fair[i] = total * weight(p.members[i]) / sum
 		p.held[i] = map[int]bool{}
@@ -151,7 +150,7 @@ func newPlan(members []Member, units []Unit, copies int) *plan {
 	return p
 }
 
-// keep carries over the targets that may stay.
+// keep keeps the present targets of a unit that may stay.
 func (p *plan) keep(u int) {
 	for _, id := range p.units[u].Targets {
 		i, ok := slices.BinarySearchFunc(p.members, id, func(m Member, id string) int { return cmp.Compare(m.ID, id) })
@@ -161,8 +160,8 @@ func (p *plan) keep(u int) {
 	}
 }
 
-// fill adds targets by score until there are enough, first within the bounds
-// of load, then without.
+// fill adds targets to a unit by score until there are enough. It tries to stay within the limits
+// of load first.
 func (p *plan) fill(u int) {
 	if len(p.targets[u]) >= p.wanted() {
 		return
@@ -170,7 +169,7 @@ func (p *plan) fill(u int) {
 
 	ranked := slices.Clone(p.open)
 
-	score := make([]float64, len(p.members)) // a logarithm each: once, not at every comparison
+	score := make([]float64, len(p.members)) // computed once, because each score needs a logarithm
 	for _, i := range ranked {
 		score[i] = Score(p.units[u].Key, p.members[i])
 	}
@@ -179,7 +178,8 @@ func (p *plan) fill(u int) {
 		return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a, b))
 	})
 
-	// Each rule gives up something of the one before: the fair share, other zones, a disk with room.
+	// Each rule gives up a demand of the one before: the fair share, then different zones, then
+	// room on the disk.
 	rules := []func(i int) bool{
 		func(i int) bool {
 			return !p.members[i].Full && p.fits(u, i, -1) && p.load[i]+size(p.units[u]) <= capFill*p.fair[i]
@@ -201,11 +201,11 @@ func (p *plan) fill(u int) {
 	}
 }
 
-// wanted is the number of copies of each unit.
+// wanted returns the number of copies of each unit.
 func (p *plan) wanted() int { return min(p.copies, len(p.open)) }
 
-// fits reports whether member i may take unit u beside its targets, the one
-// at position instead being about to leave.
+// fits reports whether member i may hold unit u beside its targets. The target at index instead
+// does not count, because it will leave.
 func (p *plan) fits(u, i, instead int) bool {
 	shared := false
 	zones := map[string]bool{}
@@ -218,7 +218,7 @@ func (p *plan) fits(u, i, instead int) bool {
 			shared = shared || p.members[t].Zone == p.members[i].Zone
 		}
 	}
-	// Where the copies are in as many zones as can be, the next may share one.
+	// If the copies are in as many zones as possible, another may share a zone.
 	return !shared || p.zones < p.copies || len(zones) >= min(p.zones, p.wanted())
 }
 
@@ -253,10 +253,10 @@ func weight(m Member) float64 {
 	return m.Weight
 }
 
-// size counts an empty unit as one byte, so that empty ones spread too.
+// size counts an empty unit as one byte, so that empty units are spread too.
 func size(u Unit) float64 { return float64(max(u.Bytes, 1)) }
 
-// hashString is FNV-1a.
+// hashString returns the FNV-1a hash.
 func hashString(s string) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for i := range len(s) {
@@ -265,7 +265,7 @@ func hashString(s string) uint64 {
 	return h
 }
 
-// mix is the finalizer of splitmix64: every bit of x reaches every bit of the result.
+// mix is the finalizer of splitmix64: every bit of x affects every bit of the result.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -273,5 +273,5 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Key is a unit key for a name.
+// Key returns a unit key for a name.
 func Key(name string) uint64 { return hashString(name) >> 1 }
