@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// toolCall is one call of a tool of the tool server.
+// toolCall is a call of the MCP server.
 type toolCall struct {
 	tool string
 	args map[string]any
 }
 
-// tool calls a tool as an agent does and returns the text that it reads.
+// tool calls a tool as an agent does and returns the text that the agent reads.
 func (s *server) tool(ctx context.Context, c toolCall) (text string, err error) {
-	// One message without a handshake: the tool server keeps no sessions.
+	// No handshake, because the MCP server keeps no sessions.
 	body, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": c.tool, "arguments": c.args},
 	})
@@ -38,7 +38,7 @@ func (s *server) tool(ctx context.Context, c toolCall) (text string, err error) 
 		return "", fmt.Errorf("%s %v: %w", c.tool, c.args, err)
 	}
 
-	// A refusal keeps its kind: an agent reads it as it reads an answer.
+	// Wrap the refusal, because the caller counts it as an answer.
 	text, err = toolText(data)
 	if err != nil {
 		err = fmt.Errorf("%s %v: %w", c.tool, c.args, err)
@@ -46,16 +46,15 @@ func (s *server) tool(ctx context.Context, c toolCall) (text string, err error) 
 	return text, err
 }
 
-// refusal is what a tool says that does not do what it was asked: an agent reads
-// it.
+// refusal is an error message of a tool for the agent.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// toolText takes the text out of an answer, which is JSON or an event stream
-// that ends with it.
+// toolText returns the text of an answer. The answer is JSON or an event stream that ends with
+// it.
 func toolText(data []byte) (string, error) {
-	// Of a stream the last message is the answer; those before it tell of progress.
+	// In a stream the last message is the answer; earlier ones report progress.
 	for line := range bytes.Lines(data) {
 		if part, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: ")); ok {
 			data = part
@@ -73,7 +72,7 @@ func toolText(data []byte) (string, error) {
 		return "", fmt.Errorf("%.200s: %w", data, err)
 	}
 
-	// Errors of the protocol are those of this program; those of a tool are for the agent.
+	// An error of the protocol is a bug here; an error of a tool is for the agent.
 	switch {
 	case m.Error != nil:
 		return "", errors.New(m.Error.Message)
@@ -85,11 +84,10 @@ func toolText(data []byte) (string, error) {
 	return m.Result.Content[0].Text, nil
 }
 
-// estimateTokens guesses how many tokens a text has for a model: short words
-// are one, longer ones one for every five letters, numbers one for every
-// three digits, every other byte that is not a space one.
+// estimateTokens estimates the tokens of a text for a model: one for five letters, one for three
+// digits, and one for any other byte but spaces.
 func estimateTokens(text string) int {
-	// A guess that is the same for both sides: their ratio counts, not the number.
+	// A rough estimate is enough, because only ratios count.
 	n, letters, digits := 0, 0, 0
 	flush := func() {
 		n += (letters + 4) / 5
@@ -111,7 +109,7 @@ func estimateTokens(text string) int {
 			}
 			digits++
 
-		// A sign is a token of its own, but blanks, which go with the word behind them.
+		// A sign is a token. Spaces belong to the next word.
 		default:
 			flush()
 			if !strings.ContainsRune(" \t", rune(c)) {

@@ -16,8 +16,8 @@ func Command() *cobra.Command {
 	return cmd
 }
 
-// programFlag adds the flag that names the measured program. Its default is the
-// one that `make build` puts beside this program.
+// programFlag adds the flag with the program to measure. Its default is the program next to this
+// one, as `make build` writes it.
 func programFlag(cmd *cobra.Command, to *string) {
 	beside := "shoal"
 	if self, err := os.Executable(); err == nil {
@@ -40,7 +40,7 @@ redis.git, rqlite.git, weaviate.git).`,
 
 		Args: cobra.NoArgs,
 
-		// The text is printed beside an error too: the parts before it took hours.
+		// Print the text of other parts even after an error, because they took hours.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 			text, err := Report(cmd.Context(), o)
@@ -58,8 +58,7 @@ redis.git, rqlite.git, weaviate.git).`,
 	return cmd
 }
 
-// agentParts are the parts that need a model nowhere: what agents read until they
-// know.
+// agentParts are the parts that measure what agents read. They need no model.
 var agentParts = []string{"questions", "localise"}
 
 func agentCommand() *cobra.Command {
@@ -72,7 +71,7 @@ and commits by their subjects in the trees before them. Beside them run rg, git 
 repositories are those of bench report; a part without them says so.`,
 		Args: cobra.NoArgs,
 
-		// The same report of other parts: their rows can stand beside those of a full one.
+		// This is a report of other parts, so rows can be compared with a full report.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 			text, err := Report(cmd.Context(), o)
@@ -102,7 +101,7 @@ func soakCommand() *cobra.Command {
 				return err
 			}
 
-			// No bound is checked here: whether a line is flat is read off the table.
+			// No limit is checked: the reader judges whether a column is flat.
 			fmt.Fprint(cmd.OutOrStdout(), p.Text())
 			return nil
 		},

@@ -11,25 +11,24 @@ import (
 	"strings"
 )
 
-// maxText is the size limit of the product's default configuration: what is
-// larger is no text to search, for any peer.
+// maxText is the size limit of the default configuration. Larger files are not searched by any
+// engine.
 const maxText = 2 << 20
 
-// corpora are the folders with what is searched, made on demand under dir.
+// corpora makes the folders to search, on demand, under dir.
 type corpora struct {
 	dir string
 	log func(format string, args ...any)
 }
 
-// tree returns the folder of the plain source tree, unpacked from Debian's
-// package when it is not there.
+// tree returns the folder with the Linux source, unpacked from Debian's package if needed.
 func (c corpora) tree(ctx context.Context) (string, error) {
 	dir := filepath.Join(c.dir, "linux")
 	if ok, err := exists(filepath.Join(dir, ".complete")); ok || err != nil {
 		return dir, err
 	}
 
-	// From the system's package: it is the same for everybody who has that version.
+	// The package is the same for everybody with that version.
 	tarballs, err := filepath.Glob("/usr/src/linux-source-6.*.tar.xz")
 	if err != nil || len(tarballs) == 0 {
 		return "", errors.New("no Linux source in /usr/src: install the package linux-source-6.1")
@@ -44,7 +43,7 @@ func (c corpora) tree(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	// Marked last: a run that was stopped in between begins anew.
+	// Write the mark last, so that an interrupted run begins again.
 	return dir, os.WriteFile(filepath.Join(dir, ".complete"), nil, 0o644)
 }
 
@@ -65,7 +64,7 @@ func (c corpora) repository(ctx context.Context, dir, path string) (string, erro
 
 	c.log("committing %s", dir)
 
-	// Packed, as a fetched mirror is: loose objects would cost the node what no clone does.
+	// Packed like a fetched mirror, because loose objects are slower.
 	steps := [][]string{
 		{"init", "-q", "--bare", "-b", "main", path},
 		{"--git-dir", path, "--work-tree", dir, "add", "-A", "-f", "--", ".", ":!.complete"},
@@ -81,8 +80,8 @@ func (c corpora) repository(ctx context.Context, dir, path string) (string, erro
 	return path, os.WriteFile(filepath.Join(path, "complete"), nil, 0o644)
 }
 
-// many returns a folder with one repository for each directory of the tree
-// that has files in it, and these repositories.
+// many returns a folder with one repository for each directory that has files, and these
+// repositories.
 func (c corpora) many(ctx context.Context) (root string, repos []string, err error) {
 	root = filepath.Join(c.dir, "M")
 	done, err := exists(filepath.Join(root, ".complete"))
@@ -106,7 +105,7 @@ func (c corpora) cut(ctx context.Context, root string) error {
 
 	c.log("cutting %s into repositories", tree)
 
-	// A directory without files of its own makes no repository: importDirectory skips it.
+	// importDirectory skips directories without files.
 	err = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
@@ -123,7 +122,7 @@ func (c corpora) cut(ctx context.Context, root string) error {
 	return os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
 }
 
-// few returns a folder with n of the repositories of many, evenly chosen.
+// few returns a folder with n repositories of many, evenly chosen.
 func (c corpora) few(ctx context.Context, n int) (string, error) {
 	root := filepath.Join(c.dir, fmt.Sprintf("M-%d", n))
 	if ok, err := exists(filepath.Join(root, ".complete")); ok || err != nil {
@@ -139,7 +138,7 @@ func (c corpora) few(ctx context.Context, n int) (string, error) {
 		return "", fmt.Errorf("%s has %d repositories, not %d", many, len(repos), n)
 	}
 
-	// Every len/n-th of them.
+	// Take every len/n-th.
 	for i := range n {
 		from := repos[i*len(repos)/n]
 		to := filepath.Join(root, filepath.Base(from))
@@ -155,14 +154,14 @@ func (c corpora) few(ctx context.Context, n int) (string, error) {
 	return root, os.WriteFile(filepath.Join(root, ".complete"), nil, 0o644)
 }
 
-// importDirectory makes a bare repository of the files that lie directly in dir.
+// importDirectory makes a bare repository of the files directly in dir.
 func importDirectory(ctx context.Context, dir, path string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 
-	// By fast-import: thousands of repositories by three commands each would take an hour.
+	// fast-import, because three commands for each of thousands of repositories take an hour.
 	var stream bytes.Buffer
 	stream.WriteString("commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 6\ncorpus\n")
 	files := 0
@@ -182,7 +181,7 @@ func importDirectory(ctx context.Context, dir, path string) error {
 		files++
 	}
 
-	// Nothing was made yet, so nothing has to be taken away.
+	// Nothing exists yet, so there is nothing to clean up.
 	if files == 0 {
 		return nil
 	}
@@ -193,8 +192,7 @@ func importDirectory(ctx context.Context, dir, path string) error {
 	return fastImport(ctx, path, &stream)
 }
 
-// share returns a bare repository with every nth part of the tree's files,
-// chosen evenly over the sorted paths.
+// share returns a bare repository with every nth file of the tree, in order of path.
 func (c corpora) share(ctx context.Context, n int) (string, error) {
 	path := filepath.Join(c.dir, fmt.Sprintf("L-1-%d.git", n))
 	if ok, err := exists(filepath.Join(path, "complete")); ok || err != nil {
@@ -211,8 +209,8 @@ func (c corpora) share(ctx context.Context, n int) (string, error) {
 		return "", err
 	}
 
-	// The new repository borrows the objects until it has those of its commit in
-	// a pack, as L has: what has to be copied by git costs the node more.
+	// Borrow the objects first, then pack those of the commit, because the node copies packs
+	// faster.
 	index := filepath.Join(path, "index.tmp")
 	if _, err := measure(ctx, large, nil, "git", "clone", "-q", "--bare", "--shared", large, path); err != nil {
 		return "", err

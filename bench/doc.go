@@ -1,8 +1,7 @@
-// Package bench measures Shoal against its peers, side by side in one run.
+// Package bench measures Shoal and similar engines side by side in one run.
 //
-// Every figure comes from a whole process: the node that `shoal serve` runs,
-// asked over its HTTP API, and the peers as their users start them. Times of
-// different machines are not compared, ratios of one run are.
+// It measures whole processes: `shoal serve` over its HTTP API, and the other engines as users
+// start them. Compare ratios of one run, not times of different machines.
 //
 //	corpus   made of Debian's linux-source package: L one repository,
 //	         M one repository for each directory with files,
@@ -10,5 +9,5 @@
 //	part     one question, answered by rows and columns
 //	report   the parts of one run, as a text
 //
-// Nothing of the product imports this package: cmd/shoal-bench runs it.
+// cmd/shoal-bench runs this package; the product does not import it.
 package bench

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// gitIn runs git in a repository with an input, and returns what it prints.
+// gitIn runs git in a repository with an input, and returns its output.
 func gitIn(ctx context.Context, dir string, env []string, in io.Reader, args ...string) (string, error) {
-	// A name and an address, for a machine may have none configured.
+	// Set name and address, because the machine may have none.
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=bench", "GIT_AUTHOR_EMAIL=bench@localhost", "GIT_COMMITTER_NAME=bench", "GIT_COMMITTER_EMAIL=bench@localhost")
@@ -33,10 +33,9 @@ func fastImport(ctx context.Context, dir string, stream io.Reader) error {
 	return err
 }
 
-// commitEntries makes main a commit of the tree entries in pick, which has
-// the form of `git ls-tree -z`.
+// commitEntries makes main a commit of tree entries in the format of `git ls-tree -z`.
 func commitEntries(ctx context.Context, dir, index string, pick io.Reader) error {
-	// By an index of its own: the repository is bare and has none.
+	// The repository is bare and has no index, so use an extra one.
 	env := []string{"GIT_INDEX_FILE=" + index}
 	if _, err := gitIn(ctx, dir, env, pick, "update-index", "-z", "--index-info"); err != nil {
 		return err
@@ -68,7 +67,7 @@ func changeOneFile(ctx context.Context, dir, path, line string) error {
 		return err
 	}
 
-	// A fixed time: equal changes make equal commits, on every machine.
+	// A fixed time makes equal commits on every machine.
 	text := old + "\n" + line + "\n"
 	stream := fmt.Sprintf("commit refs/heads/main\ncommitter bench <bench@localhost> 1700000100 +0000\ndata 6\nchange\nfrom %s\nM 100644 inline %s\ndata %d\n%s\n", head, path, len(text), text)
 	return fastImport(ctx, dir, strings.NewReader(stream))

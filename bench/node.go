@@ -28,15 +28,15 @@ type server struct {
 	cmd    *exec.Cmd
 	client *http.Client
 	start  time.Time
-	ready  time.Duration // from the start of the process to a good /readyz
+	ready  time.Duration // from the process start to a good /readyz
 	key    string        // of an owner
 }
 
 // connection is one entry of the configuration file.
 type connection map[string]any
 
-// writeConfig writes a configuration with these connections. Polling is fast,
-// so that what is measured is the work and not the wait for it.
+// writeConfig writes a configuration with these connections. Polling is fast, because waiting for
+// it is not measured.
 func writeConfig(path string, settings map[string]any, connections map[string]connection) error {
 	all := map[string]any{"reindexRepoPollingIntervalMs": 50, "resyncConnectionPollingIntervalMs": 50}
 	for k, v := range settings {
@@ -49,7 +49,7 @@ func writeConfig(path string, settings map[string]any, connections map[string]co
 	return os.WriteFile(path, data, 0o644)
 }
 
-// serve starts a node of a program on dir and waits until it is ready.
+// serve starts a node on dir and waits until it is ready.
 func serve(ctx context.Context, program, dir, config, ctags string, more ...string) (*server, error) {
 	ports, err := freePorts(3)
 	if err != nil {
@@ -63,16 +63,15 @@ func serve(ctx context.Context, program, dir, config, ctags string, more ...stri
 	return s, s.wait(ctx)
 }
 
-// launch starts a node on dir that will answer at address, by the command that
-// an operator gives.
+// launch starts a node on dir that serves at address, with the command line of an operator.
 func launch(program, dir, address string, args []string) (*server, error) {
 	s := &server{dir: dir, url: address, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	s.cmd = exec.Command(program, append([]string{"serve", "--data-dir", dir}, args...)...)
 
-	// Without a key, as the peers have none; only what an owner may see takes one.
+	// Searches need no key, because the other engines have none.
 	s.cmd.Env = append(os.Environ(), "FORCE_ENABLE_ANONYMOUS_ACCESS=true")
 
-	// Beside the directory and not in it, for that one is the node's alone.
+	// Next to the data directory, because only the node may write there.
 	log, err := os.Create(dir + ".log")
 	if err != nil {
 		return nil, err
@@ -96,7 +95,7 @@ func (s *server) wait(ctx context.Context) error {
 	return s.makeKey(ctx)
 }
 
-// makeKey makes a key of an owner, as the operator of the node.
+// makeKey makes an owner's key through the operator's socket.
 func (s *server) makeKey(ctx context.Context) error {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return auth.DialSocket(ctx, s.dir) }
 	operator := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
@@ -110,8 +109,7 @@ func (s *server) makeKey(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// freshKey makes a key in place of the one that a former run made on the same
-// data: a key is shown once only, so that one is of no use any more.
+// freshKey replaces the key of an earlier run, because a key is only shown once.
 func freshKey(ctx context.Context, operator *http.Client, name string) (string, error) {
 	const keys = "http://localhost/api/keys"
 	drop, err := http.NewRequestWithContext(ctx, http.MethodDelete, keys+"/"+url.PathEscape(name), nil)
@@ -122,7 +120,7 @@ func freshKey(ctx context.Context, operator *http.Client, name string) (string, 
 	if err != nil {
 		return "", err
 	}
-	dropped.Body.Close() // whether there was one does not matter
+	dropped.Body.Close() // it may not exist
 
 	body := fmt.Sprintf(`{"name": %q, "role": "owner"}`, name)
 	resp, err := operator.Post(keys, "application/json", strings.NewReader(body))
@@ -141,12 +139,12 @@ func freshKey(ctx context.Context, operator *http.Client, name string) (string, 
 	return made.Key, nil
 }
 
-// kill ends the node as a power cut would.
+// kill kills the process, like a power cut.
 func (s *server) kill() error {
 	if err := s.cmd.Process.Kill(); err != nil {
 		return err
 	}
-	_ = s.cmd.Wait() // "killed" is what it says
+	_ = s.cmd.Wait() // always reports that the process was killed
 	return nil
 }
 
@@ -157,7 +155,7 @@ func (s *server) stop() error {
 	return s.cmd.Wait()
 }
 
-// get fetches a path; out is decoded from JSON unless it is nil.
+// get fetches a path. It decodes the JSON into out unless out is nil.
 func (s *server) get(ctx context.Context, path string, out any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
 	if err != nil {
@@ -199,14 +197,14 @@ func (s *server) read(req *http.Request) ([]byte, error) {
 		return nil, err
 	}
 
-	// The body of an error says what is wrong, and a measurement with one is none.
+	// The body explains the error.
 	if resp.StatusCode/100 != 2 {
 		return nil, fmt.Errorf("%s: %s: %s", req.URL.Path, resp.Status, data)
 	}
 	return data, nil
 }
 
-// answer is what a search gives that a measurement looks at.
+// answer is the measured part of a search's answer.
 type answer struct {
 	Stats struct {
 		TotalMatchCount  int
@@ -218,7 +216,7 @@ type answer struct {
 	}
 }
 
-// search asks and decodes the answer; the time ends with its last byte.
+// search sends a search and decodes the answer. The time does not include decoding.
 func (s *server) search(ctx context.Context, body []byte) (answer, time.Duration, error) {
 	data, took, err := s.exchange(ctx, body)
 	if err != nil {
@@ -228,9 +226,9 @@ func (s *server) search(ctx context.Context, body []byte) (answer, time.Duration
 	return a, took, json.Unmarshal(data, &a)
 }
 
-// exchange sends a search and reads the answer to its last byte.
+// exchange sends a search and reads the whole answer.
 func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Duration, error) {
-	// From before the request is made to the last byte; decoding is the client's own.
+	// Measure from before the request to the last byte.
 	start := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/search", bytes.NewReader(body))
 	if err != nil {
@@ -245,11 +243,11 @@ func (s *server) exchange(ctx context.Context, body []byte) ([]byte, time.Durati
 	return data, time.Since(start), nil
 }
 
-// indexed waits until the node has indexed this many repositories.
+// indexed waits until the node has indexed a number of repositories.
 func (s *server) indexed(ctx context.Context, repos int) error {
 	every := 20 * time.Millisecond
 	if repos > 100 {
-		every = time.Second // a status goes through all of them, and its cost is the node's
+		every = time.Second // a status reads all repositories, so it costs the node time
 	}
 
 	w := indexWait{repos: repos, busy: time.Now()}
@@ -265,15 +263,14 @@ func (s *server) indexed(ctx context.Context, repos int) error {
 	return err
 }
 
-// indexWait is a wait for repositories to be indexed.
+// indexWait waits until repositories are indexed.
 type indexWait struct {
 	repos int
-	busy  time.Time // when the node had something to do last
+	busy  time.Time // last time the node had work
 }
 
-// look takes in a status of the node, and reports whether the wait is over. It fails
-// where the node has had nothing to do for long and has not indexed all: a folder that
-// it may not read, such as a link that leads out of it, would be waited for in vain.
+// look checks a status and reports whether the wait is over. It fails if the node has been idle
+// for long without having indexed all, for example if it may not read a folder.
 func (w *indexWait) look(now time.Time, st status, err error) (done bool, failed error) {
 	if err != nil || st.Jobs.Running+st.Jobs.Pending > 0 {
 		w.busy = now
@@ -288,8 +285,8 @@ func (w *indexWait) look(now time.Time, st status, err error) (done bool, failed
 	return false, nil
 }
 
-// settled waits until the node has had nothing to do for a while: small
-// repositories are packed in the background after they were indexed.
+// settled waits until the node has been idle for a while, because it packs small repositories
+// after indexing.
 func (s *server) settled(ctx context.Context) error {
 	quiet := time.Now()
 	return poll(ctx, 2*time.Hour, 50*time.Millisecond, "the node to have nothing to do", func() bool {
@@ -301,10 +298,10 @@ func (s *server) settled(ctx context.Context) error {
 	})
 }
 
-// quietTime is longer than a node takes to see that something is due.
+// quietTime is longer than a node needs to notice new work.
 const quietTime = 4 * time.Second
 
-// status is what a measurement looks at of a node's status.
+// status is the measured part of a node's status.
 type status struct {
 	Repos   struct{ Total, Indexed, Failed int }
 	Jobs    struct{ Pending, Running, Failed int }
@@ -319,7 +316,7 @@ func (s *server) status(ctx context.Context) (status, error) {
 
 // diskBytes adds up the files of a folder of the data directory.
 func (s *server) diskBytes(folder string) (int64, error) {
-	// Sizes as the files say, not blocks: those differ by file system.
+	// File sizes, not blocks, because blocks depend on the file system.
 	var sum int64
 	err := filepath.WalkDir(filepath.Join(s.dir, folder), func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -337,14 +334,14 @@ func (s *server) diskBytes(folder string) (int64, error) {
 	return sum, err
 }
 
-// poll waits for a condition, named in the error when it does not come.
+// poll waits until a condition holds. The error names it.
 func poll(ctx context.Context, limit, every time.Duration, what string, holds func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 
-	// Asked once before the first pause, for what holds already.
+	// Check once before the first pause.
 	for !holds() {
 		select {
 		case <-ctx.Done():
@@ -355,7 +352,7 @@ func poll(ctx context.Context, limit, every time.Duration, what string, holds fu
 	return nil
 }
 
-// freePorts returns loopback addresses that nobody listens on now.
+// freePorts returns free loopback addresses.
 func freePorts(n int) ([]string, error) {
 	var addrs []string
 	for range n {
@@ -369,13 +366,13 @@ func freePorts(n int) ([]string, error) {
 	return addrs, nil
 }
 
-// Symbols follow the text: how long that takes at most.
+// Time limits for symbols, which are indexed after the text.
 const (
 	symbolsTime      = 2 * time.Minute
-	symbolsTimeLarge = 15 * time.Minute // of L, on a machine that others use
+	symbolsTimeLarge = 15 * time.Minute // of L, on a busy machine
 )
 
-// symbolsReady waits until a symbol is found by a name, or an expression for one.
+// symbolsReady waits until a search finds a symbol by an expression.
 func (s *server) symbolsReady(ctx context.Context, limit time.Duration, name string) error {
 	var last error
 	err := poll(ctx, limit, 200*time.Millisecond, fmt.Sprintf("%q to be a symbol", name), func() bool {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// partBuild compares what it costs to make L searchable.
+// partBuild compares the cost of indexing L.
 func partBuild(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Building the index of L, no symbols", Columns: []string{"engine", "CPU", "wall", "wall / CPU", "peak memory", "on disk", "disk / text"}}
 	tree, err := r.corpora.tree(ctx)
@@ -26,7 +26,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	if _, _, err := r.cindex(ctx, tree); err != nil { // warms the page cache for both
+	if _, _, err := r.cindex(ctx, tree); err != nil { // warms the page cache
 		return nil, err
 	}
 	peer, index, err := r.cindex(ctx, tree)
@@ -39,7 +39,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	// The node of another part would share the processor with the build.
+	// The node of another part would slow down the build.
 	if r.large != nil {
 		r.close()
 		r.large = nil
@@ -72,7 +72,7 @@ func partBuild(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// partChange measures from a push of one changed file to a search that finds it.
+// partChange measures the time from a push of one changed file until a search finds it.
 func partChange(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "One changed file in L, from push to searchable", Columns: []string{"round", "time", "CPU of the node", "CPU of git", "bytes written"}}
 	_, s, err := r.treeAndNode(ctx)
@@ -92,13 +92,13 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 		return nil, fmt.Errorf("list repositories: %d, %w", len(list), err)
 	}
 
-	// The corpus is as it was when this is over: other parts search it.
+	// Restore the corpus, because other parts search it.
 	before, err := gitIn(ctx, repo, nil, nil, "rev-parse", "main")
 	if err != nil {
 		return nil, err
 	}
 
-	// A difference of what was spent: the node has worked before.
+	// Take differences, because the node has worked before.
 	for round := range 3 {
 		was, err := s.spent()
 		if err != nil {
@@ -123,7 +123,7 @@ func partChange(ctx context.Context, r *run) (*Part, error) {
 	return p, err
 }
 
-// spent is what a node has used since its start, and what its shards take.
+// spent is what a node has used since its start, and the size of its shards.
 type spent struct {
 	own, git time.Duration // CPU of the node, and of git below it
 	disk     int64         // bytes
@@ -137,15 +137,14 @@ func (s *server) spent() (now spent, err error) {
 	return now, err
 }
 
-// findChange pushes a line that was nowhere before, and returns how long it took
-// until a search found it.
+// findChange pushes a new line and returns the time until a search finds it.
 func (s *server) findChange(ctx context.Context, repo string, id, round int) (time.Duration, error) {
 	word := fmt.Sprintf("changed_line_%d_%d", time.Now().Unix(), round)
 	if err := changeOneFile(ctx, repo, "kernel/fork.c", "/* "+word+" */"); err != nil {
 		return 0, err
 	}
 
-	// The push is there before the clock runs: how it comes to a host is not the node's.
+	// Push first, because the way to the host is not the node's work.
 	start := time.Now()
 	if err := s.post(ctx, fmt.Sprintf("/api/repos/%d/reindex", id), []byte("{}"), nil); err != nil {
 		return 0, err
@@ -179,7 +178,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	// Stopped in order each time, as an operator does: a kill is measured by the tests.
+	// Stop properly each time, as operators do; tests measure a kill.
 	for i := range 3 {
 		if err := s.stop(); err != nil {
 			return nil, err
@@ -188,7 +187,7 @@ func partStart(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// Ready has to mean that a search finds something.
+		// A ready node must find something.
 		if a, _, err := s.search(ctx, Query{Text: "mutex_lock_interruptible"}.body(10, false)); err != nil || a.Stats.FileCount == 0 {
 			return nil, fmt.Errorf("first search after the start: %d files, %w", a.Stats.FileCount, err)
 		}

@@ -13,7 +13,7 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Growth with the corpus", Columns: []string{"part of L", "CPU", "wall", "on disk", "rare literal", "weak expression", "common word"}}
 	f := newFit("CPU", "disk", "rare literal", "weak expression", "common word")
 
-	// From the least to all of it: what is cached of a part is a part of the next one.
+	// The smallest first: each part contains the one before, so the cache helps all alike.
 	for _, n := range []int{8, 4, 2, 1} {
 		repo, err := r.corpora.large(ctx)
 		if n > 1 && err == nil {
@@ -28,7 +28,7 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// Searched on the node that was just built, before it ends.
+		// Search before the node stops.
 		took, err := r.searched(ctx, s)
 		if err != nil {
 			return nil, err
@@ -45,7 +45,7 @@ func partGrowth(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// fit collects what grows with a size.
+// fit collects values that grow with a size.
 type fit struct {
 	names []string
 	xs    []float64
@@ -61,7 +61,7 @@ func (f *fit) add(x float64, values ...float64) {
 	}
 }
 
-// String names the fitted exponents.
+// String returns the fitted exponents.
 func (f *fit) String() string {
 	var parts []string
 	for i, name := range f.names {
@@ -70,12 +70,12 @@ func (f *fit) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// growthQueries are a rare literal, a weak expression and a common word.
+// growthQueries returns a rare literal, a weak expression and a common word.
 func growthQueries() []Query {
 	return []Query{{Text: "tg3_read_firmware_ver"}, {Text: `[0-9]{8}`, Regexp: true, Case: true}, {Text: "return"}}
 }
 
-// searched is the time of each growth query.
+// searched returns the time of each growth query.
 func (r *run) searched(ctx context.Context, s *server) ([]time.Duration, error) {
 	var took []time.Duration
 	for _, q := range growthQueries() {
@@ -105,7 +105,7 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	// The last is the whole, which is there already.
+	// The last part is all of M, which already exists.
 	for _, part := range []int{8, 4, 2, 1} {
 		n, root := len(repos)/part, all
 		if part > 1 {
@@ -119,12 +119,12 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// Packed first: files by the thousand are what a node has for a short while only.
+		// Wait for packing, because a node has thousands of files only briefly.
 		if err := s.settled(ctx); err != nil {
 			return nil, err
 		}
 
-		// What a node costs that does nothing grows with what it has to look at.
+		// The cost of an idle node grows with its repositories.
 		rest, err := s.resting(ctx)
 		if err != nil {
 			return nil, err
@@ -146,14 +146,14 @@ func partGrowthRepos(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// resting is the CPU that a second of a node takes that has nothing to do.
+// resting returns the CPU time of an idle node per second.
 func (s *server) resting(ctx context.Context) (time.Duration, error) {
 	before, _, err := procUsage(s.cmd.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
 
-	// Long enough for what comes every second or two.
+	// Long enough for work that runs every second or two.
 	const seconds = 10
 	over := time.After(seconds * time.Second)
 	select {
@@ -182,7 +182,7 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 	tags := strings.Fields(list)
 	byRevisions, byText := newFit("CPU", "disk"), newFit("CPU", "disk")
 
-	// In fours, for a fit over the logarithm. HEAD is one of them.
+	// Powers of four, for a fit of logarithms. HEAD counts as one.
 	for _, n := range []int{1, 4, 16, 64} {
 		named := tags[:min(n-1, len(tags))]
 		conn := connection{"type": "git", "url": "file://" + repo}
@@ -199,7 +199,7 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// By the text that is new, too: revisions share most of theirs.
+		// Also relate it to the new text, because revisions share most of theirs.
 		unique, err := uniqueBytes(ctx, repo, append([]string{"HEAD"}, named...))
 		if err != nil {
 			return nil, err
@@ -214,7 +214,7 @@ func partGrowthRevisions(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// partGrowthMatches searches L for words that occur more and more often.
+// partGrowthMatches searches L for more and more frequent words.
 func partGrowthMatches(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Growth with the number of matches, every match counted, 100 shown", Columns: []string{"word", "files", "matches", "Shoal"}}
 	s, err := r.node(ctx)
@@ -222,7 +222,7 @@ func partGrowthMatches(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	// By the number of matches, from one to nearly every line.
+	// Relate it to the number of matches, from one to nearly every line.
 	f := newFit("time")
 	for _, word := range []string{"tg3_read_firmware_ver", "mutex_lock_interruptible", "spin_lock_irqsave", "printk", "struct device", "static", "return", "the", "e"} {
 		a, took, err := s.bestSearch(ctx, Query{Text: word}.body(100, true), r.Repeat)
@@ -238,7 +238,7 @@ func partGrowthMatches(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// uniqueBytes adds up the blobs of some revisions, each once.
+// uniqueBytes adds up the distinct blobs of some revisions.
 func uniqueBytes(ctx context.Context, repo string, revs []string) (int64, error) {
 	seen := map[string]bool{}
 	var sum int64
@@ -248,7 +248,7 @@ func uniqueBytes(ctx context.Context, repo string, revs []string) (int64, error)
 			return 0, err
 		}
 
-		// Of a tree the lines are mode, kind, name, size, path; a submodule has no size.
+		// A line of a tree has mode, kind, name, size and path; a submodule has no size.
 		for line := range strings.Lines(string(u.Out)) {
 			f := strings.Fields(line)
 			if len(f) < 5 || f[1] != "blob" || seen[f[2]] {

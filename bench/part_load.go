@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// partLoad asks selective queries from growing numbers of connections, then
-// the same while heavy queries run beside them.
+// partLoad runs selective queries on growing numbers of connections, then again next to heavy
+// queries.
 func partLoad(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Requests per second, six selective queries in turn, 50 documents each", Columns: []string{"connections", "requests/s", "median", "p99", "errors"}}
 	_, s, err := r.treeAndNode(ctx)
@@ -26,13 +26,13 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 		p.row(conns, l.perSecond(), median(l.took), quantile(l.took, 0.99), l.errors)
 	}
 
-	// Asked again and again until the light ones are done: both cores stay busy.
+	// Heavy queries run until the light ones are done, to keep the cores busy.
 	heavyCtx, stop := context.WithCancel(ctx)
 	var heavy sync.WaitGroup
 	for _, q := range []Query{{Text: `[a-z]+ = [a-z]+\[[0-9]+\]`, Regexp: true}, {Text: `.{120,}`, Regexp: true}} {
 		heavy.Go(func() {
 			for heavyCtx.Err() == nil {
-				_, _, _ = s.search(heavyCtx, q.body(100, true)) // an error here is the end of the test
+				_, _, _ = s.search(heavyCtx, q.body(100, true)) // an error here means the end of the test
 			}
 		})
 	}
@@ -45,7 +45,7 @@ func partLoad(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// partMixed asks light queries alone, and beside heavy ones that never end.
+// partMixed runs light queries alone, then next to heavy ones that never end.
 func partMixed(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Light queries (50 documents, 4 connections) alone and beside heavy ones (every match counted)",
 		Columns: []string{"heavy connections", "light requests/s", "light median", "light p99", "light worst", "heavy answers"}}
@@ -63,7 +63,7 @@ func partMixed(ctx context.Context, r *run) (*Part, error) {
 		heavy = append(heavy, Query{Text: pattern, Regexp: true}.body(1000, true))
 	}
 
-	// Heavy ones have a longer time than is measured: they never end before.
+	// Heavy queries run longer than the measurement.
 	const length = 10 * time.Second
 	for _, conns := range []int{0, 1, 2, 8} {
 		beside := make(chan loaded, 1)
@@ -79,7 +79,7 @@ func partMixed(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// loaded is what a load test saw.
+// loaded is the result of a load test.
 type loaded struct {
 	took   []time.Duration
 	errors int
@@ -93,7 +93,7 @@ func (s *server) load(ctx context.Context, conns int, length time.Duration, bodi
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 
-	// Each connection notes its own times, and all take turns with the bodies.
+	// Each connection records its own times; all share the list of bodies.
 	var next, errors atomic.Int64
 	took := make([][]time.Duration, conns)
 	var wg sync.WaitGroup

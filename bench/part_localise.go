@@ -14,22 +14,21 @@ import (
 	"time"
 )
 
-// localised is a commit: what it says it does, and the files in which it does
-// that. Who reads the words should find the files in the tree before it.
+// localised is a commit with its subject and the source files it changed. A search for the
+// subject in the parent's tree should find these files.
 type localised struct {
 	subject string
 	parent  string
 	files   []string
-	branch  string // of parent, in the copy that is indexed
+	branch  string // of the parent, in the indexed copy
 }
 
-// Commits of a repository that are asked for, out of how many, and what makes
-// one a fair question.
+// Limits of part localise.
 const (
-	localiseCommits = 60 // as revisions of one repository, at most 64 of which are indexed
-	localiseLog     = 4000
-	localiseFiles   = 3 // changed at most: more is a clean-up
-	localiseWords   = 4 // of the subject at least
+	localiseCommits = 60   // one branch each, and at most 64 revisions of a repository are indexed
+	localiseLog     = 4000 // newest commits to choose from
+	localiseFiles   = 3    // changed at most; more is a clean-up
+	localiseWords   = 4    // of the subject at least
 	localiseShown   = 10
 )
 
@@ -40,10 +39,9 @@ var (
 	plainWord   = regexp.MustCompile(`[\w.-]*\w`)
 )
 
-// partLocalise asks for commits by their subjects, in the trees before them,
-// with the tool search, and as a reader with git would: by the number of words
-// that a file has. Repositories stand in groups, one folder each: what a ranking was
-// tuned on says little of others.
+// partLocalise searches for commits by their subjects, in the trees before them: with the tool
+// search, and with git grep by the number of words that a file has. Each group of repositories is
+// one folder, because a ranking may be tuned on some of them.
 func partLocalise(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Files that a commit changed, found by its subject in the tree before it",
 		Columns: []string{"repository", "commits", "first", "in 5", "in 10", "tokens", "CPU ms", "by git grep: first", "in 5", "in 10"}}
@@ -89,7 +87,7 @@ func (r *run) localiseGroup(ctx context.Context, p *Part, group string) error {
 	return nil
 }
 
-// hits counts how often one of the wanted files came first, among 5, among 10.
+// hits counts how often a wanted file came first, among 5 and among 10.
 type hits struct {
 	asked, first, five, ten, tokens int
 	cpu                             time.Duration
@@ -100,12 +98,12 @@ func (h *hits) add(o hits) {
 	h.cpu += o.cpu
 }
 
-// count takes the files into account that were found for a commit, best first.
+// count adds the result for a commit: the found files, best first.
 func (h *hits) count(c localised, found []string) {
 	h.asked++
 	at := slices.IndexFunc(found, func(f string) bool { return slices.Contains(c.files, f) })
 
-	// Ten are asked for, so one that is there at all is among ten.
+	// Only ten are requested, so any hit is among ten.
 	if at < 0 {
 		return
 	}
@@ -126,8 +124,7 @@ func hitCells(ours, theirs hits) []any {
 		share(theirs.first, theirs.asked), share(theirs.five, theirs.asked), share(theirs.ten, theirs.asked)}
 }
 
-// localise measures one repository, of which a copy gets a branch before each
-// of the commits.
+// localise measures one repository, in a copy that has a branch before each commit.
 func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -139,7 +136,7 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 		return ours, theirs, err
 	}
 
-	// Each has a node of its own: what one has indexed must not help another.
+	// Each repository has its own node, so that they do not influence each other.
 	s, err := r.localiseNode(ctx, dir, commits)
 	if err != nil {
 		return ours, theirs, err
@@ -164,7 +161,7 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 	}
 	ours.cpu = after - before
 
-	// Both sides see the same words and the same tree.
+	// Both sides get the same words and the same tree.
 	for _, c := range commits {
 		if r.Keep {
 			break
@@ -178,16 +175,16 @@ func (r *run) localise(ctx context.Context, dir string) (ours, theirs hits, err 
 	return ours, theirs, nil
 }
 
-// cpu is what a node and the programs that it ran have taken so far.
+// cpu returns the CPU time of a node and its child processes.
 func (s *server) cpu() (time.Duration, error) {
 	own, children, err := procUsage(s.cmd.Process.Pid)
 	return own + children, err
 }
 
-// localiseNode starts a node with a copy of a repository, whose branches are the parents
-// of the commits.
+// localiseNode starts a node with a copy of a repository, whose branches are the parents of the
+// commits.
 func (r *run) localiseNode(ctx context.Context, dir string, commits []localised) (*server, error) {
-	// The one that was given stays as it is.
+	// Do not change the original.
 	copied := filepath.Join(r.Dir, "localise-"+repoName(dir)+".git")
 	if there, err := exists(copied); err != nil {
 		return nil, err
@@ -197,15 +194,14 @@ func (r *run) localiseNode(ctx context.Context, dir string, commits []localised)
 		}
 	}
 
-	// All of the branches are revisions of one index: a tree of its own for each commit would
-	// take a day.
+	// One index has all branches as revisions, because an index for each commit would take a day.
 	s, _, err := r.index(ctx, "localise-"+repoName(dir), "ctags", 1, map[string]connection{"L": {
 		"type": "git", "url": "file://" + copied, "revisions": map[string]any{"branches": []string{"before-*"}}}})
 	if err != nil {
 		return nil, err
 	}
 
-	// Any will do: a library has no main. Symbols of big files follow those of small ones.
+	// Any symbol will do, because a library has no main.
 	if err := errors.Join(s.symbolsReady(ctx, symbolsTimeLarge, `\w+`), s.settled(ctx)); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
@@ -226,16 +222,16 @@ func copyWithBranches(ctx context.Context, dir, copied string, commits []localis
 		}
 	}
 
-	// A node would wait for somebody to repair it.
+	// A node would wait for a repair.
 	return wholeHistory(ctx, copied)
 }
 
-// lacksObjects is the error for a repository whose branches lead to what is not there.
+// lacksObjects is the error for a repository with missing objects.
 type lacksObjects struct{ err error }
 
 func (e *lacksObjects) Error() string { return "objects of its branches are missing: " + e.err.Error() }
 
-// wholeHistory fails with lacksObjects where a commit, tree or file of a branch is missing.
+// wholeHistory returns lacksObjects if an object of a branch is missing.
 func wholeHistory(ctx context.Context, dir string) error {
 	if _, err := gitIn(ctx, dir, nil, nil, "rev-list", "--objects", "--quiet", "--branches"); err != nil {
 		if ctx.Err() != nil {
@@ -246,9 +242,10 @@ func wholeHistory(ctx context.Context, dir string) error {
 	return nil
 }
 
-// localisedCommits picks commits from all over the last ones.
+// localisedCommits picks commits spread over the log.
 func localisedCommits(ctx context.Context, dir string) ([]localised, error) {
-	// Only what was added or changed: a file that a commit makes is not in the tree before it.
+	// Added files are listed too: fairCommit only counts changed ones, which the tree before it
+	// has.
 	log, err := gitIn(ctx, dir, nil, nil, "log", "--no-merges", "--no-renames", "--diff-filter=AM", "--name-status", "--format=%x01%P%n%s", fmt.Sprintf("-%d", localiseLog), "HEAD")
 	if err != nil {
 		return nil, err
@@ -260,7 +257,7 @@ func localisedCommits(ctx context.Context, dir string) ([]localised, error) {
 		}
 	}
 
-	// Spread over the log: neighbours are often about one thing.
+	// Spread over the log, because neighbours are often about one topic.
 	step := max(1, len(fair)/localiseCommits)
 	var out []localised
 	for i := 0; i < len(fair) && len(out) < localiseCommits; i += step {
@@ -271,8 +268,8 @@ func localisedCommits(ctx context.Context, dir string) ([]localised, error) {
 	return out, nil
 }
 
-// fairCommit reads a record of the log, and reports whether its subject may be
-// asked: it changed a few source files that were there before.
+// fairCommit parses a record of the log, and reports whether the commit is a fair question: it
+// changed a few existing source files.
 func fairCommit(record string) (c localised, ok bool) {
 	lines := strings.Split(strings.TrimSpace(record), "\n")
 	if len(lines) < 3 {
@@ -281,7 +278,7 @@ func fairCommit(record string) (c localised, ok bool) {
 
 	c.parent = lines[0]
 
-	// What names the place is taken off, and signs are, which a person would not type.
+	// Drop names of places and signs, which a user would not type.
 	c.subject = strings.Join(plainWord.FindAllString(subjectArea.ReplaceAllString(lines[1], ""), -1), " ")
 	for _, line := range lines[2:] {
 		kind, file, _ := strings.Cut(line, "\t")
@@ -290,13 +287,13 @@ func fairCommit(record string) (c localised, ok bool) {
 		}
 	}
 
-	// A merge has two parents: what it changes is that of others.
+	// A merge has two parents and no changes of its own.
 	words := len(strings.Fields(c.subject))
 	return c, words >= localiseWords && len(c.files) > 0 && len(c.files) <= localiseFiles && !strings.Contains(c.parent, " ")
 }
 
-// rankedHead is the line above the lines of a file in an answer of search,
-// rankedLine one of these.
+// rankedHead matches the head line of a file in an answer of search, rankedLine a line of the
+// file.
 var (
 	rankedHead = regexp.MustCompile(`^(\S.*?) \([^()]*\)(?:, \d+ of \d+ words)?(?:, \d+ equal cop(?:y|ies))?$`)
 	rankedLine = regexp.MustCompile(`^\d+[ :]`)
@@ -313,17 +310,17 @@ func rankedFiles(text string) []string {
 	return out
 }
 
-// grepRanked is the files with the most different words of a subject, and of
-// these the ones with the most lines.
+// grepRanked returns the files with the most different words of a subject; of equal ones, those
+// with the most lines.
 func grepRanked(ctx context.Context, dir string, c localised) ([]string, error) {
-	// As somebody would who has git alone: word by word, and the files that come up most.
+	// Like a user with git only: word by word.
 	type file struct{ words, lines int }
 	files := map[string]file{}
 	for _, word := range strings.Fields(c.subject) {
 		if len(word) < 3 {
 			continue
 		}
-		// git grep ends with an error where nothing matches.
+		// git grep returns an error if nothing matches.
 		out, _ := gitIn(ctx, dir, nil, nil, "grep", "-I", "-i", "-F", "-c", "-e", word, c.parent)
 		for line := range strings.Lines(out) {
 			line = strings.TrimSuffix(strings.TrimPrefix(line, c.parent+":"), "\n")

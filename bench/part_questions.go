@@ -11,33 +11,33 @@ import (
 	"strings"
 )
 
-// The questions, with the calls that a reader makes one after the other until the
-// answer has been read, and the commands of somebody with checkouts and a shell.
+// questionFiles has the questions. Each has the calls that a reader makes one after the other
+// until the answer is found, and the commands of a user with checkouts and a shell.
 //
 //go:embed questions/*.json
 var questionFiles embed.FS
 
-// questionLists are the files of questions, in the order in which they are asked.
-// Those of fzf, tokio and flask were written by a rule, and asked once: see DESIGN.md.
+// questionLists names the files of questions, in order. Those of fzf, tokio and flask were
+// written by a rule: see DESIGN.md.
 var questionLists = []string{"questions.json", "linux.json", "fzf.json", "tokio-flask.json"}
 
 // asking is a question.
 type asking struct {
 	Question string      `json:"q"`
-	Repo     string      `json:"repo"`    // name of the bare repository without its end; "" for all
-	Needs    []string    `json:"needs"`   // of all, those that the answer is in
-	Answer   []string    `json:"answer"`  // each is in what a reader has read who knows the answer
-	Calls    []namedCall `json:"calls"`   // of tools, with repo filled in where they name none
+	Repo     string      `json:"repo"`    // name of the bare repository without its extension; "" for all
+	Needs    []string    `json:"needs"`   // for a question about all: repositories that have the answer
+	Answer   []string    `json:"answer"`  // texts that the reader must find
+	Calls    []namedCall `json:"calls"`   // of tools; they get repo if they name none
 	Control  [][]string  `json:"control"` // programs and arguments, run in the checkout, or in the directory of all
-	// ControlAnswer stands for Answer where a program says it in other words: none
-	// says that nothing is there by printing nothing.
+	// ControlAnswer replaces Answer if a program prints it differently. For example, a program
+	// prints nothing if there is nothing.
 	ControlAnswer *[]string `json:"controlAnswer"`
 }
 
-// namedCall is a call as the files have it: the tool and its arguments.
+// namedCall is a tool call in a file of questions.
 type namedCall toolCall
 
-// UnmarshalJSON reads a list of the name and the object of the arguments.
+// UnmarshalJSON parses a list of the tool's name and its arguments.
 func (c *namedCall) UnmarshalJSON(data []byte) error {
 	var args map[string]any
 	pair := []any{&c.tool, &args}
@@ -63,15 +63,15 @@ func questionsOf(name string) (list []asking, err error) {
 	return list, nil
 }
 
-// questioned is the node and the checkouts that questions are asked about.
+// questioned has the node and the checkouts for questions.
 type questioned struct {
 	s         *server
 	checkouts string
 	repos     []string
 }
 
-// ask starts a node on the bare repositories of the directory questions. It is
-// nil where there are none; p tells so.
+// ask starts a node on the bare repositories of the directory questions. If there are none it
+// adds a note to p and returns nil.
 func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
 	dir := filepath.Join(r.Dir, "questions")
 	bare, err := filepath.Glob(filepath.Join(dir, "*.git"))
@@ -85,7 +85,7 @@ func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
 		return nil, err
 	}
 
-	// A checkout for the programs; the bare one is what the node reads.
+	// The programs use the checkout, the node the bare repository.
 	for _, repo := range bare {
 		name := repoName(repo)
 		q.repos = append(q.repos, name)
@@ -107,14 +107,14 @@ func (r *run) ask(ctx context.Context, p *Part) (*questioned, error) {
 		return nil, err
 	}
 
-	// A question about symbols must not be asked before there are any.
+	// Questions about symbols need an index of symbols.
 	if err := q.s.symbolsReady(ctx, symbolsTime, "main"); err != nil {
 		return nil, errors.Join(err, q.s.stop())
 	}
 	return q, nil
 }
 
-// missing is the first of some repositories that is not there, "" for none.
+// missing returns the first missing repository; "" for none.
 func (q *questioned) missing(repos []string) string {
 	for _, repo := range repos {
 		if !q.has(repo) {
@@ -124,8 +124,8 @@ func (q *questioned) missing(repos []string) string {
 	return ""
 }
 
-// has reports whether a repository is there, also one whose name is misspelled
-// behind its third letter; "" stands for all.
+// has reports whether a repository exists. The name may be misspelled after its third letter; ""
+// means all.
 func (q *questioned) has(repo string) bool {
 	if repo == "" {
 		return true
@@ -138,7 +138,7 @@ func (q *questioned) has(repo string) bool {
 	return false
 }
 
-// dir is where the commands about a repository run.
+// dir returns the directory for commands about a repository.
 func (q *questioned) dir(repo string) string {
 	dir := filepath.Join(q.checkouts, repo)
 	if ok, err := exists(dir); err != nil || !ok {
@@ -147,27 +147,27 @@ func (q *questioned) dir(repo string) string {
 	return dir
 }
 
-// call makes a call and returns what is read, also where the tool refuses it.
+// call makes a call and returns what the agent reads; that may be an error message of the tool.
 func (q *questioned) call(ctx context.Context, repo string, c namedCall) (string, error) {
 	args := map[string]any{}
 	if repo != "" {
 		args["repo"] = repo
 	}
 
-	// The repository is the question's where the call names none.
+	// A call without a repository uses that of the question.
 	for name, value := range c.args {
 		args[name] = value
 	}
 	text, err := q.s.tool(ctx, toolCall{c.tool, args})
 
-	// A refusal is read too, and costs what it costs.
+	// An agent reads a refusal too, so it counts.
 	if refused := (refusal)(""); errors.As(err, &refused) {
 		return string(refused), nil
 	}
 	return text, err
 }
 
-// control runs the commands until their output has what is wanted.
+// control runs commands until their output has the wanted texts.
 func (q *questioned) control(ctx context.Context, repo string, commands [][]string, wanted []string) (cost, bool, error) {
 	var texts []string
 	for _, c := range commands {
@@ -176,7 +176,7 @@ func (q *questioned) control(ctx context.Context, repo string, commands [][]stri
 			return cost{}, false, err
 		}
 
-		// It stops as the other side does: somebody who has read the answer looks no further.
+		// A user stops reading at the answer, as an agent does.
 		texts = append(texts, string(u.Out))
 		if len(wanted) > 0 && hasAll(texts, wanted) {
 			break
@@ -186,7 +186,7 @@ func (q *questioned) control(ctx context.Context, repo string, commands [][]stri
 	return costOf(texts), hasAll(texts, wanted), nil
 }
 
-// cost is what questions took.
+// cost is the cost of questions.
 type cost struct{ calls, bytes, tokens int }
 
 func (c *cost) add(o cost) {
@@ -210,8 +210,7 @@ func hasAll(texts, wanted []string) bool {
 	return true
 }
 
-// partQuestions asks the questions of agents, of the tools and of programs in
-// checkouts.
+// partQuestions asks the questions of agents, with tools and with programs in checkouts.
 func partQuestions(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Questions of agents, to the tools and to rg, git and ctags in checkouts",
 		Columns: []string{"question", "calls", "tokens", "right", "control's calls", "tokens", "right"}}
@@ -230,7 +229,7 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 	}
 	defer q.s.stop()
 
-	// A program may say the same in other words, or by printing nothing.
+	// A program may print the answer differently, or print nothing.
 	var pairs []pair
 	for _, a := range list {
 		wanted := a.Answer
@@ -254,7 +253,7 @@ func partQuestions(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// pair is a question and how both sides are asked it.
+// pair is a question for both sides.
 type pair struct {
 	repo, question string
 	needs          []string
@@ -263,14 +262,14 @@ type pair struct {
 	wanted         []string   // in their output
 }
 
-// tally is what a list of questions came to.
+// tally sums up a list of questions.
 type tally struct {
 	asked, right, controlRight int
 	ours, theirs               cost
 }
 
-// compare asks both sides each question and writes a row of it. A question
-// about a repository that is not there is left out, and noted.
+// compare asks both sides each question and adds a row. It skips questions about missing
+// repositories, with a note.
 func (q *questioned) compare(ctx context.Context, p *Part, pairs []pair) (t tally, err error) {
 	for _, one := range pairs {
 		if missing := q.missing(append(one.needs, one.repo)); missing != "" {
@@ -287,7 +286,7 @@ func (q *questioned) compare(ctx context.Context, p *Part, pairs []pair) (t tall
 			return t, err
 		}
 
-		// Both are asked before the row is written: half of one would be no comparison.
+		// The row needs the answers of both sides.
 		p.row(one.question, our.calls, our.tokens, ok, their.calls, their.tokens, controlOK)
 
 		t.asked++
@@ -306,7 +305,7 @@ func oneIf(ok bool) int {
 	return 0
 }
 
-// tools makes the calls of a question until the answer has been read.
+// tools makes the calls of a question until the answer is found.
 func (q *questioned) tools(ctx context.Context, a asking) (cost, bool, error) {
 	var texts []string
 	for _, c := range a.Calls {
@@ -315,7 +314,7 @@ func (q *questioned) tools(ctx context.Context, a asking) (cost, bool, error) {
 			return cost{}, false, fmt.Errorf("%s: %w", a.Question, err)
 		}
 
-		// In the order in which they were written down; a good tool makes the later ones needless.
+		// In the order of the file; a good tool makes later calls needless.
 		if texts = append(texts, text); hasAll(texts, a.Answer) {
 			break
 		}

@@ -13,14 +13,14 @@ import (
 	"github.com/shoalsearch/shoal/cluster/wire"
 )
 
-// The targets of part scaling.
+// Targets of part scaling.
 const (
-	targetMoved    = 1.3                  // bytes copied for a join or a leave, of the least that can be
-	targetFullest  = 1.15                 // bytes of the fullest node, of the mean
-	targetOverhead = 3 * time.Millisecond // what three nodes add to the median of a selective query
+	targetMoved    = 1.3                  // copied bytes for a join or a leave, divided by the least possible
+	targetFullest  = 1.15                 // bytes of the fullest node, divided by the mean
+	targetOverhead = 3 * time.Millisecond // more time than one node takes, of the median of a selective query
 )
 
-// scaleRepos is how many repositories part scaling has.
+// scaleRepos is the number of repositories of part scaling.
 const scaleRepos = 400
 
 // partScaling searches the same repositories on 1, 3 and 5 nodes, adds a node
@@ -45,7 +45,7 @@ func partScaling(ctx context.Context, r *run) (*Part, error) {
 		}
 
 		if n == 1 {
-			one = w // kept for the comparison
+			one = w // for the comparison
 			defer one.stop()
 			continue
 		}
@@ -65,14 +65,14 @@ func partScaling(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// measureSwarm fills the row of a number of nodes, and compares three with one.
+// measureSwarm adds the row for a number of nodes, and compares three with one.
 func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
 	bodies := make([][]byte, 0, len(selective()))
 	for _, q := range selective() {
 		bodies = append(bodies, q.body(50, false))
 	}
 
-	// Alone for the time of one search, then busy for how many there are in a second.
+	// One client for the latency, then many for the throughput.
 	alone, err := w.ask(ctx, 100*r.Repeat, bodies)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
 		p.note("%d nodes: the fullest has %.3g of the mean; target %.3g: %s.", len(w.nodes), fullest, targetFullest, cell(fullest <= targetFullest))
 	}
 
-	// The target is said for three nodes.
+	// The target is for three nodes.
 	if len(w.nodes) != 3 {
 		return nil
 	}
@@ -104,9 +104,8 @@ func (r *run) measureSwarm(ctx context.Context, p *Part, w, one *swarm) error {
 	return nil
 }
 
-// overhead is how much longer the median of the same queries takes on many
-// nodes than on one. The two are asked in turn, so that both see the same
-// machine.
+// overhead returns how much longer the median query takes on many nodes than on one. Queries
+// alternate, so that both see the same machine.
 func overhead(ctx context.Context, one, many *swarm, rounds int, bodies [][]byte) (time.Duration, error) {
 	var a, b []time.Duration
 	for i := range rounds {
@@ -114,7 +113,7 @@ func overhead(ctx context.Context, one, many *swarm, rounds int, bodies [][]byte
 			w    *swarm
 			took *[]time.Duration
 		}{{one, &a}, {many, &b}} {
-			// Another node each time, and the same queries in the same order on both sides.
+			// Use another node each time, and the same order of queries on both sides.
 			s := side.w.nodes[i%len(side.w.nodes)]
 			_, took, err := s.exchange(ctx, bodies[i%len(bodies)])
 			if err != nil {
@@ -137,7 +136,7 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 
 	all, _ := before.bytes()
 
-	// Counted from now on: what was copied while the cluster was made is not a move.
+	// Start after the cluster is complete, because forming it copies data too.
 	m, err := w.movement(ctx)
 	if err != nil {
 		return err
@@ -150,7 +149,7 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 		return err
 	}
 
-	// A copy of a group takes its mirrors along: the least that can be has both.
+	// A group is copied with its mirrors, so the minimum includes both.
 	mirrors, err := w.mirrorShare()
 	if err != nil {
 		return err
@@ -167,8 +166,8 @@ func (r *run) moveData(ctx context.Context, p *Part, w *swarm) error {
 	return m.report(ctx, p, "A node is killed, removed and replaced by the others", int64(float64(held)*mirrors))
 }
 
-// replaceSecond kills the second node and has the others take its place. It
-// returns the bytes of shards that it held.
+// replaceSecond kills and removes the second node, and waits until the others have its data. It
+// returns the bytes of shards of that node.
 func (w *swarm) replaceSecond(ctx context.Context, m *movement) (held int64, err error) {
 	st, err := w.status(ctx)
 	if err != nil {
@@ -181,7 +180,7 @@ func (w *swarm) replaceSecond(ctx context.Context, m *movement) (held int64, err
 		return 0, fmt.Errorf("the status does not name the node at %s", lost.url)
 	}
 
-	// What it has copied is not counted, before or after.
+	// Its own copies do not count, before or after.
 	if m.copied, err = w.copiedWithout(ctx, lost); err != nil {
 		return 0, err
 	}
@@ -196,7 +195,7 @@ func (w *swarm) replaceSecond(ctx context.Context, m *movement) (held int64, err
 	return held, w.even(ctx)
 }
 
-// movement is what nodes had copied when something began.
+// movement is the state before data moves.
 type movement struct {
 	w      *swarm
 	began  time.Time
@@ -208,7 +207,7 @@ func (w *swarm) movement(ctx context.Context) (*movement, error) {
 	return &movement{w, time.Now(), copied}, err
 }
 
-// report notes what was copied since it began, beside the least that can be.
+// report adds a note with the bytes copied since then and the least possible.
 func (m *movement) report(ctx context.Context, p *Part, what string, ideal int64) error {
 	now, err := m.w.copied(ctx)
 	if err != nil {
@@ -247,7 +246,7 @@ func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
 		return nil, err
 	}
 
-	// Given to all: a node makes one only where it is alone.
+	// All nodes get the key, because only a single node makes its own.
 	if err := os.WriteFile(w.key, []byte(wire.NewKey().Text()+"\n"), 0o600); err != nil {
 		return nil, err
 	}
@@ -263,7 +262,7 @@ func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
 		w.nodes = append(w.nodes, s)
 	}
 
-	// All are started before the first is waited for: they form the cluster together.
+	// Start all before waiting, because they form the cluster together.
 	for _, s := range started {
 		if err := s.wait(ctx); err != nil {
 			w.stop()
@@ -278,7 +277,7 @@ func (r *run) swarm(ctx context.Context, n int, root string) (*swarm, error) {
 	return w, nil
 }
 
-// launch starts a node that knows those before it.
+// launch starts a node that joins the earlier ones.
 func (w *swarm) launch() (*server, error) {
 	w.next++
 	host := fmt.Sprintf("127.0.%d.%d", 100+w.size, w.next)
@@ -290,7 +289,7 @@ func (w *swarm) launch() (*server, error) {
 	return launch(w.r.Shoal, filepath.Join(w.dir, fmt.Sprintf("n%d", w.next)), "http://"+host+":7700", args)
 }
 
-// add starts one node more and waits until it is ready.
+// add starts another node and waits until it is ready.
 func (w *swarm) add(ctx context.Context) error {
 	s, err := w.launch()
 	if err != nil {
@@ -312,7 +311,7 @@ func (w *swarm) stop() {
 	wg.Wait()
 }
 
-// swarmStatus is what a measurement looks at.
+// swarmStatus is a cluster's status, as far as it is measured.
 type swarmStatus struct {
 	Members []struct {
 		ID, API string
@@ -330,7 +329,7 @@ func (s *swarmStatus) bytes() (all, top int64) {
 	return all, top
 }
 
-// member is the id of the node that answers at an address, and what it holds.
+// member returns the id of the node at an address, and its bytes.
 func (s *swarmStatus) member(url string) (id string, bytes int64) {
 	for _, m := range s.Members {
 		if m.API == url {
@@ -345,8 +344,7 @@ func (w *swarm) status(ctx context.Context) (*swarmStatus, error) {
 	return &s, w.nodes[0].get(ctx, "/api/status", &s)
 }
 
-// even waits until everything is indexed, everything is where it should be,
-// and that has not changed for a while.
+// even waits until all is indexed and in place, and stays so for a while.
 func (w *swarm) even(ctx context.Context) error {
 	var last string
 	since := time.Now()
@@ -356,7 +354,7 @@ func (w *swarm) even(ctx context.Context) error {
 			return false
 		}
 
-		// Still as it was some seconds ago, for a plan may be about to begin.
+		// Wait until it is stable, because a move may be about to begin.
 		now := fmt.Sprint(*s)
 		if now != last {
 			last, since = now, time.Now()
@@ -388,7 +386,7 @@ func (w *swarm) load(ctx context.Context, conns int, length time.Duration, bodie
 	var sum loaded
 	var wg sync.WaitGroup
 	for i, s := range w.nodes {
-		// As evenly as can be; the first ones have one more.
+		// Spread evenly; the first nodes get the rest.
 		own := conns / len(w.nodes)
 		if i < conns%len(w.nodes) {
 			own++
@@ -406,7 +404,7 @@ func (w *swarm) load(ctx context.Context, conns int, length time.Duration, bodie
 	return sum
 }
 
-// copied is the bytes that all nodes have copied.
+// copied returns the bytes that all nodes have copied.
 func (w *swarm) copied(ctx context.Context) (int64, error) { return w.copiedWithout(ctx, nil) }
 
 func (w *swarm) copiedWithout(ctx context.Context, not *server) (int64, error) {
@@ -425,7 +423,7 @@ func (w *swarm) copiedWithout(ctx context.Context, not *server) (int64, error) {
 			return 0, err
 		}
 
-		// A counter of the product, so that what is counted is what an operator sees.
+		// This is a metric of the product, so an operator sees the same.
 		for line := range strings.Lines(string(text)) {
 			var n float64
 			if _, err := fmt.Sscanf(line, "shoal_copied_bytes_total %g", &n); err == nil {
@@ -437,10 +435,10 @@ func (w *swarm) copiedWithout(ctx context.Context, not *server) (int64, error) {
 	return int64(sum), nil
 }
 
-// mirrorShare is how many bytes are copied for each byte of shards: the
-// mirrors of a group go with them.
+// mirrorShare returns the bytes copied for each byte of shards, because a group moves with its
+// mirrors.
 func (w *swarm) mirrorShare() (float64, error) {
-	// Over all nodes: each group has as many copies of the one as of the other.
+	// Sum over all nodes, because shards and mirrors of a group have the same copies.
 	var shards, mirrors int64
 	for _, s := range w.nodes {
 		a, err := s.diskBytes("shards")

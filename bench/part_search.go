@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/shard/match"
 )
 
-// partTable asks the table of queries, exhaustively, of every engine.
+// partTable runs the table of queries on every engine, counting every match.
 func partTable(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "The table of queries on L, every match counted, 100 shown",
 		Columns: []string{"query", "files", "matches", "rg files", "rg matches", "Shoal", "rg", "csearch", "Shoal / rg", "bound", ""}}
@@ -23,7 +23,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 
 	met := 0
 	for _, q := range baseline() {
-		// Every match is counted, as ripgrep does: less would be another question.
+		// Count every match, as ripgrep does.
 		a, took, err := s.bestSearch(ctx, q.body(100, true), r.Repeat)
 		if err != nil {
 			return nil, err
@@ -39,7 +39,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// Below three milliseconds a request over HTTP is most of it; the weak ones have no such floor.
+		// Below 3 ms a request over HTTP dominates. Weak queries have no such floor.
 		limit := max(3*time.Millisecond, time.Duration(q.bound()*float64(rg)))
 		if q.weak() {
 			limit = time.Duration(q.bound() * float64(rg))
@@ -56,7 +56,7 @@ func partTable(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// partHard asks regular expressions that an index has little hold on.
+// partHard runs regular expressions for which an index helps little.
 func partHard(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Hard regular expressions on L, every match counted", Columns: []string{"query", "matches", "rg matches", "Shoal", "rg", "Shoal / rg", "rg by lines"}}
 	tree, s, err := r.treeAndNode(ctx)
@@ -64,7 +64,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	var ratios []time.Duration // scaled: a ratio of 1 is a second
+	var ratios []time.Duration // as durations: a ratio of 1 is a second
 	slower, slowerByLines := 0, 0
 	for _, q := range hard() {
 		a, took, err := s.bestSearch(ctx, q.body(100, true), 2)
@@ -77,7 +77,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 			return nil, err
 		}
 
-		// ripgrep searches lines unless it is told otherwise, and then it is another search.
+		// ripgrep searches by lines by default, which is a different search.
 		rg := byLines
 		spans, err := match.SpansLines(q.Text)
 		if err != nil {
@@ -107,7 +107,7 @@ func partHard(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// partTop asks for the best hundred matches only, which is what people do.
+// partTop asks only for the best hundred matches, as users do.
 func partTop(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "Top results only (matches 100) on L", Columns: []string{"query", "Shoal"}}
 	_, s, err := r.treeAndNode(ctx)
@@ -118,7 +118,7 @@ func partTop(ctx context.Context, r *run) (*Part, error) {
 	var all []time.Duration
 	over := 0
 
-	// The first hundred end a search early: what people wait for.
+	// A search ends after the first hundred matches.
 	for _, q := range append(baseline(), hard()...) {
 		_, took, err := s.bestSearch(ctx, q.body(100, false), r.Repeat)
 		if err != nil {
@@ -137,7 +137,7 @@ func partTop(ctx context.Context, r *run) (*Part, error) {
 	return p, nil
 }
 
-// partMany asks the table of queries of one big repository and of the same tree cut into thousands.
+// partMany compares one big repository with the same tree cut into thousands.
 func partMany(ctx context.Context, r *run) (*Part, error) {
 	p := &Part{Title: "One repository (L) and one for each directory (M)", Columns: []string{"query", "L", "M", "M / L", ""}}
 	_, l, err := r.treeAndNode(ctx)
@@ -156,7 +156,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 	}
 	defer m.stop()
 
-	// Files as they were built, and as they are after packing: both are told.
+	// The report has the number of files before and after packing.
 	fresh, err := m.status(ctx)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func partMany(ctx context.Context, r *run) (*Part, error) {
 		return nil, err
 	}
 
-	// Packed, on both sides the same queries: what more repositories cost is what is left.
+	// Both sides run the same queries, so the difference is the cost of many repositories.
 	met := 0
 	for _, q := range baseline() {
 		_, one, err := l.bestSearch(ctx, q.body(100, true), r.Repeat)
@@ -211,9 +211,9 @@ func (r *run) treeAndNode(ctx context.Context) (string, *server, error) {
 }
 
 func (s *server) bestSearch(ctx context.Context, body []byte, n int) (answer, time.Duration, error) {
-	// The best, not the mean: other work on the machine only adds.
+	// Other work on the machine only adds time, so the best counts.
 	var a answer
-	took, err := best(n+1, func() (time.Duration, error) { // the first warms
+	took, err := best(n+1, func() (time.Duration, error) { // the first warms up
 		var d time.Duration
 		var err error
 		a, d, err = s.search(ctx, body)

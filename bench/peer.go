@@ -8,11 +8,9 @@ import (
 	"time"
 )
 
-// ripgrep counts the matches of a query in every file of a tree: its exhaustive
-// answer. It returns the number of files with a match and of matches. Further
-// options may be given.
+// ripgrep counts the files and matches of a query in all files of a tree.
 func ripgrep(ctx context.Context, tree string, q Query, options ...string) (files, matches int, took time.Duration, err error) {
-	// The same files on both sides: hidden ones too, none that is larger, none of git's own.
+	// Search the same files as Shoal: hidden ones too, but not large ones or those of git.
 	args := []string{"--count-matches", "--no-ignore", "--hidden", "--no-messages", "--max-filesize", strconv.Itoa(maxText), "--glob", "!.complete", "--glob", "!.git"}
 	if !q.Regexp {
 		args = append(args, "--fixed-strings")
@@ -27,7 +25,7 @@ func ripgrep(ctx context.Context, tree string, q Query, options ...string) (file
 	return files, matches, u.Wall, err
 }
 
-// csearch does the same over the index that cindex built. It counts lines.
+// csearch runs a query on the index of cindex. It counts lines.
 func csearch(ctx context.Context, tree, index string, q Query) (time.Duration, error) {
 	text := q.Text
 	if !q.Regexp {
@@ -60,8 +58,8 @@ func countLines(out []byte) (files, matches int) {
 	return files, matches
 }
 
-// quoteMeta escapes what csearch takes for an operator; it reads a leading
-// minus as a flag, so that one is escaped too.
+// quoteMeta escapes operators of csearch. It also escapes a leading minus, which csearch takes as
+// a flag.
 func quoteMeta(s string) string {
 	var b bytes.Buffer
 	for i := range len(s) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// usage is what a finished process took.
+// usage is the usage of a finished process.
 type usage struct {
 	CPU, Wall time.Duration
 	PeakBytes int64
@@ -20,10 +20,9 @@ type usage struct {
 	Code      int
 }
 
-// measure runs a command to its end. An exit code of 1 is an answer (a grep
-// that found nothing); a greater one is an error.
+// measure runs a command. Exit code 1 is no error (a grep without matches); a greater one is.
 func measure(ctx context.Context, dir string, env []string, name string, args ...string) (usage, error) {
-	// Without a state it never ran: then there is nothing to measure.
+	// Without a state the command never ran.
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
@@ -35,7 +34,7 @@ func measure(ctx context.Context, dir string, env []string, name string, args ..
 		return usage{}, fmt.Errorf("run %s: %w", name, err)
 	}
 
-	// CPU and memory as the system has counted them, children included.
+	// CPU and memory include children.
 	u := usage{
 		Wall: time.Since(start),
 		CPU:  cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
@@ -52,8 +51,8 @@ func measure(ctx context.Context, dir string, env []string, name string, args ..
 	return u, nil
 }
 
-// procUsage reads the CPU of a running process: its own, and that of children
-// it has waited for.
+// procUsage returns the CPU time of a running process: its own, and that of children it waited
+// for.
 func procUsage(pid int) (own, children time.Duration, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -72,15 +71,14 @@ func procUsage(pid int) (own, children time.Duration, err error) {
 	return time.Duration(ticks[0]+ticks[1]) * tick, time.Duration(ticks[2]+ticks[3]) * tick, nil
 }
 
-// procMemory reads the peak and the present resident memory of a process, and
-// the part of the present one that no file backs.
+// procMemory returns peak, resident and anonymous memory of a process.
 func procMemory(pid int) (peak, resident, anonymous int64, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, 0, 0, err
 	}
 
-	// Lines of other kinds have words where these have a number.
+	// Skip lines without a number.
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
 		if len(f) < 2 {

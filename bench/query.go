@@ -12,14 +12,14 @@ type Query struct {
 	Kind   string
 	Text   string
 	Regexp bool
-	Case   bool // letters match exactly
-	// ZoektMs and RipgrepMs were measured side by side on one machine; only
-	// their ratio is used. 0 where there is no measurement.
+	Case   bool // case-sensitive
+	// ZoektMs and RipgrepMs were measured on one machine; only their ratio is used. 0 means not
+	// measured.
 	ZoektMs, RipgrepMs float64
 }
 
-// bound is the share of ripgrep's time that a query may take: 0.4 of zoekt's
-// time by its ratio to ripgrep, at most 0.3, and 0.1 for the weak ones.
+// bound returns how much of ripgrep's time a query may take: 0.4 of zoekt's share, at most 0.3,
+// and 0.1 for weak queries.
 func (q Query) bound() float64 {
 	b := 0.3
 	if q.RipgrepMs > 0 {
@@ -35,10 +35,10 @@ func (q Query) weak() bool {
 	return q.Kind == "regex-weak" || q.Kind == "regex-none" || q.Text == "^}$"
 }
 
-// body is the request for POST /api/search. With all, every match is counted
-// and shown documents are bounded by matches.
+// body returns a request for POST /api/search. With all, every match is counted, and matches
+// limits the files shown.
 func (q Query) body(matches int, all bool) []byte {
-	text := query.Quote(q.Text) // an expression with a space in it is one expression
+	text := query.Quote(q.Text) // quoted, because the text may have spaces
 	if q.Regexp {
 		text = query.QuoteRegexp(q.Text)
 	}
@@ -59,9 +59,9 @@ func (q Query) body(matches int, all bool) []byte {
 	return body
 }
 
-// baseline is the table of queries that every engine of the field was measured on.
+// baseline is the table of queries that all engines were measured with.
 func baseline() []Query {
-	// Kinds stand together, from what an index does best to what it cannot help with.
+	// Sorted by kind: an index helps the first most and the last not at all.
 	return []Query{
 		{"rare-lit", "kzalloc_node_failed_xyz", false, false, 1.8, 450},
 		{"rare-lit", "tg3_read_firmware_ver", false, false, 4.6, 450},
@@ -99,9 +99,9 @@ func baseline() []Query {
 	}
 }
 
-// hard are regular expressions that give an index little to hold on to.
+// hard returns regular expressions for which an index helps little.
 func hard() []Query {
-	// Many short words, classes and repetitions: few trigrams that a file must have.
+	// Short words, classes and repetitions have few trigrams.
 	patterns := []string{
 		`\b[a-z]+[0-9]+[a-z]+\b`, `[A-Z][a-z]+[A-Z][a-z]+`, `\([a-z]+, [a-z]+\)`, `[a-z]+ = [a-z]+\[[0-9]+\]`,
 		`\bint [a-z]+;`, `[^ \t\n]{80,}`, `(a|b)*c[0-9]{3,5}(x|y)`, `0x[0-9a-f]{8}`, `".*%[0-9]+d.*"`, `^\s*[a-z_]+:$`,
@@ -124,7 +124,7 @@ func hard() []Query {
 	return qs
 }
 
-// selective are the queries of the throughput test.
+// selective returns the queries of the throughput test.
 func selective() []Query {
 	return []Query{
 		{Text: "tg3_read_firmware_ver"}, {Text: "io_uring_cmd_import_fixed"}, {Text: "mutex_lock_interruptible"},

@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// Options say what a run measures and where it works.
+// Options configures a run.
 type Options struct {
-	Shoal  string // program that is measured
+	Shoal  string // program to measure
 	Dir    string // work folder: corpora, indexes, data directories; kept between runs
-	Out    string // folder of the report; "" prints only
+	Out    string // folder of the report; "" only prints
 	Parts  []string
-	Keep   bool // use the indexes of an earlier run; what building them takes is then not measured
-	Repeat int  // times that each measurement is repeated; the best or the median counts, as the part says
+	Keep   bool // use the indexes of an earlier run; then building is not measured
+	Repeat int  // repetitions of each measurement; the best or the median counts, depending on the part
 	Log    func(format string, args ...any)
 }
 
-// Report measures the parts and writes report.md. It returns
-// the text, also of the parts beside one that failed: a run takes long.
+// Report measures the parts and writes report.md. If a part fails it still returns the text of
+// the others, because a run takes long.
 func Report(ctx context.Context, o Options) (string, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return "", err
@@ -35,7 +35,7 @@ func Report(ctx context.Context, o Options) (string, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# Shoal against its peers\n\n%s\n\n", machine())
 
-	// Checked before anything is measured: a wrong name must not end a run after hours.
+	// Check names first, because a run takes hours.
 	for _, name := range o.Parts {
 		if _, ok := parts()[name]; !ok {
 			return "", fmt.Errorf("unknown part %q: one of %s", name, strings.Join(PartNames(), ", "))
@@ -49,7 +49,7 @@ func Report(ctx context.Context, o Options) (string, error) {
 		if err != nil {
 			failed = append(failed, fmt.Errorf("part %s: %w", name, err))
 			if ctx.Err() != nil {
-				break // nobody waits for the other parts, whose nodes would go on alone
+				break // the user wants to stop
 			}
 			continue
 		}
@@ -60,7 +60,7 @@ func Report(ctx context.Context, o Options) (string, error) {
 	return text.String(), errors.Join(append(failed, o.write(text.String()))...)
 }
 
-// write keeps the report in the folder Out.
+// write writes the report to the folder Out.
 func (o Options) write(text string) error {
 	if o.Out == "" {
 		return nil
@@ -71,7 +71,7 @@ func (o Options) write(text string) error {
 	return os.WriteFile(filepath.Join(o.Out, "report.md"), []byte(text), 0o644)
 }
 
-// PartNames lists the parts in the order of a full report.
+// PartNames returns the names of the parts, in order.
 func PartNames() []string {
 	return []string{"build", "table", "hard", "top", "load", "mixed", "change", "many", "start", "questions", "localise", "growth", "growth-repos", "growth-revisions", "growth-matches", "scaling"}
 }
@@ -99,7 +99,7 @@ func (r *run) close() {
 	}
 }
 
-// built is what indexing a corpus took.
+// built is the cost of indexing a corpus.
 type built struct {
 	own, git time.Duration // CPU
 	wall     time.Duration
@@ -107,9 +107,8 @@ type built struct {
 	disk     int64
 }
 
-// index starts a node on a new data directory, or on one that is kept, and waits
-// until it has indexed the repositories of the connections. The caller stops the
-// node.
+// index starts a node and waits until it has indexed the repositories of the connections. The
+// data directory is new, or an old one with Keep. The caller stops the node.
 func (r *run) index(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
 	if !r.Keep {
 		return r.indexAnew(ctx, name, ctags, repos, connections)
@@ -117,7 +116,8 @@ func (r *run) index(ctx context.Context, name, ctags string, repos int, connecti
 	return r.indexOn(ctx, name, ctags, repos, connections)
 }
 
-// indexAnew is index whatever is kept: for parts that change what a node knows.
+// indexAnew is index with a new data directory even with Keep, for parts that change the node's
+// data.
 func (r *run) indexAnew(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
 	if err := os.RemoveAll(r.dataOf(name)); err != nil {
 		return nil, built{}, err
@@ -125,9 +125,9 @@ func (r *run) indexAnew(ctx context.Context, name, ctags string, repos int, conn
 	return r.indexOn(ctx, name, ctags, repos, connections)
 }
 
-// indexOn is index on the data directory as it is.
+// indexOn is index with the existing data directory.
 func (r *run) indexOn(ctx context.Context, name, ctags string, repos int, connections map[string]connection) (*server, built, error) {
-	// Outside of the data directory, which may be wiped.
+	// Outside the data directory, which may be deleted.
 	config := r.configOf(name)
 	if err := writeConfig(config, nil, connections); err != nil {
 		return nil, built{}, err
@@ -143,7 +143,7 @@ func (r *run) indexOn(ctx context.Context, name, ctags string, repos int, connec
 		return nil, built{}, errors.Join(err, s.stop())
 	}
 
-	// Taken before anything else is asked of the node.
+	// Measure before the node gets other requests.
 	b := built{wall: time.Since(start)}
 	if b.own, b.git, err = procUsage(s.cmd.Process.Pid); err != nil {
 		return nil, built{}, err
@@ -158,13 +158,13 @@ func (r *run) indexOn(ctx context.Context, name, ctags string, repos int, connec
 	return s, b, nil
 }
 
-// dataOf is the data directory of the node of a name.
+// dataOf returns the data directory of a node.
 func (r *run) dataOf(name string) string { return filepath.Join(r.Dir, "node-"+name) }
 
-// configOf is the configuration file of the node of a name.
+// configOf returns the configuration file of a node.
 func (r *run) configOf(name string) string { return filepath.Join(r.Dir, name+".json") }
 
-// node returns the node that holds L, without symbols, started once a run.
+// node returns the node with L, without symbols. It starts once in a run.
 func (r *run) node(ctx context.Context) (*server, error) {
 	if r.large != nil {
 		return r.large, nil
@@ -178,9 +178,9 @@ func (r *run) node(ctx context.Context) (*server, error) {
 	return s, err
 }
 
-// machine describes where the figures were taken.
+// machine describes the machine.
 func machine() string {
-	// Linux alone has this file; elsewhere the report says that it is not known.
+	// Only Linux has this file.
 	model := "unknown processor"
 	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(data)) {
@@ -195,10 +195,9 @@ func machine() string {
 		model, runtime.NumCPU(), runtime.Version(), time.Now().UTC().Format(time.DateOnly))
 }
 
-// textBytes adds up the files of a tree that are text to search: at most
-// maxText bytes, no NUL.
+// textBytes adds up the sizes of text files in a tree. Files over maxText do not count.
 func textBytes(ctx context.Context, tree string) (int64, error) {
-	// By find, whose list does not depend on any peer.
+	// find does not depend on any engine.
 	u, err := measure(ctx, tree, nil, "find", ".", "-type", "f", "-size", "-2097153c", "-not", "-name", ".complete", "-printf", "%s\n")
 	if err != nil {
 		return 0, err
@@ -224,7 +223,7 @@ func found(program string) bool {
 	return err == nil
 }
 
-// best repeats a measurement and returns the least.
+// best repeats a measurement and returns the shortest time.
 func best(n int, f func() (time.Duration, error)) (time.Duration, error) {
 	var all []time.Duration
 	for range max(1, n) {

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// SoakOptions say how long a soak runs.
+// SoakOptions configures a soak.
 type SoakOptions struct {
-	Shoal  string        // program that is measured
-	Dir    string        // work folder; wiped
+	Shoal  string        // program to measure
+	Dir    string        // work folder; deleted first
 	Repo   string        // repository to copy and change; "" makes a small one
-	Rounds int           // commits, each waited for until it is searchable
+	Rounds int           // commits; each must become searchable before the next
 	Load   time.Duration // mixed load after the rounds
 	Every  int           // rounds between two samples
 	Log    func(format string, args ...any)
 }
 
-// Soak re-indexes a changing repository many times under a light load, then
-// loads the node, and samples what must not grow.
+// Soak re-indexes a changing repository many times under a light load, then loads the node. It
+// samples memory and disk, which must not grow.
 func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 	if err := os.RemoveAll(o.Dir); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 		return nil, err
 	}
 
-	// A short grace: what is dropped should be gone by the next sample.
+	// The grace period is short, so that dropped files are gone at the next sample.
 	s, err := serve(ctx, o.Shoal, filepath.Join(o.Dir, "data"), config, "ctags")
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 		return nil, err
 	}
 
-	// Sampled before the first round: growth is what comes on top of it.
+	// Sample before the first round, to see the growth after it.
 	p := &Part{Title: "Soak", Columns: []string{"after", "resident", "not backed by files", "goroutines", "files in shards/", "shards/", "mirrors/"}}
 	if err := s.sample(ctx, p, "start"); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Part, error) {
 	return p, nil
 }
 
-// mixedLoad asks cheap and dear queries together, sampling ten times.
+// mixedLoad runs light and heavy queries together and samples ten times.
 func (s *server) mixedLoad(ctx context.Context, o SoakOptions, p *Part) error {
 	var light, heavy [][]byte
 	for _, q := range selective() {
@@ -91,7 +91,7 @@ func (s *server) mixedLoad(ctx context.Context, o SoakOptions, p *Part) error {
 			return nil
 		}
 
-		// Both at once, as a node has them: each alone would leave the other's memory unused.
+		// Together, because each uses different memory.
 		var wg sync.WaitGroup
 		var l, h loaded
 		wg.Go(func() { l = s.load(ctx, 8, o.Load/10, light) })
@@ -113,7 +113,7 @@ func changingRepository(ctx context.Context, from, to string) error {
 		return err
 	}
 
-	// Small, so that a round is quick: what must not grow does so with rounds, not with size.
+	// Small, so that a round is quick. Leaks grow with rounds, not with size.
 	if _, err := measure(ctx, "", nil, "git", "init", "-q", "--bare", "-b", "main", to); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func changingRepository(ctx context.Context, from, to string) error {
 	return fastImport(ctx, to, strings.NewReader(stream.String()))
 }
 
-// round commits a file and waits until it is found and the one before is not.
+// round commits a file and waits until a search finds the new text only.
 func (s *server) round(ctx context.Context, repo string, round int) error {
 	branch, err := gitIn(ctx, repo, nil, nil, "symbolic-ref", "HEAD")
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *server) round(ctx context.Context, repo string, round int) error {
 
 	word := fmt.Sprintf("soak_round_%d_end", round)
 
-	// One file that changes and one of fifty that stay: shards are rebuilt and dropped.
+	// One file that changes and one of fifty others, so that shards are rebuilt and dropped.
 	text := "int " + word + "(void);\n"
 	stream := fmt.Sprintf("commit %s\ncommitter bench <bench@localhost> %d +0000\ndata 5\nround\nfrom %s\nM 100644 inline soak/changing.c\ndata %d\n%s\nM 100644 inline soak/f%d.c\ndata %d\n%s\n",
 		branch, 1700000000+round, head, len(text), text, round%50, len(text), strings.Replace(text, "_end", "_too", 1))
@@ -154,7 +154,7 @@ func (s *server) round(ctx context.Context, repo string, round int) error {
 		return fmt.Errorf("list repositories: %d, %w", len(list), err)
 	}
 
-	// Told by the API, for a soak is not to wait for the next look at the host.
+	// Ask for the re-index, so that the round does not wait for polling.
 	if err := s.post(ctx, fmt.Sprintf("/api/repos/%d/reindex", list[0].RepoID), []byte("{}"), nil); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *server) round(ctx context.Context, repo string, round int) error {
 	})
 }
 
-// sample reads what an operator would watch.
+// sample adds a row with memory, goroutines and disk.
 func (s *server) sample(ctx context.Context, p *Part, after string) error {
 	_, resident, anonymous, err := procMemory(s.cmd.Process.Pid)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *server) sample(ctx context.Context, p *Part, after string) error {
 	return nil
 }
 
-// metric reads one plain line of /metrics.
+// metric returns the value of a metric without labels.
 func (s *server) metric(ctx context.Context, name string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", nil)
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *server) metric(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 
-	// Without labels the line is the name, a blank and the value.
+	// Without labels, a line is the name, a space and the value.
 	for line := range strings.Lines(string(data)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
 			return strings.TrimSpace(value), nil

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Part is the answer to one question of a run.
+// Part is one part of a report.
 type Part struct {
 	Title   string
 	Notes   []string
@@ -28,10 +28,9 @@ func (p *Part) note(format string, args ...any) {
 	p.Notes = append(p.Notes, fmt.Sprintf(format, args...))
 }
 
-// cell prints a value as a reader wants it: durations in milliseconds or
-// seconds, ratios with a cross.
+// cell formats a value: durations in milliseconds or seconds, ratios with a cross.
 func cell(v any) string {
-	// Few digits: of more nobody could tell chance from change.
+	// More digits would only show noise.
 	switch v := v.(type) {
 	case time.Duration:
 		if v < time.Millisecond {
@@ -64,14 +63,14 @@ type (
 	bytesize int64
 )
 
-// Text prints the part as Markdown.
+// Text returns the part as Markdown.
 func (p *Part) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n", p.Title)
 	if len(p.Rows) > 0 {
 		fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(p.Columns, " | "), strings.Repeat("---|", len(p.Columns)))
 		for _, row := range p.Rows {
-			// A bar would begin a column: expressions have them.
+			// Escape bars, because they separate columns.
 			escaped := make([]string, len(row))
 			for i, c := range row {
 				escaped[i] = strings.ReplaceAll(c, "|", `\|`)
@@ -94,7 +93,7 @@ func median(ds []time.Duration) time.Duration {
 	return quantile(ds, 0.5)
 }
 
-// quantile returns the value below which a share q of ds lies; 0 for none.
+// quantile returns the q-quantile of ds; 0 for none.
 func quantile(ds []time.Duration, q float64) time.Duration {
 	if len(ds) == 0 {
 		return 0
@@ -104,7 +103,7 @@ func quantile(ds []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, max(0, i))]
 }
 
-// exponent fits y = c·x^e by least squares over the logarithms and returns e.
+// exponent returns e of the best fit y = c·x^e, by least squares of logarithms.
 func exponent(xs, ys []float64) float64 {
 	var sx, sy, sxx, sxy, n float64
 	for i := range xs {
@@ -112,7 +111,7 @@ func exponent(xs, ys []float64) float64 {
 			continue
 		}
 
-		// On logarithms a power is a line, and its slope the exponent.
+		// In logarithms a power is a line, and the exponent its slope.
 		x, y := math.Log(xs[i]), math.Log(ys[i])
 		sx, sy, sxx, sxy, n = sx+x, sy+y, sxx+x*x, sxy+x*y, n+1
 	}

@@ -2,15 +2,15 @@ package main
 
 import "strings"
 
-// An area is a part of the product that one person can hold. A package belongs to
-// the area with the longest fitting prefix.
+// area is a part of the product that one person can know well. A package belongs to the area with
+// the longest matching prefix.
 type area struct {
 	name     string
-	before   int // lines at the commit 9a45aff, by this same count
+	before   int // lines at the commit 9a45aff, counted in the same way
 	prefixes []string
 }
 
-// helpers and benchmarks are counted, but are no product.
+// helpers and benchmarks are counted, but do not belong to the product.
 const (
 	helpers    = "test helpers"
 	benchmarks = "benchmarks"

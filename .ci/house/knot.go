@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// typed adds to each package what only types tell: the knot of its files and the methods of
-// its types. It compiles the tree. A package that does not compile has neither.
-func (h *house) typed() error {
+// checkTypes adds what needs types: the largest cycle of files of each package, and the methods
+// of its types. It compiles the tree. Packages that do not compile get neither.
+func (h *house) checkTypes() error {
 	list := exec.Command("go", "list", "-e", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{join .GoFiles \" \"}}", "./...")
 	list.Dir, list.Stderr = h.root, os.Stderr
 	out, err := list.Output()
@@ -42,7 +42,7 @@ func (h *house) typed() error {
 	return nil
 }
 
-// check reads the types of one package. Files that this machine does not build stay out.
+// check type-checks one package. It skips files that this machine does not build.
 func (h *house) check(p *room, path string, built []string, imports types.Importer) {
 	var files []*ast.File
 	number := map[*token.File]int{}
@@ -70,7 +70,7 @@ func (h *house) check(p *room, path string, built []string, imports types.Import
 	}
 }
 
-// edges lead from each file to the files that declare what it names.
+// edges returns for each file the files whose declarations it uses.
 func (h *house) edges(pkg *types.Package, files int, number map[*token.File]int, info *types.Info) []map[int]bool {
 	edges := make([]map[int]bool, files)
 	for i := range edges {
@@ -88,7 +88,7 @@ func (h *house) edges(pkg *types.Package, files int, number map[*token.File]int,
 	return edges
 }
 
-// exportedMethods counts the exported methods of a type, those of its embedded parts too.
+// exportedMethods counts the exported methods of a type, also promoted ones.
 func exportedMethods(t types.Type) int {
 	if _, ok := t.Underlying().(*types.Interface); ok {
 		return 0
@@ -102,7 +102,7 @@ func exportedMethods(t types.Type) int {
 	return n
 }
 
-// crowded lists the names of types that stand in more than two packages.
+// crowded returns the names of types that more than two packages declare.
 func (h *house) crowded() []size {
 	count := map[string]int{}
 	for _, p := range h.packages {
@@ -120,9 +120,10 @@ func (h *house) crowded() []size {
 	return out
 }
 
-// largestComponent is Tarjan's algorithm, which keeps only the largest size.
+// largestComponent returns the size of the largest strongly connected component, by Tarjan's
+// algorithm.
 func largestComponent(edges []map[int]bool) int {
-	// low is the earliest file on the stack that a file is known to lead back to.
+	// low[v] is the earliest file on the stack that v leads back to.
 	index, low, on := make([]int, len(edges)), make([]int, len(edges)), make([]bool, len(edges))
 	var stack []int
 	next, best := 0, 0
@@ -143,12 +144,12 @@ func largestComponent(edges []map[int]bool) int {
 			}
 		}
 
-		// It leads back to an earlier one, whose component it is part of.
+		// v leads back to an earlier file and belongs to its component.
 		if low[v] != index[v] {
 			return
 		}
 
-		// The first of its component: what lies on the stack above it is the rest of it.
+		// v is the first of its component; the files above it on the stack are the rest.
 		n := 0
 		for {
 			w := stack[len(stack)-1]

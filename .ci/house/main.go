@@ -1,10 +1,10 @@
-// House prints the sizes of the product's code: of areas, packages, files, functions,
-// types and interfaces, and how far the files of a package hang together. Benchmarks
-// and helpers of tests have their own lines, and no share in the other figures.
+// House prints the sizes of the product's code: of areas, packages, files, functions, types and
+// interfaces, and the largest cycle of files in each package. Benchmarks and test helpers have
+// their own lines and do not count elsewhere.
 //
 //	go run ./.ci/house [DIR]
 //
-// It is a table to be read, not a limit: a number that grew asks for a look.
+// Nothing fails here: a number that grew is worth a look.
 package main
 
 import (
@@ -22,13 +22,12 @@ import (
 	"strings"
 )
 
-// longRun is how many lines of code may stand together before a reader wants a
-// pause: a blank line or a comment.
+// longRun limits consecutive lines of code without a blank line or a comment.
 const longRun = 12
 
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-// house is what was counted, of everything and of each package.
+// house has the counts of everything and of each package.
 type house struct {
 	root     string
 	files    *token.FileSet
@@ -77,7 +76,7 @@ func main() {
 		root = os.Args[1]
 	}
 	h := &house{root: root, files: token.NewFileSet(), packages: map[string]*room{}}
-	if err := cmp.Or(h.walk(), h.typed()); err != nil {
+	if err := cmp.Or(h.walk(), h.checkTypes()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -91,7 +90,8 @@ func (h *house) walk() error {
 			return err
 		}
 		if d.IsDir() {
-			// What is no code of the product: tools such as this one, texts of tests, what was built.
+			// Skip directories without code of the product, such as tools, test data and build
+			// output.
 			if name := d.Name(); path != h.root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin" || name == "data") {
 				return fs.SkipDir
 			}
@@ -129,7 +129,7 @@ func (h *house) file(path string, text []byte) error {
 		h.packages[dir] = p
 	}
 
-	// The rest of tests, helpers and benchmarks tells nothing of the product.
+	// Test helpers and benchmarks only count lines.
 	isProduct := p.area != helpers && p.area != benchmarks
 	if strings.HasSuffix(path, "_test.go") {
 		h.testLines += lines
@@ -166,7 +166,7 @@ func (h *house) test(path string, text []byte) error {
 		return err
 	}
 
-	// A sleep in a test is a guess of how long something takes.
+	// A sleep in a test guesses how long something takes.
 	ast.Inspect(f, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
 			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" {
@@ -195,22 +195,22 @@ func (h *house) test(path string, text []byte) error {
 	return nil
 }
 
-// A mark says what stands on a line.
+// mark tells what is on a line.
 type mark struct{ code, comment bool }
 
-// text counts lines and tokens of a file and tells what stands on each line.
+// text counts lines and tokens of a file and returns what is on each line.
 func (h *house) text(f *ast.File, text []byte) []mark {
 	all := strings.Split(string(text), "\n")
 	marks := make([]mark, len(all)+1)
 
 	for _, line := range all {
-		// A tab counts as four columns, wherever it stands.
+		// A tab counts as four columns.
 		if len([]rune(strings.ReplaceAll(line, "\t", "    "))) > 120 {
 			h.wide++
 		}
 	}
 
-	// By the scanner, not by the tree: only it tells each token and each comment with its lines.
+	// Use the scanner, because the tree has no tokens.
 	fset := token.NewFileSet()
 	tf := fset.AddFile("", fset.Base(), len(text))
 	var s scanner.Scanner
@@ -224,14 +224,14 @@ func (h *house) text(f *ast.File, text []byte) []mark {
 		line := fset.Position(pos).Line
 
 		if tok == token.COMMENT {
-			// A comment between /* and */ stands on each of its lines.
+			// A comment may span lines.
 			for i := range strings.Count(lit, "\n") + 1 {
 				marks[line+i].comment = true
 			}
 			continue
 		}
 
-		// The end of a line is a token only to the parser: nobody has written it.
+		// The scanner adds a semicolon at the end of a line.
 		if tok == token.SEMICOLON && lit == "\n" {
 			continue
 		}
@@ -241,7 +241,7 @@ func (h *house) text(f *ast.File, text []byte) []mark {
 		}
 	}
 
-	// A comment behind code leaves the line a line of code.
+	// A line with code and a comment is a line of code.
 	for _, m := range marks {
 		if m.code {
 			h.codeLines++
@@ -272,7 +272,7 @@ func (h *house) function(dir string, p *room, d *ast.FuncDecl, text []byte, mark
 		p.exported++
 	}
 	if d.Recv != nil {
-		// A method is told by its type, which may have many of one name.
+		// Methods are named with their type.
 		name = receiver(d.Recv.List[0].Type) + "." + name
 	}
 
@@ -290,7 +290,7 @@ func (h *house) function(dir string, p *room, d *ast.FuncDecl, text []byte, mark
 		return // in assembly
 	}
 
-	// Without the lines of the braces: they are no part of what is to be read.
+	// The lines of the braces do not count.
 	from, to := h.files.Position(d.Body.Lbrace).Line, h.files.Position(d.Body.Rbrace).Line
 	h.functions = append(h.functions, function{
 		name:       fmt.Sprintf("%s/%s %s", dir, filepath.Base(h.files.Position(d.Pos()).Filename), name),
@@ -301,7 +301,7 @@ func (h *house) function(dir string, p *room, d *ast.FuncDecl, text []byte, mark
 	h.body(marks[from+1 : max(to, from+1)])
 }
 
-// body counts the lines of a body, and whether some stand close together for long.
+// body counts the lines of a body, and whether it has a long run of code.
 func (h *house) body(marks []mark) {
 	run, longest := 0, 0
 	for _, m := range marks {
@@ -312,7 +312,7 @@ func (h *house) body(marks []mark) {
 			continue
 		}
 
-		// Both a blank line and a comment end a run: either lets a reader pause.
+		// Blank lines and comments end a run.
 		run = 0
 		if m.comment {
 			h.bodyComment++
@@ -325,7 +325,7 @@ func (h *house) body(marks []mark) {
 	}
 }
 
-// parameters is how many a function takes.
+// parameters counts the parameters of a function.
 func parameters(t *ast.FuncType) int {
 	n := 0
 	for _, f := range t.Params.List {
@@ -341,7 +341,7 @@ func (h *house) spec(dir string, p *room, kind token.Token, s ast.Spec) {
 			p.exported++
 		}
 
-		// An interface that is a list of types is a constraint and has no methods.
+		// An interface with a list of types is a constraint and has no methods.
 		if i, ok := s.Type.(*ast.InterfaceType); ok && i.Methods.NumFields() > 0 {
 			if _, isUnion := i.Methods.List[0].Type.(*ast.BinaryExpr); !isUnion {
 				h.interfaces = append(h.interfaces, size{dir + "." + s.Name.Name, i.Methods.NumFields()})
@@ -357,7 +357,7 @@ func (h *house) spec(dir string, p *room, kind token.Token, s ast.Spec) {
 			if n.IsExported() {
 				p.exported++
 			}
-			// Errors are no state: they are made once and compared.
+			// Errors are no state, because they never change.
 			if kind == token.VAR && n.Name != "_" && !isError(s, i) {
 				h.vars++
 			}
@@ -365,12 +365,12 @@ func (h *house) spec(dir string, p *room, kind token.Token, s ast.Spec) {
 	}
 }
 
-// hasJSON reports whether a field of the struct has a name in JSON.
+// hasJSON reports whether a field of the struct has a JSON tag.
 func hasJSON(t *ast.StructType) bool {
 	return slices.ContainsFunc(t.Fields.List, func(f *ast.Field) bool { return f.Tag != nil && strings.Contains(f.Tag.Value, "json:") })
 }
 
-// isError tells a variable made by errors.New or fmt.Errorf.
+// isError reports whether a variable is made by errors.New or fmt.Errorf.
 func isError(s *ast.ValueSpec, i int) bool {
 	if i >= len(s.Values) {
 		return false
@@ -380,7 +380,7 @@ func isError(s *ast.ValueSpec, i int) bool {
 		return false
 	}
 
-	// By name, for the tree has no types; rand has a New that makes no error.
+	// Compare names, because types are not known here; rand.New makes no error.
 	f, ok := call.Fun.(*ast.SelectorExpr)
 	return ok && (f.Sel.Name == "New" || f.Sel.Name == "Errorf") && fmt.Sprint(f.X) != "rand"
 }
@@ -389,7 +389,7 @@ func (h *house) calls(f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Ident:
-			// Each stands for what the types do not say, or for a way out that no caller sees.
+			// any hides types; panic and goto hide ways out.
 			if n.Name == "any" {
 				h.anys++
 			}
@@ -429,7 +429,7 @@ func tokens(text []byte) int {
 	var s scanner.Scanner
 	s.Init(fset.AddFile("", fset.Base(), len(text)), text, nil, 0)
 
-	// Comments and the ends of lines do not count, so that a format changes nothing.
+	// Comments and line ends do not count, so that formatting changes nothing.
 	n := 0
 	for {
 		_, tok, lit := s.Scan()
@@ -443,7 +443,7 @@ func tokens(text []byte) int {
 	}
 }
 
-// cyclomatic is McCabe's number: one and one for each branch.
+// cyclomatic returns McCabe's number: one, and one more for each branch.
 func cyclomatic(body ast.Node) int {
 	n := 1
 	ast.Inspect(body, func(x ast.Node) bool {
@@ -451,7 +451,7 @@ func cyclomatic(body ast.Node) int {
 		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
 			n++
 		case *ast.CaseClause:
-			// A default is no branch of its own: it is where no other one leads.
+			// A default adds no branch.
 			if x.List != nil {
 				n++
 			}

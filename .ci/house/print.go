@@ -12,7 +12,7 @@ import (
 )
 
 func (h *house) print() {
-	// In columns, so that two runs can be compared line by line.
+	// Columns, so that two runs can be compared line by line.
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	lines := column(h.functions, func(f function) int { return f.lines })
@@ -51,7 +51,7 @@ func (h *house) print() {
 	fmt.Println()
 	h.printAreas(w)
 
-	// By size: a large package is what asks for a look.
+	// The largest packages come first.
 	fmt.Fprintln(w, "package\tlines\tfiles\texported\tlargest knot\ttests/product")
 	rooms := slices.SortedFunc(maps.Values(h.packages), func(a, b *room) int { return cmp.Compare(b.lines, a.lines) })
 	for _, p := range rooms {
@@ -84,7 +84,7 @@ func (h *house) print() {
 	list(tangled, 10)
 }
 
-// printAreas compares each area with its size of before.
+// printAreas compares each area with its earlier size.
 func (h *house) printAreas(w io.Writer) {
 	lines, tests := map[string]int{}, map[string]int{}
 	for _, p := range h.packages {
@@ -116,7 +116,7 @@ func column[T any](all []T, of func(T) int) []int {
 
 func at(sorted []int, percentile int) int {
 	if len(sorted) == 0 {
-		// A value that is there, never one between two: it can be looked up in the list.
+		// The nearest rank, so the value is in the list.
 		return 0
 	}
 	return sorted[min(len(sorted)-1, len(sorted)*percentile/100)]

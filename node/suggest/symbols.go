@@ -12,45 +12,45 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// The bounds of a search for a symbol.
+// Limits of a search for a symbol.
 const (
 	MaxSymbols = 200
-	MaxName    = 256 // bytes of what is looked for
+	MaxName    = 256 // bytes of a query
 )
 
-// SymbolsRequest asks for the symbols of a repository whose names have the letters of
-// Query in them, in their order.
+// SymbolsRequest asks for symbols of a repository whose names contain the letters of Query in
+// order.
 type SymbolsRequest struct {
-	Repo, Ref string // Ref "" is HEAD; any other one has to be indexed
+	Repo, Ref string // Ref "" is HEAD; another one must be indexed
 	Query     string
 	Limit     int // symbols, at most MaxSymbols; 0 means 50
 
-	Signature bool // tell each with the source that begins it
+	Signature bool // add the source line of each definition
 }
 
-// SymbolsResponse has the symbols: the name itself, names that begin with it, then
-// those that have its letters, the best first.
+// SymbolsResponse has the symbols: first the name itself, then names that begin with it, then
+// names with its letters, the best first.
 type SymbolsResponse struct {
-	Commit  string        `json:"commit"` // whose index was looked at
+	Commit  string        `json:"commit"` // of the index
 	Symbols []FoundSymbol `json:"symbols"`
-	Cut     bool          `json:"isTruncated"`            // more match, or some could not be looked at
-	Unknown []string      `json:"unknownPaths,omitempty"` // files whose symbols could not be found; not of a search
-	Similar []string      `json:"similarNames,omitempty"` // where there are none: names that are like it, the nearest first
+	Cut     bool          `json:"isTruncated"`            // more symbols match, or some files could not be searched
+	Unknown []string      `json:"unknownPaths,omitempty"` // files whose symbols could not be found; only for lists of files
+	Similar []string      `json:"similarNames,omitempty"` // if there are none: similar names, the nearest first
 }
 
 // FoundSymbol is a definition in a file.
 type FoundSymbol struct {
 	Name       string `json:"name"`
 	Kind       string `json:"kind"`
-	ParentName string `json:"parentName,omitzero"` // what it is defined in; "" at the top
+	ParentName string `json:"parentName,omitzero"` // enclosing definition; "" at the top level
 	ParentKind string `json:"parentKind,omitzero"`
-	Signature  string `json:"signature,omitzero"` // where it was asked for: its source up to the body, at most 200 bytes
+	Signature  string `json:"signature,omitzero"` // source up to the body, at most 200 bytes; if requested
 	Line       int    `json:"firstLine"`          // from 1
-	Last       int    `json:"lastLine,omitzero"`  // 0 where it is not known
-	Path       string `json:"path,omitzero"`      // "" where all are of one file
+	Last       int    `json:"lastLine,omitzero"`  // 0 if unknown
+	Path       string `json:"path,omitzero"`      // "" if all are in one file
 }
 
-// Symbols finds symbols of a repository by a few letters of their names.
+// Symbols finds symbols of a repository by some letters of their names.
 func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRequest) (*SymbolsResponse, error) {
 	switch {
 	case req.Limit < 0 || req.Limit > MaxSymbols:
@@ -59,14 +59,14 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 		return nil, call.Fail(call.ErrInvalid, "query must have 1 to %d bytes, and not only blanks", MaxName)
 	}
 
-	// A repository or a revision that is not there fails as with every other route.
+	// This returns the usual errors for an unknown repository or revision.
 	c, err := s.d.Browse.Commit(ctx, v, browse.CommitRequest{Repo: req.Repo, Ref: req.Ref})
 	if err != nil {
 		return nil, err
 	}
 	limit := cmp.Or(req.Limit, 50)
 
-	// What begins so is asked for first: of a short query the rest may be cut anywhere.
+	// Search by prefix first, because a short query has more matches than one answer may hold.
 	want := symbols.SymbolRequest{Symbol: req.Query, Repo: req.Repo, Revision: req.Ref, Prefix: true, Signature: req.Signature}
 	r, err := s.indexed(ctx, v, &want, c.Hash)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 			return nil, err
 		}
 
-		// Those that begin so are among them, unless so many were too many.
+		// The answer repeats matches by prefix, unless there are too many.
 		begin := out.Symbols
 		others := slices.DeleteFunc(foundSymbols(r), func(x FoundSymbol) bool { return slices.Contains(begin, x) })
 		out.Symbols, out.Similar, out.Cut = append(begin, others...), r.Similar, !r.Coverage.Exhaustive()
@@ -93,8 +93,7 @@ func (s *Suggester) Symbols(ctx context.Context, v catalog.Viewer, req SymbolsRe
 	return out, nil
 }
 
-// indexed finds definitions in a revision that the index has: by the name that was
-// given, or else by its commit.
+// indexed finds definitions in an indexed revision: by the given name, or else by its commit.
 func (s *Suggester) indexed(ctx context.Context, v catalog.Viewer, want *symbols.SymbolRequest, commit string) (*symbols.SymbolResponse, error) {
 	name := cmp.Or(want.Revision, "HEAD")
 	for _, rev := range []string{name, commit} {
@@ -110,7 +109,7 @@ func (s *Suggester) indexed(ctx context.Context, v catalog.Viewer, want *symbols
 	return nil, call.Fail(call.ErrRef, "%q of %s is not indexed: by name symbols are found in indexed revisions only; with path those of a file are listed at any commit", name, want.Repo)
 }
 
-// foundSymbols is the definitions of an answer.
+// foundSymbols returns the definitions of an answer.
 func foundSymbols(r *symbols.SymbolResponse) []FoundSymbol {
 	out := []FoundSymbol{}
 	for i := range r.Files {
@@ -122,12 +121,12 @@ func foundSymbols(r *symbols.SymbolResponse) []FoundSymbol {
 	return out
 }
 
-// rankSymbols puts symbols in the order in which somebody who types a text looks for
-// them. What is alike in all of it keeps its place.
+// rankSymbols sorts symbols by how well their names match a text. It keeps the order of equal
+// ones.
 func rankSymbols(list []FoundSymbol, text string) {
 	letters := lettersOf(text)
 
-	// Above every score of letters: so many are never in a name.
+	// Higher than any score of fuzzy.
 	const begins, is = 1 << 20, 1 << 21
 	score := func(x *FoundSymbol) int {
 		n, _ := fuzzy(x.Name, letters, nil)
@@ -142,7 +141,7 @@ func rankSymbols(list []FoundSymbol, text string) {
 		return n
 	}
 
-	// Many symbols have one name: each is looked at once.
+	// Many symbols share a name, so each name is scored once.
 	scores := map[string]int{}
 	for i := range list {
 		if _, known := scores[list[i].Name]; !known {
@@ -150,7 +149,7 @@ func rankSymbols(list []FoundSymbol, text string) {
 		}
 	}
 
-	// Of equal ones the shorter name: its letters are a greater part of it.
+	// If scores are equal, the shorter name comes first.
 	slices.SortStableFunc(list, func(a, b FoundSymbol) int {
 		return cmp.Or(scores[b.Name]-scores[a.Name], len(a.Name)-len(b.Name), strings.Compare(a.Name, b.Name))
 	})

@@ -1,4 +1,4 @@
-// Package thread keeps what was said in conversations: sealed, on several nodes.
+// Package thread stores the turns of conversations, encrypted, on several nodes.
 //
 //	a question is being answered                 it has an answer
 //	────────────────────────────                 ────────────────
@@ -7,7 +7,7 @@
 //	the catalog: "running at N since T"          copies it after joins and losses, and deletes what
 //	                                             no thread names any more)
 //
-// If the node is lost, the file with the question stands for the turn.
+// If the node is lost, the turn is the file with only the question.
 //
-// What the files mean is the business of package ask.
+// Package ask defines what the files contain.
 package thread

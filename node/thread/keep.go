@@ -13,28 +13,27 @@ import (
 )
 
 const (
-	lookPause  = 20 * time.Second
-	lookShare  = 50               // a look is followed by a rest of at least so many times what it took
-	keepGrace  = 10 * time.Minute // of a file that no thread names: its thread may be about to
-	fetchBytes = 64 << 20         // in one look
+	roundPause = 20 * time.Second // between two rounds of Run
+	idleShare  = 50               // a round waits at least so many times its own duration
+	fileGrace  = 10 * time.Minute // for a file that no thread names, because its thread may still be written
+	fetchBytes = 64 << 20         // in one round
 	oldView    = 30 * time.Second
-	haveTime   = 3 * time.Second // to ask a holder for its files
+	haveTime   = 3 * time.Second // to ask a holder which files it has
 )
 
-// Run keeps the files of this node as they should be, until ctx ends.
+// Run keeps the right files on this node until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	for {
 		began := clock.Now()
-		s.look(ctx)
-		if !clock.Wait(ctx, max(s.scaled(lookPause), lookShare*clock.Since(began))) {
+		s.maintain(ctx)
+		if !clock.Wait(ctx, max(s.scaled(roundPause), idleShare*clock.Since(began))) {
 			return nil
 		}
 	}
 }
 
-// look copies what this node lacks and deletes what it need not have. With an
-// old view it does neither.
-func (s *Store) look(ctx context.Context) {
+// maintain copies missing files and deletes needless ones. It does nothing if the view is old.
+func (s *Store) maintain(ctx context.Context) {
 	view := s.d.View()
 	if s.d.Age() > oldView {
 		return
@@ -46,8 +45,8 @@ func (s *Store) look(ctx context.Context) {
 		mine := slices.Contains(s.holders(view, h.ID), s.d.Net.Self())
 		for _, turn := range filesOf(h) {
 			if mine || threads[turn.File] == "" {
-				// Turns of a fork are in files of the thread that it came from: of several
-				// threads one that wants the file here counts.
+				// A fork shares files with its origin. If several threads share a file, take one
+				// that wants it here.
 				threads[turn.File] = h.ID
 			}
 			if mine && left > 0 {
@@ -61,7 +60,7 @@ func (s *Store) look(ctx context.Context) {
 	}
 }
 
-// filesOf is the turns of a thread, with the question that is being answered.
+// filesOf returns the turns of a thread, and the file with the question of a running turn.
 func filesOf(h *catalog.Thread) []catalog.ThreadTurn {
 	if h.Run.Fence == 0 {
 		return h.Turns
@@ -69,9 +68,9 @@ func filesOf(h *catalog.Thread) []catalog.ThreadTurn {
 	return append(slices.Clone(h.Turns), h.Run.Lost)
 }
 
-// copyHere fetches a file that should be here and is not.
+// copyHere fetches a file if it is missing here, and returns its size.
 func (s *Store) copyHere(ctx context.Context, thread, file string) int {
-	// The name is a hash: what is here under it is right, or removed when it is read.
+	// The name is a hash: a wrong file under it is removed when it is read.
 	if _, err := os.Stat(s.path(file)); err == nil {
 		return 0
 	}
@@ -86,37 +85,35 @@ func (s *Store) copyHere(ctx context.Context, thread, file string) int {
 	return len(sealed)
 }
 
-// sweepFiles deletes the files that no thread names, and those that all nodes
-// that should have them have.
+// sweepFiles deletes files that no thread names, and files that all their holders have.
 func (s *Store) sweepFiles(ctx context.Context, view *catalog.View, threads map[string]string) {
 	turns := filepath.Join(s.d.Dir, "turns")
 	_ = filepath.WalkDir(turns, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
-			return nil // what cannot be read now is looked at again
+			return nil // the next round tries again
 		}
 
 		thread, named := threads[e.Name()]
 		switch {
 		case !named && s.old(e):
 			_ = os.Remove(path)
-		case named && isName(e.Name()) && s.elsewhere(ctx, view, thread, e.Name()):
+		case named && isName(e.Name()) && s.stored(ctx, view, thread, e.Name()):
 			_ = os.Remove(path)
 		}
 		return ctx.Err()
 	})
 }
 
-// elsewhere reports whether this node is none that should have a file, and all
-// of those say that they have it.
-func (s *Store) elsewhere(ctx context.Context, view *catalog.View, thread, file string) bool {
+// stored reports whether this node is no holder of a file and all holders have it.
+func (s *Store) stored(ctx context.Context, view *catalog.View, thread, file string) bool {
 	holders := s.holders(view, thread)
 
-	// One holder alone is no reason to give up the copy here.
+	// With a single holder, this copy is the only other one.
 	if slices.Contains(holders, s.d.Net.Self()) || len(holders) < 2 {
 		return false
 	}
 
-	// They are asked, since only they know what is really on their disks.
+	// Ask the nodes, because only they know their disks.
 	for _, node := range holders {
 		one, cancel := context.WithTimeout(ctx, s.scaled(haveTime))
 		r, err := haveCall.Ask(one, s.d.Net, node, &haveRequest{[]string{file}})
@@ -131,5 +128,5 @@ func (s *Store) elsewhere(ctx context.Context, view *catalog.View, thread, file 
 
 func (s *Store) old(e fs.DirEntry) bool {
 	info, err := e.Info()
-	return err == nil && s.d.Now().Sub(info.ModTime()) > keepGrace
+	return err == nil && s.d.Now().Sub(info.ModTime()) > fileGrace
 }

@@ -19,34 +19,33 @@ import (
 	"github.com/shoalsearch/shoal/node/seal"
 )
 
-// Deps is what a Store works with.
+// Deps are the dependencies of a Store.
 type Deps struct {
-	Dir      string // of its files; made when something is written
+	Dir      string // of files; created on the first write
 	Net      call.Network
 	View     func() *catalog.View
 	Alive    func(node string) bool
 	Secret   func(ctx context.Context, name string) ([]byte, error)
-	Age      func() time.Duration // how old the view may be
-	Replicas int                  // copies of a file, where there are as many nodes
-	Timing   float64              // multiplies times that depend on the network
+	Age      func() time.Duration // age of the view
+	Replicas int                  // copies of a file, if there are enough nodes
+	Timing   float64              // multiplies timeouts of the network
 	Now      func() time.Time
 	Log      *slog.Logger
 }
 
-// Store keeps conversations. It is safe for concurrent use.
+// Store stores conversations on several nodes. It is safe for concurrent use.
 type Store struct {
 	d   Deps
 	box *seal.Box
 }
 
-// ErrGone says that no node that can be reached has what was asked for.
+// ErrGone means that no reachable node has the file.
 var ErrGone = errors.New("no node that can be reached has this conversation")
 
-// maxFile bounds the sealed bytes of a file, so that it fits into one call.
+// maxFile limits a sealed file, so that it fits into one call.
 const maxFile = 12 << 20
 
-// New makes a store and answers the calls of other nodes. It comes before the
-// first call.
+// New returns a store that serves calls of other nodes. Call it before the network starts.
 func New(d Deps) *Store {
 	s := &Store{d: d, box: seal.New(secretName, "conversation", d.Secret)}
 	putCall.Serve(d.Net, s.servePut)
@@ -55,18 +54,18 @@ func New(d Deps) *Store {
 	return s
 }
 
-// Seal seals a few bytes for a record of the catalog.
+// Seal encrypts a few bytes for a record of the catalog.
 func (s *Store) Seal(ctx context.Context, plain []byte) ([]byte, error) {
 	return s.box.Seal(ctx, plain, boxTitle)
 }
 
-// Open opens what Seal sealed.
+// Open decrypts what Seal returned.
 func (s *Store) Open(ctx context.Context, sealed []byte) ([]byte, error) {
 	return s.box.Open(ctx, sealed, boxTitle)
 }
 
-// Tag is a hash of a text that tells nothing of it to who lacks the cluster's
-// secret; never 0.
+// Tag returns a hash of a text, never 0. Without the cluster's secret it reveals nothing about
+// the text.
 func (s *Store) Tag(ctx context.Context, text string) (uint64, error) { return s.box.Tag(ctx, text) }
 
 type putRequest struct {
@@ -91,8 +90,7 @@ var (
 	haveCall = call.To[haveRequest, haveResponse]("thread-have")
 )
 
-// Put keeps what was said in a turn on the nodes of a thread, on as many live
-// ones as there should be, and returns its name for the catalog.
+// Put stores a turn on the live nodes of a thread and returns the file's name for the catalog.
 func (s *Store) Put(ctx context.Context, thread string, plain []byte) (file string, size int, err error) {
 	sealed, err := s.box.Seal(ctx, plain, boxFile)
 	if err != nil {
@@ -103,12 +101,14 @@ func (s *Store) Put(ctx context.Context, thread string, plain []byte) (file stri
 	}
 	file = nameOf(sealed)
 
-	// This node may not be one of them; its copy is one more until they have it.
+	// Write here first, even if this node is no holder: the copy stays until the holders have
+	// theirs.
 	if err := s.write(file, sealed); err != nil {
 		return "", 0, err
 	}
 
-	// As many copies as there should be; where a node cannot be reached the next one in order stands in for it.
+	// Write the wanted number of copies. If a node cannot be reached, the next in order takes its
+	// place.
 	want := s.holders(s.d.View(), thread)
 	for _, node := range s.order(s.d.View(), thread) {
 		if len(want) == 0 {
@@ -139,7 +139,7 @@ func (s *Store) servePut(_ context.Context, req *putRequest) (*call.Nothing, err
 	return new(call.Nothing), nil
 }
 
-// Get reads what was said in a turn, from this node or from one that has it.
+// Get reads a turn from this node or another one.
 func (s *Store) Get(ctx context.Context, thread, file string) ([]byte, error) {
 	sealed, err := s.read(file)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Store) Get(ctx context.Context, thread, file string) ([]byte, error) {
 	return s.box.Open(ctx, sealed, boxFile)
 }
 
-// fetch asks the other nodes for a file, those first that should have it.
+// fetch asks other nodes for a file, its holders first.
 func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) {
 	for _, node := range s.order(s.d.View(), thread) {
 		if node == s.d.Net.Self() {
@@ -162,7 +162,7 @@ func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) 
 		r, err := getCall.Ask(one, s.d.Net, node, &fileRequest{file})
 		cancel()
 
-		// The hash tells bytes that are damaged there, and those of another file.
+		// The hash detects damaged bytes and wrong files.
 		if err == nil && r.Has && nameOf(r.Bytes) == file {
 			return r.Bytes, nil
 		}
@@ -176,7 +176,7 @@ func (s *Store) fetch(ctx context.Context, thread, file string) ([]byte, error) 
 func (s *Store) serveGet(_ context.Context, req *fileRequest) (*getResponse, error) {
 	b, err := s.read(req.File)
 	if err != nil {
-		// It is not here, or damaged: others have it.
+		// Missing or damaged here: the caller asks other nodes.
 		return &getResponse{}, nil
 	}
 	return &getResponse{true, b}, nil
@@ -191,7 +191,7 @@ func (s *Store) serveHave(_ context.Context, req *haveRequest) (*haveResponse, e
 	return r, nil
 }
 
-// order is the live nodes in the order in which a thread prefers them.
+// order returns the live nodes, those that a thread prefers first.
 func (s *Store) order(view *catalog.View, thread string) []string {
 	type scored struct {
 		id    string
@@ -207,7 +207,7 @@ func (s *Store) order(view *catalog.View, thread string) []string {
 
 		score := place.Score(key, place.Member{ID: m.ID, Weight: 1})
 		if m.State == catalog.MemberDraining {
-			score -= 1e9 // only where there is nobody else
+			score -= 1e9 // last resort
 		}
 		all = append(all, scored{m.ID, score})
 	}
@@ -222,7 +222,7 @@ func (s *Store) order(view *catalog.View, thread string) []string {
 	return ids
 }
 
-// holders are the live nodes that should have the files of a thread.
+// holders returns the live nodes that should have the files of a thread.
 func (s *Store) holders(view *catalog.View, thread string) []string {
 	order := s.order(view, thread)
 	return order[:min(len(order), max(s.d.Replicas, 2))]
@@ -232,7 +232,7 @@ func (s *Store) scaled(d time.Duration) time.Duration { return time.Duration(flo
 
 func (s *Store) path(file string) string { return filepath.Join(s.d.Dir, "turns", file[:2], file) }
 
-// write keeps a file. It appears under its name only when it is complete.
+// write stores a file. It appears under its name only when complete.
 func (s *Store) write(file string, sealed []byte) error {
 	path := s.path(file)
 	if _, err := os.Stat(path); err == nil {
@@ -249,8 +249,7 @@ func (s *Store) write(file string, sealed []byte) error {
 	return nil
 }
 
-// read reads a file that is here, and removes one whose bytes are not what its
-// name says.
+// read reads a file of this node, and removes it if its bytes do not match its name.
 func (s *Store) read(file string) ([]byte, error) {
 	if !isName(file) {
 		return nil, os.ErrNotExist
@@ -262,7 +261,7 @@ func (s *Store) read(file string) ([]byte, error) {
 
 	if nameOf(b) != file {
 		s.d.Log.Error("a file of a conversation is damaged and was removed", "file", file)
-		_ = os.Remove(s.path(file)) // a second look finds it again
+		_ = os.Remove(s.path(file)) // if it fails, the next read removes it
 		return nil, os.ErrNotExist
 	}
 	return b, nil

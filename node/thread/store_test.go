@@ -52,7 +52,7 @@ func TestFilesAreWhereTheyShouldBe(t *testing.T) {
 	look := func() {
 		for _, n := range w.nodes {
 			if n.up {
-				n.store.look(ctx)
+				n.store.maintain(ctx)
 			}
 		}
 	}
@@ -96,7 +96,7 @@ func TestFilesAreWhereTheyShouldBe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.now = info.ModTime().Add(2 * keepGrace)
+	w.now = info.ModTime().Add(2 * fileGrace)
 	look()
 	if got := w.holdersOf(file); len(got) != 0 {
 		t.Errorf("long after its end it is on %q", got)
@@ -142,10 +142,10 @@ func TestQuestionFileStaysWhileItIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.do(&catalog.BeginTurn{Thread: thread1, New: true, Owner: "ann", Node: n.id, Lost: catalog.ThreadTurn{File: file}})
-	w.now = clock.Now().Add(2 * keepGrace)
+	w.now = clock.Now().Add(2 * fileGrace)
 	look := func() {
 		for _, n := range w.nodes {
-			n.store.look(t.Context())
+			n.store.maintain(t.Context())
 		}
 	}
 

@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// image is what an image is made of.
+// image is the input of an image.
 type image struct{ version, arch, root, program string }
 
-// writeImage writes an image as `docker load` and `podman load` read it.
+// writeImage writes an image for `docker load` and `podman load`.
 func writeImage(i image, path string) error {
 	seconds, err := epoch()
 	if err != nil {
@@ -50,11 +50,11 @@ func writeImage(i image, path string) error {
 	return tarball.WriteToFile(path, tag, img)
 }
 
-// config says how a container runs: as a user without rights, on one volume.
+// config returns the configuration of a container: an unprivileged user and one volume.
 func (i image) config(img v1.Image, made v1.Time) *v1.ConfigFile {
 	c, err := img.ConfigFile()
 	if err != nil {
-		panic(err) // an image in memory has one
+		panic(err) // an image in memory has a config
 	}
 	c = c.DeepCopy()
 	c.Architecture, c.OS, c.Created = i.arch, "linux", made
@@ -79,7 +79,7 @@ func (i image) config(img v1.Image, made v1.Time) *v1.ConfigFile {
 	return c
 }
 
-// programLayer is a layer with the program alone.
+// programLayer returns a layer that only has the program.
 func programLayer(path string, made time.Time) (v1.Layer, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

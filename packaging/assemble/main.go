@@ -1,5 +1,5 @@
-// Command assemble makes the parts of a release that need a program: the list
-// of modules, their licences, and the image.
+// Command assemble makes the parts of a release that need a program: the list of modules, their
+// licences, and the image.
 package main
 
 import (
@@ -36,7 +36,7 @@ func run(args []string) error {
 	return fmt.Errorf("want sbom PROGRAM, licences PROGRAM SOURCE, or image VERSION ARCH ROOT PROGRAM FILE")
 }
 
-// modules are those that a program is built from, by path.
+// modules returns the modules of a program, sorted by path.
 func modules(program string) ([]*debug.Module, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -75,8 +75,8 @@ func printSBOM(w io.Writer, program string) error {
 	})
 }
 
-// printLicences prints the licence files of the modules of a program, whose
-// source names them. A module without one is an error: nobody may ship it.
+// printLicences prints the licence files of a program's modules. A module without one is an
+// error, because it must not be shipped. source is the directory of go.mod.
 func printLicences(w io.Writer, program, source string) error {
 	deps, err := modules(program)
 	if err != nil {
@@ -104,7 +104,7 @@ func printLicences(w io.Writer, program, source string) error {
 	return nil
 }
 
-// licenceFiles are the texts in the top directory of a module that say who may use it.
+// licenceFiles returns the licence files in the top directory of a module.
 func licenceFiles(dir string) (files []string, err error) {
 	all, err := os.ReadDir(dir)
 	for _, e := range all {
@@ -116,7 +116,7 @@ func licenceFiles(dir string) (files []string, err error) {
 	return files, err
 }
 
-// epoch is the time that everything in a release has, in seconds.
+// epoch returns SOURCE_DATE_EPOCH, the time of all files in a release.
 func epoch() (int64, error) {
 	return strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 }
