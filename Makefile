@@ -176,7 +176,7 @@ bench-hosts: install-deps
 
 # Three nodes follow a real Gitea while nodes crash, the server stops and fails, and its repositories change. FOR=30m is the long form.
 chaos-hosts: install-deps
-	SHOAL_CHAOS_HOSTS=$(or $(FOR),2m) SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 60m -v -run TestThreeNodesFollowATroubledGitea ./node | grep -av level=
+	SHOAL_CHAOS_HOSTS=$(or $(FOR),2m) SHOAL_TEST_GITEA=$$(.ci/gitea) $(GO) test -count=1 -timeout 60m -v -run TestGiteaChaos ./node | grep -av level=
 
 # Calls of a listing of 10,000 repositories at each kind of host; time, memory and the log for 100,000. Two minutes.
 bench-listings:

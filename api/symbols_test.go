@@ -105,7 +105,7 @@ func TestSymbolsAreFoundByTheirNames(t *testing.T) {
 }
 
 // A commit that is not indexed is known, and has no names to look up.
-func TestSymbolsOfARevisionThatIsNotIndexed(t *testing.T) {
+func TestSymbols_ofAnUnindexedRevision(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.go": "package a\n\nfunc Swim() {}\n"})

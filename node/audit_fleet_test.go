@@ -12,10 +12,9 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// What was read at any node is told by each, together with what was changed; of a
-// node that does not answer it is said that something may be missing. Refusals
-// write nothing to the log of the cluster.
-func TestAnyNodeTellsWhatWasReadAtAll(t *testing.T) {
+// Every node returns the audit events of reads and changes at all nodes. If a node does not
+// answer, the result may be incomplete and says so. Refusals write nothing to the raft log.
+func TestAudit_coversAllNodes(t *testing.T) {
 	t.Parallel()
 	f := nodetest.StartFleet(t, 3, nodetest.Config{})
 	if _, err := f.Nodes[0].People.CreateUser(catalog.WithActor(t.Context(), catalog.Actor{Type: catalog.ActorOperator}), account.Operator(), account.CreateUserRequest{Email: "ann@example.com"}); err != nil {
@@ -28,8 +27,7 @@ func TestAnyNodeTellsWhatWasReadAtAll(t *testing.T) {
 		}
 	}
 
-	// A node hears of the others, and applies what the leader committed, a moment
-	// after it is up.
+	// A node applies what the leader committed a moment after it starts.
 	for _, n := range f.Nodes {
 		n.Wait("both changes", func() error {
 			changes, err := n.Chronicle.Audit(t.Context(), account.Operator(), chronicle.AuditRequest{Kind: chronicle.Changes})
@@ -55,7 +53,7 @@ func TestAnyNodeTellsWhatWasReadAtAll(t *testing.T) {
 	})
 }
 
-// allIsTold reads the audit of a node to its end, page by page.
+// allIsTold reads the audit of a node page by page.
 func allIsTold(t *testing.T, n *nodetest.Node) error {
 	seen := map[string]int{}
 	req := chronicle.AuditRequest{PerPage: 7}
@@ -74,7 +72,7 @@ func allIsTold(t *testing.T, n *nodetest.Node) error {
 		req.After = &r.Lines[len(r.Lines)-1]
 	}
 
-	// Two changes are told beside these.
+	// Two changes come in addition to these.
 	if seen["code.read 0"] != 5 || seen["code.read 1"] != 5 || seen["code.read 2"] != 5 || seen["login.failed "] != 15 || len(seen) != 6 {
 		return fmt.Errorf("it tells %v", seen)
 	}

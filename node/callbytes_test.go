@@ -20,12 +20,12 @@ import (
 
 var rewriteCalls = flag.Bool("rewrite-calls", false, "record what nodes send to each other")
 
-// callsFile has what the nodes of the last release send to each other: of each method the
-// question and the answer, with every field set.
+// callsFile has the messages between nodes of the last release: for each method a request and a
+// response with every field set.
 const callsFile = "testdata/calls.json"
 
-// calls is the question and the answer of every method, and each atom of a query, which
-// travels behind an interface of some of them.
+// calls returns request and response of every method, and each atom of a query that interface
+// fields carry.
 func calls() map[string][2]reflect.Type {
 	all := call.Types()
 	for _, t := range call.Behind() {
@@ -34,16 +34,16 @@ func calls() map[string][2]reflect.Type {
 	return all
 }
 
-// message is one direction of a method as it was recorded.
+// message is a recorded request or response.
 type message struct {
 	Shape  shape
-	Bytes  []byte // without the version in front
+	Bytes  []byte // without the version prefix
 	Leaves int    // values in it
 }
 
-// shape is a type as far as gob sees it, so that a test can be the program of before.
+// shape is a type as gob sees it. With it a test can act as an older program.
 type shape struct {
-	Kind   string  `json:"kind"` // of reflect, or "gob" and "binary" for what encodes itself; "" for what is left out
+	Kind   string  `json:"kind"` // of reflect, or "gob" and "binary" if the type encodes itself; "" if it is left out
 	Elem   *shape  `json:"elem,omitempty"`
 	Key    *shape  `json:"key,omitempty"`
 	Len    int     `json:"len,omitempty"`
@@ -55,7 +55,7 @@ type field struct {
 	Shape shape  `json:"shape"`
 }
 
-// gobOpaque and binaryOpaque take the bytes of any value that encodes itself.
+// gobOpaque and binaryOpaque decode any value that encodes itself.
 type (
 	gobOpaque    struct{ B []byte }
 	binaryOpaque struct{ B []byte }
@@ -66,7 +66,7 @@ func (o gobOpaque) GobEncode() ([]byte, error)         { return o.B, nil }
 func (o *binaryOpaque) UnmarshalBinary(b []byte) error { o.B = bytes.Clone(b); return nil }
 func (o binaryOpaque) MarshalBinary() ([]byte, error)  { return o.B, nil }
 
-const deepest = 8 // of types that hold themselves
+const deepest = 8 // of recursive types
 
 func shapeOf(t reflect.Type, depth int) shape {
 	p := reflect.PointerTo(t)
@@ -102,7 +102,7 @@ func shapeOf(t reflect.Type, depth int) shape {
 	return s
 }
 
-// typ is a type of that shape; nil for one that is left out.
+// typ returns a type of this shape; nil if it is left out.
 func (s *shape) typ() reflect.Type {
 	switch s.Kind {
 	case "":
@@ -137,7 +137,7 @@ func (s *shape) typ() reflect.Type {
 	return basic[s.Kind]
 }
 
-// basic is the types without parts, by their kind.
+// basic has the types without parts, by kind.
 var basic = func() map[string]reflect.Type {
 	all := map[string]reflect.Type{}
 	for _, v := range []any{false, 0, int8(0), int16(0), int32(0), int64(0), uint(0), uint8(0), uint16(0), uint32(0), uint64(0), float32(0), float64(0), ""} {
@@ -146,7 +146,7 @@ var basic = func() map[string]reflect.Type {
 	return all
 }()
 
-// fill sets every value that gob sends to one that is not zero.
+// fill sets every value that gob sends to a non-zero value.
 func fill(v reflect.Value, depth int) {
 	if t, ok := v.Addr().Interface().(*time.Time); ok {
 		*t = time.Unix(1e9, 0).UTC()
@@ -200,7 +200,7 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// leaves counts the values that are not zero.
+// leaves counts the non-zero values.
 func leaves(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -251,8 +251,7 @@ func gobOf(t *testing.T, v reflect.Value) []byte {
 	return b.Bytes()
 }
 
-// differs says what of the messages of two programs is lost between them: what the recorded
-// one sends has to arrive here, and what this one sends there.
+// differs returns an error if a value is lost between two programs, in either direction.
 func (m *message) differs(t *testing.T, now reflect.Type) error {
 	here := reflect.New(now)
 	if err := gob.NewDecoder(bytes.NewReader(m.Bytes)).DecodeValue(here); err != nil {
@@ -276,11 +275,11 @@ func (m *message) differs(t *testing.T, now reflect.Type) error {
 	return nil
 }
 
-// Each call between nodes reads what the last release sends, and is read by it. A field
-// may be new, and neither side minds.
+// Each call between nodes can be read by the last release, and the other way round. New fields do
+// no harm.
 func TestCalls_ofTheLastRelease(t *testing.T) {
 	t.Parallel()
-	nodetest.Start(t, nodetest.Config{}) // names the methods that have parameters of types
+	nodetest.Start(t, nodetest.Config{}) // registers the types of parameters
 
 	methods := calls()
 	record := func(of reflect.Type) message {
@@ -328,7 +327,7 @@ func TestCalls_ofTheLastRelease(t *testing.T) {
 		}
 	}
 
-	// A field that goes, and one that is another thing, are found; one that is new is not minded.
+	// A removed field and a changed type are errors; a new field is not.
 	type before struct {
 		A string
 		B int

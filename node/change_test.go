@@ -19,7 +19,7 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-func TestReindexFindsTheNewCommit(t *testing.T) {
+func TestReindex_findsTheNewCommit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -48,7 +48,7 @@ func TestReindexFindsTheNewCommit(t *testing.T) {
 	want(t, n.Find("walrus"), "local/app:a.txt")
 }
 
-func TestARepositoryIsFoundByItsName(t *testing.T) {
+func TestRepositoryLookup_byName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -60,7 +60,7 @@ func TestARepositoryIsFoundByItsName(t *testing.T) {
 		t.Errorf("local/app: %+v, %v", got, err)
 	}
 
-	// A part of a name is no name, and nobody sees none.
+	// Part of a name finds nothing, and a viewer without rights finds nothing.
 	for _, of := range []struct {
 		viewer catalog.Viewer
 		name   string
@@ -71,7 +71,7 @@ func TestARepositoryIsFoundByItsName(t *testing.T) {
 	}
 }
 
-func TestAnEventBringsTheNewCommit(t *testing.T) {
+func TestPushEvent_indexesTheNewCommit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -88,7 +88,7 @@ func TestAnEventBringsTheNewCommit(t *testing.T) {
 		t.Errorf("an event of an unknown connection: %v", err)
 	}
 
-	// One of a repository that is not known yet brings the next listing.
+	// An event for an unknown repository starts the next listing.
 	late := nodetest.NewRepo(t, filepath.Join(dir, "late"), map[string]string{"c.txt": "beluga\n"})
 	event.Event.URLs = []string{"file://" + late.Dir}
 	if got, err := n.Operate.Webhook(context.Background(), account.Operator(), event); err != nil || len(got.Repos) != 0 {
@@ -97,7 +97,7 @@ func TestAnEventBringsTheNewCommit(t *testing.T) {
 	n.Wait("the new repository", found(n, "beluga", "local/late:c.txt"))
 }
 
-func TestARelativeDataDirectory(t *testing.T) {
+func TestDataDirectory_relativePath(t *testing.T) {
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "src", "app"), map[string]string{"a.txt": "walrus\n"})
 	t.Chdir(dir)
@@ -113,7 +113,7 @@ func TestARelativeDataDirectory(t *testing.T) {
 	}
 }
 
-func TestARepositoryThatIsNotListedIsCollected(t *testing.T) {
+func TestUnlistedRepository_isDeleted(t *testing.T) {
 	t.Parallel()
 	one, two := t.TempDir(), t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(one, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -140,7 +140,7 @@ func TestARepositoryThatIsNotListedIsCollected(t *testing.T) {
 	})
 }
 
-// disk counts the index files and the mirrors of a node.
+// disk counts the index files and mirrors of a node.
 func disk(t *testing.T, n *nodetest.Node) map[string]int {
 	t.Helper()
 	count := map[string]int{}

@@ -15,9 +15,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// Somebody sets the clocks of the machines back by an hour, after copies were
-// made: the next ones do not wait for that hour to come again.
-func TestCopiesGoOnWhenTheClockIsSetBack(t *testing.T) {
+// After the clocks are set back by an hour, new copies do not wait for that hour.
+func TestClockSetBack_copiesContinue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "narwhal\n"})
@@ -52,10 +51,9 @@ func TestCopiesGoOnWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// The clock of a leader was two hours ahead, and the next one's is right: the times
-// that were agreed on are in its future. What is pushed from then on is polled for,
-// indexed and found as always.
-func TestPushesAreFoundAfterAClockWasHoursAhead(t *testing.T) {
+// The leader's clock was two hours ahead, so agreed times are in the next leader's future. New
+// pushes are still polled, indexed and found.
+func TestClockAhead_pushesAreFound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -78,9 +76,9 @@ func TestPushesAreFoundAfterAClockWasHoursAhead(t *testing.T) {
 	}
 }
 
-// The clock of the leader goes wrong by two hours, and the others tell it: what is
-// agreed on has the time of most nodes, and each node's status names whose clock differs.
-func TestOneWrongClockMovesNothing(t *testing.T) {
+// The leader's clock is two hours off. Agreed times follow most nodes, and each node's status
+// names the wrong clock.
+func TestWrongLeaderClock_hasNoEffect(t *testing.T) {
 	t.Parallel()
 	skews := map[string]*atomic.Int64{}
 	f := nodetest.StartFleet(t, 3, nodetest.Config{Edit: func(o *node.Options) {
@@ -123,9 +121,9 @@ func TestOneWrongClockMovesNothing(t *testing.T) {
 	}
 }
 
-// A node that starts alone after a long time may have missed that a key was
-// revoked: it is not ready, believes none, and is what it was once it hears the others.
-func TestANodeThatHearsNobodyIsNotReady(t *testing.T) {
+// A node that starts alone after a long time may have missed that a key was revoked. It is not
+// ready and accepts no key until it hears the others.
+func TestIsolatedNode_isNotReady(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
 	f := nodetest.StartFleet(t, 3, nodetest.Config{Edit: func(o *node.Options) {

@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestABadConfigurationIsRefusedAndTheOldOneStays(t *testing.T) {
+func TestBadConfiguration_keepsTheOldOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -47,7 +47,7 @@ func TestABadConfigurationIsRefusedAndTheOldOneStays(t *testing.T) {
 	})
 }
 
-func TestAHostThatCannotBeReachedIsSaid(t *testing.T) {
+func TestUnreachableHost_isReported(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"hub": {"type": "github", "url": "http://127.0.0.1:1", "repos": ["a/b"]}}}`})
 	n.Wait("the connection to fail", func() error {
@@ -62,7 +62,7 @@ func TestAHostThatCannotBeReachedIsSaid(t *testing.T) {
 	})
 }
 
-func TestDeletedFilesAreMadeAgain(t *testing.T) {
+func TestDeletedIndexFiles_areRebuilt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -75,7 +75,7 @@ func TestDeletedFilesAreMadeAgain(t *testing.T) {
 	n.Wait("the index to be made again", found(n, "walrus", "local/app:a.txt"))
 }
 
-func TestWhatIsNewDoesNotWaitForTheNextLook(t *testing.T) {
+func TestNewRepository_isIndexedAtOnce(t *testing.T) {
 	t.Parallel()
 	rare := `{"settings": {"resyncConnectionPollingIntervalMs": 3600000, "reindexRepoPollingIntervalMs": 3600000},
 		"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`
@@ -96,7 +96,7 @@ func TestWhatIsNewDoesNotWaitForTheNextLook(t *testing.T) {
 	})
 }
 
-func TestAMissingFileStopsTheStart(t *testing.T) {
+func TestMissingConfigurationFile_stopsTheStart(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{})
 	n.Stop()
@@ -108,9 +108,8 @@ func TestAMissingFileStopsTheStart(t *testing.T) {
 	}
 }
 
-// TestADroppedConnectionComesBackWithoutAClone drops more than a few
-// repositories, which has to be meant, and takes them back.
-func TestADroppedConnectionComesBackWithoutAClone(t *testing.T) {
+// It drops more than a few repositories, which needs a confirmation, and adds them again.
+func TestDroppedConnection_comesBackWithoutAClone(t *testing.T) {
 	t.Parallel()
 	const repos = 21
 	dir := t.TempDir()
@@ -162,7 +161,7 @@ func TestADroppedConnectionComesBackWithoutAClone(t *testing.T) {
 	}
 }
 
-// generations is the generation of each repository, by name and number.
+// generations returns the generation of each repository, by name and number.
 func generations(n *nodetest.Node) map[string]uint64 {
 	out := map[string]uint64{}
 	for r := range n.View().Repos() {
@@ -171,7 +170,7 @@ func generations(n *nodetest.Node) map[string]uint64 {
 	return out
 }
 
-// mirrorTimes is when each mirror's folder of objects was made.
+// mirrorTimes returns when each mirror's object directory was made.
 func mirrorTimes(t *testing.T, dir string) map[string]time.Time {
 	t.Helper()
 	out := map[string]time.Time{}

@@ -14,11 +14,10 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// What is told of the configuration names its properties, and no value; search
-// contexts are counted as far as the viewer may see their repositories, and
-// where permissions are enforced one of hidden repositories does not exist. A
-// list of repositories is filtered by state before it is counted.
-func TestTheConfigurationIsToldWithoutItsValues(t *testing.T) {
+// The reported configuration has names of properties but no values. Search contexts only count
+// repositories that the viewer may see; with permissions, a context of hidden repositories does
+// not exist. A list of repositories is filtered by state before it is counted.
+func TestConfigurationReport_hasNoValues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"app", "lib"} {

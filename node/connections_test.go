@@ -12,8 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// An owner lists a connection when they like, and is told what came of it.
-func TestAConnectionIsListedWhenAnOwnerAsks(t *testing.T) {
+// An owner can list a connection at any time, and gets the result.
+func TestListConnection_byOwner(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(root, "one"), map[string]string{"a.txt": "a"})

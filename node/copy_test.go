@@ -13,16 +13,16 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// The shards of a large repository lie on different nodes. An index job that
-// finds nothing new leaves them there.
-func TestAJobThatFindsNothingCopiesNothing(t *testing.T) {
+// The shards of a large repository are on different nodes. An index job that finds nothing new
+// leaves them there.
+func TestIndexJob_withoutChangesCopiesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files := map[string]string{}
 	for i := range 24 {
 		var text strings.Builder
 		for line := range 200 {
-			fmt.Fprintf(&text, "%x\n", (line+1)*(i+7)*2654435761) // hard to compress: a mirror weighs less
+			fmt.Fprintf(&text, "%x\n", (line+1)*(i+7)*2654435761) // hard to compress, so that the mirror is smaller
 		}
 		files[fmt.Sprintf("f%02d.txt", i)] = text.String()
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// shoals makes repositories whose files are much alike, so that most of them have the
-// same score: n repositories of so many files of up to five matches each.
+// shoals makes n repositories of similar files, so that most have the same score. Each has a
+// number of files with up to five matches each.
 func shoals(t *testing.T, dir string, n, files int) (repos []*nodetest.Repo) {
 	t.Helper()
 	for r := range n {
 		tree := map[string]string{}
 		for i := range files {
-			// A line of its own: a text that is the same everywhere is one document.
+			// Each file has a unique line, because identical files are one document.
 			tree[fmt.Sprintf("d%d/cod%03d.txt", i%3, i)] = lines("cod", 1+i%5) + fmt.Sprintf("no %d of %d\n", i, r)
 		}
 		repos = append(repos, nodetest.NewRepo(t, filepath.Join(dir, fmt.Sprintf("r%d", r)), tree))
@@ -31,7 +31,7 @@ func shoals(t *testing.T, dir string, n, files int) (repos []*nodetest.Repo) {
 	return repos
 }
 
-// itemsOf is every match of an answer in its order; of a list its files or repositories.
+// itemsOf returns every match of an answer in order; of a listing its files or repositories.
 func itemsOf(r *search.Response) (all []string) {
 	for _, f := range r.Files {
 		name := f.Repository + ":" + f.Path
@@ -56,8 +56,7 @@ func itemsOf(r *search.Response) (all []string) {
 	return all
 }
 
-// walked asks one answer after the other, each of the next of some nodes, until the
-// last one.
+// walked requests page after page from alternating nodes, up to the last one.
 func walked(t *testing.T, nodes []*nodetest.Node, v catalog.Viewer, req search.Request) (items []string, answers int) {
 	t.Helper()
 	req.Pages = true
@@ -80,9 +79,8 @@ func walked(t *testing.T, nodes []*nodetest.Node, v catalog.Viewer, req search.R
 	}
 }
 
-// Answers that go on from one another have every match once, whatever node is asked
-// and wherever the limit ends an answer.
-func TestOneAnswerAfterTheOther(t *testing.T) {
+// Pages have every match once, on any node and with any limit.
+func TestPages_haveEveryMatchOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	shoals(t, dir, 4, 90)
@@ -125,7 +123,7 @@ func TestOneAnswerAfterTheOther(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Each page counts the whole, exactly.
+	// Each page has the exact total.
 	for _, after := range []string{"", first.Next} {
 		r, err := fleet.Nodes[1].Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: "cod", Matches: 20, Pages: true, After: after})
 		if err != nil {
@@ -137,8 +135,8 @@ func TestOneAnswerAfterTheOther(t *testing.T) {
 	}
 }
 
-// Answers with a commit that is read from git go on too.
-func TestACommitThatIsNotIndexedGoesOn(t *testing.T) {
+// A search of an unindexed commit has pages too.
+func TestPages_ofAnUnindexedCommit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := shoals(t, dir, 1, 40)[0]
@@ -155,8 +153,8 @@ func TestACommitThatIsNotIndexedGoesOn(t *testing.T) {
 	}
 }
 
-// An answer goes on only where its order is still the same.
-func TestAnswersGoOnWhileTheIndexIsTheSame(t *testing.T) {
+// Pages only continue while the order is the same.
+func TestPages_endWhenTheIndexChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repos := shoals(t, dir, 2, 30)
@@ -241,7 +239,7 @@ func TestCursor_ofAnotherQuery(t *testing.T) {
 		}
 	}
 
-	// The first page has what there is in that time, and no cursor.
+	// The first page has the results in time, and no cursor.
 	late, err := n.Node.Search.Search(t.Context(), catalog.Operator(), search.Request{Query: "cod timeout:1ns", Matches: 10, Pages: true})
 	if err != nil || late.Next != "" || late.Coverage.Exhaustive() {
 		t.Errorf("an answer that lacks something: %+v, %v", late, err)
@@ -253,8 +251,8 @@ func TestCursor_ofAnotherQuery(t *testing.T) {
 	}
 }
 
-// A cursor of somebody who may see more shows a viewer nothing that he may not see; two
-// who may see the same can go on from one another's.
+// With another viewer's cursor, a viewer still sees only permitted results. Viewers with the same
+// permissions can share cursors.
 func TestCursor_ofAnotherViewer(t *testing.T) {
 	t.Parallel()
 	n := guarded(t, "app", "bay", "zhidden")

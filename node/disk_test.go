@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A volume of which a large part is kept for others is not full: a node there
-// would be given nothing.
-func TestSpaceThatIsKeptForOthersIsNotInUse(t *testing.T) {
+// A volume with much reserved space is not full. Otherwise a node there would get no data.
+func TestReservedSpace_isNotInUse(t *testing.T) {
 	t.Parallel()
 	free, total := spaceOf(&unix.Statfs_t{Bsize: 4096, Blocks: 252, Bfree: 182, Bavail: 22})
 	if free != 22*4096 || total != 92*4096 {

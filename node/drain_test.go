@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestADrainedNodeLeavesNoGap(t *testing.T) {
+func TestDrain_leavesNoGap(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -56,9 +56,8 @@ func TestADrainedNodeLeavesNoGap(t *testing.T) {
 	complete(t, first, "beluga")
 }
 
-// The last node that could hold the data is not drained, by whatever way it
-// became the last: the service would never get over it by itself.
-func TestTheLastNodeIsNotDrained(t *testing.T) {
+// The last node that can hold the data cannot be drained, because nothing would serve it.
+func TestDrain_refusesTheLastNode(t *testing.T) {
 	t.Parallel()
 	ctx, by := context.Background(), account.Operator()
 	dir := t.TempDir()
@@ -78,9 +77,9 @@ func TestTheLastNodeIsNotDrained(t *testing.T) {
 	}
 }
 
-// Two of three are drained, and the third has everything. It is not drained
-// too. Then both are taken back and get data again.
-func TestTwoOfThreeAreDrainedAndTakenBack(t *testing.T) {
+// Two of three nodes are drained, and the third has all data and cannot be drained. Then both are
+// taken back and get data again.
+func TestDrain_twoOfThreeAndBack(t *testing.T) {
 	t.Parallel()
 	ctx, by := context.Background(), account.Operator()
 	const repos = 5
@@ -110,7 +109,7 @@ func TestTwoOfThreeAreDrainedAndTakenBack(t *testing.T) {
 				t.Error("a node that is drained says that it is ready")
 			}
 
-			// A member that gossip holds dead for a moment takes nothing.
+			// A member that gossip briefly reports as dead takes no data.
 			if !d.Done || (d.Warning != "") != (i == 1) {
 				return fmt.Errorf("%+v", d)
 			}
@@ -146,7 +145,7 @@ func TestTwoOfThreeAreDrainedAndTakenBack(t *testing.T) {
 	})
 }
 
-func TestANodeIsNamedByTheBeginningOfItsID(t *testing.T) {
+func TestNodeLookup_byPrefixOfItsID(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{})
 	addr := ""

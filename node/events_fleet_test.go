@@ -11,9 +11,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// Whichever node is asked tells what happened, also of what it does itself not
-// remember.
-func TestAnyNodeTellsOfEvents(t *testing.T) {
+// Every node returns the events of all nodes.
+func TestEvents_atAnyNode(t *testing.T) {
 	t.Parallel()
 	f := nodetest.StartFleet(t, 3, nodetest.Config{})
 	first, leaving := f.Nodes[0], f.Nodes[2].ID()
@@ -47,7 +46,7 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 		})
 	}
 
-	// A busy machine may be without a leader for longer than a write is held.
+	// A busy machine may be without a leader for longer than a write waits.
 	first.Wait("a leader that takes the drain", func() error {
 		_, err := first.Operate.Drain(t.Context(), account.Operator(), leaving)
 		return err
@@ -56,9 +55,9 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 		told(n, "draining")
 	}
 
-	// Who goes on at another node gets what is new, and nothing twice. The list that he
-	// goes on from has the drain: a node that has not noticed it yet tells of it only where
-	// another one, that has, answers it in time.
+	// A client that continues at another node gets new events once. Its list has the drain
+	// already: a node that has not noticed the drain only returns it if another node answers in
+	// time.
 	before := told(first, "draining")
 	if before.Next == "" {
 		t.Fatalf("%+v", before)
@@ -83,8 +82,8 @@ func TestAnyNodeTellsOfEvents(t *testing.T) {
 	}
 }
 
-// kindsOf are the kinds of what happened to a node, but for its vote, which may move
-// at any time.
+// kindsOf returns the kinds of a node's events. It leaves out votes, which may change at any
+// time.
 func kindsOf(events []chronicle.Event, node string) (kinds []string) {
 	for _, e := range events {
 		if e.Subject == node && e.Kind != "voter" {

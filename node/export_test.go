@@ -10,13 +10,13 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
-// View is the catalog as this node has applied it.
+// View returns the catalog as this node has applied it.
 func (n *Node) View() *catalog.View { return n.cluster.View() }
 
 // Changed is closed when View changes.
 func (n *Node) Changed() <-chan struct{} { return n.cluster.Changed() }
 
-// Announced reports whether the catalog knows of this start of the node.
+// Announced reports whether the catalog has this start of the node.
 func (n *Node) Announced() bool {
 	m := n.cluster.View().Member(n.cluster.Self())
 	return m != nil && m.Epoch == n.cluster.Epoch()
@@ -30,8 +30,7 @@ func (n *Node) Propose(ctx context.Context, cmds ...catalog.Command) (uint64, er
 // Await waits until this node has applied an index.
 func (n *Node) Await(ctx context.Context, index uint64) error { return n.cluster.Await(ctx, index) }
 
-// Fill takes every place for searches on this node, those to wait at too,
-// until free is called.
+// Fill uses up all places for searches on this node, and the queue, until free is called.
 func (n *Node) Fill() (free func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -51,10 +50,10 @@ func (n *Node) Fill() (free func()) {
 	}
 }
 
-// KeepsEvents reports whether the node has begun to note what happens.
+// KeepsEvents reports whether the node has begun to record events.
 func (n *Node) KeepsEvents() bool { return n.Chronicle.Notes() }
 
-// LiveFiles lists the index files that the live generations are made of.
+// LiveFiles returns the index files of live generations.
 func (n *Node) LiveFiles() []string {
 	var files []string
 	for repo := range n.cluster.View().Repos() {
@@ -63,7 +62,7 @@ func (n *Node) LiveFiles() []string {
 		}
 	}
 
-	// Repositories of a pack share its files.
+	// Repositories in a pack share its files.
 	slices.Sort(files)
 	return slices.Compact(files)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestThreeNodesAnswerAsOne(t *testing.T) {
+func TestThreeNodes_haveTheSameAnswers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var all []string
@@ -49,7 +49,7 @@ func TestThreeNodesAnswerAsOne(t *testing.T) {
 	f.Nodes[1].Wait("the node that came back", found(f.Nodes[1], "narwhal", all...))
 }
 
-// complete checks that an answer is proved to be whole.
+// complete checks that an answer is exhaustive.
 func complete(t *testing.T, n *nodetest.Node, query string) {
 	t.Helper()
 	r := n.Results(query)

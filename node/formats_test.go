@@ -20,8 +20,8 @@ import (
 	"github.com/shoalsearch/shoal/shard/file"
 )
 
-// laterProgram makes a node the next release: all of its index files have another
-// version, which it writes from level 2 on.
+// laterProgram makes a node the next release. Its index files have another version, which it
+// writes from level 2 on.
 func laterProgram(o *node.Options) {
 	f := file.Release
 	for kind := shard.KindShard; kind <= shard.KindSymbols; kind++ {
@@ -30,7 +30,7 @@ func laterProgram(o *node.Options) {
 	o.Formats, o.Build = &f, catalog.Build{Lowest: 1, Versions: []string{"0.1.0", "0.2.0"}}
 }
 
-// asker searches at the nodes of a fleet that are not being restarted, again and again.
+// asker keeps searching at the nodes of a fleet that are not being restarted.
 type asker struct {
 	mu    sync.Mutex
 	nodes []*nodetest.Node
@@ -38,7 +38,7 @@ type asker struct {
 	end   sync.WaitGroup
 
 	asked int
-	bad   []string // answers that were not whole
+	bad   []string // incomplete answers
 }
 
 func askFleet(t *testing.T, f *nodetest.Fleet, query string, want int) *asker {
@@ -62,15 +62,15 @@ func askFleet(t *testing.T, f *nodetest.Fleet, query string, want int) *asker {
 	return a
 }
 
-// only sets who is asked, as a load balancer does before a node stops.
+// only sets the nodes to search at, as a load balancer does before a node stops.
 func (a *asker) only(nodes []*nodetest.Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.nodes = nodes
 }
 
-// Three nodes come to a version with other index files, the leader first, while they are
-// asked: no answer lacks anything. The files are made anew once every node reads the new form.
+// Three nodes upgrade to a release with other index files, the leader first, during searches. No
+// answer is incomplete. The files are rebuilt once every node reads the new version.
 func TestUpgrade_overAChangeOfIndexFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -114,7 +114,7 @@ func TestUpgrade_overAChangeOfIndexFiles(t *testing.T) {
 		n.Start()
 		asked.only(f.Nodes)
 
-		// A push in the mixed state is indexed in the version that all read.
+		// A push during the upgrade is indexed in the version that all nodes read.
 		remotes[i].Commit(map[string]string{"b.txt": "narwhal\n"})
 		n.Wait("the push to be found", func() error {
 			if got := n.Find("narwhal"); len(got) != i+1 {
@@ -141,7 +141,7 @@ func TestUpgrade_overAChangeOfIndexFiles(t *testing.T) {
 	}
 	t.Logf("%d answers", asked.asked)
 
-	// The program before leaves the directory as it is.
+	// The old program does not touch the directory.
 	n := f.Nodes[1]
 	n.Stop()
 	mu.Lock()
@@ -152,13 +152,13 @@ func TestUpgrade_overAChangeOfIndexFiles(t *testing.T) {
 	}
 }
 
-// A node of the release before does not know whole words. The next holder searches in its
-// place; where there is none, the answer says what it lacks, and nothing in it is wrong.
+// A node of the old release does not know whole words. The next holder searches instead; if there
+// is none, the answer says what is missing and has no wrong results.
 func TestUpgrade_beforeAllNodesKnowAQuery(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n", "b.txt": "walruses\n"})
-	var older sync.Map // data directories of nodes of the release before
+	var older sync.Map // data directories of nodes of the old release
 	f := nodetest.StartFleet(t, 3, nodetest.Config{File: local(dir), Edit: func(o *node.Options) {
 		o.Build = catalog.ThisBuild()
 		if _, ok := older.Load(o.Dir); ok {
@@ -203,8 +203,8 @@ func TestUpgrade_beforeAllNodesKnowAQuery(t *testing.T) {
 	}
 }
 
-// The files of a lone node that its program is too new to read are made anew from the
-// mirrors; until then searches lack them and say so.
+// A single node rebuilds files that are too old for its program, from the mirrors. Until then
+// searches report them as missing.
 func TestUpgrade_overAReleaseTooMany(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -235,11 +235,10 @@ func TestUpgrade_overAReleaseTooMany(t *testing.T) {
 
 var rewriteData = flag.Bool("rewrite-data", false, "write the data directory of the highest level")
 
-// dataOf is a data directory as a node of a release left it, and its configuration.
+// dataOf is a data directory of a node of an old release, with its configuration.
 const dataOf = "testdata/data-1.tar.gz"
 
-// The data directory of a node of level 1 opens, and its text, symbols and files are there
-// without anything being made anew.
+// A data directory of level 1 opens. Text, symbols and files are there without a rebuild.
 func TestUpgrade_fromAKeptDataDirectory(t *testing.T) {
 	t.Parallel()
 	tar := func(args ...string) {

@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// An operator who wonders why a node gets no data is told.
-func TestStatusTellsOfAFullVolume(t *testing.T) {
+// The status tells an operator why a node gets no data.
+func TestStatus_fullVolume(t *testing.T) {
 	t.Parallel()
 	for used, want := range map[int64]string{
 		84: "",

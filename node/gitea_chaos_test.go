@@ -23,15 +23,14 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// chaosHosts names the variable that says for how long, as 2m, a real Gitea is
-// troubled; make chaos-hosts sets it.
+// chaosHosts names the variable with the duration of the chaos test with a real Gitea, such as
+// 2m; make chaos-hosts sets it.
 const chaosHosts = "SHOAL_CHAOS_HOSTS"
 
-// TestThreeNodesFollowATroubledGitea lets three nodes follow a real server while
-// nodes crash, the server stops and fails, and its repositories are made,
-// renamed, swapped, hidden and deleted. What the server has is never let go, and
-// in the end the catalog is what the server has.
-func TestThreeNodesFollowATroubledGitea(t *testing.T) {
+// Three nodes follow a real server while nodes crash, the server stops and fails, and
+// repositories are made, renamed, swapped, hidden and deleted. The nodes never drop what the
+// server has, and at the end the catalog matches the server.
+func TestGiteaChaos(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(chaosHosts))
 	if err != nil {
 		t.Skipf("set %s, or run make chaos-hosts", chaosHosts)
@@ -49,19 +48,19 @@ func TestThreeNodesFollowATroubledGitea(t *testing.T) {
 	fmt.Printf("%d troubles in %v: %v\n", c.count, lasts, c.done)
 }
 
-// trouble is a Gitea, what stands before it, and three nodes that follow it.
+// trouble is a Gitea, its proxy, and three nodes that follow it.
 type trouble struct {
 	t      *testing.T
 	rng    *rand.Rand
 	gitea  *giteatest.Server
-	fails  atomic.Int32 // the status that everything is answered with; 0 for none
+	fails  atomic.Int32 // status of all answers; 0 for none
 	fleet  *nodetest.Fleet
-	prefix string // of the names of repositories
+	prefix string // of repository names
 
-	down    int               // the node that is down; -1 for none
-	stopped bool              // the server
-	words   map[string]string // by name without the owner: what its file has
-	numbers map[string]uint32 // by word: the repository in the catalog, once it was seen there
+	down    int               // stopped node; -1 for none
+	stopped bool              // whether the server is stopped
+	words   map[string]string // word in the file of each repository, by name without owner
+	numbers map[string]uint32 // repository number in the catalog, by word, once it was there
 	made    int
 	count   int
 	done    map[string]int
@@ -103,7 +102,7 @@ func startTrouble(t *testing.T) *trouble {
 	return c
 }
 
-// trouble does one thing, and gives the nodes a moment to notice it.
+// trouble makes one change, and gives the nodes a moment to notice.
 func (c *trouble) trouble() {
 	kinds := []struct {
 		name string
@@ -120,7 +119,7 @@ func (c *trouble) trouble() {
 	nodetest.Moment(time.Duration(c.rng.IntN(1500)) * time.Millisecond)
 }
 
-// name is one of the repositories there are.
+// name returns an existing repository.
 func (c *trouble) name() string {
 	names := make([]string, 0, len(c.words))
 	for name := range c.words {
@@ -130,8 +129,7 @@ func (c *trouble) name() string {
 	return names[c.rng.IntN(len(names))]
 }
 
-// few reports whether what is about to be changed had better stay: the server
-// is down, or has hardly anything.
+// few reports whether the server is down or has few repositories, so that nothing may be removed.
 func (c *trouble) few() bool { return c.stopped || len(c.words) < 3 }
 
 func (c *trouble) create() {
@@ -185,7 +183,7 @@ func (c *trouble) hide() {
 	}
 }
 
-// crash ends a node, or starts the one that is down: two of three are always there.
+// crash stops a node, or starts the stopped one. Two of three always run.
 func (c *trouble) crash() {
 	if c.down >= 0 {
 		c.fleet.Nodes[c.down].Launch()
@@ -212,7 +210,7 @@ func (c *trouble) fail(status int32) {
 	}
 }
 
-// listed is what the catalog of a node that is up has: numbers by name.
+// listed returns the numbers of repositories in the catalog of a running node, by name.
 func (c *trouble) listed() (map[string]uint32, error) {
 	n := c.fleet.Nodes[(c.down+1)%3]
 	out := map[string]uint32{}
@@ -226,12 +224,12 @@ func (c *trouble) listed() (map[string]uint32, error) {
 	return out, nil
 }
 
-// agrees fails when a repository that the server has, and that was listed once,
-// is in the catalog no more, by whatever name.
+// agrees fails if a repository of the server that was listed once is no longer in the catalog, by
+// any name.
 func (c *trouble) agrees() {
 	now, err := c.listed()
 	if err != nil {
-		return // a node that has just come back may not answer yet
+		return // a node that has just started may not answer yet
 	}
 
 	there := map[uint32]bool{}
@@ -244,7 +242,7 @@ func (c *trouble) agrees() {
 		}
 	}
 
-	// What stands under its own name and was not renamed meanwhile is known from now on.
+	// Record repositories that were found under their own name and not renamed meanwhile.
 	for name, word := range c.words {
 		number, ok := now[name]
 		if ok && c.numbers[word] == 0 && strings.TrimPrefix(name, "r") == strings.TrimSuffix(strings.TrimPrefix(word, "zqw"), "xk") {
@@ -264,8 +262,8 @@ func (c *trouble) heal() {
 	}
 }
 
-// settles waits until each node has the repositories of the server, under their
-// names, and finds what stands in each.
+// settles waits until each node has the repositories of the server, by name, and finds their
+// contents.
 func (c *trouble) settles() {
 	for i := range c.fleet.Nodes {
 		n := c.fleet.Nodes[i]
@@ -289,7 +287,7 @@ func (c *trouble) settles() {
 	c.down = -1
 }
 
-// hidesItsToken looks for the token in all that the nodes have written and say.
+// hidesItsToken checks that the token is not in files and output of the nodes.
 func (c *trouble) hidesItsToken() {
 	token := c.gitea.Token
 	for _, n := range c.fleet.Nodes {

@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// permitted is what somebody finds at a node.
+// permitted returns what a viewer finds at a node.
 func permitted(t *testing.T, n *nodetest.Node, v catalog.Viewer, query string) []string {
 	t.Helper()
 	r, err := n.Node.Search.Search(t.Context(), v, search.Request{Query: query})
@@ -32,7 +32,7 @@ func permitted(t *testing.T, n *nodetest.Node, v catalog.Viewer, query string) [
 	return files
 }
 
-// linkedTo makes an account that is somebody at a Gitea.
+// linkedTo makes an account that is linked to an account of a Gitea.
 func linkedTo(t *testing.T, n *nodetest.Node, s *giteatest.Server, login string) catalog.Viewer {
 	t.Helper()
 	var person struct{ ID int64 }
@@ -45,10 +45,10 @@ func linkedTo(t *testing.T, n *nodetest.Node, s *giteatest.Server, login string)
 	return catalog.Viewer{Role: catalog.RoleMember, Account: u.ID}
 }
 
-// Whoever may read a private repository at a real Gitea finds it at each of
-// three nodes, by whatever right, and whoever may no more does not: after the
-// interval, and at once where an owner or a webhook asks for it.
-func TestARealGiteaSaysWhoMayRead(t *testing.T) {
+// A user with read access at a real Gitea finds a private repository at each of three nodes,
+// whatever the kind of access. A user who loses access finds it no more: after the interval, or
+// at once if an owner or a webhook asks.
+func TestGiteaPermissions(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	for _, name := range []string{"ann", "ben", "cleo", "dan"} {
@@ -63,7 +63,7 @@ func TestARealGiteaSaysWhoMayRead(t *testing.T) {
 	s.Push("dan/own", map[string]string{"main.go": "package own // pangolin"})
 	s.Do("PUT", "/repos/acme/vault/collaborators/ann", map[string]any{"permission": "read"}, nil)
 
-	// Ben is in a team that reads the code, Cleo in one that reads issues only.
+	// Ben is in a team that reads the code, Cleo in a team that only reads issues.
 	team := func(name, unit, member string) {
 		var made struct{ ID int64 }
 		s.Do("POST", "/orgs/acme/teams", map[string]any{"name": name, "permission": "read", "units_map": map[string]string{unit: "read"}}, &made)
@@ -107,7 +107,7 @@ func TestARealGiteaSaysWhoMayRead(t *testing.T) {
 	everywhere("the owner of a repository", dan, open, own)
 	everywhere("a guest", catalog.Guest(), open)
 
-	// The interval is a day: an owner asks, as a webhook does.
+	// The interval is a day, so an owner asks, as a webhook does.
 	s.Do("DELETE", "/repos/acme/vault/collaborators/ann", nil, nil)
 	event := operate.WebhookRequest{Connection: "main", Event: host.Event{Members: true, Paths: []string{"acme/vault"}}}
 	if _, err := n.Operate.Webhook(t.Context(), account.Operator(), event); err != nil {
@@ -115,7 +115,7 @@ func TestARealGiteaSaysWhoMayRead(t *testing.T) {
 	}
 	t.Logf("a collaborator who was removed is gone from search on three nodes %v after the event", everywhere("a removed collaborator", ann, open).Round(time.Millisecond))
 
-	// A host that fails takes nothing away.
+	// If the host fails, nobody loses access.
 	s.Stop()
 	if _, err := n.Operate.Webhook(t.Context(), account.Operator(), event); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestARealGiteaSaysWhoMayRead(t *testing.T) {
 	everywhere("a reader while the host is down", ben, open, vault)
 	s.Launch()
 
-	// By the interval alone.
+	// Now only the interval.
 	n.Configure(config(500 * time.Millisecond))
 	var teams []struct {
 		ID   int64
@@ -144,7 +144,7 @@ func TestARealGiteaSaysWhoMayRead(t *testing.T) {
 	}
 	t.Logf("a member who left a team is gone %v later, where the interval is 500ms", everywhere("a member who left", ben, open).Round(time.Millisecond))
 
-	// Blocked people read nothing, and what becomes private is hidden.
+	// Blocked users read nothing, and a repository that becomes private is hidden.
 	s.Do("PATCH", "/admin/users/dan", map[string]any{"login_name": "dan", "source_id": 0, "prohibit_login": true}, nil)
 	everywhere("somebody who is blocked", dan, open)
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// TestARealGiteaIsSearched points a node at a server: what it has is found,
-// private repositories too, and stays the same repository through a rename and
-// a restart of the server.
-func TestARealGiteaIsSearched(t *testing.T) {
+// A node finds the repositories of a real server, also private ones. They stay the same through a
+// rename and a restart of the server.
+func TestGitea_isSearched(t *testing.T) {
 	t.Parallel()
 	s := giteatest.Start(t)
 	s.Org("acme")
@@ -36,7 +35,7 @@ func TestARealGiteaIsSearched(t *testing.T) {
 	finds(t, n, "pangolin", name("acme/vault")+":main.go")
 	number := repoNumber(t, n, name("acme/vault"))
 
-	// A server that is down takes nothing away; back, it tells the new name.
+	// While the server is down nothing is dropped; afterwards the new name arrives.
 	s.Stop()
 	n.Wait("the failure to be told", func() error {
 		if c := n.Status().Connections[0]; c.State != "failed" {
@@ -57,7 +56,7 @@ func TestARealGiteaIsSearched(t *testing.T) {
 		t.Errorf("the repository has number %d since it was renamed, %d before", got, number)
 	}
 
-	// The former name still leads to it, and says what it is called now.
+	// The old name still finds it, and the answer has the new name.
 	if got := n.Find("repo:^" + regexp.QuoteMeta(name("acme/vault")) + "$ pangolin"); !slices.Equal(got, []string{name("acme/safe") + ":main.go"}) {
 		t.Errorf("by the former name: %v", got)
 	}
@@ -66,7 +65,7 @@ func TestARealGiteaIsSearched(t *testing.T) {
 		t.Errorf("read by the former name: %+v, %v", read, err)
 	}
 
-	// What the host deletes goes.
+	// A repository deleted on the host is dropped.
 	s.Delete("acme/safe")
 	n.Wait("the deleted repository to go", func() error {
 		if got := n.Find("pangolin"); len(got) > 0 {
@@ -84,7 +83,7 @@ func finds(t *testing.T, n *nodetest.Node, query, want string) {
 	}
 }
 
-// repoNumber is the number of a repository by its name.
+// repoNumber returns the number of a repository.
 func repoNumber(t *testing.T, n *nodetest.Node, name string) uint32 {
 	t.Helper()
 	r, err := n.Browse.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: name})

@@ -32,7 +32,7 @@ var family = map[string]string{
 	"hs/a.hs":     "class Shape a where\n  area :: a -> Int\n",
 }
 
-// An answer has what extends a type in the languages that may, and nothing else.
+// The answer only has subtypes in languages that can extend the type.
 func TestHierarchy_languages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

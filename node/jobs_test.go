@@ -15,9 +15,9 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// A job that hangs is cancelled while it runs: its attempt ends, the connection
-// says by whom, and it runs again when somebody asks.
-func TestAJobIsCancelledAndRunAgain(t *testing.T) {
+// A hanging job is cancelled: its attempt ends, the connection shows who cancelled it, and the
+// job can run again.
+func TestCancelJob_andRunAgain(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 100)
 	left := make(chan struct{}, 100)
@@ -48,7 +48,7 @@ func TestAJobIsCancelledAndRunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("failed")
-	<-left // its attempt has ended
+	<-left // the attempt has ended
 	if c := n.View().Connection("slow"); c.Error != "cancelled by operator" {
 		t.Errorf("the connection says %q", c.Error)
 	}
@@ -63,9 +63,9 @@ func TestAJobIsCancelledAndRunAgain(t *testing.T) {
 	is("running")
 }
 
-// Jobs are filtered before they are counted: others than owners know of the
-// indexing of what they may see, and of nothing else.
-func TestJobsAreListedAsFarAsTheViewerMaySee(t *testing.T) {
+// Jobs are filtered before they are counted. Viewers who are no owners only see index jobs of
+// repositories that they may see.
+func TestJobs_dependOnTheViewer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"app", "lib"} {

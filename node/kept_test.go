@@ -14,8 +14,8 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// kept starts a node whose repository has two files that are kept by name
-// only: a large text and one that is no text.
+// kept starts a node whose repository has two files that are only indexed by name: a large text
+// and a binary file.
 func kept(t *testing.T) *nodetest.Node {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "app")
@@ -27,7 +27,7 @@ func kept(t *testing.T) *nodetest.Node {
 	return n
 }
 
-func TestASearchCountsTheFilesThatItCouldNotLookInto(t *testing.T) {
+func TestSearch_countsUnsearchedFiles(t *testing.T) {
 	t.Parallel()
 	n := kept(t)
 	for query, want := range map[string]int{
@@ -41,9 +41,8 @@ func TestASearchCountsTheFilesThatItCouldNotLookInto(t *testing.T) {
 	}
 }
 
-// The counts that are kept of one search are those of the next only where it asks
-// for the same, and only until something changes.
-func TestFilesThatWereNotLookedIntoAreCountedAnew(t *testing.T) {
+// The cached count of unsearched files only holds for the same filters, until something changes.
+func TestUnsearchedFiles_areCountedAnew(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "app")
 	large := strings.Repeat("nothing here\n", 200)
@@ -100,9 +99,9 @@ func TestFilesThatWereNotLookedIntoAreCountedAnew(t *testing.T) {
 	}
 }
 
-// Whatever of the files that match comes from the index and from the mirror, an answer of
-// fewer files says that there are more.
-func TestAGrepUpToALimitSaysWhetherThereIsMore(t *testing.T) {
+// An answer below all matches says that there are more, whether files come from the index or from
+// the mirror.
+func TestGrep_saysWhetherThereIsMore(t *testing.T) {
 	t.Parallel()
 	small, large := "nothing\n", strings.Repeat("nothing here\n", 200)
 	dir, connections := t.TempDir(), []string{}
@@ -126,7 +125,7 @@ func TestAGrepUpToALimitSaysWhetherThereIsMore(t *testing.T) {
 	}
 }
 
-func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
+func TestGrep_readsFilesIndexedByName(t *testing.T) {
 	t.Parallel()
 	n := kept(t)
 	grep := func(req search.GrepRequest) *search.GrepResponse {
@@ -151,7 +150,7 @@ func TestAGrepInOneRepositoryReadsWhatIsKeptByName(t *testing.T) {
 		t.Errorf("a commit by its name: %+v", r)
 	}
 
-	// The large file was read once for both, and not at all for what it has not.
+	// The large file was read once for both patterns; a pattern that it lacks needs no read.
 	if r := grep(search.GrepRequest{Repo: "local/app", Pattern: "octopus"}); len(r.Files) != 0 || r.Coverage.Gap(coverage.NameOnly).Count != 0 {
 		t.Errorf("what no file has: %+v", r)
 	}

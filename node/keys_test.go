@@ -16,7 +16,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestAKeyWorksUntilItIsRevoked(t *testing.T) {
+func TestKey_worksUntilRevoked(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
@@ -55,9 +55,8 @@ func TestAKeyWorksUntilItIsRevoked(t *testing.T) {
 	}
 }
 
-// Behind a balancer the request with a new key comes to any node, and so does
-// the one with a key that was revoked.
-func TestAKeyIsMadeAndRevokedAtEveryNodeAtOnce(t *testing.T) {
+// Behind a load balancer, any node may get the request with a new key or with a revoked one.
+func TestKey_isKnownAndRevokedAtEveryNode(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	f := nodetest.StartFleet(t, 3, nodetest.Config{})
@@ -85,8 +84,8 @@ func TestAKeyIsMadeAndRevokedAtEveryNodeAtOnce(t *testing.T) {
 	}
 }
 
-// viewerIs checks whether a node takes a key. It fails where nobody knows now:
-// on a slow machine the cluster may be without a leader for a while.
+// viewerIs checks whether a node accepts a key. On a slow machine the cluster may have no leader;
+// then it returns an error.
 func viewerIs(t *testing.T, n *nodetest.Node, made *account.CreateKeyResponse, want bool) error {
 	t.Helper()
 	v, err := n.Keys.Authenticate(context.Background(), made.Key)
@@ -99,7 +98,7 @@ func viewerIs(t *testing.T, n *nodetest.Node, made *account.CreateKeyResponse, w
 	return nil
 }
 
-// threeVoters is the condition that a cluster of three has given all a vote.
+// threeVoters returns the condition that all three nodes vote.
 func threeVoters(n *nodetest.Node) func() error {
 	return func() error {
 		if voters := n.LiveVoters(); voters != 3 {
@@ -109,7 +108,7 @@ func threeVoters(n *nodetest.Node) func() error {
 	}
 }
 
-func TestAKeyExpires(t *testing.T) {
+func TestKey_expires(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
@@ -125,12 +124,12 @@ func TestAKeyExpires(t *testing.T) {
 	})
 }
 
-// What was confirmed at one node is known to the others when they are asked
-// to change it, also to one that was cut off a moment ago.
-func TestKeysOfOtherNodesAreKnown(t *testing.T) {
+// A change of a key at another node works although that node may not have heard of the key, even
+// if it was cut off a moment ago.
+func TestKey_ofAnotherNodeCanBeChanged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	f := nodetest.StartFleet(t, 3, nodetest.Config{Edit: func(o *node.Options) { o.Hold = 0 }}) // one is to be refused
+	f := nodetest.StartFleet(t, 3, nodetest.Config{Edit: func(o *node.Options) { o.Hold = 0 }}) // one write must be refused
 	f.Nodes[0].Wait("three voters", threeVoters(f.Nodes[0]))
 	f.Isolate(2)
 	f.Nodes[0].Wait("a key", func() error {
@@ -145,8 +144,8 @@ func TestKeysOfOtherNodesAreKnown(t *testing.T) {
 	}
 	f.Heal()
 
-	// A slow machine may need longer than a write waits to find its leader, and
-	// then lose the answer to a write that took effect.
+	// A slow machine may need longer to find its leader than a write waits, or lose the answer to
+	// a successful write.
 	tries := 0
 	f.Nodes[2].Wait("the key to be revoked", func() error {
 		_, err := f.Nodes[2].Keys.RevokeKey(ctx, account.Operator(), "ci")

@@ -24,8 +24,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// TestMain runs a node instead of the tests where the environment says so:
-// the process that TestNothingIsLostByKilling kills.
+// TestMain runs a node instead of the tests if the environment says so.
+// TestKilledNode_losesNothing kills this process.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("SHOAL_TEST_CHILD"); dir != "" {
 		if err := child(dir); err != nil {
@@ -34,15 +34,15 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// Tests of clusters mostly wait: more than one for each processor may run.
+	// Cluster tests mostly wait, so run more of them than there are processors.
 	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
 		f.Value.Set(strconv.Itoa(3 * runtime.GOMAXPROCS(0)))
 	}
 	os.Exit(m.Run())
 }
 
-// child runs a node on dir/data and makes keys, writing down each one that
-// was acknowledged. With the first it prints a line.
+// child runs a node on dir/data and makes keys. It records each acknowledged key, and prints a
+// line at the first.
 func child(dir string) error {
 	n, err := node.New(node.Options{
 		Dir: filepath.Join(dir, "data"), ConfigPath: filepath.Join(dir, "config.json"),
@@ -73,7 +73,7 @@ func child(dir string) error {
 	return <-done
 }
 
-func TestNothingIsLostByKilling(t *testing.T) {
+func TestKilledNode_losesNothing(t *testing.T) {
 	t.Parallel()
 	rounds := 4
 	if text := os.Getenv("SHOAL_KILL_ROUNDS"); text != "" {
@@ -93,7 +93,7 @@ func TestNothingIsLostByKilling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A process that acknowledges nothing is ended, so that the test tells of it.
+	// Stop a process that acknowledges nothing, so that the test fails with a message.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for round := range rounds {
@@ -108,8 +108,8 @@ func TestNothingIsLostByKilling(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Half of them are killed while they start, which on a busy machine takes longer
-		// than any of these moments; the others once they have acknowledged a write.
+		// Odd rounds wait for an acknowledged write. Even rounds kill the node while it starts,
+		// which takes longer than these pauses on a busy machine.
 		if round%2 == 1 {
 			if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 				t.Fatalf("the process ended before it acknowledged a write: %v", err)
@@ -144,7 +144,7 @@ func TestNothingIsLostByKilling(t *testing.T) {
 	n.Wait("orphan files to go", func() error { return orphans(n) })
 }
 
-// checkAcked checks that every key that was acknowledged still works.
+// checkAcked checks that every acknowledged key still works.
 func checkAcked(t *testing.T, n *nodetest.Node, path string) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -160,7 +160,7 @@ func checkAcked(t *testing.T, n *nodetest.Node, path string) {
 	}
 }
 
-// orphans tells of files that no repository has.
+// orphans returns an error if there are files that no repository has.
 func orphans(n *nodetest.Node) error {
 	files, err := os.ReadDir(filepath.Join(n.Dir, "shards"))
 	if err != nil {

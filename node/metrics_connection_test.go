@@ -9,9 +9,9 @@ import (
 	"github.com/shoalsearch/shoal/cluster/clustertest"
 )
 
-// What a listing says of its connection stands in the metrics; what a host does
-// not say is absent there, and not 0.
-func TestAConnectionHasItsMetrics(t *testing.T) {
+// Metrics have the result of a connection's listing. Values that a host does not report are
+// absent, not 0.
+func TestMetrics_ofConnections(t *testing.T) {
 	t.Parallel()
 	w := clustertest.New(t, `{"connections": {"a": {"type": "gitea", "url": "https://h.example", "orgs": ["x"]}, "b": {"type": "gitea", "url": "https://g.example", "orgs": ["x"]}}}`, 1)
 	w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "a"})
@@ -31,7 +31,7 @@ func TestAConnectionHasItsMetrics(t *testing.T) {
 		Total: 12,
 	})
 
-	// The host of b refuses its token, for a month.
+	// The host of b refuses its token for a month.
 	refusedAt := w.Now()
 	for range 2 {
 		w.Do(&catalog.EnqueueJob{Kind: catalog.JobSync, Subject: "b", Urgent: true})

@@ -12,9 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/node/job"
 )
 
-// A dashboard shows 0 for a kind of job of which none runs, and not that there
-// is no data.
-func TestKindsOfJobsThatDoNotRunAreZero(t *testing.T) {
+// A kind of job without running jobs is 0, so that a dashboard does not say "no data".
+func TestMetrics_idleJobKindsAreZero(t *testing.T) {
 	t.Parallel()
 	s := &snapshot{here: []job.Progress{{Kind: catalog.JobIndex, Step: "fetch"}, {Kind: catalog.JobIndex, Step: "fetch"}}}
 	got := map[string]float64{}
@@ -34,9 +33,9 @@ func TestKindsOfJobsThatDoNotRunAreZero(t *testing.T) {
 	}
 }
 
-// The first event of a kind is a rise from 0: a rate over it is not lost, and a
-// panel does not say that there is no data.
-func TestWatchedCountersBeginAtZero(t *testing.T) {
+// Counters begin at 0, so that a rate includes the first event and a panel does not say "no
+// data".
+func TestMetrics_countersBeginAtZero(t *testing.T) {
 	t.Parallel()
 	m := &metrics{
 		leaves:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "leaves"}, []string{"result"}),
@@ -55,8 +54,8 @@ func TestWatchedCountersBeginAtZero(t *testing.T) {
 	}
 }
 
-// How files that are kept by name only were searched is told by what it took.
-func TestKeptFilesAreCountedByWhatTheyTook(t *testing.T) {
+// Metrics count searches of files indexed by name, by result.
+func TestMetrics_ofFilesIndexedByName(t *testing.T) {
 	t.Parallel()
 	s := &snapshot{kept: browse.KeptFiles{Sketched: 5, Remembered: 3, Read: 2, Bytes: 70}}
 	got := map[string]float64{}
@@ -68,8 +67,8 @@ func TestKeptFilesAreCountedByWhatTheyTook(t *testing.T) {
 	}
 }
 
-// What may still fail is told as `shoal status` says it, and a back-up by its time.
-func TestWhatMayStillFailIsTold(t *testing.T) {
+// Metrics have the fault tolerance as `shoal status` prints it, and the time of the last backup.
+func TestMetrics_faultTolerance(t *testing.T) {
 	t.Parallel()
 	s := &snapshot{tolerates: Tolerance{Searches: 1, Writes: -1}, saved: 7}
 	got := map[string]float64{}

@@ -10,9 +10,9 @@ import (
 	"github.com/shoalsearch/shoal/node/job"
 )
 
-// What code hosts answered stands in the metrics and, where somebody sees less
-// because of it, in the warnings; a host that was never answered has no time.
-func TestAnswersOfHostsHaveTheirMetrics(t *testing.T) {
+// Metrics have the answers of code hosts. A warning appears if somebody sees less because of one.
+// A host without an answer has no time.
+func TestMetrics_ofPermissionAnswers(t *testing.T) {
 	t.Parallel()
 	first := time.Unix(1_700_000_000, 0)
 	state := &job.PermissionState{

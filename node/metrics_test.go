@@ -6,8 +6,8 @@ import (
 	"github.com/shoalsearch/shoal/node/coverage"
 )
 
-// An answer that a client's limit cut must not look like one that lacks shards.
-func TestAnswersAreCountedByWhatTheyLack(t *testing.T) {
+// Metrics distinguish an answer cut by the client's limit from one without some shards.
+func TestMetrics_incompleteAnswers(t *testing.T) {
 	t.Parallel()
 	whole := coverage.Of(coverage.Parts, 1, 1)
 	for want, c := range map[string]coverage.Coverage{

@@ -15,10 +15,9 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// A node that refuses a part of a search for now refuses it for the node that
-// was asked too: what it has is neither missing nor did it fail, and the
-// caller is told when to come again.
-func TestAnOverloadedNodeElsewhereIsToldAsOverload(t *testing.T) {
+// If another node is overloaded, the asked node returns an overload too. Nothing is reported as
+// missing or failed, and the caller learns when to retry.
+func TestOverload_ofAnotherNode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i := range 6 {

@@ -15,8 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// crowd makes repositories r00, r01, ..., each with a file that has its name
-// and the word whale.
+// crowd makes repositories r00, r01, ..., each with a file that has its name and the word whale.
 func crowd(t *testing.T, dir string, n int) []*nodetest.Repo {
 	var repos []*nodetest.Repo
 	for i := range n {
@@ -28,7 +27,7 @@ func crowd(t *testing.T, dir string, n int) []*nodetest.Repo {
 	return repos
 }
 
-// crowdFiles is what a file of that name in each of the repositories is called.
+// crowdFiles returns the paths of a file in each of these repositories.
 func crowdFiles(n int, file string) []string {
 	var out []string
 	for i := range n {
@@ -37,13 +36,13 @@ func crowdFiles(n int, file string) []string {
 	return out
 }
 
-// shardFiles counts the shards that a node has on disk, without side files.
+// shardFiles counts the shards on a node's disk, without side files.
 func shardFiles(t *testing.T, n *nodetest.Node) int {
 	t.Helper()
 	return len(shardNames(t, n))
 }
 
-// shardNames is the names of the shards that a node has on disk.
+// shardNames returns the names of the shards on a node's disk.
 func shardNames(t *testing.T, n *nodetest.Node) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(n.Dir, "shards", "*.shard"))
@@ -56,7 +55,7 @@ func shardNames(t *testing.T, n *nodetest.Node) []string {
 	return list
 }
 
-// packedInto waits until no more than that many shards are left.
+// packedInto waits until there are at most so many shards.
 func packedInto(t *testing.T, n *nodetest.Node, shards int) {
 	t.Helper()
 	n.Wait("the small repositories to be packed", func() error {
@@ -67,7 +66,7 @@ func packedInto(t *testing.T, n *nodetest.Node, shards int) {
 	})
 }
 
-func TestSmallRepositoriesShareAFileAndStayThemselves(t *testing.T) {
+func TestPack_keepsRepositoriesApart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 12
@@ -111,8 +110,8 @@ func TestSmallRepositoriesShareAFileAndStayThemselves(t *testing.T) {
 	want(t, n.Find("whale"), slices.Delete(slices.Delete(crowdFiles(count, "main.go"), 5, 6), 3, 4)...)
 }
 
-// Many pushes leave deltas behind, which are packed too.
-func TestWhatPushesLeaveIsPacked(t *testing.T) {
+// Deltas of many pushes are packed too.
+func TestPack_afterManyPushes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 9
@@ -130,8 +129,8 @@ func TestWhatPushesLeaveIsPacked(t *testing.T) {
 	want(t, n.Find("dolphin"), crowdFiles(count, "same.txt")...)
 }
 
-// A damaged pack is set aside and its repositories are indexed anew.
-func TestADamagedPackIsMadeAnew(t *testing.T) {
+// A damaged pack is set aside and its repositories are indexed again.
+func TestPack_damagedIsRebuilt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 8
@@ -151,8 +150,8 @@ func TestADamagedPackIsMadeAnew(t *testing.T) {
 	n.Wait("the repositories to be back", found(n, "whale", crowdFiles(count, "main.go")...))
 }
 
-// In a fleet a pack is built once, and the others copy it.
-func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
+// In a fleet one node builds a pack, and the others copy it.
+func TestPack_isCopiedToOtherHolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const count = 9
@@ -175,9 +174,8 @@ func TestAPackIsCopiedToTheOtherHolders(t *testing.T) {
 	})
 }
 
-// Of a pack that a newcomer needs a part of, it gets that part, written by one
-// who has the pack; never the whole. It polls its repositories meanwhile, and
-// finds nothing new: that asks for no index job.
+// A new node that needs part of a pack gets that part from a node with the pack, never all of it.
+// It polls its repositories meanwhile; without news that starts no index job.
 func TestNewNode_copiesOnlyItsPartOfAPack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -208,7 +206,7 @@ func TestNewNode_copiesOnlyItsPartOfAPack(t *testing.T) {
 	}
 }
 
-// packs is the files that several repositories share.
+// packs returns the files that several repositories share.
 func packs(n *nodetest.Node) map[string]bool {
 	names := map[string]bool{}
 	for repo := range n.View().Repos() {
@@ -221,8 +219,8 @@ func packs(n *nodetest.Node) map[string]bool {
 	return names
 }
 
-// timesBuilt is how often each repository was built. A poll that failed, since
-// the machine had too much to do, makes a job that finds nothing to build.
+// timesBuilt returns how often each repository was built. A poll that failed on a busy machine
+// makes a job that builds nothing.
 func timesBuilt(n *nodetest.Node) map[string]uint64 {
 	at := map[string]uint64{}
 	for repo := range n.View().Repos() {
@@ -231,7 +229,7 @@ func timesBuilt(n *nodetest.Node) map[string]uint64 {
 	return at
 }
 
-// even reports that everything is where it should be.
+// even returns a condition that all data is in place.
 func even(t *testing.T, n *nodetest.Node, repos int) func() error {
 	return func() error {
 		s := n.Status()

@@ -17,7 +17,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// placesOf lists the matches of an answer, file by file.
+// placesOf returns the matches of an answer, file by file.
 func placesOf(r *search.Response) (all []string) {
 	for _, f := range r.Files {
 		for _, c := range f.Chunks {
@@ -33,7 +33,7 @@ func placesOf(r *search.Response) (all []string) {
 	return all
 }
 
-// emptyRepo is a repository without a commit.
+// emptyRepo makes a repository without commits.
 func emptyRepo(t *testing.T, dir string) *nodetest.Repo {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -44,9 +44,9 @@ func emptyRepo(t *testing.T, dir string) *nodetest.Repo {
 	return r
 }
 
-// A commit and a date that are not indexed are searched like those that are: the
-// files that the index has alike come from it, the others are read from git.
-func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
+// A search of an unindexed commit or a date finds the same as in an indexed one. Files equal to
+// indexed ones come from the index, the others from git.
+func TestSearch_anyCommitAndDate(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(root, "app"), map[string]string{
@@ -67,7 +67,7 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 		return r
 	}
 
-	// The same words find in a commit what they would find were it indexed.
+	// The same words as in an index of the commit.
 	before := []string{"local/app:a+b.txt:1", "local/app:changed.go:1", "local/app:changed.go:3", "local/app:gone.go:1", "local/app:same.go:1"}
 	for _, rev := range []string{old, old[:9]} {
 		r := find(search.Request{Query: "kraken rev:" + rev})
@@ -85,7 +85,7 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 		}
 	}
 
-	// A revision that is nowhere is told of; one that is somewhere is not.
+	// A revision that no repository has is reported; one that some repository has is not.
 	for query, unknown := range map[string]string{
 		"kraken rev:nope": "nope", "kraken rev:nope*": "nope*", "repo:lib kraken rev:" + old[:9]: old[:9], "kraken rev:" + old: "", "kraken": "", "kraken rev:main": "", "nothing rev:main": "", "kraken rev:*": "", "repo:nowhere rev:nope": "",
 	} {
@@ -94,7 +94,7 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 		}
 	}
 
-	// Filters, limits, counts, listings and streams mean what they mean elsewhere.
+	// Filters, limits, counts, listings and streams work as in other searches.
 	want(t, placesOf(find(search.Request{Query: `kraken lang:go -file:changed rev:` + old})), "local/app:gone.go:1", "local/app:same.go:1")
 	want(t, placesOf(find(search.Request{Query: `(kraken or other) file:^a\+b rev:` + old})), "local/app:a+b.txt:1")
 	want(t, placesOf(find(search.Request{Query: "type:file kraken rev:" + old})), "local/app:a+b.txt", "local/app:changed.go", "local/app:gone.go", "local/app:same.go")
@@ -114,7 +114,7 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 	}
 	want(t, placesOf(&streamed), before...)
 
-	// What the index has is asked there alone; what nobody has is nothing.
+	// An indexed commit is only searched in the index; an unknown one finds nothing.
 	if r := find(search.Request{Query: "kraken rev:" + app.Git("rev-parse", "HEAD")}); len(r.Past) != 0 || len(r.Files) != 2 {
 		t.Errorf("an indexed commit: %+v", r)
 	}
@@ -123,7 +123,7 @@ func TestAnyCommitAndAnyDateAreSearched(t *testing.T) {
 	}
 }
 
-func TestADateIsACommitOfEachRepository(t *testing.T) {
+func TestSearch_dateIsACommitOfEachRepository(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	day := func(month time.Month, day, hour, minute int) time.Time {
@@ -157,7 +157,7 @@ func TestADateIsACommitOfEachRepository(t *testing.T) {
 		}
 	}
 
-	// A ref of a tool or a page may name a day too.
+	// A ref of a tool or a page may have a date too.
 	g, err := n.Search.Grep(t.Context(), catalog.Operator(), search.GrepRequest{Pattern: "al", Repo: "local/app", Ref: "main@{2020-01-31}"})
 	if err != nil || len(g.Files) != 1 || string(g.Files[0].Lines[0].Text) != "walrus" {
 		t.Errorf("grep of a day: %+v, %v", g, err)
@@ -167,7 +167,7 @@ func TestADateIsACommitOfEachRepository(t *testing.T) {
 		t.Errorf("a file of a day: %+v, %v", src, err)
 	}
 
-	// A query that a date cannot be for is refused, and says why.
+	// A query that does not allow a date is refused with the reason.
 	for query, word := range map[string]string{
 		"walrus at:2019-01-01":                 "nothing was committed by",
 		"walrus at:2020-02 rev:*":              "several",
@@ -182,8 +182,8 @@ func TestADateIsACommitOfEachRepository(t *testing.T) {
 	}
 }
 
-// Where too much would be read from git, the search is refused with what to do.
-func TestTooMuchOfACommitIsNotRead(t *testing.T) {
+// If a search would read too much from git, it is refused with advice.
+func TestSearch_refusesLargeCommits(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	files := map[string]string{}
@@ -192,7 +192,7 @@ func TestTooMuchOfACommitIsNotRead(t *testing.T) {
 	}
 	app := nodetest.NewRepo(t, filepath.Join(root, "app"), files)
 
-	// 21,000 files out of 21: a directory has ten times the one before.
+	// 21,000 paths out of 21 blobs: each directory has ten times the one before.
 	for range 3 {
 		tree := app.Git("write-tree")
 		app.Git("read-tree", "--empty")

@@ -28,7 +28,7 @@ func user(t *testing.T, n *nodetest.Node, email string, role catalog.Role) (*acc
 	return u, k.Key
 }
 
-func TestAKeyIsWhatItsAccountIsNow(t *testing.T) {
+func TestKey_hasTheRoleOfItsAccount(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
@@ -57,7 +57,7 @@ func TestAKeyIsWhatItsAccountIsNow(t *testing.T) {
 		t.Errorf("the key of somebody who is an owner no more has the role %v", got)
 	}
 
-	// Whatever would leave nobody who administers is refused.
+	// Changes that would leave no owner are refused.
 	for what, err := range map[string]error{
 		"demote":  change(account.ChangeUserRequest{User: "second@example.com", Role: catalog.RoleMember}),
 		"suspend": change(account.ChangeUserRequest{User: "second@example.com", State: catalog.AccountSuspended}),
@@ -91,7 +91,7 @@ func TestAKeyIsWhatItsAccountIsNow(t *testing.T) {
 	}
 }
 
-func TestPeopleManageTheirOwnKeysOnly(t *testing.T) {
+func TestUsers_manageOnlyTheirOwnKeys(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})
@@ -144,9 +144,9 @@ func TestPeopleManageTheirOwnKeysOnly(t *testing.T) {
 	}
 }
 
-// The variable decides who is let in without a credential, and an override of
-// the file wins over it; the setting of before counts where neither is given.
-func TestGuestsAreLetInWhereAVariableSaysSo(t *testing.T) {
+// The environment variable decides on anonymous access. An override of the file wins over it; the
+// old setting counts if neither is set.
+func TestAnonymousAccess_precedence(t *testing.T) {
 	t.Parallel()
 	const variable = "FORCE_ENABLE_ANONYMOUS_ACCESS"
 	n := nodetest.Start(t, nodetest.Config{File: `{}`})
@@ -177,9 +177,9 @@ func TestGuestsAreLetInWhereAVariableSaysSo(t *testing.T) {
 	}
 }
 
-// A node that was told of permissions is announced once, as any other: its log has
-// an entry for each change and no more.
-func TestANodeThatIsToldOfPermissionsIsAnnouncedOnce(t *testing.T) {
+// A node with a setting for permissions is announced once. Its log has an entry for each change
+// and no more.
+func TestPermissionSetting_isAnnouncedOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for _, value := range []string{"", "true", "false"} {
@@ -192,7 +192,7 @@ func TestANodeThatIsToldOfPermissionsIsAnnouncedOnce(t *testing.T) {
 			return nil
 		})
 
-		const changes, young = 40, 8 // a young cluster makes a few secrets
+		const changes, young = 40, 8 // a new cluster makes a few secrets
 		before := n.Status().CatalogIndex
 		for i := range changes {
 			if _, err := n.Keys.CreateKey(ctx, account.Operator(), account.CreateKeyRequest{Name: fmt.Sprint("k", i)}); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// guarded starts a node with some local repositories, whose permissions are enforced.
+// guarded starts a node with some local repositories and permissions.
 func guarded(t *testing.T, names ...string) *nodetest.Node {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,8 +31,8 @@ func guarded(t *testing.T, names ...string) *nodetest.Node {
 	return n
 }
 
-// asked is what a viewer gets to know by searching, listing and asking for the
-// status; times and the index of the catalog aside.
+// asked returns what a viewer learns from searches, lists and the status, without times and the
+// catalog's index.
 func asked(t *testing.T, n *nodetest.Node, v catalog.Viewer) string {
 	t.Helper()
 	ctx := context.Background()
@@ -74,12 +74,12 @@ func asked(t *testing.T, n *nodetest.Node, v catalog.Viewer) string {
 	return string(b)
 }
 
-// Whoever may not see a repository gets the answers of a node that never had it.
-func TestAHiddenRepositoryDoesNotExist(t *testing.T) {
+// A viewer without access gets the same answers as from a node that never had the repository.
+func TestHiddenRepository_doesNotExist(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	with, without := guarded(t, "app", "zhidden"), guarded(t, "app", "zother")
-	// The other node has as many, so that both hide something.
+	// The other node has as many repositories, so that both hide something.
 	ann := func(n *nodetest.Node) catalog.Viewer {
 		_, key := user(t, n, "ann@example.com", catalog.RoleMember)
 		if _, err := n.People.Grant(ctx, account.Operator(), account.GrantRequest{User: "ann@example.com", Add: []string{"local/app"}}); err != nil {
@@ -99,7 +99,7 @@ func TestAHiddenRepositoryDoesNotExist(t *testing.T) {
 		t.Error("the operator gets to know no more than a member: the comparison shows nothing")
 	}
 
-	// What is granted is seen by the next request, and no more once it is revoked.
+	// Granted access works at the next request, and ends when it is revoked.
 	source := browse.SourceRequest{Repo: "local/zhidden", Path: "a.go"}
 	if _, err := with.Browse.Source(ctx, v, source); !errors.Is(err, call.ErrRepoNotFound) {
 		t.Errorf("a hidden repository gives %v", err)
@@ -119,7 +119,7 @@ func TestAHiddenRepositoryDoesNotExist(t *testing.T) {
 	}
 }
 
-// member makes an account with a key, to which some repositories are granted.
+// member makes an account with a key and access to some repositories.
 func member(t *testing.T, n *nodetest.Node, repos ...string) catalog.Viewer {
 	t.Helper()
 	_, key := user(t, n, "ann@example.com", catalog.RoleMember)
@@ -133,8 +133,8 @@ func member(t *testing.T, n *nodetest.Node, repos ...string) catalog.Viewer {
 	return v
 }
 
-// What a repository takes in an index file depends on the others in it.
-func TestTheSizeOfAnIndexIsNotToldToWhoMayNotSeeAll(t *testing.T) {
+// The size of a repository in an index file depends on the others in it.
+func TestIndexSize_isHiddenFromLimitedViewers(t *testing.T) {
 	t.Parallel()
 	n := guarded(t, "app", "zhidden")
 	ann := member(t, n, "local/app")
@@ -154,9 +154,9 @@ func TestTheSizeOfAnIndexIsNotToldToWhoMayNotSeeAll(t *testing.T) {
 	}
 }
 
-// How the repositories are laid out in shards shows in the parts of a stream:
-// who may not see all of them gets one part.
-func TestAStreamDoesNotShowTheShards(t *testing.T) {
+// The parts of a stream would show how repositories are spread over shards, so a viewer with
+// limited access gets one part.
+func TestStream_doesNotShowTheShards(t *testing.T) {
 	t.Parallel()
 	n := guarded(t, "app", "base", "zhidden")
 	ann := member(t, n, "local/app", "local/base")
@@ -172,8 +172,8 @@ func TestAStreamDoesNotShowTheShards(t *testing.T) {
 	}
 }
 
-// An owner who tells of a push gets the names of what the owner may see.
-func TestAPushNamesWhatItsTellerMaySee(t *testing.T) {
+// The answer to a push event only names repositories that the sender may see.
+func TestPushEvent_namesOnlyVisibleRepositories(t *testing.T) {
 	t.Parallel()
 	n := guarded(t, "app", "zhidden")
 	owner, err := account.AsOwner(catalog.Viewer{Role: catalog.RoleOwner, Account: "nobody"})

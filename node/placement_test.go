@@ -13,9 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// An owner is told where everything lies, what is on its way, and what a node would
-// take with it.
-func TestPlacementIsTold(t *testing.T) {
+// An owner sees where all data is, what moves, and what a node's loss would cost.
+func TestPlacement_report(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for _, name := range []string{"one", "two", "three"} {
@@ -33,7 +32,7 @@ func TestPlacementIsTold(t *testing.T) {
 		return r
 	}
 
-	// With two copies of everything in their places nothing moves and nothing can be lost.
+	// With two copies of everything in place nothing moves and nothing can be lost.
 	n.Wait("all copies", func() error {
 		r := ask(node.PlacementRequest{})
 		if r.Replicas != 2 || r.Tolerates.Searches != 1 || r.UnderReplicated != 0 || len(r.Nodes) != 3 || r.Total == 0 || len(r.Units) != r.Total {
@@ -58,7 +57,7 @@ func TestPlacementIsTold(t *testing.T) {
 		return nil
 	})
 
-	// Page by page it is the same.
+	// The same page by page.
 	var units []uint64
 	all := ask(node.PlacementRequest{})
 	for page := range all.Total {
@@ -74,8 +73,8 @@ func TestPlacementIsTold(t *testing.T) {
 	}
 }
 
-// While a node is away the others are the last that have what it had.
-func TestPlacementTellsWhatANodeWouldLose(t *testing.T) {
+// While a node is down, the others have the only copies of its data.
+func TestPlacement_lossOfANode(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(root, "one"), map[string]string{"a.txt": "a"})

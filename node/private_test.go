@@ -13,9 +13,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// Whoever made the data directory, and however open: what is in it is for the user of
-// the service alone.
-func TestADataDirectoryIsForTheServiceAlone(t *testing.T) {
+// Only the service's user may read the data directory, however it was made and opened before.
+func TestDataDirectory_isPrivate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -23,7 +22,7 @@ func TestADataDirectoryIsForTheServiceAlone(t *testing.T) {
 	n.WaitIndexed(1)
 	n.Stop()
 
-	// As a package or a volume makes it, and as an earlier start may have left it.
+	// As a package or a volume makes it, or an earlier start left it.
 	for _, name := range []string{"", "shards", "mirrors"} {
 		if err := os.Chmod(filepath.Join(n.Dir, name), 0o755); err != nil {
 			t.Fatal(err)
@@ -50,8 +49,8 @@ func TestADataDirectoryIsForTheServiceAlone(t *testing.T) {
 	}
 }
 
-// No key is called like the id of another: who revokes by an id means that key.
-func TestNoKeyIsCalledLikeAnID(t *testing.T) {
+// A key cannot have the id of another key as its name, so that revoking by id is unambiguous.
+func TestKeyName_cannotBeAnID(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})

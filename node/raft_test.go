@@ -9,8 +9,8 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// Any node tells who votes and how far each is; of one that is down that it is.
-func TestEveryNodeTellsHowTheyAgree(t *testing.T) {
+// Any node reports who votes and how far each node is, and which nodes are down.
+func TestRaftStatus_atEveryNode(t *testing.T) {
 	t.Parallel()
 	fleet := nodetest.StartFleet(t, 3, nodetest.Config{File: `{}`})
 	ask := func(n *nodetest.Node) *node.RaftResponse {

@@ -12,9 +12,8 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// Of the files that are shown it is told how many have all words, not of those
-// that the limit left out.
-func TestRankedTellsOfTheFilesThatItShows(t *testing.T) {
+// The answer counts the shown files that have all words, without files beyond the limit.
+func TestRanked_countsShownFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	far := strings.Repeat("filler\n", 200)
@@ -40,14 +39,14 @@ func TestRankedTellsOfTheFilesThatItShows(t *testing.T) {
 	}
 }
 
-// Words that thousands of files have are looked for in the files of the rarer ones:
-// these come first, and those that have the common words too before the others.
-func TestRankedFindsCommonWordsBesideRareOnes(t *testing.T) {
+// Words of thousands of files are searched in the files with the rarer words. These files come
+// first, and those with the common words too before the others.
+func TestRanked_commonAndRareWords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files := map[string]string{"park/worker.go": "package x\n"}
 	for i := range 1300 {
-		// More files have the rare word alone than are ever read.
+		// More files than the limit have only the rare word.
 		text := "park worker"
 		switch {
 		case i < 200:
@@ -67,7 +66,7 @@ func TestRankedFindsCommonWordsBesideRareOnes(t *testing.T) {
 
 	for query, want := range map[string]string{
 		"worker park moor":         "pkg/0201.txt pkg/0200.txt",
-		"park moor harbour worker": "pkg/0202.txt pkg/0201.txt pkg/0200.txt", // one file alone has harbour
+		"park moor harbour worker": "pkg/0202.txt pkg/0201.txt pkg/0200.txt", // only one file has harbour
 		"park worker":              "park/worker.go",
 		"worker moor absent":       "pkg/0201.txt",
 	} {
@@ -89,8 +88,8 @@ func TestRankedFindsCommonWordsBesideRareOnes(t *testing.T) {
 	}
 }
 
-// The files that are read are named in one expression, which has its bound.
-func TestRankedFindsFilesOfLongPaths(t *testing.T) {
+// One expression names the files to read, and its length is limited.
+func TestRanked_longPaths(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	deep := strings.Repeat("deep", 50) + "/" + strings.Repeat("down", 50)

@@ -20,18 +20,17 @@ import (
 	"github.com/shoalsearch/shoal/node/operate"
 )
 
-// A host refuses the token of a connection. What was listed is searched for thirty
-// days more, at every node, and each says until when; then it is hidden from
-// everybody, and nothing of it is lost: with a token that is good it is back, and no
-// repository is fetched in whole again.
-func TestATokenIsRefusedForThirtyDays(t *testing.T) {
+// A host refuses the token of a connection. Its repositories can be searched for 30 more days at
+// every node, with a warning until when. Then they are hidden but kept: with a good token they
+// come back, and no repository is fetched from scratch.
+func TestRefusedToken_hidesRepositoriesAfterThirtyDays(t *testing.T) {
 	t.Parallel()
 	app := nodetest.NewRepo(t, filepath.Join(t.TempDir(), "app"), map[string]string{"a.txt": "narwhal\n"})
 	s := hosttest.Start(t, hosttest.Gitea(), hosttest.Repo{ID: 1, Owner: "acme", Name: "app", Branch: "main", Git: filepath.Join(app.Dir, ".git")})
 	other := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(other, "own"), map[string]string{"b.txt": "beluga\n"})
 
-	// The clocks of all nodes go by what the story says.
+	// All nodes use this clock.
 	var passed atomic.Int64
 	f := nodetest.StartFleet(t, 2, nodetest.Config{
 		Env: map[string]string{"T": hosttest.Token},
@@ -48,7 +47,7 @@ func TestATokenIsRefusedForThirtyDays(t *testing.T) {
 	name := repoOf(t, f.Nodes[0], "app")
 	number, mirrors := repoNumber(t, f.Nodes[0], name), mirrorsOf(t, f)
 
-	// ask lists the connection now, and waits until each node knows what came of it.
+	// ask lists the connection now, and waits until each node has the result.
 	ask := func(want string, holds func(c operate.ConnectionStatus) bool) {
 		t.Helper()
 		if _, err := f.Nodes[0].Operate.SyncConnection(t.Context(), account.Operator(), "host"); err != nil {
@@ -64,7 +63,7 @@ func TestATokenIsRefusedForThirtyDays(t *testing.T) {
 		}
 	}
 
-	// tells is what each node says of it: found or not, counted or not, and the warning.
+	// tells checks each node: repositories found and counted, and the warning.
 	tells := func(repos int, warning string) {
 		t.Helper()
 		for _, n := range f.Nodes {
@@ -96,7 +95,7 @@ func TestATokenIsRefusedForThirtyDays(t *testing.T) {
 	}
 	tells(2, "")
 
-	// The host answers 401 from here on.
+	// From now on the host answers 401.
 	s.Do(func(s *hosttest.State) { *s.Token = "another" })
 	ask("the refusal", func(c operate.ConnectionStatus) bool { return !c.RefusedAt.IsZero() })
 	tells(2, "is searched until ")
@@ -105,7 +104,7 @@ func TestATokenIsRefusedForThirtyDays(t *testing.T) {
 		t.Errorf("before it is hidden: %+v", c)
 	}
 
-	// A month later it has nothing of what is named, which hides nothing and is no good listing.
+	// A month later the listing lacks the repositories, which hides nothing and is no success.
 	passed.Store(int64(catalog.ServeRefused))
 	gone := func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusNotFound); return true }
 	s.Do(func(s *hosttest.State) { *s.Fault = gone })
@@ -116,7 +115,7 @@ func TestATokenIsRefusedForThirtyDays(t *testing.T) {
 	ask("the end", func(c operate.ConnectionStatus) bool { return !c.HiddenAt.IsZero() })
 	tells(1, "is hidden from everybody since ")
 
-	// A good token, and all is there as it was.
+	// With a good token everything is back.
 	s.Do(func(s *hosttest.State) { *s.Token = hosttest.Token })
 	ask("the listing", func(c operate.ConnectionStatus) bool { return c.State == "synced" && c.RefusedAt.IsZero() })
 	tells(2, "")
@@ -130,7 +129,7 @@ func TestATokenIsRefusedForThirtyDays(t *testing.T) {
 	}
 }
 
-// repoOf is the name of the repository that ends so.
+// repoOf returns the name of the repository with this end.
 func repoOf(t *testing.T, n *nodetest.Node, end string) string {
 	t.Helper()
 	r, err := n.Browse.Repos(t.Context(), catalog.Operator(), browse.ReposRequest{Query: end})
@@ -140,7 +139,7 @@ func repoOf(t *testing.T, n *nodetest.Node, end string) string {
 	return r.Repos[0].Name
 }
 
-// mirrorsOf are the mirrors of all nodes.
+// mirrorsOf returns the mirrors of all nodes.
 func mirrorsOf(t *testing.T, f *nodetest.Fleet) map[string]os.FileInfo {
 	t.Helper()
 	all := map[string]os.FileInfo{}

@@ -9,10 +9,9 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// One machine is lost, comes back empty, and is lost again, three times. Two of
-// three never fail, so there is never a repository that nobody has; and each
-// time the newcomer gets the copies that the lost one had.
-func TestTheSameMachineIsReplacedAgainAndAgain(t *testing.T) {
+// One machine is lost, comes back empty, and is lost again, three times. Two of three nodes
+// always run, so a repository always has a copy; each time the new node gets the lost copies.
+func TestReplaceNode_repeatedly(t *testing.T) {
 	t.Parallel()
 	const repos = 12
 	dir := t.TempDir()
@@ -44,8 +43,7 @@ func TestTheSameMachineIsReplacedAgainAndAgain(t *testing.T) {
 	whole(t, steady, all)
 }
 
-// settled tells what a node still waits for: each goes by its own catalog, and
-// by whom it has heard of.
+// settled returns what a node still waits for, from its own catalog and gossip.
 func settled(n *nodetest.Node, members, repos int) error {
 	s := n.Status()
 	alive := 0
@@ -60,8 +58,8 @@ func settled(n *nodetest.Node, members, repos int) error {
 	return nil
 }
 
-// whole checks that no answer of nodes lacks a file. A search may be told of the
-// loss of a node just now, and then says that it is not complete.
+// whole checks that no answer lacks a file. A search may notice the loss of a node, and then
+// reports that it is incomplete.
 func whole(t *testing.T, nodes []*nodetest.Node, all []string) {
 	t.Helper()
 	for _, n := range nodes {

@@ -35,7 +35,7 @@ func (l *logged) String() string {
 	return l.out.String()
 }
 
-// A search is followed by its id: the node that searches for another logs it, too.
+// The id of a search reaches the other nodes: the node that searches for another logs it too.
 func TestRequestID_isLoggedByTheNodeThatSearches(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestRequestID_isLoggedByTheNodeThatSearches(t *testing.T) {
 		})
 	}
 
-	// One node has the file, and logs both.
+	// If one node has the file, it logs both.
 	holder := f.Nodes[0].View().Holders(catalog.MirrorKey(1))
 	var both string
 	for _, n := range f.Nodes {

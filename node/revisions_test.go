@@ -14,7 +14,7 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-func TestRevisionsAreFoundByTheirNames(t *testing.T) {
+func TestRevision_byName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "kraken one\n", "same.txt": "both\n"})
@@ -35,9 +35,9 @@ func TestRevisionsAreFoundByTheirNames(t *testing.T) {
 	want(t, n.Find("kraken rev:nothing"))
 }
 
-// Of a branch and a tag of one name a tool means the tag, in one repository as in all; where
-// a repository has only one of the two it is that.
-func TestToolsTakeATagBeforeABranch(t *testing.T) {
+// If a branch and a tag have one name, a tool takes the tag, in one repository as in all. If a
+// repository has only one of them, it takes that.
+func TestRevision_tagBeforeBranch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, refs := range map[string][]string{"both": {"branch", "tag"}, "branch": {"branch"}, "tag": {"tag"}} {
@@ -82,9 +82,9 @@ func TestToolsTakeATagBeforeABranch(t *testing.T) {
 	}
 }
 
-// A repository without a commit lacks no revision: an answer over all repositories
-// is whole without it.
-func TestARepositoryWithoutACommitLacksNoRevision(t *testing.T) {
+// A repository without commits cannot lack a revision: an answer over all repositories is
+// complete.
+func TestRevision_emptyRepository(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "kraken\n"})
@@ -98,7 +98,7 @@ func TestARepositoryWithoutACommitLacksNoRevision(t *testing.T) {
 			t.Errorf("at %s: %+v, %v; want cut %q", ref, r, err, why)
 		}
 
-		// Words are ranked in the same repositories, whoever names the revision.
+		// Words are ranked in the same repositories, whether ref or the query names the revision.
 		for _, req := range []search.RankedRequest{{Query: "kraken", Ref: ref, Limit: 1}, {Query: "kraken rev:" + ref, Limit: 1}} {
 			r, err := n.Search.Ranked(t.Context(), catalog.Operator(), req)
 			if err != nil || r.Coverage.Worst() != why || why != "" && r.Coverage.Gap(why).Ref != ref {
@@ -108,9 +108,9 @@ func TestARepositoryWithoutACommitLacksNoRevision(t *testing.T) {
 	}
 }
 
-// A revision that is not indexed, or that does not exist, is no proof that a symbol is not there:
-// of one repository as of all.
-func TestSymbolsOfARevisionThatIsNotIndexed(t *testing.T) {
+// In an unindexed or unknown revision a missing symbol proves nothing, in one repository as in
+// all.
+func TestSymbols_ofAnUnindexedRevision(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"m.txt": "kraken\n"})

@@ -17,13 +17,12 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// still is a configuration with the repositories of one directory, which are
-// indexed once.
+// still returns a configuration with the repositories of one directory, which are indexed once.
 func still(dir string) string {
 	return fmt.Sprintf(`{"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir)
 }
 
-// lines is a text with a word on each of n lines.
+// lines returns a text with a word on each of n lines.
 func lines(word string, n int) string { return strings.Repeat("a "+word+" swims\n", n) }
 
 func stream(t *testing.T, n *nodetest.Node, req search.Request) (chunks []*search.Chunk, sum *search.Response) {
@@ -38,10 +37,10 @@ func stream(t *testing.T, n *nodetest.Node, req search.Request) (chunks []*searc
 	return chunks, sum
 }
 
-func TestAStreamHasWhatASearchHas(t *testing.T) {
+func TestStream_equalsSearch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	const repos = 9 // more shards than one part of a stream is made of
+	const repos = 9 // more shards than one part of a stream has
 	for i := range repos {
 		nodetest.NewRepo(t, filepath.Join(dir, fmt.Sprintf("r%02d", i)), map[string]string{
 			"a.txt": lines("otter", 1+i%3), "b.txt": "no such animal\n",
@@ -90,7 +89,7 @@ func TestAStreamHasWhatASearchHas(t *testing.T) {
 	}
 }
 
-// checkRepositories checks what type:repo finds, and how it is counted.
+// checkRepositories checks the results and counts of type:repo.
 func checkRepositories(t *testing.T, n *nodetest.Node, repos int) {
 	t.Helper()
 	whole := n.Results("type:repo otter")
@@ -129,7 +128,7 @@ func checkRepositories(t *testing.T, n *nodetest.Node, repos int) {
 	}
 }
 
-func TestLimitsAndCountsOfASearch(t *testing.T) {
+func TestSearch_limitsAndCounts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const files, each = 60, 40
@@ -169,7 +168,7 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 		t.Errorf("count:all changes the answer: %q, %q", pathsIn(exact), pathsIn(limited))
 	}
 
-	// Places in names are counted as places in the content are, shown or not.
+	// Matches in names count like matches in contents, shown or not.
 	for query, total := range map[string]int{
 		"file:otter heron":    files * (each + 1),
 		"file:otter":          files,
@@ -193,7 +192,7 @@ func TestLimitsAndCountsOfASearch(t *testing.T) {
 		}
 	}
 
-	// Without ctags there are no symbols, and the answer says that it is for want of them.
+	// Without ctags there are no symbols, and the answer says so.
 	if r := n.Results("sym:heron"); !r.Coverage.Exhaustive() {
 		t.Errorf("sym: of prose, which has no symbols: not exhaustive, flushReason %s", r.Stats.FlushReason)
 	}
@@ -224,7 +223,7 @@ func pathsIn(r *search.Response) (list []string) {
 	return list
 }
 
-func TestAQueryIsHeldToItsBounds(t *testing.T) {
+func TestSearch_queryLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": lines("heron", 10)})
@@ -242,7 +241,7 @@ func TestAQueryIsHeldToItsBounds(t *testing.T) {
 		t.Errorf("a timeout that is none gives %v", err)
 	}
 
-	// The place of a mistake, and what could stand there.
+	// The position of a mistake, and what is expected there.
 	_, err = n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: "héron case:maybe"})
 	wrong := (*call.Error)(nil)
 	if !errors.As(err, &wrong) || wrong.Offset != 12 || wrong.Length != 5 || !slices.Equal(wrong.Choices, []string{"yes", "no", "auto"}) || wrong.Suggestion != `"héron case:maybe"` {
@@ -253,7 +252,8 @@ func TestAQueryIsHeldToItsBounds(t *testing.T) {
 		t.Errorf("a mistake in an expression: %+v", wrong)
 	}
 
-	// Of a query of any length that is too long one bound is told: a second one was, for those that were much too long.
+	// A query that is too long gets one error, whatever its length. Very long ones used to get a
+	// second.
 	for _, length := range []int{query.MaxLength + 1, 10 * query.MaxLength} {
 		_, err := n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: strings.Repeat("a", length)})
 		if !errors.Is(err, call.ErrQuery) || !strings.Contains(err.Error(), fmt.Sprintf("at most %d bytes", query.MaxLength)) {

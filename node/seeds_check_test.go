@@ -20,18 +20,18 @@ import (
 	"github.com/shoalsearch/shoal/shard/query"
 )
 
-// seedVersions is how many commits the repositories of a seeded run have.
+// seedVersions is the number of commits in each repository of a seeded run.
 const seedVersions = 8
 
-// seedHost has the repositories of all runs, made once: every run gets a copy
-// in which a push is one small file that is replaced.
+// seedHost has the repositories of all runs. Every run gets a copy, in which a push only replaces
+// a small file.
 type seedHost struct {
 	dir     string
 	commits [][]string // of each repository, oldest first
 }
 
-// filesOf is the files of version v (from 1) of a repository: how many there
-// are depends on the version, so a mix of two is seen.
+// seedFiles returns the files of version v (from 1) of a repository. Their number depends on the
+// version, so a mix of two versions is noticed.
 func seedFiles(repo, v int) map[string]string {
 	files := map[string]string{}
 	for f := range 1 + (repo+v)%3 {
@@ -95,7 +95,7 @@ func (h *seedHost) repositories(t *testing.T, dir string, n int) []*seedRepo {
 	return repos
 }
 
-// push moves the branch to the next commit, and reports false after the last.
+// push moves the branch to the next commit. It returns false after the last.
 func (r *seedRepo) push(t *testing.T) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *seedRepo) newest() int {
 	return r.version
 }
 
-// versionIn is the version that a view has, 0 for none.
+// versionIn returns the version in a view, 0 for none.
 func (r *seedRepo) versionIn(v *catalog.View) int {
 	repo := v.RepoByName(r.name)
 	if repo == nil || repo.Orphaned() || len(repo.Revisions) == 0 {
@@ -131,7 +131,7 @@ func (r *seedRepo) versionIn(v *catalog.View) int {
 	return 1 + slices.Index(r.commits, repo.Revisions[0].Commit)
 }
 
-// checker knows what the right answers are.
+// checker knows the right answers.
 type checker struct {
 	repos []*seedRepo
 
@@ -160,8 +160,8 @@ func (c *checker) report(t *testing.T) {
 	}
 }
 
-// follow compares the catalogs of a node with those of all others at equal
-// index, to the end of the node.
+// follow compares the catalog of a node with those of all others at equal indexes, until the node
+// stops.
 func (c *checker) follow(ctx context.Context, n *node.Node) {
 	generations := map[string]uint64{}
 	for ctx.Err() == nil {
@@ -186,14 +186,14 @@ func (c *checker) follow(ctx context.Context, n *node.Node) {
 	}
 }
 
-// seedQuery is a query and what it means, in the plainest words.
+// seedQuery is a query with its meaning for scan.
 type seedQuery struct {
 	text    string
 	regexp  bool
 	matches func(repo, path, content string) bool
 }
 
-// query makes one up.
+// query returns a random query.
 func (c *checker) query(rng *rand.Rand) seedQuery {
 	has := func(word string) func(_, _, content string) bool {
 		return func(_, _, content string) bool { return strings.Contains(content, word) }
@@ -224,8 +224,7 @@ func (c *checker) query(rng *rand.Rand) seedQuery {
 	return seedQuery{fmt.Sprintf("%q", "at "+v), false, has("at " + v)}
 }
 
-// scan is the answer to a query over one version of a repository: each file
-// with its text.
+// scan returns the expected answer for one version of a repository: each file with its text.
 func (q *seedQuery) scan(r *seedRepo, version int) []string {
 	var out []string
 	if version > 0 {
@@ -275,8 +274,7 @@ func (c *checker) search(n *node.Node, q seedQuery) (exhaustive bool, err error)
 	return resp.Coverage.Exhaustive(), nil
 }
 
-// partOf reports whether all of a list of files is in one of several, and none
-// is there twice.
+// partOf reports whether all listed files are in one of several lists, without duplicates.
 func partOf(got []string, wants [][]string) bool {
 	return slices.ContainsFunc(wants, func(want []string) bool {
 		return len(slices.Compact(slices.Clone(got))) == len(got) && !slices.ContainsFunc(got, func(f string) bool { return !slices.Contains(want, f) })

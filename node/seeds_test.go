@@ -27,10 +27,10 @@ var (
 	together  = flag.Int("together", 2, "seeded runs at a time")
 )
 
-// TestSeeds breaks clusters in this process in ways that a seed chooses, and
-// checks every answer meanwhile against a scan of what the catalog names.
-// `make seeds` runs 2,000; a failure names its seed, which -seed repeats. Under an even seed
-// the nodes are of two releases, and a restart may bring one to the other.
+// TestSeeds breaks clusters in this process in ways chosen by a seed, and compares every
+// answer with a scan of what the catalog names. `make seeds` runs 2,000 seeds. A failure
+// names its seed, which -seed repeats. With an even seed the nodes are of two releases, and
+// a restart may change a node's release.
 //
 //	checked throughout   an exhaustive answer is just what the scan finds, no answer has anything else
 //	                     catalogs have equal hashes at equal indices; generations do not go back
@@ -60,7 +60,7 @@ func TestSeeds(t *testing.T) {
 	t.Logf("together in %.0f s, %.0f s of processors: %s", time.Since(began).Seconds(), processors(), sum)
 }
 
-// processors is the time that this process and its ended children have used.
+// processors returns the CPU time of this process and its finished children.
 func processors() float64 {
 	var sum float64
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
@@ -72,7 +72,7 @@ func processors() float64 {
 	return sum
 }
 
-// tally is what was done in a run.
+// tally counts what a run did.
 type tally struct {
 	runs, nodes                     int
 	searches, exhaustive, failed    int64
@@ -95,28 +95,28 @@ func (a tally) String() string {
 // seedRun is one run.
 type seedRun struct {
 	t         *testing.T
-	rng       *rand.Rand // of the goroutine that breaks things
+	rng       *rand.Rand // for the goroutine that breaks things
 	fleet     *nodetest.Fleet
 	up        []atomic.Pointer[node.Node] // by index; nil while stopped
 	repos     []*seedRepo
 	check     *checker
-	ends      []context.CancelFunc // of following each node
+	ends      []context.CancelFunc // stops following each node
 	following sync.WaitGroup
 
 	searches, exhaustive, failed, writes, refused, pushes, faults atomic.Int64
 
-	clocks sync.Map // by data directory: how far the clock of a node is off
+	clocks sync.Map // by data directory: how far the node's clock is off
 	mixed  bool     // the nodes are of two releases
-	later  sync.Map // data directories of the nodes of the next one
+	later  sync.Map // data directories of nodes of the next release
 
-	// writing is held by each write, and by whoever compares all catalogs: at 50 writes a
-	// second five nodes that are read one after the other hardly ever are at one index.
+	// writing is held by each write and while catalogs are compared. At 50 writes a second, five
+	// nodes that are read one after the other are hardly ever at one index.
 	writing sync.RWMutex
 
 	mu    sync.Mutex // guards the fields below
 	acked []string
 	tried map[string]bool
-	log   []string // what was broken when, for a failure
+	log   []string // what was broken when, to print after a failure
 	began time.Time
 }
 
@@ -185,15 +185,14 @@ func (r *seedRun) note(format string, args ...any) {
 	r.log = append(r.log, fmt.Sprintf("%7.3f  ", time.Since(r.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// clock is how far the clock of the node with a data directory is off, in
-// nanoseconds.
+// clock returns how far a node's clock is off, in nanoseconds.
 func (r *seedRun) clock(dir string) *atomic.Int64 {
 	skew, _ := r.clocks.LoadOrStore(dir, new(atomic.Int64))
 	return skew.(*atomic.Int64)
 }
 
-// guise makes a node one of the next release, or one of this that does not know all that the
-// next one asks: neither a call nor a part of a query.
+// guise makes a node one of the next release, or one of this release that lacks a call and a part
+// of queries.
 func (r *seedRun) guise(o *node.Options) {
 	if _, ok := r.later.Load(o.Dir); ok {
 		laterProgram(o)
@@ -203,8 +202,8 @@ func (r *seedRun) guise(o *node.Options) {
 	o.Build.Lacks = map[string]bool{"syncs": true, "progress": true, "Text.Regexp": true}
 }
 
-// swap brings a stopped node to the other release now and then. The first stays at this one,
-// so the level does not rise, which would refuse all others of it.
+// swap sometimes moves a stopped node to the other release. The first node stays, so the level
+// does not rise; a higher level would refuse all others.
 func (r *seedRun) swap(i int) {
 	if !r.mixed || i == 0 || r.rng.IntN(2) == 0 {
 		return
@@ -216,7 +215,7 @@ func (r *seedRun) swap(i int) {
 	r.note("n%d changes its release", i+1)
 }
 
-// pause lets a random time pass until the next thing breaks.
+// pause waits a random time before the next break.
 func (r *seedRun) pause(atMost time.Duration) {
 	nodetest.Moment(time.Duration(r.rng.Int64N(int64(atMost))))
 }
@@ -240,7 +239,7 @@ func (r *seedRun) stop(i int, crash bool) {
 	}
 }
 
-// form starts the nodes in any order; now and then one crashes meanwhile.
+// form starts the nodes in any order; sometimes one crashes meanwhile.
 func (r *seedRun) form() {
 	order := r.rng.Perm(len(r.up))
 	r.note("start in the order %v", order)
@@ -257,7 +256,7 @@ func (r *seedRun) form() {
 	}
 }
 
-// breakSomething does one thing, waits, and mends some of what is broken.
+// breakSomething breaks one thing, waits, and repairs some of what is broken.
 func (r *seedRun) breakSomething() {
 	r.faults.Add(1)
 	i := r.rng.IntN(len(r.up))
@@ -311,8 +310,7 @@ func (r *seedRun) breakSomething() {
 	}
 }
 
-// searched waits until there were so many answers more, or for a while where
-// nobody can answer.
+// searched waits for so many more answers, or for a while if nobody can answer.
 func (r *seedRun) searched(more int64) {
 	want := r.searches.Load() + more
 	nodetest.Eventually(3*time.Second, func() bool { return r.searches.Load() >= want })
@@ -323,8 +321,8 @@ func (r *seedRun) mend() {
 	r.fleet.Heal()
 }
 
-// converge waits until every node finds the newest commit of everything, all
-// name one leader, and their catalogs are equal.
+// converge waits until every node finds the newest commit of everything, all agree on the leader,
+// and their catalogs are equal.
 func (r *seedRun) converge(when string) {
 	r.t.Helper()
 	nodetest.Wait(r.t, "the nodes to agree "+when, func() error {
@@ -348,8 +346,8 @@ func (r *seedRun) converge(when string) {
 			hashes[v.Index()][v.Hash()] = true
 			for _, repo := range r.repos {
 				if got := repo.versionIn(v); got != repo.newest() {
-					// The push may have been told to a node that could not say so:
-					// tell it again, as the poll does in its time.
+					// The push may have reached a node that could not confirm it: send it again,
+					// as a poll would.
 					r.tell(n, repo)
 					return fmt.Errorf("n%d: %s is at %d, newest %d", i+1, repo.name, got, repo.newest())
 				}
@@ -373,8 +371,7 @@ func (r *seedRun) tell(n *node.Node, repo *seedRepo) error {
 	return err
 }
 
-// acknowledged checks that every write that was acknowledged is there once,
-// and none that nobody made.
+// acknowledged checks that every acknowledged write exists once, and no other.
 func (r *seedRun) acknowledged() {
 	for i := range r.up {
 		got, err := r.up[i].Load().Keys.Keys(context.Background(), account.Operator(), false)
@@ -397,7 +394,7 @@ func (r *seedRun) acknowledged() {
 	}
 }
 
-// backOff is how often a client asks whom nobody answers.
+// backOff is the pause of a client without an answer.
 const backOff = 5 * time.Millisecond
 
 func (r *seedRun) searchLoop(ctx context.Context, rng *rand.Rand) {
@@ -423,7 +420,7 @@ func (r *seedRun) searchLoop(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// writeEvery is how often a client writes at most.
+// writeEvery is the least pause between writes of a client.
 const writeEvery = 20 * time.Millisecond
 
 func (r *seedRun) writeLoop(ctx context.Context, rng *rand.Rand) {

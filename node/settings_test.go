@@ -10,9 +10,9 @@ import (
 	"github.com/shoalsearch/shoal/node/environ"
 )
 
-// Of the two names of the variable the first that can be read decides, and an
-// override of the file wins over the environment.
-func TestWhatANodeIsToldOfPermissions(t *testing.T) {
+// The first of the variable's two names with a valid value counts, and an override of the file
+// wins over the environment.
+func TestPermissionSetting_precedence(t *testing.T) {
 	t.Parallel()
 	const name, former = "PERMISSION_SYNC_ENABLED", "EXPERIMENT_EE_PERMISSION_SYNC_ENABLED"
 	for _, tt := range []struct {
@@ -40,8 +40,8 @@ func TestWhatANodeIsToldOfPermissions(t *testing.T) {
 	}
 }
 
-// A node's own --base-url wins over AUTH_URL of the file, that over AUTH_URL of the
-// process, and what cannot be read is none.
+// A node's --base-url wins over AUTH_URL of the file, which wins over AUTH_URL of the process.
+// Invalid values do not count.
 func TestBaseURL_precedence(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ flag, file, process, want string }{

@@ -12,16 +12,16 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// Definitions are told with their source where that is asked for, also where they stand so
-// close that their lines are read as one piece, and nothing else of an answer changes.
-func TestDefinitionsHaveSignatures(t *testing.T) {
+// Definitions have their source if requested, also if they are so close that their lines are read
+// together. Nothing else in the answer changes.
+func TestDefinitions_withSignatures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "r"), map[string]string{
 		"a.go": "package a\n\ntype Orca struct {\n\tN int\n}\n\n// Swim swims.\nfunc (o Orca) Swim(\n\tfar int, // in miles\n\tdeep int,\n) (int, error) {\n\treturn far + deep, nil\n}\n\nfunc Swim() {}\n",
 		"b.py": "def Swim(far=1,\n         deep=2):\n    return Swim(far)\n",
 	})
-	n := nodetest.Start(t, nodetest.Config{File: local(dir), Edit: func(o *node.Options) { o.Ctags = "" }}) // as it is on the PATH
+	n := nodetest.Start(t, nodetest.Config{File: local(dir), Edit: func(o *node.Options) { o.Ctags = "" }}) // from PATH
 	n.Wait("the symbols", found(n, "sym:Swim", "local/r:a.go", "local/r:b.py"))
 
 	signatures := func(what string, find func(symbols.SymbolRequest) (*symbols.SymbolResponse, error), signed bool) (of, rest string) {

@@ -11,13 +11,12 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// sessionRole is the role of who shows a token at a node, RoleNone where it is
-// refused.
+// sessionRole returns the role of a token at a node, RoleNone if it is refused.
 func sessionRole(t *testing.T, n *nodetest.Node, token string) catalog.Role {
 	t.Helper()
 	var role catalog.Role
 
-	// A node that is behind asks the leader, and says so where that cannot be asked.
+	// A node that lags behind asks the leader, or reports that it cannot.
 	n.Wait("an answer about the session", func() error {
 		v, err := n.Sessions.SessionViewer(context.Background(), token)
 		if err != nil && !errors.Is(err, call.ErrUnauthenticated) {
@@ -29,7 +28,7 @@ func sessionRole(t *testing.T, n *nodetest.Node, token string) catalog.Role {
 	return role
 }
 
-func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
+func TestSession_worksOnEveryNodeUntilItEnds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	f := nodetest.StartFleet(t, 3, nodetest.Config{}).Nodes
@@ -45,7 +44,7 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 		return begun.Token
 	}
 
-	// At once, at nodes that have not heard of it yet too.
+	// At once, also at nodes that have not heard of it yet.
 	token := begin(f[0])
 	for i, n := range f {
 		if got := sessionRole(t, n, token); got != catalog.RoleMember {
@@ -56,7 +55,7 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 		t.Errorf("a token of nobody has the role %v", got)
 	}
 
-	// A session that was begun with a key ends with the key.
+	// A session that began with a key ends with the key.
 	byKey, err := f[1].Sessions.BeginWithKey(ctx, key, account.SignIn{})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +80,7 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 		}
 	}
 
-	// Out everywhere but here; then suspended.
+	// End all other sessions, then suspend the account.
 	other := begin(f[2])
 	here, err := f[1].Sessions.SessionViewer(ctx, token)
 	if err != nil {
@@ -109,7 +108,7 @@ func TestASessionIsGoodOnEveryNodeUntilItEnds(t *testing.T) {
 	}
 }
 
-func TestPeopleEndTheirOwnSessionsOnly(t *testing.T) {
+func TestUsers_endOnlyTheirOwnSessions(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	n := nodetest.Start(t, nodetest.Config{})

@@ -18,17 +18,16 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// holders waits until two of three nodes have everything of the one repository
-// that there is, and gives these two, the one that indexed it first if it is one of
-// them, and the third.
+// holders waits until two of three nodes have all of the only repository. It returns these two,
+// beginning with the one that indexed it if possible, and the third.
 func holders(t *testing.T, f *nodetest.Fleet) (first, second, without int) {
 	t.Helper()
 	at := f.Nodes[0]
 	at.WaitIndexed(1)
 	at.Wait("two copies", even(t, at, 1))
 
-	// Where it was indexed before all had joined, its place may be on the other two: for a
-	// moment it is on all three then, and in the end not where it was indexed.
+	// If it was indexed before all nodes joined, its place may be on the other two. Then all
+	// three have it for a moment.
 	var on []string
 	at.Wait("the mirror to be on two nodes", func() error {
 		on = at.View().Holders(catalog.MirrorKey(1))
@@ -53,8 +52,8 @@ func holders(t *testing.T, f *nodetest.Fleet) (first, second, without int) {
 		}
 	}
 
-	// The third hears of it a moment after node 0, and would know of one holder alone if
-	// the leader were silenced before that.
+	// The third node hears of it later than node 0, and would only know one holder if the leader
+	// were silenced before.
 	f.Nodes[without].Wait("both holders", func() error {
 		if known := f.Nodes[without].View().Holders(catalog.MirrorKey(1)); len(known) != 2 {
 			return fmt.Errorf("it knows of %q", known)
@@ -64,7 +63,7 @@ func holders(t *testing.T, f *nodetest.Fleet) (first, second, without int) {
 	return first, second, without
 }
 
-// reads is a read of each kind, at a node.
+// reads returns one read of each kind at a node.
 func reads(n *nodetest.Node) map[string]func(ctx context.Context) error {
 	const repo = "local/app"
 	v := catalog.Operator()
@@ -92,9 +91,9 @@ func reads(n *nodetest.Node) map[string]func(ctx context.Context) error {
 	}
 }
 
-// Gossip has not noticed yet that a holder is gone, or that nothing comes back
-// from it: the other one answers.
-func TestReadsGoOnBesideASilentHolder(t *testing.T) {
+// Gossip has not noticed yet that a holder is gone or its answers are lost. The other holder
+// answers.
+func TestSilentHolder_readsContinue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main\n"})
@@ -102,8 +101,7 @@ func TestReadsGoOnBesideASilentHolder(t *testing.T) {
 	f := nodetest.StartFleet(t, 3, nodetest.Config{File: unpolled(dir), Edit: unnoticed})
 	first, second, asked := holders(t, f)
 
-	// Without one of two voters nothing is decided, and the other holder would wait for
-	// what the reader knows already.
+	// With one of two voters missing nothing can be decided, and the other holder would wait.
 	f.Nodes[asked].Wait("three voters", threeVoters(f.Nodes[asked]))
 
 	for name, cut := range map[string]func(silent int){
@@ -125,7 +123,7 @@ func TestReadsGoOnBesideASilentHolder(t *testing.T) {
 	}
 }
 
-// timed is how long a read takes, and its error.
+// timed returns how long a read takes, and its error.
 func timed(t *testing.T, read func(ctx context.Context) error) (time.Duration, error) {
 	t.Helper()
 	began := time.Now()
@@ -133,9 +131,9 @@ func timed(t *testing.T, read func(ctx context.Context) error) (time.Duration, e
 	return time.Since(began), err
 }
 
-// Whoever asks a node that has just been cut off learns within two seconds what it has,
-// and a load balancer that it hears nobody.
-func TestANodeThatIsCutOffAnswersAtOnce(t *testing.T) {
+// A node that has just been cut off answers within two seconds with what it has, and tells a load
+// balancer that it hears nobody.
+func TestCutOffNode_answersAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main // kraken\n"})
@@ -179,9 +177,8 @@ func TestANodeThatIsCutOffAnswersAtOnce(t *testing.T) {
 	}
 }
 
-// Gossip loses every message while connections get through: each node calls the
-// others dead, and none is.
-func TestWhoIsCalledDeadAnswers(t *testing.T) {
+// Gossip loses every message but connections work: each node calls the others dead, and none is.
+func TestGossipLoss_nodesStillAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main // kraken\n"})

@@ -10,21 +10,20 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// local is a configuration with the repositories of one directory.
+// local returns a configuration with the repositories of one directory.
 func local(dir string) string {
 	return fmt.Sprintf(`{"settings": {"reindexIntervalMs": 200, "reindexRepoPollingIntervalMs": 20, "resyncConnectionPollingIntervalMs": 20,
 		"resyncConnectionIntervalMs": 200, "repoGarbageCollectionGracePeriodMs": 50},
 		"connections": {"local": {"type": "git", "url": "file://%s/*"}}}`, dir)
 }
 
-// unpolled is such a configuration whose repositories are listed and indexed
-// once.
+// unpolled is local with repositories that are listed and indexed once.
 func unpolled(dir string) string {
 	seldom := strings.NewReplacer(`"reindexIntervalMs": 200`, `"reindexIntervalMs": 3600000`, `"resyncConnectionIntervalMs": 200`, `"resyncConnectionIntervalMs": 3600000`)
 	return seldom.Replace(local(dir))
 }
 
-func TestARepositoryIsFoundFollowedAndForgotten(t *testing.T) {
+func TestRepository_fromListingToDeletion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"main.go": "package main\n\nfunc main() { println(\"whale\") }\n"})
@@ -55,7 +54,7 @@ func want(t *testing.T, got []string, files ...string) {
 	}
 }
 
-// found is the condition that a query finds exactly these files.
+// found returns the condition that a query finds exactly these files.
 func found(n *nodetest.Node, query string, files ...string) func() error {
 	return func() error {
 		got := n.Find(query)

@@ -11,9 +11,9 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
-// A repository whose index nobody has is not counted as indexed: after a
-// restored catalog, who waits for the index must not be told that it is there.
-func TestAnIndexThatNobodyHasIsNoIndex(t *testing.T) {
+// A repository whose index no node has is not counted as indexed: after restoring a catalog, the
+// user must not take it for ready.
+func TestStatus_lostIndexIsNotIndexed(t *testing.T) {
 	t.Parallel()
 	state, index, now := catalog.New(), uint64(0), time.Unix(1_700_000_000, 0)
 	do := func(cmd catalog.Command) uint64 {
@@ -57,8 +57,8 @@ func TestAnIndexThatNobodyHasIsNoIndex(t *testing.T) {
 	}
 }
 
-// Without a leader a status says how old the catalog is and who is not heard of.
-func TestAStatusWithoutALeaderSaysWhoIsMissed(t *testing.T) {
+// Without a leader the status has the age of the catalog and the missing nodes.
+func TestStatus_withoutLeader(t *testing.T) {
 	t.Parallel()
 	here := cluster.Member{Member: catalog.Member{ID: "n1", Addr: "10.0.0.1:7701"}, Alive: true, Self: true}
 	away := cluster.Member{Member: catalog.Member{ID: "n2", Addr: "10.0.0.2:7701"}}
@@ -75,8 +75,8 @@ func TestAStatusWithoutALeaderSaysWhoIsMissed(t *testing.T) {
 	}
 }
 
-// The copies that are kept depend on who leads while nodes want different numbers.
-func TestStatusTellsOfDifferentReplicas(t *testing.T) {
+// If nodes want different numbers of replicas, the leader's counts.
+func TestStatus_differentReplicas(t *testing.T) {
 	t.Parallel()
 	member := func(id string, replicas uint32, alive bool) cluster.Member {
 		return cluster.Member{Member: catalog.Member{ID: id}, Alive: alive, Load: cluster.Load{Replicas: replicas}}
@@ -96,8 +96,8 @@ func TestStatusTellsOfDifferentReplicas(t *testing.T) {
 	}
 }
 
-// Clocks that are five seconds apart, or more, are told of with who has them.
-func TestStatusTellsOfDifferentClocks(t *testing.T) {
+// Clocks that differ by five seconds or more are reported with their nodes.
+func TestStatus_differentClocks(t *testing.T) {
 	t.Parallel()
 	member := func(id string, ahead time.Duration, alive bool) cluster.Member {
 		return cluster.Member{Member: catalog.Member{ID: id}, Alive: alive, Ahead: ahead}
@@ -117,7 +117,7 @@ func TestStatusTellsOfDifferentClocks(t *testing.T) {
 	}
 }
 
-func TestStatusTellsOfAFetchThatHangs(t *testing.T) {
+func TestStatus_hangingFetch(t *testing.T) {
 	t.Parallel()
 	repo := &catalog.Repo{Name: "h/a"}
 	for taken, want := range map[time.Duration]string{

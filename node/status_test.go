@@ -15,7 +15,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-func TestStatusTellsWhatLiesOnDisk(t *testing.T) {
+func TestStatus_diskUsage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -49,7 +49,7 @@ func TestStatusTellsWhatLiesOnDisk(t *testing.T) {
 	})
 }
 
-func TestADamagedFileIsPutAsideAndMadeAgain(t *testing.T) {
+func TestDamagedIndexFile_isRebuilt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})
@@ -95,8 +95,8 @@ func TestADamagedFileIsPutAsideAndMadeAgain(t *testing.T) {
 	complete(t, n, "walrus")
 }
 
-// Where the machines of a cluster are and what they are is told to owners only.
-func TestMachinesAreForOwners(t *testing.T) {
+// Only owners see the machines of a cluster: addresses and properties.
+func TestStatus_machinesOnlyForOwners(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{File: local(t.TempDir())})
 	for _, c := range []struct {
@@ -118,9 +118,8 @@ func TestMachinesAreForOwners(t *testing.T) {
 	}
 }
 
-// Errors of jobs hold names of connections and paths of this machine: they are
-// told to owners only.
-func TestErrorsOfJobsAreForOwners(t *testing.T) {
+// Only owners see errors of jobs, because they contain names of connections and paths.
+func TestStatus_jobErrorsOnlyForOwners(t *testing.T) {
 	t.Parallel()
 	n := nodetest.Start(t, nodetest.Config{File: `{"connections": {"secret": {"type": "git", "url": "file:///there/is/no/such/place"}}}`})
 	n.Wait("a failed sync", func() error {
@@ -141,8 +140,8 @@ func TestErrorsOfJobsAreForOwners(t *testing.T) {
 	}
 }
 
-// A remote whose branches are gone is an empty repository, and said to be one.
-func TestStatusTellsOfARemoteWithoutACommit(t *testing.T) {
+// A remote without branches is reported as an empty repository.
+func TestStatus_remoteWithoutCommits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	app := nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"a.txt": "walrus\n"})

@@ -25,8 +25,8 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// commands are what a story can say; each returns what it prints. They are
-// described in testdata/README.md.
+// commands are the commands of a story; each returns its output. testdata/README.md describes
+// them.
 var commands = map[string]func(s *story, args []string) string{
 	"expect": func(s *story, args []string) string {
 		s.fleet.Expect, _ = strconv.Atoi(args[0])
@@ -86,9 +86,9 @@ func (s *story) move(args []string) string {
 	return ""
 }
 
-// refused starts a node that must end by itself, and prints why. With "as a
-// copy" it prints nothing when the node was told one of the three signs of a
-// copy; which, depends on who answers first.
+// refused starts a node that must exit by itself, and prints why. With "as a copy" it prints
+// nothing if the node reported one of the three signs of a copy; which one depends on who answers
+// first.
 func (s *story) refused(args []string) string {
 	n := s.node(args[0])
 	err := n.TryLaunch()
@@ -106,20 +106,20 @@ func (s *story) refused(args []string) string {
 	return err.Error()
 }
 
-// copyData: copy n2 to n4.
+// keepData saves a copy of a node's data.
 func (s *story) copyData(args []string) string {
 	s.saveDir(s.node(args[0]).Dir, s.node(args[2]).Dir)
 	return ""
 }
 
-// keepData puts a copy of the data of a node aside.
+// rollBack restores the data that keep saved.
 func (s *story) keepData(args []string) string {
 	s.saved[args[0]] = filepath.Join(s.t.TempDir(), args[0])
 	s.saveDir(s.node(args[0]).Dir, s.saved[args[0]])
 	return ""
 }
 
-// rollBack puts the data of a node back to what keep put aside.
+// wipe empties the data directory of a node, or a part of it.
 func (s *story) rollBack(args []string) string {
 	s.saveDir(s.saved[args[0]], s.node(args[0]).Dir)
 	return ""
@@ -169,7 +169,7 @@ func (s *story) restore(args []string) string {
 	return fmt.Sprintf("a new cluster without %s", s.named(r.Removed))
 }
 
-// recover makes the node of a stopped one the only one of a new cluster.
+// recover makes a stopped node the only one of a new cluster.
 func (s *story) recover(args []string) string {
 	r, err := cluster.Recover(s.node(args[0]).Dir)
 	if err != nil {
@@ -178,14 +178,14 @@ func (s *story) recover(args []string) string {
 	return fmt.Sprintf("a new cluster without %s", s.named(r.Removed))
 }
 
-// named are ids by their names in the story, in order.
+// named returns ids as names in the story, in order.
 func (s *story) named(ids []string) string {
 	names := strings.Fields(s.plain(strings.Join(ids, " ")))
 	slices.Sort(names)
 	return strings.Join(names, " ")
 }
 
-// repo: repo app a.txt=text b.txt=text. A new one, or a commit more.
+// repo: repo app a.txt=text b.txt=text. Makes a repository or adds a commit.
 func (s *story) repo(args []string) string {
 	s.commit(args[0], args[1:])
 	return ""
@@ -201,7 +201,7 @@ func (s *story) commit(name string, args []string) {
 		r.Commit(files)
 		return
 	}
-	// Made beside and moved: a listing must not see half a repository.
+	// Make it elsewhere and move it, because a listing must not see half a repository.
 	dir := filepath.Join(s.t.TempDir(), name)
 	nodetest.NewRepo(s.t, dir, files)
 	if err := os.Rename(dir, filepath.Join(s.dir, name)); err != nil {
@@ -210,7 +210,7 @@ func (s *story) commit(name string, args []string) {
 	s.repos[name] = nodetest.OpenRepo(s.t, filepath.Join(s.dir, name))
 }
 
-// bigRepo: big-repo app 40 whale. So many files of 2 KB with a word in each.
+// bigRepo: big-repo app 40 whale. Makes so many files of 2 KB with a word in each.
 func (s *story) bigRepo(args []string) string {
 	n, _ := strconv.Atoi(args[1])
 	var files []string
@@ -225,7 +225,7 @@ func (s *story) bigRepo(args []string) string {
 	return ""
 }
 
-// push: push app a.txt=text on n1. A commit, of which the host tells a node.
+// push: push app a.txt=text on n1. Makes a commit and sends a push event to a node.
 func (s *story) push(args []string) string {
 	what, names := s.on(args)
 	s.commit(what[0], what[1:])
@@ -236,7 +236,7 @@ func (s *story) push(args []string) string {
 	began := time.Now()
 	for {
 		_, err := s.node(names[0]).Operate.Webhook(context.Background(), account.Operator(), req)
-		// As a code host does: what a cluster without a leader refuses is told again.
+		// Repeat it if there is no leader, as a code host does.
 		if !errors.Is(err, call.ErrNoLeader) || time.Since(began) > nodetest.Patience {
 			return failure(err)
 		}
@@ -252,8 +252,8 @@ func (s *story) forget(args []string) string {
 	return ""
 }
 
-// configure: configure maxFileSize=1000 on n2. One node gets another file;
-// "nothing" is a file that is empty.
+// configure: configure maxFileSize=1000 on n2. One node gets another file; "nothing" is an empty
+// file.
 func (s *story) configure(args []string) string {
 	what, names := s.on(args)
 	text := s.settings(what)
@@ -266,7 +266,7 @@ func (s *story) configure(args []string) string {
 	return ""
 }
 
-// settings is a configuration file with these settings.
+// settings returns a configuration file with these settings.
 func (s *story) settings(what []string) string {
 	more := ""
 	for _, w := range what {
@@ -289,7 +289,7 @@ func (s *story) apply(args []string) string {
 	return "not changed"
 }
 
-// fileState reports whether the file of a node is the one in force.
+// fileState prints whether the file of a node is in force.
 func (s *story) fileState(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
@@ -305,7 +305,7 @@ func (s *story) fileState(args []string) string {
 	})
 }
 
-// hostRepo: host app a.txt=text. A repository of a host that can hang.
+// hostRepo: host app a.txt=text. Makes a repository of a host that can hang.
 func (s *story) hostRepo(args []string) string {
 	if s.host == nil {
 		s.host = newGitHost(s.t, s.t.TempDir())
@@ -332,7 +332,7 @@ func (s *story) release(args []string) string {
 	return ""
 }
 
-// fetching prints how often a held repository was asked for.
+// fetching prints how often a held repository was requested.
 func (s *story) fetching(args []string) string {
 	return fmt.Sprintf("fetched %d times", s.host.fetches(args[0]))
 }
@@ -424,7 +424,7 @@ func (s *story) watchSearch(args []string) string {
 
 func (s *story) watched([]string) string { return s.watch.end() }
 
-// write makes an API key of a name: a write that goes through the leader.
+// write makes an API key; the write goes through the leader.
 func (s *story) write(args []string) string {
 	what, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
@@ -441,7 +441,7 @@ func (s *story) write(args []string) string {
 	})
 }
 
-// written lists the names of the keys.
+// written prints the names of the keys.
 func (s *story) written(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
@@ -458,7 +458,7 @@ func (s *story) written(args []string) string {
 	})
 }
 
-// failure prints an error, and nothing for none.
+// failure returns the text of an error, "" for nil.
 func failure(err error) string {
 	if err == nil {
 		return ""
@@ -466,8 +466,8 @@ func failure(err error) string {
 	return "error: " + err.Error()
 }
 
-// settled: settled 3 on n1 n2. So many repositories are indexed, each in all
-// the copies that there can be, nothing is under way, and all vote that should.
+// settled: settled 3 on n1 n2. So many repositories are indexed with all possible copies, nothing
+// is running, and all voters vote.
 func (s *story) settled(args []string) string {
 	what, names := s.on(args)
 	repos, _ := strconv.Atoi(what[0])
@@ -499,7 +499,7 @@ func (s *story) settled(args []string) string {
 	return ""
 }
 
-// members prints who belongs to the cluster and in what role.
+// members prints the members of the cluster with their roles.
 func (s *story) members(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
@@ -507,7 +507,7 @@ func (s *story) members(args []string) string {
 		for _, m := range n.Status().Members {
 			role, more := m.Role, ""
 			if role == "leader" {
-				role = "voter" // which of them leads is chance
+				role = "voter" // which of them leads is random
 			}
 			if m.Draining {
 				more = " draining"
@@ -519,7 +519,7 @@ func (s *story) members(args []string) string {
 	})
 }
 
-// leaders prints how many leaders the nodes name together.
+// leaders prints how many different leaders the nodes name.
 func (s *story) leaders(args []string) string {
 	_, names := s.on(args)
 	leaders := map[string]bool{}
@@ -566,11 +566,11 @@ func (s *story) catalogs(args []string) string {
 	return "equal"
 }
 
-// age prints whether a node says that its catalog may be old.
+// age prints whether a node warns that its catalog may be old.
 func (s *story) age(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
-		// No shard is asked for: a search waits for holders that are cut off.
+		// This search needs no shard, because holders may be cut off.
 		r, err := n.Node.Search.Search(context.Background(), catalog.Operator(), search.Request{Query: "repo:^none$ anything"})
 		switch {
 		case err != nil:
@@ -624,8 +624,8 @@ func (s *story) setting(args []string) string {
 	})
 }
 
-// holders: holders app on n1. How many copies of each shard there are, and
-// over how many nodes the shards of a repository are spread.
+// holders: holders app on n1. Prints the number of copies of each shard, and over how many nodes
+// they are spread.
 func (s *story) holders(args []string) string {
 	what, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
@@ -650,8 +650,7 @@ func (s *story) holders(args []string) string {
 	})
 }
 
-// generation: generation app on n1 n2. How often the repository was indexed
-// anew.
+// generation: generation app on n1 n2. Prints how often the repository was rebuilt.
 func (s *story) generation(args []string) string {
 	what, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
@@ -666,7 +665,7 @@ func (s *story) generation(args []string) string {
 	})
 }
 
-// files prints whether the disks have just what the catalog names.
+// files prints whether the disks have exactly what the catalog names.
 func (s *story) files(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
@@ -684,8 +683,7 @@ func (s *story) files(args []string) string {
 	})
 }
 
-// running: running on n1. Whether the node called worker has an index job,
-// another has one, or nobody.
+// running: running on n1. Prints whether the worker, another node or nobody has an index job.
 func (s *story) running(args []string) string {
 	_, names := s.on(args)
 	return s.each(names, func(n *nodetest.Node) string {
@@ -702,8 +700,7 @@ func (s *story) running(args []string) string {
 	})
 }
 
-// name calls the node that has an index job worker, and one that has none
-// other.
+// name calls the node with an index job worker, and one without it other.
 func (s *story) name([]string) string {
 	for _, n := range s.fleet.Nodes {
 		for j := range n.View().JobsOf(catalog.JobRunning) {
@@ -718,7 +715,7 @@ func (s *story) name([]string) string {
 	return "nobody works"
 }
 
-// said: said TEXT on n1 n2. How often that is in their logs together.
+// said: said TEXT on n1 n2. Prints how often the text is in their logs together.
 func (s *story) said(args []string) string {
 	what, names := s.on(args)
 	count := 0

@@ -14,15 +14,15 @@ import (
 	"testing"
 )
 
-// gitHost is a code host that can be made to hang in the middle of a fetch.
+// gitHost is a code host that can hang in the middle of a fetch.
 type gitHost struct {
 	server *httptest.Server
 	root   string
 
 	mu    sync.Mutex // guards the fields below
 	repos []string
-	held  map[string]chan struct{} // closed when the repository is let go
-	asked map[string]int           // fetches that were begun
+	held  map[string]chan struct{} // closed when the repository is released
+	asked map[string]int           // number of fetches
 }
 
 func newGitHost(t *testing.T, root string) *gitHost {
@@ -86,7 +86,7 @@ func (h *gitHost) list() []string {
 	return slices.Clone(h.repos)
 }
 
-// hold lets every fetch of a repository hang.
+// hold makes every fetch of a repository hang.
 func (h *gitHost) hold(repo string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +95,7 @@ func (h *gitHost) hold(repo string) {
 	}
 }
 
-// release lets go of a repository; "" of all.
+// release releases a repository; "" means all.
 func (h *gitHost) release(repo string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +107,7 @@ func (h *gitHost) release(repo string) {
 	}
 }
 
-// fetches is how many fetches of a repository were begun.
+// fetches returns how many fetches of a repository have begun.
 func (h *gitHost) fetches(repo string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

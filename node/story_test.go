@@ -25,7 +25,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the stories print into them; then read the diff")
 
-// TestStories plays testdata/*.txt: testdata/README.md says how they are read.
+// TestStories plays testdata/*.txt; testdata/README.md describes them.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
@@ -40,21 +40,21 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// story is one that is played.
+// story is a story that is played.
 type story struct {
 	t     *testing.T
-	dir   string // the code host's: a directory of repositories
+	dir   string // the code host's directory of repositories
 	fleet *nodetest.Fleet
 	repos map[string]*nodetest.Repo
-	saved map[string]string // directories and files that were put aside
-	keys  map[string]string // cluster keys by their letter
+	saved map[string]string // saved directories and files
+	keys  map[string]string // cluster keys by letter
 	host  *gitHost
 	watch *watch
 	alias map[string]int           // other names of nodes
 	logs  map[string]*lockedBuffer // by data directory
 }
 
-// play runs the commands of a story and compares what they print.
+// play runs the commands of a story and compares their output.
 func play(t *testing.T, path string) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func play(t *testing.T, path string) {
 	s := &story{t: t, dir: t.TempDir(), repos: map[string]*nodetest.Repo{}, saved: map[string]string{}, keys: map[string]string{}, alias: map[string]int{}, logs: map[string]*lockedBuffer{}}
 	s.fleet = nodetest.NewFleet(t, 1, nodetest.Config{File: s.config(""), Edit: func(o *node.Options) {
 		o.SliceBytes = 8 << 10
-		o.Hold = 0 // stories tell when a write is refused
+		o.Hold = 0 // stories check when a write is refused
 		if s.logs[o.Dir] == nil {
 			s.logs[o.Dir] = &lockedBuffer{}
 		}
@@ -101,7 +101,7 @@ func play(t *testing.T, path string) {
 	}
 }
 
-// tell shows the ends of the logs of a story that failed.
+// tell prints the ends of the logs of a failed story.
 func (s *story) tell() {
 	if !s.t.Failed() {
 		return
@@ -132,12 +132,12 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// rewriteAfter is how long "eventually" waits for what a story says before
-// -rewrite writes down something else.
+// rewriteAfter is how long "eventually" waits for the expected output before -rewrite writes
+// another one.
 const rewriteAfter = 20 * time.Second
 
-// do runs one command and returns what it prints. After "eventually" it is
-// run again until it prints what is wanted.
+// do runs one command and returns its output. After "eventually" it repeats the command until the
+// output is as wanted.
 func (s *story) do(command, want string) string {
 	rest, eventually := strings.CutPrefix(command, "eventually ")
 	args := words(rest)
@@ -157,7 +157,7 @@ func (s *story) do(command, want string) string {
 	return got
 }
 
-// words splits a line at blanks; quotes keep blanks and know \n.
+// words splits a line at spaces. Quotes keep spaces and may have \n.
 func words(line string) []string {
 	var out []string
 	for _, w := range regexp.MustCompile(`(?:[^\s"]|"[^"]*")+`).FindAllString(line, -1) {
@@ -167,8 +167,7 @@ func words(line string) []string {
 	return out
 }
 
-// plain writes the names of a story where random ones stand, and ends each
-// line.
+// plain replaces random names by names of the story, and ends each line.
 func (s *story) plain(text string) string {
 	if text == "" {
 		return ""
@@ -191,7 +190,7 @@ func (s *story) plain(text string) string {
 	return strings.TrimRight(text, "\n") + "\n"
 }
 
-// node is the node of a name like n2; it is added when it is new.
+// node returns the node of a name like n2, and adds it if it is new.
 func (s *story) node(name string) *nodetest.Node {
 	if i, ok := s.alias[name]; ok {
 		return s.fleet.Nodes[i]
@@ -208,7 +207,7 @@ func (s *story) node(name string) *nodetest.Node {
 
 func (s *story) index(name string) int { return slices.Index(s.fleet.Nodes, s.node(name)) }
 
-// on are the nodes named after the last "on".
+// on returns the arguments before the last "on", and the nodes after it.
 func (s *story) on(args []string) (before []string, names []string) {
 	for i := len(args) - 1; i >= 0; i-- {
 		if args[i] == "on" {
@@ -219,7 +218,7 @@ func (s *story) on(args []string) (before []string, names []string) {
 	return nil, nil
 }
 
-// each prints what the nodes print: once where they agree.
+// each prints the output of each node: once if they agree.
 func (s *story) each(names []string, show func(n *nodetest.Node) string) string {
 	var all []string
 	for _, name := range names {
@@ -270,7 +269,7 @@ func answer(n *nodetest.Node, query string) string {
 	return strings.Join(out, "\n")
 }
 
-// config is the configuration of a story: everything that the code host has.
+// config returns the configuration of a story with all repositories of the code host.
 func (s *story) config(more string) string {
 	connections := fmt.Sprintf(`"local": {"type": "git", "url": "file://%s/*"}`, s.dir)
 	if s.host != nil {
@@ -282,7 +281,7 @@ func (s *story) config(more string) string {
 		"resyncConnectionIntervalMs": 400, "repoGarbageCollectionGracePeriodMs": 100%s}, "connections": {%s}}`, more, connections)
 }
 
-// watch asks the same again and again while other things happen.
+// watch repeats a search while other things happen.
 type watch struct {
 	stop context.CancelFunc
 	done chan struct{}
@@ -290,11 +289,11 @@ type watch struct {
 	odd  []string
 }
 
-// watchEvery is how often all nodes are asked at most.
+// watchEvery is the least pause between two rounds.
 const watchEvery = 2 * time.Millisecond
 
-// newWatch asks each node in turn until it is stopped, and notes each answer
-// that is another than the first.
+// newWatch asks each node in turn until it is stopped, and records each answer that differs from
+// the first.
 func newWatch(nodes []*nodetest.Node, query string) *watch {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &watch{stop: stop, done: make(chan struct{}), full: make(chan struct{})}
@@ -321,7 +320,7 @@ func newWatch(nodes []*nodetest.Node, query string) *watch {
 	return w
 }
 
-// end stops the watch and says whether all answers were the same.
+// end stops the watch and prints whether all answers were the same.
 func (w *watch) end() string {
 	<-w.full
 	w.stop()
@@ -343,7 +342,7 @@ func (s *story) saveDir(from, to string) {
 	}
 }
 
-// snapshot is a file of the catalog.
+// snapshot returns a snapshot of the catalog.
 func snapshot(n *nodetest.Node) ([]byte, error) {
 	var b bytes.Buffer
 	err := n.Operate.Snapshot(context.Background(), account.Operator(), &b)

@@ -11,7 +11,7 @@ import (
 	"github.com/shoalsearch/shoal/node/nodetest"
 )
 
-// defining makes a repository whose files define a name with orca each.
+// defining makes a repository whose files each define a name with orca.
 func defining(t *testing.T, dir string, files int) (names []string) {
 	t.Helper()
 	contents := map[string]string{}
@@ -24,7 +24,7 @@ func defining(t *testing.T, dir string, files int) (names []string) {
 	return names
 }
 
-// wrapped is a program that runs ctags by a line of shell.
+// wrapped returns a program that runs ctags with a line of shell.
 func wrapped(t *testing.T, line string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ctags")
@@ -35,10 +35,9 @@ func wrapped(t *testing.T, line string) (path string) {
 	return path
 }
 
-// The symbols of a repository of many shards are published together, the first
-// of them long after they were written: longer than files are kept that
-// nothing names.
-func TestSymbolsOfManyShardsOutlastTheGracePeriod(t *testing.T) {
+// The symbols of a repository of many shards are published together. The first are written much
+// earlier than that: longer than unnamed files are kept.
+func TestSymbols_outlastTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	names := defining(t, dir, 16)
@@ -47,8 +46,8 @@ func TestSymbolsOfManyShardsOutlastTheGracePeriod(t *testing.T) {
 	n.Wait("the symbols", found(n, "sym:orca", names...))
 }
 
-// A node that stops between text and symbols finds the symbols when it is back.
-func TestSymbolsAreFoundAfterAStop(t *testing.T) {
+// A node that stops between text and symbols builds the symbols at the next start.
+func TestSymbols_afterARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	names := defining(t, dir, 3)

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// A program that finds symbols without a sandbox, or that is not there, is said in the log and in
-// the warnings of status; one with a sandbox is not.
-func TestAProgramForSymbolsWithoutASandboxIsSaid(t *testing.T) {
+// The log and the status warn if ctags has no sandbox or is missing.
+func TestCtags_withoutSandboxIsReported(t *testing.T) {
 	t.Parallel()
 	program := func(features string) string {
 		path := filepath.Join(t.TempDir(), "ctags")

@@ -7,7 +7,7 @@ import (
 	"github.com/shoalsearch/shoal/node/hold"
 )
 
-func TestToleranceCountsCopiesAndVoters(t *testing.T) {
+func TestTolerance_countsCopiesAndVoters(t *testing.T) {
 	t.Parallel()
 	voters := func(alive, dead int) (list []MemberStatus) {
 		for range alive {
@@ -25,9 +25,9 @@ func TestToleranceCountsCopiesAndVoters(t *testing.T) {
 	}{
 		{3, 0, 2, "a", 1, 1},
 		{5, 0, 3, "a", 2, 2},
-		{2, 1, 2, "a", 1, 0},  // one failed already: no other voter may
-		{1, 2, 1, "", 0, -1},  // most voters are away
-		{3, 0, 0, "a", -1, 1}, // something has no live copy
+		{2, 1, 2, "a", 1, 0},  // one failed already: no other voter may fail
+		{1, 2, 1, "", 0, -1},  // most voters are down
+		{3, 0, 0, "a", -1, 1}, // some data has no live copy
 		{1, 0, 1, "a", 0, 0},
 		{3, 0, 2, "", 1, -1}, // between two leaders
 	} {
@@ -38,13 +38,13 @@ func TestToleranceCountsCopiesAndVoters(t *testing.T) {
 	}
 }
 
-func TestVerdictKnowsWhatTheSizeOfTheClusterCouldTolerate(t *testing.T) {
+func TestVerdict_bySizeOfTheCluster(t *testing.T) {
 	t.Parallel()
 	// A letter is a node: V a voter, v a dead one, N a node without a vote, n a dead one.
 	for _, c := range []struct {
 		nodes             string
 		replicas          int
-		fewest, few       int // live copies of what has fewest; repositories with fewer than wanted
+		fewest, few       int // least number of live copies; repositories with fewer than wanted
 		blind, leaderless bool
 		state             VerdictState
 		want              string
@@ -53,14 +53,14 @@ func TestVerdictKnowsWhatTheSizeOfTheClusterCouldTolerate(t *testing.T) {
 		{nodes: "VVVVV", replicas: 3, fewest: 3, state: VerdictGood, want: "Any 2 nodes may fail now"},
 		{nodes: "VVV", replicas: 2, blind: true, state: VerdictGood, want: "Any 1 node may fail now; changes go on."},
 
-		// By design.
+		// As expected for this size.
 		{nodes: "V", replicas: 2, fewest: 1, state: VerdictSmall, want: "One node: it must not fail."},
 		{nodes: "VN", replicas: 2, fewest: 2, state: VerdictSmall, want: "changes would wait for it; changes survive one with three nodes."},
 		{nodes: "VN", replicas: 1, fewest: 1, state: VerdictSmall, want: "changes wait and searches incomplete"},
 		{nodes: "VN", replicas: 2, blind: true, state: VerdictSmall, want: "would make changes wait;"},
 		{nodes: "VVV", replicas: 1, fewest: 1, state: VerdictSmall, want: "searches incomplete; searches survive one with two copies"},
 
-		// A further loss is one too many.
+		// The next loss is one too many.
 		{nodes: "VVv", replicas: 2, fewest: 2, state: VerdictWeak, want: "changes would wait for it: 1 of 3 voters does not answer."},
 		{nodes: "VVvN", replicas: 2, fewest: 2, state: VerdictWeak, want: "1 of 3 voters does not answer"},
 		{nodes: "VVv", replicas: 2, fewest: 1, few: 4, state: VerdictWeak, want: "changes wait and searches incomplete: 1 of 3 voters does not answer; 4 repositories have fewer copies than wanted."},
@@ -71,7 +71,7 @@ func TestVerdictKnowsWhatTheSizeOfTheClusterCouldTolerate(t *testing.T) {
 		{nodes: "VVV", replicas: 3, fewest: 2, few: 3, state: VerdictWeak, want: "Any 1 node may fail now; searches stay complete: 3 repositories have fewer copies"},
 		{nodes: "VVVVv", replicas: 3, fewest: 3, state: VerdictWeak, want: "Any 1 node may fail now; searches stay complete: 1 of 5 voters"},
 
-		// It has happened.
+		// It has failed.
 		{nodes: "Vvv", replicas: 2, fewest: 1, leaderless: true, state: VerdictFailing, want: "changes wait: most voters do not answer"},
 		{nodes: "VVV", replicas: 2, fewest: 0, state: VerdictFailing, want: "1 repository has no live copy"},
 	} {

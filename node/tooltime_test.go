@@ -13,9 +13,9 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// TestSearchesOfToolsEndInTime: with no time at all each of them answers, says that
-// it ran out of time, and does not take what it has for the whole.
-func TestSearchesOfToolsEndInTime(t *testing.T) {
+// With no time at all each search of a tool answers that it ran out of time and may be
+// incomplete.
+func TestToolSearches_timeout(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	nodetest.NewRepo(t, filepath.Join(dir, "app"), map[string]string{"heron.go": "package heron\n\nfunc Heron() { Heron() }\n"})
@@ -60,7 +60,7 @@ func TestSearchesOfToolsEndInTime(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, tt.name, err)
 			}
-			// Symbols are not known here: there is no ctags.
+			// There is no ctags here, so symbols are missing.
 			if cut.Worst() != tt.want && !(tt.want == "" && cut.Worst() == coverage.Symbols) {
 				t.Errorf("%s, %s: cut for %q, want %q", name, tt.name, cut.Worst(), tt.want)
 			}
@@ -68,7 +68,7 @@ func TestSearchesOfToolsEndInTime(t *testing.T) {
 	}
 }
 
-// cutOf is the cut of an answer, which is there where nothing failed.
+// cutOf returns the coverage of an answer if there was no error.
 func cutOf[R any](r *R, err error, cut func() coverage.Coverage) (coverage.Coverage, error) {
 	if err != nil {
 		return coverage.Coverage{}, err

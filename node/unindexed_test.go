@@ -14,9 +14,8 @@ import (
 	"github.com/shoalsearch/shoal/node/search"
 )
 
-// TestToolsAnswerForCommitsThatAreNotIndexed asks about a commit whose files
-// are in part those of the index, in part changed, deleted and added since.
-func TestToolsAnswerForCommitsThatAreNotIndexed(t *testing.T) {
+// The commit's files are partly those of the index, partly changed, deleted or added since.
+func TestTools_onUnindexedCommits(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "app")
 	app := nodetest.NewRepo(t, dir, map[string]string{

@@ -12,9 +12,9 @@ import (
 	"github.com/shoalsearch/shoal/node/symbols"
 )
 
-// The definition that is used more comes first. How often that is, a node counts once
-// for each index: with another one it counts anew.
-func TestDefinitionsAreInTheOrderOfTheirUse(t *testing.T) {
+// Definitions with more uses come first. A node counts uses once for each index, and again for
+// another index.
+func TestDefinitions_orderByUses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	repo := nodetest.NewRepo(t, filepath.Join(dir, "r"), map[string]string{

@@ -18,7 +18,7 @@ var defects = []struct {
 	{"marks shift in files that are no UTF-8", []string{"TestMarksStandInTheirPlaceInOtherEncodings", "P/CodeHasColours"}},
 	{"names and code are forged by characters that turn the direction", []string{"TestTextShowsWhatIsHidden", "P/HiddenCharactersAreSeen"}},
 	{"type:repo says that nothing was found", []string{"TestAnAnswerOfRepositoriesShowsThem", "P/AnAnswerSaysWhatItIs"}},
-	{"others than owners are shown connections and errors", []string{"TestOnlyOwnersSeeAndChangeWhatIsTheirs", "TestErrorsOfJobsAreForOwners", "P/OneTruthAboutWhatFailed"}},
+	{"others than owners are shown connections and errors", []string{"TestOnlyOwnersSeeAndChangeWhatIsTheirs", "TestStatus_jobErrorsOnlyForOwners", "P/OneTruthAboutWhatFailed"}},
 	{"50,000 lines, or a line of half a megabyte, hold the tab", []string{"TestALargeFileIsFewElements", "P/ALargeFileStaysUsable"}},
 	{"code has no colours", []string{"TestColours", "P/CodeHasColours"}},
 	{"no way from a name to its definition", []string{"P/ANameLeadsToItsPlaces", "P/ACardTellsOfAName"}},

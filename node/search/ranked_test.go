@@ -86,7 +86,7 @@ func TestTheWordsOfAQuery(t *testing.T) {
 }
 
 // What a tool asks for ends within seconds, however much matches.
-func TestSearchesOfToolsEndInTime(t *testing.T) {
+func TestToolSearches_timeout(t *testing.T) {
 	t.Parallel()
 	q := (&Searcher{d: Deps{Time: toolTime}}).toolQuery([]query.Q{&query.Text{Pattern: "(?s).*", Regexp: true}})
 	if q.Timeout != 5*time.Second || q.Count != query.NoCount || len(q.Q.(*query.And).Subs) != 1 {
