@@ -9,9 +9,9 @@ import (
 
 var errNone = errors.New("an expression cannot say !(...) or a ! in front: exclude what is inside")
 
-// Expr returns the regular expression, in RE2's syntax, of the names that a pattern matches
-// in exact case, without the marks for where a name begins and ends. An index of paths takes
-// expressions. A pattern with !(...), or a ! in front, has none.
+// Expr returns an RE2 expression for the names that a pattern matches in exact case, without marks
+// for the start and the end of a name. An index of paths needs expressions. A pattern with !(...),
+// or with a ! in front, has none.
 func Expr(pattern string) (string, error) {
 	seq, _, not, err := read(pattern)
 	if err == nil && not {
@@ -31,7 +31,7 @@ func writeExpr(b *strings.Builder, seq []node) error {
 	for i := range seq {
 		switch n := &seq[i]; n.op {
 		case opRune:
-			b.WriteString(regexp.QuoteMeta(string(n.r))) // for a byte that is no UTF-8, U+FFFD, which matches such bytes
+			b.WriteString(regexp.QuoteMeta(string(n.r))) // a byte that is not UTF-8 becomes U+FFFD, which matches such bytes
 		case opAny:
 			b.WriteString(`[^/]`)
 		case opClass:
@@ -62,7 +62,7 @@ func writeExpr(b *strings.Builder, seq []node) error {
 	return nil
 }
 
-// writeExpr writes a class, of which a slash is no member.
+// writeExpr writes the expression of a class. A slash is never a member.
 func (c *class) writeExpr(b *strings.Builder) {
 	if c.not {
 		b.WriteString(`[^/`)
@@ -91,7 +91,7 @@ func (c *class) writeExpr(b *strings.Builder) {
 	b.WriteByte(']')
 }
 
-// shown is a character as a text in UTF-8 has it.
+// shown returns a character as it appears in UTF-8 text.
 func shown(r rune) rune {
 	if r < 0 {
 		return '\uFFFD'
@@ -99,12 +99,11 @@ func shown(r rune) rune {
 	return r
 }
 
-// maxText bounds a text with several patterns, in bytes: each group of it is read to its end.
+// maxText is the greatest length of a text with several patterns, in bytes.
 const maxText = 4 * maxPattern
 
-// Split returns the patterns of a text that has commas between them. A comma in braces, in a
-// class or behind a backslash is part of a pattern. A malformed text, or
-// one that is longer than four patterns may be, is one pattern.
+// Split returns the patterns of a text with commas between them. A comma in braces, in a class or
+// after a backslash belongs to its pattern. A malformed or overlong text is one pattern.
 func Split(text string) []string {
 	if len(text) > maxText {
 		return []string{text}

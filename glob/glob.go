@@ -3,12 +3,11 @@
 //
 //	pattern ──parse──▶ tree ──lower──▶ tree without ** ──compile──▶ program ──▶ Match
 //
-// It implements the dialect of micromatch, which configuration files were
-// written for, with four differences. A name that begins with a dot is a name
-// like others. A range of numbers counts. {a} matches a, too. A class has no
-// slash.
+// It implements the dialect of micromatch, for which configuration files were written, with four
+// differences. A name that begins with a dot is a name like others. A range of numbers counts. {a}
+// also matches a. A class never matches a slash.
 //
-// A match takes time in proportion to pattern times name, whatever the pattern.
+// Matching takes time in proportion to pattern times name, whatever the pattern is.
 package glob
 
 import (
@@ -25,21 +24,20 @@ const (
 	Fold  Case = true
 )
 
-// Globs are compiled patterns. The zero value matches nothing. They may be
-// used by several goroutines.
+// Globs are compiled patterns. The zero value matches nothing. They are safe for concurrent use.
 type Globs struct{ globs []*one }
 
 // one is a compiled pattern.
 type one struct {
-	text    string // without the signs that turn it around
-	literal bool   // text stands for nothing but itself
-	start   string // ASCII that every match begins with; case as in the pattern
+	text    string // without leading ! marks
+	literal bool   // text matches only itself
+	start   string // ASCII that every match begins with, in the case of the pattern
 	fold    Case
 	not     bool
 	program *program
 }
 
-// Compile reads patterns on names with slashes:
+// Compile compiles patterns for names with slashes:
 //
 //	?              one character, no slash
 //	*              any text without a slash
@@ -50,11 +48,11 @@ type one struct {
 //	(a|b) @(a|b)   one of some patterns
 //	?(a|b)         at most one of them
 //	*(a) +(a)      any number of them, at least one
-//	!(a|b)         text without a slash that is none of them, or begins with none where more follows
-//	!a             as the first character: whatever a does not match
+//	!(a|b)         text without a slash that is neither of them; if more follows, it begins with neither
+//	!a             in front of a pattern: every name that a does not match
 //	\*             the character itself
 //
-// The error of a malformed pattern says what is wrong with it.
+// The error for a malformed pattern says what is wrong.
 func Compile(c Case, patterns ...string) (Globs, error) {
 	var g Globs
 	for _, p := range patterns {
@@ -77,7 +75,7 @@ func (g Globs) Match(name string) bool {
 	return false
 }
 
-// MatchAny reports whether one of the patterns matches one of some names.
+// MatchAny reports whether one of the patterns matches one of the names.
 func (g Globs) MatchAny(names []string) bool {
 	for _, name := range names {
 		if g.Match(name) {
@@ -87,8 +85,8 @@ func (g Globs) MatchAny(names []string) bool {
 	return false
 }
 
-// Below reports whether a name below a directory may match: one that begins with dir and a
-// slash. It may say so where only !(...) keeps all of them away.
+// Below reports whether a name below a directory may match: one that begins with dir and a slash.
+// It may report true although !(...) excludes all such names.
 func (g Globs) Below(dir string) bool {
 	for _, one := range g.globs {
 		if one.not || one.program.below(dir+"/") {
@@ -101,14 +99,14 @@ func (g Globs) Below(dir string) bool {
 // Empty reports whether there are no patterns.
 func (g Globs) Empty() bool { return len(g.globs) == 0 }
 
-// Check returns what is wrong with a pattern.
+// Check returns an error that says what is wrong with a pattern; nil if it is valid.
 func Check(pattern string) error {
 	_, err := compile(Exact, pattern)
 	return err
 }
 
-// Start returns the text of a pattern before its first sign, and whether that is all of it.
-// A match begins with that text, but for a slash before **.
+// Start returns the text of a pattern before its first special character, and whether that is the
+// whole pattern. Every match begins with that text, except for a slash before **.
 func Start(pattern string) (text string, all bool) {
 	seq, _, not, err := read(pattern)
 	if err != nil || not {
@@ -124,7 +122,7 @@ func Start(pattern string) (text string, all bool) {
 	return b.String(), true
 }
 
-// read parses a pattern, and returns it without the signs in front that turn it around.
+// read parses a pattern without its leading ! marks. not reports whether they negate it.
 func read(pattern string) (seq []node, plain string, not bool, err error) {
 	if len(pattern) > maxPattern {
 		return nil, "", false, errTooLong
@@ -158,13 +156,13 @@ func compile(c Case, pattern string) (*one, error) {
 }
 
 func (g *one) match(name string) bool {
-	// Most names differ at once.
+	// Most names differ in their first characters.
 	for i := 0; i < len(g.start); i++ {
 		switch {
 		case i == len(name):
 			return name == g.text
 		case name[i] >= 0x80 && g.fold == Fold:
-			return g.program.match(name) // as K, of which one is no ASCII
+			return g.program.match(name) // for example the Kelvin sign, which folds to k
 		case name[i] != g.start[i] && (g.fold == Exact || lowerByte(name[i]) != lowerByte(g.start[i])):
 			return name == g.text
 		}
@@ -173,7 +171,7 @@ func (g *one) match(name string) bool {
 		return true
 	}
 
-	// The pattern itself is a name that it matches, as in (old).
+	// A pattern also matches its own text as a name, such as (old).
 	return g.program.match(name) || name == g.text
 }
 

@@ -2,8 +2,8 @@ package glob
 
 import "slices"
 
-// lower says what each ** of a pattern stands for, by what is beside it. left
-// and right report whether a segment begins before the pattern and ends behind it.
+// lower replaces each ** of a pattern by what it means, depending on its neighbours. left and right
+// report whether a path segment begins before the pattern and ends after it.
 //
 //	a/**/b   a/ (any directories) b
 //	a/**     a, or whatever is below it
@@ -30,12 +30,12 @@ func lower(seq []node, left, right bool) []node {
 		case !begins || !ends:
 			n = node{op: opStar}
 
-		// The slash belongs to it: there may be no directory at all.
+		// The next slash belongs to **: there may be no directory at all.
 		case i+1 < len(seq):
 			n = maybe(node{op: opAll}, seq[i+1])
 			i++
 			for i+2 < len(seq) && seq[i+1].op == opStars && seq[i+2].slash() {
-				i += 2 // any directories, and any more
+				i += 2 // **/**/ means the same as **/
 			}
 		case len(out) > 0 && out[len(out)-1].slash():
 			slash := out[len(out)-1]
@@ -48,7 +48,7 @@ func lower(seq []node, left, right bool) []node {
 	return out
 }
 
-// push moves slashes into groups that have ** beside them:
+// push moves slashes into groups if ** is beside them:
 //
 //	a/{**,b}/c   a{/**/,/b/}c
 func push(seq []node) []node {
@@ -85,7 +85,8 @@ func push(seq []node) []node {
 	return out
 }
 
-// edge reports whether an alternative of a group has ** at its edge.
+// edge reports whether an alternative of a group has ** at its edge. at returns the index of the
+// edge.
 func (n *node) edge(at func(alt []node) int) bool {
 	for _, alt := range n.alts {
 		if len(alt) == 0 {
@@ -101,5 +102,5 @@ func (n *node) edge(at func(alt []node) int) bool {
 
 func (n *node) slash() bool { return n.op == opRune && n.r == '/' }
 
-// maybe is a group of some nodes that may be absent.
+// maybe returns a group that matches the nodes or nothing.
 func maybe(seq ...node) node { return node{op: opGroup, rep: '?', alts: [][]node{seq}} }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// extension is what may follow !(*.d) and belong to what it must not find.
+// extension matches a file extension after !(*.d). It then belongs to the excluded name.
 var extension = regexp.MustCompile(`^\.[^\\/.]+$`)
 
 const (
@@ -39,8 +39,8 @@ const (
 	opClass           // one character of a class
 	opStar            // any text without a slash
 	opAll             // any text
-	opStars           // **, before lower says what it stands for
-	opGroup           // alts, as rep says
+	opStars           // **, before lower replaces it
+	opGroup           // alts, repeated as rep says
 )
 
 // node is an element of a pattern.
@@ -49,10 +49,10 @@ type node struct {
 	r     rune // negative for a byte that is not UTF-8
 	class *class
 	alts  [][]node
-	rep   byte   // of opGroup: @ once, ? at most once, * + any number, ! none
-	inner string // of opGroup with !: the pattern within
-	next  string // of opGroup with !: the pattern after it
-	after []node // of opGroup with !: next, where that is an extension
+	rep   byte   // for opGroup: @ once, ? at most once, * + any number, ! none
+	inner string // for opGroup with !: text of the pattern inside
+	next  string // for opGroup with !: text of the pattern after it
+	after []node // for opGroup with !: the nodes of next, if next is an extension
 }
 
 // class is a set of characters.
@@ -64,13 +64,13 @@ type class struct {
 // parser reads a pattern from left to right.
 type parser struct {
 	text  string
-	pos   int // of the next byte of text
-	depth int // of groups
-	spans int // members of ranges
+	pos   int // offset of the next byte
+	depth int // nesting of groups
+	spans int // members of ranges so far
 }
 
-// seq reads up to the end of an alternative, and leaves unread what ends it. closing
-// ends the group: 0 is the end of the pattern.
+// seq reads nodes up to the end of an alternative, and stops before the character that ends it.
+// closing is the character that closes the group; 0 means the end of the pattern.
 func (p *parser) seq(closing byte) ([]node, error) {
 	var seq []node
 	for p.pos < len(p.text) {
@@ -122,8 +122,7 @@ func (p *parser) next() ([]node, error) {
 	return []node{{op: opRune, r: p.rune()}}, nil
 }
 
-// rune reads a character. One that is not UTF-8 is a byte, written as a negative
-// number.
+// rune reads a character. A byte that is not UTF-8 becomes a negative number.
 func (p *parser) rune() rune {
 	r, size := decode(p.text[p.pos:])
 	p.pos += size
@@ -138,7 +137,7 @@ func decode(s string) (r rune, size int) {
 	return r, size
 }
 
-// stars reads * or **. Two count only where they stand alone: lower knows.
+// stars reads * or **. ** only counts where it stands alone, which lower decides.
 func (p *parser) stars() []node {
 	from := p.pos
 	for p.pos < len(p.text) && p.text[p.pos] == '*' && !strings.HasPrefix(p.text[p.pos:], "*(") {
@@ -150,8 +149,8 @@ func (p *parser) stars() []node {
 	return []node{{op: opStar}}
 }
 
-// choice reports whether the parenthesis at pos encloses several patterns. One without a
-// bar is a part of a name, as in "app (old)".
+// choice reports whether the parenthesis at pos has several patterns. Without a bar it is part of a
+// name, as in "app (old)".
 func (p *parser) choice() bool {
 	depth, bar := 0, false
 	for i := p.pos; i < len(p.text); i++ {
@@ -171,7 +170,7 @@ func (p *parser) choice() bool {
 	return false
 }
 
-// group reads (a|b), of which rep says how often it stands.
+// group reads (a|b). rep says how often it may repeat.
 func (p *parser) group(rep byte) ([]node, error) {
 	p.pos++
 	from := p.pos
@@ -194,7 +193,7 @@ func (p *parser) group(rep byte) ([]node, error) {
 
 // alternatives reads the patterns of a group and the byte that closes it.
 func (p *parser) alternatives(closing byte) (alts [][]node, err error) {
-	// Each group is a call, and a stack has an end.
+	// Each nested group is a call, and the stack is limited.
 	if p.depth++; p.depth > maxDepth {
 		return nil, errTooDeep
 	}
@@ -230,7 +229,7 @@ func (p *parser) brace() ([]node, error) {
 	return []node{{op: opGroup, rep: '@', alts: alts}}, err
 }
 
-// span lists the members of 1..9, 01..10, 1..9..2 or a..e, in either order.
+// span returns the members of 1..9, 01..10, 1..9..2 or a..e, in either order.
 func span(text string) (members [][]node, ok bool, err error) {
 	parts := strings.Split(text, "..")
 	if len(parts) < 2 || len(parts) > 3 {
@@ -257,7 +256,7 @@ func span(text string) (members [][]node, ok bool, err error) {
 		show = func(n int) string { return string(rune(n)) }
 	}
 
-	// The step counts from the first, also where that is the larger.
+	// The step counts from the first member, even if that is the larger.
 	count := max(high-low, low-high)/step + 1
 	if count > maxRange {
 		return nil, false, errRange
@@ -271,7 +270,7 @@ func span(text string) (members [][]node, ok bool, err error) {
 	return members, true, nil
 }
 
-// padding is the width of the numbers of a range, of which one begins with a zero.
+// padding returns the width of the numbers of a range if one of them begins with a zero.
 func padding(a, b string) int {
 	for _, s := range []string{a, b} {
 		if digits := strings.TrimPrefix(s, "-"); len(digits) > 1 && digits[0] == '0' {
@@ -290,7 +289,7 @@ func literal(text string) (seq []node) {
 	return seq
 }
 
-// class reads [a-c]. As in a shell, a ] in the first place is a member.
+// class reads [a-c]. As in a shell, a ] right after the [ is a member.
 func (p *parser) class() ([]node, error) {
 	p.pos++
 	c := &class{}
@@ -344,7 +343,7 @@ func (p *parser) member() (rune, error) {
 	return p.rune(), nil
 }
 
-// named are the classes with names, as [:digit:].
+// named are the classes with names, such as [:digit:].
 var named = map[string][][2]rune{
 	"alnum": {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, "alpha": {{'A', 'Z'}, {'a', 'z'}}, "ascii": {{0, 0x7f}},
 	"blank": {{'\t', '\t'}, {' ', ' '}}, "cntrl": {{0, 0x1f}, {0x7f, 0x7f}}, "digit": {{'0', '9'}},

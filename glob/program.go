@@ -5,26 +5,26 @@ import (
 	"unicode"
 )
 
-// maxProgram bounds the steps of a pattern.
+// maxProgram is the greatest number of steps in a pattern.
 const maxProgram = 25_000
 
-// program is a pattern as a nondeterministic automaton. It is run from the end
-// of a name to its beginning: then what follows a step is known, and the text
-// that !(...) must not find is a question to a program of its own.
+// program is a pattern as a nondeterministic automaton. It runs from the end of a name to its
+// beginning. So what follows a step is known, and the text that !(...) excludes can be tested by a
+// program of its own.
 type program struct {
 	code  []step
 	entry int
-	subs  []*program // of !(...)
+	subs  []*program // programs of !(...)
 }
 
 type kind uint8
 
 const (
-	done  kind = iota // the program matches here
-	atEnd             // it matches where the name ends
-	char              // a character of set, then x
-	fork              // x or y
-	none              // not the program subs[y], then x
+	done  kind = iota // matches here
+	atEnd             // matches at the end of the name
+	char              // matches a character of set, then x
+	fork              // matches x or y
+	none              // matches x, but not the program subs[y]
 )
 
 type step struct {
@@ -33,12 +33,12 @@ type step struct {
 	x, y int
 }
 
-// builder writes a program from its end to its beginning: each step knows the
-// one that follows it.
+// builder writes a program from its end to its beginning, because each step needs the step that
+// follows it.
 type builder struct {
 	p    *program
 	fold Case
-	size *int // of all programs of a pattern
+	size *int // steps of all programs of the pattern
 }
 
 func build(seq []node, c Case) (*program, error) {
@@ -53,7 +53,7 @@ func build(seq []node, c Case) (*program, error) {
 
 func (b *builder) add(s step) int {
 	if *b.size++; *b.size > maxProgram {
-		return 0 // build refuses it
+		return 0 // build then returns an error
 	}
 	b.p.code = append(b.p.code, s)
 	return len(b.p.code) - 1
@@ -82,8 +82,8 @@ func (b *builder) node(n *node, next int) int {
 	return b.group(n, next)
 }
 
-// loop is a body any number of times, then next. It begins at the one or, so that
-// the body stands at least once, at the other.
+// loop adds a body that repeats, then next. It returns the entry for any number of repetitions and
+// the entry for at least one.
 func (b *builder) loop(next int, body func(again int) int) (any, least int) {
 	any = b.add(step{kind: fork, x: next, y: next})
 	least = body(any)
@@ -91,7 +91,7 @@ func (b *builder) loop(next int, body func(again int) int) (any, least int) {
 	return any, least
 }
 
-// text is any number of characters of a set.
+// text adds any number of characters of a set.
 func (b *builder) text(set func(rune) bool, next int) int {
 	any, _ := b.loop(next, func(again int) int { return b.add(step{kind: char, set: set, x: again}) })
 	return any
@@ -121,8 +121,8 @@ func (b *builder) group(n *node, next int) int {
 	return alts(next)
 }
 
-// without is !(a|b): the text from here on must not be one of them, nor begin with
-// one where the pattern goes on.
+// without adds !(a|b): the text from here on must not be one of them. If the pattern goes on, it
+// must not begin with one of them.
 func (b *builder) without(n *node, next int) int {
 	end, text, follow := done, node{op: opStar}, []node(nil)
 	if strings.Trim(n.next, ")") == "" {
@@ -154,7 +154,7 @@ func (b *builder) exactly(want rune) func(rune) bool {
 	return func(r rune) bool { return r == want || some(r, func(r rune) bool { return r == want }) }
 }
 
-// in is a class as a function. A slash is no member.
+// in returns a class as a function. A slash is never a member.
 func (b *builder) in(c *class) func(rune) bool {
 	member := func(r rune) bool {
 		for _, span := range c.ranges {
@@ -170,7 +170,7 @@ func (b *builder) in(c *class) func(rune) bool {
 	}
 }
 
-// some reports whether f holds for a form of a letter in another case.
+// some reports whether f is true for the rune in another case.
 func some(r rune, f func(rune) bool) bool {
 	if r < 0 {
 		return false
@@ -196,12 +196,12 @@ func (p *program) match(name string) bool {
 	return s.here[p.entry]
 }
 
-// below reports whether the program matches a name that begins with some text.
+// below reports whether the program matches some name that begins with text.
 func (p *program) below(text string) bool {
 	s, runes := p.state(), runesOf(text)
 	s.subs, s.open = nil, true
 	for i := range s.here {
-		s.here[i] = true // behind the text anything may follow
+		s.here[i] = true // anything may follow the text
 	}
 	for i := len(runes) - 1; i >= 0; i-- {
 		s.back(runes[i], false)
@@ -218,13 +218,13 @@ func runesOf(name string) []rune {
 	return runes
 }
 
-// state is which steps of a program lead to a match, from a place in the name
-// and from the one behind it.
+// state knows which steps of a program lead to a match: from a position in the name (here), and
+// from the position after it (behind).
 type state struct {
 	p            *program
 	here, behind []bool
 	subs         []*state
-	open         bool // more of the name is to come: !(...) keeps nothing away
+	open         bool // the end of the name is not known, so !(...) excludes nothing
 }
 
 func (p *program) state() *state {
@@ -235,15 +235,15 @@ func (p *program) state() *state {
 	return s
 }
 
-// back goes one character towards the beginning, over r.
+// back moves one character towards the beginning, over r.
 func (s *state) back(r rune, last bool) {
 	for _, sub := range s.subs {
 		sub.back(r, last)
 	}
 	s.here, s.behind = s.behind, s.here
 
-	// Characters look behind alone. What else there is looks at steps before it in the code,
-	// but for the end of a loop: each loop within another needs one more pass.
+	// A character step looks only at behind. Other steps look at steps before them in the code,
+	// except for the end of a loop: each nested loop needs one more pass.
 	for i := range s.p.code {
 		step := &s.p.code[i]
 		s.here[i] = step.kind == char && !last && s.behind[step.x] && step.set(r)
@@ -258,7 +258,7 @@ func (s *state) back(r rune, last bool) {
 	}
 }
 
-// leads reports whether a step that takes no character leads to a match from here.
+// leads reports whether a step that consumes no character leads to a match from here.
 func (s *state) leads(step *step, last bool) bool {
 	switch step.kind {
 	case done:

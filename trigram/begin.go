@@ -1,20 +1,20 @@
 package trigram
 
-// MayBegin reports whether one of the conditions of f may begin at a byte of
-// text[:to]; what stands after is context.
+// MayBegin reports whether one of the conditions of f may begin at a byte of text[:to]. The bytes
+// after to are context only.
 //
-// It is for a line that begins in the unit before a run of candidates and ends in the
-// first candidate. Whatever begins in a unit lies in its window. So a match whose
-// first condition begins in the unit before would make that unit a candidate, which
-// it is not; and if no condition begins in the rest of the line either, the line has
-// no match. Then the unit before need not be read to find where the line begins.
+// Use it for a line that begins in the unit before a run of candidates and ends in the first
+// candidate. A condition that begins in a unit lies in the window of that unit. So a match whose
+// first condition begins in the unit before would make that unit a candidate, which it is not. If
+// no condition begins in the rest of the line either, the line has no match, and the unit before
+// need not be read to find the start of the line.
 func (f *Formula) MayBegin(text []byte, to int) bool {
 	return f.root == nil || f.root.mayBegin(text, to)
 }
 
-// mayBegin is MayBegin for a condition.
+// mayBegin is MayBegin for one condition.
 func (n *node) mayBegin(text []byte, to int) bool {
-	// A sequence or a union may begin where one of its conditions may.
+	// A sequence or a union may begin where one of its members may.
 	for _, sub := range n.subs {
 		if sub.mayBegin(text, to) {
 			return true
@@ -33,8 +33,8 @@ func (n *node) mayBegin(text []byte, to int) bool {
 	return false
 }
 
-// holdsAt reports whether a factor or run may stand at a place. The bytes after the end of
-// text are not known, so they fit.
+// holdsAt reports whether a factor or run may be at an offset. Bytes after the end of text are
+// unknown, so they always fit.
 func (n *node) holdsAt(text []byte, at int) bool {
 	rest := text[at:]
 	if n.op == opRun {
@@ -47,7 +47,7 @@ func (n *node) holdsAt(text []byte, at int) bool {
 		return true
 	}
 
-	// A factor: a class of bytes for each position.
+	// A factor has a class of bytes for each position.
 	for k, set := range n.set {
 		if k == len(rest) {
 			break

@@ -48,7 +48,7 @@ func (s byteSet) folded() byteSet {
 	return s
 }
 
-// String prints a single member as it is, and several as ranges in brackets.
+// String returns a single member as it is, and several members as ranges in brackets.
 func (s byteSet) String() string {
 	m := s.bytes(nil)
 	if len(m) == 1 {
@@ -58,7 +58,7 @@ func (s byteSet) String() string {
 	var b strings.Builder
 	b.WriteByte('[')
 
-	// Members in a row are one range: m[i..j].
+	// Neighbouring members form a range: m[i..j].
 	for i := 0; i < len(m); {
 		j := i
 		for j+1 < len(m) && m[j+1] == m[j]+1 {
@@ -85,7 +85,7 @@ func printByte(b byte) string {
 	return q[1 : len(q)-1]
 }
 
-// runSets are the sets of the run classes.
+// runSets has the set of bytes of each run class.
 var runSets = makeRunSets()
 
 func makeRunSets() (t [runClasses]byteSet) {
@@ -99,7 +99,7 @@ func makeRunSets() (t [runClasses]byteSet) {
 	return t
 }
 
-// min is the smallest member; 0 if there is none.
+// min returns the smallest member; 0 if the set is empty.
 func (s byteSet) min() byte {
 	for i, w := range s {
 		if w != 0 {

@@ -11,14 +11,14 @@ package trigram
 
 const (
 	classes = 72
-	escape  = 128 // a bit of its own: or-ing the classes of a window shows whether it is among them
+	escape  = 128 // one bit: or-ing the classes of a window shows whether it has an escape
 	stride2 = classes
 	stride3 = classes * classes
-	// directIDs bounds the numbers that classes can make, escape included.
+	// directIDs is an upper bound for the numbers made from classes, with escapes.
 	directIDs = escape*(stride3+stride2+1) + 1
 )
 
-// classOf maps each byte to its class. Classes are in the order of the folded bytes.
+// classOf maps each byte to its class. Classes have the order of the folded bytes.
 var classOf = makeClasses()
 
 // byteOf is the inverse of classOf for classes below escape.
@@ -27,7 +27,7 @@ var byteOf = makeBytes()
 // foldByte maps ASCII capitals to lower case.
 var foldByte = makeFold()
 
-// isText reports whether a byte has a class of its own.
+// isText reports whether a byte has its own class.
 func isText(b int) bool {
 	return b == '\t' || b == '\n' || b == '\r' || b >= ' ' && b <= '~'
 }
@@ -52,7 +52,7 @@ func makeClasses() (t [256]uint8) {
 		}
 	}
 
-	// The index folds capitals, so they share the class of their letter.
+	// The index folds capitals, so a capital has the class of its small letter.
 	for b := 'A'; b <= 'Z'; b++ {
 		t[b] = t[b+'a'-'A']
 	}
@@ -68,7 +68,7 @@ func makeBytes() (t [classes]byte) {
 	return t
 }
 
-// keyOfID returns the key of a number of three classes without escape.
+// keyOfID returns the key of a trigram number without an escape.
 func keyOfID(id uint32) uint32 {
 	return uint32(byteOf[id/stride3])<<16 | uint32(byteOf[id/stride2%classes])<<8 | uint32(byteOf[id%classes])
 }

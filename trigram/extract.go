@@ -2,21 +2,20 @@ package trigram
 
 import "unsafe"
 
-// tables are what extraction needs: for every trigram number the epoch of the last
-// unit that had it, and the numbers of trigrams with an escape. A trigram is new in a
-// unit if
+// tables are the state of extraction. They know for every trigram number the epoch of the last unit
+// with that trigram, and the numbers of trigrams with an escape. A trigram is new in a unit if
 //
 //	seen[number] != epoch
 //
-// so that nothing has to be cleared from unit to unit.
+// so nothing has to be cleared between units.
 type tables struct {
-	seen  []uint8  // by number: the epoch of the last unit that had it
-	epoch uint8    // of the current unit
-	extra []uint32 // by 24-bit key, of trigrams with an escape: the number, 0 for none yet; made when first needed
+	seen  []uint8  // by number: the epoch of the last unit with the trigram
+	epoch uint8    // of the present unit
+	extra []uint32 // by 24-bit key: number of a trigram with an escape, 0 for none; allocated on first use
 	keys  []uint32 // keys[i] is the key of number directIDs+i
 }
 
-// maxIDs bounds all trigram numbers.
+// maxIDs is an upper bound for all trigram numbers.
 const maxIDs = directIDs + 1<<24
 
 func (t *tables) open() (err error) {
@@ -30,7 +29,7 @@ func (t *tables) close() {
 	*t = tables{}
 }
 
-// forget drops the numbers of trigrams with an escape, at the end of a segment.
+// forget drops the numbers of trigrams with an escape. Call it at the end of a segment.
 func (t *tables) forget() {
 	for i, k := range t.keys {
 		t.extra[k] = 0
@@ -39,7 +38,7 @@ func (t *tables) forget() {
 	t.keys = t.keys[:0]
 }
 
-// next begins a unit.
+// next starts the next unit.
 func (t *tables) next() {
 	if t.epoch == 255 {
 		clear(t.seen[:directIDs+len(t.keys)])
@@ -48,8 +47,8 @@ func (t *tables) next() {
 	t.epoch++
 }
 
-// unit writes the distinct trigram numbers of a window into ids, which has room for
-// one a byte, and returns how many there are. Most windows have no escape.
+// unit writes the distinct trigram numbers of a window into ids and returns how many there are. ids
+// must have room for one number a byte. Most windows have no escape and take the fast way.
 func (t *tables) unit(ids []uint32, window []byte) (int, error) {
 	t.next()
 	n, escapes := t.direct(ids, window)
@@ -59,8 +58,8 @@ func (t *tables) unit(ids []uint32, window []byte) (int, error) {
 	return t.exact(ids, window)
 }
 
-// direct is the fast way: right unless the window has an escape, which it reports. It
-// stores every number and advances over the new ones only: a branch on "new" would be
+// direct is the fast way. Its result is right unless the window has an escape, which it reports. It
+// stores every number, but keeps only new ones by advancing: a branch on "new" would be
 // mispredicted all the time. Before each trigram
 //
 //	ids[:n] = the distinct numbers so far, and first = stride3 * class of its first byte
@@ -80,7 +79,7 @@ func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
 		id := first + c1*stride2 + c
 		first, c1 = c1*stride3, c
 
-		// id is below directIDs, n below len(window): both tables have room.
+		// id is below directIDs and n below len(window), so both tables have room.
 		p := (*uint8)(unsafe.Add(seen, id))
 		old := *p
 		*p = epoch
@@ -93,8 +92,8 @@ func (t *tables) direct(ids []uint32, window []byte) (n int, escapes uint32) {
 	return n, escapes
 }
 
-// exact is the slow way, for windows with an escape. It begins the unit anew, since
-// direct has not seen all trigrams of the window.
+// exact is the slow way, for windows with an escape. It starts the unit again, since direct did not
+// see all trigrams of the window.
 func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 	if t.extra == nil {
 		extra, err := offheap[uint32](1 << 24)
@@ -106,7 +105,7 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 
 	t.next()
 
-	// As directPortable, but folded, and with numbers made on demand.
+	// As in direct, but with folded bytes and with numbers made on demand.
 	n := 0
 	b0, b1 := foldByte[window[0]], foldByte[window[1]]
 	c0, c1 := uint32(classOf[b0]), uint32(classOf[b1])
@@ -115,7 +114,7 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 		c2 := uint32(classOf[b2])
 		id := c0*stride3 + c1*stride2 + c2
 
-		// The table of classes has no number for it: it gets one of its own.
+		// A trigram with an escape gets its own number.
 		if (c0|c1|c2)&escape != 0 {
 			id = t.extraID(uint32(b0)<<16 | uint32(b1)<<8 | uint32(b2))
 		}
@@ -130,7 +129,7 @@ func (t *tables) exact(ids []uint32, window []byte) (int, error) {
 	return n, nil
 }
 
-// extraID returns the number of a trigram with an escape, a new one for a new key.
+// extraID returns the number of a trigram with an escape, and numbers a new one.
 func (t *tables) extraID(key uint32) uint32 {
 	id := t.extra[key]
 	if id == 0 {

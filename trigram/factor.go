@@ -1,16 +1,16 @@
 package trigram
 
-// maxFactor is the most classes of a factor. It begins at the latest at the last byte
-// a unit owns and must lie in the window.
+// maxFactor is the greatest number of classes in a factor. A factor that begins at the last byte of
+// a unit must still lie in the window of the unit.
 const maxFactor = 56
 
-// maxTriple is the most trigrams that are worth looking up for one position of a factor.
+// maxTriple is the greatest number of trigrams that are looked up for one position of a factor.
 const maxTriple = 4096
 
-// anchored turns the line anchors at the edges of a sequence into newlines: `a$` is
-// followed by one, or by the carriage return of a line that ends in "\r\n". All others
-// are dropped, since in the middle of a match nothing is known of what stands around
-// them; such a $ leaves room for a carriage return.
+// anchored turns the line anchors at the edges of a sequence into newlines. A newline follows `a$`,
+// or the carriage return of a line that ends in "\r\n". Other anchors are dropped, because in the
+// middle of a match nothing is known about their surroundings. A dropped $ leaves room for a
+// carriage return.
 func (s seq) anchored(edges bool) seq {
 	first, last := 0, len(s)
 	for first < last && s[first].kind == elemBOL {
@@ -20,7 +20,7 @@ func (s seq) anchored(edges bool) seq {
 		last--
 	}
 
-	// A sequence that begins with ^ begins with the newline before the line.
+	// A sequence that begins with ^ begins with the newline before its line.
 	var newline elem
 	newline.set.add('\n')
 	out := make(seq, 0, len(s))
@@ -28,7 +28,7 @@ func (s seq) anchored(edges bool) seq {
 		out = append(out, newline)
 	}
 
-	// Inside of it anchors only leave room.
+	// Inside the sequence anchors only leave room.
 	for _, e := range s[first:last] {
 		switch e.kind {
 		case elemBOL:
@@ -39,7 +39,7 @@ func (s seq) anchored(edges bool) seq {
 		}
 	}
 
-	// And one that ends with $ ends with the newline after it.
+	// A sequence that ends with $ ends with the newline after its line.
 	if last < len(s) && edges {
 		end := newline
 		end.set.add('\r')
@@ -48,8 +48,8 @@ func (s seq) anchored(edges bool) seq {
 	return out
 }
 
-// node makes the condition of a sequence: its factors, runs and alternatives, in the
-// order of their starts.
+// node returns the condition of a sequence: its factors, runs and alternatives in the order of
+// their starts.
 func (s seq) node(edges bool) *node {
 	s = s.anchored(edges)
 
@@ -62,7 +62,7 @@ func (s seq) node(edges bool) *node {
 			}
 			i++
 
-		// Bytes in a row, up to the next gap or alternative.
+		// Collect the bytes up to the next gap or alternative.
 		case elemByte:
 			end := i
 			for end < len(s) && s[end].kind == elemByte {
@@ -77,20 +77,19 @@ func (s seq) node(edges bool) *node {
 	return seqOf(subs)
 }
 
-// stretch returns the conditions of the bytes [i, end), in the order of their starts.
-// They overlap by two bytes, so that no trigram is lost. The first condition of a
-// literal starts at i if there is one there.
+// stretch returns the conditions of the bytes [i, end), in the order of their starts. They overlap
+// by two bytes, so that no trigram is lost. The first condition starts at i if any condition does.
 func (s seq) stretch(i, end int) []*node {
 	var subs []*node
 	run, runAt := s.bestRun(i, min(end, i+maxFactor-2))
 
-	// Stretch after stretch, each two bytes into the one before.
+	// Cut factors, each starting two bytes before the end of the one before.
 	for at := i; ; at += maxFactor - 2 {
 		to := min(at+maxFactor, end)
 
 		f := s.factor(at, to)
 		if f != nil && !f.exact() && run != nil && runAt == i {
-			f = nil // the run is cheaper and says more
+			f = nil // the run costs less and rules out more
 		}
 		if f != nil {
 			subs = append(subs, f)
@@ -106,8 +105,8 @@ func (s seq) stretch(i, end int) []*node {
 	}
 }
 
-// factor returns the condition of the bytes [i, end), or nil if it would say nothing or
-// cost too much. A short one is extended by what may follow.
+// factor returns the condition of the bytes [i, end), or nil if it rules out too little or costs
+// too much. It extends a short factor by the bytes that may follow.
 func (s seq) factor(i, end int) *node {
 	n := &node{op: opFactor}
 	for _, e := range s[i:end] {
@@ -115,7 +114,7 @@ func (s seq) factor(i, end int) *node {
 		n.special = n.special || e.special
 	}
 
-	// Without a trigram of single bytes it says little, so what may follow is taken in.
+	// Without a trigram of single bytes the factor rules out little: add what may follow.
 	if !n.exact() {
 		n.extend(s, end)
 	}
@@ -137,17 +136,17 @@ func (n *node) exact() bool {
 	return false
 }
 
-// triple is the number of trigrams that are possible at position i: for [ab]c[0-9]
-// they are 20.
+// triple returns the number of possible trigrams at position i: for [ab]c[0-9] they are 20.
 func (n *node) triple(i int) int {
 	return n.set[i].size() * n.set[i+1].size() * n.set[i+2].size()
 }
 
-// extend adds up to two classes of what may follow position at: the union over all
-// ways through gaps. In `[0-9]\.[0-9]+x` the factor of the first three elements is
-// followed by [0-9x].
+// extend adds up to two classes of bytes that may follow position at: the union over all ways
+// through gaps. In `[0-9]\.[0-9]+x` the class [0-9x] follows the factor of the first three
+// elements.
 func (n *node) extend(s seq, at int) {
-	// The positions that may come next. A gap is left or entered again.
+	// states are the positions that may come next. After a gap comes the gap again or what follows
+	// it.
 	states := []int{at}
 	for range 2 {
 		var set byteSet
@@ -175,7 +174,7 @@ func (n *node) extend(s seq, at int) {
 	}
 }
 
-// dedup returns the distinct members, in order.
+// dedup returns the distinct members of s, in order.
 func dedup(s []int) []int {
 	var out []int
 	seen := make(map[int]bool)
@@ -189,18 +188,18 @@ func dedup(s []int) []int {
 }
 
 const (
-	// cheapTriple: a union of so many trigrams is worth its price beside trigrams of
+	// cheapTriple is the size of a union of trigrams that is worth its price beside trigrams of
 	// single bytes.
 	cheapTriple = 32
-	// someTriple: so many are beside a cheaper union.
+	// someTriple is the size of a union that is worth its price beside a cheaper union.
 	someTriple = 256
 )
 
-// trim chooses what is looked up and cuts the factor down to it: every position of
-// single bytes and the cheap ones; if there is none, the cheapest and some more; else
-// two bytes, or one, if that is not too much.
+// trim chooses the positions to look up, and cuts the factor down to them: every position of single
+// bytes and the cheap ones. If there are none, it chooses the cheapest position and some others.
+// Otherwise it keeps two bytes, or one, unless that costs too much.
 func (n *node) trim() {
-	// best is a position, or -2-i for the pair at i.
+	// best is a position; -2-i stands for the pair of bytes at i.
 	best, cost := -1, maxTriple+1
 
 	for i := 0; i+3 <= len(n.set); i++ {
@@ -209,7 +208,7 @@ func (n *node) trim() {
 		}
 	}
 
-	// A pair is looked up as a range of the dictionary, some 60 trigrams.
+	// A pair is a range of the dictionary, about 60 trigrams.
 	for i := 0; i+2 <= len(n.set); i++ {
 		if c := 64 * n.set[i].size() * n.set[i+1].size(); c < cost {
 			best, cost = -2-i, c
@@ -228,7 +227,7 @@ func (n *node) trim() {
 	}
 }
 
-// pick chooses positions, given the cheapest one and its cost.
+// pick chooses the positions to look up. best is the cheapest one, and cost is its cost.
 func (n *node) pick(best, cost int) {
 	limit := someTriple
 	if cost == 1 {
@@ -243,17 +242,17 @@ func (n *node) pick(best, cost int) {
 		}
 	}
 
-	// Positions count from the first byte that is kept.
+	// Count positions from the first class that is kept.
 	for i := range n.picks {
 		n.picks[i] -= from
 	}
 	n.set = n.set[from : to+3]
 }
 
-// bestRun returns the longest run of the smallest class that begins at one of the bytes
-// [i, end), gaps included, and where it begins.
+// bestRun returns the longest run of the smallest class that begins at one of the bytes [i, end),
+// with gaps, and where it begins.
 func (s seq) bestRun(i, end int) (best *node, at int) {
-	// A run of an earlier class says more than any run of a later one.
+	// A run of an earlier class rules out more than any run of a later class.
 	for class, set := range runSets {
 		for j := i; j < end; j++ {
 			if n := s.run(j, class, set); n != nil && (best == nil || n.count > best.count) {
@@ -267,12 +266,12 @@ func (s seq) bestRun(i, end int) (best *node, at int) {
 	return nil, 0
 }
 
-// run returns the run of a class that begins at i, nil if it is too short to say
-// anything, or so literal that a factor says more.
+// run returns the run of a class that begins at i. It returns nil if the run is too short to rule
+// out anything, or so literal that a factor rules out more.
 func (s seq) run(i, class int, set byteSet) *node {
 	count, classes, special := 0, 0, false
 	for _, e := range s[i:] {
-		// Gaps lengthen no run, but keep it together; alternatives and anchors end it.
+		// A gap does not make the run longer but continues it. An alternative or an anchor ends it.
 		if e.kind > elemGap || !e.set.within(set) {
 			break
 		}
@@ -286,7 +285,7 @@ func (s seq) run(i, class int, set byteSet) *node {
 		}
 	}
 
-	// With fewer classes than this, its single bytes make a factor that says more.
+	// With few classes, the single bytes make a factor that rules out more.
 	if classes < 4 || count < shortest[class] {
 		return nil
 	}

@@ -7,16 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// A regular expression is first written as alternatives of sequences, each of
-// simple elements over bytes:
+// First a regular expression becomes alternatives of sequences. The elements of a sequence are
 //
 //	byte     one byte of a set
 //	gap      any number of bytes of a set
-//	alt      one of several sequences, where multiplying out would be too much
-//	bol      a newline or the document's beginning, not consumed
-//	eol      a newline or the document's end, not consumed; a carriage return may be
+//	alt      one of several sequences, if multiplying out would cost too much
+//	bol      a newline or the start of the document, not consumed
+//	eol      a newline or the end of the document, not consumed; a carriage return may be
 //
-// A repetition x+ is a gap and then x, so that x is next to what follows it.
+// A repetition x+ becomes a gap and then x, so that x is next to what follows it.
 type elemKind uint8
 
 const (
@@ -30,23 +29,23 @@ const (
 // elem is an element of a sequence.
 type elem struct {
 	kind    elemKind
-	special bool // U+212A or U+017F may stand for it
+	special bool // U+212A or U+017F may stand for a member of the set
 	set     byteSet
 	alts    []seq
-	weight  int // of alts
+	weight  int // number of elements in alts
 }
 
 // seq is a sequence of elements.
 type seq []elem
 
 const (
-	maxAlts   = 64   // alternatives that multiplying out may make
+	maxAlts   = 64   // alternatives after multiplying out
 	maxWeight = 4096 // elements of all alternatives together
-	maxCopies = 64   // of a counted repetition
+	maxCopies = 64   // copies made of a counted repetition
 )
 
-// fixed reports whether the sequence has no gaps and no alternatives. A line's end in
-// the middle of it may be one byte or two.
+// fixed reports whether the sequence has no gaps and no alternatives, so that its length is fixed.
+// It may have line ends only at its end, because elsewhere they may be one byte or two.
 func (s seq) fixed() bool {
 	ended := false
 	for _, e := range s {
@@ -58,10 +57,9 @@ func (s seq) fixed() bool {
 	return true
 }
 
-// located reports whether the first condition of the sequence is about the very start
-// of a match.
+// located reports whether the first condition of the sequence is about the start of a match.
 func (s seq) located() bool {
-	// An anchor at the edge is a newline, or a byte as any other.
+	// An anchor at the edge becomes a newline, which is a byte like any other.
 	s = s.anchored(true)
 
 	n := 0
@@ -73,12 +71,12 @@ func (s seq) located() bool {
 		return false
 	}
 
-	// As in stretch: the first condition has to be about the first byte.
+	// As in stretch, the first condition must be about the first byte.
 	run, at := s.bestRun(0, min(n, maxFactor-2))
 	return s.factor(0, min(n, maxFactor)) != nil || run != nil && at == 0
 }
 
-// bytesOf returns all bytes of all matches.
+// bytesOf returns all bytes that matches may contain.
 func bytesOf(alts []seq) (set byteSet) {
 	for _, s := range alts {
 		for _, e := range s {
@@ -88,7 +86,7 @@ func bytesOf(alts []seq) (set byteSet) {
 	return set
 }
 
-// gapOf returns a gap that any number of the alternatives in a row fits into.
+// gapOf returns a gap that covers any number of the alternatives in a row.
 func gapOf(alts []seq) elem {
 	g := elem{kind: elemGap, set: bytesOf(alts)}
 	for _, s := range alts {
@@ -99,8 +97,8 @@ func gapOf(alts []seq) elem {
 	return g
 }
 
-// altOf makes one element of alternatives, or a gap if they are too many: what is
-// inside is worked through for each place that it stands in.
+// altOf returns one element for alternatives, or a gap if they have too many elements: they are
+// processed again for each place where the element stands.
 func altOf(alts []seq) elem {
 	a := gapOf(alts)
 	if w := weigh(alts); w <= maxWeight {
@@ -109,7 +107,7 @@ func altOf(alts []seq) elem {
 	return a
 }
 
-// weigh counts the elements of sequences, and those inside of them.
+// weigh counts the elements of sequences, including nested ones.
 func weigh(alts []seq) int {
 	n := 0
 	for _, s := range alts {
@@ -121,20 +119,20 @@ func weigh(alts []seq) int {
 	return n
 }
 
-// flattener turns expressions into alternatives of sequences.
+// flattener turns an expression into alternatives of sequences.
 type flattener struct {
 	fold   bool
-	breaks int // places of a line break
+	breaks int // line breaks so far
 }
 
 // flatten returns the alternatives of an expression, for example
 //
 //	(a|b)c+     a (gap of c) c    and    b (gap of c) c
 //
-// nil if it matches nothing.
+// It returns nil if the expression matches nothing.
 func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	switch re.Op {
-	// What reads one rune, or several in a row.
+	// These match one rune, or several in a row.
 	case syntax.OpNoMatch:
 		return nil
 	case syntax.OpLiteral:
@@ -154,17 +152,17 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	case syntax.OpAnyChar:
 		return f.class(classElems([]rune{0, unicode.MaxRune}, false))
 
-	// Anchors read nothing.
+	// Anchors consume nothing.
 	case syntax.OpBeginLine, syntax.OpBeginText:
 		return []seq{{{kind: elemBOL}}}
 	case syntax.OpEndLine, syntax.OpEndText:
 		return []seq{{{kind: elemEOL, set: carriageReturn()}}}
 
-	// A group is what is in it.
+	// A group is its content.
 	case syntax.OpCapture:
 		return f.flatten(re.Sub[0])
 
-	// Repetitions: gaps, and copies next to them.
+	// Repetitions become gaps with copies next to them.
 	case syntax.OpStar:
 		return []seq{{gapOf(f.flatten(re.Sub[0]))}}
 	case syntax.OpPlus:
@@ -175,8 +173,8 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 	case syntax.OpRepeat:
 		return f.repeat(re)
 
-	// Parts in every combination: beyond their bounds product and union forget
-	// alternatives, which finds too much, never too little.
+	// Combine the parts in every way. Beyond their limits product and union merge alternatives into
+	// gaps, which finds more candidates, never fewer.
 	case syntax.OpConcat:
 		all := []seq{{}}
 		for _, sub := range re.Sub {
@@ -190,14 +188,14 @@ func (f *flattener) flatten(re *syntax.Regexp) []seq {
 		}
 		return all
 	}
-	return []seq{{}} // OpEmptyMatch, word boundaries: nothing consumed
+	return []seq{{}} // OpEmptyMatch and word boundaries consume nothing
 }
 
-// maxBreaks is how many line breaks of an expression are looked for as "\n" and as
-// "\r\n". Of all others it is left open whether there is a "\r".
+// maxBreaks is how many line breaks of an expression are searched both as "\n" and as "\r\n". For
+// further ones a gap leaves open whether there is a "\r".
 const maxBreaks = 3
 
-// literal is the sequences of a literal, whose line breaks are "\n" or "\r\n".
+// literal returns the sequences of a literal. Its line breaks may be "\n" or "\r\n".
 func (f *flattener) literal(chars []char, fold bool) []seq {
 	all := []seq{{}}
 	for len(chars) > 0 {
@@ -219,7 +217,7 @@ func (f *flattener) literal(chars []char, fold bool) []seq {
 	return all
 }
 
-// class is the sequences of one rune: a newline may stand behind a "\r".
+// class returns the sequences of one rune. A newline may follow a "\r".
 func (f *flattener) class(s seq) []seq {
 	if !s[0].set.has('\n') {
 		return []seq{s}
@@ -235,7 +233,8 @@ func (f *flattener) class(s seq) []seq {
 	return []seq{s, {r, newline}}
 }
 
-// repeated is flatten of what is repeated: there, alternatives would multiply.
+// repeated flattens the body of a repetition. It does not branch at line breaks, because these
+// alternatives would multiply.
 func (f *flattener) repeated(re *syntax.Regexp) []seq {
 	before := f.breaks
 	f.breaks = maxBreaks
@@ -244,21 +243,20 @@ func (f *flattener) repeated(re *syntax.Regexp) []seq {
 	return out
 }
 
-// carriageReturn is what $ may take in: lines may end in "\r\n".
+// carriageReturn returns the set that $ may consume: a line may end in "\r\n".
 func carriageReturn() (set byteSet) {
 	set.add('\r')
 	return set
 }
 
-// repeat is flatten of x{n,m}: a gap of x for the copies that may be missing, then n
-// copies of x.
+// repeat flattens x{n,m}: a gap of x for the copies that may be missing, then n copies of x.
 func (f *flattener) repeat(re *syntax.Regexp) []seq {
 	x := f.repeated(re.Sub[0])
 	if re.Max == 0 {
 		return []seq{{}}
 	}
 
-	// Copies that may be missing are a gap, and so are those beyond the bound.
+	// A gap stands for copies that may be missing, and for those beyond the limit.
 	all := []seq{{}}
 	if re.Max != re.Min || re.Min > maxCopies {
 		all = []seq{{gapOf(x)}}
@@ -269,7 +267,7 @@ func (f *flattener) repeat(re *syntax.Regexp) []seq {
 	return all
 }
 
-// union is a or b.
+// union returns the alternatives of a and of b.
 func union(a, b []seq) []seq {
 	all := append(a[:len(a):len(a)], b...)
 	if weigh(all) > 4*maxWeight {
@@ -278,7 +276,7 @@ func union(a, b []seq) []seq {
 	return all
 }
 
-// product is a followed by b, multiplied out if that is not too much.
+// product returns a followed by b. It multiplies them out unless that makes too many.
 func product(a, b []seq) []seq {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
@@ -296,7 +294,7 @@ func product(a, b []seq) []seq {
 			return product(a, []seq{{altOf(b)}})
 		}
 
-		// Each is one sequence, and together they are too long.
+		// Both are single sequences, and together they are too long.
 		return []seq{{gapOf(a), gapOf(b)}}
 	}
 
@@ -315,13 +313,13 @@ type char struct {
 	raw bool // r is a byte
 }
 
-// toRunes cuts a literal into chars.
+// toRunes splits a literal into chars.
 func toRunes(s string) []char {
 	var cs []char
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 
-		// A literal is compared byte by byte, so a broken byte is looked for as itself.
+		// A literal is compared byte by byte, so a broken byte matches only itself.
 		if r == utf8.RuneError && n == 1 {
 			cs = append(cs, char{rune(s[i]), true})
 		} else {
@@ -333,7 +331,7 @@ func toRunes(s string) []char {
 	return cs
 }
 
-// elems returns the elements of a char.
+// elems returns the elements that match a char.
 func (c char) elems(fold bool) seq {
 	if c.raw {
 		var e elem
@@ -343,7 +341,7 @@ func (c char) elems(fold bool) seq {
 
 	ranges := []rune{c.r, c.r}
 
-	// All cases of the rune: SimpleFold goes around them in a circle.
+	// Add all cases of the rune: SimpleFold walks them in a circle.
 	if fold {
 		for r := unicode.SimpleFold(c.r); r != c.r; r = unicode.SimpleFold(r) {
 			ranges = append(ranges, r, r)
@@ -357,9 +355,9 @@ const (
 	longS  = 0x017f
 )
 
-// classElems returns the elements of one rune of a class. ASCII is a set of bytes; a few
-// other runes with encodings of one length are sets too; else any rune beyond ASCII is
-// meant.
+// classElems returns the elements that match one rune of a class. ASCII runes become a set of
+// bytes. A few other runes become sets if their encodings have one length. Otherwise the elements
+// match any rune beyond ASCII.
 func classElems(ranges []rune, fold bool) seq {
 	ascii, others, many := members(ranges)
 	special := false
@@ -385,17 +383,17 @@ func classElems(ranges []rune, fold bool) seq {
 		}
 	}
 
-	// One rune of one to four bytes: the first of them, then others.
+	// Match any rune of one to four bytes: its first byte, then a gap for the others.
 	first, more := elem{set: ascii}, elem{kind: elemGap}
 	first.set.addRange(0x80, 0xff)
 	more.set.addRange(0x80, 0xbf)
 	return seq{first, more}
 }
 
-// members returns the members of a class below 0x80, and the others. many is set if there
-// are too many of those, or if U+FFFD is among them, which stands for broken bytes too.
+// members returns the members of a class below 0x80, and the others. many is set if there are too
+// many others, or if U+FFFD is one of them, because it stands for broken bytes too.
 func members(ranges []rune) (ascii byteSet, others []rune, many bool) {
-	// ASCII stands in the set in full; beyond it members are listed while they are few.
+	// All ASCII members go into the set. Others are listed while they are few.
 	for i := 0; i+1 < len(ranges); i += 2 {
 		lo, hi := ranges[i], ranges[i+1]
 		for r := lo; r <= min(hi, utf8.RuneSelf-1); r++ {
@@ -414,8 +412,8 @@ func members(ranges []rune) (ascii byteSet, others []rune, many bool) {
 	return ascii, others, many
 }
 
-// foldClass adds the other cases of the members of a class. special is set if the class
-// has a k or an s, which have cases beyond ASCII.
+// foldClass adds the other cases of the members of a class. special is set if the class has a k or
+// an s, which have other cases beyond ASCII.
 func foldClass(ascii byteSet, others []rune) (byteSet, []rune, bool) {
 	special := ascii.has('k') || ascii.has('K') || ascii.has('s') || ascii.has('S')
 	ascii = ascii.folded()
@@ -438,8 +436,8 @@ func foldClass(ascii byteSet, others []rune) (byteSet, []rune, bool) {
 	return ascii, others, special
 }
 
-// sameLength returns the elements of one of some runes if all have encodings of one
-// length, else nil: é and è (C3 A9, C3 A8) are C3 and one of A8 and A9.
+// sameLength returns the elements that match one of the runes if all encodings have one length,
+// otherwise nil. For é and è (C3 A9, C3 A8) they are C3, and one of A8 and A9.
 func sameLength(runes []rune) seq {
 	var s seq
 	for _, r := range runes {
@@ -450,7 +448,7 @@ func sameLength(runes []rune) seq {
 			s = make(seq, n)
 		}
 
-		// Bytes of one place in encodings of several lengths mean different things.
+		// With different lengths the bytes at one position mean different things.
 		if len(s) != n {
 			return nil
 		}

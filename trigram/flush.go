@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// flush ends the segment, the last one of the index where last is set: it sorts the log,
-// encodes every list and emits. The rows
-// are encoded beside the sorting, since whoever adds documents waits for it.
+// flush ends the segment: it sorts the log, encodes every list and emits the segment. It encodes the
+// rows while it sorts, because the caller of Add waits for it. last says that the index ends here.
 func (w *Writer) flush(last bool) error {
 	if w.units%64 != 0 {
 		w.saveWord()
 	}
 
-	// Rows in one goroutine, the log in this one; they touch nothing in common.
+	// One goroutine encodes the rows, this one sorts the log. They share no data.
 	encoded := make(chan struct{})
 	go func() {
 		defer close(encoded)
@@ -23,11 +22,11 @@ func (w *Writer) flush(last bool) error {
 	used := w.countLog()
 	w.scatter(used)
 
-	// Both are needed for the lists.
+	// The lists need both results.
 	<-encoded
 	w.encode(used)
 
-	// Rows stay chosen for the next segment. Behind the last one the counts are only cleared.
+	// Choose the rows of the next segment. After the last segment only clear the counts.
 	if last {
 		for _, id := range used {
 			w.counts[id] = 0
@@ -36,7 +35,7 @@ func (w *Writer) flush(last bool) error {
 		w.chooseNext(used)
 	}
 
-	// The head, then the columns of runs, a byte a unit.
+	// Write the head, then the columns of runs, with one byte a unit.
 	h := head{units: uint32(w.units), keys: w.enc.keys, entriesBytes: uint32(len(w.enc.entries)), listsBytes: uint32(w.enc.total)}
 	h.layout()
 	w.front = h.append(w.front[:0])
@@ -46,7 +45,7 @@ func (w *Writer) flush(last bool) error {
 		}
 	}
 
-	// The next segment begins empty, but for the choice of hot trigrams.
+	// The next segment starts empty, except for the choice of hot trigrams.
 	w.segment++
 	w.units, w.logged = 0, 0
 	w.logEnds = w.logEnds[:1]
@@ -58,18 +57,18 @@ func (w *Writer) flush(last bool) error {
 	return w.opt.Emit(append([][]byte{w.front, w.enc.blocks, w.enc.entries}, w.enc.parts...)...)
 }
 
-// scatter sorts the log by trigram into sorted, by counting. Afterwards counts[id]
-// is where the units of id end; they begin where those of the used number before end.
+// scatter sorts the log by trigram into sorted, by counting. Afterwards counts[id] is where the
+// units of id end. They begin where those of the used number before end.
 //
 //	counts {a: 2, b: 1}   ->  a begins at 0, b at 2   ->  after the log {a: 2, b: 3}
 func (w *Writer) scatter(used []uint32) {
 	at := uint32(0)
-	// The counts become places: where the first unit of each goes.
+	// Turn each count into the position of the trigram's first unit.
 	for _, id := range used {
 		at, w.counts[id] = at+w.counts[id], at
 	}
 
-	// Units come in order, so the list of each trigram ascends.
+	// Units come in order, so each list ascends.
 	from := w.logEnds[0]
 	for u, end := range w.logEnds[1:] {
 		for _, id := range w.log[from:end] {
@@ -81,14 +80,14 @@ func (w *Writer) scatter(used []uint32) {
 	}
 }
 
-// encode merges the rows and the sorted log in the order of their keys, then the
-// lists of trigrams with an escape, whose keys lie in between.
+// encode writes the lists of the rows and of the sorted log in the order of their keys. Lists of
+// trigrams with an escape go in between by their keys.
 func (w *Writer) encode(used []uint32) {
 	w.enc.reset(w.units)
 	direct, _ := slices.BinarySearch(used, directIDs)
 	extras := w.extraOrder(used, direct)
 
-	// Both are sorted by number, and numbers are in the order of keys.
+	// Rows and log are sorted by number, and numbers have the order of keys.
 	hot, cold, from := w.hotIDs[1:], used[:direct], uint32(0)
 	for row := 1; len(hot) > 0 || len(cold) > 0; {
 		isHot := len(hot) > 0 && (len(cold) == 0 || hot[0] < cold[0])
@@ -99,7 +98,7 @@ func (w *Writer) encode(used []uint32) {
 			id, cold = cold[0], cold[1:]
 		}
 
-		// Trigrams with an escape, up to this key.
+		// First write trigrams with an escape up to this key.
 		key := keyOfID(id)
 		for len(extras) > 0 && extras[0].key < key {
 			w.enc.add(extras[0].key, extras[0].ids)
@@ -119,21 +118,21 @@ func (w *Writer) encode(used []uint32) {
 		w.enc.add(e.key, e.ids)
 	}
 
-	// Two lists that are no trigrams: units that begin a document, and units without a newline.
+	// Two more lists are not of trigrams: units that begin a document, and units without a newline.
 	w.enc.addBitmap(keyFirst, &w.first)
 	w.enc.addBitmap(keyNoNewline, &w.noLine)
 	w.enc.endPart()
 }
 
-// rowList is the list of a row: its kind, its number of units, and where it is.
+// rowList describes the encoded list of a row.
 type rowList struct {
 	kind    int
 	units   int
-	at, end int // in Writer.rowLists
+	at, end int // range in Writer.rowLists
 }
 
-// rowGroup is how many rows are gathered from the blocks at once. In a block they lie
-// together.
+// rowGroup is how many rows are gathered from the blocks at once. Their words lie together in a
+// block.
 const rowGroup = 16
 
 // encodeRows encodes the lists of all rows.
@@ -143,7 +142,7 @@ func (w *Writer) encodeRows() {
 	for first := 0; first < len(w.hotIDs); first += rowGroup {
 		n := min(rowGroup, len(w.hotIDs)-first)
 
-		// The words of a row, scattered over the blocks, into one bitmap a row.
+		// Gather the words of each row from the blocks into one bitmap.
 		for k := 0; k < words; k += blockWords {
 			block := w.blocks[(k/blockWords*hotRows+first)*blockWords:]
 			for r := range n {
@@ -153,11 +152,11 @@ func (w *Writer) encodeRows() {
 
 		for r := range n {
 			if first+r == 0 {
-				continue // nobody's row
+				continue // row 0 belongs to no trigram
 			}
 
 			b, row := &w.gathered[r], &w.rows[first+r]
-			clear(b[words:min(len(b), words+blockWords)]) // of the segment before
+			clear(b[words:min(len(b), words+blockWords)]) // words of the segment before
 
 			row.at, row.units = len(lists), countBits(b[:words])
 			row.kind, lists = appendBitmapList(lists, b, row.units, words)
@@ -183,7 +182,7 @@ type extraList struct {
 func (w *Writer) extraOrder(used []uint32, direct int) []extraList {
 	from := uint32(0)
 
-	// The lists stand in sorted one after the other: the first of these where the last direct one ends.
+	// Lists follow each other in sorted: the first of these starts where the last direct one ends.
 	if direct > 0 {
 		from = w.counts[used[direct-1]]
 	}
@@ -197,11 +196,11 @@ func (w *Writer) extraOrder(used []uint32, direct int) []extraList {
 	return list
 }
 
-// chooseNext chooses the hot trigrams of the next segment by the counts of this one.
+// chooseNext chooses the hot trigrams of the next segment by the counts in this one.
 func (w *Writer) chooseNext(used []uint32) {
 	from := uint32(0)
 
-	// From ends back to counts; of the rows, their numbers of units.
+	// Turn the ends into counts again, and add the rows with their numbers of units.
 	for _, id := range used {
 		end := w.counts[id]
 		w.counts[id], from = end-from, end

@@ -19,9 +19,9 @@ import (
 //	lists       the bytes of the posting lists, in the order of their entries
 //
 // and all numbers are little-endian. Two keys beyond the 24 bits of trigrams
-// stand for facts about units: [keyFirst] for those that begin a document, and
-// [keyNoNewline] for those that own no newline.
-//
+// All numbers are little-endian. Two keys beyond the 24 bits of trigrams stand for facts about
+// units: [keyFirst] for units that begin a document, and [keyNoNewline] for units that own no
+// newline.
 // An example. "abc" is in the units 5 and 9, "abd" in 3, 4 and 300, and these are the
 // first two trigrams of all:
 //
@@ -48,25 +48,25 @@ const (
 	keyEnd       = 1<<24 + 2
 )
 
-// Kinds of posting lists. Their ids are numbers of units in the segment.
+// Kinds of posting lists. Ids are unit numbers in the segment.
 const (
 	kindInline1 = iota // one id, in the entry
 	kindInline2        // two ids, in the entry
 	kindVarint         // ids as differences minus one, uvarint
-	// kindSliced cuts the ids by their high byte: 32 bytes say which of the 256
-	// slices have ids; each of those has a byte, the number of its ids less one,
-	// and then their low bytes, or where these would take more than 32 bytes a
+	// kindSliced cuts the ids by their high byte into 256 slices. 32 bytes of bits say which slices
+	// have ids. Each of those has a byte with the number of its ids minus one. Then follow the low
+	// bytes of the ids, or 32 bytes of bits if that is shorter.
 	// bitmap of 32.
 	kindSliced
 	kindFlat // a bitmap, 64-bit words up to the last unit of the segment
 	kinds
 )
 
-// varintMax is the number of ids up to which varint lists are used. They are
-// smaller, but can only be read from their beginning.
+// varintMax is the number of ids up to which a varint list is used. It is smaller, but can only be
+// read from its beginning.
 const varintMax = 256
 
-// head is the fixed beginning of a segment.
+// head is the fixed first part of a segment.
 type head struct {
 	units, keys, blocks        uint32
 	entriesBytes, listsBytes   uint32
@@ -84,7 +84,7 @@ func (h *head) layout() {
 	h.length = h.listsAt + uint64(h.listsBytes)
 }
 
-// append writes the head.
+// append appends the encoded head.
 func (h *head) append(dst []byte) []byte {
 	for _, v := range []uint32{magic, h.units, h.keys, h.entriesBytes, h.listsBytes, runClasses, 0, 0, 0, 0} {
 		dst = binary.LittleEndian.AppendUint32(dst, v)
@@ -92,22 +92,22 @@ func (h *head) append(dst []byte) []byte {
 	return dst
 }
 
-// encoder builds the three parts of a segment that grow with the keys: blocks,
-// entries and lists. The lists are in pieces: those of rows stay where they were made.
+// encoder builds the parts of a segment that grow with the keys: blocks, entries and lists. The
+// lists are in pieces, because those of rows stay where they were made.
 type encoder struct {
-	words   int // of a flat list
+	words   int // in a flat list
 	blocks  []byte
 	entries []byte
-	lists   []byte   // made here
-	parted  int      // lists[:parted] are in parts
+	lists   []byte   // lists that the encoder made
+	parted  int      // lists[:parted] are in parts already
 	parts   [][]byte // all lists, in order
 	total   int      // bytes of all lists
-	keys    uint32   // entries so far
-	last    uint32   // key of the last one
+	keys    uint32   // number of entries so far
+	last    uint32   // key of the last entry
 	buf     []byte
 }
 
-// reset begins a segment.
+// reset starts a new segment.
 func (e *encoder) reset(units int) {
 	e.words = (units + 63) / 64
 	e.blocks, e.entries, e.lists = e.blocks[:0], e.entries[:0], e.lists[:0]
@@ -115,7 +115,7 @@ func (e *encoder) reset(units int) {
 	e.keys, e.last = 0, 0
 }
 
-// endPart makes a part of the lists that are not yet in one.
+// endPart moves the lists that are in no part yet into a part.
 func (e *encoder) endPart() {
 	if len(e.lists) > e.parted {
 		e.parts = append(e.parts, e.lists[e.parted:len(e.lists):len(e.lists)])
@@ -123,7 +123,7 @@ func (e *encoder) endPart() {
 	}
 }
 
-// entry begins the entry of a key, and a block where one is due.
+// entry starts the entry of a key, and a new block if the last one is full.
 func (e *encoder) entry(key uint32, kind int) {
 	delta := key - e.last
 	if e.keys%blockKeys == 0 {
@@ -138,18 +138,18 @@ func (e *encoder) entry(key uint32, kind int) {
 	e.keys++
 }
 
-// list ends an entry whose list has so many units and bytes.
+// list ends an entry whose list has that many units and bytes.
 func (e *encoder) list(units, size int) {
 	e.entries = binary.AppendUvarint(e.entries, uint64(units))
 	e.entries = binary.AppendUvarint(e.entries, uint64(size))
 	e.total += size
 }
 
-// add appends a list by its ids, at least one, ascending.
+// add appends a list of at least one id, in ascending order.
 func (e *encoder) add(key uint32, ids []uint16) {
 	from := len(e.lists)
 
-	// The smallest form that holds so many ids.
+	// Choose the smallest form for that number of ids.
 	switch {
 	case len(ids) == 1:
 		e.entry(key, kindInline1)
@@ -159,13 +159,13 @@ func (e *encoder) add(key uint32, ids []uint16) {
 		e.entries = binary.LittleEndian.AppendUint16(e.entries, ids[0])
 		e.entries = binary.LittleEndian.AppendUint16(e.entries, ids[1])
 
-	// Ids ascend: their differences are small, and most take one byte.
+	// Ids ascend, so their differences are small and mostly one byte.
 	case len(ids) <= varintMax:
 		e.entry(key, kindVarint)
 		e.lists = appendDeltas(e.lists, ids)
 		e.list(len(ids), len(e.lists)-from)
 
-	// Beyond that, slices or a flat bitmap, whichever is smaller.
+	// Longer lists are sliced or a flat bitmap, whichever is smaller.
 	default:
 		e.buf = appendSliced(e.buf[:0], ids)
 		if len(e.buf) >= 8*e.words {
@@ -184,7 +184,7 @@ func (e *encoder) add(key uint32, ids []uint16) {
 	}
 }
 
-// addBitmap appends a list by its bitmap.
+// addBitmap appends the list of a bitmap.
 func (e *encoder) addBitmap(key uint32, b *Bitmap) {
 	n, kind := b.Count(), 0
 	kind, e.buf = appendBitmapList(e.buf[:0], b, n, e.words)
@@ -200,16 +200,16 @@ func (e *encoder) addRow(key uint32, r *rowList, lists []byte) {
 	})
 }
 
-// addList appends a list of a kind; put appends what is not in the entry.
+// addList appends a list of a kind. put appends the bytes that do not fit into the entry.
 func (e *encoder) addList(key uint32, kind, units int, data []byte, put func()) {
-	// What is in no unit has no entry at all: a lookup that finds none says so.
+	// A trigram without units has no entry: a lookup then finds nothing.
 	if units == 0 {
 		return
 	}
 
 	e.entry(key, kind)
 
-	// Short lists stand in the entry itself.
+	// Short lists are in the entry itself.
 	if kind < kindVarint {
 		e.entries = append(e.entries, data...)
 		return
@@ -219,8 +219,8 @@ func (e *encoder) addList(key uint32, kind, units int, data []byte, put func()) 
 	e.list(units, len(data))
 }
 
-// appendBitmapList appends the list of a bitmap with n units, in the kind that is
-// smallest. No bits beyond words are set.
+// appendBitmapList appends the list of a bitmap with n units, in the smallest kind. Bits beyond
+// words must be 0.
 func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) {
 	if n > varintMax {
 		if slicedSize(b, words) >= 8*words {
@@ -229,7 +229,7 @@ func appendBitmapList(dst []byte, b *Bitmap, n, words int) (kind int, _ []byte) 
 		return kindSliced, appendSlicedBitmap(dst, b, words)
 	}
 
-	// At most varintMax: the ids fit into a buffer on the stack.
+	// At most varintMax ids fit into a buffer on the stack.
 	var buf [varintMax]uint16
 	ids := buf[:0]
 	for i, w := range b[:words] {
@@ -258,7 +258,7 @@ func appendFlat(dst []byte, b *Bitmap, words int) []byte {
 func appendDeltas(dst []byte, ids []uint16) []byte {
 	next := uint32(0)
 	for _, id := range ids {
-		// The difference is to the least id that could follow: 0 for neighbours.
+		// Store the difference to the least id that could follow: 0 for neighbours.
 		d := uint32(id) - next
 		for d >= 0x80 {
 			dst = append(dst, byte(d)|0x80)
@@ -271,8 +271,9 @@ func appendDeltas(dst []byte, ids []uint16) []byte {
 	return dst
 }
 
-// appendSliced writes which slices of 256 ids there are, as 32 bytes of bits, and for each
-// its ids less one, then the ids' low bytes, or 32 bytes of bits where those are fewer:
+// appendSliced appends a sliced list. It starts with 32 bytes of bits for the slices of 256 ids
+// that exist. Each slice has its number of ids minus one, then the low bytes of the ids, or 32
+// bytes of bits if these are fewer:
 //
 //	5, 7, 258   03 00 ... 00    slices 0 and 1
 //	            01  05 07       two ids of slice 0
@@ -291,7 +292,7 @@ func appendSliced(dst []byte, ids []uint16) []byte {
 		dst[at+int(slice>>3)] |= 1 << (slice & 7)
 		dst = append(dst, byte(n-1))
 
-		// As bytes, below 32 ids; as 32 bytes of bits from there on.
+		// Write low bytes for fewer than 32 ids, otherwise 32 bytes of bits.
 		if n < 32 {
 			for _, id := range ids[:n] {
 				dst = append(dst, byte(id))
@@ -309,7 +310,7 @@ func appendSliced(dst []byte, ids []uint16) []byte {
 	return dst
 }
 
-// slicedSize is the length of appendSlicedBitmap.
+// slicedSize returns the length of the result of appendSlicedBitmap.
 func slicedSize(b *Bitmap, words int) int {
 	size := 32
 	for s := 0; s < words; s += 4 {
@@ -320,12 +321,12 @@ func slicedSize(b *Bitmap, words int) int {
 	return size
 }
 
-// appendSlicedBitmap is appendSliced for a bitmap.
+// appendSlicedBitmap appends a sliced list, like appendSliced, from a bitmap.
 func appendSlicedBitmap(dst []byte, b *Bitmap, words int) []byte {
 	at := len(dst)
 	dst = append(dst, make([]byte, 32)...)
 
-	// One slice is four words: 256 units.
+	// A slice is four words: 256 units.
 	for s := 0; s < words; s += 4 {
 		n := sliceCount(b, s)
 		if n == 0 {

@@ -6,38 +6,38 @@ import (
 	"strings"
 )
 
-// Scope says what a candidate unit promises about the matches.
+// Scope says what candidate units promise about matches.
 type Scope uint8
 
 const (
-	// ScopeStart: every match starts at a byte that a candidate unit owns
-	// ([Span]), or at the end of the document and the last unit is one. Read
-	// from there as far as the match goes.
+	// ScopeStart means that every match starts at a byte that a candidate unit owns ([Span]), or at
+	// the end of a document whose last unit is a candidate. Read from there as far as the match
+	// goes.
 	ScopeStart Scope = iota
-	// ScopeLine: no match contains a newline, and the line of every match has
-	// a byte owned by a candidate unit (or is the empty line at its start or
-	// end). Read the lines that touch candidate units.
+	// ScopeLine means that no match contains a newline, and that the line of every match has a byte
+	// owned by a candidate unit (or is the empty line at the unit's start or end). Read the lines
+	// that touch candidate units.
 	ScopeLine
-	// ScopeDocument: every document with a match has a candidate unit. Read
-	// the document.
+	// ScopeDocument means that every document with a match has a candidate unit. Read the document.
 	ScopeDocument
 )
 
-// Formula is a condition over trigrams that every match implies. It is
-// immutable and safe for concurrent use.
-// Its leaves are factors and runs. A factor is a string of at most some sixty bytes or
-// byte classes that a match contains without a gap; so it lies in the window of the
-// unit that owns its first byte. A run is a number of bytes of a class. Only inside one
-// factor may trigrams be intersected unit by unit: different factors of a match can lie
-// in different units. So a sequence of factors is evaluated with a reach: from the units
-// of one factor to all units where, by order and by newlines, the others may be.
+// Formula is a condition over trigrams that every match implies. It is immutable and safe for
+// concurrent use.
+//
+// Its leaves are factors and runs. A factor is a string of up to some sixty bytes or byte classes
+// that a match contains without a gap, so it lies in the window of the unit that owns its first
+// byte. A run is a number of bytes of a class in a row. Trigrams may be intersected unit by unit
+// only inside one factor, because different factors of a match can lie in different units. So a
+// sequence of factors is evaluated with a reach: from the units of one factor to all units where
+// the other factors may be, by order and by newlines.
 type Formula struct {
-	root  *node // nil: it narrows nothing
+	root  *node // nil means that it rules out nothing
 	scope Scope
 	reach reach
 }
 
-// reach says where the other factors of a match can be.
+// reach says where other factors of the same match can be.
 type reach uint8
 
 const (
@@ -49,28 +49,28 @@ const (
 type op uint8
 
 const (
-	opNone   op = iota // no match anywhere
-	opFactor           // classes in a row
+	opNone   op = iota // matches nothing
+	opFactor           // byte classes in a row
 	opRun              // count bytes of a run class in a row
-	opSeq              // all of subs, in the order of their starts
-	opOr               // one of subs
+	opSeq              // all of subs, ordered by their starts
+	opOr               // at least one of subs
 )
 
-// node is a condition. A nil node always holds.
+// node is a condition. A nil node is always true.
 type node struct {
 	op    op
 	subs  []*node
-	set   []byteSet // of a factor, folded
-	picks []int     // positions in set whose trigrams are looked up; none for one or two bytes
-	class int       // of a run
-	count int       // of a run
-	// special: in the text U+212A (Kelvin) may stand for k, or U+017F (long s) for s.
-	// Units that have one of these are candidates without looking further.
+	set   []byteSet // for opFactor, folded
+	picks []int     // positions in set whose trigrams are looked up; nil for a set of one or two bytes
+	class int       // for opRun
+	count int       // for opRun
+	// special means that the text may have U+212A (Kelvin) for k, or U+017F (long s) for s. Units
+	// with one of these characters are always candidates.
 	special bool
 }
 
-// FromLiteral returns the formula of a literal. With fold it is found in any case, by
-// simple Unicode folding.
+// FromLiteral returns the formula of a literal. With fold it ignores case, by simple Unicode
+// folding.
 func FromLiteral(lit string, fold bool) *Formula {
 	chars := toRunes(lit)
 	if strings.Contains(lit, "\n") {
@@ -79,21 +79,21 @@ func FromLiteral(lit string, fold bool) *Formula {
 	return newFormula((&flattener{}).literal(chars, fold))
 }
 
-// FromRegexp returns the formula of a parsed expression. With fold every literal in it
-// ignores case.
+// FromRegexp returns the formula of a parsed expression. With fold every literal in it ignores
+// case.
 func FromRegexp(re *syntax.Regexp, fold bool) *Formula {
 	return newFormula((&flattener{fold: fold}).flatten(re))
 }
 
-// maxNear is how many classes of a literal are used: even if each were three bytes, the
-// last would be in the unit after the first.
+// maxNear is how many classes of a literal are used. Even if each were three bytes, the last would
+// be in the unit after the first.
 const maxNear = 1200
 
-// maxBroken is how many characters of a literal of several lines are used: they are
-// multiplied by the ways to write its line breaks.
+// maxBroken is how many characters of a literal with line breaks are used: they are multiplied by
+// the ways to write its line breaks.
 const maxBroken = 500
 
-// newFormula makes the formula of alternatives, and decides what its candidates promise.
+// newFormula returns the formula of alternatives. It decides what the candidates promise.
 func newFormula(alts []seq) *Formula {
 	f := &Formula{scope: ScopeDocument, reach: reachDocument}
 	fixed, atStart := true, true
@@ -102,7 +102,7 @@ func newFormula(alts []seq) *Formula {
 		atStart = atStart && s.located()
 	}
 
-	// The narrowest promise that all alternatives keep.
+	// Choose the narrowest promise that all alternatives keep.
 	switch {
 	case fixed && atStart:
 		f.scope, f.reach = ScopeStart, reachNear
@@ -119,10 +119,10 @@ func newFormula(alts []seq) *Formula {
 	return f
 }
 
-// Scope reports how candidates relate to matches.
+// Scope returns what candidates promise about matches.
 func (f *Formula) Scope() Scope { return f.scope }
 
-// String prints the formula: factors quoted with classes in brackets, runs as
+// String returns the formula as text: factors in quotes with classes in brackets, runs as
 // class{count}, sequences with spaces, alternatives in parentheses with bars.
 func (f *Formula) String() string {
 	if f.root == nil {
@@ -131,13 +131,13 @@ func (f *Formula) String() string {
 	return f.root.String()
 }
 
-// String prints a condition as [Formula.String] does.
+// String returns a condition in the form of [Formula.String].
 func (n *node) String() string {
 	switch n.op {
 	case opNone:
 		return "none"
 
-	// A star: a character beyond ASCII may stand for a k or an s.
+	// A star means that a character beyond ASCII may stand for a k or an s.
 	case opFactor:
 		var b strings.Builder
 		b.WriteByte('"')
@@ -165,8 +165,8 @@ func (n *node) String() string {
 	return "(" + strings.Join(parts, " | ") + ")"
 }
 
-// orOf makes the condition of alternatives. With edges they are the whole expression,
-// whose line anchors stand for newlines.
+// orOf returns the condition of alternatives. With edges they are the whole expression, whose line
+// anchors become newlines.
 func orOf(alts []seq, edges bool) *node {
 	var subs []*node
 	seen := make(map[string]bool)
@@ -176,7 +176,7 @@ func orOf(alts []seq, edges bool) *node {
 			return nil
 		}
 
-		// Alternatives that print alike are alike.
+		// Alternatives with the same text are equal.
 		if k := n.String(); !seen[k] {
 			seen[k] = true
 			subs = append(subs, n)
@@ -192,7 +192,7 @@ func orOf(alts []seq, edges bool) *node {
 	return &node{op: opOr, subs: subs}
 }
 
-// seqOf makes the condition that all of subs hold.
+// seqOf returns the condition that all of subs hold.
 func seqOf(subs []*node) *node {
 	switch len(subs) {
 	case 0:

@@ -6,27 +6,27 @@ import (
 	"math"
 )
 
-// Index answers formulas from the segments of one shard. It keeps slices of the given
-// bytes and next to nothing else. It is immutable and safe for concurrent use.
+// Index answers formulas from the segments of one shard. It refers to slices of the given bytes and
+// allocates next to nothing else. It is immutable and safe for concurrent use.
 type Index struct{ segs []segment }
 
-// segment is one segment, cut into its parts.
+// segment is one segment, split into its parts.
 type segment struct {
 	number                          int
 	touch                           Touch
 	units                           int
 	columns, blocks, entries, lists []byte
-	listsAt, entriesAt              int // where these parts begin
+	listsAt, entriesAt              int // where these parts begin in the segment
 }
 
-// Touch is called before n bytes of a segment, from one on, are read, and says whether
-// they may be believed: a caller with checksums checks only what is touched. Its error
-// is returned as it is.
+// Touch is called before n bytes of a segment are read, starting at offset from. It returns an
+// error if they are damaged, so that a caller with checksums checks only the bytes that are read.
+// Its error is returned unchanged.
 type Touch func(segment, from, n int) error
 
-// Open reads the heads of the segments, in the order in which a [Writer]
-// emitted them. The bytes must stay unchanged while the index is in use.
-// Lists are checked when they are read. touch may be nil.
+// Open reads the heads of the segments, in the order in which a [Writer] emitted them. The bytes
+// must stay unchanged while the index is in use. Lists are checked when they are read. touch may be
+// nil.
 func Open(segments [][]byte, touch Touch) (*Index, error) {
 	if touch == nil {
 		touch = func(int, int, int) error { return nil }
@@ -34,7 +34,7 @@ func Open(segments [][]byte, touch Touch) (*Index, error) {
 	x := &Index{segs: make([]segment, 0, len(segments))}
 
 	for i, b := range segments {
-		// Only the head is believed here; what else is read is touched when it is.
+		// Check only the head here. Other bytes are checked when they are read.
 		if err := touch(i, 0, min(headBytes, len(b))); err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func Open(segments [][]byte, touch Touch) (*Index, error) {
 	return x, nil
 }
 
-// openSegment cuts a segment into its parts.
+// openSegment splits a segment into its parts.
 func openSegment(b []byte) (segment, error) {
 	if len(b) < headBytes || binary.LittleEndian.Uint32(b) != magic {
 		return segment{}, fmt.Errorf("%w: no head", ErrCorrupt)
@@ -63,7 +63,7 @@ func openSegment(b []byte) (segment, error) {
 		return segment{}, fmt.Errorf("%w: head out of bounds", ErrCorrupt)
 	}
 
-	// The parts follow from the counts, so the length must be exactly theirs.
+	// The counts determine the parts, so the length must be exactly theirs.
 	h.layout()
 	if h.length != uint64(len(b)) {
 		return segment{}, fmt.Errorf("%w: %d bytes of %d", ErrCorrupt, len(b), h.length)
@@ -80,7 +80,7 @@ func openSegment(b []byte) (segment, error) {
 	}, nil
 }
 
-// column returns a column of longest runs.
+// column returns the column of longest runs of a class.
 func (s *segment) column(class int) ([]byte, error) {
 	from := class * s.units
 	return s.columns[from : from+s.units], s.touch(s.number, headBytes+from, s.units)
@@ -92,33 +92,33 @@ func (x *Index) Segments() int { return len(x.segs) }
 // Units returns the number of units in a segment.
 func (x *Index) Units(seg int) int { return x.segs[seg].units }
 
-// HasByte reports whether a byte, folded, occurs in the documents of a segment. It looks
-// one entry of the dictionary up: what begins with b is a trigram at every place of b.
+// HasByte reports whether a byte, folded, occurs in the documents of a segment. One lookup in the
+// dictionary is enough, because a trigram begins at every occurrence of b.
 func (x *Index) HasByte(seg int, b byte) (bool, error) {
 	c := cursor{s: &x.segs[seg]}
 	key := uint32(b) << 16
 	return c.seek(key) && c.l.key>>16 == uint32(b), c.err
 }
 
-// Work counts what answering formulas has cost.
+// Work counts the cost of answering formulas.
 type Work struct {
 	Lookups int   // trigrams looked up
 	Lists   int   // posting lists read
 	Bytes   int64 // of the lists read
 }
 
-// list is an entry of the dictionary: a posting list yet to be read, which [list.open]
-// must allow.
+// list is an entry of the dictionary: a posting list that is not read yet. Call [list.open] before
+// reading it.
 type list struct {
 	key  uint32
 	kind uint8
-	n    int // units
+	n    int // number of units
 	data []byte
-	at   int // in the lists of the segment; unused for an inline list
+	at   int // offset in the lists of the segment; unused for an inline list
 	s    *segment
 }
 
-// find looks a key up. A key that is not there has a list of no units.
+// find looks up a key. It returns a list without units if the key has no entry.
 func (s *segment) find(key uint32, w *Work) (list, error) {
 	w.Lookups++
 	c := cursor{s: s}
@@ -131,13 +131,13 @@ func (s *segment) find(key uint32, w *Work) (list, error) {
 	return c.l, nil
 }
 
-// cursor walks the dictionary.
+// cursor walks the entries of the dictionary.
 type cursor struct {
 	s     *segment
-	block int  // the next one to begin
-	left  int  // entries left of this block
-	at    int  // in entries
-	lists int  // in lists
+	block int  // number of the next block
+	left  int  // entries left in this block
+	at    int  // offset in entries
+	lists int  // offset in lists
 	l     list // the present entry
 	err   error
 }
@@ -148,8 +148,8 @@ func (c *cursor) seek(key uint32) bool {
 		return false
 	}
 
-	// The last block whose first key is at most key, by binary search:
-	// blocks[:lo] begin at most at key, blocks[hi:] beyond it.
+	// Find the last block whose first key is at most key, by binary search: blocks[:lo] begin at
+	// most at key, blocks[hi:] begin after it.
 	lo, hi := 0, len(c.s.blocks)/blockBytes
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
@@ -191,7 +191,7 @@ func (c *cursor) next() bool {
 	return c.entry()
 }
 
-// nextBlock begins the next block, if there is one.
+// nextBlock starts the next block, and reports whether there is one.
 func (c *cursor) nextBlock() bool {
 	if (c.block+1)*blockBytes > len(c.s.blocks) {
 		return false
@@ -210,7 +210,7 @@ func (c *cursor) nextBlock() bool {
 		return c.fail("block out of bounds")
 	}
 
-	// An entry is at most 16 bytes long.
+	// An entry has at most 16 bytes.
 	n := min(16*blockKeys, len(c.s.entries)-c.at)
 	c.err = c.s.touch(c.s.number, c.s.entriesAt+c.at, n)
 	return c.err == nil
@@ -227,11 +227,11 @@ func (c *cursor) entry() bool {
 		return c.fail("key out of bounds")
 	}
 
-	// What the entry says of its list; the list itself is checked when it is read.
+	// Read the description of the list. The list itself is checked when it is read.
 	c.l = list{key: uint32(key), kind: uint8(x & 7), at: c.lists, s: c.s}
 
 	switch c.l.kind {
-	// The ids stand in the entry itself.
+	// The ids are in the entry itself.
 	case kindInline1, kindInline2:
 		c.l.n = 1 + int(c.l.kind)
 		if len(c.s.entries)-c.at < 2*c.l.n {
@@ -241,7 +241,7 @@ func (c *cursor) entry() bool {
 		c.at += 2 * c.l.n
 		return true
 
-	// The list stands among the others, where the one before it ends.
+	// The list starts where the list before it ends.
 	case kindVarint, kindSliced, kindFlat:
 		n, ok1 := c.uvarint()
 		size, ok2 := c.uvarint()

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// orInto adds the units of a list to a set. The list is checked on the way: it must
-// have exactly n units, ascending, below units.
+// orInto adds the units of a list to a set. It checks that the list has exactly n units, ascending,
+// all below units.
 func (l *list) orInto(b *Bitmap, units int, w *Work) error {
 	if err := l.open(w); err != nil {
 		return err
@@ -23,12 +23,12 @@ func (l *list) orInto(b *Bitmap, units int, w *Work) error {
 	return l.each(units, func(id uint16) { b.Set(id) })
 }
 
-// open counts the list as read and asks whether its bytes may be believed.
+// open counts the list as read, and returns an error if its bytes are damaged.
 func (l *list) open(w *Work) error {
 	w.Lists++
 	w.Bytes += int64(len(l.data))
 	if l.kind < kindVarint {
-		return nil // it is in the entry
+		return nil // the list is in the entry
 	}
 	return l.s.touch(l.s.number, l.s.listsAt+l.at, len(l.data))
 }
@@ -44,12 +44,12 @@ func (l *list) each(units int, f func(uint16)) error {
 		return l.eachInline(units, f)
 	}
 
-	// Each number is the difference to the least id that could follow, as a varint.
+	// Each number is a varint: the difference to the least id that could follow.
 	next, data := 0, l.data
 	for range l.n {
 		d, shift := 0, 0
 		for {
-			if len(data) == 0 || shift > 14 { // ids have 16 bits: three bytes at most
+			if len(data) == 0 || shift > 14 { // ids have 16 bits: at most three bytes
 				return l.corrupt()
 			}
 			c := data[0]
@@ -104,15 +104,15 @@ func (l *list) orFlat(b *Bitmap, units int) error {
 		b[i] |= x
 	}
 
-	// The number in the entry and the bits are two tellings of the same: they must agree.
+	// The number in the entry and the number of bits must agree.
 	if n != l.n || overrun(b, units) {
 		return l.corrupt()
 	}
 	return nil
 }
 
-// overrun reports whether a set has units that do not exist, up to the end of the slice
-// of 256 in which the last unit is: that far a list can reach.
+// overrun reports whether a set has units that do not exist. It looks up to the end of the slice of
+// 256 units that contains the last unit, because a list can reach that far.
 func overrun(b *Bitmap, units int) bool {
 	words := (units + 63) / 64
 	for _, w := range b[words : (words+3)&^3] {
@@ -123,7 +123,7 @@ func overrun(b *Bitmap, units int) bool {
 	return units&63 != 0 && b[units>>6]>>(units&63) != 0
 }
 
-// cutSlice cuts the first slice off the data of a sliced list: its number of units
+// cutSlice splits the first slice off the data of a sliced list. It returns the number of its units
 // and its 1 to 32 bytes.
 func cutSlice(data []byte) (n int, slice, rest []byte, ok bool) {
 	if len(data) < 2 {
@@ -175,15 +175,15 @@ func (l *list) orSliced(b *Bitmap, units int) error {
 		}
 	}
 
-	// All data is used, no unit is beyond the end, and none is counted twice.
+	// All data must be used, and no unit may lie beyond the end or count twice.
 	if len(data) != 0 || total != l.n || overrun(b, units) {
 		return l.corrupt()
 	}
 	return nil
 }
 
-// andSliced is andInto for a sliced list. Units between its slices are cleared; before each
-// slice b[:done] is the result.
+// andSliced is andInto for a sliced list. It clears the units between slices. Before each slice
+// b[:done] is the result.
 func (l *list) andSliced(b *Bitmap, units int) error {
 	if len(l.data) < 32 {
 		return l.corrupt()
@@ -208,7 +208,7 @@ func (l *list) andSliced(b *Bitmap, units int) error {
 		}
 	}
 
-	// What is behind the last slice is in none.
+	// No slice has the units behind the last one.
 	clear(b[done:])
 	if len(data) != 0 || total != l.n {
 		return l.corrupt()
@@ -216,7 +216,7 @@ func (l *list) andSliced(b *Bitmap, units int) error {
 	return nil
 }
 
-// andInto removes from a set what is not in the list.
+// andInto removes from a set the units that are not in the list.
 func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 	switch l.kind {
 	case kindFlat:
@@ -239,7 +239,7 @@ func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 		return l.andSliced(b, units)
 	}
 
-	// Of the other kinds a bitmap is made first.
+	// Turn a list of another kind into a bitmap first.
 	var only Bitmap
 	if err := l.orInto(&only, units, w); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (l *list) andInto(b *Bitmap, units int, w *Work) error {
 
 // collect appends the units of a list to ids.
 func (l *list) collect(units int, w *Work, ids *[]uint16) error {
-	// These kinds give no ids one by one, a bitmap gives them in order.
+	// Flat and sliced lists do not give ids one by one, but a bitmap gives them in order.
 	if l.kind == kindFlat || l.kind == kindSliced {
 		var b Bitmap
 		if err := l.orInto(&b, units, w); err != nil {
@@ -266,7 +266,7 @@ func (l *list) collect(units int, w *Work, ids *[]uint16) error {
 	return l.each(units, func(id uint16) { *ids = append(*ids, id) })
 }
 
-// filter keeps those ids that are in the list.
+// filter returns the ids that are in the list. It reuses the memory of ids.
 func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 	if err := l.open(w); err != nil {
 		return nil, err
@@ -275,7 +275,7 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 	kept := ids[:0]
 	switch l.kind {
 	case kindFlat:
-		// A bit for each unit, in whole words.
+		// A flat list has a bit for each unit, in whole words.
 		if len(l.data) != 8*((units+63)/64) {
 			return nil, l.corrupt()
 		}
@@ -290,7 +290,7 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 		return l.filterSliced(ids)
 	}
 
-	// Both are ascending: i is at the least id that may still be in the list.
+	// Both ascend: ids[i] is the least id that may still be in the list.
 	i := 0
 	err := l.each(units, func(id uint16) {
 		for i < len(ids) && ids[i] < id {
@@ -304,7 +304,7 @@ func (l *list) filter(ids []uint16, units int, w *Work) ([]uint16, error) {
 	return kept, err
 }
 
-// filterSliced is filter for a sliced list. Slices that no id asks for are skipped.
+// filterSliced is filter for a sliced list. It skips slices without an id.
 func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 	if len(l.data) < 32 {
 		return nil, l.corrupt()
@@ -317,7 +317,7 @@ func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 				return nil, l.corrupt()
 			}
 
-			// Of the ids those in this slice; smaller ones are in no slice.
+			// Take the ids of this slice. Smaller ids are in no slice.
 			slice, size := uint16(word<<6+bits.TrailingZeros64(x)), min(int(data[0])+1, 32)
 			for len(ids) > 0 && ids[0]>>8 < slice {
 				ids = ids[1:]
@@ -335,7 +335,8 @@ func (l *list) filterSliced(ids []uint16) ([]uint16, error) {
 	return kept, nil
 }
 
-// inSlice reports whether a slice of 1 to 31 low bytes, or a bitmap, has a low byte.
+// inSlice reports whether a slice has a low byte. data is 1 to 31 low bytes, or a bitmap of 32
+// bytes.
 func inSlice(data []byte, low byte) bool {
 	if len(data) == 32 {
 		return data[low>>3]&(1<<(low&7)) != 0

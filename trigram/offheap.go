@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// offheap allocates n values of T outside of the Go heap: zeroed, costing memory only
-// where touched, and unknown to the garbage collector. T must hold no pointers.
+// offheap allocates n zeroed values of T outside of the Go heap. Memory costs only where it is
+// touched, and the garbage collector does not see it. T must contain no pointers.
 func offheap[T any](n int) ([]T, error) {
 	var t T
 	size := n * int(unsafe.Sizeof(t))

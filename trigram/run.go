@@ -2,8 +2,8 @@ package trigram
 
 import "math/bits"
 
-// A run class is a set of bytes. For each class a unit has a byte: how many bytes of
-// the class it has in a row at most.
+// A run class is a set of bytes. Each unit has a byte for each class: the length of its longest run
+// of bytes of that class.
 const (
 	runDigit = iota
 	runUpper
@@ -12,11 +12,11 @@ const (
 	runClasses
 )
 
-// maxRun is the longest run that a query can ask of a unit: a run that begins at the
-// last byte of a unit is visible only as far as the window reaches.
+// maxRun is the longest run that a query may require of a unit: a run that begins at the last byte
+// of a unit is visible only up to the end of the window.
 const maxRun = Overlap - 4
 
-// runBits has for each byte bit c set if it is of run class c.
+// runBits maps a byte to a bit for each run class that contains it.
 var runBits = makeRunBits()
 
 func makeRunBits() (t [256]uint8) {
@@ -28,7 +28,7 @@ func makeRunBits() (t [256]uint8) {
 		}
 	}
 
-	// Runs are of the text as it is: capitals are apart here, while trigrams fold them.
+	// Runs do not fold case: capitals differ from small letters, unlike in trigrams.
 	set('0', '9', runDigit, runHex, runWord)
 	set('A', 'F', runHex)
 	set('a', 'f', runHex)
@@ -38,18 +38,17 @@ func makeRunBits() (t [256]uint8) {
 	return t
 }
 
-// shortest is for each run class the shortest run that counts. Shorter ones are in
-// most units anyway, and looking for them costs time: the search for a run steps as
-// far as the run it looks for is long.
+// shortest is the shortest run of each class that counts. Most units have shorter ones, and finding
+// them takes longer: the search steps by the length of the run that it looks for.
 var shortest = [runClasses]int{runDigit: 4, runUpper: 6, runHex: 6, runWord: 10}
 
-// longestRun returns the length of the longest run of bytes of a class, at most 255,
-// or 0 if none counts. Before each step
+// longestRun returns the length of the longest run of bytes of a class, at most 255, or 0 if it is
+// too short to count. Before each step
 //
-//	text[:i] has no run longer than longest, and one that begins at i would be new
+//	text[:i] has no run longer than longest, and a run that begins at i would be new
 //
-// so it looks at the last byte that a longer run from i on would have, and mostly it
-// is not of the class: then no run up to there can be longer.
+// so the search first looks at the last byte of a longer run that begins at i. That byte is mostly
+// not of the class, and then no run up to it can be longer.
 func longestRun(text []byte, class int) uint8 {
 	bit, longest := uint8(1)<<class, shortest[class]-1
 	for i := 0; i+longest < len(text); {
@@ -63,7 +62,7 @@ func longestRun(text []byte, class int) uint8 {
 			continue
 		}
 
-		// All bytes back to i are of the class: a new longest run, which may go on.
+		// All bytes back to i are of the class: this is a new longest run, which may go on.
 		end := i + longest + 1
 		for end < len(text) && runBits[text[end]]&bit != 0 {
 			end++
@@ -72,7 +71,7 @@ func longestRun(text []byte, class int) uint8 {
 		i = end + 1
 	}
 
-	// What a shorter run says is not worth a look, so it counts as none.
+	// A shorter run rules out too little, so it counts as none.
 	if longest < shortest[class] {
 		return 0
 	}
@@ -90,14 +89,14 @@ func appendRuns(dst []byte, text []byte) []byte {
 // runBlocks is the number of blocks of 64 bytes in the longest window.
 const runBlocks = (UnitSize + 2*Overlap + 63) / 64
 
-// runMasks says for blocks of 64 bytes which of them are of each run class.
+// runMasks says for blocks of 64 bytes which of their bytes are in each run class.
 type runMasks [runBlocks][runClasses]uint64
 
-// longest is longestRun from masks. It only asks of each block whether it has a longer
-// run than all before, which it seldom has: with the same few shifts for each block
-// there is nothing to mispredict. run is how long a run is that reaches the block.
+// longest is longestRun from masks. For each block it only checks whether it has a longer run than
+// all blocks before. That is seldom true, and takes the same few shifts for each block, so branches
+// are predicted well. run is the length of the run that reaches the start of the block.
 func (m *runMasks) longest(blocks, class int) uint8 {
-	// A bit left after the steps is a run that is longer than the longest so far.
+	// A bit that is left after the steps stands for a run longer than the longest so far.
 	longest, run := shortest[class]-1, 0
 	steps := stepsTo(longest + 1)
 	for i := range blocks {
@@ -107,7 +106,7 @@ func (m *runMasks) longest(blocks, class int) uint8 {
 			continue
 		}
 
-		// Within the word, or across its beginning from the words before.
+		// A longer run may be within the word, or start in words before it.
 		within, across := steps.apply(w), run+bits.TrailingZeros64(^w)
 
 		run = bits.LeadingZeros64(^w)
@@ -118,23 +117,23 @@ func (m *runMasks) longest(blocks, class int) uint8 {
 		}
 	}
 
-	// One that reaches the end was not across any word.
+	// A run that reaches the end has not been counted yet.
 	if longest = max(longest, run); longest < shortest[class] {
 		return 0
 	}
 	return uint8(min(longest, 255))
 }
 
-// steps are shifts. After them a bit is set where a run of a certain length begins:
-// for 6 they are 1, 2, 2, since w & w>>1 has the beginnings of runs of 2, and so on
-// for 4 and 6.
+// steps are shifts. After them, a bit is set where a run of a certain length begins. For length 6
+// they are 1, 2, 2: w & w>>1 has the starts of runs of length 2, the next step those of length 4,
+// the last those of length 6.
 type steps struct {
 	by [8]uint8
 	n  int
 }
 
-// stepsTo returns the steps for runs of a length. A word has none longer than 64: for
-// those nothing is left.
+// stepsTo returns the steps for runs of a length. A word has no run longer than 64; such steps
+// leave no bit.
 func stepsTo(length int) (s steps) {
 	for have := 1; have < min(length, 65); s.n++ {
 		step := min(have, length-have, 63)
@@ -144,7 +143,7 @@ func stepsTo(length int) (s steps) {
 	return s
 }
 
-// apply leaves in w the beginnings of runs.
+// apply returns the starts of the runs in w.
 func (s *steps) apply(w uint64) uint64 {
 	for _, by := range s.by[:s.n] {
 		w &= w >> (by & 63)

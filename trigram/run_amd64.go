@@ -4,8 +4,8 @@ package trigram
 
 import "golang.org/x/sys/cpu"
 
-// classMasks sets masks, runClasses for each block of 64 bytes of text: which of its
-// bytes are of the run class. It needs AVX2.
+// classMasks sets masks, with runClasses words for each block of 64 bytes of text: which bytes of
+// the block are in each run class. It needs AVX2.
 //
 //go:noescape
 func classMasks(text *byte, blocks int, masks *uint64)
@@ -16,7 +16,7 @@ func (m *runMasks) longestRuns(dst []byte, text []byte) []byte {
 		return appendRuns(dst, text)
 	}
 
-	// The rest in a block of zeros, which are of no class.
+	// Copy the rest into a block of zeros, which belong to no class.
 	blocks, tail := len(text)/64, [64]byte{}
 	if blocks > 0 {
 		classMasks(&text[0], blocks, &m[0][0])

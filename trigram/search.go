@@ -6,26 +6,24 @@ import (
 	"slices"
 )
 
-// Scratch holds the buffers of one goroutine for [Index.Search], which allocates next
-// to nothing with it. The zero value is ready.
+// Scratch holds the buffers with which one goroutine calls [Index.Search], so that a search
+// allocates next to nothing. The zero value is ready to use.
 type Scratch struct {
 	Work Work // every search adds to it
 
-	free   []*Bitmap // that nobody uses
+	free   []*Bitmap // bitmaps that are not in use
 	lists  []list
 	ids    []uint16
 	only   []uint16
 	copied []uint16
 }
 
-// small is the number of units up to which an intersection is a sorted array rather
-// than a bitmap.
+// small is the number of units up to which an intersection is a sorted array, not a bitmap.
 const small = 2 * varintMax
 
-// Search sets out to the candidate units of one segment and returns how many they are.
-// If within is not nil, only candidates in it are wanted, and there are no others. The
-// work is bounded by the size of the segment. Damaged bytes give an error that wraps
-// [ErrCorrupt].
+// Search sets out to the candidate units of one segment and returns their number. If within is not
+// nil, out has only candidates in it. The work is limited by the size of the segment. Damaged bytes
+// give an error that wraps [ErrCorrupt].
 func (x *Index) Search(seg int, f *Formula, within *Bitmap, s *Scratch, out *Bitmap) (int, error) {
 	e := evaluation{seg: &x.segs[seg], Scratch: s, reach: f.reach, atStart: f.scope == ScopeStart}
 	out.Clear()
@@ -35,27 +33,26 @@ func (x *Index) Search(seg int, f *Formula, within *Bitmap, s *Scratch, out *Bit
 		return 0, err
 	}
 
-	// Lists are read whole, so what is found may be elsewhere.
+	// Lists are read whole, so out may have units outside of within.
 	if within != nil {
 		out.And(within)
 	}
 	return out.Count(), nil
 }
 
-// evaluation is one formula over one segment.
+// evaluation is the evaluation of one formula in one segment.
 type evaluation struct {
 	seg *segment
 	*Scratch
 	reach   reach
-	atStart bool    // the first condition of a sequence is where a match starts
-	first   *Bitmap // units that begin a document; nil while not read
-	noLine  *Bitmap // units that own no newline; nil while not read
-	// within, when not nil, is where units are wanted. What is found elsewhere may be
-	// left out.
+	atStart bool    // the first condition of a sequence is at the start of a match
+	first   *Bitmap // units that begin a document; nil until they are read
+	noLine  *Bitmap // units that own no newline; nil until they are read
+	// within, if not nil, has the units of interest. Other candidates may be left out.
 	within *Bitmap
 }
 
-// borrow returns an empty bitmap, putBack takes it back.
+// borrow returns an empty bitmap. putBack returns it to the scratch.
 func (s *Scratch) borrow() *Bitmap {
 	if n := len(s.free); n > 0 {
 		b := s.free[n-1]
@@ -79,7 +76,7 @@ func (e *evaluation) key(key uint32, out *Bitmap) error {
 
 // eval adds the units that satisfy n to out.
 func (e *evaluation) eval(n *node, out *Bitmap) error {
-	// Conditions made of others.
+	// These combine the results of other conditions.
 	switch n.op {
 	case opNone:
 		return nil
@@ -95,14 +92,14 @@ func (e *evaluation) eval(n *node, out *Bitmap) error {
 		return e.evalSeq(n, out)
 	}
 
-	// Characters beyond ASCII that fold to ASCII are found by their own bytes.
+	// Characters beyond ASCII that fold to ASCII have trigrams of their own bytes.
 	if n.special {
 		if err := e.evalSpecial(out); err != nil {
 			return err
 		}
 	}
 
-	// A run: a column says how long the longest of each unit is.
+	// For a run, a column has the longest run of each unit.
 	if n.op == opRun {
 		column, err := e.seg.column(n.class)
 		if err != nil {
@@ -119,8 +116,8 @@ func (e *evaluation) eval(n *node, out *Bitmap) error {
 	return e.evalFactor(n, out)
 }
 
-// evalSpecial adds the units with a character beyond ASCII that folds to ASCII: U+212A
-// (E2 84 AA) and U+017F (C5 BF).
+// evalSpecial adds the units that have a character beyond ASCII which folds to ASCII: U+212A (E2 84
+// AA) or U+017F (C5 BF).
 func (e *evaluation) evalSpecial(out *Bitmap) error {
 	if err := e.key(0xe284aa, out); err != nil {
 		return err
@@ -128,9 +125,9 @@ func (e *evaluation) evalSpecial(out *Bitmap) error {
 	return e.pairs(0xc5, 0xbf, nil, nil, out)
 }
 
-// evalFactor adds the units that have all trigrams of a factor. Trigrams of single
-// bytes are lists to be intersected; a position with classes is a union of lists,
-// which is made only where it can rule out more units than it has lists.
+// evalFactor adds the units that have all trigrams of a factor. Lists of trigrams with single bytes
+// are intersected. A position with classes is a union of lists, which is made only if it can rule
+// out more units than it has lists.
 func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	if n.picks == nil {
 		return e.evalClasses(n.set, e.limit(e.within), out)
@@ -139,7 +136,7 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	b := e.borrow()
 	defer e.putBack(b)
 
-	// First the trigrams of single bytes, the cheapest and the most selective.
+	// Trigrams of single bytes come first: they are the cheapest and rule out the most.
 	exact := n.exact()
 	count := math.MaxInt
 	if exact {
@@ -149,14 +146,14 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 		}
 	}
 
-	// Each position with classes narrows what the trigrams of single bytes left over.
+	// Each position with classes rules out more of the units that are left.
 	for _, i := range n.picks {
 		k := n.triple(i)
 		if k == 1 || exact && count < k {
 			continue // looking up a list costs about as much as reading a unit
 		}
 
-		// Only units that are still possible are asked for.
+		// Ask only about units that are still possible.
 		among := e.within
 		if exact {
 			among = b
@@ -181,7 +178,7 @@ func (e *evaluation) evalFactor(n *node, out *Bitmap) error {
 	return nil
 }
 
-// limit returns the members of a set if they are few, for evalClasses; else nil.
+// limit returns the members of a set for evalClasses if they are few, otherwise nil.
 func (e *evaluation) limit(among *Bitmap) []uint16 {
 	if among == nil || among.Count() > small {
 		return nil
@@ -190,9 +187,8 @@ func (e *evaluation) limit(among *Bitmap) []uint16 {
 	return e.only
 }
 
-// evalExact intersects all trigrams of single bytes, the rarest first, into an empty
-// set, and returns the number of its units. While there are few units they are a
-// sorted array.
+// evalExact intersects the lists of all trigrams of single bytes, the rarest first, into the empty
+// set out. It returns the number of units. It keeps few units as a sorted array.
 func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 	from := len(e.lists)
 	defer func() { e.lists = e.lists[:from] }()
@@ -202,7 +198,7 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 
 	lists := e.lists[from:]
 
-	// Where few units are wanted they are asked of each list.
+	// If few units are of interest, look each of them up in the lists.
 	if e.within != nil {
 		if k := e.within.Count(); k <= small && k <= lists[0].n {
 			e.ids = e.within.appendTo(e.ids[:0])
@@ -238,13 +234,13 @@ func (e *evaluation) evalExact(n *node, out *Bitmap) (int, error) {
 		return count, nil
 	}
 
-	// Few are left: an array of them is faster now.
+	// Few units are left, so an array of them is faster now.
 	e.ids = out.appendTo(e.ids[:0])
 	out.Clear()
 	return e.evalFew(lists, out)
 }
 
-// evalFew sets out to those of e.ids that are in all lists.
+// evalFew sets out to the ids of e.ids that are in all lists.
 func (e *evaluation) evalFew(lists []list, out *Bitmap) (int, error) {
 	ids := e.ids
 	var err error
@@ -258,7 +254,7 @@ func (e *evaluation) evalFew(lists []list, out *Bitmap) (int, error) {
 	return len(ids), err
 }
 
-// few: ruling out so many units by further lists would cost as much as reading them.
+// few is a number of units that costs as much to read as to rule out by further lists.
 const few = 2
 
 // appendTo appends the members in ascending order.
@@ -271,8 +267,8 @@ func (b *Bitmap) appendTo(ids []uint16) []uint16 {
 	return ids
 }
 
-// lookup appends the lists of the trigrams of single bytes to e.lists, shortest first.
-// It reports false if one of them is empty.
+// lookup appends the lists of the trigrams with single bytes to e.lists, the shortest first. It
+// reports false if one of them is empty.
 func (e *evaluation) lookup(n *node, w *Work) (bool, error) {
 	from := len(e.lists)
 	for i := 0; i+3 <= len(n.set); i++ {
@@ -288,21 +284,21 @@ func (e *evaluation) lookup(n *node, w *Work) (bool, error) {
 		e.lists = append(e.lists, l)
 	}
 
-	// The shortest first: the rest is only looked at for units that are left.
+	// Sort by length: longer lists are read only for the units that are left.
 	slices.SortFunc(e.lists[from:], func(a, b list) int { return a.n - b.n })
 	return true, nil
 }
 
-// evalClasses adds the union of all trigrams of one to three classes: of its units
-// those in only, unless that is nil. With two classes any third byte will do, with
-// one any second and third.
+// evalClasses adds the units that have a trigram of one to three classes. If only is not nil, it
+// adds only units of that list. With two classes the third byte may be any, with one class the
+// second and third.
 func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) error {
 	var buf [2][256]byte
 	first := set[0].bytes(buf[0][:0])
 	second := buf[1][:0]
 	var third *byteSet
 
-	// Classes that are not given are all bytes.
+	// Missing classes stand for all bytes.
 	if len(set) > 1 {
 		second = set[1].bytes(second)
 	} else {
@@ -315,10 +311,10 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 		third = &set[2]
 	}
 
-	// Each pair is a range of the dictionary.
+	// Each pair of bytes is a range of the dictionary.
 	for _, a := range first {
 		for _, b := range second {
-			if foldByte[b] != b { // a capital: the index has none
+			if foldByte[b] != b { // a capital, which the index does not have
 				continue
 			}
 			if err := e.pairs(a, b, third, only, out); err != nil {
@@ -326,7 +322,7 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 			}
 		}
 
-		// A union of nearly all units rules out too little to go on with.
+		// A union of nearly all units rules out too little to continue.
 		if only == nil && out.Count() >= e.seg.units-e.seg.units/saturated {
 			out.AddRange(0, e.seg.units)
 			return nil
@@ -335,12 +331,12 @@ func (e *evaluation) evalClasses(set []byteSet, only []uint16, out *Bitmap) erro
 	return nil
 }
 
-// saturated: a union that has all units but one in so many is taken for all.
+// saturated decides when a union counts as all units: if it lacks at most one unit in so many.
 const saturated = 8
 
-// pairs adds the units of all trigrams that begin with two bytes and have the third in
-// a set, any for nil: those in only, unless that is nil. They are a range of the
-// dictionary.
+// pairs adds the units of all trigrams that begin with two bytes and have the third byte in a set;
+// nil means any byte. If only is not nil, it adds only units of that list. Such trigrams are a
+// range of the dictionary.
 func (e *evaluation) pairs(a, b byte, third *byteSet, only []uint16, out *Bitmap) error {
 	prefix := uint32(a)<<16 | uint32(b)<<8
 	e.Work.Lookups++
@@ -358,7 +354,7 @@ func (e *evaluation) pairs(a, b byte, third *byteSet, only []uint16, out *Bitmap
 			continue
 		}
 
-		// filter works in place, and only is needed for the next list.
+		// filter works in place, but only is needed for the next list.
 		e.copied = append(e.copied[:0], only...)
 		kept, err := c.l.filter(e.copied, e.seg.units, &e.Work)
 		if err != nil {
@@ -371,16 +367,16 @@ func (e *evaluation) pairs(a, b byte, third *byteSet, only []uint16, out *Bitmap
 	return c.err
 }
 
-// estimate guesses how many units satisfy n, by the dictionary alone.
+// estimate guesses from the dictionary alone how many units satisfy n.
 func (e *evaluation) estimate(n *node) (int, error) {
-	// Nothing to look up: by rule of thumb.
+	// These have no lists, so the guess is a rule of thumb.
 	switch n.op {
 	case opNone:
 		return 0, nil
 	case opRun:
 		return e.seg.units >> min(n.count/4, 8), nil
 
-	// A union has at most the sum of its parts, a sequence at most the least of them.
+	// A union has at most the sum of its members, a sequence at most the least of them.
 	case opOr, opSeq:
 		sum, least := 0, math.MaxInt
 		for _, sub := range n.subs {
@@ -412,10 +408,11 @@ func (e *evaluation) estimate(n *node) (int, error) {
 	return e.lists[from].n, nil
 }
 
-// evalSeq adds the units of an anchor from which all other conditions of a sequence are
-// in reach. The anchor is the first condition if starts are asked for, else the rarest.
+// evalSeq adds the units of an anchor from which all other conditions of a sequence are in reach.
+// The anchor is the first condition if matches must start in the candidates, otherwise the rarest
+// one.
 func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
-	// The conditions, from the rarest on.
+	// Order the conditions from the rarest on.
 	type sub struct{ i, estimate int }
 	order := make([]sub, len(n.subs))
 	for i := range n.subs {
@@ -426,7 +423,7 @@ func (e *evaluation) evalSeq(n *node, out *Bitmap) error {
 		order[i] = sub{i, k}
 	}
 
-	// Where the anchor is, then what has to be near it.
+	// Find the units of the anchor, then require the others near them.
 	anchor := 0
 	slices.SortStableFunc(order, func(a, b sub) int { return a.estimate - b.estimate })
 	if !e.atStart {

@@ -9,54 +9,54 @@ import (
 	"unicode/utf8"
 )
 
-// Each set of a sketch has a bit for each two bytes of its text, up to a power of two and
-// within these bounds: texts of many megabytes have 5,000 to 40,000 different trigrams, so
-// that one that is not there finds a bit of another one time in 14 at most.
+// Each set of a sketch has a bit for each two bytes of its text, rounded up to a power of two,
+// within these limits. Texts of many megabytes have 5,000 to 40,000 different trigrams. So for a
+// missing trigram the bit of another one is set in one of 14 cases at most.
 const (
 	leastSketch = 10 // log2 of bits
 	mostSketch  = 19
 )
 
-// A Sketch is a small stand-in for a text that no index has: it tells that a formula
-// has no match there, without the text. It is immutable and safe for concurrent use.
+// A Sketch is a small summary of a text that is not in the index. Without the text it can tell that
+// a formula has no match there. It is immutable and safe for concurrent use.
 //
-// It is the set of the text's trigrams, and that of its runs of four bytes in their own
-// case, by a hash of them: sets that may seem to hold more than was put in (Bloom
-// filters). It knows nothing of places, nor of runs of a class.
+// It has two Bloom filters: of the trigrams of the text, and of its strings of four bytes with
+// their case. A Bloom filter may seem to contain more than was added. The sketch has no positions,
+// and no runs of a class.
 type Sketch struct {
-	bits    []uint64 // of folded trigrams
-	exact   []uint64 // of four bytes as they stand
-	shift   int      // of a hash of 32 bits, to the number of a bit
-	special bool     // U+212A or U+017F is in the text
+	bits    []uint64 // folded trigrams
+	exact   []uint64 // strings of four bytes with their case
+	shift   int      // of a 32-bit hash, to get the number of a bit
+	special bool     // the text has U+212A or U+017F
 }
 
-// NewSketch makes the sketch of a text, of at most 128 KiB.
+// NewSketch returns the sketch of a text of at most 128 KiB.
 func NewSketch(text []byte) *Sketch {
 	log := min(max(bits.Len(uint(len(text)/2)), leastSketch), mostSketch)
 	s := &Sketch{bits: make([]uint64, 1<<log/64), exact: make([]uint64, 1<<log/64), shift: 32 - log}
 
 	if len(text) >= exactBytes {
-		key := binary.BigEndian.Uint32(text) >> 8 // the first three
+		key := binary.BigEndian.Uint32(text) >> 8 // the first three bytes
 		for _, c := range text[exactBytes-1:] {
 			key = key<<8 | uint32(c)
 			s.put(s.exact, key)
 		}
 	}
 
-	// A newline is thought before the text, and two after it.
+	// As in the index, one newline stands before the text and two after it.
 	s.add(s.add('\n', text), []byte("\n\n"))
 
 	s.special = bytes.Contains(text, []byte(string(rune(kelvin)))) || bytes.Contains(text, []byte(string(rune(longS))))
 	return s
 }
 
-// Size is the bytes of memory that the sketch takes.
+// Size returns the bytes of memory that the sketch takes.
 func (s *Sketch) Size() int { return 8*(len(s.bits)+len(s.exact)) + 96 }
 
-// add puts in the trigrams that end in a text. last is the two bytes before it, folded;
-// those at its end are returned.
+// add adds the trigrams that end in a text. last has the two folded bytes before it. It returns the
+// last two folded bytes of the text.
 func (s *Sketch) add(last uint32, text []byte) uint32 {
-	// The last three bytes, and a free one below them for the next.
+	// key has the last three bytes, above a free byte for the next one.
 	key := last << 8
 	for _, c := range text {
 		key = (key | uint32(foldByte[c])) << 8
@@ -68,7 +68,7 @@ func (s *Sketch) add(last uint32, text []byte) uint32 {
 // has reports whether a trigram may be in the text.
 func (s *Sketch) has(key uint32) bool { return s.in(s.bits, key<<8) }
 
-// put puts a key into one of the sets.
+// put adds a key to one of the sets.
 func (s *Sketch) put(set []uint64, key uint32) {
 	x := s.place(key)
 	set[x>>6] |= 1 << (x & 63)
@@ -80,14 +80,15 @@ func (s *Sketch) in(set []uint64, key uint32) bool {
 	return set[x>>6]&(1<<(x&63)) != 0
 }
 
-// place is the bit of a key, a trigram in its upper bytes or four bytes: of its product
-// with a large odd number the highest bits, in which all of its own are mixed.
+// place returns the bit number of a key, which is a trigram in the upper bytes or a string of four
+// bytes. It takes the highest bits of the product with a large odd number, because all bits of the
+// key affect them.
 func (s *Sketch) place(key uint32) uint32 { return key * 0x9e3779b1 >> (s.shift & 31) }
 
-// exactBytes is how many bytes of a literal are looked up at a time.
+// exactBytes is the number of bytes of a literal that are looked up together.
 const exactBytes = 4
 
-// mayHave reports whether a text may stand in the text of a sketch, in this case.
+// mayHave reports whether a literal may occur in the text of a sketch with its case.
 func (s *Sketch) mayHave(text string) bool {
 	for i := 0; i+exactBytes <= len(text); i++ {
 		if !s.in(s.exact, binary.BigEndian.Uint32([]byte(text[i:i+exactBytes]))) {
@@ -97,14 +98,14 @@ func (s *Sketch) mayHave(text string) bool {
 	return true
 }
 
-// Question is what sketches are asked about an expression. It is immutable and safe for
-// concurrent use.
+// Question is an expression prepared for asking sketches. It is immutable and safe for concurrent
+// use.
 type Question struct {
 	formula  *Formula
-	literals []string // that every match has, as they stand
+	literals []string // texts that every match contains, with their case
 }
 
-// Ask makes the question of a parsed expression.
+// Ask returns the question of a parsed expression.
 func Ask(re *syntax.Regexp) *Question {
 	return &Question{FromRegexp(re, false), literalsOf(re, nil)}
 }
@@ -114,7 +115,7 @@ func (q *Question) MayMatch(s *Sketch) bool {
 	return !slices.ContainsFunc(q.literals, func(text string) bool { return !s.mayHave(text) }) && q.formula.MayMatch(s)
 }
 
-// literalsOf appends texts that every match of an expression has.
+// literalsOf appends texts that every match of an expression contains.
 //
 //	ext4_[a-z]+_inode    ext4_  _inode
 //	(?:foo|bar)\.baz     .baz
@@ -131,7 +132,8 @@ func literalsOf(re *syntax.Regexp, out []string) []string {
 			out = literalsOf(re.Sub[0], out)
 		}
 
-	// A byte that is no UTF-8 is read as U+FFFD, and a line may end in two bytes.
+	// Skip literals with a byte that is not UTF-8, which is parsed as U+FFFD, and those with a line
+	// end, which may be two bytes.
 	case syntax.OpLiteral:
 		if re.Flags&syntax.FoldCase == 0 && !slices.ContainsFunc(re.Rune, func(r rune) bool { return r == utf8.RuneError || r == '\n' || r == '\r' }) {
 			out = append(out, string(re.Rune))
@@ -154,8 +156,8 @@ func (s *Sketch) may(n *node) bool {
 		return !slices.ContainsFunc(n.subs, func(sub *node) bool { return !s.may(sub) })
 	}
 
-	// Characters beyond ASCII may stand for a letter of it: nothing is known then.
-	// And a sketch knows nothing of runs.
+	// Characters beyond ASCII may stand for an ASCII letter, and a sketch knows no runs: then
+	// nothing can be ruled out.
 	if n.special && s.special || n.op == opRun {
 		return true
 	}
@@ -168,7 +170,7 @@ func (s *Sketch) may(n *node) bool {
 	return true
 }
 
-// hasAny reports whether a trigram of three sets of bytes may be in the text.
+// hasAny reports whether a trigram with bytes of three sets may be in the text.
 func (s *Sketch) hasAny(first, second, third byteSet) bool {
 	var buf [3][256]byte
 	seconds, thirds := second.bytes(buf[1][:0]), third.bytes(buf[2][:0])

@@ -1,9 +1,9 @@
 package trigram
 
-// require removes from a set the units from which a condition, ahead or behind, is not
-// in reach.
+// require removes the units of a set from which a condition is not in reach. ahead says that the
+// condition comes later in the match.
 func (e *evaluation) require(set *Bitmap, n *node, ahead bool) error {
-	// The condition matters only where a unit of the set reaches.
+	// The condition matters only in units that are in reach of the set.
 	near, other, outer := e.borrow(), e.borrow(), e.within
 	defer func() { e.putBack(near); e.putBack(other); e.within = outer }()
 
@@ -22,10 +22,10 @@ func (e *evaluation) require(set *Bitmap, n *node, ahead bool) error {
 	return err
 }
 
-// spread grows a set of units where a condition holds by the units that have one of
-// these in reach: with ahead the units before them, else the units behind.
+// spread grows a set of units in which a condition holds by the units that have one of these in
+// reach: with ahead the units before them, otherwise the units after.
 func (e *evaluation) spread(b *Bitmap, ahead bool) error {
-	// Read once for all conditions of a formula: each spreads to units of its own document only.
+	// Read the document starts once for all conditions: nothing spreads into another document.
 	if e.first == nil {
 		e.first = new(Bitmap)
 		if err := e.key(keyFirst, e.first); err != nil {
@@ -49,7 +49,7 @@ func (e *evaluation) spread(b *Bitmap, ahead bool) error {
 		e.spreadLine(b, ahead)
 	}
 
-	// A condition near another begins in the same unit or in one beside it.
+	// A condition that is near begins in the same unit or in a unit beside it.
 	if ahead {
 		b.shiftDown(e.first)
 	} else {
@@ -61,7 +61,7 @@ func (e *evaluation) spread(b *Bitmap, ahead bool) error {
 // spreadLine follows lines through units that own no newline.
 func (e *evaluation) spreadLine(b *Bitmap, ahead bool) {
 	if ahead {
-		// Backward, so that a unit is set before the one before it asks for it.
+		// Go backward: a unit must be set before the unit before it is checked.
 		for u := SegmentUnits - 2; u >= 0; u-- {
 			if w := e.noLine[u>>6]; w == 0 {
 				u &^= 63
@@ -75,7 +75,7 @@ func (e *evaluation) spreadLine(b *Bitmap, ahead bool) {
 		return
 	}
 
-	// Forward, so that a unit is set before the one after it asks for it.
+	// Go forward: a unit must be set before the unit after it is checked.
 	for u := e.noLine.Next(1); u >= 0; u = e.noLine.Next(u + 1) {
 		v := uint16(u)
 		if b.Has(v-1) && !e.first.Has(v) {
@@ -84,7 +84,7 @@ func (e *evaluation) spreadLine(b *Bitmap, ahead bool) {
 	}
 }
 
-// spreadDocument follows documents.
+// spreadDocument spreads to all units of a document before or after.
 func (e *evaluation) spreadDocument(b *Bitmap, ahead bool) {
 	if ahead {
 		for u := e.seg.units - 2; u >= 0; u-- {
@@ -96,7 +96,7 @@ func (e *evaluation) spreadDocument(b *Bitmap, ahead bool) {
 		return
 	}
 
-	// From each unit that is set to the end of its document.
+	// Set all units from each set unit to the end of its document.
 	for u := b.Next(0); u >= 0; u = b.Next(u) {
 		for u++; u < e.seg.units && !e.first.Has(uint16(u)); u++ {
 			b.Set(uint16(u))

@@ -1,20 +1,18 @@
 // Package trigram narrows a search to the places where a match can be.
 //
-// A document is cut into units: windows of 4 KiB, each reaching 64 bytes into
-// its successor. For every unit the set of its trigrams (three bytes in a
-// row, ASCII letters in lower case) is known; a regular expression
-// becomes a [Formula] over trigrams, and the units that satisfy it are the
-// candidates that somebody else has to read and verify.
+// A document is cut into units: windows of 4 KiB, each reaching 64 bytes into its successor. The
+// index has the set of trigrams of every unit (three bytes in a row, ASCII letters in lower case).
+// A regular expression becomes a [Formula] over trigrams. The units that satisfy the formula are
+// the candidates, which the caller must read and verify.
 //
 //	document   |<------ unit 0 ------>|<------ unit 1 ------>|<- unit 2 ->|
 //	windows   [.......................+64]                        -1 and +1:
 //	                                [-1.......................+64]  a virtual
 //	                                                       [-1...........]  newline
 //
-// 65,536 units make a segment, so that inside one a unit is 16 bits and a set
-// of units is a flat bitmap of 8 KiB ([Bitmap]). A document never lies in two
-// segments. Segments are independent byte strings: the writer hands each out
-// when it is full and the caller stores it wherever it likes.
+// 65,536 units make a segment, so that inside a segment a unit is 16 bits and a set of units is a
+// flat bitmap of 8 KiB ([Bitmap]). A document never lies in two segments. Segments are independent
+// byte strings. The writer hands each one out when it is full, and the caller stores it anywhere.
 //
 // The package knows bytes, units and formulas. Documents, paths, repositories
 // and the files that hold the bytes are the business of package shard.
@@ -28,7 +26,7 @@ import (
 const (
 	// UnitSize is the number of document bytes that belong to one unit.
 	UnitSize = 4096
-	// Overlap is the number of bytes a unit's window reaches beyond them.
+	// Overlap is the number of bytes that a unit's window reaches beyond the unit.
 	Overlap = 64
 	// SegmentUnits is the greatest number of units in a segment. The number
 	// of a unit is segment<<16 | position in the segment; a segment may end
@@ -41,11 +39,11 @@ const (
 // ErrCorrupt is the kind of every error about a segment that contradicts itself.
 var ErrCorrupt = errors.New("trigram: corrupt segment")
 
-// ErrTooLarge refuses a document of more than [MaxDocument] bytes.
+// ErrTooLarge is the error for a document of more than [MaxDocument] bytes.
 var ErrTooLarge = errors.New("trigram: document too large")
 
-// Units returns how many units a document of size bytes has: at least one, and
-// a tail of at most [Overlap] bytes has none of its own.
+// Units returns how many units a document of size bytes has. It has at least one. A tail of at most
+// [Overlap] bytes has no unit of its own.
 func Units(size int) uint32 {
 	if size <= UnitSize+Overlap {
 		return 1
@@ -91,7 +89,7 @@ func (b *Bitmap) Next(u int) int {
 		return -1
 	}
 
-	// Without the units below u.
+	// Skip the units below u.
 	i := u >> 6
 	w := b[i] >> (u & 63) << (u & 63)
 	for w == 0 {
@@ -103,21 +101,21 @@ func (b *Bitmap) Next(u int) int {
 	return i<<6 + bits.TrailingZeros64(w)
 }
 
-// And removes what is not in o.
+// And removes the units that are not in o.
 func (b *Bitmap) And(o *Bitmap) {
 	for i := range b {
 		b[i] &= o[i]
 	}
 }
 
-// Or adds what is in o.
+// Or adds the units of o.
 func (b *Bitmap) Or(o *Bitmap) {
 	for i := range b {
 		b[i] |= o[i]
 	}
 }
 
-// AddRange adds the units from lo up to but not including hi.
+// AddRange adds the units in [lo, hi).
 func (b *Bitmap) AddRange(lo, hi int) {
 	hi = min(hi, SegmentUnits)
 	for u := lo; u < hi; {

@@ -7,50 +7,45 @@ import (
 	"unsafe"
 )
 
-// ErrTrigrams refuses a document with more distinct trigrams than allowed.
+// ErrTrigrams is the error for a document with more distinct trigrams than allowed.
 var ErrTrigrams = errors.New("trigram: document has too many different trigrams")
 
 // Options of a [Writer].
 type Options struct {
-	// Emit receives each finished segment, in order, as parts that are to be
-	// stored one after the other. The bytes are reused after it returns. An
-	// error stops the writer.
+	// Emit receives each finished segment, in order, as parts to be stored one after the other. The
+	// writer reuses the bytes after Emit returns. An error stops the writer.
 	Emit func(segment ...[]byte) error
 }
 
 const (
-	// hotRows is the number of trigrams with a row in the bit matrix. Row 0 is
-	// nobody's: all other trigrams write to it.
+	// hotRows is the number of rows in the bit matrix. Row 0 belongs to no trigram: all trigrams
+	// without a row write to it.
 	hotRows = 8192
-	// hotShare: a trigram gets a row when it was in more than one of so many
-	// units.
+	// hotShare decides which trigrams get a row: those in more than one of hotShare units.
 	hotShare = 64
-	// hotAfter is the number of units of the first segment after which rows
-	// are handed out.
+	// hotAfter is the number of units of the first segment after which rows are chosen.
 	hotAfter = 2048
-	// blockUnits is the number of units of a block of the bit matrix, in which
-	// each row has a cache line. A block stays in the second-level cache while it
-	// is filled. Units set their bits in a matrix that is smaller still, a word a
-	// row, which is copied to the block after 64 units.
+	// blockUnits is the number of units in a block of the bit matrix. In a block each row has one
+	// cache line, and a block stays in the second-level cache while it is filled. Units set their
+	// bits in an even smaller matrix with one word a row, which is copied to the block after 64
+	// units.
 	blockUnits = 512
 	blockWords = blockUnits / 64
-	// logPairs is how many pairs of a trigram and a unit are logged in a segment
-	// before it is ended early. A single document may need more.
+	// logPairs is how many pairs of a trigram and a unit a segment may log before it ends early. A
+	// single document may need more.
 	logPairs = 24 << 20
 )
 
-// listBytes is the room for the lists of a segment; most need less.
+// listBytes is the room for the lists of a segment. Most segments need less.
 const listBytes = 96 << 20
 
-// Writer turns documents into segments. Equal documents in equal order give
-// equal bytes. It holds up to 250 MB outside the heap until Close, touched as
-// documents come: a writer with few documents holds little. Not safe for
-// concurrent use.
+// Writer turns documents into segments. Equal documents in equal order give equal bytes. Until
+// Close it reserves up to 250 MB outside of the heap. It touches them as documents come, so a
+// writer with few documents takes little memory. It is not safe for concurrent use.
 //
-// It works in two steps. First each unit's distinct trigrams are found ([tables]).
-// Then they are distributed: trigrams that are in many units are hot, and each has a
-// row of bits, one a unit; all others go to a log of pairs, which is sorted by
-// counting when the segment ends.
+// It works in two steps. First it finds the distinct trigrams of each unit ([tables]). Then it
+// distributes them. Trigrams in many units are hot: each has a row of bits, one bit a unit. All
+// others go to a log of pairs, which is sorted by counting when the segment ends.
 //
 //	trigrams of unit 70     " th" "the" "zqx"
 //	hot                     " th" is row 17, "the" row 18, "zqx" row 0: it is cold
@@ -58,48 +53,47 @@ const listBytes = 96 << 20
 //	log                     ... "zqx"        logEnds[71] is after it
 type Writer struct {
 	opt Options
-	err error // once set, stays
+	err error // the first error; it ends the writer
 
 	t      tables
-	window []byte   // of a unit that needs virtual newlines
+	window []byte   // window of a unit that needs virtual newlines
 	ids    []uint32 // distinct trigrams of the document being added, unit by unit
-	ends   []uint32 // where in ids each of its units ends
+	ends   []uint32 // by unit of the document: where its trigrams end in ids
 
-	segment uint32 // number of this segment
-	units   int    // in this segment
+	segment uint32 // number of the present segment
+	units   int    // units in the present segment
 	first   Bitmap // units that begin a document
 	noLine  Bitmap // units that own no newline
-	runs    []byte // longest runs, runClasses a unit
+	runs    []byte // longest runs, runClasses bytes a unit
 	masks   runMasks
 
 	log     []uint32 // trigram numbers, off-heap
 	logged  int
-	logEnds []uint32 // logEnds[u] is where unit u begins in log, and unit u-1 ends
+	logEnds []uint32 // by unit: where its trigrams begin in log; the unit before ends there
 
-	hot    []uint16 // trigram number to row, off-heap
-	hotIDs []uint32 // row to trigram number; hotIDs[0] is unused
-	word   []uint64 // by row: the last units, up to 64; off-heap
-	blocks []uint64 // by block of the segment, row, word; off-heap
+	hot    []uint16 // row by trigram number; off-heap
+	hotIDs []uint32 // trigram number by row; hotIDs[0] is unused
+	word   []uint64 // by row: bits of the last units, up to 64; off-heap
+	blocks []uint64 // bits by block of the segment, row and word; off-heap
 
 	rows     []rowList // by row, while a segment is encoded; off-heap
-	rowLists []byte    // of all rows, off-heap
-	gathered []Bitmap  // rows being encoded, rowGroup of them; off-heap
+	rowLists []byte    // lists of all rows; off-heap
+	gathered []Bitmap  // rowGroup rows while they are encoded; off-heap
 
-	counts []uint32 // by trigram number, off-heap; zero between segments
+	counts []uint32 // by trigram number; zero between segments; off-heap
 	sorted []uint16 // units of the logged trigrams, sorted by trigram; off-heap
 	enc    encoder
-	lists  []byte // off-heap, where enc.lists begins; what is more goes to the heap
+	lists  []byte // memory in which enc.lists begins; it grows into the heap; off-heap
 	front  []byte // head and columns
 }
 
 // New returns a writer.
 func New(opt Options) *Writer { return &Writer{opt: opt} }
 
-// Add indexes a document. It returns the number of its first unit
-// (segment<<16 | position; the others follow) and how many units it has. A document
-// that does not fit into the current segment begins the next one. With limit above 0
-// a document with more distinct trigrams is refused with [ErrTrigrams], one that is
-// too large with [ErrTooLarge]; both leave the writer as it was.
+// Add indexes a document. It returns the number of its first unit (segment<<16 | position; the
+// others follow) and how many units it has. A document that does not fit into the current segment
+// starts the next one. If limit is above 0, a document with more distinct trigrams gives
+// [ErrTrigrams]. A document that is too large gives [ErrTooLarge]. Both leave the writer unchanged.
 func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 	if w.err != nil {
 		return 0, 0, w.err
@@ -121,12 +115,12 @@ func (w *Writer) Add(content []byte, limit int) (first, n uint32, err error) {
 		return 0, 0, ErrTrigrams
 	}
 
-	// A document lies in one segment: end this one if there is no room.
+	// A document must lie in one segment: end the present one if it lacks room.
 	n = Units(len(content))
 	if w.units+int(n) > SegmentUnits || w.logged+len(w.ids) > logPairs || len(w.t.keys) > 1<<20 {
 		if w.units > 0 {
-			// Numbers of trigrams with an escape end with their segment, so those in
-			// w.ids are void.
+			// Numbers of trigrams with an escape end with the segment, so extract the document
+			// again.
 			if w.err = w.flush(false); w.err != nil {
 				return 0, 0, w.err
 			}
@@ -152,7 +146,7 @@ func (w *Writer) open() (err error) {
 		return err
 	}
 
-	// Outside of the heap, so that the garbage collector has nothing to look through.
+	// Memory outside of the heap costs the garbage collector nothing.
 	if w.hot, err = offheap[uint16](maxIDs); err != nil {
 		return err
 	}
@@ -163,7 +157,7 @@ func (w *Writer) open() (err error) {
 		return err
 	}
 
-	// What the end of a segment needs.
+	// The end of a segment needs these.
 	if w.rows, err = offheap[rowList](hotRows); err != nil {
 		return err
 	}
@@ -181,27 +175,27 @@ func (w *Writer) open() (err error) {
 		return err
 	}
 
-	// Row 0 is nobody's, so the first real one is 1.
+	// Row 0 stands for no row, so rows count from 1.
 	w.enc.lists = w.lists[:0]
 	w.hotIDs = append(w.hotIDs[:0], 0)
 	w.logEnds = append(w.logEnds[:0], 0)
 	return w.reserve(logPairs)
 }
 
-// reserve makes room in the log for so many pairs: a document may have more than a
-// segment usually. The log is empty when it is called.
+// reserve makes room in the log for that many pairs. A document may need more than usual. The log
+// must be empty.
 func (w *Writer) reserve(pairs int) (err error) {
 	pairs = max(pairs, logPairs)
 	if len(w.log) >= pairs {
 		return nil
 	}
 
-	// Given back first: the old and the new log together would be hundreds of megabytes.
+	// Release the old log first: both together would take hundreds of megabytes.
 	release(w.log)
 	release(w.sorted)
 	w.log, w.sorted = nil, nil
 
-	// One more, since dealOut writes what it does not keep behind what it keeps.
+	// One more, because dealOut may write one number that it does not keep.
 	if w.log, err = offheap[uint32](pairs + 1); err != nil {
 		return err
 	}
@@ -223,18 +217,18 @@ func (w *Writer) Close() {
 	release(w.sorted)
 	release(w.lists)
 
-	// Whoever adds after this gets an error, and writes into no memory that is gone.
+	// A later Add gets an error, and does not write into released memory.
 	*w = Writer{err: errors.New("trigram: writer is closed")}
 }
 
-// extract finds the distinct trigrams of each unit of a document: ids and ends.
+// extract finds the distinct trigrams of each unit of a document, as ids and ends.
 func (w *Writer) extract(content []byte) error {
 	n := int(Units(len(content)))
 	w.ids, w.ends = w.ids[:0], w.ends[:0]
 	for u := range n {
 		win := w.cut(content, u, n)
 
-		// Each byte of the window begins a trigram at most.
+		// At most one trigram begins at each byte of the window.
 		w.ids = slices.Grow(w.ids, len(win)+1)
 		at := len(w.ids)
 
@@ -249,15 +243,15 @@ func (w *Writer) extract(content []byte) error {
 	return nil
 }
 
-// cut returns the window of unit u of n: the byte before what it owns, what it owns,
-// and the overlap. Before the document stands a virtual newline, after it two.
+// cut returns the window of unit u of n: the byte before the unit, the unit, and the overlap. A
+// virtual newline stands before the document and two after it.
 func (w *Writer) cut(content []byte, u, n int) []byte {
 	from, to := u*UnitSize, min((u+1)*UnitSize+Overlap, len(content))
 	if u > 0 && u < n-1 {
 		return content[from-1 : to]
 	}
 
-	// At an end of the document a copy has to hold the newlines.
+	// A window at an end of the document needs a copy with virtual newlines.
 	w.window = w.window[:0]
 	if u == 0 {
 		w.window = append(w.window, '\n')
@@ -271,7 +265,7 @@ func (w *Writer) cut(content []byte, u, n int) []byte {
 	return w.window
 }
 
-// distinct returns the number of distinct trigrams of the document in ids.
+// distinct returns the number of distinct trigrams in ids.
 func (w *Writer) distinct() int {
 	w.t.next()
 	n := 0
@@ -284,8 +278,7 @@ func (w *Writer) distinct() int {
 	return n
 }
 
-// facts records what is known of each unit beside its trigrams: whether it owns a
-// newline, and its longest runs.
+// facts records for each unit whether it owns a newline, and its longest runs.
 func (w *Writer) facts(content []byte, n int) {
 	for u := range n {
 		from, to := Span(len(content), uint32(u))
@@ -311,7 +304,7 @@ func (w *Writer) deal() {
 			w.saveWord()
 		}
 
-		// The first segment chooses its rows from what it has logged so far.
+		// In the first segment, choose the rows from the log so far.
 		if w.units == hotAfter && w.segment == 0 {
 			w.chooseHot(w.countLog())
 			w.logToRows()
@@ -325,20 +318,20 @@ func (w *Writer) dealUnit(ids []uint32) {
 		return
 	}
 
-	// dealOut does not check indices: rows are below hotRows and ids below maxIDs,
-	// because only chooseHot and the tables make them, and the log has room for ids.
+	// dealOut checks no indexes. Rows are below hotRows and ids below maxIDs, because only
+	// chooseHot and the tables make them. The log has room for ids.
 	w.logged += dealOut(&ids[0], len(ids), &w.hot[0], &w.word[0], 1<<(w.units&63), &w.log[w.logged])
 }
 
-// dealOut distributes the n trigrams of a unit. Of each trigram whose row in
-// hot is not 0, the bit of the unit is set in the word of the row; the others are
-// written to log, in order, and counted. log has room for n.
+// dealOut distributes the n trigrams of a unit. If a trigram has a row in hot, it sets the bit of
+// the unit in the word of that row. Otherwise it appends the trigram to log and counts it. log must
+// have room for n.
 //
-// There is no branch in it, since nobody could predict it. A trigram of row 0 sets a
-// bit too, in a row that nobody reads; one of another row is logged too, where the
-// next one overwrites it. Before each trigram,
+// It has no branch, because none could be predicted. A trigram without a row also sets a bit, in
+// row 0, which nobody reads. A trigram with a row is also logged, but the next one overwrites it.
+// Before each trigram,
 //
-//	log[:logged] = the trigrams of row 0 so far, logged <= how many came before
+//	log[:logged] = the trigrams without a row so far, and logged <= the trigrams so far
 func dealOut(ids *uint32, n int, hot *uint16, word *uint64, bit uint64, log *uint32) (logged int) {
 	for _, id := range unsafe.Slice(ids, n) {
 		row := *(*uint16)(unsafe.Add(unsafe.Pointer(hot), uintptr(id)*2))
@@ -362,11 +355,11 @@ func (w *Writer) saveWord() {
 	clear(w.word[:len(w.hotIDs)])
 }
 
-// logToRows moves to the rows what was logged before there were any.
+// logToRows moves logged trigrams that now have a row from the log to the rows.
 func (w *Writer) logToRows() {
 	clear(w.blocks[:hotAfter/blockUnits*hotRows*blockWords])
 
-	// log[:kept] = what stays logged, and kept <= the place that is read.
+	// log[:kept] stays logged, and kept never passes the position that is read.
 	kept, from := 0, w.logEnds[0]
 	for u, end := range w.logEnds[1:] {
 		for _, id := range w.log[from:end] {
@@ -383,11 +376,11 @@ func (w *Writer) logToRows() {
 	w.logged = kept
 }
 
-// fewLogged is the length of a log whose trigrams are sorted faster than all counts are read.
+// fewLogged is the length of a log up to which sorting its trigrams is faster than reading all counts.
 const fewLogged = 4096
 
-// countLog counts into counts in how many units each logged trigram is, and returns
-// their numbers, ascending.
+// countLog counts into counts how many units have each logged trigram. It returns the numbers of
+// these trigrams, ascending.
 func (w *Writer) countLog() []uint32 {
 	var used []uint32
 	if w.logged <= fewLogged {
@@ -411,9 +404,8 @@ func (w *Writer) countLog() []uint32 {
 	return used
 }
 
-// chooseHot gives rows to the trigrams among used that are in most units, by counts,
-// which it clears. Numbers of trigrams with an escape change with the segment and get
-// no row.
+// chooseHot gives rows to those trigrams of used that are in most units by counts, and clears
+// counts. Trigrams with an escape get no row, because their numbers change with the segment.
 func (w *Writer) chooseHot(used []uint32) {
 	type dense struct{ count, id uint32 }
 	var list []dense
@@ -439,7 +431,7 @@ func (w *Writer) chooseHot(used []uint32) {
 		w.hot[id] = 0
 	}
 
-	// Rows are in the order of their trigrams, as encode wants them.
+	// encode needs the rows in the order of their trigrams.
 	w.hotIDs = w.hotIDs[:1]
 	for _, d := range list {
 		w.hot[d.id] = uint16(len(w.hotIDs))
@@ -447,8 +439,8 @@ func (w *Writer) chooseHot(used []uint32) {
 	}
 }
 
-// Finish emits the last segment. The writer is then empty and may be used for
-// another index, beginning at unit 0.
+// Finish emits the last segment. Then the writer is empty and can make another index, starting at
+// unit 0.
 func (w *Writer) Finish() error {
 	if w.err == nil && w.units > 0 {
 		w.err = w.flush(true)
@@ -457,7 +449,7 @@ func (w *Writer) Finish() error {
 		return w.err
 	}
 
-	// Equal documents give equal bytes: what this index had must not choose rows in the next.
+	// Forget the rows: equal documents must give equal bytes, whatever the index before had.
 	w.segment = 0
 	for _, id := range w.hotIDs[min(1, len(w.hotIDs)):] {
 		w.hot[id] = 0

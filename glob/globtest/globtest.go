@@ -1,5 +1,5 @@
-// Package globtest has patterns with names that they match and names that they do not: each
-// place that takes a glob has to agree with it.
+// Package globtest has patterns with names that they match and names that they do not match. Every
+// part of the product that takes globs must agree with it.
 package globtest
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// micromatch 4.0.8 with its option "dot" answers alike, but for [!a], {a}, ranges of
+// micromatch 4.0.8 with its option "dot" gives the same answers, except for [!a], {a}, ranges of
 // numbers, and ** in braces.
 //
 //go:embed table.txt
@@ -19,7 +19,7 @@ type Row struct {
 	Matches, Others []string
 }
 
-// Rows is the table.
+// Rows returns the rows of the table.
 func Rows() (rows []Row) {
 	for line := range strings.Lines(table) {
 		columns := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -28,7 +28,7 @@ func Rows() (rows []Row) {
 	return rows
 }
 
-// Wrong lists the names of a row of which a place says something else.
+// Wrong returns the names of a row for which match gives another answer.
 func (r Row) Wrong(match func(name string) bool) (wrong []string) {
 	for i, names := range [][]string{r.Matches, r.Others} {
 		for _, name := range names {

@@ -2,8 +2,8 @@ package match
 
 import "unicode/utf8"
 
-// stepBack reads b, the byte before those that s has read, in reverse. An unfinished
-// rune is then its continuation bytes, the last one first, until its lead byte comes:
+// stepBack reads b, the byte before those that s has read, in reverse. An unfinished rune is then
+// its continuation bytes, the last one first, until its lead byte comes:
 //
 //	text    E2 82 AC 41 82 82        read from the right
 //	pend                82           wait for a lead
@@ -27,12 +27,12 @@ func (m *machine) stepBack(s, n *state, b byte) {
 		m.b = n.threads
 		n.prev = m.kindOf(rune(b))
 
-	// A continuation byte waits for its lead byte, which comes later.
+	// Keep a continuation byte until its lead byte comes.
 	case b <= 0xBF:
 		n.threads = r
 		n.pend, n.npend = [3]byte{b}, 1
 
-	// A lead byte that nothing waited for is broken.
+	// A lead byte without continuation bytes is broken.
 	default:
 		n.threads = m.stepRune(r, utf8.RuneError, m.b[:0])
 		m.b = n.threads
@@ -40,13 +40,13 @@ func (m *machine) stepBack(s, n *state, b byte) {
 	}
 }
 
-// stepPending reads b while continuation bytes are pending. Either that gives the
-// state after b (done), or the pending bytes were broken, and the threads after them
-// go on to read b as the beginning of something new.
+// stepPending reads b while continuation bytes are pending. If done, n is the state after b.
+// Otherwise the pending bytes were broken, and the returned threads read b as the start of
+// something new.
 func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool) {
 	k := int(s.npend)
 
-	// One more continuation byte: up to three may wait for their lead byte.
+	// One more continuation byte comes: at most three may wait for a lead byte.
 	if b >= 0x80 && b <= 0xBF {
 		if k < 3 {
 			n.threads, n.pend = s.threads, s.pend
@@ -58,12 +58,12 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 		return nil, true
 	}
 
-	// ASCII cannot lead: all that waited was broken.
+	// ASCII is no lead byte, so all pending bytes are broken.
 	if b < utf8.RuneSelf {
 		return m.flushBack(s, n), false
 	}
 
-	// A lead byte: with what waited after it, in the order of the text.
+	// A lead byte comes: put the pending bytes after it, in the order of the text.
 	buf := [4]byte{b}
 	for i := range k {
 		buf[i+1] = s.pend[k-1-i]
@@ -75,7 +75,7 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 	}
 	threads = s.threads
 
-	// Bytes that the rune has no room for were broken; it stands before them.
+	// Pending bytes that the rune has no room for are broken. The rune stands before them.
 	if rest := k + 1 - size; rest > 0 {
 		threads = m.boundary(m.flushFirst(s, n, rest), n, k-rest, true)
 	}
@@ -86,13 +86,13 @@ func (m *machine) stepPending(s, n *state, b byte) (threads []uint32, done bool)
 	return nil, true
 }
 
-// flushBack steps all pending bytes of s as broken ones.
+// flushBack steps all pending bytes of s as broken bytes.
 func (m *machine) flushBack(s, n *state) []uint32 {
 	return m.flushFirst(s, n, int(s.npend))
 }
 
-// flushFirst steps those count pending bytes that were read first, as broken ones.
-// The boundary after the last of them is left open.
+// flushFirst steps the first count pending bytes as broken bytes. It does not resolve the boundary
+// after the last of them.
 func (m *machine) flushFirst(s, n *state, count int) []uint32 {
 	threads := s.threads
 	for i := range count {
@@ -109,8 +109,8 @@ func (m *machine) flushFirst(s, n *state, count int) []uint32 {
 	return threads
 }
 
-// boundary resolves threads before a broken byte or a whole rune, with left pending
-// bytes not yet stepped. open is as in resolve.
+// boundary resolves threads before a broken byte or a whole rune. left is the number of pending
+// bytes that are not stepped yet. open is as in resolve.
 func (m *machine) boundary(threads []uint32, n *state, left int, open bool) []uint32 {
 	before := n.delta
 	n.delta = noMatch

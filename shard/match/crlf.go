@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// Lines may end in "\r\n". For a pattern that reads line ends, such a text is searched as
-// if they were "\n" alone, and the places that are found are moved back:
+// Lines may end in "\r\n". For a pattern that reads line ends, such a text is searched as if its
+// lines ended in "\n", and offsets are moved back afterwards:
 //
 //	the text        a \r \n b
 //	as it is read   a \n b       `a$` is at [0, 1), `a\nb` at [0, 3), in the text [0, 4)
 //
-// A pattern that names a "\r" itself, as `\r\n` or `\r$`, is about the bytes as they are.
+// A pattern that names "\r" itself, such as `\r\n` or `\r$`, searches the bytes as they are.
 
-// readsLineEnds reports whether an expression may match differently in such a text.
+// readsLineEnds reports whether an expression may match differently in a text with "\r\n".
 func readsLineEnds(re *syntax.Regexp) bool { return readsEnd(re) && !namesReturn(re) }
 
-// readsEnd reports whether a part of an expression asks for the end of a line, or may
-// read a byte of it.
+// readsEnd reports whether a part of an expression asserts a line end, or may read a byte of one.
 func readsEnd(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpEndLine, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
@@ -31,8 +30,8 @@ func readsEnd(re *syntax.Regexp) bool {
 	return slices.ContainsFunc(re.Sub, readsEnd)
 }
 
-// namesReturn reports whether an expression wants a "\r": one that may be missing, as in
-// `\r?\n`, is a way to write a line break.
+// namesReturn reports whether an expression requires a "\r". An optional one, as in `\r?\n`, is
+// only a way to write a line break.
 func namesReturn(re *syntax.Regexp) bool {
 	switch {
 	case re.Op == syntax.OpLiteral:
@@ -48,7 +47,7 @@ func (m *Matcher) ReadsLineEnds() bool { return m.lineEnds }
 
 var crlf = []byte("\r\n")
 
-// appendUnix appends a text to dst with "\n" for each "\r\n".
+// appendUnix appends a text to dst, with "\n" for each "\r\n".
 func appendUnix(dst, text []byte) []byte {
 	for {
 		i := bytes.Index(text, crlf)
@@ -60,11 +59,11 @@ func appendUnix(dst, text []byte) []byte {
 	}
 }
 
-// origin moves places back into a text with "\r\n".
+// origin converts offsets without "\r" back into offsets in a text with "\r\n".
 type origin struct {
 	text []byte
-	next int // the first "\r\n" that was not passed; the end of the text for none
-	past int // how many were passed
+	next int // offset of the next "\r\n"; the end of the text if there is none
+	past int // number of "\r\n" before next
 }
 
 func originOf(text []byte) origin {
@@ -73,7 +72,7 @@ func originOf(text []byte) origin {
 	return o
 }
 
-// find is where the first "\r\n" is, from a place on.
+// find returns the offset of the first "\r\n" from an offset on.
 func (o *origin) find(from int) int {
 	if i := bytes.Index(o.text[from:], crlf); i >= 0 {
 		return from + i
@@ -81,8 +80,8 @@ func (o *origin) find(from int) int {
 	return len(o.text)
 }
 
-// of returns a place in the text, given where it is without the "\r". A line ends before
-// its "\r". Places must ascend from call to call.
+// of returns the offset in the text for an offset without "\r". A line ends before its "\r".
+// Offsets must ascend from call to call.
 func (o *origin) of(at int) int {
 	for o.next < len(o.text) && o.next-o.past < at {
 		o.past++
@@ -91,7 +90,7 @@ func (o *origin) of(at int) int {
 	return at + o.past
 }
 
-// unixOffset is a place of a text in its form without the "\r".
+// unixOffset returns the offset without "\r" for an offset in a text.
 func unixOffset(text []byte, at int) int {
 	return at - bytes.Count(text[:min(at+1, len(text))], crlf)
 }

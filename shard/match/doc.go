@@ -1,27 +1,23 @@
-// Package match finds the places in a text where a pattern holds. It is the
-// verifier of the search: the index names candidates, this package decides.
+// Package match finds where a pattern matches in a text. It verifies candidates: the index names
+// them, this package decides.
 //
-// A pattern is a literal or an expression in RE2 syntax. Line anchors are
-// always on and a dot never matches a newline, so `^`, `$` and `.` speak of
-// lines while `\n` may still be written to cross them:
+// A pattern is a literal or an expression in RE2 syntax. `^` and `$` always match at lines, and `.`
+// never matches a newline. A match crosses lines only if the pattern contains `\n`:
 //
 //	Compile(`^#define [A-Z]+_MAX`, Options{})            expression
 //	Compile(`->next`, Options{Literal: true})            literal
 //	Compile(`todo`, Options{Literal: true, Fold: true})  literal, any case
 //
-// Spans are those of [regexp.Regexp.FindAllIndex], leftmost-first and not
-// overlapping, with empty matches left out: a search that reports "nothing,
-// found here" helps nobody. The one exception are patterns that can match
-// nothing else, such as `^$`: they match every line in which they hold once,
-// with an empty span. What follows the last newline is a line only if it is
-// not empty.
+// Spans are those of [regexp.Regexp.FindAllIndex]: leftmost-first and without overlaps. Empty
+// matches are left out, because they help nobody. The exception are patterns that match only the
+// empty text, such as `^$`. They match once in every line in which they hold, with an empty span.
+// The text after the last newline is a line only if it is not empty.
 //
-// A line may end in "\r\n": those two bytes are one newline to every pattern that does
-// not name "\r". Such a text is searched in a copy without them. Refused: to write `\r?`
-// into the pattern, since a class such as `[^x]` or `.` would read the "\r".
+// A line may end in "\r\n". To every pattern that does not name "\r", these two bytes are one
+// newline. Such a text is searched in a copy without "\r". Refused: writing `\r?` into the pattern,
+// since `.` or a class such as `[^x]` would read the "\r".
 //
-// Literals are compared byte by byte, whatever the encoding of the text.
-// Expressions read text as UTF-8 and take a byte that is none as U+FFFD of
-// width one, as package regexp does. Folding is simple Unicode folding: k
-// also finds the Kelvin sign.
+// Literals are compared byte by byte, whatever the encoding of the text. Expressions read text as
+// UTF-8. They read a byte that is not UTF-8 as U+FFFD with a width of one byte, as package regexp
+// does. Folding is simple Unicode folding: k also matches the Kelvin sign.
 package match

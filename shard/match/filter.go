@@ -2,16 +2,15 @@ package match
 
 import "bytes"
 
-// Prices in nanoseconds, as measured: of a kernel for each byte, and of running the
-// automaton over the line of a candidate.
+// Measured costs in nanoseconds: of a kernel for each byte, and of running the automaton over the
+// line of a candidate.
 const (
 	priceLook   = 120
 	priceOne    = 0.04
 	priceTriple = 0.07
 )
 
-// price estimates the price of a need for each byte of text: looking for it, and the
-// looks at its candidates.
+// price estimates the cost of a need for each byte of text: finding candidates and checking them.
 func (n *need) price() float64 {
 	if len(n.strings) == 1 {
 		return priceOne + priceLook*newLiteral(n.strings[0]).chance
@@ -20,8 +19,8 @@ func (n *need) price() float64 {
 	return priceTriple + priceLook*c
 }
 
-// window returns where in the strings three bytes in a row are rarest, taken over
-// all strings, and how likely one of them is at a given byte.
+// window returns the offset in the strings at which three bytes in a row are rarest, over all
+// strings, and how likely one of them is at a given byte.
 func window(strings [][]elem) (at int, least float64) {
 	shortest := maxBytes
 	for _, s := range strings {
@@ -32,12 +31,12 @@ func window(strings [][]elem) (at int, least float64) {
 	for o := 0; o == 0 || o+3 <= shortest; o++ {
 		sum := 0.0
 
-		// The sum over the strings of the product over their three bytes.
+		// Add the products over the three bytes of each string.
 		for _, s := range strings {
 			c := 1.0
 			for i, e := range s[o:min(len(s), o+3)] {
 				f := chance(e.b, e.fold)
-				if i > 0 { // neighbours go together more often than by chance
+				if i > 0 { // neighbours occur together more often than by chance
 					f = min(1, 3*f)
 				}
 				c *= f
@@ -52,21 +51,21 @@ func window(strings [][]elem) (at int, least float64) {
 	return at, least
 }
 
-// A filter finds candidates: places where a match may be. Either a program finds the
-// ends of matches, or a kernel finds the strings of a need.
+// A filter finds candidates: places where a match may be. It has either a program, which finds the
+// ends of matches, or a kernel, which finds the strings of a need.
 type filter struct {
 	need
 	lines    bool    // no match contains a newline
 	alphabet byteSet // the bytes that matches contain
 
 	program *program
-	one     *literal   // of the need, if there is one string
-	many    []*literal // else each string
-	tables  [3]nibbles // for many: of three bytes in a row, the buckets of strings that may have them
-	at      int        // where in the strings these bytes are
+	one     *literal   // the only string of the need
+	many    []*literal // the strings of the need, if there are several
+	tables  [3]nibbles // for many: by three bytes in a row, the buckets of strings that may have them
+	at      int        // offset of these bytes in the strings
 }
 
-// filterOf returns the cheapest filter for p, nil if none is worth its price.
+// filterOf returns the cheapest filter for p; nil if none is worth its price.
 func filterOf(p *plan) *filter {
 	if p.empty {
 		return nil
@@ -74,7 +73,7 @@ func filterOf(p *plan) *filter {
 	re := p.re.Simplify()
 	n, price := needOf(re)
 
-	// So cheap that no program can be cheaper.
+	// No program can be cheaper than this.
 	if n != nil && price < priceOne+0.2 {
 		return newFilter(n, p)
 	}
@@ -89,7 +88,7 @@ func filterOf(p *plan) *filter {
 	return newFilter(n, p)
 }
 
-// newFilter makes the filter of a need.
+// newFilter returns the filter of a need.
 func newFilter(n *need, p *plan) *filter {
 	f := &filter{need: *n, lines: !p.crosses, alphabet: alphabet(p.re)}
 	if len(n.strings) == 1 {
@@ -101,8 +100,7 @@ func newFilter(n *need, p *plan) *filter {
 	for i, s := range n.strings {
 		f.many = append(f.many, newLiteral(s))
 
-		// A string is in one of eight buckets. If it is too short, any byte
-		// will do in its place.
+		// Put the string into one of eight buckets. Where it is too short, any byte fits.
 		bucket := byte(1) << (i % 8)
 		for k := range f.tables {
 			t := &f.tables[k]
@@ -142,17 +140,17 @@ func (f *filter) fill(c *cursor, src []byte, blocks int, follows bool) uint64 {
 	return findTriples(&c.bits, src[f.at:], blocks, &f.tables)
 }
 
-// next returns a place that the first match from a place on contains or begins
-// after, -1 if there is no match. c walks the candidates of f.
+// next returns an offset that lies in the first match from an offset on, or directly before it; -1
+// if there is no match. c walks the candidates of f.
 func (f *filter) next(c *cursor, from int) int {
-	// A program names ends: the byte before belongs to the match.
+	// A program finds ends: the byte before the end belongs to the match.
 	if f.program != nil {
 		at := c.next(from)
 		if at == from {
 			at = c.next(from + 1)
 		}
 		if at > len(c.text) {
-			return -1 // a match that holds newlines after the end
+			return -1 // such a match would contain newlines after the end of the text
 		}
 		return max(-1, at-1)
 	}
@@ -177,8 +175,8 @@ func (f *filter) next(c *cursor, from int) int {
 	return -1
 }
 
-// first reports whether the text begins with a string of f whose first newline is
-// the one thought before the text.
+// first reports whether the text begins with a string of f without its first byte: that newline is
+// assumed before the text.
 func (f *filter) first(text []byte) bool {
 	for _, s := range f.strings {
 		if n := matchAt(s[1:], text); n == len(s)-1 || f.trail && n == len(s)-2 && n == len(text) {
@@ -188,15 +186,15 @@ func (f *filter) first(text []byte) bool {
 	return false
 }
 
-// last returns where, from a place on, the text ends with a string of f whose last
-// newline is the one thought after the text; -1 if nowhere.
+// last returns the offset, from an offset on, at which the text ends with a string of f without its
+// last byte: that newline is assumed after the text. It returns -1 if there is none.
 func (f *filter) last(text []byte, from int) int {
 	shift := 0
 	if f.lead {
 		shift = 1
 	}
 
-	// Of several strings the one that begins first.
+	// Of several strings choose the one that begins first.
 	least := -1
 	for _, s := range f.strings {
 		n := len(s) - 1
@@ -218,7 +216,7 @@ func matchAt(s []elem, text []byte) int {
 	return len(s)
 }
 
-// verify reports whether a string of f stands at a place.
+// verify reports whether a string of f is at an offset.
 func (f *filter) verify(text []byte, at int) bool {
 	if f.one != nil {
 		return f.one.equal(text, at)
@@ -231,15 +229,15 @@ func (f *filter) verify(text []byte, at int) bool {
 	return false
 }
 
-// lowest returns a place, not before lo, at or before the start of any match that
-// contains or ends at candidate at: as far back as the bytes could belong to one.
+// lowest returns an offset, not below lo, that is not after the start of any match which contains
+// candidate at or ends there.
 func (f *filter) lowest(text []byte, lo, at int) int {
 	low := at
 	switch {
 	case f.lines:
 		low = lo + bytes.LastIndexByte(text[lo:at], '\n') + 1
 
-	// Where there is no bound: as far back as the bytes could be of a match.
+	// Without a limit, go back over all bytes that a match may contain.
 	case f.before < 0:
 		for low > lo && f.alphabet.has(text[low-1]) {
 			low--
@@ -248,7 +246,7 @@ func (f *filter) lowest(text []byte, lo, at int) int {
 		low = lo
 	}
 
-	// The automaton must not begin in the middle of a rune: it would take the rest for broken bytes.
+	// The automaton must not start inside a rune: it would read the rest as broken bytes.
 	if f.before >= 0 {
 		low = max(low, boundary(text, lo, at-f.before))
 	}

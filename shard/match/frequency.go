@@ -1,8 +1,7 @@
 package match
 
-// frequency is how often each byte stands in 64 KiB of source code, at least once. It
-// was counted over the C, assembly and prose of a large kernel; all that matters is
-// which of two bytes is rarer.
+// frequency is how often each byte occurs in 64 KiB of source code, at least once. It was counted
+// in the C code, assembly and prose of a large kernel. Only the comparison of two bytes matters.
 var frequency = [256]uint16{
 	1, 1, 1, 1, 1, 1, 1, 1, 1, 2309, 2139, 1, 1, 1, 1, 1,
 	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
@@ -22,8 +21,7 @@ var frequency = [256]uint16{
 	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 }
 
-// chance returns the probability that a byte of code is b, or b in its other case if
-// fold is set.
+// chance returns the probability that a byte of code is b, or the other case of b if fold is set.
 func chance(b, fold byte) float64 {
 	n := int(frequency[b])
 	if fold != 0 {

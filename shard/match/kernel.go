@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// pair is two bytes at a fixed distance, each compared under a mask that is
-// set where a letter matches in either case.
+// pair is two bytes at a fixed distance. Each is compared under a mask, which is set if a letter
+// matches in either case.
 type pair struct{ b1, f1, b2, f2 byte }
 
-// nibbles maps each byte to a set of eight buckets, a bit each: those of its low
-// half that are also those of its high half. So it may say too much: with 'a' (0x61)
-// and 'r' (0x72) in one bucket, 'b' (0x62) and 'q' (0x71) are in it too.
+// nibbles maps each byte to a set of eight buckets, one bit each: the buckets that both its low
+// half and its high half have. So it may report too many buckets: with 'a' (0x61) and 'r' (0x72) in
+// a bucket, 'b' (0x62) and 'q' (0x71) seem to be in it too.
 type nibbles struct{ lo, hi [16]byte }
 
 // add puts a byte into a bucket.
@@ -23,8 +23,8 @@ func (n *nibbles) add(b, bucket byte) {
 // of returns the buckets of a byte.
 func (n *nibbles) of(b byte) byte { return n.lo[b&15] & n.hi[b>>4] }
 
-// byteSet is an exact set of bytes below 0x80, with all or none of those from 0x80
-// on. The bucket of a byte is given by its high half, so nothing is said too much.
+// byteSet is an exact set of bytes below 0x80, with either all bytes from 0x80 on or none. The high
+// half of a byte selects its bucket, so there are no false members.
 type byteSet struct {
 	table nibbles
 	high  uint64 // all ones if it has the bytes from 0x80 on, else 0
@@ -42,12 +42,12 @@ func (s *byteSet) has(b byte) bool {
 	return b < 0x80 && s.table.of(b) != 0 || b >= 0x80 && s.high != 0
 }
 
-// findPairsPortable sets bit i of dst[k] where the pair stands at byte 64k+i of a and
-// b. Bit k of the result says that dst[k] is not zero.
+// findPairsPortable sets bit i of dst[k] if the pair is at byte 64k+i of a and b. Bit k of the
+// result says that dst[k] is not zero.
 func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any uint64) {
 	clear(dst[:blocks])
 
-	// b1 as it is, and its capital if case is ignored.
+	// Search for b1, and for its capital if case is ignored.
 	variants := [2]byte{p.b1, p.b1 &^ p.f1}
 	n := 1
 	if p.f1 != 0 {
@@ -71,12 +71,12 @@ func findPairsPortable(dst *[64]uint64, a, b []byte, blocks int, p *pair) (any u
 	return any
 }
 
-// findSetPortable sets bit i of dst[k] where byte 64k+i is in the set. Before each k,
+// findSetPortable sets bit i of dst[k] if byte 64k+i is in the set. Before each k,
 //
 //	dst[:k] is done, and bit j of any = (dst[j] != 0) for j < k
 func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any uint64) {
 	for k := range blocks {
-		// Each word is written whole, so dst need not be clear before.
+		// Each word is written whole, so dst need not be cleared before.
 		var w uint64
 		for i, b := range src[64*k : 64*k+64] {
 			if s.has(b) {
@@ -92,12 +92,12 @@ func findSetPortable(dst *[64]uint64, src []byte, blocks int, s *byteSet) (any u
 	return any
 }
 
-// findTriplesPortable sets bit i of dst[k] where the bytes from 64k+i on have a
-// bucket in common, each in its own table.
+// findTriplesPortable sets bit i of dst[k] if the three bytes from 64k+i on have a common bucket,
+// each in its own table.
 func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles) (any uint64) {
 	for k := range blocks {
 		var w uint64
-		block := src[64*k : 64*k+66] // the last two positions look beyond the 64 bytes
+		block := src[64*k : 64*k+66] // the last two positions read beyond the 64 bytes
 		for i := range 64 {
 			if t[0].of(block[i])&t[1].of(block[i+1])&t[2].of(block[i+2]) != 0 {
 				w |= 1 << i
@@ -112,37 +112,36 @@ func findTriplesPortable(dst *[64]uint64, src []byte, blocks int, t *[3]nibbles)
 	return any
 }
 
-// A finder fills a window with candidates. It may find too many places, never too
-// few.
+// A finder fills a window with candidates. It may find too many candidates, but never too few.
 type finder interface {
-	// fill sets bit i of c.bits[k] for a candidate at byte 64k+i of src, which
-	// holds reach bytes more than the blocks. The window begins at c.base and
-	// may follow the last one that was filled.
+	// fill sets bit i of c.bits[k] for a candidate at byte 64k+i of src. src has reach more bytes
+	// than the blocks. The window begins at c.base. follows reports whether it follows the last
+	// filled window.
 	fill(c *cursor, src []byte, blocks int, follows bool) (any uint64)
-	// reach is how far fill reads past its last block, at most maxReach.
+	// reach is how many bytes after its last block fill reads, at most maxReach.
 	reach() int
 }
 
 const maxReach = 128
 
-// newlines are what a text seems to go on with after its end.
+// newlines stand in for the bytes after the end of a text.
 var newlines = [64 + maxReach]byte(bytes.Repeat([]byte{'\n'}, 64+maxReach))
 
-// cursor walks the candidates of a finder through a text, window by window.
+// cursor walks the candidates that a finder finds in a text, window by window.
 type cursor struct {
 	text   []byte
 	f      finder
-	base   int                   // the window begins here
-	end    int                   // candidates are known up to here
+	base   int                   // start of the window
+	end    int                   // candidates before it are known
 	any    uint64                // bit k: bits[k] is not zero
-	blocks int                   // of the next window, 64 bytes each
+	blocks int                   // size of the next window, in blocks of 64 bytes
 	bits   [64]uint64            // candidates of the window
-	regs   [][64]uint64          // of a program
-	carry  []uint64              // of a program
-	tail   [64*3 + maxReach]byte // the end of the text, with newlines after it
+	regs   [][64]uint64          // for a program
+	carry  []uint64              // for a program
+	tail   [64*3 + maxReach]byte // the end of the text with newlines after it
 }
 
-// reset begins a text.
+// reset starts with a new text.
 func (c *cursor) reset(text []byte, f finder) {
 	c.text, c.f = text, f
 	c.base, c.end, c.any = 0, -1, 0
@@ -152,7 +151,7 @@ func (c *cursor) reset(text []byte, f finder) {
 // next returns the first candidate at from or later, or -1.
 func (c *cursor) next(from int) int {
 	for {
-		if from >= c.base && from < c.end { // within the window
+		if from >= c.base && from < c.end { // inside the window
 			at := from - c.base
 			if w := c.bits[at>>6] >> (at & 63); w != 0 {
 				return from + bits.TrailingZeros64(w)
@@ -173,14 +172,14 @@ func (c *cursor) next(from int) int {
 	}
 }
 
-// window finds the candidates from a place on. Windows start at 256 bytes and grow
-// to 4 KiB, because many a text, or its first match, ends soon. The last window goes
-// beyond the end of the text, as if newlines stood there.
+// window finds the candidates of a window that starts at from. Windows start with 256 bytes and
+// grow to 4 KiB, because many texts, or their first matches, end soon. The last window goes beyond
+// the end of the text, as if newlines followed.
 func (c *cursor) window(from int) {
 	follows := from == c.end
 	c.base = from
 
-	// As many blocks as the text has whole, with all that a position looks beyond.
+	// Take whole blocks of the text, if the bytes that a position reads beyond them are there too.
 	if n := (len(c.text) - from - c.f.reach()) >> 6; n > 0 {
 		n = min(n, c.blocks)
 		c.blocks = min(64, c.blocks*4)
@@ -189,7 +188,7 @@ func (c *cursor) window(from int) {
 		return
 	}
 
-	// What is left, with newlines after it: as many as a position can look at.
+	// Copy the rest of the text, and append newlines for a position to read.
 	n := copy(c.tail[:], c.text[from:])
 	blocks := n>>6 + 1
 	copy(c.tail[n:blocks<<6+c.f.reach()], newlines[:])

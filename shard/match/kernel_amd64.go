@@ -4,9 +4,8 @@ package match
 
 import "golang.org/x/sys/cpu"
 
-// The kernels take 1 to 64 blocks of 64 bytes and set bit i of dst[k] for what they
-// find at byte 64k+i. Bit k of their result says that dst[k] is not zero. They read
-// every block whole.
+// The kernels take 1 to 64 blocks of 64 bytes and set bit i of dst[k] if they find something at
+// byte 64k+i. Bit k of the result says that dst[k] is not zero. They read every block whole.
 
 //go:noescape
 func pairAVX2(dst *uint64, a, b *byte, blocks int, b1, f1, b2, f2 byte) (any uint64)

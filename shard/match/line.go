@@ -5,10 +5,10 @@ import (
 	"regexp"
 )
 
-// nextLine is next for a pattern that matches only the empty text: of each line the
-// first match counts.
+// nextLine is next for a pattern that matches only the empty text: the first match in each line
+// counts.
 func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, ok bool) {
-	// The whole line of from is read: an earlier match in it is the one that counts.
+	// Read the whole line of from: if an earlier match is in it, that one counts.
 	line := bytes.LastIndexByte(text[:from], '\n') + 1
 	if m.oneLine {
 		at, err := s.ahead.forward(text, 0, len(text), false, nil)
@@ -17,7 +17,7 @@ func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, o
 	for line < len(text) {
 		at, err := s.ahead.forward(text, line, len(text), false, nil)
 
-		// What follows the last newline is no line.
+		// After the last newline there is no line.
 		if err != nil || at < 0 || at == len(text) && text[at-1] == '\n' {
 			break
 		}
@@ -34,15 +34,13 @@ func (m *Matcher) nextLine(s *scratch, text []byte, from int) (start, end int, o
 	return 0, 0, false
 }
 
-// reference is the expression for package regexp, anchored where a search starts.
-// Since package regexp cannot start within a text, later has one byte of context in
-// front.
+// reference is the expression for package regexp, anchored where a search starts. Package regexp
+// cannot start inside a text, so later needs one byte of context in front.
 type reference struct{ first, later *regexp.Regexp }
 
-// anchored returns the end of the match that starts at from. Few patterns ever need
-// it.
+// anchored returns the end of the match that starts at from. Few patterns ever need it.
 func (m *Matcher) anchored(text []byte, from int) (end int, ok bool) {
-	// Only a nullable expression with a match gets here, so the two are compiled when one does.
+	// Compile on first use: only a nullable expression with a match gets here.
 	m.once.Do(func() {
 		expr := "(" + m.plan.re.String() + ")"
 		if m.plan.ends {
@@ -60,7 +58,7 @@ func (m *Matcher) anchored(text []byte, from int) (end int, ok bool) {
 		re, base = m.reference.later, from-1
 	}
 
-	// A byte in the middle of a rune is one broken rune to the dot, so the group begins at from.
+	// Inside a rune, the dot reads one broken byte, so the group begins at from.
 	loc := re.FindSubmatchIndex(text[base:])
 	if loc == nil {
 		return 0, false

@@ -10,50 +10,49 @@ import (
 
 // An elem is one byte or one folded rune of a literal.
 type elem struct {
-	b, fold byte     // the byte, in lower case with fold bits where both cases match
-	alts    [][]byte // or all encodings that will do, where they differ in more than that
+	b, fold byte     // in lower case with fold bits if both cases match
+	alts    [][]byte // instead of a byte: all matching encodings, if they differ in more than one bit
 }
 
-// A literal finds one sequence of bytes, with folding in any case.
+// A literal finds one sequence of bytes. With folding it ignores case.
 //
-// Its core is a run of bytes with a fixed length. The kernel looks for the rarest
-// pair of bytes in the core; then the whole core is compared, and then, outward, what
-// is left of the literal: letters such as k, for which the Kelvin sign of three bytes
-// would do too.
+// Its core is a run of bytes with a fixed length. The kernel finds the rarest pair of bytes in the
+// core. Then the whole core is compared, and then the rest of the literal on both sides. The rest
+// begins at a letter such as k, which may also be the Kelvin sign of three bytes.
 //
 //	"disk" with fold     core "di", right s and k, each with its form beyond ASCII
 type literal struct {
 	core   []byte         // in lower case where fold is set
-	fold   []byte         // or-ed to the text before comparing it with core: 0x20 for a letter
+	fold   []byte         // or-ed to the text before it is compared with core: 0x20 for a letter
 	words  []word         // of the core
 	left   []elem         // before the core
 	right  []elem         // after it
-	before syntax.EmptyOp // what must hold around the match
+	before syntax.EmptyOp // assertions around the match
 	after  syntax.EmptyOp
 
-	// With an anchor of lines, scan is the core together with the newline before
-	// or after it, which is looked for instead: it is much rarer.
+	// With an anchor of lines, scan is the core together with the newline before or after it. The
+	// kernel finds scan instead of the core, because it is much rarer.
 	scan *literal
-	lead int // 1 where scan begins with a newline
+	lead int // 1 if scan begins with a newline
 
 	pair   pair
-	o1, o2 int     // where the pair is in the core
+	o1, o2 int     // offsets of the pair in the core
 	chance float64 // how likely the pair is at a given byte
 }
 
-// word is eight bytes of a core, or fewer: (text | fold) & keep == want.
+// word is up to eight bytes of a core: they match if (text | fold) & keep == want.
 type word struct {
 	at               int
 	want, fold, keep uint64
 }
 
-// bytesOf returns s as elems, with fold in any case.
+// bytesOf returns s as elems. With fold they match any case.
 func bytesOf(s string, fold bool) []elem {
 	var out []elem
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
 		if !fold || r == utf8.RuneError && n == 1 || unicode.SimpleFold(r) == r {
-			// A letter without other cases, or a byte that is no letter.
+			// This letter has no other case, or the byte is no letter.
 			for _, b := range []byte(s[:n]) {
 				out = append(out, elem{b: b})
 			}
@@ -66,8 +65,8 @@ func bytesOf(s string, fold bool) []elem {
 	return out
 }
 
-// folded returns r in every case: a letter with two cases of one byte is a byte to be
-// folded, any other has its encodings listed.
+// folded returns an elem for r in every case. A letter with two cases of one byte each becomes a
+// byte with a fold bit. For others it lists the encodings.
 func folded(r rune) elem {
 	e := elem{alts: [][]byte{[]byte(string(r))}}
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -79,8 +78,8 @@ func folded(r rune) elem {
 	return e
 }
 
-// newLiteral makes a literal, with the core that has the rarest pair. It returns nil
-// if no elem has a fixed length.
+// newLiteral returns a literal whose core has the rarest pair. It returns nil if no elem has a
+// fixed length.
 func newLiteral(elems []elem) *literal {
 	var best *literal
 	for i := 0; i < len(elems); i++ {
@@ -95,7 +94,7 @@ func newLiteral(elems []elem) *literal {
 			l.fold = append(l.fold, elems[n].fold)
 		}
 
-		// Of all cores the one with the rarest pair is looked for.
+		// Keep the core with the rarest pair.
 		l.left, l.right = elems[:i], elems[n:]
 		l.choosePair()
 		if best == nil || l.chance < best.chance {
@@ -110,12 +109,12 @@ func newLiteral(elems []elem) *literal {
 	return best
 }
 
-// choosePair picks the rarest pair of bytes of the core. Neighbours go together more
-// often than their frequencies say.
+// choosePair chooses the rarest pair of bytes in the core. Neighbours occur together more often
+// than their frequencies say.
 func (l *literal) choosePair() {
 	n := min(len(l.core), maxReach)
 
-	// The rarest pair (i, j) with i <= j; i = j only if there is one byte.
+	// Find the rarest pair (i, j) with i <= j; i = j only for a single byte.
 	l.chance = 2
 	for i := range n {
 		for j := range n {
@@ -138,11 +137,11 @@ func (l *literal) choosePair() {
 	l.pair = pair{l.core[l.o1], l.fold[l.o1], l.core[l.o2], l.fold[l.o2]}
 }
 
-// splitWords makes the words of the core. The last one overlaps the one before: of
-// "abcdefghij" they are abcdefgh and cdefghij.
+// splitWords splits the core into words. The last one overlaps the one before: "abcdefghij" becomes
+// abcdefgh and cdefghij.
 func (l *literal) splitWords() {
 	for at := 0; at < len(l.core); at += 8 {
-		// The last word is moved back to end with the core; then the loop ends.
+		// Move the last word back, so that it ends with the core. Then the loop ends.
 		if at+8 > len(l.core) && at > 0 {
 			at = len(l.core) - 8
 		}
@@ -157,7 +156,7 @@ func (l *literal) splitWords() {
 	}
 }
 
-// atWords makes the literal one that begins or ends a word.
+// atWords makes the literal match only at the start or the end of a word.
 func (l *literal) atWords(o Options) {
 	if o.WordBegins {
 		l.before |= clearBefore
@@ -167,9 +166,9 @@ func (l *literal) atWords(o Options) {
 	}
 }
 
-// anchor makes scan; before and after must be known.
+// anchor sets scan. before and after must be set.
 func (l *literal) anchor() {
-	// A letter of several lengths between core and newline leaves them no fixed distance.
+	// If letters of several lengths stand between core and newline, their distance is not fixed.
 	if len(l.left)+len(l.right) > 0 {
 		return
 	}
@@ -186,7 +185,7 @@ func (l *literal) anchor() {
 		elems = append(elems, newline)
 	}
 
-	// Without an anchor of lines this would be the core again.
+	// Without an anchor of lines scan would be the core itself.
 	if len(elems) > len(l.core) {
 		l.scan = newLiteral(elems)
 	}
@@ -206,10 +205,9 @@ func (l *literal) fill(c *cursor, src []byte, blocks int, _ bool) uint64 {
 	return findPairs(&c.bits, src[l.o1:], src[l.o2:], blocks, &l.pair)
 }
 
-// next returns the first match that starts at from or later. c walks the candidates
-// of l.
+// next returns the first match that starts at from or later. c walks the candidates of l.
 func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
-	if l.lead > 0 && from == 0 { // the newline before the text is not in it
+	if l.lead > 0 && from == 0 { // the newline before the text is not in the text
 		if start, end, ok = l.verify(c.text, 0, 0); ok {
 			return start, end, true
 		}
@@ -223,13 +221,13 @@ func (l *literal) next(c *cursor, from int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// verify reports whether a match has its core at a place and starts at from or later.
+// verify reports whether a match has its core at an offset and starts at from or later.
 func (l *literal) verify(text []byte, at, from int) (start, end int, ok bool) {
 	if !l.equal(text, at) {
 		return 0, 0, false
 	}
 
-	// Outward from the core.
+	// Compare outward from the core.
 	start, end = at, at+len(l.core)
 	for i := len(l.left) - 1; i >= 0; i-- {
 		n := l.left[i].suffix(text[from:start])
@@ -249,13 +247,13 @@ func (l *literal) verify(text []byte, at, from int) (start, end int, ok bool) {
 	return start, end, l.before|l.after == 0 || holds(text, start, l.before) && holds(text, end, l.after)
 }
 
-// equal reports whether the core stands at a place.
+// equal reports whether the core is at an offset.
 func (l *literal) equal(text []byte, at int) bool {
 	if len(text)-at < max(1, len(l.core)) { // an empty line has a newline
 		return false
 	}
 
-	// Words read eight bytes, also of a shorter core.
+	// Words read eight bytes, even for a shorter core.
 	if len(l.core) < 8 && len(text)-at < 8 {
 		for i, b := range l.core {
 			if text[at+i]|l.fold[i] != b {
@@ -274,7 +272,7 @@ func (l *literal) equal(text []byte, at int) bool {
 	return true
 }
 
-// prefix returns how many bytes at the start of text e matches, 0 for none.
+// prefix returns how many bytes at the start of text match e; 0 for none.
 func (e *elem) prefix(text []byte) int {
 	if e.alts == nil {
 		if len(text) > 0 && text[0]|e.fold == e.b {
@@ -283,7 +281,7 @@ func (e *elem) prefix(text []byte) int {
 		return 0
 	}
 
-	// No encoding of UTF-8 begins with another one, so at most one of them stands here.
+	// No encoding of UTF-8 begins with another one, so at most one of them matches.
 	for _, a := range e.alts {
 		if bytes.HasPrefix(text, a) {
 			return len(a)
@@ -292,7 +290,7 @@ func (e *elem) prefix(text []byte) int {
 	return 0
 }
 
-// suffix is prefix at the end of text.
+// suffix is prefix, but at the end of text.
 func (e *elem) suffix(text []byte) int {
 	if e.alts == nil {
 		if n := len(text); n > 0 && text[n-1]|e.fold == e.b {
@@ -301,7 +299,7 @@ func (e *elem) suffix(text []byte) int {
 		return 0
 	}
 
-	// Nor does one end with another.
+	// No encoding ends with another one either.
 	for _, a := range e.alts {
 		if bytes.HasSuffix(text, a) {
 			return len(a)
@@ -310,7 +308,7 @@ func (e *elem) suffix(text []byte) int {
 	return 0
 }
 
-// holds reports whether the anchors and borders of op hold at a place.
+// holds reports whether the assertions of op hold at an offset.
 func holds(text []byte, at int, op syntax.EmptyOp) bool {
 	if op == 0 {
 		return true
@@ -323,13 +321,13 @@ func holds(text []byte, at int, op syntax.EmptyOp) bool {
 	return op&^(clearBefore|clearBehind)&^syntax.EmptyOpContext(before, after) == 0
 }
 
-// literalOf returns re as a literal, nil if it is none: literals in a row, with
-// assertions only at the ends.
+// literalOf returns re as a literal; nil if it is something else. A literal has assertions only at
+// its ends.
 func literalOf(re *syntax.Regexp) *literal {
 	var elems []elem
 	var before, after syntax.EmptyOp // assertions
 
-	// Assertions in front, literals, assertions at the end: nothing else, in no other order.
+	// Allow only assertions in front, then literals, then assertions at the end.
 	for _, sub := range flat(re) {
 		if op := emptyOp(sub); op != 0 {
 			if len(elems) == 0 {
@@ -352,12 +350,12 @@ func literalOf(re *syntax.Regexp) *literal {
 		elems = append(elems, bytesOf(string(sub.Rune), sub.Flags&syntax.FoldCase != 0)...)
 	}
 
-	// An empty line is the one literal without a byte.
+	// An empty line is the only literal without a byte.
 	if len(elems) == 0 && before == syntax.EmptyBeginLine|syntax.EmptyEndLine {
 		return emptyLine()
 	}
 
-	// The literal is looked for by its pair; assertions are checked where it stands.
+	// The pair finds the literal. Its assertions are checked there.
 	l := newLiteral(elems)
 	if l != nil {
 		l.before, l.after = before, after
@@ -366,8 +364,8 @@ func literalOf(re *syntax.Regexp) *literal {
 	return l
 }
 
-// emptyLine finds the places between two newlines, and the one before a newline
-// that begins a text. After the last newline is no line.
+// emptyLine finds the places between two newlines, and the start of a text that begins with a
+// newline. After the last newline there is no line.
 func emptyLine() *literal {
 	newline := elem{b: '\n'}
 	return &literal{
@@ -376,7 +374,7 @@ func emptyLine() *literal {
 	}
 }
 
-// flat returns the parts of a concatenation, groups opened.
+// flat returns the parts of a concatenation, including those inside groups.
 func flat(re *syntax.Regexp) []*syntax.Regexp {
 	switch re.Op {
 	case syntax.OpCapture:
@@ -385,7 +383,7 @@ func flat(re *syntax.Regexp) []*syntax.Regexp {
 		return nil
 
 	case syntax.OpConcat:
-		// A concatenation within one comes of a group: `(foo)(bar)` is one literal.
+		// A nested concatenation comes from a group: `(foo)(bar)` is one literal.
 		var out []*syntax.Regexp
 		for _, sub := range re.Sub {
 			out = append(out, flat(sub)...)
@@ -395,7 +393,7 @@ func flat(re *syntax.Regexp) []*syntax.Regexp {
 	return []*syntax.Regexp{re}
 }
 
-// emptyOp returns the assertion that re is, 0 for none.
+// emptyOp returns the assertion that re is; 0 if it is none.
 func emptyOp(re *syntax.Regexp) syntax.EmptyOp {
 	switch re.Op {
 	case syntax.OpBeginLine:

@@ -11,19 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// MaxPattern is the longest pattern that [Compile] takes, in bytes.
+// MaxPattern is the greatest length of a pattern for [Compile], in bytes.
 const MaxPattern = 32 << 10
 
-// ErrTooLong is returned for a pattern longer than [MaxPattern].
+// ErrTooLong is the error for a pattern longer than [MaxPattern].
 var ErrTooLong = errors.New("pattern is too long")
 
 // Options say how to read a pattern.
 type Options struct {
 	Literal bool // the pattern is a run of bytes, not an expression
 	Fold    bool // letters match without regard to case
-	Names   bool // the texts are names of files: each is one line, whatever bytes it has
+	Names   bool // the texts are file names: each is one line, even if it contains line breaks
 
-	// A match begins a word, or ends one: no letter, mark, digit or `_` of any script stands
+	// A match must begin a word, or end one: no letter, mark, digit or `_` of any script stands
+	// before it, or after it. With both, it must be a whole word.
 	// before it, or behind it. With both it is a whole word.
 	WordBegins, WordEnds bool
 }
@@ -39,49 +40,48 @@ type Matcher struct {
 	stop atomic.Bool
 }
 
-// Again returns a matcher of the same pattern that shares with m what the automaton
-// has learned, but that m.Stop does not stop.
+// Again returns a matcher of the same pattern. It shares the states of the automaton with m, but
+// m.Stop does not stop it.
 func (m *Matcher) Again() *Matcher { return &Matcher{compiled: m.compiled} }
 
-// compiled is what all matchers of one pattern share.
+// compiled is shared by all matchers of one pattern.
 type compiled struct {
-	// One of these does the work: a literal, runs of a class, a list of whole texts, or
-	// the automaton of plan, for which filter, if there is one, finds where to look.
+	// One of these engines finds matches: a literal, runs of a class, a list of whole texts, or the
+	// automaton of plan. filter, if not nil, finds candidates for the automaton.
 	literal *literal
 	runs    *runs
 	whole   whole
 	plan    *plan
 	filter  *filter
 
-	lineEnds bool // it reads line ends: see readsLineEnds
-	oneLine  bool // a text is one line, whatever line breaks it has
+	lineEnds bool // it reads line ends; see readsLineEnds
+	oneLine  bool // a text is one line, even if it contains line breaks
 
 	pool      sync.Pool // of *scratch
 	once      sync.Once // guards the field below
 	reference reference
 }
 
-// scratch is the working memory of one search at a time.
+// scratch is the working memory of one search.
 type scratch struct {
-	text []byte // that is searched
-	unix []byte // buffer for one whose line ends were "\r\n"
+	text []byte // the text that is searched, without "\r" if lineEnds
+	unix []byte // buffer for a text without "\r"
 
-	cursor      cursor   // of the literal, the runs or the filter
-	ahead, back *machine // of the plan
+	cursor      cursor   // for the literal, the runs or the filter
+	ahead, back *machine // automata of the plan
 
-	line, lineEnd int // the part of a line that byLines looked at last: no newline lies in it
+	line, lineEnd int // the part of a line that endOfLine searched last: it contains no newline
 }
 
-// Compile compiles a pattern: to a literal if it is one, to runs of a class or to a list
-// of whole texts if it is that, else to an automaton. The error of a bad expression is a
-// *syntax.Error.
+// Compile compiles a pattern. It chooses a literal if the pattern is one, otherwise runs of a class
+// or a list of whole texts, otherwise an automaton. A bad expression gives a *syntax.Error.
 func Compile(expr string, o Options) (*Matcher, error) {
 	if len(expr) > MaxPattern {
 		return nil, ErrTooLong
 	}
 
-	// With folding, a literal may have no byte that is the same in every case, as
-	// "ſ": an expression does then.
+	// With folding a literal may have no byte that is the same in every case, such as "ſ". Then an
+	// expression is used.
 	if o.Literal && expr != "" {
 		if l := newLiteral(bytesOf(expr, o.Fold)); l != nil {
 			l.atWords(o)
@@ -112,9 +112,9 @@ func Compile(expr string, o Options) (*Matcher, error) {
 	return &Matcher{compiled: c}, nil
 }
 
-// compileTree chooses the engine of an expression.
+// compileTree chooses the engine for an expression.
 func compileTree(re *syntax.Regexp, o Options) (*compiled, error) {
-	// Literals and runs have kernels of their own, and no match of theirs needs the automaton.
+	// Literals and runs have their own kernels and never need the automaton.
 	if l := literalOf(re); l != nil {
 		l.atWords(o)
 		return &compiled{literal: l}, nil
@@ -133,16 +133,16 @@ func compileTree(re *syntax.Regexp, o Options) (*compiled, error) {
 
 	c := &compiled{plan: p, filter: filterOf(p)}
 
-	// Idle states are flagged only for a search across lines: by lines each candidate begins anew.
+	// Flag idle states only for a search across lines: in a search by lines each candidate starts
+	// anew.
 	p.skips = p.crosses && c.filter != nil
 	return c, nil
 }
 
-// parse reads an expression: ^ and $ are anchors of lines, and a dot matches no
-// newline.
+// parse parses an expression. ^ and $ match at lines, and a dot matches no newline.
 func parse(expr string, fold bool) (*syntax.Regexp, error) { return parseFlags(expr, fold, 0) }
 
-// parseFlags is parse with further flags.
+// parseFlags is parse with more flags.
 func parseFlags(expr string, fold bool, more syntax.Flags) (*syntax.Regexp, error) {
 	flags := syntax.ClassNL | syntax.PerlX | syntax.UnicodeGroups | more
 	if fold {
@@ -151,8 +151,8 @@ func parseFlags(expr string, fold bool, more syntax.Flags) (*syntax.Regexp, erro
 	return syntax.Parse(expr, flags)
 }
 
-// SpansLines reports whether a match of the expression may contain a newline. The
-// error of a bad expression is a *syntax.Error.
+// SpansLines reports whether a match of the expression may contain a newline. A bad expression
+// gives a *syntax.Error.
 func SpansLines(expr string) (bool, error) {
 	re, err := parse(expr, false)
 	if err != nil {
@@ -161,9 +161,8 @@ func SpansLines(expr string) (bool, error) {
 	return crosses(re), nil
 }
 
-// Next returns the first match that starts at from or later. Text before from counts
-// for anchors and word boundaries. To go on, pass end, or end+1 if the match is
-// empty.
+// Next returns the first match that starts at from or later. Text before from counts for anchors
+// and word boundaries. To continue, pass end, or end+1 if the match is empty.
 func (m *Matcher) Next(text []byte, from int) (start, end int, ok bool) {
 	if from > len(text) {
 		return 0, 0, false
@@ -179,18 +178,18 @@ func (m *Matcher) Next(text []byte, from int) (start, end int, ok bool) {
 	return o.of(start), o.of(end), ok
 }
 
-// Append appends the first matches of text to dst, at most limit of them (all with
-// a negative limit), and returns the longer slice.
+// Append appends up to limit matches in text to dst and returns the longer slice. A negative limit
+// means all matches.
 func (m *Matcher) Append(dst []Span, text []byte, limit int) []Span {
 	return m.append(dst, text, limit, m.lineEnds)
 }
 
-// AppendUnix is [Matcher.Append] for a text that is known to have no "\r".
+// AppendUnix is [Matcher.Append] for a text that has no "\r".
 func (m *Matcher) AppendUnix(dst []Span, text []byte, limit int) []Span {
 	return m.append(dst, text, limit, false)
 }
 
-// append is Append. With ends, the text may have line ends of "\r\n".
+// append does the work of Append. ends says that the text may have line ends of "\r\n".
 func (m *Matcher) append(dst []Span, text []byte, limit int, ends bool) []Span {
 	s := m.scratch(text, ends)
 	have := len(dst)
@@ -203,7 +202,7 @@ func (m *Matcher) append(dst []Span, text []byte, limit int, ends bool) []Span {
 		}
 		dst = append(dst, Span{start, end})
 
-		// A byte further at least, or an empty match would be found again for ever.
+		// Advance by at least one byte, so that an empty match is not found again forever.
 		from = max(end, start+1)
 	}
 
@@ -217,8 +216,8 @@ func (m *Matcher) append(dst []Span, text []byte, limit int, ends bool) []Span {
 	return dst
 }
 
-// Count returns the number of matches in text. It is cheaper than listing them,
-// since of a match only the end must be known.
+// Count returns the number of matches in text. It is cheaper than listing them, because it needs
+// only the end of each match.
 func (m *Matcher) Count(text []byte) int {
 	s := m.scratch(text, m.lineEnds)
 	text = s.text
@@ -229,7 +228,7 @@ func (m *Matcher) Count(text []byte) int {
 		if m.plan == nil || m.plan.empty {
 			start, end, ok = m.next(s, text, from)
 		} else {
-			// Here the end is enough, and no second automaton has to look for the start.
+			// The end is enough, so no second automaton looks for the start.
 			_, end, ok = m.nextEnd(s, text, from)
 		}
 
@@ -251,17 +250,17 @@ func (m *Matcher) Matches(text []byte) bool {
 	return ok
 }
 
-// Stop makes present and later searches with m end early with whatever they have
-// found, unless they are short. It is for a search whose deadline has passed.
+// Stop makes running and later searches with m end early with the matches found so far, unless they
+// are short. It is for a search whose deadline has passed.
 func (m *Matcher) Stop() { m.stop.Store(true) }
 
-// keepUnix is the largest buffer that is kept for the next text, in bytes.
+// keepUnix is the size of the largest buffer that is kept for the next text, in bytes.
 const keepUnix = 4 << 20
 
-// scratch returns working memory prepared for a text. With ends, the text may have line
-// ends of "\r\n", and is read without their "\r".
+// scratch returns working memory for a text. ends says that the text may have line ends of "\r\n";
+// then the text is searched without "\r".
 func (m *Matcher) scratch(text []byte, ends bool) *scratch {
-	// A pooled machine keeps the states that it has worked out for earlier texts.
+	// A pooled machine keeps its states from earlier texts.
 	s, ok := m.pool.Get().(*scratch)
 	if !ok {
 		s = &scratch{}
@@ -271,7 +270,7 @@ func (m *Matcher) scratch(text []byte, ends bool) *scratch {
 		}
 	}
 
-	// The pool belongs to all matchers of the pattern, and each stops only its own searches.
+	// The pool serves all matchers of the pattern, but each matcher stops only its own searches.
 	if s.ahead != nil {
 		s.ahead.stop, s.back.stop = &m.stop, &m.stop
 	}
@@ -294,7 +293,7 @@ func (m *Matcher) scratch(text []byte, ends bool) *scratch {
 	return s
 }
 
-// release keeps s for the next search, without the text.
+// release returns s to the pool, without the text.
 func (m *Matcher) release(s *scratch) {
 	s.cursor.text, s.text = nil, nil
 	if cap(s.unix) > keepUnix {
@@ -316,8 +315,8 @@ func (m *Matcher) next(s *scratch, text []byte, from int) (start, end int, ok bo
 		return m.nextLine(s, text, from)
 	}
 
-	// The automaton reads forward to where the match ends, then another one
-	// backward to where it starts.
+	// The automaton reads forward to the end of the match. Then another one reads backward to its
+	// start.
 	lo, end, ok := m.nextEnd(s, text, from)
 	if !ok {
 		return 0, 0, false
@@ -327,8 +326,8 @@ func (m *Matcher) next(s *scratch, text []byte, from int) (start, end int, ok bo
 	return start, end, err == nil
 }
 
-// nextEnd returns the end of the first match in text[from:], and a place lo at or
-// before its start.
+// nextEnd returns the end of the first match in text[from:], and an offset lo that is not after its
+// start.
 func (m *Matcher) nextEnd(s *scratch, text []byte, from int) (lo, end int, ok bool) {
 	var err error
 	switch {
@@ -343,8 +342,7 @@ func (m *Matcher) nextEnd(s *scratch, text []byte, from int) (lo, end int, ok bo
 	return lo, end, err == nil && end >= 0
 }
 
-// byLines runs the automaton over the lines that the filter names: matches hold no
-// newline.
+// byLines runs the automaton over the lines with candidates. Matches contain no newline.
 func (m *Matcher) byLines(s *scratch, text []byte, from int) (lo, end int, err error) {
 	for from <= len(text) {
 		at := m.filter.next(&s.cursor, from)
@@ -355,7 +353,7 @@ func (m *Matcher) byLines(s *scratch, text []byte, from int) (lo, end int, err e
 		lo := m.filter.lowest(text, from, at)
 		limit := s.endOfLine(text, at)
 
-		// The limit is the end of the line: no match goes beyond it.
+		// No match goes beyond the end of the line.
 		end, err := s.ahead.forward(text, lo, limit, false, nil)
 		if err != nil || end >= 0 {
 			return lo, end, err
@@ -366,8 +364,8 @@ func (m *Matcher) byLines(s *scratch, text []byte, from int) (lo, end int, err e
 	return 0, -1, nil
 }
 
-// endOfLine is where the line of a place ends. A line with many matches is looked through
-// once.
+// endOfLine returns the end of the line that contains an offset. It searches a line with many
+// matches only once.
 func (s *scratch) endOfLine(text []byte, at int) int {
 	if at < s.line || at > s.lineEnd {
 		s.line, s.lineEnd = at, len(text)
@@ -378,8 +376,8 @@ func (s *scratch) endOfLine(text []byte, at int) int {
 	return s.lineEnd
 }
 
-// acrossLines runs the automaton over the text from the first candidate on. Where
-// it is idle it skips to the next candidate.
+// acrossLines runs the automaton over the text from the first candidate on. Where the automaton is
+// idle, it skips to the next candidate.
 func (m *Matcher) acrossLines(s *scratch, text []byte, from int) (lo, end int, err error) {
 	at := m.filter.next(&s.cursor, from)
 	if at < 0 {
@@ -387,7 +385,7 @@ func (m *Matcher) acrossLines(s *scratch, text []byte, from int) (lo, end int, e
 	}
 
 	lo = m.filter.lowest(text, from, at)
-	low := lo // where a match that contains candidate at may start
+	low := lo // earliest start of a match that contains candidate at
 	end, err = s.ahead.forward(text, lo, len(text), false, func(i int) int {
 		if at < i {
 			if at = m.filter.next(&s.cursor, i); at < 0 {
@@ -401,8 +399,7 @@ func (m *Matcher) acrossLines(s *scratch, text []byte, from int) (lo, end int, e
 	return lo, end, err
 }
 
-// boundary returns the start of the rune that holds the byte at a place, but nothing
-// before lo.
+// boundary returns the start of the rune that contains the byte at an offset, but not less than lo.
 func boundary(text []byte, lo, at int) int {
 	for i := at; i >= lo && i > at-utf8.UTFMax && at < len(text); i-- {
 		if utf8.RuneStart(text[i]) {
@@ -415,17 +412,16 @@ func boundary(text []byte, lo, at int) int {
 	return max(lo, at)
 }
 
-// startOf returns where the leftmost match from text[from:] begins, given
-// its end.
+// startOf returns the start of the leftmost match in text[from:], given its end.
 func (m *Matcher) startOf(s *scratch, text []byte, from, end int) (int, error) {
 	start, err := s.back.backward(text, from, end)
 	if err != nil || !m.plan.nullable {
 		return start, err
 	}
 
-	// A nullable expression may match less from the place found than up to end,
-	// which backward cannot see: `(|ab)|b` prefers nothing at 0 of "ab", and the
-	// match that ends at 2 starts at 1.
+	// A nullable expression may prefer a shorter match at the start that backward found, which
+	// backward cannot see. `(|ab)|b` prefers the empty match at 0 of "ab", so the match that ends
+	// at 2 starts at 1.
 	for ; start < end; start += runeWidth(text[start:]) {
 		if e, ok := m.anchored(text, start); ok && e == end {
 			return start, nil
@@ -434,7 +430,7 @@ func (m *Matcher) startOf(s *scratch, text []byte, from, end int) (int, error) {
 	return -1, errStopped
 }
 
-// runeWidth is the width of the first rune; a broken byte counts as one.
+// runeWidth returns the width of the first rune. A broken byte counts as one.
 func runeWidth(b []byte) int {
 	_, n := utf8.DecodeRune(b)
 	return max(n, 1)

@@ -6,39 +6,38 @@ import (
 )
 
 const (
-	maxStrings = 24 // of a need
-	maxBytes   = 64 // of a string of a need; the rest is cut off
-	// maxBefore is the most bytes of a match before a string that are counted: a need that
-	// stands farther inside counts as one without a bound.
+	maxStrings = 24 // strings of a need
+	maxBytes   = 64 // bytes of a string; the rest is cut off
+	// maxBefore is the most bytes of a match before a string. A need further inside counts as one
+	// without a limit.
 	maxBefore = 1 << 16
 )
 
-// A need is a set of strings of which every match contains one, as `(foo|bar)\d`
-// needs "foo" or "bar". It is what a filter looks for.
+// A need is a set of strings, and every match contains one of them: `(foo|bar)\d` needs "foo" or
+// "bar". A filter searches for a need.
 type need struct {
-	strings [][]elem // none empty; no elem with alts
-	before  int      // bytes of a match before the string at most; -1 for no bound
-	lead    bool     // the strings begin with the newline before the match, by ^
-	trail   bool     // they end with the newline after it, by $
+	strings [][]elem // none is empty, and no elem has alts
+	before  int      // most bytes of a match before the string; -1 means no limit
+	lead    bool     // ^ makes the strings begin with the newline before the match
+	trail   bool     // $ makes the strings end with the newline after the match
 }
 
-// gather walks a concatenation from left to right and keeps the cheapest need it
-// meets. run are all strings that can stand at the present place; each element
-// extends all of them, until there are too many or one is not known exactly:
+// gather walks a concatenation from left to right and keeps the cheapest need. run has all strings
+// that can stand at the present position. Each element extends all of them, until there are too
+// many or an element is not known exactly:
 //
-//	x[12](a|bc)+z    run {x} -> {x1 x2} -> {x1a x1bc x2a x2bc}, ended by +; then {z}
+//	x[12](a|bc)+z   run {x} -> {x1 x2} -> {x1a x1bc x2a x2bc}; + ends it; then {z}
 type gather struct {
-	arm   bool  // it walks an arm of an alternation: a need of it has no newline for an anchor
+	arm   bool  // it walks one branch of an alternation, whose needs cannot use newlines for anchors
 	best  *need // so far
 	price float64
 
 	run    [][]elem // the cross product so far
-	before int      // most bytes from the start of the match to run; -1 for no bound
-	lead   bool     // run begins with a newline for ^
+	before int      // most bytes between the start of the match and run; -1 means no limit
+	lead   bool     // run begins with a newline because of ^
 }
 
-// needOf returns the cheapest need of re, nil if there is none, and the price of
-// looking for it.
+// needOf returns the cheapest need of re and its price; nil if there is none.
 func needOf(re *syntax.Regexp) (*need, float64) {
 	g := newGather()
 	g.add(re)
@@ -52,7 +51,7 @@ func newGather() *gather {
 
 // add extends the concatenation by re.
 func (g *gather) add(re *syntax.Regexp) {
-	// What is the sum of its parts.
+	// These consist of parts.
 	switch re.Op {
 	case syntax.OpCapture:
 		g.add(re.Sub[0])
@@ -66,7 +65,7 @@ func (g *gather) add(re *syntax.Regexp) {
 		g.addLiteral(re)
 		return
 
-	// Repetitions: one copy is needed, and then anything may follow.
+	// Of a repetition one copy is needed, and anything may follow it.
 	case syntax.OpPlus:
 		g.add(re.Sub[0])
 		g.skip(-1)
@@ -78,13 +77,13 @@ func (g *gather) add(re *syntax.Regexp) {
 				return
 			}
 
-			// Whatever the other copies read.
+			// The other copies may read anything.
 			_, n := lengths(re)
 			g.skip(n)
 			return
 		}
 
-	// What reads nothing.
+	// These read nothing.
 	case syntax.OpBeginLine, syntax.OpEndLine:
 		g.addAnchor(re.Op)
 		return
@@ -106,11 +105,11 @@ func (g *gather) add(re *syntax.Regexp) {
 	g.skip(n)
 }
 
-// addLiteral adds the runes of a literal one by one. A rune whose cases have
-// different lengths ends the run.
+// addLiteral adds the runes of a literal one by one. A rune whose cases have different lengths ends
+// the run.
 func (g *gather) addLiteral(re *syntax.Regexp) {
 	for _, r := range re.Rune {
-		// This rune also stands for any broken byte, and those are not its bytes.
+		// This rune also stands for any broken byte, which has another encoding.
 		if r == utf8.RuneError || !utf8.ValidRune(r) {
 			g.skip(utf8.UTFMax)
 			continue
@@ -125,9 +124,9 @@ func (g *gather) addLiteral(re *syntax.Regexp) {
 	}
 }
 
-// addAnchor makes a newline of an anchor where that makes the run rarer.
+// addAnchor adds a newline for an anchor if that makes the run rarer.
 func (g *gather) addAnchor(op syntax.Op) {
-	// lead and trail speak of all strings of a need, and not all arms have the anchor.
+	// lead and trail apply to all strings of a need, but not all branches have the anchor.
 	if g.arm {
 		return
 	}
@@ -135,13 +134,13 @@ func (g *gather) addAnchor(op syntax.Op) {
 	newline := [][]elem{{{b: '\n'}}}
 	started := len(g.run[0]) > 0 || len(g.run) > 1
 
-	// Nothing of the pattern stands before: the newline is the byte before the match.
+	// At the start of the pattern, the newline is the byte before the match.
 	if op == syntax.OpBeginLine && !started && g.before == 0 {
 		g.run, g.lead = newline, true
 	}
 
-	// The anchor does not read its newline, so what follows in the pattern may begin with the same
-	// one: the run ends here.
+	// The anchor does not consume its newline, so the next element may begin with the same newline:
+	// end the run here.
 	if op == syntax.OpEndLine && started && len(g.run) <= maxStrings && !g.cut() {
 		for i := range g.run {
 			g.run[i] = append(g.run[i][:len(g.run[i]):len(g.run[i])], newline[0]...)
@@ -151,7 +150,7 @@ func (g *gather) addAnchor(op syntax.Op) {
 	}
 }
 
-// cut reports whether a string of the run has reached its greatest length.
+// cut reports whether a string of the run has its greatest length.
 func (g *gather) cut() bool {
 	for _, s := range g.run {
 		if len(s) >= maxBytes {
@@ -161,20 +160,21 @@ func (g *gather) cut() bool {
 	return false
 }
 
-// cross extends the run by each string of set, which have at most n bytes.
+// cross extends the run by each string of set. The strings have at most n bytes.
 func (g *gather) cross(set [][]elem, n int) {
-	// Too many strings, or long enough already: what there is becomes a need, and set begins a run.
+	// If there would be too many strings or they are long enough, the run becomes a need, and set
+	// starts a new run.
 	if len(g.run)*len(set) > maxStrings || g.cut() {
 		g.skip(0)
 
-		// As many strings as may be, made optional, are one more.
+		// An optional element may have one string more than a run can have.
 		if len(set) > maxStrings {
 			g.skip(n)
 			return
 		}
 	}
 
-	// The strings share their beginnings: without the cut capacity, appending to one would
+	// The strings share memory: without cutting the capacity, appending to one string would
 	// overwrite the next.
 	next := make([][]elem, 0, len(g.run)*len(set))
 	for _, a := range g.run {
@@ -185,15 +185,14 @@ func (g *gather) cross(set [][]elem, n int) {
 	g.run = next
 }
 
-// skip ends the run and goes on after something of at most n bytes (-1: any
-// number).
+// skip ends the run and continues after an element of at most n bytes; -1 means no limit.
 func (g *gather) skip(n int) {
 	longest := 0
 	for _, s := range g.run {
 		longest = max(longest, len(s))
 	}
 
-	// The newline before a match is none of its bytes.
+	// The newline before a match is not part of the match.
 	if g.lead {
 		longest--
 	}
@@ -215,8 +214,8 @@ func (g *gather) flush(trail bool) {
 	g.offer(&need{strings: g.run, before: g.before, lead: g.lead, trail: trail})
 }
 
-// offer makes a need the best one if it is cheaper. A string that is empty, or
-// only the newline of an anchor, is none.
+// offer makes a need the best one if it is cheaper. A need with an empty string, or with only the
+// newline of an anchor, does not count.
 func (g *gather) offer(n *need) {
 	only := 0
 	if n.lead {
@@ -228,13 +227,13 @@ func (g *gather) offer(n *need) {
 		}
 	}
 
-	// Only what is cheaper: a run that ended with $ is offered again by skip, without its trail.
+	// It must be cheaper: skip offers a run that ended with $ again, without its trail.
 	if p := n.price(); g.best == nil || p < g.price {
 		g.best, g.price = n, p
 	}
 }
 
-// alternate offers the union of the needs of all arms, if each arm has one.
+// alternate offers the union of the needs of all branches, if each branch has one.
 func (g *gather) alternate(re *syntax.Regexp, n int) {
 	g.skip(0)
 	union := &need{before: g.before}
@@ -245,7 +244,7 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 		arm.add(sub)
 		arm.flush(false)
 
-		// A match by this arm would have none of the strings.
+		// A match of this branch would contain none of the strings.
 		if arm.best == nil {
 			union = nil
 			break
@@ -253,7 +252,7 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 
 		union.strings = append(union.strings, arm.best.strings...)
 
-		// What stands farthest from the start of a match is what lowest has to go back for.
+		// lowest must go back as far as the string furthest from the start of a match.
 		if arm.best.before < 0 || g.before < 0 {
 			union.before = -1
 		} else if union.before >= 0 {
@@ -265,12 +264,12 @@ func (g *gather) alternate(re *syntax.Regexp, n int) {
 		g.offer(union)
 	}
 
-	// The next run stands behind the longest arm.
+	// The next run starts after the longest branch.
 	g.skip(n)
 }
 
-// exact returns all strings that re matches, nil if they are too many or cannot be
-// written as bytes: exact(`a[bc]?`) = {ab ac a}.
+// exact returns all strings that re matches: exact(`a[bc]?`) = {ab ac a}. It returns nil if they
+// are too many or cannot be written as bytes.
 func exact(re *syntax.Regexp) [][]elem {
 	switch re.Op {
 	case syntax.OpCapture:
@@ -280,7 +279,7 @@ func exact(re *syntax.Regexp) [][]elem {
 	case syntax.OpLiteral:
 		return exactLiteral(re)
 
-	// Unions and products of sets.
+	// These are unions and products of sets.
 	case syntax.OpCharClass:
 		return exactClass(re.Rune)
 	case syntax.OpQuest:
@@ -295,33 +294,33 @@ func exact(re *syntax.Regexp) [][]elem {
 	return nil
 }
 
-// exactLiteral is exact of a literal.
+// exactLiteral is exact for a literal.
 func exactLiteral(re *syntax.Regexp) [][]elem {
 	var out []elem
 	for _, r := range re.Rune {
 		es := bytesOf(string(r), re.Flags&syntax.FoldCase != 0)
 
-		// A broken byte, or cases of several lengths: not one sequence of bytes.
+		// A broken byte, or cases of different lengths, have no single sequence of bytes.
 		if r == utf8.RuneError || !utf8.ValidRune(r) || es[0].alts != nil {
 			return nil
 		}
 		out = append(out, es...)
 	}
 
-	// The first bytes of a string would be a need, but they are not all that re matches.
+	// A shortened string could be a need, but it is not all that re matches.
 	if len(out) > maxBytes {
 		return nil
 	}
 	return [][]elem{out}
 }
 
-// exactAlternate is the union of what the arms match.
+// exactAlternate returns the union of the branches.
 func exactAlternate(arms []*syntax.Regexp) [][]elem {
 	var out [][]elem
 	for _, arm := range arms {
 		set := exact(arm)
 
-		// One arm that is not known makes the union unknown.
+		// If one branch is not known, the union is not known.
 		if set == nil {
 			return nil
 		}
@@ -334,13 +333,13 @@ func exactAlternate(arms []*syntax.Regexp) [][]elem {
 	return out
 }
 
-// exactConcat is the cross product of what the parts match.
+// exactConcat returns the cross product of the parts.
 func exactConcat(parts []*syntax.Regexp) [][]elem {
 	out := [][]elem{nil}
 	for _, part := range parts {
 		set := exact(part)
 
-		// Before the product is made, since it multiplies: (a|b)(c|d)(e|f)... doubles with each part.
+		// Check before multiplying: (a|b)(c|d)(e|f)... doubles with each part.
 		if set == nil || len(out)*len(set) > maxStrings {
 			return nil
 		}
@@ -369,7 +368,7 @@ func exactClass(ranges []rune) [][]elem {
 		}
 
 		for r := ranges[i]; r <= ranges[i+1]; r++ {
-			// This rune also stands for any broken byte, which is no text of its own.
+			// This rune also stands for any broken byte, which is not a string of its own.
 			if r == utf8.RuneError || !utf8.ValidRune(r) {
 				return nil
 			}

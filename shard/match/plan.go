@@ -8,32 +8,31 @@ import (
 	"unicode/utf8"
 )
 
-// maxInsts bounds the instructions of a compiled expression.
+// maxInsts is the greatest number of instructions in a compiled expression.
 const maxInsts = 10_000
 
-// A plan is what is known of an expression before any text is read. It is
-// immutable.
+// A plan is everything that is known about an expression before a text is read. It is immutable.
 type plan struct {
 	re   *syntax.Regexp
 	prog *syntax.Prog // forward
 	back *syntax.Prog // reads texts from their end
 
-	class [256]uint8 // of each byte: the automaton never distinguishes bytes of one class
-	rep   []byte     // one byte of each class, which stands for all
+	class [256]uint8 // by byte: the automaton never distinguishes bytes of one class
+	rep   []byte     // one byte of each class
 	shift uint       // there are at most 1<<shift classes
 
-	asserts      bool // there are assertions: anchors or word boundaries
-	startAsserts bool // one of them may come before anything is read
+	asserts      bool // it has assertions: anchors or word boundaries
+	startAsserts bool // an assertion may come before anything is read
 	empty        bool // every match is empty
 	nullable     bool // a match may be empty
 	crosses      bool // a match may contain a newline
-	words        bool // a match begins or ends a word: see atWords
-	begins, ends bool // which of them
+	words        bool // a match must begin or end a word; see atWords
+	begins, ends bool // which of the two
 	skips        bool // an idle machine can skip to the next candidate
 }
 
 func newPlan(re *syntax.Regexp, o Options) (*plan, error) {
-	// Before simplifying, which writes x{1000} out a thousand times.
+	// Check before simplifying, which writes x{1000} out a thousand times.
 	if n := size(re); n > maxInsts {
 		return nil, fmt.Errorf("expression is too large: about %d instructions, at most %d", n, maxInsts)
 	}
@@ -57,7 +56,7 @@ func newPlan(re *syntax.Regexp, o Options) (*plan, error) {
 		atWords(p.back, p.ends, p.begins)
 	}
 
-	// The reversed program reads the same runes, so the classes of one do for both.
+	// The reversed program reads the same runes, so both share the classes.
 	p.startAsserts = startAsserts(p.prog)
 	p.classes()
 	return p, nil
@@ -74,24 +73,24 @@ func size(re *syntax.Regexp) int {
 		n += size(sub)
 	}
 
-	// Without an upper bound, Max is -1 and Min copies are written out, the last one as a loop.
+	// Without an upper bound, Max is -1, and Min copies are written out.
 	if re.Op == syntax.OpRepeat {
 		n *= max(re.Min, re.Max, 1)
 	}
 
-	// Repeats multiply from the inside out: cut here, no product leaves an int.
+	// Nested repeats multiply: the limit here keeps the product within an int.
 	return min(n, 1<<30)
 }
 
-// lengths returns bounds of the length of a match in bytes; longest is -1 if there
-// is none. shortest is 0 exactly if re can match the empty text somewhere:
+// lengths returns the least and the greatest length of a match in bytes; longest is -1 if there is
+// no limit. shortest is 0 exactly if re can match the empty text somewhere:
 //
 //	ab?c      2, 12      a rune has up to four bytes
 //	(a|bc)+   1, -1
 //	^\b       0, 0
 func lengths(re *syntax.Regexp) (shortest, longest int) {
 	switch re.Op {
-	// One rune has one to four bytes.
+	// A rune has one to four bytes.
 	case syntax.OpLiteral:
 		return len(re.Rune), utf8.UTFMax * len(re.Rune)
 	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
@@ -112,10 +111,10 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 
 	// Parts in a row add up; of alternatives the extremes count.
 	case syntax.OpConcat:
-		for _, sub := range re.Sub { // their sum
+		for _, sub := range re.Sub { // add the lengths
 			a, b := lengths(sub)
 			shortest += a
-			// Without a bound once, without one in all.
+			// One part without a limit makes the whole have no limit.
 			if longest < 0 || b < 0 {
 				longest = -1
 			} else {
@@ -126,7 +125,7 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 
 	case syntax.OpAlternate:
 		shortest, longest = lengths(re.Sub[0])
-		for _, sub := range re.Sub[1:] { // the least and the greatest
+		for _, sub := range re.Sub[1:] { // take the least and the greatest
 			a, b := lengths(sub)
 			shortest = min(shortest, a)
 			if longest < 0 || b < 0 {
@@ -137,14 +136,14 @@ func lengths(re *syntax.Regexp) (shortest, longest int) {
 		}
 		return shortest, longest
 
-	// Nothing matches it: any bounds are right.
+	// Nothing matches this, so any result is right.
 	case syntax.OpNoMatch:
 		return 1, 0
 	}
 	return 0, 0
 }
 
-// repeated is lengths of lo to hi times re; hi is -1 for no bound.
+// repeated is lengths for lo to hi copies of re; hi is -1 if there is no limit.
 func repeated(re *syntax.Regexp, lo, hi int) (shortest, longest int) {
 	a, b := lengths(re)
 	switch {
@@ -159,7 +158,7 @@ func repeated(re *syntax.Regexp, lo, hi int) (shortest, longest int) {
 // crosses reports whether a match of re may contain a newline.
 func crosses(re *syntax.Regexp) bool {
 	switch re.Op {
-	// One that may read a newline itself.
+	// These may read a newline themselves.
 	case syntax.OpAnyChar:
 		return true
 	case syntax.OpLiteral:
@@ -191,8 +190,7 @@ func inRanges(ranges []rune, r rune) bool {
 	return false
 }
 
-// reversed returns the expression for texts read from their end: `^ab$` becomes
-// `^ba$`.
+// reversed returns the expression for texts that are read from their end: `^ab$` becomes `^ba$`.
 func reversed(re *syntax.Regexp) *syntax.Regexp {
 	out := *re
 	switch re.Op {
@@ -206,7 +204,7 @@ func reversed(re *syntax.Regexp) *syntax.Regexp {
 		out.Op = syntax.OpBeginText
 	}
 
-	// Rune by rune, as the machine steps in reverse, too.
+	// Reverse the runes, because the machine reads them in reverse too.
 	if re.Op == syntax.OpLiteral {
 		out.Rune = nil
 		for i := len(re.Rune) - 1; i >= 0; i-- {
@@ -218,8 +216,8 @@ func reversed(re *syntax.Regexp) *syntax.Regexp {
 	for i, sub := range re.Sub {
 		at := i
 
-		// Only a concatenation has an order of reading. That of alternatives is a preference, and in
-		// reverse all threads go on.
+		// Only a concatenation has an order of reading. The order of alternatives is a preference,
+		// which does not matter in reverse.
 		if re.Op == syntax.OpConcat {
 			at = len(re.Sub) - 1 - i
 		}
@@ -228,7 +226,7 @@ func reversed(re *syntax.Regexp) *syntax.Regexp {
 	return &out
 }
 
-// startAsserts reports whether prog may come to an assertion before it reads.
+// startAsserts reports whether prog may reach an assertion before it reads a rune.
 func startAsserts(prog *syntax.Prog) bool {
 	seen := make([]bool, len(prog.Inst))
 	stack := []uint32{uint32(prog.Start)}
@@ -240,7 +238,7 @@ func startAsserts(prog *syntax.Prog) bool {
 		}
 		seen[pc] = true
 
-		// What else there is reads a rune, or ends: no assertion comes first on this path.
+		// Other instructions read a rune or end: no assertion comes first on this path.
 		switch in := &prog.Inst[pc]; in.Op {
 		case syntax.InstEmptyWidth:
 			return true
@@ -253,17 +251,17 @@ func startAsserts(prog *syntax.Prog) bool {
 	return false
 }
 
-// classes divides the 256 bytes into classes that the program cannot distinguish.
-// marks[b] says that byte b begins a class: where ranges of runes begin and end,
-// where UTF-8 itself makes a difference, and what assertions distinguish. For
-// `[a-f]x` they begin at 0, 'a', 'g', 'x', 'y' and the borders of UTF-8 from 0x80 on.
+// classes divides the 256 bytes into classes that the program cannot distinguish. marks[b] says
+// that byte b starts a class. Classes start where ranges of runes begin and end, where UTF-8 makes
+// a difference, and where assertions do. For `[a-f]x` they start at 0, 'a', 'g', 'x', 'y' and the
+// borders of UTF-8 from 0x80 on.
 func (p *plan) classes() {
 	var marks [257]bool // one more, for the end of the last range
 	for _, b := range []int{0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5} {
 		marks[b] = true
 	}
 
-	// Where the letters of all scripts begin and end, most bytes make a difference.
+	// Letters of all scripts make most of these bytes different.
 	for b := utf8.RuneSelf; p.words && b < 256; b++ {
 		marks[b] = true
 	}
@@ -295,7 +293,7 @@ func (p *plan) classes() {
 
 // markRunes marks the bytes at which the runes that in matches begin and end.
 func markRunes(marks *[257]bool, in *syntax.Inst) {
-	// One rune is a literal's and may be folded; a class lists its other cases itself.
+	// A single rune is a literal, which may be folded. A class lists its other cases itself.
 	if len(in.Rune) == 1 {
 		r := in.Rune[0]
 		markRange(marks, r, r)
@@ -318,9 +316,8 @@ func markRange(marks *[257]bool, first, last rune) {
 	markRune(marks, last+1)
 }
 
-// markRune marks that r differs from the rune before it. Each byte of its encoding
-// becomes a class of its own. So bytes of one class lead from the same prefix to
-// runes with no border between them.
+// markRune marks that r differs from the rune before it. Each byte of its encoding gets its own
+// class. So bytes of one class lead from the same prefix to runes without a border between them.
 func markRune(marks *[257]bool, r rune) {
 	switch {
 	case r <= 0 || r > unicode.MaxRune:
@@ -328,7 +325,7 @@ func markRune(marks *[257]bool, r rune) {
 	case r < utf8.RuneSelf:
 		marks[r] = true
 		return
-	case r >= 0xD800 && r < 0xE000: // surrogates have no encoding: the next rune has
+	case r >= 0xD800 && r < 0xE000: // surrogates have no encoding, so mark the next rune
 		r = 0xE000
 	}
 	for _, b := range utf8.AppendRune(nil, r) {

@@ -4,19 +4,19 @@ import (
 	"regexp/syntax"
 )
 
-// Bounds of a program.
+// Limits of a program.
 const (
 	maxRegisters = 48
 	maxSets      = 12
 	longestShift = 63
 )
 
-// A program finds the ends of matches for 64 bytes at a time, one bit for each: it
-// is a bit-parallel automaton. It serves expressions without a rare string, such as
+// A program finds the ends of matches for 64 bytes at a time, one bit for each. It is a
+// bit-parallel automaton. It is used for expressions without a rare string, such as
 // `[A-Z][a-z]+[A-Z]`.
 //
-// A register is a stream of bits. In a marker, bit i says that what comes before
-// byte i has matched so far. With M a marker and C the bytes of a class:
+// A register is a stream of bits. In a marker, bit i says that the elements so far have matched up
+// to byte i. With M a marker and C the bytes of a class:
 //
 //	class    M' = (M & C) << 1
 //	C*       M' = (((M & C) + C) ^ C) | M      a carry runs along each run of C
@@ -31,25 +31,24 @@ const (
 //	digits D         0 0 1 0 0 1
 //	[0-9]            0 0 0 1 0 0 1     matches end before byte 3 and before byte 6
 //
-// Bits move on from word to word, and from window to window, by carries. Where an
-// expression says more than a program can, the program says less: a group in a loop
-// becomes a loop over all its bytes, a rune beyond ASCII becomes any number of its
-// bytes, and what must hold at the very end is not asked. So it may report too many
-// ends, never too few.
+// Carries move bits on from word to word, and from window to window. Where an expression says more
+// than a program can, the program says less. A group in a loop becomes a loop over all its bytes. A
+// rune beyond ASCII becomes any number of its bytes. Assertions at the very end are not checked. So
+// it may report too many ends, but never too few.
 type program struct {
 	ops   []op
 	sets  []byteSet
-	regs  int   // registers
-	slots int   // carries
-	line  []int // slots that carry in whether a line begins
-	word  []int // slots that carry in whether the byte before is of a word
+	regs  int   // number of registers
+	slots int   // number of carries
+	line  []int // slots whose carry says that a line begins
+	word  []int // slots whose carry says that the byte before belongs to a word
 	out   int   // register of the ends
 	stops []stop
-	moved []bool // of each slot: it carries markers, not bytes of a class
+	moved []bool // by slot: it carries markers, not bytes of a class
 }
 
-// stop is a place in the ops after which everything depends on one marker. If the
-// marker is nowhere in a window, all the rest can be left out for it.
+// stop is a place in the ops after which everything depends on one marker. If a window has no such
+// marker, the rest of the ops can be skipped.
 type stop struct{ op, slot, marker int }
 
 // op computes register d from registers a and b.
@@ -57,7 +56,7 @@ type op struct {
 	code    opcode
 	d, a, b int
 	shift   uint
-	slot    int // of its carry
+	slot    int // slot of its carry
 }
 
 type opcode uint8
@@ -76,14 +75,14 @@ const (
 // builder turns an expression into a program.
 type builder struct {
 	program
-	known    map[byteSet]int // registers of sets
-	bytes    []bool          // of each register: it depends on single bytes, on no marker
+	known    map[byteSet]int // register by set
+	bytes    []bool          // by register: it depends on single bytes only, not on markers
 	tooLarge bool
-	begin    int // register of the places where a line begins, or -1
+	begin    int // register of the line starts, or -1
 	edge     int // register of the word boundaries, or -1
 }
 
-// programOf returns the program of re, nil if it would be too large or say nothing.
+// programOf returns the program of re; nil if it would be too large or find ends everywhere.
 func programOf(re *syntax.Regexp) *program {
 	b := &builder{known: make(map[byteSet]int), begin: -1, edge: -1}
 	b.out = b.chain(re, b.emit(op{code: opOnes}))
@@ -93,14 +92,14 @@ func programOf(re *syntax.Regexp) *program {
 	return &b.program
 }
 
-// price estimates the nanoseconds a byte.
+// price estimates the nanoseconds for a byte.
 func (p *program) price() float64 {
 	return 0.05*float64(len(p.sets)) + 0.02*float64(len(p.ops))
 }
 
-// emit appends an op with a new register as its result, which it returns.
+// emit appends an op with a new register for its result, and returns that register.
 func (b *builder) emit(o op) int {
-	// Nobody runs a program that is too large; register 0 lets its making go on to the end.
+	// Nobody runs a program that is too large. Register 0 lets its building continue.
 	if b.regs >= maxRegisters {
 		b.tooLarge = true
 		return 0
@@ -109,7 +108,7 @@ func (b *builder) emit(o op) int {
 	o.d = b.regs
 	b.regs++
 
-	// Without a marker in it, what is carried over tells nothing alone: see skipRest.
+	// A carry without a marker means nothing alone: see skipRest.
 	plain := o.code == opSet || o.code != opOnes && b.bytes[o.a] && (o.code == opShift || b.bytes[o.b])
 	b.bytes = append(b.bytes, plain)
 
@@ -123,9 +122,9 @@ func (b *builder) emit(o op) int {
 	return o.d
 }
 
-// set returns the register of the bytes of a set.
+// set returns the register with the bytes of a set.
 func (b *builder) set(s byteSet) int {
-	// Looking for a class is the dearest op, so equal classes share a register.
+	// Finding a class is the most expensive op, so equal classes share a register.
 	if r, ok := b.known[s]; ok {
 		return r
 	}
@@ -140,7 +139,7 @@ func (b *builder) set(s byteSet) int {
 	return r
 }
 
-// chain is add for the whole expression, with a stop after each link of it.
+// chain is add for the whole expression, with a stop after each link.
 func (b *builder) chain(re *syntax.Regexp, m int) int {
 	if re.Op == syntax.OpCapture {
 		return b.chain(re.Sub[0], m)
@@ -158,15 +157,15 @@ func (b *builder) chain(re *syntax.Regexp, m int) int {
 	return m
 }
 
-// add appends ops for re and returns the register of the markers after it, given
-// that of the markers before it.
+// add appends the ops for re. m is the register of the markers before re; the result is that of the
+// markers after it.
 func (b *builder) add(re *syntax.Regexp, m int) int {
 	if b.tooLarge {
 		return 0
 	}
 
 	switch re.Op {
-	// Structure: what is before goes into the parts, what they give comes out.
+	// These pass markers into their parts and collect the results.
 	case syntax.OpCapture:
 		return b.add(re.Sub[0], m)
 	case syntax.OpConcat:
@@ -184,14 +183,14 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 		}
 		return out
 
-	// One rune after the other.
+	// A literal matches one rune after the other.
 	case syntax.OpLiteral:
 		for _, r := range re.Rune {
 			m = b.one(runeSet(r, re.Flags&syntax.FoldCase != 0), 1, m)
 		}
 		return m
 
-	// Repetitions. Of x* only the alphabet is kept: any text over it will do.
+	// In a repetition x* only the alphabet counts: the program accepts any text over it.
 	case syntax.OpQuest:
 		return b.emit(op{code: opOr, a: m, b: b.add(re.Sub[0], m)})
 	case syntax.OpPlus:
@@ -217,7 +216,7 @@ func (b *builder) add(re *syntax.Regexp, m int) int {
 	return m
 }
 
-// sameRun returns how many of the first subs are the same class: of `\d\d\d-` it is 3.
+// sameRun returns how many of the first subs are the same class: 3 for `\d\d\d-`.
 func sameRun(subs []*syntax.Regexp) int {
 	n := 1
 	if _, ok := setOf(subs[0]); ok {
@@ -228,7 +227,7 @@ func sameRun(subs []*syntax.Regexp) int {
 	return n
 }
 
-// times is add of n times the same class, or of one expression.
+// times is add for n copies of one class, or for one expression.
 func (b *builder) times(re *syntax.Regexp, n, m int) int {
 	if n == 1 {
 		return b.add(re, m)
@@ -237,8 +236,7 @@ func (b *builder) times(re *syntax.Regexp, n, m int) int {
 	return b.one(s, n, m)
 }
 
-// one moves the markers m over n bytes of s. A rune of s beyond ASCII may take more
-// bytes.
+// one moves the markers m over n bytes of s. A rune of s beyond ASCII may take more bytes.
 func (b *builder) one(s byteSet, n, m int) int {
 	c := b.set(s)
 	more := n > longestShift || s.high != 0
@@ -246,8 +244,8 @@ func (b *builder) one(s byteSet, n, m int) int {
 	if n == 1 {
 		m = b.emit(op{code: opStep, a: m, b: c})
 	} else {
-		// run: the n bytes before this one are all of s. Its length doubles:
-		// 1, 2, 4 ... so `\d{8}` takes three steps instead of eight.
+		// run marks where the n bytes before are all in s. Its length doubles in each step: 1, 2, 4
+		// and so on. So `\d{8}` takes three steps, not eight.
 		run := b.emit(op{code: opShift, a: c, shift: 1})
 		for have := 1; have < n; {
 			by := min(have, n-have)
@@ -271,7 +269,7 @@ func (b *builder) star(s byteSet, m int) int {
 	return b.emit(op{code: opStar, a: m, b: b.set(s)})
 }
 
-// lineBegins returns the register of the places where a line begins.
+// lineBegins returns the register of the line starts.
 func (b *builder) lineBegins() int {
 	if b.begin < 0 {
 		b.begin = b.emit(op{code: opShift, a: b.set(setOfBytes("\n")), shift: 1})
@@ -283,7 +281,7 @@ func (b *builder) lineBegins() int {
 // wordEdges returns the register of the word boundaries.
 func (b *builder) wordEdges() int {
 	if b.edge < 0 {
-		// Bit i of w: byte i is part of a word. An edge is where that changes.
+		// Bit i of w says that byte i is part of a word. An edge is where that changes.
 		var s byteSet
 		for c := range byte(0x80) {
 			if syntax.IsWordChar(rune(c)) {
@@ -306,8 +304,7 @@ func setOfBytes(s string) (out byteSet) {
 	return out
 }
 
-// runeSet returns the bytes that the encoding of r may begin with, in any case with
-// fold.
+// runeSet returns the first bytes of the encodings of r; with fold in any case.
 func runeSet(r rune, fold bool) (out byteSet) {
 	for _, e := range bytesOf(string(r), fold) {
 		if e.alts == nil {
@@ -328,14 +325,14 @@ func setOf(re *syntax.Regexp) (out byteSet, ok bool) {
 	case syntax.OpCapture:
 		return setOf(re.Sub[0])
 
-	// One rune, in one case or in several.
+	// This is one rune, perhaps in several cases.
 	case syntax.OpLiteral:
 		if len(re.Rune) == 1 {
 			return runeSet(re.Rune[0], re.Flags&syntax.FoldCase != 0), true
 		}
 		return out, false
 
-	// All runes. Those beyond ASCII count as one byte, 0x80.
+	// This is any rune. Runes beyond ASCII count as one byte, 0x80.
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		for c := range byte(0x81) {
 			if c != '\n' || re.Op == syntax.OpAnyChar {
@@ -344,7 +341,7 @@ func setOf(re *syntax.Regexp) (out byteSet, ok bool) {
 		}
 		return out, true
 
-	// A class, by its ASCII members.
+	// Add the ASCII members of the class.
 	case syntax.OpCharClass:
 		for i := 0; i+1 < len(re.Rune); i += 2 {
 			for r := re.Rune[i]; r <= min(re.Rune[i+1], 0x80); r++ {
@@ -365,7 +362,7 @@ func alphabet(re *syntax.Regexp) (out byteSet) {
 		return s
 	}
 
-	// setOf takes one rune only.
+	// setOf handles a single rune only.
 	if re.Op == syntax.OpLiteral {
 		for _, r := range re.Rune {
 			out.join(runeSet(r, re.Flags&syntax.FoldCase != 0))
@@ -389,8 +386,8 @@ func (s *byteSet) join(t byteSet) {
 
 func (p *program) reach() int { return 1 }
 
-// fill sets bit i of c.bits for a match that ends before byte i. The ops run one
-// after the other, each over the whole window.
+// fill sets bit i of c.bits if a match ends before byte i. It runs the ops one after the other,
+// each over the whole window.
 func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uint64) {
 	if len(c.regs) != p.regs {
 		c.regs = make([][64]uint64, p.regs)
@@ -400,7 +397,7 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 		p.fresh(c)
 	}
 
-	// From stop to stop, as long as the markers get anywhere.
+	// Run from stop to stop, while there are markers.
 	next := 0
 	for _, at := range p.stops {
 		for ; next < at.op; next++ {
@@ -412,12 +409,12 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 		}
 	}
 
-	// The ops after the last stop.
+	// Run the ops after the last stop.
 	for ; next < len(p.ops); next++ {
 		p.run(c, &p.ops[next], src, blocks)
 	}
 
-	// The markers that come out at the end are the candidates.
+	// The final markers are the candidates.
 	out := &c.regs[p.out]
 	for k, w := range out[:blocks] {
 		c.bits[k] = w
@@ -428,15 +425,15 @@ func (p *program) fill(c *cursor, src []byte, blocks int, follows bool) (any uin
 	return any
 }
 
-// unreached reports whether no marker gets as far as a stop in this window, nor
-// comes in from the window before.
+// unreached reports whether no marker reaches a stop in this window and none is carried over from
+// the window before.
 func (p *program) unreached(c *cursor, at stop, blocks int) bool {
 	some := uint64(0)
 	for _, w := range c.regs[at.marker][:blocks] {
 		some |= w
 	}
 
-	// What an op carries over from the window before counts too.
+	// Carries from the window before count too.
 	for s := at.slot; s < p.slots && some == 0; s++ {
 		if p.moved[s] {
 			some = c.carry[s]
@@ -445,9 +442,8 @@ func (p *program) unreached(c *cursor, at stop, blocks int) bool {
 	return some == 0
 }
 
-// skipRest leaves out what stands after a stop: there are no candidates, and no
-// markers to carry on. What a run of one class carries on only matters together
-// with a marker.
+// skipRest skips the ops after a stop: there are no candidates, and no markers to carry. The carry
+// of a run of one class matters only together with a marker.
 func (p *program) skipRest(c *cursor, at stop, window []byte) {
 	clear(c.bits[:len(window)>>6])
 	clear(c.carry[at.slot:])
@@ -467,8 +463,8 @@ func (p *program) fresh(c *cursor) {
 	p.carryOver(c, 0, last == '\n', syntax.IsWordChar(lookAt(last)))
 }
 
-// carryOver sets the carries, from a slot on, for what the byte before the window
-// decides: that a line begins, and that it is of a word.
+// carryOver sets the carries, from slot from on, that depend on the byte before the window: whether
+// a line begins, and whether that byte belongs to a word.
 func (p *program) carryOver(c *cursor, from int, line, word bool) {
 	if line {
 		carryAt(c, p.line, from)
@@ -497,7 +493,7 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 
 	a, b := c.regs[o.a][:blocks], c.regs[o.b][:blocks]
 	switch o.code {
-	// Constants and shifts. A bit that leaves a word comes in at the next one.
+	// A bit that is shifted out of a word moves into the next word.
 	case opOnes:
 		for k := range d {
 			d[k] = ^uint64(0)
@@ -512,7 +508,7 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 		}
 		c.carry[o.slot] = before
 
-	// Only from bytes of the set, and by one.
+	// Move markers on bytes of the set by one.
 	case opStep:
 		before := c.carry[o.slot]
 		for k, w := range a {
@@ -522,7 +518,7 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 		}
 		c.carry[o.slot] = before
 
-	// Word by word.
+	// These work word by word.
 	case opAnd:
 		for k, w := range a {
 			d[k] = w & b[k]
@@ -537,8 +533,8 @@ func (p *program) run(c *cursor, o *op, src []byte, blocks int) {
 			d[k] = w ^ b[k]
 		}
 	case opStar:
-		// M&C + C with the carry of the word before: a 1 runs along each run of C
-		// and leaves it at its end; ^ C clears what it did not touch.
+		// M&C + C, with the carry of the word before: a 1 runs along each run of C and leaves it at
+		// its end. ^ C clears the bits that it did not touch.
 		carry := c.carry[o.slot]
 		for k, w := range a {
 			x := w&b[k] + b[k]

@@ -6,11 +6,11 @@ import "regexp/syntax"
 type runs struct {
 	set    byteSet
 	least  int
-	most   int // -1 for no bound
-	filter int // fill looks for runs of this length
+	most   int // -1 means no limit
+	filter int // fill searches for runs of this length
 }
 
-// runsOf returns re as runs, nil if it is something else.
+// runsOf returns re as runs; nil if it is something else.
 func runsOf(re *syntax.Regexp) *runs {
 	for re.Op == syntax.OpCapture {
 		re = re.Sub[0]
@@ -19,7 +19,7 @@ func runsOf(re *syntax.Regexp) *runs {
 	r := &runs{least: 1, most: 1}
 	lazy := re.Flags&syntax.NonGreedy != 0
 
-	// How often the class may be repeated.
+	// Find how often the class may repeat.
 	switch re.Op {
 	case syntax.OpPlus:
 		r.most = -1
@@ -31,7 +31,7 @@ func runsOf(re *syntax.Regexp) *runs {
 		return nil
 	}
 
-	// A class of ASCII, at least once.
+	// The class must be ASCII and repeat at least once.
 	class := re
 	if re.Op != syntax.OpCharClass {
 		class = re.Sub[0]
@@ -44,7 +44,7 @@ func runsOf(re *syntax.Regexp) *runs {
 		return nil
 	}
 
-	// The members of the class.
+	// Add the members of the class.
 	for i := 0; i+1 < len(class.Rune); i += 2 {
 		if class.Rune[i+1] >= 0x80 {
 			return nil
@@ -60,7 +60,7 @@ func runsOf(re *syntax.Regexp) *runs {
 
 func (r *runs) reach() int { return 64 }
 
-// fill finds where r.filter bytes of the set stand in a row.
+// fill finds where r.filter bytes of the set are in a row.
 func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 	dst := &c.bits
 
@@ -72,7 +72,7 @@ func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 	var extra [64]uint64
 	findSet(&extra, src[64*blocks:], 1, &r.set)
 	for k := range blocks {
-		// A row may go on into the next word.
+		// A row may continue in the next word.
 		next := extra[0]
 		if k+1 < blocks {
 			next = dst[k+1]
@@ -87,8 +87,8 @@ func (r *runs) fill(c *cursor, src []byte, blocks int, _ bool) (any uint64) {
 	return any
 }
 
-// row returns the bits of a at which n ones begin in a row, b being the word after
-// a; n is 1 to 64. The length doubles with each step: 1, 2, 4 ...
+// row returns the bits of a at which n ones in a row begin. b is the word after a; n is 1 to 64.
+// The length doubles with each step: 1, 2, 4 and so on.
 func row(a, b uint64, n int) uint64 {
 	for have := 1; have < n && a != 0; {
 		by := min(have, n-have)
@@ -102,7 +102,7 @@ func row(a, b uint64, n int) uint64 {
 // next returns the first match that starts at from or later.
 func (r *runs) next(c *cursor, from int) (start, end int, ok bool) {
 	for at := c.next(from); at >= 0; at = c.next(at + 1) {
-		// The window only knows that r.filter bytes stand here; how many there are is counted.
+		// The window shows only that r.filter bytes are here: count how many there are.
 		end := at
 		stop := len(c.text)
 		if r.most >= 0 {

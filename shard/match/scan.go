@@ -2,11 +2,10 @@ package match
 
 import "errors"
 
-// errStopped is what a search returns after [Matcher.Stop].
+// errStopped is the error of a search after [Matcher.Stop].
 var errStopped = errors.New("search was stopped")
 
-// makeRoom makes room for the step from state from: a machine that is full starts
-// over with that state alone.
+// makeRoom makes room for a step from state from. A full machine forgets all other states.
 func (m *machine) makeRoom(from uint32) (uint32, error) {
 	if m.stop.Load() {
 		return 0, errStopped
@@ -19,25 +18,25 @@ func (m *machine) makeRoom(from uint32) (uint32, error) {
 	return m.intern(&s) & stateOf, nil
 }
 
-// contextBefore returns what assertions see before position at.
+// contextBefore returns what assertions see before an offset.
 func (m *machine) contextBefore(text []byte, at int) prevKind { return m.kindOf(runeBefore(text, at)) }
 
-// contextAfter returns what assertions see after position at.
+// contextAfter returns what assertions see after an offset.
 func (m *machine) contextAfter(text []byte, at int) prevKind { return m.kindOf(runeAt(text, at)) }
 
-// forward returns the end of the leftmost-first match that starts in text[from:], or
-// -1. It reads no further than limit: a match that ends there needs the byte at
-// limit, or the end of the text. With any, the end of the first match found will do.
+// forward returns the end of the leftmost-first match that starts in text[from:], or -1. It does
+// not read beyond limit. A match that ends at limit needs the byte at limit, or the end of the
+// text. With any, it returns the end of the first match that it finds.
 //
-// Where the machine is idle, skip, if not nil, says where to go on; -1 is nowhere.
+// If skip is not nil, an idle machine calls it to learn where to continue; -1 means nowhere.
 func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at int) int) (int, error) {
 	stop := min(limit+1, len(text))
 	s := m.start(m.contextBefore(text, from))
 
 	class, trans := &m.p.class, m.trans
-	last, i := -1, from // the end of the match found last; what is read next
+	last, i := -1, from // end of the latest match; offset of the next byte
 
-	// A transition without a flag costs these few instructions.
+	// A transition without a flag takes only these few instructions.
 	for i < stop {
 		t := trans[s|uint32(class[text[i]])]
 		if t&flagged == 0 {
@@ -46,7 +45,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			continue
 		}
 
-		// Seen for the first time: work it out.
+		// This transition is new: compute it.
 		if t == unknown {
 			var err error
 			if s, err = m.makeRoom(s); err != nil {
@@ -63,7 +62,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			continue
 		}
 
-		// The state is flagged: a match, an end, or a place to skip from.
+		// The state is flagged: it has a match, or is dead, or can skip.
 		st := &m.states[s>>m.p.shift]
 		if st.delta >= 0 {
 			last = i - 1 - int(st.delta)
@@ -76,7 +75,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 			return last, nil
 		}
 
-		// Idle: no thread is under way, so the next match begins at the next candidate.
+		// No thread is running, so the next match begins at the next candidate.
 		if skip != nil && st.idle() {
 			next := skip(i)
 			if next < 0 || next > limit {
@@ -90,7 +89,7 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 		}
 	}
 
-	// The end of the text decides what waited for a byte.
+	// Threads that waited for a byte are decided by the end of the text.
 	if i >= len(text) && limit >= len(text) {
 		if d := m.end(s, -1); d >= 0 {
 			last = len(text) - int(d)
@@ -99,14 +98,14 @@ func (m *machine) forward(text []byte, from, limit int, any bool, skip func(at i
 	return last, nil
 }
 
-// backward returns the smallest start, at from or later, of a match that ends at end.
+// backward returns the smallest start, not below from, of a match that ends at end.
 func (m *machine) backward(text []byte, from, end int) (int, error) {
 	s := m.start(m.contextAfter(text, end))
 	class, trans := &m.p.class, m.trans
 
 	first, i := -1, end
 
-	// As in forward, from the right.
+	// As in forward, but from the right.
 	for i > from {
 		t := trans[s|uint32(class[text[i-1]])]
 		if t&flagged == 0 {
@@ -115,7 +114,7 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 			continue
 		}
 
-		// Seen for the first time: work it out.
+		// This transition is new: compute it.
 		if t == unknown {
 			var err error
 			if s, err = m.makeRoom(s); err != nil {
@@ -131,7 +130,7 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 			continue
 		}
 
-		// A later start is forgotten: the smallest one counts.
+		// The smallest start counts, so drop a later one.
 		st := &m.states[s>>m.p.shift]
 		if st.delta >= 0 {
 			first = i + 1 + int(st.delta)
@@ -141,7 +140,7 @@ func (m *machine) backward(text []byte, from, end int) (int, error) {
 		}
 	}
 
-	// The assertions at from are decided by the byte before it.
+	// The byte before from decides the assertions at from.
 	if d := m.end(s, runeBefore(text, i)); d >= 0 {
 		first = i + int(d)
 	}

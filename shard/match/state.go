@@ -8,88 +8,87 @@ import (
 	"unicode/utf8"
 )
 
-// A machine is an automaton over bytes that is built lazily: a DFA whose states are
-// the sets of threads of the NFA of package regexp. It runs the NFA rune by rune. A
-// state in the middle of a rune has the bytes read of it; once it is known that they
-// are not UTF-8, they are stepped as U+FFFD, one by one, as package regexp does:
+// A machine is an automaton over bytes that is built lazily: a DFA whose states are sets of threads
+// of the NFA of package regexp. It runs the NFA rune by rune. A state in the middle of a rune has
+// the bytes read so far. If these turn out not to be UTF-8, they are stepped as U+FFFD, one by one,
+// as package regexp does:
 //
 //	state = threads in order of priority, kind of the rune before,
-//	        bytes of an unfinished rune, found already?, match just found
+//			bytes of an unfinished rune, a match was found?, match that was just found
 //
-// Assertions ask about the rune after them. So threads wait before them, and the
-// next byte decides; for the same reason a match is found by the byte after it. A
-// byte that breaks an unfinished rune of k bytes makes k+1 steps at once; the state
-// then says how many bytes back the match ended.
+// Assertions depend on the next rune. So threads wait before an assertion, and the next byte
+// decides. For the same reason a match is found by the byte after it. A byte that breaks an
+// unfinished rune of k bytes makes k+1 steps at once. The state then has the number of bytes back
+// to the end of the match.
 //
-// An example, `ab?$`: after "a" the threads are b and $. The byte 'b' leads to $
-// alone; '\n' makes $ hold, which is the match, with delta 0: it ended before '\n'.
+// An example, `ab?$`: after "a" the threads are b and $. The byte 'b' leads to $ alone. '\n' makes
+// $ hold, which is a match with delta 0: it ended before '\n'.
 //
-// A machine belongs to one goroutine at a time. It has at most a fixed number of
-// transitions and threads; when they are used up it starts over. An expression whose
-// states never come back costs as much as running its threads; that is when stop is
-// asked.
+// A machine belongs to one goroutine at a time. It has a limited number of transitions and threads,
+// and starts over when they are used up. An expression whose states never repeat costs as much as
+// running its threads. So stop is checked whenever a new transition is computed.
 type machine struct {
 	p       *plan
 	prog    *syntax.Prog
-	reverse bool // reads backward from the end of a match and finds its farthest start
+	reverse bool // reads backward from the end of a match to find its earliest start
 
-	trans  []uint32 // by state<<shift + class of the next byte: a transition, see below
+	trans  []uint32 // by state<<shift + class of the next byte; see below
 	states []state
-	index  map[string]uint32    // transition to a state, by its key
-	begins [prevNone + 1]uint32 // by the kind of the rune before: the state in which a search begins
-	pcs    int                  // threads of all states
-	stop   *atomic.Bool         // asked before anything new is worked out
+	index  map[string]uint32    // transition to a state, by the key of the state
+	begins [prevNone + 1]uint32 // by kind of the rune before: first state of a search
+	pcs    int                  // number of threads in all states
+	stop   *atomic.Bool         // checked before a new transition is computed
 
-	marks   sparse   // program counters seen
-	stack   []uint32 // of them, to be followed
+	marks   sparse   // program counters that were visited
+	stack   []uint32 // program counters to follow
 	a, b, c []uint32 // buffers of threads
-	key     []byte   // of a state
+	key     []byte   // key of a state
 }
 
-// Flags of a transition. The rest of it is the next state, shifted left.
+// Flags of a transition. The other bits are the next state, shifted left.
 const (
-	flagged = 1 << 31         // look at the state: match, end, or a place to skip from
-	unknown = flagged | 1<<30 // not worked out yet
+	flagged = 1 << 31         // look at the state: it has a match, is dead, or can skip
+	unknown = flagged | 1<<30 // not computed yet
 	stateOf = 1<<30 - 1
 )
 
 const (
-	maxTransitions = 1 << 18 // per machine, 1 MiB
+	maxTransitions = 1 << 18 // of a machine: 1 MiB
 	maxThreads     = 1 << 18
 )
 
-// noMatch is the delta of a state in which no match was found.
+// noMatch is the delta of a state without a match.
 const noMatch = -1
 
 // state is a state of a machine.
 type state struct {
 	threads []uint32 // program counters, in order of priority
 	prev    prevKind
-	pend    [3]byte // of an unfinished rune, in the order they were read
+	pend    [3]byte // bytes of an unfinished rune, in the order of reading
 	npend   uint8
 	found   bool // a match was found: no new threads start
-	delta   int8 // bytes from the end of a match (in reverse, its start) to the last byte read; noMatch
-	atEnd   int8 // delta at the end of the text, worked out lazily; notYet
+	delta   int8 // bytes from the end of the match (in reverse, its start) to the last byte read; or noMatch
+	atEnd   int8 // delta at the end of the text, computed lazily; or notYet
 }
 
 const notYet = -2
 
-// prevKind is what assertions see of the rune before.
+// prevKind is what assertions need to know about the rune before.
 type prevKind uint8
 
 const (
 	prevOther prevKind = iota
 	prevWord
 	prevLine
-	prevLetter // of a word, beyond ASCII
-	prevNone   // the text begins (ends, for a machine in reverse) here
+	prevLetter // letter beyond ASCII
+	prevNone   // the text begins here (in reverse, ends)
 )
 
-// prevRune is a rune of each kind.
+// prevRune is one rune of each kind.
 var prevRune = [...]rune{prevOther: ' ', prevWord: 'a', prevLine: '\n', prevLetter: 'é', prevNone: -1}
 
-// kindOf returns the kind of a rune; -1 is no rune. Letters beyond ASCII are a kind of
-// their own where words are asked for.
+// kindOf returns the kind of a rune; -1 stands for no rune. Letters beyond ASCII are a kind of
+// their own if the pattern asks for words.
 func (m *machine) kindOf(r rune) prevKind {
 	switch {
 	case r < 0:
@@ -109,7 +108,7 @@ func (s *state) dead(reverse bool) bool {
 	return len(s.threads) == 0 && s.npend == 0 && (s.found || reverse)
 }
 
-// idle reports whether nothing has begun yet.
+// idle reports whether no thread has started yet.
 func (s *state) idle() bool {
 	return len(s.threads) == 0 && s.npend == 0 && !s.found
 }
@@ -132,24 +131,24 @@ func (m *machine) reset() {
 	m.pcs = 0
 }
 
-// full reports whether another state may not fit.
+// full reports whether there may be no room for another state.
 func (m *machine) full() bool {
 	return len(m.trans)+1<<m.p.shift > maxTransitions || m.pcs > maxThreads
 }
 
-// start returns the state in which a search begins after the rune before.
+// start returns the first state of a search, by the kind of the rune before.
 func (m *machine) start(prev prevKind) uint32 {
 	if s := m.begins[prev]; s != unknown {
 		return s
 	}
 
-	// Before the state is made: forgetting all afterwards would take it along.
+	// Check before adding the state: a reset afterwards would remove it.
 	if m.full() {
 		m.reset()
 	}
 	var threads []uint32
 
-	// Forward, threads start at each byte that is read; backward only here, at the end of the match.
+	// Forward, threads start at each byte. Backward, they start only here, at the end of the match.
 	if m.reverse {
 		m.marks.clear()
 		threads = m.follow(m.a[:0], uint32(m.prog.Start))
@@ -160,10 +159,9 @@ func (m *machine) start(prev prevKind) uint32 {
 	return m.begins[prev]
 }
 
-// intern returns the transition to s, and adds the state if it is new. s.threads is
-// copied.
+// intern returns the transition to s, and adds the state if it is new. It copies s.threads.
 func (m *machine) intern(s *state) uint32 {
-	// What is never asked must not make two states of one.
+	// A difference that no thread asks about must not make two states.
 	if !m.looksBehind(s) {
 		s.prev = prevOther
 	}
@@ -191,7 +189,7 @@ func (m *machine) intern(s *state) uint32 {
 		m.trans = append(m.trans, unknown)
 	}
 
-	// States in which forward has something to do.
+	// Flag the states that need attention in forward and backward.
 	t := n << m.p.shift
 	if c.delta != noMatch || c.dead(m.reverse) || (m.p.skips && !m.reverse && c.idle()) {
 		t |= flagged
@@ -200,11 +198,10 @@ func (m *machine) intern(s *state) uint32 {
 	return t
 }
 
-// looksBehind reports whether a thread of s, or one that starts, may still ask for
-// the rune before.
+// looksBehind reports whether a thread of s, or a new one, may still ask about the rune before.
 func (m *machine) looksBehind(s *state) bool {
 	if s.npend > 0 {
-		return false // decided by the first byte of the rune
+		return false // the first byte of the rune has decided that
 	}
 	if !m.reverse && !s.found && m.p.startAsserts {
 		return true
@@ -212,8 +209,8 @@ func (m *machine) looksBehind(s *state) bool {
 	return m.p.asserts && len(s.threads) > 0
 }
 
-// step works out the transition from a state with byte b and stores it. There must
-// be room for a state.
+// step computes the transition from a state with byte b and stores it. There must be room for a
+// state.
 func (m *machine) step(from uint32, b byte) uint32 {
 	s := m.states[from>>m.p.shift]
 	n := state{found: s.found, delta: noMatch, prev: s.prev}
@@ -237,7 +234,7 @@ func (m *machine) step(from uint32, b byte) uint32 {
 			break
 		}
 
-		// Not UTF-8: the bytes read so far were broken, and b begins something new.
+		// The bytes are not UTF-8: those before b are broken, and b starts something new.
 		threads = m.flush(&s, &n)
 		fallthrough
 	case !m.reverse:
@@ -256,18 +253,18 @@ func (m *machine) begin(n *state, threads []uint32, b byte) {
 	leads := b >= 0xC2 && b <= 0xF4
 	r := m.resolve(threads, n, lookAt(b), leads)
 	switch {
-	// Nothing goes on: the state after b is the dead one.
+	// No thread goes on: the state after b is dead.
 	case len(r) == 0 && n.found:
-	// A rune of one byte.
+	// This is a rune of one byte.
 	case b < utf8.RuneSelf:
 		n.threads = m.stepRune(r, rune(b), m.b[:0])
 		m.b = n.threads
 		n.prev = m.kindOf(rune(b))
-	// A lead byte: the rune is complete later.
+	// This is a lead byte: the rune is complete later.
 	case leads:
 		n.threads = r
 		n.pend, n.npend = [3]byte{b}, 1
-	// No rune begins with it: a broken byte.
+	// No rune begins with this byte: it is broken.
 	default:
 		n.threads = m.stepRune(r, utf8.RuneError, m.b[:0])
 		m.b = n.threads
@@ -275,7 +272,7 @@ func (m *machine) begin(n *state, threads []uint32, b byte) {
 	}
 }
 
-// lookAt returns a rune that assertions take for byte b.
+// lookAt returns a rune that assertions treat like byte b.
 func lookAt(b byte) rune {
 	if b >= utf8.RuneSelf {
 		return ' '
@@ -283,8 +280,8 @@ func lookAt(b byte) rune {
 	return rune(b)
 }
 
-// extend reads b as the next byte of the unfinished rune of s. It returns the rune,
-// or more if bytes are still missing, or -1 if b does not belong to it.
+// extend reads b as the next byte of the unfinished rune of s. It returns the rune. more reports
+// that bytes are still missing. It returns -1 if b does not belong to the rune.
 func extend(s *state, b byte) (r rune, more bool) {
 	if b < 0x80 || b > 0xBF {
 		return -1, false
@@ -295,7 +292,7 @@ func extend(s *state, b byte) (r rune, more bool) {
 	buf[s.npend] = b
 	seen := buf[:s.npend+1]
 
-	// True also of bytes that no byte can make a rune of: then the size tells.
+	// FullRune is also false for bytes that can never become a rune; the size below tells.
 	if !utf8.FullRune(seen) {
 		s.pend[s.npend] = b
 		s.npend++
@@ -309,12 +306,11 @@ func extend(s *state, b byte) (r rune, more bool) {
 	return r, false
 }
 
-// flush steps the unfinished rune of s as broken bytes. Between them, too, a match
-// can end.
+// flush steps the unfinished rune of s as broken bytes. A match can end between them.
 func (m *machine) flush(s *state, n *state) []uint32 {
 	threads := s.threads
 	for i := range int(s.npend) {
-		// A match may end between two broken bytes, npend-i bytes before the one read now.
+		// A match may end between two broken bytes, npend-i bytes before the byte read now.
 		if i > 0 {
 			before := n.delta
 			n.delta = noMatch
@@ -334,15 +330,15 @@ func (m *machine) flush(s *state, n *state) []uint32 {
 	return threads
 }
 
-// resolve decides the assertions for which threads wait, now that the next rune is
-// known to look like next, and lets new threads start. It returns the threads that
-// want to read a rune. With open, next is the first byte of a longer rune, and what the
-// whole rune decides goes on to wait. A match is recorded in n.
+// resolve decides the assertions before which threads wait, now that the next rune looks like next,
+// and starts new threads. It returns the threads that will read a rune. open says that next is only
+// the first byte of a longer rune: assertions that depend on the whole rune keep waiting. It
+// records a match in n.
 func (m *machine) resolve(threads []uint32, n *state, next rune, open bool) []uint32 {
 	ctx := m.context(n.prev, next, open)
 
-	// In order of priority. A match ends those of lower priority; in reverse, the
-	// longest match is wanted, and all go on.
+	// Go in the order of priority. A match ends the threads of lower priority. In reverse the
+	// longest match counts, so all threads go on.
 	m.marks.clear()
 	out := m.a[:0]
 	cut := false
@@ -360,14 +356,15 @@ func (m *machine) resolve(threads []uint32, n *state, next rune, open bool) []ui
 		}
 	}
 
-	// A match may begin here, too: after all that began before, since the leftmost wins.
+	// A match may also begin here. It comes after all earlier threads, because the leftmost match
+	// wins.
 	if !m.reverse && !n.found {
 		older := len(out)
 		if out, cut = m.expand(out, uint32(m.prog.Start), ctx, open); cut && m.p.empty {
 			n.delta, n.found = 0, true
 		}
 
-		// What began here and waits for the end of a word has read nothing.
+		// A thread that began here and waits for the end of a word has read nothing.
 		for i := older; open && m.p.words && !m.p.empty && i < len(out); i++ {
 			if m.isWaiting(out[i]) {
 				out[i] = uint32(len(m.prog.Inst) - 1)
@@ -379,8 +376,8 @@ func (m *machine) resolve(threads []uint32, n *state, next rune, open bool) []ui
 	return out
 }
 
-// stepRune lets the threads of list read rune r, and appends those that result to
-// out, up to where they wait.
+// stepRune lets the threads of list read rune r, and appends the resulting threads to out. These
+// stop where they must wait.
 func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
 	m.marks.clear()
 	for _, pc := range list {
@@ -391,23 +388,23 @@ func (m *machine) stepRune(list []uint32, r rune, out []uint32) []uint32 {
 
 		out = m.follow(out, in.Out)
 
-		// Threads that come after a match have lower priority, and cannot win.
+		// Threads after a match have lower priority, and cannot win.
 		if n := len(out); !m.reverse && n > 0 && m.prog.Inst[out[n-1]].Op == syntax.InstMatch {
 			break
 		}
 	}
 
-	// Backward there are no priorities: in order, equal sets are one state.
+	// Backward there are no priorities. Sorting makes equal sets the same state.
 	if m.reverse {
 		slices.Sort(out)
 	}
 	return out
 }
 
-// follow appends the threads that pc leads to without reading a rune and without
-// deciding an assertion. In a forward machine, nothing comes after a match. If the
-// expression has assertions, pc itself has to wait: around a loop of assertions, the
-// order of the threads depends on which of them hold.
+// follow appends the threads that pc leads to without reading a rune and without deciding an
+// assertion. In a forward machine nothing comes after a match. If the expression has assertions, pc
+// itself must wait: in a loop with assertions, the order of the threads depends on which assertions
+// hold.
 func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 	if m.p.asserts && !m.reverse {
 		if m.marks.add(pc) {
@@ -423,22 +420,22 @@ func (m *machine) follow(out []uint32, pc uint32) []uint32 {
 	return out
 }
 
-// expand is follow through the assertions that hold. It reports whether it came to a
-// match; in a forward machine it stops there. With open, the end of a word waits for
-// the rest of a rune.
+// expand is follow, but it goes through assertions that hold. It reports whether it reached a
+// match; a forward machine stops there. open says that the end of a word must wait for the rest of
+// a rune.
 func (m *machine) expand(out []uint32, pc uint32, ctx syntax.EmptyOp, open bool) ([]uint32, bool) {
 	out, match := m.reach(out, pc, func(pc uint32, in *syntax.Inst) (through, waits bool) {
-		// An assertion holds when all that it asks for is in ctx.
+		// An assertion holds if everything that it asks for is in ctx.
 		return syntax.EmptyOp(in.Arg)&^ctx == 0, open && m.isWaiting(pc)
 	})
 	return out, match != 0
 }
 
 // reach appends the threads that pc leads to without reading a rune, in the order of their
-// priority, and returns the match that it came to, 0 for none. assertion tells whether to
-// go through an assertion, and else whether a thread waits there.
+// priority. It returns the match that it reached; 0 for none. For each assertion it calls
+// assertion: through means to go on, waits means that a thread waits there.
 func (m *machine) reach(out []uint32, pc uint32, assertion func(pc uint32, in *syntax.Inst) (through, waits bool)) (_ []uint32, match uint32) {
-	// Depth first, since out is in the order of priority.
+	// Search depth first, because out is in the order of priority.
 	stack := append(m.stack[:0], pc)
 	for len(stack) > 0 {
 		pc := stack[len(stack)-1]
@@ -475,8 +472,8 @@ func (m *machine) reach(out []uint32, pc uint32, assertion func(pc uint32, in *s
 	return out, match
 }
 
-// end returns the delta of a match that ends at the end of the text, or noMatch.
-// next is what an assertion sees there, -1 for no rune.
+// end returns the delta of a match that ends at the end of the text, or noMatch. next is the rune
+// that assertions see there; -1 for none.
 func (m *machine) end(from uint32, next rune) int8 {
 	s := &m.states[from>>m.p.shift]
 	if next < 0 && s.atEnd != notYet {
@@ -501,15 +498,15 @@ func (m *machine) end(from uint32, next rune) int8 {
 		n.delta = before
 	}
 
-	// Before a rune the answer depends on it, so only that at the end of the text is kept.
+	// Before a rune the answer depends on that rune, so cache only the answer at the end of the
+	// text.
 	if next < 0 {
 		s.atEnd = n.delta
 	}
 	return n.delta
 }
 
-// sparse is a set of small numbers that is cleared in one step: n is in it if
-// seen[n] == gen.
+// sparse is a set of small numbers that is cleared in one step: n is a member if seen[n] == gen.
 type sparse struct {
 	seen []uint32
 	gen  uint32
@@ -517,7 +514,7 @@ type sparse struct {
 
 func (s *sparse) init(n int) { s.seen = make([]uint32, n) }
 
-// clear empties the set. Only when gen overflows are the old numbers erased.
+// clear empties the set. It erases old numbers only when gen overflows.
 func (s *sparse) clear() {
 	s.gen++
 	if s.gen == 0 {

@@ -5,18 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// whole is a list of texts, of which one has to be all of the text that is searched, as
-// in `\A(?:main\.go|go\.mod)\z`. That a path is one of a hundred is asked of every path of
-// a shard: an automaton would work out states for each of them.
+// whole is a list of texts. One of them must equal the whole text that is searched, as in
+// `\A(?:main\.go|go\.mod)\z`. Queries ask every path of a shard whether it is one of a hundred
+// paths. An automaton would compute states for each of them.
 type whole map[string]bool
 
-// A list has so many texts at most, and all of them together so many bytes.
+// Limits of a list: the number of texts, and their bytes together.
 const (
 	wholeMost  = 4096
 	wholeBytes = 1 << 20
 )
 
-// wholeOf returns re as a list of whole texts, nil if it is something else.
+// wholeOf returns re as a list of whole texts; nil if it is something else.
 func wholeOf(re *syntax.Regexp) whole {
 	parts := flat(re)
 	last := len(parts) - 1
@@ -27,7 +27,7 @@ func wholeOf(re *syntax.Regexp) whole {
 	texts := textsOf(&syntax.Regexp{Op: syntax.OpConcat, Sub: parts[1:last]})
 	w := make(whole, len(texts))
 	for _, t := range texts {
-		// The empty match does not count, and the automaton has the rule for that.
+		// An empty match does not count, and only the automaton knows that rule.
 		if t == "" {
 			return nil
 		}
@@ -40,7 +40,7 @@ func wholeOf(re *syntax.Regexp) whole {
 	return w
 }
 
-// textsOf lists all that an expression can match, nil where that is no short list:
+// textsOf returns all texts that an expression can match; nil if they are too many:
 //
 //	`cmd/(main|tool)\.go`  ->  cmd/main.go, cmd/tool.go
 func textsOf(re *syntax.Regexp) []string {
@@ -58,7 +58,7 @@ func textsOf(re *syntax.Regexp) []string {
 		}
 		return []string{string(re.Rune)}
 
-	// The parser makes a class of alternatives that differ in one letter.
+	// The parser turns alternatives that differ in one letter into a class.
 	case syntax.OpCharClass:
 		var out []string
 		for i := 0; i+1 < len(re.Rune); i += 2 {
@@ -82,7 +82,7 @@ func textsOf(re *syntax.Regexp) []string {
 		}
 		return out
 
-	// It also makes one optional that another one begins with.
+	// The parser also makes an alternative optional if another one begins with it.
 	case syntax.OpQuest:
 		some := textsOf(re.Sub[0])
 		if some == nil {
@@ -102,7 +102,7 @@ func textsOf(re *syntax.Regexp) []string {
 	return nil
 }
 
-// joined is every text of a followed by every one of b, nil where those are too many.
+// joined returns every text of a followed by every text of b; nil if they are too many.
 func joined(a, b []string) []string {
 	if len(a)*len(b) > wholeMost || bytesIn(a)*len(b)+bytesIn(b)*len(a) > wholeBytes {
 		return nil
@@ -117,7 +117,7 @@ func joined(a, b []string) []string {
 	return out
 }
 
-// bytesIn is how many bytes some texts have together.
+// bytesIn returns the sum of the lengths of some texts.
 func bytesIn(texts []string) (sum int) {
 	for _, t := range texts {
 		sum += len(t)
@@ -125,7 +125,7 @@ func bytesIn(texts []string) (sum int) {
 	return sum
 }
 
-// next returns all of a text, where it is one of the list.
+// next returns the whole text as a match if it is in the list.
 func (w whole) next(text []byte, from int) (start, end int, ok bool) {
 	if from > 0 || !w[string(text)] {
 		return 0, 0, false

@@ -6,24 +6,23 @@ import (
 	"unicode/utf8"
 )
 
-// Whole words: no rune of a word stands before a match, or behind it, or both. The match itself may
-// begin and end in any rune, so `C++` and `#include` are words too. `\b` of an
-// expression stays RE2's, which knows ASCII alone and wants a letter at the border.
+// Whole words: no rune of a word stands before a match, or after it, or both. The match itself may
+// begin and end with any rune, so `C++` and `#include` are words too. `\b` in an expression remains
+// that of RE2, which knows only ASCII and needs a letter at the border.
 //
-// A program of whole words has an assertion before its first instruction, and one
-// before its match:
+// A program for whole words has an assertion before its first instruction and one before its match:
 //
 //	[clearBefore] expression [clearBehind] match
 //
-// What stands before is known when a thread starts. What stands behind may be a rune of
-// several bytes: such a thread waits until all of them are read, see [machine.settle].
+// The rune before is known when a thread starts. The rune after may have several bytes: the thread
+// waits until all of them are read, see [machine.settle].
 const (
 	clearBefore syntax.EmptyOp = 1 << 6 << iota // package syntax uses the six bits below
 	clearBehind
 )
 
-// IsWord reports whether a rune belongs to a word: a letter, a mark or a digit of any
-// script, or `_`.
+// IsWord reports whether a rune belongs to a word: a letter, a mark or a digit of any script, or
+// `_`.
 func IsWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return syntax.IsWordChar(r)
@@ -31,7 +30,7 @@ func IsWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.N)
 }
 
-// runeBefore is the rune that ends at a place, -1 at the beginning of the text.
+// runeBefore returns the rune that ends at an offset; -1 at the start of the text.
 func runeBefore(text []byte, at int) rune {
 	if at == 0 {
 		return -1
@@ -40,7 +39,7 @@ func runeBefore(text []byte, at int) rune {
 	return r
 }
 
-// runeAt is the rune that begins at a place, -1 at the end of the text.
+// runeAt returns the rune that begins at an offset; -1 at the end of the text.
 func runeAt(text []byte, at int) rune {
 	if at >= len(text) {
 		return -1
@@ -49,9 +48,8 @@ func runeAt(text []byte, at int) rune {
 	return r
 }
 
-// atWords puts assertions into a program: before or behind a match, if they are wanted.
-// The last instruction is one that nothing leads to: it stands for a match that is empty,
-// while that one waits for a rune.
+// atWords adds assertions to a program: before a match, after a match, or both. Nothing leads to
+// the last instruction: a thread has it while it is an empty match that waits for a rune.
 func atWords(prog *syntax.Prog, begins, ends bool) {
 	last := uint32(len(prog.Inst))
 	before := syntax.Inst{Op: syntax.InstEmptyWidth, Out: uint32(prog.Start)}
@@ -73,8 +71,8 @@ func atWords(prog *syntax.Prog, begins, ends bool) {
 	prog.Start = int(last) + 1
 }
 
-// context is what assertions see between the rune before and the next one. With open
-// the next one is not known: assertions about it wait.
+// context returns what assertions see between the rune before and the next one. open says that the
+// next one is not known: assertions about it wait.
 func (m *machine) context(prev prevKind, next rune, open bool) syntax.EmptyOp {
 	ctx := syntax.EmptyOpContext(prevRune[prev], next)
 	if !m.p.words {
@@ -89,15 +87,15 @@ func (m *machine) context(prev prevKind, next rune, open bool) syntax.EmptyOp {
 	return ctx
 }
 
-// isWaiting reports whether a thread waits for the rune behind a word.
+// isWaiting reports whether a thread waits for the rune after a word.
 func (m *machine) isWaiting(pc uint32) bool {
 	in := &m.prog.Inst[pc]
 	return in.Op == syntax.InstEmptyWidth && syntax.EmptyOp(in.Arg) == clearBehind
 }
 
-// settle decides the threads that waited for a rune, now that it is whole. back is how
-// many bytes were read since the place where they wait, but for the last one. It returns
-// the threads that read the rune.
+// settle decides the threads that waited for a rune, now that the rune is complete. back is the
+// number of bytes read since the place where they wait, without the last one. It returns the
+// threads that read the rune.
 func (m *machine) settle(n *state, threads []uint32, r rune, back int) []uint32 {
 	if !m.p.words {
 		return threads
@@ -113,7 +111,8 @@ func (m *machine) settle(n *state, threads []uint32, r rune, back int) []uint32 
 			continue
 		}
 
-		// A match: as in resolve, threads of lower priority end, and an empty one does not count.
+		// This is a match. As in resolve, threads of lower priority end, and an empty match does
+		// not count.
 		if int(pc) != len(m.prog.Inst)-1 {
 			n.delta, n.found = int8(back), !m.reverse
 		}
