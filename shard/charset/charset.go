@@ -1,7 +1,7 @@
 // Package charset decodes the text of a file that begins with a byte order mark.
 //
-// Everything else in the product sees UTF-8: a file is decoded once when it is indexed, and
-// whenever somebody reads it. The mark itself is part of no line.
+// The rest of the product sees UTF-8: a file is decoded once when it is indexed, and whenever
+// somebody reads it. The mark itself belongs to no line.
 package charset
 
 import (
@@ -15,13 +15,13 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// Encoding is how the bytes of a file stand for its text.
+// Encoding is the encoding of the bytes of a file.
 type Encoding uint8
 
-// The encodings. Their numbers stand in shard files.
+// The values of Encoding. Shard files contain them.
 const (
 	None     Encoding = iota // no mark: the bytes are the text
-	UTF8Mark                 // UTF-8 behind a byte order mark
+	UTF8Mark                 // UTF-8 after a byte order mark
 	UTF16LE
 	UTF16BE
 	UTF32LE
@@ -29,11 +29,11 @@ const (
 	count
 )
 
-// encodings are the rows of the table, by Encoding.
+// encodings is the table of encodings, by Encoding.
 var encodings = [count]struct {
 	name   string
 	mark   string
-	decode encoding.Encoding // nil where the bytes behind the mark are the text
+	decode encoding.Encoding // nil if the bytes after the mark are the text
 }{
 	UTF8Mark: {"", "\xEF\xBB\xBF", nil},
 	UTF16LE:  {"utf-16le", "\xFF\xFE", unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)},
@@ -42,12 +42,12 @@ var encodings = [count]struct {
 	UTF32BE:  {"utf-32be", "\x00\x00\xFE\xFF", utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)},
 }
 
-// String returns the name that answers show: "utf-16le" and so on, "" for UTF-8 with a mark
-// or without one.
+// String returns the name that answers show, such as "utf-16le"; "" for UTF-8 with or without a
+// mark.
 func (e Encoding) String() string { return encodings[e%count].name }
 
-// Base is the byte offset of the first byte of the text. The mark of a UTF-8 file counts;
-// offsets in a file that had to be decoded are offsets in its text.
+// Base returns the byte offset of the first byte of the text. The mark of a UTF-8 file counts. If a
+// file had to be decoded, offsets are offsets in its text.
 func (e Encoding) Base() int {
 	if e == UTF8Mark {
 		return len(encodings[e].mark)
@@ -55,9 +55,9 @@ func (e Encoding) Base() int {
 	return 0
 }
 
-// Of returns the encoding of a file by its first bytes, of which four are enough.
+// Of returns the encoding of a file from its first four bytes.
 func Of(head []byte) Encoding {
-	// The mark of UTF-16LE begins that of UTF-32LE: the longer one is asked for first.
+	// The mark of UTF-32LE begins with that of UTF-16LE: try the longer one first.
 	for e := count - 1; e > None; e-- {
 		if bytes.HasPrefix(head, []byte(encodings[e].mark)) {
 			return e
@@ -66,9 +66,8 @@ func Of(head []byte) Encoding {
 	return None
 }
 
-// Decode returns the text of a file in UTF-8, without its mark. Where the bytes are the
-// text already it is a part of content, else it is appended to buf. Units that stand for no
-// letter become U+FFFD.
+// Decode returns the text of a file in UTF-8, without its mark. If the bytes are the text already,
+// it returns a part of content; otherwise it appends the text to buf. Invalid units become U+FFFD.
 func Decode(buf, content []byte) ([]byte, Encoding) {
 	e := Of(content)
 	body := content[len(encodings[e].mark):]
@@ -76,7 +75,7 @@ func Decode(buf, content []byte) ([]byte, Encoding) {
 		return body, e
 	}
 
-	// A decoder of this table replaces what is damaged and returns no error.
+	// The decoders replace damaged units and return no error.
 	text, _, err := transform.Append(encodings[e].decode.NewDecoder(), buf, body)
 	if err != nil {
 		return body, e
@@ -87,20 +86,20 @@ func Decode(buf, content []byte) ([]byte, Encoding) {
 // NewReader returns a reader of the text of a file, and its encoding.
 func NewReader(file io.Reader, size int) (*bufio.Reader, Encoding) {
 	in := bufio.NewReaderSize(file, size)
-	head, _ := in.Peek(4) // a shorter file has fewer; reading it returns any other error
+	head, _ := in.Peek(4) // a shorter file has fewer; reading it returns other errors
 	e := Of(head)
-	_, _ = in.Discard(len(encodings[e].mark)) // it was peeked at
+	_, _ = in.Discard(len(encodings[e].mark)) // Peek has read these bytes already
 	if encodings[e].decode == nil {
 		return in, e
 	}
 	return bufio.NewReaderSize(transform.NewReader(in, encodings[e].decode.NewDecoder()), size), e
 }
 
-// BinaryHead is how many bytes at the beginning of a text decide whether it is binary.
+// BinaryHead is how many bytes at the start of a text decide whether it is binary.
 const BinaryHead = 8000
 
-// Binary reports whether a file is binary, as git decides it: by a NUL among its first
-// 8,000 bytes. Of a file that had to be decoded those of its text count.
+// Binary reports whether a file is binary by git's rule: a NUL among its first 8,000 bytes. If the
+// file had to be decoded, the bytes of its text count.
 func Binary(text []byte, e Encoding) bool {
 	return bytes.IndexByte(text[:min(len(text), BinaryHead-e.Base())], 0) >= 0
 }

@@ -7,13 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// asyncWriter hashes and writes buffers, in order, on a goroutine of its own: a build
-// waits for whoever fills the next buffer. end waits for the goroutine. Buffers go
-// round:
+// asyncWriter hashes and writes buffers, in order, on its own goroutine, while the caller fills the
+// next buffer. end waits for the goroutine. Buffers go round:
 //
 //	write(full one) -> full -> run: hash, write -> free -> write's result
 //
-// At any time buffers in full + free + at work = asyncBuffers.
+// At any time buffers in full + free + in use = asyncBuffers.
 type asyncWriter struct {
 	file *os.File
 	sum  hash.Hash
@@ -22,14 +21,14 @@ type asyncWriter struct {
 	done chan struct{}
 	err  atomic.Pointer[error]
 
-	pos, begun int64 // bytes written, and of these the disk was asked to begin with
+	pos, begun int64 // bytes written, and how many of them the disk has been told to write
 }
 
-// writebackBytes is how much is written before the disk is asked to begin with it. Else
-// the sync at the end would wait for everything, with nothing else to do.
+// writebackBytes is how much is written before the disk is told to start. Without that, the sync at
+// the end would wait for everything.
 const writebackBytes = 8 << 20
 
-// asyncBuffers is how many buffers are on their way at most.
+// asyncBuffers is the number of buffers.
 const asyncBuffers = 4
 
 func newAsyncWriter(file *os.File, sum hash.Hash) *asyncWriter {
@@ -41,7 +40,7 @@ func newAsyncWriter(file *os.File, sum hash.Hash) *asyncWriter {
 	return a
 }
 
-// run is the goroutine. After an error it only passes buffers on.
+// run is the loop of the goroutine. After an error it only passes buffers on.
 func (a *asyncWriter) run() {
 	defer close(a.done)
 	for buf := range a.full {
@@ -52,7 +51,7 @@ func (a *asyncWriter) run() {
 				a.err.Store(&err)
 			}
 
-			// Begin early with what Finish would wait for.
+			// Start early what Finish would wait for.
 			if a.pos += int64(len(buf)); a.pos-a.begun >= writebackBytes {
 				writeback(a.file, a.begun, a.pos-a.begun)
 				a.begun = a.pos
@@ -62,9 +61,9 @@ func (a *asyncWriter) run() {
 	}
 }
 
-// write hands a full buffer over and returns an empty one.
+// write passes a full buffer on and returns an empty one.
 func (a *asyncWriter) write(buf []byte) []byte {
-	// It waits while all buffers are on their way, which bounds their number.
+	// This waits while all buffers are full.
 	a.full <- buf
 	return <-a.free
 }
@@ -77,9 +76,9 @@ func (a *asyncWriter) failed() error {
 	return nil
 }
 
-// end waits until all is written.
+// end waits until everything is written.
 func (a *asyncWriter) end() error {
-	// Closing ends the goroutine once it has written what is queued.
+	// Closing the channel ends the goroutine after it has written all queued buffers.
 	close(a.full)
 	<-a.done
 	return a.failed()

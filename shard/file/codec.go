@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// Encoder appends the encodings of small lists: numbers as varints, strings with their
-// length before them.
+// Encoder appends the encodings of small lists: numbers as varints, strings after their length.
 type Encoder struct{ B []byte }
 
 // Uint appends a number.
@@ -18,20 +17,19 @@ func (e *Encoder) Text(s string) {
 	e.B = append(e.B, s...)
 }
 
-// Decoder reads what an Encoder wrote. The first error sticks, and every later
-// read returns zeros.
+// Decoder reads what an Encoder wrote. After the first error every read returns zeros.
 type Decoder struct {
 	b   []byte
 	err error
 }
 
-// NewDecoder reads from b.
+// NewDecoder returns a Decoder that reads b.
 func NewDecoder(b []byte) *Decoder { return &Decoder{b: b} }
 
-// Err is the first error: an [ErrDamaged].
+// Err returns the first error, which matches [ErrDamaged].
 func (d *Decoder) Err() error { return d.err }
 
-// Fail records what is wrong, unless there was an error before.
+// Fail records an error, unless there is one already.
 func (d *Decoder) Fail(what string) {
 	if d.err == nil {
 		d.err = fmt.Errorf("%w: %s", ErrDamaged, what)
@@ -50,8 +48,8 @@ func (d *Decoder) Uint() uint64 {
 	return v
 }
 
-// Count reads a number of things that have at least one byte each: so damage cannot ask
-// for more memory than the section has.
+// Count reads the number of elements that follow. Each has at least one byte, so damaged bytes
+// cannot ask for more memory than the section has.
 func (d *Decoder) Count() int {
 	v := d.Uint()
 	if v > uint64(len(d.b)) {
@@ -72,29 +70,29 @@ func (d *Decoder) Text() string {
 	return s
 }
 
-// A column is an array of little-endian numbers of fixed width.
+// A column is an array of little-endian numbers of one width.
 type (
 	Column64 []byte // of eight bytes
 	Column32 []byte // of four bytes
 	Column16 []byte // of two bytes
 )
 
-// At is number i.
+// At returns number i.
 func (c Column64) At(i int) uint64 { return binary.LittleEndian.Uint64(c[i*8:]) }
 
-// At is number i.
+// At returns number i.
 func (c Column32) At(i int) uint32 { return binary.LittleEndian.Uint32(c[i*4:]) }
 
-// At is number i.
+// At returns number i.
 func (c Column16) At(i int) uint16 { return binary.LittleEndian.Uint16(c[i*2:]) }
 
-// Len is how many numbers there are.
+// Len returns how many numbers there are.
 func (c Column64) Len() int { return len(c) / 8 }
 
-// Len is how many numbers there are.
+// Len returns how many numbers there are.
 func (c Column32) Len() int { return len(c) / 4 }
 
-// Entry returns entry i of a blob of entries, which end at ends.
+// Entry returns entry i of blob. ends has the end of each entry.
 func Entry(blob []byte, ends Column32, i int) []byte {
 	from := uint32(0)
 	if i > 0 {

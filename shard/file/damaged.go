@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// ErrDamaged is the kind of every error about bytes that are not what was written: the
-// file is quarantined and must be built or copied anew.
+// ErrDamaged is the kind of every error about a file whose bytes are not those that were written.
+// Such a file is quarantined, and must be built or copied again.
 var ErrDamaged = errors.New("damaged shard file")
 
 var errTooShort = fmt.Errorf("%w: too short", ErrDamaged)
 
-// DamagedError says which file is damaged. It is an [ErrDamaged].
+// DamagedError names the damaged file. It matches [ErrDamaged].
 type DamagedError struct {
 	File string // its name in its directory
 	Err  error  // what is wrong with it
@@ -22,15 +22,15 @@ func (e *DamagedError) Error() string { return e.File + ": " + e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Is reports that the error is of the kind ErrDamaged, whatever is wrong.
+// Is reports that the error matches ErrDamaged, whatever is wrong.
 func (e *DamagedError) Is(kind error) bool { return kind == ErrDamaged }
 
-// Damaged returns a [DamagedError] for the file; format and args say what is wrong.
+// Damaged returns a [DamagedError] about the file. format and args say what is wrong.
 func (f *File) Damaged(format string, args ...any) error {
 	return &DamagedError{File: f.name, Err: fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))}
 }
 
-// Blame adds the name of the file to an error of damage that has none yet.
+// Blame adds the name of the file to an error of damage without a name.
 func (f *File) Blame(err error) error {
 	named := (*DamagedError)(nil)
 	if err == nil || errors.As(err, &named) || !errors.Is(err, ErrDamaged) {

@@ -1,5 +1,5 @@
-// Package file is the form of all files of the index: sections of bytes, and after
-// them a table of where each begins and of the checksums of all pages.
+// Package file defines the form of all index files: sections of bytes, then a table with the place
+// of each section and the checksums of all pages.
 //
 //	head       16 bytes   "SHOALIDX", version and kind of the file
 //	sections              each begins at a multiple of eight bytes
@@ -8,8 +8,8 @@
 //	                      of each page its CRC-32C
 //	tail       32 bytes   offset, length and CRC-32C of the table, four zeros, "SHOALEND"
 //
-// All numbers are little-endian. A page is 64 KiB of what stands before the
-// table, head included; the last one is shorter.
+// All numbers are little-endian. A page is 64 KiB of the bytes before the table, including the
+// head. The last page is shorter.
 //
 // A worked example: a side file of kind 2 and version 2 with the sections 1,
 // "abc", and 2, "hello":
@@ -30,8 +30,7 @@
 //	109  00 00 00 00
 //	113  53 48 4f 41 4c 45 4e 44  "SHOALEND"
 //
-// A file is written once, front to back, and named by the SHA-256 of its bytes; it never
-// changes. Open maps it and checks its table. The bytes of a page are checked when they
-// are first used: so opening costs nothing, and no byte is ever used unchecked. What the
-// sections hold is the business of the packages above.
+// A file is written once, from front to back, and named by the SHA-256 of its bytes. It never
+// changes. Open maps it and checks its table. The bytes of a page are checked on first use: so
+// opening is cheap, and no byte is used unchecked. Other packages define the content of sections.
 package file

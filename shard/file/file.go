@@ -13,20 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is an open file: mapped, its table checked. It is safe for concurrent
-// use.
+// File is an open file: mapped into memory, with a checked table. It is safe for concurrent use.
 type File struct {
 	name  string
 	kind  Kind
 	data  []byte // the whole file
 	table *table
 
-	checked []atomic.Uint64 // bit i: the checksum of page i is right
+	checked []atomic.Uint64 // bit i: the checksum of page i is correct
 	crc     *crc32.Table
 }
 
-// Open maps a file, whose name is the last part of the path, and checks its
-// table. It must be closed.
+// Open maps a file and checks its table. The last part of the path is the name of the file. The
+// caller must close it.
 func Open(path string, kind Kind, known *Formats) (*File, error) {
 	name := filepath.Base(path)
 	fd, err := os.Open(path)
@@ -39,7 +38,7 @@ func Open(path string, kind Kind, known *Formats) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open index file: %w", err)
 	}
-	if st.Size() < HeadBytes+tailBytes { // and no size that cannot be mapped
+	if st.Size() < HeadBytes+tailBytes { // no such size can be mapped
 		return nil, &DamagedError{File: name, Err: errTooShort}
 	}
 
@@ -56,8 +55,8 @@ func Open(path string, kind Kind, known *Formats) (*File, error) {
 	return f, nil
 }
 
-// FromBytes is a file that is already in memory. It must not be closed. A *VersionError
-// says that it is whole and of a version that is not known.
+// FromBytes returns a File for bytes in memory. It must not be closed. A *VersionError means that
+// the file is intact but has an unknown version.
 func FromBytes(name string, data []byte, kind Kind, known *Formats) (*File, error) {
 	t, err := readTable(data, kind)
 	if err != nil {
@@ -69,19 +68,19 @@ func FromBytes(name string, data []byte, kind Kind, known *Formats) (*File, erro
 		crc:     crc32.MakeTable(crc32.Castagnoli),
 	}
 
-	// A version that is not known is believed only where its page has its checksum.
+	// Accept the version in the head only after checking the checksum of its page.
 	if err := known.Check(name, data, kind); err != nil {
 		return nil, cmp.Or(f.Touch(0, HeadBytes), err)
 	}
 	return f, nil
 }
 
-// Older reports whether the file has an older version than that.
+// Older reports whether the version of the file is older than the given one.
 func (f *File) Older(than Versions) bool {
 	return binary.LittleEndian.Uint32(f.data[8:]) < than[f.kind]
 }
 
-// Close unmaps the file: nobody may read it any more.
+// Close unmaps the file. Nobody may read it any more.
 func (f *File) Close() {
 	if f.data != nil {
 		_ = unix.Munmap(f.data)
@@ -89,13 +88,13 @@ func (f *File) Close() {
 	}
 }
 
-// Name is the name of the file in its directory.
+// Name returns the name of the file in its directory.
 func (f *File) Name() string { return f.name }
 
-// Size is the number of its bytes.
+// Size returns the number of bytes of the file.
 func (f *File) Size() int64 { return int64(len(f.data)) }
 
-// Find returns the place of a section; a missing one is empty.
+// Find returns the place of a section. A missing section is empty.
 func (f *File) Find(id SectionID) Section {
 	for _, s := range f.table.sections {
 		if s.ID == id {
@@ -105,13 +104,12 @@ func (f *File) Find(id SectionID) Section {
 	return Section{ID: id, Offset: HeadBytes}
 }
 
-// Raw returns the bytes of a section, which may not be checked yet: call Touch before
-// believing any of them.
+// Raw returns the bytes of a section, which may be unchecked: call Touch before using them.
 func (f *File) Raw(s Section) []byte {
 	return f.data[s.Offset : s.Offset+s.Length : s.Offset+s.Length]
 }
 
-// Data returns the whole file, of which the same holds as of Raw.
+// Data returns the whole file. Call Touch before using any bytes.
 func (f *File) Data() []byte { return f.data }
 
 // Bytes returns a section after checking all of it.
@@ -123,13 +121,13 @@ func (f *File) Bytes(id SectionID) ([]byte, error) {
 	return f.Raw(s), nil
 }
 
-// Touch checks the pages that hold n bytes from offset, unless they were checked before.
+// Touch checks the pages with the n bytes from offset, unless they were checked before.
 func (f *File) Touch(offset, n int64) error {
 	if n <= 0 {
 		return nil
 	}
 
-	// Two goroutines may check one page at once; both find the same.
+	// If two goroutines check a page at once, both get the same result.
 	for p := offset / pageBytes; p <= (offset+n-1)/pageBytes; p++ {
 		word, bit := &f.checked[p>>6], uint64(1)<<(p&63)
 		if word.Load()&bit != 0 {
@@ -146,7 +144,7 @@ func (f *File) Touch(offset, n int64) error {
 	return nil
 }
 
-// Holds reports whether an address of memory lies in the file.
+// Holds reports whether a memory address lies in the file.
 func (f *File) Holds(address uintptr) bool {
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(f.data)))
 	return address >= start && address-start < uintptr(len(f.data))

@@ -12,15 +12,15 @@ const (
 	magicHead   = "SHOALIDX"
 	magicTail   = "SHOALEND"
 	tailBytes   = 32      // offset, length and checksum of the table, zero, magic
-	pageBytes   = 1 << 16 // bytes under one checksum
+	pageBytes   = 1 << 16 // bytes covered by one checksum
 	maxSections = 1 << 16
 )
 
-// HeadBytes is the length of the head of a file: magic, version, kind. The form of the head,
-// the tail and the table is that of all versions.
+// HeadBytes is the length of the head of a file: magic, version, kind. All versions have the same
+// form of head, tail and table.
 const HeadBytes = 16
 
-// SectionID names a section of a file. Each kind of file has its own.
+// SectionID identifies a section of a file. Each kind of file has its own ids.
 type SectionID uint32
 
 // Section is a run of bytes of a file.
@@ -30,25 +30,24 @@ type Section struct {
 	Length int64
 }
 
-// table is the list of sections at the end of a file, and the checksums of all pages
-// before it.
+// table is the list at the end of a file: its sections, and the checksums of all pages before it.
 type table struct {
 	sections []Section
-	pages    []uint32 // CRC-32C of each page of pageBytes, the last one short
-	end      int64    // where the table begins
+	pages    []uint32 // CRC-32C of each page of pageBytes; the last page is shorter
+	end      int64    // offset of the table
 }
 
 // castagnoli returns the CRC-32C of some bytes.
 func castagnoli(p []byte) uint32 { return crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)) }
 
-// appendTable appends the table and the tail of a file; t.end is how long it is before
+// appendTable appends the table and the tail of a file. t.end is the length of the file before
 // them.
 func appendTable(dst []byte, t *table) []byte {
 	start := len(dst)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.sections)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(t.pages)))
 
-	// The sections, then a checksum for each page of the file.
+	// Write the sections, then a checksum for each page.
 	for _, s := range t.sections {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(s.ID))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Offset))
@@ -58,7 +57,7 @@ func appendTable(dst []byte, t *table) []byte {
 		dst = binary.LittleEndian.AppendUint32(dst, p)
 	}
 
-	// The tail stands at the very end, where a reader looks for it first.
+	// The tail is at the very end, where a reader starts.
 	sum := castagnoli(dst[start:])
 	length := len(dst) - start
 
@@ -69,11 +68,11 @@ func appendTable(dst []byte, t *table) []byte {
 	return append(dst, magicTail...)
 }
 
-// readTable checks the head but for the version, the tail and the table of a file.
+// readTable checks the head, without its version, and the tail and the table of a file.
 func readTable(file []byte, kind Kind) (*table, error) {
 	damaged := func(what string) error { return fmt.Errorf("%w: %s", ErrDamaged, what) }
 
-	// The head: what file it is.
+	// The head says what the file is.
 	if len(file) < HeadBytes+tailBytes {
 		return nil, damaged("too short")
 	}
@@ -84,20 +83,20 @@ func readTable(file []byte, kind Kind) (*table, error) {
 		return nil, damaged("another kind of file than its name says")
 	}
 
-	// The tail: where the table is.
+	// The tail says where the table is.
 	tail := file[len(file)-tailBytes:]
 	if !bytes.Equal(tail[24:], []byte(magicTail)) {
 		return nil, damaged("cut short")
 	}
 
-	// end + length = room, with no overflow: end <= room.
+	// end + length = room cannot overflow, because end <= room.
 	end, length := binary.LittleEndian.Uint64(tail), binary.LittleEndian.Uint64(tail[8:])
 	room := uint64(len(file) - tailBytes)
 	if end < HeadBytes || end > room || length < 8 || end+length != room {
 		return nil, damaged("table out of place")
 	}
 
-	// The table itself.
+	// Read the table itself.
 	body := file[end : end+length]
 	if castagnoli(body) != binary.LittleEndian.Uint32(tail[16:]) {
 		return nil, damaged("table checksum")
@@ -105,13 +104,13 @@ func readTable(file []byte, kind Kind) (*table, error) {
 	return parseTable(body, int64(end))
 }
 
-// parseTable reads a table whose checksum is right. Its numbers are checked all the
-// same: a bug of the writer must not make reading crash.
+// parseTable reads a table with a correct checksum. It still checks the numbers, so that a bug of
+// the writer cannot crash a reader.
 func parseTable(body []byte, end int64) (*table, error) {
 	sections, pages := binary.LittleEndian.Uint32(body), binary.LittleEndian.Uint32(body[4:])
 	body = body[8:]
 
-	// The length follows from both counts, so neither can ask for more than there is.
+	// Both counts determine the length, so neither can ask for more than there is.
 	if sections > maxSections || int64(len(body)) != int64(sections)*24+int64(pages)*4 ||
 		int64(pages) != (end+pageBytes-1)/pageBytes {
 		return nil, fmt.Errorf("%w: table size", ErrDamaged)
@@ -139,8 +138,8 @@ func parseTable(body []byte, end int64) (*table, error) {
 	return t, nil
 }
 
-// Seal makes the checksums right after a change, as a bug of the writer or another
-// version would leave the file. It is for tests. change is given the head and the sections.
+// Seal applies a change to the head and the sections and corrects the checksums, as a bug of the
+// writer or another version would leave the file. It is for tests.
 func Seal(data []byte, kind Kind, change func(data []byte)) error {
 	t, err := readTable(data, kind)
 	if err != nil {

@@ -5,20 +5,20 @@ import (
 	"runtime/debug"
 )
 
-// FaultError reports that reading a mapped file failed: it became shorter after
-// it was opened, or its disk does not answer. It is an [ErrDamaged].
+// FaultError reports that reading a mapped file failed: it was truncated after it was opened, or
+// its disk does not answer. It matches [ErrDamaged].
 type FaultError struct {
-	Address uintptr // that could not be read, see [File.Holds]; 0 where that is not known
+	Address uintptr // address that could not be read, see [File.Holds]; 0 = unknown
 	Cause   any     // of the panic
 }
 
 func (e *FaultError) Error() string { return fmt.Sprintf("%v: %v", ErrDamaged, e.Cause) }
 
-// Is reports that the error is of the kind ErrDamaged.
+// Is reports that the error matches ErrDamaged.
 func (e *FaultError) Is(kind error) bool { return kind == ErrDamaged }
 
-// Guard runs a task and turns a fault of reading a mapped file into a
-// [FaultError]: without it the process would end by a signal.
+// Guard runs a task. It turns a fault while reading a mapped file into a [FaultError], which would
+// otherwise end the process with a signal.
 func Guard(task func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 
@@ -28,7 +28,7 @@ func Guard(task func() error) (err error) {
 			return
 		}
 
-		// A fault of memory tells its address, which tells the file.
+		// A memory fault has an address, which identifies the file.
 		fault := &FaultError{Cause: p}
 		if at, ok := p.(interface{ Addr() uintptr }); ok {
 			fault.Address = at.Addr()

@@ -8,22 +8,20 @@ import (
 	"strings"
 )
 
-// ID is the identity of a file of the index: the SHA-256 of its bytes. The
-// zero value stands for no file.
+// ID identifies an index file: it is the SHA-256 of its bytes. The zero value stands for no file.
 type ID [sha256.Size]byte
 
-// Kind says what a file of the index holds. A kind of file is a row of
-// the table kinds.
+// Kind says what an index file contains. Each kind is a row of the table kinds.
 type Kind uint32
 
-// The kinds of files. Their numbers stand in the heads of the files.
+// The kinds of files. The heads of files contain these numbers.
 const (
 	KindShard   Kind = 1 + iota // text, its postings and its places
 	KindDead                    // what a later generation changed about one repository of a shard
 	KindSymbols                 // the symbols of the documents of a shard
 )
 
-// kinds gives for each kind the end of its names.
+// kinds maps each kind to the end of its file names.
 var kinds = [...]string{KindShard: ".shard", KindDead: ".dead", KindSymbols: ".symbols"}
 
 // ParseID is the inverse of [ID.String].
@@ -40,8 +38,8 @@ func ParseID(digits string) (ID, error) {
 	return id, err
 }
 
-// ParseName is the inverse of [ID.Name]. ok is false for everything that is not the name
-// of a file of the index: nothing else is ever opened.
+// ParseName is the inverse of [ID.Name]. ok is false if name is not the name of an index file. No
+// other files are ever opened.
 func ParseName(name string) (id ID, kind Kind, ok bool) {
 	for kind := KindShard; kind <= KindSymbols; kind++ {
 		digits, found := strings.CutSuffix(name, kinds[kind])
@@ -57,7 +55,7 @@ func ParseName(name string) (id ID, kind Kind, ok bool) {
 // IsZero reports whether the id stands for no file.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// String is the id in lower-case hex digits, 64 of them; none for no file.
+// String returns the id as 64 lower-case hex digits; "" for the zero id.
 func (id ID) String() string {
 	if id.IsZero() {
 		return ""
@@ -65,8 +63,8 @@ func (id ID) String() string {
 	return hex.EncodeToString(id[:])
 }
 
-// Name is the name of the file of a kind in the directory of a set, and
-// between nodes: "<sha256 in hex>.shard", ".dead" or ".symbols"; empty for no file.
+// Name returns the name of the file with this id and kind, in the directory of a set and between
+// nodes: "<sha256 in hex>.shard", ".dead" or ".symbols"; "" for the zero id.
 func (id ID) Name(kind Kind) string {
 	if id.IsZero() {
 		return ""

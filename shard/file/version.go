@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// Formats is what a program knows of the formats of files, by their kind.
+// Formats is what a program knows about the formats of files, by kind.
 type Formats [KindSymbols + 1]Format
 
-// Format is the versions of one kind of file. A release reads the version of the
-// release before it, so files of that answer until they are made anew.
+// Format is the range of versions of one kind of file. A release also reads the version of the
+// release before, so such files can be searched until they are rebuilt.
 type Format struct {
-	Oldest, Newest uint32 // versions that are read
-	Level          uint64 // of the catalog, from which on Newest is written; before, it is the version before
+	Oldest, Newest uint32 // versions that the program reads
+	Level          uint64 // level of the catalog from which on Newest is written; below it the version before is written
 }
 
-// Release is the formats of this program. CONTRIBUTING says how to change one.
+// Release has the formats of this program. CONTRIBUTING says how to change one.
 var Release = Formats{
 	KindShard:   {3, 3, 1},
 	KindDead:    {2, 2, 1},
@@ -26,13 +26,13 @@ var Release = Formats{
 // Versions is a version for each kind of file.
 type Versions [KindSymbols + 1]uint32
 
-// String is the versions, as "3.2.7".
+// String returns the versions in the form "3.2.7".
 func (v Versions) String() string {
 	return fmt.Sprintf("%d.%d.%d", v[KindShard], v[KindDead], v[KindSymbols])
 }
 
-// Written is the versions that are written at a level of the catalog. No node writes
-// what another member cannot read.
+// Written returns the versions that are written at a level of the catalog. So no node writes a file
+// that another member cannot read.
 func (f *Formats) Written(level uint64) (v Versions) {
 	for kind, row := range f {
 		if v[kind] = row.Newest; level < row.Level {
@@ -42,17 +42,17 @@ func (f *Formats) Written(level uint64) (v Versions) {
 	return v
 }
 
-// The two kinds of a *VersionError. Neither is damage: the bytes are what was written.
+// The two kinds of a *VersionError. Neither means damage: the bytes are those that were written.
 var (
 	ErrOlder = errors.New("an older format than this version of shoal reads")
 	ErrNewer = errors.New("written by a newer version of shoal")
 )
 
-// VersionError says that a file has a format that the program does not read.
+// VersionError says that the program cannot read the format of a file.
 type VersionError struct {
 	File    string
-	Version uint32 // of the file
-	Format  Format // of its kind, as the program knows it
+	Version uint32 // version of the file
+	Format  Format // versions that the program knows
 }
 
 func (e *VersionError) Error() string {
@@ -62,13 +62,13 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("%s has format %d, and this program reads from %d on: %v. It is made anew", e.File, e.Version, e.Format.Oldest, ErrOlder)
 }
 
-// Is makes the error an ErrNewer or an ErrOlder.
+// Is makes the error match ErrNewer or ErrOlder.
 func (e *VersionError) Is(kind error) bool {
 	return kind == ErrNewer && e.Version > e.Format.Newest || kind == ErrOlder && e.Version < e.Format.Oldest
 }
 
-// Check refuses a file of a version that is not read, by its first HeadBytes bytes. Bytes
-// that are no head are not judged.
+// Check returns an error if the program does not read the version of a file, by the first HeadBytes
+// bytes. It accepts bytes that are no head.
 func (f *Formats) Check(name string, head []byte, kind Kind) error {
 	if len(head) < HeadBytes || string(head[:8]) != magicHead {
 		return nil

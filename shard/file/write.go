@@ -11,33 +11,32 @@ import (
 	"path/filepath"
 )
 
-// TempPrefix begins the names of files that are being written. What a crash leaves of
-// them may be removed.
+// TempPrefix begins the names of files while they are written. After a crash such files may be
+// removed.
 const TempPrefix = "writing-"
 
-// Writer writes one file of the index front to back, section by section, and computes
-// its hash and checksums on the way. Its methods may be called after an error, which
-// Finish returns.
+// Writer writes an index file from front to back, section by section, and computes its hash and
+// checksums meanwhile. After an error its methods may still be called; Finish returns the error.
 type Writer struct {
 	dir  string
 	kind Kind
 	file *os.File
-	buf  []byte // bytes not yet written
+	buf  []byte // bytes that are not written yet
 	sum  hash.Hash
 	t    table
-	pos  int64  // bytes so far, those in buf included
-	page uint32 // checksum of the page being filled
+	pos  int64  // bytes so far, including buf
+	page uint32 // checksum of the present page
 	crc  *crc32.Table
 	err  error
 
-	async *asyncWriter // nil until there is something to write, and after the end
+	async *asyncWriter // nil before the first and after the last write
 }
 
-// writeBytes is how much is collected before it goes to the file. Small writes are
-// cheaper than large ones here, since their pages stay in the cache.
+// writeBytes is how many bytes are collected before a write. Small writes are cheaper than large
+// ones here, because their pages stay in the cache.
 const writeBytes = 64 << 10
 
-// NewWriter begins a file of a version in dir. It ends with Finish or Abort.
+// NewWriter starts a file in dir. The caller must call Finish or Abort.
 func NewWriter(dir string, kind Kind, v Versions) (*Writer, error) {
 	f, err := os.CreateTemp(dir, TempPrefix+"*")
 	if err != nil {
@@ -47,7 +46,7 @@ func NewWriter(dir string, kind Kind, v Versions) (*Writer, error) {
 
 	w.buf = make([]byte, 0, 2*writeBytes)
 
-	// The kind stands in the head: a file under the name of another kind is not taken for it.
+	// The head contains the kind, so that renaming a file does not change its kind.
 	head := append([]byte(magicHead), 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.LittleEndian.PutUint32(head[8:], v[kind])
 	binary.LittleEndian.PutUint32(head[12:], uint32(kind))
@@ -56,11 +55,11 @@ func NewWriter(dir string, kind Kind, v Versions) (*Writer, error) {
 	return w, nil
 }
 
-// Write appends to the section that is begun.
+// Write appends to the section that Begin started.
 func (w *Writer) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
-		// At most up to the end of the page, whose checksum is then complete.
+		// Write up to the end of the page: then its checksum is complete.
 		room := min(len(p), pageBytes-int(w.pos%pageBytes))
 		w.page = crc32.Update(w.page, w.crc, p[:room])
 		w.buf = append(w.buf, p[:room]...)
@@ -78,14 +77,14 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, w.err
 }
 
-// Err is the first error so far.
+// Err returns the first error so far.
 func (w *Writer) Err() error { return w.err }
 
-// Pos is how many bytes were written so far.
+// Pos returns how many bytes were written so far.
 func (w *Writer) Pos() int64 { return w.pos }
 
-// flush hands what is collected to the goroutine that hashes and writes it. An error of
-// writing is seen by a later flush.
+// flush passes the collected bytes to the goroutine that hashes and writes them. A later call of
+// flush sees its errors.
 func (w *Writer) flush() {
 	if w.async == nil {
 		w.async = newAsyncWriter(w.file, w.sum)
@@ -99,7 +98,7 @@ func (w *Writer) flush() {
 	}
 }
 
-// settle waits until all that was flushed is written.
+// settle waits until all flushed bytes are written.
 func (w *Writer) settle() {
 	if w.async != nil {
 		if err := w.async.end(); w.err == nil {
@@ -109,7 +108,7 @@ func (w *Writer) settle() {
 	}
 }
 
-// Begin begins a section, at a multiple of eight bytes.
+// Begin starts a section, at a multiple of eight bytes.
 func (w *Writer) Begin(id SectionID) {
 	if pad := -w.pos & 7; pad > 0 {
 		_, _ = w.Write(make([]byte, pad))
@@ -117,7 +116,7 @@ func (w *Writer) Begin(id SectionID) {
 	w.t.sections = append(w.t.sections, Section{ID: id, Offset: w.pos})
 }
 
-// End ends the section that was begun.
+// End ends the section that Begin started.
 func (w *Writer) End() {
 	s := &w.t.sections[len(w.t.sections)-1]
 	s.Length = w.pos - s.Offset
@@ -132,14 +131,14 @@ func (w *Writer) Add(id SectionID, parts ...[]byte) {
 	w.End()
 }
 
-// Finish writes the table, syncs, and gives the file the name of its bytes.
+// Finish writes the table, syncs the file, and names it by the hash of its bytes.
 func (w *Writer) Finish() (id ID, size int64, err error) {
 	// The last page is seldom full.
 	if w.pos%pageBytes != 0 {
 		w.t.pages = append(w.t.pages, w.page)
 	}
 
-	// The table is under no checksum of a page: it has its own.
+	// The table lies in no page: it has its own checksum.
 	w.t.end = w.pos
 	tail := appendTable(nil, &w.t)
 	w.buf = append(w.buf, tail...)
@@ -167,16 +166,16 @@ func (w *Writer) Abort() {
 	_ = os.Remove(w.file.Name())
 }
 
-// Publish syncs a written file and gives it its final name, so that a name
-// never stands for half a file, not even after a crash.
+// Publish syncs a written file and gives it its final name, so that the name never stands for half
+// a file, even after a crash.
 func Publish(f *os.File, path string) error {
-	// Only to be read from here on, and on the disk before it has its name.
+	// From now on the file is read-only. It must be on the disk before it gets its name.
 	err := errors.Join(f.Chmod(0o400), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 
-	// The new name is lasting when the directory is on the disk, too.
+	// The new name is permanent only when the directory is on the disk too.
 	if err == nil {
 		err = syncDir(filepath.Dir(path))
 	}
@@ -188,7 +187,7 @@ func Publish(f *os.File, path string) error {
 }
 
 func syncDir(dir string) error {
-	// A directory is never written to, and can be synced all the same.
+	// A directory cannot be written to, but it can be synced.
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -2,26 +2,24 @@ package lz
 
 import "encoding/binary"
 
-// Decode decompresses a block into dst, whose length is how many bytes are wanted: all
-// of the text, or only its beginning. dict is the dictionary of the encoder.
+// Decode decompresses a block into dst, whose length is the number of wanted bytes: all of the text
+// or only its beginning. dict is the dictionary of the encoder.
 //
-// Where slices have room after their lengths, more is copied at once than is asked
-// for: up to [Slack] bytes of the capacity of dst after its length are overwritten,
-// and as many are read, to no effect, after block and dict.
+// If slices have capacity after their lengths, Decode copies more at once than it needs. It may
+// overwrite up to [Slack] bytes of the capacity of dst after its length. It may also read as many
+// after block and dict, without effect.
 //
-// A damaged block gives [ErrCorrupt] or wrong bytes: whoever must know keeps
-// checksums.
+// A damaged block gives [ErrCorrupt] or wrong bytes. A caller that must know keeps checksums.
 func Decode(dst, block, dict []byte) error { return decode(dst, block, dict, true) }
 
-// decode is Decode. With fast, common sequences are decoded by short, which is assembly
-// on amd64; without, it is what runs on any machine, and what tests compare with.
+// decode does the work of Decode. With fast, short decodes common sequences; it is assembly on
+// amd64. Without fast it is the portable way, with which tests compare.
 //
-// Before each record r of the loop, with o bytes decoded and l the place of the next
-// literal,
+// Before each record r of the loop, with o decoded bytes and l the offset of the next literal,
 //
 //	2 <= r <= end <= l <= len(block), o < len(dst), dst[:o] = text[:o]
 //
-// except that l may be beyond the block after a damaged record.
+// except that a damaged record may move l beyond the block.
 func decode(dst, block, dict []byte, fast bool) error {
 	if len(dst) == 0 {
 		return nil
@@ -47,12 +45,12 @@ func decode(dst, block, dict []byte, fast bool) error {
 			}
 		}
 
-		// What the record says.
+		// Read the record.
 		token, offset := int(block[r]), int(block[r+1])|int(block[r+2])<<8
 		r += recordBytes
 		lit, length := int(lengths[token]&0xff), int(lengths[token]>>8)
 
-		// An escape: literals and length follow as numbers, else they are in the token.
+		// After an escape, literals and length follow as numbers. Otherwise the token has them.
 		if token == escape {
 			if l, lit = more(block, l, 0); lit < 0 {
 				return ErrCorrupt
@@ -61,7 +59,7 @@ func decode(dst, block, dict []byte, fast bool) error {
 				return ErrCorrupt
 			}
 		} else if offset < wide && length > offset {
-			return ErrCorrupt // it would overlap its own copy: the encoder writes it in full
+			return ErrCorrupt // it would overlap its own copy, so the encoder writes it in full
 		}
 
 		if lit > len(block)-l {
@@ -74,7 +72,7 @@ func decode(dst, block, dict []byte, fast bool) error {
 			return nil
 		}
 
-		// The match: it may be cut by the end of the text.
+		// Copy the match. The end of dst may cut it.
 		if length = match(dst, dict, o, offset, length); length < 0 {
 			return ErrCorrupt
 		}
@@ -83,7 +81,7 @@ func decode(dst, block, dict []byte, fast bool) error {
 		}
 	}
 
-	// The literals after the last match.
+	// Copy the literals after the last match.
 	if len(dst)-o > len(block)-l {
 		return ErrCorrupt
 	}
@@ -91,10 +89,10 @@ func decode(dst, block, dict []byte, fast bool) error {
 	return nil
 }
 
-// match copies a match of any length from anywhere, as far as dst goes, and returns how
+// match copies a match of any length from anywhere, but not beyond the end of dst. It returns how
 // much it copied; negative if there is no such match.
 func match(dst, dict []byte, o, offset, length int) int {
-	// It begins in the dictionary: offset-o bytes before the end of that.
+	// The match begins in the dictionary, offset-o bytes before its end.
 	if offset > o {
 		at := len(dict) - (offset - o)
 		if at < 0 || length > len(dict)-at {
@@ -112,8 +110,8 @@ func match(dst, dict []byte, o, offset, length int) int {
 	return length
 }
 
-// repeat copies length bytes from offset before o. Where they overlap their copy, the
-// part that repeats doubles with each round: "ab" -> "abab" -> "abababab".
+// repeat copies length bytes from offset before o. If the match overlaps its copy, the repeated
+// part doubles with each round: "ab" -> "abab" -> "abababab".
 func repeat(dst []byte, o, offset, length int) {
 	end := o + length
 	for o < end {
@@ -123,8 +121,8 @@ func repeat(dst []byte, o, offset, length int) {
 	}
 }
 
-// more adds up a length that stands in a block at i, from n on, and returns the place
-// after it; the sum is negative if the block ends in it.
+// more reads the rest of a length at offset i of a block and adds it to n. It returns the offset
+// after it. The sum is negative if the block ends inside.
 func more(block []byte, i, n int) (next, sum int) {
 	for i < len(block) {
 		b := int(block[i])

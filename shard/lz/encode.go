@@ -7,42 +7,40 @@ import (
 )
 
 const (
-	hashBits  = 12 // of the table of the block
-	dictBits  = 15 // of the table of the dictionary
-	hashed    = 7  // bytes of the text that are hashed
-	least     = 5  // bytes of a match worth a record of three and an end of literals
+	hashBits  = 12 // size of the table of the block
+	dictBits  = 15 // size of the table of the dictionary
+	hashed    = 7  // bytes of the text in a hash
+	least     = 5  // shortest match that is worth a record of three bytes
 	maxOffset = 1<<16 - 1
-	skipShift = 3 // after 1<<skipShift misses the search takes a step more at once
+	skipShift = 3 // after 1<<skipShift misses the search steps by one more byte
 	// margin is how many bytes beyond its ends the text may be read.
 	margin = 32
-	// prime is the multiplier of the hash, whose upper bits are used.
+	// prime is the multiplier of the hash. Only the upper bits of the product count.
 	prime = 0x9e3779b185ebca87
 )
 
-// Encoder compresses blocks. It is not safe for concurrent use. The same input
-// always gives the same output.
+// Encoder compresses blocks. It is not safe for concurrent use. The same input always gives the
+// same output.
 //
-// Its time goes into branches that cannot be predicted, at each match and right
-// after it, and the later they are decided the more it costs. So the tables hold 16
-// more bits of the hash, which say whether a place is worth looking at before its
-// text is read; block and dictionary lie in one text, and which of them has the match
-// is chosen without a branch; and so are lengths up to 16, and up to eight bytes that
-// match before the place found.
+// Most of its time goes into branches that cannot be predicted, at each match and right after it.
+// The later such a branch is decided, the more it costs. So the tables have 16 more bits of the
+// hash, which tell whether a position is worth looking at before its text is read. Block and
+// dictionary lie in one text, and choosing between them needs no branch. Neither do lengths up to
+// 16, nor up to eight matching bytes before the found position.
 type Encoder struct {
-	dict int // bytes
+	dict int // length of the dictionary in bytes
 	out  writer
 
 	text   []byte                 // a margin, the dictionary, the block, a margin
-	inDict *[1 << dictBits]uint32 // by hash: the position after the margin, and above it 16 more bits of the hash
+	inDict *[1 << dictBits]uint32 // by hash: position after the margin, with 16 more bits of the hash above it
 	table  [1 << hashBits]uint32  // the same for the block
 }
 
-// NewEncoder returns an encoder over a dictionary (nil for none, at most MaxDict
-// bytes).
+// NewEncoder returns an encoder with a dictionary of at most MaxDict bytes; nil means none.
 func NewEncoder(dict []byte) *Encoder {
 	dict = dict[:min(len(dict), MaxDict)]
 
-	// Eight bytes are hashed at once, so a shorter one could not be found in.
+	// A hash covers eight bytes, so a shorter dictionary cannot be used.
 	if len(dict) < 8 {
 		dict = nil
 	}
@@ -50,7 +48,7 @@ func NewEncoder(dict []byte) *Encoder {
 	e := &Encoder{dict: len(dict), text: make([]byte, margin+len(dict)+MaxBlock+margin), inDict: new([1 << dictBits]uint32)}
 	copy(e.text[margin:], dict)
 
-	// Later places win: they are nearer to the block.
+	// Later positions win, because they are nearer to the block.
 	for i := 0; i+8 <= len(dict); i++ {
 		h := hash(binary.LittleEndian.Uint64(dict[i:]))
 		e.inDict[h>>(64-dictBits)] = uint32(i) | further(h)
@@ -58,10 +56,10 @@ func NewEncoder(dict []byte) *Encoder {
 	return e
 }
 
-// hash hashes the first bytes of eight.
+// hash returns the hash of the first bytes of eight.
 func hash(x uint64) uint64 { return x << (64 - 8*hashed) * prime }
 
-// further returns the bits of a hash that are kept with a position.
+// further returns the bits of a hash that are stored with a position.
 func further(h uint64) uint32 { return uint32(h>>16) & 0xffff0000 }
 
 // Encode appends the compressed form of src (at most MaxBlock bytes) to dst.
@@ -71,8 +69,8 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	}
 
 	e.out.reset()
-	// An empty place of a table is position 0, which is as good a guess as any
-	// other before i. Before each step
+	// An empty slot of a table has position 0, which is as good a guess as any other. Before each
+	// step
 	//
 	//	text[n:anchor] is in sequences, text[anchor:i] will be literals
 	clear(e.table[:])
@@ -81,7 +79,7 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	text := unsafe.Pointer(&e.text[margin])
 	i, anchor, misses := max(n, 1), n, 0
 	for i+8 <= end {
-		// Of block and dictionary, the place whose further bits agree.
+		// Choose between block and dictionary by the further bits.
 		h := hash(load64(text, i))
 		more := further(h)
 		place := &e.table[h>>(64-hashBits)]
@@ -110,7 +108,7 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 
 		i += length
 		anchor = i
-		if i+8 <= end { // so that the next match is found from inside this one too
+		if i+8 <= end { // so that the next match can begin inside this one
 			h := hash(load64(text, i-2))
 			e.table[h>>(64-hashBits)] = uint32(i-2) | further(h)
 		}
@@ -118,14 +116,14 @@ func (e *Encoder) Encode(dst, src []byte) []byte {
 	return e.out.finish(dst, e.text[margin+anchor:margin+end])
 }
 
-// match returns in how many bytes the texts from i and from at on agree. A match that
-// begins in the dictionary ends there.
+// match returns how many bytes from i and from at are equal. A match that begins in the dictionary
+// ends there.
 func (e *Encoder) match(text unsafe.Pointer, i, at, end int) int {
-	room := e.dict - at // 0 or less: at is in the block
+	room := e.dict - at // 0 or less means that at is in the block
 	room += int(uint64(room-1)>>63) << 20
 	room = min(room, end-i)
 
-	// The first sixteen bytes without a branch; most matches end there.
+	// Compare the first sixteen bytes without a branch: most matches end there.
 	x, y := load64(text, i)^load64(text, at), load64(text, i+8)^load64(text, at+8)
 	length, longer := bits.TrailingZeros64(x)>>3, 8+bits.TrailingZeros64(y)>>3
 
@@ -145,7 +143,7 @@ func (e *Encoder) match(text unsafe.Pointer, i, at, end int) int {
 	return min(length, room)
 }
 
-// reach returns how many bytes before i, which would be literals, match as well.
+// reach returns how many bytes before i match too. They would be literals otherwise.
 func (e *Encoder) reach(text unsafe.Pointer, i, at, anchor int) int {
 	before := at
 	if at >= e.dict {

@@ -1,10 +1,9 @@
 // Package lz compresses small blocks of text so that they decode at memory
 // speed: byte-aligned literals and matches, no entropy coding.
 //
-// A text is a series of sequences: some literal bytes and then a match, a copy of
-// bytes that came shortly before. After the last match more literals may follow. A
-// block is two streams, so that where a sequence begins does not depend on the
-// sequence before:
+// A text is a series of sequences. A sequence is some literal bytes and then a match, which is a
+// copy of earlier bytes. More literals may follow after the last match. A block has two streams, so
+// that the start of a sequence does not depend on the sequence before:
 //
 //	count     u16 little-endian: of the records
 //	records   3 bytes each: a token, and the offset u16, from how far back the
@@ -19,10 +18,10 @@
 //	255                           any: both lengths are in the stream of literals,
 //	                              in front of those of the sequence
 //
-// There stand the number of literals and the length less 4, each as bytes to be
-// added up, of which all but the last are 255. A match that overlaps its own copy
-// and is from less than 16 bytes before is always written that way: all others can
-// be copied 16 bytes at once.
+// These numbers are the number of literals and the length less 4. Each is a series of bytes to be
+// added up, of which all but the last are 255. A match is always written in this way if it overlaps
+// its own copy and begins less than 16 bytes before it. All other matches can be copied 16 bytes at
+// once.
 //
 // A worked example, the text "go func go func main" without a dictionary:
 //
@@ -30,12 +29,11 @@
 //	84 08 00        8 literals, then a match of 4+4 = 8 bytes from 8 bytes before
 //	67 6f 20 66 75 6e 63 20  6d 61 69 6e      "go func " and, after the match, "main"
 //
-// What came before the block is the dictionary: text that all blocks of a file
-// share, so that small blocks compress almost as well as large ones, and a
-// reader touches only what it needs. A match lies either in the dictionary or
-// in the block, never in both.
+// The dictionary comes before the block: text that all blocks of a file share. So small blocks
+// compress almost as well as large ones, and a reader decodes only what it needs. A match lies
+// either in the dictionary or in the block, never in both.
 //
-// Sizes of blocks and where they lie are kept by the caller.
+// The caller keeps the sizes and places of blocks.
 package lz
 
 import "errors"
@@ -54,13 +52,13 @@ const (
 	minMatch     = 4
 	recordBytes  = 3
 	wide         = 16 // bytes copied at once
-	maxShort     = 15 // literals told by a token
-	maxShortCopy = 32 // bytes of a match told by a token
+	maxShort     = 15 // literals that a token can count
+	maxShortCopy = 32 // bytes of a match that a token can count
 	escape       = 0xff
 )
 
-// lengths gives for each token the literals and, in the upper byte, the length of the
-// match. tokens is the inverse, by literals and length: escape if no token has them.
+// lengths maps each token to its number of literals and, in the upper byte, the length of its
+// match. tokens is the inverse, by literals and length; escape if no token has them.
 var (
 	lengths = makeLengths()
 	tokens  = makeTokens()
@@ -84,7 +82,7 @@ func makeTokens() (t [maxShort + 1][maxShortCopy + 1]uint8) {
 		}
 	}
 
-	// Downward, so that of several tokens for the same lengths the smallest is left.
+	// Count down, so that the smallest of several tokens for the same lengths remains.
 	for token := escape - 1; token >= 0; token-- {
 		l := lengths[token]
 		t[l&0xff][l>>8] = uint8(token)

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	trainBits = 20 // of the table of counts
-	trainStep = 64 // bytes that are taken into the dictionary at once
+	trainBits = 20 // size of the table of counts
+	trainStep = 64 // bytes added to the dictionary at once
 	gram      = 8  // bytes that are counted together
-	rare      = 3  // a gram in at most so many samples is worth nothing
+	rare      = 3  // a gram in at most this many samples has no value
 )
 
-// Train makes a dictionary of at most size bytes from samples. From each part of them
-// it takes the stretch whose grams are in the most samples and not yet in the
-// dictionary. The best stretches come last. Equal samples give equal dictionaries.
+// Train makes a dictionary of at most size bytes from samples. From each part of the samples it
+// takes the stretch whose grams are in the most samples and not yet in the dictionary. The best
+// stretches come last. Equal samples give equal dictionaries.
 func Train(samples [][]byte, size int) []byte {
 	counts := countGrams(samples)
 
-	// A stretch from each part, so that the dictionary is not all of one kind.
+	// Take a stretch from each part, so that the dictionary has text of all kinds.
 	type stretch struct {
 		score int
 		text  []byte
@@ -40,7 +40,7 @@ func Train(samples [][]byte, size int) []byte {
 			continue
 		}
 
-		// What is taken is worth nothing a second time.
+		// A gram that was taken has no value a second time.
 		for i := 0; i+gram <= trainStep; i++ {
 			counts[trainHash(best.text[i:])] = 0
 		}
@@ -60,7 +60,7 @@ func trainHash(b []byte) uint32 {
 	return uint32(binary.LittleEndian.Uint64(b) * 0x9e3779b185ebca87 >> (64 - trainBits))
 }
 
-// countGrams counts in how many samples each gram is, by hash.
+// countGrams counts how many samples contain each gram, by hash.
 func countGrams(samples [][]byte) []uint16 {
 	counts, last := make([]uint16, 1<<trainBits), make([]uint16, 1<<trainBits)
 	for n, text := range samples[:min(len(samples), 1<<16-1)] {
@@ -74,8 +74,8 @@ func countGrams(samples [][]byte) []uint16 {
 	return counts
 }
 
-// bestStretch returns where the trainStep bytes with the highest sum of counts begin: a
-// window of grams slides over the text.
+// bestStretch returns where the trainStep bytes with the highest sum of counts begin. A window of
+// grams slides over the text.
 func bestStretch(text []byte, counts []uint16) (at, score int) {
 	worth := func(i int) int {
 		if c := int(counts[trainHash(text[i:])]); c > rare {
@@ -84,7 +84,7 @@ func bestStretch(text []byte, counts []uint16) (at, score int) {
 		return 0
 	}
 
-	// A stretch has so many grams, each a byte after the one before.
+	// Each gram of a stretch begins one byte after the one before.
 	const grams = trainStep - gram + 1
 	sum := 0
 	for i := 0; i+gram <= len(text); i++ {

@@ -2,12 +2,12 @@ package lz
 
 import "encoding/binary"
 
-// writer collects the two streams of a block. Matches have at least minMatch bytes, so
-// its arrays are always large enough.
+// writer collects the two streams of a block. Matches have at least minMatch bytes, so the arrays
+// are always large enough.
 type writer struct {
 	records [MaxBlock/minMatch*recordBytes + 8]byte
 	rest    [2*MaxBlock + wide]byte // lengths and literals
-	n, m    int                     // bytes used of records and of rest
+	n, m    int                     // used bytes of records and of rest
 }
 
 func (w *writer) reset() { w.n, w.m = 0, 0 }
@@ -27,7 +27,7 @@ func (w *writer) sequence(src []byte, anchor, i, offset, length int) {
 		w.more(length - minMatch)
 	}
 
-	// Few literals are copied at once, with whatever follows.
+	// Copy few literals at once, together with the bytes that follow.
 	if lit <= wide && anchor+wide <= len(src) {
 		*(*[wide]byte)(w.rest[w.m:]) = *(*[wide]byte)(src[anchor:])
 		w.m += lit
@@ -39,7 +39,7 @@ func (w *writer) sequence(src []byte, anchor, i, offset, length int) {
 // literals adds literals.
 func (w *writer) literals(lit []byte) { w.m += copy(w.rest[w.m:], lit) }
 
-// more adds a length in full.
+// more adds a length as a series of bytes.
 func (w *writer) more(n int) {
 	for ; n >= 255; n -= 255 {
 		w.rest[w.m] = 255
@@ -49,7 +49,7 @@ func (w *writer) more(n int) {
 	w.m++
 }
 
-// finish appends the block to dst; last are the literals after the last match.
+// finish appends the block to dst. last are the literals after the last match.
 func (w *writer) finish(dst, last []byte) []byte {
 	w.literals(last)
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(w.n/recordBytes))

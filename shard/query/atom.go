@@ -17,21 +17,21 @@ import (
 	"github.com/shoalsearch/shoal/shard/manifest"
 )
 
-// RegexpFlags is how every regular expression of a query is read: RE2 syntax with Perl's
-// and Unicode's classes; ^ and $ are ends of lines, and a dot matches no newline.
+// RegexpFlags are the flags for every regular expression of a query: RE2 syntax with the classes of
+// Perl and Unicode. ^ and $ match at lines, and a dot matches no newline.
 const RegexpFlags = syntax.Perl &^ syntax.OneLine
 
-// MaxRegexpSize bounds a regular expression: its nodes, with counted repetitions written
-// out.
+// MaxRegexpSize is the greatest size of a regular expression: its number of nodes, with counted
+// repetitions written out.
 const MaxRegexpSize = 10_000
 
-// SkippedLang is the language of the files that are kept by name only.
+// SkippedLang is the language of files that are kept by name only.
 const SkippedLang = "skipped"
 
-// maxTimeout bounds timeout:.
+// maxTimeout is the greatest value of timeout:.
 const maxTimeout = time.Hour
 
-// textAtom makes a Text of a word or of quoted text.
+// textAtom makes a Text from a word or a quoted text.
 func (p *parser) textAtom(value string, at int, quoted bool) (Q, error) {
 	if err := p.count(at); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (p *parser) textAtom(value string, at int, quoted bool) (Q, error) {
 		return &Text{Pattern: value, WordBegins: p.words, WordEnds: p.words}, nil
 	}
 
-	if quoted { // errors count from after the quote
+	if quoted { // offsets of errors count from after the quote
 		at++
 	}
 	if err := checkRegexp(value, at); err != nil {
@@ -53,7 +53,7 @@ func (p *parser) textAtom(value string, at int, quoted bool) (Q, error) {
 	return &Text{Pattern: value, Regexp: true, WordBegins: p.words, WordEnds: p.words}, nil
 }
 
-// count counts an atom.
+// count counts an atom, and fails if there are too many.
 func (p *parser) count(at int) error {
 	if p.atoms++; p.atoms > MaxAtoms {
 		return fail(at, "at most %d texts and filters in a query", MaxAtoms)
@@ -61,21 +61,21 @@ func (p *parser) count(at int) error {
 	return nil
 }
 
-// filter reads the value of a filter; its name has been read.
+// filter reads the value of a filter, whose name has been read already.
 func (p *parser) filter(name prefix, end int) (Q, error) {
 	at := p.pos
 	if at >= end || isSpace(p.text[at]) {
 		return nil, fail(at, "a value right after %s (to search for that text, put it in quotes)", name)
 	}
 
-	// The value is everything up to the next blank, or what is in quotes.
+	// The value ends at the next blank, or at the closing quote.
 	value, quoted := p.value(end)
 	p.note(ValueToken, at, p.pos)
 	if value == "" {
 		return nil, fail(at, "a value that is not empty after %s", name)
 	}
 
-	// Filters whose value is searched for.
+	// The values of these filters are searched for.
 	switch name {
 	case contentPrefix:
 		return p.textAtom(value, at, quoted)
@@ -88,7 +88,7 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 		return p.pattern(name, value, at)
 	}
 
-	// Filters whose value is a word.
+	// The values of the others are words.
 	if quoted {
 		value = unquote(value)
 	}
@@ -105,7 +105,7 @@ func (p *parser) filter(name prefix, end int) (Q, error) {
 	return word(name, value, at)
 }
 
-// pattern makes the atom of a filter that is a regular expression.
+// pattern makes the atom of a filter whose value is a regular expression.
 func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
 	if err := p.count(at); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
 		return nil, err
 	}
 
-	// Of the three only repo: is not asked of each document: it becomes a set of numbers.
+	// Only repo: becomes a set of repositories; the others are asked of each document.
 	switch name {
 	case repoPrefix:
 		return &Repo{Pattern: value}, nil
@@ -128,7 +128,7 @@ func (p *parser) pattern(name prefix, value string, at int) (Q, error) {
 
 // word makes the atom of a filter whose value is a plain word.
 func word(name prefix, value string, at int) (Q, error) {
-	// Revisions and languages have names that can be checked here.
+	// Names of revisions and languages can be checked here.
 	switch name {
 	case revPrefix:
 		if err := glob.Check(value); err != nil {
@@ -142,12 +142,12 @@ func word(name prefix, value string, at int) (Q, error) {
 		}
 		return &Lang{Name: lang}, nil
 
-	// The files that may name a library, and its name as a whole.
+	// A dependency is searched in the files that may name it.
 	case depPrefix:
 		name := `(?:^|[^\w-])(?:` + manifest.Mention(value) + `)(?:[^\w-]|$)`
 		return &And{Subs: []Q{&Text{Pattern: manifest.Paths, Regexp: true, Field: Name}, &Text{Pattern: name, Regexp: true}}}, nil
 
-	// Repositories, by their names elsewhere.
+	// These name repositories, which other layers look up.
 	case contextPrefix:
 		return &Context{Name: value}, nil
 	case repoSetPrefix:
@@ -163,7 +163,7 @@ func word(name prefix, value string, at int) (Q, error) {
 		}
 		return &RepoSet{Names: names}, nil
 
-	// Kinds of repositories.
+	// These are properties of repositories.
 	case archivedPrefix:
 		return &Flag{Kind: Archived, Value: value}, nil
 	case forkPrefix:
@@ -174,14 +174,14 @@ func word(name prefix, value string, at int) (Q, error) {
 	panic("BUG: no atom for " + name.String())
 }
 
-// Language returns the canonical name of a language, as go-enry has it, for its name or an
-// alias in any case; false if there is none.
+// Language returns go-enry's name of a language, given its name or an alias in any case; false if
+// there is none.
 func Language(value string) (string, bool) {
 	if strings.EqualFold(value, SkippedLang) {
 		return SkippedLang, true
 	}
 
-	if strings.Contains(value, ",") { // go-enry would ignore what follows
+	if strings.Contains(value, ",") { // go-enry would ignore the text after the comma
 		return "", false
 	}
 
@@ -191,14 +191,15 @@ func Language(value string) (string, bool) {
 		}
 	}
 
-	// The ending of its files, as jsx, where one language has it.
+	// The value may be a file extension, such as jsx, that only one language has.
 	if l := enry.GetLanguagesByExtension("x."+strings.TrimPrefix(value, "."), nil, nil); len(l) == 1 && !strings.Contains(value, "/") {
 		return l[0], true
 	}
 	return "", false
 }
 
-// nearLanguages is up to three languages whose names begin as a word that is none, or examples.
+// nearLanguages returns up to three languages that begin like an unknown name, or examples if there
+// are none.
 func nearLanguages(value string) string {
 	var near []string
 	for name := range data.ExtensionsByLanguage {
@@ -213,9 +214,10 @@ func nearLanguages(value string) string {
 	return strings.Join(near[:min(len(near), 3)], " or ")
 }
 
-// directive records what is about the whole query. The last one wins.
+// directive applies a filter that is about the whole query. If there are several, the last one
+// wins.
 func (p *parser) directive(name prefix, value string, at int) error {
-	// How to match and what to answer.
+	// These say how to match and what to return.
 	switch name {
 	case casePrefix:
 		p.out.Case = map[string]Case{"yes": CaseYes, "no": CaseNo, "auto": CaseAuto}[value]
@@ -223,7 +225,7 @@ func (p *parser) directive(name prefix, value string, at int) error {
 	case typePrefix:
 		p.out.Type = map[string]Type{"file": FileType, "repo": RepoType}[value]
 
-	// How much, and for how long.
+	// These are limits.
 	case countPrefix:
 		if value == "all" {
 			p.out.Count = CountAll
@@ -242,7 +244,7 @@ func (p *parser) directive(name prefix, value string, at int) error {
 		}
 		p.out.Timeout = d
 
-	// As of a day.
+	// This is a date.
 	case atPrefix:
 		date, ok := parseDate(value)
 		if !ok {
@@ -256,8 +258,7 @@ func (p *parser) directive(name prefix, value string, at int) error {
 	return nil
 }
 
-// checkRegexp returns an error for a bad regular expression, which begins at offset at of
-// the query.
+// checkRegexp returns an error for a bad regular expression that begins at offset at of the query.
 func checkRegexp(expr string, at int) error {
 	re, err := syntax.Parse(expr, RegexpFlags)
 	if err == nil {
@@ -276,36 +277,36 @@ func checkRegexp(expr string, at int) error {
 		return fail(at, "a smaller regular expression: %s", bad.Code).over(len(expr))
 	}
 
-	// The error points at the part that is wrong. What is missing at the end has none.
+	// Let the error point at the wrong part. A missing end has no position.
 	if i := strings.Index(expr, bad.Expr); i > 0 {
 		at += i
 	}
 	return fail(at, "a regular expression in RE2 syntax: %s: %q", bad.Code, clip(bad.Expr)).over(cmp.Or(len(bad.Expr), len(expr)))
 }
 
-// size is the number of nodes of re with its repetitions written out; beyond MaxRegexpSize,
-// any number beyond.
+// size returns the number of nodes of re with its repetitions written out. Above MaxRegexpSize the
+// exact number does not matter.
 func size(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
 		n = len(re.Rune)
 	}
 
-	// Too large already: what multiplies it must not overflow.
+	// Stop if it is too large: multiplying it could overflow.
 	for _, sub := range re.Sub {
 		if n += size(sub); n > MaxRegexpSize {
 			return n
 		}
 	}
 
-	// Without an upper bound Max is -1, and Min copies and a loop are written.
+	// Without an upper bound Max is -1, and Min copies are written out.
 	if re.Op == syntax.OpRepeat {
 		n *= max(re.Max, re.Min+1)
 	}
 	return min(n, MaxRegexpSize+1)
 }
 
-// clip shortens what a message shows of a query, between two runes.
+// clip shortens a part of a query for a message, without cutting a rune.
 func clip(s string) string {
 	const most = 60
 	if len(s) <= most {

@@ -2,8 +2,8 @@ package query
 
 import "time"
 
-// dates are the dates that at: takes, in UTC where they name no zone, and how
-// much time each names: a day is meant to its end.
+// dates are the forms of dates that at: accepts, in UTC unless they have a zone, with the period
+// that each one names. at: means the end of the period.
 var dates = []struct {
 	layout              string
 	years, months, days int
@@ -17,7 +17,7 @@ var dates = []struct {
 	{layout: "2006", years: 1},
 }
 
-// parseDate reads the value of at: to the last second of what it names, in UTC.
+// parseDate returns the last second of the period that the value of at: names, in UTC.
 func parseDate(text string) (time.Time, bool) {
 	for _, m := range dates {
 		t, err := time.Parse(m.layout, text)
@@ -25,12 +25,12 @@ func parseDate(text string) (time.Time, bool) {
 			continue
 		}
 
-		// The last second of the year, month or day that was named.
+		// Go to the last second of the year, month or day.
 		if end := t.AddDate(m.years, m.months, m.days); end.After(t) {
 			t = end.Add(-time.Second)
 		}
 
-		// In UTC it may be of another year, and one of five digits cannot be written back.
+		// In UTC the year may differ, and a year with five digits cannot be written back.
 		t = t.UTC()
 		return t, t.Year() >= 0 && t.Year() <= 9999
 	}

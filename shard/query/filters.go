@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Filter is a filter of the query language. Its row in the table is all that completion,
-// help, pages and documents know of it.
+// Filter is a filter of the query language. Completion, help, pages and documents know it only by
+// its row in the table.
 type Filter struct {
-	Names   []string // without the colon; the first one is the usual one
-	Values  []string // to suggest; nil where any text may stand
-	Closed  bool     // it takes no values but Values
+	Names   []string // without the colon; the first is the usual one
+	Values  []string // suggested values; nil if any text may stand
+	Closed  bool     // it accepts only Values
 	Means   string   // a phrase
-	Detail  string   // what else to know; "" for nothing
-	Example string   // a value that it takes
+	Detail  string   // more to know; "" for nothing
+	Example string   // a valid value
 
 	is prefix
 }
 
-// filters are in the order in which they are suggested: the common ones first.
+// filters are in the order of suggestions: common ones come first.
 var filters = []Filter{
 	{Names: []string{"repo", "r"}, Means: "repositories whose name matches", Detail: "an expression", Example: "^acme", is: repoPrefix},
 	{Names: []string{"file", "f"}, Means: "files whose path matches", Detail: "an expression", Example: "main", is: filePrefix},
@@ -41,13 +41,13 @@ var filters = []Filter{
 	{Names: []string{"timeout"}, Values: []string{"500ms", "5s", "30s"}, Means: "bounds the query", Detail: "up to 1h", Example: "500ms", is: timeoutPrefix},
 }
 
-// named is one of the names of a filter.
+// named is a filter under one of its names.
 type named struct {
 	name string
 	is   prefix
 }
 
-// prefixes are all names of all filters, for the lexer.
+// prefixes lists every name of every filter, for the lexer.
 var prefixes = func() (all []named) {
 	for _, f := range filters {
 		for _, name := range f.Names {
@@ -57,11 +57,10 @@ var prefixes = func() (all []named) {
 	return all
 }()
 
-// Filters returns the filters of the language, the common ones first. The caller must not
-// change them.
+// Filters returns the filters of the language, common ones first. The caller must not change them.
 func Filters() []Filter { return filters }
 
-// FilterNamed returns the filter with a name, which stands without its colon; nil for none.
+// FilterNamed returns the filter with a name, given without its colon; nil if there is none.
 func FilterNamed(name string) *Filter {
 	i := slices.IndexFunc(filters, func(f Filter) bool { return slices.Contains(f.Names, name) })
 	if i < 0 {
@@ -70,7 +69,7 @@ func FilterNamed(name string) *Filter {
 	return &filters[i]
 }
 
-// Meaning is what the filter asks for, with its values where it takes no others.
+// Meaning returns what the filter asks for. It adds the values if no others are allowed.
 func (f *Filter) Meaning() string {
 	if !f.Closed {
 		return f.Means
@@ -78,7 +77,7 @@ func (f *Filter) Meaning() string {
 	return f.Means + ": " + strings.Join(f.Values, ", ")
 }
 
-// Sentence is the meaning with its detail, for help and documents.
+// Sentence returns the meaning with the detail, for help and documents.
 func (f *Filter) Sentence() string {
 	if f.Detail == "" {
 		return f.Meaning()
@@ -86,17 +85,17 @@ func (f *Filter) Sentence() string {
 	return f.Meaning() + " (" + f.Detail + ")"
 }
 
-// Written is the names of the filter as they are typed, as "file: f:".
+// Written returns the names of the filter as people type them, such as "file: f:".
 func (f *Filter) Written() string { return strings.Join(f.Names, ": ") + ":" }
 
-// row is the row of a filter.
+// row returns the row of a filter.
 func (p prefix) row() *Filter {
 	return &filters[slices.IndexFunc(filters, func(f Filter) bool { return f.is == p })]
 }
 
 func (p prefix) String() string { return p.row().Names[0] + ":" }
 
-// check refuses a value that the filter does not take.
+// check returns an error for a value that the filter does not accept.
 func (f *Filter) check(value string, at int) error {
 	if !f.Closed || slices.Contains(f.Values, value) {
 		return nil

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Format writes q as a query text that Parse reads back, with the same options, as an equal
-// query. ok is false if the language cannot say it: literals beside regular expressions, a
-// set of repositories by number.
+// Format writes q as a query text that Parse, with the same options, reads as an equal query. ok is
+// false if the language cannot express it, such as literals beside regular expressions, or a set of
+// repository ids.
 func Format(q *Query, opt Options) (text string, ok bool) {
 	f := &formatter{opt: opt, ok: true, c: q.Case}
 	f.q(q.Q, true)
 
-	// case: is said only where it differs from the toggle that the text is read with.
+	// Write case: only if it differs from the toggle.
 	toggle := CaseNo
 	if opt.CaseSensitive {
 		toggle = CaseYes
@@ -43,7 +43,7 @@ func Format(q *Query, opt Options) (text string, ok bool) {
 	return f.b.String(), f.ok
 }
 
-// formatter writes a query; ok is set to false by what cannot be said.
+// formatter writes a query. ok becomes false if a part cannot be expressed.
 type formatter struct {
 	opt Options
 	c   Case
@@ -51,7 +51,7 @@ type formatter struct {
 	ok  bool
 }
 
-// word writes a word, with a blank before it where one is needed.
+// word writes a word, after a blank if one is needed.
 func (f *formatter) word(s string) {
 	if b := f.b.String(); b != "" && !strings.HasSuffix(b, "(") && !strings.HasSuffix(b, "-") {
 		f.b.WriteByte(' ')
@@ -59,9 +59,9 @@ func (f *formatter) word(s string) {
 	f.b.WriteString(s)
 }
 
-// q writes a tree; the subs of the topmost And need no parentheses.
+// q writes a tree. Members of the topmost And need no parentheses.
 func (f *formatter) q(q Q, top bool) {
-	// Nodes: a group in parentheses, or a minus.
+	// Operators become a group in parentheses, or a minus.
 	switch n := q.(type) {
 	case *And:
 		f.group(n.Subs, "", top)
@@ -71,7 +71,7 @@ func (f *formatter) q(q Q, top bool) {
 		f.word("-")
 		f.q(n.Sub, false)
 
-	// An empty group matches nothing; everything is its negation.
+	// An empty group matches nothing, and its negation everything.
 	case Const:
 		if n {
 			f.word("-")
@@ -82,13 +82,13 @@ func (f *formatter) q(q Q, top bool) {
 	}
 }
 
-// group writes an operator with its arms, bare without parentheses.
+// group writes an operator with its members; with bare it writes no parentheses.
 func (f *formatter) group(subs []Q, op string, bare bool) {
 	if !bare {
 		f.word("(")
 	}
 
-	// An and stands without a word: its arms follow each other.
+	// An and has no word: its members follow each other.
 	for i, s := range subs {
 		if i > 0 && op != "" {
 			f.word(op)
@@ -116,7 +116,7 @@ func (f *formatter) atom(q Q) {
 	case *Context:
 		f.word("context:" + f.quote(n.Name))
 
-	// A comma in a name cannot be written.
+	// A name with a comma cannot be written.
 	case *RepoSet:
 		for _, name := range n.Names {
 			f.ok = f.ok && !strings.Contains(name, ",")
@@ -125,7 +125,7 @@ func (f *formatter) atom(q Q) {
 	case *Flag:
 		f.word(n.String())
 
-	// What the language of queries has no form for.
+	// Other atoms have no form in the query language.
 	default:
 		f.ok = false
 	}
@@ -134,7 +134,7 @@ func (f *formatter) atom(q Q) {
 // text writes a Text.
 func (f *formatter) text(t *Text) {
 	f.fold(t.Fold, t.Pattern, t.Regexp)
-	always := t.Field != Content // a regular expression whatever the toggle
+	always := t.Field != Content // the value is a regular expression whatever the toggle says
 
 	pattern := t.Pattern
 	switch {
@@ -151,7 +151,7 @@ func (f *formatter) text(t *Text) {
 	case t.WordBegins != f.opt.Words || t.WordEnds != f.opt.Words:
 		f.ok = false
 
-	// With the toggle every word is an expression; without it none can be.
+	// With the toggle every word is an expression; without it no word is.
 	case f.opt.Regexp:
 		if !t.Regexp {
 			pattern = regexp.QuoteMeta(pattern)
@@ -163,7 +163,7 @@ func (f *formatter) text(t *Text) {
 	}
 }
 
-// fold checks that the case of the query folds this pattern as it should be.
+// fold sets ok to false if the case of the query would fold this pattern differently.
 func (f *formatter) fold(fold bool, pattern string, regexp bool) {
 	want := f.c == CaseNo || f.c == CaseAuto && !hasCapital(pattern, regexp)
 	f.ok = f.ok && want == fold
@@ -178,6 +178,6 @@ func (f *formatter) quote(s string) string {
 // regexp quotes an expression.
 func (f *formatter) regexp(expr string) string {
 	escapes := len(expr) - len(strings.TrimRight(expr, `\`))
-	f.ok = f.ok && escapes%2 == 0 // it does not end in half an escape
+	f.ok = f.ok && escapes%2 == 0 // it must not end in half an escape
 	return QuoteRegexp(expr)
 }

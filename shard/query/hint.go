@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Hint is a word that is a filter of other searches and text here.
+// Hint is about a word that is a filter in other search engines and plain text here.
 type Hint struct {
-	Offset int    // of the word, in bytes, from 0
-	Word   string // as it stands in the query
-	Say    string // what does here what the word does there
-	Ours   string // the filter that may stand in its place; "" where none says the same
+	Offset int    // offset of the word in bytes, from 0
+	Word   string // as it is in the query
+	Say    string // what to write here for the same meaning
+	Ours   string // our filter that can replace the word; "" if there is none
 }
 
 func (h Hint) String() string {
@@ -21,13 +21,13 @@ func (h Hint) String() string {
 	return fmt.Sprintf("%s is searched for as text: %s", h.Word, h.Say)
 }
 
-// foreign are filters of other searches, by names that are none here. Where there
-// are values only with one of them a word is taken for a filter: the rest is code.
+// foreign are filters of other search engines whose names are no filters here. A row with values
+// applies only to words with one of these values, because other words are probably code.
 var foreign = []struct {
 	names  []string
-	values []string // nil for any
+	values []string // nil means any
 	say    string   // what does the same here, or that nothing does
-	ours   string   // our name of a filter that takes the same values; "" for none
+	ours   string   // our filter with the same values; "" if there is none
 }{
 	{[]string{"patterntype"}, []string{"keyword", "literal", "regexp", "standard", "structural"}, "whether words are expressions is a switch beside the query: isRegexEnabled, --regexp, .* in the box", ""},
 	{[]string{"regex"}, nil, "whether words are expressions is a switch beside the query: isRegexEnabled, --regexp, .* in the box", ""},
@@ -36,7 +36,7 @@ var foreign = []struct {
 	{[]string{"select"}, []string{"repo", "file", "file.path", "file.directory", "file.owners", "content", "symbol", "commit.diff.added", "commit.diff.removed"}, "type:repo or type:file says what is shown, and sym: searches the names that are defined", ""},
 	{[]string{"is"}, []string{"archived", "fork", "generated", "internal", "private", "public", "vendored"}, "archived:only, fork:only and visibility: do that for repositories; no filter asks for generated or vendored files", ""},
 
-	// Of files and their repositories.
+	// Filters for files and repositories.
 	{[]string{"path", "filename"}, nil, `file: does that, by an expression: file:^src/ or file:\.go$`, "file"},
 	{[]string{"extension", "ext"}, nil, `file: does that, by an expression: file:\.go$, or lang: by language`, ""},
 	{[]string{"language"}, nil, "lang: does that", "lang"},
@@ -45,15 +45,15 @@ var foreign = []struct {
 	{[]string{"repogroup"}, nil, "context: does that", "context"},
 	{[]string{"license", "repohasfile", "repohascommitafter"}, nil, "no filter asks for that here", ""},
 
-	// Of commits, which are no results of a search here.
+	// Filters for commits, which searches here do not return.
 	{[]string{"author", "committer"}, nil, "commits are not searched here; the history of a repository or a file lists those of an author", ""},
 	{[]string{"message", "msg"}, nil, "commits are not searched here; the history of a repository or a file lists those with a word in their message", ""},
 	{[]string{"before", "until"}, nil, "commits are not searched here; at:2026-01-31 searches the files as they were that day", ""},
 	{[]string{"after", "since"}, nil, "commits are not searched here; the history of a repository or a file lists those since a day", ""},
 }
 
-// hintRevision notes a repository with a revision behind it, as other searches write them:
-// repo:name@rev, whose value begins at an offset.
+// hintRevision adds a hint for a repository with a revision after it, as other search engines write
+// it: repo:name@rev. The value begins at offset at.
 func (p *parser) hintRevision(value string, at int) {
 	name, rev, ok := strings.Cut(value, "@")
 	if !ok || name == "" || rev == "" || strings.HasSuffix(name, `\`) || checkRegexp(name, at) != nil {
@@ -64,13 +64,13 @@ func (p *parser) hintRevision(value string, at int) {
 		start = at - len(repoPrefix.String())
 	}
 	h := Hint{Offset: start, Word: p.text[start:p.pos], Say: "rev: names the revision"}
-	if !strings.Contains(rev, ":") && !strings.HasSuffix(p.text[:start], "-") { // one revision
+	if !strings.Contains(rev, ":") && !strings.HasSuffix(p.text[:start], "-") { // a single revision
 		h.Ours = p.text[start:at] + name + " " + revPrefix.String() + rev
 	}
 	p.out.Hints = append(p.out.Hints, h)
 }
 
-// hint notes a word at an offset that was meant for a filter, as it seems.
+// hint adds a hint for a word that was probably meant as a filter.
 func (p *parser) hint(word string, offset int) {
 	name, value, _ := strings.Cut(word, ":")
 	if value == "" || value[0] == ':' {

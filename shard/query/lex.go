@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// prefix is a filter, which stands before a colon under one of its names.
+// prefix identifies a filter. In a query its name stands before a colon.
 type prefix uint8
 
 const (
@@ -34,7 +34,7 @@ func (p prefix) regexp() bool {
 	return p == filePrefix || p == repoPrefix || p == symPrefix
 }
 
-// directive reports whether the filter is about the whole query and not about a file.
+// directive reports whether the filter is about the whole query, not about files.
 func (p prefix) directive() bool {
 	switch p {
 	case casePrefix, typePrefix, countPrefix, timeoutPrefix, atPrefix:
@@ -43,9 +43,8 @@ func (p prefix) directive() bool {
 	return false
 }
 
-// prefixAt returns the filter that text begins with and how many bytes its name and
-// colon take. A name with two colons (content::WebContents) is none: it is a name in C++,
-// Rust or Perl.
+// prefixAt returns the filter at the start of text, and the length of its name with the colon. A
+// name with two colons (content::WebContents) is no filter: it is a name in C++, Rust or Perl.
 func prefixAt(text string) (prefix, int) {
 	for _, e := range prefixes {
 		n := len(e.name)
@@ -79,10 +78,10 @@ func quoteEnd(text string, i int) int {
 	return -1
 }
 
-// pairs finds for each opening parenthesis the one that closes it: out[i] is its offset,
-// or -1. It reads the text once, so that the parser never has to look for one, however
-// deep the groups are. Parentheses in quoted text do not count, nor do escaped ones and
-// those in a character class where a regular expression stands.
+// pairs finds the closing parenthesis of each opening one: out[i] is its offset, or -1. It reads
+// the text once, so that the parser need not search, however deep the groups are. Parentheses in
+// quoted text and escaped ones do not count. In a regular expression those in a character class do
+// not count either.
 //
 //	foo (bar or "a)b") f:[)]+      with filters of regular expressions
 //	    ^            ^             is a pair; the others do not count
@@ -98,7 +97,7 @@ func pairs(text string, regexp bool) []int {
 	return l.pair
 }
 
-// lexer reads a query text for pairs. It is a state machine: a state reads from at on and
+// lexer finds the pairs in a query text. It is a state machine: a state reads from at on and
 // returns the next state.
 //
 //	atWord     the next byte may be a blank or a minus, open a group, or begin a word, a
@@ -110,15 +109,15 @@ type lexer struct {
 	regexp bool // words are regular expressions
 	at     int
 	pair   []int // by offset of an opening parenthesis: offset of the closing one, or -1
-	open   []int // stack of those that are not closed yet
+	open   []int // stack of opening parentheses that are not closed yet
 
-	noClass int // no character class is closed before this offset
+	noClass int // no character class closes before this offset
 }
 
-// state reads something and returns what comes next, nil for the end.
+// state reads a part of the text and returns the next state; nil means the end.
 type state func(*lexer) state
 
-// insideWord is the state in the middle of a word.
+// insideWord returns the state for the middle of a word.
 func insideWord(regexp bool) state {
 	if regexp {
 		return inRegexp
@@ -129,7 +128,7 @@ func insideWord(regexp bool) state {
 func atWord(l *lexer) state {
 	rest := l.text[l.at:]
 
-	// A minus belongs to what it negates only before a group, quotes or a filter; else it begins a word.
+	// A minus negates only a group, quotes or a filter. Otherwise it begins a word.
 	switch c := rest[0]; {
 	case isSpace(c), c == '-' && len(rest) > 1 && (rest[1] == '"' || rest[1] == '(' || isFilter(rest[1:])):
 		l.at++
@@ -143,7 +142,7 @@ func atWord(l *lexer) state {
 		return insideWord(l.regexp)
 	}
 
-	// The value begins right after the colon, and its quotes hide parentheses, too.
+	// The value begins right after the colon, and its quotes hide parentheses too.
 	if name, n := prefixAt(rest); n > 0 {
 		l.at += n
 		if l.at < len(l.text) && l.text[l.at] == '"' && l.quoted() {
@@ -154,7 +153,7 @@ func atWord(l *lexer) state {
 	return insideWord(l.regexp)
 }
 
-// inWord is the state in a plain word.
+// inWord reads a plain word.
 func inWord(l *lexer) state {
 	switch c := l.text[l.at]; {
 	case isSpace(c):
@@ -167,23 +166,23 @@ func inWord(l *lexer) state {
 	return inWord
 }
 
-// inRegexp is the state in a word that is an expression.
+// inRegexp reads a word that is an expression.
 func inRegexp(l *lexer) state {
-	// The ends of the word, and what may hide them.
+	// Find the end of the word, and skip what may hide it.
 	switch c := l.text[l.at]; {
 	case isSpace(c):
 		return atWord
 	case c == '(', c == ')':
 		l.parenthesis()
 
-	// An escape, but never of a blank: that ends the word.
+	// An escape hides the next character, but not a blank, which ends the word.
 	case c == '\\':
 		l.at++
 		if l.at < len(l.text) && !isSpace(l.text[l.at]) {
 			l.at++
 		}
 
-	// Blanks and parentheses in a class are members of it.
+	// In a class, blanks and parentheses are members.
 	case c == '[' && l.at >= l.noClass:
 		l.class()
 		l.at++
@@ -193,7 +192,7 @@ func inRegexp(l *lexer) state {
 	return inRegexp
 }
 
-// quoted goes to the quote that closes the one here. It reports false, and stays, if
+// quoted moves to the quote that closes the present one. It reports false, and does not move, if
 // there is none.
 func (l *lexer) quoted() bool {
 	end := quoteEnd(l.text, l.at)
@@ -203,7 +202,7 @@ func (l *lexer) quoted() bool {
 	return end >= 0
 }
 
-// parenthesis opens a pair, or closes the one opened last.
+// parenthesis opens a pair, or closes the latest open one.
 func (l *lexer) parenthesis() {
 	if l.text[l.at] == '(' {
 		l.open = append(l.open, l.at)
@@ -214,8 +213,8 @@ func (l *lexer) parenthesis() {
 	l.at++
 }
 
-// class goes to the bracket that closes the character class here. If none does in this
-// word, none does for a later class of the word either.
+// class moves to the bracket that closes the present character class. If none does in this word,
+// none does for a later class of the word either.
 func (l *lexer) class() {
 	if end := classEnd(l.text, l.at); end >= 0 {
 		l.at = end
@@ -229,16 +228,15 @@ func isFilter(text string) bool {
 	return n > 0
 }
 
-// classEnd returns the offset of the bracket that closes the character class at text[i]
-// in the same word, or -1. A bracket right after the opening one, or after [^, is a member
-// of the class.
+// classEnd returns the offset of the bracket that closes the character class at text[i] in the same
+// word, or -1. A bracket directly after [ or [^ is a member of the class.
 func classEnd(text string, i int) int {
 	for j := i + 1; j < len(text) && !isSpace(text[j]); j++ {
 		switch text[j] {
 		case '\\':
 			j++
 		case '^':
-			// After [^ a bracket is a member, too.
+			// After [^ a bracket is a member too.
 			if j == i+1 && j+1 < len(text) && text[j+1] == ']' {
 				j++
 			}
@@ -258,21 +256,21 @@ func wordEnd(text string, i int) int {
 	return i
 }
 
-// Quote returns text in quotes: one text to search for in a query without the regular
-// expression toggle.
+// Quote returns text in quotes, so that a query without the regular expression toggle searches it
+// as one text.
 func Quote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-// QuoteRegexp returns an expression in quotes: one expression in a query with the regular
-// expression toggle, where a backslash keeps its meaning. expr must not end in half an
+// QuoteRegexp returns an expression in quotes, so that a query with the regular expression toggle
+// has it as one expression, where a backslash keeps its meaning. expr must not end in half an
 // escape. A newline becomes \n.
 func QuoteRegexp(expr string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 
 	for i := 0; i < len(expr); i++ {
-		// A backslash and what it escapes go over as they are.
+		// Copy a backslash together with the character that it escapes.
 		switch c := expr[i]; {
 		case c == '\\' && i+1 < len(expr):
 			b.WriteString(expr[i : i+2])
@@ -290,9 +288,9 @@ func QuoteRegexp(expr string) string {
 	return b.String()
 }
 
-// Meant is what somebody may mean by a text that is no query: its filters and the rest as
-// one expression or, where that is none either, the whole text as itself. "" for a text that
-// no query can have.
+// Meant returns a query that a text which is no query may mean: its filters, and the rest as one
+// expression. If the rest is no expression either, it returns the whole text as one literal. It
+// returns "" if no query can contain the text.
 func Meant(text string, opt Options) string {
 	list := []string{Quote(text)}
 	if opt.Regexp {
@@ -306,8 +304,8 @@ func Meant(text string, opt Options) string {
 	return ""
 }
 
-// oneExpression puts what stands between the filters of a text in quotes, as (a|b) +c, of
-// which each blank ends an expression. "" where signs of a query stand there.
+// oneExpression puts the text between filters in quotes, so that blanks do not split an expression
+// such as (a|b) +c. It returns "" if that text contains signs of the query language.
 func oneExpression(text string) string {
 	var out []string
 	start, end := -1, 0 // of the words since the last filter
@@ -339,7 +337,7 @@ func oneExpression(text string) string {
 	return strings.Join(out, " ")
 }
 
-// unquote undoes the escapes of quoted text: \" is a quote, \\ a backslash, and any other
+// unquote removes the escapes of quoted text: \" is a quote, \\ a backslash, and any other
 // backslash stands for itself.
 func unquote(s string) string {
 	if !strings.Contains(s, `\`) {

@@ -10,9 +10,9 @@ import (
 	"github.com/shoalsearch/shoal/glob"
 )
 
-// withCase sets for each pattern whether its letters fold.
+// withCase sets for each pattern whether it ignores case.
 func withCase(q Q, c Case) Q {
-	// The query says it for all patterns, or each pattern decides for itself.
+	// Either the query decides for all patterns, or each pattern decides for itself.
 	fold := func(pattern string, regexp bool) bool {
 		switch c {
 		case CaseYes:
@@ -26,7 +26,7 @@ func withCase(q Q, c Case) Q {
 	return Map(q, func(q Q) Q {
 		switch n := q.(type) {
 		case *Text:
-			// Trees are immutable, so a copy gets the answer.
+			// Trees are immutable, so change a copy.
 			t := *n
 			t.Fold = fold(n.Pattern, n.Regexp)
 			return &t
@@ -37,8 +37,8 @@ func withCase(q Q, c Case) Q {
 	})
 }
 
-// hasCapital reports whether a pattern has a capital letter. In an expression, letters of
-// escapes (\S, \pL), flags and group names do not count.
+// hasCapital reports whether a pattern has a capital letter. In an expression, letters of escapes
+// (\S, \pL), flags and group names do not count.
 func hasCapital(pattern string, regexp bool) bool {
 	for i := 0; i < len(pattern); {
 		if n := notText(pattern[i:]); regexp && n > 0 {
@@ -48,7 +48,7 @@ func hasCapital(pattern string, regexp bool) bool {
 
 		r, n := utf8.DecodeRuneInString(pattern[i:])
 
-		// A letter as ǅ is a capital to a reader.
+		// A title-case letter such as ǅ also counts as a capital.
 		if unicode.IsUpper(r) || unicode.IsTitle(r) {
 			return true
 		}
@@ -57,10 +57,10 @@ func hasCapital(pattern string, regexp bool) bool {
 	return false
 }
 
-// notText returns how many bytes at the beginning of an expression are an escape, flags or
-// the name of a group.
+// notText returns how many bytes at the start of an expression are an escape, flags or a group
+// name.
 func notText(rest string) int {
-	// An escape: \p{Greek}, \x{263A}, \x41, \pL, else one letter.
+	// An escape is \p{Greek}, \x{263A}, \x41, \pL, or one other letter.
 	switch {
 	case strings.HasPrefix(rest, `\p`), strings.HasPrefix(rest, `\P`), strings.HasPrefix(rest, `\x`):
 		if strings.HasPrefix(rest[2:], "{") {
@@ -69,7 +69,7 @@ func notText(rest string) int {
 			}
 		}
 
-		// \x41 has two digits, \pL one letter.
+		// \x41 has two digits, \pL has one letter.
 		if rest[1] == 'x' {
 			return 4
 		}
@@ -77,13 +77,13 @@ func notText(rest string) int {
 	case rest[0] == '\\':
 		return 2
 
-	// The name of a class, as [:alpha:].
+	// This is the name of a class, such as [:alpha:].
 	case strings.HasPrefix(rest, "[:"):
 		if end := strings.Index(rest, ":]"); end > 0 {
 			return end + 2
 		}
 
-	// Flags and names of groups, as (?i: and (?P<name>.
+	// These are flags and group names, such as (?i: and (?P<name>.
 	case strings.HasPrefix(rest, "(?"):
 		if end := strings.IndexAny(rest, ":)>"); end > 0 {
 			return end + 1
@@ -92,11 +92,11 @@ func notText(rest string) int {
 	return 0
 }
 
-// headRev is searched by an arm without a Rev.
+// headRev is the revision that is searched if the query names none.
 const headRev = "HEAD"
 
-// withHead adds a Rev for HEAD to every arm that has none, as far up as possible. Arms that
-// name their revisions keep them:
+// withHead adds a Rev for HEAD to every branch of the tree without a Rev, as far up as possible.
+// Branches that name their revisions keep them:
 //
 //	a                 a and HEAD
 //	a or rev:x b      (a and HEAD) or (rev:x and b)
@@ -106,7 +106,7 @@ func withHead(q Q) Q {
 	}
 
 	switch n := q.(type) {
-	// Each arm of an or counts on its own.
+	// Each member of an Or counts on its own.
 	case *Or:
 		subs := make([]Q, len(n.Subs))
 		for i, s := range n.Subs {
@@ -145,10 +145,10 @@ func hasRev(q Q) bool {
 	return false
 }
 
-// everyArmHasRev reports whether there is a Rev on every way to satisfy q.
+// everyArmHasRev reports whether every way to satisfy q includes a Rev.
 func everyArmHasRev(q Q) bool {
 	switch n := q.(type) {
-	// What stands beside it is restricted, too: one arm of an and is enough.
+	// One member of an And is enough, because it restricts the other members too.
 	case *And:
 		return slices.ContainsFunc(n.Subs, everyArmHasRev)
 	case *Or:
@@ -162,24 +162,24 @@ func everyArmHasRev(q Q) bool {
 	return hasRev(q)
 }
 
-// minPrefix is the shortest prefix of a commit that counts as one.
+// minPrefix is the length of the shortest accepted prefix of a commit.
 const minPrefix = 4
 
-// Matcher returns what reports whether the pattern names a revision, given its full name
-// (refs/heads/main, or HEAD), its commit in hexadecimal, and whether it is what HEAD points
-// to. A glob is compared with the short name, or with the full one where it has refs/ in it;
-// * alone is every revision.
+// Matcher returns a function that reports whether the pattern names a revision. The function gets
+// the full name of the revision (refs/heads/main, or HEAD), its commit in hexadecimal, and whether
+// HEAD points to it. A glob is compared with the short name, or with the full one if the glob
+// contains refs/. * alone matches every revision.
 func (q *Rev) Matcher() func(name, commit string, head bool) bool {
 	if q.Pattern == headRev {
 		return func(name, _ string, head bool) bool { return head || name == headRev }
 	}
 	globs := glob.Globs{}
 	if text, plain := glob.Start(q.Pattern); !plain || text != q.Pattern {
-		globs, _ = glob.Compile(glob.Exact, q.Pattern) // the parser refuses a malformed one
+		globs, _ = glob.Compile(glob.Exact, q.Pattern) // the parser refuses a malformed glob
 	}
 	whole := strings.Contains(q.Pattern, "refs/")
 	return func(name, commit string, _ bool) bool {
-		// Names go before commits: a branch may be called as a commit begins.
+		// Compare names before commits: the name of a branch may look like the start of a commit.
 		short := ShortRev(name)
 		if q.Pattern == "*" || q.Pattern == name || q.Pattern == short {
 			return true
@@ -188,7 +188,7 @@ func (q *Rev) Matcher() func(name, commit string, head bool) bool {
 			return whole && globs.Match(name) || !whole && globs.Match(short)
 		}
 
-		// So few digits would name commits by chance.
+		// Fewer digits would match commits by chance.
 		return len(q.Pattern) >= minPrefix && len(q.Pattern) <= len(commit) &&
 			strings.EqualFold(commit[:len(q.Pattern)], q.Pattern)
 	}
@@ -205,15 +205,15 @@ func ShortRev(name string) string {
 	return name
 }
 
-// literal returns the text that an expression is if it is nothing more. The replacement
-// character stays an expression: there it also matches bytes that are not UTF-8.
+// literal returns the text of an expression that is only a literal. An expression with the
+// replacement character stays an expression, because it also matches bytes that are not UTF-8.
 func literal(expr string) (text string, ok bool) {
 	re, err := syntax.Parse(expr, RegexpFlags)
 	if err != nil {
 		return "", false
 	}
 
-	// (?i)a is more than its text, whatever the query says of letters.
+	// (?i)a is more than its text, whatever case the query has.
 	switch {
 	case re.Op == syntax.OpEmptyMatch:
 		return "", true

@@ -8,83 +8,83 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a query text. A text beyond them is a ParseError.
+// Limits of a query text. A text beyond them gives a ParseError.
 const (
 	MaxLength = 16 << 10 // bytes
-	MaxDepth  = 100      // groups in groups
-	MaxAtoms  = 1000     // texts and filters
+	MaxDepth  = 100      // nesting of groups
+	MaxAtoms  = 1000     // number of texts and filters
 )
 
-// Options are the toggles beside a query. case: in the text wins over CaseSensitive.
+// Options are the toggles beside a query field. case: in the text overrides CaseSensitive.
 type Options struct {
 	Regexp        bool // words and quoted texts are regular expressions
-	CaseSensitive bool // letters match exactly, in texts and in the filters that are regular expressions
-	Words         bool // words and quoted texts match whole words alone
+	CaseSensitive bool // letters match exactly, in texts and in filters that are regular expressions
+	Words         bool // words and quoted texts match whole words only
 }
 
 // Query is a parsed query text.
 type Query struct {
-	Q       Q             // what is searched; simplified
-	Count   int           // count: NoCount, CountAll, or 1 to MaxCount
-	Timeout time.Duration // timeout:, zero when not given
-	At      time.Time     // at:, in UTC, the last second of what it names; zero when not given
+	Q       Q             // what to search; simplified
+	Count   int           // count:, which is NoCount, CountAll, or 1 to MaxCount
+	Timeout time.Duration // timeout:; 0 if there is none
+	At      time.Time     // at:, in UTC, the last second of the period that it names; zero if there is none
 	Type    Type          // type:
-	Case    Case          // how letters match: by case:, or the toggle
-	Hints   []Hint        // of words that are filters elsewhere
+	Case    Case          // how letters match, by case: or the toggle
+	Hints   []Hint        // about words that are filters elsewhere
 }
 
-// The special values of Query.Count, and its bound.
+// Special values of Query.Count, and its maximum.
 const (
-	NoCount  = -1 // no count: in the text
-	CountAll = 0  // count:all, every match and file is counted
+	NoCount  = -1 // there is no count:
+	CountAll = 0  // count:all, which counts every match and file
 	MaxCount = 1_000_000
 )
 
 // Type is what a query returns.
 type Type uint8
 
-// The types of results.
+// The values of Type.
 const (
-	AnyType  Type = iota // no type: in the text: files with their matches
-	FileType             // type:file, names of the files that match
-	RepoType             // type:repo, the repositories that have a match
+	AnyType  Type = iota // there is no type:; return files with their matches
+	FileType             // type:file, which returns the names of the matching files
+	RepoType             // type:repo, which returns the repositories with a match
 )
 
 // Case is how the letters of a query match.
 type Case uint8
 
-// The ways in which letters match.
+// The values of Case.
 const (
 	CaseNo   Case = iota // in either case
 	CaseYes              // exactly
-	CaseAuto             // exactly in texts with a capital letter
+	CaseAuto             // exactly in texts that have a capital letter
 )
 
 // ParseError reports a query that cannot be understood.
 type ParseError struct {
 	Offset   int    // in bytes, from 0, in the text
-	Expected string // what would be right there
-	Length   int    // bytes that are wrong; 0 where something is missing
+	Expected string // what would be right in its place
+	Length   int    // number of wrong bytes; 0 if something is missing
 
-	Choices []string // each could stand there instead; nil where they are not a few
+	Choices []string // texts that could replace the wrong one; nil if there are too many
 }
 
 func (e *ParseError) Error() string {
 	return fmt.Sprintf("at byte %d: expected %s", e.Offset, e.Expected)
 }
 
-// Parse reads a query text. An error is always a *ParseError. Where an arm has no Rev, one
-// for HEAD is added: a tree implies nothing.
+// Parse parses a query text. An error is always a *ParseError. A branch of the tree without a Rev
+// gets one for HEAD, so that a tree has no implicit conditions.
 //
 //	query  = and { ("or" | "OR") and }
 //	and    = item { item }
 //	item   = [ "-" ] ( "(" [ query ] ")" | filter | quoted | word )
 //	filter = prefix ( quoted | word )
 //
-// Whatever does not fit is a word: text to search for. Two rules keep code searchable. A
-// group or quoted text without a blank inside, right in front of other text, is a word:
-// (int)x, "a":"b". And with Regexp a parenthesis is part of an expression unless its
-// content can only be a query.
+// Everything that does not fit is a word: text to search for. Two rules keep code searchable. A
+// group or a quoted text without a blank inside, directly in front of other text, is a word:
+// (int)x, "a":"b". And with Regexp a parenthesis is part of an expression, unless its content can
+// only be a query.
 func Parse(text string, opt Options) (*Query, error) {
 	return (&parser{text: text, regexp: opt.Regexp, words: opt.Words}).parse(opt)
 }
@@ -95,7 +95,7 @@ func (p *parser) parse(opt Options) (*Query, error) {
 		return nil, fail(MaxLength, "a query of at most %d bytes; this one has %d", MaxLength, len(p.text)).over(len(p.text) - MaxLength)
 	}
 
-	// Neither an expression nor an answer in JSON can hold other bytes.
+	// Neither an expression nor an answer in JSON can contain other bytes.
 	if i := invalidUTF8(p.text); i >= 0 {
 		return nil, fail(i, "text in UTF-8").over(1)
 	}
@@ -111,35 +111,35 @@ func (p *parser) parse(opt Options) (*Query, error) {
 		return nil, p.measured(err)
 	}
 
-	// With directives alone, everything is searched.
+	// A query with directives only searches everything.
 	if q == nil {
 		q = Const(true)
 	}
 
-	// Case first: of \x41 Simplify makes an A, which nobody wrote as a capital.
+	// Set the case first: Simplify turns \x41 into A, a capital that nobody wrote.
 	p.out.Q = Simplify(withHead(withCase(q, p.out.Case)))
 	return p.out, nil
 }
 
-// fail makes a ParseError.
+// fail returns a ParseError.
 func fail(offset int, format string, args ...any) *ParseError {
 	return &ParseError{Offset: offset, Expected: fmt.Sprintf(format, args...)}
 }
 
-// over is the error for so many bytes.
+// over returns the error with the number of wrong bytes.
 func (e *ParseError) over(length int) *ParseError {
 	e.Length = length
 	return e
 }
 
-// among is the error where only some texts are right.
+// among returns the error with the only texts that would be right.
 func (e *ParseError) among(choices ...string) *ParseError {
 	e.Choices = choices
 	return e
 }
 
-// measured gives an error that does not know it the length of what is wrong: of what
-// was read last, from the offset on.
+// measured sets the length of an error that has none: from its offset to the end of the latest part
+// that was read.
 func (p *parser) measured(err error) error {
 	var bad *ParseError
 	if errors.As(err, &bad) && bad.Length == 0 {
@@ -160,20 +160,20 @@ func invalidUTF8(text string) int {
 	return -1
 }
 
-// parser reads the text once, by recursive descent. A nil tree is a part that searches
-// nothing, as count:10.
+// parser reads the text once, by recursive descent. A nil tree stands for a part that searches
+// nothing, such as count:10.
 type parser struct {
 	text   string
 	regexp bool
 	words  bool
-	pair   []int // of pairs
+	pair   []int // see pairs
 	out    *Query
 
-	pos   int // what is read next
-	depth int // of groups
+	pos   int // offset of the next byte
+	depth int // nesting of groups
 	atoms int
 
-	tell   bool // somebody wants the tokens
+	tell   bool // record the tokens
 	tokens []Token
 }
 
@@ -184,7 +184,7 @@ func (p *parser) space(end int) {
 	}
 }
 
-// or reads arms up to end, which is the end of the text or of the group.
+// or reads alternatives up to end, which is the end of the text or of the group.
 func (p *parser) or(end int) (Q, error) {
 	var arms []Q
 	for {
@@ -201,7 +201,7 @@ func (p *parser) or(end int) (Q, error) {
 			break
 		}
 
-		// and has stopped at an operator, in either spelling.
+		// and stopped at an operator, in capitals or not.
 		p.note(OrToken, p.pos, p.pos+len("or"))
 		p.pos += len("or")
 	}
@@ -221,7 +221,7 @@ func (p *parser) and(end int) (Q, error) {
 	for first := true; ; first = false {
 		p.space(end)
 
-		// In front of everything, an operator is a word.
+		// At the very start an operator is a word.
 		if p.pos >= end || !first && p.atOr(end) {
 			break
 		}
@@ -244,7 +244,7 @@ func (p *parser) and(end int) (Q, error) {
 	return &And{Subs: subs}, nil
 }
 
-// atOr reports whether an operator stands here. With nothing behind it, it is a word.
+// atOr reports whether the parser is at an operator. Without text after it, it is a word.
 func (p *parser) atOr(end int) bool {
 	rest := p.text[p.pos:end]
 	if len(rest) < 3 || rest[:2] != "or" && rest[:2] != "OR" || !isSpace(rest[2]) {
@@ -259,15 +259,15 @@ func (p *parser) atOr(end int) bool {
 	return false
 }
 
-// item reads an item: with a minus its negation.
+// item reads an item, and negates it if a minus stands before it.
 func (p *parser) item(end int) (Q, error) {
 	at := p.pos
 	if p.text[at] != '-' || !p.negates(end) {
 		return p.positive(end)
 	}
 
-	// Only a filter may stand apart from its minus, and one that speaks of the whole query has no
-	// negation.
+	// Only a filter may have a blank after its minus. A filter about the whole query cannot be
+	// negated.
 	p.pos++
 	p.note(NotToken, at, p.pos)
 	p.space(end)
@@ -282,7 +282,7 @@ func (p *parser) item(end int) (Q, error) {
 	return p.negate(q, at)
 }
 
-// negates reports whether the minus here negates what follows. If not it is text, as in
+// negates reports whether the minus here negates the text after it. Otherwise it is text, as in
 // ->next, --flag and -1.
 func (p *parser) negates(end int) bool {
 	next := p.pos + 1
@@ -290,7 +290,7 @@ func (p *parser) negates(end int) bool {
 		return false
 	}
 
-	// A quoted text or a group, whole; blanks before a filter.
+	// It negates a whole quoted text or group, and a filter, even after blanks.
 	switch c := p.text[next]; {
 	case c == '"':
 		e := quoteEnd(p.text, next)
@@ -308,10 +308,10 @@ func (p *parser) negates(end int) bool {
 	return r == '_' || unicode.IsLetter(r)
 }
 
-// negate puts a Not around q. A flag that filters nothing (archived:yes) negated means
-// what a reader takes it for: without archived repositories.
+// negate returns the negation of q. A flag that excludes nothing (archived:yes) negated means what
+// readers expect: without archived repositories.
 func (p *parser) negate(q Q, at int) (Q, error) {
-	if q == nil { // a group that holds directives only
+	if q == nil { // a group with directives only
 		return nil, nil
 	}
 
@@ -335,7 +335,7 @@ func (p *parser) positive(end int) (Q, error) {
 		return p.filter(name, end)
 	}
 
-	// With no group here, the parenthesis begins a word.
+	// A parenthesis that opens no group begins a word.
 	if p.text[at] == '(' && p.group(at, end) {
 		return p.parens(at)
 	}
@@ -355,21 +355,21 @@ func (p *parser) group(i, end int) bool {
 		return false
 	}
 	if last+1 < end && !isSpace(p.text[last+1]) && !hasSpace(p.text[i+1:last]) {
-		return false // code, as (int)x
+		return false // code, such as (int)x
 	}
 
 	return !p.regexp || p.isQuery(i+1, last)
 }
 
-// isQuery reports whether text[i:end], the content of a parenthesis where words are
-// regular expressions, can only be a query: it has blanks, or is one filter, one quoted
-// text or one group.
+// isQuery reports whether text[i:end] can only be a query. It is the content of a parenthesis where
+// words are regular expressions. It is a query if it has blanks, or is a single filter, quoted text
+// or group.
 func (p *parser) isQuery(i, end int) bool {
 	for i < end && isSpace(p.text[i]) {
 		i++
 	}
 
-	// Once for all groups inside each other: without a blank here, there is none in them.
+	// Check for blanks once: if this group has none, the groups inside have none.
 	if i == end || hasSpace(p.text[i:end]) {
 		return true
 	}
@@ -379,7 +379,7 @@ func (p *parser) isQuery(i, end int) bool {
 			i++
 		}
 
-		// One filter or one quoted text; a group is one if its content is.
+		// It is one filter or one quoted text, or a group whose content is a query.
 		switch {
 		case isFilter(p.text[i:end]):
 			return true
@@ -394,7 +394,7 @@ func (p *parser) isQuery(i, end int) bool {
 	return true
 }
 
-// parens reads a group; an empty one holds nowhere.
+// parens reads a group. An empty group matches nothing.
 func (p *parser) parens(at int) (Q, error) {
 	if p.depth++; p.depth > MaxDepth {
 		return nil, fail(at, "at most %d groups inside each other", MaxDepth)
@@ -419,7 +419,7 @@ func (p *parser) parens(at int) (Q, error) {
 	return q, nil
 }
 
-// value reads a quoted text, without its quotes, or a word. A quoted text right in front of
+// value reads a quoted text, and removes its quotes, or a word. A quoted text directly in front of
 // other text is a word, unless it has a blank.
 func (p *parser) value(end int) (value string, quoted bool) {
 	at := p.pos

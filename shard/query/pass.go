@@ -2,8 +2,8 @@ package query
 
 import "github.com/RoaringBitmap/roaring/v2"
 
-// Map rebuilds a tree from the leaves up: f is given each node when its children are mapped,
-// and returns what takes its place. q is not changed.
+// Map rebuilds a tree from the leaves up. It calls f for each node, whose children are mapped
+// already, and puts the result in the place of the node. q is not changed.
 func Map(q Q, f func(Q) Q) Q {
 	switch n := q.(type) {
 	case *And:
@@ -26,9 +26,9 @@ func mapAll(subs []Q, f func(Q) Q) []Q {
 	return out
 }
 
-// Resolve replaces every atom about repositories (Repo, RepoSet, Context, Flag) by the set
-// of numbers that lookup returns for it. The sets become part of the tree and must not be
-// changed afterwards. The first error of lookup ends it.
+// Resolve replaces every condition on repositories (Repo, RepoSet, Context, Flag) by the set of ids
+// that lookup returns for it. The sets become part of the tree and must not be changed afterwards.
+// It stops at the first error of lookup.
 func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
 	var failed error
 	out := Map(q, func(n Q) Q {
@@ -38,7 +38,7 @@ func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
 			return n
 		}
 
-		// Map cannot stop: after an error nothing more is looked up.
+		// Map cannot stop, so after an error lookup is not called any more.
 		if failed != nil {
 			return n
 		}
@@ -57,8 +57,8 @@ func Resolve(q Q, lookup func(atom Q) (*roaring.Bitmap, error)) (Q, error) {
 	return out, nil
 }
 
-// Words counts the words of a query that the text of a file must all have. An expression
-// is none, and neither is what is negated or one of several.
+// Words returns how many words of a query a file must all contain. Expressions, negated words and
+// alternatives do not count.
 func Words(q Q) (n int) {
 	switch q := q.(type) {
 	case *Text:

@@ -53,7 +53,7 @@ func (q *Flag) String() string {
 
 func (q *Repos) String() string { return "repos:" + q.Set.String() }
 
-// group prints an operator with its arms.
+// group prints an operator with its members.
 func group(op string, subs []Q) string {
 	var b strings.Builder
 	b.WriteString("(" + op)

@@ -1,5 +1,5 @@
-// Package query is the query language: a text becomes a tree, small passes improve the
-// tree, and it prints back as a text.
+// Package query is the query language. It parses a text into a tree, simplifies the tree in small
+// passes, and prints it as a text again.
 //
 //	foo (bar or baz) -file:_test\.go$
 //
@@ -8,34 +8,33 @@
 //	├── Or ── Text "bar", Text "baz"
 //	└── Not ── Text /_test\.go$/ in the file name
 //
-// The package does not know how anything is found. A root resolves the atoms about
-// repositories into sets of numbers ([Resolve]); a leaf sees And, Or, Not, Const, Text,
-// Lang, Rev and Repos only.
+// The package does not know how to search. A root resolves conditions on repositories into sets of
+// ids ([Resolve]). Leaves get only And, Or, Not, Const, Text, Lang, Rev and Repos.
 package query
 
 import "github.com/RoaringBitmap/roaring/v2"
 
-// Q is a node of a query tree. The set of implementations is sealed. A tree
-// is immutable once built and safe for concurrent use.
+// Q is a node of a query tree. Only this package implements it. A tree is immutable once built and
+// safe for concurrent use.
 type Q interface {
-	// String prints the node in a canonical form, for tests and logs.
+	// String returns the node in a canonical form, for tests and logs.
 	String() string
 	isQ()
 }
 
-// And holds where all of Subs hold. An empty And holds everywhere.
+// And is true if all of Subs are true. An empty And is always true.
 type And struct{ Subs []Q }
 
-// Or holds where one of Subs holds. An empty Or holds nowhere.
+// Or is true if one of Subs is true. An empty Or is never true.
 type Or struct{ Subs []Q }
 
-// Not holds where Sub does not.
+// Not is true if Sub is false.
 type Not struct{ Sub Q }
 
-// Const holds everywhere or nowhere.
+// Const is always true or always false.
 type Const bool
 
-// Field is where a Text is looked for.
+// Field is the part of a document in which a Text is searched.
 type Field uint8
 
 // The fields of a document.
@@ -45,54 +44,54 @@ const (
 	Symbol               // the names of the symbols defined in it
 )
 
-// Text is a pattern to be found in a field of a document.
+// Text is a pattern that a field of a document must contain.
 type Text struct {
-	Pattern string // a literal, or an expression in RE2 syntax when Regexp
+	Pattern string // a literal; with Regexp an expression in RE2 syntax
 	Regexp  bool
-	Fold    bool // letters match in either case
+	Fold    bool // ignore case
 	Field   Field
 
-	WordBegins, WordEnds bool // a match begins or ends a word: as in match.Options
+	WordBegins, WordEnds bool // a match must begin or end a word; see match.Options
 }
 
-// Lang holds for documents of one language: the canonical name of go-enry,
-// or "skipped" for files kept by name only.
+// Lang is true for documents in one language. Name is go-enry's name of the language, or "skipped"
+// for files that are kept by name only.
 type Lang struct{ Name string }
 
-// Rev holds for the occurrences of a document in the revisions that Pattern names:
-// "HEAD", a short or full ref name, a glob, a prefix of an indexed commit, or "*".
+// Rev is true for occurrences of a document in the revisions that Pattern names: "HEAD", a short or
+// full ref name, a glob, a prefix of an indexed commit, or "*".
 type Rev struct{ Pattern string }
 
-// Repo holds for repositories whose name matches an expression.
+// Repo is true for repositories whose name matches an expression.
 type Repo struct {
 	Pattern string
 	Fold    bool
 }
 
-// RepoSet holds for repositories named exactly.
+// RepoSet is true for repositories with one of these exact names.
 type RepoSet struct{ Names []string }
 
-// Context holds for the repositories of a search context.
+// Context is true for the repositories of a search context.
 type Context struct{ Name string }
 
-// Flag holds for repositories by a property.
+// Flag is true for repositories with a property.
 type Flag struct {
 	Kind  FlagKind
-	Value string // archived, fork: yes, no, only; visibility: public, internal, private (all that is not public), any
+	Value string // archived, fork: yes, no, only; visibility: public, internal, private (not public), any
 }
 
 // FlagKind names a property of a repository.
 type FlagKind uint8
 
-// The properties of a repository that a query can ask for.
+// The values of FlagKind.
 const (
 	Archived FlagKind = iota
 	Fork
 	Visibility
 )
 
-// Repos holds for the repositories with a number in Set: the root makes it of Repo,
-// RepoSet, Context and Flag. Set is read-only.
+// Repos is true for the repositories whose ids are in Set. The root makes it from Repo, RepoSet,
+// Context and Flag. Set is read-only.
 type Repos struct{ Set *roaring.Bitmap }
 
 func (*And) isQ()     {}

@@ -2,44 +2,44 @@ package query
 
 import "errors"
 
-// TokenKind is what a part of a query text is to the parser.
+// TokenKind is how the parser understands a part of a query text.
 type TokenKind uint8
 
-// The kinds of tokens.
+// The values of TokenKind.
 const (
-	WordToken   TokenKind = iota // a word or a quoted text that is searched for
-	FilterToken                  // the name of a filter, with its colon
-	ValueToken                   // the value of the filter before it, with its quotes
+	WordToken   TokenKind = iota // a word or a quoted text to search for
+	FilterToken                  // the name of a filter with its colon
+	ValueToken                   // the value of the filter before it, with quotes
 	NotToken                     // a minus
-	OrToken                      // an operator
-	OpenToken                    // the parenthesis that opens a group
-	CloseToken                   // the one that closes it
+	OrToken                      // the word or
+	OpenToken                    // the opening parenthesis of a group
+	CloseToken                   // the closing parenthesis of a group
 )
 
-// Token is a part of a query text. Between two of them there are only blanks.
+// Token is a part of a query text. Only blanks stand between tokens.
 type Token struct {
 	Kind       TokenKind
-	Start, End int // bytes of the text
+	Start, End int // byte offsets in the text
 }
 
-// Reading is what Parse makes of a query text, with the parts that it found.
+// Reading is the result of parsing a query text, with its tokens.
 type Reading struct {
-	Tokens []Token     // in order; those up to the mistake, where there is one
-	Query  *Query      // nil with a mistake
-	Err    *ParseError // nil without one
+	Tokens []Token     // in order; up to the mistake if there is one
+	Query  *Query      // nil if there is a mistake
+	Err    *ParseError // nil if there is no mistake
 }
 
-// Read is Parse for somebody who wants to see how a text is understood.
+// Read is Parse for a caller that needs to show how a text is understood.
 func Read(text string, opt Options) Reading {
 	p := &parser{text: text, regexp: opt.Regexp, words: opt.Words, tell: true}
 	q, err := p.parse(opt)
 
 	r := Reading{Tokens: p.tokens, Query: q}
-	errors.As(err, &r.Err) // an error of Parse is always one
+	errors.As(err, &r.Err) // every error of Parse is a ParseError
 	return r
 }
 
-// note keeps a token for Read. A search has no use for them.
+// note records a token for Read. A search does not need them.
 func (p *parser) note(kind TokenKind, start, end int) {
 	if p.tell {
 		p.tokens = append(p.tokens, Token{kind, start, end})

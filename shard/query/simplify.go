@@ -6,15 +6,14 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Simplify returns a tree that holds for the same documents and is no larger: And in And,
-// and Or in Or, become one; constants disappear; equal siblings become one; sets of
-// repositories side by side become one; and an expression that is only a literal becomes
-// that literal.
+// Simplify returns a tree that is true for the same documents and not larger. Nested And and nested
+// Or become one. Constants and duplicates disappear. Neighbouring sets of repositories become one.
+// An expression that is only a literal becomes that literal.
 func Simplify(q Q) Q { return Map(q, simplify) }
 
 // simplify simplifies a node whose children are simplified.
 func simplify(q Q) Q {
-	// Nodes: their subs are simplified already.
+	// The members of operators are simplified already.
 	switch n := q.(type) {
 	case *And:
 		return combine(n.Subs, true)
@@ -28,7 +27,7 @@ func simplify(q Q) Q {
 			return s.Sub
 		}
 
-	// Leaves that cannot match, or match by simpler means.
+	// These may match nothing, or match by simpler means.
 	case *Text:
 		return simplifyText(n)
 	case *Repos:
@@ -39,7 +38,7 @@ func simplify(q Q) Q {
 	return q
 }
 
-// simplifyText makes a literal of an expression that is nothing more; the empty text is
+// simplifyText turns an expression that is only a literal into that literal. The empty text matches
 // everywhere.
 func simplifyText(t *Text) Q {
 	if t.Regexp {
@@ -59,14 +58,14 @@ func simplifyText(t *Text) Q {
 	return t
 }
 
-// combine makes an And (all) or an Or of simplified parts.
+// combine returns the And (all) or the Or of simplified members.
 func combine(subs []Q, all bool) Q {
 	c := combiner{all: all, seen: make(map[any]bool)}
 	if c.addAll(subs) {
 		return Const(!all)
 	}
 
-	// No repository at all: an and holds nowhere, and an or has one arm less.
+	// An empty set makes an And false, and disappears from an Or.
 	if len(c.sets) > 0 {
 		set := merge(c.sets, all)
 		if set.IsEmpty() && all {
@@ -88,23 +87,23 @@ func combine(subs []Q, all bool) Q {
 	return &Or{Subs: c.out}
 }
 
-// combiner collects the parts of an And (all) or an Or.
+// combiner collects the members of an And (all) or an Or.
 type combiner struct {
 	all  bool
 	out  []Q
-	sets []*roaring.Bitmap // repositories, which become one set
-	seen map[any]bool      // keys of out
+	sets []*roaring.Bitmap // sets of repositories, which become one set
+	seen map[any]bool      // keys of the members in out
 }
 
-// add takes a part in. It reports whether the part decides the whole: false in an And,
-// true in an Or.
+// add adds a member. It reports whether the member decides the result: false in an And, true in an
+// Or.
 func (c *combiner) add(s Q) (decided bool) {
-	// A constant decides the whole or says nothing.
+	// A constant decides the result or changes nothing.
 	switch n := s.(type) {
 	case Const:
 		return bool(n) != c.all
 
-	// A node of the same kind: its subs are ours.
+	// The members of a nested node of the same kind become members.
 	case *And:
 		if c.all {
 			return c.addAll(n.Subs)
@@ -114,7 +113,7 @@ func (c *combiner) add(s Q) (decided bool) {
 			return c.addAll(n.Subs)
 		}
 
-	// Sets are joined into one at the end.
+	// Sets are joined at the end.
 	case *Repos:
 		c.sets = append(c.sets, n.Set)
 		return false
@@ -130,7 +129,7 @@ func (c *combiner) add(s Q) (decided bool) {
 	return false
 }
 
-// addAll adds parts until one decides the whole.
+// addAll adds members until one decides the result.
 func (c *combiner) addAll(subs []Q) (decided bool) { return slices.ContainsFunc(subs, c.add) }
 
 // merge intersects (all) or unites sets.
@@ -144,7 +143,7 @@ func merge(sets []*roaring.Bitmap, all bool) *roaring.Bitmap {
 	return roaring.FastOr(sets...)
 }
 
-// key returns the same value for equal atoms; nil for what is not compared.
+// key returns the same value for equal atoms; nil for nodes that are not compared.
 func key(q Q) any {
 	// Atoms are compared by value.
 	switch n := q.(type) {
@@ -162,7 +161,7 @@ func key(q Q) any {
 	case *Flag:
 		return *n
 
-	// A negation is equal if what it negates is.
+	// Negations of equal nodes are equal.
 	case *Not:
 		if k := key(n.Sub); k != nil {
 			return [2]any{"not", k}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// answer is one line of the output of ctags. Its fields are parts of that line,
-// or of spare where they had escapes.
+// answer is one line of the output of ctags. Its fields are parts of that line. A field with
+// escapes is decoded into spare.
 type answer struct {
 	kindOfAnswer []byte // tag, completed, error...
 	name         []byte
@@ -18,30 +18,28 @@ type answer struct {
 	scopeKind    []byte
 	line         uint32
 	end          uint32
-	signature    []byte // with signatureFormat
-	warning      bool   // of an error: it concerns one symbol, not the file
+	signature    []byte // only with signatureFormat
+	warning      bool   // of an error: it is about one symbol, not the file
 
 	spare [3][]byte // buffers for a name, a scope and a signature with escapes
 }
 
-// tagFormat is how ctags writes a tag: fields with tabs between them, less
-// than half of what JSON takes. Its other answers are JSON objects all the same.
-// In a field a tab, a newline and a backslash are escaped, so a line that begins
-// with a digit is a tag, whatever the tag is called.
+// tagFormat is how ctags writes a tag: fields with tabs between them, which take less than half of
+// the bytes of JSON. Its other answers are still JSON objects. A tab, a newline and a backslash in
+// a field are escaped, so a line that begins with a digit is always a tag.
 //
 //	12 TAB function TAB struct TAB area TAB shape TAB 19
 //
-// is, in line 12, the function area of the struct shape, which ends in line 19;
-// the end is empty where ctags does not know it.
+// means that line 12 has the function area of the struct shape, which ends in line 19. The end is
+// empty if ctags does not know it.
 const tagFormat = "%n\t%K\t%p\t%N\t%s\t%e"
 
-// signatureFormat is tagFormat with the parameters of a function, "-" without.
+// signatureFormat is tagFormat with the parameters of a function; "-" stands for none.
 const signatureFormat = tagFormat + "\t%S"
 
 var wordTag = []byte("tag")
 
-// parse reads a line. Ctags writes one for each symbol, millions of
-// them.
+// parse reads a line. It must be fast, because ctags writes a line for each of millions of symbols.
 func (a *answer) parse(line []byte) error {
 	if len(line) == 0 || line[0] < '0' || line[0] > '9' {
 		return a.parseObject(line)
@@ -49,7 +47,7 @@ func (a *answer) parse(line []byte) error {
 
 	rest, ok := bytes.CutSuffix(line, []byte{'\n'})
 
-	// The fields that every answer has: line, kind, kind of scope, name.
+	// Every answer has these fields: line, kind, kind of scope, name.
 	var number []byte
 	for _, field := range []*[]byte{&number, &a.kind, &a.scopeKind, &a.name} {
 		i := bytes.IndexByte(rest, '\t')
@@ -59,7 +57,7 @@ func (a *answer) parse(line []byte) error {
 		*field, rest = rest[:i], rest[i+1:]
 	}
 
-	// After the scope the end and the signature may follow, and nothing else.
+	// After the scope only the end and the signature may follow.
 	a.scope, rest, _ = bytes.Cut(rest, []byte{'\t'})
 	end, signature, _ := bytes.Cut(rest, []byte{'\t'})
 	ok = ok && bytes.IndexByte(signature, '\t') < 0
@@ -79,9 +77,9 @@ func (a *answer) parse(line []byte) error {
 	return nil
 }
 
-// unescape decodes a field: \t and its kin, \x followed by two hexadecimal
-// digits, and any other character after a backslash as itself. A field without a
-// backslash is returned as it is; else buf holds the result.
+// unescape decodes a field: \t and similar escapes, \x followed by two hexadecimal digits, and any
+// other character after a backslash as itself. It returns a field without a backslash unchanged;
+// otherwise it decodes into buf.
 func unescape(field, buf []byte) (plain, _ []byte) {
 	i := bytes.IndexByte(field, '\\')
 	if i < 0 {
@@ -90,18 +88,18 @@ func unescape(field, buf []byte) (plain, _ []byte) {
 
 	buf = buf[:0]
 
-	// Up to the backslash as it is, then the escape.
+	// Copy the text up to the backslash, then decode the escape.
 	for ; i >= 0 && i+1 < len(field); i = bytes.IndexByte(field, '\\') {
 		buf = append(buf, field[:i]...)
 
-		n := 2 // bytes of the escape
+		n := 2 // length of the escape
 		switch c := field[i+1]; c {
 		case 'a', 'b', 't', 'n', 'v', 'f', 'r':
 			buf = append(buf, "\a\b\t\n\v\f\r"[strings.IndexByte("abtnvfr", c)])
 		case 'x':
 			n = min(4, len(field)-i)
 			v, err := strconv.ParseUint(string(field[i+2:i+n]), 16, 8)
-			// Without two digits it stands for itself.
+			// Without two digits the backslash stands for itself.
 			if err != nil {
 				buf = append(buf, field[i:i+n]...)
 				break
@@ -118,7 +116,7 @@ func unescape(field, buf []byte) (plain, _ []byte) {
 	return buf, buf
 }
 
-// lineNumber reads the number of a line; 0 for what is not one.
+// lineNumber reads a line number; 0 if b is not one.
 func lineNumber(b []byte) uint32 {
 	line := uint32(0)
 	for _, c := range b {
@@ -130,8 +128,8 @@ func lineNumber(b []byte) uint32 {
 	return line
 }
 
-// parseObject reads a flat JSON object. It may be a tag: a program without
-// tagFormat writes all its answers so.
+// parseObject reads a flat JSON object. It may be a tag, because ctags without tagFormat writes all
+// answers as JSON.
 func (a *answer) parseObject(line []byte) error {
 	*a = answer{spare: a.spare}
 
@@ -140,7 +138,7 @@ func (a *answer) parseObject(line []byte) error {
 		return fmt.Errorf("not an answer: %.80q", line)
 	}
 
-	// Members, with commas between them.
+	// Read members with commas between them.
 	rest := line[1 : len(line)-1]
 	for {
 		rest = bytes.TrimLeft(rest, " ,")
@@ -148,7 +146,7 @@ func (a *answer) parseObject(line []byte) error {
 			return nil
 		}
 
-		// A key, then a colon.
+		// Read a key and a colon.
 		var key, value []byte
 		var ok bool
 		if key, rest, ok = cutString(rest); !ok {
@@ -160,7 +158,7 @@ func (a *answer) parseObject(line []byte) error {
 			break
 		}
 
-		// A string, or a number or word up to the comma.
+		// Read a string, or a number or word up to the comma.
 		rest = bytes.TrimLeft(rest[1:], " ")
 		if len(rest) > 0 && rest[0] == '"' {
 			if value, rest, ok = cutString(rest); !ok {
@@ -179,7 +177,7 @@ func (a *answer) parseObject(line []byte) error {
 	return fmt.Errorf("not an answer: %.80q", line)
 }
 
-// set takes a member of a JSON object; those not known are passed over.
+// set stores a member of a JSON object. It ignores unknown members.
 func (a *answer) set(key, value []byte) {
 	switch string(key) {
 	case "_type":
@@ -201,13 +199,13 @@ func (a *answer) set(key, value []byte) {
 	}
 }
 
-// cutString takes a JSON string off the front of b.
+// cutString removes a JSON string from the front of b.
 func cutString(b []byte) (s, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != '"' {
 		return nil, nil, false
 	}
 
-	// Most have no escape, and are a part of the line as they stand.
+	// Most strings have no escape, and are returned as a part of the line.
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
 		case '"':
@@ -219,12 +217,12 @@ func cutString(b []byte) (s, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// cutEscaped is cutString for one with an escape at i.
+// cutEscaped is cutString for a string with an escape at i.
 func cutEscaped(b []byte, i int) (s, rest []byte, ok bool) {
 	for ; i < len(b); i++ {
 		switch b[i] {
 		case '\\':
-			// What is escaped is not the end.
+			// An escaped quote does not end the string.
 			i++
 		case '"':
 			var decoded string

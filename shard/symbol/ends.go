@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// ends works out the ends that ctags does not tell: of most languages it knows where
-// definitions begin only. They are read off the indentation. A definition goes on while
-// lines are deeper than its own, and ends with a line as deep as it that closes it:
+// ends finds the ends of definitions that ctags does not tell: for most languages ctags knows only
+// where definitions begin. The indentation shows the ends. A definition continues while lines are
+// deeper than its first line. It ends with a line of the same depth that closes it:
 //
 //	fn area(          open: deeper lines follow
 //	    s: &Shape,
@@ -17,38 +17,38 @@ import (
 //	    s.w * s.h     blank lines say nothing
 //	}                 the end
 //
-// What does not have this shape, as a body with text of several lines at the margin, gets no
-// end: none is better than a wrong one. The text is read once, line by line, with a
-// stack of the definitions that are open.
+// A definition without this shape, such as a body with text of several lines at the margin, gets no
+// end: none is better than a wrong one. The text is read once, line by line, with a stack of the
+// open definitions.
 type ends struct {
-	marks []mark   // what ctags has told of the file so far
-	held  []Symbol // all from the first one without an end: their order stays
+	marks []mark   // definitions that ctags has reported for the file so far
+	held  []Symbol // all symbols from the first one without an end on, so that their order stays
 	room  []byte   // the names and signatures of held
 
-	open   []openDefinition // the deepest last
-	limits []uint32         // ends of the known definitions around the line, the least last
-	before uint32           // the last line that says something
+	open   []openDefinition // the deepest comes last
+	limits []uint32         // ends of the known definitions around the line, the smallest last
+	before uint32           // the last line that tells something
 }
 
-// mark is a definition of several lines: one whose end is known or wanted.
+// mark is a definition of several lines, whose end is known or to be found.
 type mark struct {
 	line, end uint32
-	held      int // index of the symbol that wants the end; -1 where ctags tells it
-	depth     int // bytes of the name of its scope: of two in one line the inner one has more
+	held      int // index of the symbol that needs the end; -1 if ctags told it
+	depth     int // length of the name of its scope: of two definitions in one line the inner one has more
 	text      bool
 }
 
-// openDefinition is a definition whose end has not been read yet.
+// openDefinition is a definition whose end has not been found yet.
 type openDefinition struct {
 	mark   int // index of its mark
 	line   uint32
-	limit  uint32 // it cannot end later
+	limit  uint32 // last line in which it can end
 	in     indentation
-	header bool   // its parameters are open still
-	braced bool   // it has a brace: only a line that closes it is its end
-	value  bool   // a value follows, which may have braces of its own
-	closed uint32 // a line that is its end unless the next one goes on; 0 for none
-	over   bool   // with closed: nothing may go on
+	header bool   // its parameters are still open
+	braced bool   // it has a brace, so only a line that closes the brace is its end
+	value  bool   // a value follows, which may have its own braces
+	closed uint32 // a line that is its end unless the next line continues it; 0 for none
+	over   bool   // with closed: nothing may continue it
 }
 
 // hasBody reports whether definitions of a kind have lines of their own.
@@ -61,13 +61,13 @@ func hasBody(kind string) bool {
 	return false
 }
 
-// What is kept from one file to the next: bytes of names, and symbols.
+// Limits of the buffers that are kept from one file to the next: bytes of names, and symbols.
 const (
 	mostRoom = 1 << 20
 	mostHeld = 1 << 14
 )
 
-// reset forgets the last file.
+// reset forgets the file before.
 func (e *ends) reset() {
 	if cap(e.room) > mostRoom || cap(e.held) > mostHeld {
 		*e = ends{}
@@ -77,11 +77,11 @@ func (e *ends) reset() {
 	e.open, e.limits, e.before = e.open[:0], e.limits[:0], 0
 }
 
-// add receives a symbol. It is used at once, or by finish.
+// add receives a symbol. It passes it to use now, or leaves that to finish.
 func (e *ends) add(s Symbol, use func(Symbol)) {
 	wanted := s.End == 0 && hasBody(s.Kind)
 
-	// One whose end is known bounds those around it that want theirs.
+	// A known end limits the definitions around it whose ends are not known.
 	if wanted || s.End > s.Line {
 		m := mark{line: s.Line, end: s.End, held: -1, depth: len(s.ParentName), text: s.Kind == "heredoc"}
 		if wanted {
@@ -90,7 +90,7 @@ func (e *ends) add(s Symbol, use func(Symbol)) {
 		e.marks = append(e.marks, m)
 	}
 
-	// Symbols keep their order: behind one that is held, all are.
+	// Symbols keep their order: after a held one all are held.
 	if !wanted && len(e.held) == 0 {
 		use(s)
 		return
@@ -99,20 +99,20 @@ func (e *ends) add(s Symbol, use func(Symbol)) {
 	e.held = append(e.held, s)
 }
 
-// keep copies a name. Where room moves, what was in it stays valid where it was.
+// keep copies a name. If room is reallocated, earlier copies stay valid.
 func (e *ends) keep(name []byte) []byte {
 	from := len(e.room)
 	e.room = append(e.room, name...)
 	return e.room[from:len(e.room):len(e.room)]
 }
 
-// finish works out the ends of the symbols that are held, and uses them.
+// finish finds the ends of the held symbols, and passes the symbols to use.
 func (e *ends) finish(text []byte, use func(Symbol)) {
 	if len(e.held) == 0 {
 		return
 	}
 
-	// Only now is all known that begins in the file.
+	// Only now all definitions of the file are known.
 	e.read(text)
 	for _, m := range e.marks {
 		if m.held >= 0 {
@@ -124,7 +124,7 @@ func (e *ends) finish(text []byte, use func(Symbol)) {
 	}
 }
 
-// read sets the ends of the marks that want one.
+// read sets the missing ends of the marks.
 func (e *ends) read(text []byte) {
 	byLine := func(a, b mark) int { return cmp.Compare(a.line, b.line) }
 	if !slices.IsSortedFunc(e.marks, byLine) {
@@ -132,7 +132,7 @@ func (e *ends) read(text []byte) {
 	}
 
 	next := 0
-	quoted := uint32(0) // the last line of text that is no code
+	quoted := uint32(0) // last line that is text, not code
 	for number := uint32(1); len(text) > 0 && (next < len(e.marks) || len(e.open) > 0); number++ {
 		var line []byte
 		line, text, _ = bytes.Cut(text, newline)
@@ -164,8 +164,8 @@ func (e *ends) read(text []byte) {
 
 var newline = []byte{'\n'}
 
-// inside reports whether nothing can end in a line in which nothing begins, as in most: none
-// is open, or the deepest definition has a brace and the line is deeper.
+// inside reports whether nothing can end in a line in which nothing begins. That is so for most
+// lines: nothing is open, or the deepest definition has a brace and the line is deeper.
 func (e *ends) inside(line []byte) bool {
 	if len(e.open) == 0 {
 		return true
@@ -177,7 +177,7 @@ func (e *ends) inside(line []byte) bool {
 		return false
 	}
 
-	// Both are set in by the same character.
+	// Both are indented by the same character.
 	c := line[n]
 	if !(c == ' ' && d.in.columns == n || c == '\t' && d.in.columns == 8*n) {
 		return false
@@ -190,13 +190,13 @@ func (e *ends) inside(line []byte) bool {
 	return true
 }
 
-// begin opens the definition of a line, which has the marks from first to next.
+// begin opens the definition of a line. Its marks are those from first to next.
 func (e *ends) begin(l *sourceLine, first, next int) {
 	for len(e.limits) > 0 && e.limits[len(e.limits)-1] < l.number {
 		e.limits = e.limits[:len(e.limits)-1]
 	}
 
-	// Of several definitions the outer one has the lines that follow.
+	// Of several definitions in a line the outer one owns the following lines.
 	outer, alone := -1, true
 
 	for i := first; i < next; i++ {
@@ -227,8 +227,8 @@ func (e *ends) begin(l *sourceLine, first, next int) {
 	e.open = append(e.open, d)
 }
 
-// limit notes the end of a definition that ctags knows. It tells of some that reach out of
-// what is around them: each counts to its own end.
+// limit records an end that ctags knows. Ctags reports some definitions that reach beyond the one
+// around them: each counts up to its own end.
 func (e *ends) limit(m *mark) {
 	i := len(e.limits)
 	for i > 0 && e.limits[i-1] < m.end {
@@ -237,7 +237,7 @@ func (e *ends) limit(m *mark) {
 	e.limits = slices.Insert(e.limits, i, m.end)
 }
 
-// close ends the definitions that do not go on in a line.
+// close ends the definitions that a line does not continue.
 func (e *ends) close(l *sourceLine) {
 	for len(e.open) > 0 {
 		d := &e.open[len(e.open)-1]
@@ -246,7 +246,7 @@ func (e *ends) close(l *sourceLine) {
 		var end uint32
 		switch {
 		case deeper && d.closed > 0 && d.over:
-			// What closed it was text, as it seems.
+			// The line that closed it was probably text.
 		case deeper:
 			d.closed = 0
 			d.braced = d.braced || !d.value && l.text[len(l.text)-1] == '{'
@@ -264,7 +264,7 @@ func (e *ends) close(l *sourceLine) {
 	}
 }
 
-// pop takes the deepest definition off the stack; its end is 0 where that is not plain.
+// pop removes the deepest definition from the stack. Its end is 0 if it is not clear.
 func (e *ends) pop(end uint32) {
 	d := e.open[len(e.open)-1]
 	e.open = e.open[:len(e.open)-1]
@@ -273,7 +273,7 @@ func (e *ends) pop(end uint32) {
 	}
 }
 
-// endBefore is the end of a definition that has ended before a line that does not close it.
+// endBefore returns the end of a definition that has ended before a line which does not close it.
 func (e *ends) endBefore(d *openDefinition) uint32 {
 	if d.closed > 0 {
 		return d.closed
@@ -284,12 +284,12 @@ func (e *ends) endBefore(d *openDefinition) uint32 {
 	return e.before
 }
 
-// closeAt tells what a line as deep as a definition means to it: the end that it has, or that
-// it stays open, be it for the next line to confirm its end.
+// closeAt decides what a line as deep as a definition means for it: its end, or that it stays open,
+// perhaps until the next line confirms its end.
 func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool) {
 	s := l.shape()
 
-	// The body may begin in a line of its own, behind a condition in Rust.
+	// The body may begin in a separate line, in Rust after a condition.
 	if !d.braced && (l.text[0] == '{' || l.word("where")) {
 		d.braced, d.closed, d.over = s.braces > 0, 0, false
 		if s.whole() {
@@ -303,14 +303,14 @@ func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool
 	case d.closed > 0 || !closes && !l.closingWord():
 		return e.endBefore(d), false
 
-	// A closing word, as end, closes it until a line shows otherwise.
+	// A closing word, such as end, closes it unless a later line shows otherwise.
 	case !closes:
 		d.closed, d.over = l.number, true
 		return 0, true
 	case l.text[0] != '}' && d.braced && !d.header:
-		return 0, false // the brace is open still
+		return 0, false // the brace is still open
 
-	// The line opens the next part, as the body after the parameters.
+	// The line opens the next part, such as the body after the parameters.
 	case s.opens() && (d.header || l.text[0] != '}'):
 		d.header, d.braced = s.header, s.last == '{'
 		return 0, true
@@ -321,7 +321,7 @@ func (e *ends) closeAt(d *openDefinition, l *sourceLine) (end uint32, stays bool
 		return 0, true
 	}
 
-	// The end of the parameters is the end where nothing follows.
+	// If nothing follows, the end of the parameters is the end.
 	d.closed, d.header, d.braced = l.number, false, false
 	return 0, true
 }

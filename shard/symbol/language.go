@@ -7,23 +7,21 @@ import (
 	"github.com/go-enry/go-enry/v2"
 )
 
-// extensions are the names of languages to ctags, for files whose own
-// extension is missing or misleads: it takes .h for C++, and scripts often have
-// no extension.
+// extensions maps a language to an extension that ctags knows. It is used if the file's own
+// extension is missing or misleads ctags, which takes .h for C++.
 var extensions = map[string]string{
 	"C": ".c", "C++": ".cpp", "Objective-C": ".m", "Shell": ".sh", "Python": ".py", "Perl": ".pl", "Ruby": ".rb", "JavaScript": ".js",
 	"PHP": ".php", "Tcl": ".tcl", "Awk": ".awk", "Lua": ".lua", "TypeScript": ".ts", "Makefile": ".mk",
 }
 
-// Has reports whether a file of a language can have symbols. Data and prose have
-// none.
+// Has reports whether a file in a language can have symbols. Data and prose have none.
 func Has(file, language string) bool {
 	_, ok := nameFor(file, language)
 	return ok
 }
 
-// nameFor returns the name under which ctags sees a file: one that tells
-// the language and nothing else. ok is false for files without symbols.
+// nameFor returns the name under which ctags sees a file. It tells the language and nothing else.
+// ok is false for files without symbols.
 //
 //	include/list.h, C   f.c
 //	bin/build, Shell    f.sh
@@ -40,7 +38,7 @@ func nameFor(file, language string) (name string, ok bool) {
 	}
 
 	if language == "TSX" {
-		return "f.ts", true // a dialect that ctags knows by one name only
+		return "f.ts", true // ctags knows this dialect by one name only
 	}
 
 	base := path.Base(file)
@@ -62,7 +60,7 @@ func nameFor(file, language string) (name string, ok bool) {
 	return "f" + ext, true
 }
 
-// plain reports whether s has nothing in it that needs quoting anywhere.
+// plain reports whether s needs no quoting anywhere.
 func plain(s string) bool {
 	return s != "" && s[0] != '-' && strings.Trim(s, ".") != "" && strings.IndexFunc(s, func(r rune) bool {
 		return !(r == '.' || r == '_' || r == '-' || r == '+' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')

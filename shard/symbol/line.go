@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// sourceLine is a line of a source file without the white space around it.
+// sourceLine is a line of a source file, without the white space around it.
 type sourceLine struct {
 	number uint32
 	in     indentation
 	text   []byte
 
-	known  bool // formed is filled in
+	known  bool // formed is set
 	formed lineShape
 }
 
@@ -25,8 +25,8 @@ func newSourceLine(number uint32, line []byte) sourceLine {
 	return sourceLine{number: number, in: in, text: rest}
 }
 
-// silent reports whether the line says nothing of where a definition ends: comments, lines
-// for a preprocessor and labels may stand at the margin anywhere.
+// silent reports whether the line tells nothing about where a definition ends: comments,
+// preprocessor lines and labels may stand at the margin anywhere.
 func (l *sourceLine) silent() bool {
 	if len(l.text) == 0 || l.text[0] == '#' || bytes.HasPrefix(l.text, []byte("//")) {
 		return true
@@ -35,8 +35,8 @@ func (l *sourceLine) silent() bool {
 	return l.text[last] == ':' && bytes.IndexFunc(l.text[:last], notInWord) < 0
 }
 
-// indentation is how far a line is set in: in bytes, and in columns with tabs of eight.
-// Lines of tabs and lines of spaces are compared only where both agree.
+// indentation is the indentation of a line: in bytes, and in columns with tabs of eight. Two lines
+// are compared only if both measures agree.
 type indentation struct{ bytes, columns int }
 
 func indentationOf(line []byte) (in indentation, rest []byte) {
@@ -45,7 +45,7 @@ func indentationOf(line []byte) (in indentation, rest []byte) {
 		n++
 	}
 
-	// Behind spaces alone there is nothing to reckon.
+	// If there are only spaces, columns are bytes.
 	columns := n
 	for ; n < len(line) && (line[n] == ' ' || line[n] == '\t'); n++ {
 		if columns++; line[n] == '\t' {
@@ -63,15 +63,15 @@ func (a indentation) shallower(b indentation) bool {
 	return a.bytes < b.bytes && a.columns < b.columns
 }
 
-// lineShape is what the brackets of a line tell of the lines that follow.
+// lineShape is what the brackets of a line tell about the lines that follow.
 type lineShape struct {
-	braces int  // opened less closed
-	last   byte // of the code in it, before a comment
-	header bool // it ends within parameters
-	ended  bool // it ends with a closing brace or a semicolon, and maybe a comma
+	braces int  // number of opened minus closed braces
+	last   byte // last byte of its code, before a comment
+	header bool // it ends inside parameters
+	ended  bool // it ends with a closing brace or a semicolon, perhaps followed by a comma
 }
 
-// whole reports whether nothing follows that belongs to the line.
+// whole reports whether nothing that follows belongs to the line.
 func (s lineShape) whole() bool { return s.ended && s.braces <= 0 }
 
 // opens reports whether the line ends with an opening bracket.
@@ -104,7 +104,7 @@ func (l *sourceLine) shape() lineShape {
 		return *s
 	}
 
-	// A bracket or a comma at the end leaves parameters open, and so does a brace that begins a value.
+	// A bracket or a comma at the end leaves parameters open. So does a brace that begins a value.
 	s.last = code[len(code)-1]
 	beforeLast := byte(0)
 	if rest := bytes.TrimRight(code[:len(code)-1], " \t"); len(rest) > 0 {

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wide is the size that a pipe is asked to have: what everybody may ask for.
+// wide is the wanted size of a pipe, which every user may ask for.
 const wide = 1 << 20
 
-// widen makes a pipe hold more and gives what it holds.
+// widen enlarges a pipe and returns its size.
 func widen(f *os.File) int {
 	size := 0
 	if c, err := f.SyscallConn(); err == nil {

@@ -4,5 +4,5 @@ package symbol
 
 import "os"
 
-// widen gives what a pipe holds, at least.
+// widen returns a size that a pipe has at least.
 func widen(*os.File) int { return 16 << 10 }

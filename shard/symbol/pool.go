@@ -14,36 +14,36 @@ import (
 	"time"
 )
 
-// Off is the command that stands for no symbols at all.
+// Off is the command that switches symbols off.
 const Off = "off"
 
-// ErrOff is returned by [Open] for [Off].
+// ErrOff is the error of [Open] for [Off].
 var ErrOff = errors.New("symbols are switched off")
 
-// ErrMissing is returned by [Open] where no usable program is installed.
+// ErrMissing is the error of [Open] if no usable program is installed.
 var ErrMissing = errors.New("universal-ctags is not installed")
 
 // Options tell how to run ctags.
 type Options struct {
-	Command   string        // path or name; "" looks for universal-ctags, then ctags; Off
-	Processes int           // at once; 0 means GOMAXPROCS
-	Timeout   time.Duration // CPU time for one file; 0 means 20 s; each attempt before doubles it
-	MaxSize   int           // bytes of a file; of larger ones the symbols stay unknown; 0 means 4 MiB
+	Command   string        // path or name; "" searches for universal-ctags, then ctags; Off switches symbols off
+	Processes int           // number of processes; 0 means GOMAXPROCS
+	Timeout   time.Duration // CPU time for one file; 0 means 20 s; doubled after each failed attempt
+	MaxSize   int           // bytes; symbols of larger files stay unknown; 0 means 4 MiB
 }
 
-// Symbol is a definition. There are millions of them, so its names are those
-// of the buffer that they were read into: valid during the call that gets it.
+// Symbol is a definition. There are millions of them, so its names are parts of the buffer into
+// which they were read. They are valid only during the call that gets them.
 type Symbol struct {
 	Name       []byte
-	Kind       string // in full: function, struct, macro...
-	ParentName []byte // of the enclosing scope, as the language writes it; empty at the top
+	Kind       string // in full, such as function, struct, macro
+	ParentName []byte // name of the enclosing scope, as the language writes it; empty at the top
 	ParentKind string
 	Line       uint32 // from 1
-	End        uint32 // its last line; 0 where that is not known
-	Signature  []byte // of a function, as (a int); empty where that is not known, or the pool is none of WithSignatures
+	End        uint32 // last line; 0 = unknown
+	Signature  []byte // parameters of a function, such as (a int); empty if unknown, or without WithSignatures
 }
 
-// Pool is a bounded set of processes. It is safe for concurrent use.
+// Pool is a limited set of ctags processes. It is safe for concurrent use.
 type Pool struct {
 	options Options
 	path    string
@@ -51,15 +51,15 @@ type Pool struct {
 	mode    string // of the interactive command
 	args    []string
 
-	slots chan *process // nil entries are processes not yet started
+	slots chan *process // a nil entry stands for a process that is not started yet
 	once  sync.Once
 	done  chan struct{}
 }
 
 var versionLine = regexp.MustCompile(`Universal Ctags [0-9][^,\s]*`)
 
-// Open finds ctags and asks what it can do. The pool starts processes
-// when they are first needed. Close ends them.
+// Open finds ctags and asks what it can do. The pool starts processes when they are first needed.
+// Close ends them.
 func Open(ctx context.Context, o Options) (*Pool, error) {
 	if o.Command == Off {
 		return nil, ErrOff
@@ -74,7 +74,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		o.MaxSize = 4 << 20
 	}
 
-	// The error of a program that is there says more than that of one that is not.
+	// If a program exists, its error says more than that of a missing one.
 	names := []string{"universal-ctags", "ctags"}
 	if o.Command != "" {
 		names = []string{o.Command}
@@ -93,10 +93,10 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	return nil, fmt.Errorf("%w: %w", ErrMissing, reason)
 }
 
-// openTime is how long a program may take to say what it is: a busy machine lets it wait.
+// openTime is how long a program may take to say what it is. A busy machine may be slow.
 const openTime = time.Minute
 
-// open asks one program whether it can do what is needed here.
+// open checks whether a program can do what the pool needs.
 func open(ctx context.Context, name string, o Options) (*Pool, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -110,13 +110,13 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 		return nil, fmt.Errorf("%s --version: %w", path, err)
 	}
 
-	// Only universal-ctags has the interactive mode that is used here.
+	// Only universal-ctags has the interactive mode.
 	v := versionLine.FindString(version)
 	if v == "" {
 		return nil, fmt.Errorf("%s is not universal-ctags", path)
 	}
 
-	// What this build of it can do.
+	// Ask what this build can do.
 	features, err := ask(ctx, path, "--list-features")
 	if err != nil {
 		return nil, fmt.Errorf("%s --list-features: %w", path, err)
@@ -130,14 +130,14 @@ func open(ctx context.Context, name string, o Options) (*Pool, error) {
 		return nil, fmt.Errorf("%s lacks the interactive mode", path)
 	}
 
-	// Newer ones write lines that are cheaper to read than JSON.
+	// Newer versions write lines that are cheaper to read than JSON.
 	p := &Pool{options: o, path: path, version: v, mode: mode}
 	p.ready("--fields=+e", "--_xformat="+tagFormat)
 	return p, nil
 }
 
-// WithSignatures is a pool of its own for the same program that also finds the
-// parameters of functions. It is to be closed, too.
+// WithSignatures returns another pool of the same program that also finds the parameters of
+// functions. The caller must close it too.
 func (p *Pool) WithSignatures(processes int) *Pool {
 	wide := &Pool{options: p.options, path: p.path, version: p.version, mode: p.mode}
 	wide.options.Processes = processes
@@ -145,7 +145,7 @@ func (p *Pool) WithSignatures(processes int) *Pool {
 	return wide
 }
 
-// ready sets the pool up with no process started yet.
+// ready prepares the slots of the pool. It starts no process.
 func (p *Pool) ready(format ...string) {
 	p.args = append([]string{"--options=NONE", "--quiet=yes", "--_interactive=" + p.mode, "--output-format=xref"}, format...)
 
@@ -155,7 +155,7 @@ func (p *Pool) ready(format ...string) {
 	}
 }
 
-// ask returns what ctags says to one option.
+// ask returns the answer of ctags to one option.
 func ask(ctx context.Context, path, option string) (string, error) {
 	cmd := exec.CommandContext(ctx, path, "--options=NONE", "--quiet=yes", option)
 	cmd.Env = []string{}
@@ -166,7 +166,7 @@ func ask(ctx context.Context, path, option string) (string, error) {
 	return out.String(), err
 }
 
-// limited is a writer that ends a command which says too much.
+// limited is a writer that fails when a command writes too much.
 type limited struct {
 	to *bytes.Buffer
 	at int
@@ -179,16 +179,16 @@ func (l limited) Write(b []byte) (int, error) {
 	return l.to.Write(b)
 }
 
-// Version names ctags and its version. Files tagged by another version
-// may have other symbols.
+// Version returns the name and the version of ctags. Another version may find other symbols in the
+// same file.
 func (p *Pool) Version() string { return p.version }
 
-// Sandboxed reports whether ctags reads hostile files with its system calls taken
-// away: one built without seccomp cannot.
+// Sandboxed reports whether ctags reads files without access to most system calls. A ctags built
+// without seccomp cannot.
 func (p *Pool) Sandboxed() bool { return p.mode == "sandbox" }
 
-// Close ends the processes. It waits for the files under way, whose time is
-// limited. Tag fails from then on.
+// Close ends the processes. It waits for the files that are being read, whose time is limited. Tag
+// fails from then on.
 func (p *Pool) Close() {
 	p.once.Do(func() {
 		close(p.done)
@@ -200,21 +200,21 @@ func (p *Pool) Close() {
 	})
 }
 
-// File is a text whose symbols are wanted.
+// File is a text in which Tag looks for symbols.
 type File struct {
 	Path     string
-	Language string // a name of go-enry; prose and data have no symbols
+	Language string // go-enry's name; prose and data have no symbols
 	Content  []byte
-	Tries    int // attempts that failed: the next has more time
+	Tries    int // failed attempts so far: each gives the next more time
 }
 
-// Tag calls use with the symbols of each file, in the order in which ctags
-// finds them, and then done with the file's index. With an error the symbols of the
-// file do not count: they are not known. A file on which a process failed is tried once
-// more, alone in a new process: then done comes a second time, and that counts. Tag waits
-// for a free process. Only the end of ctx or of the pool ends it with an error.
+// Tag calls use with the symbols of each file, in the order in which ctags finds them, and then
+// done with the index of the file. If done gets an error, the symbols of that file do not count:
+// they are unknown. A file on which a process failed is tried once more, alone in a new process.
+// Then done is called a second time, and that call counts. Tag waits for a free process. It returns
+// an error only if ctx or the pool ends.
 func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done func(i int, err error)) error {
-	// What has no symbols needs no process.
+	// Files without symbols need no process.
 	var todo []task
 	for i, f := range files {
 		name, ok := nameFor(f.Path, f.Language)
@@ -232,7 +232,7 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 		return nil
 	}
 
-	// Wait for a process; it goes back to the others in the end.
+	// Wait for a process, which is returned in the end.
 	var proc *process
 	select {
 	case proc = <-p.slots:
@@ -243,8 +243,7 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 	}
 	defer func() { p.slots <- proc }()
 
-	// Each round answers n >= 0 of the files, and either fails the next one or
-	// makes progress.
+	// Each round answers n >= 0 of the files, and either fails the next one or makes progress.
 	for len(todo) > 0 {
 		select {
 		case <-p.done:
@@ -259,7 +258,7 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 			return ctx.Err()
 		}
 
-		// What a process failed on may be the fault of a file before it, or of the machine.
+		// A failure may be the fault of an earlier file, or of the machine.
 		if err != nil {
 			failed := todo[n]
 			explain := func(err error) error { return fmt.Errorf("find symbols in %q: %w", files[failed.number].Path, err) }
@@ -277,27 +276,27 @@ func (p *Pool) Tag(ctx context.Context, files []File, use func(Symbol), done fun
 	return nil
 }
 
-// errClosed is what a closed pool says.
+// errClosed is the error of a closed pool.
 var errClosed = errors.New("find symbols: pool is closed")
 
 // task is a file on its way to a process.
 type task struct {
 	number  int
-	name    string // by which ctags sees it
+	name    string // name under which ctags sees it
 	content []byte
-	limit   time.Duration // of CPU
+	limit   time.Duration // CPU time
 }
 
-// mostDoubled is how often the time for a file is doubled.
+// mostDoubled is how often the time for a file is doubled at most.
 const mostDoubled = 4
 
-// limit is the CPU time for a file after so many attempts that failed.
+// limit returns the CPU time for a file after that many failed attempts.
 func (p *Pool) limit(tries int) time.Duration {
 	return p.options.Timeout << min(max(tries, 0), mostDoubled)
 }
 
-// tag works on the first of the tasks. It returns how many have their answer,
-// and the process to keep, if any. An error is that of the next task.
+// tag works on the first of the tasks. It returns how many have their answer, and the process if it
+// can be used again. An error is about the next task.
 func (p *Pool) tag(ctx context.Context, proc *process, todo []task, use func(Symbol), done func(int, error)) (int, *process, error) {
 	if proc == nil {
 		var err error
@@ -311,7 +310,7 @@ func (p *Pool) tag(ctx context.Context, proc *process, todo []task, use func(Sym
 	why := proc.watch.end()
 	undisturbed := stop()
 
-	// Only a process that nothing has happened to is used again.
+	// A process is used again only if nothing disturbed it.
 	if err == nil && why == "" && undisturbed && proc.files < filesPerProcess {
 		return n, proc, nil
 	}

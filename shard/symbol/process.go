@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	filesPerProcess = 20_000 // a process is then replaced, lest it grow
+	filesPerProcess = 20_000 // then the process is replaced, because it may grow
 	maxSymbols      = 200_000
-	maxAnswer       = 64 << 20 // bytes of the answer for one file
+	maxAnswer       = 64 << 20 // bytes in the answer for one file
 	maxLine         = 1 << 20
-	maxKinds        = 1 << 10 // that a process remembers
+	maxKinds        = 1 << 10 // kinds that a process caches
 )
 
-// process is one running program. It belongs to one goroutine at a time;
-// only kill may come from elsewhere.
+// process is one running program. It belongs to one goroutine at a time; only kill may be called by
+// another.
 type process struct {
 	cmd    *exec.Cmd
 	in     *os.File
 	out    *bufio.Reader
-	answer *pacedReader // below out
-	window int          // bytes that in takes without anybody reading
-	watch  *watch       // kills it; runs while files are under way
+	answer *pacedReader // the reader below out
+	window int          // bytes that in accepts while nobody reads
+	watch  *watch       // kills the process; it runs while files are being read
 	files  int
-	send   []byte            // files and what goes before each
-	long   []byte            // a line that did not fit the buffer of out
-	kinds  map[string]string // what ctags calls them: what we do
+	send   []byte            // files with their headers
+	long   []byte            // a line that did not fit into the buffer of out
+	kinds  map[string]string // our name of a kind by the name in ctags
 	ends   ends
 }
 
@@ -76,20 +76,20 @@ func (p *Pool) launch() (*process, error) {
 	return proc, nil
 }
 
-// pacedReader reads the answers of ctags. Ctags writes a little at a
-// time; a reader that wakes up for each write costs more than the reading. So,
-// while there is much left to do, it pauses and lets the pipe fill.
+// pacedReader reads the answers of ctags. Ctags writes a little at a time, and waking up for each
+// write costs more than the reading. So while much is left to do, the reader pauses and lets the
+// pipe fill.
 type pacedReader struct {
 	f    *os.File
-	todo int  // bytes of text that have no answer yet
-	full bool // the last read took all it could: more is there
+	todo int  // bytes of text without an answer yet
+	full bool // the last read filled its buffer, so there is more
 }
 
 const (
-	byteTime     = 20 * time.Nanosecond // in which ctags reads a byte, about
+	byteTime     = 20 * time.Nanosecond // time in which ctags reads a byte, about
 	longestPause = 4 * time.Millisecond
 	leastPause   = 100 * time.Microsecond
-	answerBuffer = 128 << 10 // more than ctags says in the longest pause
+	answerBuffer = 128 << 10 // more than ctags writes in the longest pause
 )
 
 func (r *pacedReader) Read(b []byte) (int, error) {
@@ -103,7 +103,7 @@ func (r *pacedReader) Read(b []byte) (int, error) {
 
 func (p *process) kill() { killGroup(p.cmd.Process) }
 
-// end kills the process and waits for it. Its further output is dropped.
+// end kills the process and waits for it. It drops further output.
 func (p *process) end() {
 	p.kill()
 	_ = p.in.Close()
@@ -111,15 +111,13 @@ func (p *process) end() {
 	_ = p.cmd.Wait()
 }
 
-// tag sends the first of the tasks, as many as the pipe holds, so that the next
-// file is there when ctags has done one. Then it reads the answers. It
-// returns how many came; an error is that of the next task.
+// tag sends the first of the tasks, as many as the pipe holds, so that ctags never waits for the
+// next file. Then it reads the answers. It returns how many came; an error is about the next task.
 func (p *process) tag(todo []task, use func(Symbol), done func(int, error)) (int, error) {
 	todo = p.pack(todo)
 	p.watch.begin(todo[0].limit)
 
-	// Where ctags ends before it has read all, its answers tell how far
-	// it came.
+	// If ctags ends before it has read everything, its answers tell how far it came.
 	_, writeErr := p.in.Write(p.send)
 	for n, t := range todo {
 		p.files++
@@ -141,12 +139,12 @@ func (p *process) tag(todo []task, use func(Symbol), done func(int, error)) (int
 	return len(todo), nil
 }
 
-// pack fills send with the first tasks and returns those.
+// pack fills send with the first tasks and returns these.
 func (p *process) pack(todo []task) []task {
 	p.send, p.answer.todo, p.answer.full = p.send[:0], 0, false
 	for n, t := range todo {
-		// The first goes whatever its size: ctags reads a file whole before it answers. With more than
-		// the pipe holds behind it, both sides would wait for each other.
+		// The first task goes whatever its size: ctags reads a whole file before it answers. More
+		// bytes after it than the pipe holds would make both sides wait for each other.
 		if size := len(p.send) + len(t.name) + len(t.content) + headRoom; n > 0 && size > p.window {
 			return todo[:n]
 		}
@@ -161,7 +159,7 @@ func (p *process) pack(todo []task) []task {
 	return todo
 }
 
-// headRoom is more than what goes before a file, but for its name.
+// headRoom is more than the length of a file's header without its name.
 const headRoom = 100
 
 // read reads the answer for one file.
@@ -174,7 +172,7 @@ func (p *process) read(content []byte, use func(Symbol)) error {
 			return fmt.Errorf("read: %w", err)
 		}
 
-		// Bounds on the answer: a hostile file must not fill the memory.
+		// Limit the answer: a hostile file must not fill the memory.
 		if size += len(line); size > maxAnswer {
 			return errors.New("answer is too long")
 		}
@@ -204,14 +202,14 @@ func (p *process) read(content []byte, use func(Symbol)) error {
 	}
 }
 
-// line returns the next line. It is valid until the next call.
+// line returns the next line, which is valid until the next call.
 func (p *process) line() ([]byte, error) {
 	line, err := p.out.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return line, err
 	}
 
-	// A line that is longer than the buffer is gathered, up to a bound.
+	// Collect a line that is longer than the buffer, up to a limit.
 	p.long = append(p.long[:0], line...)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		line, err = p.out.ReadSlice('\n')
@@ -222,8 +220,7 @@ func (p *process) line() ([]byte, error) {
 	return p.long, err
 }
 
-// symbol turns an answer into a symbol. ok is false for a definition without a
-// name of its own.
+// symbol turns an answer into a symbol. ok is false for a definition without a name.
 func (p *process) symbol(a *answer) (Symbol, bool) {
 	if a.line == 0 || !named(a.name) || bytes.IndexByte(a.name, '\n') >= 0 {
 		return Symbol{}, false
@@ -234,7 +231,7 @@ func (p *process) symbol(a *answer) (Symbol, bool) {
 		s.ParentName, s.ParentKind = a.scope, p.kind(a.scopeKind)
 	}
 
-	// Languages differ in what they call the function of a type.
+	// Languages have different names for the function of a type.
 	if s.Kind == "function" && typeKinds[s.ParentKind] {
 		s.Kind = "method"
 	}
@@ -243,14 +240,14 @@ func (p *process) symbol(a *answer) (Symbol, bool) {
 
 var anonymous = []byte("__anon")
 
-// named reports whether a name is text that a person wrote. Ctags makes
-// names such as __anon1f2e for definitions without one.
+// named reports whether a person wrote a name. Ctags makes names such as __anon1f2e for definitions
+// without one.
 func named(name []byte) bool {
 	return len(name) > 0 && len(name) <= 1<<10 && !bytes.Contains(name, anonymous) && utf8.Valid(name)
 }
 
-// kind is our word for a kind that ctags names, remembered so that a symbol
-// allocates nothing for it.
+// kind returns our name for a kind of ctags. It caches the name, so that a symbol needs no
+// allocation for it.
 func (p *process) kind(b []byte) string {
 	kind, ok := p.kinds[string(b)]
 	if !ok {
@@ -266,7 +263,7 @@ func (p *process) kind(b []byte) string {
 // typeKinds are the scopes whose functions are methods.
 var typeKinds = map[string]bool{"class": true, "struct": true, "interface": true, "trait": true, "implementation": true, "type": true}
 
-// kindName is one word for a kind that languages call differently.
+// kindName returns one name for a kind that languages name differently.
 func kindName(kind string) string {
 	switch kind {
 	case "func", "subroutine", "procedure":

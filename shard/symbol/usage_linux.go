@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// tick is the unit of CPU time in /proc, the same on all machines.
+// tick is the unit of CPU time in /proc, which is the same on all machines.
 const tick = 10 * time.Millisecond
 
-// usageOf adds up what the processes of a group have used: a program may be a script. False: it
-// cannot be read.
+// usageOf adds up the usage of the processes of a group, because the program may be a script. It
+// returns false if that cannot be read.
 func usageOf(group int) (sum usage, ok bool) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -29,7 +29,7 @@ func usageOf(group int) (sum usage, ok bool) {
 		}
 		stat, err := os.ReadFile("/proc/" + name + "/stat")
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended meanwhile
 		}
 		if u, of := parseStat(stat); of == group {
 			sum.cpu += u.cpu
@@ -40,10 +40,10 @@ func usageOf(group int) (sum usage, ok bool) {
 	return sum, ok
 }
 
-// parseStat reads a line of /proc/N/stat: what a process and its ended children have used, and
-// its group.
+// parseStat reads a line of /proc/N/stat: the usage of a process and its ended children, and its
+// process group.
 func parseStat(stat []byte) (u usage, group int) {
-	// The name of the program is in brackets, and may have any sign in it.
+	// The program's name is in brackets, and may contain any character.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 15 {
 		return usage{}, -1
@@ -53,7 +53,7 @@ func parseStat(stat []byte) (u usage, group int) {
 		return usage{}, -1
 	}
 
-	// User and system time, of the process and of its children.
+	// Add user and system time, of the process and of its children.
 	for _, f := range fields[11:15] {
 		ticks, _ := strconv.ParseInt(string(f), 10, 64)
 		u.cpu += time.Duration(ticks) * tick

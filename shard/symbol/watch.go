@@ -8,14 +8,14 @@ import (
 	"github.com/shoalsearch/shoal/clock"
 )
 
-// wallFactor is how many times its CPU time a file may take: a busy machine lets a process wait.
+// wallFactor is how many times its CPU time a file may take: on a busy machine a process waits.
 const wallFactor = 30
 
-// watch kills a process that takes too much CPU time for a file, that does nothing, or that is
-// never done. It is safe for concurrent use.
+// watch kills a process that takes too much CPU time for a file, that does nothing, or that never
+// ends. It is safe for concurrent use.
 //
-// CPU time is read when a time of the limit has passed, not at each file, of which there are
-// millions: a file has at least its limit and at most twice that.
+// It reads the CPU time only after the time limit has passed, not for each of millions of files. So
+// a file gets at least its limit and at most twice that.
 type watch struct {
 	pid  int
 	kill func()
@@ -23,10 +23,10 @@ type watch struct {
 	mu    sync.Mutex // guards the fields below
 	timer *time.Timer
 	limit time.Duration
-	began time.Time // of the file
-	seen  bool      // used is of this file
-	used  usage     // when it was last read
-	why   string    // it was killed; "" while it was not
+	began time.Time // start of the file
+	seen  bool      // used is about this file
+	used  usage     // usage when it was last read
+	why   string    // why the process was killed; "" if it was not
 }
 
 // usage is what the processes of a group have used so far.
@@ -37,7 +37,7 @@ type usage struct {
 
 func newWatch(pid int, kill func()) *watch { return &watch{pid: pid, kill: kill} }
 
-// begin begins a file. It reports false where the process was killed already.
+// begin starts the time of a file. It reports false if the process was killed already.
 func (w *watch) begin(limit time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *watch) begin(limit time.Duration) bool {
 	return true
 }
 
-// end ends the last file, and returns why the process was killed; "" where it was not.
+// end ends the time of the last file. It returns why the process was killed; "" if it was not.
 func (w *watch) end() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *watch) end() string {
 	return w.why
 }
 
-// look kills the process, or looks again later.
+// look kills the process, or sets the time of the next look.
 func (w *watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +85,7 @@ func (w *watch) look() {
 	case w.seen && spent == 0 && !now.busy && !w.used.busy:
 		w.why = fmt.Sprintf("gave up after %v: the program does nothing", age.Round(time.Millisecond))
 	default:
-		// The first look only reads the clock of the process.
+		// The first look only reads the CPU time of the process.
 		next := w.limit
 		if w.seen {
 			next = max(w.limit-spent, w.limit/8)
