@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// resolve appends an object that is stored as what differs from another.
+// resolve appends an object that is stored as a delta to another object.
 //
-//	entry ──▶ base ──▶ base ──▶ ... ──▶ whole text, or one that is remembered
+//	entry ──▶ base ──▶ base ──▶ ... ──▶ whole text, or a cached one
 //	chain[0]  chain[1]  ...
 //
-// The deltas are then applied from the last of the chain to the first, each to
-// the text that the one before made. No text on the way is larger than maxText, or
-// than an object of the kind may be.
+// Then it applies the deltas, from the last of the chain to the first, each to the text that the
+// one before made. No text on the way may be larger than maxText, or larger than an object of the
+// kind may be.
 func (s *Store) resolve(dst []byte, kind Kind, f *file, e entry) ([]byte, error) {
 	most := min(mostOf(kind), maxText)
 	text, err := s.climb(kind, f, e)
@@ -22,7 +22,7 @@ func (s *Store) resolve(dst []byte, kind Kind, f *file, e entry) ([]byte, error)
 	}
 
 	for k := len(s.chain) - 1; k > 0; k-- {
-		// The text is in the other buffer, or among the bases.
+		// The text is in the other buffer, or in the cache of bases.
 		to := &s.buf[(len(s.chain)-k)&1]
 		if *to, err = s.apply((*to)[:0], text, f, s.chain[k], most); err != nil {
 			return dst, err
@@ -38,12 +38,11 @@ func (s *Store) resolve(dst []byte, kind Kind, f *file, e entry) ([]byte, error)
 	return dst, err
 }
 
-// climb fills the chain of deltas from an entry up to a whole text, and
-// returns that text.
+// climb fills the chain of deltas from an entry up to a whole text, and returns that text.
 func (s *Store) climb(kind Kind, f *file, e entry) ([]byte, error) {
 	s.chain = s.chain[:0]
 	for e.kind != kind {
-		if !e.isDelta() || len(s.chain) > maxChain { // of another kind than was asked for, or a circle
+		if !e.isDelta() || len(s.chain) > maxChain { // of another kind than requested, or a circle
 			return nil, errDamaged
 		}
 
@@ -52,7 +51,7 @@ func (s *Store) climb(kind Kind, f *file, e entry) ([]byte, error) {
 			return text, nil
 		}
 
-		// Not known: one step up.
+		// The text is not cached: go one step up.
 		var err error
 		if e, err = f.entry(e.base); err != nil {
 			return nil, err
@@ -68,7 +67,7 @@ func (s *Store) climb(kind Kind, f *file, e entry) ([]byte, error) {
 	return s.buf[0], nil
 }
 
-// apply appends what the delta of an entry makes of a text.
+// apply appends the result of applying the delta of an entry to a text.
 func (s *Store) apply(dst, text []byte, f *file, e entry, most int) (_ []byte, err error) {
 	if s.delta, _, err = s.inflate(s.delta[:0], f, e, maxText); err != nil {
 		return dst, err
@@ -76,10 +75,9 @@ func (s *Store) apply(dst, text []byte, f *file, e entry, most int) (_ []byte, e
 	return applyDelta(dst, text, s.delta, most)
 }
 
-// applyDelta appends what a delta makes of its base, if that has at most so many
-// bytes:
+// applyDelta appends the result of applying a delta to its base, if that has at most most bytes:
 //
-//	size of the base, size of what is made, each 7 bits a byte, the lowest first
+//	size of the base, size of the result, each 7 bits a byte, the lowest first
 //	0nnnnnnn              the n bytes that follow
 //	1lllaaaa              bytes of the base: four bits say which bytes of the
 //	                      place follow, three which of the length; 0 is 64 KiB
@@ -94,12 +92,12 @@ func applyDelta(dst, base, delta []byte, most int) ([]byte, error) {
 	from := len(dst)
 	dst = slices.Grow(dst, size)
 
-	// dst[from:] is what is made so far, at most size bytes.
+	// dst[from:] is the result so far, at most size bytes.
 	for len(delta) > 0 {
 		op := delta[0]
 		delta = delta[1:]
 
-		// The bytes that follow, as they are.
+		// Copy the bytes that follow.
 		if op&0x80 == 0 {
 			if op == 0 || int(op) > len(delta) || int(op) > size-(len(dst)-from) {
 				return dst[:from], errDamaged
@@ -109,7 +107,7 @@ func applyDelta(dst, base, delta []byte, most int) ([]byte, error) {
 			continue
 		}
 
-		// A copy: which of the seven bytes follow stands in the low bits.
+		// Copy from the base. The low bits say which of the seven bytes follow.
 		var v [7]int
 		for k := range v {
 			if op>>k&1 != 0 {
@@ -138,12 +136,12 @@ func applyDelta(dst, base, delta []byte, most int) ([]byte, error) {
 	return dst, nil
 }
 
-// deltaSizes reads the head of a delta: the size of what it makes, and the
-// operations.
+// deltaSizes reads the head of a delta: the size of its result, and its operations.
 func deltaSizes(base, delta []byte, most int) (size int, rest []byte, err error) {
 	of, n := binary.Uvarint(delta)
 
-	// The size is all that a delta says of its base: for another one it was not made.
+	// The size is all that a delta says about its base. Another size means that it was made for
+	// another base.
 	if n <= 0 || of != uint64(len(base)) {
 		return 0, nil, errDamaged
 	}
@@ -153,18 +151,18 @@ func deltaSizes(base, delta []byte, most int) (size int, rest []byte, err error)
 		return 0, nil, errDamaged
 	}
 
-	// Before anything is allocated: a few bytes may promise any size.
+	// Check before allocating: a few bytes may promise any size.
 	if made > uint64(most) {
 		return 0, nil, errLarge
 	}
 	return int(made), delta[n+m:], nil
 }
 
-// bases keeps texts that deltas were made upon, the latest: objects that are
-// asked for one after the other are often made upon the same.
+// bases caches the latest base texts, because objects that are read one after the other often have
+// the same base.
 type bases struct {
 	texts map[baseKey][]byte
-	order []baseKey // as they came
+	order []baseKey // in the order in which they came
 	bytes int
 }
 
@@ -175,8 +173,8 @@ type baseKey struct {
 
 const (
 	basesBytes = 8 << 20
-	baseMost   = 1 << 20 // a larger text is not kept
-	baseCost   = 200     // bytes that keeping a text takes besides it
+	baseMost   = 1 << 20 // bytes; a larger text is not cached
+	baseCost   = 200     // bytes that a cached text takes besides its own
 )
 
 func (b *bases) get(f *file, at int) ([]byte, bool) {
@@ -184,14 +182,14 @@ func (b *bases) get(f *file, at int) ([]byte, bool) {
 	return text, ok
 }
 
-// put keeps a copy of a text.
+// put caches a copy of a text.
 func (b *bases) put(f *file, at int, text []byte) {
 	key := baseKey{f, at}
 	if _, known := b.texts[key]; known || len(text) > baseMost {
 		return
 	}
 
-	// Room for it: the oldest go.
+	// Make room: drop the oldest texts.
 	for b.bytes+len(text)+baseCost > basesBytes {
 		old := b.texts[b.order[0]]
 		delete(b.texts, b.order[0])

@@ -6,17 +6,15 @@
 //	                └──────Graph──────────▶ commits      info/commit-graph, info/commit-graphs/
 //	Refs(root) ─────────────────────────▶ references   refs/, packed-refs
 //
-// It knows the common forms only. Whatever is not there, not known, too large
-// or not sound is answered with ErrAskGit: whoever asked runs git then, which
-// knows every form and says what is wrong. That is the only error that a
-// reader has to tell apart.
+// It knows only the common forms. If something is missing, unknown, too large or damaged, it
+// returns ErrAskGit. The caller then runs git, which knows every form and says what is wrong. A
+// caller need not tell any other error apart.
 //
-// All input is taken for hostile. A size is checked before anything is
-// allocated for it, no text of a chain of deltas is larger than 16 MiB, what a
-// read returns has the checksum or the id that was asked for, and a file is
-// opened only when it is an ordinary one.
+// All input may be hostile. A size is checked before memory is allocated for it. No text in a chain
+// of deltas is larger than 16 MiB. The result of a read has the checksum or the id that was asked
+// for. Only ordinary files are opened.
 //
-// A pack of git, as far as it is read here:
+// The parts of a pack of git that are read here:
 //
 //	"PACK" version=2 number of objects
 //	an object:  kind and size of its text, 7 bits a byte, the lowest first

@@ -6,19 +6,18 @@ import (
 	"runtime/debug"
 )
 
-// ErrAskGit is the answer to all that is not read here: what is in no pack,
-// has a form that is not known, is larger than is read here, or is damaged.
-// Git is to be asked then.
+// ErrAskGit is the error for everything that cannot be read here: it is in no pack, has an unknown
+// form, is too large, or is damaged. The caller must run git.
 var ErrAskGit = errors.New("git has to be asked")
 
-// What ErrAskGit comes with.
+// The reasons for ErrAskGit.
 var (
 	errDamaged = errors.New("damaged")
 	errMissing = errors.New("in no pack")
 	errLarge   = errors.New("too large to be read here")
 )
 
-// ask makes ErrAskGit of an error, and keeps it.
+// ask wraps an error in ErrAskGit.
 func ask(err error) error {
 	if err == nil || errors.Is(err, ErrAskGit) {
 		return err
@@ -26,9 +25,8 @@ func ask(err error) error {
 	return fmt.Errorf("%w: %w", ErrAskGit, err)
 }
 
-// Protect calls f and makes ErrAskGit of the fault that touching a mapped file
-// beyond its end is: somebody has cut it short meanwhile. What reads ids or
-// trees of a [Graph] has to run in it.
+// Protect calls f. If f reads a mapped file beyond its end, because somebody has truncated it, the
+// fault becomes ErrAskGit. Reading ids or trees of a [Graph] needs Protect.
 func Protect(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 

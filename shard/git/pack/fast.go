@@ -2,41 +2,40 @@ package pack
 
 import "unsafe"
 
-// What a step of fast may read and write beyond where it is: eight bytes of
-// input three times, three literals and a match of 258 bytes copied in steps.
+// How far a step of fast may read and write beyond its position: eight bytes of input three times;
+// three literals and a match of 258 bytes, copied in steps.
 const (
 	fastIn  = 32
 	fastOut = 3 + 258 + 32
 )
 
-// lastOut is the last place of dst from where a step may write. What dst has
-// room for after its end is room for a step, so that nearly all of a text can
-// be made in steps; who stepped over the end finds out.
+// lastOut is the last position of dst from which a step may write. A step may use the capacity
+// after the end of dst, so that nearly all of a text is made in steps. The caller must check
+// whether a step went beyond the end.
 func lastOut(dst []byte) int { return min(len(dst), cap(dst)-fastOut) }
 
-// fast decompresses as long as there is room, and reports whether the block came
-// to its end. Before each step
+// fast decompresses while there is room, and reports whether it reached the end of the block.
+// Before each step
 //
 //	at  + fastIn  <= len(src)
 //	out + fastOut <= cap(dst)      out <= len(dst)
 //	buf has n bits of src that were not used, n < 64, and src[at] comes next
 //
-// so that a step needs to look at no bound, and b and dst are used without
-// checks. What a step takes of 56 bits: three codes of literals, or two and a
-// length, are at most 30 and 20 bits; then the bits are refilled for the
-// distance, which has at most 15 and 13.
+// so that a step need not check any bound, and uses b and dst without checks. A step takes at most
+// 56 bits at once: three codes of literals are at most 30 bits, and two codes with a length at most
+// 20 more. Then it refills the bits for the distance, which has at most 15 and 13.
 func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 	in, to := unsafe.Pointer(unsafe.SliceData(b.src)), unsafe.Pointer(unsafe.SliceData(dst))
 	at, buf, n := b.at, b.buf, b.n
 	lastIn, lastOut, lit, dist := len(b.src)-fastIn, lastOut(dst), &f.lit, &f.dist
 
 	for at <= lastIn && out <= lastOut {
-		// Refill to 56 bits or more.
+		// Refill to at least 56 bits.
 		buf |= *(*uint64)(unsafe.Add(in, at)) << (n & 63)
 		at += int(63-n) >> 3
 		n |= 56
 
-		// Up to three literals, which need no refill: they are at most 30 of 56 bits.
+		// Decode up to three literals. They take at most 30 of 56 bits, so no refill is needed.
 		e := lit[buf&(1<<litBits-1)]
 		if e&entryLiteral != 0 {
 			*(*byte)(unsafe.Add(to, out)) = byte(e >> 16)
@@ -52,7 +51,7 @@ func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 			}
 		}
 
-		// A long code, the end of the block, or no code at all.
+		// This is a long code, the end of the block, or no code at all.
 		if e&entryRare != 0 {
 			if e&entryMore != 0 {
 				buf, n = buf>>litBits, n-litBits
@@ -74,14 +73,14 @@ func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 			}
 		}
 
-		// A match: its length,
+		// Decode a match: first its length,
 		length := int(e>>16) + int(buf&(1<<(e&63)-1)>>(e>>8&15))
 		buf, n = buf>>(e&63), n-uint(e&63)
 		buf |= *(*uint64)(unsafe.Add(in, at)) << (n & 63)
 		at += int(63-n) >> 3
 		n |= 56
 
-		// and its distance.
+		// then its distance.
 		e = dist[buf&(1<<distBits-1)]
 		if e&entryRare != 0 {
 			if e&entryMore == 0 {
@@ -106,7 +105,7 @@ func (f *inflater) fast(dst []byte, out int, b *stream) (int, bool, error) {
 	return out, false, within(dst, out)
 }
 
-// within is an error when a step has gone beyond the end of dst.
+// within returns an error if a step has written beyond the end of dst.
 func within(dst []byte, out int) error {
 	if out > len(dst) {
 		return errStream
@@ -114,7 +113,7 @@ func within(dst []byte, out int) error {
 	return nil
 }
 
-// copyMatch copies length bytes that may overlap, and up to 15 more.
+// copyMatch copies length bytes, which may overlap, and up to 15 more.
 func copyMatch(to, from unsafe.Pointer, distance, length int) {
 	if distance >= 16 {
 		for k := 0; k < length; k += 16 {
@@ -123,7 +122,7 @@ func copyMatch(to, from unsafe.Pointer, distance, length int) {
 		return
 	}
 
-	// Eight at a time do not overlap either.
+	// At this distance steps of eight bytes do not overlap.
 	if distance >= 8 {
 		for k := 0; k < length; k += 8 {
 			*(*uint64)(unsafe.Add(to, k)) = *(*uint64)(unsafe.Add(from, k))

@@ -10,19 +10,17 @@ import (
 	"syscall"
 )
 
-// ErrSpecial means that something is no ordinary file: a symbolic link, a
-// pipe, a device.
+// ErrSpecial means that a file is not an ordinary one: a symbolic link, a pipe, a device.
 var ErrSpecial = errors.New("not an ordinary file")
 
-// ErrTooLarge means that a file has more bytes than one of its kind may have.
+// ErrTooLarge means that a file has more bytes than its kind may have.
 var ErrTooLarge = errors.New("the file is too large")
 
-// OpenFile opens a file below root for reading, if it is an ordinary one. What
-// it is given may have been put there by anybody: no path leads out of root,
-// no pipe makes it wait, no device is touched. The error is ErrSpecial, or one
-// of the file system.
+// OpenFile opens an ordinary file below root for reading. Anybody may have put the file there: so
+// no path leads out of root, a pipe does not block it, and no device is opened. The error is
+// ErrSpecial, or one of the file system.
 func OpenFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
-	// Some devices do something when they are opened, so look first.
+	// Opening some devices has effects, so look first.
 	if info, err := root.Lstat(name); err != nil {
 		return nil, nil, err
 	} else if !info.Mode().IsRegular() {
@@ -34,7 +32,7 @@ func OpenFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 
-	// It may have been exchanged between the two looks.
+	// The file may have been exchanged since the first look.
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s: %w", name, ErrSpecial)
@@ -46,8 +44,8 @@ func OpenFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// ReadFile reads a file below root that OpenFile opens and that has at most so
-// many bytes; ErrTooLarge for a larger one.
+// ReadFile reads a file below root with OpenFile, if it has at most most bytes; otherwise it
+// returns ErrTooLarge.
 func ReadFile(root *os.Root, name string, most int64) ([]byte, error) {
 	f, info, err := OpenFile(root, name)
 	if err != nil {
@@ -65,13 +63,12 @@ func ReadFile(root *os.Root, name string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// maxLevels is how deep directories are followed.
+// maxLevels is the greatest depth of directories that is walked.
 const maxLevels = 128
 
-// Walk calls use with everything below a directory of root that is no
-// directory itself, by its path from root, in no order. Directories are read
-// in parts, so that a large one takes no memory, and symbolic links are not
-// followed. A directory that is not there has nothing below it.
+// Walk calls use for everything below a directory of root that is not a directory, with its path
+// from root, in no order. It reads directories in parts, so that a large one takes little memory,
+// and does not follow symbolic links. A missing directory counts as empty.
 func Walk(root *os.Root, dir string, use func(name string, d fs.DirEntry) error) error {
 	return walk(root, dir, 0, use)
 }
@@ -81,7 +78,7 @@ func walk(root *os.Root, dir string, level int, use func(name string, d fs.DirEn
 		return fmt.Errorf("%.80s: more than %d levels of directories: %w", dir, maxLevels, ErrTooLarge)
 	}
 
-	// Only a directory, never one that a link leads to.
+	// Open only a directory, not a link to one.
 	f, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -92,7 +89,7 @@ func walk(root *os.Root, dir string, level int, use func(name string, d fs.DirEn
 	defer f.Close()
 
 	for {
-		// In parts, so that memory does not grow with the directory.
+		// Read in parts, so that memory does not grow with the directory.
 		const part = 512
 		entries, err := f.ReadDir(part)
 		for _, e := range entries {

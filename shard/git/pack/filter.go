@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// The commit graph has a Bloom filter for each commit, of the paths that it
-// changed compared with its first parent, and of the directories above them.
-// The bits of a path in a filter of size bits, with hashes given by the file:
+// For each commit, the commit graph has a Bloom filter of the paths that the commit changed
+// compared with its first parent, and of the directories above them. A path sets these bits in a
+// filter of size bits; the file gives the number of hashes:
 //
 //	(murmur3(seed1, path) + n * murmur3(seed2, path)) mod size     0 <= n < hashes
 
-// PathKey is a path as the filters ask for it: the two hashes of the path and
-// of the directories above it, for each version of the filters.
+// PathKey is a path prepared for asking the filters: the two hashes of the path and of the
+// directories above it, for each version of the filters.
 type PathKey [3][][2]uint32
 
-// NewPathKey is the key of a path, without a slash at its ends.
+// NewPathKey returns the key of a path, which has no slash at its ends.
 func NewPathKey(path string) *PathKey {
 	k := &PathKey{}
 	for {
-		// Each part of the path from the top has two hashes in either version.
+		// Each prefix of the path that ends at a slash has two hashes in either version.
 		for version := 1; version <= 2; version++ {
 			k[version] = append(k[version], [2]uint32{
 				murmur3(0x293ae76f, path, version == 1), murmur3(0x7e646e2c, path, version == 1),
@@ -35,8 +35,8 @@ func NewPathKey(path string) *PathKey {
 	}
 }
 
-// Unchanged reports whether a commit certainly has the same at a path as its
-// first parent. False says nothing.
+// Unchanged reports whether a path is certainly the same in a commit as in its first parent. False
+// means unknown.
 func (g *Graph) Unchanged(pos uint32, k *PathKey) bool {
 	l, i := g.at(pos)
 	if l.ends == nil {
@@ -50,13 +50,13 @@ func (g *Graph) Unchanged(pos uint32, k *PathKey) bool {
 	}
 
 	if from >= to || int(to) > len(l.filters) {
-		return false // none was made
+		return false // the commit has no filter
 	}
 
 	filter := l.filters[from:to]
 	size := uint64(len(filter)) * 8
 
-	// A Bloom filter: one bit that is not set is proof.
+	// A bit that is not set proves that the path is not in the filter.
 	for _, h := range k[l.version] {
 		for n := range l.hashes {
 			bit := uint64(h[0]+n*h[1]) % size
@@ -68,8 +68,7 @@ func (g *Graph) Unchanged(pos uint32, k *PathKey) bool {
 	return false
 }
 
-// murmur3 is the hash of the filters. The first version of them took bytes
-// for signed numbers.
+// murmur3 is the hash of the filters. Their first version reads bytes as signed numbers.
 func murmur3(seed uint32, s string, signed bool) uint32 {
 	const c1, c2 = 0xcc9e2d51, 0x1b873593
 	at := func(i int) uint32 {
@@ -80,14 +79,14 @@ func murmur3(seed uint32, s string, signed bool) uint32 {
 	}
 	mix := func(k uint32) uint32 { return bits.RotateLeft32(k*c1, 15) * c2 }
 
-	// Four bytes at a time, then the rest.
+	// Mix four bytes at a time.
 	i := 0
 	for ; i+4 <= len(s); i += 4 {
 		seed ^= mix(at(i) | at(i+1)<<8 | at(i+2)<<16 | at(i+3)<<24)
 		seed = bits.RotateLeft32(seed, 13)*5 + 0xe6546b64
 	}
 
-	// Up to three bytes are left over.
+	// Mix the up to three bytes that are left.
 	var k uint32
 	switch len(s) - i {
 	case 3:
@@ -101,7 +100,7 @@ func murmur3(seed uint32, s string, signed bool) uint32 {
 		seed ^= mix(k)
 	}
 
-	// The length, and a last mixing of all bits.
+	// Mix the length, then all bits once more.
 	seed ^= uint32(len(s))
 	seed = (seed ^ seed>>16) * 0x85ebca6b
 	seed = (seed ^ seed>>13) * 0xc2b2ae35

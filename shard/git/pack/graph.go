@@ -14,11 +14,10 @@ import (
 	"syscall"
 )
 
-// Graph is the commit graph that git keeps of a repository, mapped: parents,
-// time and root tree of each commit, and a filter of the paths that it
-// changed. A commit is known by its position; a million of them are walked in
-// less time than git takes to print a thousand. It may be used by several
-// goroutines, in [Protect].
+// Graph is the commit graph of a repository, mapped into memory: the parents, time and root tree of
+// each commit, and a filter of the paths that it changed. A position identifies a commit. Walking a
+// million commits takes less time than git takes to print a thousand. Several goroutines may use a
+// Graph, inside [Protect].
 //
 // A layer is a file:
 //
@@ -35,15 +34,14 @@ import (
 //	     BIDX  where the filter of each commit ends
 //	     BDAT  version, hashes, bits of an entry; then the filters
 //
-// Other chunks, which newer versions of git write, are passed over. A file of
-// another version is not read: the graph has no commits then. For example, the
-// parents of a merge of the commits at the positions 2, 5 and 7, which has the
-// first further parents of the file:
+// Other chunks, which newer versions of git write, are ignored. A file of another version is not
+// read: then the graph has no commits. For example, a merge of the commits at the positions 2, 5
+// and 7, whose further parents are the first in the file, has these parents:
 //
 //	CDAT  ... 00 00 00 02  80 00 00 00 ...      2; the rest from edge 0 on
 //	EDGE  00 00 00 05  80 00 00 07              5; 7, the last
 type Graph struct {
-	layers  []*layer // the oldest first
+	layers  []*layer // the oldest comes first
 	commits int
 	idBytes int
 }
@@ -51,12 +49,12 @@ type Graph struct {
 // layer is one file of the graph.
 type layer struct {
 	data            []byte
-	first, commits  int // position of its first commit, and how many it has
+	first, commits  int // position of its first commit, and number of its commits
 	fanout, ids     []byte
 	facts, edges    []byte
-	later, muchMore []byte // of corrected times; empty when there are none
-	ends, filters   []byte // of the filters; empty when there are none
-	version, hashes uint32 // of the filters
+	later, muchMore []byte // corrected times; empty if there are none
+	ends, filters   []byte // ends and bytes of the filters; empty if there are none
+	version, hashes uint32 // version and number of hashes of the filters
 }
 
 const (
@@ -64,15 +62,15 @@ const (
 	chunkRow    = 12
 	noParent    = 0x70000000
 	moreParents = 0x80000000 // the rest is an index into the edges
-	factBytes   = 16         // of a commit, besides the id of its tree
+	factBytes   = 16         // bytes of a commit, without the id of its tree
 	filterHead  = 12
-	maxLayers   = 64      // git joins them long before
-	maxChainTxt = 8 << 10 // bytes of the list of layers
-	mostParents = 1 << 16 // of one commit
+	maxLayers   = 64      // git joins layers long before
+	maxChainTxt = 8 << 10 // bytes in the list of layers
+	mostParents = 1 << 16 // parents of one commit
 )
 
-// OpenGraph maps the commit graph of the repository in dir. One that has none,
-// or one that is not read here, has a graph without commits.
+// OpenGraph maps the commit graph of the repository in dir. If there is none, or its form is
+// unknown, the graph has no commits.
 func OpenGraph(dir string) *Graph {
 	g := &Graph{}
 	for _, name := range graphFiles(dir) {
@@ -84,7 +82,7 @@ func OpenGraph(dir string) *Graph {
 	return g
 }
 
-// graphFiles are the files of the graph, the oldest layer first.
+// graphFiles returns the files of the graph, the oldest layer first.
 func graphFiles(dir string) []string {
 	root, err := os.OpenRoot(filepath.Join(dir, "objects", "info"))
 	if err != nil {
@@ -97,7 +95,7 @@ func graphFiles(dir string) []string {
 		return []string{single}
 	}
 
-	// Several layers: their names stand in a file.
+	// If there are several layers, a file lists their names.
 	chain, err := ReadFile(root, "commit-graphs/commit-graph-chain", maxChainTxt)
 	if err != nil {
 		return nil
@@ -114,7 +112,7 @@ func graphFiles(dir string) []string {
 	return names
 }
 
-// add maps one more file.
+// add maps another file.
 func (g *Graph) add(name string) error {
 	data, err := mapFile(name)
 	if err != nil {
@@ -123,7 +121,7 @@ func (g *Graph) add(name string) error {
 	return g.addLayer(data)
 }
 
-// addLayer adds a file on top of the others.
+// addLayer adds a layer on top of the others.
 func (g *Graph) addLayer(data []byte) error {
 	l := &layer{data: data, first: g.commits}
 	g.layers = append(g.layers, l)
@@ -134,7 +132,7 @@ func (g *Graph) addLayer(data []byte) error {
 	return nil
 }
 
-// parse finds the chunks of a file and checks their sizes.
+// parse finds the chunks of a layer and checks their sizes.
 func (l *layer) parse(g *Graph) error {
 	if err := l.parseHeader(g); err != nil {
 		return err
@@ -143,7 +141,7 @@ func (l *layer) parse(g *Graph) error {
 		return err
 	}
 
-	// Everything that is read of a commit is in chunks as long as they must be.
+	// Check the length of every chunk that is read for a commit.
 	if len(l.fanout) != 1024 {
 		return errDamaged
 	}
@@ -155,12 +153,11 @@ func (l *layer) parse(g *Graph) error {
 	return nil
 }
 
-// parseHeader checks the first bytes, which have to fit those of the layers
-// below.
+// parseHeader checks the first bytes, which must fit the layers below.
 func (l *layer) parseHeader(g *Graph) error {
 	d := l.data
 
-	// Positions count over all layers, so one out of its place would name wrong commits.
+	// Positions count over all layers, so a misplaced layer would name wrong commits.
 	if len(d) < graphHeader+chunkRow || string(d[:4]) != "CGPH" || d[4] != 1 || int(d[7]) != len(g.layers)-1 {
 		return errDamaged
 	}
@@ -182,9 +179,9 @@ func (l *layer) findChunks() error {
 		return errDamaged
 	}
 
-	// Which chunks there are, and where; those not known here are passed over.
+	// Find each known chunk, and ignore the others.
 	for i := range count {
-		// A chunk ends where the next begins; the table has a row for the end.
+		// A chunk ends where the next one begins; the table has a row for the end.
 		row := d[graphHeader+chunkRow*i:]
 		from, to := be.Uint64(row[4:]), be.Uint64(row[4+chunkRow:])
 		if from > to || to > uint64(len(d)) {
@@ -193,7 +190,7 @@ func (l *layer) findChunks() error {
 
 		chunk := d[from:to]
 
-		// Ids with their fan-out, facts, parents of merges, and filters of changed paths.
+		// These are ids with their fan-out, facts, parents of merges, and filters of changed paths.
 		switch string(row[:4]) {
 		case "OIDF":
 			l.fanout = chunk
@@ -217,8 +214,8 @@ func (l *layer) findChunks() error {
 	return nil
 }
 
-// parseFilters looks at the head of the filters. Without them, or with those
-// of a version that is not known, the graph has none.
+// parseFilters checks the head of the filters. If there are none, or their version is unknown, the
+// layer has no filters.
 func (l *layer) parseFilters() {
 	be := binary.BigEndian
 	if len(l.ends) == 4*l.commits && len(l.filters) >= filterHead {
@@ -231,7 +228,7 @@ func (l *layer) parseFilters() {
 	l.ends, l.filters = nil, nil
 }
 
-// Close gives the mappings back. The graph has no commits afterwards.
+// Close unmaps the files. Afterwards the graph has no commits.
 func (g *Graph) Close() {
 	for _, l := range g.layers {
 		_ = syscall.Munmap(l.data)
@@ -239,10 +236,10 @@ func (g *Graph) Close() {
 	*g = Graph{}
 }
 
-// Commits is how many commits the graph has: their positions are below it.
+// Commits returns the number of commits in the graph. Positions are below it.
 func (g *Graph) Commits() int { return g.commits }
 
-// at finds the layer of a position, and the commit's number in it.
+// at returns the layer of a position, and the index of the commit in that layer.
 func (g *Graph) at(pos uint32) (*layer, int) {
 	for i := len(g.layers) - 1; i > 0; i-- {
 		if l := g.layers[i]; int(pos) >= l.first {
@@ -252,7 +249,7 @@ func (g *Graph) at(pos uint32) (*layer, int) {
 	return g.layers[0], int(pos)
 }
 
-// Find gives the position of a commit.
+// Find returns the position of a commit.
 func (g *Graph) Find(id []byte) (pos uint32, ok bool) {
 	if len(id) == 0 || len(id) != g.idBytes {
 		return 0, false
@@ -260,7 +257,7 @@ func (g *Graph) Find(id []byte) (pos uint32, ok bool) {
 
 	be := binary.BigEndian
 	for _, l := range slices.Backward(g.layers) {
-		// The ids that begin with this byte. The rows of the table were not checked before.
+		// Search the ids that begin with this byte. The rows of the fan-out are not checked yet.
 		from, to := 0, int(be.Uint32(l.fanout[4*int(id[0]):]))
 		if id[0] > 0 {
 			from = int(be.Uint32(l.fanout[4*int(id[0])-4:]))
@@ -279,41 +276,41 @@ func (g *Graph) Find(id []byte) (pos uint32, ok bool) {
 
 func (l *layer) id(i, idBytes int) []byte { return l.ids[i*idBytes : (i+1)*idBytes] }
 
-// ID is the id of a commit. It is part of the mapping.
+// ID returns the id of a commit. It is part of the mapping.
 func (g *Graph) ID(pos uint32) []byte {
 	l, i := g.at(pos)
 	return l.id(i, g.idBytes)
 }
 
-// Tree is the id of a commit's root tree. It is part of the mapping.
+// Tree returns the id of a commit's root tree. It is part of the mapping.
 func (g *Graph) Tree(pos uint32) []byte {
 	l, i := g.at(pos)
 	return l.facts[i*(g.idBytes+factBytes):][:g.idBytes]
 }
 
-// Date is when a commit was made, in seconds since 1970.
+// Date returns the time of a commit in seconds since 1970.
 func (g *Graph) Date(pos uint32) int64 {
 	l, i := g.at(pos)
 	return int64(binary.BigEndian.Uint64(l.facts[i*(g.idBytes+factBytes)+g.idBytes+8:]) & (1<<34 - 1))
 }
 
-// Generation is one more than the largest of a commit's parents, 1 for a commit
-// without any; 0 where the graph does not know it. It stops rising at 1<<30 - 1.
+// Generation returns one more than the greatest generation of a commit's parents; 1 for a commit
+// without parents, 0 if the graph does not know it. It is at most 1<<30 - 1.
 func (g *Graph) Generation(pos uint32) uint32 {
 	l, i := g.at(pos)
 	return binary.BigEndian.Uint32(l.facts[i*(g.idBytes+factBytes)+g.idBytes+8:]) >> 2
 }
 
-// Latest is a bound on the times of a commit and of its whole history, in seconds
-// since 1970: none of them is later. math.MaxInt64 where the graph does not know one.
-// A parent's clock may be ahead of its child's, so the child's own time is no bound.
+// Latest returns an upper bound for the times of a commit and of its whole history, in seconds
+// since 1970; math.MaxInt64 if the graph knows none. The commit's own time is no bound, because the
+// clock of a parent's author may have been ahead.
 func (g *Graph) Latest(pos uint32) int64 {
 	l, i := g.at(pos)
 	if len(l.later) != 4*l.commits {
 		return math.MaxInt64
 	}
 
-	// The corrected time of git: at least one second more than that of each parent.
+	// Git's corrected time is at least one second later than that of each parent.
 	by := uint64(binary.BigEndian.Uint32(l.later[4*i:]))
 	if by&moreParents != 0 {
 		row := int(by&^moreParents) * 8
@@ -328,8 +325,8 @@ func (g *Graph) Latest(pos uint32) int64 {
 	return g.Date(pos) + int64(by)
 }
 
-// Parents appends the positions of a commit's parents, all of them below
-// Commits. The error is ErrAskGit.
+// Parents appends the positions of a commit's parents, which are all below Commits. The error is
+// ErrAskGit.
 func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
 	l, i := g.at(pos)
 	fact := l.facts[i*(g.idBytes+factBytes)+g.idBytes:]
@@ -341,13 +338,13 @@ func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
 	from := len(dst)
 	dst = append(dst, first)
 
-	// One parent, two, or a list of them whose last row is marked.
+	// There are one or two parents, or a list whose last row is marked.
 	switch {
 	case second == noParent:
 	case second&moreParents == 0:
 		dst = append(dst, second)
 	default:
-		// A merge of three or more: a row of 4 bytes each.
+		// A merge of three or more has rows of 4 bytes each.
 		for e := int(second&^moreParents) * 4; ; e += 4 {
 			if e+4 > len(l.edges) || len(dst)-from > mostParents {
 				return dst, ask(errDamaged)
@@ -360,7 +357,7 @@ func (g *Graph) Parents(dst []uint32, pos uint32) ([]uint32, error) {
 		}
 	}
 
-	// A parent beyond the graph would lead outside of its tables.
+	// A parent beyond the graph would be outside of its tables.
 	for _, p := range dst[from:] {
 		if int(p) >= g.commits {
 			return dst, ask(errDamaged)

@@ -5,24 +5,23 @@ import (
 	"errors"
 )
 
-// An inflater decompresses streams of zlib, each at once and into memory that
-// is exactly as large as the text: what the objects of a pack are, whose sizes
-// stand in front of them. Knowing both ends it needs no window and no copy, and
-// is several times as fast as a decoder of pieces. The checksum of the text is
-// left to the caller, who has better ones.
+// An inflater decompresses zlib streams into memory that has exactly the size of the text. Objects
+// of a pack are such streams, and their sizes stand in front of them. Because both ends are known,
+// it needs no window and no copy, and is several times as fast as a streaming decoder. It does not
+// check the checksum of the text: the caller has better ones.
 //
-// A table of codes is indexed by the next bits of the input. An entry is
+// The next bits of the input are the index in a table of codes. An entry is
 //
-//	bits 0 to 5    how many bits it takes, those of its number included
-//	bits 8 to 11   how many of these are the code
+//	bits 0 to 5    number of bits that it takes, with those of its number
+//	bits 8 to 11   how many of these bits are the code
 //	bit 13         more bits are needed: base is where their table begins,
-//	               bits 8 to 11 are how many index it
+//	               bits 8 to 11 are how many bits are its index
 //	bit 14         end of the block
-//	bit 15         none of the common kinds: bit 13, bit 14, or no code at all
+//	bit 15         not a common kind: bit 13, bit 14, or no code at all
 //	bits 16 to 30  base: a literal, or the least length or distance
 //	bit 31         a literal
 //
-// For example, in blocks without tables of their own,
+// For example, with the fixed tables,
 //
 //	8061_0808      the literal 'a' (0x61), a code of 8 bits and no number
 //	000d_0708      a length from 13 on, a code of 7 bits and a number of one
@@ -30,17 +29,17 @@ import (
 type inflater struct {
 	lit    [litRoom]uint32
 	dist   [distRoom]uint32
-	length [codeRoom]uint32 // of the codes that tell the lengths of codes
+	length [codeRoom]uint32 // for the codes that encode the lengths of codes
 	sizes  [288 + 32]uint8
-	fixed  bool // the tables are those of blocks without tables of their own
+	fixed  bool // the fixed tables are loaded
 }
 
 const (
-	litBits  = 10 // of the input that index the first table
+	litBits  = 10 // input bits that index the first table
 	distBits = 8
 	codeBits = 7
-	// Rooms for all tables that complete codes can ask for: two codes at least
-	// are after each further table.
+	// Sizes that hold the tables of any complete code: each further table serves at least two
+	// codes.
 	litRoom  = 1<<litBits + 288/2<<(15-litBits)
 	distRoom = 1<<distBits + 32/2<<(15-distBits)
 	codeRoom = 1 << codeBits
@@ -51,19 +50,19 @@ const (
 	entryLiteral = 1 << 31
 )
 
-// errStream means that a compressed stream is damaged.
+// errStream is the error for a damaged stream.
 var errStream = errors.New("damaged zlib stream")
 
-// stream is an input of which bits are taken, lowest first.
+// stream is an input from which bits are taken, the lowest first.
 type stream struct {
 	src []byte
-	at  int    // of the next byte
-	buf uint64 // bits taken from src and not yet used
-	n   uint   // how many
+	at  int    // offset of the next byte
+	buf uint64 // bits taken from src but not used yet
+	n   uint   // number of bits in buf
 }
 
-// fill makes sure of 56 bits, or of all that are left; beyond the end come
-// zeros, which take notices.
+// fill loads buf with at least 56 bits, or with all that are left. Zeros follow the end of the
+// input; take detects them.
 func (b *stream) fill() {
 	if b.at+8 <= len(b.src) {
 		b.buf |= binary.LittleEndian.Uint64(b.src[b.at:]) << (b.n & 63)
@@ -72,7 +71,7 @@ func (b *stream) fill() {
 		return
 	}
 
-	// Near the end, byte by byte.
+	// Near the end load byte by byte.
 	for b.n < 56 && b.at < len(b.src) {
 		b.buf |= uint64(b.src[b.at]) << (b.n & 63)
 		b.at++
@@ -80,7 +79,7 @@ func (b *stream) fill() {
 	}
 }
 
-// take uses n bits; it reports false when there are not so many.
+// take uses n bits. It reports false if there are not so many.
 func (b *stream) take(n uint) (v uint64, ok bool) {
 	if n > b.n {
 		return 0, false
@@ -91,11 +90,11 @@ func (b *stream) take(n uint) (v uint64, ok bool) {
 	return v, true
 }
 
-// inflate decompresses the stream at the beginning of src into dst, which it
-// fills exactly, and returns the length of the stream. What dst has room for
-// after its end, it may use; it is faster with fastOut bytes there.
+// inflate decompresses the stream at the beginning of src into dst, which it fills exactly, and
+// returns the length of the stream. It may use the capacity after the end of dst, and is faster
+// with fastOut bytes there.
 func (f *inflater) inflate(dst, src []byte) (int, error) {
-	// The head of zlib: deflate, a window of at most 32 KiB, no dictionary.
+	// Check the head of zlib: deflate, a window of at most 32 KiB, no dictionary.
 	if len(src) < 2 || src[0]&15 != 8 || src[0]>>4 > 7 || src[1]&0x20 != 0 || binary.BigEndian.Uint16(src)%31 != 0 {
 		return 0, errStream
 	}
@@ -103,18 +102,18 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 	b := stream{src: src, at: 2}
 	out := 0
 
-	// Each block either adds to dst or fails: damage cannot keep this going.
+	// Each block either adds to dst or fails, so damaged input cannot keep the loop going.
 	for last := false; !last; {
 		b.fill()
 
-		// A block: whether it is the last, and how it is coded.
+		// Read whether the block is the last one, and how it is coded.
 		head, ok := b.take(3)
 		if !ok {
 			return 0, errStream
 		}
 		last = head&1 != 0
 
-		// Stored bytes, the codes that the format gives, or codes of its own.
+		// The block has stored bytes, the fixed codes, or its own codes.
 		var err error
 		switch head >> 1 {
 		case 0:
@@ -135,7 +134,7 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 		}
 	}
 
-	end := b.at - int(b.n>>3) + 4 // the checksum
+	end := b.at - int(b.n>>3) + 4 // the checksum follows
 	if out != len(dst) || end > len(src) {
 		return 0, errStream
 	}
@@ -144,7 +143,7 @@ func (f *inflater) inflate(dst, src []byte) (int, error) {
 
 // stored copies a block that is not compressed.
 func (b *stream) stored(dst []byte, out int) (int, error) {
-	// Whole bytes that were taken go back; the rest of a byte is padding, which the format leaves out.
+	// Return whole bytes to the input. The rest of a byte is padding.
 	at := b.at - int(b.n>>3)
 	b.buf, b.n = 0, 0
 
@@ -152,7 +151,7 @@ func (b *stream) stored(dst []byte, out int) (int, error) {
 		return 0, errStream
 	}
 
-	// The length stands there twice, the second time with all bits turned.
+	// The length comes twice, the second time with all bits inverted.
 	n := int(binary.LittleEndian.Uint16(b.src[at:]))
 	if int(^binary.LittleEndian.Uint16(b.src[at+2:])) != n || n > len(b.src)-at-4 || n > len(dst)-out {
 		return 0, errStream
@@ -162,8 +161,8 @@ func (b *stream) stored(dst []byte, out int) (int, error) {
 	return out + copy(dst[out:], b.src[at+4:b.at]), nil
 }
 
-// block decompresses a block into dst from out on: fast where there is room on
-// both sides for all that a step can touch, else with care.
+// block decompresses a block into dst from out on. It uses fast steps while both sides have enough
+// room, and then goes on carefully.
 func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 	for {
 		if b.at <= len(b.src)-fastIn && out <= lastOut(dst) {
@@ -174,7 +173,7 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 			}
 		}
 
-		// One literal, or one match: a length and a distance.
+		// Decode one literal, or one match: a length and a distance.
 		b.fill()
 		e, code, ok := b.code(f.lit[:], litBits)
 		switch {
@@ -183,7 +182,7 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 		case e&entryEnd != 0:
 			return out, nil
 
-		// A byte beyond the end that was promised is damage.
+		// A byte beyond the promised end means damage.
 		case e&entryLiteral != 0:
 			if out == len(dst) {
 				return 0, errStream
@@ -195,7 +194,7 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 
 		length := int(e>>16) + int(code>>(e>>8&15))
 
-		// How far back the match is.
+		// Read the distance of the match.
 		b.fill()
 		if e, code, ok = b.code(f.dist[:], distBits); !ok || e&entryRare != 0 {
 			return 0, errStream
@@ -205,7 +204,7 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 			return 0, errStream
 		}
 
-		// Byte by byte: with distance < length the match repeats what it has just written.
+		// Copy byte by byte: if distance < length, the match repeats the bytes that it writes.
 		for range length {
 			dst[out] = dst[out-distance]
 			out++
@@ -213,8 +212,8 @@ func (f *inflater) block(dst []byte, out int, b *stream) (int, error) {
 	}
 }
 
-// code takes the next code by a table that first bits index: its entry, and
-// the bits that it took, those of its number above those of the code.
+// code takes the next code, using a table that first bits index. It returns the entry and the bits
+// taken; those of its number are above those of the code.
 func (b *stream) code(table []uint32, first uint) (e uint32, code uint64, ok bool) {
 	e = table[b.buf&(1<<first-1)]
 	if e&entryMore != 0 {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// file is a pack and its index of version 2, both mapped:
+// file is a pack with its index of version 2, both mapped into memory:
 //
 //	0     ff 74 4f 63, version=2
 //	8     fanout: for each first byte of an id, how many ids begin with it or
@@ -22,8 +22,8 @@ import (
 //	      places beyond 2 GiB, 8 bytes each
 //	      checksum of the pack, checksum of the index
 //
-// All numbers have their highest byte first. For example, of a pack with nothing
-// but the blob "hello\n", whose id is ce013625030ba8dba906f756967f9e9ca394464a:
+// All numbers have their highest byte first. For example, a pack that has only the blob "hello\n",
+// whose id is ce013625030ba8dba906f756967f9e9ca394464a:
 //
 //	8     00 00 00 00 (206 times)    no id begins with 00 ... cd
 //	832   00 00 00 01 (50 times)     one begins with ce or less, and so on to ff
@@ -34,30 +34,30 @@ type file struct {
 	index, data []byte
 	idBytes     int
 	objects     int
-	touched     int // bytes read since the mapping was last let go
-	near        int // where the last object was, in pages that are mapped at once
+	touched     int // bytes read since the mapping was last released
+	near        int // position of the last object, in units of aroundFault
 }
 
 const (
 	packHeader  = 12
 	indexHeader = 8
 	indexIDs    = indexHeader + 256*4
-	// maxChain is the greatest number of deltas upon deltas that is believed.
+	// maxChain is the greatest accepted number of deltas upon deltas.
 	maxChain = 4096
 	// maxObject is the greatest size of an object that is read here.
 	maxObject = 1 << 31
-	// mappedMost is how much of a pack is mapped at a time: what was read need
-	// not count as memory of this process.
+	// mappedMost is how much of a pack may be mapped before it is released: bytes that were read
+	// need not count as memory of this process.
 	mappedMost = 16 << 20
-	// aroundFault is how much the kernel maps where one page is touched.
+	// aroundFault is how much the kernel maps when one page is touched.
 	aroundFault = 64 << 10
-	// maxMapped is the greatest file: half of all addresses of a process.
+	// maxMapped is the size of the largest file that is mapped: half of all addresses of a process.
 	maxMapped = 1 << 46
 )
 
-// openFile maps a pack by the name of its index, which tells how long ids are.
+// openFile maps a pack by the name of its index, which shows how long ids are.
 func openFile(index string) (*file, error) {
-	// Only the name says how long ids are: a checksum is as long as they.
+	// The name contains a checksum, which is as long as an id.
 	sum, ok := strings.CutPrefix(strings.TrimSuffix(filepath.Base(index), ".idx"), "pack-")
 	if !ok || !IsID(sum) {
 		return nil, errDamaged
@@ -73,7 +73,7 @@ func openFile(index string) (*file, error) {
 		return nil, err
 	}
 
-	// Both files may be cut short by anybody while they are read.
+	// Anybody may truncate both files while they are read.
 	if err := Protect(f.check); err != nil {
 		f.close()
 		return nil, errDamaged
@@ -81,8 +81,7 @@ func openFile(index string) (*file, error) {
 	return f, nil
 }
 
-// check looks at the fixed parts of both files. From here on the tables of the
-// index are there in full, and
+// check checks the fixed parts of both files. Afterwards the tables of the index are complete, and
 //
 //	0 <= fanout[i] <= fanout[i+1] <= objects
 func (f *file) check() error {
@@ -114,9 +113,9 @@ func (f *file) check() error {
 	return nil
 }
 
-// mapFile maps a file of a repository of ours.
+// mapFile maps a file of one of our repositories.
 func mapFile(name string) ([]byte, error) {
-	// A pipe in the place of the file must not make this wait.
+	// A pipe in the place of the file must not block this.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -149,11 +148,11 @@ func (f *file) close() {
 	*f = file{}
 }
 
-// touch notes that n bytes were read at a place, and lets go of what is mapped
-// from time to time.
+// touch records that n bytes were read at an offset, and releases the mapped memory from time to
+// time.
 func (f *file) touch(at, n int) {
 	f.touched += n
-	if page := at / aroundFault; page != f.near { // neighbours share what a fault maps
+	if page := at / aroundFault; page != f.near { // neighbours share the pages that a fault maps
 		f.near = page
 		f.touched += aroundFault
 	}
@@ -162,14 +161,13 @@ func (f *file) touch(at, n int) {
 	}
 }
 
-// release lets go of the memory that the pack is mapped in.
+// release releases the memory in which the pack is mapped.
 func (f *file) release() {
 	f.touched, f.near = 0, -1
 	_ = syscall.Madvise(f.data, syscall.MADV_DONTNEED)
 }
 
-// find gives the place of an object in the index. The ids that begin with the
-// byte b stand at
+// find returns the index of an object. The ids that begin with the byte b are at
 //
 //	fanout[b-1] <= i < fanout[b]
 func (f *file) find(id []byte) (int, bool) {
@@ -186,13 +184,13 @@ func (f *file) find(id []byte) (int, bool) {
 	return i, i < to && bytes.Equal(ids[i*f.idBytes:(i+1)*f.idBytes], id)
 }
 
-// offset gives where an object begins in the pack.
+// offset returns where an object begins in the pack.
 func (f *file) offset(i int) (int, error) {
 	be := binary.BigEndian
 	offsets := indexIDs + f.objects*(f.idBytes+4)
 	at := uint64(be.Uint32(f.index[offsets+4*i:]))
 
-	// The highest bit says that the place needs eight bytes, in a table of its own.
+	// The highest bit says that the offset is in the table of 8-byte offsets.
 	if at>>31 != 0 {
 		large := uint64(offsets+4*f.objects) + 8*(at&0x7fffffff)
 		if large+8 > uint64(len(f.index)-2*f.idBytes) {
@@ -207,32 +205,32 @@ func (f *file) offset(i int) (int, error) {
 	return int(at), nil
 }
 
-// sum is the checksum of the bytes of an object in the pack.
+// sum returns the checksum of the bytes of an object in the pack.
 func (f *file) sum(i int) uint32 {
 	return binary.BigEndian.Uint32(f.index[indexIDs+f.objects*f.idBytes+4*i:])
 }
 
-// Kinds of entries whose text is made of another's.
+// Kinds of entries whose text is made from another text.
 const (
 	offDelta Kind = 6 // the base is so many bytes before it
-	refDelta Kind = 7 // the base has an id
+	refDelta Kind = 7 // the base is given by its id
 )
 
-// entry is an object as its header tells it.
+// entry is an object as its header describes it.
 type entry struct {
-	at, body int // where it begins, and its stream
+	at, body int // offsets of the entry and of its stream
 	kind     Kind
-	size     int // of what the stream holds
-	base     int // of a delta: where its base begins
+	size     int // size of the decompressed stream
+	base     int // for a delta: offset of its base
 }
 
 func (e entry) isDelta() bool { return e.kind == offDelta || e.kind == refDelta }
 
-// entry reads what stands before the stream of the object at an offset.
+// entry reads the header of the object at an offset.
 func (f *file) entry(at int) (entry, error) {
 	e := entry{at: at, body: at}
 	end := len(f.data) - f.idBytes
-	next := func() uint64 { // the next byte; beyond the end zeros, and body tells
+	next := func() uint64 { // the next byte; zeros follow the end, and body shows that
 		if e.body >= end {
 			e.body = end + 1
 			return 0
@@ -241,7 +239,7 @@ func (f *file) entry(at int) (entry, error) {
 		return uint64(f.data[e.body-1])
 	}
 
-	// Kind and size: the first byte has 4 bits of the size, the others 7.
+	// Read kind and size: the first byte has 4 bits of the size, the others 7.
 	c := next()
 	e.kind = Kind(c >> 4 & 7)
 	size := c & 15
@@ -254,7 +252,7 @@ func (f *file) entry(at int) (entry, error) {
 	}
 	e.size = int(size)
 
-	// Where the base of a delta begins.
+	// Find the base of a delta.
 	switch e.kind {
 	case offDelta:
 		c = next()
@@ -273,7 +271,7 @@ func (f *file) entry(at int) (entry, error) {
 			return e, errDamaged
 		}
 
-		// A pack on disk is whole: the base is in the same one.
+		// A pack on disk is complete, so the base is in the same pack.
 		i, ok := f.find(f.data[e.body : e.body+f.idBytes])
 		if !ok {
 			return e, errDamaged
@@ -285,7 +283,7 @@ func (f *file) entry(at int) (entry, error) {
 		}
 	}
 
-	// The header itself must not run into the end.
+	// The header itself must end before the pack does.
 	if e.body > end {
 		return e, errDamaged
 	}

@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// MaxRefs is how many references of a repository are read.
+// MaxRefs is the greatest number of references of a repository that are read.
 const MaxRefs = 200_000
 
-// ErrManyRefs means that there are more.
+// ErrManyRefs means that a repository has more.
 var ErrManyRefs = fmt.Errorf("more than %d branches and tags", MaxRefs)
 
 const (
-	maxLooseRef   = 4 << 10  // bytes of a file with one reference
-	maxPackedRefs = 64 << 20 // bytes of the file with many
+	maxLooseRef   = 4 << 10  // bytes in a file with one reference
+	maxPackedRefs = 64 << 20 // bytes in the file with many references
 )
 
-// Refs reads the references of the repository in root, by full name: the
-// loose ones first, since git writes the packed ones before it removes those.
-// The ids are in hex. A symbolic reference, a name that git might not take, or
-// references kept in another form are ErrAskGit; too many are ErrManyRefs.
+// Refs reads the references of the repository in root, by full name. It reads loose ones first,
+// because git writes packed references before it removes loose ones. The ids are in hex. The error
+// is ErrAskGit for a symbolic reference, a name that git might refuse, or another form of storage,
+// and ErrManyRefs if there are too many.
 func Refs(root *os.Root) (map[string]string, error) {
 	refs := map[string]string{}
 	err := Walk(root, "refs", func(name string, _ fs.DirEntry) error {
-		// Git is writing it; until it is renamed, the old value holds.
+		// Git is writing the file. Until it is renamed, the old value counts.
 		if strings.HasSuffix(name, ".lock") {
 			return nil
 		}
@@ -38,7 +38,7 @@ func Refs(root *os.Root) (map[string]string, error) {
 		err = packedRefs(root, refs)
 	}
 
-	// Git would read them all to say the same.
+	// Git would read them all only to fail in the same way.
 	if errors.Is(err, ErrManyRefs) {
 		return nil, err
 	}
@@ -48,11 +48,11 @@ func Refs(root *os.Root) (map[string]string, error) {
 	return refs, nil
 }
 
-// looseRef adds the reference in a file of its own.
+// looseRef adds a reference that has its own file.
 func looseRef(root *os.Root, name string, refs map[string]string) error {
 	text, err := ReadFile(root, name, maxLooseRef)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // packed or gone meanwhile
+		return nil // it was packed or removed meanwhile
 	}
 	if err != nil {
 		return err
@@ -69,12 +69,12 @@ func looseRef(root *os.Root, name string, refs map[string]string) error {
 	return nil
 }
 
-// packedRefs adds the references of packed-refs that are not there yet.
+// packedRefs adds the references of packed-refs that are not loose.
 //
 //	# pack-refs with: peeled fully-peeled sorted
 //	<id> refs/heads/main
 //	<id> refs/tags/v1
-//	^<id>                      what the tag above leads to
+//	^<id>                      the commit of the tag above
 func packedRefs(root *os.Root, refs map[string]string) error {
 	text, err := ReadFile(root, "packed-refs", maxPackedRefs)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +84,7 @@ func packedRefs(root *os.Root, refs map[string]string) error {
 		return err
 	}
 
-	// The line of what a tag leads to is not needed: who wants it reads the tag.
+	// The line with the commit of a tag is not needed.
 	for line := range bytes.Lines(text) {
 		if line[0] == '#' || line[0] == '^' {
 			continue
@@ -95,7 +95,7 @@ func packedRefs(root *os.Root, refs map[string]string) error {
 			return fmt.Errorf("%.80q is no plain reference", name)
 		}
 
-		// A loose reference is newer than the packed one of its name.
+		// A loose reference is newer than the packed one with its name.
 		if _, loose := refs[name]; !loose {
 			refs[name] = oid
 		}
@@ -107,7 +107,7 @@ func packedRefs(root *os.Root, refs map[string]string) error {
 	return nil
 }
 
-// PlainRef reports whether git certainly takes a name for that of a reference.
+// PlainRef reports whether git certainly accepts a name for a reference.
 func PlainRef(name string) bool {
 	if !strings.HasPrefix(name, "refs/") || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
 		return false
@@ -120,7 +120,7 @@ func PlainRef(name string) bool {
 	return strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune("~^:?*[\\", r) }) < 0
 }
 
-// IsID reports whether s is a whole object id in hex.
+// IsID reports whether s is a complete object id in hex.
 func IsID(s string) bool {
 	if len(s) != 40 && len(s) != 64 {
 		return false

@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// Kind is what an object is.
+// Kind is the kind of an object.
 type Kind uint8
 
-// The kinds of objects, numbered as in packs.
+// The values of Kind are those in packs.
 const (
 	Commit Kind = 1
 	Tree   Kind = 2
@@ -29,7 +29,7 @@ const (
 	Tag    Kind = 4
 )
 
-// String is the kind as git calls it.
+// String returns the kind as git names it.
 func (k Kind) String() string {
 	switch k {
 	case Commit:
@@ -44,13 +44,13 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Store reads objects out of the packs of a repository, which takes some
-// microseconds where a question to git takes a hundred. The packs are mapped.
-// It is not for concurrent use: each goroutine opens one of its own.
+// Store reads objects from the packs of a repository, which are mapped. That takes microseconds,
+// while asking git takes a hundred. It is not safe for concurrent use: each goroutine opens its
+// own.
 type Store struct {
 	dir    string
-	files  []*file   // those with most objects first
-	opened time.Time // change of the directory of packs when they were mapped
+	files  []*file   // those with most objects come first
+	opened time.Time // modification time of the directory when the packs were mapped
 
 	inf   inflater
 	bases bases
@@ -59,19 +59,18 @@ type Store struct {
 	delta []byte
 }
 
-// maxText is the greatest text, in bytes, that is made of deltas here, those
-// in the middle of a chain included: a pack of some hundred bytes can ask for
-// any number of gigabytes.
+// maxText is the greatest size, in bytes, of a text that is made from deltas here, including
+// intermediate texts. A pack of some hundred bytes can ask for any number of gigabytes.
 const maxText = 16 << 20
 
-// The greatest objects that are read here whole, in bytes. Of a longer message
-// nobody wants all, so that git may read it and its output be cut.
+// The greatest sizes of whole objects that are read here, in bytes. Nobody needs all of a longer
+// message: git reads it, and its output is cut.
 const (
-	maxMessage = 1 << 20 // a commit or a tag
+	maxMessage = 1 << 20 // commit or tag
 	maxTree    = 32 << 20
 )
 
-// mostOf is the greatest size of an object of a kind.
+// mostOf returns the greatest size of an object of a kind.
 func mostOf(kind Kind) int {
 	switch kind {
 	case Commit, Tag:
@@ -82,8 +81,8 @@ func mostOf(kind Kind) int {
 	return maxObject
 }
 
-// Open maps the packs of the repository in dir, those that it knows the form
-// of. The store looks for new ones when an object is in none.
+// Open maps the packs of the repository in dir whose form it knows. The store looks for new packs
+// when it cannot find an object.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir}
 	if err := s.load(); err != nil {
@@ -92,7 +91,7 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Close gives everything back. The store has no objects afterwards.
+// Close unmaps all files. Afterwards the store has no objects.
 func (s *Store) Close() {
 	for _, f := range s.files {
 		f.close()
@@ -100,8 +99,8 @@ func (s *Store) Close() {
 	*s = Store{}
 }
 
-// load maps the packs that are there now. One that leaves meanwhile is no
-// error: its objects are in another.
+// load maps the present packs. A pack that disappears meanwhile is no error, because its objects
+// are in another.
 func (s *Store) load() error {
 	dir := filepath.Join(s.dir, "objects", "pack")
 	info, err := os.Stat(dir)
@@ -140,13 +139,13 @@ func (s *Store) load() error {
 		files = append(files, one)
 	}
 
-	// The largest first: most objects are found there.
+	// Sort the largest to the front: most objects are there.
 	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(b.objects, a.objects) })
 	s.files, s.opened = files, info.ModTime()
 	return nil
 }
 
-// reload maps the packs anew if some came or left.
+// reload maps the packs again if some have come or gone.
 func (s *Store) reload() bool {
 	info, err := os.Stat(filepath.Join(s.dir, "objects", "pack"))
 	if err != nil || info.ModTime().Equal(s.opened) {
@@ -157,7 +156,7 @@ func (s *Store) reload() bool {
 	if s.load() != nil {
 		return false
 	}
-	s.bases = bases{} // known by files that are gone
+	s.bases = bases{} // cached bases belong to files that are gone
 
 	for _, f := range old {
 		f.close()
@@ -165,20 +164,20 @@ func (s *Store) reload() bool {
 	return true
 }
 
-// Rest gives back what only speeds up a run of questions.
+// Rest frees memory that only makes a series of reads faster.
 func (s *Store) Rest() {
 	s.bases, s.buf, s.delta = bases{}, [2][]byte{}, nil
 	s.Release()
 }
 
-// Release lets go of the memory in which parts of the files are mapped.
+// Release releases the memory in which parts of the files are mapped.
 func (s *Store) Release() {
 	for _, f := range s.files {
 		f.release()
 	}
 }
 
-// lookup finds the file that has an object, and its place in the index.
+// lookup returns the file that has an object, and the index of the object in it.
 func (s *Store) lookup(id []byte) (*file, int, error) {
 	for range 2 {
 		for _, f := range s.files {
@@ -190,7 +189,7 @@ func (s *Store) lookup(id []byte) (*file, int, error) {
 			}
 		}
 
-		// Not here: perhaps in a pack that came meanwhile.
+		// It may be in a pack that has come meanwhile.
 		if s.dir == "" || !s.reload() {
 			break
 		}
@@ -198,8 +197,8 @@ func (s *Store) lookup(id []byte) (*file, int, error) {
 	return nil, 0, errMissing
 }
 
-// Info finds what an object is, and the size of its text in bytes, without
-// reading it. The error is ErrAskGit.
+// Info returns the kind of an object and the size of its text in bytes, without reading the text.
+// The error is ErrAskGit.
 func (s *Store) Info(id []byte) (kind Kind, size int64, err error) {
 	err = Protect(func() error {
 		f, i, err := s.lookup(id)
@@ -212,8 +211,7 @@ func (s *Store) Info(id []byte) (kind Kind, size int64, err error) {
 	return kind, size, ask(err)
 }
 
-// info reads headers. The size of a text made of deltas stands at the
-// beginning of the last of them.
+// info reads headers. A text made of deltas has its size at the start of the last delta.
 func (s *Store) info(f *file, i int) (kind Kind, size int64, err error) {
 	at, err := f.offset(i)
 	if err != nil {
@@ -225,7 +223,7 @@ func (s *Store) info(f *file, i int) (kind Kind, size int64, err error) {
 		return 0, 0, err
 	}
 
-	// Down the chain: the kind is that of its last base, the size that of the first delta.
+	// Go down the chain: the kind is that of its last base, the size that of the first delta.
 	size = int64(e.size)
 	for deltas := 0; e.isDelta(); deltas++ {
 		if deltas > maxChain {
@@ -249,7 +247,7 @@ func (s *Store) info(f *file, i int) (kind Kind, size int64, err error) {
 	return e.kind, size, nil
 }
 
-// resultSize is the size of what a delta makes.
+// resultSize returns the size of the text that a delta makes.
 func (s *Store) resultSize(f *file, e entry) (int64, error) {
 	var err error
 	if s.delta, _, err = s.inflate(s.delta[:0], f, e, maxText); err != nil {
@@ -264,12 +262,12 @@ func (s *Store) resultSize(f *file, e entry) (int64, error) {
 	return int64(size), nil
 }
 
-// Read appends the text of an object of a kind to dst. The error is ErrAskGit;
-// dst has its old length then.
+// Read appends the text of an object of a kind to dst. The error is ErrAskGit; then dst has its old
+// length.
 func (s *Store) Read(dst []byte, kind Kind, id []byte) (out []byte, err error) {
 	out = dst
 
-	// The packs are mapped: one that was cut short is a fault, of which an error is made.
+	// Truncating a mapped pack causes a fault, which Protect turns into an error.
 	err = Protect(func() error {
 		f, i, err := s.lookup(id)
 		if err != nil {
@@ -285,8 +283,8 @@ func (s *Store) Read(dst []byte, kind Kind, id []byte) (out []byte, err error) {
 	return out, nil
 }
 
-// Get appends the text of an object of any kind to dst, if it has at most so
-// many bytes. The error is ErrAskGit.
+// Get appends the text of an object of any kind to dst, if it has at most most bytes. The error is
+// ErrAskGit.
 func (s *Store) Get(dst []byte, id []byte, most int64) (Kind, []byte, error) {
 	kind, size, err := s.Info(id)
 	if err == nil && size > most {
@@ -299,9 +297,9 @@ func (s *Store) Get(dst []byte, id []byte, most int64) (Kind, []byte, error) {
 	return kind, dst, err
 }
 
-// read appends the object with a place in the index of a file. Nothing is
-// believed unseen: one that is stored whole has a checksum in the index, one
-// that is made of deltas must have its id, since many bytes went into it.
+// read appends the object with index i of a file. It checks everything: an object stored whole has
+// a checksum in the index. An object made of deltas must have its id, because many bytes contribute
+// to it.
 func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, error) {
 	at, err := f.offset(i)
 	if err != nil {
@@ -315,7 +313,7 @@ func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, 
 
 	from := len(dst)
 	if e.kind == kind {
-		// Stored whole: its checksum is in the index.
+		// An object stored whole has its checksum in the index.
 		dst, end, err := s.inflate(dst, f, e, mostOf(kind))
 		if err == nil && crc32.ChecksumIEEE(f.data[at:end]) != f.sum(i) {
 			err = errDamaged
@@ -326,7 +324,7 @@ func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, 
 		return dst, nil
 	}
 
-	// Made of deltas: its id is its checksum.
+	// For an object made of deltas the id is the checksum.
 	if dst, err = s.resolve(dst, kind, f, e); err == nil && !HasID(kind, dst[from:], id) {
 		err = errDamaged
 	}
@@ -337,7 +335,7 @@ func (s *Store) read(dst []byte, kind Kind, f *file, i int, id []byte) ([]byte, 
 	return dst, nil
 }
 
-// HasID reports whether an object is the one that its id says.
+// HasID reports whether an object has the given id.
 func HasID(kind Kind, text, id []byte) bool {
 	var sum hash.Hash = sha1.New()
 	if len(id) == sha256.Size {
@@ -348,8 +346,8 @@ func HasID(kind Kind, text, id []byte) bool {
 	return bytes.Equal(sum.Sum(nil), id)
 }
 
-// inflate appends what the stream of an entry holds, if that is at most so
-// many bytes, and returns where the stream ends.
+// inflate appends the text in the stream of an entry, if it has at most most bytes, and returns
+// where the stream ends.
 func (s *Store) inflate(dst []byte, f *file, e entry, most int) ([]byte, int, error) {
 	stream := f.data[e.body : len(f.data)-f.idBytes]
 	if e.size > most {

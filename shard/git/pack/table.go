@@ -2,7 +2,7 @@ package pack
 
 import "math/bits"
 
-// Bases and extra bits of the codes of lengths and distances.
+// Bases and numbers of extra bits for the codes of lengths and distances.
 var (
 	lengthBase = [...]uint16{3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258}
 	lengthMore = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0}
@@ -10,7 +10,7 @@ var (
 	distMore   = [...]uint8{0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13}
 )
 
-// Entries of the symbols, but for their codes.
+// Entries of the symbols, without their codes.
 var (
 	litEntries  = makeLitEntries()
 	distEntries = makeDistEntries()
@@ -19,7 +19,7 @@ var (
 
 func makeLitEntries() (t [288]uint32) {
 	for s := range t {
-		// 0 to 255 are bytes, 256 ends the block, the others are lengths.
+		// 0 to 255 are literals, 256 ends the block, the others are lengths.
 		switch {
 		case s < 256:
 			t[s] = entryLiteral | uint32(s)<<16
@@ -51,20 +51,20 @@ func makeCodeEntries() (t [19]uint32) {
 	return t
 }
 
-// makeTable fills a table of codes, given the length of the code of each
-// symbol; the next first bits of the input index its beginning. Longer codes
-// have an entry there that leads to a further table, indexed by their other
-// bits; all further tables have room for the longest code.
+// makeTable fills a table of codes, given the length of the code of each symbol. The next first
+// bits of the input are the index in its beginning. A longer code has an entry there that leads to
+// a further table, which its other bits index. The memory must hold the further tables of the
+// longest codes.
 //
-// The codes are canonical: sorted by length and then by symbol, each is the one
-// before plus one. With the lengths 1, 2, 3, 3 they are 0, 10, 110, 111.
+// The codes are canonical. Sorted by length and then by symbol, each code is the one before plus
+// one. With the lengths 1, 2, 3, 3 they are 0, 10, 110, 111.
 func makeTable(table []uint32, first int, sizes []uint8, entries []uint32) error {
 	var symbols sorted
 	if err := symbols.sort(sizes); err != nil {
 		return err
 	}
 	if symbols.partial {
-		table[0] = entryRare // what a code that nobody has would be
+		table[0] = entryRare // an unused code
 	}
 
 	code := symbols.fillFirst(table, first, entries)
@@ -75,15 +75,15 @@ func makeTable(table []uint32, first int, sizes []uint8, entries []uint32) error
 // sorted is the symbols that have a code, the shortest codes first.
 type sorted struct {
 	symbols [288]uint16
-	count   [16]int // of the codes of each length
+	count   [16]int // number of codes of each length
 	total   int
 	longest int
 	partial bool // some bits are no code
 }
 
-// sort orders the symbols by the length of their codes. Each length has to be
-// at most 15. It refuses codes of which some begin with others, and those that
-// leave bits without a meaning, except a code for one symbol or for none.
+// sort orders the symbols by the length of their codes, which must be at most 15. It returns an
+// error if a code is the beginning of another one. It also returns an error if some bits have no
+// meaning, unless there is at most one code.
 //
 //	sum of 2^-length = 1
 func (s *sorted) sort(sizes []uint8) error {
@@ -92,7 +92,7 @@ func (s *sorted) sort(sizes []uint8) error {
 	}
 
 	// With used = sum of 2^(15-length), the sum of 2^-length is used / 2^15.
-	var from [16]int // where the symbols of a length begin
+	var from [16]int // where the symbols of each length begin
 	used := 0        // in units of 2^-15
 	for n := 1; n <= 15; n++ {
 		from[n] = s.total
@@ -103,14 +103,14 @@ func (s *sorted) sort(sizes []uint8) error {
 		}
 	}
 
-	// The codes leave no bits over, or there is one code at most.
+	// The codes must use all bits, unless there is at most one code.
 	s.partial = used < 1<<15
 	alone := used == 0 || used == 1<<14 && s.count[1] == 1
 	if used > 1<<15 || s.partial && !alone {
 		return errStream
 	}
 
-	// Symbols in the order of their codes.
+	// Put the symbols in the order of their codes.
 	for symbol, n := range sizes {
 		if n != 0 {
 			s.symbols[from[n&15]%288] = uint16(symbol)
@@ -120,12 +120,11 @@ func (s *sorted) sort(sizes []uint8) error {
 	return nil
 }
 
-// fillFirst fills the first table, from the shortest codes on: the table of n
-// bits, written twice, is the table of n+1 bits. It returns the code that
-// follows those of up to first bits.
+// fillFirst fills the first table, from the shortest codes on: the table of n bits, written twice,
+// is the table of n+1 bits. It returns the code that follows those of up to first bits.
 //
-// Codes stand in the input with their highest bit first, while bits are taken
-// from it lowest first: here all codes have their bits reversed.
+// Codes are in the input with their highest bit first, but bits are taken from it lowest first. So
+// all codes here have reversed bits.
 func (s *sorted) fillFirst(table []uint32, first int, entries []uint32) int {
 	symbols := s.symbols[:s.total]
 	code, size := 0, 1
@@ -142,7 +141,7 @@ func (s *sorted) fillFirst(table []uint32, first int, entries []uint32) int {
 		symbols = symbols[s.count[n]:]
 	}
 
-	// Codes may all be shorter than the table.
+	// All codes may be shorter than the index of the table.
 	for size < 1<<first {
 		copy(table[size:2*size], table[:size])
 		size *= 2
@@ -150,8 +149,8 @@ func (s *sorted) fillFirst(table []uint32, first int, entries []uint32) int {
 	return code
 }
 
-// fillFurther adds the tables of the codes of more than first bits. Those that
-// begin with the same first bits follow each other, and share a table.
+// fillFurther adds the tables for codes of more than first bits. Codes with the same first bits are
+// neighbours, and share a table.
 func (s *sorted) fillFurther(table []uint32, first, code int, entries []uint32) {
 	shorter := 0
 	for n := 1; n <= first; n++ {
@@ -165,7 +164,7 @@ func (s *sorted) fillFurther(table []uint32, first, code int, entries []uint32) 
 	free, low, width := 1<<first, -1, s.longest-first
 	for n := first + 1; n <= s.longest; n++ {
 		for _, symbol := range symbols[:s.count[n]] {
-			// A code with new first bits begins a table of its own.
+			// A code with new first bits begins a new table.
 			if code&(1<<first-1) != low {
 				low = code & (1<<first - 1)
 				table[low] = entryRare | entryMore | uint32(free)<<16 | uint32(width)<<8 | uint32(first)
@@ -182,9 +181,8 @@ func (s *sorted) fillFurther(table []uint32, first, code int, entries []uint32) 
 	}
 }
 
-// nextCode is the code of n bits that follows another, both with their bits
-// reversed: the highest zero becomes one, and the ones above it zeros. After
-// the last code comes 0.
+// nextCode returns the code of n bits that follows another, both with reversed bits: the highest
+// zero becomes one, and the ones above it become zeros. After the last code comes 0.
 func nextCode(code, n int) int {
 	ones := bits.Len(uint(code ^ (1<<n - 1)))
 	if ones == 0 {
@@ -193,13 +191,13 @@ func nextCode(code, n int) int {
 	return code&(1<<(ones-1)-1) | 1<<(ones-1)
 }
 
-// fixedTables makes the tables of blocks that bring none.
+// fixedTables makes the tables for blocks without tables of their own.
 func (f *inflater) fixedTables() {
 	if f.fixed {
 		return
 	}
 
-	// The lengths that the format gives to such blocks.
+	// The format defines these lengths.
 	for s := range f.sizes {
 		switch {
 		case s < 144:
@@ -211,23 +209,23 @@ func (f *inflater) fixedTables() {
 		case s < 288:
 			f.sizes[s] = 8
 
-		// Those after the 288 lengths and literals are distances.
+		// After 288 literals and lengths come the distances.
 		default:
 			f.sizes[s] = 5
 		}
 	}
 
-	// Both codes are complete and short: making their tables cannot fail.
+	// Both codes are complete and short, so making their tables cannot fail.
 	_ = makeTable(f.lit[:], litBits, f.sizes[:288], litEntries[:])
 	_ = makeTable(f.dist[:], distBits, f.sizes[288:], distEntries[:])
 	f.fixed = true
 }
 
-// codeOrder is the order in which the lengths of the codes of lengths come.
+// codeOrder is the order in which the lengths of the code of lengths are stored.
 var codeOrder = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 
-// readTables reads the codes of a block that brings its own: how many there are
-// of each kind, the code of their lengths, and the lengths in that code.
+// readTables reads the codes of a block with its own tables: the number of codes of each kind, the
+// code of their lengths, and the lengths in that code.
 func (f *inflater) readTables(b *stream) error {
 	f.fixed = false
 	head, ok := b.take(14)
@@ -237,7 +235,7 @@ func (f *inflater) readTables(b *stream) error {
 		return errStream
 	}
 
-	// The code of the lengths, three bits for each of its own lengths.
+	// Read the code of lengths, with three bits for each length.
 	var sizes [19]uint8
 	for _, s := range codeOrder[:codes] {
 		b.fill()
@@ -255,7 +253,7 @@ func (f *inflater) readTables(b *stream) error {
 		return err
 	}
 
-	if f.sizes[256] == 0 { // a block could not end
+	if f.sizes[256] == 0 { // such a block could not end
 		return errStream
 	}
 
@@ -266,9 +264,8 @@ func (f *inflater) readTables(b *stream) error {
 	return makeTable(f.dist[:], distBits, f.sizes[lits:lits+dists], distEntries[:])
 }
 
-// readSizes reads the lengths of so many codes. Up to 15 is a length; 16
-// repeats the one before 3 to 6 times, 17 zero 3 to 10 times, 18 zero 11 to 138
-// times.
+// readSizes reads the lengths of total codes. 0 to 15 is a length; 16 repeats the length before 3
+// to 6 times, 17 repeats zero 3 to 10 times, 18 repeats zero 11 to 138 times.
 func (f *inflater) readSizes(b *stream, total int) error {
 	for i := 0; i < total; {
 		b.fill()
@@ -277,7 +274,7 @@ func (f *inflater) readSizes(b *stream, total int) error {
 			return errStream
 		}
 
-		// A length, or a repetition of one.
+		// Read a length, or a repetition of one.
 		s := uint8(e >> 16)
 		if s < 16 {
 			f.sizes[i] = s
@@ -285,7 +282,7 @@ func (f *inflater) readSizes(b *stream, total int) error {
 			continue
 		}
 
-		// How many bits say how often, the least number, and what is repeated.
+		// These are the bits of the count, the least count, and the value to repeat.
 		more, least, value := uint(7), 11, uint8(0)
 		switch {
 		case s == 16 && i > 0:

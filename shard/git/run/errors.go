@@ -6,8 +6,8 @@ import (
 	"io/fs"
 )
 
-// What a run can end with, besides the errors of contexts and of the file system.
-// ErrBeyond wraps ErrTooLarge: the repository itself has to change before it can be read.
+// The errors of a run, besides those of contexts and of the file system. ErrBeyond wraps
+// ErrTooLarge: the repository itself must change before it can be read.
 var (
 	ErrAmbiguous   = fmt.Errorf("ambiguous commit prefix: %w", fs.ErrInvalid)
 	ErrTooLarge    = errors.New("the answer is too large")
@@ -24,7 +24,7 @@ var (
 	ErrDeep        = fmt.Errorf("its directories are more than %d levels deep: remove these from its history, or exclude the repository: %w", MaxDepth, ErrBeyond)
 )
 
-// memoryError is ErrTooLarge of a run that needs more memory than it may take.
+// memoryError is the ErrTooLarge of a run that needs more memory than it may use.
 type memoryError struct{}
 
 func (memoryError) Error() string { return "the run needs more memory than it may take" }

@@ -7,35 +7,34 @@ import (
 	"github.com/shoalsearch/shoal/node/lru"
 )
 
-// Flights answers a question once for all who ask it at the same time, and
-// remembers the latest answers, which must never change. The work ends when
-// nobody waits for it any more.
+// Flights answers a question once for all callers that ask it at the same time, and caches the
+// latest answers, which must never change. The work stops when nobody waits for it any more.
 type Flights[T any] struct {
-	most  int64 // bytes of what is remembered
+	most  int64 // bytes of all cached answers
 	known *lru.Cache[string, T]
 
 	mu      sync.Mutex // guards the field below
 	running map[string]*flight[T]
 }
 
-// NewFlights remembers so many bytes.
+// NewFlights returns Flights that cache that many bytes.
 func NewFlights[T any](most int64) *Flights[T] {
 	return &Flights[T]{most: most, known: lru.New[string, T](most), running: map[string]*flight[T]{}}
 }
 
 // flight is a question that is being answered.
 type flight[T any] struct {
-	done    chan struct{} // closed at the end; then the two below are set
+	done    chan struct{} // closed at the end, after value and err are set
 	value   T
 	err     error
 	waiting int
 	stop    context.CancelFunc
 }
 
-// Do returns the answer to the question with a key: a remembered one, that of
-// work which is under way, or that of work. The work belongs to owner: when ctx
-// ends it goes on for the others who wait. size is what remembering the answer
-// costs, in bytes; negative for one that must not be remembered.
+// Do returns the answer to the question with a key. It takes a cached answer, or that of running
+// work, or runs work. The work belongs to owner: if ctx ends, it continues for the other callers
+// that wait. size returns the bytes that caching the answer costs; negative means that it must not
+// be cached.
 func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func(T) int64, work func(context.Context) (T, error)) (T, error) {
 	f.mu.Lock()
 	if v, ok := f.known.Get(key); ok {
@@ -48,14 +47,14 @@ func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func
 		r = f.start(ctx, owner, key, size, work)
 	}
 
-	// The owner is closed, and takes no more work.
+	// The owner is closed and takes no more work.
 	if r == nil {
 		f.mu.Unlock()
 		var none T
 		return none, ErrClosed
 	}
 
-	// Counted under the lock: with nobody left who waits the work is ended.
+	// Count under the lock: the work stops when nobody waits any more.
 	r.waiting++
 	f.mu.Unlock()
 
@@ -69,8 +68,8 @@ func (f *Flights[T]) Do(ctx context.Context, owner *Tasks, key string, size func
 	}
 }
 
-// start begins to answer a question; nil when the owner is closed. Called with
-// mu held.
+// start starts the work for a question. It returns nil if the owner is closed. The caller must hold
+// mu.
 func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size func(T) int64, work func(context.Context) (T, error)) *flight[T] {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r := &flight[T]{done: make(chan struct{}), stop: stop}
@@ -81,13 +80,14 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 
 		r.value, r.err = work(inner)
 
-		// Whoever asks from now on finds the answer, if it is worth keeping.
+		// Later callers find the answer in the cache, if it is worth caching.
 		f.mu.Lock()
 		if f.running[key] == r {
 			delete(f.running, key)
 		}
 
-		// One answer may take a quarter at most, or it would push all others out.
+		// One answer may take at most a quarter of the cache: otherwise it would push out all
+		// others.
 		if r.err == nil {
 			if n := size(r.value); n >= 0 && n <= f.most/4 {
 				f.known.Put(key, r.value, n)
@@ -98,7 +98,7 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 		close(r.done)
 	})
 
-	// Nobody will answer: the owner is closed.
+	// The owner is closed, so nobody will answer.
 	if !started {
 		stop()
 		return nil
@@ -108,8 +108,7 @@ func (f *Flights[T]) start(ctx context.Context, owner *Tasks, key string, size f
 	return r
 }
 
-// leave is called by a caller that does not wait any longer. The last one ends
-// the work.
+// leave ends the waiting of one caller. The last caller that leaves stops the work.
 func (f *Flights[T]) leave(key string, r *flight[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +116,7 @@ func (f *Flights[T]) leave(key string, r *flight[T]) {
 		return
 	}
 
-	// Whoever asks from now on must not get the error of the stopped work.
+	// Later callers must not get the error of the stopped work.
 	r.stop()
 	if f.running[key] == r {
 		delete(f.running, key)

@@ -9,24 +9,23 @@ import (
 	"syscall"
 )
 
-// What git needs grows with the objects that it works on, and what a
-// repository makes of its objects must not: some hundred bytes of deltas
-// unpack to any number of gigabytes, some trees to any number of paths. So the
-// memory of each run, and of the listing of files, is bounded by
+// Git needs memory in proportion to the objects that it works on. But some hundred bytes of deltas
+// can unpack to any number of gigabytes, and some trees to any number of paths. So the memory of
+// each run, and of listing files, is limited to
 //
 //	a fixed amount + a multiple of the bytes that the objects take on disk
 //
-// A run that would need more fails alone, with runErrTooLarge.
+// A run that needs more fails alone, with ErrTooLarge.
 const (
-	GitMemory    = 160 << 20 // bytes of any run
-	gitShare     = 6         // more for each byte stored: walking a large history takes about 3
-	ListMemory   = 48 << 20  // bytes of listing files
-	ListShare    = 32        // more for each byte stored
-	ObjectMemory = 200       // bytes that receiving one object takes, besides its text
-	MostReceive  = 2 << 30   // bytes for what a remote only announces
+	GitMemory    = 160 << 20 // bytes for any run
+	gitShare     = 6         // more for each stored byte: walking a large history takes about 3
+	ListMemory   = 48 << 20  // bytes for listing files
+	ListShare    = 32        // more for each stored byte
+	ObjectMemory = 200       // bytes for receiving one object, besides its text
+	MostReceive  = 2 << 30   // bytes for data that a remote has only announced
 )
 
-// Allowance is how many bytes of memory a run may take.
+// Allowance returns how many bytes of memory a run may use.
 func (c *Command) Allowance() int64 {
 	if c.Memory != 0 {
 		return c.Memory
@@ -34,8 +33,7 @@ func (c *Command) Allowance() int64 {
 	return GitMemory + gitShare*(c.Stored+StoredIn(c.Dir))
 }
 
-// start starts a run that process made ready. release has to be called when it
-// has ended.
+// start starts a run that process has prepared. The caller must call release after it has ended.
 func (c *Command) start(cmd *exec.Cmd) (release func(), err error) {
 	release, err = start(cmd, c.Writes)
 	if err == nil {
@@ -47,7 +45,7 @@ func (c *Command) start(cmd *exec.Cmd) (release func(), err error) {
 	return release, err
 }
 
-// StoredIn is how many bytes the packs of a repository take.
+// StoredIn returns how many bytes the packs of a repository take.
 func StoredIn(dir string) (bytes int64) {
 	if dir == "" {
 		return 0
@@ -60,7 +58,7 @@ func StoredIn(dir string) (bytes int64) {
 	return bytes
 }
 
-// EachPack calls use with the files among the packs of a repository.
+// EachPack calls use with each file in the pack directory of a repository.
 func EachPack(dir string, use func(path string, e os.DirEntry)) {
 	packs := filepath.Join(dir, "objects", "pack")
 	entries, err := os.ReadDir(packs)
@@ -72,8 +70,7 @@ func EachPack(dir string, use func(path string, e os.DirEntry)) {
 	}
 }
 
-// Occupied is what a file takes on disk: not more than its size, and less when
-// it has holes.
+// Occupied returns what a file takes on disk: at most its size, and less if it has holes.
 func Occupied(info fs.FileInfo) int64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return min(info.Size(), s.Blocks*512)

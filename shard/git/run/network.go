@@ -9,11 +9,10 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Proxy is the proxy that the environment of the process names for an address,
-// nil where none stands before it. HTTP_PROXY, HTTPS_PROXY and NO_PROXY, in
-// either case, mean what they mean to Go; ALL_PROXY stands in for the first two.
-// Git is told what comes out, as each version of curl reads NO_PROXY in its own
-// way.
+// Proxy returns the proxy that the environment of the process names for an address; nil if there is
+// none. HTTP_PROXY, HTTPS_PROXY and NO_PROXY, in either case, mean what they mean to Go; ALL_PROXY
+// replaces the first two if they are missing. Git gets the result, because versions of curl read
+// NO_PROXY differently.
 func Proxy(u *url.URL) (*url.URL, error) {
 	named := httpproxy.FromEnvironment()
 	all := firstSet("ALL_PROXY", "all_proxy")
@@ -26,15 +25,15 @@ func Proxy(u *url.URL) (*url.URL, error) {
 	return named.ProxyFunc()(u)
 }
 
-// Proxied is Proxy in the words of git, and what in it is secret. No proxy is
-// said by an empty address.
+// Proxied returns the proxy as git expects it, and the secrets in it. An empty address means no
+// proxy.
 func Proxied(u *url.URL) (address string, secrets []string, err error) {
 	proxy, err := Proxy(u)
 	if err != nil || proxy == nil {
 		return "", nil, err
 	}
 
-	// To Go the proxy finds the host by its name in either case.
+	// In Go, the proxy resolves the host name in either case.
 	if proxy.Scheme == "socks5" {
 		proxy.Scheme = "socks5h"
 	}
@@ -45,9 +44,8 @@ func Proxied(u *url.URL) (address string, secrets []string, err error) {
 	return proxy.String(), secrets, nil
 }
 
-// authorities are the variables by which git trusts those who the process
-// trusts: of the libraries that curl is built with, not each reads those of the
-// process. What is named for git alone wins.
+// authorities returns variables that make git trust the authorities that the process trusts. Not
+// every library of curl reads the variables of the process. A variable for git alone wins.
 func authorities() (env []string) {
 	if file := os.Getenv("SSL_CERT_FILE"); file != "" {
 		env = append(env, "GIT_PROXY_SSL_CAINFO="+file)
@@ -56,7 +54,7 @@ func authorities() (env []string) {
 		}
 	}
 
-	// Git takes one directory.
+	// Git accepts only one directory.
 	dirs := filepath.SplitList(os.Getenv("SSL_CERT_DIR"))
 	if len(dirs) > 0 && os.Getenv("GIT_SSL_CAPATH") == "" {
 		env = append(env, "GIT_SSL_CAPATH="+dirs[0])
@@ -64,8 +62,7 @@ func authorities() (env []string) {
 	return env
 }
 
-// Forms are a name and a password in each form in which git or curl could print
-// them.
+// Forms returns a name and a password in each form in which git or curl could print them.
 func Forms(user, password string) []string {
 	return []string{
 		url.UserPassword(user, password).String(),
@@ -75,7 +72,7 @@ func Forms(user, password string) []string {
 	}
 }
 
-// firstSet is the first of some variables that is not empty.
+// firstSet returns the value of the first variable that is not empty.
 func firstSet(names ...string) string {
 	for _, name := range names {
 		if v := strings.TrimSpace(os.Getenv(name)); v != "" {

@@ -7,21 +7,19 @@ import (
 	"github.com/shoalsearch/shoal/shard/git/pack"
 )
 
-// objects reads objects out of the packs of a mirror; git is asked for what is
-// in none, and for what is large. The packs are mapped at the first question.
-// Not for concurrent use.
+// objects reads objects from the packs of a mirror. Git is asked for large objects and for those in
+// no pack. The packs are mapped at the first question. It is not safe for concurrent use.
 type objects struct {
 	dir   string
 	store *pack.Store
 	buf   []byte
 }
 
-// smallObject is the greatest size of an object that is taken into memory
-// whole.
+// smallObject is the greatest size of an object that is read whole into memory.
 const smallObject = 4 << 20
 
-// Live reports whether the user of the process is still there. A process that
-// is asked is killed with its user; what is read here has to look.
+// Live returns an error if the caller that uses the process is gone. A git process is killed with
+// its caller, but reads from packs must check.
 func (c *CatFile) Live() error {
 	if c.ctx != nil && c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
@@ -36,7 +34,7 @@ func (o *objects) close() {
 	}
 }
 
-// rest gives back what only speeds up a run of questions.
+// rest frees memory that only makes a series of questions faster.
 func (o *objects) rest() {
 	if o.store != nil {
 		o.store.Rest()
@@ -58,7 +56,7 @@ func (o *objects) open() bool {
 	return true
 }
 
-// Info finds what an object is. It reports false when git has to be asked.
+// Info returns the kind and size of an object. It reports false if git must be asked.
 func (o *objects) Info(id []byte) (info ObjectInfo, ok bool) {
 	if !o.open() {
 		return info, false
@@ -70,8 +68,7 @@ func (o *objects) Info(id []byte) (info ObjectInfo, ok bool) {
 	return ObjectInfo{Kind: kind.String(), Size: size}, true
 }
 
-// Small reads an object that is named by its id and not large. The content is
-// valid until the next call.
+// Small reads a small object by its id. The content is valid until the next call.
 func (o *objects) Small(name string) (info ObjectInfo, content []byte, ok bool) {
 	if !pack.IsID(name) || !o.open() {
 		return info, nil, false
@@ -82,7 +79,7 @@ func (o *objects) Small(name string) (info ObjectInfo, content []byte, ok bool) 
 		return info, nil, false
 	}
 
-	// Tags and large ones are left to git.
+	// Leave tags and large objects to git.
 	kind, content, err := o.store.Get(o.buf[:0], id, smallObject)
 	if err != nil || kind == pack.Tag {
 		return info, nil, false

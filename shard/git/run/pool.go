@@ -17,26 +17,25 @@ import (
 )
 
 const (
-	PoolSize = 4                // processes of one mirror at most
-	poolRest = 30 * time.Second // after which an idle process is let go
+	PoolSize = 4                // processes of one mirror
+	poolRest = 30 * time.Second // an idle process is ended after this
 )
 
-// Processes bounds the git processes that answer questions about single objects,
-// over all the mirrors that it opens. Starting one costs milliseconds, a question
-// to one that runs microseconds. So they are kept for a while, and when there are
-// too many, the one that has been idle longest is ended.
+// Processes limits the git processes that answer questions about single objects, over all mirrors.
+// Starting a process takes milliseconds, a question to a running one microseconds. So processes are
+// kept for a while. If there are too many, the one that has been idle longest is ended.
 type Processes struct {
 	now func() time.Time
 
 	free chan struct{} // a token for each process that may still be started
 
 	mu      sync.Mutex // guards the fields below
-	idle    []*CatFile // of all mirrors, most recently used last
+	idle    []*CatFile // of all mirrors; the most recently used comes last
 	sweeps  *time.Timer
-	waiting int // readers without a process
+	waiting int // callers that wait for a process
 }
 
-// NewProcesses allows so many processes at a time.
+// NewProcesses allows that many processes at a time.
 func NewProcesses(most int, now func() time.Time) *Processes {
 	ps := &Processes{now: now, free: make(chan struct{}, most)}
 	for range most {
@@ -45,10 +44,10 @@ func NewProcesses(most int, now func() time.Time) *Processes {
 	return ps
 }
 
-// Left is how many more processes may be started.
+// Left returns how many more processes may be started.
 func (ps *Processes) Left() int { return len(ps.free) }
 
-// Pool is the part of the processes that one mirror may use.
+// Pool is the processes that one mirror may use.
 type Pool struct {
 	dir   string
 	all   *Processes
@@ -58,7 +57,7 @@ type Pool struct {
 	shut  bool
 }
 
-// NewPool makes the part of a mirror in a directory.
+// NewPool returns the pool of a mirror in a directory.
 func NewPool(dir string, all *Processes) *Pool {
 	p := &Pool{dir: dir, all: all, slots: make(chan struct{}, PoolSize)}
 	for range PoolSize {
@@ -67,8 +66,8 @@ func NewPool(dir string, all *Processes) *Pool {
 	return p
 }
 
-// With lends a process to use, for use in one goroutine. When ctx ends the
-// process is killed; when use fails it is not used again.
+// With calls use with a process, for use in one goroutine. If ctx ends, the process is killed. If
+// use fails, the process is not used again.
 func (p *Pool) With(ctx context.Context, use func(*CatFile) error) error {
 	select {
 	case <-p.slots:
@@ -85,12 +84,12 @@ func (p *Pool) With(ctx context.Context, use func(*CatFile) error) error {
 	c.ctx = ctx
 	stop := context.AfterFunc(ctx, c.kill)
 	err = use(c)
-	if !stop() { // the context ended: the process is being killed
+	if !stop() { // the context has ended: the process is being killed
 		p.all.end(c)
 		return context.Cause(ctx)
 	}
 
-	// Answers that nobody read would be taken for those of the next question.
+	// The next caller would take unread answers for its own.
 	if err != nil && !c.Aligned {
 		p.all.end(c)
 		if said := c.complaint.String(); said != "" && !errors.Is(err, ErrStop) {
@@ -102,7 +101,7 @@ func (p *Pool) With(ctx context.Context, use func(*CatFile) error) error {
 	return err
 }
 
-// take gives an idle process of the mirror, or a new one.
+// take returns an idle process of the mirror, or a new one.
 func (p *Pool) take(ctx context.Context) (*CatFile, error) {
 	ps := p.all
 	ps.mu.Lock()
@@ -112,7 +111,7 @@ func (p *Pool) take(ctx context.Context) (*CatFile, error) {
 		return nil, ErrClosed
 	}
 
-	// An idle one of the same mirror.
+	// Prefer an idle process of the same mirror.
 	for i := len(ps.idle) - 1; i >= 0; i-- {
 		if c := ps.idle[i]; c.pool == p {
 			ps.idle = slices.Delete(ps.idle, i, i+1)
@@ -133,8 +132,8 @@ func (p *Pool) take(ctx context.Context) (*CatFile, error) {
 	return c, nil
 }
 
-// room takes a token for a new process: a free one, else that of an idle process,
-// else the next that somebody gives back.
+// room takes a token for a new process: a free one, or that of an idle process, or the next one
+// that is given back.
 func (ps *Processes) room(ctx context.Context) error {
 	select {
 	case <-ps.free:
@@ -142,7 +141,7 @@ func (ps *Processes) room(ctx context.Context) error {
 	default:
 	}
 
-	// The one that has rested longest makes room.
+	// End the process that has been idle longest.
 	ps.mu.Lock()
 	if len(ps.idle) > 0 {
 		old := ps.idle[0]
@@ -152,7 +151,7 @@ func (ps *Processes) room(ctx context.Context) error {
 		return nil
 	}
 
-	ps.waiting++ // from now on nobody goes idle
+	ps.waiting++ // from now on no process goes idle
 	ps.mu.Unlock()
 	defer func() {
 		ps.mu.Lock()
@@ -174,22 +173,21 @@ func (ps *Processes) end(c *CatFile) {
 	ps.free <- struct{}{}
 }
 
-// put makes a process idle, or ends it when it is of no more use or others
-// wait.
+// put makes a process idle. It ends the process instead if that is useless or callers wait for one.
 func (p *Pool) put(c *CatFile) {
 	if !p.rest(c) {
 		p.all.end(c)
 	}
 }
 
-// rest makes a process idle. It reports false when it is to be ended.
+// rest makes a process idle. It reports false if the process must be ended.
 func (p *Pool) rest(c *CatFile) bool {
 	ps := p.all
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 
-	// Of no use any more: the mirror was closed or replaced, or an answer is half read. And where
-	// somebody waits, a place that is free serves him sooner than a process that rests.
+	// The process is useless if the mirror was closed or replaced, or if an answer is half read.
+	// And a waiting caller gets a free token sooner than an idle process.
 	if p.shut || c.epoch != p.epoch || c.broken() || ps.waiting > 0 {
 		return false
 	}
@@ -203,26 +201,26 @@ func (p *Pool) rest(c *CatFile) bool {
 	return true
 }
 
-// sweep ends the processes that have rested long enough.
+// sweep ends the processes that have been idle long enough.
 func (ps *Processes) sweep() {
 	ps.mu.Lock()
 	limit := ps.now().Add(-poolRest)
 	old := ps.remove(func(c *CatFile) bool { return !c.since.After(limit) })
 	ps.sweeps = nil
 
-	// The timer runs only while something rests.
+	// The timer runs only while a process is idle.
 	if len(ps.idle) > 0 {
 		ps.sweeps = time.AfterFunc(poolRest, ps.sweep)
 	}
 	ps.mu.Unlock()
 
-	// A process may take its time to end, and others want the lock.
+	// Ending a process may take time, and others need the lock.
 	for _, c := range old {
 		ps.end(c)
 	}
 }
 
-// remove takes idle processes out. Called with ps.mu held.
+// remove removes idle processes. The caller must hold ps.mu.
 func (ps *Processes) remove(which func(*CatFile) bool) (out []*CatFile) {
 	ps.idle = slices.DeleteFunc(ps.idle, func(c *CatFile) bool {
 		if which(c) {
@@ -234,8 +232,7 @@ func (ps *Processes) remove(which func(*CatFile) bool) (out []*CatFile) {
 	return out
 }
 
-// Reset lets go of the mirror's processes: the directory is about to be
-// replaced.
+// Reset ends the idle processes of the mirror, because its directory will be replaced.
 func (p *Pool) Reset() {
 	p.all.mu.Lock()
 	p.epoch++
@@ -254,25 +251,24 @@ func (p *Pool) Close() {
 	p.Reset()
 }
 
-// CatFile answers questions about single objects: out of the packs where it
-// can, else by a `git cat-file --batch-command` that runs from the first such
-// question on.
+// CatFile answers questions about single objects. It reads from the packs if it can. Otherwise it
+// asks a `git cat-file --batch-command`, which it starts at the first such question.
 type CatFile struct {
 	dir       string
-	ctx       context.Context // of who uses it
+	ctx       context.Context // of the present caller
 	Packs     objects
-	cmd       *exec.Cmd // nil before the first question to it
+	cmd       *exec.Cmd // nil before the first question to git
 	in        io.WriteCloser
 	Out       *bufio.Reader
 	complaint *tail
 	pool      *Pool
 	epoch     int
 	since     time.Time
-	Aligned   bool // the next byte of out begins an answer
-	Asked     int  // questions whose answer has not been read
+	Aligned   bool // the next byte of Out begins an answer
+	Asked     int  // questions whose answers have not been read
 
 	mu   sync.Mutex // guards the start of cmd and done
-	done bool       // the process is waited for: its number may be another's soon
+	done bool       // the process has been waited for, so its id may soon belong to another
 }
 
 func newCatFile(dir string) *CatFile {
@@ -287,7 +283,7 @@ func (c *CatFile) start() error {
 		return nil
 	}
 	if c.done {
-		return context.Cause(c.ctx) // killed before it began
+		return context.Cause(c.ctx) // killed before it started
 	}
 
 	k := &Command{Dir: c.dir, Args: []string{"cat-file", "--batch-command", "-z"}, Config: []string{"core.deltaBaseCacheLimit", "32m"}}
@@ -324,46 +320,47 @@ func (c *CatFile) kill() {
 	}
 }
 
-// broken reports whether the process can be asked no further question: an answer
-// was not read to its end.
+// broken reports whether the process cannot be asked again: an answer was not read to its end.
 func (c *CatFile) broken() bool { return !c.Aligned || c.Asked != 0 }
 
-// end closes the input, which ends the process, and waits for it; one that
-// is in the middle of an answer is killed.
+// end closes the input, which ends the process, and waits for it. It kills a process that is in the
+// middle of an answer.
 func (c *CatFile) end() {
 	c.Packs.close()
 	if c.cmd == nil {
 		return
 	}
 
-	// One that waits for a question ends with its input; one in an answer would write on.
+	// A process that waits for a question ends with its input. One in an answer would go on
+	// writing.
 	c.in.Close()
 	if c.broken() {
 		c.kill()
 	}
 
-	// Before it is waited for: its number may be another's then, which kill must not meet.
+	// Set this before waiting: afterwards the id may belong to another process, which kill must not
+	// hit.
 	c.mu.Lock()
 	c.done = true
 	c.mu.Unlock()
 	c.cmd.Wait()
 }
 
-// ObjectInfo is what an object is. kind is empty when there is none.
+// ObjectInfo describes an object. Kind is empty if the object does not exist.
 type ObjectInfo struct {
 	OID  string
 	Kind string // blob, tree, commit, tag
 	Size int64
 }
 
-// Ask sends questions without waiting for the answers. Their text together
-// must be shorter than a pipe holds (64 KiB), or both sides would wait.
+// Ask sends questions without waiting for the answers. Together they must be shorter than a pipe
+// holds (64 KiB), or both sides would wait.
 func (c *CatFile) Ask(verb string, names ...string) error {
 	if err := c.start(); err != nil {
 		return err
 	}
 
-	// Until every answer is read, the process is of no use for others.
+	// Until every answer is read, others cannot use the process.
 	c.Aligned = false
 	var b bytes.Buffer
 	for _, n := range names {
@@ -380,7 +377,7 @@ func (c *CatFile) Ask(verb string, names ...string) error {
 
 // Answer reads the first line of the answer to a question:
 //
-//	<oid> blob 12         followed by the contents, where they were asked for
+//	<oid> blob 12         followed by the contents, if the question asked for them
 //	name missing
 //	name ambiguous
 func (c *CatFile) Answer() (ObjectInfo, error) {
@@ -395,7 +392,7 @@ func (c *CatFile) Answer() (ObjectInfo, error) {
 	c.Asked--
 	line = line[:len(line)-1]
 
-	// Neither has contents behind it.
+	// Neither has contents.
 	if strings.HasSuffix(line, " missing") || strings.HasSuffix(line, " ambiguous") {
 		c.Aligned = c.Asked == 0
 		if strings.HasSuffix(line, " ambiguous") {
@@ -415,7 +412,7 @@ func (c *CatFile) Answer() (ObjectInfo, error) {
 	return ObjectInfo{OID: f[0], Kind: f[1], Size: size}, nil
 }
 
-// Info asks what a name stands for.
+// Info asks for the kind and size of a named object.
 func (c *CatFile) Info(name string) (ObjectInfo, error) {
 	if err := c.Ask("info", name); err != nil {
 		return ObjectInfo{}, err
@@ -427,8 +424,8 @@ func (c *CatFile) Info(name string) (ObjectInfo, error) {
 	return info, err
 }
 
-// Contents asks for an object and hands what it holds to read, which need
-// not read all of it. A missing object has an empty kind and no content.
+// Contents calls read with the contents of an object. read need not read all of them. A missing
+// object has an empty kind and no contents.
 func (c *CatFile) Contents(name string, read func(ObjectInfo, io.Reader) error) error {
 	if err := c.Live(); err != nil {
 		return err
@@ -451,7 +448,7 @@ func (c *CatFile) Contents(name string, read func(ObjectInfo, io.Reader) error) 
 		return read(info, bytes.NewReader(nil))
 	}
 
-	// What read leaves over is skipped, so that the next answer begins where it is expected.
+	// Skip what read leaves over, so that the next answer begins where it is expected.
 	body := &io.LimitedReader{R: c.Out, N: info.Size}
 	if err := read(info, body); err != nil {
 		c.skip(body.N)
@@ -462,10 +459,10 @@ func (c *CatFile) Contents(name string, read func(ObjectInfo, io.Reader) error) 
 	return nil
 }
 
-// maxSkip is how much is read for nothing before a new process is cheaper.
+// maxSkip is how much may be skipped before a new process is cheaper.
 const maxSkip = 4 << 20
 
-// skip passes over the rest of an answer when it is short.
+// skip skips the rest of an answer if it is short.
 func (c *CatFile) skip(rest int64) {
 	if rest > maxSkip {
 		return

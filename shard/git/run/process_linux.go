@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup makes a process the head of a group of its own, so that its
-// children can be killed with it. One that writes dies with the thread that
-// started it: a node that is killed leaves nobody behind who holds locks.
+// ownGroup makes a process the leader of its own group, so that its children can be killed with it.
+// A process that writes dies with the thread that started it: a node that is killed leaves no
+// process behind that holds locks.
 func ownGroup(writes bool) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if writes {
@@ -20,14 +20,14 @@ func ownGroup(writes bool) *syscall.SysProcAttr {
 	return attr
 }
 
-// start starts cmd. The thread of a process that writes is kept alive until
-// release is called, because the process would die with it.
+// start starts cmd. It keeps the thread of a process that writes alive until release is called,
+// because the process would die with the thread.
 func start(cmd *exec.Cmd, writes bool) (release func(), err error) {
 	if !writes {
 		return func() {}, cmd.Start()
 	}
 
-	// The thread that started the process waits until it is told to go on.
+	// The thread that started the process waits until release is called.
 	started, done := make(chan error), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
@@ -44,7 +44,7 @@ func start(cmd *exec.Cmd, writes bool) (release func(), err error) {
 	return func() { close(done) }, nil
 }
 
-// killGroup kills a process and all that it started.
+// killGroup kills a process and everything that it started.
 func killGroup(p *os.Process) error {
 	if p == nil {
 		return nil
@@ -55,7 +55,7 @@ func killGroup(p *os.Process) error {
 	return nil
 }
 
-// widen makes the pipe of a process larger: fewer turns between the two.
+// widen enlarges the pipe of a process, so that both sides take fewer turns.
 func widen(f *os.File) {
 	const setPipeSize = 1031 // F_SETPIPE_SZ
 	if raw, err := f.SyscallConn(); err == nil {
@@ -65,26 +65,23 @@ func widen(f *os.File) {
 	}
 }
 
-// bound limits the memory that a process may write to, and that each of its
-// children may. What it maps to read, as packs and their indexes, does not
-// count.
+// bound limits the memory that a process, and each of its children, may write to. Memory that it
+// maps to read, such as packs and their indexes, does not count.
 func bound(p *os.Process, bytes int64) {
 	limit := unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}
-	// It fails for a process that has ended, which needs no bound.
+	// It fails for a process that has ended, which needs no limit.
 	_ = unix.Prlimit(p.Pid, unix.RLIMIT_DATA, &limit, nil)
 }
 
-// boundFiles limits the bytes of each file that a process writes, and that each
-// of its children does. One that writes more is ended, and leaves no image of
-// its memory.
+// boundFiles limits the size of each file that a process, and each of its children, writes. A
+// process that writes more is killed without a core dump.
 func boundFiles(p *os.Process, bytes int64) {
 	limit, none := unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}, unix.Rlimit{}
 	_ = unix.Prlimit(p.Pid, unix.RLIMIT_CORE, &none, nil)
 	_ = unix.Prlimit(p.Pid, unix.RLIMIT_FSIZE, &limit, nil)
 }
 
-// FreeAt is how many bytes may be written to the volume of a directory; 0 where
-// that is not known.
+// FreeAt returns how many bytes may be written to the volume of a directory; 0 if unknown.
 func FreeAt(dir string) int64 {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

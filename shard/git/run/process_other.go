@@ -26,11 +26,11 @@ func killGroup(p *os.Process) error {
 
 func widen(*os.File) {}
 
-// bound does nothing here: GIT_ALLOC_LIMIT alone bounds what a run takes.
+// bound does nothing here: only GIT_ALLOC_LIMIT limits the memory of a run.
 func bound(*os.Process, int64) {}
 
 // boundFiles does nothing here.
 func boundFiles(*os.Process, int64) {}
 
-// FreeAt is not known here.
+// FreeAt returns 0, because the free space is unknown here.
 func FreeAt(string) int64 { return 0 }

@@ -14,37 +14,36 @@ import (
 	"time"
 )
 
-// Installed reports whether git is on PATH: without it nothing can be fetched,
-// indexed or read.
+// Installed reports whether git is on PATH. Without git nothing can be fetched, indexed or read.
 func Installed() bool {
 	_, err := exec.LookPath("git")
 	return err == nil
 }
 
-// MaxDepth is how many levels of directories a tree may have.
+// MaxDepth is the greatest depth of directories that a tree may have.
 const MaxDepth = 512
 
-// maxStderr is how much of what git complains about is kept.
+// maxStderr is how many bytes of git's error output are kept.
 const maxStderr = 8 << 10
 
 // Command is one run of git.
 type Command struct {
-	Dir     string // the repository; empty for none
+	Dir     string // the repository; "" means none
 	Args    []string
-	Config  []string // pairs of keys and values, on top of the fixed ones
-	Env     []string // on top of the fixed ones
+	Config  []string // keys and values, in addition to the fixed ones
+	Env     []string // in addition to the fixed ones
 	Stdin   io.Reader
-	Limit   int64         // bytes of standard output; 0 is 64 MiB
-	Timeout time.Duration // 0 is a minute
-	Writes  bool          // ends with this process, whatever happens to it
-	Stored  int64         // bytes of objects outside of dir that it works on
-	Memory  int64         // bytes that it may take; 0 is what its objects need
-	File    int64         // bytes of each file that it may write; 0 is no bound
-	Secrets []string      // never to appear in an error
+	Limit   int64         // bytes of standard output; 0 means 64 MiB
+	Timeout time.Duration // 0 means a minute
+	Writes  bool          // the run ends with this process, whatever happens
+	Stored  int64         // bytes of objects outside of Dir that the run works on
+	Memory  int64         // bytes that the run may use; 0 means what its objects need
+	File    int64         // greatest size of each file that it may write; 0 means no limit
+	Secrets []string      // texts that must never appear in an error
 }
 
-// fixedConfig is in force in every run: nothing of git's configuration files
-// is read except that of the mirror itself.
+// fixedConfig applies to every run. Of git's configuration files, only that of the mirror itself is
+// read.
 var fixedConfig = []string{
 	"core.askPass", "",
 	"core.hooksPath", "/dev/null",
@@ -56,37 +55,37 @@ var fixedConfig = []string{
 	"pack.threads", "4",
 	"maintenance.auto", "false",
 	"log.showSignature", "false",
-	"mailmap.blob", "", // authors are as their commits have them, unless a run says otherwise
+	"mailmap.blob", "", // authors are as in their commits, unless a run says otherwise
 	"diff.renameLimit", "2000",
 	"core.maxTreeDepth", strconv.Itoa(MaxDepth),
 	"transfer.unpackLimit", "1",
 	"submodule.recurse", "false",
 }
 
-// passed are the variables of our own environment that git sees as they are: how
-// to find programs, and whom to trust.
+// passed are the variables of our environment that git sees unchanged: where programs are, and whom
+// to trust.
 var passed = []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"}
 
-// environ is the whole environment of a run.
+// environ returns the whole environment of a run.
 func (c *Command) environ() []string {
 	env := []string{
 		"HOME=/nonexistent", // no .netrc, no .gitconfig
 
-		// Output is parsed: one language, one time zone.
+		// The output is parsed, so fix the language and the time zone.
 		"LC_ALL=C",
 		"TZ=UTC",
 
-		// Configuration comes from here alone, never from the machine.
+		// Configuration comes only from here, never from the machine.
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_ATTR_NOSYSTEM=1",
 
-		// Nobody is there to type a password, and only these protocols are spoken.
+		// Nobody can type a password, and only these protocols are allowed.
 		"GIT_TERMINAL_PROMPT=0",
 		"GIT_ALLOW_PROTOCOL=http:https:file",
 		"GIT_PROTOCOL_FROM_USER=0",
 
-		// Reading neither locks nor replaces nor fetches, and a path is no pattern.
+		// Reading must not lock, replace or fetch anything, and a path is not a pattern.
 		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_NO_LAZY_FETCH=1",
@@ -108,7 +107,7 @@ func (c *Command) environ() []string {
 		env = append(env, "GIT_DIR="+c.Dir)
 	}
 
-	// Configuration travels in the environment, too.
+	// Configuration is passed in the environment too.
 	n := 0
 	for _, pairs := range [][]string{fixedConfig, c.Config} {
 		for i := 0; i+1 < len(pairs); i += 2 {
@@ -123,12 +122,11 @@ func (c *Command) environ() []string {
 	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
 }
 
-// process makes the command ready to start. When ctx ends the whole process
-// group is killed.
+// process prepares the command for its start. When ctx ends, the whole process group is killed.
 func (c *Command) process(ctx context.Context) (*exec.Cmd, *tail) {
 	cmd := exec.CommandContext(ctx, "git", c.Args...)
 
-	// No directory around us is taken for a repository.
+	// No directory above the working directory may count as a repository.
 	cmd.Dir = "/"
 	cmd.Env = c.environ()
 	cmd.Stdin = c.Stdin
@@ -136,15 +134,15 @@ func (c *Command) process(ctx context.Context) (*exec.Cmd, *tail) {
 	complaint := &tail{}
 	cmd.Stderr = complaint
 
-	// What git starts may outlive it and hold its output open: that is not waited for long.
+	// Processes that git starts may outlive it and hold its output open: do not wait long for them.
 	cmd.SysProcAttr = ownGroup(c.Writes)
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd, complaint
 }
 
-// Output runs the command and returns what it prints. More than the limit
-// is runErrTooLarge.
+// Output runs the command and returns what it prints. If that is more than the limit, the error is
+// ErrTooLarge.
 func (c *Command) Output(ctx context.Context) ([]byte, error) {
 	var out []byte
 	err := c.Stream(ctx, func(r io.Reader) error {
@@ -161,12 +159,12 @@ func (c *Command) Run(ctx context.Context) error {
 	return err
 }
 
-// ErrStop ends a stream early without being an error.
+// ErrStop, returned by the reader of a stream, ends the stream early without an error.
 var ErrStop = errors.New("stop")
 
-// Stream runs the command and hands its output to read. When read fails, the
-// command is killed and the error returned; errStop is no error. A command
-// that fails after read was content is an error, too.
+// Stream runs the command and passes its output to read. If read fails, the command is killed and
+// the error returned, unless it is ErrStop. If the command fails after read succeeded, that is an
+// error too.
 func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error {
 	timeout := c.Timeout
 	if timeout == 0 {
@@ -175,7 +173,7 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("git %s took longer than %v: %w", c.name(), timeout, context.DeadlineExceeded))
 	defer cancel()
 
-	// Output goes through a pipe, complaints into the last few kilobytes.
+	// Output goes through a pipe; the last kilobytes of error output are kept.
 	cmd, complaint := c.process(ctx)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -188,7 +186,7 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 	}
 	defer release()
 
-	// Output beyond the limit is an error, not something to cut.
+	// More output than the limit is an error.
 	limit := c.Limit
 	if limit == 0 {
 		limit = 64 << 20
@@ -200,7 +198,7 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 		readErr = ErrTooLarge
 	}
 
-	// The reader does not want the rest: git would wait for ever to write it.
+	// If the reader does not want the rest, git would wait forever to write it.
 	if readErr != nil {
 		killGroup(cmd.Process)
 		cmd.Wait()
@@ -214,7 +212,7 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 		return readErr
 	}
 
-	// A run that was stopped tells why by its context, not by its exit code.
+	// For a stopped run, the context says why, not the exit code.
 	if err := cmd.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -224,7 +222,7 @@ func (c *Command) Stream(ctx context.Context, read func(io.Reader) error) error 
 	return nil
 }
 
-// Complaints runs the command for the end of what it prints beside its output.
+// Complaints runs the command and returns the end of its error output.
 func (c *Command) Complaints(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -242,7 +240,7 @@ func (c *Command) Complaints(ctx context.Context) (string, error) {
 	return said.String(), nil
 }
 
-// name is the subcommand, for messages.
+// name returns the subcommand, for messages.
 func (c *Command) name() string {
 	if len(c.Args) == 0 {
 		return ""
@@ -250,7 +248,7 @@ func (c *Command) name() string {
 	return c.Args[0]
 }
 
-// failure makes an error of a run that ended badly.
+// failure returns the error of a run that failed.
 func (c *Command) failure(err error, complaint *tail) error {
 	f := &Failure{Command: c.name(), Exit: -1, Stderr: clean(complaint.String(), c.Secrets)}
 	var exit *exec.ExitError
@@ -258,7 +256,7 @@ func (c *Command) failure(err error, complaint *tail) error {
 		f.Exit = exit.ExitCode()
 	}
 
-	// One that was killed has said nothing.
+	// A killed run has printed nothing.
 	if f.Stderr == "" {
 		f.Stderr = err.Error()
 	}
@@ -269,18 +267,18 @@ func (c *Command) failure(err error, complaint *tail) error {
 // Failure is a run of git that ended with an error.
 type Failure struct {
 	Command string // the subcommand
-	Exit    int    // -1 when killed
-	Stderr  string // the end of what it printed, without secrets
+	Exit    int    // -1 if it was killed
+	Stderr  string // the end of its error output, without secrets
 	kind    error
 }
 
-// Error is one line: the last complaint of git.
+// Error returns one line: the last complaint of git.
 func (f *Failure) Error() string {
 	line := ""
 	for l := range strings.Lines(f.Stderr) {
 		l = strings.TrimSpace(l)
 
-		// The last line that begins so, and until one does the first line of any kind.
+		// Take the last line with such a prefix, or else the first line.
 		if l != "" && (line == "" || strings.HasPrefix(l, "fatal:") || strings.HasPrefix(l, "error:")) {
 			line = l
 		}
@@ -295,7 +293,7 @@ func (f *Failure) Error() string {
 // Unwrap returns the kind of the failure, which may be nil.
 func (f *Failure) Unwrap() error { return f.kind }
 
-// kinds are the causes of failures, by what git and curl print in the C locale.
+// kinds maps what git and curl print in the C locale to the cause of the failure.
 var kinds = []struct {
 	pattern *regexp.Regexp
 	kind    error
@@ -306,7 +304,7 @@ var kinds = []struct {
 	{regexp.MustCompile(`unknown repository extension|Expected git repo version|unknown object format|unknown ref storage format`), ErrUnknown},
 	{regexp.MustCompile(`returned error: 404|repository '.*' not found|does not appear to be a git repository|not a git repository|No such file or directory`), ErrNoRemote},
 	{regexp.MustCompile(`possible repository corruption on the remote side`), ErrDamaged},
-	{regexp.MustCompile(`^signal: segmentation fault`), errCrashed}, // of a git without core.maxTreeDepth
+	{regexp.MustCompile(`^signal: segmentation fault`), errCrashed}, // a git without core.maxTreeDepth
 	{regexp.MustCompile(`exceeded maximum allowed tree depth`), ErrDeep},
 	{regexp.MustCompile(`(?i)out of memory|attempting to allocate .* over limit|cannot allocate memory|unable to create thread`), memoryError{}},
 	{regexp.MustCompile(`Operation too slow|Operation timed out|Connection timed out|Timeout was reached`), ErrStalled},
@@ -321,10 +319,10 @@ func kindOf(stderr string) error {
 	return nil
 }
 
-// inURL is a user, and perhaps a password, inside an address.
+// inURL matches a user, and perhaps a password, in an address.
 var inURL = regexp.MustCompile(`://[^/\s'"]*@`)
 
-// clean takes secrets out of a text that git printed.
+// clean removes secrets from a text that git printed.
 func clean(s string, secrets []string) string {
 	s = inURL.ReplaceAllString(s, "://")
 	for _, secret := range secrets {
@@ -350,7 +348,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// String is what was kept, progress lines left out.
+// String returns the kept text without progress lines.
 func (t *tail) String() string {
 	var b strings.Builder
 	for _, l := range bytes.FieldsFunc(t.buf, func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -362,7 +360,7 @@ func (t *tail) String() string {
 	return b.String()
 }
 
-// limited ends a stream that is longer than allowed.
+// limited is a reader that fails if the stream is longer than allowed.
 type limited struct {
 	r      io.Reader
 	left   int64
@@ -370,7 +368,7 @@ type limited struct {
 }
 
 func (l *limited) Read(p []byte) (int, error) {
-	// Nothing is left: one byte more is too much, the end is fine.
+	// If nothing is left, another byte is too much, but the end is not.
 	if l.left <= 0 {
 		n, err := l.r.Read(p[:min(1, len(p))])
 		if n > 0 {

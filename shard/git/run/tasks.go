@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Tasks is the work of a mirror that goes on when who asked for it has left.
-// Its owner is the mirror, which ends it and waits for it when it is closed.
+// Tasks is the work of a mirror that continues after its caller has left. The mirror owns it:
+// closing the mirror stops the work and waits for it.
 type Tasks struct {
-	Context context.Context // of all of it
+	Context context.Context // context of all work
 	stop    context.CancelFunc
 
 	mu     sync.Mutex // guards closed, and Go against Wait
@@ -16,15 +16,15 @@ type Tasks struct {
 	wg     sync.WaitGroup
 }
 
-// NewTasks makes an owner of work, which its Close ends.
+// NewTasks returns an owner of work. Close stops the work.
 func NewTasks() *Tasks {
 	t := &Tasks{}
 	t.Context, t.stop = context.WithCancel(context.Background())
 	return t
 }
 
-// Run starts work in a goroutine of its own. It reports false, and starts
-// nothing, when the owner is closed.
+// Run starts work in its own goroutine. It reports false, and starts nothing, if the owner is
+// closed.
 func (t *Tasks) Run(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,7 +35,7 @@ func (t *Tasks) Run(work func()) bool {
 	return true
 }
 
-// Close ends the work and waits for it.
+// Close stops the work and waits for it.
 func (t *Tasks) Close() {
 	t.mu.Lock()
 	t.closed = true
